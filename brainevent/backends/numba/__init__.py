@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Numba on the CPU: a compiled function as an XLA kernel, with no Python at run time."""
+
+from __future__ import annotations
+
+import inspect
+import threading
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import jax
+import numpy as np
+from numba.core.dispatcher import Dispatcher
+from numba.core.errors import NumbaError
+
+from ..._compat import ShapedArray
+from ...errors import KernelArgumentError, KernelCompilationError, did_you_mean
+from ...ffi.call import VMAP_METHODS, native_call
+from ...ffi.targets import register_once
+from . import runtime
+from .content import content_name
+from .handler import ArraySpec, compile_handler
+
+__all__ = ["numba_kernel"]
+
+_PREFIX = "brainevent_numba_ffi_"
+_libraries: dict[str, Any] = {}  # by target name; handlers live as long as the process
+_targets: weakref.WeakKeyDictionary[Dispatcher, dict[Any, NumbaTarget]] = weakref.WeakKeyDictionary()
+_lock = threading.RLock()
+
+
+def numba_kernel(
+    kernel: Callable[..., None],
+    outs: Any,
+    *,
+    vmap_method: str | None = None,
+    input_output_aliases: Mapping[int, int] | None = None,
+) -> Callable[..., Any]:
+    """Return a JAX function that runs a Numba function `kernel(*inputs, *outputs)`, which writes its outputs in place.
+
+    `outs` is a pytree of objects with shape and dtype; results have its structure. Under `vmap` the kernel is called
+    for each element by a native loop; a `vmap_method` of `jax.ffi.ffi_call` such as "broadcast_all" gives it the whole
+    batch instead. `input_output_aliases={input: output}` lets an output start as an input's content, in its memory.
+
+    >>> import jax, jax.numpy as jnp, numba, brainevent
+    >>> @numba.njit
+    ... def add(a, b, out):
+    ...     for i in range(out.size):
+    ...         out[i] = a[i] + b[i]
+    >>> x = jnp.arange(3.0)
+    >>> brainevent.numba_kernel(add, outs=jax.ShapeDtypeStruct(x.shape, x.dtype))(x, x)
+    Array([0., 2., 4.], dtype=float32)
+    """
+    if not isinstance(kernel, Dispatcher):
+        hint = "decorate it with @numba.njit" if callable(kernel) else "pass a function decorated with @numba.njit"
+        raise TypeError(f"numba_kernel: kernel must be a Numba CPU dispatcher, found {_named(kernel)}; {hint}")
+    if vmap_method not in VMAP_METHODS:
+        raise ValueError(
+            f"numba_kernel({_title(kernel)}): unknown vmap_method {vmap_method!r}"
+            f"{did_you_mean(vmap_method, filter(None, VMAP_METHODS))}; known: {', '.join(map(str, VMAP_METHODS))}"
+        )
+    leaves, tree = jax.tree.flatten(outs)
+    avals = tuple(_out_aval(kernel, i, leaf) for i, leaf in enumerate(leaves))
+
+    def call(*operands: Any) -> Any:
+        _check_operands(kernel, operands)
+        aliases = _checked_aliases(kernel, input_output_aliases or {}, operands, avals)
+        target = _target(kernel, _specs(operands), _specs(avals))
+        return tree.unflatten(native_call(target, operands, avals, aliases, vmap_method))
+
+    return call
+
+
+@dataclass(frozen=True)
+class NumbaTarget:
+    """A Numba function compiled for dtypes and ranks, under a name made of its content."""
+
+    name: str
+    title: str
+    kernel: Dispatcher = field(compare=False, repr=False)
+
+    def portable(self) -> tuple[str, dict[str, Any]]:
+        """Return the target that carries the compiled code to another process."""
+        from . import portable
+
+        return portable.TARGET, {"payload": portable.pack(self.name, self.title, _libraries[self.name])}
+
+    def for_types(self, operands: Sequence[Any], outs: Sequence[Any]) -> NumbaTarget:
+        """Return the same function compiled for other ranks."""
+        return _target(self.kernel, _specs(operands), _specs(outs))
+
+
+def _target(kernel: Dispatcher, operands: tuple[ArraySpec, ...], outs: tuple[ArraySpec, ...]) -> NumbaTarget:
+    """Compile and register a kernel for these dtypes and ranks, unless that was done."""
+    with _lock:
+        known = _targets.setdefault(kernel, {})
+        if (operands, outs) not in known:
+            known[operands, outs] = _new_target(kernel, operands, outs)
+        return known[operands, outs]
+
+
+def _new_target(kernel: Dispatcher, operands: tuple[ArraySpec, ...], outs: tuple[ArraySpec, ...]) -> NumbaTarget:
+    name = _PREFIX + content_name(kernel, _title(kernel), *map(str, operands), "->", *map(str, outs))
+    if name not in _libraries:
+        _check_arity(kernel, len(operands), len(outs))
+        runtime.prepare()
+        if kernel.targetoptions.get("parallel"):
+            runtime.prepare_parallel()
+        try:
+            library = compile_handler(kernel, operands, outs, name, _title(kernel))
+        except NumbaError as error:
+            raise KernelCompilationError(_compile_failure(kernel, operands, outs, error)) from error
+        register_once(name, "cpu", lambda: library.get_pointer_to_function(name))
+        _libraries[name] = library
+    return NumbaTarget(name, _title(kernel), kernel)
+
+
+def _title(kernel: Dispatcher) -> str:
+    return kernel.py_func.__name__
+
+
+def _named(thing: Any) -> str:
+    return f"{type(thing).__name__} {getattr(thing, '__name__', '')}".rstrip()
+
+
+def _out_aval(kernel: Dispatcher, i: int, leaf: Any) -> ShapedArray:
+    if not hasattr(leaf, "shape") or not hasattr(leaf, "dtype"):
+        raise AttributeError(
+            f"numba_kernel({_title(kernel)}): outs leaf {i} is {leaf!r}, which has no shape and dtype; "
+            "pass jax.ShapeDtypeStruct(shape, dtype)"
+        )
+    return ShapedArray(tuple(leaf.shape), jax.dtypes.canonicalize_dtype(leaf.dtype))
+
+
+def _check_operands(kernel: Dispatcher, operands: Sequence[Any]) -> None:
+    for i, x in enumerate(operands):
+        if not hasattr(x, "shape") or not hasattr(x, "dtype"):
+            raise AttributeError(
+                f"numba_kernel({_title(kernel)}): operand {i} is a {type(x).__name__}, which has no shape and dtype; "
+                "pass an array (jnp.asarray(x))"
+            )
+
+
+def _specs(arrays: Sequence[Any]) -> tuple[ArraySpec, ...]:
+    return tuple(_spec(x) for x in arrays)
+
+
+def _spec(x: Any) -> ArraySpec:
+    dtype = np.dtype(jax.dtypes.canonicalize_dtype(x.dtype))
+    if dtype.kind not in "biufc" and dtype.name != "bfloat16" or dtype.itemsize * 8 < 8 or dtype.name.startswith("int4"):
+        raise KernelArgumentError(
+            f"Numba has no arrays of {dtype.name}; convert first, for example x.astype(jnp.float32). It has bool, int8 to "
+            "int64, uint8 to uint64, float32, float64, complex64, complex128, and float16 and bfloat16 as bits in uint16"
+        )
+    return ArraySpec(dtype, len(x.shape))
+
+
+def _checked_aliases(
+    kernel: Dispatcher, aliases: Mapping[int, int], operands: Sequence[Any], outs: Sequence[ShapedArray]
+) -> tuple[tuple[int, int], ...]:
+    for i, o in aliases.items():
+        where = f"numba_kernel({_title(kernel)}): input_output_aliases {{{i}: {o}}}"
+        if not (0 <= i < len(operands) and 0 <= o < len(outs)):
+            raise ValueError(f"{where}: there are {len(operands)} inputs and {len(outs)} outputs, counted from 0")
+        x, out = operands[i], outs[o]
+        if tuple(x.shape) != tuple(out.shape) or jax.dtypes.canonicalize_dtype(x.dtype) != out.dtype:
+            raise ValueError(
+                f"{where}: the input is {x.dtype}{list(x.shape)} and the output {out.dtype}{list(out.shape)}; "
+                "both must have one shape and dtype"
+            )
+    if len(set(aliases.values())) < len(aliases):
+        raise ValueError(f"numba_kernel({_title(kernel)}): input_output_aliases gives two inputs to one output")
+    return tuple(sorted((int(i), int(o)) for i, o in aliases.items()))
+
+
+def _check_arity(kernel: Dispatcher, operands: int, outs: int) -> None:
+    """Say it plainly when a kernel takes another number of arrays."""
+    try:
+        inspect.signature(kernel.py_func).bind(*range(operands + outs))
+    except TypeError:
+        parameters = ", ".join(inspect.signature(kernel.py_func).parameters)
+        raise KernelArgumentError(
+            f"the Numba kernel {_title(kernel)!r} takes the arrays ({parameters}), but is called with {operands} inputs "
+            f"and {outs} outputs, inputs first; change the kernel, the operands or outs"
+        ) from None
+
+
+def _compile_failure(
+    kernel: Dispatcher, operands: Sequence[ArraySpec], outs: Sequence[ArraySpec], error: NumbaError
+) -> str:
+    types = f"({', '.join(map(str, operands))}) -> ({', '.join(map(str, outs))})"
+    bits = any(str(spec.numba_type.dtype) == "uint16" and spec.dtype.kind not in "u" for spec in (*operands, *outs))
+    lines = [line.rstrip() for line in str(error).splitlines() if line.strip()]
+    shown = "\n  ".join(lines[:12] + (["..."] if len(lines) > 12 else []))
+    advice = "\nfloat16 and bfloat16 arrays arrive as bits in uint16: read and write them with brainevent.float16" * bits
+    return f"the Numba kernel {_title(kernel)!r} does not compile for {types}:\n  {shown}{advice}"

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Name a Numba function by what it computes: the same in every process, another when any part of it changes."""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+import types
+import uuid
+from collections.abc import Iterator
+from typing import Any
+
+import numba
+import numpy as np
+from numba.core.dispatcher import Dispatcher
+
+__all__ = ["content_name"]
+
+_PLAIN = (bool, int, float, complex, str, bytes, type(None), type(Ellipsis), np.generic, np.dtype)
+
+
+class _OpaqueError(Exception):
+    """The function captures something that has no content."""
+
+
+def content_name(kernel: Dispatcher, *context: Any) -> str:
+    """Return 32 hex digits from bytecode, constants, closures, globals and helpers; random where something is opaque."""
+    digest = hashlib.sha256()
+    try:
+        for part in _parts((sys.version_info[:2], numba.__version__, context, kernel), []):
+            digest.update(len(part).to_bytes(8, "little") + part)
+    except _OpaqueError:
+        return uuid.uuid4().hex
+    return digest.hexdigest()[:32]
+
+
+def _parts(value: Any, seen: list[Any]) -> Iterator[bytes]:
+    """Walk a value's content."""
+    for index, known in enumerate(seen):
+        if known is value:
+            yield b"seen %d" % index
+            return
+    if isinstance(value, _PLAIN):
+        yield f"{type(value).__qualname__} {value!r}".encode()
+    elif isinstance(value, (tuple, list, frozenset, set, dict)):
+        yield from _container(value, seen)
+    elif isinstance(value, np.ndarray) and not value.dtype.hasobject:
+        yield f"array {value.dtype} {value.shape}".encode()
+        yield value.tobytes()
+    elif isinstance(value, Dispatcher):
+        seen.append(value)
+        yield b"dispatcher"
+        yield from _parts((_options(value), [str(s) for s in value.nopython_signatures if not value._can_compile]), seen)
+        yield from _parts(value.py_func, seen)
+    elif isinstance(value, types.FunctionType):
+        seen.append(value)
+        yield from _function(value, seen)
+    elif isinstance(value, types.CodeType):
+        yield from _code(value, seen)
+    elif isinstance(value, types.ModuleType):
+        yield f"module {value.__name__} {getattr(value, '__version__', '')}".encode()
+    elif isinstance(value, (type, types.BuiltinFunctionType, np.ufunc, numba.types.Type)):
+        yield f"name {getattr(value, '__module__', '')} {getattr(value, '__qualname__', value)}".encode()
+    else:
+        raise _OpaqueError
+
+
+def _container(value: Any, seen: list[Any]) -> Iterator[bytes]:
+    yield f"{type(value).__name__} {len(value)}".encode()
+    if isinstance(value, dict):
+        for key in sorted(value, key=repr):
+            yield from _parts((key, value[key]), seen)
+    else:
+        for item in sorted(value, key=repr) if isinstance(value, (set, frozenset)) else value:
+            yield from _parts(item, seen)
+
+
+def _options(kernel: Dispatcher) -> list[tuple[str, str]]:
+    def described(value: Any) -> str:
+        return repr(sorted(value)) if isinstance(value, (set, frozenset)) else repr(value)
+
+    return sorted((key, described(value)) for key, value in kernel.targetoptions.items())
+
+
+def _function(function: types.FunctionType, seen: list[Any]) -> Iterator[bytes]:
+    yield b"function"
+    yield from _code(function.__code__, seen)
+    yield from _parts((function.__defaults__, function.__kwdefaults__), seen)
+    for cell in function.__closure__ or ():
+        try:
+            yield from _parts(cell.cell_contents, seen)
+        except ValueError:  # an empty cell
+            yield b"empty"
+    for name in _global_names(function.__code__):
+        yield name.encode()
+        if name in function.__globals__:
+            yield from _parts(function.__globals__[name], seen)
+
+
+def _code(code: types.CodeType, seen: list[Any]) -> Iterator[bytes]:
+    yield code.co_code
+    yield repr((code.co_names, code.co_varnames, code.co_freevars, code.co_argcount, code.co_flags)).encode()
+    yield from _parts(code.co_consts, seen)
+
+
+def _global_names(code: types.CodeType) -> list[str]:
+    """Return every name that the code, or code within it, may look up."""
+    inner = [name for constant in code.co_consts if isinstance(constant, types.CodeType) for name in _global_names(constant)]
+    return list(dict.fromkeys([*code.co_names, *inner]))

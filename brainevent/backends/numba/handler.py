@@ -1,0 +1,220 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Compile an XLA handler around a Numba function: reads the call frame, makes array views, calls, loops over a batch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numba
+import numpy as np
+from llvmlite import ir
+from numba.core import cgutils, types
+from numba.core.compiler_lock import global_compiler_lock
+from numba.core.dispatcher import Dispatcher
+from numba.core.registry import cpu_target
+from numba.np import arrayobj
+
+from ...ffi import frame
+from . import runtime
+
+__all__ = ["ArraySpec", "compile_handler"]
+
+I32, I64, VOID = ir.IntType(32), ir.IntType(64), ir.VoidType()
+POINTER = ir.IntType(8).as_pointer()
+
+
+@dataclass(frozen=True)
+class ArraySpec:
+    """The part of an array's type that a handler is compiled for; shapes are read at run time."""
+
+    dtype: np.dtype
+    ndim: int
+
+    @property
+    def numba_type(self) -> types.Array:
+        """The array as the kernel sees it: float16 and bfloat16 as their bits, in uint16."""
+        bits = self.dtype.kind not in "biufc" or self.dtype == np.float16
+        return types.Array(numba.from_dtype(np.dtype(np.uint16) if bits else self.dtype), self.ndim, "C")
+
+    def __str__(self) -> str:
+        return f"{self.dtype.name}[{', '.join(':' * self.ndim)}]"
+
+
+@global_compiler_lock
+def compile_handler(
+    kernel: Dispatcher, operands: Sequence[ArraySpec], results: Sequence[ArraySpec], name: str, title: str
+) -> Any:
+    """Return a code library that holds the handler under `name`; Numba's errors pass."""
+    specs = (*operands, *results)
+    call = numba.njit(_spread(kernel))
+    call.compile((types.Tuple([spec.numba_type for spec in specs]),))
+    (compiled,) = call.overloads.values()
+    library = cpu_target.target_context.codegen().create_library(name)
+    library.add_linking_library(compiled.library)
+    library.enable_object_caching()
+    module = library.create_ir_module(name)
+    parallel = "parallel" in kernel.targetoptions and bool(kernel.targetoptions["parallel"])
+    one = _define_call(module, compiled, specs, name, title, parallel)
+    _define_handler(module, one, len(operands), specs, name)
+    library.add_ir_module(module)
+    library.finalize()
+    return library
+
+
+def _spread(kernel: Dispatcher) -> Callable[..., None]:
+    def call(arrays):  # type: ignore[no-untyped-def]
+        kernel(*arrays)
+
+    return call
+
+
+class _Code:
+    """An IR builder that reads and writes words at byte offsets from addresses."""
+
+    def __init__(self, builder: ir.IRBuilder):
+        self.builder = builder
+
+    def at(self, base: ir.Value, offset: int | str, kind: ir.Type = I64) -> ir.Value:
+        offset = frame.OFFSETS[offset] if isinstance(offset, str) else offset
+        return self.builder.inttoptr(self.builder.add(base, I64(offset)), kind.as_pointer())
+
+    def load(self, base: ir.Value, offset: int | str, kind: ir.Type = I64) -> ir.Value:
+        return self.builder.load(self.at(base, offset, kind))
+
+    def load_index(self, base: ir.Value, index: ir.Value) -> ir.Value:
+        return self.builder.load(self.builder.gep(self.builder.inttoptr(base, I64.as_pointer()), [index]))
+
+
+def _define_call(
+    module: ir.Module, compiled: Any, specs: Sequence[ArraySpec], name: str, title: str, parallel: bool
+) -> ir.Function:
+    """Define `error = call(frame, data addresses, dims addresses)`: one call of the kernel."""
+    count = len(specs)
+    function = ir.Function(module, ir.FunctionType(I64, [I64] * (1 + 2 * count)), f"{name}_call")
+    function.linkage = "internal"
+    builder = ir.IRBuilder(function.append_basic_block("entry"))
+    context, code = cpu_target.target_context, _Code(builder)
+    call_frame, data, dims = function.args[0], function.args[1 : 1 + count], function.args[1 + count :]
+    arrays = [_array_view(code, context, *view) for view in zip(specs, data, dims, strict=True)]
+    arguments = context.make_tuple(builder, compiled.signature.args[0], arrays)
+    enter, leave = (_external(module, symbol, I64, [I64]) for symbol in (runtime.ENTER_PARALLEL, runtime.LEAVE_PARALLEL))
+    before = builder.call(enter, [I64(0)]) if parallel else None
+    status, _ = context.call_internal_no_propagate(builder, compiled.fndesc, compiled.signature, [arguments])
+    if parallel:
+        builder.call(leave, [before])
+    with builder.if_then(status.is_error, likely=False):
+        text = cgutils.global_constant(module, f"{name}_title", cgutils.make_bytearray(title.encode() + b"\0"))
+        report = _external(module, runtime.REPORT, I64, [I64, I32, POINTER, POINTER])
+        excinfo, text = (builder.bitcast(pointer, POINTER) for pointer in (status.excinfoptr, text))
+        builder.ret(builder.call(report, [call_frame, status.code, excinfo, text]))
+    builder.ret(I64(0))
+    return function
+
+
+def _external(module: ir.Module, name: str, result: ir.Type, arguments: Sequence[ir.Type]) -> ir.Function:
+    return cgutils.get_or_insert_function(module, ir.FunctionType(result, arguments), name)
+
+
+def _array_view(code: _Code, context: Any, spec: ArraySpec, data: ir.Value, dims: ir.Value) -> ir.Value:
+    """Make Numba's array structure for a row-major buffer."""
+    builder = code.builder
+    array = context.make_array(spec.numba_type)(context, builder)
+    shape = [code.load(dims, 8 * axis) for axis in range(spec.ndim)]
+    stride, strides = I64(spec.dtype.itemsize), []
+    for extent in reversed(shape):
+        strides.insert(0, stride)
+        stride = builder.mul(stride, extent)
+    arrayobj.populate_array(
+        array,
+        data=builder.inttoptr(data, array.data.type),
+        shape=shape,
+        strides=strides,
+        itemsize=I64(spec.dtype.itemsize),
+        meminfo=None,
+    )
+    return array._getvalue()
+
+
+def _define_handler(
+    module: ir.Module, one: ir.Function, operands: int, specs: Sequence[ArraySpec], name: str
+) -> ir.Function:
+    """Define the XLA handler `error = name(frame)`."""
+    function = ir.Function(module, ir.FunctionType(I64, [I64]), name)
+    builder = ir.IRBuilder(function.append_basic_block("entry"))
+    code, call_frame = _Code(builder), function.args[0]
+    _answer_metadata_query(code, call_frame)
+    groups = [code.load(call_frame, f"XLA_FFI_CallFrame.{group}") for group in ("args.args", "rets.rets")]
+    buffers = [code.load(groups[0], 8 * i) for i in range(operands)]
+    buffers += [code.load(groups[1], 8 * i) for i in range(len(specs) - operands)]
+    data = [code.load(buffer, "XLA_FFI_Buffer.data") for buffer in buffers]
+    dims = [code.load(buffer, "XLA_FFI_Buffer.dims") for buffer in buffers]
+    batch = code.load(code.load(call_frame, "XLA_FFI_CallFrame.attrs.attrs"), 0)  # attributes are sorted by name
+    unbatched = builder.icmp_unsigned("==", code.load(batch, "XLA_FFI_Array.size"), I64(0))
+    with builder.if_then(unbatched, likely=True):
+        builder.ret(builder.call(one, [call_frame, *data, *dims]))
+    ranks = [code.load(buffer, "XLA_FFI_Buffer.rank") for buffer in buffers]
+    own = [
+        builder.add(d, builder.mul(builder.sub(rank, I64(spec.ndim)), I64(8)))  # skip the batch axes
+        for d, rank, spec in zip(dims, ranks, specs, strict=True)
+    ]
+    _loop_over_batch(code, one, call_frame, code.load(batch, "XLA_FFI_Array.data"), data, own)
+    builder.ret(I64(0))
+    return function
+
+
+def _answer_metadata_query(code: _Code, call_frame: ir.Value) -> None:
+    """Tell XLA our version of its interface when it asks, which it does once, at registration."""
+    builder, function = code.builder, code.builder.function
+    look, inspect, answer, further, run = (
+        function.append_basic_block(f"metadata_{step}") for step in ("look", "inspect", "answer", "further", "none")
+    )
+    first, entry = code.load(call_frame, "XLA_FFI_CallFrame.extension_start"), builder.block
+    builder.branch(look)
+    builder.position_at_end(look)
+    extension = builder.phi(I64)
+    extension.add_incoming(first, entry)
+    builder.cbranch(builder.icmp_unsigned("==", extension, I64(0)), run, inspect)
+    builder.position_at_end(inspect)
+    kind = code.load(extension, "XLA_FFI_Extension_Base.type", I32)
+    builder.cbranch(builder.icmp_unsigned("==", kind, I32(frame.METADATA_EXTENSION)), answer, further)
+    builder.position_at_end(further)
+    extension.add_incoming(code.load(extension, "XLA_FFI_Extension_Base.next"), further)
+    builder.branch(look)
+    builder.position_at_end(answer)
+    metadata = code.load(extension, "XLA_FFI_Metadata_Extension.metadata")
+    major, minor = frame.api_version()
+    for field, value in (("api_version.major_version", major), ("api_version.minor_version", minor), ("traits", 0)):
+        builder.store(I32(value), code.at(metadata, f"XLA_FFI_Metadata.{field}", I32))
+    builder.ret(I64(0))
+    builder.position_at_end(run)
+
+
+def _loop_over_batch(
+    code: _Code, one: ir.Function, call_frame: ir.Value, batch: ir.Value, data: Sequence[ir.Value], dims: list[ir.Value]
+) -> None:
+    """Call the kernel for each element of the batch; see `ffi.call.NativeTarget` for what `batch` holds."""
+    builder, row = code.builder, I64(1 + len(data))
+    levels = code.load(batch, 0)
+    row_of = lambda level: builder.add(I64(1), builder.mul(level, row))  # noqa: E731
+    total = cgutils.alloca_once_value(builder, I64(1))
+    with cgutils.for_range(builder, levels, intp=I64) as level:
+        builder.store(builder.mul(builder.load(total), code.load_index(batch, row_of(level.index))), total)
+    rest = cgutils.alloca_once(builder, I64)
+    shifted = [cgutils.alloca_once(builder, I64) for _ in data]
+    with cgutils.for_range(builder, builder.load(total), intp=I64) as element:
+        builder.store(element.index, rest)
+        for cell, address in zip(shifted, data, strict=True):
+            builder.store(address, cell)
+        with cgutils.for_range(builder, levels, intp=I64) as level:
+            first = row_of(level.index)
+            size, left = code.load_index(batch, first), builder.load(rest)
+            builder.store(builder.udiv(left, size), rest)
+            index = builder.urem(left, size)
+            for k, cell in enumerate(shifted):
+                stride = code.load_index(batch, builder.add(first, I64(1 + k)))
+                builder.store(builder.add(builder.load(cell), builder.mul(index, stride)), cell)
+        error = builder.call(one, [call_frame, *map(builder.load, shifted), *dims])
+        with builder.if_then(builder.icmp_unsigned("!=", error, I64(0)), likely=False):
+            builder.ret(error)

@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What compiled handlers call by name: error reports, and the gate of parallel kernels."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import os
+import pickle
+from typing import Any
+
+import llvmlite.binding as llvm
+import numba
+from llvmlite import ir
+from numba.core import types
+from numba.core.runtime import _nrt_python
+from numba.core.serialize import runtime_build_excinfo_struct
+from numba.extending import intrinsic
+
+from ... import config
+from ...ffi import frame
+
+__all__ = ["ENTER_PARALLEL", "LEAVE_PARALLEL", "REPORT", "prepare", "prepare_parallel"]
+
+REPORT = "brainevent_numba_report"
+ENTER_PARALLEL = "brainevent_numba_enter_parallel"
+LEAVE_PARALLEL = "brainevent_numba_leave_parallel"
+
+_WORDS = ctypes.POINTER(ctypes.c_int64)
+
+
+class _ErrorArgs(ctypes.Structure):
+    """XLA_FFI_Error_Create_Args."""
+
+    _fields_ = [
+        ("struct_size", ctypes.c_size_t),
+        ("extension_start", ctypes.c_void_p),
+        ("message", ctypes.c_char_p),
+        ("code", ctypes.c_int32),
+    ]
+
+
+@ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int32, ctypes.c_void_p, ctypes.c_char_p)
+def _report(call_frame: int, code: int, excinfo: int, title: bytes) -> int:
+    """Make the XLA error for a kernel that raised: the one moment when native code asks Python."""
+    try:
+        message = f"{_operator(call_frame)}Numba kernel '{title.decode()}' raised {_exception(code, excinfo)}"
+    except Exception as error:
+        message = f"Numba kernel '{title.decode()}' raised an exception ({type(error).__name__} while reading it)"
+    api = _word(call_frame, "XLA_FFI_CallFrame.api")
+    create = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.POINTER(_ErrorArgs))(_word(api, "XLA_FFI_Api.XLA_FFI_Error_Create"))
+    return create(ctypes.byref(_ErrorArgs(frame.ERROR_CREATE_SIZE, None, message.encode(), frame.INTERNAL)))
+
+
+def _word(base: int, offset: int | str) -> int:
+    offset = frame.OFFSETS[offset] if isinstance(offset, str) else offset
+    return ctypes.cast(base + offset, _WORDS)[0]
+
+
+def _operator(call_frame: int) -> str:
+    """Read the attribute `operator`, the second of our two."""
+    span = _word(_word(call_frame, "XLA_FFI_CallFrame.attrs.attrs"), 8)
+    name = ctypes.string_at(_word(span, "XLA_FFI_ByteSpan.ptr"), _word(span, "XLA_FFI_ByteSpan.len")).decode()
+    return f"operator '{name}': " if name else ""
+
+
+class _Excinfo(ctypes.Structure):
+    """Numba's record of an exception: pickled class, arguments and place; or also arguments known only at run time."""
+
+    _fields_ = [
+        ("pickled", ctypes.c_void_p),
+        ("size", ctypes.c_int32),
+        ("arguments", ctypes.c_void_p),
+        ("unwrap", ctypes.c_void_p),
+        ("dynamic", ctypes.c_int32),
+    ]
+
+
+def _exception(code: int, excinfo: int) -> str:
+    if code < 1:
+        return "an exception in object mode"
+    record = _Excinfo.from_address(excinfo)
+    pickled = ctypes.string_at(record.pickled, record.size)
+    if record.dynamic > 0:
+        arguments = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p)(record.unwrap)(record.arguments)
+        kind, args, place = runtime_build_excinfo_struct(pickled, arguments)
+        ctypes.CFUNCTYPE(None, ctypes.c_void_p)(_nrt_python.c_helpers["Free"])(excinfo)
+    else:
+        kind, args, place = pickle.loads(pickled)  # written by Numba's compiler, in this program
+    message = str(kind(*(args or ())))
+    where = f" ({os.path.basename(place[1])}:{place[2]}, in {place[0]})" if place else ""
+    return f"{kind.__name__}{': ' if message else ''}{message}{where}"
+
+
+@functools.cache
+def prepare() -> None:
+    """Make the symbols known that every handler needs."""
+    llvm.add_symbol(REPORT, ctypes.cast(_report, ctypes.c_void_p).value)
+
+
+@intrinsic
+def _load_word(typing_context: Any, address: Any) -> Any:
+    def codegen(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> ir.Value:
+        return builder.load(builder.inttoptr(args[0], ir.IntType(64).as_pointer()))
+
+    return types.int64(types.int64), codegen
+
+
+@functools.cache
+def prepare_parallel() -> tuple[Any, ...]:
+    """Start Numba's threads and make the gate known that every parallel kernel passes.
+
+    The gate applies `config.set_numba_parallel(num_threads=...)` on XLA's threads. Numba's layer 'workqueue' ends the
+    process when two threads enter it, and XLA runs independent operators at once: there the gate lets one in at a time.
+    """
+    from numba.np.ufunc import parallel
+
+    parallel._launch_threads()
+    limit, serial = ctypes.addressof(config.numba_thread_limit), numba.threading_layer() == "workqueue"
+    mutex, lock, unlock = _mutex() if serial else (0, _no_lock, _no_lock)
+
+    @numba.cfunc(types.int64(types.int64))
+    def enter(_: int) -> int:
+        if serial:
+            lock(mutex)
+        wanted = _load_word(limit)
+        if wanted == 0:
+            return 0
+        before = numba.get_num_threads()
+        numba.set_num_threads(wanted)
+        return before
+
+    @numba.cfunc(types.int64(types.int64))
+    def leave(before: int) -> int:
+        if before != 0:
+            numba.set_num_threads(before)
+        if serial:
+            unlock(mutex)
+        return 0
+
+    llvm.add_symbol(ENTER_PARALLEL, enter.address)
+    llvm.add_symbol(LEAVE_PARALLEL, leave.address)
+    return enter, leave, mutex
+
+
+@numba.njit
+def _no_lock(mutex: int) -> int:
+    return 0
+
+
+_mutex_memory = ctypes.create_string_buffer(128)
+
+
+def _mutex() -> tuple[int, Any, Any]:
+    """Return a mutex's address, and the functions of the C library that lock and unlock it."""
+    libc = ctypes.CDLL(None)
+    for function in (libc.pthread_mutex_lock, libc.pthread_mutex_unlock):
+        function.argtypes, function.restype = [ctypes.c_void_p], ctypes.c_int
+    libc.pthread_mutex_init(ctypes.byref(_mutex_memory), None)
+    return ctypes.addressof(_mutex_memory), libc.pthread_mutex_lock, libc.pthread_mutex_unlock

@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Settings: which backend each platform uses, and how kernels use threads."""
+
+from __future__ import annotations
+
+import ctypes
+from contextlib import AbstractContextManager
+
+from . import _choices
+from .errors import UnknownPlatformError, did_you_mean
+
+__all__ = [
+    "PLATFORMS",
+    "check_backend_name",
+    "check_platform",
+    "clear_backends",
+    "get_backend",
+    "get_lfsr_algorithm",
+    "get_numba_num_threads",
+    "get_numba_parallel",
+    "set_backend",
+    "set_lfsr_algorithm",
+    "set_numba_parallel",
+    "use_backend",
+]
+
+PLATFORMS = ("cpu", "gpu", "tpu", "cuda", "rocm", "oneapi")  # those for which JAX takes lowering rules
+
+_LFSR_ALGORITHMS = ("lfsr88", "lfsr113", "lfsr128")
+_numba_parallel: bool = False
+_numba_num_threads: int | None = None
+_lfsr_algorithm: str = "lfsr88"
+_global_backends: dict[str, str] = {}
+numba_thread_limit = ctypes.c_int64(0)  # compiled code reads this cell; 0 leaves the number to Numba
+
+
+def check_platform(platform: object) -> str:
+    """Return the platform, or raise if JAX has none of that name."""
+    if platform not in PLATFORMS:
+        raise UnknownPlatformError(
+            f"unknown platform {platform!r}{did_you_mean(platform, PLATFORMS)}; known: {', '.join(PLATFORMS)}"
+        )
+    return str(platform)
+
+
+def check_backend_name(backend: object, where: str) -> str:
+    """Return the backend's name, or raise if it is no name."""
+    if not isinstance(backend, str):
+        raise TypeError(f"{where}: backend must be a string such as 'numba', found {type(backend).__name__}")
+    if not backend.strip():
+        raise ValueError(f"{where}: backend is an empty string; give a name such as 'numba', or None for no choice")
+    return backend
+
+
+def set_backend(platform: str, backend: str | None) -> None:
+    """Prefer a backend on a platform, for all operators that have it; `None` takes the choice back.
+
+    Functions that are already jitted follow at their next call, and going back finds what was compiled before.
+
+    >>> import brainevent
+    >>> brainevent.config.set_backend("cpu", "numba")
+    >>> brainevent.config.get_backend("cpu")
+    'numba'
+    >>> brainevent.config.set_backend("cpu", None)
+    """
+    check_platform(platform)
+    if backend is None:
+        _global_backends.pop(platform, None)
+    else:
+        _global_backends[platform] = check_backend_name(backend, "config.set_backend")
+    _choices.refresh()
+
+
+def get_backend(platform: str) -> str | None:
+    """Return the backend that `set_backend` chose for a platform, or None."""
+    return _global_backends.get(platform)
+
+
+def clear_backends() -> None:
+    """Take back every choice of `set_backend`."""
+    _global_backends.clear()
+    _choices.refresh()
+
+
+def use_backend(platform: str, backend: str) -> AbstractContextManager[None]:
+    """Prefer a backend in a `with` block, in this thread only; it wins over `set_backend`, a call's `backend=` over both.
+
+    >>> import brainevent
+    >>> with brainevent.use_backend("cpu", "numba"):
+    ...     pass  # operators called here run their Numba kernel
+    """
+    return _choices.within_block(check_platform(platform), check_backend_name(backend, "use_backend"))
+
+
+def set_numba_parallel(parallel: bool = True, num_threads: int | None = None) -> None:
+    """Say whether our own Numba kernels are compiled with `parallel=True`, and how many threads parallel kernels use."""
+    global _numba_parallel, _numba_num_threads
+    if num_threads is not None:
+        import numba
+
+        numba.set_num_threads(num_threads)  # raises for a number that Numba cannot use
+        _numba_num_threads = numba_thread_limit.value = num_threads
+    _numba_parallel = bool(parallel)
+    _choices.refresh()
+
+
+def get_numba_parallel() -> bool:
+    """Tell whether our own Numba kernels are compiled with `parallel=True`."""
+    _choices.ask("numba_parallel", lambda: _numba_parallel)
+    return _numba_parallel
+
+
+def get_numba_num_threads() -> int | None:
+    """Return the number of threads that parallel Numba kernels use, or None for Numba's own choice."""
+    return _numba_num_threads
+
+
+def set_lfsr_algorithm(algorithm: str) -> None:
+    """Choose the random generator of our own kernels: 'lfsr88', 'lfsr113' or 'lfsr128'."""
+    global _lfsr_algorithm
+    if algorithm not in _LFSR_ALGORITHMS:
+        raise ValueError(
+            f"Invalid LFSR algorithm {algorithm!r}{did_you_mean(algorithm, _LFSR_ALGORITHMS)}; "
+            f"known: {', '.join(_LFSR_ALGORITHMS)}"
+        )
+    _lfsr_algorithm = algorithm
+    _choices.refresh()
+
+
+def get_lfsr_algorithm() -> str:
+    """Return the random generator of our own kernels."""
+    _choices.ask("lfsr_algorithm", lambda: _lfsr_algorithm)
+    return _lfsr_algorithm

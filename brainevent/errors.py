@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The exceptions: each says where, what was found, and what to do."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+__all__ = [
+    "BenchmarkDataFnNotProvidedError",
+    "BrainEventError",
+    "CUDANotInstalledError",
+    "CheckFailedError",
+    "KernelArgumentError",
+    "KernelCompilationError",
+    "KernelError",
+    "KernelExecutionError",
+    "KernelFallbackExhaustedError",
+    "KernelNotAvailableError",
+    "KernelOutputError",
+    "MathError",
+    "UnsupportedOperationError",
+]
+
+
+class BrainEventError(Exception):
+    """The root of all exceptions of this package."""
+
+
+class MathError(BrainEventError):
+    """A product of events that has no meaning, for example with an array of rank 3."""
+
+
+class UnsupportedOperationError(BrainEventError):
+    """An operation that this kind of matrix does not offer."""
+
+
+class BenchmarkDataFnNotProvidedError(BrainEventError):
+    """An operator was to be measured but has no benchmark data."""
+
+
+class CheckFailedError(BrainEventError, AssertionError):
+    """An operator breaks a promise: raised by `CheckReport.raise_if_failed`."""
+
+
+class KernelError(BrainEventError):
+    """Something is wrong with a kernel."""
+
+
+class KernelNotAvailableError(KernelError, RuntimeError):
+    """A kernel's language is not installed here."""
+
+
+class KernelExecutionError(KernelError):
+    """A kernel failed while it ran."""
+
+
+class CUDANotInstalledError(KernelError):
+    """A kernel needs CUDA, which is not installed here."""
+
+
+class KernelFallbackExhaustedError(KernelError):
+    """No kernel of this operator fits the platform or the backend that was asked for."""
+
+
+class KernelCompilationError(KernelError):
+    """A kernel generator, or the kernel it returned, failed while it was built."""
+
+
+class KernelOutputError(KernelCompilationError, ValueError):
+    """A kernel returned something else than `outs` describes."""
+
+
+class KernelArgumentError(KernelCompilationError, TypeError):
+    """A kernel was given operands that it cannot take."""
+
+
+class RegistrationTypeError(BrainEventError, TypeError, AssertionError):
+    """A registration with an argument of the wrong type; existing programs expect either built-in class."""
+
+
+class RegistrationValueError(BrainEventError, ValueError, AssertionError):
+    """A registration with a value that cannot be; existing programs expect either built-in class."""
+
+
+class UnknownPlatformError(BrainEventError, ValueError, NotImplementedError):
+    """A platform that JAX does not have."""
+
+
+class NoRuleError(BrainEventError, NotImplementedError):
+    """An operator was differentiated or transposed but has no rule for it."""
+
+
+def did_you_mean(word: object, known: Iterable[str]) -> str:
+    """Return "; did you mean 'numba'?" for a near miss, else an empty string."""
+    close = difflib.get_close_matches(str(word), list(known), n=1, cutoff=0.6)
+    return f"; did you mean {close[0]!r}?" if close else ""

@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One custom call of native code, batched by a native loop."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from .._compat import (
+    ShapedArray,
+    abstract_result,
+    for_export,
+    match_manual_axes,
+    mlir,
+    new_primitive,
+    primitive_batchers,
+    primitive_jvps,
+    primitive_transposes,
+)
+
+__all__ = ["VMAP_METHODS", "NativeTarget", "current_operator", "native_call"]
+
+VMAP_METHODS = (None, "sequential", "sequential_unrolled", "expand_dims", "broadcast_all", "legacy_vectorized")
+_context = threading.local()
+
+
+class NativeTarget(Protocol):
+    """What a kernel language hands over: a registered target of XLA, hashable by content.
+
+    The handler reads two attributes: `batch`, empty or [levels, then per level, innermost first: size, byte stride of
+    each operand and result], and `operator`, a name for error messages.
+    """
+
+    @property
+    def name(self) -> str:
+        """The target's name in this process."""
+
+    @property
+    def title(self) -> str:
+        """The kernel's name, for people."""
+
+    def portable(self) -> tuple[str, dict[str, Any]]:
+        """Return the target's name, and more attributes, for a program that runs in another process."""
+
+    def for_types(self, operands: Sequence[Any], outs: Sequence[Any]) -> NativeTarget:
+        """Return the target of the same kernel for operands and results of other ranks."""
+
+
+@dataclass(frozen=True)
+class _Level:
+    """One vmap: its size and which operands it maps, on their first axis."""
+
+    size: int
+    mapped: tuple[bool, ...]
+
+
+@contextlib.contextmanager
+def current_operator(name: str) -> Iterator[None]:
+    """Name the operator whose kernel is being built, for the error messages of native code."""
+    before, _context.operator = getattr(_context, "operator", ""), name
+    try:
+        yield
+    finally:
+        _context.operator = before
+
+
+def native_call(
+    target: NativeTarget,
+    operands: Sequence[Any],
+    outs: Sequence[ShapedArray],
+    aliases: Sequence[tuple[int, int]] = (),
+    vmap_method: str | None = None,
+) -> list[Any]:
+    """Emit the custom call; operands and results are row-major."""
+    return _native_call.bind(
+        *match_manual_axes(operands),
+        target=target,
+        outs=tuple(outs),
+        aliases=tuple(aliases),
+        vmap_method=vmap_method,
+        operator=getattr(_context, "operator", ""),
+        levels=(),
+    )
+
+
+def _abstract(*operands: Any, outs: Sequence[ShapedArray], levels: Sequence[_Level], **_: Any) -> list[ShapedArray]:
+    sizes = tuple(level.size for level in reversed(levels))
+    return [abstract_result("native_call", operands, sizes + tuple(out.shape), out.dtype) for out in outs]
+
+
+def _batch(args: Sequence[Any], axes: Sequence[Any], **params: Any) -> tuple[list[Any], list[int]]:
+    size = next(x.shape[a] for x, a in zip(args, axes, strict=True) if a is not None)
+    moved = [x if a is None else jnp.moveaxis(x, a, 0) for x, a in zip(args, axes, strict=True)]
+    mapped = [a is not None for a in axes]
+    if params["vmap_method"] in (None, "sequential", "sequential_unrolled"):
+        for i, _ in params["aliases"]:
+            if not mapped[i]:  # The result starts as this operand, in every element.
+                moved[i], mapped[i] = jnp.broadcast_to(moved[i], (size, *moved[i].shape)), True
+        results = _native_call.bind(
+            *moved, **{**params, "levels": (*params["levels"], _Level(size, tuple(mapped)))}
+        )
+    else:
+        results = _vectorised(moved, mapped, size, **params)
+    return results, [0] * len(results)
+
+
+def _vectorised(args: list[Any], mapped: list[bool], size: int, **params: Any) -> list[Any]:
+    """Call the kernel once, on arrays with one more axis."""
+    method = params["vmap_method"]
+    if method != "legacy_vectorized":
+        extent = size if method == "broadcast_all" else 1
+        args = [x if m else jnp.broadcast_to(x, (extent, *x.shape)) for x, m in zip(args, mapped, strict=True)]
+    outs = tuple(ShapedArray((size, *out.shape), out.dtype) for out in params["outs"])
+    target = params["target"].for_types(args, outs)
+    return _native_call.bind(*args, **{**params, "target": target, "outs": outs})
+
+
+def _refuse_derivative(*_: Any, target: NativeTarget, **__: Any) -> Any:
+    raise ValueError(
+        f"the kernel {target.title!r} cannot be differentiated. Make it the kernel of an XLACustomKernel, and give that "
+        "a rule (def_jvp_rule2, def_transpose_rule) or a jax.numpy implementation (def_reference)"
+    )
+
+
+def _lower(
+    ctx: mlir.LoweringRuleContext,
+    *operands: Any,
+    target: NativeTarget,
+    outs: Sequence[ShapedArray],
+    levels: Sequence[_Level],
+    operator: str,
+    aliases: Sequence[tuple[int, int]],
+    vmap_method: str | None,
+) -> Any:
+    name, attributes = target.portable() if for_export(ctx) else (target.name, {})
+    rule = jax.ffi.ffi_lowering(name, operand_output_aliases=dict(aliases))
+    batch = _batch_attribute(levels, [(x.shape, x.dtype) for x in ctx.avals_in], [(o.shape, o.dtype) for o in outs])
+    return rule(ctx, *operands, batch=batch, operator=operator, **attributes)
+
+
+def _batch_attribute(
+    levels: Sequence[_Level], operands: Sequence[tuple[Any, Any]], outs: Sequence[tuple[Any, Any]]
+) -> np.ndarray:
+    """Return what `NativeTarget` calls `batch`."""
+    if not levels:
+        return np.zeros(0, np.int64)
+    rows = []
+    depth = [sum(level.mapped[i] for level in levels) for i in range(len(operands))]
+    # The bytes that one step of a level is worth grow with every level inside that maps the same array.
+    steps = [math.prod(shape[d:]) * np.dtype(t).itemsize for (shape, t), d in zip(operands, depth, strict=True)]
+    out_steps = [math.prod(shape) * np.dtype(t).itemsize for shape, t in outs]
+    for level in levels:
+        rows += [level.size, *(s if m else 0 for s, m in zip(steps, level.mapped, strict=True)), *out_steps]
+        steps = [s * level.size if m else s for s, m in zip(steps, level.mapped, strict=True)]
+        out_steps = [s * level.size for s in out_steps]
+    return np.array([len(levels), *rows], np.int64)
+
+
+_native_call = new_primitive("native_call", _abstract)
+primitive_batchers[_native_call] = _batch
+primitive_jvps[_native_call] = _refuse_derivative
+primitive_transposes[_native_call] = _refuse_derivative
+mlir.register_lowering(_native_call, _lower)

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The table of kernel languages: name, platforms, and why one is missing here."""
+
+from __future__ import annotations
+
+import importlib.util
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import jax
+
+__all__ = ["LANGUAGES", "Language", "language"]
+
+
+@dataclass(frozen=True)
+class Language:
+    """A row of the table; `why_missing()` is None, or one sentence that says what to install."""
+
+    name: str
+    title: str
+    platforms: tuple[str, ...]
+    why_missing: Callable[[], str | None]
+
+
+def _package(module: str, install: str) -> str | None:
+    """Look for a package without importing it."""
+    if importlib.util.find_spec(module) is None:
+        return f"the package {module.split('.')[0]!r} is not installed; run: {install}"
+    return None
+
+
+def _device(*platforms: str) -> str | None:
+    """Look for a device that JAX can use."""
+    for platform in platforms:
+        try:
+            if jax.devices(platform):
+                return None
+        except RuntimeError:
+            continue
+    if "gpu" in platforms:
+        return "JAX sees no GPU; on a machine with one, run: pip install 'brainevent[cuda13]'"
+    return "JAX sees no TPU; on a machine with one, run: pip install 'jax[tpu]'"
+
+
+def _compiler(command: str, install: str) -> str | None:
+    return None if shutil.which(command) else f"the compiler {command!r} is not on PATH; {install}"
+
+
+def _numba() -> str | None:
+    return _package("numba", "pip install numba")
+
+
+def _cpp() -> str | None:
+    return _compiler("g++", "run: apt install g++, or conda install gxx")
+
+
+def _cuda_raw() -> str | None:
+    return _compiler("nvcc", "run: pip install 'nvidia-cuda-nvcc', or install the CUDA toolkit") or _device("gpu")
+
+
+def _numba_cuda() -> str | None:
+    return _package("numba_cuda", "pip install 'brainevent[cuda13]'") or _device("gpu")
+
+
+def _warp() -> str | None:
+    return _package("warp", "pip install 'brainevent[warp]'")
+
+
+def _triton() -> str | None:
+    return _package("jax_triton", "pip install 'brainevent[triton]'") or _device("gpu")
+
+
+def _pallas() -> str | None:
+    return _device("gpu", "tpu")
+
+
+LANGUAGES = (
+    Language("numba", "Numba", ("cpu",), _numba),
+    Language("cpp", "C++", ("cpu",), _cpp),
+    Language("cuda_raw", "CUDA C++", ("gpu",), _cuda_raw),
+    Language("numba_cuda", "Numba-CUDA", ("gpu",), _numba_cuda),
+    Language("warp", "NVIDIA Warp", ("cpu", "gpu"), _warp),
+    Language("triton", "Triton", ("gpu",), _triton),
+    Language("pallas", "Pallas", ("gpu", "tpu"), _pallas),
+)
+
+
+def language(name: str) -> Language | None:
+    """Return the row of that name, or None."""
+    return next((row for row in LANGUAGES if row.name == name), None)

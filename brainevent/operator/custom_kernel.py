@@ -1,0 +1,377 @@
+# SPDX-License-Identifier: Apache-2.0
+"""XLACustomKernel: the kernel table and the bind; delegates all else."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+import threading
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from .. import _choices, config
+from .._compat import (
+    ShapedArray,
+    Tracer,
+    abstract_result,
+    match_manual_axes,
+    mlir,
+    new_primitive,
+)
+from ..errors import RegistrationTypeError, RegistrationValueError, did_you_mean
+from . import lowering, rules
+from .batch import Levels, general_batching_rule
+from .lowering import KernelEntry
+from .reference import Reference
+from .registry import register_primitive
+from .sharding import ShardingRule
+
+__all__ = ["XLACustomKernel"]
+
+KernelGenerator = Callable[..., Callable[..., Any]]
+_LEVELS = "_levels"  # parameter of a bind: the levels of vmap it carries
+_TYPES = "_types"  # parameter of a bind: tells 1, 1.0 and True apart, which are equal to a cache
+_serials = itertools.count()
+
+
+class XLACustomKernel:
+    """One operator for JAX, with any number of kernels: one per backend and platform.
+
+    >>> import jax, jax.numpy as jnp, numba, brainevent
+    >>> @numba.njit
+    ... def scale(x, out):
+    ...     for i in range(x.size):
+    ...         out[i] = 2 * x[i]
+    >>> double = brainevent.XLACustomKernel("doc_double")
+    >>> double.def_numba_kernel(lambda *, outs: brainevent.numba_kernel(scale, outs=outs))
+    >>> x = jnp.arange(3.0)
+    >>> jax.jit(lambda x: double(x, outs=jax.ShapeDtypeStruct(x.shape, x.dtype)))(x)
+    Array([0., 2., 4.], dtype=float32)
+    """
+
+    def __init__(self, name: str, doc: str | None = None):
+        if not isinstance(name, str):
+            raise RegistrationTypeError(f"XLACustomKernel: name must be a string, found {type(name).__name__}")
+        if not name.isidentifier():
+            raise RegistrationValueError(
+                f"XLACustomKernel: the name {name!r} is no identifier; use letters, digits and underscores, "
+                "for example 'my_operator'"
+            )
+        if doc is not None:
+            self.__doc__ = doc
+        self.name = name
+        self._serial = next(_serials)
+        self._lock = threading.RLock()
+        self._kernels: dict[str, dict[str, KernelEntry]] = {}
+        self._defaults: dict[str, str] = {}
+        self._rules: dict[str, Callable[..., Any]] = {}
+        self._sharding_rule: ShardingRule | None = None
+        self._tags: set[str] = set()
+        self._call_fn: Callable[..., Any] | None = None
+        self._benchmark_data_fn: Callable[..., Any] | None = None
+        self._registered_platforms: set[str] = set()
+        self._warned_backends: set[str] = set()
+        self.primitive = new_primitive(name, self._abstract_eval)
+        rules.install(self)
+        for platform in ("cpu", "gpu", "tpu", "oneapi"):
+            self._install_lowering(platform)
+        register_primitive(name, self)
+
+    def __repr__(self) -> str:
+        kernels = {platform: list(table) for platform, table in self._kernels.items()}
+        return f"XLACustomKernel({self.name!r}, kernels={kernels})"
+
+    # ---- calling ---------------------------------------------------------------------------------------------------
+
+    def __call__(self, *ins: Any, outs: Any = None, **kwargs: Any) -> Any:
+        """Call the operator; the results have the structure of `outs`, a pytree of objects with shape and dtype.
+
+        `outs` may be left out if the operator has a reference. `backend=` chooses the kernel for this call.
+        Other keyword arguments are static: they reach the kernel generator and must be hashable.
+        """
+        params = self._checked_params(kwargs)
+        self._check_operands(ins)
+        if outs is None:
+            if self._reference is None:
+                raise TypeError(
+                    f"operator {self.name!r}: the keyword outs is missing; pass outs=jax.ShapeDtypeStruct(shape, dtype) "
+                    "or a pytree of them, or define the operator's reference with def_reference"
+                )
+            outs = self._reference.infer_outs(ins, params)
+        leaves, tree = jax.tree.flatten(outs)
+        avals = tuple(self._out_aval(i, leaf) for i, leaf in enumerate(leaves))
+        types = tuple((key, kind) for key in sorted(params) if (kind := _ambiguous(params[key])))
+        if types:
+            params[_TYPES] = types
+        results = self.primitive.bind(*match_manual_axes(ins), outs=avals, **params)
+        return tree.unflatten(results)
+
+    def _check_operands(self, ins: Sequence[Any]) -> None:
+        for i, x in enumerate(ins):
+            if isinstance(x, (list, tuple, dict)) or x is None:
+                raise TypeError(
+                    f"operator {self.name!r}: operand {i} is a {type(x).__name__}; pass each array as an operand of its "
+                    "own (op(*arrays, outs=...))"
+                )
+
+    def _out_aval(self, i: int, leaf: Any) -> ShapedArray:
+        missing = [name for name in ("shape", "dtype") if not hasattr(leaf, name)]
+        if missing:
+            raise AttributeError(
+                f"operator {self.name!r}: outs leaf {i} is {leaf!r}, which has no {' and no '.join(missing)}; "
+                "pass jax.ShapeDtypeStruct(shape, dtype)"
+            )
+        return ShapedArray(tuple(leaf.shape), jax.dtypes.canonicalize_dtype(leaf.dtype))
+
+    def _checked_params(self, kwargs: dict[str, Any]) -> dict[str, Any]:
+        params = {}
+        for key, value in kwargs.items():
+            if key in (_LEVELS, _TYPES):
+                raise TypeError(f"operator {self.name!r}: the keyword {key!r} is reserved")
+            if key == "backend":
+                if value is None:
+                    continue
+                value = config.check_backend_name(value, f"operator {self.name!r}")
+            else:
+                self._check_hashable(key, value)
+            params[key] = value
+        return params
+
+    def _check_hashable(self, key: str, value: Any) -> None:
+        if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(value)):
+            raise TypeError(
+                f"operator {self.name!r}: keyword argument '{key}'= is a traced value, and keyword arguments are static "
+                f"and must be hashable. Name it in jax.jit(..., static_argnames={key!r}), close over a Python value, or "
+                "pass it as an operand"
+            )
+        try:
+            hash(value)
+        except TypeError:
+            raise TypeError(
+                f"operator {self.name!r}: keyword argument '{key}'= is a {type(value).__name__}, and keyword arguments "
+                "must be hashable. Pass a tuple instead of a list, or pass an array as an operand"
+            ) from None
+
+    def _split(self, params: dict[str, Any]) -> tuple[dict[str, Any], Levels]:
+        """Separate what an author sees of a bind's parameters from the levels of vmap it carries."""
+        mine = {key: value for key, value in params.items() if key not in (_LEVELS, _TYPES)}
+        return mine, params.get(_LEVELS, ())
+
+    @staticmethod
+    def _with_levels(params: dict[str, Any], levels: Levels) -> dict[str, Any]:
+        return {**params, _LEVELS: levels}
+
+    def _abstract_eval(self, *operands: Any, outs: Sequence[ShapedArray], **params: Any) -> list[ShapedArray]:
+        _, levels = self._split(params)
+        sizes = tuple(level.size for level in reversed(levels))
+        specs = [None] * len(outs)
+        if self._sharding_rule is not None:
+            specs = self._sharding_rule.result_specs(operands, levels, [len(out.shape) for out in outs])
+        return [
+            abstract_result(self.name, operands, sizes + tuple(out.shape), out.dtype, spec)
+            for out, spec in zip(outs, specs, strict=True)
+        ]
+
+    def _install_lowering(self, platform: str) -> None:
+        for name in ("cuda", "rocm") if platform == "gpu" else (platform,):
+            rule = functools.partial(lowering.lower, self, name)
+            mlir.register_lowering(self.primitive, rule, platform=name)
+        self._registered_platforms.add(platform)
+
+    # ---- kernels ---------------------------------------------------------------------------------------------------
+
+    def def_kernel(self, backend: str, platform: str, kg: KernelGenerator, asdefault: bool = False) -> None:
+        """Register a kernel generator: `kg(*, outs, **kwargs)` returns a function of the operands.
+
+        The first backend of a platform is its default. Registering a pair again replaces the kernel, also in functions
+        that are already jitted.
+        """
+        for what, value in (("backend", backend), ("platform", platform)):
+            if not isinstance(value, str):
+                raise RegistrationTypeError(
+                    f"operator {self.name!r}: {what} must be a string, found {type(value).__name__}"
+                )
+        if not callable(kg):
+            raise RegistrationTypeError(
+                f"operator {self.name!r}: the kernel generator must be callable, found {type(kg).__name__}"
+            )
+        if not backend.strip():
+            raise RegistrationValueError(f"operator {self.name!r}: backend is an empty string; give it a name")
+        config.check_platform(platform)
+        with self._lock:
+            self._registered_platforms.add(platform)
+            self._kernels.setdefault(platform, {})[backend] = KernelEntry(backend, platform, kg)
+            if asdefault or platform not in self._defaults:
+                self._defaults[platform] = backend
+        _choices.refresh()
+
+    def def_numba_kernel(self, kg: KernelGenerator, asdefault: bool = False) -> None:
+        """Register a Numba kernel for the CPU."""
+        self.def_kernel("numba", "cpu", kg, asdefault)
+
+    def def_warp_kernel(self, kg: KernelGenerator, asdefault: bool = False) -> None:
+        """Register a Warp kernel for the GPU."""
+        self.def_kernel("warp", "gpu", kg, asdefault)
+
+    def def_triton_kernel(self, kg: KernelGenerator, asdefault: bool = False) -> None:
+        """Register a Triton kernel for the GPU."""
+        self.def_kernel("triton", "gpu", kg, asdefault)
+
+    def def_numba_cuda_kernel(self, kg: KernelGenerator, asdefault: bool = False) -> None:
+        """Register a Numba-CUDA kernel for the GPU."""
+        self.def_kernel("numba_cuda", "gpu", kg, asdefault)
+
+    def def_cuda_raw_kernel(self, kg: KernelGenerator, asdefault: bool = False, *, platform: str = "gpu") -> None:
+        """Register a kernel built from CUDA C++ for the platform 'gpu' or 'cpu'."""
+        if platform not in ("cpu", "gpu"):
+            raise RegistrationValueError(
+                f"operator {self.name!r}: a cuda_raw kernel runs on 'cpu' or 'gpu', not {platform!r}"
+            )
+        self.def_kernel("cuda_raw", platform, kg, asdefault)
+
+    def def_pallas_kernel(self, platform: str, kg: KernelGenerator, asdefault: bool = False) -> None:
+        """Register a Pallas kernel for the platform 'gpu' or 'tpu'."""
+        if platform not in ("gpu", "tpu"):
+            raise RegistrationValueError(
+                f"operator {self.name!r}: a Pallas kernel runs on 'gpu' or 'tpu', not {platform!r}"
+            )
+        self.def_kernel("pallas", platform, kg, asdefault)
+
+    def def_reference(self, fn: Callable[..., Any]) -> Callable[..., Any]:
+        """Give the operator a `jax.numpy` implementation `fn(*operands, **kwargs)`; usable as a decorator.
+
+        It is the kernel where none is registered (and `backend="reference"` everywhere), gives derivatives, batching
+        and `outs` to callers and authors who write none, and is what `brainevent.check` compares every kernel with.
+        """
+        if not callable(fn):
+            raise RegistrationTypeError(
+                f"operator {self.name!r}: the reference must be callable, found {type(fn).__name__}"
+            )
+        self._rules["reference"] = Reference(fn, self.name)
+        _choices.refresh()
+        return fn
+
+    @property
+    def _reference(self) -> Reference | None:
+        return self._rules.get("reference")  # type: ignore[return-value]
+
+    def available_backends(self, platform: str) -> list[str]:
+        """Return the backends registered for a platform, in order of registration."""
+        return list(self._kernels.get(platform, {}))
+
+    def set_default(self, platform: str, backend: str) -> None:
+        """Make a registered backend the default of a platform, also in functions that are already jitted."""
+        here = self.available_backends(platform)
+        if not here:
+            known = sorted(self._kernels)
+            raise ValueError(
+                f"operator {self.name!r} has no kernels for the platform {platform!r}{did_you_mean(platform, known)}; "
+                f"platforms that have: {', '.join(known) or 'none'}"
+            )
+        if backend not in here:
+            raise ValueError(
+                f"operator {self.name!r}: unknown backend {backend!r} for {platform}{did_you_mean(backend, here)}; "
+                f"registered: {', '.join(here)}"
+            )
+        with self._lock:
+            self._defaults[platform] = backend
+        _choices.refresh()
+
+    def get_default(self, platform: str) -> str | None:
+        """Return the default backend of a platform, or None."""
+        return self._defaults.get(platform)
+
+    @property
+    def defaults(self) -> dict[str, str]:
+        """A copy of the default backends by platform."""
+        return dict(self._defaults)
+
+    def _warn_backend_once(self, message: str) -> None:
+        """Warn of something once in the life of this operator."""
+        with self._lock:
+            if message in self._warned_backends:
+                return
+            self._warned_backends.add(message)
+        warnings.warn(message, UserWarning, stacklevel=2)
+
+    # ---- rules -----------------------------------------------------------------------------------------------------
+
+    def _def_rule(self, kind: str, fun: Callable[..., Any]) -> None:
+        if not callable(fun):
+            raise RegistrationTypeError(
+                f"operator {self.name!r}: the {kind} rule must be callable, found {type(fun).__name__}"
+            )
+        self._rules[kind] = fun
+        _choices.refresh()
+
+    def def_batching_rule(self, fun: Callable[..., Any]) -> None:
+        """Set the vmap rule: `fun(args, axes, **params) -> (outputs, output axes)`."""
+        self._def_rule("batch", fun)
+
+    def register_general_batching(self) -> None:
+        """Batch by a scan over the mapped operands, instead of the kernels' own batching."""
+        self._def_rule("batch", functools.partial(general_batching_rule, self.primitive))
+
+    def def_jvp_rule(self, fun: Callable[..., Any]) -> None:
+        """Set the forward rule: `fun(primals, tangents, **params) -> (outputs, output tangents)`."""
+        self._def_rule("jvp", fun)
+
+    def def_jvp_rule2(self, *jvp_rules: Callable[..., Any] | None) -> None:
+        """Set the forward rule as one rule per input: `rule(tangent, *primals, **params)`; None: no derivative."""
+        rules.defjvp(self, *jvp_rules)
+
+    def def_transpose_rule(self, fun: Callable[..., Any]) -> None:
+        """Set the reverse rule: `fun(cotangents, *args, **params) -> one cotangent per input`."""
+        self._def_rule("transpose", fun)
+
+    def def_sharding_rule(self, rule: str, **factors: Any) -> None:
+        """Say how operands and results are cut over devices, as in "m k, k -> m" with `reduction_factors=("k",)`.
+
+        Under `jit` with sharded operands the kernel then runs on each shard, on local shapes.
+        """
+        self._rules["sharding"] = self._sharding_rule = ShardingRule.parse(rule, self.name, **factors)
+        _choices.refresh()
+
+    # ---- the rest --------------------------------------------------------------------------------------------------
+
+    def def_call(self, fn: Callable[..., Any]) -> None:
+        """Store the function that users call: it prepares operands and calls this operator."""
+        if not callable(fn):
+            raise RegistrationTypeError(
+                f"operator {self.name!r}: the call function must be callable, found {type(fn).__name__}"
+            )
+        self._call_fn = fn
+
+    def call(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the function that `def_call` stored."""
+        if self._call_fn is None:
+            raise ValueError(f"No call function registered for {self.name!r}; store one with def_call(fn)")
+        return self._call_fn(*args, **kwargs)
+
+    def def_tags(self, *tags: str) -> None:
+        """Replace the tags, by which `get_primitives_by_tags` finds operators."""
+        for tag in tags:
+            if not isinstance(tag, str):
+                raise RegistrationTypeError(f"operator {self.name!r}: a tag must be a string, found {tag!r}")
+        self._tags = set(tags)
+
+
+XLACustomKernel.__module__ = "brainevent"
+KernelEntry.__module__ = "brainevent"
+
+
+def _ambiguous(value: Any) -> str | None:
+    """Return what tells a static value from equal values of another type (1, 1.0, True) or sign (0.0, -0.0)."""
+    if isinstance(value, tuple):
+        kinds = [_ambiguous(item) for item in value]
+        return repr(kinds) if any(kinds) else None
+    if isinstance(value, (bool, np.generic)):
+        return type(value).__name__ + ("-" if value == 0 and str(value).startswith("-") else "")
+    if isinstance(value, float) and (value == 0 or value.is_integer()):
+        return "float-" if math.copysign(1, value) < 0 else "float"
+    return None

@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Choose a kernel, build it, lower it."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import jax
+
+from .. import _choices, config
+from .._compat import ShapedArray, may_partition, mlir
+from ..errors import (
+    KernelCompilationError,
+    KernelFallbackExhaustedError,
+    KernelNotAvailableError,
+    KernelOutputError,
+    did_you_mean,
+)
+from ..ffi.call import current_operator
+from ..languages import language
+from .batch import Levels, batched, scanned
+
+if TYPE_CHECKING:
+    from .custom_kernel import XLACustomKernel
+
+__all__ = ["REFERENCE", "KernelEntry", "lower", "select"]
+
+REFERENCE = "reference"  # the backend name of an operator's jax.numpy implementation
+_GENERAL = {"cuda": "gpu", "rocm": "gpu", "oneapi": "gpu"}
+
+
+@dataclass(frozen=True)
+class KernelEntry:
+    """One registered kernel: `kernel_generator(**kwargs)` returns a function of the operands."""
+
+    backend: str
+    platform: str
+    kernel_generator: Callable[..., Callable[..., Any]]
+
+
+def entries(operator: XLACustomKernel, platform: str) -> Mapping[str, KernelEntry]:
+    """Return the kernels for a platform of JAX, those for 'gpu' included if it is 'cuda' or 'rocm'."""
+    table = operator._kernels
+    if platform in _GENERAL:
+        return {**table.get(_GENERAL[platform], {}), **table.get(platform, {})}
+    return table.get(platform, {})
+
+
+def select(operator: XLACustomKernel, platform: str, backend: str | None = None) -> KernelEntry:
+    """Choose: the call's backend > the block's > the global one > the operator's default > the first registered."""
+    block = dict(_choices.block_choices())
+    preferred = block.get(platform, block.get(_GENERAL.get(platform, ""), None))
+    question = (operator._serial, platform, backend, preferred)
+    _choices.ask(question, lambda: _find(operator, platform, backend, preferred))
+    entry = _find(operator, platform, backend, preferred)
+    if entry is None:
+        raise KernelFallbackExhaustedError(_no_kernel(operator, platform, backend))
+    _warn_of_ignored(operator, platform, backend, preferred)
+    return entry
+
+
+def _find(operator: XLACustomKernel, platform: str, backend: str | None, preferred: str | None) -> KernelEntry | None:
+    table = dict(entries(operator, platform))
+    if operator._reference is not None:
+        table.setdefault(REFERENCE, KernelEntry(REFERENCE, platform, operator._reference.generator))
+    if backend is not None:
+        return table.get(backend)
+    for wish in (preferred, _global_backend(platform), _default(operator, platform), *table):
+        if wish is not None and wish in table:
+            return table[wish]
+    return None
+
+
+def _global_backend(platform: str) -> str | None:
+    return config.get_backend(platform) or config.get_backend(_GENERAL.get(platform, platform))
+
+
+def _default(operator: XLACustomKernel, platform: str) -> str | None:
+    return operator._defaults.get(platform) or operator._defaults.get(_GENERAL.get(platform, platform))
+
+
+def _warn_of_ignored(operator: XLACustomKernel, platform: str, backend: str | None, preferred: str | None) -> None:
+    """Say once that a backend which was asked for in general does not exist for this operator."""
+    known = [*entries(operator, platform), *([REFERENCE] if operator._reference else [])]
+    for wish, said in ((preferred, "use_backend"), (_global_backend(platform), "config.set_backend")):
+        if backend is None and wish is not None and wish not in known:
+            operator._warn_backend_once(
+                f"operator {operator.name!r}: {said} asks for {wish!r} on {platform}, which has no such kernel here; "
+                f"ignoring it{did_you_mean(wish, known)}; registered: {', '.join(known) or 'none'}"
+            )
+
+
+def _no_kernel(operator: XLACustomKernel, platform: str, backend: str | None) -> str:
+    here = list(entries(operator, platform))
+    platforms = sorted(p for p, table in operator._kernels.items() if table)
+    others = f"; platforms that have kernels: {', '.join(platforms)}" if platforms else "; it has no kernel at all"
+    if backend is None:
+        return (
+            f"operator {operator.name!r} has no kernel for the platform {platform!r}{others}. "
+            f"Register one with def_kernel(backend, {platform!r}, generator), or a jax.numpy one with def_reference(fn)"
+        )
+    found = f"registered there: {', '.join(here)}" if here else f"none is registered there{others}"
+    return (
+        f"operator {operator.name!r} has no backend {backend!r} for the platform {platform!r}"
+        f"{did_you_mean(backend, here)}; {found}"
+    )
+
+
+def lower(
+    operator: XLACustomKernel, platform: str, ctx: Any, *operands: Any, outs: Sequence[ShapedArray], **params: Any
+) -> Any:
+    """Lower one call: the chosen kernel, batched in its own best way, on each shard if there is a sharding rule."""
+    params, levels = operator._split(params)
+    entry = select(operator, platform, params.pop("backend", None))
+
+    def build(outs: tuple[ShapedArray, ...], levels: Levels) -> Callable[..., list[Any]]:
+        return _batched_or_scanned(checked_kernel(operator, platform, entry, outs, params), levels)
+
+    function = build(tuple(outs), levels)
+    if operator._sharding_rule is not None and may_partition(ctx):
+        function = operator._sharding_rule.partitioned(function, build, tuple(outs), levels)
+    return mlir.lower_fun(function, multiple_results=True)(ctx, *operands)
+
+
+def checked_kernel(
+    operator: XLACustomKernel, platform: str, entry: KernelEntry, outs: tuple[ShapedArray, ...], params: dict[str, Any]
+) -> Callable[..., list[Any]]:
+    """Return the kernel as a function that builds itself, runs, and is held to `outs`."""
+
+    def run(*operands: Any) -> list[Any]:
+        with _explained(operator, platform, entry), jax.named_scope(operator.name), current_operator(operator.name):
+            kernel = entry.kernel_generator(outs=outs, **params)
+            if not callable(kernel):
+                raise TypeError(f"the kernel generator returned {type(kernel).__name__}, not a function of the operands")
+            results = jax.tree.leaves(kernel(*operands))
+            return _held_to(outs, results, f"operator {operator.name!r}, backend {entry.backend!r} on {platform}")
+
+    return run
+
+
+def _held_to(outs: Sequence[ShapedArray], results: list[Any], where: str) -> list[Any]:
+    """Return the results if they are what `outs` says, else name the first that is not."""
+    if len(results) != len(outs):
+        raise KernelOutputError(f"{where}: the kernel returned {len(results)} arrays, but outs describes {len(outs)}")
+    for i, (out, result) in enumerate(zip(outs, results, strict=True)):
+        shape, dtype = getattr(result, "shape", None), getattr(result, "dtype", None)
+        if shape is None or dtype is None:
+            raise KernelOutputError(f"{where}: output {i} is a {type(result).__name__}, not an array; return jnp arrays")
+        if tuple(shape) != tuple(out.shape) or dtype != out.dtype:
+            raise KernelOutputError(
+                f"{where}: output {i} is {dtype}{list(shape)}, but outs says {out.dtype}{list(out.shape)}; "
+                "change the kernel or outs"
+            )
+    return results
+
+
+@contextlib.contextmanager
+def _explained(operator: XLACustomKernel, platform: str, entry: KernelEntry) -> Iterator[None]:
+    """Turn what goes wrong while a kernel is built into an error that names the alternatives."""
+    try:
+        yield
+    except KernelOutputError:
+        raise
+    except Exception as error:
+        row = language(entry.backend)
+        missing = row.why_missing() if row is not None and isinstance(error, ImportError) else None
+        if missing:
+            raise KernelNotAvailableError(_failure(operator, platform, entry, error) + f"\n{missing}") from error
+        raise KernelCompilationError(_failure(operator, platform, entry, error)) from error
+
+
+def _failure(operator: XLACustomKernel, platform: str, entry: KernelEntry, error: Exception) -> str:
+    others = [name for name in entries(operator, platform) if name != entry.backend]
+    if operator._reference is not None and entry.backend != REFERENCE:
+        others.append(REFERENCE)
+    available = operator.available_backends(platform)
+    text = (
+        f"operator {operator.name!r}: backend {entry.backend!r} on {platform} failed while its kernel was built:\n"
+        f"  {type(error).__name__}: {error}\n"
+        f"backends available on {platform}: {available}"
+    )
+    if not others:
+        return text
+    first = others[0]
+    return (
+        f"{text}\nto switch: backend={first!r} in the call, {operator.name}.set_default({platform!r}, {first!r}), "
+        f"or brainevent.set_backend({platform!r}, {first!r})"
+    )
+
+
+def _batched_or_scanned(kernel: Callable[..., list[Any]], levels: Levels) -> Callable[..., list[Any]]:
+    """Batch the kernel in its own best way; where its language has none, loop over it with a scan."""
+    if not levels:
+        return kernel
+
+    def run(*operands: Any) -> list[Any]:
+        try:
+            return batched(kernel, levels)(*operands)
+        except KernelCompilationError as error:
+            if not _lacks_batching(error.__cause__):
+                raise
+        return scanned(kernel, levels)(*operands)
+
+    return run
+
+
+def _lacks_batching(error: BaseException | None) -> bool:
+    return isinstance(error, NotImplementedError) and any(word in str(error) for word in ("vmap", "Batching rule"))

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What follows from a jax.numpy implementation: a kernel, the outputs' types, derivatives."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+
+from .._compat import ShapedArray
+from ..errors import KernelOutputError
+
+__all__ = ["Reference"]
+
+
+@dataclass(frozen=True)
+class Reference:
+    """A `jax.numpy` implementation `fn(*operands, **kwargs)` of an operator, with the operator's keyword arguments."""
+
+    fn: Callable[..., Any]
+    operator: str
+
+    def generator(self, *, outs: Sequence[ShapedArray], **kwargs: Any) -> Callable[..., Any]:
+        """Serve as a kernel generator."""
+        kwargs.pop("backend", None)
+        if self._wants_outs:
+            kwargs["outs"] = outs
+        return lambda *operands: self.fn(*operands, **kwargs)
+
+    @property
+    def _wants_outs(self) -> bool:
+        try:
+            return "outs" in inspect.signature(self.fn).parameters
+        except (TypeError, ValueError):
+            return False
+
+    def flat(self, *, outs: Sequence[ShapedArray], **kwargs: Any) -> Callable[..., list[Any]]:
+        """Return the implementation as a function to a list of arrays, held to `outs`."""
+        kernel = self.generator(outs=outs, **kwargs)
+
+        def run(*operands: Any) -> list[Any]:
+            results = jax.tree.leaves(kernel(*operands))
+            expected = [(tuple(out.shape), out.dtype) for out in outs]
+            found = [(tuple(x.shape), x.dtype) for x in results]
+            if found != expected:
+                raise KernelOutputError(
+                    f"operator {self.operator!r}: its reference returns {_described(found)}, "
+                    f"but outs says {_described(expected)}; change the reference or outs"
+                )
+            return results
+
+        return run
+
+    def infer_outs(self, operands: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        """Return the outputs' types, for a caller who leaves `outs` out."""
+        if self._wants_outs:
+            raise TypeError(
+                f"operator {self.operator!r}: outs is missing, and its reference takes outs itself, so it cannot tell "
+                "their shapes; pass outs="
+            )
+        kwargs = {key: value for key, value in kwargs.items() if key != "backend"}
+        return jax.eval_shape(lambda *xs: self.fn(*xs, **kwargs), *operands)
+
+
+def _described(types: Sequence[tuple[tuple[int, ...], Any]]) -> str:
+    return ", ".join(f"{dtype}{list(shape)}" for shape, dtype in types) or "nothing"

@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Names and tags of all operators of this process."""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .custom_kernel import XLACustomKernel
+
+__all__ = ["get_all_primitive_names", "get_primitives_by_tags", "get_registry", "register_primitive"]
+
+_PRIMITIVE_REGISTRY: dict[str, XLACustomKernel] = {}
+_lock = threading.Lock()
+
+
+def register_primitive(name: str, operator: XLACustomKernel) -> None:
+    """Enter an operator; the newest of a name wins, with a warning."""
+    with _lock:
+        taken = name in _PRIMITIVE_REGISTRY
+        _PRIMITIVE_REGISTRY[name] = operator
+    if taken:
+        warnings.warn(
+            f"an operator named {name!r} is already registered; the new one takes its place in the registry. "
+            "Give each operator a name of its own.",
+            UserWarning,
+            stacklevel=3,
+        )
+
+
+def get_registry() -> dict[str, XLACustomKernel]:
+    """Return a copy of the registry: operators by name."""
+    with _lock:
+        return dict(_PRIMITIVE_REGISTRY)
+
+
+def get_all_primitive_names() -> list[str]:
+    """Return the names of all operators, sorted."""
+    return sorted(get_registry())
+
+
+def get_primitives_by_tags(tags: set[str]) -> dict[str, XLACustomKernel]:
+    """Return the operators that carry all of these tags."""
+    if isinstance(tags, str):
+        raise TypeError(f"get_primitives_by_tags: tags is the string {tags!r}; pass a set ({{{tags!r}}})")
+    wanted = set(tags)
+    return {name: operator for name, operator in get_registry().items() if wanted <= operator._tags}

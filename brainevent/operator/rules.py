@@ -1,0 +1,273 @@
+# SPDX-License-Identifier: Apache-2.0
+"""jvp, transpose and batching: rules are written for the unbatched operator and are batched like it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import jax
+import jax.numpy as jnp
+
+from .. import _choices
+from .._compat import (
+    Primitive,
+    ShapedArray,
+    UndefinedPrimal,
+    Zero,
+    is_undefined_primal,
+    primitive_batchers,
+    primitive_jvps,
+    primitive_transposes,
+    symbolic_zero_like,
+)
+from ..errors import NoRuleError
+from .batch import Level, Levels, batched_transpose
+
+if TYPE_CHECKING:
+    from .custom_kernel import XLACustomKernel
+
+__all__ = ["batch", "defjvp", "jvp", "per_input_rule", "transpose"]
+
+JvpRule = Callable[..., tuple[Sequence[Any], Sequence[Any]]]
+
+
+def _asked(operator: XLACustomKernel, kind: str) -> Any:
+    """Return the operator's rule of a kind; functions that were traced with it follow when it is replaced."""
+    _choices.ask((operator._serial, kind), lambda: operator._rules.get(kind))
+    return operator._rules.get(kind)
+
+
+def batch(operator: XLACustomKernel, args: Sequence[Any], axes: Sequence[Any], **params: Any) -> Any:
+    """Batch a bind: by the author's rule, else by carrying the level down to the kernel."""
+    rule, axes = _asked(operator, "batch"), tuple(None if a is None else int(a) for a in axes)
+    user_params, levels = operator._split(params)
+    if rule is not None and not levels:
+        results, dims = rule(tuple(args), axes, **user_params)
+        return _as_list(results), _as_list(dims)
+    size = next(x.shape[a] for x, a in zip(args, axes, strict=True) if a is not None)
+    results = operator.primitive.bind(*args, **operator._with_levels(params, (*levels, Level(size, axes))))
+    return results, [0] * len(results)
+
+
+def jvp(operator: XLACustomKernel, primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> Any:
+    """Differentiate forward: by the author's rule, else by the reference's derivative."""
+    rule = _asked(operator, "jvp")
+    user_params, levels = operator._split(params)
+    if rule is None:
+        if _asked(operator, "reference") is None:
+            raise NoRuleError(
+                f"Differentiation rule for '{operator.name}' not implemented; give it one with def_jvp_rule2 "
+                "(one rule per input), or a jax.numpy implementation with def_reference"
+            )
+        rule = reference_jvp(operator)
+    if not levels:
+        results, result_tangents = rule(tuple(primals), tuple(tangents), **user_params)
+        results, result_tangents = _as_list(results), _as_list(result_tangents)
+        return results, [symbolic_zero_like(r) if t is None else t for r, t in zip(results, result_tangents, strict=True)]
+    return _jvp_of_batch(rule, levels, list(primals), list(tangents), user_params)
+
+
+def _as_list(values: Any) -> list[Any]:
+    """Accept a bare value where an operator has one result."""
+    return list(values) if isinstance(values, (list, tuple)) else [values]
+
+
+def _jvp_of_batch(
+    rule: JvpRule, levels: Levels, primals: list[Any], tangents: list[Any], params: dict[str, Any]
+) -> tuple[list[Any], list[Any]]:
+    """Vmap a jvp rule; symbolic zeros, in and out, stay symbolic."""
+    zero_in = [isinstance(t, Zero) for t in tangents]
+    zero_out: list[Any] = []
+
+    def unbatched(primals: list[Any], dense: list[Any]) -> tuple[list[Any], list[Any]]:
+        given = iter(dense)
+        filled = [symbolic_zero_like(p) if z else next(given) for p, z in zip(primals, zero_in, strict=True)]
+        results, result_tangents = map(_as_list, rule(tuple(primals), tuple(filled), **params))
+        zero_out[:] = [t is None or isinstance(t, Zero) for t in result_tangents]
+        return results, [t for t, z in zip(result_tangents, zero_out, strict=True) if not z]
+
+    function: Callable[..., Any] = unbatched
+    for level in levels:
+        dense_axes = [a for a, z in zip(level.axes, zero_in, strict=True) if not z]
+        function = jax.vmap(function, in_axes=(list(level.axes), dense_axes), out_axes=0, axis_size=level.size)
+    results, dense = function(primals, [t for t, z in zip(tangents, zero_in, strict=True) if not z])
+    given = iter(dense)
+    return results, [symbolic_zero_like(r) if z else next(given) for r, z in zip(results, zero_out, strict=True)]
+
+
+def reference_jvp(operator: XLACustomKernel) -> JvpRule:
+    """Make a jvp rule from the reference: results by the operator, their tangents by the reference."""
+
+    def rule(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[list[Any], list[Any]]:
+        reference = operator._reference.flat(**params)
+        moving = [i for i, t in enumerate(tangents) if not isinstance(t, Zero)]
+
+        def of_moving(*values: Any) -> list[Any]:
+            filled = list(primals)
+            for i, value in zip(moving, values, strict=True):
+                filled[i] = value
+            return reference(*filled)
+
+        results = operator.primitive.bind(*primals, **params)
+        _, dense = jax.jvp(of_moving, [primals[i] for i in moving], [tangents[i] for i in moving])
+        return results, [symbolic_zero_like(r) if t.dtype == jax.dtypes.float0 else t for r, t in zip(results, dense)]
+
+    return rule
+
+
+def transpose(operator: XLACustomKernel, cotangents: Sequence[Any], *args: Any, **params: Any) -> list[Any]:
+    """Transpose: by the author's rule, else by the reference's; entries of inputs that are not linear are None."""
+    rule = _asked(operator, "transpose")
+    user_params, levels = operator._split(params)
+    if rule is None:
+        if _asked(operator, "reference") is None:
+            raise NoRuleError(
+                f"Transpose rule (for reverse-mode differentiation) for '{operator.name}' not implemented; give it one "
+                "with def_transpose_rule, or a jax.numpy implementation with def_reference"
+            )
+        rule = reference_transpose(operator)
+    if levels:
+        return _transpose_of_batch(rule, levels, list(cotangents), list(args), user_params)
+    return _only_linear(rule(list(cotangents), *args, **user_params), args, operator.name)
+
+
+def _only_linear(results: Any, args: Sequence[Any], name: str) -> list[Any]:
+    """Keep the cotangents of linear inputs."""
+    results = _as_list(results)
+    if len(results) != len(args):
+        raise TypeError(f"operator {name!r}: the transpose rule returned {len(results)} values for {len(args)} inputs")
+    return [ct if is_undefined_primal(x) else None for ct, x in zip(results, args, strict=True)]
+
+
+def _transpose_of_batch(
+    rule: Callable[..., Any], levels: Levels, cotangents: list[Any], args: list[Any], params: dict[str, Any]
+) -> list[Any]:
+    """Vmap a transpose rule."""
+    linear = [is_undefined_primal(x) for x in args]
+    dense_in = [not isinstance(ct, Zero) for ct in cotangents]
+    unbatched_avals = [_without_levels(x.aval, i, levels) if l else None for i, (x, l) in enumerate(zip(args, linear))]
+
+    def unbatched(dense: list[Any], known: list[Any]) -> list[Any]:
+        cts, values = iter(dense), iter(known)
+        filled = [
+            next(cts) if is_dense else Zero(out.to_tangent_aval())
+            for is_dense, out in zip(dense_in, params["outs"], strict=True)
+        ]
+        inputs = [UndefinedPrimal(a) if l else next(values) for a, l in zip(unbatched_avals, linear, strict=True)]
+        results = _as_list(rule(filled, *inputs, **params))
+        return [_instantiated(ct, x.aval) for ct, x in zip(results, inputs, strict=True) if is_undefined_primal(x)]
+
+    function = batched_transpose(unbatched, levels, linear, sum(dense_in))
+    results = iter(
+        function(
+            [ct for ct, d in zip(cotangents, dense_in, strict=True) if d],
+            [x for x, l in zip(args, linear, strict=True) if not l],
+        )
+    )
+    return [next(results) if l else None for l in linear]
+
+
+def _instantiated(ct: Any, aval: Any) -> Any:
+    return jnp.zeros(aval.shape, aval.dtype) if ct is None or isinstance(ct, Zero) else ct
+
+
+def _without_levels(aval: Any, operand: int, levels: Levels) -> ShapedArray:
+    """Take the batch axes, outermost level first, off an operand's type."""
+    shape = list(aval.shape)
+    for level in reversed(levels):
+        axis = level.axes[operand]
+        if axis is not None:
+            del shape[axis]
+    return ShapedArray(tuple(shape), aval.dtype)
+
+
+def reference_transpose(operator: XLACustomKernel) -> Callable[..., list[Any]]:
+    """Make a transpose rule from the reference."""
+
+    def rule(cotangents: Sequence[Any], *args: Any, **params: Any) -> list[Any]:
+        reference = operator._reference.flat(**params)
+        linear = [i for i, x in enumerate(args) if is_undefined_primal(x)]
+
+        def of_linear(*values: Any) -> list[Any]:
+            filled = list(args)
+            for i, value in zip(linear, values, strict=True):
+                filled[i] = value
+            return reference(*filled)
+
+        transposed = jax.linear_transpose(
+            of_linear, *(jax.ShapeDtypeStruct(args[i].aval.shape, args[i].aval.dtype) for i in linear)
+        )
+        cts = transposed([_instantiated(ct, out) for ct, out in zip(cotangents, params["outs"], strict=True)])
+        results: list[Any] = [None] * len(args)
+        for i, ct in zip(linear, cts, strict=True):
+            results[i] = ct
+        return results
+
+    return rule
+
+
+def defjvp(primitive: Any, *jvp_rules: Callable[..., Any] | None) -> None:
+    """Give a primitive or operator one jvp rule per input: `rule(tangent, *primals, **params) -> tangent(s)`.
+
+    Rules run only for tangents that are not zero, and what they return is summed. `None`: the input has no derivative.
+    A rule of a primitive with several results returns a tuple or list, one tangent per result.
+    """
+    operator = None if isinstance(primitive, Primitive) else primitive
+    target = getattr(primitive, "primitive", primitive)
+    if not isinstance(target, Primitive):
+        raise AssertionError(
+            f"defjvp: expected a JAX primitive or an XLACustomKernel, found {type(primitive).__name__}"
+        )
+    for i, rule in enumerate(jvp_rules):
+        if rule is not None and not callable(rule):
+            raise TypeError(f"defjvp({target.name!r}): rule {i} is {type(rule).__name__}, neither a function nor None")
+    rule = per_input_rule(target, jvp_rules)
+    if operator is not None:
+        operator.def_jvp_rule(rule)
+    else:
+        primitive_jvps[target] = rule
+
+
+def per_input_rule(primitive: Primitive, rules: Sequence[Callable[..., Any] | None]) -> JvpRule:
+    """Sum the rules of single inputs into a jvp rule."""
+
+    def rule(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> Any:
+        if len(rules) != len(primals):
+            raise ValueError(
+                f"{primitive.name!r} has {len(rules)} jvp rules, one per input, but was called with {len(primals)} inputs"
+            )
+        results = primitive.bind(*primals, **params)
+        many = primitive.multiple_results
+        sums: list[Any] = [None] * (len(results) if many else 1)
+        for i, (one, tangent) in enumerate(zip(rules, tangents, strict=True)):
+            if one is None or isinstance(tangent, Zero):
+                continue
+            terms = one(tangent, *primals, **params)
+            for k, term in enumerate(_one_per_result(terms, len(sums), primitive.name, i) if many else [terms]):
+                if not (term is None or isinstance(term, Zero)):
+                    sums[k] = term if sums[k] is None else sums[k] + term
+        zeros = [symbolic_zero_like(r) if t is None else t for r, t in zip(results if many else [results], sums)]
+        return results, zeros if many else zeros[0]
+
+    return rule
+
+
+def _one_per_result(terms: Any, count: int, name: str, i: int) -> Sequence[Any]:
+    if not isinstance(terms, (tuple, list)):
+        if count == 1:
+            return [terms]
+        raise TypeError(
+            f"{name!r}: jvp rule {i} returned {type(terms).__name__}; return a tuple or list, one tangent per output"
+        )
+    if len(terms) != count:
+        raise ValueError(f"{name!r}: jvp rule {i} returned {len(terms)} tangents, but the operator has {count} outputs")
+    return terms
+
+
+def install(operator: XLACustomKernel) -> None:
+    """Let JAX find the operator's rules."""
+    primitive = operator.primitive
+    primitive_jvps[primitive] = lambda primals, tangents, **params: jvp(operator, primals, tangents, **params)
+    primitive_transposes[primitive] = lambda cts, *args, **params: transpose(operator, cts, *args, **params)
+    primitive_batchers[primitive] = lambda args, axes, **params: batch(operator, args, axes, **params)

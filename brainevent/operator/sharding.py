@@ -1,0 +1,244 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The Shardy rule: run the kernel on each shard, gather nothing, reduce what is partial."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+from jax.experimental.custom_partitioning import custom_partitioning
+from jax.sharding import NamedSharding, PartitionSpec
+
+from .._compat import BATCHING, ArrayMapping, CompoundFactor, SdyShardingRule, ShapedArray, parse_sharding_rule
+from ..errors import RegistrationTypeError, RegistrationValueError
+from .batch import Level, Levels
+
+__all__ = ["ShardingRule"]
+
+Dims = tuple[Any, ...]  # per dimension: a factor's name, or a tuple of names
+Build = Callable[[tuple[ShapedArray, ...], Levels], Callable[..., list[Any]]]
+
+_REDUCTIONS = {"sum": jax.lax.psum, "max": jax.lax.pmax, "min": jax.lax.pmin}
+
+
+@dataclass(frozen=True)
+class ShardingRule:
+    """Which dimensions of operands and results are cut together: factors, named as in einsum."""
+
+    text: str
+    operands: tuple[Dims, ...]
+    results: tuple[Dims, ...]
+    reduced: tuple[str, ...] = ()  # a shard sees a part of it; results that lack it are reduced over the devices
+    replicated: tuple[str, ...] = ()  # never cut
+    permuted: tuple[str, ...] = ()
+    sizes: tuple[tuple[str, int], ...] = ()
+    reduction: str = "sum"
+
+    @classmethod
+    def parse(
+        cls,
+        rule: str,
+        operator: str,
+        *,
+        reduction_factors: Sequence[str] = (),
+        need_replication_factors: Sequence[str] = (),
+        permutation_factors: Sequence[str] = (),
+        reduction: str = "sum",
+        **factor_sizes: int,
+    ) -> ShardingRule:
+        """Read the notation; a factor that results lack, and that is not said to be reduced, is never cut."""
+        where = f"operator {operator!r}: sharding rule {rule!r}"
+        if not isinstance(rule, str):
+            raise RegistrationTypeError(f"operator {operator!r}: a sharding rule is a string such as 'm k, k -> m'")
+        if reduction not in _REDUCTIONS:
+            raise RegistrationValueError(f"{where}: reduction is {reduction!r}; pass 'sum', 'max' or 'min'")
+        for name, value in (
+            ("reduction_factors", reduction_factors),
+            ("need_replication_factors", need_replication_factors),
+            ("permutation_factors", permutation_factors),
+        ):
+            if isinstance(value, str):
+                raise RegistrationTypeError(f"{where}: {name} is the string {value!r}; pass a tuple ({value!r},)")
+        try:
+            parsed = parse_sharding_rule(
+                rule,
+                reduction_factors=tuple(reduction_factors),
+                need_replication_factors=tuple(need_replication_factors),
+                permutation_factors=tuple(permutation_factors),
+                **factor_sizes,
+            )
+        except (TypeError, ValueError) as error:
+            raise RegistrationValueError(f"{where}: {error}") from error
+        operands, results = (tuple(map(tuple, side)) for side in (parsed.operand_mappings, parsed.result_mappings))
+        # Of a dimension of several factors, "(b s)", only the major one is cut.
+        minor = [f for dims in operands + results for d in dims if isinstance(d, tuple) for f in d[1:]]
+        if both := sorted(set(minor) & set(reduction_factors)):
+            raise RegistrationValueError(f"{where}: factor {both[0]!r} is reduced, so it cannot be a minor one in brackets")
+        kept = {*reduction_factors, *permutation_factors}
+        partial = [f for f in _factors(operands) if f not in kept and any(f not in _factors([r]) for r in results)]
+        return cls(
+            rule,
+            operands,
+            results,
+            tuple(reduction_factors),
+            tuple(dict.fromkeys([*need_replication_factors, *partial, *minor])),
+            tuple(permutation_factors),
+            tuple(sorted(factor_sizes.items())),
+            reduction,
+        )
+
+    def written_out(self, operands: Sequence[int], results: Sequence[int], levels: Levels = ()) -> ShardingRule:
+        """Return the rule for arrays of these ranks: each ellipsis as factors, and one more factor per level of vmap."""
+        if (len(operands), len(results)) != (len(self.operands), len(self.results)):
+            raise ValueError(
+                f"sharding rule {self.text!r} is for {len(self.operands)} operands and {len(self.results)} results; "
+                f"the operator was called with {len(operands)} operands and {len(results)} results"
+            )
+        own = [rank - sum(level.axes[i] is not None for level in levels) for i, rank in enumerate(operands)]
+        operand_dims = [self._of_rank(d, rank, f"operand {i}") for i, (d, rank) in enumerate(zip(self.operands, own))]
+        result_dims = [self._of_rank(d, rank, f"result {i}") for i, (d, rank) in enumerate(zip(self.results, results))]
+        for k, level in enumerate(levels):
+            for dims, axis in zip(operand_dims, level.axes, strict=True):
+                if axis is not None:
+                    dims.insert(axis, _level_factor(k))
+            for dims in result_dims:
+                dims.insert(0, _level_factor(k))
+        return dataclasses.replace(self, operands=tuple(map(tuple, operand_dims)), results=tuple(map(tuple, result_dims)))
+
+    def _of_rank(self, dims: Dims, rank: int, what: str) -> list[Any]:
+        ellipsis = bool(dims) and isinstance(dims[0], str) and dims[0].startswith(BATCHING)
+        spare = rank - (len(dims) - ellipsis)
+        if spare < 0 or (spare > 0 and not ellipsis):
+            raise ValueError(
+                f"sharding rule {self.text!r}: {what} has {len(dims) - ellipsis} dimensions there, "
+                f"but the operator was called with one of rank {rank}"
+            )
+        return [*(f"ellipsis{dims[0][1:]}_{i}" for i in range(spare)), *dims[1:]] if ellipsis else list(dims)
+
+    def to_shardy(self) -> SdyShardingRule:
+        """Return a written-out rule as JAX wants it."""
+        used, in_results = set(_factors(self.operands + self.results)), set(_factors(self.results))
+
+        def mapping(dims: Dims) -> ArrayMapping:
+            return ArrayMapping(*(CompoundFactor(*d) if isinstance(d, tuple) else d for d in dims))
+
+        return SdyShardingRule(
+            tuple(map(mapping, self.operands)),
+            tuple(map(mapping, self.results)),
+            # Shardy takes a factor for reduced only if no result has it.
+            reduction_factors=tuple(f for f in self.reduced if f not in in_results),
+            need_replication_factors=tuple(f for f in self.replicated if f in used),
+            permutation_factors=self.permuted,
+            **dict(self.sizes),
+        )
+
+    def axes_of_factors(self, values: Sequence[tuple[Dims, Any]]) -> dict[str, tuple[str, ...]]:
+        """Return the mesh axes that cut each factor, from (dimensions, spec) of arrays; a mesh axis cuts one factor."""
+        cut: dict[str, tuple[str, ...]] = {}
+        taken: set[str] = set()
+        for dims, spec in values:
+            for factor, entry in zip(map(_major, dims), spec, strict=False):
+                axes = entry if isinstance(entry, tuple) else (entry,) if isinstance(entry, str) else ()
+                if axes and factor not in (*cut, *self.replicated) and not taken & set(axes):
+                    cut[factor] = axes
+                    taken |= set(axes)
+        return cut
+
+    def result_specs(self, operands: Sequence[Any], levels: Levels, ranks: Sequence[int]) -> list[Any]:
+        """Return how results are cut over a mesh with explicit axes, given the operands' types."""
+        rule = self.written_out([x.ndim for x in operands], ranks, levels)
+        if not jax.sharding.get_abstract_mesh().explicit_axes:
+            return [None] * len(ranks)
+        cut = rule.axes_of_factors([(d, x.sharding.spec) for d, x in zip(rule.operands, operands, strict=True)])
+        for factor in rule.reduced:
+            cut.pop(factor, None)
+        return [_spec(dims, cut) for dims in rule.results]
+
+    def partitioned(
+        self, function: Callable[..., list[Any]], build: Build, outs: tuple[ShapedArray, ...], levels: Levels
+    ) -> Callable[..., list[Any]]:
+        """Return `function` as XLA partitions it: `build(local outs, local levels)` runs on each shard."""
+
+        def run(*operands: Any) -> list[Any]:
+            rule = self.written_out([x.ndim for x in operands], [len(out.shape) for out in outs], levels)
+            whole = custom_partitioning(function)
+            whole.def_partition(
+                partition=lambda mesh, args, results: rule.on_shards(mesh, args, results, build, outs, levels),
+                sharding_rule=rule.to_shardy(),
+            )
+            return whole(*operands)
+
+        return run
+
+    def on_shards(
+        self,
+        mesh: Any,
+        args: Sequence[Any],
+        results: Sequence[Any],
+        build: Build,
+        outs: tuple[ShapedArray, ...],
+        levels: Levels,
+    ) -> tuple[Any, ...]:
+        """Decide, for XLA, how each array is cut, and give the function that runs on the shards."""
+        arrays = [*zip(self.operands, args, strict=True), *zip(self.results, results, strict=True)]
+        cut = self.axes_of_factors([(dims, x.sharding.spec) for dims, x in arrays])
+        made_here = set(_factors(self.results)) - set(_factors(self.operands))
+        sizes = dict(self.sizes) | {
+            d: size for dims, x in arrays for d, size in zip(dims, x.shape, strict=True) if isinstance(d, str)
+        }
+        for factor in list(cut):
+            # A kernel cannot know which part of a new dimension it makes, nor that its shard is padded.
+            if factor in made_here or sizes[factor] % _count(mesh, cut[factor]):
+                del cut[factor]
+        arg_specs = [_spec(dims, cut) for dims in self.operands]
+        result_specs = [_spec(dims, cut) for dims in self.results]
+        local_levels = tuple(
+            Level(level.size // _count(mesh, cut.get(_level_factor(k), ())), level.axes) for k, level in enumerate(levels)
+        )
+        local_outs = tuple(
+            ShapedArray(_local(mesh, x.shape, spec)[len(levels) :], out.dtype)
+            for x, spec, out in zip(results, result_specs, outs, strict=True)
+        )
+        partial = [
+            tuple(axis for factor in self.reduced if factor not in dims for axis in cut.get(factor, ()))
+            for dims in self.results
+        ]
+
+        def on_shard(*shards: Any) -> list[Any]:
+            values = build(local_outs, local_levels)(*shards)
+            reduce = _REDUCTIONS[self.reduction]
+            return [reduce(x, axes) if axes else x for x, axes in zip(values, partial, strict=True)]
+
+        shardings = ([NamedSharding(mesh, spec) for spec in specs] for specs in (result_specs, arg_specs))
+        return mesh, on_shard, next(shardings), tuple(next(shardings))
+
+
+def _major(dim: Any) -> str:
+    """Return the factor by which a dimension is cut."""
+    return dim[0] if isinstance(dim, tuple) else dim
+
+
+def _level_factor(k: int) -> str:
+    return f"vmap{k}_"
+
+
+def _factors(mappings: Sequence[Dims]) -> list[str]:
+    """Return the names of all factors, without repeats."""
+    flat = (f for dims in mappings for d in dims for f in (d if isinstance(d, tuple) else (d,)))
+    return list(dict.fromkeys(flat))
+
+
+def _spec(dims: Dims, cut: dict[str, tuple[str, ...]]) -> PartitionSpec:
+    return PartitionSpec(*(cut.get(_major(d)) for d in dims))
+
+
+def _count(mesh: Any, axes: Sequence[str]) -> int:
+    return math.prod(mesh.shape[axis] for axis in axes)
+
+
+def _local(mesh: Any, shape: Sequence[int], spec: PartitionSpec) -> tuple[int, ...]:
+    return tuple(size // _count(mesh, entry or ()) for size, entry in zip(shape, spec, strict=True))
