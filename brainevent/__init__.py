@@ -22,6 +22,8 @@ from .errors import (
     MathError,
     UnsupportedOperationError,
 )
+from .ffi import portable as _portable
+from .ffi.targets import export_checks
 from .operator.batch import general_batching_rule
 from .operator.custom_kernel import XLACustomKernel
 from .operator.lowering import KernelEntry
@@ -29,7 +31,7 @@ from .operator.registry import get_all_primitive_names, get_primitives_by_tags, 
 from .operator.rules import defjvp
 
 if TYPE_CHECKING:
-    from .backends.numba import numba_kernel
+    from .backends.numba import half, numba_kernel
     from .operator.check import CheckReport, check
 
 __version__ = "0.1.0"
@@ -39,6 +41,7 @@ __version_info__ = tuple(int(part) for part in __version__.split("."))
 _LAZY = {
     "CheckReport": "brainevent.operator.check",
     "check": "brainevent.operator.check",
+    "half": "brainevent.backends.numba",
     "numba_kernel": "brainevent.backends.numba",
 }
 
@@ -62,14 +65,19 @@ __all__ = [
     "check",
     "config",
     "defjvp",
+    "export_checks",
     "general_batching_rule",
     "get_all_primitive_names",
     "get_primitives_by_tags",
     "get_registry",
+    "half",
     "numba_kernel",
     "set_backend",
     "use_backend",
 ]
+
+
+_portable.install({"numba": "brainevent.backends.numba.portable"})
 
 
 def __getattr__(name: str) -> Any:

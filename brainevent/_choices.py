@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Make choices that were read while tracing part of every JIT cache key, and drop no compilation.
 
-Whoever reads a choice while a function is traced or lowered *asks* for it here. The first answer to a question is its
-baseline. The value in the JIT key is the set of questions whose answer differs from the baseline now. So a change
-that alters no answer retraces nothing, and a change back finds the earlier compilation.
+Whoever reads a choice while a function is traced or lowered *asks* for it here. The JIT key holds the number of a state:
+a set of questions with the answers that were given in it. While all those answers stay the same, so does the state;
+else an earlier state whose answers all hold comes back, or a new one begins. So a change that alters no answer retraces
+nothing, and a change back finds the earlier compilation.
 """
 
 from __future__ import annotations
@@ -16,28 +17,40 @@ import jax
 
 __all__ = ["ask", "block_choices", "refresh", "within_block"]
 
-_deviations = jax.make_user_context(None)  # the answers that differ from their baseline: one value for the process
+_State = dict[Hashable, Hashable]  # the questions that were asked in it, with their answers
+
+_number = jax.make_user_context(0)  # of the current state: one for the process
 _block = jax.make_user_context(())  # what `with` blocks chose: one value per thread
 _lock = threading.RLock()
-_baseline: dict[Hashable, Hashable] = {}
+_states: dict[int, _State] = {0: {}}  # by number, the current one last
 _answers: dict[Hashable, Callable[[], Hashable]] = {}
 
 
 def ask(question: Hashable, answer: Callable[[], Hashable]) -> None:
     """Note that a function being traced depends on `answer()`; later changes of it retrace that function."""
     with _lock:
-        if question not in _answers:
-            _answers[question] = answer
-            _baseline[question] = answer()
+        _answers.setdefault(question, answer)
+        current = _states[next(reversed(_states))]
+        if question not in current:
+            current[question] = answer()
 
 
 def refresh() -> None:
     """Bring the JIT key up to date after something that `ask` was asked about may have changed."""
     with _lock:
-        now = ((question, answer()) for question, answer in _answers.items())
-        changed = frozenset((question, value) for question, value in now if value != _baseline[question])
-        if (changed or None) != _deviations.get_global():
-            _deviations.set_global(changed or None)
+        current = _states[next(reversed(_states))]
+        changed = [question for question, answer in current.items() if _answers[question]() != answer]
+        if not changed:
+            return
+        fitting = [(sum(q in state for q in changed), i) for i, state in enumerate(_states.values()) if _holds(state)]
+        # The most informed state has the compilations that are wanted; the one left last is the warmest.
+        number = list(_states)[max(fitting)[1]] if fitting else len(_states)
+        _states[number] = _states.pop(number, {})
+        _number.set_global(number)
+
+
+def _holds(state: _State) -> bool:
+    return all(_answers[question]() == answer for question, answer in state.items())
 
 
 def block_choices() -> tuple[tuple[str, str], ...]:

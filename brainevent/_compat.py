@@ -56,10 +56,26 @@ primitive_batchers = batching.primitive_batchers
 parse_sharding_rule = str_to_sdy_sharding_rule
 
 
-def new_primitive(name: str, abstract_eval: Callable[..., Any]) -> Primitive:
-    """Make a primitive of many results that runs eagerly by being compiled."""
-    primitive = Primitive(name)
-    primitive.multiple_results = True
+class _OperatorPrimitive(Primitive):
+    """A primitive of many results, whose operands all vary over the same manual mesh axes."""
+
+    multiple_results = True
+
+    def __init__(self, name: str, complete: Callable[[dict[str, Any]], dict[str, Any]]):
+        super().__init__(name)
+        self._complete = complete
+
+    def bind(self, *args: Any, **params: Any) -> Any:
+        return super().bind(*match_manual_axes(args), **self._complete(params))
+
+
+def new_primitive(
+    name: str,
+    abstract_eval: Callable[..., Any],
+    complete: Callable[[dict[str, Any]], dict[str, Any]] = lambda params: params,
+) -> Primitive:
+    """Make a primitive of many results that runs eagerly by being compiled; `complete` sees the parameters of a bind."""
+    primitive = _OperatorPrimitive(name, complete)
     primitive.def_impl(functools.partial(_dispatch.apply_primitive, primitive))
     primitive.def_abstract_eval(abstract_eval)
     # Lowering must learn the mesh's devices, or a sharding rule has nothing to partition over.

@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import pathlib
 import re
 
 import jax
 
-__all__ = ["ERROR_CREATE_SIZE", "INTERNAL", "OFFSETS", "api_version"]
+__all__ = ["INTERNAL", "METADATA_EXTENSION", "OFFSETS", "answer_metadata_query", "api_version", "make_error", "read_word"]
 
 # A test compiles a C program against the installed header and compares every entry.
 OFFSETS = {
@@ -39,7 +40,7 @@ OFFSETS = {
 }
 METADATA_EXTENSION = 1  # XLA_FFI_Extension_Metadata
 INTERNAL = 13  # XLA_FFI_Error_Code_INTERNAL
-ERROR_CREATE_SIZE = 28  # XLA_FFI_Error_Create_Args_STRUCT_SIZE
+SIZES = {"XLA_FFI_Error_Create_Args": 28}  # the header's *_STRUCT_SIZE
 
 
 @functools.cache
@@ -51,3 +52,47 @@ def api_version() -> tuple[int, int]:
         raise RuntimeError(f"cannot read the FFI version of jaxlib from {jax.ffi.include_dir()}; reinstall jaxlib")
     major, minor = (int(match[1]) for match in found if match)
     return major, minor
+
+
+# What follows reads and answers call frames in Python, for the rare moments that are not the running of a program.
+
+
+def read_word(base: int, offset: int | str) -> int:
+    """Read 8 bytes at an offset, which is a number or a name of `OFFSETS`."""
+    return ctypes.c_int64.from_address(base + (OFFSETS[offset] if isinstance(offset, str) else offset)).value
+
+
+def answer_metadata_query(call_frame: int) -> bool:
+    """Tell XLA our version of its interface, if that is what it asks; return whether it did."""
+    extension = read_word(call_frame, "XLA_FFI_CallFrame.extension_start")
+    while extension:
+        kind = ctypes.c_int32.from_address(extension + OFFSETS["XLA_FFI_Extension_Base.type"]).value
+        if kind == METADATA_EXTENSION:
+            metadata = read_word(extension, "XLA_FFI_Metadata_Extension.metadata")
+            values = zip(("api_version.major_version", "api_version.minor_version", "traits"), (*api_version(), 0))
+            for field, value in values:
+                ctypes.c_int32.from_address(metadata + OFFSETS[f"XLA_FFI_Metadata.{field}"]).value = value
+            return True
+        extension = read_word(extension, "XLA_FFI_Extension_Base.next")
+    return False
+
+
+class _ErrorArgs(ctypes.Structure):
+    """XLA_FFI_Error_Create_Args."""
+
+    _fields_ = (
+        ("struct_size", ctypes.c_size_t),
+        ("extension_start", ctypes.c_void_p),
+        ("message", ctypes.c_char_p),
+        ("code", ctypes.c_int32),
+    )
+
+
+def make_error(call_frame: int, message: str, code: int) -> int:
+    """Make an error for XLA, which becomes its owner."""
+    api = read_word(call_frame, "XLA_FFI_CallFrame.api")
+    create = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.POINTER(_ErrorArgs))(
+        read_word(api, "XLA_FFI_Api.XLA_FFI_Error_Create")
+    )
+    args = _ErrorArgs(SIZES["XLA_FFI_Error_Create_Args"], None, message.encode(), code)
+    return int(create(ctypes.byref(args)))

@@ -9,7 +9,9 @@ from typing import Any
 
 import jax
 
-__all__ = ["register_once"]
+from .portable import TARGET
+
+__all__ = ["export_checks", "register_once"]
 
 _registered: dict[tuple[str, str], Any] = {}
 _lock = threading.Lock()
@@ -22,3 +24,13 @@ def register_once(name: str, platform: str, address: Callable[[], int], keep: An
             return
         jax.ffi.register_ffi_target(name, jax.ffi.pycapsule(address()), platform=platform)
         _registered[name, platform] = keep
+
+
+def export_checks() -> list[Any]:
+    """Return the checks that `jax.export.export(f, disabled_checks=...)` must leave out for our native kernels.
+
+    JAX promises stability only for its own custom calls, and so refuses others unless told.
+    """
+    with _lock:
+        names = [TARGET, *dict.fromkeys(name for name, _ in _registered)]
+    return [jax.export.DisabledSafetyCheck.custom_call(name) for name in names]

@@ -5,28 +5,25 @@ from __future__ import annotations
 
 import functools
 import itertools
-import math
 import threading
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
-import numpy as np
 
 from .. import _choices, config
 from .._compat import (
     ShapedArray,
-    Tracer,
     abstract_result,
-    match_manual_axes,
     mlir,
     new_primitive,
 )
 from ..errors import RegistrationTypeError, RegistrationValueError, did_you_mean
 from . import lowering, rules
 from .batch import Levels, general_batching_rule
-from .lowering import KernelEntry
+from .keywords import KINDS, check_static, with_kinds
+from .lowering import REFERENCE, KernelEntry
 from .reference import Reference
 from .registry import register_primitive
 from .sharding import ShardingRule
@@ -35,7 +32,6 @@ __all__ = ["XLACustomKernel"]
 
 KernelGenerator = Callable[..., Callable[..., Any]]
 _LEVELS = "_levels"  # parameter of a bind: the levels of vmap it carries
-_TYPES = "_types"  # parameter of a bind: tells 1, 1.0 and True apart, which are equal to a cache
 _serials = itertools.count()
 
 
@@ -69,14 +65,13 @@ class XLACustomKernel:
         self._lock = threading.RLock()
         self._kernels: dict[str, dict[str, KernelEntry]] = {}
         self._defaults: dict[str, str] = {}
-        self._rules: dict[str, Callable[..., Any]] = {}
-        self._sharding_rule: ShardingRule | None = None
+        self._rules: dict[str, Any] = {}
         self._tags: set[str] = set()
         self._call_fn: Callable[..., Any] | None = None
         self._benchmark_data_fn: Callable[..., Any] | None = None
         self._registered_platforms: set[str] = set()
         self._warned_backends: set[str] = set()
-        self.primitive = new_primitive(name, self._abstract_eval)
+        self.primitive = new_primitive(name, self._abstract_eval, with_kinds)
         rules.install(self)
         for platform in ("cpu", "gpu", "tpu", "oneapi"):
             self._install_lowering(platform)
@@ -97,30 +92,28 @@ class XLACustomKernel:
         params = self._checked_params(kwargs)
         self._check_operands(ins)
         if outs is None:
-            if self._reference is None:
+            reference = self._rule("reference")
+            if reference is None:
                 raise TypeError(
-                    f"operator {self.name!r}: the keyword outs is missing; pass outs=jax.ShapeDtypeStruct(shape, dtype) "
-                    "or a pytree of them, or define the operator's reference with def_reference"
+                    f"operator {self.name!r}: the keyword outs is missing; pass outs=jax.ShapeDtypeStruct(shape, "
+                    "dtype) or a pytree of them, or define the operator's reference with def_reference"
                 )
-            outs = self._reference.infer_outs(ins, params)
+            outs = reference.infer_outs(ins, params)
         leaves, tree = jax.tree.flatten(outs)
         avals = tuple(self._out_aval(i, leaf) for i, leaf in enumerate(leaves))
-        types = tuple((key, kind) for key in sorted(params) if (kind := _ambiguous(params[key])))
-        if types:
-            params[_TYPES] = types
-        results = self.primitive.bind(*match_manual_axes(ins), outs=avals, **params)
+        results = self.primitive.bind(*ins, outs=avals, **params)
         return tree.unflatten(results)
 
     def _check_operands(self, ins: Sequence[Any]) -> None:
         for i, x in enumerate(ins):
             if isinstance(x, (list, tuple, dict)) or x is None:
                 raise TypeError(
-                    f"operator {self.name!r}: operand {i} is a {type(x).__name__}; pass each array as an operand of its "
-                    "own (op(*arrays, outs=...))"
+                    f"operator {self.name!r}: operand {i} is a {type(x).__name__}; pass each array as an operand "
+                    "of its own (op(*arrays, outs=...))"
                 )
 
     def _out_aval(self, i: int, leaf: Any) -> ShapedArray:
-        missing = [name for name in ("shape", "dtype") if not hasattr(leaf, name)]
+        missing = [name for name in ("shape", "dtype") if isinstance(leaf, type) or not hasattr(leaf, name)]
         if missing:
             raise AttributeError(
                 f"operator {self.name!r}: outs leaf {i} is {leaf!r}, which has no {' and no '.join(missing)}; "
@@ -131,35 +124,19 @@ class XLACustomKernel:
     def _checked_params(self, kwargs: dict[str, Any]) -> dict[str, Any]:
         params = {}
         for key, value in kwargs.items():
-            if key in (_LEVELS, _TYPES):
+            if key in (_LEVELS, KINDS):
                 raise TypeError(f"operator {self.name!r}: the keyword {key!r} is reserved")
             if key == "backend":
-                if value is None:
-                    continue
-                value = config.check_backend_name(value, f"operator {self.name!r}")
-            else:
-                self._check_hashable(key, value)
+                if value is not None:
+                    params[key] = config.check_backend_name(value, f"operator {self.name!r}")
+                continue
+            check_static(self.name, key, value)
             params[key] = value
         return params
 
-    def _check_hashable(self, key: str, value: Any) -> None:
-        if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(value)):
-            raise TypeError(
-                f"operator {self.name!r}: keyword argument '{key}'= is a traced value, and keyword arguments are static "
-                f"and must be hashable. Name it in jax.jit(..., static_argnames={key!r}), close over a Python value, or "
-                "pass it as an operand"
-            )
-        try:
-            hash(value)
-        except TypeError:
-            raise TypeError(
-                f"operator {self.name!r}: keyword argument '{key}'= is a {type(value).__name__}, and keyword arguments "
-                "must be hashable. Pass a tuple instead of a list, or pass an array as an operand"
-            ) from None
-
     def _split(self, params: dict[str, Any]) -> tuple[dict[str, Any], Levels]:
         """Separate what an author sees of a bind's parameters from the levels of vmap it carries."""
-        mine = {key: value for key, value in params.items() if key not in (_LEVELS, _TYPES)}
+        mine = {key: value for key, value in params.items() if key not in (_LEVELS, KINDS)}
         return mine, params.get(_LEVELS, ())
 
     @staticmethod
@@ -170,8 +147,8 @@ class XLACustomKernel:
         _, levels = self._split(params)
         sizes = tuple(level.size for level in reversed(levels))
         specs = [None] * len(outs)
-        if self._sharding_rule is not None:
-            specs = self._sharding_rule.result_specs(operands, levels, [len(out.shape) for out in outs])
+        if (rule := self._rule("sharding")) is not None:
+            specs = rule.result_specs(operands, levels, [len(out.shape) for out in outs])
         return [
             abstract_result(self.name, operands, sizes + tuple(out.shape), out.dtype, spec)
             for out, spec in zip(outs, specs, strict=True)
@@ -258,7 +235,7 @@ class XLACustomKernel:
 
     @property
     def _reference(self) -> Reference | None:
-        return self._rules.get("reference")  # type: ignore[return-value]
+        return self._rules.get("reference")
 
     def available_backends(self, platform: str) -> list[str]:
         """Return the backends registered for a platform, in order of registration."""
@@ -267,6 +244,8 @@ class XLACustomKernel:
     def set_default(self, platform: str, backend: str) -> None:
         """Make a registered backend the default of a platform, also in functions that are already jitted."""
         here = self.available_backends(platform)
+        if self._reference is not None and platform in config.PLATFORMS:
+            here.append(REFERENCE)
         if not here:
             known = sorted(self._kernels)
             raise ValueError(
@@ -301,6 +280,11 @@ class XLACustomKernel:
 
     # ---- rules -----------------------------------------------------------------------------------------------------
 
+    def _rule(self, kind: str) -> Any:
+        """Return the rule of a kind, or None; functions that were traced with it follow when it is replaced."""
+        _choices.ask((self._serial, kind), lambda: self._rules.get(kind))
+        return self._rules.get(kind)
+
     def _def_rule(self, kind: str, fun: Callable[..., Any]) -> None:
         if not callable(fun):
             raise RegistrationTypeError(
@@ -334,7 +318,7 @@ class XLACustomKernel:
 
         Under `jit` with sharded operands the kernel then runs on each shard, on local shapes.
         """
-        self._rules["sharding"] = self._sharding_rule = ShardingRule.parse(rule, self.name, **factors)
+        self._rules["sharding"] = ShardingRule.parse(rule, self.name, **factors)
         _choices.refresh()
 
     # ---- the rest --------------------------------------------------------------------------------------------------
@@ -363,15 +347,3 @@ class XLACustomKernel:
 
 XLACustomKernel.__module__ = "brainevent"
 KernelEntry.__module__ = "brainevent"
-
-
-def _ambiguous(value: Any) -> str | None:
-    """Return what tells a static value from equal values of another type (1, 1.0, True) or sign (0.0, -0.0)."""
-    if isinstance(value, tuple):
-        kinds = [_ambiguous(item) for item in value]
-        return repr(kinds) if any(kinds) else None
-    if isinstance(value, (bool, np.generic)):
-        return type(value).__name__ + ("-" if value == 0 and str(value).startswith("-") else "")
-    if isinstance(value, float) and (value == 0 or value.is_integer()):
-        return "float-" if math.copysign(1, value) < 0 else "float"
-    return None

@@ -52,7 +52,7 @@ def entries(operator: XLACustomKernel, platform: str) -> Mapping[str, KernelEntr
 def select(operator: XLACustomKernel, platform: str, backend: str | None = None) -> KernelEntry:
     """Choose: the call's backend > the block's > the global one > the operator's default > the first registered."""
     block = dict(_choices.block_choices())
-    preferred = block.get(platform, block.get(_GENERAL.get(platform, ""), None))
+    preferred = block.get(platform, block.get(_GENERAL.get(platform, "")))
     question = (operator._serial, platform, backend, preferred)
     _choices.ask(question, lambda: _find(operator, platform, backend, preferred))
     entry = _find(operator, platform, backend, preferred)
@@ -120,8 +120,9 @@ def lower(
         return _batched_or_scanned(checked_kernel(operator, platform, entry, outs, params), levels)
 
     function = build(tuple(outs), levels)
-    if operator._sharding_rule is not None and may_partition(ctx):
-        function = operator._sharding_rule.partitioned(function, build, tuple(outs), levels)
+    rule = operator._rule("sharding")
+    if rule is not None and may_partition(ctx):
+        function = rule.partitioned(function, build, tuple(outs), levels)
     return mlir.lower_fun(function, multiple_results=True)(ctx, *operands)
 
 
@@ -134,7 +135,9 @@ def checked_kernel(
         with _explained(operator, platform, entry), jax.named_scope(operator.name), current_operator(operator.name):
             kernel = entry.kernel_generator(outs=outs, **params)
             if not callable(kernel):
-                raise TypeError(f"the kernel generator returned {type(kernel).__name__}, not a function of the operands")
+                raise TypeError(
+                    f"the kernel generator returned {type(kernel).__name__}, not a function of the operands"
+                )
             results = jax.tree.leaves(kernel(*operands))
             return _held_to(outs, results, f"operator {operator.name!r}, backend {entry.backend!r} on {platform}")
 
@@ -148,7 +151,9 @@ def _held_to(outs: Sequence[ShapedArray], results: list[Any], where: str) -> lis
     for i, (out, result) in enumerate(zip(outs, results, strict=True)):
         shape, dtype = getattr(result, "shape", None), getattr(result, "dtype", None)
         if shape is None or dtype is None:
-            raise KernelOutputError(f"{where}: output {i} is a {type(result).__name__}, not an array; return jnp arrays")
+            raise KernelOutputError(
+                f"{where}: output {i} is a {type(result).__name__}, not an array; return jnp arrays"
+            )
         if tuple(shape) != tuple(out.shape) or dtype != out.dtype:
             raise KernelOutputError(
                 f"{where}: output {i} is {dtype}{list(shape)}, but outs says {out.dtype}{list(out.shape)}; "
@@ -173,21 +178,21 @@ def _explained(operator: XLACustomKernel, platform: str, entry: KernelEntry) -> 
 
 
 def _failure(operator: XLACustomKernel, platform: str, entry: KernelEntry, error: Exception) -> str:
-    others = [name for name in entries(operator, platform) if name != entry.backend]
+    available = entries(operator, platform)
+    others = [(other.platform, name) for name, other in available.items() if name != entry.backend]
     if operator._reference is not None and entry.backend != REFERENCE:
-        others.append(REFERENCE)
-    available = operator.available_backends(platform)
+        others.append((entry.platform, REFERENCE))
     text = (
         f"operator {operator.name!r}: backend {entry.backend!r} on {platform} failed while its kernel was built:\n"
         f"  {type(error).__name__}: {error}\n"
-        f"backends available on {platform}: {available}"
+        f"backends available on {platform}: {list(available)}"
     )
     if not others:
         return text
-    first = others[0]
+    where, other = others[0]
     return (
-        f"{text}\nto switch: backend={first!r} in the call, {operator.name}.set_default({platform!r}, {first!r}), "
-        f"or brainevent.set_backend({platform!r}, {first!r})"
+        f"{text}\nto switch: backend={other!r} in the call, {operator.name}.set_default({where!r}, {other!r}), "
+        f"or brainevent.set_backend({where!r}, {other!r})"
     )
 
 
@@ -195,6 +200,9 @@ def _batched_or_scanned(kernel: Callable[..., list[Any]], levels: Levels) -> Cal
     """Batch the kernel in its own best way; where its language has none, loop over it with a scan."""
     if not levels:
         return kernel
+
+    if not all(level.size for level in levels):  # Not every language can make an empty batch.
+        return scanned(kernel, levels)
 
     def run(*operands: Any) -> list[Any]:
         try:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import jax
 import jax.numpy as jnp
 
-from .. import _choices
 from .._compat import (
     Primitive,
     ShapedArray,
@@ -32,15 +31,9 @@ __all__ = ["batch", "defjvp", "jvp", "per_input_rule", "transpose"]
 JvpRule = Callable[..., tuple[Sequence[Any], Sequence[Any]]]
 
 
-def _asked(operator: XLACustomKernel, kind: str) -> Any:
-    """Return the operator's rule of a kind; functions that were traced with it follow when it is replaced."""
-    _choices.ask((operator._serial, kind), lambda: operator._rules.get(kind))
-    return operator._rules.get(kind)
-
-
 def batch(operator: XLACustomKernel, args: Sequence[Any], axes: Sequence[Any], **params: Any) -> Any:
     """Batch a bind: by the author's rule, else by carrying the level down to the kernel."""
-    rule, axes = _asked(operator, "batch"), tuple(None if a is None else int(a) for a in axes)
+    rule, axes = operator._rule("batch"), tuple(None if a is None else int(a) for a in axes)
     user_params, levels = operator._split(params)
     if rule is not None and not levels:
         results, dims = rule(tuple(args), axes, **user_params)
@@ -52,10 +45,10 @@ def batch(operator: XLACustomKernel, args: Sequence[Any], axes: Sequence[Any], *
 
 def jvp(operator: XLACustomKernel, primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> Any:
     """Differentiate forward: by the author's rule, else by the reference's derivative."""
-    rule = _asked(operator, "jvp")
+    rule = operator._rule("jvp")
     user_params, levels = operator._split(params)
     if rule is None:
-        if _asked(operator, "reference") is None:
+        if operator._rule("reference") is None:
             raise NoRuleError(
                 f"Differentiation rule for '{operator.name}' not implemented; give it one with def_jvp_rule2 "
                 "(one rule per input), or a jax.numpy implementation with def_reference"
@@ -64,7 +57,9 @@ def jvp(operator: XLACustomKernel, primals: Sequence[Any], tangents: Sequence[An
     if not levels:
         results, result_tangents = rule(tuple(primals), tuple(tangents), **user_params)
         results, result_tangents = _as_list(results), _as_list(result_tangents)
-        return results, [symbolic_zero_like(r) if t is None else t for r, t in zip(results, result_tangents, strict=True)]
+        return results, [
+            symbolic_zero_like(r) if t is None else t for r, t in zip(results, result_tangents, strict=True)
+        ]
     return _jvp_of_batch(rule, levels, list(primals), list(tangents), user_params)
 
 
@@ -118,10 +113,10 @@ def reference_jvp(operator: XLACustomKernel) -> JvpRule:
 
 def transpose(operator: XLACustomKernel, cotangents: Sequence[Any], *args: Any, **params: Any) -> list[Any]:
     """Transpose: by the author's rule, else by the reference's; entries of inputs that are not linear are None."""
-    rule = _asked(operator, "transpose")
+    rule = operator._rule("transpose")
     user_params, levels = operator._split(params)
     if rule is None:
-        if _asked(operator, "reference") is None:
+        if operator._rule("reference") is None:
             raise NoRuleError(
                 f"Transpose rule (for reverse-mode differentiation) for '{operator.name}' not implemented; give it one "
                 "with def_transpose_rule, or a jax.numpy implementation with def_reference"

@@ -77,7 +77,9 @@ class ShardingRule:
         # Of a dimension of several factors, "(b s)", only the major one is cut.
         minor = [f for dims in operands + results for d in dims if isinstance(d, tuple) for f in d[1:]]
         if both := sorted(set(minor) & set(reduction_factors)):
-            raise RegistrationValueError(f"{where}: factor {both[0]!r} is reduced, so it cannot be a minor one in brackets")
+            raise RegistrationValueError(
+                f"{where}: factor {both[0]!r} is reduced, so it cannot be a minor one in brackets"
+            )
         kept = {*reduction_factors, *permutation_factors}
         partial = [f for f in _factors(operands) if f not in kept and any(f not in _factors([r]) for r in results)]
         return cls(
@@ -107,7 +109,9 @@ class ShardingRule:
                     dims.insert(axis, _level_factor(k))
             for dims in result_dims:
                 dims.insert(0, _level_factor(k))
-        return dataclasses.replace(self, operands=tuple(map(tuple, operand_dims)), results=tuple(map(tuple, result_dims)))
+        return dataclasses.replace(
+            self, operands=tuple(map(tuple, operand_dims)), results=tuple(map(tuple, result_dims))
+        )
 
     def _of_rank(self, dims: Dims, rank: int, what: str) -> list[Any]:
         ellipsis = bool(dims) and isinstance(dims[0], str) and dims[0].startswith(BATCHING)
@@ -142,7 +146,7 @@ class ShardingRule:
         taken: set[str] = set()
         for dims, spec in values:
             for factor, entry in zip(map(_major, dims), spec, strict=False):
-                axes = entry if isinstance(entry, tuple) else (entry,) if isinstance(entry, str) else ()
+                axes = _axes(entry)
                 if axes and factor not in (*cut, *self.replicated) and not taken & set(axes):
                     cut[factor] = axes
                     taken |= set(axes)
@@ -197,7 +201,8 @@ class ShardingRule:
         arg_specs = [_spec(dims, cut) for dims in self.operands]
         result_specs = [_spec(dims, cut) for dims in self.results]
         local_levels = tuple(
-            Level(level.size // _count(mesh, cut.get(_level_factor(k), ())), level.axes) for k, level in enumerate(levels)
+            Level(level.size // _count(mesh, cut.get(_level_factor(k), ())), level.axes)
+            for k, level in enumerate(levels)
         )
         local_outs = tuple(
             ShapedArray(_local(mesh, x.shape, spec)[len(levels) :], out.dtype)
@@ -240,5 +245,10 @@ def _count(mesh: Any, axes: Sequence[str]) -> int:
     return math.prod(mesh.shape[axis] for axis in axes)
 
 
+def _axes(entry: Any) -> tuple[str, ...]:
+    """Return the mesh axes that an entry of a PartitionSpec names: a name, a tuple of names, or nothing."""
+    return entry if isinstance(entry, tuple) else (entry,) if isinstance(entry, str) else ()
+
+
 def _local(mesh: Any, shape: Sequence[int], spec: PartitionSpec) -> tuple[int, ...]:
-    return tuple(size // _count(mesh, entry or ()) for size, entry in zip(shape, spec, strict=True))
+    return tuple(size // _count(mesh, _axes(entry)) for size, entry in zip(shape, spec, strict=True))

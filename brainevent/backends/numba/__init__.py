@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import threading
 import weakref
@@ -18,14 +19,18 @@ from numba.core.errors import NumbaError
 from ..._compat import ShapedArray
 from ...errors import KernelArgumentError, KernelCompilationError, did_you_mean
 from ...ffi.call import VMAP_METHODS, native_call
+from ...ffi.portable import TARGET
 from ...ffi.targets import register_once
-from . import runtime
+from . import half, portable, runtime
 from .content import content_name
 from .handler import ArraySpec, compile_handler
 
-__all__ = ["numba_kernel"]
+__all__ = ["half", "numba_kernel"]
 
 _PREFIX = "brainevent_numba_ffi_"
+_DTYPES = tuple(
+    "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 bfloat16 float32 float64 complex64 complex128".split()
+)
 _libraries: dict[str, Any] = {}  # by target name; handlers live as long as the process
 _targets: weakref.WeakKeyDictionary[Dispatcher, dict[Any, NumbaTarget]] = weakref.WeakKeyDictionary()
 _lock = threading.RLock()
@@ -78,14 +83,20 @@ class NumbaTarget:
     """A Numba function compiled for dtypes and ranks, under a name made of its content."""
 
     name: str
-    title: str
     kernel: Dispatcher = field(compare=False, repr=False)
+    operands: tuple[ArraySpec, ...]
+    outs: tuple[ArraySpec, ...]
+
+    @property
+    def title(self) -> str:
+        """The kernel's name, for people."""
+        return _title(self.kernel)
 
     def portable(self) -> tuple[str, dict[str, Any]]:
-        """Return the target that carries the compiled code to another process."""
-        from . import portable
-
-        return portable.TARGET, {"payload": portable.pack(self.name, self.title, _libraries[self.name])}
+        """Return the target that carries the compiled code; code that holds addresses of this process keeps its name."""
+        library = compile_handler(self.kernel, self.operands, self.outs, f"{self.name}_carried", self_contained=True)
+        payload = portable.carry(library)
+        return (self.name, {}) if payload is None else (TARGET, {"payload": payload})
 
     def for_types(self, operands: Sequence[Any], outs: Sequence[Any]) -> NumbaTarget:
         """Return the same function compiled for other ranks."""
@@ -109,12 +120,12 @@ def _new_target(kernel: Dispatcher, operands: tuple[ArraySpec, ...], outs: tuple
         if kernel.targetoptions.get("parallel"):
             runtime.prepare_parallel()
         try:
-            library = compile_handler(kernel, operands, outs, name, _title(kernel))
+            library = compile_handler(kernel, operands, outs, name)
         except NumbaError as error:
             raise KernelCompilationError(_compile_failure(kernel, operands, outs, error)) from error
         register_once(name, "cpu", lambda: library.get_pointer_to_function(name))
         _libraries[name] = library
-    return NumbaTarget(name, _title(kernel), kernel)
+    return NumbaTarget(name, kernel, operands, outs)
 
 
 def _title(kernel: Dispatcher) -> str:
@@ -144,17 +155,18 @@ def _check_operands(kernel: Dispatcher, operands: Sequence[Any]) -> None:
 
 
 def _specs(arrays: Sequence[Any]) -> tuple[ArraySpec, ...]:
-    return tuple(_spec(x) for x in arrays)
+    return tuple(_spec(x.dtype, len(x.shape)) for x in arrays)
 
 
-def _spec(x: Any) -> ArraySpec:
-    dtype = np.dtype(jax.dtypes.canonicalize_dtype(x.dtype))
-    if dtype.kind not in "biufc" and dtype.name != "bfloat16" or dtype.itemsize * 8 < 8 or dtype.name.startswith("int4"):
+@functools.lru_cache(maxsize=None)
+def _spec(dtype: Any, ndim: int) -> ArraySpec:
+    dtype = jax.dtypes.canonicalize_dtype(dtype)
+    if str(dtype) not in _DTYPES:
         raise KernelArgumentError(
-            f"Numba has no arrays of {dtype.name}; convert first, for example x.astype(jnp.float32). It has bool, int8 to "
-            "int64, uint8 to uint64, float32, float64, complex64, complex128, and float16 and bfloat16 as bits in uint16"
+            f"Numba kernels take no arrays of {dtype}{did_you_mean(dtype, _DTYPES)}; convert first, for example "
+            f"x.astype(jnp.float32). They take {', '.join(_DTYPES)}"
         )
-    return ArraySpec(dtype, len(x.shape))
+    return ArraySpec(np.dtype(dtype), ndim)
 
 
 def _checked_aliases(
@@ -194,5 +206,5 @@ def _compile_failure(
     bits = any(str(spec.numba_type.dtype) == "uint16" and spec.dtype.kind not in "u" for spec in (*operands, *outs))
     lines = [line.rstrip() for line in str(error).splitlines() if line.strip()]
     shown = "\n  ".join(lines[:12] + (["..."] if len(lines) > 12 else []))
-    advice = "\nfloat16 and bfloat16 arrays arrive as bits in uint16: read and write them with brainevent.float16" * bits
+    advice = "\nfloat16 and bfloat16 arrays arrive as bits in uint16: read and write them with brainevent.half" * bits
     return f"the Numba kernel {_title(kernel)!r} does not compile for {types}:\n  {shown}{advice}"

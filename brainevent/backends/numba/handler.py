@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +21,7 @@ from . import runtime
 
 __all__ = ["ArraySpec", "compile_handler"]
 
-I32, I64, VOID = ir.IntType(32), ir.IntType(64), ir.VoidType()
+I32, I64 = ir.IntType(32), ir.IntType(64)
 POINTER = ir.IntType(8).as_pointer()
 
 
@@ -44,30 +44,47 @@ class ArraySpec:
 
 @global_compiler_lock
 def compile_handler(
-    kernel: Dispatcher, operands: Sequence[ArraySpec], results: Sequence[ArraySpec], name: str, title: str
+    kernel: Dispatcher,
+    operands: Sequence[ArraySpec],
+    results: Sequence[ArraySpec],
+    name: str,
+    *,
+    self_contained: bool = False,
 ) -> Any:
-    """Return a code library that holds the handler under `name`; Numba's errors pass."""
+    """Return a code library that holds the handler under `name`; Numba's errors pass.
+
+    The kernel is called where Numba put it; a self-contained library holds it too, for another process.
+    """
     specs = (*operands, *results)
-    call = numba.njit(_spread(kernel))
-    call.compile((types.Tuple([spec.numba_type for spec in specs]),))
-    (compiled,) = call.overloads.values()
+    compiled, as_tuple = _compile(kernel, tuple(spec.numba_type for spec in specs))
     library = cpu_target.target_context.codegen().create_library(name)
-    library.add_linking_library(compiled.library)
-    library.enable_object_caching()
+    if self_contained:
+        library.add_linking_library(compiled.library)
     module = library.create_ir_module(name)
-    parallel = "parallel" in kernel.targetoptions and bool(kernel.targetoptions["parallel"])
-    one = _define_call(module, compiled, specs, name, title, parallel)
+    one = _define_call(module, compiled, as_tuple, specs, name, kernel)
     _define_handler(module, one, len(operands), specs, name)
     library.add_ir_module(module)
     library.finalize()
     return library
 
 
-def _spread(kernel: Dispatcher) -> Callable[..., None]:
-    def call(arrays):  # type: ignore[no-untyped-def]
+def _compile(kernel: Dispatcher, arrays: tuple[types.Array, ...]) -> tuple[Any, bool]:
+    """Return Numba's compilation for these arrays, and whether it takes them as one tuple.
+
+    Kernels with explicit signatures, defaults or *args are called through a function that adapts the arguments.
+    """
+    if kernel._can_compile:
+        kernel.compile(arrays)
+        compiled = kernel.overloads.get(arrays)
+        if compiled is not None and tuple(compiled.signature.args) == arrays:
+            return compiled, False
+
+    @numba.njit
+    def adapted(arrays):  # type: ignore[no-untyped-def]
         kernel(*arrays)
 
-    return call
+    adapted.compile((types.Tuple(arrays),))
+    return adapted.overloads[(types.Tuple(arrays),)], True
 
 
 class _Code:
@@ -88,7 +105,7 @@ class _Code:
 
 
 def _define_call(
-    module: ir.Module, compiled: Any, specs: Sequence[ArraySpec], name: str, title: str, parallel: bool
+    module: ir.Module, compiled: Any, as_tuple: bool, specs: Sequence[ArraySpec], name: str, kernel: Dispatcher
 ) -> ir.Function:
     """Define `error = call(frame, data addresses, dims addresses)`: one call of the kernel."""
     count = len(specs)
@@ -97,15 +114,18 @@ def _define_call(
     builder = ir.IRBuilder(function.append_basic_block("entry"))
     context, code = cpu_target.target_context, _Code(builder)
     call_frame, data, dims = function.args[0], function.args[1 : 1 + count], function.args[1 + count :]
-    arrays = [_array_view(code, context, *view) for view in zip(specs, data, dims, strict=True)]
-    arguments = context.make_tuple(builder, compiled.signature.args[0], arrays)
-    enter, leave = (_external(module, symbol, I64, [I64]) for symbol in (runtime.ENTER_PARALLEL, runtime.LEAVE_PARALLEL))
-    before = builder.call(enter, [I64(0)]) if parallel else None
-    status, _ = context.call_internal_no_propagate(builder, compiled.fndesc, compiled.signature, [arguments])
+    arguments = [_array_view(code, context, *view) for view in zip(specs, data, dims, strict=True)]
+    if as_tuple:
+        arguments = [context.make_tuple(builder, compiled.signature.args[0], arguments)]
+    parallel = bool(kernel.targetoptions.get("parallel"))
     if parallel:
-        builder.call(leave, [before])
+        before = builder.call(_external(module, runtime.ENTER_PARALLEL, I64, [I64]), [I64(0)])
+    status, _ = context.call_internal_no_propagate(builder, compiled.fndesc, compiled.signature, arguments)
+    if parallel:
+        builder.call(_external(module, runtime.LEAVE_PARALLEL, I64, [I64]), [before])
     with builder.if_then(status.is_error, likely=False):
-        text = cgutils.global_constant(module, f"{name}_title", cgutils.make_bytearray(title.encode() + b"\0"))
+        title = cgutils.make_bytearray(kernel.py_func.__name__.encode() + b"\0")
+        text = cgutils.global_constant(module, f"{name}_title", title)
         report = _external(module, runtime.REPORT, I64, [I64, I32, POINTER, POINTER])
         excinfo, text = (builder.bitcast(pointer, POINTER) for pointer in (status.excinfoptr, text))
         builder.ret(builder.call(report, [call_frame, status.code, excinfo, text]))

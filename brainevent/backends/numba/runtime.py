@@ -26,41 +26,23 @@ REPORT = "brainevent_numba_report"
 ENTER_PARALLEL = "brainevent_numba_enter_parallel"
 LEAVE_PARALLEL = "brainevent_numba_leave_parallel"
 
-_WORDS = ctypes.POINTER(ctypes.c_int64)
-
-
-class _ErrorArgs(ctypes.Structure):
-    """XLA_FFI_Error_Create_Args."""
-
-    _fields_ = [
-        ("struct_size", ctypes.c_size_t),
-        ("extension_start", ctypes.c_void_p),
-        ("message", ctypes.c_char_p),
-        ("code", ctypes.c_int32),
-    ]
-
-
 @ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int32, ctypes.c_void_p, ctypes.c_char_p)
 def _report(call_frame: int, code: int, excinfo: int, title: bytes) -> int:
     """Make the XLA error for a kernel that raised: the one moment when native code asks Python."""
+    where = f"{_operator(call_frame)}Numba kernel '{title.decode()}'"
     try:
-        message = f"{_operator(call_frame)}Numba kernel '{title.decode()}' raised {_exception(code, excinfo)}"
+        message = f"{where} raised {_exception(code, excinfo)}"
     except Exception as error:
-        message = f"Numba kernel '{title.decode()}' raised an exception ({type(error).__name__} while reading it)"
-    api = _word(call_frame, "XLA_FFI_CallFrame.api")
-    create = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.POINTER(_ErrorArgs))(_word(api, "XLA_FFI_Api.XLA_FFI_Error_Create"))
-    return create(ctypes.byref(_ErrorArgs(frame.ERROR_CREATE_SIZE, None, message.encode(), frame.INTERNAL)))
-
-
-def _word(base: int, offset: int | str) -> int:
-    offset = frame.OFFSETS[offset] if isinstance(offset, str) else offset
-    return ctypes.cast(base + offset, _WORDS)[0]
+        message = f"{where} raised an exception that cannot be read ({type(error).__name__}: {error})"
+    return frame.make_error(call_frame, message, frame.INTERNAL)
 
 
 def _operator(call_frame: int) -> str:
     """Read the attribute `operator`, the second of our two."""
-    span = _word(_word(call_frame, "XLA_FFI_CallFrame.attrs.attrs"), 8)
-    name = ctypes.string_at(_word(span, "XLA_FFI_ByteSpan.ptr"), _word(span, "XLA_FFI_ByteSpan.len")).decode()
+    span = frame.read_word(frame.read_word(call_frame, "XLA_FFI_CallFrame.attrs.attrs"), 8)
+    name = ctypes.string_at(
+        frame.read_word(span, "XLA_FFI_ByteSpan.ptr"), frame.read_word(span, "XLA_FFI_ByteSpan.len")
+    ).decode()
     return f"operator '{name}': " if name else ""
 
 

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+PYTHON ?= python3
+VENV ?= .venv
+ARGS ?=
+BIN := $(VENV)/bin
+PIP_INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+SOURCES := brainevent tests benchmarks examples docs conftest.py README.md
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.NOTPARALLEL: # the steps share two cores, and one virtual environment
+.PHONY: help demo test check format format-check lint types examples docs bench test-gpu bench-gpu constraints clean
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@echo
+	@echo "  PYTHON=$(PYTHON) is the interpreter, VENV=$(VENV) the environment made from it: make test PYTHON=python3.12 VENV=.venv312"
+	@echo "  ARGS=... is passed on to pytest and to the benchmarks:                  make test ARGS='-k vmap -x'"
+
+demo: $(VENV)/.installed ## Set everything up and show the main job
+	$(BIN)/python examples/demo.py
+
+test: $(VENV)/.installed-test ## Run the CPU suite
+	JAX_PLATFORMS=cpu $(BIN)/python -m pytest -n 2 -m "not gpu" $(ARGS) tests
+
+check: format-check lint types docs test ## Run all that CI runs: format, lint, types, documentation, tests
+
+format: $(VENV)/.installed-dev ## Format the code, also that on the pages, and mend what the linter can mend
+	$(BIN)/ruff check --fix-only --quiet $(SOURCES)
+	$(BIN)/ruff format $(SOURCES)
+
+format-check: $(VENV)/.installed-dev
+	$(BIN)/ruff format --check $(SOURCES)
+
+lint: $(VENV)/.installed-dev ## Check the code by rules
+	$(BIN)/ruff check $(SOURCES)
+
+types: $(VENV)/.installed-dev ## Check the types
+	$(BIN)/mypy
+
+# Each page is a program: it runs in a process of its own.
+examples: $(VENV)/.installed-docs ## Run every example: of pages, docstrings and examples/
+	@grep -l '^```python' README.md docs/*.md | JAX_PLATFORMS=cpu xargs -r -n 1 $(BIN)/python -m pytest -q
+	JAX_PLATFORMS=cpu $(BIN)/python -m pytest -q --doctest-modules brainevent
+	@set -e; for program in examples/*.py; do echo "$$program"; JAX_PLATFORMS=cpu $(BIN)/python $$program > /dev/null; done
+
+docs: examples ## Run every example, then build the documentation into site/
+	rm -rf site
+	JAX_PLATFORMS=cpu $(BIN)/python -m sphinx --fail-on-warning --fresh-env --quiet -d build/docs docs site
+	@! grep -rnoE --include='*.html' '<(script|link|img)[^>]*(src|href)="?(https?:)?//[^">]*' site || { echo "site/ must not need another host"; exit 1; }
+	@echo "The documentation is at site/index.html"
+
+bench: $(VENV)/.installed-warp ## Measure on the CPU, beside other ways to the same end
+	$(BIN)/python -m benchmarks $(ARGS)
+
+# A machine with a GPU may have no network: these two run with $(PYTHON) as it is, and install nothing.
+test-gpu: ## Run the GPU tests with $(PYTHON)
+	$(PYTHON) -m pytest -m gpu $(ARGS) tests
+
+bench-gpu: ## Measure on the GPU with $(PYTHON)
+	$(PYTHON) -m benchmarks --gpu $(ARGS)
+
+clean: ## Remove all that was built, but for $(VENV)
+	rm -rf build dist site .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	find . -path './.venv*' -prune -o -name __pycache__ -type d -exec rm -rf {} +
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2> /dev/null || { \
+	  echo "'$(PYTHON)' is no Python 3.11 or newer: install one and name it, as in: make demo PYTHON=python3.12" >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2> /dev/null || { \
+	  echo "'$(PYTHON)' cannot make virtual environments: install its venv package (Debian: apt install python3-venv) and run make again" >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.installed: pyproject.toml constraints.txt | $(BIN)/python
+	@echo "Installing brainevent into $(VENV) ..."
+	@$(PIP_INSTALL) --editable .
+	@touch $@
+
+$(VENV)/.installed-%: pyproject.toml constraints.txt | $(BIN)/python
+	@echo "Installing brainevent[$*] into $(VENV) ..."
+	@$(PIP_INSTALL) --editable '.[$*]'
+	@touch $@ $(if $(filter dev,$*),$(VENV)/.installed-docs $(VENV)/.installed-test)
+
+# Pinned: what the tools need. Not pinned: what the package itself needs, which is tested as users get it.
+constraints: $(BIN)/python ## Renew constraints.txt: the newest tools (with the oldest Python that we support)
+	rm -rf build/tools
+	$(BIN)/python -m venv build/tools
+	build/tools/bin/python -m pip install --quiet --disable-pip-version-check '.[dev]'
+	{ sed -n '/^#/p' constraints.txt; build/tools/bin/python -m pip freeze --exclude brainevent \
+	  | grep -vE '^(jax|jaxlib|llvmlite|ml_dtypes|numba|numpy|opt_einsum|scipy)=='; } > build/constraints.txt
+	mv build/constraints.txt constraints.txt

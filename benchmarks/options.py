@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What one run of the benchmarks was asked to do, and with which peers."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+HERE = ROOT / "benchmarks"
+
+
+@dataclass(frozen=True)
+class Options:
+    """`rounds` is None when each benchmark chooses its own number; `peer` is the Python of the peer's environment."""
+
+    rounds: int | None = None
+    quick: bool = False
+    warp: bool = False
+    peer: Path | None = None
+
+    def choose_rounds(self, full: int, quick: int) -> int:
+        """Take the number of rounds asked for, or the benchmark's own for a full or a quick run."""
+        return self.rounds or (quick if self.quick else full)

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One line of the report: a measured value, what it is compared with, and its bar."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from benchmarks.samples import Summary, pairwise_ratio, summarize
+
+
+@dataclass(frozen=True)
+class Bar:
+    """A limit on a row's value or on its ratio."""
+
+    limit: float
+    on: Literal["value", "ratio"] = "ratio"
+    at_least: bool = False
+
+    def __str__(self) -> str:
+        unit = " x" if self.on == "ratio" else ""
+        return f"{'>=' if self.at_least else '<='} {self.limit:g}{unit}"
+
+
+@dataclass(frozen=True)
+class Row:
+    """One measured contender; `ratio` is relative to the contender `ratio_to` of the same process and round."""
+
+    benchmark: str
+    name: str
+    unit: str
+    value: Summary
+    samples: tuple[float, ...]
+    ratio: Summary | None = None
+    ratio_to: str = ""
+    bar: Bar | None = None
+    note: str = ""
+
+    @property
+    def met(self) -> bool | None:
+        """Whether the bar is met; None without a bar."""
+        if self.bar is None:
+            return None
+        judged = self.value if self.bar.on == "value" else self.ratio
+        assert judged is not None
+        return judged.median >= self.bar.limit if self.bar.at_least else judged.median <= self.bar.limit
+
+    def to_json(self) -> dict[str, Any]:
+        """The row as plain values, samples included."""
+        return asdict(self) | {"met": self.met}
+
+
+def make_row(
+    benchmark: str,
+    name: str,
+    unit: str,
+    samples: Sequence[float],
+    *,
+    baseline: Sequence[float] | None = None,
+    ratio_to: str = "",
+    inverse: bool = False,
+    bar: Bar | None = None,
+    note: str = "",
+) -> Row:
+    """Summarize samples and their ratio to `baseline`; `inverse` says how many times faster than it we are."""
+    ratio = None
+    if baseline is not None:
+        ratio = pairwise_ratio(baseline, samples) if inverse else pairwise_ratio(samples, baseline)
+    return Row(benchmark, name, unit, summarize(samples), tuple(samples), ratio, ratio_to, bar, note)

@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Exported programs that carry their kernels: one target, known to every process that imports this package.
+
+A custom call of the target holds its kernel as the attribute `payload`. XLA shows it to `_instantiate` once, when a
+program is loaded; what that loads is then called by native code alone.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib
+import json
+import threading
+import zlib
+from collections.abc import Mapping
+from typing import Any, cast
+
+import jax
+import numpy as np
+
+from . import frame
+
+__all__ = ["TARGET", "install", "pack"]
+
+TARGET = "brainevent_portable"
+
+_LAYOUT = 1  # of payloads
+_STATE_ARGS_SIZE = 48  # XLA_FFI_State_Get_Args_STRUCT_SIZE, and that of XLA_FFI_State_Set_Args
+_INVALID_ARGUMENT = 3
+_loaders: dict[str, str] = {}
+_handlers: dict[bytes, Any] = {}  # by payload; a handler lives as long as the process
+_lock = threading.Lock()
+_keep: list[Any] = []
+
+
+def pack(language: str, header: Mapping[str, Any], code: bytes) -> np.ndarray:
+    """Return a payload: a line of JSON that says how to load the code, and the code, compressed."""
+    line = json.dumps({"layout": _LAYOUT, "language": language, **header}, sort_keys=True)
+    return np.frombuffer(zlib.compress(line.encode() + b"\n" + code, 9), np.uint8)
+
+
+def _load(payload: bytes) -> int:
+    """Return the address of the cell that holds the address of the payload's handler."""
+    with _lock:
+        if payload not in _handlers:
+            line, code = zlib.decompress(payload).split(b"\n", 1)
+            header = json.loads(line)
+            if header["layout"] != _LAYOUT:
+                raise RuntimeError(
+                    f"this program was exported with kernels in layout {header['layout']}, and this brainevent reads "
+                    f"layout {_LAYOUT}; export it again, or run it with the brainevent that exported it"
+                )
+            load = importlib.import_module(_loaders[header["language"]]).load
+            _handlers[payload] = ctypes.c_int64(load(header, code))
+        return ctypes.addressof(_handlers[payload])
+
+
+class _StateArgs(ctypes.Structure):
+    """XLA_FFI_State_Set_Args."""
+
+    _fields_ = [
+        ("struct_size", ctypes.c_size_t),
+        ("extension_start", ctypes.c_void_p),
+        ("ctx", ctypes.c_void_p),
+        ("stage", ctypes.c_int32),
+        ("type_id", ctypes.c_void_p),
+        ("state", ctypes.c_void_p),
+    ]
+
+
+class _TypeInfo(ctypes.Structure):
+    """XLA_FFI_TypeInfo."""
+
+    _fields_ = [
+        ("struct_size", ctypes.c_size_t),
+        ("extension_start", ctypes.c_void_p),
+        ("deleter", ctypes.c_void_p),
+    ]
+
+
+@ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)
+def _instantiate(call_frame: int) -> int:
+    """Load the kernel of one custom call, when XLA loads the program."""
+    if frame.answer_metadata_query(call_frame):
+        return 0
+    try:
+        attributes = frame.read_word(call_frame, "XLA_FFI_CallFrame.attrs.attrs")
+        array = frame.read_word(attributes, 16)  # batch, operator, payload
+        size, data = (frame.read_word(array, f"XLA_FFI_Array.{part}") for part in ("size", "data"))
+        cell = _load(ctypes.string_at(data, size))
+    except Exception as error:
+        message = f"cannot load a kernel of this exported program: {type(error).__name__}: {error}"
+        return frame.make_error(call_frame, message, _INVALID_ARGUMENT)
+    ctx = frame.read_word(call_frame, "XLA_FFI_CallFrame.ctx")
+    args = _StateArgs(_STATE_ARGS_SIZE, None, ctx, 0, ctypes.addressof(_type_id), cell)
+    api = frame.read_word(call_frame, "XLA_FFI_CallFrame.api")
+    set_state = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)(frame.read_word(api, "XLA_FFI_Api.XLA_FFI_State_Set"))
+    return cast(int, set_state(ctypes.addressof(args)))
+
+
+_type_id = ctypes.c_int64(0)  # XLA_FFI_TypeId; XLA fills it in
+
+# execute: the state is the address of a cell that holds the handler's address. The attribute list is the same, with
+# `batch` and `operator` in front, so the handler reads it as ever.
+_EXECUTE = """
+define i64 @brainevent_portable_execute(ptr %frame) {{
+  %extension_at = getelementptr i8, ptr %frame, i64 {extension_start}
+  %extension = load ptr, ptr %extension_at
+  %no_query = icmp eq ptr %extension, null
+  br i1 %no_query, label %run, label %query
+query:
+  %metadata_at = getelementptr i8, ptr %extension, i64 {metadata}
+  %metadata = load ptr, ptr %metadata_at
+  %major = getelementptr i8, ptr %metadata, i64 {major_version}
+  store i32 {major_value}, ptr %major
+  %minor = getelementptr i8, ptr %metadata, i64 {minor_version}
+  store i32 {minor_value}, ptr %minor
+  %traits = getelementptr i8, ptr %metadata, i64 {traits}
+  store i32 0, ptr %traits
+  ret i64 0
+run:
+  %args = alloca [6 x i64]
+  store [6 x i64] [i64 {args_size}, i64 0, i64 0, i64 3, i64 {type_id}, i64 0], ptr %args
+  %ctx_at = getelementptr i8, ptr %frame, i64 {ctx}
+  %ctx = load i64, ptr %ctx_at
+  %args_ctx = getelementptr i8, ptr %args, i64 16
+  store i64 %ctx, ptr %args_ctx
+  %api_at = getelementptr i8, ptr %frame, i64 {api}
+  %api = load ptr, ptr %api_at
+  %get_at = getelementptr i8, ptr %api, i64 {XLA_FFI_State_Get}
+  %get = load ptr, ptr %get_at
+  %error = call i64 %get(ptr %args)
+  %failed = icmp ne i64 %error, 0
+  br i1 %failed, label %fail, label %call
+fail:
+  ret i64 %error
+call:
+  %state_at = getelementptr i8, ptr %args, i64 40
+  %state = load ptr, ptr %state_at
+  %handler = load ptr, ptr %state
+  %result = tail call i64 %handler(ptr %frame)
+  ret i64 %result
+}}
+define void @brainevent_portable_delete(ptr %state) {{
+  ret void
+}}
+"""
+
+
+def install(loaders: Mapping[str, str]) -> None:
+    """Register the target; `loaders` names, for each language, the module whose `load(header, code)` gives a handler."""
+    import llvmlite.binding as llvm
+
+    _loaders.update(loaders)
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    offsets = {name.rpartition(".")[2]: offset for name, offset in frame.OFFSETS.items()}
+    major, minor = frame.api_version()
+    text = _EXECUTE.format(
+        **offsets, major_value=major, minor_value=minor, args_size=_STATE_ARGS_SIZE, type_id=ctypes.addressof(_type_id)
+    )
+    engine = llvm.create_mcjit_compiler(
+        llvm.parse_assembly(text), llvm.Target.from_default_triple().create_target_machine()
+    )
+    engine.finalize_object()
+    execute, delete = (engine.get_function_address(f"{TARGET}_{part}") for part in ("execute", "delete"))
+    type_info = _TypeInfo(ctypes.sizeof(_TypeInfo), None, delete)
+    _keep.extend([engine, type_info])
+    capsule = jax.ffi.pycapsule
+    registration = {
+        "type_id": capsule(ctypes.addressof(_type_id)),
+        "type_info": capsule(ctypes.addressof(type_info)),
+    }
+    jax.ffi.register_ffi_type(f"{TARGET}_handler", registration, platform="cpu")
+    instantiate = ctypes.cast(_instantiate, ctypes.c_void_p).value
+    stages = {"instantiate": capsule(instantiate), "execute": capsule(execute)}
+    jax.ffi.register_ffi_target(TARGET, stages, platform="cpu")

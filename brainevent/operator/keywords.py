@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Keyword arguments of a call are static: hashable, not traced, and told apart when a cache would not."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import numbers
+from typing import Any
+
+import jax
+
+from .._compat import Tracer
+
+__all__ = ["KINDS", "check_static", "with_kinds"]
+
+KINDS = "_kinds"  # parameter of a bind: what tells 1, 1.0 and True apart, which are equal to a cache
+
+
+def check_static(operator: str, key: str, value: Any) -> None:
+    """Raise if the value cannot be part of a cache key."""
+    if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(value)):
+        raise TypeError(
+            f"operator {operator!r}: keyword argument '{key}'= is a traced value, and keyword arguments are static "
+            f"and must be hashable. Name it in jax.jit(..., static_argnames={key!r}), close over a Python value, or "
+            "pass it as an operand"
+        )
+    try:
+        hash(value)
+    except TypeError:
+        raise TypeError(
+            f"operator {operator!r}: keyword argument '{key}'= is a {type(value).__name__}, and keyword arguments "
+            "must be hashable. Pass a tuple instead of a list, or pass an array as an operand"
+        ) from None
+
+
+def with_kinds(params: dict[str, Any]) -> dict[str, Any]:
+    """Add to the parameters of a bind what tells equal values apart."""
+    kinds = tuple((key, kind) for key in sorted(params) if key != KINDS and (kind := _kind(params[key])) is not None)
+    others = {key: value for key, value in params.items() if key != KINDS}
+    return {**others, KINDS: kinds} if kinds else others
+
+
+def _kind(value: Any) -> Any:
+    """Return what tells a value from equal values of another type or sign, or None if nothing need."""
+    if type(value) is int or (type(value) is float and not value.is_integer()):
+        return None
+    if isinstance(value, (numbers.Number, enum.Enum)):
+        return type(value), repr(value)
+    if isinstance(value, frozenset):
+        kinds = frozenset((item, kind) for item in value if (kind := _kind(item)) is not None)
+        return kinds or None
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        value = tuple(getattr(value, field.name) for field in dataclasses.fields(value))
+    if isinstance(value, tuple):
+        kinds = tuple(map(_kind, value))
+        return (type(value), kinds) if type(value) is not tuple or any(kind is not None for kind in kinds) else None
+    return None

@@ -1,0 +1,21 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Give every pytest run four CPU devices, and let pytest run the examples on Markdown pages."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+DEVICES = "--xla_force_host_platform_device_count"
+
+if DEVICES not in os.environ.get("XLA_FLAGS", ""):  # read once, when JAX starts: so it is set before any import of JAX
+    os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {DEVICES}=4"
+
+
+def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
+    """Collect a Markdown page that the command line names: `pytest docs/sharding.md`."""
+    if file_path.suffix != ".md" or not parent.session.isinitpath(file_path):
+        return None
+    from docs.pages import collect_page  # needs the extra 'docs'
+
+    return collect_page(file_path, parent)
