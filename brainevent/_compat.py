@@ -4,13 +4,19 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import jax
+from jax._src import config as _config
 from jax._src import core as _core
+from jax._src import custom_partitioning as _custom_partitioning
 from jax._src import dispatch as _dispatch
+from jax._src import mesh as _mesh
 from jax._src import sharding_impls as _sharding_impls
+from jax._src.interpreters import mlir as _mlir
 from jax._src.custom_partitioning_sharding_rule import (
     BATCHING,
     ArrayMapping,
@@ -18,6 +24,7 @@ from jax._src.custom_partitioning_sharding_rule import (
     SdyShardingRule,
     str_to_sdy_sharding_rule,
 )
+from jax._src.lib.mlir import ir as _ir
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 
@@ -32,17 +39,23 @@ __all__ = [
     "UndefinedPrimal",
     "Zero",
     "abstract_result",
+    "alone",
     "for_export",
     "is_undefined_primal",
+    "lower_alone",
+    "match_explicit_axes",
     "match_manual_axes",
     "may_partition",
+    "meshes_beside_manual_axes",
     "mlir",
     "new_primitive",
     "parse_sharding_rule",
     "primitive_batchers",
     "primitive_jvps",
     "primitive_transposes",
+    "spec_over",
     "symbolic_zero_like",
+    "typeof",
 ]
 
 ShapedArray = jax.core.ShapedArray
@@ -53,6 +66,7 @@ is_undefined_primal = ad.is_undefined_primal
 primitive_jvps = ad.primitive_jvps
 primitive_transposes = ad.primitive_transposes
 primitive_batchers = batching.primitive_batchers
+typeof = _core.typeof
 parse_sharding_rule = str_to_sdy_sharding_rule
 
 
@@ -88,6 +102,13 @@ def symbolic_zero_like(primal: Any) -> Any:
     return Zero(_core.typeof(primal).to_tangent_aval())
 
 
+def match_explicit_axes(value: Any, like: Any) -> Any:
+    """Cut a value as a type is cut over the explicit axes of a mesh, as JAX wants of tangents and cotangents."""
+    if value is None or isinstance(value, Zero) or not like.sharding.mesh.explicit_axes:
+        return value
+    return value if _core.typeof(value).sharding == like.sharding else jax.sharding.reshard(value, like.sharding)
+
+
 def match_manual_axes(operands: Sequence[Any]) -> Sequence[Any]:
     """Let all operands vary over the same mesh axes, as JAX's own primitives do inside `shard_map`."""
     return _core.auto_insert_reshard(*operands)
@@ -119,3 +140,63 @@ def may_partition(ctx: mlir.LoweringRuleContext) -> bool:
     if isinstance(axes, _sharding_impls.SPMDAxisContext):
         return set(axes.manual_axes) != set(axes.mesh.axis_names)
     return isinstance(axes, _sharding_impls.ShardingContext) and axes.num_devices > 1
+
+
+def lower_alone(function: Callable[..., Sequence[Any]], ctx: mlir.LoweringRuleContext, *operands: Any) -> Any:
+    """Lower a function that knows nothing of the mesh around it, of its manual and explicit axes."""
+    with _config._check_vma(False), jax.sharding.use_abstract_mesh(_mesh.empty_abstract_mesh):
+        avals = [ShapedArray(x.shape, x.dtype, weak_type=x.weak_type) for x in ctx.avals_in]
+        results = mlir.lower_fun(function, multiple_results=True)(ctx.replace(avals_in=avals), *operands)
+    return [_mlir.lower_with_sharding_in_types(ctx, x, out) for x, out in zip(results, ctx.avals_out, strict=True)]
+
+
+def alone(function: Callable[..., Sequence[Any]], outs: Sequence[ShapedArray]) -> Callable[..., Sequence[Any]]:
+    """Return `function`, of these results, as one that will be lowered alone."""
+    return lambda *operands: _alone.bind(*operands, function=function, outs=tuple(outs))
+
+
+_alone = new_primitive("alone", lambda *_, outs, **__: [ShapedArray(out.shape, out.dtype) for out in outs])
+mlir.register_lowering(_alone, lambda ctx, *operands, function, outs: lower_alone(function, ctx, *operands))
+
+
+def meshes_beside_manual_axes(ctx: mlir.LoweringRuleContext) -> tuple[Any, Any] | None:
+    """Return, for what is lowered where some mesh axes are manual, the whole mesh and one of the other axes.
+
+    The devices of the second mean nothing: XLA partitions over it within each group of devices.
+    """
+    axes = ctx.module_context.axis_context
+    if not isinstance(axes, _sharding_impls.SPMDAxisContext):
+        return None
+    sizes = {name: size for name, size in axes.mesh.shape.items() if name not in axes.manual_axes}
+    devices = axes.mesh.devices.flatten()[: math.prod(sizes.values())]
+    return axes.mesh, jax.sharding.Mesh(devices.reshape(tuple(sizes.values())), tuple(sizes))
+
+
+def spec_over(mesh: jax.sharding.Mesh, array: jax.ShapeDtypeStruct) -> jax.sharding.PartitionSpec:
+    """Return how XLA's partitioner cuts an array over a mesh."""
+    if isinstance(array.sharding, jax.sharding.NamedSharding):
+        return array.sharding.spec
+    spec = _sharding_impls.parse_flatten_op_sharding(array.sharding._to_xla_hlo_sharding(array.ndim), mesh)[0]
+    return jax.sharding.PartitionSpec(*spec, *(None,) * (array.ndim - len(spec)))
+
+
+_partitionings: dict[bytes, Any] = {}
+
+
+def name_partitioning(values: Any, name: str) -> Any:
+    """Name what `custom_partitioning` lowered to by content; JAX names it by an address of this process.
+
+    Such an address would keep the persistent compilation cache from hitting, or, met again by chance in another
+    process, let it hit wrongly.
+    """
+    for op in {value.owner for value in jax.tree.leaves(values)}:
+        while hasattr(op, "attributes") and "sdy.sharding_rule" not in op.attributes and len(op.operands):
+            op = op.operands[0].owner  # past the constraints that explicit meshes put behind it
+        if hasattr(op, "attributes") and "sdy.sharding_rule" in op.attributes:
+            callbacks = _custom_partitioning._sharding_callbacks
+            info = callbacks[op.attributes["backend_config"].value.encode()]
+            context = info.module_context
+            info.module_context = SimpleNamespace(platforms=context.platforms, backend=context.backend)
+            callbacks[name.encode()] = _partitionings[name.encode()] = info
+            op.attributes["backend_config"] = _ir.StringAttr.get(name)
+    return values

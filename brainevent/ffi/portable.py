@@ -25,8 +25,8 @@ __all__ = ["TARGET", "install", "pack"]
 TARGET = "brainevent_portable"
 
 _LAYOUT = 1  # of payloads
-_STATE_ARGS_SIZE = 48  # XLA_FFI_State_Get_Args_STRUCT_SIZE, and that of XLA_FFI_State_Set_Args
-_INVALID_ARGUMENT = 3
+STATE_ARGS_SIZE = 48  # XLA_FFI_State_Get_Args_STRUCT_SIZE, and that of XLA_FFI_State_Set_Args
+INVALID_ARGUMENT = 3
 _loaders: dict[str, str] = {}
 _handlers: dict[bytes, Any] = {}  # by payload; a handler lives as long as the process
 _lock = threading.Lock()
@@ -90,9 +90,9 @@ def _instantiate(call_frame: int) -> int:
         cell = _load(ctypes.string_at(data, size))
     except Exception as error:
         message = f"cannot load a kernel of this exported program: {type(error).__name__}: {error}"
-        return frame.make_error(call_frame, message, _INVALID_ARGUMENT)
+        return frame.make_error(call_frame, message, INVALID_ARGUMENT)
     ctx = frame.read_word(call_frame, "XLA_FFI_CallFrame.ctx")
-    args = _StateArgs(_STATE_ARGS_SIZE, None, ctx, 0, ctypes.addressof(_type_id), cell)
+    args = _StateArgs(STATE_ARGS_SIZE, None, ctx, 0, ctypes.addressof(_type_id), cell)
     api = frame.read_word(call_frame, "XLA_FFI_CallFrame.api")
     set_state = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)(frame.read_word(api, "XLA_FFI_Api.XLA_FFI_State_Set"))
     return cast(int, set_state(ctypes.addressof(args)))
@@ -104,11 +104,24 @@ _type_id = ctypes.c_int64(0)  # XLA_FFI_TypeId; XLA fills it in
 # `batch` and `operator` in front, so the handler reads it as ever.
 _EXECUTE = """
 define i64 @brainevent_portable_execute(ptr %frame) {{
-  %extension_at = getelementptr i8, ptr %frame, i64 {extension_start}
-  %extension = load ptr, ptr %extension_at
+entry:
+  %first_at = getelementptr i8, ptr %frame, i64 {extension_start}
+  %first = load ptr, ptr %first_at
+  br label %look
+look:
+  %extension = phi ptr [ %first, %entry ], [ %next, %further ]
   %no_query = icmp eq ptr %extension, null
-  br i1 %no_query, label %run, label %query
-query:
+  br i1 %no_query, label %run, label %inspect
+inspect:
+  %type_at = getelementptr i8, ptr %extension, i64 {type}
+  %type = load i32, ptr %type_at
+  %is_query = icmp eq i32 %type, {query}
+  br i1 %is_query, label %answer, label %further
+further:
+  %next_at = getelementptr i8, ptr %extension, i64 {next}
+  %next = load ptr, ptr %next_at
+  br label %look
+answer:
   %metadata_at = getelementptr i8, ptr %extension, i64 {metadata}
   %metadata = load ptr, ptr %metadata_at
   %major = getelementptr i8, ptr %metadata, i64 {major_version}
@@ -157,7 +170,12 @@ def install(loaders: Mapping[str, str]) -> None:
     offsets = {name.rpartition(".")[2]: offset for name, offset in frame.OFFSETS.items()}
     major, minor = frame.api_version()
     text = _EXECUTE.format(
-        **offsets, major_value=major, minor_value=minor, args_size=_STATE_ARGS_SIZE, type_id=ctypes.addressof(_type_id)
+        **offsets,
+        query=frame.METADATA_EXTENSION,
+        major_value=major,
+        minor_value=minor,
+        args_size=STATE_ARGS_SIZE,
+        type_id=ctypes.addressof(_type_id),
     )
     engine = llvm.create_mcjit_compiler(
         llvm.parse_assembly(text), llvm.Target.from_default_triple().create_target_machine()

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import jax
 
 from .. import _choices, config
-from .._compat import ShapedArray, may_partition, mlir
+from .._compat import ShapedArray, lower_alone, may_partition, meshes_beside_manual_axes, name_partitioning
+from .._content import content_name
 from ..errors import (
     KernelCompilationError,
     KernelFallbackExhaustedError,
@@ -22,6 +23,7 @@ from ..errors import (
 from ..ffi.call import current_operator
 from ..languages import language
 from .batch import Levels, batched, scanned
+from .held import held_results
 
 if TYPE_CHECKING:
     from .custom_kernel import XLACustomKernel
@@ -121,9 +123,12 @@ def lower(
 
     function = build(tuple(outs), levels)
     rule = operator._rule("sharding")
-    if rule is not None and may_partition(ctx):
-        function = rule.partitioned(function, build, tuple(outs), levels)
-    return mlir.lower_fun(function, multiple_results=True)(ctx, *operands)
+    if rule is None or not may_partition(ctx):
+        return lower_alone(function, ctx, *operands)
+    function = rule.partitioned(function, build, tuple(outs), levels, meshes_beside_manual_axes(ctx))
+    types = [str(aval) for aval in (*ctx.avals_in, *outs)]
+    content = content_name(entry.kernel_generator, params, types, rule.content, [str(level) for level in levels])
+    return name_partitioning(lower_alone(function, ctx, *operands), f"{operator.name}_{content}")
 
 
 def checked_kernel(
@@ -139,27 +144,9 @@ def checked_kernel(
                     f"the kernel generator returned {type(kernel).__name__}, not a function of the operands"
                 )
             results = jax.tree.leaves(kernel(*operands))
-            return _held_to(outs, results, f"operator {operator.name!r}, backend {entry.backend!r} on {platform}")
+            return held_results(outs, results, f"operator {operator.name!r}, backend {entry.backend!r} on {platform}")
 
     return run
-
-
-def _held_to(outs: Sequence[ShapedArray], results: list[Any], where: str) -> list[Any]:
-    """Return the results if they are what `outs` says, else name the first that is not."""
-    if len(results) != len(outs):
-        raise KernelOutputError(f"{where}: the kernel returned {len(results)} arrays, but outs describes {len(outs)}")
-    for i, (out, result) in enumerate(zip(outs, results, strict=True)):
-        shape, dtype = getattr(result, "shape", None), getattr(result, "dtype", None)
-        if shape is None or dtype is None:
-            raise KernelOutputError(
-                f"{where}: output {i} is a {type(result).__name__}, not an array; return jnp arrays"
-            )
-        if tuple(shape) != tuple(out.shape) or dtype != out.dtype:
-            raise KernelOutputError(
-                f"{where}: output {i} is {dtype}{list(shape)}, but outs says {out.dtype}{list(out.shape)}; "
-                "change the kernel or outs"
-            )
-    return results
 
 
 @contextlib.contextmanager

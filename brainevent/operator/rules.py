@@ -15,13 +15,16 @@ from .._compat import (
     UndefinedPrimal,
     Zero,
     is_undefined_primal,
+    match_explicit_axes,
     primitive_batchers,
     primitive_jvps,
     primitive_transposes,
     symbolic_zero_like,
+    typeof,
 )
 from ..errors import NoRuleError
 from .batch import Level, Levels, batched_transpose
+from .held import held_batch, held_jvp, held_tangent, held_transpose
 
 if TYPE_CHECKING:
     from .custom_kernel import XLACustomKernel
@@ -35,10 +38,9 @@ def batch(operator: XLACustomKernel, args: Sequence[Any], axes: Sequence[Any], *
     """Batch a bind: by the author's rule, else by carrying the level down to the kernel."""
     rule, axes = operator._rule("batch"), tuple(None if a is None else int(a) for a in axes)
     user_params, levels = operator._split(params)
-    if rule is not None and not levels:
-        results, dims = rule(tuple(args), axes, **user_params)
-        return _as_list(results), _as_list(dims)
     size = next(x.shape[a] for x, a in zip(args, axes, strict=True) if a is not None)
+    if rule is not None and not levels:
+        return held_batch(operator.name, rule(tuple(args), axes, **user_params), size, params["outs"])
     results = operator.primitive.bind(*args, **operator._with_levels(params, (*levels, Level(size, axes))))
     return results, [0] * len(results)
 
@@ -54,18 +56,22 @@ def jvp(operator: XLACustomKernel, primals: Sequence[Any], tangents: Sequence[An
                 "(one rule per input), or a jax.numpy implementation with def_reference"
             )
         rule = reference_jvp(operator)
-    if not levels:
-        results, result_tangents = rule(tuple(primals), tuple(tangents), **user_params)
-        results, result_tangents = _as_list(results), _as_list(result_tangents)
-        return results, [
-            symbolic_zero_like(r) if t is None else t for r, t in zip(results, result_tangents, strict=True)
-        ]
-    return _jvp_of_batch(rule, levels, list(primals), list(tangents), user_params)
+    rule = _held(operator.name, rule)
+    if levels:
+        results, out = _jvp_of_batch(rule, levels, list(primals), list(tangents), user_params)
+    else:
+        results, out = rule(tuple(primals), tuple(tangents), **user_params)
+    return results, [match_explicit_axes(t, typeof(r)) for t, r in zip(out, results, strict=True)]
 
 
-def _as_list(values: Any) -> list[Any]:
-    """Accept a bare value where an operator has one result."""
-    return list(values) if isinstance(values, (list, tuple)) else [values]
+def _held(operator: str, rule: JvpRule) -> JvpRule:
+    """Hold what a jvp rule returns to `outs`."""
+
+    def run(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[list[Any], list[Any]]:
+        returned = rule(primals, tangents, **params)
+        return held_jvp(operator, returned, params["outs"])
+
+    return run
 
 
 def _jvp_of_batch(
@@ -78,8 +84,8 @@ def _jvp_of_batch(
     def unbatched(primals: list[Any], dense: list[Any]) -> tuple[list[Any], list[Any]]:
         given = iter(dense)
         filled = [symbolic_zero_like(p) if z else next(given) for p, z in zip(primals, zero_in, strict=True)]
-        results, result_tangents = map(_as_list, rule(tuple(primals), tuple(filled), **params))
-        zero_out[:] = [t is None or isinstance(t, Zero) for t in result_tangents]
+        results, result_tangents = rule(tuple(primals), tuple(filled), **params)
+        zero_out[:] = [isinstance(t, Zero) for t in result_tangents]
         return results, [t for t, z in zip(result_tangents, zero_out, strict=True) if not z]
 
     function: Callable[..., Any] = unbatched
@@ -106,7 +112,7 @@ def reference_jvp(operator: XLACustomKernel) -> JvpRule:
 
         results = operator.primitive.bind(*primals, **params)
         _, dense = jax.jvp(of_moving, [primals[i] for i in moving], [tangents[i] for i in moving])
-        return results, [symbolic_zero_like(r) if t.dtype == jax.dtypes.float0 else t for r, t in zip(results, dense)]
+        return results, dense
 
     return rule
 
@@ -123,44 +129,43 @@ def transpose(operator: XLACustomKernel, cotangents: Sequence[Any], *args: Any, 
             )
         rule = reference_transpose(operator)
     if levels:
-        return _transpose_of_batch(rule, levels, list(cotangents), list(args), user_params)
-    return _only_linear(rule(list(cotangents), *args, **user_params), args, operator.name)
-
-
-def _only_linear(results: Any, args: Sequence[Any], name: str) -> list[Any]:
-    """Keep the cotangents of linear inputs."""
-    results = _as_list(results)
-    if len(results) != len(args):
-        raise TypeError(f"operator {name!r}: the transpose rule returned {len(results)} values for {len(args)} inputs")
-    return [ct if is_undefined_primal(x) else None for ct, x in zip(results, args, strict=True)]
+        results = _transpose_of_batch(operator.name, rule, levels, list(cotangents), list(args), user_params)
+    else:
+        results = held_transpose(operator.name, rule(list(cotangents), *args, **user_params), args)
+    return [ct if ct is None else match_explicit_axes(ct, x.aval) for ct, x in zip(results, args, strict=True)]
 
 
 def _transpose_of_batch(
-    rule: Callable[..., Any], levels: Levels, cotangents: list[Any], args: list[Any], params: dict[str, Any]
+    operator: str,
+    rule: Callable[..., Any],
+    levels: Levels,
+    cotangents: list[Any],
+    args: list[Any],
+    params: dict[str, Any],
 ) -> list[Any]:
     """Vmap a transpose rule."""
     linear = [is_undefined_primal(x) for x in args]
     dense_in = [not isinstance(ct, Zero) for ct in cotangents]
-    unbatched_avals = [_without_levels(x.aval, i, levels) if l else None for i, (x, l) in enumerate(zip(args, linear))]
+    unbatched_avals = [_without_levels(x.aval, i, levels) for i, x in enumerate(args) if linear[i]]
 
     def unbatched(dense: list[Any], known: list[Any]) -> list[Any]:
-        cts, values = iter(dense), iter(known)
+        cts, values, avals = iter(dense), iter(known), iter(unbatched_avals)
         filled = [
             next(cts) if is_dense else Zero(out.to_tangent_aval())
             for is_dense, out in zip(dense_in, params["outs"], strict=True)
         ]
-        inputs = [UndefinedPrimal(a) if l else next(values) for a, l in zip(unbatched_avals, linear, strict=True)]
-        results = _as_list(rule(filled, *inputs, **params))
+        inputs = [UndefinedPrimal(next(avals)) if is_linear else next(values) for is_linear in linear]
+        results = held_transpose(operator, rule(filled, *inputs, **params), inputs)
         return [_instantiated(ct, x.aval) for ct, x in zip(results, inputs, strict=True) if is_undefined_primal(x)]
 
     function = batched_transpose(unbatched, levels, linear, sum(dense_in))
     results = iter(
         function(
-            [ct for ct, d in zip(cotangents, dense_in, strict=True) if d],
-            [x for x, l in zip(args, linear, strict=True) if not l],
+            [ct for ct, is_dense in zip(cotangents, dense_in, strict=True) if is_dense],
+            [x for x, is_linear in zip(args, linear, strict=True) if not is_linear],
         )
     )
-    return [next(results) if l else None for l in linear]
+    return [next(results) if is_linear else None for is_linear in linear]
 
 
 def _instantiated(ct: Any, aval: Any) -> Any:
@@ -230,7 +235,8 @@ def per_input_rule(primitive: Primitive, rules: Sequence[Callable[..., Any] | No
     def rule(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> Any:
         if len(rules) != len(primals):
             raise ValueError(
-                f"{primitive.name!r} has {len(rules)} jvp rules, one per input, but was called with {len(primals)} inputs"
+                f"{primitive.name!r} has {len(rules)} jvp rules, one per input, but was called with "
+                f"{len(primals)} inputs"
             )
         results = primitive.bind(*primals, **params)
         many = primitive.multiple_results
@@ -241,9 +247,11 @@ def per_input_rule(primitive: Primitive, rules: Sequence[Callable[..., Any] | No
             terms = one(tangent, *primals, **params)
             for k, term in enumerate(_one_per_result(terms, len(sums), primitive.name, i) if many else [terms]):
                 if not (term is None or isinstance(term, Zero)):
+                    held_tangent(f"{primitive.name!r}: jvp rule {i}", k, term, results[k] if many else results)
                     sums[k] = term if sums[k] is None else sums[k] + term
-        zeros = [symbolic_zero_like(r) if t is None else t for r, t in zip(results if many else [results], sums)]
-        return results, zeros if many else zeros[0]
+        whole = results if many else [results]
+        filled = [symbolic_zero_like(r) if t is None else t for r, t in zip(whole, sums, strict=True)]
+        return results, filled if many else filled[0]
 
     return rule
 

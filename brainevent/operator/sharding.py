@@ -13,7 +13,7 @@ import jax
 from jax.experimental.custom_partitioning import custom_partitioning
 from jax.sharding import NamedSharding, PartitionSpec
 
-from .._compat import BATCHING, ArrayMapping, CompoundFactor, SdyShardingRule, ShapedArray, parse_sharding_rule
+from .._compat import BATCHING, ArrayMapping, CompoundFactor, SdyShardingRule, ShapedArray, alone, parse_sharding_rule, spec_over
 from ..errors import RegistrationTypeError, RegistrationValueError
 from .batch import Level, Levels
 
@@ -29,7 +29,7 @@ _REDUCTIONS = {"sum": jax.lax.psum, "max": jax.lax.pmax, "min": jax.lax.pmin}
 class ShardingRule:
     """Which dimensions of operands and results are cut together: factors, named as in einsum."""
 
-    text: str
+    where: str  # the operator and its rule, for messages
     operands: tuple[Dims, ...]
     results: tuple[Dims, ...]
     reduced: tuple[str, ...] = ()  # a shard sees a part of it; results that lack it are reduced over the devices
@@ -83,7 +83,7 @@ class ShardingRule:
         kept = {*reduction_factors, *permutation_factors}
         partial = [f for f in _factors(operands) if f not in kept and any(f not in _factors([r]) for r in results)]
         return cls(
-            rule,
+            where,
             operands,
             results,
             tuple(reduction_factors),
@@ -93,16 +93,21 @@ class ShardingRule:
             reduction,
         )
 
+    @property
+    def content(self) -> tuple[Any, ...]:
+        """All that the rule says."""
+        return dataclasses.astuple(self)
+
     def written_out(self, operands: Sequence[int], results: Sequence[int], levels: Levels = ()) -> ShardingRule:
-        """Return the rule for arrays of these ranks: each ellipsis as factors, and one more factor per level of vmap."""
+        """Return the rule for arrays of these ranks: an ellipsis becomes factors, a level of vmap one more."""
         if (len(operands), len(results)) != (len(self.operands), len(self.results)):
             raise ValueError(
-                f"sharding rule {self.text!r} is for {len(self.operands)} operands and {len(self.results)} results; "
+                f"{self.where} is for {len(self.operands)} operands and {len(self.results)} results; "
                 f"the operator was called with {len(operands)} operands and {len(results)} results"
             )
         own = [rank - sum(level.axes[i] is not None for level in levels) for i, rank in enumerate(operands)]
-        operand_dims = [self._of_rank(d, rank, f"operand {i}") for i, (d, rank) in enumerate(zip(self.operands, own))]
-        result_dims = [self._of_rank(d, rank, f"result {i}") for i, (d, rank) in enumerate(zip(self.results, results))]
+        operand_dims = self._of_ranks("operand", self.operands, own)
+        result_dims = self._of_ranks("result", self.results, results)
         for k, level in enumerate(levels):
             for dims, axis in zip(operand_dims, level.axes, strict=True):
                 if axis is not None:
@@ -113,19 +118,26 @@ class ShardingRule:
             self, operands=tuple(map(tuple, operand_dims)), results=tuple(map(tuple, result_dims))
         )
 
+    def _of_ranks(self, what: str, sides: Sequence[Dims], ranks: Sequence[int]) -> list[list[Any]]:
+        pairs = zip(sides, ranks, strict=True)
+        return [self._of_rank(dims, rank, f"{what} {i}") for i, (dims, rank) in enumerate(pairs)]
+
     def _of_rank(self, dims: Dims, rank: int, what: str) -> list[Any]:
         ellipsis = bool(dims) and isinstance(dims[0], str) and dims[0].startswith(BATCHING)
         spare = rank - (len(dims) - ellipsis)
         if spare < 0 or (spare > 0 and not ellipsis):
             raise ValueError(
-                f"sharding rule {self.text!r}: {what} has {len(dims) - ellipsis} dimensions there, "
+                f"{self.where}: {what} has {len(dims) - ellipsis} dimensions there, "
                 f"but the operator was called with one of rank {rank}"
             )
         return [*(f"ellipsis{dims[0][1:]}_{i}" for i in range(spare)), *dims[1:]] if ellipsis else list(dims)
 
     def to_shardy(self) -> SdyShardingRule:
         """Return a written-out rule as JAX wants it."""
-        used, in_results = set(_factors(self.operands + self.results)), set(_factors(self.results))
+        used, in_results = _factors(self.operands + self.results), _factors(self.results)
+
+        def in_order(factors: Sequence[str]) -> tuple[str, ...]:  # Shardy wants them as they appear.
+            return tuple(sorted(factors, key=used.index))
 
         def mapping(dims: Dims) -> ArrayMapping:
             return ArrayMapping(*(CompoundFactor(*d) if isinstance(d, tuple) else d for d in dims))
@@ -134,9 +146,9 @@ class ShardingRule:
             tuple(map(mapping, self.operands)),
             tuple(map(mapping, self.results)),
             # Shardy takes a factor for reduced only if no result has it.
-            reduction_factors=tuple(f for f in self.reduced if f not in in_results),
-            need_replication_factors=tuple(f for f in self.replicated if f in used),
-            permutation_factors=self.permuted,
+            reduction_factors=in_order([f for f in self.reduced if f not in in_results]),
+            need_replication_factors=in_order([f for f in self.replicated if f in used]),
+            permutation_factors=in_order(self.permuted),
             **dict(self.sizes),
         )
 
@@ -163,15 +175,23 @@ class ShardingRule:
         return [_spec(dims, cut) for dims in rule.results]
 
     def partitioned(
-        self, function: Callable[..., list[Any]], build: Build, outs: tuple[ShapedArray, ...], levels: Levels
+        self,
+        function: Callable[..., list[Any]],
+        build: Build,
+        outs: tuple[ShapedArray, ...],
+        levels: Levels,
+        manual: Any = None,
     ) -> Callable[..., list[Any]]:
-        """Return `function` as XLA partitions it: `build(local outs, local levels)` runs on each shard."""
+        """Return `function` as XLA partitions it: `build(local outs, local levels)` runs on each shard.
+
+        Where some mesh axes are manual, XLA partitions over the others alone: `manual` is the whole mesh, and theirs.
+        """
 
         def run(*operands: Any) -> list[Any]:
             rule = self.written_out([x.ndim for x in operands], [len(out.shape) for out in outs], levels)
             whole = custom_partitioning(function)
             whole.def_partition(
-                partition=lambda mesh, args, results: rule.on_shards(mesh, args, results, build, outs, levels),
+                partition=lambda mesh, *arrays: rule.on_shards(*(manual or (mesh, mesh)), *arrays, build, outs, levels),
                 sharding_rule=rule.to_shardy(),
             )
             return whole(*operands)
@@ -180,6 +200,7 @@ class ShardingRule:
 
     def on_shards(
         self,
+        whole: Any,
         mesh: Any,
         args: Sequence[Any],
         results: Sequence[Any],
@@ -189,7 +210,7 @@ class ShardingRule:
     ) -> tuple[Any, ...]:
         """Decide, for XLA, how each array is cut, and give the function that runs on the shards."""
         arrays = [*zip(self.operands, args, strict=True), *zip(self.results, results, strict=True)]
-        cut = self.axes_of_factors([(dims, x.sharding.spec) for dims, x in arrays])
+        cut = self.axes_of_factors([(dims, spec_over(mesh, x)) for dims, x in arrays])
         made_here = set(_factors(self.results)) - set(_factors(self.operands))
         sizes = dict(self.sizes) | {
             d: size for dims, x in arrays for d, size in zip(dims, x.shape, strict=True) if isinstance(d, str)
@@ -219,7 +240,8 @@ class ShardingRule:
             return [reduce(x, axes) if axes else x for x, axes in zip(values, partial, strict=True)]
 
         shardings = ([NamedSharding(mesh, spec) for spec in specs] for specs in (result_specs, arg_specs))
-        return mesh, on_shard, next(shardings), tuple(next(shardings))
+        result_types = [ShapedArray(_local(mesh, x.shape, s), x.dtype) for x, s in zip(results, result_specs, strict=True)]
+        return whole, alone(on_shard, result_types), next(shardings), tuple(next(shardings))
 
 
 def _major(dim: Any) -> str:

@@ -12,17 +12,18 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import jax
+import numba
 import numpy as np
 from numba.core.dispatcher import Dispatcher
 from numba.core.errors import NumbaError
 
+from ..._content import content_name
 from ..._compat import ShapedArray
 from ...errors import KernelArgumentError, KernelCompilationError, did_you_mean
 from ...ffi.call import VMAP_METHODS, native_call
 from ...ffi.portable import TARGET
 from ...ffi.targets import register_once
 from . import half, portable, runtime
-from .content import content_name
 from .handler import ArraySpec, compile_handler
 
 __all__ = ["half", "numba_kernel"]
@@ -113,12 +114,10 @@ def _target(kernel: Dispatcher, operands: tuple[ArraySpec, ...], outs: tuple[Arr
 
 
 def _new_target(kernel: Dispatcher, operands: tuple[ArraySpec, ...], outs: tuple[ArraySpec, ...]) -> NumbaTarget:
-    name = _PREFIX + content_name(kernel, _title(kernel), *map(str, operands), "->", *map(str, outs))
+    name = _PREFIX + content_name(numba.__version__, kernel, _title(kernel), *map(str, operands), "->", *map(str, outs))
     if name not in _libraries:
         _check_arity(kernel, len(operands), len(outs))
         runtime.prepare()
-        if kernel.targetoptions.get("parallel"):
-            runtime.prepare_parallel()
         try:
             library = compile_handler(kernel, operands, outs, name)
         except NumbaError as error:

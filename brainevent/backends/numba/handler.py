@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import llvmlite.binding as llvm
 import numba
 import numpy as np
 from llvmlite import ir
@@ -17,7 +19,7 @@ from numba.core.registry import cpu_target
 from numba.np import arrayobj
 
 from ...ffi import frame
-from . import runtime
+from . import runtime, without_gil
 
 __all__ = ["ArraySpec", "compile_handler"]
 
@@ -58,14 +60,28 @@ def compile_handler(
     specs = (*operands, *results)
     compiled, as_tuple = _compile(kernel, tuple(spec.numba_type for spec in specs))
     library = cpu_target.target_context.codegen().create_library(name)
-    if self_contained:
-        library.add_linking_library(compiled.library)
+    parallel = without_gil.is_parallel(compiled.library)
+    if parallel:
+        runtime.prepare_parallel()
     module = library.create_ir_module(name)
-    one = _define_call(module, compiled, as_tuple, specs, name, kernel)
+    one = _define_call(module, compiled, as_tuple, specs, name, kernel.py_func.__name__, parallel)
     _define_handler(module, one, len(operands), specs, name)
-    library.add_ir_module(module)
+    code = llvm.parse_assembly(cgutils.normalize_ir_text(str(module)))
+    if parallel or self_contained:
+        _embed(code, without_gil.module_of(compiled.library), compiled.fndesc.llvm_func_name, name)
+    library.add_llvm_module(code)
     library.finalize()
     return library
+
+
+def _embed(code: llvm.ModuleRef, kernel: llvm.ModuleRef, entry: str, name: str) -> None:
+    """Link a copy of the kernel into a handler, under a name of its own: Numba's is taken in this process."""
+    for module in (code, kernel):
+        module.get_function(entry).name = f"{name}_kernel"
+    code.link_in(kernel)
+    for function in code.functions:
+        if not function.is_declaration and function.name != name:
+            function.linkage = "internal"
 
 
 def _compile(kernel: Dispatcher, arrays: tuple[types.Array, ...]) -> tuple[Any, bool]:
@@ -73,11 +89,10 @@ def _compile(kernel: Dispatcher, arrays: tuple[types.Array, ...]) -> tuple[Any, 
 
     Kernels with explicit signatures, defaults or *args are called through a function that adapts the arguments.
     """
-    if kernel._can_compile:
+    parameters = inspect.signature(kernel.py_func).parameters.values()
+    if kernel._can_compile and len(parameters) == len(arrays) and all(p.kind is p.POSITIONAL_OR_KEYWORD for p in parameters):
         kernel.compile(arrays)
-        compiled = kernel.overloads.get(arrays)
-        if compiled is not None and tuple(compiled.signature.args) == arrays:
-            return compiled, False
+        return kernel.overloads[arrays], False
 
     @numba.njit
     def adapted(arrays):  # type: ignore[no-untyped-def]
@@ -105,7 +120,13 @@ class _Code:
 
 
 def _define_call(
-    module: ir.Module, compiled: Any, as_tuple: bool, specs: Sequence[ArraySpec], name: str, kernel: Dispatcher
+    module: ir.Module,
+    compiled: Any,
+    as_tuple: bool,
+    specs: Sequence[ArraySpec],
+    name: str,
+    title: str,
+    parallel: bool,
 ) -> ir.Function:
     """Define `error = call(frame, data addresses, dims addresses)`: one call of the kernel."""
     count = len(specs)
@@ -117,15 +138,13 @@ def _define_call(
     arguments = [_array_view(code, context, *view) for view in zip(specs, data, dims, strict=True)]
     if as_tuple:
         arguments = [context.make_tuple(builder, compiled.signature.args[0], arguments)]
-    parallel = bool(kernel.targetoptions.get("parallel"))
     if parallel:
         before = builder.call(_external(module, runtime.ENTER_PARALLEL, I64, [I64]), [I64(0)])
     status, _ = context.call_internal_no_propagate(builder, compiled.fndesc, compiled.signature, arguments)
     if parallel:
         builder.call(_external(module, runtime.LEAVE_PARALLEL, I64, [I64]), [before])
     with builder.if_then(status.is_error, likely=False):
-        title = cgutils.make_bytearray(kernel.py_func.__name__.encode() + b"\0")
-        text = cgutils.global_constant(module, f"{name}_title", title)
+        text = cgutils.global_constant(module, f"{name}_title", cgutils.make_bytearray(title.encode() + b"\0"))
         report = _external(module, runtime.REPORT, I64, [I64, I32, POINTER, POINTER])
         excinfo, text = (builder.bitcast(pointer, POINTER) for pointer in (status.excinfoptr, text))
         builder.ret(builder.call(report, [call_frame, status.code, excinfo, text]))

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Name a Numba function by what it computes: the same in every process, another when any part of it changes."""
+"""Name a function by what it computes: the same in every process, another when any part of it changes."""
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import sys
 import types
@@ -10,24 +11,24 @@ import uuid
 from collections.abc import Iterator
 from typing import Any
 
-import numba
+import jax
 import numpy as np
-from numba.core.dispatcher import Dispatcher
 
 __all__ = ["content_name"]
 
 _PLAIN = (bool, int, float, complex, str, bytes, type(None), type(Ellipsis), np.generic, np.dtype)
+_NAMED = (type, types.BuiltinFunctionType, np.ufunc)
 
 
 class _OpaqueError(Exception):
     """The function captures something that has no content."""
 
 
-def content_name(kernel: Dispatcher, *context: Any) -> str:
+def content_name(*values: Any) -> str:
     """Return 32 hex digits from bytecode, constants, closures, globals and helpers; random where something is opaque."""
     digest = hashlib.sha256()
     try:
-        for part in _parts((sys.version_info[:2], numba.__version__, context, kernel), []):
+        for part in _parts((sys.version_info[:2], jax.__version__, values), []):
             digest.update(len(part).to_bytes(8, "little") + part)
     except _OpaqueError:
         return uuid.uuid4().hex
@@ -47,11 +48,6 @@ def _parts(value: Any, seen: list[Any]) -> Iterator[bytes]:
     elif isinstance(value, np.ndarray) and not value.dtype.hasobject:
         yield f"array {value.dtype} {value.shape}".encode()
         yield value.tobytes()
-    elif isinstance(value, Dispatcher):
-        seen.append(value)
-        yield b"dispatcher"
-        yield from _parts((_options(value), [str(s) for s in value.nopython_signatures if not value._can_compile]), seen)
-        yield from _parts(value.py_func, seen)
     elif isinstance(value, types.FunctionType):
         seen.append(value)
         yield from _function(value, seen)
@@ -59,8 +55,28 @@ def _parts(value: Any, seen: list[Any]) -> Iterator[bytes]:
         yield from _code(value, seen)
     elif isinstance(value, types.ModuleType):
         yield f"module {value.__name__} {getattr(value, '__version__', '')}".encode()
-    elif isinstance(value, (type, types.BuiltinFunctionType, np.ufunc, numba.types.Type)):
-        yield f"name {getattr(value, '__module__', '')} {getattr(value, '__qualname__', value)}".encode()
+    else:
+        yield from _object(value, seen)
+
+
+def _object(value: Any, seen: list[Any]) -> Iterator[bytes]:
+    module = str(getattr(value, "__module__", None) or type(value).__module__)
+    if isinstance(value, functools.partial):
+        yield b"partial"
+        yield from _parts((value.func, value.args, value.keywords), seen)
+    elif hasattr(value, "py_func") and hasattr(value, "targetoptions"):  # a Numba dispatcher
+        seen.append(value)
+        signatures = [] if getattr(value, "_can_compile", True) else [str(s) for s in value.nopython_signatures]
+        yield b"dispatcher"
+        yield from _parts((_options(value), signatures, value.py_func), seen)
+    elif isinstance(value, _NAMED) or (module.startswith("jax.") and hasattr(value, "__qualname__")):
+        yield f"name {module} {getattr(value, '__qualname__', value)}".encode()
+    elif type(value).__module__.startswith("numba.core.types"):
+        yield f"type {value}".encode()
+    elif hasattr(value, "__wrapped__"):  # a function under jax.jit, functools.wraps and the like
+        seen.append(value)
+        yield type(value).__qualname__.encode()
+        yield from _parts(value.__wrapped__, seen)
     else:
         raise _OpaqueError
 
@@ -75,7 +91,7 @@ def _container(value: Any, seen: list[Any]) -> Iterator[bytes]:
             yield from _parts(item, seen)
 
 
-def _options(kernel: Dispatcher) -> list[tuple[str, str]]:
+def _options(kernel: Any) -> list[tuple[str, str]]:
     def described(value: Any) -> str:
         return repr(sorted(value)) if isinstance(value, (set, frozenset)) else repr(value)
 

@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Promises about plain calls: types, values, jit, export, calls again and again, and at once."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+
+from ...ffi.targets import export_checks
+from .compare import Skipped, assert_bits, assert_close, assert_types, during, to_host
+from .subject import ELEMENTS, Subject
+
+__all__ = ["check_at_once", "check_export", "check_jit", "check_repeated", "check_types", "check_values"]
+
+REPEATS, THREADS, SECONDS = 20, 8, 0.3
+
+
+def check_types(subject: Subject) -> None:
+    """The call runs, and its results and those of the reference are what `outs` says."""
+    assert_types(to_host(subject.call(*subject.operands())), subject.out_types)
+    reference = subject.operator._reference
+    if reference is not None:
+        function = reference.generator(outs=subject.out_types, **subject.kwargs)
+        with during("the reference does not run"):
+            types = jax.tree.leaves(jax.eval_shape(function, *subject.operands()))
+        with during("compared with the reference, outs is wrong"):
+            assert_types(subject.out_types, types)
+
+
+def check_values(subject: Subject) -> None:
+    """An eager call gives what the oracle gives."""
+    if subject.truth is None:
+        raise Skipped("nothing to compare with: no reference, and no other kernel that runs here")
+    found = subject.call(*subject.operands())
+    assert_close(found, subject.expected(), subject.tolerance)
+
+
+def check_jit(subject: Subject) -> None:
+    """A jitted call gives what the eager one gives, alone and as a part of a larger program."""
+    assert_close(jax.jit(subject.call)(*subject.operands()), subject.expected(), subject.tolerance)
+
+    def twice(*operands: Any) -> list[Any]:
+        barrier = jax.lax.optimization_barrier
+        return barrier(subject.call(*barrier(operands))) + subject.call(*operands)
+
+    wanted = subject.expected() + subject.expected()
+    with during("in a larger program"):
+        assert_close(jax.jit(twice)(*subject.operands()), wanted, subject.tolerance)
+
+
+def check_export(subject: Subject) -> None:
+    """A program that was exported, serialized and read back gives the same."""
+    with during("exported and read back"):
+        found = _read_back(subject.call, subject.operands())
+        assert_close(found, subject.expected(), subject.tolerance)
+    if subject.count:
+        with during("under vmap, exported and read back"):
+            found = _read_back(jax.vmap(subject.call), subject.stacked(ELEMENTS, [0] * subject.count))
+            wanted = subject.expected_batch([subject.choice(b) for b in range(ELEMENTS)])
+            assert_close(found, wanted, subject.tolerance)
+
+
+def _read_back(function: Callable[..., Any], operands: Sequence[Any]) -> list[Any]:
+    exported = jax.export.export(jax.jit(function), disabled_checks=export_checks())(*operands)
+    return list(jax.export.deserialize(exported.serialize()).call(*operands))
+
+
+def check_repeated(subject: Subject) -> None:
+    """The same call gives the same bits each time."""
+    jitted = jax.jit(subject.call)
+    first = to_host(jitted(*subject.operands()))
+    for k in range(REPEATS):
+        with during(f"call {k + 2} differs from the first"):
+            assert_bits(to_host(jitted(*subject.operands())), first)
+
+
+def check_at_once(subject: Subject) -> None:
+    """Calls in several threads, and several calls in one program, do not disturb one another."""
+    batch = [subject.operands(subject.choice(b)) for b in range(ELEMENTS)]
+    compiled = jax.jit(subject.call).lower(*batch[0]).compile()  # other threads have other settings, as of float64
+    wanted = [to_host(compiled(*operands)) for operands in batch]
+    with during("in one of several threads"):
+        _in_threads(lambda k: assert_bits(to_host(compiled(*batch[k])), wanted[k]))
+    many = jax.jit(lambda *rows: [subject.call(*row) for row in rows])
+    with during("one of several calls in a program"):
+        for k, results in enumerate(many(*(batch[k % ELEMENTS] for k in range(THREADS)))):
+            assert_bits(to_host(results), wanted[k % ELEMENTS])
+
+
+def _in_threads(task: Callable[[int], None]) -> None:
+    """Run `task(k)` over and over in many threads; raise the first finding."""
+    barrier, findings = threading.Barrier(THREADS), list[Exception]()
+    end = time.monotonic() + SECONDS
+
+    def run(k: int) -> None:
+        try:
+            barrier.wait()
+            for turn in range(10_000):
+                if turn and (findings or time.monotonic() > end):
+                    return
+                task((k + turn) % ELEMENTS)
+        except Exception as error:  # noqa: BLE001 - it is raised below, in the thread that asked
+            findings.append(error)
+
+    threads = [threading.Thread(target=run, args=(k,)) for k in range(THREADS)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if findings:
+        raise findings[0]

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The table of promises: its name, its test, and what to do when it is broken."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from . import batching, calls, derivatives, gradients, memory, sharding
+from .subject import Subject
+
+__all__ = ["PROMISES", "TYPES", "VALUES", "Promise"]
+
+TYPES, VALUES = "shapes and dtypes", "values"
+
+
+@dataclass(frozen=True)
+class Promise:
+    """What an operator promises; `test` returns a note, or raises `Broken` or `Skipped`."""
+
+    name: str
+    test: Callable[[Subject], str | None]
+    advice: str
+    needs: str | None = None  # a promise without which this one says nothing new
+
+
+_KERNEL = "correct the kernel"
+_VMAP = "see to the kernel's batching (vmap_method), or to def_batching_rule"
+_JVP = "correct the jvp rule; a derivative that is meant to differ belongs into the reference, as jax.custom_jvp"
+_VJP = "correct the transpose rules, of this operator and of those that its jvp rule calls"
+_GRAD_VMAP = "rules see unbatched values: let them use jax functions and operators only"
+_SHARD = "correct def_sharding_rule: only factors that parts of the kernel's work can be cut by"
+
+_LIST = (
+    Promise(TYPES, calls.check_types, "change the kernel, its rules, or outs"),
+    Promise(VALUES, calls.check_values, _KERNEL),
+    Promise("jit", calls.check_jit, "let the kernel generator depend on its keyword arguments only"),
+    Promise("repeated calls", calls.check_repeated, "let the kernel depend on its operands only, and sum in one order"),
+    Promise(
+        "calls at once", calls.check_at_once, "keep no state outside of the kernel: pass scratch memory as an output"
+    ),
+    Promise(
+        "inputs unchanged", memory.check_inputs_unchanged, "write to outputs only, or declare input_output_aliases"
+    ),
+    Promise("outputs written", memory.check_outputs_written, "write each element, also the zeros, before reading it"),
+    Promise("vmap of one operand", batching.check_vmap_each, _VMAP),
+    Promise("vmap of all operands", batching.check_vmap_all, _VMAP),
+    Promise("nested vmap", batching.check_vmap_nested, _VMAP),
+    Promise("vmap of size 0 and 1", batching.check_vmap_sizes, _VMAP),
+    Promise("jvp", derivatives.check_jvp, _JVP),
+    Promise("vjp", derivatives.check_vjp, _VJP),
+    Promise("transpose", derivatives.check_transpose, "correct def_transpose_rule"),
+    Promise("vmap of grad", gradients.check_vmap_of_grad, _GRAD_VMAP, needs="vjp"),
+    Promise("grad of vmap", gradients.check_grad_of_vmap, _GRAD_VMAP, needs="vjp"),
+    Promise("sharded jit", sharding.check_sharded_jit, _SHARD),
+    Promise("shard_map", sharding.check_shard_map, _SHARD),
+    Promise("export", calls.check_export, "let the kernel call native code, not Python (no callbacks)"),
+)
+PROMISES = {promise.name: promise for promise in _LIST}

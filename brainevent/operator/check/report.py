@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `check` found: a table, one row per backend and promise."""
+
+from __future__ import annotations
+
+import shutil
+import textwrap
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from ...errors import CheckFailedError
+
+__all__ = ["FAILED", "OK", "SKIPPED", "CheckReport", "CheckRow"]
+
+OK, FAILED, SKIPPED = "ok", "failed", "skipped"
+
+
+class CheckRow(NamedTuple):
+    """One promise of one backend; `status` is 'ok', 'failed' or 'skipped', and `detail` says what was found."""
+
+    backend: str
+    promise: str
+    status: str
+    detail: str = ""
+
+
+@dataclass(frozen=True)
+class CheckReport:
+    """The rows of a check; prints as a table.
+
+    >>> import brainevent
+    >>> rows = (brainevent.CheckReport("double", "cpu", ()),)
+    >>> print(rows[0])
+    operator 'double' on cpu: nothing was checked
+    """
+
+    operator: str
+    platform: str
+    rows: tuple[CheckRow, ...]
+
+    @property
+    def failures(self) -> tuple[CheckRow, ...]:
+        """The rows of broken promises."""
+        return tuple(row for row in self.rows if row.status == FAILED)
+
+    @property
+    def ok(self) -> bool:
+        """Whether promises were checked and none is broken."""
+        return not self.failures and any(row.status == OK for row in self.rows)
+
+    def raise_if_failed(self) -> None:
+        """Raise `CheckFailedError`, which lists the broken promises, unless `ok`."""
+        if self.ok:
+            return
+        if not self.failures:
+            reasons = (
+                "; ".join(f"{row.backend}: {row.detail}" for row in self.rows) or "it has no kernel and no reference"
+            )
+            raise CheckFailedError(
+                f"operator {self.operator!r}: nothing could be checked on {self.platform} ({reasons}); "
+                "register a kernel that runs here, or a reference with def_reference"
+            )
+        listed = "\n".join(f"  {row.backend}, {row.promise}: {row.detail}" for row in self.failures)
+        count = "a promise" if len(self.failures) == 1 else f"{len(self.failures)} promises"
+        raise CheckFailedError(f"operator {self.operator!r} breaks {count} on {self.platform}:\n{listed}")
+
+    def __str__(self) -> str:
+        counts = [(sum(row.status == status for row in self.rows), status) for status in (OK, FAILED, SKIPPED)]
+        found = ", ".join(f"{count} {status}" for count, status in counts if count) or "nothing was checked"
+        lines = [f"operator {self.operator!r} on {self.platform}: {found}"]
+        if self.rows:
+            lines += ["", *_table([("backend", "promise", "status", "detail"), *self.rows])]
+        return "\n".join(lines)
+
+
+def _table(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Align the columns; wrap the last one under itself."""
+    widths = [max(len(row[column]) for row in rows) for column in range(3)]
+    indent = sum(widths) + 6
+    room = max(40, min(shutil.get_terminal_size((120, 24)).columns, 160) - indent)
+    lines = []
+    for row in rows:
+        cells = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=False))
+        detail = textwrap.wrap(row[3], room) or [""]
+        lines.append(f"{cells}  {detail[0]}".rstrip())
+        lines += [" " * indent + more for more in detail[1:]]
+    return lines

@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Promises on several devices: sharded jit gives the same and gathers nothing; so does shard_map."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
+
+from ..sharding import ShardingRule
+from .compare import Broken, Skipped, assert_close, during
+from .subject import Subject
+
+__all__ = ["check_shard_map", "check_sharded_jit"]
+
+AXIS = "devices"
+_REDUCTIONS = {"sum": jax.lax.psum, "max": jax.lax.pmax, "min": jax.lax.pmin}
+
+
+def check_sharded_jit(subject: Subject) -> str:
+    """However one operand is cut, results are right; cut by the factors of the rule, nothing is gathered."""
+    _need_devices()
+    wanted = subject.expected()
+    for i, samples in enumerate(subject.samples):
+        for dim, size in enumerate(samples[0].shape):
+            if count := _parts(size):
+                specs = [_cut(x[0].ndim, [dim] if k == i else []) for k, x in enumerate(subject.samples)]
+                with during(f"operand {i} cut along axis {dim}"):
+                    found, _ = _run_sharded(subject.call, subject.operands(), specs, count)
+                    assert_close(found, wanted, subject.tolerance)
+    _check_batch_cut(subject)
+    return _check_factors(subject)
+
+
+def _check_factors(subject: Subject) -> str:
+    rule = _rule(subject)
+    if rule is None:
+        return "no sharding rule: XLA gathers operands"
+    whole = []
+    for factor in _factors_of_operands(rule):
+        if factor in rule.replicated:
+            continue
+        count = _parts(_size(subject, rule, factor))
+        if not count:
+            whole.append(factor)
+            continue
+        specs = [_cut_by(dims, factor) for dims in rule.operands]
+        with during(f"factor {factor!r} cut in {count}"):
+            found, text = _run_sharded(subject.call, subject.operands(), specs, count)
+            assert_close(found, subject.expected(), subject.tolerance)
+            if "all-gather" in text:
+                raise Broken("XLA gathers an array")
+    notes = [f"the sizes of {', '.join(whole)} cannot be cut evenly"] if whole else []
+    never = [factor for factor in _factors_of_operands(rule) if factor in rule.replicated]
+    notes += [f"by the rule never cut: {', '.join(never)}"] if never else []
+    return "; ".join(notes)
+
+
+def _check_batch_cut(subject: Subject) -> None:
+    if not subject.count:
+        return
+    count = len(jax.devices())
+    for axes in ([0] * subject.count, [0] + [None] * (subject.count - 1)):
+        mapped = [i for i, axis in enumerate(axes) if axis is not None]
+        specs = [PartitionSpec(AXIS) if axis is not None else PartitionSpec() for axis in axes]
+        wanted = subject.expected_batch([subject.choice(b, mapped) for b in range(count)])
+        with during(f"a batch of operand {_listed(mapped)}, cut"):
+            function = jax.vmap(subject.call, in_axes=tuple(axes))
+            found, text = _run_sharded(function, subject.stacked(count, axes), specs, count)
+            assert_close(found, wanted, subject.tolerance)
+            if _rule(subject) is not None and "all-gather" in text:
+                raise Broken("XLA gathers an array")
+
+
+def check_shard_map(subject: Subject) -> None:
+    """In `shard_map`: replicated, on parts of a batch, and on the shards that the rule allows."""
+    _need_devices()
+    count, wanted = len(jax.devices()), subject.expected()
+    whole = [PartitionSpec()] * subject.count
+    with during("operands replicated"):
+        found = _run_shard_map(subject.call, subject.operands(), whole, [PartitionSpec()] * len(wanted), count)
+        assert_close(found, wanted, subject.tolerance)
+    for axes in ([0] * subject.count, [0] + [None] * (subject.count - 1))[: subject.count]:
+        mapped = [i for i, axis in enumerate(axes) if axis is not None]
+        specs = [PartitionSpec(AXIS) if axis is not None else PartitionSpec() for axis in axes]
+        batch = subject.expected_batch([subject.choice(b, mapped) for b in range(2 * count)])
+        with during(f"a batch of operand {_listed(mapped)}, cut"):
+            function = jax.vmap(subject.call, in_axes=tuple(axes))
+            operands, cut = subject.stacked(2 * count, axes), [PartitionSpec(AXIS)] * len(wanted)
+            found = _run_shard_map(function, operands, specs, cut, count)
+            assert_close(found, batch, subject.tolerance)
+    rule = _rule(subject)
+    if rule is None:
+        return
+    for factor in _factors_of_operands(rule):
+        _check_factor_in_shard_map(subject, rule, factor)
+
+
+def _check_factor_in_shard_map(subject: Subject, rule: ShardingRule, factor: str) -> None:
+    count = _parts(_size(subject, rule, factor))
+    if factor in (*rule.replicated, *rule.permuted) or not count:
+        return
+    specs, out_specs = ([_cut_by(dims, factor) for dims in side] for side in (rule.operands, rule.results))
+    local = [
+        jax.ShapeDtypeStruct(_local(out.shape, spec, count), out.dtype)
+        for out, spec in zip(subject.out_types, out_specs, strict=True)
+    ]
+
+    def on_shard(*operands: Any) -> list[Any]:
+        reduce = _REDUCTIONS[rule.reduction]
+        results = subject.call(*operands, outs=local)
+        return [x if AXIS in spec else reduce(x, AXIS) for x, spec in zip(results, out_specs, strict=True)]
+
+    with during(f"factor {factor!r} cut in {count}"):
+        found = _run_shard_map(on_shard, subject.operands(), specs, out_specs, count)
+        assert_close(found, subject.expected(), subject.tolerance)
+
+
+def _listed(operands: Sequence[int]) -> str:
+    return ", ".join(map(str, operands))
+
+
+def _run_shard_map(
+    function: Callable[..., Any], operands: Sequence[Any], specs: Sequence[Any], out_specs: Sequence[Any], count: int
+) -> list[Any]:
+    mapped = jax.shard_map(function, mesh=_mesh(count), in_specs=tuple(specs), out_specs=list(out_specs))
+    return jax.jit(mapped)(*operands)
+
+
+def _run_sharded(
+    function: Callable[..., list[Any]], operands: Sequence[Any], specs: Sequence[PartitionSpec], count: int
+) -> tuple[list[Any], str]:
+    """Return the results of a jitted function of operands cut over devices, and the compiled program's text."""
+    mesh = _mesh(count)
+    placed = [jax.device_put(x, NamedSharding(mesh, spec)) for x, spec in zip(operands, specs, strict=True)]
+    compiled = jax.jit(function).lower(*placed).compile()
+    return compiled(*placed), compiled.as_text() or ""
+
+
+def _need_devices() -> None:
+    if len(jax.devices()) < 2:
+        raise Skipped("one device; XLA_FLAGS=--xla_force_host_platform_device_count=4 makes four of a CPU")
+
+
+def _mesh(count: int) -> Mesh:
+    return Mesh(np.array(jax.devices()[:count]), (AXIS,), axis_types=(AxisType.Auto,))
+
+
+def _parts(size: int) -> int:
+    """Return the largest number of devices that can share a dimension evenly, or 0."""
+    return next((count for count in range(len(jax.devices()), 1, -1) if size and size % count == 0), 0)
+
+
+def _rule(subject: Subject) -> ShardingRule | None:
+    rule = subject.operator._rules.get("sharding")
+    if rule is None:
+        return None
+    return rule.written_out([x[0].ndim for x in subject.samples], [len(out.shape) for out in subject.out_types])
+
+
+def _major(dim: Any) -> str:
+    return dim[0] if isinstance(dim, tuple) else dim
+
+
+def _factors_of_operands(rule: ShardingRule) -> list[str]:
+    return list(dict.fromkeys(_major(dim) for dims in rule.operands for dim in dims))
+
+
+def _size(subject: Subject, rule: ShardingRule, factor: str) -> int:
+    """Return a number that every array cut by the factor can be cut by: its size, if no dimension is compound."""
+    sizes = dict(rule.sizes)
+    for dims, samples in zip(rule.operands, subject.samples, strict=True):
+        for dim, size in zip(dims, samples[0].shape, strict=True):
+            if dim == factor:
+                sizes[factor] = size
+    return sizes.get(factor, 0)
+
+
+def _cut(rank: int, dims: Sequence[int]) -> PartitionSpec:
+    return PartitionSpec(*(AXIS if dim in dims else None for dim in range(rank)))
+
+
+def _cut_by(dims: Sequence[Any], factor: str) -> PartitionSpec:
+    return PartitionSpec(*(AXIS if _major(dim) == factor else None for dim in dims))
+
+
+def _local(shape: Sequence[int], spec: PartitionSpec, count: int) -> tuple[int, ...]:
+    return tuple(size // count if entry == AXIS else size for size, entry in zip(shape, spec, strict=True))

@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One backend of an operator under check: how to call it, with which operands, and what is true."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ..custom_kernel import XLACustomKernel
+from ..lowering import select
+from .compare import assert_close, different_bits, is_inexact, to_host, tolerance_of
+
+__all__ = ["ELEMENTS", "Choice", "Subject", "platform_here", "with_samples"]
+
+ELEMENTS = 3  # of a batch
+Choice = tuple[int, ...]  # for each operand, which of its samples
+Call = Callable[..., list[Any]]
+
+
+def platform_here() -> str:
+    """Return the platform of this process, as kernels are lowered for it."""
+    platform = jax.default_backend()
+    if platform != "gpu":
+        return platform
+    return "rocm" if "rocm" in jax.devices()[0].client.platform_version else "cuda"
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A backend, its operands, and the truth about its results."""
+
+    operator: XLACustomKernel
+    backend: str
+    outs: Any
+    kwargs: Mapping[str, Any]
+    samples: tuple[tuple[np.ndarray, ...], ...]  # per operand: what the caller gave, then other values that are valid
+    truth: Call | None = None
+    tolerance: float | None = None
+    _known: dict[Choice, list[np.ndarray]] = field(default_factory=dict, compare=False, repr=False)
+
+    def of(self, backend: str, truth: Call | None = None) -> Subject:
+        """Return the same for a backend, with another truth."""
+        return dataclasses.replace(self, backend=backend, truth=truth, _known={})
+
+    @property
+    def params(self) -> dict[str, Any]:
+        """The keyword arguments of a call: those of the caller, and `backend` where that is not chosen anyway."""
+        chosen = select(self.operator, platform_here()).backend
+        return {**self.kwargs, **({} if chosen == self.backend else {"backend": self.backend})}
+
+    def call(self, *operands: Any, outs: Any = None) -> list[Any]:
+        """Call the operator with this backend."""
+        return jax.tree.leaves(self.operator(*operands, outs=self.outs if outs is None else outs, **self.params))
+
+    @property
+    def out_types(self) -> list[Any]:
+        """The results' types, flat."""
+        return [
+            jax.ShapeDtypeStruct(x.shape, jax.dtypes.canonicalize_dtype(x.dtype)) for x in jax.tree.leaves(self.outs)
+        ]
+
+    @property
+    def count(self) -> int:
+        """The number of operands."""
+        return len(self.samples)
+
+    def choice(self, element: int, mapped: Sequence[int] | None = None) -> Choice:
+        """Return the samples that make an element of a batch of the operands `mapped` (None: of all)."""
+        return tuple(element % ELEMENTS if mapped is None or i in mapped else 0 for i in range(self.count))
+
+    def operands(self, choice: Choice | None = None) -> list[jax.Array]:
+        """Return operands in fresh memory: a kernel that writes to them spoils nothing."""
+        choice = self.choice(0) if choice is None else choice
+        return [jnp.array(samples[k], copy=True) for samples, k in zip(self.samples, choice, strict=True)]
+
+    def stacked(self, elements: int, axes: Sequence[int | None], first: int = 0) -> list[jax.Array]:
+        """Return operands of a batch: those with an axis hold one sample per element."""
+        return [
+            jnp.array(samples[0], copy=True) if axis is None else _stack(samples, first, elements, axis)
+            for samples, axis in zip(self.samples, axes, strict=True)
+        ]
+
+    def expected(self, choice: Choice | None = None) -> list[np.ndarray]:
+        """Return what is true of one call: the oracle's results, or without one the kernel's own."""
+        choice = self.choice(0) if choice is None else choice
+        if choice not in self._known:
+            truth = self.truth or jax.jit(self.call)
+            self._known[choice] = to_host(truth(*self.operands(choice)))
+        return self._known[choice]
+
+    def expected_batch(self, choices: Sequence[Choice]) -> list[np.ndarray]:
+        """Return what is true of a batch."""
+        if not choices:
+            return [np.zeros((0, *out.shape), out.dtype) for out in self.out_types]
+        each = [self.expected(choice) for choice in choices]
+        return [np.stack(parts) for parts in zip(*each, strict=True)]
+
+    def varies(self, operand: int) -> bool:
+        """Tell whether there is more than one sample of an operand."""
+        first = self.samples[operand][0]
+        return any(not np.array_equal(first, other, equal_nan=is_inexact(first)) for other in self.samples[operand][1:])
+
+    def loose(self, arrays: Sequence[Any]) -> float:
+        """Return the tolerance for derivatives with respect to these arrays."""
+        if self.tolerance is not None:
+            return self.tolerance
+        return 10 * max(tolerance_of(x.dtype) for x in arrays)
+
+    @property
+    def differentiable(self) -> list[int]:
+        """The operands that may have a derivative."""
+        return [i for i, samples in enumerate(self.samples) if is_inexact(samples[0])]
+
+
+def _stack(samples: Sequence[np.ndarray], first: int, elements: int, axis: int) -> jax.Array:
+    rows = [samples[(first + b) % ELEMENTS] for b in range(elements)]
+    stacked = np.stack(rows, axis) if rows else np.repeat(np.expand_dims(samples[0], axis), 0, axis)
+    return jnp.array(stacked, copy=True)
+
+
+def with_samples(subject: Subject, given: Sequence[Sequence[Any]]) -> Subject:
+    """Add samples to the operands: the caller's, else such as keep an operand valid.
+
+    Floats shrink, which keeps signs, order and zeros; where that changes no result they move, as do booleans and
+    integers that are not sorted (sorted ones may be the row pointers of a sparse matrix). A sample counts only if the
+    kernel and the truth agree on it.
+    """
+    if given:
+        rows = list(itertools.islice(itertools.cycle(given), ELEMENTS - 1))
+        more = zip(*(to_host(row) for row in rows), strict=True)
+        samples = tuple((own[0], *others) for own, others in zip(subject.samples, more, strict=True))
+    else:
+        own = jax.jit(subject.call)
+        samples = tuple(_samples(subject, own, i) for i in range(subject.count))
+    return dataclasses.replace(subject, samples=samples, _known={})
+
+
+def _samples(subject: Subject, own: Call, operand: int) -> tuple[np.ndarray, ...]:
+    first = subject.samples[operand][0]
+    for vary in _variations(first):
+        more = tuple(vary(k) for k in range(1, ELEMENTS))
+        if _are_new_and_valid(subject, own, operand, more):
+            return (first, *more)
+    return (first,) * ELEMENTS
+
+
+def _variations(x: np.ndarray) -> list[Callable[[int], np.ndarray]]:
+    def shrunk(k: int) -> np.ndarray:
+        return (x * (1 - k / 4)).astype(x.dtype)
+
+    def moved(k: int) -> np.ndarray:
+        return np.roll(x.reshape(-1), k).reshape(x.shape)
+
+    if is_inexact(x):
+        return [shrunk, moved]
+    flat = x.reshape(-1)
+    is_sorted = x.dtype != np.bool_ and bool((flat[:-1] <= flat[1:]).all())
+    return [] if is_sorted else [moved]
+
+
+def _are_new_and_valid(subject: Subject, own: Call, operand: int, samples: Sequence[np.ndarray]) -> bool:
+    def with_sample(sample: np.ndarray) -> list[jax.Array]:
+        return [jnp.array(sample, copy=True) if i == operand else x for i, x in enumerate(subject.operands())]
+
+    try:
+        before = to_host(own(*subject.operands()))
+        after = [to_host(own(*with_sample(sample))) for sample in samples]
+        if subject.truth is not None:
+            for sample, found in zip(samples, after, strict=True):
+                assert_close(found, subject.truth(*with_sample(sample)), subject.tolerance)
+    except Exception:  # noqa: BLE001 - the samples are not such as this operator takes
+        return False
+    return any(different_bits(x, y).any() for found in after for x, y in zip(found, before, strict=True))

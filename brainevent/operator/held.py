@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Hold what an author's kernel or rule returns to what `outs` says."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from .._compat import ShapedArray, Zero, is_undefined_primal
+from ..errors import KernelOutputError
+
+__all__ = ["held_batch", "held_jvp", "held_results", "held_tangent", "held_transpose"]
+
+
+def held_results(outs: Sequence[ShapedArray], results: list[Any], where: str) -> list[Any]:
+    """Return a kernel's results if they are what `outs` says, else name the first that is not."""
+    if len(results) != len(outs):
+        raise KernelOutputError(f"{where}: the kernel returned {len(results)} arrays, but outs describes {len(outs)}")
+    for i, (out, result) in enumerate(zip(outs, results, strict=True)):
+        if not hasattr(result, "shape") or not hasattr(result, "dtype"):
+            raise KernelOutputError(
+                f"{where}: output {i} is a {type(result).__name__}, not an array; return jnp arrays"
+            )
+        if not _fits(result, out):
+            raise KernelOutputError(
+                f"{where}: output {i} is {_described(result)}, but outs says {_described(out)}; "
+                "change the kernel or outs"
+            )
+    return results
+
+
+def held_jvp(operator: str, returned: Any, outs: Sequence[ShapedArray]) -> tuple[list[Any], list[Any]]:
+    """Return the results and tangents of a jvp rule; what has no derivative gets a symbolic zero."""
+    where = f"operator {operator!r}: the jvp rule"
+    results, tangents = map(_as_list, _pair(where, returned, "(outputs, output tangents)"))
+    for what, values in (("outputs", results), ("output tangents", tangents)):
+        if len(values) != len(outs):
+            raise ValueError(f"{where} returned {len(values)} {what}, but outs describes {len(outs)}")
+    for i, (result, out) in enumerate(zip(results, outs, strict=True)):
+        if not _fits(result, out):
+            raise ValueError(f"{where} returned {_described(result)} as output {i}, but outs says {_described(out)}")
+    zeros = [Zero(out.to_tangent_aval()) for out in outs]
+    for i, (tangent, out) in enumerate(zip(tangents, outs, strict=True)):
+        if tangent is not None and not isinstance(tangent, Zero) and zeros[i].aval.dtype != jax.dtypes.float0:
+            held_tangent(where, i, tangent, out)
+            zeros[i] = tangent
+    return results, zeros
+
+
+def held_tangent(where: str, i: int, tangent: Any, result: Any) -> None:
+    """Raise if a tangent of result `i` is not of its type."""
+    if not _fits(tangent, result):
+        raise ValueError(
+            f"{where} returned {_described(tangent)} as tangent of output {i}, which is {_described(result)}; "
+            "a tangent has the shape and dtype of its output"
+        )
+
+
+def held_transpose(operator: str, returned: Any, args: Sequence[Any]) -> list[Any]:
+    """Return the cotangents of the linear inputs, and None for the others."""
+    results, where = _as_list(returned), f"operator {operator!r}: the transpose rule"
+    if len(results) != len(args):
+        raise TypeError(f"{where} returned {len(results)} values for {len(args)} inputs; return one per input")
+    for i, (ct, x) in enumerate(zip(results, args, strict=True)):
+        if is_undefined_primal(x) and ct is not None and not isinstance(ct, Zero) and not _fits(ct, x.aval):
+            raise ValueError(f"{where} returned {_described(ct)} for input {i}, which is {_described(x.aval)}")
+    return [ct if is_undefined_primal(x) else None for ct, x in zip(results, args, strict=True)]
+
+
+def held_batch(operator: str, returned: Any, size: int, outs: Sequence[ShapedArray]) -> tuple[list[Any], list[Any]]:
+    """Return the results of a batching rule, and the axes that are mapped: None, or counted from the front."""
+    where = f"operator {operator!r}: the batching rule"
+    results, axes = map(_as_list, _pair(where, returned, "(outputs, output axes)"))
+    if not len(results) == len(axes) == len(outs):
+        raise ValueError(
+            f"{where} returned {len(results)} outputs and {len(axes)} output axes, but outs describes {len(outs)}"
+        )
+    for i, (result, axis, out) in enumerate(zip(results, axes, outs, strict=True)):
+        rank, shape = len(out.shape) + 1, list(out.shape)
+        if axis is not None:
+            if not -rank <= axis < rank:
+                raise ValueError(f"{where} returned {axis} as axis of output {i}, which has {rank} dimensions")
+            axes[i] = int(axis) % rank
+            shape.insert(axes[i], size)
+        batched = ShapedArray(tuple(shape), out.dtype)
+        if not _fits(result, batched):
+            raise ValueError(
+                f"{where} returned {_described(result)} as output {i}, mapped on axis {axis}; outs and the batch of "
+                f"{size} make that {_described(batched)}"
+            )
+    return results, axes
+
+
+def _as_list(values: Any) -> list[Any]:
+    """Accept a bare value where an operator has one result."""
+    return list(values) if isinstance(values, (list, tuple)) else [values]
+
+
+def _pair(where: str, returned: Any, expected: str) -> Sequence[Any]:
+    if not isinstance(returned, (tuple, list)) or len(returned) != 2:
+        raise TypeError(f"{where} returned {type(returned).__name__}; return a pair {expected}")
+    return returned
+
+
+def _fits(value: Any, out: Any) -> bool:
+    return jnp.shape(value) == tuple(out.shape) and jnp.result_type(value) == out.dtype
+
+
+def _described(value: Any) -> str:
+    return f"{jnp.result_type(value)}{list(jnp.shape(value))}"

@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What every test shares: the platform, names of its own, and no choice left behind."""
+
+import itertools
+import os
+from collections.abc import Callable, Iterator
+
+import hypothesis
+import jax
+import pytest
+
+import brainevent
+
+hypothesis.settings.register_profile(
+    "brainevent",
+    deadline=None,
+    max_examples=15,
+    derandomize=True,
+    database=None,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
+)
+hypothesis.settings.load_profile("brainevent")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Run on the CPU, unless the environment says otherwise or the GPU tests are asked for."""
+    if "JAX_PLATFORMS" not in os.environ and config.option.markexpr != "gpu":
+        jax.config.update("jax_platforms", "cpu")
+
+
+@pytest.fixture(scope="session")
+def unique_name() -> Callable[[str], str]:
+    """Return a function that makes an operator's name which no other test has."""
+    numbers = itertools.count()
+    return lambda stem="operator": f"{stem}_{next(numbers)}"
+
+
+@pytest.fixture(autouse=True)
+def no_choice_left_behind() -> Iterator[None]:
+    """Take back, after each test, every setting that it made."""
+    yield
+    brainevent.config.clear_backends()
+    brainevent.config.set_numba_parallel(False)
+    brainevent.config.set_lfsr_algorithm("lfsr88")

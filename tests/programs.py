@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Run a program in a process of its own."""
+
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+
+
+def run_program(source: str, *arguments: object, timeout: float = 120, **environment: str) -> str:
+    """Run Python source and return what it prints; fail with all that it said if it fails, hangs or is killed."""
+    finished = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(source), *map(str, arguments)],
+        env={**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'tests'}", "JAX_PLATFORMS": "cpu", **environment},
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        cwd=ROOT / "tests",
+    )
+    assert finished.returncode == 0, f"exit status {finished.returncode}\n{finished.stdout}\n{finished.stderr}"
+    return finished.stdout

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Parallel Numba kernels under every threading layer: never an abort, never a hang."""
+
+import jax
+import jax.numpy as jnp
+import numba
+import numpy as np
+import pytest
+from programs import run_program
+
+import brainevent
+from brainevent.backends.numba import without_gil
+
+STRESS = """
+    import concurrent.futures, jax, jax.numpy as jnp, numba, numpy as np, brainevent
+
+    @numba.njit(parallel=True)
+    def square(x, out):
+        for i in numba.prange(x.size):
+            out[i] = x[i] * x[i]
+
+    @numba.njit
+    def helped(x, out):  # parallel only through what it calls
+        square(x, out)
+        for i in numba.prange(x.size):
+            out[i] += 1
+
+    def op(kernel, x):
+        return brainevent.numba_kernel(kernel, outs=jax.ShapeDtypeStruct(x.shape, x.dtype))(x)
+
+    @jax.jit
+    def independent(x):  # nothing orders these, so XLA may run them at once
+        return [op(kernel, x + k) for k in range(8) for kernel in (square, helped)]
+
+    def work(seed):
+        x = jnp.arange(1000.0) + seed
+        for _ in range(5):
+            for k, (a, b) in enumerate(zip(*[iter(independent(x))] * 2)):
+                np.testing.assert_allclose(a, (x + k) ** 2, rtol=1e-6)
+                np.testing.assert_allclose(b, (x + k) ** 2 + 1, rtol=1e-6)
+        return True
+
+    with concurrent.futures.ThreadPoolExecutor(16) as threads:
+        assert all(threads.map(work, range(16)))
+    batched = jax.jit(jax.vmap(lambda x: op(square, x)))(jnp.arange(2000.0).reshape(20, 100))
+    np.testing.assert_allclose(batched, jnp.arange(2000.0).reshape(20, 100) ** 2)
+    print(numba.threading_layer())
+"""
+
+
+@pytest.mark.parametrize("layer", ["workqueue", "omp"])
+def test_16_threads_and_independent_operators(layer):
+    assert run_program(STRESS, NUMBA_THREADING_LAYER=layer, NUMBA_NUM_THREADS="2").strip() == layer
+
+
+UNFINISHED = """
+    import os, jax, jax.numpy as jnp, numba, brainevent
+
+    @numba.njit(parallel=True)
+    def square(x, out):
+        for i in numba.prange(x.size):
+            out[i] = x[i] * x[i]
+
+    op = lambda x: brainevent.numba_kernel(square, outs=jax.ShapeDtypeStruct(x.shape, x.dtype))(x)
+    x = jax.device_put(jnp.arange(8.0), jax.sharding.NamedSharding(jax.make_mesh((4,), ("d",)), jax.sharding.PartitionSpec("d")))
+    jax.jit(lambda x: op(op(x)))(x)  # and leave, while devices may still work on it
+"""
+
+
+def test_leaving_python_while_parallel_kernels_run_does_not_hang():
+    for _ in range(5):
+        run_program(UNFINISHED, timeout=60, XLA_FLAGS="--xla_force_host_platform_device_count=4")
+
+
+@numba.njit(parallel=True)
+def threads_used(x, out):
+    for i in numba.prange(x.size):
+        out[i] = numba.get_num_threads()
+
+
+def test_the_number_of_threads_is_that_of_the_configuration(monkeypatch):
+    f = jax.jit(lambda x: brainevent.numba_kernel(threads_used, outs=jax.ShapeDtypeStruct(x.shape, jnp.int32))(x))
+    x, before = jnp.zeros(4), numba.get_num_threads()
+    assert set(np.asarray(f(x))) == {before}
+    try:
+        brainevent.config.set_numba_parallel(True, num_threads=1)
+        assert set(np.asarray(f(x))) == {1}
+        assert brainevent.config.get_numba_num_threads() == 1
+    finally:
+        brainevent.config.set_numba_parallel(False, num_threads=before)
+    assert set(np.asarray(f(x))) == {before}
+
+
+def test_no_parallel_loop_takes_pythons_lock():
+    x = jnp.zeros(4)
+    jax.block_until_ready(brainevent.numba_kernel(threads_used, outs=jax.ShapeDtypeStruct((4,), jnp.int32))(x))
+    (library,) = (compiled.library for compiled in threads_used.overloads.values())
+    assert without_gil.is_parallel(library)
+    assert "call ptr @PyEval_SaveThread" in library.get_llvm_str()
+    text = str(without_gil.module_of(library))
+    assert "@numba_parallel_for" in text
+    assert "call ptr @PyEval_SaveThread" not in text
+    assert "@PyEval_RestoreThread(ptr %" not in text

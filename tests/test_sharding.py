@@ -1,0 +1,363 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sharding rules under jit: the kernel runs on each shard, and no more is sent than must be."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from meshes import (
+    P,
+    W,
+    Watched,
+    X,
+    close,
+    cut,
+    dot_rows,
+    elementwise,
+    largest,
+    matvec,
+    mesh,
+    outer_product,
+    ramp,
+    sent,
+)
+
+
+@pytest.mark.parametrize(
+    ("rule", "shape", "spec", "local"),
+    [
+        ("i, i -> i", (8,), ("d",), (2,)),
+        ("i j, i j -> i j", (8, 4), ("d", None), (2, 4)),
+        ("i j, i j -> i j", (8, 4), (None, "d"), (8, 1)),
+        ("..., ... -> ...", (8,), ("d",), (2,)),
+        ("..., ... -> ...", (2, 8, 4), (None, "d", None), (2, 2, 4)),
+        ("... j, ... j -> ... j", (2, 8, 4), (None, "d", None), (2, 2, 4)),
+        ("... j, ... j -> ... j", (2, 8, 4), (None, None, "d"), (2, 8, 1)),
+    ],
+)
+@pytest.mark.parametrize("both", [True, False], ids=["both cut", "one cut"])
+def test_elementwise_runs_on_each_shard(unique_name, rule, shape, spec, local, both):
+    f, m = elementwise(unique_name("elementwise"), rule), mesh()
+    x, y = ramp(*shape), ramp(*shape, start=1.0)
+    operands = cut(m, x, *spec), cut(m, y, *spec) if both else y
+    result = jax.jit(f)(*operands)
+    close(result, x * y)
+    assert sent(f, *operands) == {}
+    assert f.built[-1] == (local,)
+    assert result.sharding.is_equivalent_to(operands[0].sharding, len(shape))
+
+
+def test_a_2d_mesh_cuts_two_dimensions(unique_name):
+    f, m = elementwise(unique_name("two"), "i j, i j -> i j"), mesh(a=2, b=2)
+    x = cut(m, W, "a", "b")
+    close(jax.jit(f)(x, x), W * W)
+    assert f.built[-1] == ((4, 6),)
+    x = cut(m, W, ("a", "b"), None)
+    close(jax.jit(f)(x, W), W * W)
+    assert f.built[-1] == ((2, 12),)
+    assert sent(f, x, x) == {}
+    x, y = cut(m, W, "a", None), cut(m, W, None, "b")  # Both stay: each dimension has its mesh axis.
+    close(jax.jit(f)(x, y), W * W)
+
+
+@pytest.mark.parametrize(
+    ("w_spec", "x_spec", "local", "expected"),
+    [
+        (("d", None), (None,), (2,), {}),
+        ((None, "d"), ("d",), (8,), {"all-reduce": 1}),
+        ((None, "d"), (None,), (8,), {"all-reduce": 1}),
+        ((None, None), (None,), (8,), {}),
+    ],
+)
+def test_matvec_reduces_once_and_gathers_nothing(unique_name, w_spec, x_spec, local, expected):
+    f, m = matvec(unique_name("matvec")), mesh()
+    operands = cut(m, W, *w_spec), cut(m, X, *x_spec)
+    close(jax.jit(f)(*operands), W @ X)
+    assert sent(f, *operands) == expected
+    assert f.built[-1] == (local,)
+
+
+def test_matvec_on_a_2d_mesh_reduces_over_one_axis(unique_name):
+    f, m = matvec(unique_name("matvec")), mesh(a=2, b=2)
+    operands = cut(m, W, "a", "b"), cut(m, X, "b")
+    close(jax.jit(f)(*operands), W @ X)
+    assert sent(f, *operands) == {"all-reduce": 1}
+    assert f.built[-1] == ((4,),)
+    operands = cut(m, W, None, ("a", "b")), cut(m, X, ("a", "b"))
+    close(jax.jit(f)(*operands), W @ X)
+    assert sent(f, *operands) == {"all-reduce": 1}
+
+
+@pytest.mark.parametrize("out_spec", [(None,), ("d",)])
+@pytest.mark.parametrize("w_spec", [(None, "d"), ("d", None)])
+def test_the_caller_may_say_how_the_result_is_cut(unique_name, w_spec, out_spec):
+    f, m = matvec(unique_name("asked")), mesh()
+    w = cut(m, W, *w_spec)
+    result = jax.jit(f, out_shardings=jax.NamedSharding(m, P(*out_spec)))(w, X)
+    close(result, W @ X)
+    assert result.sharding.spec == P(*out_spec)
+
+
+@pytest.mark.parametrize("factors", [{}, {"need_replication_factors": ("k",)}])
+@pytest.mark.parametrize(
+    ("w_spec", "x_spec"), [(("d", None), (None,)), ((None, "d"), ("d",)), ((None, "d"), (None,)), (("d", None), ("d",))]
+)
+def test_a_factor_that_is_not_said_to_be_reduced_is_right_all_the_same(unique_name, factors, w_spec, x_spec):
+    f, m = matvec(unique_name("undeclared"), **factors, rule="m k, k -> m") if factors else Watched(
+        unique_name("undeclared"), dot_rows, lambda w, x: w.shape[:1], "m k, k -> m"
+    ), mesh()
+    operands = cut(m, W, *w_spec), cut(m, X, *x_spec)
+    close(jax.jit(f)(*operands), W @ X)
+    assert "all-reduce" not in sent(f, *operands)
+
+
+@pytest.mark.parametrize(("reduction", "kernel", "twin"), [
+    ("max", largest, lambda x: x.max(1)),
+    ("min", lambda x: x.min(1), lambda x: x.min(1)),
+    ("sum", lambda x: x.sum(1), lambda x: x.sum(1)),
+])  # fmt: skip
+@pytest.mark.parametrize("spec", [(None, "d"), ("d", None)])
+def test_reductions_of_other_kinds(unique_name, reduction, kernel, twin, spec):
+    f = Watched(unique_name(reduction), kernel, lambda x: x.shape[:1], "i j -> i", reduction_factors=("j",), reduction=reduction)
+    x = np.sin(W * 7).astype(np.float32)
+    operand = cut(mesh(), x, *spec)
+    close(jax.jit(f)(operand), twin(x))
+    assert sent(f, operand) == ({"all-reduce": 1} if spec[1] else {})
+
+
+@pytest.mark.parametrize("dtype", [jnp.float32, jnp.int32])
+def test_a_result_without_dimensions(unique_name, dtype):
+    f = Watched(unique_name("total"), lambda x: x.sum(), lambda x: (), "i j ->", reduction_factors=("i", "j"))
+    x = W.astype(dtype)
+    for spec, axes in [((None, "d"), {"d": 4}), (("a", "b"), {"a": 2, "b": 2}), (("a", None), {"a": 2, "b": 2})]:
+        operand = cut(mesh(**axes), x, *spec)
+        close(jax.jit(f)(operand), x.sum())
+        assert sent(f, operand) == {"all-reduce": 1}
+
+
+@pytest.mark.parametrize(
+    ("x_spec", "y_spec", "axes", "local"),
+    [
+        (("a",), ("b",), {"a": 2, "b": 2}, (4, 6)),
+        ((None,), ("d",), {"d": 4}, (8, 3)),
+        (("d",), (None,), {"d": 4}, (2, 12)),
+    ],
+)
+def test_outer_product(unique_name, x_spec, y_spec, axes, local):
+    f = Watched(unique_name("outer"), outer_product, lambda x, y: (x.size, y.size), "i, j -> i j")
+    m = mesh(**axes)
+    operands = cut(m, ramp(8), *x_spec), cut(m, X, *y_spec)
+    close(jax.jit(f)(*operands), np.outer(ramp(8), X))
+    assert sent(f, *operands) == {}
+    assert f.built[-1] == (local,)
+
+
+def test_outer_product_of_two_factors_that_want_one_mesh_axis(unique_name):
+    f, m = Watched(unique_name("outer"), outer_product, lambda x, y: (x.size, y.size), "i, j -> i j"), mesh()
+    close(jax.jit(f)(cut(m, ramp(8), "d"), cut(m, X, "d")), np.outer(ramp(8), X))
+
+
+def test_a_dimension_of_several_factors(unique_name):
+    m = mesh()
+    f = Watched(unique_name("split"), lambda x: x.reshape(-1, 3), lambda x: (4, 3), "(a b) -> a b")
+    x = ramp(12)
+    for spec in [("d",), (None,)]:
+        close(jax.jit(f)(cut(m, x, *spec)), x.reshape(4, 3))
+    assert f.built[0] == ((4, 3),)
+    g = Watched(unique_name("join"), lambda x: x.reshape(-1), lambda x: (x.size,), "a b -> (a b)")
+    for spec in [("d", None), (None, "d"), (None, None)]:
+        x = ramp(8, 4)
+        close(jax.jit(g)(cut(m, x, *spec)), x.reshape(-1))
+    assert (8,) in [shape for (shape,) in g.built]
+
+
+def test_several_results_are_reduced_or_not_each_for_itself(unique_name):
+    from brainevent import XLACustomKernel
+
+    op = XLACustomKernel(unique_name("several"))
+    shapes = []
+    op.def_kernel("jnp", "cpu", lambda *, outs: shapes.append([o.shape for o in outs]) or (lambda x: [x.sum(1), 2 * x, x.sum(0)]))
+    op.def_sharding_rule("i j -> i, i j, j", reduction_factors=("i", "j"))
+    f = lambda x: op(x, outs=[jax.ShapeDtypeStruct(s, jnp.float32) for s in ((8,), (8, 12), (12,))])
+    m = mesh(a=2, b=2)
+    operand = cut(m, W, "a", "b")
+    for got, want in zip(jax.jit(f)(operand), (W.sum(1), 2 * W, W.sum(0)), strict=True):
+        close(got, want)
+    assert "all-gather" not in sent(f, operand)
+
+
+def test_a_dimension_made_by_the_kernel_is_never_cut(unique_name):
+    m = mesh()
+    f = Watched(unique_name("repeat"), lambda x: jnp.repeat(x[:, None], 4, 1) * jnp.arange(4.0), lambda x: (x.size, 4), "i -> i n")
+    close(jax.jit(f)(cut(m, ramp(8), "d")), ramp(8)[:, None] * np.arange(4.0))
+    constrained = lambda x: jax.lax.with_sharding_constraint(f(x), jax.NamedSharding(m, P(None, "d")))
+    close(jax.jit(constrained)(ramp(8)), ramp(8)[:, None] * np.arange(4.0))
+
+
+@pytest.mark.parametrize("size", [4, 5, 6, 7])
+def test_sizes_that_do_not_divide_are_right(unique_name, size):
+    m = mesh()
+    f, g = elementwise(unique_name("uneven"), "i, i -> i"), matvec(unique_name("uneven_matvec"))
+    x = cut(m, ramp(8), "d")
+    close(jax.jit(lambda x: f(x[:size], x[8 - size :]))(x), ramp(8)[:size] * ramp(8)[8 - size :])
+    w = cut(m, ramp(8, 8), None, "d")
+    close(jax.jit(lambda w, x: g(w[:, :size], x[:size]))(w, x), ramp(8, 8)[:, :size] @ ramp(8)[:size])
+    w = cut(m, ramp(8, 8), "d", None)
+    close(jax.jit(lambda w, x: g(w[:size], x))(w, x), ramp(8, 8)[:size] @ ramp(8))
+
+
+# ---- with other transformations ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("axes", [(0, 0), (0, None), (None, 0), (2, 1), (1, None)])
+@pytest.mark.parametrize("where", ["batch", "m", "k"])
+def test_vmap_adds_a_factor(unique_name, axes, where):
+    f, m = matvec(unique_name("batch")), mesh()
+    w = np.stack([W * (k + 1) for k in range(4)], axes[0]) if axes[0] is not None else W
+    x = np.stack([X - k for k in range(4)], axes[1]) if axes[1] is not None else X
+    names = {"w": ["m", "k"], "x": ["k"]}
+    for operand, axis in zip(names.values(), axes, strict=True):
+        if axis is not None:
+            operand.insert(axis, "batch")
+    operands = [
+        cut(m, a, *("d" if n == where else None for n in names[name])) for name, a in (("w", w), ("x", x))
+    ]
+    batched = jax.vmap(f, axes)
+    close(jax.jit(batched)(*operands), jax.vmap(jnp.matmul, axes)(w, x))
+    assert sent(batched, *operands) == ({"all-reduce": 1} if where == "k" else {})
+    assert f.built[-1] == ((2,) if where == "m" else (8,),)
+
+
+def test_nested_vmap_on_a_2d_mesh(unique_name):
+    f, m = elementwise(unique_name("nested"), "i, i -> i"), mesh(a=2, b=2)
+    x = ramp(4, 6, 8)
+    operand = cut(m, x, "a", "b", None)
+    batched = jax.vmap(jax.vmap(f, (0, None)), (0, None))
+    close(jax.jit(batched)(operand, ramp(8)), x * ramp(8))
+    assert sent(batched, operand, ramp(8)) == {}
+    operand = cut(m, x, None, "b", "a")
+    close(jax.jit(batched)(operand, ramp(8)), x * ramp(8))
+    assert f.built[-1] == ((4,),)
+
+
+@pytest.mark.parametrize("specs", [(("d", None), (None,)), ((None, "d"), ("d",))])
+def test_gradients_are_cut_too(unique_name, specs):
+    f, m = matvec(unique_name("grad")), mesh()
+    w, x = cut(m, W, *specs[0]), cut(m, X, *specs[1])
+    loss = lambda f: lambda w, x: (f(w, x) ** 2).sum()
+    gradient = jax.grad(loss(f), (0, 1))
+    for got, want in zip(jax.jit(gradient)(w, x), jax.grad(loss(jnp.matmul), (0, 1))(W, X), strict=True):
+        close(got, want)
+    assert "all-gather" not in sent(gradient, w, x)
+    batched = jax.grad(lambda w, x: jax.vmap(loss(f), (None, 0))(w, x).sum())
+    xs = np.stack([X, -X, X + 1, X - 1])
+    close(
+        jax.jit(batched)(w, cut(m, xs, *(None, *specs[1]))),
+        jax.grad(lambda w, x: jax.vmap(loss(jnp.matmul), (None, 0))(w, x).sum())(W, xs),
+    )
+
+
+def test_inside_scan_and_cond(unique_name):
+    f, m = elementwise(unique_name("scan"), "i, i -> i"), mesh()
+    x, y = cut(m, ramp(8), "d"), cut(m, ramp(8, start=1.0), "d")
+    scanned = lambda x, y: jax.lax.scan(lambda c, _: (f(c, y), f(c, c)), x, None, length=3)
+    twin = lambda x, y: jax.lax.scan(lambda c, _: (c * y, c * c), x, None, length=3)
+    for got, want in zip(jax.jit(scanned)(x, y), twin(ramp(8), ramp(8, start=1.0)), strict=True):
+        close(got, want)
+    assert sent(scanned, x, y) == {}
+    assert f.built[-1] == ((2,),)
+    close(jax.jit(lambda x, y: jax.lax.cond(y[0] > 0, f, lambda x, y: x, x, y))(x, y), ramp(8) * ramp(8, start=1.0))
+
+
+def test_without_a_rule_values_are_right(unique_name):
+    f, m = matvec(unique_name("ruleless"), rule=None), mesh()
+    for w_spec, x_spec in [(("d", None), (None,)), ((None, "d"), ("d",)), (("d", None), ("d",))]:
+        operands = cut(m, W, *w_spec), cut(m, X, *x_spec)
+        close(jax.jit(f)(*operands), W @ X)
+        close(f(*operands), W @ X)
+        close(jax.jit(jax.vmap(f, (None, 1)))(operands[0], jnp.stack([operands[1]] * 2, 1)), np.stack([W @ X] * 2))
+    assert set(f.built) == {((8,),)}
+
+
+def test_eager_calls_run_on_each_shard_too(unique_name):
+    f, m = matvec(unique_name("eager")), mesh()
+    close(f(cut(m, W, "d", None), cut(m, X, None)), W @ X)
+    assert f.built[-1] == ((2,),)
+    close(jax.vmap(f, (None, 0))(cut(m, W, None, "d"), cut(m, np.stack([X, X]), None, "d")), np.stack([W @ X] * 2))
+
+
+@settings(max_examples=12)
+@given(st.data())
+def test_any_rule_and_any_cut(unique_name, data):
+    """Products of any letters, cut over any mesh axes: einsum is the oracle."""
+    sizes = {"i": 4, "j": 8, "k": 2, "l": 4}
+    letters = st.lists(st.sampled_from("ijkl"), min_size=1, max_size=3, unique=True)
+    left, right = data.draw(letters), data.draw(letters)
+    out = data.draw(st.permutations(sorted({*left, *right})))
+    out = out[: data.draw(st.integers(0, len(out)))]
+    gone = sorted({*left, *right} - {*out})
+    equation = f"{''.join(left)},{''.join(right)}->{''.join(out)}"
+    rule = f"{' '.join(left)}, {' '.join(right)} -> {' '.join(out)}"
+    declared = data.draw(st.booleans())
+    f = Watched(
+        unique_name("any"), lambda x, y: jnp.einsum(equation, x, y), lambda x, y: tuple(sizes[c] for c in out), rule,
+        reduction_factors=tuple(gone) if declared else (),
+    )  # fmt: skip
+    m, operands = mesh(a=2, b=2), []
+    for names in (left, right):
+        axes = data.draw(st.permutations(["a", "b", None, None]))[: len(names)]
+        x = np.sin(ramp(*(sizes[c] for c in names)) * (3 + len(operands))).astype(np.float32)
+        operands.append(cut(m, x, *axes))
+    plain = [np.asarray(x) for x in operands]
+    close(jax.jit(f)(*operands), np.einsum(equation, *plain))
+    batched = jax.vmap(f, (0, None))
+    close(jax.jit(batched)(jnp.stack([operands[0]] * 2), operands[1]), np.stack([np.einsum(equation, *plain)] * 2))
+
+
+# ---- rules that cannot be ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("rule", "factors", "error", "words"),
+    [
+        (3, {}, TypeError, "a sharding rule is a string such as 'm k, k -> m'"),
+        ("m k, k", {}, ValueError, "sharding rule 'm k, k': .*->"),
+        ("m k, k -> m", {"reduction_factors": "k"}, TypeError, r"reduction_factors is the string 'k'; pass a tuple"),
+        ("m k, k -> m", {"reduction_factors": ("z",)}, ValueError, "z"),
+        ("m k, k -> m", {"reduction": "mean"}, ValueError, "reduction is 'mean'; pass 'sum', 'max' or 'min'"),
+        ("(a b) -> a", {"b": 2, "reduction_factors": ("b",)}, ValueError, "'b' is reduced, so it cannot be a minor one"),
+        ("i -> i", {"z": 3}, ValueError, "z"),
+        ("i + -> i", {}, ValueError, r"sharding rule 'i \+ -> i'"),
+        ("(i j -> i j", {}, ValueError, "sharding rule"),
+    ],
+)
+def test_a_rule_that_cannot_be_says_why_and_leaves_the_old_one(unique_name, rule, factors, error, words):
+    f, m = elementwise(unique_name("kept"), "i, i -> i"), mesh()
+    with pytest.raises(error, match=words) as caught:
+        f.op.def_sharding_rule(rule, **factors)
+    assert f.op.name in str(caught.value)
+    x = cut(m, ramp(8), "d")
+    close(jax.jit(f)(x, x), ramp(8) ** 2)
+    assert f.built[-1] == ((2,),)
+
+
+@pytest.mark.parametrize(
+    ("rule", "words"),
+    [
+        ("i -> i", "is for 1 operands and 1 results; the operator was called with 2 operands and 1 results"),
+        ("i, i -> i, i", "is for 2 operands and 2 results; .* 2 operands and 1 results"),
+        ("i j, i -> i", "operand 0 has 2 dimensions there, but the operator was called with one of rank 1"),
+        ("i, i -> i j", "result 0 has 2 dimensions there, but .* rank 1"),
+        ("... i j, i -> i", "operand 0 has 2 dimensions there, but .* rank 1"),
+    ],
+)
+def test_a_rule_that_does_not_fit_the_call_says_why(unique_name, rule, words):
+    f = elementwise(unique_name("misfit"), rule)
+    x = cut(mesh(), ramp(8), "d")
+    with pytest.raises(ValueError, match=words) as caught:
+        jax.jit(f)(x, x)
+    assert f.op.name in str(caught.value)
+    with pytest.raises(ValueError, match=words):
+        f(ramp(8), ramp(8))
