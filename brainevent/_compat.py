@@ -40,6 +40,7 @@ __all__ = [
     "Zero",
     "abstract_result",
     "alone",
+    "described_devices",
     "for_export",
     "is_undefined_primal",
     "lower_alone",
@@ -178,6 +179,15 @@ def spec_over(mesh: jax.sharding.Mesh, array: jax.ShapeDtypeStruct) -> jax.shard
         return array.sharding.spec
     spec = _sharding_impls.parse_flatten_op_sharding(array.sharding._to_xla_hlo_sharding(array.ndim), mesh)[0]
     return jax.sharding.PartitionSpec(*spec, *(None,) * (array.ndim - len(spec)))
+
+
+def described_devices(ctx: mlir.LoweringRuleContext) -> str:
+    """Describe the devices that something is lowered for, and the mesh that they make."""
+    axes = ctx.module_context.axis_context
+    if isinstance(axes, _sharding_impls.ShardingContext):
+        return repr(([device.id for device in axes.device_assignment or ()], axes.abstract_mesh))
+    ids = [device.id for device in axes.mesh.devices.flat]
+    return repr((ids, list(axes.mesh.shape.items()), sorted(axes.manual_axes)))
 
 
 _partitionings: dict[bytes, Any] = {}

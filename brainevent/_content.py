@@ -25,7 +25,7 @@ class _OpaqueError(Exception):
 
 
 def content_name(*values: Any) -> str:
-    """Return 32 hex digits from bytecode, constants, closures, globals and helpers; random where something is opaque."""
+    """Return 32 hex digits from bytecode, constants, closures, globals and helpers; random if something is opaque."""
     digest = hashlib.sha256()
     try:
         for part in _parts((sys.version_info[:2], jax.__version__, values), []):
@@ -121,5 +121,8 @@ def _code(code: types.CodeType, seen: list[Any]) -> Iterator[bytes]:
 
 def _global_names(code: types.CodeType) -> list[str]:
     """Return every name that the code, or code within it, may look up."""
-    inner = [name for constant in code.co_consts if isinstance(constant, types.CodeType) for name in _global_names(constant)]
-    return list(dict.fromkeys([*code.co_names, *inner]))
+    names = list(code.co_names)
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            names += _global_names(constant)
+    return list(dict.fromkeys(names))

@@ -83,7 +83,9 @@ def clear_backends() -> None:
 
 
 def use_backend(platform: str, backend: str) -> AbstractContextManager[None]:
-    """Prefer a backend in a `with` block, in this thread only; it wins over `set_backend`, a call's `backend=` over both.
+    """Prefer a backend in a `with` block, in this thread only.
+
+    It wins over `set_backend`; a call's `backend=` wins over both.
 
     >>> import brainevent
     >>> with brainevent.use_backend("cpu", "numba"):
@@ -93,7 +95,7 @@ def use_backend(platform: str, backend: str) -> AbstractContextManager[None]:
 
 
 def set_numba_parallel(parallel: bool = True, num_threads: int | None = None) -> None:
-    """Say whether our own Numba kernels are compiled with `parallel=True`, and how many threads parallel kernels use."""
+    """Say whether our own Numba kernels are compiled with `parallel=True`, and how many threads parallel ones use."""
     global _numba_parallel, _numba_num_threads
     if num_threads is not None:
         import numba

@@ -26,7 +26,7 @@ class Language:
 def _package(module: str, install: str) -> str | None:
     """Look for a package without importing it."""
     if importlib.util.find_spec(module) is None:
-        return f"the package {module.split('.')[0]!r} is not installed; run: {install}"
+        return f"the package {module.partition('.')[0]!r} is not installed; run: {install}"
     return None
 
 

@@ -6,6 +6,7 @@ import doctest
 import io
 import traceback
 from collections.abc import Iterator
+from pathlib import Path
 
 from sybil import Document, Example, Region, Sybil
 from sybil.evaluators.python import PythonEvaluator
@@ -46,6 +47,7 @@ def run(example: Example) -> str | None:
 
 collect_page = Sybil(
     parsers=[python_blocks],
+    path=str(Path(__file__).resolve().parents[1]),  # or Sybil takes no page outside of docs/, such as the README
     pattern="*.md",
     setup=lambda namespace: namespace.update(__name__="__main__"),  # a page is a program
 ).pytest()

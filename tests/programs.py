@@ -19,6 +19,7 @@ def run_program(source: str, *arguments: object, timeout: float = 120, **environ
         text=True,
         timeout=timeout,
         cwd=ROOT / "tests",
+        check=False,
     )
     assert finished.returncode == 0, f"exit status {finished.returncode}\n{finished.stdout}\n{finished.stderr}"
     return finished.stdout

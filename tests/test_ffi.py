@@ -45,8 +45,8 @@ def test_a_handler_answers_the_version_query_further_down_the_chain():
     import numba
     import numpy as np
 
-    from brainevent.backends.numba.handler import ArraySpec, compile_handler
     from brainevent.backends.numba import runtime
+    from brainevent.backends.numba.handler import ArraySpec, compile_handler
 
     @numba.njit
     def nothing(x):

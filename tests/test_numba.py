@@ -35,9 +35,8 @@ def sum_and_count(x, total, count):
     count[()] = x.size
 
 
-DTYPES = (
-    "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 bfloat16 float32 float64 complex64 complex128".split()
-)
+INTEGERS = [f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)]
+DTYPES = ["bool", *INTEGERS, "float16", "bfloat16", "float32", "float64", "complex64", "complex128"]
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -153,9 +152,7 @@ def test_vectorised_methods_give_the_kernel_the_whole_batch(method, extent):
         out[...] = b.shape[0]
 
     a, b = jnp.arange(12.0).reshape(3, 4), jnp.arange(4.0)
-    f = lambda kernel: jax.vmap(
-        lambda a, b: numba_kernel(kernel, outs=like(a), vmap_method=method)(a, b), (0, None)
-    )
+    f = lambda kernel: jax.vmap(lambda a, b: numba_kernel(kernel, outs=like(a), vmap_method=method)(a, b), (0, None))
     seen.append(float(f(extent_of_b)(a, b)[0, 0]))
     assert seen == [extent]
     np.testing.assert_array_equal(f(add_rows)(a, b), a + b)
@@ -361,7 +358,9 @@ def test_a_kernel_exception_names_operator_kernel_type_and_message(code, words, 
     operator = brainevent.XLACustomKernel(unique_name())
     operator.def_numba_kernel(lambda *, outs: numba_kernel(raises, outs=outs))
     f = jax.jit(lambda x: operator(x, outs=like(x)))
-    with pytest.raises(jax.errors.JaxRuntimeError, match=rf"operator '{operator.name}': Numba kernel 'raises' raised {words}"):
+    with pytest.raises(
+        jax.errors.JaxRuntimeError, match=rf"operator '{operator.name}': Numba kernel 'raises' raised {words}"
+    ):
         jax.block_until_ready(f(jnp.asarray([code])))
     assert f(jnp.asarray([7])) == 7  # the process lives on
 

@@ -62,7 +62,8 @@ UNFINISHED = """
             out[i] = x[i] * x[i]
 
     op = lambda x: brainevent.numba_kernel(square, outs=jax.ShapeDtypeStruct(x.shape, x.dtype))(x)
-    x = jax.device_put(jnp.arange(8.0), jax.sharding.NamedSharding(jax.make_mesh((4,), ("d",)), jax.sharding.PartitionSpec("d")))
+    mesh, spec = jax.make_mesh((4,), ("d",)), jax.sharding.PartitionSpec("d")
+    x = jax.device_put(jnp.arange(8.0), jax.sharding.NamedSharding(mesh, spec))
     jax.jit(lambda x: op(op(x)))(x)  # and leave, while devices may still work on it
 """
 

@@ -281,6 +281,25 @@ def test_without_a_rule_values_are_right(unique_name):
     assert set(f.built) == {((8,),)}
 
 
+def test_programs_that_are_compiled_after_others_were_lowered(unique_name):
+    """What is lowered for one mesh, kernel or rule is compiled for that one, whatever was lowered since."""
+    f, g = matvec(unique_name("later")), matvec(unique_name("later"), None)
+    lowered, meshes = [], (mesh(), mesh(a=2, b=2), mesh(a=4, b=1))
+    f.op.def_kernel("other", "cpu", lambda *, outs: lambda w, x: 2 * (w @ x))
+    for backend, factor in ((None, 1), ("other", 2)):
+        call = lambda w, x, backend=backend: f.op(w, x, outs=jax.ShapeDtypeStruct((8,), jnp.float32), backend=backend)
+        for m, spec in zip(meshes, [(None, "d"), ("b", "a"), ("a", "b")], strict=True):
+            operands = cut(m, W, *spec), cut(m, X, spec[1])
+            lowered.append((jax.jit(call).lower(*operands), operands, factor))
+    g.op.def_kernel("watched", "cpu", lambda *, outs: lambda w, x: 3 * (w @ x))
+    for rule, reduced in (("m k, k -> m", ("k",)), ("m k, k -> m", ())):
+        g.op.def_sharding_rule(rule, reduction_factors=reduced)
+        operands = cut(meshes[0], W, None, "d"), cut(meshes[0], X, "d")
+        lowered.append((jax.jit(lambda w, x: g(w, x)).lower(*operands), operands, 3))
+    for program, operands, factor in reversed(lowered):
+        close(program.compile()(*operands), factor * (W @ X))
+
+
 def test_eager_calls_run_on_each_shard_too(unique_name):
     f, m = matvec(unique_name("eager")), mesh()
     close(f(cut(m, W, "d", None), cut(m, X, None)), W @ X)

@@ -104,9 +104,7 @@ def _batch(args: Sequence[Any], axes: Sequence[Any], **params: Any) -> tuple[lis
         for i, _ in params["aliases"]:
             if not mapped[i]:  # The result starts as this operand, in every element.
                 moved[i], mapped[i] = jnp.broadcast_to(moved[i], (size, *moved[i].shape)), True
-        results = _native_call.bind(
-            *moved, **{**params, "levels": (*params["levels"], _Level(size, tuple(mapped)))}
-        )
+        results = _native_call.bind(*moved, **{**params, "levels": (*params["levels"], _Level(size, tuple(mapped)))})
     else:
         results = _vectorised(moved, mapped, size, **params)
     return results, [0] * len(results)
@@ -125,8 +123,8 @@ def _vectorised(args: list[Any], mapped: list[bool], size: int, **params: Any) -
 
 def _refuse_derivative(*_: Any, target: NativeTarget, **__: Any) -> Any:
     raise ValueError(
-        f"the kernel {target.title!r} cannot be differentiated. Make it the kernel of an XLACustomKernel, and give that "
-        "a rule (def_jvp_rule2, def_transpose_rule) or a jax.numpy implementation (def_reference)"
+        f"the kernel {target.title!r} cannot be differentiated. Make it the kernel of an XLACustomKernel, and give "
+        "that a rule (def_jvp_rule2, def_transpose_rule) or a jax.numpy implementation (def_reference)"
     )
 
 

@@ -10,7 +10,16 @@ import re
 
 import jax
 
-__all__ = ["INTERNAL", "METADATA_EXTENSION", "OFFSETS", "answer_metadata_query", "api_version", "make_error", "read_word"]
+__all__ = [
+    "INTERNAL",
+    "METADATA_EXTENSION",
+    "OFFSETS",
+    "SIZES",
+    "answer_metadata_query",
+    "api_version",
+    "make_error",
+    "read_word",
+]
 
 # A test compiles a C program against the installed header and compares every entry.
 OFFSETS = {
@@ -69,8 +78,9 @@ def answer_metadata_query(call_frame: int) -> bool:
         kind = ctypes.c_int32.from_address(extension + OFFSETS["XLA_FFI_Extension_Base.type"]).value
         if kind == METADATA_EXTENSION:
             metadata = read_word(extension, "XLA_FFI_Metadata_Extension.metadata")
-            values = zip(("api_version.major_version", "api_version.minor_version", "traits"), (*api_version(), 0))
-            for field, value in values:
+            major, minor = api_version()
+            answers = {"api_version.major_version": major, "api_version.minor_version": minor, "traits": 0}
+            for field, value in answers.items():
                 ctypes.c_int32.from_address(metadata + OFFSETS[f"XLA_FFI_Metadata.{field}"]).value = value
             return True
         extension = read_word(extension, "XLA_FFI_Extension_Base.next")

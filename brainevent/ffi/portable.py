@@ -88,7 +88,7 @@ def _instantiate(call_frame: int) -> int:
         array = frame.read_word(attributes, 16)  # batch, operator, payload
         size, data = (frame.read_word(array, f"XLA_FFI_Array.{part}") for part in ("size", "data"))
         cell = _load(ctypes.string_at(data, size))
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - XLA is waiting for an answer, whatever happens
         message = f"cannot load a kernel of this exported program: {type(error).__name__}: {error}"
         return frame.make_error(call_frame, message, INVALID_ARGUMENT)
     ctx = frame.read_word(call_frame, "XLA_FFI_CallFrame.ctx")
@@ -161,7 +161,7 @@ define void @brainevent_portable_delete(ptr %state) {{
 
 
 def install(loaders: Mapping[str, str]) -> None:
-    """Register the target; `loaders` names, for each language, the module whose `load(header, code)` gives a handler."""
+    """Register the target; `loaders` names, by language, the module whose `load(header, code)` gives a handler."""
     import llvmlite.binding as llvm
 
     _loaders.update(loaders)
@@ -185,7 +185,7 @@ def install(loaders: Mapping[str, str]) -> None:
     type_info = _TypeInfo(ctypes.sizeof(_TypeInfo), None, delete)
     _keep.extend([engine, type_info])
     capsule = jax.ffi.pycapsule
-    registration = {
+    registration: Any = {
         "type_id": capsule(ctypes.addressof(_type_id)),
         "type_info": capsule(ctypes.addressof(type_info)),
     }

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import jax
 
 from .. import _choices, config
-from .._compat import ShapedArray, lower_alone, may_partition, meshes_beside_manual_axes, name_partitioning
+from .._compat import ShapedArray, described_devices, lower_alone, may_partition, meshes_beside_manual_axes, name_partitioning
 from .._content import content_name
 from ..errors import (
     KernelCompilationError,
@@ -126,8 +126,8 @@ def lower(
     if rule is None or not may_partition(ctx):
         return lower_alone(function, ctx, *operands)
     function = rule.partitioned(function, build, tuple(outs), levels, meshes_beside_manual_axes(ctx))
-    types = [str(aval) for aval in (*ctx.avals_in, *outs)]
-    content = content_name(entry.kernel_generator, params, types, rule.content, [str(level) for level in levels])
+    types = [str(x) for x in (*ctx.avals_in, *outs, *levels)]
+    content = content_name(entry.kernel_generator, params, types, rule.content, platform, described_devices(ctx))
     return name_partitioning(lower_alone(function, ctx, *operands), f"{operator.name}_{content}")
 
 

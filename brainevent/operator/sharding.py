@@ -73,7 +73,7 @@ class ShardingRule:
             )
         except (TypeError, ValueError) as error:
             raise RegistrationValueError(f"{where}: {error}") from error
-        operands, results = (tuple(map(tuple, side)) for side in (parsed.operand_mappings, parsed.result_mappings))
+        operands, results = map(_plain, (parsed.operand_mappings, parsed.result_mappings))
         # Of a dimension of several factors, "(b s)", only the major one is cut.
         minor = [f for dims in operands + results for d in dims if isinstance(d, tuple) for f in d[1:]]
         if both := sorted(set(minor) & set(reduction_factors)):
@@ -242,6 +242,11 @@ class ShardingRule:
         shardings = ([NamedSharding(mesh, spec) for spec in specs] for specs in (result_specs, arg_specs))
         result_types = [ShapedArray(_local(mesh, x.shape, s), x.dtype) for x, s in zip(results, result_specs, strict=True)]
         return whole, alone(on_shard, result_types), next(shardings), tuple(next(shardings))
+
+
+def _plain(mappings: Sequence[Any]) -> tuple[Dims, ...]:
+    """Return a parsed side of a rule as tuples and strings."""
+    return tuple(tuple(tuple(d) if isinstance(d, tuple) else d for d in dims) for dims in mappings)
 
 
 def _major(dim: Any) -> str:

@@ -17,8 +17,8 @@ import numpy as np
 from numba.core.dispatcher import Dispatcher
 from numba.core.errors import NumbaError
 
-from ..._content import content_name
 from ..._compat import ShapedArray
+from ..._content import content_name
 from ...errors import KernelArgumentError, KernelCompilationError, did_you_mean
 from ...ffi.call import VMAP_METHODS, native_call
 from ...ffi.portable import TARGET
@@ -29,16 +29,15 @@ from .handler import ArraySpec, compile_handler
 __all__ = ["half", "numba_kernel"]
 
 _PREFIX = "brainevent_numba_ffi_"
-_DTYPES = tuple(
-    "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 bfloat16 float32 float64 complex64 complex128".split()
-)
+_INTEGERS = tuple(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))
+_DTYPES = ("bool", *_INTEGERS, "float16", "bfloat16", "float32", "float64", "complex64", "complex128")
 _libraries: dict[str, Any] = {}  # by target name; handlers live as long as the process
 _targets: weakref.WeakKeyDictionary[Dispatcher, dict[Any, NumbaTarget]] = weakref.WeakKeyDictionary()
 _lock = threading.RLock()
 
 
 def numba_kernel(
-    kernel: Callable[..., None],
+    kernel: Any,
     outs: Any,
     *,
     vmap_method: str | None = None,
@@ -94,7 +93,7 @@ class NumbaTarget:
         return _title(self.kernel)
 
     def portable(self) -> tuple[str, dict[str, Any]]:
-        """Return the target that carries the compiled code; code that holds addresses of this process keeps its name."""
+        """Return the target that carries the compiled code; code that holds addresses of this process cannot be."""
         library = compile_handler(self.kernel, self.operands, self.outs, f"{self.name}_carried", self_contained=True)
         payload = portable.carry(library)
         return (self.name, {}) if payload is None else (TARGET, {"payload": payload})
@@ -157,7 +156,7 @@ def _specs(arrays: Sequence[Any]) -> tuple[ArraySpec, ...]:
     return tuple(_spec(x.dtype, len(x.shape)) for x in arrays)
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _spec(dtype: Any, ndim: int) -> ArraySpec:
     dtype = jax.dtypes.canonicalize_dtype(dtype)
     if str(dtype) not in _DTYPES:
@@ -193,8 +192,8 @@ def _check_arity(kernel: Dispatcher, operands: int, outs: int) -> None:
     except TypeError:
         parameters = ", ".join(inspect.signature(kernel.py_func).parameters)
         raise KernelArgumentError(
-            f"the Numba kernel {_title(kernel)!r} takes the arrays ({parameters}), but is called with {operands} inputs "
-            f"and {outs} outputs, inputs first; change the kernel, the operands or outs"
+            f"the Numba kernel {_title(kernel)!r} takes the arrays ({parameters}), but is called with {operands} "
+            f"inputs and {outs} outputs, inputs first; change the kernel, the operands or outs"
         ) from None
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compile an XLA handler around a Numba function: reads the call frame, makes array views, calls, loops over a batch."""
+"""Compile an XLA handler around a Numba function: it reads the call frame, makes array views, and calls."""
 
 from __future__ import annotations
 
@@ -90,7 +90,8 @@ def _compile(kernel: Dispatcher, arrays: tuple[types.Array, ...]) -> tuple[Any, 
     Kernels with explicit signatures, defaults or *args are called through a function that adapts the arguments.
     """
     parameters = inspect.signature(kernel.py_func).parameters.values()
-    if kernel._can_compile and len(parameters) == len(arrays) and all(p.kind is p.POSITIONAL_OR_KEYWORD for p in parameters):
+    plain = len(parameters) == len(arrays) and all(p.kind is p.POSITIONAL_OR_KEYWORD for p in parameters)
+    if kernel._can_compile and plain:
         kernel.compile(arrays)
         return kernel.overloads[arrays], False
 
@@ -161,7 +162,8 @@ def _array_view(code: _Code, context: Any, spec: ArraySpec, data: ir.Value, dims
     builder = code.builder
     array = context.make_array(spec.numba_type)(context, builder)
     shape = [code.load(dims, 8 * axis) for axis in range(spec.ndim)]
-    stride, strides = I64(spec.dtype.itemsize), []
+    strides: list[ir.Value] = []
+    stride = I64(spec.dtype.itemsize)
     for extent in reversed(shape):
         strides.insert(0, stride)
         stride = builder.mul(stride, extent)

@@ -58,8 +58,6 @@ def load(header: dict[str, Any], code: bytes) -> int:
     return int(library.get_pointer_to_function(header["name"]))
 
 
-
-
 def _give_environments(library: Any) -> None:
     """Let code box values for an exception's message, as it does where it was compiled."""
     for variable in library._final_module.global_variables:

@@ -26,13 +26,14 @@ REPORT = "brainevent_numba_report"
 ENTER_PARALLEL = "brainevent_numba_enter_parallel"
 LEAVE_PARALLEL = "brainevent_numba_leave_parallel"
 
+
 @ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int32, ctypes.c_void_p, ctypes.c_char_p)
 def _report(call_frame: int, code: int, excinfo: int, title: bytes) -> int:
     """Make the XLA error for a kernel that raised: the one moment when native code asks Python."""
     where = f"{_operator(call_frame)}Numba kernel '{title.decode()}'"
     try:
         message = f"{where} raised {_exception(code, excinfo)}"
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - native code is waiting for an answer, whatever happens
         message = f"{where} raised an exception that cannot be read ({type(error).__name__}: {error})"
     return frame.make_error(call_frame, message, frame.INTERNAL)
 
