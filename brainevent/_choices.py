@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Make choices that were read while tracing part of every JIT cache key, and drop no compilation.
 
-Whoever reads a choice while a function is traced or lowered *asks* for it here. The JIT key holds the number of a state:
-a set of questions with the answers that were given in it. While all those answers stay the same, so does the state;
-else an earlier state whose answers all hold comes back, or a new one begins. So a change that alters no answer retraces
-nothing, and a change back finds the earlier compilation.
+Whoever reads a choice while a function is traced or lowered *asks* for it here. The JIT key holds the number of a
+state: a set of questions with the answers that were given in it. While all those answers stay the same, so does the
+state; else an earlier state whose answers all hold comes back, or a new one begins. So a change that alters no answer
+retraces nothing, and a change back finds the earlier compilation.
 """
 
 from __future__ import annotations

@@ -16,7 +16,6 @@ from jax._src import custom_partitioning as _custom_partitioning
 from jax._src import dispatch as _dispatch
 from jax._src import mesh as _mesh
 from jax._src import sharding_impls as _sharding_impls
-from jax._src.interpreters import mlir as _mlir
 from jax._src.custom_partitioning_sharding_rule import (
     BATCHING,
     ArrayMapping,
@@ -24,6 +23,7 @@ from jax._src.custom_partitioning_sharding_rule import (
     SdyShardingRule,
     str_to_sdy_sharding_rule,
 )
+from jax._src.interpreters import mlir as _mlir
 from jax._src.lib.mlir import ir as _ir
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
@@ -42,6 +42,7 @@ __all__ = [
     "alone",
     "described_devices",
     "for_export",
+    "infer_types",
     "is_undefined_primal",
     "lower_alone",
     "match_explicit_axes",
@@ -56,6 +57,7 @@ __all__ = [
     "primitive_transposes",
     "spec_over",
     "symbolic_zero_like",
+    "with_result_shardings",
     "typeof",
 ]
 
@@ -89,7 +91,7 @@ def new_primitive(
     abstract_eval: Callable[..., Any],
     complete: Callable[[dict[str, Any]], dict[str, Any]] = lambda params: params,
 ) -> Primitive:
-    """Make a primitive of many results that runs eagerly by being compiled; `complete` sees the parameters of a bind."""
+    """Make a primitive of many results that runs eagerly by being compiled; `complete` sees a bind's parameters."""
     primitive = _OperatorPrimitive(name, complete)
     primitive.def_impl(functools.partial(_dispatch.apply_primitive, primitive))
     primitive.def_abstract_eval(abstract_eval)
@@ -128,6 +130,22 @@ def abstract_result(
 def for_export(ctx: mlir.LoweringRuleContext) -> bool:
     """Tell whether a lowering is for `jax.export`, that is, for another process."""
     return bool(ctx.module_context.lowering_parameters.for_export)
+
+
+def infer_types(function: Callable[..., Any], operands: Sequence[Any]) -> Any:
+    """Return the types of a function's results, by shapes and dtypes alone: without the mesh around it."""
+    avals: list[Any] = [_core.typeof(x) for x in operands]
+    structs = [jax.ShapeDtypeStruct(x.shape, x.dtype, weak_type=x.weak_type) for x in avals]
+    with _config._check_vma(False), jax.sharding.use_abstract_mesh(_mesh.empty_abstract_mesh):
+        return jax.eval_shape(function, *structs)
+
+
+def with_result_shardings(function: Callable[..., Any], results: Sequence[Any]) -> Callable[..., Any]:
+    """Let XLA choose how `function` is cut inside, over a mesh with explicit axes; its results are cut like these."""
+    shardings = [_core.typeof(x).sharding for x in results]  # type: ignore[attr-defined]
+    if not any(sharding.mesh.explicit_axes for sharding in shardings):
+        return function
+    return jax.sharding.auto_axes(function, out_sharding=shardings)
 
 
 def may_partition(ctx: mlir.LoweringRuleContext) -> bool:
@@ -199,7 +217,8 @@ def name_partitioning(values: Any, name: str) -> Any:
     Such an address would keep the persistent compilation cache from hitting, or, met again by chance in another
     process, let it hit wrongly.
     """
-    for op in {value.owner for value in jax.tree.leaves(values)}:
+    for value in jax.tree.leaves(values):
+        op = value.owner
         while hasattr(op, "attributes") and "sdy.sharding_rule" not in op.attributes and len(op.operands):
             op = op.operands[0].owner  # past the constraints that explicit meshes put behind it
         if hasattr(op, "attributes") and "sdy.sharding_rule" in op.attributes:

@@ -39,7 +39,7 @@ def _device(*platforms: str) -> str | None:
         except RuntimeError:
             continue
     if "gpu" in platforms:
-        return "JAX sees no GPU; on a machine with one, run: pip install 'brainevent[cuda13]'"
+        return "JAX sees no GPU; on a machine with one, run: pip install 'jax[cuda13]'"
     return "JAX sees no TPU; on a machine with one, run: pip install 'jax[tpu]'"
 
 
@@ -60,15 +60,15 @@ def _cuda_raw() -> str | None:
 
 
 def _numba_cuda() -> str | None:
-    return _package("numba_cuda", "pip install 'brainevent[cuda13]'") or _device("gpu")
+    return _package("numba_cuda", "pip install 'numba-cuda[cu13]'") or _device("gpu")
 
 
 def _warp() -> str | None:
-    return _package("warp", "pip install 'brainevent[warp]'")
+    return _package("warp", "pip install warp-lang")
 
 
 def _triton() -> str | None:
-    return _package("jax_triton", "pip install 'brainevent[triton]'") or _device("gpu")
+    return _package("jax_triton", "pip install jax-triton") or _device("gpu")
 
 
 def _pallas() -> str | None:

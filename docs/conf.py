@@ -12,8 +12,7 @@ default_role = "code"  # `name` in a docstring means what it means in Markdown
 smartquotes = False  # a name quoted in prose is to be pasted into code
 myst_heading_anchors = 3
 
-# The API page lists what brainevent.__all__ names, in that order.
-autodoc_default_options = {"members": True, "imported-members": True, "show-inheritance": True}
+autodoc_default_options = {"members": True, "show-inheritance": True}
 autodoc_member_order = "bysource"
 autodoc_typehints_format = "short"
 python_use_unqualified_type_names = True

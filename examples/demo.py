@@ -83,7 +83,9 @@ def show_devices(spikes, weights):
 
 
 def show_speed(spikes, weights, count=10_000):
-    product = lambda *operands: np.matmul(*map(np.asarray, operands))  # noqa: E731
+    def product(*operands):
+        return np.matmul(*map(np.asarray, operands))
+
     calls = {"Numba kernel": spike_input, "jax.pure_callback": lambda s, w: jax.pure_callback(product, s, s, w)}
     for name, call in calls.items():
         loop = jax.jit(lambda s, w, call=call: jax.lax.fori_loop(0, count, lambda _, s: call(s, w), s))

@@ -11,7 +11,6 @@ from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 from zoo import multiply, numba_generator, ramp
 
-import brainevent
 from brainevent import XLACustomKernel
 
 COLLECTIVES = ("all-gather", "all-reduce", "all-to-all", "collective-permute", "reduce-scatter")
@@ -108,6 +107,6 @@ def close(found, expected):
 
 
 __all__ = [
-    "AUTO", "P", "W", "X", "Y", "AxisType", "Watched", "brainevent", "close", "cut", "dot_rows", "elementwise",
-    "largest", "matvec", "mesh", "outer_product", "ramp", "sent",
+    "AUTO", "AxisType", "P", "W", "Watched", "X", "Y", "close", "cut", "dot_rows", "elementwise", "largest", "matvec",
+    "mesh", "outer_product", "ramp", "sent",
 ]  # fmt: skip

@@ -186,9 +186,9 @@ AROUND = {
     "vmap": lambda f: lambda x: jax.vmap(f)(x[None])[0],
     "checkpoint": lambda f: jax.checkpoint(f),
     "grad": lambda f: lambda x: jax.grad(lambda x: f(x).sum())(x),
-    "grad of scan": lambda f: lambda x: jax.grad(
-        lambda x: jax.lax.scan(lambda c, _: (f(c), None), x, None, length=1)[0].sum()
-    )(x),
+    "grad of scan": lambda f: (
+        lambda x: jax.grad(lambda x: jax.lax.scan(lambda c, _: (f(c), None), x, None, length=1)[0].sum())(x)
+    ),
     "vmap of grad": lambda f: lambda x: jax.vmap(jax.grad(lambda x: f(x).sum()))(x[None])[0],
     "jvp": lambda f: lambda x: jax.jvp(f, (x,), (jnp.ones(3),))[1],
     "custom_vjp": lambda f: _with_custom_vjp(f),
@@ -296,6 +296,12 @@ def test_compiled_ahead_of_time_means_compiled(rig):
 # ---- with use_backend ----------------------------------------------------------------------------------------------
 
 
+def leave_by_an_error(rig):
+    with use_backend("cpu", rig.three):
+        assert rig.factor == 3
+        raise ZeroDivisionError
+
+
 def test_a_block_chooses_and_gives_back(rig):
     assert rig.factor == 2
     set_backend("cpu", rig.two)
@@ -309,9 +315,8 @@ def test_a_block_chooses_and_gives_back(rig):
         assert rig.factor == 3
     assert rig.factor == 2
     traces = rig.f.traces
-    with pytest.raises(ZeroDivisionError), use_backend("cpu", rig.three):
-        assert rig.factor == 3
-        raise ZeroDivisionError
+    with pytest.raises(ZeroDivisionError):
+        leave_by_an_error(rig)
     assert rig.factor == 2
     assert rig.f.traces == traces
 

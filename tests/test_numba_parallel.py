@@ -79,7 +79,7 @@ def threads_used(x, out):
         out[i] = numba.get_num_threads()
 
 
-def test_the_number_of_threads_is_that_of_the_configuration(monkeypatch):
+def test_the_number_of_threads_is_that_of_the_configuration():
     f = jax.jit(lambda x: brainevent.numba_kernel(threads_used, outs=jax.ShapeDtypeStruct(x.shape, jnp.int32))(x))
     x, before = jnp.zeros(4), numba.get_num_threads()
     assert set(np.asarray(f(x))) == {before}
@@ -88,7 +88,8 @@ def test_the_number_of_threads_is_that_of_the_configuration(monkeypatch):
         assert set(np.asarray(f(x))) == {1}
         assert brainevent.config.get_numba_num_threads() == 1
     finally:
-        brainevent.config.set_numba_parallel(False, num_threads=before)
+        numba.set_num_threads(before)
+        brainevent.config._numba_num_threads, brainevent.config.numba_thread_limit.value = None, 0
     assert set(np.asarray(f(x))) == {before}
 
 

@@ -133,7 +133,11 @@ def test_the_number_of_threads_is_numba_s():
         (lambda: config.set_backend("cpu", 3), TypeError, "backend must be a string such as 'numba', found int"),
         (lambda: config.set_backend("cqu", "numba"), ValueError, "unknown platform 'cqu'; did you mean 'cpu'"),
         (lambda: config.set_backend(None, "numba"), ValueError, "unknown platform None"),
-        (lambda: config.set_lfsr_algorithm("lfsr99"), ValueError, "Invalid LFSR algorithm 'lfsr99'; did you mean 'lfsr"),
+        (
+            lambda: config.set_lfsr_algorithm("lfsr99"),
+            ValueError,
+            "Invalid LFSR algorithm 'lfsr99'; did you mean 'lfsr",
+        ),
         (lambda: config.set_numba_parallel(True, num_threads=10**6), ValueError, "number of threads"),
         (lambda: config.set_numba_parallel(True, num_threads=0), ValueError, "number of threads"),
     ],
@@ -190,13 +194,13 @@ def test_all_public_names_exist():
     missing = [name for name in brainevent.__all__ if not hasattr(brainevent, name)]
     assert missing == []
     assert set(brainevent.__all__) <= set(dir(brainevent))
-    assert brainevent.__version_info__ == tuple(map(int, brainevent.__version__.split(".")))
+    assert ".".join(map(str, brainevent.__version_info__)) == brainevent.__version__
     with pytest.raises(AttributeError, match="module 'brainevent' has no attribute 'no_such_name'"):
         brainevent.no_such_name  # noqa: B018
 
 
 def test_the_import_is_light():
-    heavy = ("numba", "llvmlite", "warp", "triton", "matplotlib", "scipy", "jax.experimental.pallas")
+    heavy = ("numba", "warp", "triton", "matplotlib", "scipy", "jax.experimental.pallas")
     program = (
         "import sys, jax; before = set(sys.modules); import brainevent;"
         f"print(sorted(n for n in set(sys.modules) - before if n.startswith({heavy!r})))"
@@ -291,7 +295,6 @@ def test_threads_that_make_one_name_leave_one_operator(unique_name):
         lambda op: op.def_pallas_kernel("cpu", times(3), asdefault=True),
         lambda op: op.set_default("cpu", "new"),
         lambda op: op.set_default("gpu", "new"),
-        lambda op: op.def_sharding_rule("i ->"),
         lambda op: op.def_sharding_rule("i j"),
         lambda op: op.def_reference(None),
         lambda op: op.def_jvp_rule2("rule"),
@@ -306,12 +309,9 @@ def test_nothing_is_half_registered_after_a_failure(unique_name, fail):
     np.testing.assert_array_equal(f(X), 2 * X)
     state = lambda: (op.defaults, op.available_backends("cpu"), op.available_backends("gpu"), dict(op._rules))
     before, registry = state(), brainevent.get_all_primitive_names()
-    try:
+    with pytest.raises((TypeError, ValueError)):
         fail(op)
-    except (TypeError, ValueError):
-        assert state() == before
-    else:
-        op._rules.pop("sharding")  # "i ->" can be a rule.
+    assert state() == before
     assert brainevent.get_all_primitive_names() == registry
     np.testing.assert_array_equal(f(X), 2 * X)
     assert f._cache_size() == traced + 1
@@ -329,10 +329,10 @@ def test_a_kernel_that_failed_is_tried_again(unique_name):
 
     op.def_kernel("jnp", "cpu", generator)
     f = jax.jit(lambda x: op(x, outs=F32))
-    for call in (f, lambda x: op(x, outs=F32), jax.vmap(lambda x: op(x, outs=F32))):
+    for call, x in ((f, X), (lambda x: op(x, outs=F32), X), (jax.vmap(lambda x: op(x, outs=F32)), X[None])):
         broken[:] = [True]
-        x = X[None] if call not in (f,) and getattr(call, "__wrapped__", None) else X
         with pytest.raises(brainevent.KernelCompilationError, match="not yet"):
             call(x)
         broken.clear()
         np.testing.assert_array_equal(call(x), 2 * x)
+        op.def_kernel("jnp", "cpu", lambda **kwargs: generator(**kwargs))  # So that the next call builds it again.

@@ -5,8 +5,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from meshes import P, W, AxisType, Watched, X, Y, close, cut, dot_rows, elementwise, matvec, mesh, ramp, sent
+from meshes import AxisType, P, W, Watched, X, Y, close, cut, dot_rows, elementwise, matvec, mesh, ramp, sent
 from zoo import ANIMALS
+
+import brainevent
 
 RULES = pytest.mark.parametrize("rule", [None, "m k, k -> m"], ids=["no rule", "rule"])
 V = ramp(8)
@@ -41,16 +43,22 @@ def test_every_operator_works_inside(name):
     jax.tree.map(close, found, expected)
     first_only = [batch[0], *operands[1:]]  # One operand is cut, the others are whole.
     specs = (P("d"), *[P()] * (len(operands) - 1))
-    found = jax.jit(mapped(m, specs, P("d"))(lambda x, *rest: jax.tree.map(lambda r: r[None], animal.call(x[0], *rest))))
+    found = jax.jit(
+        mapped(m, specs, P("d"))(lambda x, *rest: jax.tree.map(lambda r: r[None], animal.call(x[0], *rest)))
+    )
     jax.tree.map(close, found(*first_only), expected)
 
 
-@pytest.mark.parametrize("name", ["product", "matvec", "sum_and_product", "gather", "masked", "reference_only", "by_scan"])
+@pytest.mark.parametrize(
+    "name", ["product", "matvec", "sum_and_product", "gather", "masked", "reference_only", "by_scan"]
+)
 @pytest.mark.parametrize("transformation", ["grad", "vmap", "jvp", "scan", "vmap of grad"])
 def test_transformations_inside(name, transformation):
     animal, m = ANIMALS[name], mesh()
     operands = animal.operands(3)
-    batch = [np.stack([x * (k + 1) if x.dtype == np.float32 else x for k in range(4)]) for x in map(np.asarray, operands)]
+    batch = [
+        np.stack([x * (k + 1) if x.dtype == np.float32 else x for k in range(4)]) for x in map(np.asarray, operands)
+    ]
 
     def transformed(f):
         def gradient(*xs):
@@ -61,7 +69,9 @@ def test_transformations_inside(name, transformation):
             x = xs[animal.moving[0]]
             of_one = lambda x: f(*(x if i == animal.moving[0] else y for i, y in enumerate(xs)))
             results, tangents = jax.jvp(of_one, (x,), (jnp.cos(x),))
-            return [t for r, t in zip(*map(jax.tree.leaves, (results, tangents)), strict=True) if r.dtype == jnp.float32]
+            return [
+                t for r, t in zip(*map(jax.tree.leaves, (results, tangents)), strict=True) if r.dtype == jnp.float32
+            ]
 
         return {
             "grad": gradient,
@@ -79,7 +89,8 @@ def test_transformations_inside(name, transformation):
 
 @RULES
 @pytest.mark.parametrize(
-    ("specs", "out"), [((P("d"), P()), P("d")), ((P(None, "d"), P("d")), None), ((P("d"), P()), None), ((P(), P()), P())]
+    ("specs", "out"),
+    [((P("d"), P()), P("d")), ((P(None, "d"), P("d")), None), ((P("d"), P()), None), ((P(), P()), P())],
 )
 def test_gradients_inside_and_through(unique_name, rule, specs, out):
     """What is not cut gets the sum over the devices, inside shard_map and through it."""
@@ -115,7 +126,11 @@ def test_a_scan_inside(unique_name, rule):
     def twin(w, x):
         return jax.lax.scan(lambda c, _: (w @ c / 3, c.sum()), x, None, length=3)
 
-    found = jax.jit(mapped(m, (P("d"), P()), (P("d"), P(None, "d")))(lambda w, x: jax.tree.map(lambda r: r[:, None] if r.ndim == 1 and r.size == 3 else r, steps(w, x))))(square, X)
+    found = jax.jit(
+        mapped(m, (P("d"), P()), (P("d"), P(None, "d")))(
+            lambda w, x: jax.tree.map(lambda r: r[:, None] if r.ndim == 1 and r.size == 3 else r, steps(w, x))
+        )
+    )(square, X)
     expected = twin(square, X)
     close(np.asarray(found[0]).reshape(4, 12)[0], expected[0])
     close(np.asarray(found[1])[:, 0], expected[1])
@@ -129,7 +144,9 @@ def test_bindings_of_the_primitive_match_manual_axes_too(unique_name):
 
 @RULES
 @pytest.mark.parametrize("manual", ["a", "b"])
-@pytest.mark.parametrize("w_spec", [("a", None), (None, "a"), ("b", None), (None, "b"), ("a", "b"), ("b", "a"), (None, None)])
+@pytest.mark.parametrize(
+    "w_spec", [("a", None), (None, "a"), ("b", None), (None, "b"), ("a", "b"), ("b", "a"), (None, None)]
+)
 def test_meshes_that_are_manual_in_part(unique_name, rule, manual, w_spec):
     f, m = matvec(unique_name("partial"), rule), mesh(a=2, b=2)
     x_spec = w_spec[1:]
@@ -266,3 +283,20 @@ def test_an_uncut_array_of_a_mesh_meets_a_cut_one(unique_name):
         assert jax.typeof(result).sharding.spec == P("d")
     close(jax.jit(f)(W, X), W @ X)
     assert Y.shape == (8,)
+
+
+def test_an_operator_that_is_its_reference_with_explicit_axes(unique_name):
+    """What `outs` and derivatives are made from must not see how the operands are cut."""
+    op = brainevent.XLACustomKernel(unique_name("explicit_reference"))
+    op.def_reference(lambda x, w: x @ w)
+    op.def_sharding_rule("n, n m -> m", reduction_factors=("n",))
+    x, w = jnp.arange(8.0), jnp.arange(32.0).reshape(8, 4)
+    m = explicit(d=4)
+    with jax.set_mesh(m):
+        a, b = cut(m, x, "d"), cut(m, w, "d")
+        np.testing.assert_allclose(op(a, b), x @ w)
+        gradient = jax.grad(lambda a, b: op(a, b).sum(), (0, 1))
+        for function in (gradient, jax.jit(gradient)):
+            da, db = function(a, b)
+            np.testing.assert_allclose(da, w.sum(1))
+            np.testing.assert_allclose(db, jnp.broadcast_to(x[:, None], w.shape))

@@ -105,9 +105,12 @@ def test_the_caller_may_say_how_the_result_is_cut(unique_name, w_spec, out_spec)
     ("w_spec", "x_spec"), [(("d", None), (None,)), ((None, "d"), ("d",)), ((None, "d"), (None,)), (("d", None), ("d",))]
 )
 def test_a_factor_that_is_not_said_to_be_reduced_is_right_all_the_same(unique_name, factors, w_spec, x_spec):
-    f, m = matvec(unique_name("undeclared"), **factors, rule="m k, k -> m") if factors else Watched(
-        unique_name("undeclared"), dot_rows, lambda w, x: w.shape[:1], "m k, k -> m"
-    ), mesh()
+    f, m = (
+        matvec(unique_name("undeclared"), **factors, rule="m k, k -> m")
+        if factors
+        else Watched(unique_name("undeclared"), dot_rows, lambda w, x: w.shape[:1], "m k, k -> m"),
+        mesh(),
+    )
     operands = cut(m, W, *w_spec), cut(m, X, *x_spec)
     close(jax.jit(f)(*operands), W @ X)
     assert "all-reduce" not in sent(f, *operands)
@@ -120,7 +123,9 @@ def test_a_factor_that_is_not_said_to_be_reduced_is_right_all_the_same(unique_na
 ])  # fmt: skip
 @pytest.mark.parametrize("spec", [(None, "d"), ("d", None)])
 def test_reductions_of_other_kinds(unique_name, reduction, kernel, twin, spec):
-    f = Watched(unique_name(reduction), kernel, lambda x: x.shape[:1], "i j -> i", reduction_factors=("j",), reduction=reduction)
+    f = Watched(
+        unique_name(reduction), kernel, lambda x: x.shape[:1], "i j -> i", reduction_factors=("j",), reduction=reduction
+    )
     x = np.sin(W * 7).astype(np.float32)
     operand = cut(mesh(), x, *spec)
     close(jax.jit(f)(operand), twin(x))
@@ -178,7 +183,9 @@ def test_several_results_are_reduced_or_not_each_for_itself(unique_name):
 
     op = XLACustomKernel(unique_name("several"))
     shapes = []
-    op.def_kernel("jnp", "cpu", lambda *, outs: shapes.append([o.shape for o in outs]) or (lambda x: [x.sum(1), 2 * x, x.sum(0)]))
+    op.def_kernel(
+        "jnp", "cpu", lambda *, outs: shapes.append([o.shape for o in outs]) or (lambda x: [x.sum(1), 2 * x, x.sum(0)])
+    )
     op.def_sharding_rule("i j -> i, i j, j", reduction_factors=("i", "j"))
     f = lambda x: op(x, outs=[jax.ShapeDtypeStruct(s, jnp.float32) for s in ((8,), (8, 12), (12,))])
     m = mesh(a=2, b=2)
@@ -190,7 +197,12 @@ def test_several_results_are_reduced_or_not_each_for_itself(unique_name):
 
 def test_a_dimension_made_by_the_kernel_is_never_cut(unique_name):
     m = mesh()
-    f = Watched(unique_name("repeat"), lambda x: jnp.repeat(x[:, None], 4, 1) * jnp.arange(4.0), lambda x: (x.size, 4), "i -> i n")
+    f = Watched(
+        unique_name("repeat"),
+        lambda x: jnp.repeat(x[:, None], 4, 1) * jnp.arange(4.0),
+        lambda x: (x.size, 4),
+        "i -> i n",
+    )
     close(jax.jit(f)(cut(m, ramp(8), "d")), ramp(8)[:, None] * np.arange(4.0))
     constrained = lambda x: jax.lax.with_sharding_constraint(f(x), jax.NamedSharding(m, P(None, "d")))
     close(jax.jit(constrained)(ramp(8)), ramp(8)[:, None] * np.arange(4.0))
@@ -221,9 +233,7 @@ def test_vmap_adds_a_factor(unique_name, axes, where):
     for operand, axis in zip(names.values(), axes, strict=True):
         if axis is not None:
             operand.insert(axis, "batch")
-    operands = [
-        cut(m, a, *("d" if n == where else None for n in names[name])) for name, a in (("w", w), ("x", x))
-    ]
+    operands = [cut(m, a, *("d" if n == where else None for n in names[name])) for name, a in (("w", w), ("x", x))]
     batched = jax.vmap(f, axes)
     close(jax.jit(batched)(*operands), jax.vmap(jnp.matmul, axes)(w, x))
     assert sent(batched, *operands) == ({"all-reduce": 1} if where == "k" else {})
@@ -346,7 +356,12 @@ def test_any_rule_and_any_cut(unique_name, data):
         ("m k, k -> m", {"reduction_factors": "k"}, TypeError, r"reduction_factors is the string 'k'; pass a tuple"),
         ("m k, k -> m", {"reduction_factors": ("z",)}, ValueError, "z"),
         ("m k, k -> m", {"reduction": "mean"}, ValueError, "reduction is 'mean'; pass 'sum', 'max' or 'min'"),
-        ("(a b) -> a", {"b": 2, "reduction_factors": ("b",)}, ValueError, "'b' is reduced, so it cannot be a minor one"),
+        (
+            "(a b) -> a",
+            {"b": 2, "reduction_factors": ("b",)},
+            ValueError,
+            "'b' is reduced, so it cannot be a minor one",
+        ),
         ("i -> i", {"z": 3}, ValueError, "z"),
         ("i + -> i", {}, ValueError, r"sharding rule 'i \+ -> i'"),
         ("(i j -> i j", {}, ValueError, "sharding rule"),

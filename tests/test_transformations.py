@@ -79,7 +79,9 @@ def jvp(f, operands):
 
 def vjp(f, operands):
     results, pull = jax.vjp(f, *operands)
-    cts = jax.tree.map(lambda x: jnp.ones_like(x) * 0.7 if x.dtype == jnp.float32 else np.zeros(x.shape, jax.dtypes.float0), results)
+    cts = jax.tree.map(
+        lambda x: jnp.ones_like(x) * 0.7 if x.dtype == jnp.float32 else np.zeros(x.shape, jax.dtypes.float0), results
+    )
     return results, pull(cts)
 
 
@@ -275,7 +277,6 @@ def jvp_float(f, operands, like):
     return jax.jvp(of_moving, primals, tuple(jnp.cos(x) for x in primals))
 
 
-
 @pytest.mark.parametrize("transformation", TRANSFORMATIONS)
 @pytest.mark.parametrize("name", ANIMALS)
 def test_an_operator_is_transformed_like_its_twin(name, transformation):
@@ -287,7 +288,9 @@ def test_an_operator_is_transformed_like_its_twin(name, transformation):
     same(found, expected)
 
 
-@pytest.mark.parametrize("transformation", ["jit", "vmap", "vmap sized 0", "jvp", "vjp", "grad", "vmap of grad", "hessian", "scan"])
+@pytest.mark.parametrize(
+    "transformation", ["jit", "vmap", "vmap sized 0", "jvp", "vjp", "grad", "vmap of grad", "hessian", "scan"]
+)
 @pytest.mark.parametrize("name", ["product", "masked", "callback"])
 def test_eager_transformations_too(name, transformation):
     animal, apply = ANIMALS[name], TRANSFORMATIONS[transformation]
@@ -330,7 +333,9 @@ def compositions(draw):
     animal = ANIMALS[draw(st.sampled_from(sorted(ANIMALS)))]
     operands = list(animal.operands(draw(st.integers(1, 4))))
     steps = []
-    for kind in draw(st.lists(st.sampled_from(["vmap", "vmap", "jvp", "vjp", "jit", "checkpoint", "scan"]), min_size=1, max_size=4)):
+    for kind in draw(
+        st.lists(st.sampled_from(["vmap", "vmap", "jvp", "vjp", "jit", "checkpoint", "scan"]), min_size=1, max_size=4)
+    ):
         if kind == "vmap":
             axes, out_axes, size = draw(vmaps(operands))
             operands = batched_operands(operands, size, axes)

@@ -106,6 +106,10 @@ class XLACustomKernel:
 
     def _check_operands(self, ins: Sequence[Any]) -> None:
         for i, x in enumerate(ins):
+            if isinstance(x, jax.ShapeDtypeStruct):
+                raise TypeError(
+                    f"operator {self.name!r}: operand {i} is a ShapeDtypeStruct; outs is a keyword (op(*arrays, outs=...))"
+                )
             if isinstance(x, (list, tuple, dict)) or x is None:
                 raise TypeError(
                     f"operator {self.name!r}: operand {i} is a {type(x).__name__}; pass each array as an operand "
@@ -176,6 +180,11 @@ class XLACustomKernel:
         if not callable(kg):
             raise RegistrationTypeError(
                 f"operator {self.name!r}: the kernel generator must be callable, found {type(kg).__name__}"
+            )
+        if hasattr(kg, "py_func"):
+            raise RegistrationTypeError(
+                f"operator {self.name!r}: {kg.py_func.__name__!r} is a compiled kernel, not a kernel generator; register "
+                f"lambda *, outs: brainevent.numba_kernel({kg.py_func.__name__}, outs=outs)"
             )
         if not backend.strip():
             raise RegistrationValueError(f"operator {self.name!r}: backend is an empty string; give it a name")

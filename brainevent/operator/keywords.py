@@ -9,6 +9,7 @@ import numbers
 from typing import Any
 
 import jax
+import numpy as np
 
 from .._compat import Tracer
 
@@ -29,9 +30,13 @@ def check_static(operator: str, key: str, value: Any) -> None:
         hash(value)
     except TypeError:
         raise TypeError(
-            f"operator {operator!r}: keyword argument '{key}'= is a {type(value).__name__}, and keyword arguments "
+            f"operator {operator!r}: keyword argument '{key}'= is {_a(value)}, and keyword arguments "
             "must be hashable. Pass a tuple instead of a list, or pass an array as an operand"
         ) from None
+
+
+def _a(value: Any) -> str:
+    return "an array" if isinstance(value, (jax.Array, np.ndarray)) else f"a {type(value).__name__}"
 
 
 def with_kinds(params: dict[str, Any]) -> dict[str, Any]:

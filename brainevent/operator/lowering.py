@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING, Any
 import jax
 
 from .. import _choices, config
-from .._compat import ShapedArray, described_devices, lower_alone, may_partition, meshes_beside_manual_axes, name_partitioning
+from .._compat import (
+    ShapedArray,
+    described_devices,
+    lower_alone,
+    may_partition,
+    meshes_beside_manual_axes,
+    name_partitioning,
+)
 from .._content import content_name
 from ..errors import (
     KernelCompilationError,

@@ -10,7 +10,7 @@ from typing import Any
 
 import jax
 
-from .._compat import ShapedArray
+from .._compat import ShapedArray, infer_types
 from ..errors import KernelOutputError
 
 __all__ = ["Reference"]
@@ -62,7 +62,7 @@ class Reference:
                 "their shapes; pass outs="
             )
         kwargs = {key: value for key, value in kwargs.items() if key != "backend"}
-        return jax.eval_shape(lambda *xs: self.fn(*xs, **kwargs), *operands)
+        return infer_types(lambda *xs: self.fn(*xs, **kwargs), operands)
 
 
 def _described(types: Sequence[tuple[tuple[int, ...], Any]]) -> str:

@@ -21,6 +21,7 @@ from .._compat import (
     primitive_transposes,
     symbolic_zero_like,
     typeof,
+    with_result_shardings,
 )
 from ..errors import NoRuleError
 from .batch import Level, Levels, batched_transpose
@@ -101,7 +102,8 @@ def reference_jvp(operator: XLACustomKernel) -> JvpRule:
     """Make a jvp rule from the reference: results by the operator, their tangents by the reference."""
 
     def rule(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[list[Any], list[Any]]:
-        reference = operator._reference.flat(**params)
+        results = operator.primitive.bind(*primals, **params)
+        reference = with_result_shardings(operator._rule("reference").flat(**params), results)
         moving = [i for i, t in enumerate(tangents) if not isinstance(t, Zero)]
 
         def of_moving(*values: Any) -> list[Any]:
@@ -110,7 +112,6 @@ def reference_jvp(operator: XLACustomKernel) -> JvpRule:
                 filled[i] = value
             return reference(*filled)
 
-        results = operator.primitive.bind(*primals, **params)
         _, dense = jax.jvp(of_moving, [primals[i] for i in moving], [tangents[i] for i in moving])
         return results, dense
 
@@ -186,7 +187,7 @@ def reference_transpose(operator: XLACustomKernel) -> Callable[..., list[Any]]:
     """Make a transpose rule from the reference."""
 
     def rule(cotangents: Sequence[Any], *args: Any, **params: Any) -> list[Any]:
-        reference = operator._reference.flat(**params)
+        reference = operator._rule("reference").flat(**params)
         linear = [i for i, x in enumerate(args) if is_undefined_primal(x)]
 
         def of_linear(*values: Any) -> list[Any]:

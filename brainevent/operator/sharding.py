@@ -13,7 +13,16 @@ import jax
 from jax.experimental.custom_partitioning import custom_partitioning
 from jax.sharding import NamedSharding, PartitionSpec
 
-from .._compat import BATCHING, ArrayMapping, CompoundFactor, SdyShardingRule, ShapedArray, alone, parse_sharding_rule, spec_over
+from .._compat import (
+    BATCHING,
+    ArrayMapping,
+    CompoundFactor,
+    SdyShardingRule,
+    ShapedArray,
+    alone,
+    parse_sharding_rule,
+    spec_over,
+)
 from ..errors import RegistrationTypeError, RegistrationValueError
 from .batch import Level, Levels
 
@@ -240,7 +249,9 @@ class ShardingRule:
             return [reduce(x, axes) if axes else x for x, axes in zip(values, partial, strict=True)]
 
         shardings = ([NamedSharding(mesh, spec) for spec in specs] for specs in (result_specs, arg_specs))
-        result_types = [ShapedArray(_local(mesh, x.shape, s), x.dtype) for x, s in zip(results, result_specs, strict=True)]
+        result_types = [
+            ShapedArray(_local(mesh, x.shape, spec), x.dtype) for x, spec in zip(results, result_specs, strict=True)
+        ]
         return whole, alone(on_shard, result_types), next(shardings), tuple(next(shardings))
 
 
