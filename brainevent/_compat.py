@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -40,6 +41,7 @@ __all__ = [
     "Zero",
     "abstract_result",
     "alone",
+    "calls_python",
     "described_devices",
     "for_export",
     "infer_types",
@@ -57,8 +59,8 @@ __all__ = [
     "primitive_transposes",
     "spec_over",
     "symbolic_zero_like",
-    "with_result_shardings",
     "typeof",
+    "with_result_shardings",
 ]
 
 ShapedArray = jax.core.ShapedArray
@@ -163,10 +165,26 @@ def may_partition(ctx: mlir.LoweringRuleContext) -> bool:
 
 def lower_alone(function: Callable[..., Sequence[Any]], ctx: mlir.LoweringRuleContext, *operands: Any) -> Any:
     """Lower a function that knows nothing of the mesh around it, of its manual and explicit axes."""
-    with _config._check_vma(False), jax.sharding.use_abstract_mesh(_mesh.empty_abstract_mesh):
-        avals = [ShapedArray(x.shape, x.dtype, weak_type=x.weak_type) for x in ctx.avals_in]
+    with _without_mesh(ctx.avals_in) as avals:
         results = mlir.lower_fun(function, multiple_results=True)(ctx.replace(avals_in=avals), *operands)
     return [_mlir.lower_with_sharding_in_types(ctx, x, out) for x, out in zip(results, ctx.avals_out, strict=True)]
+
+
+@contextlib.contextmanager
+def _without_mesh(avals: Sequence[Any]) -> Iterator[list[ShapedArray]]:
+    with _config._check_vma(False), jax.sharding.use_abstract_mesh(_mesh.empty_abstract_mesh):
+        yield [ShapedArray(x.shape, x.dtype, weak_type=x.weak_type) for x in avals]
+
+
+def calls_python(function: Callable[..., Sequence[Any]], ctx: mlir.LoweringRuleContext) -> bool:
+    """Tell whether a function calls back into Python, as with `jax.debug.print` or `jax.pure_callback`."""
+
+    def found(jaxpr: Any) -> bool:
+        return any("callback" in eqn.primitive.name for eqn in jaxpr.eqns) or any(map(found, _core.subjaxprs(jaxpr)))
+
+    with _without_mesh(ctx.avals_in) as avals:
+        jaxpr = jax.make_jaxpr(function)(*avals).jaxpr
+    return bool(jaxpr.effects) or found(jaxpr)
 
 
 def alone(function: Callable[..., Sequence[Any]], outs: Sequence[ShapedArray]) -> Callable[..., Sequence[Any]]:
@@ -175,7 +193,21 @@ def alone(function: Callable[..., Sequence[Any]], outs: Sequence[ShapedArray]) -
 
 
 _alone = new_primitive("alone", lambda *_, outs, **__: [ShapedArray(out.shape, out.dtype) for out in outs])
-mlir.register_lowering(_alone, lambda ctx, *operands, function, outs: lower_alone(function, ctx, *operands))
+_kept: list[Any] = []  # what compiled shards point to: JAX lets go of it once a shard is lowered
+
+
+def _lower_shard(ctx: mlir.LoweringRuleContext, *operands: Any, function: Callable[..., Any], outs: Any) -> Any:
+    results = lower_alone(function, ctx, *operands)
+    if ctx.module_context.host_callbacks:  # XLA would look for them beside the whole program, in vain.
+        raise NotImplementedError(
+            "an operator within the kernel of an operator with a sharding rule calls back into Python, "
+            "as with jax.pure_callback; give the inner one a kernel that does not, or the outer one no sharding rule"
+        )
+    _kept.extend(ctx.module_context.keepalives)
+    return results
+
+
+mlir.register_lowering(_alone, _lower_shard)
 
 
 def meshes_beside_manual_axes(ctx: mlir.LoweringRuleContext) -> tuple[Any, Any] | None:

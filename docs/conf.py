@@ -21,6 +21,8 @@ napoleon_numpy_docstring = False
 
 html_theme = "furo"
 html_title = f"brainevent {version}"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
 html_show_sphinx = False
 html_copy_source = False
 copybutton_prompt_text = r">>> |\.\.\. |\$ "

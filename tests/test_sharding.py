@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sharding rules under jit: the kernel runs on each shard, and no more is sent than must be."""
 
+import gc
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -289,6 +291,39 @@ def test_without_a_rule_values_are_right(unique_name):
         close(f(*operands), W @ X)
         close(jax.jit(jax.vmap(f, (None, 1)))(operands[0], jnp.stack([operands[1]] * 2, 1)), np.stack([W @ X] * 2))
     assert set(f.built) == {((8,),)}
+
+
+def in_python(x, y):
+    types = jax.ShapeDtypeStruct(x.shape, x.dtype)
+    return jax.pure_callback(lambda x, y: np.asarray(x) * np.asarray(y), types, x, y, vmap_method="sequential")
+
+
+def with_a_print(x, y):
+    jax.debug.print("{x}", x=x[0])
+    return x * y
+
+
+def test_an_operator_within_a_kernel_that_calls_python_is_an_error_and_no_crash(unique_name):
+    inner = Watched(unique_name("inner"), in_python, lambda x, y: x.shape)
+    f = Watched(unique_name("outer"), lambda x, y: inner(x, y), lambda x, y: x.shape, "..., ... -> ...")
+    x = cut(mesh(), ramp(8), "d")
+    with pytest.raises(jax.errors.JaxRuntimeError, match=r"calls back into Python.*give the inner one"):
+        jax.jit(f)(x, x)
+    close(jax.jit(f)(ramp(8), ramp(8)), ramp(8) ** 2)
+
+
+@pytest.mark.parametrize("kernel", [in_python, with_a_print])
+def test_kernels_that_call_python_are_right_and_live_on(unique_name, kernel):
+    """XLA does not find the callback of a shard: such a kernel runs on the whole."""
+    f, m = Watched(unique_name("python"), kernel, lambda x, y: x.shape, "..., ... -> ..."), mesh()
+    x = cut(m, ramp(8), "d")
+    jitted, batched = jax.jit(f), jax.jit(jax.vmap(f, (0, None)))
+    for _ in range(3):
+        gc.collect()
+        close(jitted(x, x), ramp(8) ** 2)
+        close(f(x, x), ramp(8) ** 2)
+        close(batched(cut(m, ramp(4, 8), "d", None), x), ramp(4, 8) * ramp(8))
+    jax.effects_barrier()
 
 
 def test_programs_that_are_compiled_after_others_were_lowered(unique_name):

@@ -379,3 +379,41 @@ def test_any_composition(drawn):
     for _, step in steps:
         found, expected = step(found), step(expected)
     same(jax.jit(found)(*operands), jax.jit(expected)(*operands))
+
+
+# ---- in JAX's other surroundings -----------------------------------------------------------------------------------
+
+
+def doubled(operands):
+    return [np.asarray(x, np.float64) if x.dtype == np.float32 else x for x in map(np.asarray, operands)]
+
+
+SURROUNDINGS = {
+    "disable_jit": (jax.disable_jit, lambda xs: xs),
+    "checking_leaks": (jax.checking_leaks, lambda xs: xs),
+    "another device": (lambda: jax.default_device(jax.devices()[1]), lambda xs: xs),
+    "64 bits": (lambda: jax.enable_x64(True), doubled),
+    "strict promotion": (lambda: jax.numpy_dtype_promotion("strict"), lambda xs: xs),
+}
+
+
+@pytest.mark.parametrize("surroundings", SURROUNDINGS)
+@pytest.mark.parametrize("name", ["product", "sum_and_product", "masked", "reference_only", "callback", "by_author"])
+def test_surroundings(name, surroundings):
+    animal, (context, prepare) = ANIMALS[name], SURROUNDINGS[surroundings]
+    operands = prepare(animal.operands(N))
+    batch = [np.stack([x, x]) for x in operands]
+    with context():
+        same(animal.call(*operands), animal.twin(*(jnp.asarray(x) for x in operands)))
+        found, expected = (jax.jit(jax.vmap(f))(*batch) for f in (animal.call, animal.twin))
+        same(found, expected)
+        if surroundings == "another device":
+            assert {x.device for x in jax.tree.leaves((found, animal.call(*operands)))} == {jax.devices()[1]}
+
+
+def test_operands_stay_on_their_device():
+    animal = ANIMALS["product"]
+    operands = [jax.device_put(x, jax.devices()[2]) for x in animal.operands(N)]
+    for f in (animal.call, jax.jit(animal.call), jax.vmap(lambda x, y: animal.call(x[None], y[None])[0])):
+        assert f(*operands).device == jax.devices()[2]
+        same(f(*operands), animal.twin(*operands))

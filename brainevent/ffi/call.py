@@ -140,7 +140,8 @@ def _lower(
 ) -> Any:
     name, attributes = target.portable() if for_export(ctx) else (target.name, {})
     rule = jax.ffi.ffi_lowering(name, operand_output_aliases=dict(aliases))
-    batch = _batch_attribute(levels, [(x.shape, x.dtype) for x in ctx.avals_in], [(o.shape, o.dtype) for o in outs])
+    avals: Any = ctx.avals_in
+    batch = _batch_attribute(levels, [(x.shape, x.dtype) for x in avals], [(o.shape, o.dtype) for o in outs])
     return rule(ctx, *operands, batch=batch, operator=operator, **attributes)
 
 

@@ -99,6 +99,8 @@ class XLACustomKernel:
                     "dtype) or a pytree of them, or define the operator's reference with def_reference"
                 )
             outs = reference.infer_outs(ins, params)
+        leaves: list[Any]
+        tree: Any
         leaves, tree = jax.tree.flatten(outs)
         avals = tuple(self._out_aval(i, leaf) for i, leaf in enumerate(leaves))
         results = self.primitive.bind(*ins, outs=avals, **params)
@@ -108,7 +110,8 @@ class XLACustomKernel:
         for i, x in enumerate(ins):
             if isinstance(x, jax.ShapeDtypeStruct):
                 raise TypeError(
-                    f"operator {self.name!r}: operand {i} is a ShapeDtypeStruct; outs is a keyword (op(*arrays, outs=...))"
+                    f"operator {self.name!r}: operand {i} is a ShapeDtypeStruct; outs is a keyword "
+                    "(op(*arrays, outs=...))"
                 )
             if isinstance(x, (list, tuple, dict)) or x is None:
                 raise TypeError(
@@ -183,8 +186,8 @@ class XLACustomKernel:
             )
         if hasattr(kg, "py_func"):
             raise RegistrationTypeError(
-                f"operator {self.name!r}: {kg.py_func.__name__!r} is a compiled kernel, not a kernel generator; register "
-                f"lambda *, outs: brainevent.numba_kernel({kg.py_func.__name__}, outs=outs)"
+                f"operator {self.name!r}: {kg.py_func.__name__!r} is a compiled kernel, not a kernel generator; "
+                f"register lambda *, outs: brainevent.numba_kernel({kg.py_func.__name__}, outs=outs)"
             )
         if not backend.strip():
             raise RegistrationValueError(f"operator {self.name!r}: backend is an empty string; give it a name")

@@ -13,6 +13,7 @@ import jax
 from .. import _choices, config
 from .._compat import (
     ShapedArray,
+    calls_python,
     described_devices,
     lower_alone,
     may_partition,
@@ -130,7 +131,7 @@ def lower(
 
     function = build(tuple(outs), levels)
     rule = operator._rule("sharding")
-    if rule is None or not may_partition(ctx):
+    if rule is None or not may_partition(ctx) or calls_python(function, ctx):
         return lower_alone(function, ctx, *operands)
     function = rule.partitioned(function, build, tuple(outs), levels, meshes_beside_manual_axes(ctx))
     types = [str(x) for x in (*ctx.avals_in, *outs, *levels)]

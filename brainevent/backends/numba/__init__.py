@@ -66,6 +66,8 @@ def numba_kernel(
             f"numba_kernel({_title(kernel)}): unknown vmap_method {vmap_method!r}"
             f"{did_you_mean(vmap_method, filter(None, VMAP_METHODS))}; known: {', '.join(map(str, VMAP_METHODS))}"
         )
+    leaves: list[Any]
+    tree: Any
     leaves, tree = jax.tree.flatten(outs)
     avals = tuple(_out_aval(kernel, i, leaf) for i, leaf in enumerate(leaves))
 
