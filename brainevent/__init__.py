@@ -20,6 +20,10 @@ from .errors import (
     KernelNotAvailableError,
     KernelOutputError,
     MathError,
+    NoRuleError,
+    RegistrationTypeError,
+    RegistrationValueError,
+    UnknownPlatformError,
     UnsupportedOperationError,
 )
 from .ffi import portable as _portable
@@ -33,6 +37,7 @@ from .operator.rules import defjvp
 if TYPE_CHECKING:
     from .backends.numba import half, numba_kernel
     from .operator.check import CheckReport, check
+    from .operator.check.report import CheckRow
 
 __version__ = "0.1.0"
 __version_info__ = tuple(int(part) for part in __version__.split("."))
@@ -40,6 +45,7 @@ __version_info__ = tuple(int(part) for part in __version__.split("."))
 # Loaded when first used, so that `import brainevent` stays light.
 _LAZY = {
     "CheckReport": "brainevent.operator.check",
+    "CheckRow": "brainevent.operator.check.report",
     "check": "brainevent.operator.check",
     "half": "brainevent.backends.numba",
     "numba_kernel": "brainevent.backends.numba",
@@ -51,6 +57,7 @@ __all__ = [
     "CUDANotInstalledError",
     "CheckFailedError",
     "CheckReport",
+    "CheckRow",
     "KernelArgumentError",
     "KernelCompilationError",
     "KernelEntry",
@@ -60,6 +67,10 @@ __all__ = [
     "KernelNotAvailableError",
     "KernelOutputError",
     "MathError",
+    "NoRuleError",
+    "RegistrationTypeError",
+    "RegistrationValueError",
+    "UnknownPlatformError",
     "UnsupportedOperationError",
     "XLACustomKernel",
     "check",

@@ -25,7 +25,7 @@ from jax._src.custom_partitioning_sharding_rule import (
     str_to_sdy_sharding_rule,
 )
 from jax._src.interpreters import mlir as _mlir
-from jax._src.lib.mlir import ir as _ir
+from jax._src.lib.mlir import ir as _ir  # type: ignore[attr-defined]
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 
@@ -155,8 +155,8 @@ def may_partition(ctx: mlir.LoweringRuleContext) -> bool:
 
     An exported program may not hold the partitioner's callback, which is an address of this process.
     """
-    axes = ctx.module_context.axis_context
-    if for_export(ctx) or not jax.config.jax_use_shardy_partitioner:
+    axes: Any = ctx.module_context.axis_context
+    if for_export(ctx) or not jax.config.jax_use_shardy_partitioner:  # type: ignore[attr-defined]
         return False
     if isinstance(axes, _sharding_impls.SPMDAxisContext):
         return set(axes.manual_axes) != set(axes.mesh.axis_names)

@@ -10,9 +10,6 @@ from . import _choices
 from .errors import UnknownPlatformError, did_you_mean
 
 __all__ = [
-    "PLATFORMS",
-    "check_backend_name",
-    "check_platform",
     "clear_backends",
     "get_backend",
     "get_lfsr_algorithm",

@@ -19,6 +19,10 @@ __all__ = [
     "KernelNotAvailableError",
     "KernelOutputError",
     "MathError",
+    "NoRuleError",
+    "RegistrationTypeError",
+    "RegistrationValueError",
+    "UnknownPlatformError",
     "UnsupportedOperationError",
 ]
 

@@ -632,3 +632,25 @@ def test_an_operator_is_a_function_like_any_other(op):
     np.testing.assert_array_equal(jax.jit(op, static_argnames="outs")(X, outs=F32), 2 * X)
     (result,) = op.primitive.bind(X, outs=(jax.core.ShapedArray((3,), jnp.dtype("float32")),))
     np.testing.assert_array_equal(result, 2 * X)
+
+
+def test_a_kernel_in_place_of_its_generator_is_refused(unique_name):
+    import numba
+
+    @numba.njit
+    def kernel(x, out):
+        out[...] = x
+
+    op = brainevent.XLACustomKernel(unique_name())
+    with pytest.raises(
+        TypeError, match=r"'kernel' is a compiled kernel, not a kernel generator; register lambda \*, outs"
+    ):
+        op.def_numba_kernel(kernel)
+    assert op.available_backends("cpu") == []
+
+
+def test_outs_among_the_operands(unique_name):
+    op = brainevent.XLACustomKernel(unique_name())
+    op.def_reference(lambda x: x)
+    with pytest.raises(TypeError, match="operand 1 is a ShapeDtypeStruct; outs is a keyword"):
+        op(jnp.ones(3), jax.ShapeDtypeStruct((3,), jnp.float32))

@@ -2,6 +2,7 @@
 """Nothing of a process stands in a program: export and the compilation cache work in another one."""
 
 import re
+import textwrap
 
 import jax
 import jax.numpy as jnp
@@ -77,25 +78,6 @@ def test_an_exported_sharded_program_holds_no_address():
     np.testing.assert_allclose(program.call(x), x * x + 1)
 
 
-def test_code_that_cannot_be_carried_keeps_its_name_and_says_so():
-    """A ctypes function is an address of this process."""
-    import ctypes
-
-    cosine = ctypes.CDLL(None).cos
-    cosine.argtypes, cosine.restype = [ctypes.c_double], ctypes.c_double
-
-    @numba.njit
-    def calls_c(x, out):
-        for i in range(x.size):
-            out[i] = cosine(x[i])
-
-    f = lambda x: brainevent.numba_kernel(calls_c, outs=jax.ShapeDtypeStruct(x.shape, x.dtype))(x)
-    np.testing.assert_allclose(f(X), np.cos(X), rtol=1e-6)
-    program = exported(f, X)
-    assert "brainevent_portable" not in program.mlir_module()
-    np.testing.assert_allclose(program.call(X), np.cos(X), rtol=1e-6)
-
-
 def test_a_damaged_payload_is_an_error_not_a_crash():
     text = exported(model, X, W).mlir_module()
     assert re.search(r"payload = dense<", text)
@@ -163,3 +145,57 @@ def test_a_lowered_program_is_the_same_text_in_every_process():
     first, second = run_program(NAMES, PYTHONHASHSEED="1"), run_program(NAMES, PYTHONHASHSEED="2")
     assert first == second
     assert "brainevent_numba_ffi_" in first
+
+
+LOCAL_KERNELS = {
+    "ctypes": (
+        "import ctypes; c = ctypes.CDLL(None).cos; c.argtypes, c.restype = [ctypes.c_double], ctypes.c_double",
+        "out[0] = c(x[0])",
+        "holds a C function",
+    ),
+    "large": ("c = np.ones(1_000_000)", "out[0] = c[int(x[0])]", "large global array"),
+    "objmode": ("c = print", "\n    with numba.objmode(): c(x.sum())\n    out[0] = 1", "runs Python code"),
+}
+LOCAL = """
+import jax, jax.numpy as jnp, numba, numpy as np, brainevent
+{setup}
+@numba.njit
+def kernel(x, out):
+    {body}
+f = lambda x: brainevent.numba_kernel(kernel, outs=jax.ShapeDtypeStruct((1,), jnp.float32))(x)
+jax.block_until_ready(jax.jit(f)(jnp.zeros(1)))
+try:
+    jax.export.export(jax.jit(f), disabled_checks=brainevent.export_checks())(jnp.zeros(1))
+except brainevent.UnsupportedOperationError as error:
+    print(error)
+"""
+
+
+@pytest.mark.parametrize("kind", LOCAL_KERNELS)
+def test_code_that_cannot_be_carried_is_refused_when_it_is_exported(kind):
+    setup, body, why = LOCAL_KERNELS[kind]
+    printed = run_program(LOCAL.format(setup=setup, body=body))
+    assert "the Numba kernel 'kernel' cannot be exported" in printed
+    assert why in printed
+    assert "exists in this process alone" in printed
+
+
+CACHED_ON_DISK = """
+    import jax, jax.numpy as jnp, numpy as np, brainevent, disk_cached
+    f = lambda x: brainevent.numba_kernel(disk_cached.double, outs=jax.ShapeDtypeStruct(x.shape, x.dtype))(x)
+    x = jnp.arange(100.0)
+    np.testing.assert_allclose(jax.jit(f)(x), 2 * x)
+    program = jax.export.export(jax.jit(f), disabled_checks=brainevent.export_checks())(x)
+    np.testing.assert_allclose(program.call(x), 2 * x)
+    print(sum(disk_cached.double.stats.cache_hits.values()))
+"""
+
+
+def test_kernels_that_numba_keeps_on_disk(tmp_path):
+    (tmp_path / "disk_cached.py").write_text(
+        "import numba\n\n@numba.njit(cache=True, parallel=True)\ndef double(x, out):\n"
+        "    for i in numba.prange(x.size):\n        out[i] = 2 * x[i]\n"
+    )
+    source = f"import sys; sys.path.insert(0, {str(tmp_path)!r})\n" + textwrap.dedent(CACHED_ON_DISK)
+    hits = [run_program(source, PYTHONWARNINGS="error::numba.NumbaWarning").strip() for _ in range(2)]
+    assert hits == ["0", "1"]

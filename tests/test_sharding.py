@@ -26,6 +26,8 @@ from meshes import (
     sent,
 )
 
+import brainevent
+
 
 @pytest.mark.parametrize(
     ("rule", "shape", "spec", "local"),
@@ -430,3 +432,17 @@ def test_a_rule_that_does_not_fit_the_call_says_why(unique_name, rule, words):
     assert f.op.name in str(caught.value)
     with pytest.raises(ValueError, match=words):
         f(ramp(8), ramp(8))
+
+
+def test_a_permuted_factor_is_not_cut(unique_name):
+    op = brainevent.XLACustomKernel(unique_name("reversed"))
+    op.def_reference(lambda x: x[::-1])
+    op.def_sharding_rule("i -> i", permutation_factors=("i",))
+    x = cut(mesh(), jnp.arange(8.0), "d")
+    np.testing.assert_array_equal(jax.jit(op)(x), jnp.arange(8.0)[::-1])
+
+
+def test_an_unknown_keyword_of_a_rule_gets_a_suggestion(unique_name):
+    op = brainevent.XLACustomKernel(unique_name())
+    with pytest.raises(TypeError, match=r"unknown keyword 'reduction_factor'; did you mean 'reduction_factors'"):
+        op.def_sharding_rule("k -> ", reduction_factor=("k",))

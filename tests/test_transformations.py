@@ -289,7 +289,7 @@ def test_an_operator_is_transformed_like_its_twin(name, transformation):
 
 
 @pytest.mark.parametrize(
-    "transformation", ["jit", "vmap", "vmap sized 0", "jvp", "vjp", "grad", "vmap of grad", "hessian", "scan"]
+    "transformation", ["jit", "vmap", "vmap sized 0", "jvp", "vjp", "grad", "vmap of grad", "scan"]
 )
 @pytest.mark.parametrize("name", ["product", "masked", "callback"])
 def test_eager_transformations_too(name, transformation):
@@ -398,7 +398,7 @@ SURROUNDINGS = {
 
 
 @pytest.mark.parametrize("surroundings", SURROUNDINGS)
-@pytest.mark.parametrize("name", ["product", "sum_and_product", "masked", "reference_only", "callback", "by_author"])
+@pytest.mark.parametrize("name", ["product", "masked", "callback", "by_author"])
 def test_surroundings(name, surroundings):
     animal, (context, prepare) = ANIMALS[name], SURROUNDINGS[surroundings]
     operands = prepare(animal.operands(N))

@@ -260,8 +260,9 @@ class XLACustomKernel:
             here.append(REFERENCE)
         if not here:
             known = sorted(self._kernels)
+            meant = "" if platform in config.PLATFORMS else did_you_mean(platform, known)
             raise ValueError(
-                f"operator {self.name!r} has no kernels for the platform {platform!r}{did_you_mean(platform, known)}; "
+                f"operator {self.name!r} has no kernels for the platform {platform!r}{meant}; "
                 f"platforms that have: {', '.join(known) or 'none'}"
             )
         if backend not in here:
@@ -325,12 +326,30 @@ class XLACustomKernel:
         """Set the reverse rule: `fun(cotangents, *args, **params) -> one cotangent per input`."""
         self._def_rule("transpose", fun)
 
-    def def_sharding_rule(self, rule: str, **factors: Any) -> None:
+    def def_sharding_rule(
+        self,
+        rule: str,
+        *,
+        reduction_factors: Sequence[str] = (),
+        need_replication_factors: Sequence[str] = (),
+        permutation_factors: Sequence[str] = (),
+        reduction: str = "sum",
+        **factor_sizes: int,
+    ) -> None:
         """Say how operands and results are cut over devices, as in "m k, k -> m" with `reduction_factors=("k",)`.
 
-        Under `jit` with sharded operands the kernel then runs on each shard, on local shapes.
+        Under `jit` with sharded operands the kernel then runs on each shard, on local shapes. A factor that results
+        lack is reduced over the devices if it is named so (by "sum", "max" or "min"), else it is not cut.
         """
-        self._rules["sharding"] = ShardingRule.parse(rule, self.name, **factors)
+        self._rules["sharding"] = ShardingRule.parse(
+            rule,
+            self.name,
+            reduction_factors=reduction_factors,
+            need_replication_factors=need_replication_factors,
+            permutation_factors=permutation_factors,
+            reduction=reduction,
+            **factor_sizes,
+        )
         _choices.refresh()
 
     # ---- the rest --------------------------------------------------------------------------------------------------

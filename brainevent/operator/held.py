@@ -42,7 +42,7 @@ def held_jvp(operator: str, returned: Any, outs: Sequence[ShapedArray]) -> tuple
     for i, (result, out) in enumerate(zip(results, outs, strict=True)):
         if not _fits(result, out):
             raise ValueError(f"{where} returned {_described(result)} as output {i}, but outs says {_described(out)}")
-    zeros = [Zero(out.to_tangent_aval()) for out in outs]
+    zeros: list[Any] = [Zero(out.to_tangent_aval()) for out in outs]
     for i, (tangent, out) in enumerate(zip(tangents, outs, strict=True)):
         if tangent is not None and not isinstance(tangent, Zero) and zeros[i].aval.dtype != jax.dtypes.float0:
             held_tangent(where, i, tangent, out)

@@ -53,8 +53,7 @@ def _kind(value: Any) -> Any:
     if isinstance(value, (numbers.Number, enum.Enum)):
         return type(value), repr(value)
     if isinstance(value, frozenset):
-        kinds = frozenset((item, kind) for item in value if (kind := _kind(item)) is not None)
-        return kinds or None
+        return frozenset((item, kind) for item in value if (kind := _kind(item)) is not None) or None
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         value = tuple(getattr(value, field.name) for field in dataclasses.fields(value))
     if isinstance(value, tuple):

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 __all__ = ["batch", "defjvp", "jvp", "per_input_rule", "transpose"]
 
-JvpRule = Callable[..., tuple[Sequence[Any], Sequence[Any]]]
+JvpRule = Callable[..., tuple[list[Any], list[Any]]]
 
 
 def batch(operator: XLACustomKernel, args: Sequence[Any], axes: Sequence[Any], **params: Any) -> Any:

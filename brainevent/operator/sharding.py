@@ -23,7 +23,7 @@ from .._compat import (
     parse_sharding_rule,
     spec_over,
 )
-from ..errors import RegistrationTypeError, RegistrationValueError
+from ..errors import RegistrationTypeError, RegistrationValueError, did_you_mean
 from .batch import Level, Levels
 
 __all__ = ["ShardingRule"]
@@ -43,7 +43,6 @@ class ShardingRule:
     results: tuple[Dims, ...]
     reduced: tuple[str, ...] = ()  # a shard sees a part of it; results that lack it are reduced over the devices
     replicated: tuple[str, ...] = ()  # never cut
-    permuted: tuple[str, ...] = ()
     sizes: tuple[tuple[str, int], ...] = ()
     reduction: str = "sum"
 
@@ -65,13 +64,20 @@ class ShardingRule:
             raise RegistrationTypeError(f"operator {operator!r}: a sharding rule is a string such as 'm k, k -> m'")
         if reduction not in _REDUCTIONS:
             raise RegistrationValueError(f"{where}: reduction is {reduction!r}; pass 'sum', 'max' or 'min'")
-        for name, value in (
-            ("reduction_factors", reduction_factors),
-            ("need_replication_factors", need_replication_factors),
-            ("permutation_factors", permutation_factors),
-        ):
+        kinds = {
+            "reduction_factors": reduction_factors,
+            "need_replication_factors": need_replication_factors,
+            "permutation_factors": permutation_factors,
+        }
+        for name, value in kinds.items():
             if isinstance(value, str):
                 raise RegistrationTypeError(f"{where}: {name} is the string {value!r}; pass a tuple ({value!r},)")
+        for name, size in factor_sizes.items():
+            if not isinstance(size, int):
+                raise RegistrationTypeError(
+                    f"{where}: unknown keyword {name!r}{did_you_mean(name, [*kinds, 'reduction'])}; "
+                    f"the size of a factor would be an integer, found {size!r}"
+                )
         try:
             parsed = parse_sharding_rule(
                 rule,
@@ -89,15 +95,15 @@ class ShardingRule:
             raise RegistrationValueError(
                 f"{where}: factor {both[0]!r} is reduced, so it cannot be a minor one in brackets"
             )
-        kept = {*reduction_factors, *permutation_factors}
-        partial = [f for f in _factors(operands) if f not in kept and any(f not in _factors([r]) for r in results)]
+        lacking = [f for f in _factors(operands) if any(f not in _factors([dims]) for dims in results)]
+        partial = [f for f in lacking if f not in reduction_factors]
         return cls(
             where,
             operands,
             results,
             tuple(reduction_factors),
-            tuple(dict.fromkeys([*need_replication_factors, *partial, *minor])),
-            tuple(permutation_factors),
+            # A kernel does not move data between devices, so what it permutes is not cut either.
+            tuple(dict.fromkeys([*need_replication_factors, *permutation_factors, *partial, *minor])),
             tuple(sorted(factor_sizes.items())),
             reduction,
         )
@@ -144,6 +150,7 @@ class ShardingRule:
     def to_shardy(self) -> SdyShardingRule:
         """Return a written-out rule as JAX wants it."""
         used, in_results = _factors(self.operands + self.results), _factors(self.results)
+        sizes: Any = dict(self.sizes)
 
         def in_order(factors: Sequence[str]) -> tuple[str, ...]:  # Shardy wants them as they appear.
             return tuple(sorted(factors, key=used.index))
@@ -157,8 +164,7 @@ class ShardingRule:
             # Shardy takes a factor for reduced only if no result has it.
             reduction_factors=in_order([f for f in self.reduced if f not in in_results]),
             need_replication_factors=in_order([f for f in self.replicated if f in used]),
-            permutation_factors=in_order(self.permuted),
-            **dict(self.sizes),
+            **sizes,
         )
 
     def axes_of_factors(self, values: Sequence[tuple[Dims, Any]]) -> dict[str, tuple[str, ...]]:
@@ -200,7 +206,9 @@ class ShardingRule:
             rule = self.written_out([x.ndim for x in operands], [len(out.shape) for out in outs], levels)
             whole = custom_partitioning(function)
             whole.def_partition(
-                partition=lambda mesh, *arrays: rule.on_shards(*(manual or (mesh, mesh)), *arrays, build, outs, levels),
+                partition=lambda mesh, args, results: rule.on_shards(
+                    manual or (mesh, mesh), args, results, build, outs, levels
+                ),
                 sharding_rule=rule.to_shardy(),
             )
             return whole(*operands)
@@ -209,15 +217,18 @@ class ShardingRule:
 
     def on_shards(
         self,
-        whole: Any,
-        mesh: Any,
+        meshes: tuple[Any, Any],
         args: Sequence[Any],
         results: Sequence[Any],
         build: Build,
         outs: tuple[ShapedArray, ...],
         levels: Levels,
     ) -> tuple[Any, ...]:
-        """Decide, for XLA, how each array is cut, and give the function that runs on the shards."""
+        """Decide, for XLA, how each array is cut, and give the function that runs on the shards.
+
+        `meshes` are the whole mesh and that of the axes which are not manual.
+        """
+        whole, mesh = meshes
         arrays = [*zip(self.operands, args, strict=True), *zip(self.results, results, strict=True)]
         cut = self.axes_of_factors([(dims, spec_over(mesh, x)) for dims, x in arrays])
         made_here = set(_factors(self.results)) - set(_factors(self.operands))

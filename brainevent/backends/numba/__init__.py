@@ -15,7 +15,6 @@ import jax
 import numba
 import numpy as np
 from numba.core.dispatcher import Dispatcher
-from numba.core.errors import NumbaError
 
 from ..._compat import ShapedArray
 from ..._content import content_name
@@ -95,10 +94,9 @@ class NumbaTarget:
         return _title(self.kernel)
 
     def portable(self) -> tuple[str, dict[str, Any]]:
-        """Return the target that carries the compiled code; code that holds addresses of this process cannot be."""
+        """Return the target that carries the compiled code."""
         library = compile_handler(self.kernel, self.operands, self.outs, f"{self.name}_carried", self_contained=True)
-        payload = portable.carry(library)
-        return (self.name, {}) if payload is None else (TARGET, {"payload": payload})
+        return TARGET, {"payload": portable.carry(library, self.title)}
 
     def for_types(self, operands: Sequence[Any], outs: Sequence[Any]) -> NumbaTarget:
         """Return the same function compiled for other ranks."""
@@ -121,7 +119,7 @@ def _new_target(kernel: Dispatcher, operands: tuple[ArraySpec, ...], outs: tuple
         runtime.prepare()
         try:
             library = compile_handler(kernel, operands, outs, name)
-        except NumbaError as error:
+        except Exception as error:
             raise KernelCompilationError(_compile_failure(kernel, operands, outs, error)) from error
         register_once(name, "cpu", lambda: library.get_pointer_to_function(name))
         _libraries[name] = library
@@ -200,7 +198,7 @@ def _check_arity(kernel: Dispatcher, operands: int, outs: int) -> None:
 
 
 def _compile_failure(
-    kernel: Dispatcher, operands: Sequence[ArraySpec], outs: Sequence[ArraySpec], error: NumbaError
+    kernel: Dispatcher, operands: Sequence[ArraySpec], outs: Sequence[ArraySpec], error: Exception
 ) -> str:
     types = f"({', '.join(map(str, operands))}) -> ({', '.join(map(str, outs))})"
     bits = any(str(spec.numba_type.dtype) == "uint16" and spec.dtype.kind not in "u" for spec in (*operands, *outs))

@@ -13,22 +13,28 @@ from numba.core.lowering import Environment
 from numba.core.registry import cpu_target
 from numba.core.runtime import rtsys
 
+from ...errors import UnsupportedOperationError
 from ...ffi.portable import pack
 from . import runtime
 
 __all__ = ["carry", "load"]
 
+# What betrays that code holds an address.
+_LOCAL = {
+    "numba.dynamic.globals": "it holds a C function from ctypes or cffi, or a large global array",
+    "@PyObject_CallFunctionObjArgs": "it runs Python code in object mode",
+}
 _libraries: list[Any] = []  # loaded code lives as long as the process
 
 
-def carry(library: Any) -> np.ndarray | None:
-    """Pack a self-contained handler for an exported program.
-
-    None for code that holds an address of this process, such as that of a ctypes function or a large global array.
-    """
+def carry(library: Any, title: str) -> np.ndarray:
+    """Pack a self-contained handler for an exported program."""
     text = library.get_llvm_str()
-    if "numba.dynamic.globals" in text:
-        return None
+    for sign, what in _LOCAL.items():
+        if sign in text:
+            raise UnsupportedOperationError(
+                f"the Numba kernel {title!r} cannot be exported: {what}, which exists in this process alone"
+            )
     name, _, code = library.serialize_using_bitcode()
     return pack("numba", {"name": name, "parallel": runtime.ENTER_PARALLEL in text, **_environment()}, code)
 

@@ -23,12 +23,17 @@ _RELEASE = re.compile(_CALL.format("PyEval_RestoreThread") + _BETWEEN + _CALL.fo
 
 def is_parallel(library: Any) -> bool:
     """Tell whether compiled code uses Numba's threads, in the kernel or in a helper."""
-    return "@numba_parallel_for" in library.get_llvm_str()
+    return "@numba_parallel_for" in _text(library)
 
 
 def module_of(library: Any) -> llvm.ModuleRef:
     """Return a copy of compiled code, private but for its entries, without the lock around its parallel loops."""
-    text = library.get_llvm_str()
+    text = _text(library)
     for pattern in (_RELEASE, _ACQUIRE):  # in this order: what the second removes, the first reads
         text = pattern.sub(lambda match: match["between"], text)
     return llvm.parse_assembly(text)
+
+
+def _text(library: Any) -> str:
+    """Return code as text, also that which Numba found in its cache on disk."""
+    return str(library._get_module_for_linking())
