@@ -370,3 +370,12 @@ def test_an_exception_in_the_middle_of_a_batch():
     with pytest.raises(jax.errors.JaxRuntimeError, match="Numba kernel 'raises' raised ValueError: static"):
         jax.block_until_ready(f(jnp.asarray([[7], [1], [8]])))
     np.testing.assert_array_equal(f(jnp.asarray([[7], [6]])), [[7], [6]])
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_half_precision_without_conversion_does_not_compile(dtype):
+    x = jnp.ones(3, dtype)
+    with pytest.raises(KernelCompilationError, match=r"convert with the functions of brainevent.half"):
+        numba_kernel(multiply, outs=like(x))(x, x)
+    with pytest.raises(KernelCompilationError, match=r"convert with the functions of brainevent.half"):
+        numba_kernel(multiply, outs=like(x))(jnp.ones(3), jnp.ones(3))

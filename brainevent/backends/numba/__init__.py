@@ -201,8 +201,8 @@ def _compile_failure(
     kernel: Dispatcher, operands: Sequence[ArraySpec], outs: Sequence[ArraySpec], error: Exception
 ) -> str:
     types = f"({', '.join(map(str, operands))}) -> ({', '.join(map(str, outs))})"
-    bits = any(str(spec.numba_type.dtype) == "uint16" and spec.dtype.kind not in "u" for spec in (*operands, *outs))
+    halves = any(spec.dtype.name in ("float16", "bfloat16") for spec in (*operands, *outs))
     lines = [line.rstrip() for line in str(error).splitlines() if line.strip()]
     shown = "\n  ".join(lines[:12] + (["..."] if len(lines) > 12 else []))
-    advice = "\nfloat16 and bfloat16 arrays arrive as bits in uint16: read and write them with brainevent.half" * bits
+    advice = "\nNumba computes in neither float16 nor bfloat16: convert with the functions of brainevent.half" * halves
     return f"the Numba kernel {_title(kernel)!r} does not compile for {types}:\n  {shown}{advice}"

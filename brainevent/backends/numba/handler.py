@@ -19,7 +19,7 @@ from numba.core.registry import cpu_target
 from numba.np import arrayobj
 
 from ...ffi import frame
-from . import runtime, without_gil
+from . import half, runtime, without_gil
 
 __all__ = ["ArraySpec", "compile_handler"]
 
@@ -36,9 +36,9 @@ class ArraySpec:
 
     @property
     def numba_type(self) -> types.Array:
-        """The array as the kernel sees it: float16 and bfloat16 as their bits, in uint16."""
-        bits = self.dtype.kind not in "biufc" or self.dtype == np.float16
-        return types.Array(numba.from_dtype(np.dtype(np.uint16) if bits else self.dtype), self.ndim, "C")
+        """The array as the kernel sees it; see `half` for float16 and bfloat16."""
+        element = {"float16": half.FLOAT16, "bfloat16": half.BFLOAT16}.get(self.dtype.name)
+        return types.Array(element or numba.from_dtype(self.dtype), self.ndim, "C")
 
     def __str__(self) -> str:
         return f"{self.dtype.name}[{', '.join(':' * self.ndim)}]"
