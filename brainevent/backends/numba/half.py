@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Read and write float16 and bfloat16 in Numba kernels.
 
-Numba computes in neither on the CPU. Elements of such arrays can be copied, and converted by these functions; arithmetic
-with them does not compile.
+Numba computes in neither on the CPU. Elements of such arrays can be copied, and converted by these functions.
+Arithmetic with them does not compile.
 
 >>> import jax, jax.numpy as jnp, numba, brainevent
 >>> from brainevent import half
