@@ -15,7 +15,7 @@ from contextlib import contextmanager
 
 import jax
 
-__all__ = ["ask", "block_choices", "refresh", "within_block"]
+__all__ = ["ask", "block_choices", "refresh", "restored", "within_block"]
 
 _State = dict[Hashable, Hashable]  # the questions that were asked in it, with their answers
 
@@ -56,6 +56,13 @@ def _holds(state: _State) -> bool:
 def block_choices() -> tuple[tuple[str, str], ...]:
     """Return what the `with` blocks around this point of this thread chose: pairs of key and value."""
     return _block.value
+
+
+@contextmanager
+def restored(choices: tuple[tuple[str, str], ...]) -> Iterator[None]:
+    """Bring back what the blocks around an earlier point chose, for what follows from that point."""
+    with _block(choices):
+        yield
 
 
 @contextmanager

@@ -84,7 +84,7 @@ class _OperatorPrimitive(Primitive):
         super().__init__(name)
         self._complete = complete
 
-    def bind(self, *args: Any, **params: Any) -> Any:
+    def bind(self, /, *args: Any, **params: Any) -> Any:
         return super().bind(*match_manual_axes(args), **self._complete(params))
 
 

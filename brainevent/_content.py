@@ -8,7 +8,7 @@ import hashlib
 import sys
 import types
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import jax
@@ -18,6 +18,17 @@ __all__ = ["content_name"]
 
 _PLAIN = (bool, int, float, complex, str, bytes, type(None), type(Ellipsis), np.generic, np.dtype)
 _NAMED = (type, types.BuiltinFunctionType, np.ufunc)
+_LIBRARIES = {
+    "brainevent",
+    "jax",
+    "jaxlib",
+    "llvmlite",
+    "ml_dtypes",
+    "numba",
+    "numpy",
+    "scipy",
+    *sys.stdlib_module_names,
+}
 
 
 class _OpaqueError(Exception):
@@ -54,7 +65,7 @@ def _parts(value: Any, seen: list[Any]) -> Iterator[bytes]:
     elif isinstance(value, types.CodeType):
         yield from _code(value, seen)
     elif isinstance(value, types.ModuleType):
-        yield f"module {value.__name__} {getattr(value, '__version__', '')}".encode()
+        yield from _module(value, (), seen)
     else:
         yield from _object(value, seen)
 
@@ -82,7 +93,8 @@ def _object(value: Any, seen: list[Any]) -> Iterator[bytes]:
 
 
 def _container(value: Any, seen: list[Any]) -> Iterator[bytes]:
-    yield f"{type(value).__name__} {len(value)}".encode()
+    kind = type(value)
+    yield f"{kind.__module__} {kind.__qualname__} {getattr(kind, '_fields', '')} {len(value)}".encode()
     if isinstance(value, dict):
         for key in sorted(value, key=repr):
             yield from _parts((key, value[key]), seen)
@@ -102,15 +114,31 @@ def _function(function: types.FunctionType, seen: list[Any]) -> Iterator[bytes]:
     yield b"function"
     yield from _code(function.__code__, seen)
     yield from _parts((function.__defaults__, function.__kwdefaults__), seen)
+    names = _names(function.__code__)
     for cell in function.__closure__ or ():
         try:
-            yield from _parts(cell.cell_contents, seen)
+            yield from _looked_up(cell.cell_contents, names, seen)
         except ValueError:  # an empty cell
             yield b"empty"
-    for name in _global_names(function.__code__):
+    for name in names:
         yield name.encode()
         if name in function.__globals__:
-            yield from _parts(function.__globals__[name], seen)
+            yield from _looked_up(function.__globals__[name], names, seen)
+
+
+def _looked_up(value: Any, names: list[str], seen: list[Any]) -> Iterator[bytes]:
+    return _module(value, names, seen) if isinstance(value, types.ModuleType) else _parts(value, seen)
+
+
+def _module(module: types.ModuleType, names: Iterable[str], seen: list[Any]) -> Iterator[bytes]:
+    """Walk what code that uses these names may read of a module; a library is what its version says."""
+    library = module.__name__.partition(".")[0]
+    yield f"module {module.__name__} {getattr(sys.modules.get(library), '__version__', '')}".encode()
+    if library not in _LIBRARIES:
+        for name in names:
+            if hasattr(module, name):
+                yield name.encode()
+                yield from _looked_up(getattr(module, name), list(names), seen)
 
 
 def _code(code: types.CodeType, seen: list[Any]) -> Iterator[bytes]:
@@ -119,10 +147,10 @@ def _code(code: types.CodeType, seen: list[Any]) -> Iterator[bytes]:
     yield from _parts(code.co_consts, seen)
 
 
-def _global_names(code: types.CodeType) -> list[str]:
-    """Return every name that the code, or code within it, may look up."""
+def _names(code: types.CodeType) -> list[str]:
+    """Return every name that the code, or code within it, may look up as a global or an attribute."""
     names = list(code.co_names)
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
-            names += _global_names(constant)
+            names += _names(constant)
     return list(dict.fromkeys(names))

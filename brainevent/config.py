@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import ctypes
+import re
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 
 from . import _choices
@@ -12,10 +14,13 @@ from .errors import UnknownPlatformError, did_you_mean
 __all__ = [
     "clear_backends",
     "get_backend",
+    "get_compute_capability",
     "get_lfsr_algorithm",
     "get_numba_num_threads",
     "get_numba_parallel",
+    "prefer_system_nvcc",
     "set_backend",
+    "set_compute_capability",
     "set_lfsr_algorithm",
     "set_numba_parallel",
     "use_backend",
@@ -23,10 +28,13 @@ __all__ = [
 
 PLATFORMS = ("cpu", "gpu", "tpu", "cuda", "rocm", "oneapi")  # those for which JAX takes lowering rules
 
+_CAPABILITY = re.compile(r"(?:sm_|compute_)?(?P<major>\d+?)\.?(?P<minor>\d)(?P<suffix>[a-z]?)")
 _LFSR_ALGORITHMS = ("lfsr88", "lfsr113", "lfsr128")
 _numba_parallel: bool = False
 _numba_num_threads: int | None = None
 _lfsr_algorithm: str = "lfsr88"
+_prefer_system_nvcc: bool = False
+_compute_capability: list[str] | None = None
 _global_backends: dict[str, str] = {}
 numba_thread_limit = ctypes.c_int64(0)  # compiled code reads this cell; 0 leaves the number to Numba
 
@@ -112,6 +120,40 @@ def get_numba_parallel() -> bool:
 def get_numba_num_threads() -> int | None:
     """Return the number of threads that parallel Numba kernels use, or None for Numba's own choice."""
     return _numba_num_threads
+
+
+def prefer_system_nvcc(enable: bool = True) -> None:
+    """Look for the CUDA compiler on PATH first, rather than among Python packages."""
+    global _prefer_system_nvcc
+    _prefer_system_nvcc = bool(enable)
+
+
+def set_compute_capability(value: str | float | Sequence[str | float] | None = None) -> None:
+    """Say for which GPUs CUDA C++ is compiled: "8.6", "86", "sm_86", "9.0a", several, or None to ask the machine."""
+    global _compute_capability
+    _compute_capability = None if value is None else [_capability(one) for one in _each(value)]
+
+
+def get_compute_capability() -> list[str] | None:
+    """Return what `set_compute_capability` chose, as in ["8.6", "9.0a"], or None."""
+    return None if _compute_capability is None else list(_compute_capability)
+
+
+def _each(value: str | float | Sequence[str | float]) -> Sequence[str | float]:
+    if isinstance(value, str):
+        return value.split(",")
+    return value if isinstance(value, Sequence) else [value]
+
+
+def _capability(value: str | float) -> str:
+    """Return "8.6" for any spelling of it."""
+    found = _CAPABILITY.fullmatch(str(value).strip())
+    if found is None:
+        raise ValueError(
+            f"config.set_compute_capability: {value!r} is no compute capability; pass '8.6', '86' or 'sm_86'"
+        )
+    major, minor, suffix = found["major"], found["minor"], found["suffix"]
+    return f"{major}.{minor}{suffix}"
 
 
 def set_lfsr_algorithm(algorithm: str) -> None:

@@ -11,18 +11,28 @@ __all__ = [
     "BrainEventError",
     "CUDANotInstalledError",
     "CheckFailedError",
+    "CompilationError",
+    "GpuArchDetectionError",
+    "HeaderNotFoundError",
+    "HostCompilerIncompatibleError",
+    "HostCompilerNotFoundError",
     "KernelArgumentError",
     "KernelCompilationError",
     "KernelError",
     "KernelExecutionError",
     "KernelFallbackExhaustedError",
+    "KernelLoadError",
     "KernelNotAvailableError",
     "KernelOutputError",
+    "KernelRegistrationError",
+    "KernelToolchainError",
     "MathError",
     "NoRuleError",
+    "NvccNotFoundError",
     "RegistrationTypeError",
     "RegistrationValueError",
     "UnknownPlatformError",
+    "UnsupportedArchError",
     "UnsupportedOperationError",
 ]
 
@@ -77,6 +87,54 @@ class KernelOutputError(KernelCompilationError, ValueError):
 
 class KernelArgumentError(KernelCompilationError, TypeError):
     """A kernel was given operands that it cannot take."""
+
+
+class CompilationError(KernelCompilationError):
+    """A compiler failed, is missing or took too long."""
+
+    def __init__(self, message: str, compiler_output: str = "", command: str = "", stage: str = "compile"):
+        super().__init__(message)
+        self.compiler_output, self.command, self.stage = compiler_output, command, stage
+
+
+class HostCompilerIncompatibleError(CompilationError):
+    """The CUDA compiler refuses the host's C++ compiler."""
+
+
+class KernelToolchainError(KernelError):
+    """What is needed to build kernels from source is not all there."""
+
+
+class NvccNotFoundError(KernelToolchainError):
+    """There is no CUDA compiler."""
+
+
+class HostCompilerNotFoundError(KernelToolchainError):
+    """There is no C++ compiler."""
+
+
+class HeaderNotFoundError(KernelToolchainError):
+    """A header that kernels include is missing."""
+
+
+class GpuArchDetectionError(KernelToolchainError):
+    """It cannot be told for which GPU to compile."""
+
+
+class UnsupportedArchError(KernelToolchainError):
+    """The CUDA compiler does not know the GPU."""
+
+    def __init__(self, message: str, *, compiler_output: str = "", command: str = "", stage: str = "compile"):
+        super().__init__(message)
+        self.compiler_output, self.command, self.stage = compiler_output, command, stage
+
+
+class KernelLoadError(KernelError):
+    """A compiled kernel cannot be loaded."""
+
+
+class KernelRegistrationError(KernelError):
+    """The name of a kernel is taken by another one."""
 
 
 class RegistrationTypeError(BrainEventError, TypeError, AssertionError):

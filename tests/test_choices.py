@@ -383,3 +383,26 @@ def test_threads_in_blocks_of_their_own_do_not_meet(rig):
         thread.join(60)
     assert wrong == []
     assert len(threads) == 8
+
+
+def test_a_block_inside_a_jitted_function_chooses_for_what_it_encloses(unique_name):
+    op = brainevent.XLACustomKernel(unique_name())
+    for backend, factor in (("a", 1), ("b", 2)):
+        op.def_kernel(backend, "cpu", lambda *, outs, factor=factor: lambda x: [factor * x])
+    op.def_jvp_rule2(lambda t, x, **_: op(t, outs=t))
+    op.def_transpose_rule(lambda cts, x, **_: (op(cts[0], outs=cts[0]),))
+
+    @jax.jit
+    def f(x):
+        with brainevent.use_backend("cpu", "b"):
+            y = op(x, outs=x)
+        return y + op(x, outs=x)
+
+    x = jnp.ones(2)
+    np.testing.assert_array_equal(f(x), [3, 3])
+    np.testing.assert_array_equal(jax.vmap(f)(jnp.ones((3, 2)))[1], [3, 3])
+    np.testing.assert_array_equal(jax.grad(lambda x: f(x).sum())(x), [3, 3])
+    np.testing.assert_array_equal(jax.lax.scan(lambda c, _: (f(c), None), x, None, length=2)[0], [9, 9])
+    with brainevent.use_backend("cpu", "b"):
+        np.testing.assert_array_equal(f(x), [4, 4])
+    np.testing.assert_array_equal(f(x), [3, 3])

@@ -379,3 +379,45 @@ def test_half_precision_without_conversion_does_not_compile(dtype):
         numba_kernel(multiply, outs=like(x))(x, x)
     with pytest.raises(KernelCompilationError, match=r"convert with the functions of brainevent.half"):
         numba_kernel(multiply, outs=like(x))(jnp.ones(3), jnp.ones(3))
+
+
+def test_functions_that_numba_does_not_compile_whole_are_refused():
+    @numba.jit(forceobj=True)
+    def in_python(x, out):
+        out[:] = x
+
+    @numba.njit
+    def generator(x, out):
+        yield x
+
+    x = jnp.ones(3)
+    with pytest.raises(KernelCompilationError, match=r"'in_python' .*\n.*Python code in object mode"):
+        numba_kernel(in_python, outs=like(x))(x)
+    with pytest.raises(KernelCompilationError, match=r"'generator' .*\n.*it is a generator"):
+        numba_kernel(generator, outs=like(x))(x)
+
+
+def test_kernels_that_nobody_holds_are_let_go():
+    import gc
+    import weakref
+
+    def make():
+        @numba.njit
+        def kernel(x, out):
+            out[...] = 7 * x
+
+        return kernel
+
+    x = jnp.ones(3)
+
+    def used():
+        kernel = make()
+        f = jax.jit(lambda x: numba_kernel(kernel, outs=like(x))(x))
+        np.testing.assert_array_equal(f(x), [7, 7, 7])
+        return weakref.ref(kernel)
+
+    alive = used()
+    jax.clear_caches()
+    gc.collect()
+    assert alive() is None
+    np.testing.assert_array_equal(numba_kernel(make(), outs=like(x))(x), [7, 7, 7])

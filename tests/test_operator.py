@@ -598,7 +598,7 @@ def test_a_reference_is_kernel_and_types_where_none_is_given(unique_name):
         assert (result["count"].shape, int(result["count"])) == ((), 3)
     assert operator.available_backends("cpu") == []
     wrong = {"scaled": jax.ShapeDtypeStruct((3,), jnp.float16), "count": jax.ShapeDtypeStruct((), jnp.int32)}
-    with pytest.raises(KernelOutputError, match=r"output 1 is float32\[3\], but outs says float16\[3\]"):
+    with pytest.raises(KernelOutputError, match=r"output 1 \(outs\['scaled'\]\) is float32\[3\], but outs says float16\[3\]"):
         operator(X, outs=wrong)
     operator.def_kernel("jnp", "cpu", lambda *, outs: lambda x: {"scaled": -x, "count": jnp.int32(0)})
     np.testing.assert_array_equal(operator(X)["scaled"], -X)
@@ -654,3 +654,45 @@ def test_outs_among_the_operands(unique_name):
     op.def_reference(lambda x: x)
     with pytest.raises(TypeError, match="operand 1 is a ShapeDtypeStruct; outs is a keyword"):
         op(jnp.ones(3), jax.ShapeDtypeStruct((3,), jnp.float32))
+
+
+def test_a_kernels_pytree_is_held_to_that_of_outs(unique_name):
+    out, x = jax.ShapeDtypeStruct((2,), jnp.float32), jnp.ones(2)
+
+    def run(kernel, outs):
+        op = brainevent.XLACustomKernel(unique_name())
+        op.def_kernel("k", "cpu", lambda *, outs: kernel)
+        return op(x, outs=outs)
+
+    assert run(lambda x: {"b": x, "a": 2 * x}, {"b": out, "a": out})["a"][0] == 2
+    assert run(lambda x: [x, 2 * x], {"b": out, "a": out})["b"][0] == 2  # in the order of the sorted keys
+    with pytest.raises(brainevent.KernelOutputError, match=r"returned PyTreeDef\(\{'y': \*, 'z': \*\}\), but outs is"):
+        run(lambda x: {"z": x, "y": x}, {"b": out, "a": out})
+    with pytest.raises(brainevent.KernelOutputError, match=r"output 1 \(outs\['b'\]\) is float32\[1\], but outs says"):
+        run(lambda x: {"a": x, "b": x[:1]}, {"b": out, "a": out})
+
+
+@pytest.mark.parametrize("name", ["operator", "platform", "primals", "tangents", "args", "axes", "cotangents", "tree"])
+def test_any_name_may_be_a_keyword_argument(unique_name, name):
+    op = brainevent.XLACustomKernel(unique_name())
+    op.def_kernel("k", "cpu", lambda *, outs, **kwargs: lambda x: [kwargs[name] * x])
+    op.def_reference(lambda x, **kwargs: kwargs[name] * x)
+    f = lambda x: op(x, **{name: 3})
+    np.testing.assert_array_equal(f(jnp.ones(2)), [3, 3])
+    np.testing.assert_array_equal(jax.vmap(f)(jnp.ones((2, 2)))[0], [3, 3])
+    np.testing.assert_array_equal(jax.grad(lambda x: f(x).sum())(jnp.ones(2)), [3, 3])
+    np.testing.assert_array_equal(jax.linear_transpose(f, jnp.ones(2))(jnp.ones(2))[0], [3, 3])
+
+
+@pytest.mark.parametrize("name", ["class", "None", "é", "a b", "", "1st"])
+def test_names_that_are_no_identifiers(name):
+    with pytest.raises(ValueError, match=r"is no identifier; use letters, digits and underscores"):
+        brainevent.XLACustomKernel(name)
+
+
+def test_outs_that_cannot_be(unique_name):
+    op = brainevent.XLACustomKernel(unique_name())
+    with pytest.raises(ValueError, match=r"has the shape \(-1,\); extents cannot be negative"):
+        op(jnp.ones(2), outs=jax.ShapeDtypeStruct((-1,), jnp.float32))
+    with pytest.raises(TypeError, match=r"extended dtype key<fry>; pass its data, as jax.random.key_data"):
+        op(jnp.ones(2), outs=jax.random.key(0))

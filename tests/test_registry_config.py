@@ -336,3 +336,16 @@ def test_a_kernel_that_failed_is_tried_again(unique_name):
         broken.clear()
         np.testing.assert_array_equal(call(x), 2 * x)
         op.def_kernel("jnp", "cpu", lambda **kwargs: generator(**kwargs))  # So that the next call builds it again.
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [("8.6", ["8.6"]), ("86", ["8.6"]), ("sm_86", ["8.6"]), ("compute_90a", ["9.0a"]), ("8.0, 100", ["8.0", "10.0"])],
+)
+def test_spellings_of_a_compute_capability(value, expected):
+    config.set_compute_capability(value)
+    assert config.get_compute_capability() == expected
+    config.set_compute_capability(None)
+    assert config.get_compute_capability() is None
+    with pytest.raises(ValueError, match="'sm_' is no compute capability"):
+        config.set_compute_capability("sm_")

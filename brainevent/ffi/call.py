@@ -26,7 +26,7 @@ from .._compat import (
     primitive_transposes,
 )
 
-__all__ = ["VMAP_METHODS", "NativeTarget", "current_operator", "native_call"]
+__all__ = ["VMAP_METHODS", "NativeTarget", "current_operator", "native_call", "out_aval"]
 
 VMAP_METHODS = (None, "sequential", "sequential_unrolled", "expand_dims", "broadcast_all", "legacy_vectorized")
 _context = threading.local()
@@ -70,6 +70,26 @@ def current_operator(name: str) -> Iterator[None]:
         yield
     finally:
         _context.operator = before
+
+
+def out_aval(where: str, leaf: Any) -> ShapedArray:
+    """Return the type that a leaf of `outs` describes; anything with shape and dtype does."""
+    missing = [name for name in ("shape", "dtype") if isinstance(leaf, type) or not hasattr(leaf, name)]
+    if missing:
+        raise AttributeError(
+            f"{where} is {leaf!r}, which has no {' and no '.join(missing)}; pass jax.ShapeDtypeStruct(shape, dtype)"
+        )
+    if jnp.issubdtype(leaf.dtype, jax.dtypes.extended):
+        raise TypeError(f"{where} is of the extended dtype {leaf.dtype}; pass its data, as jax.random.key_data(key)")
+    try:
+        shape = tuple(leaf.shape)
+    except TypeError:
+        raise TypeError(
+            f"{where} has the shape {leaf.shape!r}; a shape is a tuple, such as ({leaf.shape!r},)"
+        ) from None
+    if any(isinstance(extent, int) and extent < 0 for extent in shape):
+        raise ValueError(f"{where} has the shape {shape}; extents cannot be negative")
+    return ShapedArray(shape, jax.dtypes.canonicalize_dtype(leaf.dtype))
 
 
 def native_call(

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import keyword
 import threading
 import warnings
 from collections.abc import Callable, Sequence
@@ -20,6 +21,7 @@ from .._compat import (
     new_primitive,
 )
 from ..errors import RegistrationTypeError, RegistrationValueError, did_you_mean
+from ..ffi.call import out_aval
 from . import lowering, rules
 from .batch import Levels, general_batching_rule
 from .keywords import KINDS, check_static, with_kinds
@@ -31,7 +33,11 @@ from .sharding import ShardingRule
 __all__ = ["XLACustomKernel"]
 
 KernelGenerator = Callable[..., Callable[..., Any]]
-_LEVELS = "_levels"  # parameter of a bind: the levels of vmap it carries
+# Parameters of a bind that authors do not see.
+_LEVELS = "_levels"  # the levels of vmap it carries
+_BLOCK = "_block"  # what the `with` blocks around the call chose, which may be left when the call is lowered
+_TREE = "_tree"  # the structure of outs, where it is more than a sequence
+_HIDDEN = (_LEVELS, _BLOCK, _TREE, KINDS)
 _serials = itertools.count()
 
 
@@ -53,7 +59,7 @@ class XLACustomKernel:
     def __init__(self, name: str, doc: str | None = None):
         if not isinstance(name, str):
             raise RegistrationTypeError(f"XLACustomKernel: name must be a string, found {type(name).__name__}")
-        if not name.isidentifier():
+        if not (name.isidentifier() and name.isascii()) or keyword.iskeyword(name):
             raise RegistrationValueError(
                 f"XLACustomKernel: the name {name!r} is no identifier; use letters, digits and underscores, "
                 "for example 'my_operator'"
@@ -71,7 +77,7 @@ class XLACustomKernel:
         self._benchmark_data_fn: Callable[..., Any] | None = None
         self._registered_platforms: set[str] = set()
         self._warned_backends: set[str] = set()
-        self.primitive = new_primitive(name, self._abstract_eval, with_kinds)
+        self.primitive = new_primitive(name, self._abstract_eval, _completed)
         rules.install(self)
         for platform in ("cpu", "gpu", "tpu", "oneapi"):
             self._install_lowering(platform)
@@ -83,7 +89,7 @@ class XLACustomKernel:
 
     # ---- calling ---------------------------------------------------------------------------------------------------
 
-    def __call__(self, *ins: Any, outs: Any = None, **kwargs: Any) -> Any:
+    def __call__(self, /, *ins: Any, outs: Any = None, **kwargs: Any) -> Any:
         """Call the operator; the results have the structure of `outs`, a pytree of objects with shape and dtype.
 
         `outs` may be left out if the operator has a reference. `backend=` chooses the kernel for this call.
@@ -102,7 +108,9 @@ class XLACustomKernel:
         leaves: list[Any]
         tree: Any
         leaves, tree = jax.tree.flatten(outs)
-        avals = tuple(self._out_aval(i, leaf) for i, leaf in enumerate(leaves))
+        avals = tuple(out_aval(f"operator {self.name!r}: outs leaf {i}", leaf) for i, leaf in enumerate(leaves))
+        if not jax.tree_util.all_leaves(outs if isinstance(outs, (list, tuple)) else [outs]):
+            params[_TREE] = tree
         results = self.primitive.bind(*ins, outs=avals, **params)
         return tree.unflatten(results)
 
@@ -119,19 +127,10 @@ class XLACustomKernel:
                     "of its own (op(*arrays, outs=...))"
                 )
 
-    def _out_aval(self, i: int, leaf: Any) -> ShapedArray:
-        missing = [name for name in ("shape", "dtype") if isinstance(leaf, type) or not hasattr(leaf, name)]
-        if missing:
-            raise AttributeError(
-                f"operator {self.name!r}: outs leaf {i} is {leaf!r}, which has no {' and no '.join(missing)}; "
-                "pass jax.ShapeDtypeStruct(shape, dtype)"
-            )
-        return ShapedArray(tuple(leaf.shape), jax.dtypes.canonicalize_dtype(leaf.dtype))
-
     def _checked_params(self, kwargs: dict[str, Any]) -> dict[str, Any]:
         params = {}
         for key, value in kwargs.items():
-            if key in (_LEVELS, KINDS):
+            if key in _HIDDEN:
                 raise TypeError(f"operator {self.name!r}: the keyword {key!r} is reserved")
             if key == "backend":
                 if value is not None:
@@ -143,14 +142,24 @@ class XLACustomKernel:
 
     def _split(self, params: dict[str, Any]) -> tuple[dict[str, Any], Levels]:
         """Separate what an author sees of a bind's parameters from the levels of vmap it carries."""
-        mine = {key: value for key, value in params.items() if key not in (_LEVELS, KINDS)}
+        mine = {key: value for key, value in params.items() if key not in _HIDDEN}
         return mine, params.get(_LEVELS, ())
+
+    @staticmethod
+    def _tree_of(params: dict[str, Any]) -> Any:
+        """Return the structure of `outs`, or None for a sequence."""
+        return params.get(_TREE)
+
+    @staticmethod
+    def _block_of(params: dict[str, Any]) -> tuple[tuple[str, str], ...]:
+        """Return what the `with` blocks around a call chose."""
+        return params.get(_BLOCK, ())
 
     @staticmethod
     def _with_levels(params: dict[str, Any], levels: Levels) -> dict[str, Any]:
         return {**params, _LEVELS: levels}
 
-    def _abstract_eval(self, *operands: Any, outs: Sequence[ShapedArray], **params: Any) -> list[ShapedArray]:
+    def _abstract_eval(self, /, *operands: Any, outs: Sequence[ShapedArray], **params: Any) -> list[ShapedArray]:
         _, levels = self._split(params)
         sizes = tuple(level.size for level in reversed(levels))
         specs = [None] * len(outs)
@@ -374,6 +383,13 @@ class XLACustomKernel:
             if not isinstance(tag, str):
                 raise RegistrationTypeError(f"operator {self.name!r}: a tag must be a string, found {tag!r}")
         self._tags = set(tags)
+
+
+def _completed(params: dict[str, Any]) -> dict[str, Any]:
+    """Add to the parameters of a bind what only the place of the call tells."""
+    params = with_kinds(params)
+    block = _choices.block_choices()
+    return {_BLOCK: block, **params} if block else params
 
 
 XLACustomKernel.__module__ = "brainevent"

@@ -15,21 +15,38 @@ from ..errors import KernelOutputError
 __all__ = ["held_batch", "held_jvp", "held_results", "held_tangent", "held_transpose"]
 
 
-def held_results(outs: Sequence[ShapedArray], results: list[Any], where: str) -> list[Any]:
-    """Return a kernel's results if they are what `outs` says, else name the first that is not."""
+def held_results(outs: Sequence[ShapedArray], returned: Any, where: str, tree: Any = None) -> list[Any]:
+    """Return a kernel's results if they are what `outs` says, else name the first that is not.
+
+    An array, a list, a tuple and the structure of `outs`, if it is given as `tree`, are accepted.
+    """
+    results = jax.tree.leaves(returned)
+    if tree is not None and not isinstance(returned, (list, tuple)) and not jax.tree_util.all_leaves([returned]):
+        found = jax.tree.structure(returned)
+        if found != tree:
+            raise KernelOutputError(f"{where}: the kernel returned {found}, but outs is {tree}; return that, or a list")
     if len(results) != len(outs):
         raise KernelOutputError(f"{where}: the kernel returned {len(results)} arrays, but outs describes {len(outs)}")
-    for i, (out, result) in enumerate(zip(outs, results, strict=True)):
+    names = _names(tree, len(outs))
+    for name, out, result in zip(names, outs, results, strict=True):
         if not hasattr(result, "shape") or not hasattr(result, "dtype"):
             raise KernelOutputError(
-                f"{where}: output {i} is a {type(result).__name__}, not an array; return jnp arrays"
+                f"{where}: output {name} is a {type(result).__name__}, not an array; return jnp arrays"
             )
         if not _fits(result, out):
             raise KernelOutputError(
-                f"{where}: output {i} is {_described(result)}, but outs says {_described(out)}; "
+                f"{where}: output {name} is {_described(result)}, but outs says {_described(out)}; "
                 "change the kernel or outs"
             )
     return results
+
+
+def _names(tree: Any, count: int) -> list[str]:
+    """Return what the outputs are called: by position, and by their place in `outs` where that is more."""
+    if tree is None:
+        return [str(i) for i in range(count)]
+    places = jax.tree_util.tree_flatten_with_path(tree.unflatten(range(count)))[0]
+    return [f"{i} (outs{jax.tree_util.keystr(path)})" for path, i in places]
 
 
 def held_jvp(operator: str, returned: Any, outs: Sequence[ShapedArray]) -> tuple[list[Any], list[Any]]:

@@ -59,9 +59,8 @@ def entries(operator: XLACustomKernel, platform: str) -> Mapping[str, KernelEntr
     return table.get(platform, {})
 
 
-def select(operator: XLACustomKernel, platform: str, backend: str | None = None) -> KernelEntry:
+def select(operator: XLACustomKernel, platform: str, backend: str | None, block: Mapping[str, str]) -> KernelEntry:
     """Choose: the call's backend > the block's > the global one > the operator's default > the first registered."""
-    block = dict(_choices.block_choices())
     preferred = block.get(platform, block.get(_GENERAL.get(platform, "")))
     question = (operator._serial, platform, backend, preferred)
     _choices.ask(question, lambda: _find(operator, platform, backend, preferred))
@@ -120,14 +119,15 @@ def _no_kernel(operator: XLACustomKernel, platform: str, backend: str | None) ->
 
 
 def lower(
-    operator: XLACustomKernel, platform: str, ctx: Any, *operands: Any, outs: Sequence[ShapedArray], **params: Any
+    operator: XLACustomKernel, platform: str, ctx: Any, /, *operands: Any, outs: Sequence[ShapedArray], **params: Any
 ) -> Any:
     """Lower one call: the chosen kernel, batched in its own best way, on each shard if there is a sharding rule."""
+    block, tree = operator._block_of(params), operator._tree_of(params)
     params, levels = operator._split(params)
-    entry = select(operator, platform, params.pop("backend", None))
+    entry = select(operator, platform, params.pop("backend", None), dict(block))
 
     def build(outs: tuple[ShapedArray, ...], levels: Levels) -> Callable[..., list[Any]]:
-        return _batched_or_scanned(checked_kernel(operator, platform, entry, outs, params), levels)
+        return _batched_or_scanned(checked_kernel(operator, platform, entry, outs, params, tree), levels)
 
     function = build(tuple(outs), levels)
     rule = operator._rule("sharding")
@@ -140,7 +140,12 @@ def lower(
 
 
 def checked_kernel(
-    operator: XLACustomKernel, platform: str, entry: KernelEntry, outs: tuple[ShapedArray, ...], params: dict[str, Any]
+    operator: XLACustomKernel,
+    platform: str,
+    entry: KernelEntry,
+    outs: tuple[ShapedArray, ...],
+    params: dict[str, Any],
+    tree: Any,
 ) -> Callable[..., list[Any]]:
     """Return the kernel as a function that builds itself, runs, and is held to `outs`."""
 
@@ -151,8 +156,8 @@ def checked_kernel(
                 raise TypeError(
                     f"the kernel generator returned {type(kernel).__name__}, not a function of the operands"
                 )
-            results = jax.tree.leaves(kernel(*operands))
-            return held_results(outs, results, f"operator {operator.name!r}, backend {entry.backend!r} on {platform}")
+            where = f"operator {operator.name!r}, backend {entry.backend!r} on {platform}"
+            return held_results(outs, kernel(*operands), where, tree)
 
     return run
 

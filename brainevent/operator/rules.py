@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import jax
 import jax.numpy as jnp
 
+from .. import _choices
 from .._compat import (
     Primitive,
     ShapedArray,
@@ -35,7 +36,7 @@ __all__ = ["batch", "defjvp", "jvp", "per_input_rule", "transpose"]
 JvpRule = Callable[..., tuple[list[Any], list[Any]]]
 
 
-def batch(operator: XLACustomKernel, args: Sequence[Any], axes: Sequence[Any], **params: Any) -> Any:
+def batch(operator: XLACustomKernel, args: Sequence[Any], axes: Sequence[Any], /, **params: Any) -> Any:
     """Batch a bind: by the author's rule, else by carrying the level down to the kernel."""
     rule, axes = operator._rule("batch"), tuple(None if a is None else int(a) for a in axes)
     user_params, levels = operator._split(params)
@@ -46,7 +47,7 @@ def batch(operator: XLACustomKernel, args: Sequence[Any], axes: Sequence[Any], *
     return results, [0] * len(results)
 
 
-def jvp(operator: XLACustomKernel, primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> Any:
+def jvp(operator: XLACustomKernel, primals: Sequence[Any], tangents: Sequence[Any], /, **params: Any) -> Any:
     """Differentiate forward: by the author's rule, else by the reference's derivative."""
     rule = operator._rule("jvp")
     user_params, levels = operator._split(params)
@@ -68,7 +69,7 @@ def jvp(operator: XLACustomKernel, primals: Sequence[Any], tangents: Sequence[An
 def _held(operator: str, rule: JvpRule) -> JvpRule:
     """Hold what a jvp rule returns to `outs`."""
 
-    def run(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[list[Any], list[Any]]:
+    def run(primals: Sequence[Any], tangents: Sequence[Any], /, **params: Any) -> tuple[list[Any], list[Any]]:
         returned = rule(primals, tangents, **params)
         return held_jvp(operator, returned, params["outs"])
 
@@ -101,7 +102,7 @@ def _jvp_of_batch(
 def reference_jvp(operator: XLACustomKernel) -> JvpRule:
     """Make a jvp rule from the reference: results by the operator, their tangents by the reference."""
 
-    def rule(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[list[Any], list[Any]]:
+    def rule(primals: Sequence[Any], tangents: Sequence[Any], /, **params: Any) -> tuple[list[Any], list[Any]]:
         results = operator.primitive.bind(*primals, **params)
         reference = with_result_shardings(operator._rule("reference").flat(**params), results)
         moving = [i for i, t in enumerate(tangents) if not isinstance(t, Zero)]
@@ -118,7 +119,7 @@ def reference_jvp(operator: XLACustomKernel) -> JvpRule:
     return rule
 
 
-def transpose(operator: XLACustomKernel, cotangents: Sequence[Any], *args: Any, **params: Any) -> list[Any]:
+def transpose(operator: XLACustomKernel, cotangents: Sequence[Any], /, *args: Any, **params: Any) -> list[Any]:
     """Transpose: by the author's rule, else by the reference's; entries of inputs that are not linear are None."""
     rule = operator._rule("transpose")
     user_params, levels = operator._split(params)
@@ -186,7 +187,7 @@ def _without_levels(aval: Any, operand: int, levels: Levels) -> ShapedArray:
 def reference_transpose(operator: XLACustomKernel) -> Callable[..., list[Any]]:
     """Make a transpose rule from the reference."""
 
-    def rule(cotangents: Sequence[Any], *args: Any, **params: Any) -> list[Any]:
+    def rule(cotangents: Sequence[Any], /, *args: Any, **params: Any) -> list[Any]:
         reference = operator._rule("reference").flat(**params)
         linear = [i for i, x in enumerate(args) if is_undefined_primal(x)]
 
@@ -233,7 +234,7 @@ def defjvp(primitive: Any, *jvp_rules: Callable[..., Any] | None) -> None:
 def per_input_rule(primitive: Primitive, rules: Sequence[Callable[..., Any] | None]) -> JvpRule:
     """Sum the rules of single inputs into a jvp rule."""
 
-    def rule(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> Any:
+    def rule(primals: Sequence[Any], tangents: Sequence[Any], /, **params: Any) -> Any:
         if len(rules) != len(primals):
             raise ValueError(
                 f"{primitive.name!r} has {len(rules)} jvp rules, one per input, but was called with "
@@ -271,7 +272,14 @@ def _one_per_result(terms: Any, count: int, name: str, i: int) -> Sequence[Any]:
 
 def install(operator: XLACustomKernel) -> None:
     """Let JAX find the operator's rules."""
-    primitive = operator.primitive
-    primitive_jvps[primitive] = lambda primals, tangents, **params: jvp(operator, primals, tangents, **params)
-    primitive_transposes[primitive] = lambda cts, *args, **params: transpose(operator, cts, *args, **params)
-    primitive_batchers[primitive] = lambda args, axes, **params: batch(operator, args, axes, **params)
+
+    def of_operator(rule: Callable[..., Any]) -> Callable[..., Any]:
+        def run(*args: Any, **params: Any) -> Any:
+            with _choices.restored(operator._block_of(params)):
+                return rule(operator, *args, **params)
+
+        return run
+
+    primitive_jvps[operator.primitive] = of_operator(jvp)
+    primitive_transposes[operator.primitive] = of_operator(transpose)
+    primitive_batchers[operator.primitive] = of_operator(batch)

@@ -19,7 +19,7 @@ from numba.core.dispatcher import Dispatcher
 from ..._compat import ShapedArray
 from ..._content import content_name
 from ...errors import KernelArgumentError, KernelCompilationError, did_you_mean
-from ...ffi.call import VMAP_METHODS, native_call
+from ...ffi.call import VMAP_METHODS, native_call, out_aval
 from ...ffi.portable import TARGET
 from ...ffi.targets import register_once
 from . import half, portable, runtime
@@ -31,7 +31,7 @@ _PREFIX = "brainevent_numba_ffi_"
 _INTEGERS = tuple(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))
 _DTYPES = ("bool", *_INTEGERS, "float16", "bfloat16", "float32", "float64", "complex64", "complex128")
 _libraries: dict[str, Any] = {}  # by target name; handlers live as long as the process
-_targets: weakref.WeakKeyDictionary[Dispatcher, dict[Any, NumbaTarget]] = weakref.WeakKeyDictionary()
+_names: weakref.WeakKeyDictionary[Dispatcher, dict[Any, str]] = weakref.WeakKeyDictionary()  # of targets
 _lock = threading.RLock()
 
 
@@ -68,7 +68,7 @@ def numba_kernel(
     leaves: list[Any]
     tree: Any
     leaves, tree = jax.tree.flatten(outs)
-    avals = tuple(_out_aval(kernel, i, leaf) for i, leaf in enumerate(leaves))
+    avals = tuple(out_aval(f"numba_kernel({_title(kernel)}): outs leaf {i}", leaf) for i, leaf in enumerate(leaves))
 
     def call(*operands: Any) -> Any:
         _check_operands(kernel, operands)
@@ -106,13 +106,13 @@ class NumbaTarget:
 def _target(kernel: Dispatcher, operands: tuple[ArraySpec, ...], outs: tuple[ArraySpec, ...]) -> NumbaTarget:
     """Compile and register a kernel for these dtypes and ranks, unless that was done."""
     with _lock:
-        known = _targets.setdefault(kernel, {})
+        known = _names.setdefault(kernel, {})
         if (operands, outs) not in known:
-            known[operands, outs] = _new_target(kernel, operands, outs)
-        return known[operands, outs]
+            known[operands, outs] = _compiled_target(kernel, operands, outs)
+        return NumbaTarget(known[operands, outs], kernel, operands, outs)
 
 
-def _new_target(kernel: Dispatcher, operands: tuple[ArraySpec, ...], outs: tuple[ArraySpec, ...]) -> NumbaTarget:
+def _compiled_target(kernel: Dispatcher, operands: tuple[ArraySpec, ...], outs: tuple[ArraySpec, ...]) -> str:
     name = _PREFIX + content_name(numba.__version__, kernel, _title(kernel), *map(str, operands), "->", *map(str, outs))
     if name not in _libraries:
         _check_arity(kernel, len(operands), len(outs))
@@ -123,7 +123,7 @@ def _new_target(kernel: Dispatcher, operands: tuple[ArraySpec, ...], outs: tuple
             raise KernelCompilationError(_compile_failure(kernel, operands, outs, error)) from error
         register_once(name, "cpu", lambda: library.get_pointer_to_function(name))
         _libraries[name] = library
-    return NumbaTarget(name, kernel, operands, outs)
+    return name
 
 
 def _title(kernel: Dispatcher) -> str:
@@ -132,15 +132,6 @@ def _title(kernel: Dispatcher) -> str:
 
 def _named(thing: Any) -> str:
     return f"{type(thing).__name__} {getattr(thing, '__name__', '')}".rstrip()
-
-
-def _out_aval(kernel: Dispatcher, i: int, leaf: Any) -> ShapedArray:
-    if not hasattr(leaf, "shape") or not hasattr(leaf, "dtype"):
-        raise AttributeError(
-            f"numba_kernel({_title(kernel)}): outs leaf {i} is {leaf!r}, which has no shape and dtype; "
-            "pass jax.ShapeDtypeStruct(shape, dtype)"
-        )
-    return ShapedArray(tuple(leaf.shape), jax.dtypes.canonicalize_dtype(leaf.dtype))
 
 
 def _check_operands(kernel: Dispatcher, operands: Sequence[Any]) -> None:
@@ -161,15 +152,20 @@ def _spec(dtype: Any, ndim: int) -> ArraySpec:
     dtype = jax.dtypes.canonicalize_dtype(dtype)
     if str(dtype) not in _DTYPES:
         raise KernelArgumentError(
-            f"Numba kernels take no arrays of {dtype}{did_you_mean(dtype, _DTYPES)}; convert first, for example "
+            f"Numba kernels take no arrays of {dtype}; convert first, for example "
             f"x.astype(jnp.float32). They take {', '.join(_DTYPES)}"
         )
     return ArraySpec(np.dtype(dtype), ndim)
 
 
 def _checked_aliases(
-    kernel: Dispatcher, aliases: Mapping[int, int], operands: Sequence[Any], outs: Sequence[ShapedArray]
+    kernel: Dispatcher, aliases: Any, operands: Sequence[Any], outs: Sequence[ShapedArray]
 ) -> tuple[tuple[int, int], ...]:
+    if not isinstance(aliases, Mapping) or not all(isinstance(n, int) for pair in aliases.items() for n in pair):
+        raise TypeError(
+            f"numba_kernel({_title(kernel)}): input_output_aliases is {aliases!r}; pass a dict of positions, "
+            "{input: output}"
+        )
     for i, o in aliases.items():
         where = f"numba_kernel({_title(kernel)}): input_output_aliases {{{i}: {o}}}"
         if not (0 <= i < len(operands) and 0 <= o < len(outs)):

@@ -59,6 +59,9 @@ def compile_handler(
     """
     specs = (*operands, *results)
     compiled, as_tuple = _compile(kernel, tuple(spec.numba_type for spec in specs))
+    if compiled.objectmode or isinstance(compiled.signature.return_type, types.Generator):
+        kind = "Python code in object mode" if compiled.objectmode else "a generator"
+        raise TypeError(f"it is {kind}; a kernel is a function that Numba compiles whole (numba.njit)")
     library = cpu_target.target_context.codegen().create_library(name)
     parallel = without_gil.is_parallel(compiled.library)
     if parallel:

@@ -39,7 +39,7 @@ def _check_factors(subject: Subject) -> str:
     rule = _rule(subject)
     if rule is None:
         return "no sharding rule: XLA gathers operands"
-    whole = []
+    whole, tried = [], False
     for factor in _factors_of_operands(rule):
         if factor in rule.replicated:
             continue
@@ -47,12 +47,16 @@ def _check_factors(subject: Subject) -> str:
         if not count:
             whole.append(factor)
             continue
-        specs = [_cut_by(dims, factor) for dims in rule.operands]
+        specs, tried = [_cut_by(dims, factor) for dims in rule.operands], True
         with during(f"factor {factor!r} cut in {count}"):
             found, text = _run_sharded(subject.call, subject.operands(), specs, count)
             assert_close(found, subject.expected(), subject.tolerance)
             if "all-gather" in text:
                 raise Broken("XLA gathers an array")
+    if whole and not tried:
+        raise Skipped(
+            f"nothing that the rule cuts ({', '.join(whole)}) has a size that {len(jax.devices())} devices share"
+        )
     notes = [f"the sizes of {', '.join(whole)} cannot be cut evenly"] if whole else []
     never = [factor for factor in _factors_of_operands(rule) if factor in rule.replicated]
     notes += [f"by the rule never cut: {', '.join(never)}"] if never else []

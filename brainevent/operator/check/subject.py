@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ... import _choices
 from ..custom_kernel import XLACustomKernel
 from ..lowering import select
 from .compare import assert_close, different_bits, is_inexact, to_host, tolerance_of
@@ -52,7 +53,7 @@ class Subject:
     @property
     def params(self) -> dict[str, Any]:
         """The keyword arguments of a call: those of the caller, and `backend` where that is not chosen anyway."""
-        chosen = select(self.operator, platform_here()).backend
+        chosen = select(self.operator, platform_here(), None, dict(_choices.block_choices())).backend
         return {**self.kwargs, **({} if chosen == self.backend else {"backend": self.backend})}
 
     def call(self, *operands: Any, outs: Any = None) -> list[Any]:
