@@ -351,7 +351,9 @@ def test_says_which_factors_were_not_cut():
     op = operator(plain(lambda w, x: [w @ x]), jnp.matmul)
     op.def_sharding_rule("m k, k -> m", need_replication_factors=("k",))
     report = check(op, MATRIX[:1], X, promises=["sharded jit"])
-    assert report.rows[-1].detail == "the sizes of m cannot be cut evenly; by the rule never cut: k"
+    assert report.rows[-1][2:] == ("skipped", "nothing that the rule cuts (m) has a size that 4 devices share")
+    report = check(op, jnp.concatenate([MATRIX] * 4), X, promises=["sharded jit"])
+    assert report.rows[-1][2:] == ("ok", "by the rule never cut: k")
 
 
 # ---- which kernels -------------------------------------------------------------------------------------------------
