@@ -598,7 +598,9 @@ def test_a_reference_is_kernel_and_types_where_none_is_given(unique_name):
         assert (result["count"].shape, int(result["count"])) == ((), 3)
     assert operator.available_backends("cpu") == []
     wrong = {"scaled": jax.ShapeDtypeStruct((3,), jnp.float16), "count": jax.ShapeDtypeStruct((), jnp.int32)}
-    with pytest.raises(KernelOutputError, match=r"output 1 \(outs\['scaled'\]\) is float32\[3\], but outs says float16\[3\]"):
+    with pytest.raises(
+        KernelOutputError, match=r"output 1 \(outs\['scaled'\]\) is float32\[3\], but outs says float16\[3\]"
+    ):
         operator(X, outs=wrong)
     operator.def_kernel("jnp", "cpu", lambda *, outs: lambda x: {"scaled": -x, "count": jnp.int32(0)})
     np.testing.assert_array_equal(operator(X)["scaled"], -X)
