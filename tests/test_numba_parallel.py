@@ -70,7 +70,7 @@ UNFINISHED = """
 
 def test_leaving_python_while_parallel_kernels_run_does_not_hang():
     for _ in range(5):
-        run_program(UNFINISHED, timeout=60, XLA_FLAGS="--xla_force_host_platform_device_count=4")
+        assert run_program(UNFINISHED, timeout=60, XLA_FLAGS="--xla_force_host_platform_device_count=4") == ""
 
 
 @numba.njit(parallel=True)

@@ -26,12 +26,12 @@ from .._compat import (
 from ..errors import RegistrationTypeError, RegistrationValueError, did_you_mean
 from .batch import Level, Levels
 
-__all__ = ["ShardingRule"]
+__all__ = ["REDUCTIONS", "ShardingRule"]
 
 Dims = tuple[Any, ...]  # per dimension: a factor's name, or a tuple of names
 Build = Callable[[tuple[ShapedArray, ...], Levels], Callable[..., list[Any]]]
 
-_REDUCTIONS = {"sum": jax.lax.psum, "max": jax.lax.pmax, "min": jax.lax.pmin}
+REDUCTIONS = {"sum": jax.lax.psum, "max": jax.lax.pmax, "min": jax.lax.pmin}
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class ShardingRule:
         where = f"operator {operator!r}: sharding rule {rule!r}"
         if not isinstance(rule, str):
             raise RegistrationTypeError(f"operator {operator!r}: a sharding rule is a string such as 'm k, k -> m'")
-        if reduction not in _REDUCTIONS:
+        if reduction not in REDUCTIONS:
             raise RegistrationValueError(f"{where}: reduction is {reduction!r}; pass 'sum', 'max' or 'min'")
         kinds = {
             "reduction_factors": reduction_factors,
@@ -256,7 +256,7 @@ class ShardingRule:
 
         def on_shard(*shards: Any) -> list[Any]:
             values = build(local_outs, local_levels)(*shards)
-            reduce = _REDUCTIONS[self.reduction]
+            reduce = REDUCTIONS[self.reduction]
             return [reduce(x, axes) if axes else x for x, axes in zip(values, partial, strict=True)]
 
         shardings = ([NamedSharding(mesh, spec) for spec in specs] for specs in (result_specs, arg_specs))

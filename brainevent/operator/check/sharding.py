@@ -10,14 +10,13 @@ import jax
 import numpy as np
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
-from ..sharding import ShardingRule
+from ..sharding import REDUCTIONS, ShardingRule
 from .compare import Broken, Skipped, assert_close, during
 from .subject import Subject
 
 __all__ = ["check_shard_map", "check_sharded_jit"]
 
 AXIS = "devices"
-_REDUCTIONS = {"sum": jax.lax.psum, "max": jax.lax.pmax, "min": jax.lax.pmin}
 
 
 def check_sharded_jit(subject: Subject) -> str:
@@ -114,7 +113,7 @@ def _check_factor_in_shard_map(subject: Subject, rule: ShardingRule, factor: str
     ]
 
     def on_shard(*operands: Any) -> list[Any]:
-        reduce = _REDUCTIONS[rule.reduction]
+        reduce = REDUCTIONS[rule.reduction]
         results = subject.call(*operands, outs=local)
         return [x if AXIS in spec else reduce(x, AXIS) for x, spec in zip(results, out_specs, strict=True)]
 
