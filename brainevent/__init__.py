@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from . import config
+from ._version import __version__
 from .config import set_backend, use_backend
 from .errors import (
     BenchmarkDataFnNotProvidedError,
@@ -37,7 +38,7 @@ from .errors import (
     UnsupportedOperationError,
 )
 from .ffi import portable as _portable
-from .ffi.targets import export_checks
+from .ffi.targets import export_checks, list_registered_targets, register_ffi_target
 from .operator.batch import general_batching_rule
 from .operator.custom_kernel import XLACustomKernel
 from .operator.lowering import KernelEntry
@@ -46,19 +47,35 @@ from .operator.rules import defjvp
 
 if TYPE_CHECKING:
     from .backends.numba import half, numba_kernel
+    from .backends.source.cpp import load_cpp_file, load_cpp_inline
+    from .backends.source.cuda import load_cuda_dir, load_cuda_file, load_cuda_inline
+    from .backends.source.module import CompiledModule
+    from .doctor import print_diagnostics
     from .operator.check import CheckReport, check
     from .operator.check.report import CheckRow
+    from .toolchain.cache import clear_cache, get_cache_dir, set_cache_dir
+    from .toolchain.signature import normalize_tokens
 
-__version__ = "0.1.0"
 __version_info__ = tuple(int(part) for part in __version__.split("."))
 
 # Loaded when first used, so that `import brainevent` stays light.
 _LAZY = {
     "CheckReport": "brainevent.operator.check",
     "CheckRow": "brainevent.operator.check.report",
+    "CompiledModule": "brainevent.backends.source.module",
     "check": "brainevent.operator.check",
+    "clear_cache": "brainevent.toolchain.cache",
+    "get_cache_dir": "brainevent.toolchain.cache",
     "half": "brainevent.backends.numba",
+    "load_cpp_file": "brainevent.backends.source.cpp",
+    "load_cpp_inline": "brainevent.backends.source.cpp",
+    "load_cuda_dir": "brainevent.backends.source.cuda",
+    "load_cuda_file": "brainevent.backends.source.cuda",
+    "load_cuda_inline": "brainevent.backends.source.cuda",
+    "normalize_tokens": "brainevent.toolchain.signature",
     "numba_kernel": "brainevent.backends.numba",
+    "print_diagnostics": "brainevent.doctor",
+    "set_cache_dir": "brainevent.toolchain.cache",
 }
 
 __all__ = [
@@ -69,6 +86,7 @@ __all__ = [
     "CheckReport",
     "CheckRow",
     "CompilationError",
+    "CompiledModule",
     "GpuArchDetectionError",
     "HeaderNotFoundError",
     "HostCompilerIncompatibleError",
@@ -94,16 +112,28 @@ __all__ = [
     "UnsupportedOperationError",
     "XLACustomKernel",
     "check",
+    "clear_cache",
     "config",
     "defjvp",
     "export_checks",
     "general_batching_rule",
     "get_all_primitive_names",
+    "get_cache_dir",
     "get_primitives_by_tags",
     "get_registry",
     "half",
+    "list_registered_targets",
+    "load_cpp_file",
+    "load_cpp_inline",
+    "load_cuda_dir",
+    "load_cuda_file",
+    "load_cuda_inline",
+    "normalize_tokens",
     "numba_kernel",
+    "print_diagnostics",
+    "register_ffi_target",
     "set_backend",
+    "set_cache_dir",
     "use_backend",
 ]
 

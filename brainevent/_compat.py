@@ -28,6 +28,7 @@ from jax._src.interpreters import mlir as _mlir
 from jax._src.lib.mlir import ir as _ir  # type: ignore[attr-defined]
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
+from jaxlib.version import __version__ as jaxlib_version
 
 __all__ = [
     "BATCHING",
@@ -46,7 +47,9 @@ __all__ = [
     "for_export",
     "infer_types",
     "is_undefined_primal",
+    "jaxlib_version",
     "lower_alone",
+    "lowering_platforms",
     "match_explicit_axes",
     "match_manual_axes",
     "may_partition",
@@ -132,6 +135,11 @@ def abstract_result(
 def for_export(ctx: mlir.LoweringRuleContext) -> bool:
     """Tell whether a lowering is for `jax.export`, that is, for another process."""
     return bool(ctx.module_context.lowering_parameters.for_export)
+
+
+def lowering_platforms(ctx: mlir.LoweringRuleContext) -> tuple[str, ...]:
+    """Return the platforms that a lowering is for, in JAX's words: "cpu", "cuda" ..."""
+    return tuple(ctx.platforms or ctx.module_context.platforms)
 
 
 def infer_types(function: Callable[..., Any], operands: Sequence[Any]) -> Any:

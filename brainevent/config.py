@@ -131,7 +131,7 @@ def prefer_system_nvcc(enable: bool = True) -> None:
 def set_compute_capability(value: str | float | Sequence[str | float] | None = None) -> None:
     """Say for which GPUs CUDA C++ is compiled: "8.6", "86", "sm_86", "9.0a", several, or None to ask the machine."""
     global _compute_capability
-    _compute_capability = None if value is None else [_capability(one) for one in _each(value)]
+    _compute_capability = None if value is None else capabilities(value, "config.set_compute_capability")
 
 
 def get_compute_capability() -> list[str] | None:
@@ -139,19 +139,18 @@ def get_compute_capability() -> list[str] | None:
     return None if _compute_capability is None else list(_compute_capability)
 
 
-def _each(value: str | float | Sequence[str | float]) -> Sequence[str | float]:
-    if isinstance(value, str):
-        return value.split(",")
-    return value if isinstance(value, Sequence) else [value]
+def capabilities(value: str | float | Sequence[str | float], where: str) -> list[str]:
+    """Return ["8.6", "9.0a"] for any spelling of it; `where` it was given is for the error."""
+    given = value.split(",") if isinstance(value, str) else value if isinstance(value, Sequence) else [value]
+    if not given:
+        raise ValueError(f"{where}: {value!r} names no compute capability; write '8.6', '86' or 'sm_86'")
+    return [_capability(one, where) for one in given]
 
 
-def _capability(value: str | float) -> str:
-    """Return "8.6" for any spelling of it."""
+def _capability(value: str | float, where: str) -> str:
     found = _CAPABILITY.fullmatch(str(value).strip())
     if found is None:
-        raise ValueError(
-            f"config.set_compute_capability: {value!r} is no compute capability; pass '8.6', '86' or 'sm_86'"
-        )
+        raise ValueError(f"{where}: {value!r} is no compute capability; write '8.6', '86' or 'sm_86'")
     major, minor, suffix = found["major"], found["minor"], found["suffix"]
     return f"{major}.{minor}{suffix}"
 

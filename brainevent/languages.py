@@ -4,13 +4,23 @@
 from __future__ import annotations
 
 import importlib.util
-import shutil
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import jax
 
-__all__ = ["LANGUAGES", "Language", "language"]
+from .errors import HeaderNotFoundError, HostCompilerNotFoundError, KernelToolchainError, NvccNotFoundError
+from .toolchain.find import find_cuda_toolkit, find_host_compiler
+
+__all__ = ["LANGUAGES", "Language", "in_one_sentence", "language"]
+
+_CODE = re.compile(r"^\[E-[A-Z]+\] ")
+_INSTALL = {
+    HostCompilerNotFoundError: "run: apt install g++, or conda install gxx",
+    NvccNotFoundError: "run: pip install 'jax[cuda13]' nvidia-cuda-nvcc nvidia-cuda-cccl, or install the CUDA toolkit",
+    HeaderNotFoundError: "run: pip install nvidia-cuda-runtime nvidia-cuda-crt nvidia-cuda-cccl",
+}
 
 
 @dataclass(frozen=True)
@@ -43,8 +53,22 @@ def _device(*platforms: str) -> str | None:
     return "JAX sees no TPU; on a machine with one, run: pip install 'jax[tpu]'"
 
 
-def _compiler(command: str, install: str) -> str | None:
-    return None if shutil.which(command) else f"the compiler {command!r} is not on PATH; {install}"
+def _tool(find: Callable[[], object]) -> str | None:
+    """Look for a compiler as the loaders do, and run it once."""
+    try:
+        find()
+    except (KernelToolchainError, ValueError) as error:
+        return in_one_sentence(error)
+    return None
+
+
+def in_one_sentence(error: Exception) -> str:
+    """Return "no C++ compiler is found here; run: ..." for what the search for a compiler raised."""
+    first = _CODE.sub("", str(error).partition("\n")[0]).removesuffix(" Tried:").removesuffix(".")
+    for kind, install in _INSTALL.items():
+        if isinstance(error, kind):
+            return f"{first}; {install if first.endswith(' is found here') else 'correct or unset that variable'}"
+    return first
 
 
 def _numba() -> str | None:
@@ -52,11 +76,11 @@ def _numba() -> str | None:
 
 
 def _cpp() -> str | None:
-    return _compiler("g++", "run: apt install g++, or conda install gxx")
+    return _tool(find_host_compiler)
 
 
 def _cuda_raw() -> str | None:
-    return _compiler("nvcc", "run: pip install 'nvidia-cuda-nvcc', or install the CUDA toolkit") or _device("gpu")
+    return _device("gpu") or _tool(find_cuda_toolkit)
 
 
 def _numba_cuda() -> str | None:

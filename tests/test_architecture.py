@@ -21,14 +21,14 @@ OURS = [
 
 # From the ground up: a room may import those of lower floors, and of its own floor only itself.
 FLOORS = [
-    {"errors", "_compat", "_content"},
+    {"errors", "_compat", "_content", "_version"},
     {"_choices"},
     {"config"},
-    {"languages"},
     {"ffi"},
     {"toolchain"},
+    {"languages"},
     {"operator", "backends"},
-    {"event", "bench"},
+    {"event", "bench", "doctor"},
     {"cli"},
 ]
 FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}

@@ -6,7 +6,7 @@ from __future__ import annotations
 import contextlib
 import math
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -18,6 +18,7 @@ from .._compat import (
     ShapedArray,
     abstract_result,
     for_export,
+    lowering_platforms,
     match_manual_axes,
     mlir,
     new_primitive,
@@ -35,8 +36,9 @@ _context = threading.local()
 class NativeTarget(Protocol):
     """What a kernel language hands over: a registered target of XLA, hashable by content.
 
-    The handler reads two attributes: `batch`, empty or [levels, then per level, innermost first: size, byte stride of
-    each operand and result], and `operator`, a name for error messages.
+    Beside the target's own attributes, the handler reads two: `be.operator`, a name for error messages, and `be.batch`,
+    empty or [levels, then per level, innermost first: size, byte stride of each operand and result; then for each
+    operand how many leading axes are the batch's].
     """
 
     @property
@@ -46,6 +48,14 @@ class NativeTarget(Protocol):
     @property
     def title(self) -> str:
         """The kernel's name, for people."""
+
+    @property
+    def platform(self) -> str:
+        """Where it runs: "cpu" or "cuda"."""
+
+    @property
+    def attributes(self) -> Mapping[str, Any]:
+        """More attributes, which the handler reads."""
 
     def portable(self) -> tuple[str, dict[str, Any]]:
         """Return the target's name, and more attributes, for a program that runs in another process."""
@@ -158,11 +168,21 @@ def _lower(
     aliases: Sequence[tuple[int, int]],
     vmap_method: str | None,
 ) -> Any:
-    name, attributes = target.portable() if for_export(ctx) else (target.name, {})
+    _check_platform(target, lowering_platforms(ctx))
+    name, more = target.portable() if for_export(ctx) else (target.name, {})
     rule = jax.ffi.ffi_lowering(name, operand_output_aliases=dict(aliases))
     avals: Any = ctx.avals_in
     batch = _batch_attribute(levels, [(x.shape, x.dtype) for x in avals], [(o.shape, o.dtype) for o in outs])
-    return rule(ctx, *operands, batch=batch, operator=operator, **attributes)
+    return rule(ctx, *operands, **{"be.batch": batch, "be.operator": operator, **target.attributes, **more})
+
+
+def _check_platform(target: NativeTarget, platforms: Sequence[str]) -> None:
+    if target.platform not in platforms:
+        device = "CPUs" if target.platform == "cpu" else "NVIDIA GPUs"
+        raise NotImplementedError(
+            f"the kernel {target.title!r} runs on {device}, and is called in a program for {', '.join(platforms)}; "
+            "put the operands on such a device, or give the operator a kernel for this platform"
+        )
 
 
 def _batch_attribute(
@@ -180,7 +200,7 @@ def _batch_attribute(
         rows += [level.size, *(s if m else 0 for s, m in zip(steps, level.mapped, strict=True)), *out_steps]
         steps = [s * level.size if m else s for s, m in zip(steps, level.mapped, strict=True)]
         out_steps = [s * level.size for s in out_steps]
-    return np.array([len(levels), *rows], np.int64)
+    return np.array([len(levels), *rows, *depth], np.int64)
 
 
 _native_call = new_primitive("native_call", _abstract)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Exported programs that carry their kernels: one target, known to every process that imports this package.
 
-A custom call of the target holds its kernel as the attribute `payload`. XLA shows it to `_instantiate` once, when a
+A custom call of the target holds its kernel as the attribute `be.payload`. XLA shows it to `_instantiate` once, when a
 program is loaded; what that loads is then called by native code alone.
 """
 
@@ -85,7 +85,7 @@ def _instantiate(call_frame: int) -> int:
         return 0
     try:
         attributes = frame.read_word(call_frame, "XLA_FFI_CallFrame.attrs.attrs")
-        array = frame.read_word(attributes, 16)  # batch, operator, payload
+        array = frame.read_word(attributes, 16)  # be.batch, be.operator, be.payload
         size, data = (frame.read_word(array, f"XLA_FFI_Array.{part}") for part in ("size", "data"))
         cell = _load(ctypes.string_at(data, size))
     except Exception as error:  # noqa: BLE001 - XLA is waiting for an answer, whatever happens
@@ -101,7 +101,7 @@ def _instantiate(call_frame: int) -> int:
 _type_id = ctypes.c_int64(0)  # XLA_FFI_TypeId; XLA fills it in
 
 # execute: the state is the address of a cell that holds the handler's address. The attribute list is the same, with
-# `batch` and `operator` in front, so the handler reads it as ever.
+# `be.batch` and `be.operator` in front, so the handler reads it as ever.
 _EXECUTE = """
 define i64 @brainevent_portable_execute(ptr %frame) {{
 entry:

@@ -3,19 +3,46 @@
 
 from __future__ import annotations
 
+import ctypes
 import threading
 from collections.abc import Callable
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 import jax
 
+from ..errors import KernelRegistrationError
 from .portable import TARGET
 
-__all__ = ["export_checks", "register_once"]
+__all__ = ["export_checks", "list_registered_targets", "register_ffi_target", "register_once"]
 
 _PALLAS = ("__gpu$xla.gpu.triton", "mosaic_gpu_v2")  # what Pallas kernels are on a GPU
+_XLA_PLATFORMS = {"gpu": "CUDA", "cuda": "CUDA", "cpu": "cpu"}
 _registered: dict[tuple[str, str], None] = {}  # in order
-_lock = threading.Lock()
+_lock = threading.RLock()
+
+
+class Module(Protocol):
+    """What `register_ffi_target` needs of a loaded library."""
+
+    @property
+    def content_hash(self) -> str:
+        """What the library is made of."""
+
+    def get_handler(self, func_name: str) -> Any:
+        """Return a handler as a `ctypes` function."""
+
+
+@dataclass
+class _Named:
+    """A name that users chose: the content behind it, and the cell through which its calls go."""
+
+    content: tuple[str, str]
+    module: Module
+    cell: ctypes.c_void_p | None
+
+
+_named: dict[tuple[str, str], _Named] = {}  # by target name and platform
 
 
 def register_once(name: str, platform: str, address: Callable[[], int]) -> None:
@@ -25,6 +52,63 @@ def register_once(name: str, platform: str, address: Callable[[], int]) -> None:
             return
         jax.ffi.register_ffi_target(name, jax.ffi.pycapsule(address()), platform=platform)
         _registered[name, platform] = None
+
+
+def register_ffi_target(
+    target_name: str,
+    module: Module,
+    func_name: str,
+    *,
+    platform: str = "CUDA",
+    replace: bool = False,
+    content_id: str | None = None,
+) -> None:
+    """Make a function of a loaded library the target of `jax.ffi.ffi_call(target_name, ...)`.
+
+    The same content under the same name again is no error. Other content is one, unless `replace` is true: then calls
+    go to the new function, also those of programs that are compiled already (but CUDA graphs that XLA has recorded).
+    """
+    platform = _XLA_PLATFORMS.get(platform.lower(), platform)
+    content = (content_id or module.content_hash, func_name)
+    with _lock:
+        known = _named.get((target_name, platform))
+        if known is None:
+            handler, cell = _entry(module, func_name)
+            register_once(target_name, platform, lambda: _address(handler))
+            _named[target_name, platform] = _Named(content, module, cell)
+        elif known.content == content:
+            return
+        elif replace and known.cell is not None:
+            known.cell.value = _address(module.get_handler(func_name))
+            known.content, known.module = content, module
+        else:
+            raise KernelRegistrationError(_taken(target_name, platform, known))
+
+
+def _entry(module: Module, func_name: str) -> tuple[Any, ctypes.c_void_p | None]:
+    """Return the handler to register, and the cell that redirects it, if the library has one."""
+    handler = module.get_handler(func_name)
+    redirected = getattr(module, "redirected", None)
+    return redirected(func_name) if redirected else (handler, None)
+
+
+def _address(handler: Any) -> int:
+    return ctypes.cast(handler, ctypes.c_void_p).value or 0
+
+
+def _taken(target_name: str, platform: str, known: _Named) -> str:
+    advice = "" if known.cell is None else "; pass replace=True to send its calls to the new source"
+    return (
+        f"the FFI target {target_name!r} on {platform} is already registered to different content "
+        f"({known.module!r}){advice}; or give the new one another name (name=, target_prefix=); or call it through the "
+        "module alone, as in mod.function(x, outs=...), which needs no name: auto_register=False"
+    )
+
+
+def list_registered_targets() -> list[str]:
+    """Return the names that `jax.ffi.ffi_call` knows from `register_ffi_target` and the loaders, sorted."""
+    with _lock:
+        return sorted({name for name, _ in _named})
 
 
 def export_checks() -> list[Any]:

@@ -212,6 +212,10 @@ class XLACustomKernel:
         """Register a Numba kernel for the CPU."""
         self.def_kernel("numba", "cpu", kg, asdefault)
 
+    def def_cpp_kernel(self, kg: KernelGenerator, asdefault: bool = False) -> None:
+        """Register a kernel built from C++ for the CPU."""
+        self.def_kernel("cpp", "cpu", kg, asdefault)
+
     def def_warp_kernel(self, kg: KernelGenerator, asdefault: bool = False) -> None:
         """Register a Warp kernel for the GPU."""
         self.def_kernel("warp", "gpu", kg, asdefault)

@@ -9,17 +9,17 @@ import threading
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import numba
 import numpy as np
 from numba.core.dispatcher import Dispatcher
 
-from ..._compat import ShapedArray
 from ..._content import content_name
-from ...errors import KernelArgumentError, KernelCompilationError, did_you_mean
-from ...ffi.call import VMAP_METHODS, native_call, out_aval
+from ...errors import KernelArgumentError, KernelCompilationError
+from ...ffi.arguments import check_operands, check_vmap_method, checked_aliases, flat_outs
+from ...ffi.call import native_call
 from ...ffi.portable import TARGET
 from ...ffi.targets import register_once
 from . import half, portable, runtime
@@ -60,19 +60,13 @@ def numba_kernel(
     if not isinstance(kernel, Dispatcher):
         hint = "decorate it with @numba.njit" if callable(kernel) else "pass a function decorated with @numba.njit"
         raise TypeError(f"numba_kernel: kernel must be a Numba CPU dispatcher, found {_named(kernel)}; {hint}")
-    if vmap_method not in VMAP_METHODS:
-        raise ValueError(
-            f"numba_kernel({_title(kernel)}): unknown vmap_method {vmap_method!r}"
-            f"{did_you_mean(vmap_method, filter(None, VMAP_METHODS))}; known: {', '.join(map(str, VMAP_METHODS))}"
-        )
-    leaves: list[Any]
-    tree: Any
-    leaves, tree = jax.tree.flatten(outs)
-    avals = tuple(out_aval(f"numba_kernel({_title(kernel)}): outs leaf {i}", leaf) for i, leaf in enumerate(leaves))
+    where = f"numba_kernel({_title(kernel)})"
+    check_vmap_method(where, vmap_method)
+    avals, tree = flat_outs(where, outs)
 
     def call(*operands: Any) -> Any:
-        _check_operands(kernel, operands)
-        aliases = _checked_aliases(kernel, input_output_aliases or {}, operands, avals)
+        check_operands(where, operands)
+        aliases = checked_aliases(where, input_output_aliases or {}, operands, avals)
         target = _target(kernel, _specs(operands), _specs(avals))
         return tree.unflatten(native_call(target, operands, avals, aliases, vmap_method))
 
@@ -88,6 +82,9 @@ class NumbaTarget:
     operands: tuple[ArraySpec, ...]
     outs: tuple[ArraySpec, ...]
 
+    platform: ClassVar[str] = "cpu"
+    attributes: ClassVar[dict[str, Any]] = {}
+
     @property
     def title(self) -> str:
         """The kernel's name, for people."""
@@ -96,7 +93,7 @@ class NumbaTarget:
     def portable(self) -> tuple[str, dict[str, Any]]:
         """Return the target that carries the compiled code."""
         library = compile_handler(self.kernel, self.operands, self.outs, f"{self.name}_carried", self_contained=True)
-        return TARGET, {"payload": portable.carry(library, self.title)}
+        return TARGET, {"be.payload": portable.carry(library, self.title)}
 
     def for_types(self, operands: Sequence[Any], outs: Sequence[Any]) -> NumbaTarget:
         """Return the same function compiled for other ranks."""
@@ -134,15 +131,6 @@ def _named(thing: Any) -> str:
     return f"{type(thing).__name__} {getattr(thing, '__name__', '')}".rstrip()
 
 
-def _check_operands(kernel: Dispatcher, operands: Sequence[Any]) -> None:
-    for i, x in enumerate(operands):
-        if not hasattr(x, "shape") or not hasattr(x, "dtype"):
-            raise AttributeError(
-                f"numba_kernel({_title(kernel)}): operand {i} is a {type(x).__name__}, which has no shape and dtype; "
-                "pass an array (jnp.asarray(x))"
-            )
-
-
 def _specs(arrays: Sequence[Any]) -> tuple[ArraySpec, ...]:
     return tuple(_spec(x.dtype, len(x.shape)) for x in arrays)
 
@@ -156,29 +144,6 @@ def _spec(dtype: Any, ndim: int) -> ArraySpec:
             f"x.astype(jnp.float32). They take {', '.join(_DTYPES)}"
         )
     return ArraySpec(np.dtype(dtype), ndim)
-
-
-def _checked_aliases(
-    kernel: Dispatcher, aliases: Any, operands: Sequence[Any], outs: Sequence[ShapedArray]
-) -> tuple[tuple[int, int], ...]:
-    if not isinstance(aliases, Mapping) or not all(isinstance(n, int) for pair in aliases.items() for n in pair):
-        raise TypeError(
-            f"numba_kernel({_title(kernel)}): input_output_aliases is {aliases!r}; pass a dict of positions, "
-            "{input: output}"
-        )
-    for i, o in aliases.items():
-        where = f"numba_kernel({_title(kernel)}): input_output_aliases {{{i}: {o}}}"
-        if not (0 <= i < len(operands) and 0 <= o < len(outs)):
-            raise ValueError(f"{where}: there are {len(operands)} inputs and {len(outs)} outputs, counted from 0")
-        x, out = operands[i], outs[o]
-        if tuple(x.shape) != tuple(out.shape) or jax.dtypes.canonicalize_dtype(x.dtype) != out.dtype:
-            raise ValueError(
-                f"{where}: the input is {x.dtype}{list(x.shape)} and the output {out.dtype}{list(out.shape)}; "
-                "both must have one shape and dtype"
-            )
-    if len(set(aliases.values())) < len(aliases):
-        raise ValueError(f"numba_kernel({_title(kernel)}): input_output_aliases gives two inputs to one output")
-    return tuple(sorted((int(i), int(o)) for i, o in aliases.items()))
 
 
 def _check_arity(kernel: Dispatcher, operands: int, outs: int) -> None:

@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""CUDA C++ on the GPU: source text in, functions of JAX arrays out."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import jax
+
+from ..._compat import jaxlib_version
+from ..._version import __version__
+from ...toolchain import cache
+from ...toolchain.architectures import gpu_architectures
+from ...toolchain.build import Build
+from ...toolchain.find import find_cuda_toolkit, find_host_compiler
+from ...toolchain.signature import resolve_functions
+from .module import CompiledModule, load
+from .texts import Functions, directory_sources, file_sources, folders, inline_sources, words
+
+__all__ = ["load_cuda_dir", "load_cuda_file", "load_cuda_inline"]
+
+
+def load_cuda_inline(
+    name: str,
+    cuda_sources: str | Sequence[str],
+    functions: Functions = None,
+    *,
+    extra_cuda_cflags: Sequence[str] | None = None,
+    extra_ldflags: Sequence[str] | None = None,
+    extra_include_paths: Sequence[str] | None = None,
+    build_directory: str | os.PathLike[str] | None = None,
+    verbose: bool = False,
+    compute_capability: str | float | Sequence[str | float] | None = None,
+    force_rebuild: bool = False,
+    replace: bool = False,
+    auto_register: bool = True,
+    target_prefix: str | None = None,
+    optimization_level: int = 3,
+    use_fast_math: bool = False,
+    allow_cuda_graph: bool = True,
+) -> CompiledModule:
+    """Compile CUDA C++ text with nvcc and load it; what was compiled before comes from the cache.
+
+    `functions` says which host functions are entry points: None for those with a `// @BE` comment, a list of names, or
+    a dict of names and their tokens. Each becomes a function of the module, and the target "name.function" of
+    `jax.ffi.ffi_call`. Without `compute_capability`, this machine's GPUs decide what is compiled.
+
+    `allow_cuda_graph=False` keeps XLA from recording the calls in a CUDA graph, for entry points that do more than
+    launch kernels: that allocate, wait, or read results on the host.
+    """
+    sources = inline_sources("load_cuda_inline", name, cuda_sources, "cu")
+    where = sources.where
+    cache.check_name(name, where)
+    if optimization_level not in (0, 1, 2, 3):
+        raise ValueError(f"{where}: optimization_level is {optimization_level!r}; pass 0, 1, 2 or 3")
+    specs = resolve_functions(sources.text, functions, where)
+    build = Build(
+        where=where,
+        sources=sources.parts,
+        functions=specs,
+        compiler=find_host_compiler(cache.memo_dir()),
+        toolkit=find_cuda_toolkit(cache.memo_dir()),
+        architectures=gpu_architectures(compute_capability, _jax_devices),
+        ffi_include_dir=jax.ffi.include_dir(),
+        versions=(__version__, jaxlib_version),
+        optimization_level=int(optimization_level),
+        use_fast_math=bool(use_fast_math),
+        in_graphs=bool(allow_cuda_graph),
+        cflags=words(where, "extra_cuda_cflags", extra_cuda_cflags),
+        ldflags=words(where, "extra_ldflags", extra_ldflags),
+        include_paths=folders(where, extra_include_paths),
+        source_folder=sources.folder,
+        verbose=verbose,
+    )
+    return load(
+        build,
+        name,
+        platform="CUDA",
+        directory=build_directory,
+        force=force_rebuild,
+        auto_register=auto_register,
+        target_prefix=target_prefix,
+        replace=replace,
+    )
+
+
+def load_cuda_file(
+    filepath: str | os.PathLike[str], functions: Functions = None, *, name: str | None = None, **kwargs: Any
+) -> CompiledModule:
+    """Compile a .cu file and load it, with the options of `load_cuda_inline`; `name` defaults to the file's stem.
+
+    Includes in quotes are looked up beside the file first.
+    """
+    sources: Any = file_sources("load_cuda_file", filepath)
+    return load_cuda_inline(name or Path(filepath).stem, sources, functions, **kwargs)
+
+
+def load_cuda_dir(
+    directory: str | os.PathLike[str],
+    functions: Functions = None,
+    *,
+    name: str | None = None,
+    file_patterns: Sequence[str] | None = None,
+    **kwargs: Any,
+) -> CompiledModule:
+    """Compile the .cu files of a folder as one text and load it; `name` defaults to the folder's.
+
+    `file_patterns` are those of `pathlib.Path.glob`, by default ["*.cu"]; within each, files are sorted.
+    """
+    sources: Any = directory_sources("load_cuda_dir", directory, file_patterns or ["*.cu"])
+    return load_cuda_inline(name or Path(directory).resolve().name, sources, functions, **kwargs)
+
+
+def _jax_devices() -> list[str]:
+    """Return the compute capabilities of the GPUs that JAX sees."""
+    return [str(device.compute_capability) for device in jax.devices("cuda")]

@@ -1,0 +1,233 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Libraries of compiled entry points: loaded, registered, and offered as functions of JAX arrays."""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ...errors import KernelArgumentError, KernelError, KernelLoadError, did_you_mean
+from ...ffi.arguments import check_operands, check_vmap_method, checked_aliases, flat_outs
+from ...ffi.call import native_call
+from ...ffi.targets import register_ffi_target, register_once
+from ...toolchain import cache
+from ...toolchain.build import Build
+from ...toolchain.signature import FunctionSpec
+from ...toolchain.wrap import alias_symbol, cell_symbol, handler_symbol
+from .attributes import attribute_bytes, attribute_value
+
+__all__ = ["CompiledFunction", "CompiledModule", "load"]
+
+_OPTIONS = ("vmap_method", "input_output_aliases")
+
+
+class CompiledModule:
+    """A loaded library; each of its functions is an attribute: `module.add(x, y, outs=...)`."""
+
+    def __init__(
+        self,
+        so_path: str | Path,
+        function_names: Sequence[str],
+        *,
+        functions: Sequence[FunctionSpec] = (),
+        platform: str = "cpu",
+        key: str | None = None,
+    ):
+        self.path = str(so_path)
+        self.function_names = list(function_names)
+        self._platform = platform
+        self._key = key
+        self._library = _open(self.path)
+        self._handlers = {name: self._symbol(handler_symbol(name)) for name in self.function_names}
+        self.functions = {spec.name: CompiledFunction(self, spec) for spec in functions}
+
+    def __repr__(self) -> str:
+        return f"CompiledModule(path={self.path!r}, functions={self.function_names})"
+
+    def __getattr__(self, name: str) -> CompiledFunction:
+        functions = self.__dict__.get("functions", {})
+        if name in functions:
+            return functions[name]
+        raise AttributeError(
+            f"{self!r} has no function {name!r}{did_you_mean(name, functions)}; "
+            f"it has: {', '.join(functions) or 'none that can be called so'}"
+        )
+
+    def __dir__(self) -> list[str]:
+        return sorted([*super().__dir__(), *self.functions])
+
+    @property
+    def content_hash(self) -> str:
+        """What the library was made of, or, where that is unknown, its bytes."""
+        return f"sha256:{self._key or hashlib.sha256(Path(self.path).read_bytes()).hexdigest()[:16]}"
+
+    def get_handler(self, func_name: str) -> Any:
+        """Return the XLA handler of a function as a `ctypes` function."""
+        if func_name not in self._handlers:
+            raise KeyError(
+                f"{self!r} has no function {func_name!r}{did_you_mean(func_name, self._handlers)}; "
+                f"it has: {', '.join(self._handlers) or 'none'}"
+            )
+        return self._handlers[func_name]
+
+    def redirected(self, func_name: str) -> tuple[Any, ctypes.c_void_p | None]:
+        """Return a handler that passes calls on, and the cell that says where to."""
+        try:
+            cell = ctypes.c_void_p.in_dll(self._library, cell_symbol(func_name))
+            return getattr(self._library, alias_symbol(func_name)), cell
+        except (AttributeError, ValueError):  # a library that something else built
+            return self.get_handler(func_name), None
+
+    def _symbol(self, symbol: str) -> Any:
+        try:
+            return getattr(self._library, symbol)
+        except AttributeError:
+            raise KernelError(
+                f"the library {self.path} has no symbol {symbol!r}; was it built from other source? Load that again "
+                "with force_rebuild=True"
+            ) from None
+
+
+def _open(path: str) -> ctypes.CDLL:
+    try:
+        return ctypes.CDLL(path)
+    except OSError as error:
+        if not Path(path).exists():
+            raise KernelLoadError(
+                f"the library {path} vanished before it was loaded (was the cache cleared?); load the source again"
+            ) from error
+        reason = str(error)
+        hint = "build it again with force_rebuild=True"
+        if "cannot open shared object" in reason:
+            hint = "a library that it needs is not found: add its folder with extra_ldflags=['-Wl,-rpath,FOLDER']"
+        elif "undefined symbol" in reason:
+            hint = "a function that it calls is nowhere defined: name its library in extra_ldflags=['-lNAME']"
+        raise KernelLoadError(f"cannot load the library {path}: {reason}; {hint}") from error
+
+
+@dataclass(frozen=True)
+class CompiledTarget:
+    """An entry point with its attributes; the name is made of the library's content."""
+
+    name: str
+    title: str
+    platform: str
+    encoded: tuple[tuple[str, str, bytes], ...] = ()  # name, declared type and value of each attribute
+
+    @property
+    def attributes(self) -> dict[str, Any]:
+        """The attributes that the handler reads."""
+        return {name: attribute_value(kind, data) for name, kind, data in self.encoded}
+
+    def portable(self) -> tuple[str, dict[str, Any]]:
+        """Return the same target: the other process loads the same source first."""
+        return self.name, {}
+
+    def for_types(self, operands: Sequence[Any], outs: Sequence[Any]) -> CompiledTarget:
+        """Return itself: shapes and dtypes are read at run time."""
+        return self
+
+
+@dataclass(frozen=True)
+class CompiledFunction:
+    """An entry point as a function of JAX arrays: `function(*operands, outs=..., **attributes)`.
+
+    Results have the structure of `outs`. Under `vmap` a native loop calls the entry point for each element; with a
+    `vmap_method` of `jax.ffi.ffi_call` such as "broadcast_all" it is called once, with the whole batch.
+    `input_output_aliases={input: output}` lets an output start as an input's content, in its memory.
+    """
+
+    module: CompiledModule = field(repr=False)
+    spec: FunctionSpec
+
+    def __post_init__(self) -> None:
+        register_once(self._target_name, self.module._platform, self._address)
+
+    @property
+    def _target_name(self) -> str:
+        return f"brainevent_{self.module.content_hash.removeprefix('sha256:')}_{self.spec.name}"
+
+    def _address(self) -> int:
+        return ctypes.cast(self.module.get_handler(self.spec.name), ctypes.c_void_p).value or 0
+
+    def __call__(self, *operands: Any, outs: Any, **keywords: Any) -> Any:
+        """Call it; Python numbers become attributes of the declared types."""
+        declared = {attribute.name: attribute.type for attribute in self.spec.attributes}
+        options = {name: keywords.pop(name) for name in _OPTIONS if name in keywords and name not in declared}
+        where = f"{self.spec.name}"
+        avals, tree = flat_outs(where, outs)
+        check_operands(where, operands)
+        self._check_counts(where, len(operands), len(avals))
+        method = options.get("vmap_method")
+        check_vmap_method(where, method)
+        aliases = checked_aliases(where, options.get("input_output_aliases") or {}, operands, avals)
+        self._check_names(where, declared, keywords)
+        encoded = tuple(
+            (name, kind, attribute_bytes(f"{where}: the attribute {name}", kind, keywords[name]))
+            for name, kind in sorted(declared.items())
+        )
+        platform = {"CUDA": "cuda"}.get(self.module._platform, self.module._platform)
+        target = CompiledTarget(self._target_name, self.spec.name, platform, encoded)
+        return tree.unflatten(native_call(target, operands, avals, aliases, method))
+
+    def _check_counts(self, where: str, operands: int, outs: int) -> None:
+        wanted = len(self.spec.operands), len(self.spec.results)
+        if (operands, outs) != wanted:
+            raise KernelArgumentError(
+                f"{where} takes {wanted[0]} operands and writes {wanted[1]} results ({' '.join(self.spec.tokens)}), "
+                f"but is called with {operands} operands and {outs} outs; change the call or the declaration"
+            )
+
+    def _check_names(self, where: str, declared: Mapping[str, str], given: Mapping[str, Any]) -> None:
+        for name in given:
+            if name not in declared:
+                known = [*declared, *_OPTIONS]
+                raise KernelArgumentError(
+                    f"{where} has no attribute {name!r}{did_you_mean(name, known)}; "
+                    f"attributes: {', '.join(declared) or 'none'}; options: {', '.join(_OPTIONS)}"
+                )
+        missing = [f"{name} ({kind})" for name, kind in declared.items() if name not in given]
+        if missing:
+            raise KernelArgumentError(f"{where}: missing attributes: {', '.join(missing)}; pass them as keywords")
+
+
+def load(
+    build: Build,
+    name: str,
+    *,
+    platform: str,
+    directory: str | os.PathLike[str] | None,
+    force: bool,
+    auto_register: bool,
+    target_prefix: str | None,
+    replace: bool,
+) -> CompiledModule:
+    """Find or build the library, load it, and register its functions."""
+    key = build.key()
+    folder = None if directory is None else Path(directory)
+    names = [spec.name for spec in build.functions]
+
+    def opened(again: bool) -> CompiledModule:
+        path = cache.get_or_build(name, key, build.run, force=again, directory=folder)
+        return CompiledModule(path, names, functions=build.functions, platform=platform, key=key)
+
+    try:
+        module = opened(force)
+    except KernelLoadError as error:
+        if "vanished" not in str(error):
+            raise
+        module = opened(False)  # another process cleared the cache in between
+    if auto_register:
+        for function in names:
+            target = f"{target_prefix or name}.{function}"
+            register_ffi_target(target, module, function, platform=platform, replace=replace, content_id=key)
+    return module
+
+
+for _public in (CompiledModule,):
+    _public.__module__ = "brainevent"

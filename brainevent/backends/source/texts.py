@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Source texts as loaders take them: strings, files, folders of files."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ...errors import KernelError
+from ...toolchain.wrap import Source
+
+__all__ = ["Functions", "Sources", "directory_sources", "file_sources", "folders", "inline_sources", "words"]
+
+Functions = Mapping[str, Sequence[str]] | Sequence[str] | None
+
+
+@dataclass(frozen=True)
+class Sources:
+    """Texts that are compiled as one, the call that brought them, and the folder of their own headers."""
+
+    where: str
+    parts: tuple[Source, ...]
+    folder: str | None = None
+
+    @property
+    def text(self) -> str:
+        """All of it."""
+        return "\n\n".join(part.text for part in self.parts)
+
+
+def inline_sources(loader: str, name: str, texts: str | Sequence[str] | Sources, suffix: str) -> Sources:
+    """Take one text, or several; compilers will call them `name.suffix`, or `name_0.suffix` and so on."""
+    if isinstance(texts, Sources):
+        return texts
+    where = f"{loader}({name!r})"
+    several = [texts] if isinstance(texts, str) else list(texts)
+    for text in several:
+        if not isinstance(text, str):
+            raise TypeError(f"{where}: a source is a string, found {type(text).__name__}; for a file, load it by path")
+    titles = [f"{name}.{suffix}"] if len(several) == 1 else [f"{name}_{i}.{suffix}" for i in range(len(several))]
+    return Sources(where, tuple(Source(title, text) for title, text in zip(titles, several, strict=True)))
+
+
+def file_sources(loader: str, filepath: str | os.PathLike[str]) -> Sources:
+    """Read a file; its own folder comes first for includes in quotes."""
+    path = Path(filepath).expanduser()
+    where = f"{loader}({os.fspath(filepath)!r})"
+    return Sources(where, (_read(where, path, path.name),), str(path.parent.resolve()))
+
+
+def directory_sources(loader: str, directory: str | os.PathLike[str], patterns: Sequence[str]) -> Sources:
+    """Read the files of a folder that fit the patterns, sorted within each pattern."""
+    folder = Path(directory).expanduser()
+    where = f"{loader}({os.fspath(directory)!r})"
+    if not folder.is_dir():
+        raise FileNotFoundError(f"{where}: there is no such folder")
+    paths = dict.fromkeys(
+        path for pattern in words(where, "file_patterns", patterns) for path in _matching(folder, pattern)
+    )
+    if not paths:
+        there = ", ".join(sorted(path.name for path in folder.iterdir())[:10]) or "nothing"
+        raise KernelError(f"{where}: no file fits {', '.join(patterns)}; found there: {there}; set file_patterns")
+    parts = tuple(_read(where, path, path.relative_to(folder).as_posix()) for path in paths)
+    return Sources(where, parts, str(folder.resolve()))
+
+
+def _matching(folder: Path, pattern: str) -> list[Path]:
+    return sorted(path for path in folder.glob(pattern) if path.is_file())
+
+
+def _read(where: str, path: Path, title: str) -> Source:
+    try:
+        return Source(title, path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        near = sorted(other.name for other in path.parent.glob(f"*{path.suffix}"))[:5] if path.parent.is_dir() else []
+        found = f"; in that folder: {', '.join(near)}" if near else ""
+        raise FileNotFoundError(f"{where}: there is no file {path}{found}") from None
+    except UnicodeDecodeError as error:
+        raise KernelError(f"{where}: {path} is no UTF-8 text (byte {error.start}); save it as UTF-8") from None
+
+
+def words(where: str, what: str, value: Sequence[str] | None) -> tuple[str, ...]:
+    """Return a list of strings that a user gave, or raise; a string alone would be taken letter by letter."""
+    if value is None:
+        return ()
+    if isinstance(value, (str, bytes)) or not all(isinstance(word, str) for word in value):
+        raise TypeError(f"{where}: {what} is {value!r}; pass a list of strings, such as {what}=[{value!r}]")
+    return tuple(value)
+
+
+def folders(where: str, paths: Sequence[str | os.PathLike[str]] | None) -> tuple[str, ...]:
+    """Return absolute paths; a folder that is not there would be passed over in silence by compilers."""
+    if isinstance(paths, (str, bytes, os.PathLike)):
+        raise TypeError(f"{where}: extra_include_paths is {paths!r}; pass a list, such as [{os.fspath(paths)!r}]")
+    absolute = tuple(os.path.abspath(os.path.expanduser(os.fspath(path))) for path in paths or ())
+    for path in absolute:
+        if not os.path.isdir(path):
+            raise FileNotFoundError(f"{where}: extra_include_paths names {path}, and there is no such folder")
+    return absolute

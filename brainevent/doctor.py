@@ -1,0 +1,379 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Say what this machine offers to kernels, and what is wrong with it."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import platform
+import sys
+import tempfile
+import textwrap
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TextIO
+
+import jax
+import numpy as np
+
+from ._version import __version__
+from .errors import (
+    GpuArchDetectionError,
+    HeaderNotFoundError,
+    KernelExecutionError,
+    KernelToolchainError,
+    NvccNotFoundError,
+    did_you_mean,
+)
+from .ffi.frame import api_version
+from .ffi.targets import list_registered_targets
+from .languages import LANGUAGES, Language, in_one_sentence, language
+from .toolchain import cache, directory
+from .toolchain.architectures import gpu_architectures
+from .toolchain.find import (
+    Candidate,
+    cuda_candidates,
+    find_cuda_toolkit,
+    find_host_compiler,
+    host_compiler_candidates,
+)
+
+__all__ = ["Line", "Report", "Section", "print_diagnostics", "report", "size_in_words"]
+
+_COLUMNS = 120
+_REQUIRED = ("jax", "jaxlib", "numpy", "numba")
+_OPTIONAL = ("jax-cuda12-plugin", "jax-cuda13-plugin", "numba-cuda", "warp-lang", "jax-triton", "triton")
+_EXTRAS = ("numba_cuda", "warp", "triton")  # languages whose packages one may do without
+_PREFIX = "BRAINEVENT_"
+_OURS = tuple(
+    _PREFIX + name
+    for name in (
+        "ALLOW_UNSUPPORTED_COMPILER", "CACHE_DIR", "COMPILE_TIMEOUT", "COMPUTE_CAPABILITIES", "CSR_HYBRID_CONFIG",
+        "NVCC_PATH", "NVCC_PREFER", "TOOLCHAIN_DEBUG",
+    )
+)  # fmt: skip
+_OTHERS = (
+    "CONDA_PREFIX", "CUDA_HOME", "CUDA_PATH", "CUDA_VISIBLE_DEVICES", "CXX", "JAX_PLATFORMS", "NVCC_APPEND_FLAGS",
+    "NVCC_CCBIN", "NVCC_PREPEND_FLAGS", "XDG_CACHE_HOME", "XLA_FLAGS",
+)  # fmt: skip
+_ELSEWHERE = "compiled libraries go to the directory for temporary files"
+_NOT_HERE = (NvccNotFoundError, HeaderNotFoundError, GpuArchDetectionError)  # no fault on a machine without a GPU
+
+_CPP = """
+#include "brainevent/common.h"
+// @BE add_one arg ret
+void add_one(const BE::Tensor x, BE::Tensor y) {
+  for (int64_t i = 0; i < x.numel(); ++i) y.data_ptr<float>()[i] = x.data_ptr<float>()[i] + 1;
+}
+"""
+_CUDA = """
+#include <cuda_runtime.h>
+#include "brainevent/common.h"
+__global__ void add_one_kernel(const float* x, float* y, int n) {
+  if (threadIdx.x < n) y[threadIdx.x] = x[threadIdx.x] + 1;
+}
+// @BE add_one arg ret stream
+void add_one(const BE::Tensor x, BE::Tensor y, int64_t stream) {
+  add_one_kernel<<<1, 32, 0, (cudaStream_t)stream>>>(x.data_ptr<float>(), y.data_ptr<float>(), (int)x.numel());
+  BE_CHECK_KERNEL_LAUNCH();
+}
+"""
+
+
+@dataclass(frozen=True)
+class Line:
+    """One finding; a `fault` is one that a user should mend."""
+
+    label: str
+    text: str
+    fault: bool = False
+
+
+@dataclass(frozen=True)
+class Section:
+    """Findings under a heading."""
+
+    title: str
+    lines: tuple[Line, ...]
+
+    def __str__(self) -> str:
+        width = max((len(line.label) for line in self.lines), default=0)
+        return "\n".join([self.title, *(_row(line, width) for line in self.lines)])
+
+
+@dataclass(frozen=True)
+class Report:
+    """All that was found; `str(report)` is for people to read."""
+
+    sections: tuple[Section, ...]
+
+    @property
+    def faults(self) -> tuple[Line, ...]:
+        """The findings that a user should mend."""
+        return tuple(line for section in self.sections for line in section.lines if line.fault)
+
+    def __str__(self) -> str:
+        count = len(self.faults)
+        end = f"{count} {'fault' if count == 1 else 'faults'}, marked with !" if count else "no faults"
+        return "\n\n".join([*map(str, self.sections), end])
+
+    def write(self, stream: TextIO) -> None:
+        """Write the report, as far as the stream's encoding has the characters."""
+        encoding = getattr(stream, "encoding", None) or "utf-8"
+        stream.write(f"{self}\n".encode(encoding, "backslashreplace").decode(encoding))
+
+
+def print_diagnostics(file: TextIO | None = None) -> None:
+    """Print what this machine offers to kernels, as `brainevent doctor` does; whatever is broken is a line.
+
+    >>> import io, brainevent
+    >>> text = io.StringIO()
+    >>> brainevent.print_diagnostics(text)
+    >>> text.getvalue().splitlines()[0]
+    'Versions'
+    """
+    report().write(sys.stdout if file is None else file)
+
+
+def report(*, attempt: bool = False) -> Report:
+    """Look at everything, and change nothing; with `attempt`, also compile and run a kernel."""
+    here = {"cpu", *(name for name in ("gpu", "tpu") if _quietly(name))}
+    gpu = "gpu" in here
+    sections = [
+        _section("Versions", _versions),
+        _section("Devices", _devices),
+        _section("C++ compiler", _host_compiler),
+        _section("CUDA compiler", lambda: [*_cuda_compiler(gpu), *_architectures(gpu)]),
+        _section("Environment", _environment),
+        _section("Cache", _cache),
+        _section("Registered targets", _targets),
+        _section("Kernel languages", lambda: (line for row in LANGUAGES for line in _language(row, here))),
+    ]
+    if attempt:
+        sections.append(_section("Trial", _trials))
+    return Report(tuple(sections))
+
+
+def size_in_words(size: float) -> str:
+    """Return "3.4 MiB"."""
+    if size < 1024:
+        return f"{size:.0f} bytes"
+    for unit in ("KiB", "MiB", "GiB"):
+        size /= 1024
+        if size < 1023.95:  # what rounds to 1024.0 is one of the next unit
+            return f"{size:.1f} {unit}"
+    return f"{size / 1024:.1f} TiB"
+
+
+def _row(line: Line, width: int) -> str:
+    indent = f"{'!' if line.fault else ' '} {line.label:<{width}}  "
+    rows = []
+    for text in line.text.splitlines() or [""]:
+        words = text.lstrip()
+        margin = " " * min(len(text) - len(words), 8)
+        rows += textwrap.wrap(
+            _printable(words),
+            _COLUMNS - len(indent),
+            initial_indent=margin,
+            subsequent_indent=margin,
+            break_on_hyphens=False,
+        )
+    return "\n".join([indent + "".join(rows[:1]), *(" " * len(indent) + row for row in rows[1:])]).rstrip()
+
+
+def _printable(text: str) -> str:
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+
+
+def _section(title: str, probe: Callable[[], Iterable[Line]]) -> Section:
+    lines: list[Line] = []
+    try:
+        lines.extend(probe())
+    except Exception as error:  # noqa: BLE001 - what cannot be told is a line
+        lines.append(_error("", error))
+    return Section(title, tuple(lines) or (Line("none", ""),))
+
+
+def _error(label: str, error: Exception, fault: bool = True) -> Line:
+    return Line(label, f"ERROR ({type(error).__name__}): {str(error) or 'without a message'}", fault)
+
+
+def _versions() -> Iterator[Line]:
+    yield Line("brainevent", __version__)
+    yield Line("Python", f"{platform.python_version()}, {sys.executable}")
+    yield Line("system", platform.platform())
+    for name in (*_REQUIRED, *_OPTIONAL):
+        try:
+            yield Line(name, importlib.metadata.version(name))
+        except importlib.metadata.PackageNotFoundError:
+            if name in _REQUIRED:
+                yield Line(name, f"not installed; run: pip install {name}", fault=True)
+    yield Line("XLA FFI headers", jax.ffi.include_dir())
+    try:
+        yield Line("XLA FFI version", ".".join(map(str, api_version())))
+    except (OSError, RuntimeError) as error:
+        yield _error("XLA FFI version", error)
+
+
+def _quietly(name: str) -> list[Any]:
+    """Return the devices of a platform, none if it cannot be told."""
+    try:
+        return jax.devices(name)
+    except Exception:  # noqa: BLE001 - `_devices` says why
+        return []
+
+
+def _devices() -> Iterator[Line]:
+    for name in ("cpu", "gpu", "tpu"):
+        described = Counter(map(_described, _quietly(name)))
+        for text, count in described.items():
+            yield Line(name, f"{count} x {text}")
+        if name == "gpu" and not described:
+            yield Line(name, _why_no_gpu())
+    try:
+        yield Line("default", jax.default_backend())
+    except Exception as error:  # noqa: BLE001
+        yield _error("default", error)
+
+
+def _described(device: Any) -> str:
+    capability = getattr(device, "compute_capability", None)
+    return device.device_kind + (f", compute capability {capability}" if capability else "")
+
+
+def _why_no_gpu() -> str:
+    """Return "none", and what went wrong if JAX has tried to use one."""
+    try:
+        jax.devices("cuda")
+    except Exception as error:  # noqa: BLE001
+        return f"none: {error}" if "failed to initialize" in str(error) else "none"
+    return "none"
+
+
+def _host_compiler() -> Iterator[Line]:
+    try:
+        compiler = find_host_compiler()
+    except KernelToolchainError as error:
+        yield _in_short("command", error, fault=True)
+        yield from _tried(host_compiler_candidates())
+        return
+    yield Line("command", " ".join(compiler.command))
+    yield Line("version", compiler.version)
+    yield Line("found in", compiler.origin)
+
+
+def _cuda_compiler(gpu: bool) -> Iterator[Line]:
+    try:
+        toolkit = find_cuda_toolkit()
+    except (KernelToolchainError, ValueError) as error:
+        yield _in_short("nvcc", error, gpu or not isinstance(error, _NOT_HERE))
+        if not isinstance(error, ValueError):
+            yield from _tried(cuda_candidates())
+        return
+    yield Line("nvcc", toolkit.nvcc)
+    yield Line("version", toolkit.version)
+    yield Line("found in", toolkit.origin)
+    yield Line("toolkit", toolkit.root)
+    yield Line("include dirs", "\n".join(toolkit.include_dirs) or "those of the host compiler")
+
+
+def _in_short(label: str, error: Exception, fault: bool) -> Line:
+    return Line(label, f"ERROR ({type(error).__name__}): {in_one_sentence(error)}", fault)
+
+
+def _tried(candidates: Iterable[Candidate]) -> Iterator[Line]:
+    for origin, path, outcome in candidates:
+        yield Line(f"  {origin}", f"{path} {'would serve' if outcome == 'found' else outcome}".strip())
+
+
+def _architectures(gpu: bool) -> Iterator[Line]:
+    def capabilities() -> list[str]:
+        return [str(device.compute_capability) for device in jax.devices("cuda")]
+
+    try:
+        yield Line("compiles for", ", ".join(gpu_architectures(None, capabilities)))
+    except Exception as error:  # noqa: BLE001
+        yield _error("compiles for", error, gpu or not isinstance(error, _NOT_HERE))
+
+
+def _environment() -> Iterator[Line]:
+    for name in sorted(os.environ):
+        if name in _OURS or name in _OTHERS:
+            yield Line(name, os.environ[name])
+        elif name.startswith(_PREFIX):
+            yield Line(_printable(name)[:40], f"{os.environ[name]} (not read by anything{did_you_mean(name, _OURS)})")
+
+
+def _cache() -> Iterator[Line]:
+    try:
+        yield Line("directory", cache.get_cache_dir())
+        base = directory.current_base()
+        if os.path.lexists(base):
+            directory.guard_base(base)
+        found = cache.entries()
+        yield Line("entries", f"{len(found)}, {size_in_words(sum(entry.bytes for entry in found))}")
+        yield Line("state", _state(base))
+    except directory.UnwritableError as error:
+        yield Line("state", f"not readable ({error.reason}): {_ELSEWHERE}")
+    except (OSError, KernelToolchainError) as error:
+        yield _error("state", error)
+
+
+def _state(base: Path) -> str:
+    """Tell what would happen to a new library."""
+    existing = next(path for path in (base, *base.parents) if os.path.lexists(path))
+    if not os.access(existing, os.W_OK | os.X_OK):
+        return f"{existing} is not writable: {_ELSEWHERE}"
+    return "writable, and by this user alone" if existing == base else "not made yet: the first build makes it"
+
+
+def _targets() -> Iterator[Line]:
+    names = list_registered_targets()
+    yield Line("number", str(len(names)))
+    if names:
+        yield Line("names", ", ".join(names))
+
+
+def _language(row: Language, here: set[str]) -> Iterator[Line]:
+    expected = row.name not in _EXTRAS and not here.isdisjoint(row.platforms)
+    try:
+        why = row.why_missing()
+    except Exception as error:  # noqa: BLE001
+        yield _error(row.name, error, expected)
+    else:
+        yield Line(row.name, f"not here: {why}", expected) if why else Line(row.name, "ready")
+
+
+def _trials() -> Iterator[Line]:
+    from .backends.source.cpp import load_cpp_inline
+    from .backends.source.cuda import load_cuda_inline
+
+    with tempfile.TemporaryDirectory(prefix="brainevent-", ignore_cleanup_errors=True) as folder:
+        chosen = list(directory._chosen)
+        cache.set_cache_dir(folder)
+        try:
+            yield _trial("cpp", load_cpp_inline, _CPP, "cpu")
+            row = language("cuda_raw")
+            why = row.why_missing() if row else None
+            yield Line("cuda_raw", f"not here: {why}") if why else _trial("cuda_raw", load_cuda_inline, _CUDA, "cuda")
+        finally:
+            cache.set_cache_dir(chosen[0] if chosen else None)
+
+
+def _trial(name: str, load: Callable[..., Any], source: str, platform_name: str) -> Line:
+    """Compile, load and run."""
+    try:
+        start = time.perf_counter()
+        module = load("brainevent_doctor", source, auto_register=False)
+        built = time.perf_counter()
+        x = jax.device_put(np.arange(3, dtype=np.float32), jax.devices(platform_name)[0])
+        result = np.asarray(module.add_one(x, outs=x)).tolist()
+        done = time.perf_counter()
+        if result != [1, 2, 3]:
+            raise KernelExecutionError(f"the kernel adds 1 to [0, 1, 2] and gets {result}; is the compiler broken?")
+    except Exception as error:  # noqa: BLE001
+        return _error(name, error)
+    return Line(name, f"compiled and loaded in {built - start:.1f} s, ran in {done - built:.2f} s")

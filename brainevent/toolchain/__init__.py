@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From source text to a loaded library; imports no JAX."""

@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ask a tool what it is, and remember what it says for as long as its files stay the same."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import signal
+import subprocess
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+__all__ = ["NoAnswerError", "Said", "recall", "run"]
+
+TIMEOUT = 20.0  # seconds; a tool that takes longer to say its version hangs
+
+
+class NoAnswerError(Exception):
+    """A tool does not answer; the text says why, to follow its path: "does not exist"."""
+
+
+@dataclass(frozen=True)
+class Said:
+    """What a tool says of itself; it holds until the tool or one of `files` changes."""
+
+    version: str
+    top: str = ""
+    include_dirs: tuple[str, ...] = ()
+    library_dirs: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class _Record:
+    key: str
+    signatures: dict[str, list[int] | None]
+    said: Said
+
+    def holds(self, key: str, tool: str) -> bool:
+        """Tell whether it is about this question, and no file has changed since."""
+        files = {tool, *self.said.files}
+        return self.key == key and {path: _signature(path) for path in files} == self.signatures
+
+
+_remembered: dict[str, _Record] = {}
+
+
+def run(command: Sequence[str]) -> str:
+    """Return all that a command prints; it runs in a folder of its own, which goes with what it leaves there."""
+    try:
+        with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile() as output:
+            # A file, for the end of a pipe would be awaited from whatever the command leaves running.
+            process = subprocess.Popen(
+                command,
+                cwd=folder,
+                env={**os.environ, "LC_ALL": "C", "TMPDIR": folder},
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+            status = _wait(process)
+            output.seek(0)
+            printed = output.read().decode(errors="replace")
+    except OSError as error:
+        raise NoAnswerError(f"cannot be run: {error.strerror or error}") from error
+    if status:
+        last = "; ".join(line.strip() for line in printed.strip().splitlines()[-2:])
+        raise NoAnswerError(f"does not run: status {status}" + (f", it prints: {last}" if last else ""))
+    return printed
+
+
+def _wait(process: subprocess.Popen[bytes]) -> int:
+    try:
+        return process.wait(TIMEOUT)
+    except subprocess.TimeoutExpired:
+        raise NoAnswerError(f"does not run: no answer within {TIMEOUT:g} s") from None
+    finally:
+        if process.poll() is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
+def recall(tool: str, words: Sequence[str], ask: Callable[[], Said], memo: Path | None) -> Said:
+    """Return what `ask()` said last, in this process or in the directory `memo`; ask again if the tool has changed.
+
+    `words` are all else that the answer depends on. A failure to answer is not remembered, for it may be mended.
+    """
+    key = json.dumps([tool, *words])
+    record = _remembered.get(key)
+    if record is not None and record.holds(key, tool):
+        return record.said
+    file = None if memo is None else memo / f"{hashlib.sha256(key.encode()).hexdigest()[:24]}.json"
+    record = None if file is None else _read(file)
+    if record is None or not record.holds(key, tool):
+        before = _signature(tool)
+        said = ask()
+        record = _Record(key, {**{path: _signature(path) for path in said.files}, tool: before}, said)
+        if file is not None:
+            _write(file, record)
+    _remembered[key] = record
+    return record.said
+
+
+def _signature(path: str) -> list[int] | None:
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    return [status.st_size, status.st_mtime_ns, status.st_ino]
+
+
+def _read(file: Path) -> _Record | None:
+    """Return the record that `_write` wrote, or None for anything else."""
+    try:
+        found: Any = json.loads(file.read_bytes())
+        said: dict[str, Any] = {
+            name: tuple(part) if isinstance(part, list) else part for name, part in found["said"].items()
+        }
+        record = _Record(found["key"], found["signatures"], Said(**said))
+        words = [record.said.version, record.said.top]
+        lists = [record.said.include_dirs, record.said.library_dirs, record.said.files]
+        sound = all(isinstance(part, tuple) for part in lists)
+        return record if sound and all(isinstance(w, str) for part in (words, *lists) for w in part) else None
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        return None
+
+
+def _write(file: Path, record: _Record) -> None:
+    """Write whole or not at all; a directory that cannot be written to is no error."""
+    with contextlib.suppress(OSError):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=file.parent, prefix=f".{file.stem}-")
+        try:
+            with open(handle, "w", encoding="ascii") as draft:
+                json.dump(asdict(record), draft)
+            os.replace(name, file)
+        except OSError:
+            os.unlink(name)
+            raise

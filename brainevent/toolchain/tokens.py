@@ -1,0 +1,400 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What tokens and C++ parameters say about an entry point, and whether both agree."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Literal, NamedTuple
+
+from ..errors import KernelError, did_you_mean
+
+__all__ = [
+    "ATTRIBUTE_TYPES",
+    "CppParameter",
+    "FunctionSpec",
+    "Parameter",
+    "Signature",
+    "checked_name",
+    "described",
+    "inferred",
+    "normalize_tokens",
+    "read_parameters",
+    "spelled",
+    "strings",
+]
+
+_INTEGERS = [f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)]
+
+ATTRIBUTE_TYPES: Mapping[str, str] = MappingProxyType(
+    {
+        "bool": "bool",
+        **{name: f"{name}_t" for name in _INTEGERS},
+        "float16": "uint16_t",  # half precision travels as its bits
+        "bfloat16": "uint16_t",
+        "float32": "float",
+        "float64": "double",
+    }
+)
+
+_ALIASES = {"args": "arg", "rets": "ret", "ctx.stream": "stream"}
+
+_KEYWORDS = """
+alignas alignof and and_eq asm auto bitand bitor bool break case catch char char8_t char16_t char32_t class compl
+concept const consteval constexpr constinit const_cast continue co_await co_return co_yield decltype default delete do
+double dynamic_cast else enum explicit export extern false float for friend goto if inline int long mutable namespace
+new noexcept not not_eq nullptr operator or or_eq private protected public register reinterpret_cast requires return
+short signed sizeof static static_assert static_cast struct switch template this thread_local throw true try typedef
+typeid typename union unsigned using virtual void volatile wchar_t while xor xor_eq
+"""
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One parameter of an entry point; an attribute has the name by which it is passed, and a type."""
+
+    kind: Literal["arg", "ret", "stream", "attr"]
+    name: str = ""
+    type: str = ""
+
+    @property
+    def token(self) -> str:
+        """The canonical token, such as "attr.scale:float32"."""
+        return f"attr.{self.name}:{self.type}" if self.kind == "attr" else self.kind
+
+
+_PLAIN: dict[str, Parameter] = {"arg": Parameter("arg"), "ret": Parameter("ret"), "stream": Parameter("stream")}
+
+
+@dataclass(frozen=True)
+class FunctionSpec:
+    """An entry point: its parameters are in the order of C++."""
+
+    name: str
+    parameters: tuple[Parameter, ...]
+
+    @property
+    def operands(self) -> tuple[Parameter, ...]:
+        """The tensors that it reads."""
+        return tuple(parameter for parameter in self.parameters if parameter.kind == "arg")
+
+    @property
+    def results(self) -> tuple[Parameter, ...]:
+        """The tensors that it writes."""
+        return tuple(parameter for parameter in self.parameters if parameter.kind == "ret")
+
+    @property
+    def attributes(self) -> tuple[Parameter, ...]:
+        """The scalars that are given by name."""
+        return tuple(parameter for parameter in self.parameters if parameter.kind == "attr")
+
+    @property
+    def has_stream(self) -> bool:
+        """Whether it takes the stream of the device."""
+        return any(parameter.kind == "stream" for parameter in self.parameters)
+
+    @property
+    def tokens(self) -> tuple[str, ...]:
+        """The canonical tokens, one per parameter."""
+        return tuple(parameter.token for parameter in self.parameters)
+
+
+def checked_name(name: str, what: str, at: str) -> str:
+    """Return a name that is safe to write into C++."""
+    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
+        raise KernelError(f"{at}: {what} {name!r} is no ASCII C identifier; use letters, digits and underscores")
+    if name in _KEYWORDS.split():
+        raise KernelError(f"{at}: {what} {name!r} is a keyword of C++; choose another name")
+    return name
+
+
+def strings(words: object, what: str, at: str) -> list[str]:
+    """Return a list of strings that a user gave, after a look at whether it is one."""
+    if isinstance(words, str):
+        raise KernelError(f"{at}: {what} is the string {words!r}; pass a list: {words.replace(',', ' ').split()}")
+    if not isinstance(words, Sequence):
+        raise KernelError(f"{at}: {what} is {words!r}, of type {type(words).__name__}; pass a list of strings")
+    for word in words:
+        if not isinstance(word, str):
+            raise KernelError(f"{at}: {what} has {word!r}, of type {type(word).__name__}; pass strings only")
+    return list(words)
+
+
+def normalize_tokens(tokens: Sequence[str]) -> list[str]:
+    """Replace aliases: ["args", "attrs.n:int32"] -> ["arg", "attr.n:int32"]; other words are left as they are."""
+    return [_normalize(token) for token in strings(tokens, "tokens", "normalize_tokens")]
+
+
+def _normalize(token: str) -> str:
+    """Replace an alias."""
+    return f"attr.{token.removeprefix('attrs.')}" if token.startswith("attrs.") else _ALIASES.get(token, token)
+
+
+def _read_token(token: str, function: str, at: str) -> Parameter:
+    """Read a token; the type of an attribute is empty where the token leaves it to the signature."""
+    plain = _normalize(token)
+    if plain in _PLAIN:
+        return _PLAIN[plain]
+    kind, dot, rest = plain.partition(".")
+    invalid = f"Invalid arg_spec token {token!r} of {function!r}"
+    if not dot or kind != "attr":
+        hint = did_you_mean(token, ["arg", "ret", "stream", *([f"attr.{rest}"] if dot else [])])
+        raise KernelError(
+            f"{at}: {invalid}{hint}; there are 'arg', 'ret', 'stream', 'attr.<name>:<type>', 'attr.<name>'"
+        )
+    name, colon, number = rest.partition(":")
+    checked_name(name, f"{invalid}: the attribute's name", at)
+    if colon and number not in ATTRIBUTE_TYPES:
+        hint = did_you_mean(number, ATTRIBUTE_TYPES)
+        raise KernelError(f"{at}: {invalid}: no type {number!r}{hint}; there are {', '.join(ATTRIBUTE_TYPES)}")
+    return Parameter("attr", name, number)
+
+
+@dataclass(frozen=True)
+class CppParameter:
+    """A parameter as C++ declares it.
+
+    Its kind is "alias" for a name of a type that may be anything, and "other" for what cannot be passed. An attribute
+    has a type of `ATTRIBUTE_TYPES`, and so has a stream that is an integer.
+    """
+
+    kind: Literal["arg", "ret", "stream", "attr", "alias", "other"]
+    name: str
+    type: str
+    declared: str
+
+    def __str__(self) -> str:
+        return spelled([self.declared, self.name]) if self.name else self.declared
+
+    @property
+    def identity(self) -> str:
+        """What makes two declarations differ, whatever the names."""
+        return self.type or (self.kind if self.kind in ("arg", "ret") else self.declared)
+
+
+_BUILT_IN = frozenset({"bool", "char", "short", "int", "long", "float", "double", "signed", "unsigned"})
+_BUILT_IN_TYPES = {
+    "bool": "bool",
+    "float": "float32",
+    "double": "float64",
+    **{f"{spelled}": f"int{bits}" for spelled, bits in (("char", 8), ("short", 16), ("int", 32), ("long", 64))},
+    "long long": "int64",
+}
+_NAMED_TYPES = {**{f"{name}_t": name for name in _INTEGERS}, "size_t": "uint64"}
+
+
+def read_parameters(words: Sequence[str]) -> tuple[CppParameter, ...]:
+    """Read a parameter list, from its lexemes without the parentheses."""
+    parts = _split(words)
+    return () if parts in ([[]], [["void"]]) else tuple(_read(part) for part in parts)
+
+
+def _split(words: Sequence[str]) -> list[list[str]]:
+    """Split at the commas between parameters, and leave default values out."""
+    parts: list[list[str]] = [[]]
+    depth = angles = 0
+    in_default = False
+    for word in words:
+        depth += (word in {"(", "[", "{"}) - (word in {")", "]", "}"})
+        if word == "," and depth == 0 and angles <= 0:
+            parts.append([])
+            angles, in_default = 0, False
+            continue
+        in_default = in_default or (word == "=" and depth == 0)
+        if not in_default:  # where `<` may also mean "less"
+            angles += (word == "<") - (word == ">")
+            parts[-1].append(word)
+    return parts
+
+
+def _read(words: list[str]) -> CppParameter:
+    words = _without_attributes(words)
+    bare = [word for word in words if word not in ("const", "&")]
+    size = _type_length(bare)
+    name = words.pop() if len(bare) > max(size, 1) and words[-1].isidentifier() else ""
+    path = ("" if "::" in bare else " ").join(bare[:size] if len(bare) == size + bool(name) else [])
+    kind, number = _kind(path, name, "const" in words, words.count("&"))
+    return CppParameter(kind, name, number, spelled(words))
+
+
+def _type_length(words: list[str]) -> int:
+    """Return how many of the words name the type: "unsigned int n" -> 2, "BE :: Tensor x" -> 3."""
+    length = 0
+    while length < len(words) and words[length] in _BUILT_IN:
+        length += 1
+    if length:
+        return length
+    length = int(words[:1] == ["::"])
+    while words[length : length + 1] and words[length].isidentifier():
+        length += 1
+        if words[length : length + 1] != ["::"]:
+            return length
+        length += 1
+    return 0
+
+
+def _kind(
+    path: str, name: str, constant: bool, references: int
+) -> tuple[Literal["arg", "ret", "stream", "attr", "alias", "other"], str]:
+    if path and path.rpartition("::")[2] == "Tensor" and references <= 1:
+        return ("arg" if constant else "ret"), ""
+    if not path or references:
+        return "other", ""
+    if path.removeprefix("::") == "cudaStream_t" and name == "stream":
+        return "stream", ""
+    number = _number(path)
+    if number == "int64" and name == "stream":
+        return "stream", number
+    if number:
+        return "attr", number
+    return ("alias" if path.rpartition("::")[2] not in _KEYWORDS.split() else "other"), ""
+
+
+def _number(path: str) -> str:
+    """Return the token type of a C++ type, or an empty string."""
+    if path.removeprefix("::").removeprefix("std::") in _NAMED_TYPES:
+        return _NAMED_TYPES[path.removeprefix("::").removeprefix("std::")]
+    words = path.split()
+    signs = [word for word in words if word in ("signed", "unsigned")]
+    rest = sorted(word for word in words if word not in ("signed", "unsigned"))
+    if "int" in rest and set(rest) & {"short", "long"}:
+        rest.remove("int")
+    number = _BUILT_IN_TYPES.get(" ".join(rest or ["int"] * len(signs)), "")
+    if not signs:
+        return number
+    return "" if len(signs) > 1 or not number.startswith("int") else "u" * (signs == ["unsigned"]) + number
+
+
+def _without_attributes(words: list[str]) -> list[str]:
+    """Leave out `[[maybe_unused]]`."""
+    if words[:2] != ["[", "["] or "]" not in words:
+        return words
+    end = words.index("]")
+    return words[end + 2 :] if words[end : end + 2] == ["]", "]"] else words
+
+
+def spelled(words: Sequence[str]) -> str:
+    """Write lexemes as people do: `const BE::Tensor& x`."""
+    text: list[str] = []
+    for word in words:
+        apart = text and (word[0].isalnum() or word[0] == "_") and (text[-1][-1].isalnum() or text[-1][-1] in "_&*>,")
+        text.append(f" {word}" if apart else word)
+    return "".join(text)
+
+
+def _fits(token: Parameter, cpp: CppParameter) -> bool:
+    """Return whether a token may stand for a C++ parameter; the compiler judges names of types that are not known."""
+    if cpp.kind in ("alias", "other"):
+        return cpp.kind == "alias"
+    if token.kind == "arg":
+        return cpp.kind in ("arg", "ret")
+    if token.kind == "stream":
+        return cpp.kind == "stream" or cpp.type == "int64"
+    if token.kind == "ret" or not cpp.type:
+        return cpp.kind == token.kind
+    return ATTRIBUTE_TYPES[token.type] == ATTRIBUTE_TYPES[cpp.type]
+
+
+class Signature(NamedTuple):
+    """The parameters of a function, and the line where they stand."""
+
+    line: int
+    parameters: tuple[CppParameter, ...]
+
+    def __str__(self) -> str:
+        return f"({', '.join(map(str, self.parameters))})"
+
+
+def described(name: str, tokens: list[str], signature: Signature | None, at: str) -> tuple[Parameter, ...]:
+    """Read the tokens of an entry point, and hold them to its signature where there is one."""
+    parameters = [_typed(_read_token(token, name, at), name, signature, at) for token in tokens]
+    _require_unique(name, parameters, at)
+    if not any(parameter.kind == "ret" for parameter in parameters):
+        raise KernelError(f"{at}: {name!r} has no 'ret' among its tokens {tokens}; it needs a tensor to write to")
+    return tuple(_agreed(name, parameters, signature, at) if signature else parameters)
+
+
+def _require_unique(name: str, parameters: list[Parameter], at: str) -> None:
+    seen = set()
+    for parameter in parameters:
+        if parameter.kind == "attr" and parameter.name == "outs":
+            raise KernelError(f"{at}: {name!r} has an attribute 'outs', which is taken; choose another name")
+        if parameter.kind in ("attr", "stream") and (parameter.kind, parameter.name) in seen:
+            raise KernelError(f"{at}: Duplicate {parameter.kind} {parameter.name!r} of {name!r}; keep one")
+        seen.add((parameter.kind, parameter.name))
+
+
+def _typed(parameter: Parameter, function: str, signature: Signature | None, at: str) -> Parameter:
+    """Look up the type of an attribute that has none."""
+    if parameter.kind != "attr" or parameter.type:
+        return parameter
+    advice = f"give the type: 'attr.{parameter.name}:<type>'"
+    if not signature:
+        raise KernelError(f"{at}: the type of {parameter.token[:-1]!r} is unknown: no 'void {function}(...)'; {advice}")
+    for cpp in signature.parameters:
+        if cpp.name == parameter.name:
+            if not cpp.type:
+                raise _unmappable(function, cpp, signature, at)
+            return Parameter("attr", cpp.name, cpp.type)
+    hint = did_you_mean(parameter.name, [cpp.name for cpp in signature.parameters])
+    raise KernelError(
+        f"{at}: attribute {parameter.name!r} not found in signature {function}{signature} "
+        f"of line {signature.line}{hint}; use the name of a parameter"
+    )
+
+
+def _agreed(name: str, parameters: list[Parameter], signature: Signature, at: str) -> list[Parameter]:
+    """Return the parameters with the names of C++, after a look at whether they fit."""
+    both = f"tokens: {' '.join(p.token for p in parameters)}; C++, line {signature.line}: void {name}{signature}"
+    if len(parameters) != len(signature.parameters):
+        count = f"{len(parameters)} tokens for {len(signature.parameters)} parameters"
+        raise KernelError(f"{at}: {name!r} has {count}; {both}; give one token per parameter")
+    elsewhere = {cpp.name for cpp in signature.parameters}
+    for number, (parameter, cpp) in enumerate(zip(parameters, signature.parameters, strict=True), 1):
+        if cpp.kind == "other":
+            raise _unmappable(name, cpp, signature, at)
+        swapped = parameter.kind == "attr" and parameter.name != cpp.name and parameter.name in elsewhere
+        if swapped or not _fits(parameter, cpp):
+            mismatch = f"parameter {number} is '{cpp}', but its token is {parameter.token!r}"
+            raise KernelError(f"{at}: the tokens of {name!r} do not fit: {mismatch}; {both}; make them agree")
+    return [_named(*pair) for pair in zip(parameters, signature.parameters, strict=True)]
+
+
+def _named(parameter: Parameter, cpp: CppParameter) -> Parameter:
+    """Take over the name of C++, unless an attribute has its own."""
+    return parameter if parameter.kind == "attr" or not cpp.name.isascii() else replace(parameter, name=cpp.name)
+
+
+def inferred(name: str, signature: Signature, at: str) -> tuple[Parameter, ...]:
+    """Describe an entry point by its signature alone."""
+    parameters = []
+    for number, cpp in enumerate(signature.parameters, 1):
+        if cpp.kind in ("alias", "other"):
+            raise _unmappable(name, cpp, signature, at)
+        if cpp.kind != "attr":
+            parameters.append(_named(_PLAIN[cpp.kind], cpp))
+            continue
+        if not cpp.name:
+            unnamed = f"parameter {number} of {name}{signature}, line {signature.line}, has no name"
+            raise KernelError(f"{at}: {unnamed}; name it, for attributes are passed by name")
+        checked_name(cpp.name, f"{name}{signature}, line {signature.line}: the attribute's name", at)
+        parameters.append(Parameter("attr", cpp.name, cpp.type))
+    text = f"void {name}{signature} of line {signature.line}"
+    kinds = {cpp.kind for cpp in parameters}
+    if not kinds & {"arg", "ret"}:
+        raise KernelError(f"{at}: No Tensor parameters found in {text}; take arrays as BE::Tensor")
+    if "ret" not in kinds:
+        raise KernelError(f"{at}: No non-const Tensor output found in {text}; take what it writes as BE::Tensor")
+    _require_unique(name, parameters, at)
+    return tuple(parameters)
+
+
+def _unmappable(name: str, cpp: CppParameter, signature: Signature, at: str) -> KernelError:
+    what = f"Cannot map C++ type {cpp.declared!r} of parameter {cpp.name!r} of {name!r}, line {signature.line}"
+    if all(other.kind not in ("arg", "ret") for other in signature.parameters):
+        what += "; No Tensor parameters found"
+    known = ["BE::Tensor", *ATTRIBUTE_TYPES.values(), "int", "size_t"] if cpp.kind == "alias" else []
+    advice = "take arrays as (const) BE::Tensor and numbers by value, such as float, int64_t, or uint16_t for half"
+    return KernelError(f"{at}: {what}{did_you_mean(cpp.declared, known)}; {advice}")
