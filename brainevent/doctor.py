@@ -302,7 +302,7 @@ def _architectures(gpu: bool) -> Iterator[Line]:
 def _environment() -> Iterator[Line]:
     for name in sorted(os.environ):
         if name in _OURS or name in _OTHERS:
-            yield Line(name, os.environ[name])
+            yield Line(name, os.environ[name] or "(set, but empty)")
         elif name.startswith(_PREFIX):
             yield Line(_printable(name)[:40], f"{os.environ[name]} (not read by anything{did_you_mean(name, _OURS)})")
 

@@ -26,6 +26,8 @@ SECTIONS = [
 ]  # fmt: skip
 KEYS = {"alpha": "a" * 16, "beta": "b" * 16}
 BYTES = {"alpha": b"x" * 1536, "beta": b"y" * 10}
+NO_SUCH_CXX = "no C++ compiler: $CXX names /nonexistent/c++, which does not exist; correct or unset that variable"
+HEADERS = "run: pip install nvidia-cuda-runtime nvidia-cuda-crt nvidia-cuda-cccl"
 REAL_DEVICES = jax.devices
 
 
@@ -191,7 +193,7 @@ def test_a_closed_pipe_leaves_no_traceback(words):
     reader, writer = os.pipe()
     os.close(reader)
     try:
-        finished = as_process(*words, stdout=writer)
+        finished = as_process(*words, stdout=writer, PYTHONUNBUFFERED="")
     finally:
         os.close(writer)
     assert (finished.returncode, finished.stderr) == (1, "")
@@ -217,7 +219,7 @@ def test_versions(run):
 
 
 def test_packages_are_asked_for_their_versions_without_an_import(run, monkeypatch):
-    installed = {**{name: "1.0" for name in doctor._REQUIRED[:-1]}, "triton": "9.9"}
+    installed = {**dict.fromkeys(doctor._REQUIRED[:-1], "1.0"), "triton": "9.9"}
 
     def asked(name):
         if name not in installed:
@@ -317,12 +319,11 @@ def test_with_a_gpu_its_tools_are_missed(run, monkeypatch):
     [
         (
             {"CXX": "/nonexistent/c++"}, "C++ compiler", "command", "!",
-            "ERROR (HostCompilerNotFoundError): no C++ compiler: $CXX names /nonexistent/c++, which does not exist; "
-            "correct or unset that variable",
+            f"ERROR (HostCompilerNotFoundError): {NO_SUCH_CXX}",
         ),
         ({"CXX": "/nonexistent/c++"}, "C++ compiler", "$CXX", " ", "/nonexistent/c++ does not exist"),
         ({"CXX": "/nonexistent/c++"}, "C++ compiler", "$CONDA_PREFIX", " ", "not set"),
-        ({"CXX": "/nonexistent/c++"}, "Kernel languages", "cpp", "!", "not here: no C++ compiler: $CXX names"),
+        ({"CXX": "/nonexistent/c++"}, "Kernel languages", "cpp", "!", f"not here: {NO_SUCH_CXX}"),
         (
             {"BRAINEVENT_COMPUTE_CAPABILITIES": "nonsense"}, "CUDA compiler", "compiles for", "!",
             "ERROR (ValueError): $BRAINEVENT_COMPUTE_CAPABILITIES: 'nonsense' is no compute capability",
@@ -336,21 +337,16 @@ def test_with_a_gpu_its_tools_are_missed(run, monkeypatch):
             {"BRAINEVENT_CACHEDIR": "/x"}, "Environment", "BRAINEVENT_CACHEDIR", " ",
             "/x (not read by anything; did you mean 'BRAINEVENT_CACHE_DIR'?)",
         ),
-        ({"CUDA_VISIBLE_DEVICES": ""}, "Environment", "CUDA_VISIBLE_DEVICES", " ", ""),
+        ({"CUDA_VISIBLE_DEVICES": ""}, "Environment", "CUDA_VISIBLE_DEVICES", " ", "(set, but empty)"),
     ],
 )  # fmt: skip
 def test_a_broken_environment_is_reported(run, monkeypatch, variables, title, label, mark, said):
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
     status, out, _ = run("doctor")
-    found = section(out, title)
-    if said:
-        assert found[label][0] == mark
-        assert found[label][1].startswith(said)
-    else:  # A variable without a value is a row all the same.
-        assert label in out.split(title)[1].split("\n\n")[0]
-    assert status == (1 if "\n!" in out else 0)
-    assert (mark == "!") <= (status == 1)
+    found_mark, found = section(out, title)[label]
+    assert (found_mark, found[: len(said)]) == (mark, said)
+    assert status == (1 if re.search("^!", out, re.MULTILINE) else 0)
 
 
 def test_a_setting_that_cannot_be_is_a_fault_without_a_gpu_too(run, monkeypatch):
@@ -584,8 +580,7 @@ def test_a_missing_nvcc_in_one_sentence(monkeypatch):
     [
         (
             brainevent.HeaderNotFoundError("[E-HDR] no nvcc with cuda_runtime.h is found here. Tried:\n  x\nInstall"),
-            "no nvcc with cuda_runtime.h is found here; run: pip install nvidia-cuda-runtime nvidia-cuda-crt "
-            "nvidia-cuda-cccl",
+            f"no nvcc with cuda_runtime.h is found here; {HEADERS}",
         ),
         (
             brainevent.NvccNotFoundError("[E-NVCC] no nvcc: $X names /x, which does not exist\nCorrect $X"),

@@ -102,6 +102,7 @@ struct CudaError : std::runtime_error {
 
 namespace detail {
 [[noreturn]] inline void throw_cuda(cudaError_t status, const char* file, int line, const char* expression) {
+  cudaGetLastError();  // told once: the next launch starts with a clean slate
   Text text;
   text << "[be] CUDA ERROR at " << file << ":" << line << ": " << expression << " - " << cudaGetErrorName(status)
        << ": " << cudaGetErrorString(status);
