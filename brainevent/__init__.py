@@ -138,7 +138,7 @@ __all__ = [
 ]
 
 
-_portable.install({"numba": "brainevent.backends.numba.portable"})
+_portable.install({"numba": "brainevent.backends.numba.portable", "source": "brainevent.backends.source.portable"})
 
 
 def __getattr__(name: str) -> Any:

@@ -533,3 +533,57 @@ def test_another_process_finds_the_library_and_the_compiled_program(tmp_path):
     """
     assert run_program(source, tmp_path).split("]")[1].strip() == "0"
     assert run_program(source, tmp_path).strip() == "[1. 3. 5. 7.] 1"
+
+
+# ---- exported programs ----------------------------------------------------------------------------------------------
+
+
+def test_an_exported_program_carries_the_library(echo, scaled, tmp_path):
+    """The other process has only imported the package: no source, no compiler, no cache."""
+
+    def model(x):
+        alpha = echo.several(outs=jax.ShapeDtypeStruct((4,), jnp.float64), Alpha=0.5, _x=True, zeta=-7, batch=3)
+        return jax.vmap(scaled)(x), alpha
+
+    with jax.enable_x64(True):
+        x = jnp.arange(6.0, dtype=jnp.float32).reshape(2, 3)
+        program = jax.export.export(jax.jit(model), disabled_checks=brainevent.export_checks())(x)
+    (tmp_path / "program").write_bytes(program.serialize())
+    source = """
+        import sys, jax, jax.numpy as jnp, brainevent
+        jax.config.update("jax_enable_x64", True)
+        program = jax.export.deserialize(open(sys.argv[1], "rb").read())
+        rows, row = program.call(jnp.arange(6.0, dtype=jnp.float32).reshape(2, 3))
+        print(rows.tolist(), row.tolist())
+    """
+    printed = run_program(source, tmp_path / "program", PATH="", BRAINEVENT_CACHE_DIR=str(tmp_path / "empty"))
+    assert printed.strip() == "[[1.0, 4.0, 7.0], [10.0, 13.0, 16.0]] [-7.0, 0.5, 3.0, 1.0]"
+    assert not (tmp_path / "empty").exists()
+
+
+def test_a_library_for_another_machine_is_an_error_not_a_crash(mod):
+    from brainevent.backends.source import portable
+
+    header = {"symbol": "be_copy", "device": "cpu", "machine": "s390x", "system": "Linux"}
+    with pytest.raises(RuntimeError, match=r"compiled kernels are for machine s390x, and this is .*export it again"):
+        portable.load(header, b"")
+    with pytest.raises(OSError, match="file too short"):
+        portable.load({**header, **portable._environment()}, b"")
+
+
+def test_a_library_that_was_removed_cannot_be_exported(tmp_path):
+    source = '#include "brainevent/common.h"\n// @BE gone arg ret\nvoid gone(const BE::Tensor, BE::Tensor) {}'
+    before = brainevent.get_cache_dir()
+    brainevent.set_cache_dir(tmp_path / "cache")
+    try:
+        module = brainevent.load_cpp_inline("gone", source)
+        assert brainevent.clear_cache("gone") == 1
+    finally:
+        brainevent.set_cache_dir(None)
+    assert brainevent.get_cache_dir() == before
+    x = jnp.ones(3)
+    module.gone(x, outs=like(x)).block_until_ready()  # what is loaded stays
+    with pytest.raises(brainevent.UnsupportedOperationError, match=r"'be_gone' cannot be exported: .* was removed"):
+        jax.export.export(jax.jit(lambda x: module.gone(x, outs=like(x))), disabled_checks=brainevent.export_checks())(
+            x
+        )

@@ -309,3 +309,19 @@ def test_the_library_brings_its_own_runtime(mod):
     assert ctypes.CDLL(mod.path)
     with open(mod.path, "rb") as file:
         assert b"libcudart.so" not in file.read()
+
+
+def test_an_exported_program_carries_the_library(scaled, gpu, tmp_path):
+    x = jax.device_put(jnp.arange(6.0).reshape(2, 3), gpu)
+    program = jax.export.export(jax.jit(jax.vmap(scaled)), disabled_checks=brainevent.export_checks())(x)
+    (tmp_path / "program").write_bytes(program.serialize())
+    source = """
+        import sys, jax, jax.numpy as jnp, brainevent
+        program = jax.export.deserialize(open(sys.argv[1], "rb").read())
+        result = program.call(jnp.arange(6.0).reshape(2, 3))
+        print(result.tolist(), result.devices())
+    """
+    empty = str(tmp_path / "empty")
+    printed = run_program(source, tmp_path / "program", JAX_PLATFORMS="cuda,cpu", BRAINEVENT_CACHE_DIR=empty)
+    assert printed.startswith("[[1.0, 4.0, 7.0], [10.0, 13.0, 16.0]]")
+    assert "cuda" in printed.lower()

@@ -18,6 +18,7 @@ __all__ = [
     "answer_metadata_query",
     "api_version",
     "make_error",
+    "read_attribute",
     "read_word",
 ]
 
@@ -28,6 +29,8 @@ OFFSETS = {
     "XLA_FFI_CallFrame.ctx": 24,
     "XLA_FFI_CallFrame.args.args": 72,
     "XLA_FFI_CallFrame.rets.rets": 112,
+    "XLA_FFI_CallFrame.attrs.size": 136,
+    "XLA_FFI_CallFrame.attrs.names": 152,
     "XLA_FFI_CallFrame.attrs.attrs": 160,
     "XLA_FFI_Buffer.data": 24,
     "XLA_FFI_Buffer.rank": 32,
@@ -69,6 +72,17 @@ def api_version() -> tuple[int, int]:
 def read_word(base: int, offset: int | str) -> int:
     """Read 8 bytes at an offset, which is a number or a name of `OFFSETS`."""
     return ctypes.c_int64.from_address(base + (OFFSETS[offset] if isinstance(offset, str) else offset)).value
+
+
+def read_attribute(call_frame: int, name: str) -> int:
+    """Return the address of an attribute's value."""
+    names, values = (read_word(call_frame, f"XLA_FFI_CallFrame.attrs.{part}") for part in ("names", "attrs"))
+    for i in range(read_word(call_frame, "XLA_FFI_CallFrame.attrs.size")):
+        span = read_word(names, 8 * i)
+        size = read_word(span, "XLA_FFI_ByteSpan.len")
+        if ctypes.string_at(read_word(span, "XLA_FFI_ByteSpan.ptr"), size) == name.encode():
+            return read_word(values, 8 * i)
+    raise KeyError(name)
 
 
 def answer_metadata_query(call_frame: int) -> bool:

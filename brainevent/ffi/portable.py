@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Exported programs that carry their kernels: one target, known to every process that imports this package.
 
-A custom call of the target holds its kernel as the attribute `be.payload`. XLA shows it to `_instantiate` once, when a
+A custom call of the target holds its kernel as the attribute `PAYLOAD`. XLA shows it to `_instantiate` once, when a
 program is loaded; what that loads is then called by native code alone.
 """
 
 from __future__ import annotations
 
 import ctypes
+import functools
 import importlib
 import json
 import threading
@@ -20,11 +21,14 @@ import numpy as np
 
 from . import frame
 
-__all__ = ["TARGET", "install", "pack"]
+__all__ = ["PAYLOAD", "TARGET", "install", "pack"]
 
 TARGET = "brainevent_portable"
+PAYLOAD = "be.payload"
 
 _LAYOUT = 1  # of payloads
+_PLATFORMS = ("cpu", "CUDA")
+_Handler = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)
 STATE_ARGS_SIZE = 48  # XLA_FFI_State_Get_Args_STRUCT_SIZE, and that of XLA_FFI_State_Set_Args
 INVALID_ARGUMENT = 3
 _loaders: dict[str, str] = {}
@@ -78,32 +82,28 @@ class _TypeInfo(ctypes.Structure):
     ]
 
 
-@ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)
-def _instantiate(call_frame: int) -> int:
+def _instantiate(type_id: ctypes.c_int64, call_frame: int) -> int:
     """Load the kernel of one custom call, when XLA loads the program."""
     if frame.answer_metadata_query(call_frame):
         return 0
     try:
-        attributes = frame.read_word(call_frame, "XLA_FFI_CallFrame.attrs.attrs")
-        array = frame.read_word(attributes, 16)  # be.batch, be.operator, be.payload
+        array = frame.read_attribute(call_frame, PAYLOAD)
         size, data = (frame.read_word(array, f"XLA_FFI_Array.{part}") for part in ("size", "data"))
         cell = _load(ctypes.string_at(data, size))
     except Exception as error:  # noqa: BLE001 - XLA is waiting for an answer, whatever happens
         message = f"cannot load a kernel of this exported program: {type(error).__name__}: {error}"
         return frame.make_error(call_frame, message, INVALID_ARGUMENT)
     ctx = frame.read_word(call_frame, "XLA_FFI_CallFrame.ctx")
-    args = _StateArgs(STATE_ARGS_SIZE, None, ctx, 0, ctypes.addressof(_type_id), cell)
+    args = _StateArgs(STATE_ARGS_SIZE, None, ctx, 0, ctypes.addressof(type_id), cell)
     api = frame.read_word(call_frame, "XLA_FFI_CallFrame.api")
     set_state = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)(frame.read_word(api, "XLA_FFI_Api.XLA_FFI_State_Set"))
     return cast(int, set_state(ctypes.addressof(args)))
 
 
-_type_id = ctypes.c_int64(0)  # XLA_FFI_TypeId; XLA fills it in
-
 # execute: the state is the address of a cell that holds the handler's address. The attribute list is the same, with
-# `be.batch` and `be.operator` in front, so the handler reads it as ever.
+# the payload after all others of ours, so the handler reads it as ever.
 _EXECUTE = """
-define i64 @brainevent_portable_execute(ptr %frame) {{
+define i64 @brainevent_portable_execute_{platform}(ptr %frame) {{
 entry:
   %first_at = getelementptr i8, ptr %frame, i64 {extension_start}
   %first = load ptr, ptr %first_at
@@ -154,9 +154,11 @@ call:
   %result = tail call i64 %handler(ptr %frame)
   ret i64 %result
 }}
-define void @brainevent_portable_delete(ptr %state) {{
+"""
+_DELETE = """
+define void @brainevent_portable_delete(ptr %state) {
   ret void
-}}
+}
 """
 
 
@@ -169,27 +171,38 @@ def install(loaders: Mapping[str, str]) -> None:
     llvm.initialize_native_asmprinter()
     offsets = {name.rpartition(".")[2]: offset for name, offset in frame.OFFSETS.items()}
     major, minor = frame.api_version()
-    text = _EXECUTE.format(
-        **offsets,
-        query=frame.METADATA_EXTENSION,
-        major_value=major,
-        minor_value=minor,
-        args_size=STATE_ARGS_SIZE,
-        type_id=ctypes.addressof(_type_id),
+    type_ids = {platform: ctypes.c_int64(0) for platform in _PLATFORMS}  # XLA_FFI_TypeId; each XLA fills in its own
+    text = _DELETE + "".join(
+        _EXECUTE.format(
+            **offsets,
+            platform=platform,
+            query=frame.METADATA_EXTENSION,
+            major_value=major,
+            minor_value=minor,
+            args_size=STATE_ARGS_SIZE,
+            type_id=ctypes.addressof(type_id),
+        )
+        for platform, type_id in type_ids.items()
     )
     engine = llvm.create_mcjit_compiler(
         llvm.parse_assembly(text), llvm.Target.from_default_triple().create_target_machine()
     )
     engine.finalize_object()
-    execute, delete = (engine.get_function_address(f"{TARGET}_{part}") for part in ("execute", "delete"))
-    type_info = _TypeInfo(ctypes.sizeof(_TypeInfo), None, delete)
+    type_info = _TypeInfo(ctypes.sizeof(_TypeInfo), None, engine.get_function_address(f"{TARGET}_delete"))
     _keep.extend([engine, type_info])
+    for platform, type_id in type_ids.items():
+        _register(platform, type_id, type_info, engine.get_function_address(f"{TARGET}_execute_{platform}"))
+
+
+def _register(platform: str, type_id: ctypes.c_int64, type_info: _TypeInfo, execute: int) -> None:
+    """Make the target known to the XLA of one platform, now or when that is loaded."""
     capsule = jax.ffi.pycapsule
+    instantiate = _Handler(functools.partial(_instantiate, type_id))
+    _keep.extend([type_id, instantiate])
     registration: Any = {
-        "type_id": capsule(ctypes.addressof(_type_id)),
+        "type_id": capsule(ctypes.addressof(type_id)),
         "type_info": capsule(ctypes.addressof(type_info)),
     }
-    jax.ffi.register_ffi_type(f"{TARGET}_handler", registration, platform="cpu")
-    instantiate = ctypes.cast(_instantiate, ctypes.c_void_p).value
-    stages = {"instantiate": capsule(instantiate), "execute": capsule(execute)}
-    jax.ffi.register_ffi_target(TARGET, stages, platform="cpu")
+    jax.ffi.register_ffi_type(f"{TARGET}_handler", registration, platform=platform)
+    stages = {"instantiate": capsule(ctypes.cast(instantiate, ctypes.c_void_p).value), "execute": capsule(execute)}
+    jax.ffi.register_ffi_target(TARGET, stages, platform=platform)

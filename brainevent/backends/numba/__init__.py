@@ -20,7 +20,7 @@ from ..._content import content_name
 from ...errors import KernelArgumentError, KernelCompilationError
 from ...ffi.arguments import check_operands, check_vmap_method, checked_aliases, flat_outs
 from ...ffi.call import native_call
-from ...ffi.portable import TARGET
+from ...ffi.portable import PAYLOAD, TARGET
 from ...ffi.targets import register_once
 from . import half, portable, runtime
 from .handler import ArraySpec, compile_handler
@@ -93,7 +93,7 @@ class NumbaTarget:
     def portable(self) -> tuple[str, dict[str, Any]]:
         """Return the target that carries the compiled code."""
         library = compile_handler(self.kernel, self.operands, self.outs, f"{self.name}_carried", self_contained=True)
-        return TARGET, {"be.payload": portable.carry(library, self.title)}
+        return TARGET, {PAYLOAD: portable.carry(library, self.title)}
 
     def for_types(self, operands: Sequence[Any], outs: Sequence[Any]) -> NumbaTarget:
         """Return the same function compiled for other ranks."""

@@ -14,11 +14,13 @@ from typing import Any
 from ...errors import KernelArgumentError, KernelError, KernelLoadError, did_you_mean
 from ...ffi.arguments import check_operands, check_vmap_method, checked_aliases, flat_outs
 from ...ffi.call import native_call
+from ...ffi.portable import PAYLOAD, TARGET
 from ...ffi.targets import register_ffi_target, register_once
 from ...toolchain import cache
 from ...toolchain.build import Build
 from ...toolchain.signature import FunctionSpec
 from ...toolchain.wrap import alias_symbol, cell_symbol, handler_symbol
+from . import portable
 from .attributes import attribute_bytes, attribute_value
 
 __all__ = ["CompiledFunction", "CompiledModule", "load"]
@@ -117,6 +119,7 @@ class CompiledTarget:
     name: str
     title: str
     platform: str
+    library: str = field(compare=False)
     encoded: tuple[tuple[str, str, bytes], ...] = ()  # name, declared type and value of each attribute
 
     @property
@@ -125,8 +128,8 @@ class CompiledTarget:
         return {name: attribute_value(kind, data) for name, kind, data in self.encoded}
 
     def portable(self) -> tuple[str, dict[str, Any]]:
-        """Return the same target: the other process loads the same source first."""
-        return self.name, {}
+        """Return the target that carries the library."""
+        return TARGET, {PAYLOAD: portable.carry(Path(self.library), handler_symbol(self.title), self.platform)}
 
     def for_types(self, operands: Sequence[Any], outs: Sequence[Any]) -> CompiledTarget:
         """Return itself: shapes and dtypes are read at run time."""
@@ -172,7 +175,7 @@ class CompiledFunction:
             for name, kind in sorted(declared.items())
         )
         platform = {"CUDA": "cuda"}.get(self.module._platform, self.module._platform)
-        target = CompiledTarget(self._target_name, self.spec.name, platform, encoded)
+        target = CompiledTarget(self._target_name, self.spec.name, platform, self.module.path, encoded)
         return tree.unflatten(native_call(target, operands, avals, aliases, method))
 
     def _check_counts(self, where: str, operands: int, outs: int) -> None:

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Carry a compiled library to another process, in an exported program, and load one that was carried here."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import platform
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ...errors import UnsupportedOperationError
+from ...ffi.portable import pack
+
+__all__ = ["carry", "load"]
+
+_libraries: list[Any] = []  # loaded code lives as long as the process
+
+
+def carry(library: Path, symbol: str, device: str) -> np.ndarray:
+    """Pack a library and the name of one handler for an exported program."""
+    try:
+        code = library.read_bytes()
+    except FileNotFoundError:
+        raise UnsupportedOperationError(
+            f"the kernel {symbol!r} cannot be exported: its library {library} was removed from the cache; load the "
+            "source again"
+        ) from None
+    return pack("source", {"symbol": symbol, "device": device, **_environment()}, code)
+
+
+def _environment() -> dict[str, str]:
+    """Return what must be equal where the library is loaded."""
+    return {"machine": platform.machine(), "system": platform.system()}
+
+
+def load(header: dict[str, Any], code: bytes) -> int:
+    """Return the address of a carried handler."""
+    for what, here in _environment().items():
+        if header[what] != here:
+            raise RuntimeError(
+                f"its compiled kernels are for {what} {header[what]}, and this is {here}; export it again here"
+            )
+    library = _loaded(code)
+    _libraries.append(library)
+    return ctypes.cast(getattr(library, header["symbol"]), ctypes.c_void_p).value or 0
+
+
+def _loaded(code: bytes) -> ctypes.CDLL:
+    """Load a library from memory, or from a file that is gone afterwards."""
+    if hasattr(os, "memfd_create"):
+        descriptor = os.memfd_create("brainevent")
+        _libraries.append(os.fdopen(descriptor, "wb"))  # open for ever: the loader knows libraries by their paths
+        _libraries[-1].write(code)
+        _libraries[-1].flush()
+        return ctypes.CDLL(f"/proc/self/fd/{descriptor}")
+    with tempfile.TemporaryDirectory(prefix="brainevent-") as folder:
+        path = Path(folder, "kernel.so")
+        path.write_bytes(code)
+        return ctypes.CDLL(str(path))
