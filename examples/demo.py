@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One operator with two kernels, what it can do, and the kernel languages of this machine: run by `make demo`."""
+"""One operator with several kernels, what it can do, and the kernel languages of this machine: run by `make demo`."""
 
 import os
 
@@ -7,7 +7,6 @@ import os
 os.environ["XLA_FLAGS"] = os.environ.get("XLA_FLAGS", "") + " --xla_force_host_platform_device_count=4"
 os.environ.setdefault("COLUMNS", "79")
 
-import importlib.util
 import textwrap
 import time
 
@@ -18,7 +17,7 @@ import numpy as np
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
 import brainevent
-from brainevent.languages import LANGUAGES
+from brainevent.languages import LANGUAGES, language
 
 CPUS = jax.devices("cpu")
 jax.config.update("jax_default_device", CPUS[0])
@@ -42,6 +41,26 @@ spike_input.def_numba_kernel(lambda *, outs: brainevent.numba_kernel(add_active_
 spike_input.def_kernel("dense", "cpu", lambda *, outs: matrix_product)
 spike_input.def_reference(matrix_product)  # tells shapes and derivatives, and what every kernel is compared with
 spike_input.def_sharding_rule("n, n m -> m", reduction_factors=("n",))
+
+
+CPP = """
+#include "brainevent/common.h"
+
+// @BE add_active_rows arg arg ret
+void add_active_rows(const BE::Tensor spikes, const BE::Tensor weights, BE::Tensor current) {
+  const float *s = spikes.data_ptr<float>(), *w = weights.data_ptr<float>();
+  float* out = current.data_ptr<float>();
+  const int64_t n = weights.size(0), m = weights.size(1);
+  for (int64_t j = 0; j < m; ++j) out[j] = 0;
+  for (int64_t i = 0; i < n; ++i)
+    if (s[i] != 0)
+      for (int64_t j = 0; j < m; ++j) out[j] += s[i] * w[i * m + j];
+}
+"""
+HAS_CPP = language("cpp").why_missing() is None
+if HAS_CPP:
+    library = brainevent.load_cpp_inline("demo", CPP)  # compiled the first time, then from the cache
+    spike_input.def_cpp_kernel(lambda *, outs: lambda s, w: library.add_active_rows(s, w, outs=outs))
 
 
 def loss(op, weights, spikes):
@@ -86,7 +105,10 @@ def show_speed(spikes, weights, count=10_000):
     def product(*operands):
         return np.matmul(*map(np.asarray, operands))
 
-    calls = {"Numba kernel": spike_input, "jax.pure_callback": lambda s, w: jax.pure_callback(product, s, s, w)}
+    calls = {"Numba kernel": spike_input}
+    if HAS_CPP:
+        calls["C++ kernel"] = lambda s, w: spike_input(s, w, backend="cpp")
+    calls |= {"jax.pure_callback": lambda s, w: jax.pure_callback(product, s, s, w)}
     for name, call in calls.items():
         loop = jax.jit(lambda s, w, call=call: jax.lax.fori_loop(0, count, lambda _, s: call(s, w), s))
         loop(spikes, weights).block_until_ready()
@@ -95,18 +117,20 @@ def show_speed(spikes, weights, count=10_000):
         print(f"  {name:<18}{(time.perf_counter() - start) / count * 1e6:8.2f} us")
 
 
+WRAPPERS = {"numba": "numba_kernel", "cpp": "load_cpp_inline", "cuda_raw": "load_cuda_inline", "pallas": "pallas_call"}
+
+
 def show_languages():
-    print(f"  {'language':<13}{'platforms':<11}{'wrapper':<10}on this machine")
+    print(f"  {'language':<13}{'platforms':<11}{'wrapper':<18}on this machine")
     for row in LANGUAGES:
-        wrapper = "built in" if importlib.util.find_spec(f"brainevent.backends.{row.name}") else "to come"
-        cells = f"  {row.title:<13}{', '.join(row.platforms):<11}{wrapper:<10}"
+        cells = f"  {row.title:<13}{', '.join(row.platforms):<11}{WRAPPERS.get(row.name, 'to come'):<18}"
         print(textwrap.fill(cells + (row.why_missing() or "installed"), 79, subsequent_indent=" " * len(cells)))
 
 
 def main():
     spikes, weights = jnp.array([1.0, 0, 0, 1, 0, 0, 1, 0]), jnp.arange(32.0).reshape(8, 4)
-    print("One operator, spikes (n,) and weights (n, m) -> current (m,), with two kernels:")
-    print("'numba', which visits the rows of active neurons only, and 'dense', jax.numpy.")
+    print("One operator, spikes (n,) and weights (n, m) -> current (m,), with kernels")
+    print("that visit the rows of active neurons only, 'numba' and 'cpp', and one in jax.numpy, 'dense'.")
     print("\nUnder the transformations of JAX:")
     show_transformations(spikes, weights)
     print("\nA jitted function follows the choice of a kernel; going back retraces nothing:")
@@ -117,8 +141,9 @@ def main():
     show_speed(spikes, jnp.eye(8))
     print("\nLanguages for kernels, and what is missing here:")
     show_languages()
-    print("\nDoes the Numba kernel keep every promise? brainevent.check says:\n")
-    print(brainevent.check(spike_input, spikes, weights, backends=["numba"]))
+    kernels = ["numba", "cpp"] if HAS_CPP else ["numba"]
+    print(f"\nDo these kernels keep every promise: {', '.join(kernels)}? brainevent.check says:\n")
+    print(brainevent.check(spike_input, spikes, weights, backends=kernels))
 
 
 if __name__ == "__main__":
