@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Give every pytest run four CPU devices, and let pytest run the examples on Markdown pages."""
+"""Give every pytest run four CPU devices, and let pytest run the examples on Markdown pages and in docstrings."""
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -19,3 +20,11 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
     from docs.pages import collect_page  # needs the extra 'docs'
 
     return collect_page(file_path, parent)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def kernels_of_the_examples(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Build the kernels of examples in a cache of their own."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("BRAINEVENT_CACHE_DIR", str(tmp_path_factory.getbasetemp() / "kernels"))
+        yield

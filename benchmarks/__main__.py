@@ -15,7 +15,7 @@ from benchmarks.options import HERE, Options
 from benchmarks.peer import PEER, PeerError, find_peer
 from benchmarks.process import ProbeError
 from benchmarks.report import format_table, format_verdict, write_result
-from benchmarks.row import Row
+from benchmarks.row import Absent, Row
 from benchmarks.suite import BENCHMARKS, Benchmark
 
 
@@ -28,13 +28,13 @@ def main() -> int:
         print(f"No {platform} benchmark is there yet{' by that name' if arguments.only else ''}.")
         return 0
     start, machine = time.monotonic(), describe_machine()
-    print(", ".join(f"{key} {value}" for key, value in machine.items() if key != "packages"))
+    print(", ".join(f"{key} {value}" for key, value in machine.items() if value and key != "packages"))
     print(", ".join(f"{name} {version}" for name, version in machine["packages"].items() if version), "\n", flush=True)
-    options, absent = _make_options(arguments)
-    rows, failures = _run_all(chosen, options)
+    options, no_peers = _make_options(arguments)
+    rows, no_rows, failures = _run_all(chosen, options)
     seconds = round(time.monotonic() - start)
     print(f"{format_verdict(rows, failures)}\n{seconds} s")
-    header = _header(arguments, machine) | {"seconds": seconds, "absent": absent, "failures": failures}
+    header = _header(arguments, machine) | {"seconds": seconds, "absent": no_peers + no_rows, "failures": failures}
     path = arguments.output or _default_path(arguments, machine)
     write_result(path, header, rows)
     print(f"wrote {path}")
@@ -46,7 +46,7 @@ def _parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Compare brainevent with C++ and peers.")
     parser.add_argument("--only", action="append", choices=names, help="run this benchmark; may be given again")
     parser.add_argument("--rounds", type=int, help="interleaved rounds of each process (default: each its own number)")
-    parser.add_argument("--quick", action="store_true", help="fewer rounds and processes: under a minute, noisier")
+    parser.add_argument("--quick", action="store_true", help="fewer rounds and processes: about three minutes, noisier")
     parser.add_argument("--no-peers", action="store_true", help=f"leave out Warp and {PEER}")
     parser.add_argument("--gpu", action="store_true", help="the GPU benchmarks instead of the CPU ones")
     parser.add_argument("--output", type=Path, help="where to write the JSON (default: benchmarks/results/)")
@@ -58,8 +58,10 @@ def _parse_arguments() -> argparse.Namespace:
 
 def _make_options(arguments: argparse.Namespace) -> tuple[Options, list[str]]:
     """The options, and one sentence for each peer that is absent."""
-    if arguments.no_peers:
-        return Options(arguments.rounds, arguments.quick), ["--no-peers was given"]
+    if arguments.no_peers or arguments.gpu:
+        # A machine with a GPU may have no network to install peers from.
+        why = "--no-peers was given" if arguments.no_peers else "GPU benchmarks compare with code written by hand alone"
+        return Options(arguments.rounds, arguments.quick), [why]
     absent, peer = [], None
     has_warp = importlib.util.find_spec("warp") is not None
     if not has_warp:
@@ -74,9 +76,10 @@ def _make_options(arguments: argparse.Namespace) -> tuple[Options, list[str]]:
     return Options(arguments.rounds, arguments.quick, has_warp, peer), absent
 
 
-def _run_all(chosen: Sequence[Benchmark], options: Options) -> tuple[list[Row], list[str]]:
-    """All rows, and the name of each benchmark that failed: the others still run."""
+def _run_all(chosen: Sequence[Benchmark], options: Options) -> tuple[list[Row], list[str], list[str]]:
+    """All rows, a sentence for those that are absent, and the name of each benchmark that failed: the others run."""
     rows: list[Row] = []
+    absent: list[str] = []
     failures: list[str] = []
     for benchmark in chosen:
         try:
@@ -85,9 +88,12 @@ def _run_all(chosen: Sequence[Benchmark], options: Options) -> tuple[list[Row], 
             failures.append(benchmark.name)
             print(f"{benchmark.name} failed: {error}\n", file=sys.stderr, flush=True)
             continue
-        rows += found
-        print(format_table(f"{benchmark.name}: {benchmark.title}", found), "\n", flush=True)
-    return rows, failures
+        measured = [row for row in found if isinstance(row, Row)]
+        missing = [str(row) for row in found if isinstance(row, Absent)]
+        table = format_table(f"{benchmark.name}: {benchmark.title}", measured)
+        print("\n".join([table, *missing]), "\n", flush=True)
+        rows, absent = rows + measured, absent + missing
+    return rows, absent, failures
 
 
 def _header(arguments: argparse.Namespace, machine: dict[str, Any]) -> dict[str, Any]:
@@ -95,13 +101,13 @@ def _header(arguments: argparse.Namespace, machine: dict[str, Any]) -> dict[str,
         "date": dt.date.today().isoformat(),
         "machine": machine,
         "options": {"only": arguments.only, "rounds": arguments.rounds, "quick": arguments.quick},
-        "peer": None if arguments.no_peers else PEER,
+        "peer": None if arguments.no_peers or arguments.gpu else PEER,
     }
 
 
 def _default_path(arguments: argparse.Namespace, machine: dict[str, Any]) -> Path:
     """`results/<date>-<machine>.json`; a partial run does not overwrite a whole one."""
-    parts = [dt.date.today().isoformat(), machine_slug(machine), *(arguments.only or [])]
+    parts = [dt.date.today().isoformat(), machine_slug(machine, gpu=arguments.gpu), *(arguments.only or [])]
     parts += [word for word, given in (("quick", arguments.quick), ("gpu", arguments.gpu)) if given]
     return HERE / "results" / f"{'-'.join(parts)}.json"
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from benchmarks.options import ROOT
 
-PACKAGES = ("jax", "jaxlib", "numba", "llvmlite", "numpy", "warp-lang")
+PACKAGES = ("jax", "jaxlib", "jax-cuda13-plugin", "jax-cuda12-plugin", "numba", "llvmlite", "numpy", "warp-lang")
 
 
 def describe_machine() -> dict[str, Any]:
@@ -24,14 +24,17 @@ def describe_machine() -> dict[str, Any]:
         "load_average": round(os.getloadavg()[0], 2),
         "python": platform.python_version(),
         "compiler": _first_line([os.environ.get("CXX", "g++"), "--version"]),
+        "nvcc": _nvcc_version(),
+        "gpu": _gpus(),
         "packages": {name: _version(name) for name in PACKAGES},
         "revision": _revision(),
     }
 
 
-def machine_slug(machine: dict[str, Any]) -> str:
-    """A file name for the machine: `amd-epyc-2-cores`."""
-    return re.sub(r"[^a-z0-9]+", "-", f"{machine['cpu']} {machine['cores']} cores".lower()).strip("-")
+def machine_slug(machine: dict[str, Any], gpu: bool = False) -> str:
+    """A file name for the machine: `amd-epyc-2-cores`, or `nvidia-h200` by its GPU."""
+    name = machine["gpu"].split(",")[0] if gpu and machine["gpu"] else f"{machine['cpu']} {machine['cores']} cores"
+    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
 
 
 def _cpu_model() -> str:
@@ -41,6 +44,28 @@ def _cpu_model() -> str:
         if found:
             return found.group(1)
     return platform.processor() or platform.machine()
+
+
+def _gpus() -> str | None:
+    """`NVIDIA H200, driver 580.1, compute capability 9.0`, and how many there are if more than one."""
+    command = ["nvidia-smi", "--query-gpu=name,driver_version,compute_cap", "--format=csv,noheader"]
+    first = _first_line(command)
+    if first is None or first.count(", ") != 2:
+        return None
+    name, driver, capability = first.split(", ")
+    count = len(subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines())
+    several = f", {count} GPUs" if count > 1 else ""
+    return f"{name}, driver {driver}, compute capability {capability}{several}"
+
+
+def _nvcc_version() -> str | None:
+    from brainevent.errors import KernelToolchainError
+    from brainevent.toolchain.find import find_cuda_toolkit
+
+    try:
+        return find_cuda_toolkit().version
+    except KernelToolchainError:
+        return None
 
 
 def _operating_system() -> str:

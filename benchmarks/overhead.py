@@ -12,11 +12,15 @@ _OURS = {
     "jax": "jnp.add: no call at all",
     "cpp_nothing": "C++ handler that does nothing",
     "cpp": "C++ handler, g++ -O3",
+    "module": "C++: module callable (load_cpp_inline)",
+    "module_ffi_call": "C++: plain jax.ffi.ffi_call of it",
+    "module_operator": "C++: XLACustomKernel with it",
     "numba_kernel": "numba_kernel",
     "operator": "XLACustomKernel with numba_kernel",
     "pure_callback": "jax.pure_callback with NumPy",
     "warp": "Warp jax_kernel on the CPU",
 }
+_JUDGED = ("module", "module_ffi_call", "module_operator", "numba_kernel", "operator")
 _PEER = {
     "cpp": "C++ handler, in the peer's process",
     "numba_kernel": f"{PEER_NAME}: numba_kernel",
@@ -26,11 +30,11 @@ _PEER = {
 
 def measure_rows(options: Options) -> list[Row]:
     """One row per way of calling the function; the ratio is to C++."""
-    contenders = dict.fromkeys(["jax", "cpp_nothing", "cpp", "numba_kernel", "operator"], _FAST)
+    contenders = dict.fromkeys(["jax", "cpp_nothing", "cpp", *_JUDGED], _FAST)
     contenders["pure_callback"] = _SLOW
     if options.warp:
         contenders["warp"] = _SLOW
-    rows = _rows(_OURS, contenders, _measure(options, contenders), bars={"numba_kernel": _BAR, "operator": _BAR})
+    rows = _rows(_OURS, contenders, _measure(options, contenders), bars=dict.fromkeys(_JUDGED, _BAR))
     if options.peer:
         contenders = {"cpp": _FAST, "numba_kernel": _SLOW, "operator": _SLOW}
         rows += _rows(_PEER, contenders, _measure(options, contenders, peer=True), bars={})

@@ -22,6 +22,17 @@ class Bar:
 
 
 @dataclass(frozen=True)
+class Absent:
+    """Why rows are missing."""
+
+    what: str
+    why: str
+
+    def __str__(self) -> str:
+        return f"{self.what}: no rows, for {self.why}"
+
+
+@dataclass(frozen=True)
 class Row:
     """One measured contender; `ratio` is relative to the contender `ratio_to` of the same process and round."""
 

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The table of benchmarks: a new one is a line here."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from benchmarks import compile_time, import_time, latency, memory, overhead, vmap
+from benchmarks import build, compile_time, gpu_overhead, gpu_vmap, import_time, latency, memory, overhead, vmap
 from benchmarks.options import Options
-from benchmarks.row import Row
+from benchmarks.row import Absent, Row
 
 
 @dataclass(frozen=True)
@@ -17,7 +17,7 @@ class Benchmark:
     name: str
     title: str
     platform: Literal["cpu", "gpu"]
-    measure_rows: Callable[[Options], list[Row]]
+    measure_rows: Callable[[Options], Sequence[Row | Absent]]
 
 
 BENCHMARKS = (
@@ -26,5 +26,9 @@ BENCHMARKS = (
     Benchmark("import", "import brainevent after import jax", "cpu", import_time.measure_rows),
     Benchmark("latency", "one call from Python over 64 floats", "cpu", latency.measure_rows),
     Benchmark("compile", "a new kernel or shape, up to its first result", "cpu", compile_time.measure_rows),
+    Benchmark("build", "a vector-add from its source text to a loaded operator", "cpu", build.measure_rows),
     Benchmark("memory", "growth of the resident memory after a warm-up", "cpu", memory.measure_rows),
+    Benchmark("gpu_overhead", "one call over 1024 floats on a GPU", "gpu", gpu_overhead.measure_rows),
+    Benchmark("gpu_vmap", "a batch of 100 over 1024 floats on a GPU", "gpu", gpu_vmap.measure_rows),
+    Benchmark("gpu_build", "a CUDA vector-add from its source text to a result", "gpu", build.measure_gpu_rows),
 )

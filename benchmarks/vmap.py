@@ -9,6 +9,7 @@ _BATCH = 1_000
 _BAR = Bar(5, at_least=True)
 _WAYS = {
     "native": "operator, default vmap: native loop",
+    "native_cpp": "C++ operator, default vmap: native loop",
     "scan": "operator, general_batching_rule: scan",
     "map": "numba_kernel under jax.lax.map",
     "cpp_whole": "C++ handler, one call for the batch",
@@ -30,7 +31,7 @@ def measure_rows(options: Options) -> list[Row]:
             baseline=microseconds["scan" + suffix],
             ratio_to="faster than scan",
             inverse=True,
-            bar=_BAR if way == "native" else None,
+            bar=_BAR if way in ("native", "native_cpp") else None,
             note=f"a batch of {_BATCH}",
         )
         for suffix, place in _PLACES.items()

@@ -53,7 +53,7 @@ def script(path, body):
 
 def compiler(path, version="fake++ 1.0"):
     """Make a fake host compiler that writes each call into a file beside it."""
-    return script(path, f'echo "$@" >> {path}.log\necho "{version}"\necho "Copyright"')
+    return script(path, f'echo "$*" >> {path}.log\necho "{version}"\necho "Copyright"')
 
 
 def new_process(monkeypatch):

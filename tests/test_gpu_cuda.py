@@ -313,15 +313,30 @@ def test_the_library_brings_its_own_runtime(mod):
 
 def test_an_exported_program_carries_the_library(scaled, gpu, tmp_path):
     x = jax.device_put(jnp.arange(6.0).reshape(2, 3), gpu)
-    program = jax.export.export(jax.jit(jax.vmap(scaled)), disabled_checks=brainevent.export_checks())(x)
-    (tmp_path / "program").write_bytes(program.serialize())
+    chain = jax.jit(lambda x: jax.lax.fori_loop(0, 2, lambda _, y: scaled(scaled(scaled(y))), x[0]))
+    for name, function in {"program": jax.jit(jax.vmap(scaled)), "chain": chain}.items():
+        program = jax.export.export(function, disabled_checks=brainevent.export_checks())(x)
+        (tmp_path / name).write_bytes(program.serialize())
     source = """
         import sys, jax, jax.numpy as jnp, brainevent
-        program = jax.export.deserialize(open(sys.argv[1], "rb").read())
+        program, chain = (jax.export.deserialize(open(path, "rb").read()) for path in sys.argv[1:])
         result = program.call(jnp.arange(6.0).reshape(2, 3))
-        print(result.tolist(), result.devices())
+        print(result.tolist(), result.devices(), chain.call(jnp.ones((2, 3))).tolist())
     """
     empty = str(tmp_path / "empty")
-    printed = run_program(source, tmp_path / "program", JAX_PLATFORMS="cuda,cpu", BRAINEVENT_CACHE_DIR=empty)
+    files = tmp_path / "program", tmp_path / "chain"
+    printed = run_program(source, *files, JAX_PLATFORMS="cuda,cpu", BRAINEVENT_CACHE_DIR=empty)
     assert printed.startswith("[[1.0, 4.0, 7.0], [10.0, 13.0, 16.0]]")
     assert "cuda" in printed.lower()
+    value = 1
+    for _ in range(6):
+        value = 3 * value + 1
+    assert f"[{value}.0, {value}.0, {value}.0]" in printed
+
+
+def test_a_name_that_graphs_may_record_is_not_given_to_one_that_they_must_not():
+    brainevent.load_cuda_inline("gpu_recordable", VECTOR_ADD)
+    with pytest.raises(
+        brainevent.KernelRegistrationError, match="the new source has allow_cuda_graph=False: give it an"
+    ):
+        brainevent.load_cuda_inline("gpu_recordable", VECTOR_ADD, allow_cuda_graph=False, replace=True)

@@ -27,7 +27,7 @@ def like(array: Any) -> jax.ShapeDtypeStruct:
 
 
 # As users do: a callable for one shape is made once. Only the last is kept, so that `memory` counts none of ours.
-_keep_last = functools.lru_cache(maxsize=1)
+keep_last = functools.lru_cache(maxsize=1)
 
 
 def make_jax_add() -> Contender:
@@ -38,7 +38,7 @@ def make_jax_add() -> Contender:
 def make_cpp(symbol: str = "Add", vmap_method: str | None = None) -> Contender:
     """A C++ handler."""
     target = register_handler(build_handlers(), symbol, f"bench_cpp_{symbol.lower()}")
-    build = _keep_last(lambda out: jax.ffi.ffi_call(target, out, vmap_method=vmap_method))
+    build = keep_last(lambda out: jax.ffi.ffi_call(target, out, vmap_method=vmap_method))
     return lambda a, b: build(like(a))(a, b)
 
 
@@ -59,7 +59,7 @@ def make_numba_kernel() -> Contender:
     import brainevent
 
     add = make_numba_add()
-    build = _keep_last(lambda out: brainevent.numba_kernel(add, outs=[out]))
+    build = keep_last(lambda out: brainevent.numba_kernel(add, outs=[out]))
     return lambda a, b: build(like(a))(a, b)[0]
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Build the C++ handlers with g++ -O3 and register them with XLA."""
+"""Build the hand-written C++ handlers with g++ -O3, and register handlers with XLA."""
 
 import ctypes
 import hashlib
@@ -7,13 +7,14 @@ import os
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Callable
 from importlib import metadata
 from pathlib import Path
 
 import jax
 
 SOURCE = Path(__file__).with_name("add.cc")
-_FOLDER = SOURCE.parent.parent / ".build"
+FOLDER = SOURCE.parent.parent / ".build"
 
 
 def build_command(library: Path, scale: float = 1.0) -> list[str]:
@@ -27,21 +28,26 @@ def build_command(library: Path, scale: float = 1.0) -> list[str]:
 
 
 def build_handlers() -> Path:
-    """The library of `add.cc`, built once for this source, compiler and jaxlib."""
-    key = " ".join([*build_command(Path("library")), metadata.version("jaxlib"), SOURCE.read_text()])
-    library = _FOLDER / f"add-{hashlib.sha256(key.encode()).hexdigest()[:16]}.so"
+    """The library of `add.cc`."""
+    return build_once(SOURCE, build_command)
+
+
+def build_once(source: Path, command: Callable[[Path], list[str]]) -> Path:
+    """The library that `command(library)` makes, built once for this source, command and jaxlib."""
+    key = " ".join([*command(Path("library")), metadata.version("jaxlib"), source.read_text()])
+    library = FOLDER / f"{source.stem}-{hashlib.sha256(key.encode()).hexdigest()[:16]}.so"
     if not library.exists():
-        _FOLDER.mkdir(exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=_FOLDER) as folder:
+        FOLDER.mkdir(exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=FOLDER) as folder:
             unfinished = Path(folder, library.name)
-            subprocess.run(build_command(unfinished), check=True)
+            subprocess.run(command(unfinished), check=True)
             # Another process may be building the same library: the last one wins, whole.
             unfinished.rename(library)
     return library
 
 
-def register_handler(library: Path, symbol: str, target: str) -> str:
+def register_handler(library: Path, symbol: str, target: str, platform: str = "cpu") -> str:
     """Load `symbol` and make it the FFI target `target`, which is returned."""
     handler = getattr(ctypes.CDLL(str(library)), symbol)
-    jax.ffi.register_ffi_target(target, jax.ffi.pycapsule(handler), platform="cpu")
+    jax.ffi.register_ffi_target(target, jax.ffi.pycapsule(handler), platform=platform)
     return target

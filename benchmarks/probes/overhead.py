@@ -16,12 +16,16 @@ from benchmarks.probes.contenders import (
     make_pure_callback,
     make_warp,
 )
+from benchmarks.probes.modules import make_module, make_module_ffi_call, make_module_operator
 from benchmarks.probes.rounds import interleave, time_calls
 
 MAKERS: dict[str, Callable[[], Contender]] = {
     "jax": make_jax_add,
     "cpp_nothing": lambda: make_cpp("Nothing"),
     "cpp": make_cpp,
+    "module": lambda: make_module("cpp"),
+    "module_ffi_call": lambda: make_module_ffi_call("cpp"),
+    "module_operator": lambda: make_module_operator("cpp"),
     "numba_kernel": make_numba_kernel,
     "operator": make_operator,
     "pure_callback": make_pure_callback,

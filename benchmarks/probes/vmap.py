@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from benchmarks.probes.contenders import SIZE, Contender, make_cpp, make_numba_kernel, make_operator
+from benchmarks.probes.modules import make_module_operator
 from benchmarks.probes.rounds import interleave, time_calls
 
 _LOOP = 20
@@ -18,6 +19,7 @@ def measure(batch: int, rounds: int) -> dict[str, list[float]]:
     kernel = make_numba_kernel()
     ways: dict[str, Contender] = {
         "native": jax.vmap(make_operator("bench_native")),
+        "native_cpp": jax.vmap(make_module_operator("cpp")),
         "scan": jax.vmap(make_operator("bench_scan", general_batching=True)),
         "map": lambda a, b: jax.lax.map(lambda pair: kernel(*pair), (a, b)),
         "cpp_whole": jax.vmap(make_cpp(vmap_method="broadcast_all")),

@@ -21,13 +21,14 @@ import numpy as np
 
 from . import frame
 
-__all__ = ["PAYLOAD", "TARGET", "install", "pack"]
+__all__ = ["GRAPH_TARGET", "PAYLOAD", "TARGET", "install", "pack"]
 
 TARGET = "brainevent_portable"
+GRAPH_TARGET = "brainevent_portable_graph"  # the same, for kernels that XLA may record in CUDA graphs
 PAYLOAD = "be.payload"
 
 _LAYOUT = 1  # of payloads
-_PLATFORMS = ("cpu", "CUDA")
+_PLATFORMS = {"cpu": (TARGET,), "CUDA": (TARGET, GRAPH_TARGET)}
 _Handler = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)
 STATE_ARGS_SIZE = 48  # XLA_FFI_State_Get_Args_STRUCT_SIZE, and that of XLA_FFI_State_Set_Args
 INVALID_ARGUMENT = 3
@@ -103,7 +104,7 @@ def _instantiate(type_id: ctypes.c_int64, call_frame: int) -> int:
 # execute: the state is the address of a cell that holds the handler's address. The attribute list is the same, with
 # the payload after all others of ours, so the handler reads it as ever.
 _EXECUTE = """
-define i64 @brainevent_portable_execute_{platform}(ptr %frame) {{
+define i64 @{target}_on_{platform}(ptr %frame) {{
 entry:
   %first_at = getelementptr i8, ptr %frame, i64 {extension_start}
   %first = load ptr, ptr %first_at
@@ -129,7 +130,7 @@ answer:
   %minor = getelementptr i8, ptr %metadata, i64 {minor_version}
   store i32 {minor_value}, ptr %minor
   %traits = getelementptr i8, ptr %metadata, i64 {traits}
-  store i32 0, ptr %traits
+  store i32 {traits_value}, ptr %traits
   ret i64 0
 run:
   %args = alloca [6 x i64]
@@ -175,14 +176,17 @@ def install(loaders: Mapping[str, str]) -> None:
     text = _DELETE + "".join(
         _EXECUTE.format(
             **offsets,
+            target=target,
             platform=platform,
             query=frame.METADATA_EXTENSION,
             major_value=major,
             minor_value=minor,
+            traits_value=int(target == GRAPH_TARGET),
             args_size=STATE_ARGS_SIZE,
-            type_id=ctypes.addressof(type_id),
+            type_id=ctypes.addressof(type_ids[platform]),
         )
-        for platform, type_id in type_ids.items()
+        for platform, targets in _PLATFORMS.items()
+        for target in targets
     )
     engine = llvm.create_mcjit_compiler(
         llvm.parse_assembly(text), llvm.Target.from_default_triple().create_target_machine()
@@ -191,11 +195,11 @@ def install(loaders: Mapping[str, str]) -> None:
     type_info = _TypeInfo(ctypes.sizeof(_TypeInfo), None, engine.get_function_address(f"{TARGET}_delete"))
     _keep.extend([engine, type_info])
     for platform, type_id in type_ids.items():
-        _register(platform, type_id, type_info, engine.get_function_address(f"{TARGET}_execute_{platform}"))
+        _register(platform, type_id, type_info, engine)
 
 
-def _register(platform: str, type_id: ctypes.c_int64, type_info: _TypeInfo, execute: int) -> None:
-    """Make the target known to the XLA of one platform, now or when that is loaded."""
+def _register(platform: str, type_id: ctypes.c_int64, type_info: _TypeInfo, engine: Any) -> None:
+    """Make the targets known to the XLA of one platform, now or when that is loaded."""
     capsule = jax.ffi.pycapsule
     instantiate = _Handler(functools.partial(_instantiate, type_id))
     _keep.extend([type_id, instantiate])
@@ -204,5 +208,8 @@ def _register(platform: str, type_id: ctypes.c_int64, type_info: _TypeInfo, exec
         "type_info": capsule(ctypes.addressof(type_info)),
     }
     jax.ffi.register_ffi_type(f"{TARGET}_handler", registration, platform=platform)
-    stages = {"instantiate": capsule(ctypes.cast(instantiate, ctypes.c_void_p).value), "execute": capsule(execute)}
-    jax.ffi.register_ffi_target(TARGET, stages, platform=platform)
+    address = ctypes.cast(instantiate, ctypes.c_void_p).value
+    for target in _PLATFORMS[platform]:
+        execute = engine.get_function_address(f"{target}_on_{platform}")
+        stages = {"instantiate": capsule(address), "execute": capsule(execute)}
+        jax.ffi.register_ffi_target(target, stages, platform=platform)

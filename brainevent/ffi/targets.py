@@ -4,17 +4,18 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import jax
 
 from ..errors import KernelRegistrationError
-from .portable import TARGET
+from .portable import GRAPH_TARGET, TARGET
 
-__all__ = ["export_checks", "list_registered_targets", "register_ffi_target", "register_once"]
+__all__ = ["export_checks", "list_registered_targets", "register_ffi_target", "register_ffi_targets", "register_once"]
 
 _PALLAS = ("__gpu$xla.gpu.triton", "mosaic_gpu_v2")  # what Pallas kernels are on a GPU
 _XLA_PLATFORMS = {"gpu": "CUDA", "cuda": "CUDA", "cpu": "cpu"}
@@ -68,21 +69,45 @@ def register_ffi_target(
     The same content under the same name again is no error. Other content is one, unless `replace` is true: then calls
     go to the new function, also those of programs that are compiled already (but CUDA graphs that XLA has recorded).
     """
+    register_ffi_targets({target_name: func_name}, module, platform=platform, replace=replace, content_id=content_id)
+
+
+def register_ffi_targets(
+    functions: Mapping[str, str], module: Module, *, platform: str, replace: bool, content_id: str | None
+) -> None:
+    """Register functions by the names of their targets: all of them, or none."""
     platform = _XLA_PLATFORMS.get(platform.lower(), platform)
-    content = (content_id or module.content_hash, func_name)
+    content = content_id or module.content_hash
     with _lock:
-        known = _named.get((target_name, platform))
-        if known is None:
-            handler, cell = _entry(module, func_name)
-            register_once(target_name, platform, lambda: _address(handler))
-            _named[target_name, platform] = _Named(content, module, cell)
-        elif known.content == content:
-            return
-        elif replace and known.cell is not None:
-            known.cell.value = _address(module.get_handler(func_name))
-            known.content, known.module = content, module
-        else:
-            raise KernelRegistrationError(_taken(target_name, platform, known))
+        new = {
+            name: function for name, function in functions.items() if not _is_known(name, platform, content, function)
+        }
+        for name in new:
+            if (known := _named.get((name, platform))) is not None:
+                _check_replaceable(name, platform, known, module, replace)
+        for name, function in new.items():
+            if (known := _named.get((name, platform))) is None:
+                handler, cell = _entry(module, function)
+                register_once(name, platform, functools.partial(_address, handler))
+                _named[name, platform] = _Named((content, function), module, cell)
+            elif known.cell is not None:
+                known.cell.value = _address(module.get_handler(function))
+                known.content, known.module = (content, function), module
+
+
+def _is_known(name: str, platform: str, content: str, function: str) -> bool:
+    known = _named.get((name, platform))
+    return known is not None and known.content == (content, function)
+
+
+def _check_replaceable(name: str, platform: str, known: _Named, module: Module, replace: bool) -> None:
+    if not replace or known.cell is None:
+        raise KernelRegistrationError(_taken(name, platform, known))
+    if getattr(known.module, "in_graphs", False) and not getattr(module, "in_graphs", False):
+        raise KernelRegistrationError(
+            f"the FFI target {name!r} on {platform} was registered as one that CUDA graphs may record, and stays so; "
+            "the new source has allow_cuda_graph=False: give it another name (name=, target_prefix=)"
+        )
 
 
 def _entry(module: Module, func_name: str) -> tuple[Any, ctypes.c_void_p | None]:
@@ -124,5 +149,5 @@ def export_checks() -> list[Any]:
     Array([0., 2.], dtype=float32)
     """
     with _lock:
-        names = [TARGET, *_PALLAS, *dict.fromkeys(name for name, _ in _registered)]
+        names = [TARGET, GRAPH_TARGET, *_PALLAS, *dict.fromkeys(name for name, _ in _registered)]
     return [jax.export.DisabledSafetyCheck.custom_call(name) for name in names]

@@ -7,16 +7,20 @@ import functools
 import hashlib
 import os
 import platform
+import re
 import shlex
 import signal
 import subprocess
-from collections.abc import Sequence
+import tempfile
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import CompilationError, HostCompilerIncompatibleError, UnsupportedArchError
 from .find import CudaToolkit, HostCompiler
-from .includes import included_files
+from .includes import included_files, named_folders
 from .signature import FunctionSpec
 from .wrap import Source, translation_unit
 
@@ -26,7 +30,11 @@ INCLUDE_DIR = Path(__file__).parent / "include"
 
 _SCHEMA = "1"  # of the key, and of what is generated
 _SHOWN_LINES = 60
+_NVCC_FLAGS = ("NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS")  # variables that nvcc reads
+_FLAGS = ("CPATH", "CPLUS_INCLUDE_PATH", "LIBRARY_PATH")  # variables that g++ and clang++ read
 _COMMON = ("-std=c++17", "-shared")
+_PLAIN = re.compile(r"[\w./+@-]+")  # a path that nvcc, which passes some of its arguments to a shell, leaves alone
+_RELOCATABLE = re.compile(r".*rdc|-dc$|--device-c$|--relocatable-device-code")
 
 
 @dataclass(frozen=True)
@@ -54,80 +62,106 @@ class Build:
         """Return 16 hex digits of all that decides what the library does."""
         digest = hashlib.sha256()
         for part in self._content():
-            encoded = part if isinstance(part, bytes) else part.encode()
+            encoded = part if isinstance(part, bytes) else part.encode(errors="surrogatepass")
             digest.update(len(encoded).to_bytes(8, "little") + encoded)
         return digest.hexdigest()[:16]
 
     def _content(self) -> list[str | bytes]:
         parts: list[str | bytes] = [_SCHEMA, platform.machine(), *self.versions, self.compiler.version]
-        parts += [*self.command(Path("source"), Path("library")), _headers_digest(self.ffi_include_dir)]
+        # Where compilers and headers lie is no part of it, so that installations agree on names: what they are, is.
+        tools = [*self.compiler.command[:1], *([self.toolkit.nvcc] if self.toolkit else [])]
+        folders = [str(INCLUDE_DIR), self.ffi_include_dir, *(self.toolkit.include_dirs if self.toolkit else ())]
+        command = self.command(Path("source"), Path("library"), dict.fromkeys(folders, "headers"))
+        command = ["tool" if word in tools else word for word in command]
+        parts += [*command, _headers_digest(self.ffi_include_dir)]
+        parts += [os.environ.get(name, "") for name in _FLAGS]
         if self.toolkit is not None:
-            parts.append(self.toolkit.version)
+            parts += [self.toolkit.version, *(os.environ.get(name, "") for name in _NVCC_FLAGS)]
         for source in self.sources:
             parts += [source.title, source.text]
         for spec in self.functions:
             parts += [spec.name, *spec.tokens]
         parts.append(str(self.in_graphs))
-        folders = [*([self.source_folder] if self.source_folder else []), *self.include_paths]
-        for path, content in included_files([source.text for source in self.sources], folders):
+        for path, content in self._included():
             parts += [path, content]
-        if any(flag.endswith("=native") for flag in self.cflags):  # another processor would stumble over it
+        if any("=native" in flag for flag in command):  # another processor would stumble over it
             parts.append(_processor())
         return parts
 
-    def command(self, source: Path, library: Path) -> list[str]:
-        """Return what is run."""
-        own = [f"-I{INCLUDE_DIR}", f"-I{self.ffi_include_dir}", *(f"-I{path}" for path in self.include_paths)]
+    def _included(self) -> Iterator[tuple[str, bytes]]:
+        """Yield the paths and contents of the user's own headers."""
+        folders = [*([self.source_folder] if self.source_folder else []), *self.include_paths]
+        return included_files([source.text for source in self.sources], [*folders, *named_folders(self.cflags)])
+
+    def command(self, source: Path, library: Path, links: Mapping[str, str] | None = None) -> list[str]:
+        """Return what is run; `links` are other names of folders."""
+        include_dirs = [str(INCLUDE_DIR), self.ffi_include_dir, *self.include_paths]
+        own = [f"-I{(links or {}).get(path, path)}" for path in include_dirs]
         if self.toolkit is None:
             level = f"-O{self.optimization_level}"
-            options = [*_COMMON, "-fPIC", "-fvisibility=hidden", level, *self._quote_dir(), *own, *self.cflags]
+            quote_dir = ["-iquote", self.source_folder] if self.source_folder else []
+            options = [*_COMMON, "-fPIC", "-fvisibility=hidden", level, *quote_dir, *own, *self.cflags]
             return [*self.compiler.command, *options, str(source), "-o", str(library), *self.ldflags]
-        return [
-            self.toolkit.nvcc,
-            *self._cuda_options(self.toolkit),
-            *own,
-            *self.cflags,
-            str(source),
-            "-o",
-            str(library),
-        ]
+        options = [*self._cuda_options(self.toolkit, links or {}), *own, *self.cflags]
+        return [self.toolkit.nvcc, *options, str(source), "-o", str(library)]
 
-    def _quote_dir(self) -> list[str]:
-        return ["-iquote", self.source_folder] if self.source_folder else []
-
-    def _cuda_options(self, toolkit: CudaToolkit) -> list[str]:
+    def _cuda_options(self, toolkit: CudaToolkit, links: Mapping[str, str]) -> list[str]:
         options = [*_COMMON, f"-O{self.optimization_level}", "-Xcompiler", "-fPIC,-fvisibility=hidden"]
         options += ["-ccbin", self.compiler.command[0]] if len(self.compiler.command) == 1 else []
         for architecture in self.architectures:
             number = architecture.replace(".", "")
             options += ["-gencode", f"arch=compute_{number},code=sm_{number}"]
+        if len(self.architectures) > 1:
+            options += ["--threads", str(len(self.architectures))]
         newest = self.architectures[-1].replace(".", "")
         options += ["-gencode", f"arch=compute_{newest},code=compute_{newest}"]
-        if not any("rdc" in flag or flag in ("-dc", "--device-c") for flag in self.cflags):
+        if not any(_RELOCATABLE.match(flag) for flag in self.cflags):
             options.append("-nodlink")  # a third of the time of a small build, needed for relocatable device code alone
         if self.use_fast_math:
             options.append("--use_fast_math")
         if os.environ.get("BRAINEVENT_ALLOW_UNSUPPORTED_COMPILER", "").lower() in ("1", "true", "yes", "on"):
             options.append("-allow-unsupported-compiler")
-        options += [option for path in self._quote_dir() for option in ("-Xcompiler", path)]
-        options += [f"-I{path}" for path in toolkit.include_dirs]
+        if self.source_folder:
+            options += ["-Xcompiler", "-iquote", "-Xcompiler", links.get(self.source_folder, self.source_folder)]
+        options += [f"-I{links.get(path, path)}" for path in toolkit.include_dirs]
         for path in toolkit.library_dirs:
-            options += [f"-L{path}", "-Xlinker", "-rpath", "-Xlinker", path]
-        return options + [option for flag in self.ldflags for option in ("-Xlinker", flag)]
+            options += [f"-L{path}", "-Xlinker", "-rpath", "-Xlinker", path if _PLAIN.fullmatch(path) else f'"{path}"']
+        # nvcc splits at commas by itself, and hands `-Wl` on to the linker, which does not know it.
+        return options + [option for flag in self.ldflags for option in ("-Xlinker", flag.removeprefix("-Wl,"))]
+
+    def _link_folders(self, folder: Path) -> dict[str, str]:
+        """Give plain names to the folders whose names nvcc would split, or hand to a shell to read."""
+        if self.toolkit is None:
+            return {}
+        paths = [str(INCLUDE_DIR), self.ffi_include_dir, *self.include_paths, *self.toolkit.include_dirs]
+        paths += [self.source_folder] if self.source_folder else []
+        odd = [path for path in dict.fromkeys(paths) if not _PLAIN.fullmatch(path)]
+        links = {path: f"folder_{number}" for number, path in enumerate(odd)}
+        for path, link in links.items():
+            with suppress(FileNotFoundError):
+                (folder / link).unlink()
+            (folder / link).symlink_to(path)
+        return links
 
     def run(self, folder: Path) -> Path:
-        """Compile in an empty folder and return the library."""
-        suffix = ".cpp" if self.toolkit is None else ".cu"
+        """Compile within a folder and return the library."""
+        # A chosen folder may hold files of the user's, and other builds, perhaps at the same time.
+        folder = folder / f"brainevent_{self.key()}"
+        folder.mkdir(exist_ok=True)
         for source in self.sources:  # Compilers quote the lines of what they find under the title.
             copy = folder / source.title
-            if copy.parent == folder and not copy.exists():
-                copy.write_text(source.text, encoding="utf-8")
-        unit, library = folder / f"brainevent_handlers{suffix}", folder / "library.so"
-        unit.write_text(translation_unit(self.sources, self.functions, in_graphs=self.in_graphs), encoding="utf-8")
-        command = self.command(Path(unit.name), Path(library.name))
+            if copy.parent == folder:
+                _write(copy, source.text)
+        unit, library = folder / f"brainevent_handlers{'.cu' if self.toolkit else '.cpp'}", folder / "library.so"
+        others = [content.decode(errors="replace") for _, content in self._included()]
+        _write(
+            unit,
+            translation_unit(self.sources, self.functions, in_graphs=self.in_graphs, others=[*self.cflags, *others]),
+        )
+        command = self.command(Path(unit.name), Path(library.name), self._link_folders(folder))
         status, output = _run(command, folder, self.where)
         if self.verbose:
-            print(shlex.join(command), output, sep="\n", flush=True)  # noqa: T201 - the user asked for it
+            print(shlex.join(command), output, sep="\n" if output else "", flush=True)  # noqa: T201 - the user asked
         if status != 0:
             raise self._failure(command, status, output)
         return library
@@ -135,6 +169,8 @@ class Build:
     def _failure(self, command: Sequence[str], status: int, output: str) -> Exception:
         shown = _shown(output) or f"(the compiler said nothing; exit status {status})"
         text = f"{self.where}: compilation failed\n{shown}\ncommand: {shlex.join(command)}"
+        if os.environ.get("BRAINEVENT_TOOLCHAIN_DEBUG"):
+            text += f"\ncompiler: {self.compiler}\ntoolkit: {self.toolkit}\nsearch path: {os.environ.get('PATH', '')}"
         details = {"compiler_output": output, "command": shlex.join(command)}
         lowered = output.lower()
         if "unsupported gpu architecture" in lowered or "is not defined for option 'gpu-architecture'" in lowered:
@@ -156,36 +192,54 @@ class Build:
 
 def _run(command: Sequence[str], folder: Path, where: str) -> tuple[int, str]:
     """Run a compiler and all it starts, within a time limit; messages in English, temporary files in the folder."""
-    limit = _time_limit()
-    environment = {**os.environ, "LC_ALL": "C", "TMPDIR": str(folder)}
-    try:
-        process = subprocess.Popen(
-            command,
-            cwd=folder,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
-    except OSError as error:
-        raise CompilationError(
-            f"{where}: {command[0]!r} cannot be run: {error.strerror}; reinstall it, or name another compiler",
-            command=shlex.join(command),
-        ) from None
-    try:
-        output, _ = process.communicate(timeout=limit)
-    except BaseException as error:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-        if not isinstance(error, subprocess.TimeoutExpired):
-            raise
+    limit, late = _time_limit(), threading.Event()
+    environment = {**os.environ, "LC_ALL": "C", "TMPDIR": "."}
+    # A file, for the end of a pipe would be awaited from whatever the compiler leaves running.
+    with tempfile.TemporaryFile(dir=folder) as output:
+        try:
+            process = subprocess.Popen(
+                command,
+                cwd=folder,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise CompilationError(
+                f"{where}: {command[0]!r} cannot be run: {error.strerror}; reinstall it, or name another compiler",
+                command=shlex.join(command),
+            ) from None
+
+        def stop() -> None:
+            late.set()
+            _kill(process)
+
+        timer = threading.Timer(limit, stop)
+        timer.start()
+        try:
+            status = process.wait()
+        finally:
+            timer.cancel()
+            _kill(process)
+        output.seek(0)
+        printed = output.read().decode(errors="replace")
+    if late.is_set() and status != 0:
         raise CompilationError(
             f"{where}: compilation failed: no end after {limit:g} s; set BRAINEVENT_COMPILE_TIMEOUT to more seconds "
             f"if the source needs them\ncommand: {shlex.join(command)}",
             command=shlex.join(command),
-        ) from None
-    return process.returncode, output.decode(errors="replace")
+        )
+    return status, printed
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    """End a process that still runs, and all that it started."""
+    if process.poll() is None:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
 
 
 def _time_limit() -> float:
@@ -196,7 +250,11 @@ def _time_limit() -> float:
         seconds = 0.0
     if not seconds > 0:
         raise ValueError(f"BRAINEVENT_COMPILE_TIMEOUT is {text!r}; set it to a number of seconds, such as 600")
-    return seconds
+    return min(seconds, threading.TIMEOUT_MAX)
+
+
+def _write(path: Path, text: str) -> None:
+    path.write_bytes(text.encode(errors="surrogatepass"))
 
 
 def _shown(output: str) -> str:

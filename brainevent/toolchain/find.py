@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -29,6 +30,7 @@ T = TypeVar("T")
 
 _HEADER = "cuda_runtime.h"
 _SYSTEM_INCLUDE = "/usr/include"
+_ALL_ARGUMENTS = re.compile(rb'"\$@"')
 _LAUNCHERS = ("ccache", "colorgcc", "distcc", "icecc", "sccache")  # each runs a compiler that may change behind it
 
 _INSTALL_HOST = """Install one:
@@ -150,27 +152,43 @@ def _host_compiler(place: Place, memo: Path | None) -> HostCompiler:
     if place.wrong:
         raise probe.NoAnswerError(place.wrong)
     tool, *arguments = place.command
+    is_script, fixed = _is_script(tool)
+    remembers = not arguments and not _is_launcher(tool) and (fixed or not is_script)
 
     def ask() -> probe.Said:
         printed = probe.run([*place.command, "--version"]).strip()
         if not printed:
             raise probe.NoAnswerError("does not say its version")
-        return probe.Said(printed.splitlines()[0].strip())
+        files = _real_compiler(tool) if is_script and remembers else ()
+        return probe.Said(printed.splitlines()[0].strip(), files=files, lasting=bool(files) or not is_script)
 
-    said = probe.recall(tool, ["host 1", *arguments], ask, None if arguments or _runs_another(tool) else memo)
+    said = probe.recall(tool, ["host 2", *arguments], ask, memo if remembers else None)
     # Arguments such as -m32 belong to what identifies the compiler.
     return HostCompiler(place.command, " ".join([said.version, shlex.join(arguments)]).strip(), place.origin)
 
 
-def _runs_another(tool: str) -> bool:
-    """Tell whether the compiler may change while this file stays the same: a script, or a launcher's link."""
-    if os.path.basename(os.path.realpath(tool)) in _LAUNCHERS:
-        return True
+def _is_launcher(tool: str) -> bool:
+    """Tell whether a link is to a program that runs a compiler of the link's name, which may change alone."""
+    return os.path.basename(os.path.realpath(tool)) in _LAUNCHERS
+
+
+def _is_script(tool: str) -> tuple[bool, bool]:
+    """Tell whether it is a script, and if so, whether it runs the same program whatever the environment says."""
     try:
         with open(tool, "rb") as file:
-            return file.read(2) == b"#!"
+            text = file.read(4096)
     except OSError:  # one may be allowed to run it but not to read it
-        return True
+        return True, False
+    return text[:2] == b"#!", len(text) < 4096 and not re.search(rb"[$`]", _ALL_ARGUMENTS.sub(b"", text))
+
+
+def _real_compiler(tool: str) -> tuple[str, ...]:
+    """Return the program that compiles, which the memo of a script must watch too, if the script can tell."""
+    try:
+        program = probe.run([tool, "-print-prog-name=cc1plus"]).strip()
+    except probe.NoAnswerError:
+        return ()
+    return (program,) if os.path.isabs(program) else ()
 
 
 def _cuda_toolkit(place: Place, memo: Path | None) -> CudaToolkit:

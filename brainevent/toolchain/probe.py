@@ -33,6 +33,7 @@ class Said:
     include_dirs: tuple[str, ...] = ()
     library_dirs: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
+    lasting: bool = True  # False: another process asks again
 
 
 @dataclass(frozen=True)
@@ -102,7 +103,7 @@ def recall(tool: str, words: Sequence[str], ask: Callable[[], Said], memo: Path 
         before = _signature(tool)
         said = ask()
         record = _Record(key, {**{path: _signature(path) for path in said.files}, tool: before}, said)
-        if file is not None:
+        if file is not None and said.lasting:
             _write(file, record)
     _remembered[key] = record
     return record.said

@@ -22,7 +22,12 @@ _XLA_TYPES = {
     **{f"uint{bits}": f"U{bits}" for bits in (8, 16, 32, 64)},
 }
 # Where none of these words occurs, and no header of the user's is included, nothing can name CUDA's half types.
-_MAY_USE_HALF = re.compile(r"half|HALF|float16|BE_DISPATCH_ALL\b|#\s*include\s*(?!<|\"brainevent/)")
+_MAY_USE_HALF = re.compile(r"half|HALF|float16|BE_DISPATCH_ALL\b|#\s*+include\s*+(?!<|\"brainevent/)")
+# What handlers are written with, macros excepted: a macro of the user's may have one of these names.
+_WORDS = (
+    *("Attribute", "BE", "Call", "Signature", "Tensor", "arg", "attribute", "attributes", "call", "detail", "frame"),
+    *("handle", "offsets", "ret", "signature", "stream", "values"),
+)
 
 
 @dataclass(frozen=True)
@@ -48,14 +53,17 @@ def cell_symbol(function: str) -> str:
     return f"BE_CURRENT_{function}"
 
 
-def translation_unit(sources: Sequence[Source], specs: Sequence[FunctionSpec], *, in_graphs: bool) -> str:
-    """Return C++ in which errors are reported at the user's own lines."""
-    without_half = not any(_MAY_USE_HALF.search(source.text) for source in sources)
+def translation_unit(
+    sources: Sequence[Source], specs: Sequence[FunctionSpec], *, in_graphs: bool, others: Sequence[str] = ()
+) -> str:
+    """Return C++ in which errors are reported at the user's own lines; `others` are headers and flags."""
+    without_half = not any(_MAY_USE_HALF.search(text) for text in [*(source.text for source in sources), *others])
     lines = ["#define BE_WITHOUT_HALF"] if without_half else []
     lines.append('#include "brainevent/handler.h"')
     for source in sources:
         lines += [f'#line 1 "{_quoted(source.title)}"', source.text]
     lines.append('#line 1 "brainevent_handlers"')
+    lines += [f"#undef {word}" for word in _WORDS if word not in {spec.name for spec in specs}]
     lines += [_handler(spec, in_graphs) for spec in specs]
     return "\n".join(lines) + "\n"
 
@@ -71,7 +79,7 @@ def _handler(spec: FunctionSpec, in_graphs: bool) -> str:
     table = f"  static const BE::detail::Attribute attributes[] = {{{rows}}};\n" if rows else ""
     operands, results = len(spec.operands), len(spec.results)
     # Results have names, so that an entry point may also take them by reference.
-    named = "".join(f"    BE::Tensor result{i} = call.ret({i});\n" for i in range(results))
+    named = "".join(f"    BE::Tensor be_result{i} = call.ret({i});\n" for i in range(results))
     return (
         f'extern "C" BE_EXPORT XLA_FFI_Error* {handler_symbol(name)}(XLA_FFI_CallFrame* frame) {{\n'
         f"{table}"
@@ -94,7 +102,7 @@ def _handler(spec: FunctionSpec, in_graphs: bool) -> str:
 def _arguments(spec: FunctionSpec, attributes: Sequence[Parameter]) -> list[str]:
     """Return the C++ expressions, in order of the function's parameters."""
     counts = {"arg": 0, "ret": 0}
-    written = {"arg": "call.arg({})", "ret": "result{}"}
+    written = {"arg": "call.arg({})", "ret": "be_result{}"}
     arguments = []
     for parameter in spec.parameters:
         if parameter.kind == "attr":

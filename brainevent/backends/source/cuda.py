@@ -108,7 +108,7 @@ def load_cuda_dir(
 ) -> CompiledModule:
     """Compile the .cu files of a folder as one text and load it; `name` defaults to the folder's.
 
-    `file_patterns` are those of `pathlib.Path.glob`, by default ["*.cu"]; within each, files are sorted.
+    `file_patterns` are those of `pathlib.Path.glob`, by default `["*.cu"]`; within each, files are sorted.
     """
     sources: Any = directory_sources("load_cuda_dir", directory, file_patterns or ["*.cu"])
     return load_cuda_inline(name or Path(directory).resolve().name, sources, functions, **kwargs)

@@ -14,8 +14,8 @@ from typing import Any
 from ...errors import KernelArgumentError, KernelError, KernelLoadError, did_you_mean
 from ...ffi.arguments import check_operands, check_vmap_method, checked_aliases, flat_outs
 from ...ffi.call import native_call
-from ...ffi.portable import PAYLOAD, TARGET
-from ...ffi.targets import register_ffi_target, register_once
+from ...ffi.portable import GRAPH_TARGET, PAYLOAD, TARGET
+from ...ffi.targets import register_ffi_targets, register_once
 from ...toolchain import cache
 from ...toolchain.build import Build
 from ...toolchain.signature import FunctionSpec
@@ -39,12 +39,14 @@ class CompiledModule:
         functions: Sequence[FunctionSpec] = (),
         platform: str = "cpu",
         key: str | None = None,
+        in_graphs: bool = False,
     ):
-        self.path = str(so_path)
+        self.path = os.path.abspath(so_path)
         self.function_names = list(function_names)
         self._platform = platform
-        self._key = key
+        self.in_graphs = in_graphs  # whether XLA may record its calls in CUDA graphs
         self._library = _open(self.path)
+        self._key = key or hashlib.sha256(Path(self.path).read_bytes()).hexdigest()[:16]  # the file may change later
         self._handlers = {name: self._symbol(handler_symbol(name)) for name in self.function_names}
         self.functions = {spec.name: CompiledFunction(self, spec) for spec in functions}
 
@@ -66,7 +68,7 @@ class CompiledModule:
     @property
     def content_hash(self) -> str:
         """What the library was made of, or, where that is unknown, its bytes."""
-        return f"sha256:{self._key or hashlib.sha256(Path(self.path).read_bytes()).hexdigest()[:16]}"
+        return f"sha256:{self._key}"
 
     def get_handler(self, func_name: str) -> Any:
         """Return the XLA handler of a function as a `ctypes` function."""
@@ -120,6 +122,7 @@ class CompiledTarget:
     title: str
     platform: str
     library: str = field(compare=False)
+    in_graphs: bool = field(compare=False)
     encoded: tuple[tuple[str, str, bytes], ...] = ()  # name, declared type and value of each attribute
 
     @property
@@ -129,7 +132,8 @@ class CompiledTarget:
 
     def portable(self) -> tuple[str, dict[str, Any]]:
         """Return the target that carries the library."""
-        return TARGET, {PAYLOAD: portable.carry(Path(self.library), handler_symbol(self.title), self.platform)}
+        payload = portable.carry(Path(self.library), handler_symbol(self.title), self.platform)
+        return GRAPH_TARGET if self.in_graphs else TARGET, {PAYLOAD: payload}
 
     def for_types(self, operands: Sequence[Any], outs: Sequence[Any]) -> CompiledTarget:
         """Return itself: shapes and dtypes are read at run time."""
@@ -175,7 +179,9 @@ class CompiledFunction:
             for name, kind in sorted(declared.items())
         )
         platform = {"CUDA": "cuda"}.get(self.module._platform, self.module._platform)
-        target = CompiledTarget(self._target_name, self.spec.name, platform, self.module.path, encoded)
+        target = CompiledTarget(
+            self._target_name, self.spec.name, platform, self.module.path, self.module.in_graphs, encoded
+        )
         return tree.unflatten(native_call(target, operands, avals, aliases, method))
 
     def _check_counts(self, where: str, operands: int, outs: int) -> None:
@@ -217,7 +223,9 @@ def load(
 
     def opened(again: bool) -> CompiledModule:
         path = cache.get_or_build(name, key, build.run, force=again, directory=folder)
-        return CompiledModule(path, names, functions=build.functions, platform=platform, key=key)
+        return CompiledModule(
+            path, names, functions=build.functions, platform=platform, key=key, in_graphs=build.in_graphs
+        )
 
     try:
         module = opened(force)
@@ -226,9 +234,8 @@ def load(
             raise
         module = opened(False)  # another process cleared the cache in between
     if auto_register:
-        for function in names:
-            target = f"{target_prefix or name}.{function}"
-            register_ffi_target(target, module, function, platform=platform, replace=replace, content_id=key)
+        targets = {f"{target_prefix or name}.{function}": function for function in names}
+        register_ffi_targets(targets, module, platform=platform, replace=replace, content_id=key)
     return module
 
 

@@ -52,10 +52,9 @@ def load(header: dict[str, Any], code: bytes) -> int:
 def _loaded(code: bytes) -> ctypes.CDLL:
     """Load a library from memory, or from a file that is gone afterwards."""
     if hasattr(os, "memfd_create"):
-        descriptor = os.memfd_create("brainevent")
-        _libraries.append(os.fdopen(descriptor, "wb"))  # open for ever: the loader knows libraries by their paths
-        _libraries[-1].write(code)
-        _libraries[-1].flush()
+        descriptor = os.memfd_create("brainevent")  # open for ever: the loader knows libraries by their paths
+        with open(descriptor, "wb", closefd=False) as file:
+            file.write(code)
         return ctypes.CDLL(f"/proc/self/fd/{descriptor}")
     with tempfile.TemporaryDirectory(prefix="brainevent-") as folder:
         path = Path(folder, "kernel.so")

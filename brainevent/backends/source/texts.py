@@ -72,7 +72,7 @@ def _matching(folder: Path, pattern: str) -> list[Path]:
 
 def _read(where: str, path: Path, title: str) -> Source:
     try:
-        return Source(title, path.read_text(encoding="utf-8"))
+        return Source(title, path.read_text(encoding="utf-8-sig"))
     except FileNotFoundError:
         near = sorted(other.name for other in path.parent.glob(f"*{path.suffix}"))[:5] if path.parent.is_dir() else []
         found = f"; in that folder: {', '.join(near)}" if near else ""

@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: Apache-2.0
+"""On a real GPU: every block of the pages about CUDA prints what the page shows."""
+
+import pytest
+from programs import ROOT, run_program
+
+pytestmark = pytest.mark.gpu
+
+PAGES = ["cuda.md"]
+ENVIRONMENT = {"JAX_PLATFORMS": "cuda,cpu", "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}  # this process has its share
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_block_prints_what_the_page_shows(page):
+    source = """
+        import pathlib, sys
+        from docs.blocks import blocks, failures
+        page = pathlib.Path(sys.argv[1])
+        print(len(list(blocks(page.read_text()))), *failures(page), sep="\\n")
+    """
+    printed = run_program(source, ROOT / "docs" / page, timeout=550, **ENVIRONMENT)
+    number, *different = printed.splitlines()
+    assert int(number) > 5
+    assert not different, printed
