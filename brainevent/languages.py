@@ -11,7 +11,6 @@ from dataclasses import dataclass
 import jax
 
 from .errors import HeaderNotFoundError, HostCompilerNotFoundError, KernelToolchainError, NvccNotFoundError
-from .toolchain.find import find_cuda_toolkit, find_host_compiler
 
 __all__ = ["LANGUAGES", "Language", "in_one_sentence", "language"]
 
@@ -76,10 +75,14 @@ def _numba() -> str | None:
 
 
 def _cpp() -> str | None:
+    from .toolchain.find import find_host_compiler
+
     return _tool(find_host_compiler)
 
 
 def _cuda_raw() -> str | None:
+    from .toolchain.find import find_cuda_toolkit
+
     return _device("gpu") or _tool(find_cuda_toolkit)
 
 

@@ -571,7 +571,7 @@ def test_a_missing_nvcc_in_one_sentence(monkeypatch):
     assert row.why_missing().startswith("JAX sees no GPU")
     monkeypatch.setattr(jax, "devices", two_gpus)
     assert row.why_missing().startswith("no CUDA compiler (nvcc) is found here; run: pip install 'jax[cuda13]'")
-    monkeypatch.setattr(languages, "find_cuda_toolkit", lambda: None)
+    monkeypatch.setattr(find, "find_cuda_toolkit", lambda: None)
     assert row.why_missing() is None
 
 

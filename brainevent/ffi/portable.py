@@ -189,7 +189,7 @@ def install(loaders: Mapping[str, str]) -> None:
         for target in targets
     )
     engine = llvm.create_mcjit_compiler(
-        llvm.parse_assembly(text), llvm.Target.from_default_triple().create_target_machine()
+        llvm.parse_assembly(text), llvm.Target.from_default_triple().create_target_machine(opt=1)
     )
     engine.finalize_object()
     type_info = _TypeInfo(ctypes.sizeof(_TypeInfo), None, engine.get_function_address(f"{TARGET}_delete"))
