@@ -63,6 +63,7 @@ __all__ = [
     "spec_over",
     "symbolic_zero_like",
     "typeof",
+    "unsigned_attribute",
     "with_result_shardings",
 ]
 
@@ -135,6 +136,11 @@ def abstract_result(
 def for_export(ctx: mlir.LoweringRuleContext) -> bool:
     """Tell whether a lowering is for `jax.export`, that is, for another process."""
     return bool(ctx.module_context.lowering_parameters.for_export)
+
+
+def unsigned_attribute(value: int) -> Any:
+    """Return a 64-bit unsigned number as an attribute; JAX's own way has no room for the upper half."""
+    return _ir.IntegerAttr.get(_ir.IntegerType.get_unsigned(64), value - (value >> 63 << 64))
 
 
 def lowering_platforms(ctx: mlir.LoweringRuleContext) -> tuple[str, ...]:

@@ -571,19 +571,119 @@ def test_a_library_for_another_machine_is_an_error_not_a_crash(mod):
         portable.load({**header, **portable._environment()}, b"")
 
 
-def test_a_library_that_was_removed_cannot_be_exported(tmp_path):
-    source = '#include "brainevent/common.h"\n// @BE gone arg ret\nvoid gone(const BE::Tensor, BE::Tensor) {}'
-    before = brainevent.get_cache_dir()
+def test_what_is_loaded_outlives_a_cleared_cache(tmp_path):
+    source = """
+#include "brainevent/common.h"
+// @BE twice arg ret
+void twice(const BE::Tensor x, BE::Tensor out) { out.data_ptr<float>()[0] = 2 * x.data_ptr<float>()[0]; }"""
     brainevent.set_cache_dir(tmp_path / "cache")
     try:
-        module = brainevent.load_cpp_inline("gone", source)
-        assert brainevent.clear_cache("gone") == 1
+        module = brainevent.load_cpp_inline("outliving", source)
+        assert brainevent.clear_cache("outliving") == 1
     finally:
         brainevent.set_cache_dir(None)
-    assert brainevent.get_cache_dir() == before
+    x = jnp.ones(1)
+    call = jax.jit(lambda x: module.twice(x, outs=like(x)))
+    assert call(x) == 2
+    assert jax.export.export(call, disabled_checks=brainevent.export_checks())(x).call(x) == 2
+
+
+# ---- hostile calls --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("attributes", "words"),
+    [
+        ({"be.batch": np.int64(3)}, "'be.batch' is not what brainevent writes; leave it out"),
+        ({"be.batch": np.ones(5, np.int32)}, "'be.batch' is not what"),
+        ({"be.batch": np.array([1, 5, 12], np.int64)}, "'be.batch' is not what"),
+        ({"be.batch": np.array([10**18, 5, 12], np.int64)}, "'be.batch' is not what"),
+        ({"be.batch": np.array([-1], np.int64)}, "'be.batch' is not what"),
+        ({"be.operator": np.int64(3)}, "'be.operator' is no string"),
+    ],
+    ids=str,
+)
+def test_attributes_of_ours_are_not_trusted(mod, attributes, words):
     x = jnp.ones(3)
-    module.gone(x, outs=like(x)).block_until_ready()  # what is loaded stays
-    with pytest.raises(brainevent.UnsupportedOperationError, match=r"'be_gone' cannot be exported: .* was removed"):
-        jax.export.export(jax.jit(lambda x: module.gone(x, outs=like(x))), disabled_checks=brainevent.export_checks())(
-            x
-        )
+    with pytest.raises(jax.errors.JaxRuntimeError, match=f"INVALID_ARGUMENT: .*{words}"):
+        jax.ffi.ffi_call("basics.copy", like(x))(x, **attributes).block_until_ready()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"bad \xff",
+        b"\xe2\x82",
+        b"\xed\xa0\x80",
+        b"\xc0\xaf",
+        b"\xf5\x80\x80\x80",
+        "caf\u00e9 \u20ac \U0001f600".encode(),
+        "\u00e9".encode() * 900,
+    ],
+    ids=lambda text: repr(text)[:20],
+)
+def test_errors_are_text_whatever_was_thrown(text, unique_name):
+    literal = "".join(f"\\{byte:03o}" for byte in text)
+    source = f'''
+#include <stdexcept>
+#include "brainevent/common.h"
+// @BE shout ret
+void shout(BE::Tensor) {{ throw std::runtime_error("{literal}"); }}'''
+    module = brainevent.load_cpp_inline(unique_name("shout"), source)
+    with pytest.raises(jax.errors.JaxRuntimeError) as caught:
+        module.shout(outs=jax.ShapeDtypeStruct((), jnp.float32)).block_until_ready()
+    said = str(caught.value).split("be_shout: ")[1].partition("\n")[0]
+    expected = text.decode(errors="replace").replace("\ufffd", "?")
+    if len(text) < 1000:
+        assert said.replace("?", "") == expected.replace("?", "")
+        assert ("?" in said) == ("?" in expected)
+    else:
+        assert set(said) <= {"\u00e9", "?"}
+        assert len(said) > 480
+
+
+def test_big_unsigned_numbers_arrive_with_and_without_x64(echo):
+    for value in (2**63 - 1, 2**63, 2**64 - 1):
+        for x64 in (False, True):
+            with jax.enable_x64(x64):
+                bits = echo.echo_uint64(outs=jax.ShapeDtypeStruct((2,), jnp.uint32), value=value)
+                low, high = (int(half) for half in bits)
+                assert low + (high << 32) == value
+
+
+@pytest.mark.parametrize("kind", ["float32", "float64", "int32", "uint64"])
+def test_huge_integers_are_refused_in_words(echo, kind):
+    with pytest.raises(KernelArgumentError, match=f"an integer of 1329 bits, which {kind} cannot hold"):
+        echoed(echo, kind, 10**400)
+
+
+def test_random_keys_are_refused_in_words(mod):
+    key = jax.random.key(0)
+    with pytest.raises(TypeError, match=r"copy: operand 0 is of the extended dtype key.*key_data\(key\)"):
+        mod.copy(key, outs=like(jnp.ones(2)))
+
+
+def test_an_attribute_may_be_called_self():
+    source = """
+#include "brainevent/common.h"
+// @BE selfish ret attr.self:float32
+void selfish(BE::Tensor out, float self) { *out.data_ptr<float>() = self; }"""
+    module = brainevent.load_cpp_inline("selfish", source)
+    assert module.selfish(outs=jax.ShapeDtypeStruct((), jnp.float32), self=2.5) == 2.5
+
+
+@pytest.mark.parametrize("name", ["", "a b", "a\0b", "a\nb", 'a"b', "a" * 501])
+def test_names_that_xla_would_take_without_a_word_are_refused(mod, name):
+    with pytest.raises(brainevent.KernelRegistrationError, match="cannot name an FFI target"):
+        brainevent.register_ffi_target(name, mod, "copy", platform="cpu")
+
+
+def test_a_module_is_registered_where_it_can_run(mod):
+    with pytest.raises(
+        brainevent.KernelRegistrationError, match="was built for cpu, not for CUDA; pass platform='cpu'"
+    ):
+        brainevent.register_ffi_target("elsewhere.copy", mod, "copy")
+    with pytest.raises(brainevent.KernelRegistrationError, match="unknown platform 'quantum'"):
+        brainevent.register_ffi_target("elsewhere.copy", mod, "copy", platform="quantum")
+    with pytest.raises(brainevent.KernelRegistrationError, match="unknown platform 'CUDAA'; did you mean 'cuda'"):
+        brainevent.register_ffi_target("elsewhere.copy", mod, "copy", platform="CUDAA")

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 
 from .._compat import ShapedArray
 from ..errors import did_you_mean
@@ -38,6 +39,10 @@ def check_operands(where: str, operands: Sequence[Any]) -> None:
             raise AttributeError(
                 f"{where}: operand {i} is a {type(x).__name__}, which has no shape and dtype; "
                 "pass an array (jnp.asarray(x))"
+            )
+        if jnp.issubdtype(x.dtype, jax.dtypes.extended):
+            raise TypeError(
+                f"{where}: operand {i} is of the extended dtype {x.dtype}; pass its data, as jax.random.key_data(key)"
             )
 
 

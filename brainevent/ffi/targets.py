@@ -5,19 +5,21 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import re
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import jax
 
-from ..errors import KernelRegistrationError
+from ..errors import KernelRegistrationError, did_you_mean
 from .portable import GRAPH_TARGET, TARGET
 
 __all__ = ["export_checks", "list_registered_targets", "register_ffi_target", "register_ffi_targets", "register_once"]
 
 _PALLAS = ("__gpu$xla.gpu.triton", "mosaic_gpu_v2")  # what Pallas kernels are on a GPU
+_NAME = re.compile(r"[!#-&(-~]{1,500}")  # what is printed, but blanks and quotes
 _XLA_PLATFORMS = {"gpu": "CUDA", "cuda": "CUDA", "cpu": "cpu"}
 _registered: dict[tuple[str, str], None] = {}  # in order
 _lock = threading.RLock()
@@ -76,7 +78,7 @@ def register_ffi_targets(
     functions: Mapping[str, str], module: Module, *, platform: str, replace: bool, content_id: str | None
 ) -> None:
     """Register functions by the names of their targets: all of them, or none."""
-    platform = _XLA_PLATFORMS.get(platform.lower(), platform)
+    platform = _checked_platform(platform, module, list(functions))
     content = content_id or module.content_hash
     with _lock:
         new = {
@@ -93,6 +95,27 @@ def register_ffi_targets(
             elif known.cell is not None:
                 known.cell.value = _address(module.get_handler(function))
                 known.content, known.module = (content, function), module
+
+
+def _checked_platform(platform: str, module: Module, names: Sequence[str]) -> str:
+    """Return XLA's name of the platform, after a look at all that XLA would take without a word."""
+    for name in names:
+        if not _NAME.fullmatch(str(name)):
+            raise KernelRegistrationError(
+                f"{name!r:.200} cannot name an FFI target; use letters, digits and signs such as '.' and '_', no blanks"
+            )
+    known = _XLA_PLATFORMS.get(str(platform).lower())
+    if known is None:
+        raise KernelRegistrationError(
+            f"FFI target {names[0]!r}: unknown platform {platform!r}{did_you_mean(str(platform).lower(), _XLA_PLATFORMS)}; "
+            "known: cpu, CUDA"
+        )
+    own = getattr(module, "platform", known)
+    if own != known:
+        raise KernelRegistrationError(
+            f"FFI target {names[0]!r}: {module!r} was built for {own}, not for {known}; pass platform={own!r}"
+        )
+    return known
 
 
 def _is_known(name: str, platform: str, content: str, function: str) -> bool:

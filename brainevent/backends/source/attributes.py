@@ -10,6 +10,7 @@ import jax
 import ml_dtypes
 import numpy as np
 
+from ..._compat import unsigned_attribute
 from ...errors import KernelArgumentError
 
 __all__ = ["attribute_bytes", "attribute_value"]
@@ -31,9 +32,10 @@ def attribute_bytes(where: str, kind: str, value: Any) -> bytes:
     return _exact(where, kind, value).tobytes()
 
 
-def attribute_value(kind: str, data: bytes) -> np.generic:
-    """Return the scalar that `jax.ffi` makes an attribute of; half precision travels as its bits."""
-    return np.frombuffer(data, "uint16" if kind in _HALVES else kind)[0]
+def attribute_value(kind: str, data: bytes) -> Any:
+    """Return what `jax.ffi` makes an attribute of; half precision travels as its bits."""
+    value = np.frombuffer(data, "uint16" if kind in _HALVES else kind)[0]
+    return unsigned_attribute(int(value)) if kind == "uint64" else value
 
 
 def _exact(where: str, kind: str, value: Any) -> np.generic:
@@ -45,26 +47,36 @@ def _exact(where: str, kind: str, value: Any) -> np.generic:
         raise KernelArgumentError(f"{where} is {value!r}; it was declared {kind}: pass {expected}")
     if dtype.kind in "iu":
         return _integer(where, dtype, value)
-    with np.errstate(over="ignore"):
-        converted = dtype.type(value)
+    try:
+        with np.errstate(over="ignore"):
+            converted = dtype.type(value)
+    except OverflowError:  # an integer beyond all floats
+        converted = dtype.type(math.inf)
     number = float(converted)
     # A Python float is rounded, as JAX does everywhere; all else must survive.
-    lost = math.isinf(number) and not math.isinf(value)
+    lost = math.isinf(number) and not (isinstance(value, (float, np.floating)) and math.isinf(value))
     if lost or (type(value) is not float and not _same(number, value)):
         raise KernelArgumentError(
-            f"{where} is {value!r}, which {kind} cannot hold; pass a number that it can, or declare a wider type"
+            f"{where} is {_shown(value)}, which {kind} cannot hold; pass a number that it can, or declare a wider type"
         )
     return converted
 
 
 def _integer(where: str, dtype: np.dtype[Any], value: Any) -> np.generic:
     limits = np.iinfo(dtype)
-    if not math.isfinite(value) or value != int(value) or not limits.min <= int(value) <= limits.max:
+    is_whole = isinstance(value, (int, np.integer)) or (math.isfinite(value) and value == int(value))
+    if not is_whole or not limits.min <= int(value) <= limits.max:
         raise KernelArgumentError(
-            f"{where} is {value!r}, which {dtype.name} cannot hold; pass a whole number from {limits.min} to "
+            f"{where} is {_shown(value)}, which {dtype.name} cannot hold; pass a whole number from {limits.min} to "
             f"{limits.max}, or declare another type"
         )
     return dtype.type(int(value))
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, int) and abs(value) >= 10**40:
+        return f"an integer of {value.bit_length()} bits"
+    return repr(value)
 
 
 def _same(number: float, value: Any) -> bool:

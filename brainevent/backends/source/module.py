@@ -6,7 +6,7 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,7 @@ from .attributes import attribute_bytes, attribute_value
 
 __all__ = ["CompiledFunction", "CompiledModule", "load"]
 
+_ATTEMPTS = 10  # to load a library that other processes remove
 _OPTIONS = ("vmap_method", "input_output_aliases")
 
 
@@ -43,10 +44,11 @@ class CompiledModule:
     ):
         self.path = os.path.abspath(so_path)
         self.function_names = list(function_names)
-        self._platform = platform
+        self.platform = platform
         self.in_graphs = in_graphs  # whether XLA may record its calls in CUDA graphs
         self._library = _open(self.path)
-        self._key = key or hashlib.sha256(Path(self.path).read_bytes()).hexdigest()[:16]  # the file may change later
+        self._descriptor = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)  # what is loaded outlives a cleared cache
+        self._key = key or hashlib.sha256(self.read_bytes()).hexdigest()[:16]
         self._handlers = {name: self._symbol(handler_symbol(name)) for name in self.function_names}
         self.functions = {spec.name: CompiledFunction(self, spec) for spec in functions}
 
@@ -69,6 +71,11 @@ class CompiledModule:
     def content_hash(self) -> str:
         """What the library was made of, or, where that is unknown, its bytes."""
         return f"sha256:{self._key}"
+
+    def read_bytes(self) -> bytes:
+        """Return the library's file, though it may be gone."""
+        with open(os.dup(self._descriptor), "rb") as file:
+            return os.pread(file.fileno(), os.fstat(file.fileno()).st_size, 0)
 
     def get_handler(self, func_name: str) -> Any:
         """Return the XLA handler of a function as a `ctypes` function."""
@@ -121,8 +128,7 @@ class CompiledTarget:
     name: str
     title: str
     platform: str
-    library: str = field(compare=False)
-    in_graphs: bool = field(compare=False)
+    module: CompiledModule = field(compare=False, repr=False)
     encoded: tuple[tuple[str, str, bytes], ...] = ()  # name, declared type and value of each attribute
 
     @property
@@ -132,8 +138,8 @@ class CompiledTarget:
 
     def portable(self) -> tuple[str, dict[str, Any]]:
         """Return the target that carries the library."""
-        payload = portable.carry(Path(self.library), handler_symbol(self.title), self.platform)
-        return GRAPH_TARGET if self.in_graphs else TARGET, {PAYLOAD: payload}
+        payload = portable.carry(self.module.read_bytes(), handler_symbol(self.title), self.platform)
+        return GRAPH_TARGET if self.module.in_graphs else TARGET, {PAYLOAD: payload}
 
     def for_types(self, operands: Sequence[Any], outs: Sequence[Any]) -> CompiledTarget:
         """Return itself: shapes and dtypes are read at run time."""
@@ -153,7 +159,7 @@ class CompiledFunction:
     spec: FunctionSpec
 
     def __post_init__(self) -> None:
-        register_once(self._target_name, self.module._platform, self._address)
+        register_once(self._target_name, self.module.platform, self._address)
 
     @property
     def _target_name(self) -> str:
@@ -162,7 +168,7 @@ class CompiledFunction:
     def _address(self) -> int:
         return ctypes.cast(self.module.get_handler(self.spec.name), ctypes.c_void_p).value or 0
 
-    def __call__(self, *operands: Any, outs: Any, **keywords: Any) -> Any:
+    def __call__(self, /, *operands: Any, outs: Any, **keywords: Any) -> Any:
         """Call it; Python numbers become attributes of the declared types."""
         declared = {attribute.name: attribute.type for attribute in self.spec.attributes}
         options = {name: keywords.pop(name) for name in _OPTIONS if name in keywords and name not in declared}
@@ -178,10 +184,8 @@ class CompiledFunction:
             (name, kind, attribute_bytes(f"{where}: the attribute {name}", kind, keywords[name]))
             for name, kind in sorted(declared.items())
         )
-        platform = {"CUDA": "cuda"}.get(self.module._platform, self.module._platform)
-        target = CompiledTarget(
-            self._target_name, self.spec.name, platform, self.module.path, self.module.in_graphs, encoded
-        )
+        platform = {"CUDA": "cuda"}.get(self.module.platform, self.module.platform)
+        target = CompiledTarget(self._target_name, self.spec.name, platform, self.module, encoded)
         return tree.unflatten(native_call(target, operands, avals, aliases, method))
 
     def _check_counts(self, where: str, operands: int, outs: int) -> None:
@@ -223,21 +227,27 @@ def load(
 
     def opened(again: bool) -> CompiledModule:
         path = cache.get_or_build(name, key, build.run, force=again, directory=folder)
-        return CompiledModule(
-            path, names, functions=build.functions, platform=platform, key=key, in_graphs=build.in_graphs
-        )
+        # Who builds again and replaces has changed something that the key does not see.
+        identity = f"{key}{hashlib.sha256(path.read_bytes()).hexdigest()[:16]}" if again and replace else key
+        options: dict[str, Any] = {"platform": platform, "in_graphs": build.in_graphs}
+        return CompiledModule(path, names, functions=build.functions, key=identity, **options)
 
-    try:
-        module = opened(force)
-    except KernelLoadError as error:
-        if "vanished" not in str(error):
-            raise
-        module = opened(False)  # another process cleared the cache in between
+    module = _again_if_vanished(opened, force)
     if auto_register:
         targets = {f"{target_prefix or name}.{function}": function for function in names}
-        register_ffi_targets(targets, module, platform=platform, replace=replace, content_id=key)
+        register_ffi_targets(targets, module, platform=platform, replace=replace, content_id=module.content_hash)
     return module
 
 
-for _public in (CompiledModule,):
-    _public.__module__ = "brainevent"
+def _again_if_vanished(opened: Callable[[bool], CompiledModule], force: bool) -> CompiledModule:
+    """Load a library, though other processes may clear the cache between its building and its loading."""
+    for _ in range(_ATTEMPTS - 1):
+        try:
+            return opened(force)
+        except (FileNotFoundError, KernelLoadError) as error:
+            if isinstance(error, KernelLoadError) and "vanished" not in str(error):
+                raise
+    return opened(force)
+
+
+CompiledModule.__module__ = "brainevent"

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import UnsupportedOperationError
 from ...ffi.portable import pack
 
 __all__ = ["carry", "load"]
@@ -20,16 +19,9 @@ __all__ = ["carry", "load"]
 _libraries: list[Any] = []  # loaded code lives as long as the process
 
 
-def carry(library: Path, symbol: str, device: str) -> np.ndarray:
+def carry(library: bytes, symbol: str, device: str) -> np.ndarray:
     """Pack a library and the name of one handler for an exported program."""
-    try:
-        code = library.read_bytes()
-    except FileNotFoundError:
-        raise UnsupportedOperationError(
-            f"the kernel {symbol!r} cannot be exported: its library {library} was removed from the cache; load the "
-            "source again"
-        ) from None
-    return pack("source", {"symbol": symbol, "device": device, **_environment()}, code)
+    return pack("source", {"symbol": symbol, "device": device, **_environment()}, library)
 
 
 def _environment() -> dict[str, str]:

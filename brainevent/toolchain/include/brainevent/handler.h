@@ -158,14 +158,34 @@ struct CallError : std::runtime_error {
   throw CallError(text.c_str());
 }
 
+// Levels, then for each a size and a step of every array, then for each operand its batch axes.
+inline bool is_batch(const Signature& signature, const XLA_FFI_Array& array) {
+  if (array.dtype != XLA_FFI_DataType_S64) return false;
+  if (array.size == 0) return true;
+  const int64_t levels = static_cast<const int64_t*>(array.data)[0], size = static_cast<int64_t>(array.size);
+  return levels > 0 && levels < size &&
+         size == 1 + levels * (1 + signature.operands + signature.results) + signature.operands;
+}
+
+inline void read_ours(const Signature& signature, const XLA_FFI_ByteSpan& name, XLA_FFI_AttrType type,
+                      const void* attribute, Given* given) {
+  if (is_called(name, "be.batch", 8)) {
+    given->batch = static_cast<const XLA_FFI_Array*>(attribute);
+    if (type != XLA_FFI_AttrType_ARRAY || !is_batch(signature, *given->batch))
+      throw CallError("attribute 'be.batch' is not what brainevent writes; leave it out");
+  } else if (is_called(name, "be.operator", 11)) {
+    if (type != XLA_FFI_AttrType_STRING) throw CallError("attribute 'be.operator' is no string; leave it out");
+    given->operation = static_cast<const XLA_FFI_ByteSpan*>(attribute);
+  }
+}
+
 // Find the values of the attributes.
 inline void read_attributes(const Signature& signature, const XLA_FFI_Attrs& attrs, const void** values, Given* given) {
   int64_t found = 0, theirs = 0;
   for (int64_t i = 0; i < attrs.size; ++i) {
     const XLA_FFI_ByteSpan& name = *attrs.names[i];
     if (is_ours(name)) {
-      if (is_called(name, "be.batch", 8)) given->batch = static_cast<const XLA_FFI_Array*>(attrs.attrs[i]);
-      if (is_called(name, "be.operator", 11)) given->operation = static_cast<const XLA_FFI_ByteSpan*>(attrs.attrs[i]);
+      read_ours(signature, name, attrs.types[i], attrs.attrs[i], given);
       continue;
     }
     ++theirs;
@@ -221,6 +241,7 @@ inline XLA_FFI_Error* make_error(const Signature& signature, const XLA_FFI_CallF
   if (given.operation != nullptr && given.operation->len > 0)
     text.append(" (operator '").append(given.operation->ptr, given.operation->len).append("')");
   text << ": " << what;
+  text.make_valid();
   XLA_FFI_Error_Create_Args args{XLA_FFI_Error_Create_Args_STRUCT_SIZE, nullptr, text.c_str(), code};
   return frame->api->XLA_FFI_Error_Create(&args);
 }

@@ -45,6 +45,19 @@ class Text {
   }
   const char* c_str() const { return characters_; }
 
+  // Python reads errors as UTF-8: what is none, or was cut within a character, becomes question marks.
+  void make_valid() {
+    for (size_t i = 0; i < used_;) {
+      const unsigned char lead = static_cast<unsigned char>(characters_[i]);
+      const size_t length = lead < 0x80 ? 1 : lead < 0xc2 ? 0 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : lead < 0xf5 ? 4 : 0;
+      if (length > 0 && is_followed(i, length)) {
+        i += length;
+      } else {
+        characters_[i++] = '?';
+      }
+    }
+  }
+
  private:
   Text& append_signed(int64_t part) {
     char digits[24];
@@ -55,6 +68,16 @@ class Text {
     char digits[24];
     std::snprintf(digits, sizeof digits, "%llu", static_cast<unsigned long long>(part));
     return append(digits);
+  }
+
+  bool is_followed(size_t lead, size_t length) const {
+    if (lead + length > used_) return false;
+    for (size_t i = lead + 1; i < lead + length; ++i)
+      if ((static_cast<unsigned char>(characters_[i]) & 0xc0) != 0x80) return false;
+    const unsigned char first = static_cast<unsigned char>(characters_[lead]);
+    const unsigned char next = length > 1 ? static_cast<unsigned char>(characters_[lead + 1]) : 0;
+    return !(first == 0xe0 && next < 0xa0) && !(first == 0xed && next > 0x9f) &&  // overlong; surrogates
+           !(first == 0xf0 && next < 0x90) && !(first == 0xf4 && next > 0x8f);    // overlong; beyond Unicode
   }
 
   static constexpr size_t kRoom = 1023;
