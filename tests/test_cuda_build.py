@@ -225,7 +225,7 @@ def test_the_command_is_one_of_nvcc():
         "arch=compute_90a,code=sm_90a",
         "arch=compute_90a,code=compute_90a",
     ]
-    for pair in (["-ccbin", "/usr/bin/g++"], ["-Xlinker", '"/my cuda/lib"']):
+    for pair in (["-ccbin", "/usr/bin/g++"], ["-Xlinker", "/my cuda/lib"]):
         assert pair in [words[i : i + 2] for i in range(len(words))]
     assert {"-O3", "-nodlink", "-I/cuda/include"} <= set(words)
     assert not {"--use_fast_math", "-allow-unsupported-compiler"} & set(words)
@@ -277,6 +277,64 @@ def test_a_level_that_nvcc_lacks_is_refused(level):
 def test_half_types_are_left_out_where_nothing_can_name_them(text, others, expected):
     unit = translation_unit([Source("m.cu", text)], (), in_graphs=True, others=others)
     assert ("#define BE_WITHOUT_HALF" not in unit) == expected
+
+
+PRINTS = """#include "brainevent/common.h"
+#define TEXT2(...) #__VA_ARGS__
+#define TEXT(...) TEXT2(__VA_ARGS__)
+extern "C" BE_EXPORT const char* word() { return TEXT(WORD); }
+// @BE f ret stream
+void f(BE::Tensor out, cudaStream_t stream) {}
+"""
+ODD = "a $(touch ran)`touch ran`;|&<>'#*? ü, b"
+
+
+@needs_nvcc
+@pytest.mark.parametrize("form", ["-D|WORD=", "-DWORD=", "-Xcompiler|-DWORD="])
+def test_what_a_shell_would_read_arrives_as_it_is(tmp_path, form):
+    word = ODD.replace(", ", "") if "X" in form else ODD  # which splits at commas
+    *option, last = form.split("|")
+    mod = brainevent.load_cuda_inline(
+        "worded", PRINTS, extra_cuda_cflags=[*option, last + word], build_directory=tmp_path, auto_register=False
+    )
+    function = ctypes.CDLL(mod.path).word
+    function.restype = ctypes.c_char_p
+    assert function().decode() == word
+    assert "ran" not in {path.name for path in tmp_path.rglob("*")}
+
+
+@needs_nvcc
+def test_folders_of_libraries_may_have_any_name(tmp_path):
+    folders = ["/tmp/a b", "/opt/$(touch ran);`touch ran`", "$ORIGIN/lib"]
+    flags = [f"-Wl,-rpath,{folders[0]}", "-Wl,-rpath", f"-Wl,{folders[1]}", f"-rpath={folders[2]}", f"-L{folders[0]}"]
+    mod = brainevent.load_cuda_inline(
+        "rpaths", SMALL, ["f"], extra_cuda_cflags=["-DVALUE=1"], extra_ldflags=flags, build_directory=tmp_path
+    )
+    assert ":".join(folders).encode() in read(mod)
+    assert "ran" not in {path.name for path in tmp_path.rglob("*")}
+
+
+@pytest.mark.parametrize(
+    "flags", [["-Xptxas", "-v;touch ran"], ["-Xptxas=$(touch ran)"], ["-Xcicc", "`touch ran`"], ["a b.o"], ["-O1\n-O2"]]
+)
+def test_what_nvcc_would_let_a_shell_read_is_refused(flags):
+    with pytest.raises(
+        KernelError, match=r"here: extra_cuda_cflags has .* hands this flag to a shell, .*; write it with"
+    ):
+        command(cflags=tuple(flags))
+
+
+@needs_nvcc
+def test_half_types_may_be_named_by_token_pasting(capsys):
+    body = "PASTE(BE::flo, at16_t) value{};\n  (void)value;"
+    source = "#define PASTE(a, b) a##b\n" + SMALL.replace("fill<<<", f"{body} fill<<<").replace("VALUE", "2")
+    mod = brainevent.load_cuda_inline("pasted", source, verbose=True)
+    assert mod.function_names == ["f"]
+    assert capsys.readouterr().out.count(" -nodlink ") == 2
+    with pytest.raises(CompilationError, match="at16_s") as caught:
+        brainevent.load_cuda_inline("pasted", source.replace("at16_t", "at16_s"), verbose=True)
+    assert "at16_s" in caught.value.compiler_output
+    assert capsys.readouterr().out.count(" -nodlink ") == 2
 
 
 # ---- the C++ interface under nvcc -----------------------------------------------------------------------------------

@@ -17,7 +17,12 @@ import pytest
 from programs import run_program
 
 import brainevent
-from brainevent.errors import CompilationError, KernelError, KernelLoadError, KernelRegistrationError
+from brainevent.errors import (
+    CompilationError,
+    KernelError,
+    KernelLoadError,
+    KernelRegistrationError,
+)
 
 ONE = jax.ShapeDtypeStruct((1,), jnp.float32)
 INCLUDE = '#include "brainevent/common.h"\n'
@@ -95,7 +100,7 @@ def test_names_that_are_no_file_names_are_refused(loader, wrong):
         loader(wrong, constant(1))
 
 
-@pytest.mark.parametrize("prefix", ["other", 'a/b "c"\n', "../ü"])
+@pytest.mark.parametrize("prefix", ["other", "a/b;$(c)", "../"])
 def test_a_prefix_is_a_name_for_jax_alone(name, prefix):
     mod = brainevent.load_cpp_inline(name, constant(4), target_prefix=prefix + name)
     targets = brainevent.list_registered_targets()
@@ -177,10 +182,38 @@ def test_errors_name_the_source_and_its_line(wrong, line):
         brainevent.load_cpp_inline("pieces", sources)
 
 
-@pytest.mark.parametrize("wrong", [b"void f();", 3, [INCLUDE, None]])
-def test_a_source_that_is_no_text_is_refused(wrong):
-    with pytest.raises(TypeError, match=r"load_cpp_inline\('m'\)?.*a source is a string|object is not iterable"):
-        brainevent.load_cpp_inline("m", wrong)
+@pytest.mark.parametrize("language", ["cpp", "cuda"])
+@pytest.mark.parametrize("wrong", [b"void f();", 3, None, Path("kernels.cu"), [INCLUDE, None], (INCLUDE, b"")])
+def test_a_source_that_is_no_text_is_refused(wrong, language):
+    loader = f"load_{language}_inline"
+    words = (
+        rf"{loader}\('m'\): a source is a string, found .*; pass the text, .*; for a file, call load_{language}_file"
+    )
+    with pytest.raises(TypeError, match=words):
+        getattr(brainevent, loader)("m", wrong)
+
+
+def test_no_source_at_all_is_refused():
+    with pytest.raises(KernelError, match=r"load_cpp_inline\('m'\): the list of sources is empty; pass the text"):
+        brainevent.load_cpp_inline("m", [])
+
+
+@pytest.mark.parametrize(
+    ("functions", "second", "words"),
+    [
+        (None, "// @BE f ret\n// @BE f ret", r"load_cpp_inline\('two'\), two_1\.cpp:2: Duplicate entry"),
+        (None, "\n// @BE f\nvoid f(int n) {}", r"two_1\.cpp:2: No Tensor.*void f\(int n\) of two_1\.cpp:3"),
+        (["f"], "void f(BE::Tensor);\nvoid f(BE::Tensor, int);", r"overloaded \(two_1\.cpp:1: .* and two_1\.cpp:2: "),
+        (["f"], "\nint f(BE::Tensor x);", r"'f', two_1\.cpp:2, returns 'int'"),
+        (["f"], "\n\nint g(", r"the parenthesis of two_1\.cpp:3 is never closed"),
+        ({"f": ["arg", "ret"]}, "void f(BE::Tensor x) {}", r"C\+\+, two_1\.cpp:1: void f"),
+    ],
+)
+def test_errors_of_declarations_name_the_source_and_its_line(functions, second, words):
+    with pytest.raises(KernelError, match=words):
+        brainevent.load_cpp_inline("two", ["#define A\n\nint a;\n", second], functions)
+    with pytest.raises(KernelError, match=r"\('one'\).*line \d"):
+        brainevent.load_cpp_inline("one", second, functions)
 
 
 @pytest.mark.parametrize(
@@ -256,13 +289,46 @@ def test_a_path_may_have_any_characters(tmp_path, file, name):
     path.write_text('\n#include "value.h"\nnonsense;\n' + CONSTANT)
     with pytest.raises(CompilationError, match=r":3:1: error: .*nonsense.* does not name a type"):
         brainevent.load_cpp_file(path, name=name)
-    with pytest.raises(KernelError, match="cannot name a module"):
+    with pytest.raises(KernelError, match=r"cannot name a module.*give the module another name: name='.*'"):
         brainevent.load_cpp_file(path)
+
+
+@pytest.mark.parametrize(("file", "advised"), [("2d.cpp", "_2d"), ("my kernel.v2.cpp", "my_kernel_v2"), ("ü.cpp", "_")])
+def test_a_stem_that_cannot_be_a_name_is_refused_with_another(tmp_path, file, advised):
+    (tmp_path / file).write_text(constant(1))
+    words = rf"load_cpp_file\('.*{file}'\): '.*' cannot name a module; .*; or give .* another name: name='{advised}'"
+    with pytest.raises(KernelError, match=words):
+        brainevent.load_cpp_file(tmp_path / file)
+    assert value(brainevent.load_cpp_file(tmp_path / file, name=advised)) == 1
+
+
+@pytest.mark.parametrize(
+    "title", ["brainevent_handlers.cpp", "generated", "generated.cpp", "handlers.cpp", "library.so"]
+)
+def test_a_file_may_have_the_names_of_what_is_generated(tmp_path, title, name):
+    (tmp_path / title).write_text("nonsense;\n" + constant(1))
+    with pytest.raises(CompilationError, match=rf"\n{title}:1:1: error: .*nonsense(.|\n)*\n +1 \| nonsense;") as caught:
+        brainevent.load_cpp_file(tmp_path / title, name=name)
+    assert caught.value.stage == "compile"
+    (tmp_path / title).write_text(constant(1))
+    assert value(brainevent.load_cpp_file(tmp_path / title, name=name)) == 1
+
+
+def test_a_folder_is_no_file(tmp_path):
+    with pytest.raises(KernelError, match=r"load_cpp_file\('.*'\): .* is a folder; pass the path of one file"):
+        brainevent.load_cpp_file(tmp_path)
+    with pytest.raises(
+        KernelError, match=r"is a folder; call load_cuda_dir for all its .cu files, or pass the path of"
+    ):
+        brainevent.load_cuda_file(tmp_path)
+    with pytest.raises(TypeError, match=r"load_cpp_file: 3, of type int, is no path; pass a str or Path"):
+        brainevent.load_cpp_file(3)
 
 
 def test_a_file_may_begin_with_a_byte_order_mark(tmp_path):
     (tmp_path / "marked.cpp").write_bytes(b"\xef\xbb\xbf" + constant(2).encode())
     assert value(brainevent.load_cpp_file(tmp_path / "marked.cpp")) == 2
+    assert value(brainevent.load_cpp_inline("marked_2", ["\ufeff", "\ufeff" + constant(2)])) == 2
 
 
 def test_a_file_that_cannot_be_read_is_told(tmp_path):
@@ -319,9 +385,20 @@ def test_an_edited_header_makes_another_library(including):
 
 
 @pytest.mark.parametrize("option", ["extra_cflags", "extra_ldflags"])
-@pytest.mark.parametrize("wrong", ["-O2", b"-O2", ["-O2", 3]])
-def test_flags_are_a_list(option, wrong):
-    with pytest.raises(TypeError, match=rf"load_cpp_inline\('m'\): {option} is .*; pass a list of strings, such as"):
+@pytest.mark.parametrize(
+    ("wrong", "advised"),
+    [
+        ("-O2", ["-O2"]),
+        (b"-O2", ["-O2"]),
+        (["-O2", 3], ["-O2", "3"]),
+        ([Path("-O1")], ["-O1"]),
+        (Path("-O1"), ["-O1"]),
+        (3, ["3"]),
+    ],
+)
+def test_flags_are_a_list(option, wrong, advised):
+    words = f"load_cpp_inline('m'): {option} is {wrong!r}; pass a list of strings, such as {option}={advised!r}"
+    with pytest.raises(TypeError, match=re.escape(words)):
         brainevent.load_cpp_inline("m", constant(1), **{option: wrong})
 
 
@@ -388,7 +465,7 @@ def test_verbose_is_silent_about_what_is_built_already(name, capsys):
     brainevent.load_cpp_inline(name, constant(1), verbose=True)
     assert capsys.readouterr().out == ""
     mod = brainevent.load_cpp_inline(name, constant(1), verbose=True, force_rebuild=True)
-    assert capsys.readouterr().out.strip().endswith("-o library.so")
+    assert capsys.readouterr().out.strip().endswith("-o generated/library.so")
     assert value(mod) == 1
 
 

@@ -134,6 +134,7 @@ def test_tensors_need_no_name(unnamed):
         ("pick({1, 2}, (3, 4))", ""),
         ("limits<float>::max()", ""),
         ("a < b", " attr.m:int32"),
+        ("foo<int, Pair<1, (2 > 3)>>() + c<4, d>::value", " attr.m:int32"),
         ("a > b", " attr.m:int32"),
         ('length(")")', " attr.m:int32"),
         ("[](int k, int l) { return k; }(1, 2)", " attr.m:int32"),
@@ -545,6 +546,8 @@ PASTED = r"""
         ("#define M(N) void N(BE::Tensor y)\n// @BE f\nM(f) {}", {"f": "ret"}),
         ("#define M(N) void N(BE::Tensor y) {} M(N)\n// @BE f\nM(f)", {"f": "ret"}),
         ("// @BE f\nM(f)\n#define M(N) void N(BE::Tensor y) {}", {"f": "ret"}),
+        ("#define M(N, ...) void N(BE::Tensor y, ##__VA_ARGS__) {}\n// @BE f\nM(f, int n)", {"f": "ret attr.n:int32"}),
+        ("#define M(N, args...) void N(BE::Tensor y, ## args) {}\n// @BE f\nM(f)", {"f": "ret"}),
     ],
 )
 def test_functions_from_macros(source, tokens):

@@ -106,9 +106,9 @@ def _checked_platform(platform: str, module: Module, names: Sequence[str]) -> st
             )
     known = _XLA_PLATFORMS.get(str(platform).lower())
     if known is None:
+        meant = did_you_mean(str(platform).lower(), _XLA_PLATFORMS)
         raise KernelRegistrationError(
-            f"FFI target {names[0]!r}: unknown platform {platform!r}{did_you_mean(str(platform).lower(), _XLA_PLATFORMS)}; "
-            "known: cpu, CUDA"
+            f"FFI target {names[0]!r}: unknown platform {platform!r}{meant}; known: cpu, CUDA"
         )
     own = getattr(module, "platform", known)
     if own != known:

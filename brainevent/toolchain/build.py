@@ -9,20 +9,19 @@ import os
 import platform
 import re
 import shlex
-import signal
-import subprocess
-import tempfile
-import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..errors import CompilationError, HostCompilerIncompatibleError, UnsupportedArchError
+from ..errors import CompilationError, HostCompilerIncompatibleError, KernelToolchainError, UnsupportedArchError
+from . import process
+from .directory import make_private
 from .find import CudaToolkit, HostCompiler
-from .includes import included_files, named_folders
+from .flags import file_digests, forced_includes, named_folders
+from .includes import included_files
+from .quoting import ByFile, compiler_words, is_plain, linker_words, quoted, to_host_compiler, to_linker
 from .signature import FunctionSpec
-from .wrap import Source, translation_unit
+from .wrap import WITHOUT_HALF, Source, translation_unit
 
 __all__ = ["INCLUDE_DIR", "Build"]
 
@@ -33,7 +32,7 @@ _SHOWN_LINES = 60
 _NVCC_FLAGS = ("NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS")  # variables that nvcc reads
 _FLAGS = ("CPATH", "CPLUS_INCLUDE_PATH", "LIBRARY_PATH")  # variables that g++ and clang++ read
 _COMMON = ("-std=c++17", "-shared")
-_PLAIN = re.compile(r"[\w./+@-]+")  # a path that nvcc, which passes some of its arguments to a shell, leaves alone
+_HALF = re.compile("float16|half", re.IGNORECASE)
 _RELOCATABLE = re.compile(r".*rdc|-dc$|--device-c$|--relocatable-device-code")
 
 
@@ -82,8 +81,8 @@ class Build:
         for spec in self.functions:
             parts += [spec.name, *spec.tokens]
         parts.append(str(self.in_graphs))
-        for path, content in self._included():
-            parts += [path, content]
+        for found in (self._included(), file_digests([*self.cflags, *self.ldflags])):
+            parts += [part for pair in found for part in pair]
         if any("=native" in flag for flag in command):  # another processor would stumble over it
             parts.append(_processor())
         return parts
@@ -91,21 +90,30 @@ class Build:
     def _included(self) -> Iterator[tuple[str, bytes]]:
         """Yield the paths and contents of the user's own headers."""
         folders = [*([self.source_folder] if self.source_folder else []), *self.include_paths]
-        return included_files([source.text for source in self.sources], [*folders, *named_folders(self.cflags)])
+        forced = [f'#include "{name}"' for name in forced_includes(self.cflags)]
+        texts = [*forced, *(source.text for source in self.sources)]
+        return included_files(texts, [*folders, *named_folders(self.cflags)])
 
-    def command(self, source: Path, library: Path, links: Mapping[str, str] | None = None) -> list[str]:
-        """Return what is run; `links` are other names of folders."""
-        include_dirs = [str(INCLUDE_DIR), self.ffi_include_dir, *self.include_paths]
-        own = [f"-I{(links or {}).get(path, path)}" for path in include_dirs]
+    def command(self, source: Path, library: Path, names: Mapping[str, str] | None = None) -> list[str]:
+        """Return what is run; `names` are other names of folders. Words that are `ByFile` are to be put into files."""
+        names = names or {}
+        include_dirs = [names.get(path, path) for path in (str(INCLUDE_DIR), *self.include_paths)]
+        own = [f"-I{path}" for path in include_dirs]
+        system = f"-isystem{names.get(self.ffi_include_dir, self.ffi_include_dir)}"  # the user's warnings are not its
         if self.toolkit is None:
             level = f"-O{self.optimization_level}"
             quote_dir = ["-iquote", self.source_folder] if self.source_folder else []
-            options = [*_COMMON, "-fPIC", "-fvisibility=hidden", level, *quote_dir, *own, *self.cflags]
+            options = [*_COMMON, "-fPIC", "-fvisibility=hidden", level, *quote_dir, *own, system, *self.cflags]
             return [*self.compiler.command, *options, str(source), "-o", str(library), *self.ldflags]
-        options = [*self._cuda_options(self.toolkit, links or {}), *own, *self.cflags]
+        options = self._cuda_options(self.toolkit)
+        quote_dir = [f"-iquote{self.source_folder}"] if self.source_folder else []
+        own += [f"-I{names.get(path, path)}" for path in self.toolkit.include_dirs]
+        for word in (*quote_dir, *own, system):
+            options += to_host_compiler(word)
+        options += compiler_words(self.cflags, self.where)
         return [self.toolkit.nvcc, *options, str(source), "-o", str(library)]
 
-    def _cuda_options(self, toolkit: CudaToolkit, links: Mapping[str, str]) -> list[str]:
+    def _cuda_options(self, toolkit: CudaToolkit) -> list[str]:
         options = [*_COMMON, f"-O{self.optimization_level}", "-Xcompiler", "-fPIC,-fvisibility=hidden"]
         options += ["-ccbin", self.compiler.command[0]] if len(self.compiler.command) == 1 else []
         for architecture in self.architectures:
@@ -121,54 +129,78 @@ class Build:
             options.append("--use_fast_math")
         if os.environ.get("BRAINEVENT_ALLOW_UNSUPPORTED_COMPILER", "").lower() in ("1", "true", "yes", "on"):
             options.append("-allow-unsupported-compiler")
-        if self.source_folder:
-            options += ["-Xcompiler", "-iquote", "-Xcompiler", links.get(self.source_folder, self.source_folder)]
-        options += [f"-I{links.get(path, path)}" for path in toolkit.include_dirs]
         for path in toolkit.library_dirs:
-            options += [f"-L{path}", "-Xlinker", "-rpath", "-Xlinker", path if _PLAIN.fullmatch(path) else f'"{path}"']
-        # nvcc splits at commas by itself, and hands `-Wl` on to the linker, which does not know it.
-        return options + [option for flag in self.ldflags for option in ("-Xlinker", flag.removeprefix("-Wl,"))]
-
-    def _link_folders(self, folder: Path) -> dict[str, str]:
-        """Give plain names to the folders whose names nvcc would split, or hand to a shell to read."""
-        if self.toolkit is None:
-            return {}
-        paths = [str(INCLUDE_DIR), self.ffi_include_dir, *self.include_paths, *self.toolkit.include_dirs]
-        paths += [self.source_folder] if self.source_folder else []
-        odd = [path for path in dict.fromkeys(paths) if not _PLAIN.fullmatch(path)]
-        links = {path: f"folder_{number}" for number, path in enumerate(odd)}
-        for path, link in links.items():
-            with suppress(FileNotFoundError):
-                (folder / link).unlink()
-            (folder / link).symlink_to(path)
-        return links
+            options += [f"-L{path}"] if is_plain(path) else to_linker(f"-L{path}")
+            options += [*to_linker("-rpath"), *to_linker(path)]
+        return options + linker_words(self.ldflags)
 
     def run(self, folder: Path) -> Path:
         """Compile within a folder and return the library."""
-        # A chosen folder may hold files of the user's, and other builds, perhaps at the same time.
-        folder = folder / f"brainevent_{self.key()}"
-        folder.mkdir(exist_ok=True)
+        # A chosen folder may hold files of the user's, and other builds, perhaps at the same time, or of other users.
+        folder = _private(folder / f"brainevent_{self.key()}", self.where)
+        titles = {source.title for source in self.sources}
         for source in self.sources:  # Compilers quote the lines of what they find under the title.
             copy = folder / source.title
             if copy.parent == folder:
                 _write(copy, source.text)
-        unit, library = folder / f"brainevent_handlers{'.cu' if self.toolkit else '.cpp'}", folder / "library.so"
+        own = "generated"
+        while own in titles:
+            own += "_"
+        _private(folder / own, self.where)
         others = [content.decode(errors="replace") for _, content in self._included()]
-        _write(
-            unit,
-            translation_unit(self.sources, self.functions, in_graphs=self.in_graphs, others=[*self.cflags, *others]),
-        )
-        command = self.command(Path(unit.name), Path(library.name), self._link_folders(folder))
-        status, output = _run(command, folder, self.where)
+        text = translation_unit(self.sources, self.functions, in_graphs=self.in_graphs, others=[*self.cflags, *others])
+        try:
+            return self._compile(text, folder, own)
+        except CompilationError as error:
+            short = self.toolkit is not None and text.startswith(WITHOUT_HALF)
+            if not (short and _HALF.search(str(error.compiler_output))):
+                raise
+        return self._compile(text.removeprefix(WITHOUT_HALF), folder, own)  # it names half types by token pasting
+
+    def _compile(self, text: str, folder: Path, own: str) -> Path:
+        """Write and compile a translation unit, in a subfolder for our own files."""
+        unit, library = Path(own, f"handlers{'.cu' if self.toolkit else '.cpp'}"), Path(own, "library.so")
+        (folder / library).unlink(missing_ok=True)
+        _write(folder / unit, text)
+        command = self.command(unit, library)
+        for number, word in enumerate(command):
+            if isinstance(word, ByFile):
+                command[number] = f"@{own}/word_{number}"
+                _write(folder / own / f"word_{number}", quoted(word), "surrogateescape")
+        finished = self._finished(command, folder)
+        output = finished.output
         if self.verbose:
             print(shlex.join(command), output, sep="\n" if output else "", flush=True)  # noqa: T201 - the user asked
-        if status != 0:
-            raise self._failure(command, status, output)
-        return library
+        if finished.status != 0 or not (folder / library).is_file():
+            raise self._failure(command, finished)
+        return folder / library
 
-    def _failure(self, command: Sequence[str], status: int, output: str) -> Exception:
-        shown = _shown(output) or f"(the compiler said nothing; exit status {status})"
-        text = f"{self.where}: compilation failed\n{shown}\ncommand: {shlex.join(command)}"
+    def _finished(self, command: Sequence[str], folder: Path) -> process.Finished:
+        limit = _time_limit()
+        try:
+            finished = process.run(command, folder, limit)
+        except process.NotStartedError as error:
+            raise CompilationError(
+                f"{self.where}: {command[0]!r} cannot be run: {error.strerror}; reinstall it, or name another compiler",
+                command=shlex.join(command),
+            ) from None
+        if finished.late:
+            raise CompilationError(
+                f"{self.where}: compilation failed: no end after {limit:g} s; set BRAINEVENT_COMPILE_TIMEOUT to more "
+                f"seconds if the source needs them\ncommand: {shlex.join(command)}",
+                command=shlex.join(command),
+            )
+        return finished
+
+    def _failure(self, command: Sequence[str], finished: process.Finished) -> Exception:
+        output = finished.output
+        if finished.status == 0:
+            what = "the compiler made no library; leave out the flags that keep it from linking, such as -fsyntax-only"
+            shown = _shown(output) or "(the compiler said nothing)"
+        else:
+            what = "compilation failed"
+            shown = _shown(output) or f"(the compiler said nothing; exit status {finished.status})"
+        text = f"{self.where}: {what}\n{shown}\ncommand: {shlex.join(command)}"
         if os.environ.get("BRAINEVENT_TOOLCHAIN_DEBUG"):
             text += f"\ncompiler: {self.compiler}\ntoolkit: {self.toolkit}\nsearch path: {os.environ.get('PATH', '')}"
         details = {"compiler_output": output, "command": shlex.join(command)}
@@ -190,58 +222,6 @@ class Build:
         return CompilationError(text, **details)
 
 
-def _run(command: Sequence[str], folder: Path, where: str) -> tuple[int, str]:
-    """Run a compiler and all it starts, within a time limit; messages in English, temporary files in the folder."""
-    limit, late = _time_limit(), threading.Event()
-    environment = {**os.environ, "LC_ALL": "C", "TMPDIR": "."}
-    # A file, for the end of a pipe would be awaited from whatever the compiler leaves running.
-    with tempfile.TemporaryFile(dir=folder) as output:
-        try:
-            process = subprocess.Popen(
-                command,
-                cwd=folder,
-                env=environment,
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
-        except OSError as error:
-            raise CompilationError(
-                f"{where}: {command[0]!r} cannot be run: {error.strerror}; reinstall it, or name another compiler",
-                command=shlex.join(command),
-            ) from None
-
-        def stop() -> None:
-            late.set()
-            _kill(process)
-
-        timer = threading.Timer(limit, stop)
-        timer.start()
-        try:
-            status = process.wait()
-        finally:
-            timer.cancel()
-            _kill(process)
-        output.seek(0)
-        printed = output.read().decode(errors="replace")
-    if late.is_set() and status != 0:
-        raise CompilationError(
-            f"{where}: compilation failed: no end after {limit:g} s; set BRAINEVENT_COMPILE_TIMEOUT to more seconds "
-            f"if the source needs them\ncommand: {shlex.join(command)}",
-            command=shlex.join(command),
-        )
-    return status, printed
-
-
-def _kill(process: subprocess.Popen[bytes]) -> None:
-    """End a process that still runs, and all that it started."""
-    if process.poll() is None:
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-
-
 def _time_limit() -> float:
     text = os.environ.get("BRAINEVENT_COMPILE_TIMEOUT", "600")
     try:
@@ -250,11 +230,24 @@ def _time_limit() -> float:
         seconds = 0.0
     if not seconds > 0:
         raise ValueError(f"BRAINEVENT_COMPILE_TIMEOUT is {text!r}; set it to a number of seconds, such as 600")
-    return min(seconds, threading.TIMEOUT_MAX)
+    return seconds
 
 
-def _write(path: Path, text: str) -> None:
-    path.write_bytes(text.encode(errors="surrogatepass"))
+def _private(folder: Path, where: str) -> Path:
+    """Make a folder that nobody else can write to, or check that it is one."""
+    try:
+        return make_private(folder, where, "pass another build_directory")
+    except NotADirectoryError:
+        raise KernelToolchainError(
+            f"{where}: {folder} is a file or a link, not a folder of ours; remove it, or pass another build_directory"
+        ) from None
+
+
+def _write(path: Path, text: str, errors: str = "surrogatepass") -> None:
+    """Write a new file in the place of what is there, links included."""
+    path.unlink(missing_ok=True)
+    with open(path, "xb") as file:
+        file.write(text.encode(errors=errors))
 
 
 def _shown(output: str) -> str:

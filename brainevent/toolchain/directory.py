@@ -60,6 +60,11 @@ def set_cache_dir(path: str | os.PathLike[str] | None) -> None:
     if path is None:
         _chosen.clear()
         return
+    if not isinstance(path, (str, bytes, os.PathLike)):
+        raise TypeError(
+            f"set_cache_dir: {path!r}, of type {type(path).__name__}, is no path; pass a str or Path of a directory, "
+            "or None for the default"
+        )
     text = os.fsdecode(path)
     if not text or "\0" in text:
         raise KernelError(f"set_cache_dir: {text!r} is no path; pass the path of a directory, or None for the default")
@@ -107,7 +112,7 @@ def is_ours(status: os.stat_result) -> bool:
     return status.st_uid in (os.geteuid(), 0) and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
 
 
-def guard(path: Path) -> bool:
+def guard(path: Path, where: str = "cache", advice: str = _CHOOSE) -> bool:
     """Tell whether this is a directory, and raise if others can change it."""
     status = os.lstat(path)
     if not stat.S_ISDIR(status.st_mode):
@@ -115,10 +120,10 @@ def guard(path: Path) -> bool:
     if not is_ours(status):
         owner, mode = status.st_uid, stat.S_IMODE(status.st_mode)
         raise KernelToolchainError(
-            f"cache: {path} belongs to user {owner} and has mode {mode:04o}, so that others could put code there "
+            f"{where}: {path} belongs to user {owner} and has mode {mode:04o}, so that others could put code there "
             f"which would run as you (user {os.geteuid()}); "
             + (f"run `chmod 700 {shlex.quote(str(path))}`, or " if owner == os.geteuid() else "")
-            + _CHOOSE
+            + advice
         )
     return True
 
@@ -139,10 +144,10 @@ def _require(path: Path) -> None:
         raise KernelToolchainError(f"cache: {path} is a file, not a directory; remove it, or {_CHOOSE}")
 
 
-def make_private(path: Path) -> Path:
+def make_private(path: Path, where: str = "cache", advice: str = _CHOOSE) -> Path:
     """Make a directory that nobody else can enter, and its missing parents; check one that is there."""
     _make(path)
-    if not guard(path):
+    if not guard(path, where, advice):
         raise NotADirectoryError(f"{path} is a file, not a directory")
     return path
 

@@ -8,10 +8,9 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-__all__ = ["included_files", "named_folders"]
+__all__ = ["included_files"]
 
 _INCLUDE = re.compile(r"^[ \t]*#[ \t]*include(?:_next)?[ \t]*(.*)$", re.MULTILINE)
-_OPTION = re.compile(r"(-I|-isystem|-iquote)(.*)")
 _HEADERS = (".h", ".hh", ".hpp", ".cuh", ".inl", ".inc")
 
 
@@ -39,15 +38,6 @@ def included_files(texts: Sequence[str], folders: Sequence[str]) -> Iterator[tup
                     content = Path(real).read_bytes()
                     yield path, content
                     waiting.append((content.decode(errors="replace"), [os.path.dirname(path), *folders]))
-
-
-def named_folders(flags: Sequence[str]) -> Iterator[str]:
-    """Yield the folders that a compiler's options name by their full path, as in "-I/opt/include"."""
-    for flag, following in zip(flags, [*flags[1:], ""], strict=False):
-        option = _OPTION.fullmatch(flag)
-        path = (option[2] or following) if option else ""
-        if os.path.isabs(path):
-            yield path
 
 
 def _all_headers(folders: Sequence[str]) -> Iterator[str]:

@@ -7,13 +7,13 @@ import contextlib
 import hashlib
 import json
 import os
-import signal
-import subprocess
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
+
+from . import process
 
 __all__ = ["NoAnswerError", "Said", "recall", "run"]
 
@@ -54,38 +54,16 @@ _remembered: dict[str, _Record] = {}
 def run(command: Sequence[str]) -> str:
     """Return all that a command prints; it runs in a folder of its own, which goes with what it leaves there."""
     try:
-        with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile() as output:
-            # A file, for the end of a pipe would be awaited from whatever the command leaves running.
-            process = subprocess.Popen(
-                command,
-                cwd=folder,
-                env={**os.environ, "LC_ALL": "C", "TMPDIR": folder},
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
-            status = _wait(process)
-            output.seek(0)
-            printed = output.read().decode(errors="replace")
+        with tempfile.TemporaryDirectory() as folder:
+            finished = process.run(command, folder, TIMEOUT)
     except OSError as error:
         raise NoAnswerError(f"cannot be run: {error.strerror or error}") from error
-    if status:
-        last = "; ".join(line.strip() for line in printed.strip().splitlines()[-2:])
-        raise NoAnswerError(f"does not run: status {status}" + (f", it prints: {last}" if last else ""))
-    return printed
-
-
-def _wait(process: subprocess.Popen[bytes]) -> int:
-    try:
-        return process.wait(TIMEOUT)
-    except subprocess.TimeoutExpired:
-        raise NoAnswerError(f"does not run: no answer within {TIMEOUT:g} s") from None
-    finally:
-        if process.poll() is None:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
+    if finished.late:
+        raise NoAnswerError(f"does not run: no answer within {TIMEOUT:g} s")
+    if finished.status:
+        last = "; ".join(line.strip() for line in finished.output.strip().splitlines()[-2:])
+        raise NoAnswerError(f"does not run: status {finished.status}" + (f", it prints: {last}" if last else ""))
+    return finished.output
 
 
 def recall(tool: str, words: Sequence[str], ask: Callable[[], Said], memo: Path | None) -> Said:

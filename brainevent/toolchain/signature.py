@@ -5,10 +5,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from ..errors import KernelError, did_you_mean
+from .parameters import read_parameters, spelled
+from .scan import Lexeme, Macro, Places, Scanned, Source, closing_brackets, scan
 from .tokens import (
     ATTRIBUTE_TYPES,
     FunctionSpec,
@@ -18,57 +19,16 @@ from .tokens import (
     described,
     inferred,
     normalize_tokens,
-    read_parameters,
-    spelled,
     strings,
 )
 
 __all__ = ["ATTRIBUTE_TYPES", "FunctionSpec", "Parameter", "normalize_tokens", "resolve_functions"]
 
-_CONDITIONALS = frozenset({"if", "ifdef", "ifndef", "elif", "elifdef", "elifndef", "else", "endif"})
 _MARKS = frozenset({"=", "typedef", "using", "template", "__global__", "__device__", "__host__"})
 _NESTED = 8  # macros within macros
 _EXPANSION_LIMIT = 2_000_000  # characters that all macros of a source together may expand to
 
-# Possessive (`*+`), so that no text makes it backtrack.
-_LEXEME = re.compile(
-    r"""
-    (?P<blank>   [^\S\n]++ | \\\n | /\*.*?(?:\*/|\Z) )
-  | (?P<newline> \n )
-  | (?P<comment> //(?: [^\\\n] | \\\n | \\ )*+ )
-  | (?P<literal> (?:u8|[uUL])?R"(?P<fence>[^()\\\s"]{0,16})\(.*?(?:\)(?P=fence)"|\Z)
-               | (?:u8|[uUL])?"(?: [^"\\\n] | \\. )*+"?
-               | '(?: [^'\\\n] | \\. )*+'? )
-  | (?P<number>  \.?[0-9](?: [eEpP][+-] | '?\w | \. )*+ )
-  | (?P<word>    (?: [^\W0-9] | \$ )[\w$]*+ )
-  | (?P<mark>    :: | \#\# | . )
-    """,
-    re.VERBOSE | re.DOTALL,
-)
-
-
 _ANNOTATION = re.compile(r"@BE(?:[\s,:]++|$)(?P<name>[^\s,:]*+):?(?P<tokens>.*)", re.DOTALL)
-
-
-class _Lexeme(NamedTuple):
-    kind: str  # of the groups above, or "directive"
-    text: str
-    line: int
-    start: int = 0
-
-
-class _Macro(NamedTuple):
-    parameters: list[str]
-    body: list[_Lexeme]
-
-
-@dataclass(frozen=True)
-class _Source:
-    """A text without blanks, comments and dead branches; each comment has the index of the code after it."""
-
-    code: list[_Lexeme] = field(default_factory=list)
-    comments: list[tuple[int, _Lexeme]] = field(default_factory=list)
-    macros: dict[str, _Macro] = field(default_factory=dict)
 
 
 class _Declarator(NamedTuple):
@@ -83,13 +43,17 @@ class _Declarator(NamedTuple):
 
 
 def resolve_functions(
-    source: str, functions: Mapping[str, Sequence[str]] | Sequence[str] | None, where: str
+    source: str | Sequence[Source], functions: Mapping[str, Sequence[str]] | Sequence[str] | None, where: str
 ) -> tuple[FunctionSpec, ...]:
-    """Describe the entry points of a C++ or CUDA text: those of `functions`, or those that it annotates."""
-    scanned = _scan(source)
+    """Describe the entry points of a C++ or CUDA text: those of `functions`, or those that it annotates.
+
+    Several sources are read as one text; errors name the source, and the line within it.
+    """
+    places = Places([Source("", source)] if isinstance(source, str) else source)
+    scanned = scan(places.text)
     annotations = list(_annotations(scanned.comments))
     if functions is None:
-        entries = [(name, tokens, f"{where}, line {line}") for _, line, name, tokens in annotations]
+        entries = [(name, tokens, f"{where}, {places(line)}") for _, line, name, tokens in annotations]
     else:
         entries = _requested(functions, where)
     if not entries:
@@ -100,7 +64,7 @@ def resolve_functions(
         if checked_name(name, "the function's name", at) in seen:
             raise KernelError(f"{at}: Duplicate entry for function {name!r}; keep one")
         seen.add(name)
-    lookup = _Lookup(scanned, {name: index for index, _, name, _ in annotations})
+    lookup = _Lookup(scanned, places, {name: index for index, _, name, _ in annotations})
     return tuple(_resolve(lookup, *entry) for entry in entries)
 
 
@@ -119,7 +83,7 @@ def _requested(functions: object, where: str) -> list[tuple[str, list[str], str]
     return entries
 
 
-def _annotations(comments: Iterable[tuple[int, _Lexeme]]) -> Iterator[tuple[int, int, str, list[str]]]:
+def _annotations(comments: Iterable[tuple[int, Lexeme]]) -> Iterator[tuple[int, int, str, list[str]]]:
     """Yield the index of the code that follows, the line, the name and the tokens of each annotation."""
     for index, comment in comments:
         text = comment.text.partition("\n")[0].lstrip("/").partition("//")[0].strip()
@@ -142,9 +106,10 @@ def _resolve(lookup: _Lookup, name: str, tokens: list[str], at: str) -> Function
 class _Lookup:
     """The functions of a source, those that annotated macros generate included."""
 
-    def __init__(self, source: _Source, annotated: Mapping[str, int]):
+    def __init__(self, source: Scanned, places: Places, annotated: Mapping[str, int]):
+        self._places = places
         self._code, self._macros, self._annotated = source.code, source.macros, annotated
-        self._closings = _closings(source.code)
+        self._closings = closing_brackets(source.code)
         self._declarators: dict[str, list[_Declarator]] = {}
         self._expanded = 0
         for declarator in _declarators(source.code):
@@ -152,7 +117,8 @@ class _Lookup:
 
     def find(self, name: str, at: str) -> Signature | None:
         """Return the signature of an entry point, or None if its text cannot be found."""
-        return _signature(name, self._declarators.get(name, []), at) or _signature(name, self._generated(name, at), at)
+        written = _signature(name, self._declarators.get(name, []), at, self._places)
+        return written or _signature(name, self._generated(name, at), at, self._places)
 
     def entry_points(self) -> list[str]:
         """Return the names of the functions that can be entry points."""
@@ -162,7 +128,7 @@ class _Lookup:
         """Return what to say of a parenthesis that hides the rest of the text."""
         pairs = enumerate(self._code)
         lines = [lexeme.line for i, lexeme in pairs if lexeme.text == "(" and i not in self._closings]
-        return f"; the parenthesis of line {lines[0]} is never closed" if lines else ""
+        return f"; the parenthesis of {self._places(lines[0])} is never closed" if lines else ""
 
     def _generated(self, name: str, at: str) -> list[_Declarator]:
         """Expand the macro that is called after the annotation of a function."""
@@ -173,9 +139,9 @@ class _Lookup:
         expanded = self._expand(self._code[index : closing + 1], 0, at)
         return [declarator for declarator in _declarators(expanded) if declarator.name == name]
 
-    def _expand(self, code: list[_Lexeme], depth: int, at: str) -> list[_Lexeme]:
+    def _expand(self, code: list[Lexeme], depth: int, at: str) -> list[Lexeme]:
         self._spend(code, at)
-        closings, expanded, index = _closings(code), [], 0
+        closings, expanded, index = closing_brackets(code), [], 0
         while index < len(code):
             lexeme, closing = code[index], closings.get(index + 1)
             macro = self._macros.get(lexeme.text) if depth < _NESTED and closing else None
@@ -188,10 +154,10 @@ class _Lookup:
             index += 1
         return expanded
 
-    def _substitute(self, macro: _Macro, call: list[_Lexeme], line: int, at: str) -> list[_Lexeme]:
+    def _substitute(self, macro: Macro, call: list[Lexeme], line: int, at: str) -> list[Lexeme]:
         """Put arguments in the place of parameters, and paste what `##` joins."""
         given = zip(macro.parameters, _arguments(call, len(macro.parameters)), strict=False)
-        values: dict[str, list[_Lexeme]] = {name: [] for name in macro.parameters} | dict(given)
+        values: dict[str, list[Lexeme]] = {name: [] for name in macro.parameters} | dict(given)
         texts: list[list[str]] = []
         pasting = False
         for lexeme in macro.body:
@@ -201,21 +167,24 @@ class _Lookup:
             value = values.get(lexeme.text, [lexeme])
             self._spend(value, at)
             words = [word.text for word in value] or [""]
-            if pasting:
+            if pasting and lexeme.text == macro.rest and texts[-1] == [","]:
+                if not value:  # GNU: without more arguments, the comma before them goes
+                    texts.pop()
+            elif pasting:
                 texts[-1].append(words.pop(0))
             texts += [[word] for word in words]
             pasting = False
-        return [_Lexeme("mark", text, line) for parts in texts if (text := "".join(parts))]
+        return [Lexeme("mark", text, line) for parts in texts if (text := "".join(parts))]
 
-    def _spend(self, code: list[_Lexeme], at: str) -> None:
+    def _spend(self, code: list[Lexeme], at: str) -> None:
         self._expanded += sum(len(lexeme.text) for lexeme in code)
         if self._expanded > _EXPANSION_LIMIT:
             raise KernelError(f"{at}: macros expand to over {_EXPANSION_LIMIT} characters; write the functions out")
 
 
-def _arguments(call: list[_Lexeme], count: int) -> list[list[_Lexeme]]:
+def _arguments(call: list[Lexeme], count: int) -> list[list[Lexeme]]:
     """Split what stands between the parentheses of a macro's call; the last argument takes all the rest."""
-    arguments: list[list[_Lexeme]] = [[]]
+    arguments: list[list[Lexeme]] = [[]]
     depth = 0
     for lexeme in call:
         depth += (lexeme.text == "(") - (lexeme.text == ")")
@@ -226,15 +195,15 @@ def _arguments(call: list[_Lexeme], count: int) -> list[list[_Lexeme]]:
     return arguments
 
 
-def _signature(name: str, declarators: Iterable[_Declarator], at: str) -> Signature | None:
+def _signature(name: str, declarators: Iterable[_Declarator], at: str, places: Places) -> Signature | None:
     functions = [declarator for declarator in declarators if _refusal(declarator) is not None]
     functions = [declarator for declarator in functions if not declarator.namespace] or functions
     for declarator in functions:
         if refusal := _refusal(declarator):
-            raise KernelError(f"{at}: {name!r}, line {declarator.line}, {refusal}")
-    signatures = [Signature(declarator.line, read_parameters(declarator.words)) for declarator in functions]
+            raise KernelError(f"{at}: {name!r}, {places(declarator.line)}, {refusal}")
+    signatures = [Signature(places(declarator.line), read_parameters(declarator.words)) for declarator in functions]
     if len({tuple(cpp.identity for cpp in signature.parameters) for signature in signatures}) > 1:
-        both = " and ".join(f"line {signature.line}: {name}{signature}" for signature in signatures[:2])
+        both = " and ".join(f"{signature.place}: {name}{signature}" for signature in signatures[:2])
         raise KernelError(f"{at}: {name!r} is overloaded ({both}); give each entry point its own name")
     return max(signatures, key=lambda each: sum(bool(cpp.name) for cpp in each.parameters), default=None)
 
@@ -263,20 +232,9 @@ def _refusal(declarator: _Declarator) -> str | None:
     return "" if returns_void else f"returns {spelled(before)!r}; entry points return void and write to BE::Tensors"
 
 
-def _closings(code: list[_Lexeme]) -> dict[int, int]:
-    """Return the index of the closing bracket for that of each opening one."""
-    opened, closings = [], {}
-    for index, lexeme in enumerate(code):
-        if lexeme.text in ("(", "[", "{"):
-            opened.append(index)
-        elif lexeme.text in (")", "]", "}") and opened:
-            closings[opened.pop()] = index
-    return closings
-
-
-def _declarators(code: list[_Lexeme]) -> Iterator[_Declarator]:
+def _declarators(code: list[Lexeme]) -> Iterator[_Declarator]:
     """Yield what may be functions, in linear time; a parenthesis that is never closed ends the search."""
-    closings, scopes = _closings(code), _Scopes()
+    closings, scopes = closing_brackets(code), _Scopes()
     before: list[str] = []
     marks: frozenset[str] = frozenset()
     index = 0
@@ -343,57 +301,3 @@ class _Scopes:
         start = before.index("namespace")
         transparent = before[start - 1 : start] == ["inline"] or start == len(before) - 1
         return self.namespace if transparent else "".join(before[start + 1 :])
-
-
-def _scan(source: str) -> _Source:
-    scanned = _Source()
-    dead = [False]  # per open #if, whether its present branch is `#if 0`
-    for lexemes in _lines(source.replace("\r\n", "\n")):
-        words = [lexeme for lexeme in lexemes if lexeme.kind != "comment"]
-        directive = len(words) > 1 and words[0].text == "#"
-        if directive and words[1].text in _CONDITIONALS:
-            scanned.code.append(_Lexeme("directive", words[1].text, words[1].line))
-            _enter_branch([word.text for word in words[1:]], dead)
-        if dead[-1]:
-            continue
-        if directive:
-            _define(words, scanned.macros)
-        else:
-            scanned.code.extend(words)
-        scanned.comments.extend((len(scanned.code), comment) for comment in lexemes[len(words) :])
-    return scanned
-
-
-def _enter_branch(words: list[str], dead: list[bool]) -> None:
-    if words[0].startswith("if"):
-        dead.append(dead[-1] or words in (["if", "0"], ["if", "false"]))
-    elif len(dead) > 1:
-        dead.pop()
-        if words[0] != "endif":
-            dead.append(dead[-1])
-
-
-def _lines(source: str) -> Iterator[list[_Lexeme]]:
-    """Yield what stands on each logical line: code first, a comment last."""
-    number = 1
-    lexemes: list[_Lexeme] = []
-    for match in _LEXEME.finditer(source):
-        kind, text = match.lastgroup or "", match[0]
-        if kind == "newline":
-            yield lexemes
-            lexemes = []
-        elif kind != "blank":
-            lexemes.append(_Lexeme(kind, text, number, match.start()))
-        number += text.count("\n")
-    yield lexemes
-
-
-def _define(words: list[_Lexeme], macros: dict[str, _Macro]) -> None:
-    """Note `#define NAME(A, B) body`; other directives leave no macro."""
-    if [word.text for word in words[1:4:2]] != ["define", "("] or words[3].start != words[2].start + len(words[2].text):
-        return
-    end = next((index for index, word in enumerate(words) if word.text == ")"), len(words))
-    parameters = [word.text for word in words[4:end] if word.kind == "word"]
-    if words[end - 1].text == "." and words[end - 2].text == ".":
-        parameters.append("__VA_ARGS__")
-    macros[words[2].text] = _Macro(parameters, words[end + 1 :])

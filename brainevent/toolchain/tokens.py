@@ -10,10 +10,10 @@ from types import MappingProxyType
 from typing import Literal, NamedTuple
 
 from ..errors import KernelError, did_you_mean
+from .parameters import INTEGERS, KEYWORDS, CppParameter
 
 __all__ = [
     "ATTRIBUTE_TYPES",
-    "CppParameter",
     "FunctionSpec",
     "Parameter",
     "Signature",
@@ -21,17 +21,13 @@ __all__ = [
     "described",
     "inferred",
     "normalize_tokens",
-    "read_parameters",
-    "spelled",
     "strings",
 ]
-
-_INTEGERS = [f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)]
 
 ATTRIBUTE_TYPES: Mapping[str, str] = MappingProxyType(
     {
         "bool": "bool",
-        **{name: f"{name}_t" for name in _INTEGERS},
+        **{name: f"{name}_t" for name in INTEGERS},
         "float16": "uint16_t",  # half precision travels as its bits
         "bfloat16": "uint16_t",
         "float32": "float",
@@ -40,15 +36,6 @@ ATTRIBUTE_TYPES: Mapping[str, str] = MappingProxyType(
 )
 
 _ALIASES = {"args": "arg", "rets": "ret", "ctx.stream": "stream"}
-
-_KEYWORDS = """
-alignas alignof and and_eq asm auto bitand bitor bool break case catch char char8_t char16_t char32_t class compl
-concept const consteval constexpr constinit const_cast continue co_await co_return co_yield decltype default delete do
-double dynamic_cast else enum explicit export extern false float for friend goto if inline int long mutable namespace
-new noexcept not not_eq nullptr operator or or_eq private protected public register reinterpret_cast requires return
-short signed sizeof static static_assert static_cast struct switch template this thread_local throw true try typedef
-typeid typename union unsigned using virtual void volatile wchar_t while xor xor_eq
-"""
 
 
 @dataclass(frozen=True)
@@ -105,7 +92,7 @@ def checked_name(name: str, what: str, at: str) -> str:
     """Return a name that is safe to write into C++."""
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
         raise KernelError(f"{at}: {what} {name!r} is no ASCII C identifier; use letters, digits and underscores")
-    if name in _KEYWORDS.split():
+    if name in KEYWORDS.split():
         raise KernelError(f"{at}: {what} {name!r} is a keyword of C++; choose another name")
     return name
 
@@ -152,138 +139,6 @@ def _read_token(token: str, function: str, at: str) -> Parameter:
     return Parameter("attr", name, number)
 
 
-@dataclass(frozen=True)
-class CppParameter:
-    """A parameter as C++ declares it.
-
-    Its kind is "alias" for a name of a type that may be anything, and "other" for what cannot be passed. An attribute
-    has a type of `ATTRIBUTE_TYPES`, and so has a stream that is an integer.
-    """
-
-    kind: Literal["arg", "ret", "stream", "attr", "alias", "other"]
-    name: str
-    type: str
-    declared: str
-
-    def __str__(self) -> str:
-        return spelled([self.declared, self.name]) if self.name else self.declared
-
-    @property
-    def identity(self) -> str:
-        """What makes two declarations differ, whatever the names."""
-        return self.type or (self.kind if self.kind in ("arg", "ret") else self.declared)
-
-
-_BUILT_IN = frozenset({"bool", "char", "short", "int", "long", "float", "double", "signed", "unsigned"})
-_BUILT_IN_TYPES = {
-    "bool": "bool",
-    "float": "float32",
-    "double": "float64",
-    **{f"{spelled}": f"int{bits}" for spelled, bits in (("char", 8), ("short", 16), ("int", 32), ("long", 64))},
-    "long long": "int64",
-}
-_NAMED_TYPES = {**{f"{name}_t": name for name in _INTEGERS}, "size_t": "uint64"}
-
-
-def read_parameters(words: Sequence[str]) -> tuple[CppParameter, ...]:
-    """Read a parameter list, from its lexemes without the parentheses."""
-    parts = _split(words)
-    return () if parts in ([[]], [["void"]]) else tuple(_read(part) for part in parts)
-
-
-def _split(words: Sequence[str]) -> list[list[str]]:
-    """Split at the commas between parameters, and leave default values out."""
-    parts: list[list[str]] = [[]]
-    depth = angles = 0
-    in_default = False
-    for word in words:
-        depth += (word in {"(", "[", "{"}) - (word in {")", "]", "}"})
-        if word == "," and depth == 0 and angles <= 0:
-            parts.append([])
-            angles, in_default = 0, False
-            continue
-        in_default = in_default or (word == "=" and depth == 0)
-        if not in_default:  # where `<` may also mean "less"
-            angles += (word == "<") - (word == ">")
-            parts[-1].append(word)
-    return parts
-
-
-def _read(words: list[str]) -> CppParameter:
-    words = _without_attributes(words)
-    bare = [word for word in words if word not in ("const", "&")]
-    size = _type_length(bare)
-    name = words.pop() if len(bare) > max(size, 1) and words[-1].isidentifier() else ""
-    path = ("" if "::" in bare else " ").join(bare[:size] if len(bare) == size + bool(name) else [])
-    kind, number = _kind(path, name, "const" in words, words.count("&"))
-    return CppParameter(kind, name, number, spelled(words))
-
-
-def _type_length(words: list[str]) -> int:
-    """Return how many of the words name the type: "unsigned int n" -> 2, "BE :: Tensor x" -> 3."""
-    length = 0
-    while length < len(words) and words[length] in _BUILT_IN:
-        length += 1
-    if length:
-        return length
-    length = int(words[:1] == ["::"])
-    while words[length : length + 1] and words[length].isidentifier():
-        length += 1
-        if words[length : length + 1] != ["::"]:
-            return length
-        length += 1
-    return 0
-
-
-def _kind(
-    path: str, name: str, constant: bool, references: int
-) -> tuple[Literal["arg", "ret", "stream", "attr", "alias", "other"], str]:
-    if path and path.rpartition("::")[2] == "Tensor" and references <= 1:
-        return ("arg" if constant else "ret"), ""
-    if not path or references:
-        return "other", ""
-    if path.removeprefix("::") == "cudaStream_t" and name == "stream":
-        return "stream", ""
-    number = _number(path)
-    if number == "int64" and name == "stream":
-        return "stream", number
-    if number:
-        return "attr", number
-    return ("alias" if path.rpartition("::")[2] not in _KEYWORDS.split() else "other"), ""
-
-
-def _number(path: str) -> str:
-    """Return the token type of a C++ type, or an empty string."""
-    if path.removeprefix("::").removeprefix("std::") in _NAMED_TYPES:
-        return _NAMED_TYPES[path.removeprefix("::").removeprefix("std::")]
-    words = path.split()
-    signs = [word for word in words if word in ("signed", "unsigned")]
-    rest = sorted(word for word in words if word not in ("signed", "unsigned"))
-    if "int" in rest and set(rest) & {"short", "long"}:
-        rest.remove("int")
-    number = _BUILT_IN_TYPES.get(" ".join(rest or ["int"] * len(signs)), "")
-    if not signs:
-        return number
-    return "" if len(signs) > 1 or not number.startswith("int") else "u" * (signs == ["unsigned"]) + number
-
-
-def _without_attributes(words: list[str]) -> list[str]:
-    """Leave out `[[maybe_unused]]`."""
-    if words[:2] != ["[", "["] or "]" not in words:
-        return words
-    end = words.index("]")
-    return words[end + 2 :] if words[end : end + 2] == ["]", "]"] else words
-
-
-def spelled(words: Sequence[str]) -> str:
-    """Write lexemes as people do: `const BE::Tensor& x`."""
-    text: list[str] = []
-    for word in words:
-        apart = text and (word[0].isalnum() or word[0] == "_") and (text[-1][-1].isalnum() or text[-1][-1] in "_&*>,")
-        text.append(f" {word}" if apart else word)
-    return "".join(text)
-
-
 def _fits(token: Parameter, cpp: CppParameter) -> bool:
     """Return whether a token may stand for a C++ parameter; the compiler judges names of types that are not known."""
     if cpp.kind in ("alias", "other"):
@@ -298,9 +153,9 @@ def _fits(token: Parameter, cpp: CppParameter) -> bool:
 
 
 class Signature(NamedTuple):
-    """The parameters of a function, and the line where they stand."""
+    """The parameters of a function, and where they stand: "line 3", or "kernels_1.cpp:3"."""
 
-    line: int
+    place: str
     parameters: tuple[CppParameter, ...]
 
     def __str__(self) -> str:
@@ -341,13 +196,13 @@ def _typed(parameter: Parameter, function: str, signature: Signature | None, at:
     hint = did_you_mean(parameter.name, [cpp.name for cpp in signature.parameters])
     raise KernelError(
         f"{at}: attribute {parameter.name!r} not found in signature {function}{signature} "
-        f"of line {signature.line}{hint}; use the name of a parameter"
+        f"of {signature.place}{hint}; use the name of a parameter"
     )
 
 
 def _agreed(name: str, parameters: list[Parameter], signature: Signature, at: str) -> list[Parameter]:
     """Return the parameters with the names of C++, after a look at whether they fit."""
-    both = f"tokens: {' '.join(p.token for p in parameters)}; C++, line {signature.line}: void {name}{signature}"
+    both = f"tokens: {' '.join(p.token for p in parameters)}; C++, {signature.place}: void {name}{signature}"
     if len(parameters) != len(signature.parameters):
         count = f"{len(parameters)} tokens for {len(signature.parameters)} parameters"
         raise KernelError(f"{at}: {name!r} has {count}; {both}; give one token per parameter")
@@ -377,11 +232,11 @@ def inferred(name: str, signature: Signature, at: str) -> tuple[Parameter, ...]:
             parameters.append(_named(_PLAIN[cpp.kind], cpp))
             continue
         if not cpp.name:
-            unnamed = f"parameter {number} of {name}{signature}, line {signature.line}, has no name"
+            unnamed = f"parameter {number} of {name}{signature}, {signature.place}, has no name"
             raise KernelError(f"{at}: {unnamed}; name it, for attributes are passed by name")
-        checked_name(cpp.name, f"{name}{signature}, line {signature.line}: the attribute's name", at)
+        checked_name(cpp.name, f"{name}{signature}, {signature.place}: the attribute's name", at)
         parameters.append(Parameter("attr", cpp.name, cpp.type))
-    text = f"void {name}{signature} of line {signature.line}"
+    text = f"void {name}{signature} of {signature.place}"
     kinds = {cpp.kind for cpp in parameters}
     if not kinds & {"arg", "ret"}:
         raise KernelError(f"{at}: No Tensor parameters found in {text}; take arrays as BE::Tensor")
@@ -392,7 +247,7 @@ def inferred(name: str, signature: Signature, at: str) -> tuple[Parameter, ...]:
 
 
 def _unmappable(name: str, cpp: CppParameter, signature: Signature, at: str) -> KernelError:
-    what = f"Cannot map C++ type {cpp.declared!r} of parameter {cpp.name!r} of {name!r}, line {signature.line}"
+    what = f"Cannot map C++ type {cpp.declared!r} of parameter {cpp.name!r} of {name!r}, {signature.place}"
     if all(other.kind not in ("arg", "ret") for other in signature.parameters):
         what += "; No Tensor parameters found"
     known = ["BE::Tensor", *ATTRIBUTE_TYPES.values(), "int", "size_t"] if cpp.kind == "alias" else []

@@ -5,11 +5,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from .scan import Source
 from .signature import ATTRIBUTE_TYPES, FunctionSpec, Parameter
 
-__all__ = ["Source", "alias_symbol", "cell_symbol", "handler_symbol", "translation_unit"]
+__all__ = ["WITHOUT_HALF", "Source", "alias_symbol", "cell_symbol", "handler_symbol", "translation_unit"]
+
+WITHOUT_HALF = "#define BE_WITHOUT_HALF\n"  # the first line of a text that does without CUDA's half types
 
 # XLA's names of the types of attributes; half precision travels as its bits.
 _XLA_TYPES = {
@@ -23,19 +25,16 @@ _XLA_TYPES = {
 }
 # Where none of these words occurs, and no header of the user's is included, nothing can name CUDA's half types.
 _MAY_USE_HALF = re.compile(r"half|HALF|float16|BE_DISPATCH_ALL\b|#\s*+include\s*+(?!<|\"brainevent/)")
+# XLA's header declares members by the names of their types: with -Wpedantic, g++ takes that in an extension alone.
+_C_INTERFACE = (
+    *("#include <cstddef>", "#include <cstdint>"),
+    *('__extension__ extern "C" {', '#include "xla/ffi/api/c_api.h"', "}"),
+)
 # What handlers are written with, macros excepted: a macro of the user's may have one of these names.
 _WORDS = (
     *("Attribute", "BE", "Call", "Signature", "Tensor", "arg", "attribute", "attributes", "call", "detail", "frame"),
     *("handle", "offsets", "ret", "signature", "stream", "values"),
 )
-
-
-@dataclass(frozen=True)
-class Source:
-    """A text as users see it, and the file name by which compilers are to quote it."""
-
-    title: str
-    text: str
 
 
 def handler_symbol(function: str) -> str:
@@ -58,14 +57,13 @@ def translation_unit(
 ) -> str:
     """Return C++ in which errors are reported at the user's own lines; `others` are headers and flags."""
     without_half = not any(_MAY_USE_HALF.search(text) for text in [*(source.text for source in sources), *others])
-    lines = ["#define BE_WITHOUT_HALF"] if without_half else []
-    lines.append('#include "brainevent/handler.h"')
+    lines = [*_C_INTERFACE, '#include "brainevent/handler.h"']
     for source in sources:
         lines += [f'#line 1 "{_quoted(source.title)}"', source.text]
-    lines.append('#line 1 "brainevent_handlers"')
+    lines.append('#line 1 "generated/handlers"')
     lines += [f"#undef {word}" for word in _WORDS if word not in {spec.name for spec in specs}]
     lines += [_handler(spec, in_graphs) for spec in specs]
-    return "\n".join(lines) + "\n"
+    return WITHOUT_HALF * without_half + "\n".join(lines) + "\n"
 
 
 def _quoted(title: str) -> str:

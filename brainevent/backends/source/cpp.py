@@ -8,16 +8,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import jax
-
-from ..._compat import jaxlib_version
-from ..._version import __version__
 from ...toolchain import cache
-from ...toolchain.build import Build
-from ...toolchain.find import find_host_compiler
-from ...toolchain.signature import resolve_functions
+from .described import described
 from .module import CompiledModule, load
-from .texts import Functions, file_sources, folders, inline_sources, words
+from .texts import Functions, file_sources, inline_sources, module_name
 
 __all__ = ["load_cpp_file", "load_cpp_inline"]
 
@@ -59,19 +53,13 @@ def load_cpp_inline(
     Array([0., 2., 4.], dtype=float32)
     """
     sources = inline_sources("load_cpp_inline", name, cpp_sources, "cpp")
-    where = sources.where
-    cache.check_name(name, where)
-    build = Build(
-        where=where,
-        sources=sources.parts,
-        functions=resolve_functions(sources.text, functions, where),
-        compiler=find_host_compiler(cache.memo_dir()),
-        ffi_include_dir=jax.ffi.include_dir(),
-        versions=(__version__, jaxlib_version),
-        cflags=words(where, "extra_cflags", extra_cflags),
-        ldflags=words(where, "extra_ldflags", extra_ldflags),
-        include_paths=folders(where, extra_include_paths),
-        source_folder=sources.folder,
+    cache.check_name(name, sources.where)
+    build = described(
+        sources,
+        functions,
+        cflags={"extra_cflags": extra_cflags},
+        ldflags=extra_ldflags,
+        include_paths=extra_include_paths,
         verbose=verbose,
     )
     return load(
@@ -94,4 +82,4 @@ def load_cpp_file(
     Includes in quotes are looked up beside the file first.
     """
     sources: Any = file_sources("load_cpp_file", filepath)
-    return load_cpp_inline(name or Path(filepath).stem, sources, functions, **kwargs)
+    return load_cpp_inline(name or module_name(sources, Path(filepath).stem), sources, functions, **kwargs)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,15 +11,12 @@ from typing import Any
 
 import jax
 
-from ..._compat import jaxlib_version
-from ..._version import __version__
 from ...toolchain import cache
 from ...toolchain.architectures import gpu_architectures
-from ...toolchain.build import Build
-from ...toolchain.find import find_cuda_toolkit, find_host_compiler
-from ...toolchain.signature import resolve_functions
+from ...toolchain.find import find_cuda_toolkit
+from .described import described
 from .module import CompiledModule, load
-from .texts import Functions, directory_sources, file_sources, folders, inline_sources, words
+from .texts import Functions, directory_sources, file_sources, inline_sources, module_name
 
 __all__ = ["load_cuda_dir", "load_cuda_file", "load_cuda_inline"]
 
@@ -56,24 +54,21 @@ def load_cuda_inline(
     cache.check_name(name, where)
     if optimization_level not in (0, 1, 2, 3):
         raise ValueError(f"{where}: optimization_level is {optimization_level!r}; pass 0, 1, 2 or 3")
-    specs = resolve_functions(sources.text, functions, where)
-    build = Build(
-        where=where,
-        sources=sources.parts,
-        functions=specs,
-        compiler=find_host_compiler(cache.memo_dir()),
+    build = described(
+        sources,
+        functions,
+        cflags={"extra_cuda_cflags": extra_cuda_cflags},
+        ldflags=extra_ldflags,
+        include_paths=extra_include_paths,
+        verbose=verbose,
+    )
+    build = dataclasses.replace(
+        build,
         toolkit=find_cuda_toolkit(cache.memo_dir()),
         architectures=gpu_architectures(compute_capability, _jax_devices),
-        ffi_include_dir=jax.ffi.include_dir(),
-        versions=(__version__, jaxlib_version),
         optimization_level=int(optimization_level),
         use_fast_math=bool(use_fast_math),
         in_graphs=bool(allow_cuda_graph),
-        cflags=words(where, "extra_cuda_cflags", extra_cuda_cflags),
-        ldflags=words(where, "extra_ldflags", extra_ldflags),
-        include_paths=folders(where, extra_include_paths),
-        source_folder=sources.folder,
-        verbose=verbose,
     )
     return load(
         build,
@@ -95,7 +90,7 @@ def load_cuda_file(
     Includes in quotes are looked up beside the file first.
     """
     sources: Any = file_sources("load_cuda_file", filepath)
-    return load_cuda_inline(name or Path(filepath).stem, sources, functions, **kwargs)
+    return load_cuda_inline(name or module_name(sources, Path(filepath).stem), sources, functions, **kwargs)
 
 
 def load_cuda_dir(
@@ -111,7 +106,7 @@ def load_cuda_dir(
     `file_patterns` are those of `pathlib.Path.glob`, by default `["*.cu"]`; within each, files are sorted.
     """
     sources: Any = directory_sources("load_cuda_dir", directory, file_patterns or ["*.cu"])
-    return load_cuda_inline(name or Path(directory).resolve().name, sources, functions, **kwargs)
+    return load_cuda_inline(name or module_name(sources, Path(directory).resolve().name), sources, functions, **kwargs)
 
 
 def _jax_devices() -> list[str]:

@@ -4,14 +4,27 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from ...errors import KernelError
+from ...toolchain import cache
+from ...toolchain.flags import absolute_paths
 from ...toolchain.wrap import Source
 
-__all__ = ["Functions", "Sources", "directory_sources", "file_sources", "folders", "inline_sources", "words"]
+__all__ = [
+    "Functions",
+    "Sources",
+    "directory_sources",
+    "file_sources",
+    "flags",
+    "folders",
+    "inline_sources",
+    "module_name",
+]
 
 Functions = Mapping[str, Sequence[str]] | Sequence[str] | None
 
@@ -24,27 +37,46 @@ class Sources:
     parts: tuple[Source, ...]
     folder: str | None = None
 
-    @property
-    def text(self) -> str:
-        """All of it."""
-        return "\n\n".join(part.text for part in self.parts)
-
 
 def inline_sources(loader: str, name: str, texts: str | Sequence[str] | Sources, suffix: str) -> Sources:
     """Take one text, or several; compilers will call them `name.suffix`, or `name_0.suffix` and so on."""
     if isinstance(texts, Sources):
         return texts
     where = f"{loader}({name!r})"
-    several = [texts] if isinstance(texts, str) else list(texts)
-    for text in several:
-        if not isinstance(text, str):
-            raise TypeError(f"{where}: a source is a string, found {type(text).__name__}; for a file, load it by path")
+    several = [text.removeprefix("\ufeff") for text in _strings(where, texts)]
     titles = [f"{name}.{suffix}"] if len(several) == 1 else [f"{name}_{i}.{suffix}" for i in range(len(several))]
     return Sources(where, tuple(Source(title, text) for title, text in zip(titles, several, strict=True)))
 
 
+def _strings(where: str, texts: object) -> list[str]:
+    several: list[Any] = list(texts) if isinstance(texts, (list, tuple)) else [texts]
+    for text in several:
+        if not isinstance(text, str):
+            file = where.partition("(")[0].replace("_inline", "_file")
+            raise TypeError(
+                f"{where}: a source is a string, found {text!r:.80}, of type {type(text).__name__}; pass the text, or "
+                f"a list of texts; for a file, call {file}(path)"
+            )
+    if not several:
+        raise KernelError(f"{where}: the list of sources is empty; pass the text, or a list of texts")
+    return several
+
+
+def module_name(sources: Sources, stem: str) -> str:
+    """Return the name of a file or folder, if it can be that of a module."""
+    try:
+        return cache.check_name(stem, sources.where)
+    except KernelError as error:
+        plain = re.sub(r"^(?=[0-9])|[^A-Za-z0-9_]+", "_", stem) or "kernels"
+        raise KernelError(f"{error}; or give the module another name: name={plain!r:.100}") from None
+
+
 def file_sources(loader: str, filepath: str | os.PathLike[str]) -> Sources:
     """Read a file; its own folder comes first for includes in quotes."""
+    if not isinstance(filepath, (str, os.PathLike)):
+        raise TypeError(
+            f"{loader}: {filepath!r:.80}, of type {type(filepath).__name__}, is no path; pass a str or Path"
+        )
     path = Path(filepath).expanduser()
     where = f"{loader}({os.fspath(filepath)!r})"
     return Sources(where, (_read(where, path, path.name),), str(path.parent.resolve()))
@@ -77,6 +109,9 @@ def _read(where: str, path: Path, title: str) -> Source:
         near = sorted(other.name for other in path.parent.glob(f"*{path.suffix}"))[:5] if path.parent.is_dir() else []
         found = f"; in that folder: {', '.join(near)}" if near else ""
         raise FileNotFoundError(f"{where}: there is no file {path}{found}") from None
+    except IsADirectoryError:
+        advice = "call load_cuda_dir for all its .cu files, or pass" if where.startswith("load_cuda") else "pass"
+        raise KernelError(f"{where}: {path} is a folder; {advice} the path of one file") from None
     except UnicodeDecodeError as error:
         raise KernelError(f"{where}: {path} is no UTF-8 text (byte {error.start}); save it as UTF-8") from None
 
@@ -85,9 +120,21 @@ def words(where: str, what: str, value: Sequence[str] | None) -> tuple[str, ...]
     """Return a list of strings that a user gave, or raise; a string alone would be taken letter by letter."""
     if value is None:
         return ()
-    if isinstance(value, (str, bytes)) or not all(isinstance(word, str) for word in value):
-        raise TypeError(f"{where}: {what} is {value!r}; pass a list of strings, such as {what}=[{value!r}]")
+    several: list[object] = list(value) if isinstance(value, (list, tuple)) else [value]
+    if not isinstance(value, (list, tuple)) or not all(isinstance(word, str) for word in several):
+        example = [os.fsdecode(word) if isinstance(word, (bytes, os.PathLike)) else str(word) for word in several]
+        raise TypeError(f"{where}: {what} is {value!r}; pass a list of strings, such as {what}={example!r}")
+    for word in value:
+        if "\0" in word:
+            raise KernelError(
+                f"{where}: {what} has {word!r}, with a character 0, at which it would end; leave that out"
+            )
     return tuple(value)
+
+
+def flags(where: str, what: str, value: Sequence[str] | None) -> tuple[str, ...]:
+    """Return a user's flags; the paths in them are those of the present folder, wherever the compiler will run."""
+    return absolute_paths(words(where, what, value))
 
 
 def folders(where: str, paths: Sequence[str | os.PathLike[str]] | None) -> tuple[str, ...]:

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Run a tool within a time limit, with all that it starts; messages in English, temporary files in its folder."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import tempfile
+import threading
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+__all__ = ["Finished", "NotStartedError", "run"]
+
+
+class NotStartedError(OSError):
+    """The program cannot be run."""
+
+
+@dataclass(frozen=True)
+class Finished:
+    """How a tool ended, and all that it printed; `late` tells that it was killed for the time it took."""
+
+    status: int
+    output: str
+    late: bool
+
+
+def run(command: Sequence[str], folder: str | Path, seconds: float) -> Finished:
+    """Run a command in a folder, without input."""
+    # A file, for the end of a pipe would be awaited from whatever the tool leaves running.
+    with tempfile.TemporaryFile(dir=folder) as output:
+        try:
+            process = subprocess.Popen(
+                command,
+                cwd=folder,
+                env={**os.environ, "LC_ALL": "C", "TMPDIR": "."},
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise NotStartedError(error.errno, error.strerror or str(error)) from error
+        late = _wait(process, seconds)
+        output.seek(0)
+        return Finished(process.returncode, output.read().decode(errors="replace"), late)
+
+
+def _wait(process: subprocess.Popen[bytes], seconds: float) -> bool:
+    """Wait for the end, and tell whether it was ours."""
+    late = threading.Event()
+
+    def stop() -> None:
+        late.set()
+        _kill(process)
+
+    timer = threading.Timer(min(seconds, threading.TIMEOUT_MAX), stop)
+    timer.start()
+    try:
+        return process.wait() != 0 and late.is_set()
+    finally:
+        timer.cancel()
+        _kill(process)
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    """End a process that still runs, and all that it started."""
+    if process.poll() is None:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
