@@ -229,6 +229,12 @@ def flip_a_bit(path):
     path.write_bytes(content)
 
 
+def flip_a_bit_and_set_the_time_back(path):
+    before = path.stat()
+    flip_a_bit(path)
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+
 def replace_by_a_link(path):
     path.rename(path.with_name("moved"))
     path.symlink_to("moved")
@@ -282,7 +288,19 @@ DAMAGE = {
     "entry is a file": entry_becomes(Path.touch),
     "entry is a link": entry_becomes(lambda entry: entry.symlink_to("elsewhere")),
     "entry is empty": entry_becomes(Path.mkdir),
+    "a bit, at the same time": flip_a_bit_and_set_the_time_back,
 }
+
+
+def test_a_copied_entry_is_good(base, tmp_path):
+    """What the manifest knows of the file is another one's then: the content decides."""
+    build = Build()
+    path = cache.get_or_build("m", KEY, build)
+    shutil.copytree(path.parent, tmp_path / "copy")
+    shutil.rmtree(path.parent)
+    shutil.copytree(tmp_path / "copy", path.parent)
+    assert cache.get_or_build("m", KEY, build) == path
+    assert build.runs == 1
 
 
 @pytest.mark.parametrize("damage", DAMAGE.values(), ids=DAMAGE)
