@@ -47,6 +47,7 @@ from .operator.rules import defjvp
 
 if TYPE_CHECKING:
     from .backends.numba import half, numba_kernel
+    from .backends.numba_cuda import numba_cuda_callable, numba_cuda_kernel
     from .backends.source.cpp import load_cpp_file, load_cpp_inline
     from .backends.source.cuda import load_cuda_dir, load_cuda_file, load_cuda_inline
     from .backends.source.module import CompiledModule
@@ -73,6 +74,8 @@ _LAZY = {
     "load_cuda_file": "brainevent.backends.source.cuda",
     "load_cuda_inline": "brainevent.backends.source.cuda",
     "normalize_tokens": "brainevent.toolchain.signature",
+    "numba_cuda_callable": "brainevent.backends.numba_cuda",
+    "numba_cuda_kernel": "brainevent.backends.numba_cuda",
     "numba_kernel": "brainevent.backends.numba",
     "print_diagnostics": "brainevent.doctor",
     "set_cache_dir": "brainevent.toolchain.cache",
@@ -129,6 +132,8 @@ __all__ = [
     "load_cuda_file",
     "load_cuda_inline",
     "normalize_tokens",
+    "numba_cuda_callable",
+    "numba_cuda_kernel",
     "numba_kernel",
     "print_diagnostics",
     "register_ffi_target",
@@ -138,7 +143,13 @@ __all__ = [
 ]
 
 
-_portable.install({"numba": "brainevent.backends.numba.portable", "source": "brainevent.backends.source.portable"})
+_portable.install(
+    {
+        "numba": "brainevent.backends.numba.portable",
+        "plan": "brainevent.ffi.launch",
+        "source": "brainevent.backends.source.portable",
+    }
+)
 
 
 def __getattr__(name: str) -> Any:

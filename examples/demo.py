@@ -117,7 +117,13 @@ def show_speed(spikes, weights, count=10_000):
         print(f"  {name:<18}{(time.perf_counter() - start) / count * 1e6:8.2f} us")
 
 
-WRAPPERS = {"numba": "numba_kernel", "cpp": "load_cpp_inline", "cuda_raw": "load_cuda_inline", "pallas": "pallas_call"}
+WRAPPERS = {
+    "numba": "numba_kernel",
+    "cpp": "load_cpp_inline",
+    "cuda_raw": "load_cuda_inline",
+    "numba_cuda": "numba_cuda_kernel",
+    "pallas": "pallas_call",
+}
 
 
 def show_languages():

@@ -11,6 +11,8 @@ import pytest
 
 import brainevent
 
+pytest_plugins = ["pretend_cuda"]
+
 hypothesis.settings.register_profile(
     "brainevent",
     deadline=None,

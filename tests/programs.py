@@ -12,9 +12,10 @@ ROOT = Path(__file__).parent.parent
 
 def run_program(source: str, *arguments: object, timeout: float = 120, **environment: str) -> str:
     """Run Python source and return what it prints; fail with all that it said if it fails, hangs or is killed."""
+    paths = [str(ROOT), str(ROOT / "tests"), *filter(None, [os.environ.get("PYTHONPATH")])]
     finished = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(source), *map(str, arguments)],
-        env={**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'tests'}", "JAX_PLATFORMS": "cpu", **environment},
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(paths), "JAX_PLATFORMS": "cpu", **environment},
         capture_output=True,
         text=True,
         timeout=timeout,

@@ -7,6 +7,7 @@ import ctypes
 import functools
 import pathlib
 import re
+from typing import Any
 
 import jax
 
@@ -17,9 +18,12 @@ __all__ = [
     "SIZES",
     "answer_metadata_query",
     "api_version",
+    "buffers_of",
+    "device_of",
     "make_error",
     "read_attribute",
     "read_word",
+    "stream_of",
 ]
 
 # A test compiles a C program against the installed header and compares every entry.
@@ -27,11 +31,14 @@ OFFSETS = {
     "XLA_FFI_CallFrame.extension_start": 8,
     "XLA_FFI_CallFrame.api": 16,
     "XLA_FFI_CallFrame.ctx": 24,
+    "XLA_FFI_CallFrame.args.size": 56,
     "XLA_FFI_CallFrame.args.args": 72,
+    "XLA_FFI_CallFrame.rets.size": 96,
     "XLA_FFI_CallFrame.rets.rets": 112,
     "XLA_FFI_CallFrame.attrs.size": 136,
     "XLA_FFI_CallFrame.attrs.names": 152,
     "XLA_FFI_CallFrame.attrs.attrs": 160,
+    "XLA_FFI_Buffer.dtype": 16,
     "XLA_FFI_Buffer.data": 24,
     "XLA_FFI_Buffer.rank": 32,
     "XLA_FFI_Buffer.dims": 40,
@@ -46,13 +53,19 @@ OFFSETS = {
     "XLA_FFI_Metadata.api_version.minor_version": 28,
     "XLA_FFI_Metadata.traits": 32,
     "XLA_FFI_Api.XLA_FFI_Error_Create": 48,
+    "XLA_FFI_Api.XLA_FFI_Stream_Get": 80,
     "XLA_FFI_Api.XLA_FFI_Type_Register": 88,
     "XLA_FFI_Api.XLA_FFI_State_Set": 104,
     "XLA_FFI_Api.XLA_FFI_State_Get": 112,
+    "XLA_FFI_Api.XLA_FFI_DeviceOrdinal_Get": 184,
 }
 METADATA_EXTENSION = 1  # XLA_FFI_Extension_Metadata
 INTERNAL = 13  # XLA_FFI_Error_Code_INTERNAL
-SIZES = {"XLA_FFI_Error_Create_Args": 28}  # the header's *_STRUCT_SIZE
+SIZES = {
+    "XLA_FFI_Error_Create_Args": 28,
+    "XLA_FFI_Stream_Get_Args": 32,
+    "XLA_FFI_DeviceOrdinal_Get_Args": 28,
+}  # the header's *_STRUCT_SIZE
 
 
 @functools.cache
@@ -99,6 +112,42 @@ def answer_metadata_query(call_frame: int) -> bool:
             return True
         extension = read_word(extension, "XLA_FFI_Extension_Base.next")
     return False
+
+
+def buffers_of(call_frame: int) -> tuple[list[Any], list[Any]]:
+    """Return (address, XLA's number of the dtype, shape) of each operand, and of each result."""
+    return _buffers(call_frame, "args.args", "args.size"), _buffers(call_frame, "rets.rets", "rets.size")
+
+
+def _buffers(call_frame: int, array: str, size: str) -> list[Any]:
+    first, count = (read_word(call_frame, f"XLA_FFI_CallFrame.{part}") for part in (array, size))
+    found = []
+    for buffer in (read_word(first, 8 * i) for i in range(count)):
+        kind = ctypes.c_int32.from_address(buffer + OFFSETS["XLA_FFI_Buffer.dtype"]).value
+        dims, rank = (read_word(buffer, f"XLA_FFI_Buffer.{part}") for part in ("dims", "rank"))
+        shape = tuple(read_word(dims, 8 * axis) for axis in range(rank))
+        found.append((read_word(buffer, "XLA_FFI_Buffer.data"), kind, shape))
+    return found
+
+
+def stream_of(call_frame: int) -> int:
+    """Return the address of the stream of a call on a GPU."""
+    return _asked(call_frame, "Stream")
+
+
+def device_of(call_frame: int) -> int:
+    """Return the number of the device of a call."""
+    return _asked(call_frame, "DeviceOrdinal") & 0xFFFF_FFFF
+
+
+def _asked(call_frame: int, what: str) -> int:
+    """Ask XLA for one word about a call: XLA_FFI_*_Get_Args are size, extension, ctx, and the answer."""
+    ctx, api = (read_word(call_frame, f"XLA_FFI_CallFrame.{part}") for part in ("ctx", "api"))
+    args = (ctypes.c_int64 * 4)(SIZES[f"XLA_FFI_{what}_Get_Args"], 0, ctx, 0)
+    get = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)(read_word(api, f"XLA_FFI_Api.XLA_FFI_{what}_Get"))
+    if get(ctypes.addressof(args)):
+        raise RuntimeError(f"XLA has no {what} for this call")
+    return int(args[3])
 
 
 class _ErrorArgs(ctypes.Structure):

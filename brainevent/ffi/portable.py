@@ -45,7 +45,7 @@ def pack(language: str, header: Mapping[str, Any], code: bytes) -> np.ndarray:
 
 
 def _load(payload: bytes) -> int:
-    """Return the address of the cell that holds the address of the payload's handler."""
+    """Return the address of a cell: in it the address of the payload's handler, then whatever that wants to find."""
     with _lock:
         if payload not in _handlers:
             line, code = zlib.decompress(payload).split(b"\n", 1)
@@ -56,7 +56,8 @@ def _load(payload: bytes) -> int:
                     f"layout {_LAYOUT}; export it again, or run it with the brainevent that exported it"
                 )
             load = importlib.import_module(_loaders[header["language"]]).load
-            _handlers[payload] = ctypes.c_int64(load(header, code))
+            loaded = load(header, code)
+            _handlers[payload] = ctypes.c_int64(loaded) if isinstance(loaded, int) else loaded
         return ctypes.addressof(_handlers[payload])
 
 
@@ -92,7 +93,7 @@ def _instantiate(type_id: ctypes.c_int64, call_frame: int) -> int:
         size, data = (frame.read_word(array, f"XLA_FFI_Array.{part}") for part in ("size", "data"))
         cell = _load(ctypes.string_at(data, size))
     except Exception as error:  # noqa: BLE001 - XLA is waiting for an answer, whatever happens
-        message = f"cannot load a kernel of this exported program: {type(error).__name__}: {error}"
+        message = f"cannot load a kernel of this program: {type(error).__name__}: {error}"
         return frame.make_error(call_frame, message, INVALID_ARGUMENT)
     ctx = frame.read_word(call_frame, "XLA_FFI_CallFrame.ctx")
     args = _StateArgs(STATE_ARGS_SIZE, None, ctx, 0, ctypes.addressof(type_id), cell)
@@ -152,7 +153,7 @@ call:
   %state_at = getelementptr i8, ptr %args, i64 40
   %state = load ptr, ptr %state_at
   %handler = load ptr, ptr %state
-  %result = tail call i64 %handler(ptr %frame)
+  %result = tail call i64 %handler(ptr %frame, ptr %state)
   ret i64 %result
 }}
 """

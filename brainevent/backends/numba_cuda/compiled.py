@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Compile a Numba-CUDA kernel to PTX, and lay out its arguments as the compiled code expects them."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import re
+import threading
+import weakref
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import numba
+import numpy as np
+from numba import cuda, types
+from numba.cuda.dispatcher import CUDADispatcher
+from numba.np.numpy_support import from_dtype
+
+from ...errors import KernelArgumentError, KernelCompilationError
+from ...ffi.launch import Limits, Slot
+from ...toolchain.architectures import gpu_architectures
+from .record import StandIn
+
+__all__ = ["Code", "compiled", "parameters_of"]
+
+_ENTRY = re.compile(r"\.entry\s+([\w$]+)")
+_MANGLED = re.compile(r"\b_ZN[\w$]+")
+_codes: weakref.WeakKeyDictionary[CUDADispatcher, dict[Any, Code]] = weakref.WeakKeyDictionary()
+_lock = threading.RLock()
+
+
+@dataclass(frozen=True)
+class Code:
+    """PTX, its entry point, and what the device that it is for takes."""
+
+    binary: bytes
+    entry: str
+    limits: Limits
+
+
+def compiled(where: str, kernel: CUDADispatcher, arguments: Sequence[Any]) -> Code:
+    """Compile a kernel for arguments of these types, unless that was done."""
+    signature, capability = tuple(_type_of(where, argument) for argument in arguments), _capability()
+    with _lock:
+        known = _codes.setdefault(kernel, {})
+        if (signature, capability) not in known:
+            known[signature, capability] = _compile(where, kernel, signature, capability)
+        return known[signature, capability]
+
+
+def _type_of(where: str, argument: Any) -> Any:
+    if isinstance(argument, StandIn):
+        return types.Array(from_dtype(argument.dtype), argument.ndim, "C")
+    kind = numba.typeof(argument)
+    if not isinstance(kind, (types.Integer, types.Float, types.Complex, types.Boolean)):
+        raise KernelArgumentError(
+            f"{where}: {argument!r} is an argument of the type {kind}; kernels take arrays and numbers"
+        )
+    return kind
+
+
+def _capability() -> str:
+    """Return the least of the devices' compute capabilities: PTX for it runs on all of them."""
+    return min(gpu_architectures(None, _jax_devices), key=lambda text: [int(n) for n in re.findall(r"\d+", text)])
+
+
+@functools.cache
+def _jax_devices() -> list[str]:
+    return [str(device.compute_capability) for device in jax.devices("cuda")]
+
+
+def _compile(where: str, kernel: CUDADispatcher, signature: tuple[Any, ...], capability: str) -> Code:
+    options = kernel.targetoptions
+    if options.get("link"):
+        raise KernelArgumentError(f"{where}: kernels that link other files (link=...) cannot be launched by XLA")
+    _check_arity(where, kernel, signature)
+    major, minor = (int(number) for number in re.findall(r"\d+", capability)[:2])
+    passed = {key: options[key] for key in ("debug", "lineinfo", "fastmath", "opt") if options.get(key) is not None}
+    try:
+        ptx, _ = cuda.compile_ptx(kernel.py_func, signature, cc=(major, minor), **passed)
+    except Exception as error:
+        raise KernelCompilationError(_failure(where, signature, error)) from error
+    return _code(ptx if isinstance(ptx, str) else ptx.decode())
+
+
+def _code(ptx: str) -> Code:
+    """Give every name of Numba's, which a counter is part of, one that is the same in every process."""
+    names: dict[str, str] = {}
+    stable = _MANGLED.sub(lambda match: names.setdefault(match[0], f"be_{len(names)}"), ptx)
+    found = _ENTRY.search(stable)
+    assert found is not None, "a kernel has an entry point"
+    return Code(stable.encode() + b"\0", found[1], Limits(shared=227 * 1024))
+
+
+def _failure(where: str, signature: Sequence[Any], error: Exception) -> str:
+    lines = [line.rstrip() for line in str(error).splitlines() if line.strip()]
+    shown = "\n  ".join(lines[:12] + (["..."] if len(lines) > 12 else []))
+    advice = ""
+    if "IMPORT_NAME" in shown:
+        advice = "\nNumba refuses an import within a kernel: move it to the top of the module"
+    return f"{where}: the kernel does not compile for ({', '.join(map(str, signature))}):\n  {shown}{advice}"
+
+
+def _check_arity(where: str, kernel: CUDADispatcher, signature: Sequence[Any]) -> None:
+    try:
+        inspect.signature(kernel.py_func).bind(*signature)
+    except TypeError:
+        declared = ", ".join(inspect.signature(kernel.py_func).parameters)
+        raise KernelArgumentError(
+            f"{where}: the kernel takes ({declared}), but is called with {len(signature)} arguments: "
+            f"{', '.join(map(str, signature))}. Inputs come first, then outputs: change the kernel or the call"
+        ) from None
+
+
+def parameters_of(arguments: Sequence[Any]) -> tuple[tuple[bytes, ...], tuple[Slot, ...]]:
+    """Return the words of the arguments, and where the addresses of arrays go."""
+    parameters: list[bytes] = []
+    slots = []
+    for argument in arguments:
+        if isinstance(argument, StandIn):
+            # Two words that Numba does not use, elements, their size, address, shape, strides.
+            slots.append(Slot(parameter=len(parameters) + 4, buffer=argument.buffer, shift=argument.shift))
+            words = [0, 0, argument.size, argument.dtype.itemsize, 0, *argument.shape, *argument.strides]
+            parameters += [int(word).to_bytes(8, "little", signed=True) for word in words]
+        else:
+            kind = numba.typeof(argument)
+            dtype = np.dtype(np.uint8) if isinstance(kind, types.Boolean) else np.dtype(kind.name)
+            parameters.append(np.asarray(argument, dtype).tobytes())
+    return tuple(parameters), tuple(slots)

@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Record what a Python function launches, by calling it once with stand-ins for arrays and for the stream."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import math
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numba import cuda
+from numba.cuda.dispatcher import CUDADispatcher
+
+__all__ = ["CannotRecordError", "LaunchRecord", "Recording", "StandIn", "recorded"]
+
+_current = threading.local()
+
+
+class CannotRecordError(Exception):
+    """The function does something that a plan cannot repeat; the text says what, to follow "because it"."""
+
+
+@dataclass(frozen=True, eq=False)
+class StandIn:
+    """An array as a function sees it while it is recorded: what is in it, nobody knows."""
+
+    buffer: int
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    shift: int = 0  # bytes, from the buffer's beginning
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return math.prod(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        """The number of bytes."""
+        return self.size * self.dtype.itemsize
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """Bytes from one element to the next, along each axis."""
+        return tuple(np.cumprod([self.dtype.itemsize, *reversed(self.shape)])[: self.ndim][::-1].tolist())
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("an array without axes has no length")
+        return self.shape[0]
+
+    def __getitem__(self, index: Any) -> StandIn:
+        """Take a part of the first axis, which is contiguous."""
+        first = index[0] if isinstance(index, tuple) and len(index) == 1 else index
+        if isinstance(first, slice) and self.shape:
+            start, stop, step = first.indices(self.shape[0])
+            if step == 1:
+                return self._part((max(0, stop - start), *self.shape[1:]), start)
+        if isinstance(first, int) and self.ndim > 1 and -self.shape[0] <= first < self.shape[0]:
+            return self._part(self.shape[1:], first % self.shape[0])
+        raise CannotRecordError(f"reads or cuts an array by {index!r}")
+
+    def _part(self, shape: tuple[int, ...], start: int) -> StandIn:
+        return StandIn(self.buffer, shape, self.dtype, self.shift + start * self.strides[0])
+
+    def reshape(self, *shape: Any) -> StandIn:
+        """Return the same elements in another shape."""
+        extents = tuple(shape[0]) if len(shape) == 1 and not isinstance(shape[0], int) else shape
+        empty = np.broadcast_to(np.empty((), np.int8), self.shape).reshape(extents)
+        return StandIn(self.buffer, empty.shape, self.dtype, self.shift)
+
+    def __getattr__(self, name: str) -> Any:
+        raise CannotRecordError(f"uses {name!r} of an array")
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        raise CannotRecordError("writes to an array outside of a kernel")
+
+    def _refuse(self, *_: Any) -> Any:
+        raise CannotRecordError("looks at the values of an array")
+
+    __array__ = __bool__ = __float__ = __int__ = __index__ = __iter__ = _refuse
+
+
+class StreamStandIn:
+    """XLA's stream, on which all that is recorded will run; to wait for it is to do nothing yet."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise CannotRecordError(f"uses {name!r} of the stream")
+
+
+@dataclass(frozen=True)
+class LaunchRecord:
+    """One launch: a kernel, its configuration as the user wrote it, and its arguments."""
+
+    kernel: CUDADispatcher
+    grid: Any
+    block: Any
+    shared: int
+    arguments: tuple[Any, ...]
+
+
+@dataclass
+class Recording:
+    """What was launched so far, and which temporaries were asked for: buffers after `taken` others."""
+
+    taken: int
+    launches: list[LaunchRecord] = field(default_factory=list)
+    temporaries: list[StandIn] = field(default_factory=list)
+    stream: StreamStandIn = field(default_factory=StreamStandIn)
+
+    def configure(self, kernel: CUDADispatcher, configuration: tuple[Any, ...]) -> Callable[..., None]:
+        """Stand in for `kernel[grid, block, stream, shared]`."""
+        missing: tuple[Any, ...] = (None, 0)[len(configuration) - 2 :]
+        grid, block, stream, shared = (*configuration, *missing)
+        if stream is not self.stream:
+            raise CannotRecordError(f"launches {kernel.py_func.__name__!r} on another stream than the one it was given")
+
+        def launch(*arguments: Any) -> None:
+            self.launches.append(LaunchRecord(kernel, grid, block, shared, arguments))
+
+        return launch
+
+    def allocate(self, shape: Any, dtype: Any = np.float64, **options: Any) -> StandIn:
+        """Stand in for `cuda.device_array`."""
+        if options.get("strides") is not None or options.get("order", "C") != "C":
+            raise CannotRecordError("asks for a temporary array that is not row-major")
+        extents = tuple(shape) if isinstance(shape, Sequence) else (shape,)
+        array = StandIn(self.taken + len(self.temporaries), tuple(int(n) for n in extents), np.dtype(dtype))
+        self.temporaries.append(array)
+        return array
+
+    def allocate_like(self, array: Any, **_: Any) -> StandIn:
+        """Stand in for `cuda.device_array_like`."""
+        return self.allocate(array.shape, array.dtype)
+
+
+def recorded(function: Callable[..., Any], arrays: Sequence[tuple[tuple[int, ...], np.dtype[Any]]]) -> Recording:
+    """Call the function with stand-ins for its arrays and the stream; raise `CannotRecordError` if that is not all."""
+    _install()
+    recording = Recording(len(arrays))
+    stand_ins = [StandIn(i, shape, dtype) for i, (shape, dtype) in enumerate(arrays)]
+    with _recording(recording):
+        function(*stand_ins, recording.stream)
+    return recording
+
+
+@contextlib.contextmanager
+def _recording(recording: Recording) -> Iterator[None]:
+    before, _current.recording = getattr(_current, "recording", None), recording
+    try:
+        yield
+    finally:
+        _current.recording = before
+
+
+@functools.cache
+def _install() -> None:
+    """Let the few functions of Numba's that a plan can repeat ask first whether this thread is recording."""
+    _divert(CUDADispatcher, "__getitem__", lambda recording, kernel, args: recording.configure(kernel, args))
+    _divert(cuda, "device_array", lambda recording, *args, **options: recording.allocate(*args, **options))
+    _divert(cuda, "device_array_like", lambda recording, *args, **options: recording.allocate_like(*args, **options))
+    for name in ("synchronize", "to_device", "as_cuda_array", "pinned_array", "mapped_array", "managed_array", "event"):
+        _divert(cuda, name, functools.partial(_refuse, name))
+
+
+def _divert(owner: Any, name: str, instead: Callable[..., Any]) -> None:
+    original = getattr(owner, name)
+
+    @functools.wraps(original)
+    def diverted(*args: Any, **options: Any) -> Any:
+        recording = getattr(_current, "recording", None)
+        return original(*args, **options) if recording is None else instead(recording, *args, **options)
+
+    setattr(owner, name, diverted)
+
+
+def _refuse(name: str, recording: Recording, *_: Any, **__: Any) -> Any:
+    raise CannotRecordError(f"calls cuda.{name}")

@@ -1,0 +1,9 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Launch plans: what every GPU language comes down to, run by one native handler."""
+
+from __future__ import annotations
+
+from .plan import Launch, LaunchPlan, Limits, Slot, check_limits
+from .target import PlanTarget, load
+
+__all__ = ["Launch", "LaunchPlan", "Limits", "PlanTarget", "Slot", "check_limits", "load"]

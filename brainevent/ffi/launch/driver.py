@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The few functions of the CUDA driver that plans need; it is loaded when the first plan is."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import threading
+from typing import Any
+
+from ...errors import CUDANotInstalledError, KernelLoadError
+
+__all__ = ["Driver", "driver"]
+
+LIBRARY = "libcuda.so.1"
+
+_STATIC_SHARED = 48 * 1024  # what needs no permission
+_MAX_DYNAMIC_SHARED = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+
+
+class Driver:
+    """The driver's library, initialised; kernels that it loads are of no context, and serve every device."""
+
+    def __init__(self, library: ctypes.CDLL):
+        self._library = library
+        self._kernels: dict[tuple[bytes, str], ctypes.c_void_p] = {}
+        self._lock = threading.Lock()
+        self._check("cuInit", library.cuInit(0))
+
+    def address(self, name: str) -> int:
+        """Return the address of one of its functions, for native code."""
+        return ctypes.cast(getattr(self._library, name), ctypes.c_void_p).value or 0
+
+    def error_name(self, code: int) -> str:
+        """Return the driver's own name of an error, such as CUDA_ERROR_INVALID_VALUE."""
+        name = ctypes.c_char_p()
+        self._library.cuGetErrorName(code, ctypes.byref(name))
+        return (name.value or b"an unknown CUDA error").decode()
+
+    def kernel(self, binary: bytes, entry: str, shared: int) -> int:
+        """Load a kernel, once in the life of the process, and allow it its shared memory on every device."""
+        with self._lock:
+            handle = self._kernels.get((binary, entry))
+            if handle is None:
+                handle = self._kernels[binary, entry] = self._load(binary, entry)
+            if shared > _STATIC_SHARED:
+                self._allow_shared(handle, entry, shared)
+        return handle.value or 0
+
+    def _load(self, binary: bytes, entry: str) -> ctypes.c_void_p:
+        library, kernel = ctypes.c_void_p(), ctypes.c_void_p()
+        nothing: Any = None
+        status = self._library.cuLibraryLoadData(
+            ctypes.byref(library), binary, nothing, nothing, 0, nothing, nothing, 0
+        )
+        self._check(f"loading the kernel {entry!r}", status)
+        status = self._library.cuLibraryGetKernel(ctypes.byref(kernel), library, entry.encode())
+        self._check(f"finding the kernel {entry!r}", status)
+        return kernel
+
+    def _allow_shared(self, handle: ctypes.c_void_p, entry: str, shared: int) -> None:
+        count = ctypes.c_int()
+        self._check("counting devices", self._library.cuDeviceGetCount(ctypes.byref(count)))
+        for device in range(count.value):
+            status = self._library.cuKernelSetAttribute(_MAX_DYNAMIC_SHARED, shared, handle, device)
+            self._check(f"allowing {shared} bytes of shared memory to the kernel {entry!r}", status)
+
+    def _check(self, what: str, status: int) -> None:
+        if status != 0:
+            raise KernelLoadError(f"{what}: {self.error_name(status)}; is the driver as new as the kernel's compiler?")
+
+
+@functools.cache
+def driver() -> Driver:
+    """Return the driver of this machine."""
+    try:
+        library = ctypes.CDLL(LIBRARY)
+    except OSError:
+        raise CUDANotInstalledError(
+            f"no CUDA driver ({LIBRARY}) is found here; install the driver of your NVIDIA GPU"
+        ) from None
+    return Driver(library)

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A launch plan as a frozen value: binaries, entry points, grids, and where addresses of buffers go."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from ...errors import KernelArgumentError
+
+__all__ = ["Launch", "LaunchPlan", "Limits", "Slot", "check_limits"]
+
+Dim3 = tuple[int, int, int]
+
+MAX_BUFFERS = 128  # operands and results of one call: the room that the handler has
+MAX_PARAMETERS = 1024
+ZEROING, OTHER_ARRAYS = -1, -2  # in the place of a launch's number: what else can fail
+MAX_PARAMETER_BYTES = 32_764  # CUDA's own limit
+
+
+@dataclass(frozen=True)
+class Slot:
+    """Where the address of a buffer goes: a byte of a parameter. Buffers are operands, then results."""
+
+    parameter: int
+    buffer: int
+    byte: int = 0
+    shift: int = 0  # added to the address
+
+
+@dataclass(frozen=True)
+class Launch:
+    """One kernel launch; `parameters` are constant but for the slots."""
+
+    binary: bytes  # a cubin, or PTX that ends with a zero byte
+    entry: str
+    title: str
+    grid: Dim3
+    block: Dim3
+    parameters: tuple[bytes, ...]
+    slots: tuple[Slot, ...]
+    shared: int = 0  # bytes of dynamic shared memory
+
+    def __str__(self) -> str:
+        return f"{self.title}<<<{self.grid}, {self.block}, {self.shared}>>>"
+
+
+@dataclass(frozen=True)
+class LaunchPlan:
+    """Launches in their order, after the results `zeroed` (counted as buffers, with their bytes) are set to zero."""
+
+    title: str
+    buffers: int  # operands and results
+    launches: tuple[Launch, ...]
+    zeroed: tuple[tuple[int, int], ...] = ()
+    in_graphs: bool = True
+
+    def __post_init__(self) -> None:
+        if self.buffers > MAX_BUFFERS:
+            raise KernelArgumentError(
+                f"{self.title}: {self.buffers} operands, results and temporaries; a call takes at most {MAX_BUFFERS}: "
+                "join some"
+            )
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What one device takes at most; the defaults are those of every CUDA device of the last ten years."""
+
+    grid: Dim3 = (2**31 - 1, 65_535, 65_535)
+    block: Dim3 = (1024, 1024, 64)
+    threads: int = 1024
+    shared: int = 48 * 1024
+
+
+def check_limits(where: str, launch: Launch, limits: Limits) -> None:
+    """Raise if no device could run the launch, before the first run does."""
+    for what, sizes, most in (("grid", launch.grid, limits.grid), ("block", launch.block, limits.block)):
+        for axis, size, limit in zip("xyz", sizes, most, strict=True):
+            if not 1 <= size <= limit:
+                raise KernelArgumentError(
+                    f"{where}: {what}.{axis} is {size}, and must be from 1 to {limit}; change the launch configuration"
+                )
+    if (threads := math.prod(launch.block)) > limits.threads:
+        raise KernelArgumentError(
+            f"{where}: the block {launch.block} has {threads} threads, and {limits.threads} is the most; make it less"
+        )
+    if not 0 <= launch.shared <= limits.shared:
+        raise KernelArgumentError(
+            f"{where}: {launch.shared} bytes of dynamic shared memory, and {limits.shared} is the most; use less"
+        )
+    size = sum(len(parameter) for parameter in launch.parameters)
+    if size > MAX_PARAMETER_BYTES or len(launch.parameters) > MAX_PARAMETERS:
+        raise KernelArgumentError(
+            f"{where}: {len(launch.parameters)} parameters of {size} bytes in all; a kernel takes at most "
+            f"{MAX_PARAMETERS} of {MAX_PARAMETER_BYTES} bytes: pass arrays instead of many scalars"
+        )

@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Plans travel within custom calls, by content, and are loaded where a program is."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import itertools
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+
+from .. import frame
+from ..portable import GRAPH_TARGET, PAYLOAD, TARGET, pack
+from . import driver
+from .plan import OTHER_ARRAYS, ZEROING, Launch, LaunchPlan, Slot
+
+__all__ = ["PlanTarget", "load"]
+
+_INTERNAL = frame.INTERNAL
+_plans: dict[int, LaunchPlan] = {}  # by the address of the memory that the handler reads
+_keep: list[Any] = []
+
+
+@dataclass(frozen=True)
+class PlanTarget:
+    """A plan as what `native_call` calls; `again` makes the plan for operands and results of other ranks."""
+
+    plan: LaunchPlan
+    again: Callable[[Sequence[Any], Sequence[Any]], LaunchPlan] = field(compare=False, repr=False)
+    platform: str = "cuda"
+
+    @property
+    def name(self) -> str:
+        """The target's name: the same for all plans."""
+        return GRAPH_TARGET if self.plan.in_graphs else TARGET
+
+    @property
+    def title(self) -> str:
+        """The kernel's name, for people."""
+        return self.plan.title
+
+    @property
+    def attributes(self) -> dict[str, Any]:
+        """The plan itself."""
+        return {PAYLOAD: _packed(self.plan, self.platform != "cpu")}
+
+    def portable(self) -> tuple[str, dict[str, Any]]:
+        """Return itself: nothing of this process is in it."""
+        return self.name, {}
+
+    def for_types(self, operands: Sequence[Any], outs: Sequence[Any]) -> PlanTarget:
+        """Return the same kernel's plan for other ranks."""
+        return PlanTarget(self.again(operands, outs), self.again, self.platform)
+
+
+@functools.lru_cache(maxsize=256)
+def _packed(plan: LaunchPlan, streams: bool) -> np.ndarray:
+    binaries = list(dict.fromkeys(launch.binary for launch in plan.launches))
+    launches = [
+        {
+            **{key: value for key, value in asdict(launch).items() if key not in ("binary", "parameters")},
+            "binary": binaries.index(launch.binary),
+            "parameters": [parameter.hex() for parameter in launch.parameters],
+        }
+        for launch in plan.launches
+    ]
+    header = {
+        "title": plan.title,
+        "streams": streams,
+        "buffers": plan.buffers,
+        "zeroed": plan.zeroed,
+        "launches": launches,
+        "sizes": [len(b) for b in binaries],
+    }
+    return pack("plan", header, b"".join(binaries))
+
+
+def _unpacked(header: dict[str, Any], code: bytes) -> LaunchPlan:
+    ends = np.cumsum([0, *header["sizes"]]).tolist()
+    binaries = [code[start:end] for start, end in itertools.pairwise(ends)]
+    launches = tuple(
+        Launch(
+            binary=binaries[row["binary"]],
+            entry=row["entry"],
+            title=row["title"],
+            grid=tuple(row["grid"]),
+            block=tuple(row["block"]),
+            parameters=tuple(bytes.fromhex(parameter) for parameter in row["parameters"]),
+            slots=tuple(Slot(**slot) for slot in row["slots"]),
+            shared=row["shared"],
+        )
+        for row in header["launches"]
+    )
+    return LaunchPlan(header["title"], header["buffers"], launches, tuple((b, n) for b, n in header["zeroed"]))
+
+
+def load(header: dict[str, Any], code: bytes) -> ctypes.Array[ctypes.c_int64]:
+    """Return the words that the handler reads, the first of which is its own address."""
+    from .handler import run_plan
+
+    plan, cuda = _unpacked(header, code), driver.driver()
+    words = [
+        run_plan.address,
+        cuda.address("cuLaunchKernel"),
+        cuda.address("cuMemsetD8Async"),
+        ctypes.cast(_report, ctypes.c_void_p).value or 0,
+        int(header["streams"]),
+        plan.buffers,
+        len(plan.zeroed),
+        len(plan.launches),
+        *(word for pair in plan.zeroed for word in pair),
+    ]
+    for launch in plan.launches:
+        words += _words(launch, cuda.kernel(launch.binary, launch.entry, launch.shared))
+    memory = (ctypes.c_int64 * len(words))(*words)
+    _plans[ctypes.addressof(memory)] = plan
+    return memory
+
+
+def _words(launch: Launch, kernel: int) -> list[int]:
+    """Write a launch down as the handler reads it."""
+    block, offsets = b"", []
+    for parameter in launch.parameters:
+        block += bytes(-len(block) % 16)
+        offsets.append(len(block))
+        block += parameter
+    block += bytes(-len(block) % 8)
+    counts = [len(block) // 8, len(offsets), len(launch.slots)]
+    data = np.frombuffer(block, np.int64).tolist()
+    slots = [w for s in launch.slots for w in (offsets[s.parameter] + s.byte, s.buffer, s.shift)]
+    return [kernel, *launch.grid, *launch.block, launch.shared, *counts, *data, *offsets, *slots]
+
+
+@ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
+def _report(call_frame: int, memory: int, index: int, code: int) -> int:
+    """Make an error of what CUDA said to a launch; or of what else failed."""
+    plan = _plans[memory]
+    span = frame.read_attribute(call_frame, "be.operator")
+    size, text = frame.read_word(span, "XLA_FFI_ByteSpan.len"), frame.read_word(span, "XLA_FFI_ByteSpan.ptr")
+    operator = ctypes.string_at(text, size).decode()
+    where = f"operator {operator!r}, kernel {plan.title!r}" if operator else f"kernel {plan.title!r}"
+    if index == OTHER_ARRAYS:
+        return frame.make_error(call_frame, f"{where}: called with other arrays than it was made for", _INTERNAL)
+    what = "setting results to zero" if index == ZEROING else str(plan.launches[index])
+    return frame.make_error(call_frame, f"{where}: {what}: {driver.driver().error_name(code)}", _INTERNAL)

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A pretend CUDA driver, so that launch plans run without a GPU: its kernels are C++ functions."""
+
+import ctypes
+import subprocess
+
+import pytest
+
+from brainevent.ffi.launch import driver
+from brainevent.toolchain.find import find_host_compiler
+
+# The binary of a kernel is the path of a library; a kernel gets its configuration, and the addresses of its parameters.
+SOURCE = r"""
+#include <dlfcn.h>
+#include <cstring>
+
+extern "C" {
+int pretend_calls[3];  // launches, zeroings, permissions for shared memory
+int pretend_failure;
+
+int cuInit(unsigned) { return 0; }
+int cuGetErrorName(int code, const char** name) {
+  *name = code == 1 ? "CUDA_ERROR_INVALID_VALUE" : code == 200 ? "CUDA_ERROR_INVALID_IMAGE" : "CUDA_ERROR_UNKNOWN";
+  return 0;
+}
+int cuDeviceGetCount(int* count) { return *count = 2, 0; }
+int cuKernelSetAttribute(int attribute, int value, void*, int) {
+  ++pretend_calls[2];
+  return attribute == 8 && value <= 227 * 1024 ? 0 : 1;
+}
+int cuLibraryLoadData(void** library, const void* path, void*, void*, unsigned, void*, void*, unsigned) {
+  return *library = dlopen(static_cast<const char*>(path), RTLD_NOW), *library ? 0 : 200;
+}
+int cuLibraryGetKernel(void** kernel, void* library, const char* name) {
+  return *kernel = dlsym(library, name), *kernel ? 0 : 500;
+}
+int cuMemsetD8Async(char* at, unsigned char value, size_t size, void*) {
+  ++pretend_calls[1];
+  return memset(at, value, size), pretend_failure;
+}
+int cuLaunchKernel(void* kernel, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
+                   unsigned shared, void*, void** parameters, void**) {
+  ++pretend_calls[0];
+  const unsigned configuration[7] = {gx, gy, gz, bx, by, bz, shared};
+  return reinterpret_cast<int (*)(const unsigned*, void**)>(kernel)(configuration, parameters);
+}
+}
+
+// out[i] += a * x[i] + y[i], in as many threads as there are
+extern "C" int axpy(const unsigned* configuration, void** p) {
+  const float *x = *(float**)p[0], *y = *(float**)p[1];
+  float* out = *(float**)p[2];
+  const int n = *(int*)p[3];
+  const double a = *(double*)p[4];
+  if (n < 0) return 1;
+  for (unsigned i = 0; i < configuration[0] * configuration[3] && i < unsigned(n); ++i) out[i] += a * x[i] + y[i];
+  return 0;
+}
+
+// writes its configuration down
+extern "C" int tell(const unsigned* configuration, void** p) {
+  for (int i = 0; i < 7; ++i) (*(int**)p[0])[i] = int(configuration[i]);
+  return 0;
+}
+"""
+
+
+@pytest.fixture(scope="session")
+def pretend_library(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("pretend")
+    (folder / "cuda.cc").write_text(SOURCE)
+    command = [*find_host_compiler().command, "-shared", "-fPIC", "-O1", "cuda.cc", "-o", "pretend.so", "-ldl"]
+    subprocess.run(command, cwd=folder, check=True)
+    return folder / "pretend.so"
+
+
+@pytest.fixture
+def pretend(pretend_library, monkeypatch):
+    """Put the pretend driver in the place of the machine's; its library is also what plans take for a binary."""
+    library = ctypes.CDLL(str(pretend_library))
+    monkeypatch.setattr(driver, "LIBRARY", str(pretend_library))
+    driver.driver.cache_clear()
+    calls = (ctypes.c_int * 3).in_dll(library, "pretend_calls")
+    calls[:] = [0, 0, 0]
+    failure = ctypes.c_int.in_dll(library, "pretend_failure")
+    yield Pretend(str(pretend_library).encode() + b"\0", calls, failure)
+    failure.value = 0
+    driver.driver.cache_clear()
+
+
+class Pretend:
+    def __init__(self, binary, calls, failure):
+        self.binary, self.calls, self.failure = binary, calls, failure
