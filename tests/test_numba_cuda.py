@@ -272,6 +272,16 @@ def test_wrong_arguments_are_told(ninety):
         exported(brainevent.numba_cuda_callable(passes_text, VECTOR), x)
 
 
+@pytest.mark.parametrize(("capability", "most"), [("7.5", 64), ("8.6", 99), ("9.0", 227)])
+def test_shared_memory_is_limited_by_the_device(ninety, capability, most):
+    brainevent.config.set_compute_capability(capability)
+    x = jnp.ones(64)
+    call = lambda shared: brainevent.numba_cuda_kernel(square, VECTOR, grid=1, block=64, shared_mem=shared)
+    assert "custom_call" in exported(call(1024 * most), x)
+    with pytest.raises(KernelArgumentError, match=f"bytes of dynamic shared memory, and {1024 * most} is the most"):
+        exported(call(1024 * most + 1), x)
+
+
 def test_on_the_cpu_it_is_told_where_it_runs(ninety):
     x = jnp.ones(64)
     with pytest.raises(

@@ -26,6 +26,10 @@ from .record import StandIn
 
 __all__ = ["Code", "compiled", "parameters_of"]
 
+# Most shared memory of a block, in KiB; where a capability is missing here, the driver decides.
+_SHARED = {
+    "7.0": 96, "7.2": 96, "7.5": 64, "8.0": 163, "8.6": 99, "8.7": 163, "8.9": 99, "9.0": 227, "10.0": 227, "12.0": 99,
+}  # fmt: skip
 _ENTRY = re.compile(r"\.entry\s+([\w$]+)")
 _MANGLED = re.compile(r"\b_ZN[\w$]+")
 _codes: weakref.WeakKeyDictionary[CUDADispatcher, dict[Any, Code]] = weakref.WeakKeyDictionary()
@@ -83,16 +87,17 @@ def _compile(where: str, kernel: CUDADispatcher, signature: tuple[Any, ...], cap
         ptx, _ = cuda.compile_ptx(kernel.py_func, signature, cc=(major, minor), **passed)
     except Exception as error:
         raise KernelCompilationError(_failure(where, signature, error)) from error
-    return _code(ptx if isinstance(ptx, str) else ptx.decode())
+    limits = Limits(shared=1024 * _SHARED.get(f"{major}.{minor}", 227))
+    return _code(ptx if isinstance(ptx, str) else ptx.decode(), limits)
 
 
-def _code(ptx: str) -> Code:
+def _code(ptx: str, limits: Limits) -> Code:
     """Give every name of Numba's, which a counter is part of, one that is the same in every process."""
     names: dict[str, str] = {}
     stable = _MANGLED.sub(lambda match: names.setdefault(match[0], f"be_{len(names)}"), ptx)
     found = _ENTRY.search(stable)
     assert found is not None, "a kernel has an entry point"
-    return Code(stable.encode() + b"\0", found[1], Limits(shared=227 * 1024))
+    return Code(stable.encode() + b"\0", found[1], limits)
 
 
 def _failure(where: str, signature: Sequence[Any], error: Exception) -> str:

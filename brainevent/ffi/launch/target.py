@@ -19,9 +19,7 @@ from .plan import OTHER_ARRAYS, ZEROING, Launch, LaunchPlan, Slot
 
 __all__ = ["PlanTarget", "load"]
 
-_INTERNAL = frame.INTERNAL
 _plans: dict[int, LaunchPlan] = {}  # by the address of the memory that the handler reads
-_keep: list[Any] = []
 
 
 @dataclass(frozen=True)
@@ -143,6 +141,6 @@ def _report(call_frame: int, memory: int, index: int, code: int) -> int:
     operator = ctypes.string_at(text, size).decode()
     where = f"operator {operator!r}, kernel {plan.title!r}" if operator else f"kernel {plan.title!r}"
     if index == OTHER_ARRAYS:
-        return frame.make_error(call_frame, f"{where}: called with other arrays than it was made for", _INTERNAL)
+        return frame.make_error(call_frame, f"{where}: called with other arrays than it was made for", frame.INTERNAL)
     what = "setting results to zero" if index == ZEROING else str(plan.launches[index])
-    return frame.make_error(call_frame, f"{where}: {what}: {driver.driver().error_name(code)}", _INTERNAL)
+    return frame.make_error(call_frame, f"{where}: {what}: {driver.driver().error_name(code)}", frame.INTERNAL)
