@@ -23,8 +23,10 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
 
 
 @pytest.fixture(scope="session", autouse=True)
-def kernels_of_the_examples(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Build the kernels of examples in a cache of their own."""
+def kernels_of_the_run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Build kernels in a cache of the run's own, which all its processes share."""
+    base = tmp_path_factory.getbasetemp()
+    shared = base.parent if os.environ.get("PYTEST_XDIST_WORKER") else base
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("BRAINEVENT_CACHE_DIR", str(tmp_path_factory.getbasetemp() / "kernels"))
+        patch.setenv("BRAINEVENT_CACHE_DIR", str(shared / "kernels"))
         yield

@@ -48,5 +48,5 @@ collect_page = Sybil(
     path=str(Path(__file__).resolve().parents[1]),  # or Sybil takes no page outside of docs/, such as the README
     pattern="*.md",
     setup=lambda namespace: namespace.update(__name__="__main__"),  # a page is a program
-    fixtures=["kernels_of_the_examples"],
+    fixtures=["kernels_of_the_run"],
 ).pytest()

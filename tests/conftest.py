@@ -37,16 +37,6 @@ def unique_name() -> Callable[[str], str]:
     return lambda stem="operator": f"{stem}_{next(numbers)}"
 
 
-@pytest.fixture(scope="session", autouse=True)
-def kernels_of_the_tests(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Build kernels in a cache of the tests' own, which all their processes share."""
-    base = tmp_path_factory.getbasetemp()
-    shared = base.parent if os.environ.get("PYTEST_XDIST_WORKER") else base
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("BRAINEVENT_CACHE_DIR", str(shared / "kernels"))
-        yield
-
-
 @pytest.fixture(autouse=True)
 def no_choice_left_behind() -> Iterator[None]:
     """Take back, after each test, every setting that it made."""
