@@ -28,6 +28,7 @@ from .errors import (
     NvccNotFoundError,
     did_you_mean,
 )
+from .ffi.devices import cuda_capabilities
 from .ffi.frame import api_version
 from .ffi.targets import list_registered_targets
 from .languages import LANGUAGES, Language, in_one_sentence, language
@@ -290,11 +291,8 @@ def _tried(candidates: Iterable[Candidate]) -> Iterator[Line]:
 
 
 def _architectures(gpu: bool) -> Iterator[Line]:
-    def capabilities() -> list[str]:
-        return [str(device.compute_capability) for device in jax.devices("cuda")]
-
     try:
-        yield Line("compiles for", ", ".join(gpu_architectures(None, capabilities)))
+        yield Line("compiles for", ", ".join(gpu_architectures(None, cuda_capabilities)))
     except Exception as error:  # noqa: BLE001
         yield _error("compiles for", error, gpu or not isinstance(error, _NOT_HERE))
 

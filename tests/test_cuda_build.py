@@ -502,7 +502,7 @@ def test_without_a_gpu_the_architecture_must_be_named(monkeypatch):
         raise RuntimeError("no CUDA here")
 
     monkeypatch.delenv("BRAINEVENT_COMPUTE_CAPABILITIES")
-    monkeypatch.setattr(cuda_loaders, "_jax_devices", refuse)
+    monkeypatch.setattr(cuda_loaders, "cuda_capabilities", refuse)
     monkeypatch.setattr(architectures, "_nvidia_smi", list)
     words = r"not set\n  devices: no CUDA here\n  nvidia-smi: no GPU\nName it: pass compute_capability='8.6'"
     with pytest.raises(GpuArchDetectionError, match=words):

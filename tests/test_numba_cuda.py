@@ -10,12 +10,12 @@ import pytest
 
 import brainevent
 from brainevent.errors import KernelArgumentError, KernelCompilationError
+from brainevent.ffi.launch import Configuration
 
 numba_cuda = pytest.importorskip("brainevent.backends.numba_cuda", reason="needs numba.cuda")
 cuda = pytest.importorskip("numba.cuda")
 
 compiled = importlib.import_module("brainevent.backends.numba_cuda.compiled")
-from brainevent.backends.numba_cuda.configuration import Configuration  # noqa: E402
 from brainevent.backends.numba_cuda.record import CannotRecordError, StandIn, recorded  # noqa: E402
 
 F32 = np.dtype(np.float32)

@@ -12,7 +12,7 @@ from .. import config
 from ..errors import GpuArchDetectionError, UnsupportedArchError
 from . import probe
 
-__all__ = ["gpu_architectures"]
+__all__ = ["gpu_architectures", "least_architecture"]
 
 _ARGUMENT = "compute_capability"
 _SETTER = "config.set_compute_capability"
@@ -51,6 +51,11 @@ def gpu_architectures(
         + f"Name it: pass {_ARGUMENT}='8.6', call brainevent.{_SETTER}('8.6'), "
         f"or set the variable {_VARIABLE[1:]}=8.6"
     )
+
+
+def least_architecture(devices: Callable[[], Sequence[str]]) -> str:
+    """Return the least of the architectures to compile for: code for it that the driver finishes runs on all."""
+    return gpu_architectures(None, devices)[0]
 
 
 def _in_order(capabilities: list[str], where: str) -> tuple[str, ...]:

@@ -16,10 +16,9 @@ from ..._compat import ShapedArray
 from ...errors import KernelArgumentError
 from ...ffi.arguments import check_operands, check_vmap_method, checked_aliases, flat_outs
 from ...ffi.call import native_call
-from ...ffi.launch import Launch, LaunchPlan, PlanTarget, check_limits
+from ...ffi.launch import Configuration, Launch, LaunchPlan, PlanTarget, check_limits
 from .callback import callback_target
 from .compiled import compiled, parameters_of
-from .configuration import Configuration
 from .record import CannotRecordError, Recording, StandIn, recorded
 
 __all__ = ["numba_cuda_callable", "numba_cuda_kernel"]

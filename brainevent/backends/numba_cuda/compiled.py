@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import functools
 import inspect
 import re
 import threading
@@ -12,7 +11,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import jax
 import numba
 import numpy as np
 from numba import cuda, types
@@ -20,16 +18,13 @@ from numba.cuda.dispatcher import CUDADispatcher
 from numba.np.numpy_support import from_dtype
 
 from ...errors import KernelArgumentError, KernelCompilationError
+from ...ffi.devices import cuda_capabilities
 from ...ffi.launch import Limits, Slot
-from ...toolchain.architectures import gpu_architectures
+from ...toolchain.architectures import least_architecture
 from .record import StandIn
 
 __all__ = ["Code", "compiled", "parameters_of"]
 
-# Most shared memory of a block, in KiB; where a capability is missing here, the driver decides.
-_SHARED = {
-    "7.0": 96, "7.2": 96, "7.5": 64, "8.0": 163, "8.6": 99, "8.7": 163, "8.9": 99, "9.0": 227, "10.0": 227, "12.0": 99,
-}  # fmt: skip
 _ENTRY = re.compile(r"\.entry\s+([\w$]+)")
 _MANGLED = re.compile(r"\b_ZN[\w$]+")
 _codes: weakref.WeakKeyDictionary[CUDADispatcher, dict[Any, Code]] = weakref.WeakKeyDictionary()
@@ -47,7 +42,10 @@ class Code:
 
 def compiled(where: str, kernel: CUDADispatcher, arguments: Sequence[Any]) -> Code:
     """Compile a kernel for arguments of these types, unless that was done."""
-    signature, capability = tuple(_type_of(where, argument) for argument in arguments), _capability()
+    signature, capability = (
+        tuple(_type_of(where, argument) for argument in arguments),
+        least_architecture(cuda_capabilities),
+    )
     with _lock:
         known = _codes.setdefault(kernel, {})
         if (signature, capability) not in known:
@@ -66,16 +64,6 @@ def _type_of(where: str, argument: Any) -> Any:
     return kind
 
 
-def _capability() -> str:
-    """Return the least of the devices' compute capabilities: PTX for it runs on all of them."""
-    return min(gpu_architectures(None, _jax_devices), key=lambda text: [int(n) for n in re.findall(r"\d+", text)])
-
-
-@functools.cache
-def _jax_devices() -> list[str]:
-    return [str(device.compute_capability) for device in jax.devices("cuda")]
-
-
 def _compile(where: str, kernel: CUDADispatcher, signature: tuple[Any, ...], capability: str) -> Code:
     options = kernel.targetoptions
     if options.get("link"):
@@ -87,8 +75,7 @@ def _compile(where: str, kernel: CUDADispatcher, signature: tuple[Any, ...], cap
         ptx, _ = cuda.compile_ptx(kernel.py_func, signature, cc=(major, minor), **passed)
     except Exception as error:
         raise KernelCompilationError(_failure(where, signature, error)) from error
-    limits = Limits(shared=1024 * _SHARED.get(f"{major}.{minor}", 227))
-    return _code(ptx if isinstance(ptx, str) else ptx.decode(), limits)
+    return _code(ptx if isinstance(ptx, str) else ptx.decode(), Limits.of(capability))
 
 
 def _code(ptx: str, limits: Limits) -> Code:

@@ -9,8 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import jax
-
+from ...ffi.devices import cuda_capabilities
 from ...toolchain import cache
 from ...toolchain.architectures import gpu_architectures
 from ...toolchain.find import find_cuda_toolkit
@@ -65,7 +64,7 @@ def load_cuda_inline(
     build = dataclasses.replace(
         build,
         toolkit=find_cuda_toolkit(cache.memo_dir()),
-        architectures=gpu_architectures(compute_capability, _jax_devices),
+        architectures=gpu_architectures(compute_capability, cuda_capabilities),
         optimization_level=int(optimization_level),
         use_fast_math=bool(use_fast_math),
         in_graphs=bool(allow_cuda_graph),
@@ -107,8 +106,3 @@ def load_cuda_dir(
     """
     sources: Any = directory_sources("load_cuda_dir", directory, file_patterns or ["*.cu"])
     return load_cuda_inline(name or module_name(sources, Path(directory).resolve().name), sources, functions, **kwargs)
-
-
-def _jax_devices() -> list[str]:
-    """Return the compute capabilities of the GPUs that JAX sees."""
-    return [str(device.compute_capability) for device in jax.devices("cuda")]

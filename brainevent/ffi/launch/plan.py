@@ -12,6 +12,10 @@ __all__ = ["Launch", "LaunchPlan", "Limits", "Slot", "check_limits"]
 
 Dim3 = tuple[int, int, int]
 
+# Most shared memory of a block, in KiB, by compute capability; the driver decides about those that are missing here.
+_SHARED = {
+    "7.0": 96, "7.2": 96, "7.5": 64, "8.0": 163, "8.6": 99, "8.7": 163, "8.9": 99, "9.0": 227, "10.0": 227, "12.0": 99,
+}  # fmt: skip
 MAX_BUFFERS = 128  # operands and results of one call: the room that the handler has
 MAX_PARAMETERS = 1024
 ZEROING, OTHER_ARRAYS = -1, -2  # in the place of a launch's number: what else can fail
@@ -71,6 +75,11 @@ class Limits:
     block: Dim3 = (1024, 1024, 64)
     threads: int = 1024
     shared: int = 48 * 1024
+
+    @classmethod
+    def of(cls, capability: str) -> Limits:
+        """Return those of devices of a compute capability, such as "9.0" or "9.0a"."""
+        return cls(shared=1024 * _SHARED.get(capability.rstrip("abcdefghijklmnopqrstuvwxyz"), 227))
 
 
 def check_limits(where: str, launch: Launch, limits: Limits) -> None:
