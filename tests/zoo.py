@@ -59,10 +59,15 @@ def multiply(x, y, out):
         out[i] = x[i] * y[i]
 
 
-def product():
-    """Elementwise, with Numba and the author's rules, which use the operator."""
-    op = XLACustomKernel("zoo_product")
-    op.def_numba_kernel(numba_generator(multiply))
+def with_numba(function):
+    """Return what registers the Numba kernel of a function."""
+    return lambda op: op.def_numba_kernel(numba_generator(function))
+
+
+def product(name="product", register=with_numba(multiply)):
+    """Elementwise, with the author's rules, which use the operator."""
+    op = XLACustomKernel(f"zoo_{name}")
+    register(op)
     call = lambda x, y: op(x, y, outs=like(x)[0])
     op.def_jvp_rule2(lambda t, x, y, **_: call(t, y), lambda t, x, y, **_: call(x, t))
 
@@ -72,7 +77,7 @@ def product():
         return None, call(x, cts[0])
 
     op.def_transpose_rule(transpose)
-    return Animal("product", call, lambda x, y: x * y, lambda n: (ramp(n), ramp(n, start=1.0)), (0, 1), (1,))
+    return Animal(name, call, lambda x, y: x * y, lambda n: (ramp(n), ramp(n, start=1.0)), (0, 1), (1,))
 
 
 @numba.njit
@@ -97,10 +102,10 @@ def dot_rows(w, x, out):
             out[i] += w[i, j] * x[j]
 
 
-def matvec():
+def matvec(name="matvec", register=with_numba(dot_rows)):
     """Contracts a dimension; both operands have derivatives; the transpose uses the operator again."""
-    op = XLACustomKernel("zoo_matvec")
-    op.def_numba_kernel(numba_generator(dot_rows))
+    op = XLACustomKernel(f"zoo_{name}")
+    register(op)
     call = lambda w, x: op(w, x, outs=jax.ShapeDtypeStruct(w.shape[:1], x.dtype))
     op.def_jvp_rule2(lambda t, w, x, **_: call(t, x), lambda t, w, x, **_: call(w, t))
 
@@ -110,7 +115,7 @@ def matvec():
         return w, call(w.T, cts[0])
 
     op.def_transpose_rule(transpose)
-    return Animal("matvec", call, lambda w, x: w @ x, lambda n: (ramp(n + 1, n), ramp(n)), (0, 1), (1,))
+    return Animal(name, call, lambda w, x: w @ x, lambda n: (ramp(n + 1, n), ramp(n)), (0, 1), (1,))
 
 
 @numba.njit
