@@ -10,12 +10,17 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 
 
+def program_environment(**changes: str) -> dict[str, str]:
+    """Return this process's environment for a program that finds the package and the tests, and runs on the CPU."""
+    paths = [str(ROOT), str(ROOT / "tests"), *filter(None, [os.environ.get("PYTHONPATH")])]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "JAX_PLATFORMS": "cpu", **changes}
+
+
 def run_program(source: str, *arguments: object, timeout: float = 120, **environment: str) -> str:
     """Run Python source and return what it prints; fail with all that it said if it fails, hangs or is killed."""
-    paths = [str(ROOT), str(ROOT / "tests"), *filter(None, [os.environ.get("PYTHONPATH")])]
     finished = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(source), *map(str, arguments)],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(paths), "JAX_PLATFORMS": "cpu", **environment},
+        env=program_environment(**environment),
         capture_output=True,
         text=True,
         timeout=timeout,

@@ -38,7 +38,10 @@ class Tongue:
 
         return (
             product(f"{name}_product", register(multiply, jnp.multiply, "i, i -> i")),
-            matvec(f"{name}_matvec", register(rows, jnp.matmul, "m k, k -> m", reduction_factors=("k",))),
+            # Pallas wants powers of two, and the transposed matrix is an operand, too.
+            matvec(
+                f"{name}_matvec", register(rows, jnp.matmul, "m k, k -> m", reduction_factors=("k",)), lambda n: 2 * n
+            ),
         )
 
 

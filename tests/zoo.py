@@ -102,7 +102,7 @@ def dot_rows(w, x, out):
             out[i] += w[i, j] * x[j]
 
 
-def matvec(name="matvec", register=with_numba(dot_rows)):
+def matvec(name="matvec", register=with_numba(dot_rows), rows=lambda n: n + 1):
     """Contracts a dimension; both operands have derivatives; the transpose uses the operator again."""
     op = XLACustomKernel(f"zoo_{name}")
     register(op)
@@ -115,7 +115,7 @@ def matvec(name="matvec", register=with_numba(dot_rows)):
         return w, call(w.T, cts[0])
 
     op.def_transpose_rule(transpose)
-    return Animal(name, call, lambda w, x: w @ x, lambda n: (ramp(n + 1, n), ramp(n)), (0, 1), (1,))
+    return Animal(name, call, lambda w, x: w @ x, lambda n: (ramp(rows(n), n), ramp(n)), (0, 1), (1,))
 
 
 @numba.njit

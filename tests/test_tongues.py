@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The languages of GPUs under every transformation, emulated on the CPU; `test_gpu_tongues.py` has the real ones."""
+
+import functools
+import subprocess
+import sys
+
+import jax
+import jax.numpy as jnp
+import pytest
+from meshes import P, close, cut, mesh, sent
+from programs import ROOT, program_environment
+from tongues import EMULATED, TONGUES
+from transforming import TRANSFORMATIONS, same
+
+import brainevent
+
+SIMULATED = [name for name in EMULATED if name.startswith("numba_cuda")]
+HERE = [name for name in EMULATED if (name in SIMULATED) == brainevent.config.is_emulating()]
+EVERY = pytest.mark.parametrize("name", HERE)
+FEW = ("jit", "vmap", "vmap of vmap", "vmap sized 0", "grad", "grad of vmap", "vmap of grad", "hessian", "scan", "cond")
+N = 4
+
+
+@functools.cache
+def animals(name):
+    return TONGUES[name].animals(f"emulated_{name}", "gpu")
+
+
+@pytest.fixture(autouse=True)
+def emulating():
+    before = brainevent.config.is_emulating()
+    brainevent.config.emulate()
+    yield
+    brainevent.config.emulate(before)
+
+
+@EVERY
+@pytest.mark.parametrize("transformation", FEW if HERE == SIMULATED else TRANSFORMATIONS)
+def test_every_language_under_every_transformation(name, transformation):
+    apply = TRANSFORMATIONS[transformation]
+    for animal in animals(name):
+        operands = animal.operands(N)
+        found, expected = (jax.jit(lambda f=f: apply(animal, f, operands))() for f in (animal.call, animal.twin))  # noqa: B023
+        same(found, expected)
+
+
+@EVERY
+def test_every_language_keeps_every_promise(name):
+    for animal in animals(name):
+        operator = brainevent.get_registry()[f"zoo_{animal.name}"]
+        report = brainevent.check(operator, *map(jnp.asarray, animal.operands(N)), backends=[TONGUES[name].backend])
+        assert report.ok, str(report)
+
+
+@EVERY
+def test_shards(name):
+    """Under jit and in shard_map, on four devices: the kernel runs on each shard, and nothing is gathered."""
+    devices = mesh()
+    for animal in animals(name):
+        first, second = animal.operands(4 * N)
+        spec = P("d") if second.shape == first.shape else P()
+        placed = cut(devices, first, "d"), cut(devices, second, *spec)
+        close(jax.jit(animal.call)(*placed), animal.twin(first, second))
+        if name not in SIMULATED:  # a callback runs unpartitioned
+            assert sent(animal.call, *placed) == {}
+        mapped = jax.shard_map(animal.call, mesh=devices, in_specs=(P("d"), spec), out_specs=P("d"))
+        close(jax.jit(mapped)(*placed), animal.twin(first, second))
+
+
+@pytest.mark.skipif(HERE == SIMULATED, reason="this is that process")
+def test_the_simulator_of_numba_cuda_in_a_process_of_its_own():
+    """It is chosen before `numba.cuda` is imported: so these tests run again, in a process that emulates."""
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", __file__]
+    environment = program_environment(BRAINEVENT_EMULATE="1")
+    finished = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert finished.returncode == 0, finished.stdout + finished.stderr
+    assert f"{2 * (len(FEW) + 2)} passed, 1 skipped" in finished.stdout
