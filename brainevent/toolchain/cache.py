@@ -52,6 +52,7 @@ __all__ = [
 
 _FORMAT = 1  # of the manifest
 _MANIFEST = "brainevent.json"
+_SUFFIXES = (".so", ".gpu")  # libraries, and GPU code that is loaded from memory
 _HOUR = 3600.0
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,99}")
 _KEY = re.compile(r"[0-9a-f]{16,128}")
@@ -77,6 +78,7 @@ class _Place:
     base: Path
     name: str
     key: str
+    suffix: str = _SUFFIXES[0]
 
     @property
     def directory(self) -> Path:
@@ -84,7 +86,7 @@ class _Place:
 
     @property
     def library(self) -> Path:
-        return self.directory / f"{self.name}.so"
+        return self.directory / f"{self.name}{self.suffix}"
 
     def manifest(self, size: int, sha256: str) -> dict[str, object]:
         return {"format": _FORMAT, "name": self.name, "key": self.key, "bytes": size, "sha256": sha256}
@@ -111,11 +113,17 @@ def _check_key(key: str) -> str:
 
 
 def get_or_build(
-    name: str, key: str, build: Callable[[Path], Path], *, force: bool = False, directory: Path | None = None
+    name: str,
+    key: str,
+    build: Callable[[Path], Path],
+    *,
+    force: bool = False,
+    directory: Path | None = None,
+    suffix: str = _SUFFIXES[0],
 ) -> Path:
     """Return the path of a library, after `build(folder)` has made it in that folder if it is not in the cache."""
     check_name(name, "get_or_build"), _check_key(key)
-    places = [_Place(base, name, key) for base in bases_in_use()]
+    places = [_Place(base, name, key, suffix) for base in bases_in_use()]
     if not force:
         for place in places:
             if found := _look_up(place):
@@ -320,7 +328,8 @@ def _places(base: Path) -> Iterator[_Place]:
     for path in sorted(base.iterdir()):
         match = _DIRECTORY.fullmatch(path.name)
         if match and ".." not in path.name and not path.is_symlink():
-            place = _Place(base, match["name"], match["key"])
+            places = [_Place(base, match["name"], match["key"], suffix) for suffix in _SUFFIXES]
+            place = next((place for place in places if os.path.lexists(place.library)), places[0])
             if _holds_entry(place):
                 yield place
 

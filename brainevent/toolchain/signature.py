@@ -22,7 +22,15 @@ from .tokens import (
     strings,
 )
 
-__all__ = ["ATTRIBUTE_TYPES", "FunctionSpec", "Parameter", "normalize_tokens", "resolve_functions"]
+__all__ = [
+    "ATTRIBUTE_TYPES",
+    "Declarator",
+    "FunctionSpec",
+    "Parameter",
+    "declarators",
+    "normalize_tokens",
+    "resolve_functions",
+]
 
 _MARKS = frozenset({"=", "typedef", "using", "template", "__global__", "__device__", "__host__"})
 _NESTED = 8  # macros within macros
@@ -31,7 +39,7 @@ _EXPANSION_LIMIT = 2_000_000  # characters that all macros of a source together 
 _ANNOTATION = re.compile(r"@BE(?:[\s,:]++|$)(?P<name>[^\s,:]*+):?(?P<tokens>.*)", re.DOTALL)
 
 
-class _Declarator(NamedTuple):
+class Declarator(NamedTuple):
     """A name before a pair of parentheses, at file scope or in a namespace."""
 
     name: str
@@ -110,9 +118,9 @@ class _Lookup:
         self._places = places
         self._code, self._macros, self._annotated = source.code, source.macros, annotated
         self._closings = closing_brackets(source.code)
-        self._declarators: dict[str, list[_Declarator]] = {}
+        self._declarators: dict[str, list[Declarator]] = {}
         self._expanded = 0
-        for declarator in _declarators(source.code):
+        for declarator in declarators(source.code):
             self._declarators.setdefault(declarator.name, []).append(declarator)
 
     def find(self, name: str, at: str) -> Signature | None:
@@ -130,14 +138,14 @@ class _Lookup:
         lines = [lexeme.line for i, lexeme in pairs if lexeme.text == "(" and i not in self._closings]
         return f"; the parenthesis of {self._places(lines[0])} is never closed" if lines else ""
 
-    def _generated(self, name: str, at: str) -> list[_Declarator]:
+    def _generated(self, name: str, at: str) -> list[Declarator]:
         """Expand the macro that is called after the annotation of a function."""
         index = self._annotated.get(name, len(self._code))
         closing = self._closings.get(index + 1)
         if closing is None or self._code[index].text not in self._macros:
             return []
         expanded = self._expand(self._code[index : closing + 1], 0, at)
-        return [declarator for declarator in _declarators(expanded) if declarator.name == name]
+        return [declarator for declarator in declarators(expanded) if declarator.name == name]
 
     def _expand(self, code: list[Lexeme], depth: int, at: str) -> list[Lexeme]:
         self._spend(code, at)
@@ -195,8 +203,8 @@ def _arguments(call: list[Lexeme], count: int) -> list[list[Lexeme]]:
     return arguments
 
 
-def _signature(name: str, declarators: Iterable[_Declarator], at: str, places: Places) -> Signature | None:
-    functions = [declarator for declarator in declarators if _refusal(declarator) is not None]
+def _signature(name: str, found: Iterable[Declarator], at: str, places: Places) -> Signature | None:
+    functions = [declarator for declarator in found if _refusal(declarator) is not None]
     functions = [declarator for declarator in functions if not declarator.namespace] or functions
     for declarator in functions:
         if refusal := _refusal(declarator):
@@ -208,7 +216,7 @@ def _signature(name: str, declarators: Iterable[_Declarator], at: str, places: P
     return max(signatures, key=lambda each: sum(bool(cpp.name) for cpp in each.parameters), default=None)
 
 
-def _refusal(declarator: _Declarator) -> str | None:
+def _refusal(declarator: Declarator) -> str | None:
     """Return why this is no entry point, "" if it is one, None if it is no function."""
     before, marks = list(declarator.before), declarator.marks
     start = len(before) - before[::-1].index("void") if "void" in before else len(before) + 1
@@ -232,7 +240,7 @@ def _refusal(declarator: _Declarator) -> str | None:
     return "" if returns_void else f"returns {spelled(before)!r}; entry points return void and write to BE::Tensors"
 
 
-def _declarators(code: list[Lexeme]) -> Iterator[_Declarator]:
+def declarators(code: list[Lexeme]) -> Iterator[Declarator]:
     """Yield what may be functions, in linear time; a parenthesis that is never closed ends the search."""
     closings, scopes = closing_brackets(code), _Scopes()
     before: list[str] = []
@@ -250,7 +258,7 @@ def _declarators(code: list[Lexeme]) -> Iterator[_Declarator]:
                 return
             if text == "(" and before and before[-1].isidentifier():
                 words = [each.text for each in code[index + 1 : closings[index]] if each.kind != "directive"]
-                yield _Declarator(before[-1], line, tuple(before[-9:-1]), marks, words, scopes.namespace)
+                yield Declarator(before[-1], line, tuple(before[-9:-1]), marks, words, scopes.namespace)
             before.append("()" if text == "(" else "[]")
             index = closings[index]
         elif scopes.namespace is not None:

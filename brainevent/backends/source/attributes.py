@@ -1,84 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Python numbers as attributes of a C++ function: converted where that is exact."""
+"""Attributes of a C++ function as `jax.ffi` takes them."""
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
-import jax
-import ml_dtypes
 import numpy as np
 
 from ..._compat import unsigned_attribute
-from ...errors import KernelArgumentError
+from ...ffi.scalars import HALVES
 
-__all__ = ["attribute_bytes", "attribute_value"]
-
-_HALVES = {"float16": np.dtype("float16"), "bfloat16": np.dtype(ml_dtypes.bfloat16)}
-
-
-def attribute_bytes(where: str, kind: str, value: Any) -> bytes:
-    """Return the bytes of `value` as the declared type; bytes, unlike numbers, tell 0.0 from -0.0 in a cache key."""
-    if isinstance(value, (jax.Array, np.ndarray)):
-        raise KernelArgumentError(
-            f"{where} is an array ({value.dtype}{list(value.shape)}); attributes are fixed when a program is compiled: "
-            "pass a Python number (under jit, name it in static_argnames), or make it an operand"
-        )
-    if not isinstance(value, (bool, int, float, np.generic)):
-        raise KernelArgumentError(f"{where} is {value!r}, of {type(value).__name__}; pass a number")
-    if kind in _HALVES and isinstance(value, np.uint16):  # its bits, as plain `jax.ffi.ffi_call` needs them
-        return value.tobytes()
-    return _exact(where, kind, value).tobytes()
+__all__ = ["attribute_value"]
 
 
 def attribute_value(kind: str, data: bytes) -> Any:
     """Return what `jax.ffi` makes an attribute of; half precision travels as its bits."""
-    value = np.frombuffer(data, "uint16" if kind in _HALVES else kind)[0]
+    value = np.frombuffer(data, "uint16" if kind in HALVES else kind)[0]
     return unsigned_attribute(int(value)) if kind == "uint64" else value
-
-
-def _exact(where: str, kind: str, value: Any) -> np.generic:
-    dtype = _HALVES.get(kind) or np.dtype(kind)
-    if isinstance(value, (bool, np.bool_)) or kind == "bool":
-        if isinstance(value, (bool, np.bool_)) and kind == "bool":
-            return np.bool_(value)
-        expected = "True or False" if kind == "bool" else "a number"
-        raise KernelArgumentError(f"{where} is {value!r}; it was declared {kind}: pass {expected}")
-    if dtype.kind in "iu":
-        return _integer(where, dtype, value)
-    try:
-        with np.errstate(over="ignore"):
-            converted = dtype.type(value)
-    except OverflowError:  # an integer beyond all floats
-        converted = dtype.type(math.inf)
-    number = float(converted)
-    # A Python float is rounded, as JAX does everywhere; all else must survive.
-    lost = math.isinf(number) and not (isinstance(value, (float, np.floating)) and math.isinf(value))
-    if lost or (type(value) is not float and not _same(number, value)):
-        raise KernelArgumentError(
-            f"{where} is {_shown(value)}, which {kind} cannot hold; pass a number that it can, or declare a wider type"
-        )
-    return converted
-
-
-def _integer(where: str, dtype: np.dtype[Any], value: Any) -> np.generic:
-    limits = np.iinfo(dtype)
-    is_whole = isinstance(value, (int, np.integer)) or (math.isfinite(value) and value == int(value))
-    if not is_whole or not limits.min <= int(value) <= limits.max:
-        raise KernelArgumentError(
-            f"{where} is {_shown(value)}, which {dtype.name} cannot hold; pass a whole number from {limits.min} to "
-            f"{limits.max}, or declare another type"
-        )
-    return dtype.type(int(value))
-
-
-def _shown(value: Any) -> str:
-    if isinstance(value, int) and abs(value) >= 10**40:
-        return f"an integer of {value.bit_length()} bits"
-    return repr(value)
-
-
-def _same(number: float, value: Any) -> bool:
-    plain = value.item() if isinstance(value, np.generic) else value  # NumPy would compare as floats
-    return bool(number == plain) or (math.isnan(number) and math.isnan(plain))

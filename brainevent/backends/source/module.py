@@ -15,13 +15,14 @@ from ...errors import KernelArgumentError, KernelError, KernelLoadError, did_you
 from ...ffi.arguments import check_operands, check_vmap_method, checked_aliases, flat_outs
 from ...ffi.call import native_call
 from ...ffi.portable import GRAPH_TARGET, PAYLOAD, TARGET
+from ...ffi.scalars import number_bytes
 from ...ffi.targets import register_ffi_targets, register_once
 from ...toolchain import cache
 from ...toolchain.build import Build
 from ...toolchain.signature import FunctionSpec
 from ...toolchain.wrap import alias_symbol, cell_symbol, handler_symbol
 from . import portable
-from .attributes import attribute_bytes, attribute_value
+from .attributes import attribute_value
 
 __all__ = ["CompiledFunction", "CompiledModule", "load"]
 
@@ -181,7 +182,7 @@ class CompiledFunction:
         aliases = checked_aliases(where, options.get("input_output_aliases") or {}, operands, avals)
         self._check_names(where, declared, keywords)
         encoded = tuple(
-            (name, kind, attribute_bytes(f"{where}: the attribute {name}", kind, keywords[name]))
+            (name, kind, number_bytes(f"{where}: the attribute {name}", kind, keywords[name]))
             for name, kind in sorted(declared.items())
         )
         platform = {"CUDA": "cuda"}.get(self.module.platform, self.module.platform)

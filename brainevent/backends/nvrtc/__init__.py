@@ -1,0 +1,244 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Raw CUDA kernels without nvcc or a host compiler: NVRTC compiles them, a launch plan runs them."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import numpy as np
+
+from ...errors import KernelArgumentError, did_you_mean
+from ...ffi.arguments import check_operands, check_vmap_method, checked_aliases, flat_outs
+from ...ffi.call import native_call
+from ...ffi.devices import cuda_capabilities
+from ...ffi.launch import Configuration, Launch, LaunchPlan, Limits, PlanTarget, Slot, check_limits
+from ...ffi.scalars import number_bytes
+from ...toolchain.architectures import gpu_architectures
+from .compiler import Code, compiled
+from .cpp_types import CppType, read_type
+from .translation_unit import TranslationUnit, translation_unit
+
+__all__ = ["cuda_kernel"]
+
+Extents = int | Sequence[int]
+
+
+def cuda_kernel(
+    source: str,
+    entry: str,
+    outs: Any,
+    *,
+    grid: Extents | Callable[..., Extents] | None = None,
+    block: Extents | Callable[..., Extents] | None = None,
+    launch_dims: Extents | Callable[..., Extents] | None = None,
+    threads_per_block: int = 256,
+    shared_mem: int | Callable[..., int] = 0,
+    types: Mapping[str, Any] | None = None,
+    options: Sequence[str] = (),
+    zeroed: bool | Sequence[str] = (),
+    vmap_method: str | None = None,
+    input_output_aliases: Mapping[int, int] | None = None,
+) -> Callable[..., Any]:
+    """Return a JAX function that runs the kernel `entry` of a CUDA C++ source: `kernel(*arrays, **numbers)`.
+
+    The kernel's pointers are the inputs, then the outputs; its other parameters are numbers, which are given by name.
+    `outs` is a pytree of objects with shape and dtype; results have its structure. The launch is given as `grid` and
+    `block`, or as `launch_dims`, the number of threads along up to three axes; these and `shared_mem` may be functions
+    of the inputs and outputs. `types={"T": jnp.float32}` defines names of types for the source, and `zeroed` names the
+    outputs that are zero when the kernel starts (True: all). Under `vmap` a native loop launches the kernel for each
+    element, whichever `vmap_method` is named.
+    """
+    where = f"cuda_kernel({entry})"
+    check_vmap_method(where, vmap_method)
+    avals, tree = flat_outs(where, outs)
+    unit = translation_unit(where, source, entry, types, options)
+    extents = _Extents(where, grid, block, launch_dims, threads_per_block, shared_mem)
+    kernel = _Kernel(where, unit, extents, _checked_zeroed(where, zeroed))
+
+    def call(*operands: Any, **numbers: Any) -> Any:
+        kernel.check_operands(operands)
+        aliases = checked_aliases(where, input_output_aliases or {}, operands, avals)
+        again = functools.partial(kernel.plan, numbers)
+        target = PlanTarget(again(operands, avals), again)
+        return tree.unflatten(native_call(target, operands, avals, aliases))
+
+    return call
+
+
+def _checked_zeroed(where: str, zeroed: Any) -> bool | tuple[str, ...]:
+    if isinstance(zeroed, bool):
+        return zeroed
+    if isinstance(zeroed, str) or not isinstance(zeroed, Sequence) or not all(isinstance(n, str) for n in zeroed):
+        raise KernelArgumentError(f"{where}: zeroed is {zeroed!r}; pass True, or a tuple of names of output parameters")
+    return tuple(zeroed)
+
+
+@dataclass(frozen=True)
+class _Extents:
+    """A launch configuration as users give it: numbers, or functions of inputs and outputs."""
+
+    where: str
+    grid: Any
+    block: Any
+    launch_dims: Any
+    threads_per_block: int
+    shared_mem: Any
+
+    def __post_init__(self) -> None:
+        if not any(map(callable, (self.grid, self.block, self.launch_dims, self.shared_mem))):
+            self.of(())
+
+    def of(self, arrays: Sequence[Any]) -> Configuration:
+        """Return the configuration for arrays, of which only shapes and dtypes are looked at."""
+        specs = [jax.ShapeDtypeStruct(x.shape, x.dtype) for x in arrays]
+
+        def value(given: Any) -> Any:
+            found = given(*specs) if callable(given) else given
+            return 1 if callable(given) and found == () else found  # the shape of an array without axes: one thread
+
+        grid, block, dims = (value(given) for given in (self.grid, self.block, self.launch_dims))
+        return Configuration.checked(self.where, grid, block, dims, self.threads_per_block, value(self.shared_mem))
+
+
+@dataclass(frozen=True)
+class _Parameter:
+    """A parameter: its name, its text, its type."""
+
+    name: str
+    text: str
+    type: CppType
+
+
+@dataclass(frozen=True)
+class _Kernel:
+    """A kernel and how to launch it, for any inputs and outputs."""
+
+    where: str
+    unit: TranslationUnit
+    extents: _Extents
+    zeroed: bool | tuple[str, ...]
+
+    def check_operands(self, operands: Sequence[Any]) -> None:
+        """Raise unless every operand is an array."""
+        for i, x in enumerate(operands):
+            if isinstance(x, (bool, int, float, complex)):
+                raise KernelArgumentError(
+                    f"{self.where}: input {i} is the number {x!r}; numbers are given by the name of their parameter "
+                    f"(name={x!r}), and arrays of no axes as jnp.asarray({x!r}). The kernel is\n  {self._declaration}"
+                )
+        check_operands(self.where, operands)
+
+    def plan(self, numbers: Mapping[str, Any], operands: Sequence[Any], outs: Sequence[Any]) -> LaunchPlan:
+        """Compile the kernel, unless that was done, and lay out its launch."""
+        architectures = gpu_architectures(None, cuda_capabilities)
+        code = compiled(self.where, self.unit, architectures)
+        parameters = self._parameters(code)
+        self._check_arrays(parameters, operands, outs)
+        values = self._values(parameters, numbers)
+        zeroed = self._zeroed(parameters, len(operands))
+        title, arrays = self.unit.declaration.entry, [*operands, *outs]
+        configuration = self.extents.of(arrays)
+        if configuration.is_empty:  # no thread writes: what would be undefined is zero
+            zeroed = tuple(range(len(operands), len(arrays)))
+        sizes = tuple((i, n) for i in zeroed if (n := _bytes(arrays[i])))
+        if configuration.is_empty:
+            return LaunchPlan(title, len(arrays), (), sizes)
+        pointers = [i for i, parameter in enumerate(parameters) if parameter.type.is_pointer]
+        launch = Launch(
+            binary=code.binary,
+            entry=code.entry,
+            title=title,
+            grid=configuration.grid,
+            block=configuration.block,
+            parameters=tuple(values),
+            slots=tuple(Slot(place, buffer) for buffer, place in enumerate(pointers)),
+            shared=configuration.shared,
+        )
+        check_limits(self.where, launch, Limits.of(architectures[0]))
+        return LaunchPlan(title, len(arrays), (launch,), sizes)
+
+    @property
+    def _declaration(self) -> str:
+        return str(self.unit.declaration)
+
+    def _parameters(self, code: Code) -> list[_Parameter]:
+        found = []
+        for written, mangled in zip(self.unit.declaration.parameters, code.types, strict=True):
+            kind = read_type(mangled)
+            texture = any(word in written.declared for word in ("cudaTextureObject_t", "cudaSurfaceObject_t"))
+            if texture or not (kind.is_pointer or kind.is_number):
+                raise KernelArgumentError(
+                    f"{self.where}: the parameter `{written}` is neither a pointer to elements of an array nor a "
+                    "number; textures, structures and references cannot be passed: take arrays and numbers"
+                )
+            if kind.is_number and not written.name:
+                raise KernelArgumentError(f"{self.where}: the parameter `{written}` has no name; name it")
+            found.append(_Parameter(written.name, str(written), kind))
+        return found
+
+    def _check_arrays(self, parameters: Sequence[_Parameter], operands: Sequence[Any], outs: Sequence[Any]) -> None:
+        pointers = [parameter for parameter in parameters if parameter.type.is_pointer]
+        if len(pointers) != len(operands) + len(outs):
+            raise KernelArgumentError(
+                f"{self.where}: the kernel takes {len(pointers)} arrays, but is called with {len(operands)} inputs and "
+                f"{len(outs)} outs. Inputs come first, then outputs: change the call or the kernel"
+                f"\n  {self._declaration}"
+            )
+        for i, (parameter, x) in enumerate(zip(pointers, (*operands, *outs), strict=True)):
+            is_input = i < len(operands)
+            which = f"input {i}" if is_input else f"output {i - len(operands)}"
+            dtype = np.dtype(jax.dtypes.canonicalize_dtype(x.dtype)).name
+            if parameter.type.dtypes and dtype not in parameter.type.dtypes:
+                wanted = " or ".join(parameter.type.dtypes)
+                raise KernelArgumentError(
+                    f"{self.where}: the parameter `{parameter.text}` takes {wanted}, but {which} is "
+                    f"{dtype}{list(x.shape)}; convert it, change the declaration, or let types= name its type"
+                )
+            if not is_input and parameter.type.is_constant:
+                raise KernelArgumentError(
+                    f"{self.where}: {which} goes to the parameter `{parameter.text}`, which is const. Inputs come "
+                    f"first, then outputs: change the order, or take the const away\n  {self._declaration}"
+                )
+
+    def _values(self, parameters: Sequence[_Parameter], numbers: Mapping[str, Any]) -> list[bytes]:
+        """Return the bytes of all parameters; those of pointers are filled in later."""
+        declared = {p.name: p for p in parameters if not p.type.is_pointer}
+        for name in numbers:
+            if name not in declared:
+                arrays = [p.name for p in parameters if p.type.is_pointer]
+                advice = "pass arrays by position" if name in arrays else f"there are: {', '.join(declared) or 'none'}"
+                raise KernelArgumentError(
+                    f"{self.where}: no number is called {name!r}{did_you_mean(name, declared)}; {advice}"
+                    f"\n  {self._declaration}"
+                )
+        missing = [parameter.text for name, parameter in declared.items() if name not in numbers]
+        if missing:
+            raise KernelArgumentError(f"{self.where}: missing numbers: {', '.join(missing)}; pass them by name")
+        return [
+            bytes(8)
+            if parameter.type.is_pointer
+            else number_bytes(f"{self.where}: {parameter.name}", parameter.type.dtypes[0], numbers[parameter.name])
+            for parameter in parameters
+        ]
+
+    def _zeroed(self, parameters: Sequence[_Parameter], inputs: int) -> tuple[int, ...]:
+        """Return the buffers that are to be zero."""
+        names = [parameter.name for parameter in parameters if parameter.type.is_pointer]
+        if isinstance(self.zeroed, bool):
+            return tuple(range(inputs, len(names))) if self.zeroed else ()
+        for name in self.zeroed:
+            if name not in names[inputs:]:
+                raise KernelArgumentError(
+                    f"{self.where}: zeroed names {name!r}{did_you_mean(name, names[inputs:])}; the outputs are: "
+                    f"{', '.join(names[inputs:])}"
+                )
+        return tuple(i for i, name in enumerate(names) if i >= inputs and name in self.zeroed)
+
+
+def _bytes(x: Any) -> int:
+    return math.prod(x.shape) * np.dtype(x.dtype).itemsize

@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Compile CUDA C++ with NVRTC, which needs no other compiler and no GPU, and keep what it makes by content."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import importlib
+import json
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ...errors import CompilationError, UnsupportedArchError
+from ...toolchain import cache
+from ...toolchain.flags import file_digests, forced_includes, named_folders
+from ...toolchain.includes import included_files
+from .translation_unit import VIRTUAL_HEADERS, TranslationUnit
+
+__all__ = ["Code", "compiled"]
+
+_SCHEMA = "1"  # of the key, and of what is kept
+_SHOWN_LINES = 60
+_INSTALL = "run: pip install 'cuda-bindings[all]' (with JAX for CUDA 12: 'cuda-bindings[all]==12.*')"
+_VERSIONS = ("cuda_runtime_api.h", "thrust/version.h", "curand.h")  # change with every release of CUDA's headers
+
+_codes: dict[str, Code] = {}
+_lock = threading.Lock()
+
+
+@dataclass(frozen=True)
+class Code:
+    """What NVRTC made: a cubin or PTX, the kernel's name in it, and the types of its parameters as names abbreviate."""
+
+    binary: bytes
+    entry: str
+    types: tuple[str, ...]
+
+    def packed(self) -> bytes:
+        """Return it as the cache keeps it."""
+        return json.dumps({"entry": self.entry, "types": self.types}).encode() + b"\n" + self.binary
+
+    @classmethod
+    def unpacked(cls, content: bytes) -> Code:
+        """Return what was packed."""
+        line, binary = content.split(b"\n", 1)
+        header = json.loads(line)
+        return cls(binary, header["entry"], tuple(header["types"]))
+
+
+def compiled(where: str, unit: TranslationUnit, architectures: Sequence[str]) -> Code:
+    """Compile for one architecture, or for the least of several in a form that the driver finishes."""
+    least, kind = architectures[0].replace(".", ""), "cubin" if len(architectures) == 1 else "ptx"
+    options = (*unit.options, f"--gpu-architecture={'sm' if kind == 'cubin' else 'compute'}_{least}")
+    key = _key(unit, options)
+    if key not in _codes:
+        _codes[key] = _kept(where, unit, options, kind, key)
+    return _codes[key]
+
+
+def _key(unit: TranslationUnit, options: Sequence[str]) -> str:
+    """Return 16 hex digits of all that decides what is made."""
+    digest = hashlib.sha256()
+    forced = [f'#include "{name}"' for name in forced_includes(unit.options)]
+    # NVRTC looks for files in the present folder, too.
+    own = included_files([*forced, unit.source], ["", *named_folders(unit.options)])
+    parts = [_SCHEMA, str(_nvrtc()[1]), *_headers(unit)[1], unit.text, *unit.expressions, *options]
+    parts += [part for pair in file_digests(unit.options) for part in pair]
+    for part in (*parts, *(part for pair in own for part in pair)):
+        encoded = part if isinstance(part, bytes) else part.encode(errors="surrogatepass")
+        digest.update(len(encoded).to_bytes(8, "little") + encoded)
+    return digest.hexdigest()[:16]
+
+
+def _kept(where: str, unit: TranslationUnit, options: Sequence[str], kind: str, key: str) -> Code:
+    """Look the code up in the cache on disk, or make it."""
+    made: list[Code] = []
+
+    def build(folder: Path) -> Path:
+        made.append(_compile(where, unit, options, kind))
+        (folder / "code").write_bytes(made[0].packed())
+        return folder / "code"
+
+    path = cache.get_or_build(unit.name, key, build, suffix=".gpu")
+    if made:
+        return made[0]
+    try:
+        return Code.unpacked(path.read_bytes())
+    except FileNotFoundError:  # another process has cleared the cache
+        return _compile(where, unit, options, kind)
+
+
+@functools.cache
+def _nvrtc() -> tuple[Any, tuple[int, int]]:
+    """Return NVRTC's functions, and its version."""
+    try:
+        nvrtc: Any = importlib.import_module("cuda.bindings.nvrtc")
+    except ImportError as error:
+        raise ImportError(f"cuda_kernel: the package 'cuda-bindings' is not installed; {_INSTALL}") from error
+    try:
+        _, major, minor = nvrtc.nvrtcVersion()
+    except RuntimeError as error:
+        raise ImportError(f"cuda_kernel: the library NVRTC is not found; {_INSTALL}") from error
+    return nvrtc, (major, minor)
+
+
+def _headers(unit: TranslationUnit) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the folders of CUDA's own headers, as far as they are installed, and what tells releases apart."""
+    return _cuda_headers() if any("include" in text for text in (unit.text, *unit.options)) else ((), ())
+
+
+@functools.cache
+def _cuda_headers() -> tuple[tuple[str, ...], tuple[str, ...]]:
+    try:
+        find = importlib.import_module("cuda.pathfinder").find_nvidia_header_directory
+    except (ImportError, AttributeError):  # an older release; then include paths are the user's
+        return (), ()
+    found = [find(library) for library in ("cudart", "cccl", "curand")]
+    folders = tuple(dict.fromkeys(folder for folder in found if folder))
+    files = [Path(folder, name) for folder in folders for name in _VERSIONS]
+    return folders, tuple(hashlib.sha256(path.read_bytes()).hexdigest() for path in files if path.is_file())
+
+
+def _compile(where: str, unit: TranslationUnit, options: Sequence[str], kind: str) -> Code:
+    nvrtc, version = _nvrtc()
+    words = [*options, *(f"--include-path={folder}" for folder in _headers(unit)[0])]
+    with _lock, _program(nvrtc, where, unit) as program:
+        for expression in unit.expressions:
+            _check(nvrtc, where, nvrtc.nvrtcAddNameExpression(program, expression.encode()))
+        (status,) = nvrtc.nvrtcCompileProgram(program, len(words), [word.encode() for word in words])
+        if status != nvrtc.nvrtcResult.NVRTC_SUCCESS:
+            log = _text(nvrtc, where, program, "ProgramLog").rstrip(b"\0").decode(errors="replace")
+            raise _failure(where, log, words, version)
+        binary = _text(nvrtc, where, program, "CUBIN" if kind == "cubin" else "PTX")
+        entry, *probes = [
+            _check(nvrtc, where, nvrtc.nvrtcGetLoweredName(program, expression.encode())).decode()
+            for expression in unit.expressions
+        ]
+    return Code(binary, entry, unit.types(where, probes))
+
+
+@contextlib.contextmanager
+def _program(nvrtc: Any, where: str, unit: TranslationUnit) -> Iterator[Any]:
+    names, texts = [name.encode() for name in VIRTUAL_HEADERS], [text.encode() for text in VIRTUAL_HEADERS.values()]
+    title = f"{unit.name}.cu".encode()
+    text = unit.text.encode(errors="replace")
+    program = _check(nvrtc, where, nvrtc.nvrtcCreateProgram(text, title, len(names), texts, names))
+    try:
+        yield program
+    finally:
+        nvrtc.nvrtcDestroyProgram(program)
+
+
+def _check(nvrtc: Any, where: str, said: Sequence[Any]) -> Any:
+    """Return what a function of NVRTC gave, or raise."""
+    status, *values = said
+    if status != nvrtc.nvrtcResult.NVRTC_SUCCESS:
+        raise CompilationError(f"{where}: NVRTC gives no code ({status.name}); try without options")
+    return values[0] if values else None
+
+
+def _text(nvrtc: Any, where: str, program: Any, what: str) -> bytes:
+    size = _check(nvrtc, where, getattr(nvrtc, f"nvrtcGet{what}Size")(program))
+    text = bytes(size)
+    _check(nvrtc, where, getattr(nvrtc, f"nvrtcGet{what}")(program, text))
+    return text
+
+
+def _failure(where: str, log: str, words: Sequence[str], version: tuple[int, int]) -> Exception:
+    command = " ".join(["nvrtc", *words])
+    details = {"compiler_output": log, "command": command}
+    if "invalid value for --gpu-architecture" in log:
+        asked = next(word.partition("=")[2] for word in words if word.startswith("--gpu-architecture"))
+        return UnsupportedArchError(
+            f"{where}: NVRTC {version[0]}.{version[1]} does not know {asked}; install the one for your GPU, or name "
+            "another with config.set_compute_capability",
+            **details,
+        )
+    lines = [line.rstrip() for line in _readable(log).splitlines() if line.strip()]
+    more = [f"... {len(lines) - _SHOWN_LINES} more lines in the error's compiler_output"]
+    shown = "\n".join(lines[:_SHOWN_LINES] + (more if len(lines) > _SHOWN_LINES else []))
+    advice = ""
+    if "open source file" in log:
+        advice = (
+            "\nNVRTC has no headers of the host. CUDA's own come with: pip install nvidia-cuda-runtime "
+            "nvidia-cuda-cccl; yours are found with options=('-I/their/folder',)"
+        )
+    return CompilationError(f"{where}: compilation failed\n{shown}\ncommand: {command}{advice}", **details)
+
+
+def _readable(log: str) -> str:
+    """Leave out what NVRTC says of our own questions, where it also says something of the source."""
+    parts = [part.strip("\n").split("\n") for part in log.split("\n\n") if part.strip()]
+    kept = [lines for lines in parts if "brainevent_" not in lines[0]] or parts
+    return "\n\n".join("\n".join(lines[:1] if "brainevent_" in "".join(lines) else lines) for lines in kept)

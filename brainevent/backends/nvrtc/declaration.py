@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Find a kernel in a CUDA C++ text, and read the names of its parameters."""
+
+from __future__ import annotations
+
+import functools
+import re
+from dataclasses import dataclass
+
+from ...errors import KernelArgumentError, did_you_mean
+from ...toolchain.parameters import CppParameter, read_parameters
+from ...toolchain.scan import scan
+from ...toolchain.signature import Declarator, declarators
+
+__all__ = ["Declaration", "find_declaration"]
+
+_ENTRY = re.compile(
+    r"(?:::)?(?P<path>[A-Za-z_]\w*(?:::[A-Za-z_]\w*)*)\s*(?P<arguments><[\w\s:,<>*&.+()-]*>)?", re.ASCII
+)
+
+
+@dataclass(frozen=True)
+class Declaration:
+    """A kernel as its source declares it; `entry` is its name as C++ takes it, such as "scale<float>"."""
+
+    entry: str
+    name: str
+    parameters: tuple[CppParameter, ...]
+
+    def __str__(self) -> str:
+        return f"__global__ void {self.name}({', '.join(map(str, self.parameters))})"
+
+
+@functools.lru_cache(maxsize=256)
+def find_declaration(where: str, source: str, entry: str) -> Declaration:
+    """Return the declaration of the kernel that `entry` names, or raise."""
+    match = _ENTRY.fullmatch(entry)
+    if match is None:
+        raise KernelArgumentError(
+            f"{where}: entry is {entry!r}; pass the name of a kernel, such as 'add', or of an instance of a template, "
+            "such as 'scale<float>'"
+        )
+    kernels: dict[str, list[Declarator]] = {}
+    for found in declarators(scan(source).code):
+        if "__global__" in found.marks and not found.name.startswith("__"):  # __launch_bounds__(256) is no kernel
+            kernels.setdefault("::".join(filter(None, (found.namespace, found.name))), []).append(found)
+    path = match["path"]
+    name = next((name for name in kernels if path == name or path.endswith(f"::{name}")), None)
+    if name is None:
+        raise KernelArgumentError(_not_found(where, path, list(kernels)))
+    _check_template(where, name, bool(match["arguments"]), kernels[name])
+    lists = [read_parameters(found.words) for found in kernels[name]]
+    if len({len(parameters) for parameters in lists}) > 1:
+        raise KernelArgumentError(f"{where}: there are several kernels {name!r}; give each its own name")
+    named = max(lists, key=lambda parameters: sum(bool(parameter.name) for parameter in parameters))
+    return Declaration(entry.strip(), name, named)
+
+
+def _not_found(where: str, path: str, kernels: list[str]) -> str:
+    known = f"it has: {', '.join(kernels)}" if kernels else "it has none"
+    return (
+        f"{where}: the source has no kernel {path!r}{did_you_mean(path, kernels)}; {known}. Write `__global__ void "
+        f"{path.rpartition('::')[2]}(...)`, where no macro hides it"
+    )
+
+
+def _check_template(where: str, name: str, has_arguments: bool, found: list[Declarator]) -> None:
+    is_template = any("template" in each.marks for each in found)
+    if is_template and not has_arguments:
+        raise KernelArgumentError(f"{where}: {name!r} is a template; name an instance, such as entry='{name}<float>'")
+    if has_arguments and not is_template:
+        raise KernelArgumentError(f"{where}: {name!r} is no template; name it without <...>")

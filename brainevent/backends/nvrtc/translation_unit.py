@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The text that NVRTC compiles: the user's, behind definitions, and before questions about a kernel's parameters."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ...errors import CompilationError, KernelArgumentError
+from ...toolchain.flags import absolute_paths
+from .cpp_types import definitions
+from .declaration import Declaration, find_declaration
+
+__all__ = ["VIRTUAL_HEADERS", "TranslationUnit", "translation_unit"]
+
+_INTEGERS = {
+    "int8_t": "signed char",
+    "int16_t": "short",
+    "int32_t": "int",
+    "int64_t": "long long",  # as in CUDA's own <cuda/std/cstdint>
+    "uint8_t": "unsigned char",
+    "uint16_t": "unsigned short",
+    "uint32_t": "unsigned int",
+    "uint64_t": "unsigned long long",
+}
+VIRTUAL_HEADERS = dict.fromkeys(("stdint.h", "cstdint", "stddef.h", "cstddef"), "")  # what they define is there anyway
+
+# The compiler tells the types of parameters in the names of symbols, whatever hides them in the text.
+_QUESTIONS = """
+#line 1 "brainevent"
+struct brainevent_end {};
+template <int, class> struct brainevent_parameter { using type = brainevent_end; };
+template <class T, class... Rest> struct brainevent_parameter<0, void (*)(T, Rest...)> { using type = T; };
+template <int n, class T, class... Rest> struct brainevent_parameter<n, void (*)(T, Rest...)>
+    : brainevent_parameter<n - 1, void (*)(Rest...)> {};
+template <int n> struct brainevent_parameter<n, void (*)()> { using type = brainevent_end; };
+template <class T> __device__ char brainevent_type;
+"""
+_ANSWER = re.compile(r"_Z15brainevent_typeI(?P<type>.+)E", re.DOTALL)
+_OWN = re.compile(r"\btypedef\b[^;]*?(\w+)\s*;|\busing\s+(\w+)\s*=")  # names that the source defines itself
+_END = "14brainevent_end"
+_FORBIDDEN = re.compile(
+    r"(?:--gpu-architecture|-arch|--device-c|-dc|--relocatable-device-code|-rdc|--dlink.*|-dlto)(?:=.*)?"
+)
+
+
+@dataclass(frozen=True)
+class TranslationUnit:
+    """What is compiled, with options, but for no architecture yet."""
+
+    declaration: Declaration
+    source: str
+    text: str
+    options: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        """The kernel's name without its namespace."""
+        return self.declaration.name.rpartition("::")[2]
+
+    @property
+    def expressions(self) -> tuple[str, ...]:
+        """What the compiler is to name: the kernel, and each of its parameters' types; then the list is to end."""
+        entry, count = self.declaration.entry, len(self.declaration.parameters)
+        asked = (f"&brainevent_type<brainevent_parameter<{i}, decltype(&{entry})>::type>" for i in range(count + 1))
+        return (entry, *asked)
+
+    def types(self, where: str, answers: Sequence[str]) -> tuple[str, ...]:
+        """Read the compiler's answers."""
+        found = [match["type"] for answer in answers if (match := _ANSWER.fullmatch(answer))]
+        *types, end = found
+        if len(found) != len(answers) or end != _END or _END in types:
+            raise CompilationError(
+                f"{where}: the compiler sees other parameters than are written in the source, "
+                f"`{self.declaration}`; write their list out, without macros"
+            )
+        return tuple(types)
+
+
+def translation_unit(
+    where: str, source: Any, entry: Any, types: Mapping[str, Any] | None, options: Any
+) -> TranslationUnit:
+    """Check what a user gave, and put the text together."""
+    for what, value in (("source", source), ("entry", entry)):
+        if not isinstance(value, str):
+            raise KernelArgumentError(f"{where}: {what} is of type {type(value).__name__}; pass a string")
+    declaration = find_declaration(where, source, entry)
+    missing = [
+        name for name in _INTEGERS if not re.search(rf"\b(?:typedef\b[^;]*\b{name}\s*;|using\s+{name}\b)", source)
+    ]
+    integers = "".join(f"typedef {_INTEGERS[name]} {name};\n" for name in missing)
+    title = declaration.name.rpartition("::")[2]
+    text = f'{integers}{definitions(where, types)}#line 1 "{title}.cu"\n{source}\n{_QUESTIONS}'
+    return TranslationUnit(declaration, source, text, _options(where, options))
+
+
+def _options(where: str, options: Any) -> tuple[str, ...]:
+    if isinstance(options, str) or not isinstance(options, Sequence) or not all(isinstance(o, str) for o in options):
+        raise KernelArgumentError(f"{where}: options is {options!r}; pass a tuple of strings, such as ('-lineinfo',)")
+    for option in options:
+        if _FORBIDDEN.fullmatch(option):
+            raise KernelArgumentError(
+                f"{where}: the option {option!r} cannot be given: kernels are complete, and compiled for the GPUs at "
+                "hand, or for those that config.set_compute_capability names"
+            )
+    standard = () if any(re.match(r"--?std\b", option) for option in options) else ("--std=c++17",)
+    return (*standard, *absolute_paths(options))
