@@ -6,17 +6,20 @@ import datetime as dt
 import importlib.util
 import sys
 import time
-from collections.abc import Sequence
+import traceback
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from benchmarks.machine import describe_machine, machine_slug
 from benchmarks.options import HERE, Options
-from benchmarks.peer import PEER, PeerError, find_peer
+from benchmarks.peer import PEER, PeerError, find_peer, find_peer_packages
 from benchmarks.process import ProbeError
 from benchmarks.report import format_table, format_verdict, write_result
-from benchmarks.row import Absent, Row
+from benchmarks.row import Absent, Failed, Row
 from benchmarks.suite import BENCHMARKS, Benchmark
+from benchmarks.ways import last_line
 
 
 def main() -> int:
@@ -31,14 +34,26 @@ def main() -> int:
     print(", ".join(f"{key} {value}" for key, value in machine.items() if value and key != "packages"))
     print(", ".join(f"{name} {version}" for name, version in machine["packages"].items() if version), "\n", flush=True)
     options, no_peers = _make_options(arguments)
-    rows, no_rows, failures = _run_all(chosen, options)
-    seconds = round(time.monotonic() - start)
-    print(f"{format_verdict(rows, failures)}\n{seconds} s")
-    header = _header(arguments, machine) | {"seconds": seconds, "absent": no_peers + no_rows, "failures": failures}
+    peer = options.peer_title or (PEER if options.peer else None)
     path = arguments.output or _default_path(arguments, machine)
-    write_result(path, header, rows)
-    print(f"wrote {path}")
-    return 1 if failures else 0
+
+    def save(found: _Found) -> None:
+        told = {"absent": no_peers + found.absent, "failures": found.failures}
+        header = _header(arguments, machine, peer) | {"seconds": round(time.monotonic() - start), **told}
+        write_result(path, header, found.rows)
+
+    found = _run_all(chosen, options, save)
+    print(f"{format_verdict(found.rows, found.failures)}\n{round(time.monotonic() - start)} s\nwrote {path}")
+    return 1 if found.failures else 0
+
+
+@dataclass
+class _Found:
+    """Rows, and a sentence for each that is absent and for each that failed."""
+
+    rows: list[Row] = field(default_factory=list)
+    absent: list[str] = field(default_factory=list)
+    failures: list[str] = field(default_factory=list)
 
 
 def _parse_arguments() -> argparse.Namespace:
@@ -58,50 +73,56 @@ def _parse_arguments() -> argparse.Namespace:
 
 def _make_options(arguments: argparse.Namespace) -> tuple[Options, list[str]]:
     """The options, and one sentence for each peer that is absent."""
-    if arguments.no_peers or arguments.gpu:
-        # A machine with a GPU may have no network to install peers from.
-        why = "--no-peers was given" if arguments.no_peers else "GPU benchmarks compare with code written by hand alone"
-        return Options(arguments.rounds, arguments.quick), [why]
-    absent, peer = [], None
+    if arguments.no_peers:
+        return Options(arguments.rounds, arguments.quick), ["--no-peers was given"]
+    absent, peer, packages, title = [], None, None, ""
     has_warp = importlib.util.find_spec("warp") is not None
     if not has_warp:
         absent.append("Warp is not installed here: pip install warp-lang")
     try:
-        peer = find_peer()
+        if arguments.gpu:
+            packages, title = find_peer_packages()
+        else:
+            peer = find_peer()
     except PeerError as error:
         print(error, "\n", file=sys.stderr, flush=True)
-        absent.append(f"{PEER} could not be installed")
+        absent.append(f"no PyPI package: {error}" if arguments.gpu else f"{PEER} could not be installed")
     for sentence in absent:
         print(sentence, "\n", flush=True)
-    return Options(arguments.rounds, arguments.quick, has_warp, peer), absent
+    return Options(arguments.rounds, arguments.quick, has_warp, peer, packages, title), absent
 
 
-def _run_all(chosen: Sequence[Benchmark], options: Options) -> tuple[list[Row], list[str], list[str]]:
-    """All rows, a sentence for those that are absent, and the name of each benchmark that failed: the others run."""
-    rows: list[Row] = []
-    absent: list[str] = []
-    failures: list[str] = []
+def _run_all(chosen: Sequence[Benchmark], options: Options, save: Callable[[_Found], None]) -> _Found:
+    """Run one benchmark after the other, also if some fail, and save what there is after each."""
+    all_found = _Found()
     for benchmark in chosen:
         try:
             found = benchmark.measure_rows(options)
-        except ProbeError as error:
-            failures.append(benchmark.name)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the others are measured
+            if not isinstance(error, ProbeError):
+                traceback.print_exc()
+            all_found.failures.append(f"{benchmark.name}: {last_line(error)}")
             print(f"{benchmark.name} failed: {error}\n", file=sys.stderr, flush=True)
             continue
-        measured = [row for row in found if isinstance(row, Row)]
-        missing = [str(row) for row in found if isinstance(row, Absent)]
-        table = format_table(f"{benchmark.name}: {benchmark.title}", measured)
-        print("\n".join([table, *missing]), "\n", flush=True)
-        rows, absent = rows + measured, absent + missing
-    return rows, absent, failures
+        rows = [row for row in found if isinstance(row, Row)]
+        missing = [f"{benchmark.name}: {row}" for row in found if isinstance(row, Absent)]
+        failed = [f"{benchmark.name}: {row}" for row in found if isinstance(row, Failed)]
+        table = format_table(f"{benchmark.name}: {benchmark.title}", rows)
+        print("\n".join([table, *missing, *failed]), "\n", flush=True)
+        all_found.rows += rows
+        all_found.absent += missing
+        all_found.failures += failed
+        save(all_found)
+    save(all_found)
+    return all_found
 
 
-def _header(arguments: argparse.Namespace, machine: dict[str, Any]) -> dict[str, Any]:
+def _header(arguments: argparse.Namespace, machine: dict[str, Any], peer: str | None) -> dict[str, Any]:
     return {
         "date": dt.date.today().isoformat(),
         "machine": machine,
         "options": {"only": arguments.only, "rounds": arguments.rounds, "quick": arguments.quick},
-        "peer": None if arguments.no_peers or arguments.gpu else PEER,
+        "peer": peer,
     }
 
 

@@ -3,7 +3,7 @@
 
 import tempfile
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -28,6 +28,8 @@ class _Language:
     bar: Bar
     platform: Literal["cpu", "gpu"]
     arguments: dict[str, Any]
+    cold_rounds: int = 5
+    warm_rounds: int = 9
 
 
 @dataclass(frozen=True)
@@ -60,7 +62,8 @@ def measure_rows(options: Options) -> Sequence[Row | Absent]:
 
 def measure_gpu_rows(options: Options) -> Sequence[Row | Absent]:
     """CUDA C++ for this machine's GPU, where the result is checked, too."""
-    return _measure(options, _cuda("gpu", {"run": True}), {})
+    # Time on a GPU is dear.
+    return _measure(options, replace(_cuda("gpu", {"run": True}), cold_rounds=3, warm_rounds=5), {})
 
 
 def _cuda(platform: Literal["cpu", "gpu"], arguments: dict[str, Any]) -> _Language:
@@ -102,7 +105,7 @@ def _cold_load(way: _Way, language: _Language) -> float:
 def _cold_rows(options: Options, language: _Language, ways: dict[str, _Way]) -> list[Row]:
     names = {"module": language.loader, "handler": language.yardstick, "peer": f"{PEER_NAME}: {language.loader}"}
     timers = {name: _timer(way, language) for name, way in ways.items()}
-    samples = interleave(timers, options.choose_rounds(full=5, quick=1))
+    samples = interleave(timers, options.choose_rounds(full=language.cold_rounds, quick=1))
     baseline = "peer" if language.name == "cuda" and "peer" in ways else "handler"
     return [
         make_row(
@@ -129,7 +132,7 @@ def _warm_rows(options: Options, language: _Language, ways: dict[str, _Way]) -> 
     samples: dict[str, list[list[float]]] = {name: [] for name in ways if name in names}
     with tempfile.TemporaryDirectory(prefix="brainevent-bench-") as folder:
         caches = {name: str(Path(folder, name)) for name in samples}
-        for _ in range(1 + options.choose_rounds(full=9, quick=3)):
+        for _ in range(1 + options.choose_rounds(full=language.warm_rounds, quick=3)):
             for name, more in samples.items():
                 more.append(ways[name].load(language, caches[name], cold=False))
     return [

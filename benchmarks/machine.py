@@ -11,7 +11,10 @@ from typing import Any
 
 from benchmarks.options import ROOT
 
-PACKAGES = ("jax", "jaxlib", "jax-cuda13-plugin", "jax-cuda12-plugin", "numba", "llvmlite", "numpy", "warp-lang")
+PACKAGES = (
+    "jax", "jaxlib", "jax-cuda13-plugin", "jax-cuda12-plugin", "numba", "llvmlite", "numpy", "warp-lang", "numba-cuda",
+    "cuda-bindings", "nvidia-cuda-nvrtc", "triton", "jax-triton",
+)  # fmt: skip
 
 
 def describe_machine() -> dict[str, Any]:

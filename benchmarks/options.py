@@ -10,12 +10,18 @@ HERE = ROOT / "benchmarks"
 
 @dataclass(frozen=True)
 class Options:
-    """`rounds` is None when each benchmark chooses its own number; `peer` is the Python of the peer's environment."""
+    """`rounds` is None when each benchmark chooses its own number.
+
+    `peer` is the Python of the peer's environment; for GPUs, `peer_packages` is the folder that it was installed
+    in, and `peer_title` its name and version.
+    """
 
     rounds: int | None = None
     quick: bool = False
     warp: bool = False
     peer: Path | None = None
+    peer_packages: Path | None = None
+    peer_title: str = ""
 
     def choose_rounds(self, full: int, quick: int) -> int:
         """Take the number of rounds asked for, or the benchmark's own for a full or a quick run."""

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keep the PyPI package of the same name in a virtual environment of its own."""
+"""Keep the PyPI package of the same name in a virtual environment of its own; on a GPU, in a folder of its own."""
 
+import os
 import subprocess
 import sys
 from importlib import metadata
@@ -10,6 +11,7 @@ from benchmarks.options import HERE, ROOT
 
 PEER = "brainevent==0.2.1"
 PEER_NAME = "PyPI " + PEER.replace("==", " ")
+PEER_FOLDER = "BRAINEVENT_PEER_PATH"  # of the environment: a machine with a GPU may have no network to install from
 _FOLDER = HERE / ".peer-venv"
 
 
@@ -28,6 +30,17 @@ def find_peer() -> Path:
         _run([str(python), "-m", "pip", "install", "--quiet", *wanted])
         stamp.write_text(receipt)
     return python
+
+
+def find_peer_packages() -> tuple[Path, str]:
+    """The folder that the peer was installed in (`pip install --target`), and its name and version."""
+    folder = Path(os.environ.get(PEER_FOLDER, ""))
+    if not os.environ.get(PEER_FOLDER):
+        raise PeerError(f"{PEER_FOLDER} names no folder with the PyPI package, as pip install --target makes it")
+    found = [one for one in metadata.distributions(path=[str(folder)]) if one.metadata["Name"] == "brainevent"]
+    if not found:
+        raise PeerError(f"{PEER_FOLDER} is {folder}, where no package brainevent is installed")
+    return folder.resolve(), f"PyPI brainevent {found[0].version}"
 
 
 def _run(command: list[str]) -> None:

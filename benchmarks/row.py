@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One line of the report: a measured value, what it is compared with, and its bar."""
+"""One line of the report: a measured value, what it is compared with, and its bar; or why there is none."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -30,6 +30,17 @@ class Absent:
 
     def __str__(self) -> str:
         return f"{self.what}: no rows, for {self.why}"
+
+
+@dataclass(frozen=True)
+class Failed:
+    """Why rows are missing that should be there."""
+
+    what: str
+    why: str
+
+    def __str__(self) -> str:
+        return f"{self.what} FAILED: {self.why}"
 
 
 @dataclass(frozen=True)

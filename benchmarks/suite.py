@@ -5,9 +5,22 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from benchmarks import build, compile_time, gpu_overhead, gpu_vmap, import_time, latency, memory, overhead, vmap
+from benchmarks import (
+    build,
+    compile_time,
+    gpu_examples,
+    gpu_graph,
+    gpu_overhead,
+    gpu_start,
+    gpu_vmap,
+    import_time,
+    latency,
+    memory,
+    overhead,
+    vmap,
+)
 from benchmarks.options import Options
-from benchmarks.row import Absent, Row
+from benchmarks.row import Absent, Failed, Row
 
 
 @dataclass(frozen=True)
@@ -17,7 +30,7 @@ class Benchmark:
     name: str
     title: str
     platform: Literal["cpu", "gpu"]
-    measure_rows: Callable[[Options], Sequence[Row | Absent]]
+    measure_rows: Callable[[Options], Sequence[Row | Absent | Failed]]
 
 
 BENCHMARKS = (
@@ -29,6 +42,10 @@ BENCHMARKS = (
     Benchmark("build", "a vector-add from its source text to a loaded operator", "cpu", build.measure_rows),
     Benchmark("memory", "growth of the resident memory after a warm-up", "cpu", memory.measure_rows),
     Benchmark("gpu_overhead", "one call over 1024 floats on a GPU", "gpu", gpu_overhead.measure_rows),
+    Benchmark("gpu_graph", "launches by the host in each run of a jitted chain", "gpu", gpu_graph.measure_rows),
+    Benchmark("gpu_start", "a new process, up to a kernel's first result", "gpu", gpu_start.measure_rows),
+    Benchmark("gpu_csr", "spikes times a sparse matrix", "gpu", gpu_examples.measure_csr_rows),
+    Benchmark("gpu_lif", "threshold and reset of neurons", "gpu", gpu_examples.measure_lif_rows),
     Benchmark("gpu_vmap", "a batch of 100 over 1024 floats on a GPU", "gpu", gpu_vmap.measure_rows),
     Benchmark("gpu_build", "a CUDA vector-add from its source text to a result", "gpu", build.measure_gpu_rows),
 )

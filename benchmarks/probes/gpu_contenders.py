@@ -1,13 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The yardstick on a GPU, as a function of JAX arrays: (n,) + (n,) -> (n,)."""
+"""out = a + b in every language of GPU kernels, as functions of JAX arrays: (n,) + (n,) -> (n,)."""
 
 import functools
+import importlib
+import warnings
+from typing import Any
 
 import jax
+import jax.numpy as jnp
 
 from benchmarks.probes import cuda
-from benchmarks.probes.contenders import Contender, like
+from benchmarks.probes.contenders import Contender, keep_last, like, make_jax_add
 from benchmarks.probes.cpp import register_handler
+from benchmarks.probes.modules import make_module, make_module_ffi_call, make_module_operator, make_module_without_graph
+from benchmarks.probes.ways import Way
+
+BLOCK = 256
+CUDA_ADD = """
+extern "C" __global__ void add(const float* a, const float* b, float* out, int size) {
+  const int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < size) out[i] = a[i] + b[i];
+}
+"""
 
 
 @functools.cache
@@ -17,4 +31,192 @@ def _target() -> str:
 
 def make_cuda(vmap_method: str | None = None) -> Contender:
     """The CUDA handler written by hand."""
-    return lambda a, b: jax.ffi.ffi_call(_target(), like(a), vmap_method=vmap_method)(a, b)
+    target = _target()
+    return lambda a, b: jax.ffi.ffi_call(target, like(a), vmap_method=vmap_method)(a, b)
+
+
+def make_jax_alone() -> Contender:
+    """JAX's own addition, one kernel each: XLA may not join what stands before and behind a barrier."""
+    return lambda a, b: jax.lax.optimization_barrier(a + b)
+
+
+def _numba_add() -> Any:
+    from numba import cuda as numba_cuda
+
+    @numba_cuda.jit
+    def add(a: Any, b: Any, out: Any) -> None:
+        i = numba_cuda.grid(1)
+        if i < out.size:
+            out[i] = a[i] + b[i]
+
+    return add
+
+
+def blocks(array: Any) -> int:
+    """How many blocks cover an array."""
+    return -(-array.size // BLOCK)
+
+
+def make_numba_cuda() -> Contender:
+    """`brainevent.numba_cuda_kernel`; ours, or in its process the peer's."""
+    import brainevent
+
+    add = _numba_add()
+    build = keep_last(lambda out: brainevent.numba_cuda_kernel(add, outs=out, launch_dims=out.shape[0]))
+    return lambda a, b: build(like(a))(a, b)
+
+
+def _callable(function: Any) -> Contender:
+    import brainevent
+
+    build = keep_last(lambda out: brainevent.numba_cuda_callable(function, outs=out))
+    return lambda a, b: build(like(a))(a, b)
+
+
+def make_callable() -> Contender:
+    """A function that launches one kernel."""
+    add = _numba_add()
+
+    def launches(a: Any, b: Any, out: Any, stream: Any) -> None:
+        add[blocks(out), BLOCK, stream](a, b, out)
+
+    return _callable(launches)
+
+
+def make_callable_with_temporary() -> Contender:
+    """A function that launches two kernels, with a temporary array between them."""
+    import numpy as np
+    from numba import cuda as numba_cuda
+
+    add = _numba_add()
+
+    @numba_cuda.jit
+    def copy(x: Any, out: Any) -> None:
+        i = numba_cuda.grid(1)
+        if i < out.size:
+            out[i] = x[i]
+
+    def launches(a: Any, b: Any, out: Any, stream: Any) -> None:
+        total = numba_cuda.device_array(out.shape, dtype=np.float32)
+        add[blocks(out), BLOCK, stream](a, b, total)
+        copy[blocks(out), BLOCK, stream](total, out)
+
+    return _callable(launches)
+
+
+def make_callable_through_python() -> Contender:
+    """A function that waits for the stream: no plan can repeat it, so it is called for every run."""
+    add = _numba_add()
+    warnings.filterwarnings("ignore", ".*through Python.*")
+    warnings.filterwarnings("ignore", ".*under-utilization.*")
+
+    def waits(a: Any, b: Any, out: Any, stream: Any) -> None:
+        add[blocks(out), BLOCK, stream](a, b, out)
+        stream.synchronize()
+
+    return _callable(waits)
+
+
+@functools.cache
+def _warp_add() -> Any:
+    warp = quiet_warp()
+    vector: Any = warp.array(dtype=warp.float32)
+
+    def add(a, b, out):  # type: ignore[no-untyped-def]
+        i = warp.tid()
+        out[i] = a[i] + b[i]
+
+    add.__annotations__ = {"a": vector, "b": vector, "out": vector}
+    return warp.kernel(add)
+
+
+def quiet_warp() -> Any:
+    """The package, which by default prints what it does."""
+    warp = importlib.import_module("warp")
+    warp.config.quiet = True
+    return warp
+
+
+def warp_entry() -> Any:
+    """Warp's own `jax_kernel`, which older releases keep elsewhere."""
+    warp = quiet_warp()
+    return (warp if hasattr(warp, "jax_kernel") else importlib.import_module("warp.jax_experimental")).jax_kernel
+
+
+def make_warp_kernel() -> Contender:
+    """`brainevent.warp_kernel`."""
+    import brainevent
+
+    add = _warp_add()
+    build = keep_last(lambda out: brainevent.warp_kernel(add, outs=out, launch_dims=out.shape[0]))
+    return lambda a, b: build(like(a))(a, b)
+
+
+def make_warp_jax() -> Contender:
+    """Warp's own `jax_kernel`, as it is when nothing more is asked for."""
+    call = warp_entry()(_warp_add())
+    return lambda a, b: call(a, b)[0]
+
+
+def make_cuda_kernel() -> Contender:
+    """`brainevent.cuda_kernel`: the text of a kernel, compiled by NVRTC."""
+    import brainevent
+
+    build = keep_last(lambda out: brainevent.cuda_kernel(CUDA_ADD, "add", outs=out, launch_dims=out.shape[0]))
+    return lambda a, b: build(like(a))(a, b, size=a.shape[0])
+
+
+def make_triton() -> Contender:
+    """A Triton kernel through jax-triton."""
+    jax_triton = importlib.import_module("jax_triton")
+    add = importlib.import_module("benchmarks.probes.triton_kernels").add
+    return lambda a, b: jax_triton.triton_call(
+        a, b, kernel=add, out_shape=like(a), grid=(blocks(a),), size=a.size, block=BLOCK
+    )
+
+
+def make_pallas(**options: Any) -> Contender:
+    """A Pallas kernel, which JAX lowers by itself; interpreted where there is no GPU."""
+    from jax.experimental import pallas
+
+    def add(a: Any, b: Any, out: Any) -> None:
+        out[...] = a[...] + b[...]
+
+    part = pallas.BlockSpec((BLOCK,), lambda i: (i,))
+    options["interpret"] = jax.default_backend() == "cpu"
+    return lambda a, b: pallas.pallas_call(
+        add, out_shape=like(a), grid=(blocks(a),), in_specs=[part, part], out_specs=part, **options
+    )(a, b)
+
+
+def make_pallas_mosaic() -> Contender:
+    """The same, lowered by Mosaic, the younger of JAX's two ways to GPUs."""
+    mosaic = importlib.import_module("jax.experimental.pallas.mosaic_gpu")
+    return make_pallas(compiler_params=mosaic.CompilerParams())
+
+
+_NUMBA, _WARP = ("brainevent", "numba.cuda"), ("brainevent", "warp")
+WAYS: dict[str, Way] = {
+    "jax": Way(make_jax_add),
+    "jax_alone": Way(make_jax_alone),
+    "cuda": Way(make_cuda),
+    "module": Way(lambda: make_module("cuda"), ("brainevent",)),
+    "module_ffi_call": Way(lambda: make_module_ffi_call("cuda"), ("brainevent",)),
+    "module_operator": Way(lambda: make_module_operator("cuda"), ("brainevent",)),
+    "module_without_graph": Way(make_module_without_graph, ("brainevent",)),
+    "cuda_kernel": Way(make_cuda_kernel, ("brainevent", "cuda.bindings")),
+    "numba_cuda": Way(make_numba_cuda, _NUMBA),
+    "callable": Way(make_callable, _NUMBA),
+    "callable_with_temporary": Way(make_callable_with_temporary, _NUMBA),
+    "callable_through_python": Way(make_callable_through_python, _NUMBA),
+    "warp_kernel": Way(make_warp_kernel, _WARP),
+    "triton": Way(make_triton, ("triton", "jax_triton")),
+    "pallas": Way(make_pallas, ("jax.experimental.pallas",)),
+    "pallas_mosaic": Way(make_pallas_mosaic, ("jax.experimental.pallas.mosaic_gpu",)),
+    "warp_jax": Way(make_warp_jax, ("warp",)),
+}
+
+
+def operands(size: int) -> tuple[jax.Array, jax.Array]:
+    """The operands of a size: (n,), (n,)."""
+    return jnp.arange(size, dtype=jnp.float32), jnp.ones(size, jnp.float32)

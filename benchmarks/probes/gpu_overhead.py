@@ -4,35 +4,34 @@
 from collections.abc import Callable
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
-from benchmarks.probes.contenders import Contender, make_jax_add
-from benchmarks.probes.gpu_contenders import make_cuda
-from benchmarks.probes.modules import make_module, make_module_ffi_call, make_module_operator, make_module_without_graph
-from benchmarks.probes.rounds import interleave, time_calls
+from benchmarks.probes.contenders import Contender
+from benchmarks.probes.gpu_contenders import WAYS, operands
+from benchmarks.probes.rounds import time_calls
+from benchmarks.probes.ways import Answer, Field
 
-MAKERS: dict[str, Callable[[], Contender]] = {
-    "jax": make_jax_add,
-    "cuda": make_cuda,
-    "module": lambda: make_module("cuda"),
-    "module_ffi_call": lambda: make_module_ffi_call("cuda"),
-    "module_operator": lambda: make_module_operator("cuda"),
-    "module_without_graph": make_module_without_graph,
-}
 _SIZE = 1024
-_CHAINS = 100
+_CALLS = 5_000  # of a sample in a chain
 
 
-def measure(chain: int, loop: int, rounds: int) -> dict[str, list[float]]:
-    """Seconds per call, for each contender as `NAME_chain` and `NAME_loop`."""
-    made = {name: make() for name, make in MAKERS.items()}
-    timers = {f"{name}_chain": _timer(_chained(call, chain), chain, _CHAINS) for name, call in made.items()}
-    timers |= {f"{name}_loop": _timer(_looped(call, loop), loop, 1) for name, call in made.items()}
-    return interleave(timers, rounds)
+def measure(ways: dict[str, int], chain: int, rounds: int) -> Answer:
+    """Seconds per call, for each way as `NAME_chain` and `NAME_loop`; `ways` says how often each loop goes round."""
+
+    def timers(name: str, call: Contender) -> dict[str, Callable[[], float]]:
+        loop = ways[name]
+        repeats = max(1, min(_CALLS, loop) // chain)
+        return {
+            f"{name}_chain": _timer(chained(call, chain), chain, repeats),
+            f"{name}_loop": _timer(_looped(call, loop), loop, 1),
+        }
+
+    return Field.of(WAYS, ways, timers).measure(rounds)
 
 
-def _chained(contender: Contender, calls: int) -> Contender:
+def chained(contender: Contender, calls: int) -> Contender:
+    """The jitted program of so many calls in a row."""
+
     def chain(a: jax.Array, b: jax.Array) -> jax.Array:
         for _ in range(calls):
             a = contender(a, b)
@@ -46,7 +45,7 @@ def _looped(contender: Contender, calls: int) -> Contender:
 
 
 def _timer(program: Contender, calls: int, repeats: int) -> Callable[[], float]:
-    a, b = jnp.arange(_SIZE, dtype=jnp.float32), jnp.ones(_SIZE, jnp.float32)
+    a, b = operands(_SIZE)
     for _ in range(3):  # A graph is recorded in one of the first runs.
         np.testing.assert_array_equal(program(a, b), np.asarray(a) + calls * np.asarray(b))
     return time_calls(lambda: program(a, b).block_until_ready(), repeats=repeats, calls=calls)
