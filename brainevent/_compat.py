@@ -45,7 +45,9 @@ __all__ = [
     "calls_python",
     "described_devices",
     "for_export",
+    "hands_over_batches",
     "infer_types",
+    "interpreted_pallas",
     "is_undefined_primal",
     "jaxlib_version",
     "lower_alone",
@@ -180,8 +182,36 @@ def may_partition(ctx: mlir.LoweringRuleContext) -> bool:
 def lower_alone(function: Callable[..., Sequence[Any]], ctx: mlir.LoweringRuleContext, *operands: Any) -> Any:
     """Lower a function that knows nothing of the mesh around it, of its manual and explicit axes."""
     with _without_mesh(ctx.avals_in) as avals:
-        results = mlir.lower_fun(function, multiple_results=True)(ctx.replace(avals_in=avals), *operands)
+        inner = ctx.replace(avals_in=avals, tokens_in=_TokensOnDemand())
+        results = mlir.lower_fun(function, multiple_results=True)(inner, *operands)
     return [_mlir.lower_with_sharding_in_types(ctx, x, out) for x, out in zip(results, ctx.avals_out, strict=True)]
+
+
+class _TokensOnDemand(_mlir.TokenSet):
+    """Order among the callbacks of one kernel, of which JAX does not know outside of it."""
+
+    def get(self, effect: Any) -> Any:
+        if effect not in self._tokens:
+            self._tokens[effect] = _mlir.create_token()
+        return self._tokens[effect]
+
+    def subset(self, effects: Sequence[Any]) -> _mlir.TokenSet:
+        return _mlir.TokenSet({effect: self.get(effect) for effect in effects})
+
+    def update_tokens(self, tokens: _mlir.TokenSet) -> _mlir.TokenSet:
+        return _TokensOnDemand({**self._tokens, **dict(tokens.items())})
+
+
+def interpreted_pallas() -> contextlib.AbstractContextManager[None]:
+    """Trace Pallas kernels, of whatever platform, as such that Pallas's own interpreter runs.
+
+    It is the one of `interpret=True`. The one with a TPU's memory keeps that memory in one place for the whole process,
+    so that kernels which XLA runs side by side break one another.
+    """
+    from jax.experimental.pallas import tpu
+
+    interpret: Any = True
+    return tpu.force_tpu_interpret_mode(interpret)
 
 
 @contextlib.contextmanager
@@ -199,6 +229,17 @@ def calls_python(function: Callable[..., Sequence[Any]], ctx: mlir.LoweringRuleC
     with _without_mesh(ctx.avals_in) as avals:
         jaxpr = jax.make_jaxpr(function)(*avals).jaxpr
     return bool(jaxpr.effects) or found(jaxpr)
+
+
+def hands_over_batches(function: Callable[..., Any], operands: Sequence[Any]) -> bool:
+    """Tell whether a function that is batched calls foreign code, by `jax.ffi.ffi_call`, with a whole batch."""
+
+    def found(jaxpr: Any) -> bool:
+        calls = [eqn for eqn in jaxpr.eqns if eqn.primitive.name == "ffi_call"]
+        whole = any(not str(eqn.params["vmap_method"]).startswith("sequential") for eqn in calls)
+        return whole or any(map(found, _core.subjaxprs(jaxpr)))
+
+    return found(jax.make_jaxpr(function)(*operands).jaxpr)
 
 
 def alone(function: Callable[..., Sequence[Any]], outs: Sequence[ShapedArray]) -> Callable[..., Sequence[Any]]:

@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import re
+import sys
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 
@@ -13,11 +15,13 @@ from .errors import UnknownPlatformError, did_you_mean
 
 __all__ = [
     "clear_backends",
+    "emulate",
     "get_backend",
     "get_compute_capability",
     "get_lfsr_algorithm",
     "get_numba_num_threads",
     "get_numba_parallel",
+    "is_emulating",
     "prefer_system_nvcc",
     "set_backend",
     "set_compute_capability",
@@ -30,6 +34,12 @@ PLATFORMS = ("cpu", "gpu", "tpu", "cuda", "rocm", "oneapi")  # those for which J
 
 _CAPABILITY = re.compile(r"(?:sm_|compute_)?(?P<major>\d+?)\.?(?P<minor>\d)(?P<suffix>[a-z]?)")
 _LFSR_ALGORITHMS = ("lfsr88", "lfsr113", "lfsr128")
+_EMULATE = "BRAINEVENT_EMULATE"
+_SWITCH = {"": False, "0": False, "false": False, "off": False, "no": False, "1": True, "true": True, "on": True,
+           "yes": True}  # fmt: skip
+_SIMULATE = "NUMBA_ENABLE_CUDASIM"  # read once by Numba, when numba.cuda is imported
+_emulating: bool = False
+_simulator_asked_for: bool = False  # by us, through that variable
 _numba_parallel: bool = False
 _numba_num_threads: int | None = None
 _lfsr_algorithm: str = "lfsr88"
@@ -171,3 +181,55 @@ def get_lfsr_algorithm() -> str:
     """Return the random generator of our own kernels."""
     _choices.ask("lfsr_algorithm", lambda: _lfsr_algorithm)
     return _lfsr_algorithm
+
+
+def emulate(on: bool = True) -> None:
+    """Let programs for the CPU run kernels for GPUs and TPUs, in languages that can be emulated: see `doctor`.
+
+    The environment variable `BRAINEVENT_EMULATE=1` does the same. Functions that are already jitted follow at their
+    next call. For Numba-CUDA, call it before `numba.cuda` is imported, which is a simulator from then on, or never.
+
+    >>> import brainevent
+    >>> brainevent.config.emulate()
+    >>> brainevent.config.is_emulating()
+    True
+    >>> brainevent.config.emulate(False)
+    """
+    global _emulating
+    if not isinstance(on, bool):
+        raise TypeError(f"config.emulate: on must be True or False, found {on!r}")
+    _emulating = on
+    _simulate_numba_cuda(on)
+    _choices.refresh()
+
+
+def is_emulating() -> bool:
+    """Tell whether programs for the CPU may run kernels for GPUs and TPUs."""
+    _choices.ask("emulating", lambda: _emulating)
+    return _emulating
+
+
+def _simulate_numba_cuda(on: bool) -> None:
+    """Let `numba.cuda` be Numba's simulator, or not, if it is yet to be imported and the user has said nothing."""
+    global _simulator_asked_for
+    if "numba.cuda" in sys.modules or (_SIMULATE in os.environ) != _simulator_asked_for or on == _simulator_asked_for:
+        return
+    if on:
+        os.environ[_SIMULATE] = "1"
+    else:
+        del os.environ[_SIMULATE]
+    _simulator_asked_for = on
+    if (numba_config := sys.modules.get("numba.core.config")) is not None:  # it has read the environment already
+        numba_config.ENABLE_CUDASIM = int(on)  # type: ignore[attr-defined]
+
+
+def _switch(name: str) -> bool:
+    """Return what a variable of the environment says: on or off."""
+    value = os.environ.get(name, "")
+    if value.strip().lower() not in _SWITCH:
+        raise ValueError(f"{name} is {value!r} in the environment; set it to 1 or 0")
+    return _SWITCH[value.strip().lower()]
+
+
+if _switch(_EMULATE):
+    emulate()

@@ -19,6 +19,7 @@ from typing import Any, TextIO
 import jax
 import numpy as np
 
+from . import config
 from ._version import __version__
 from .errors import (
     GpuArchDetectionError,
@@ -31,7 +32,7 @@ from .errors import (
 from .ffi.devices import cuda_capabilities
 from .ffi.frame import api_version
 from .ffi.targets import list_registered_targets
-from .languages import LANGUAGES, Language, in_one_sentence, language
+from .languages import LANGUAGES, Language, in_one_sentence, language, numba_cuda_is_simulated
 from .toolchain import cache, directory
 from .toolchain.architectures import gpu_architectures
 from .toolchain.find import (
@@ -53,12 +54,12 @@ _OURS = tuple(
     _PREFIX + name
     for name in (
         "ALLOW_UNSUPPORTED_COMPILER", "CACHE_DIR", "COMPILE_TIMEOUT", "COMPUTE_CAPABILITIES", "CSR_HYBRID_CONFIG",
-        "NVCC_PATH", "NVCC_PREFER", "TOOLCHAIN_DEBUG",
+        "EMULATE", "NVCC_PATH", "NVCC_PREFER", "TOOLCHAIN_DEBUG",
     )
 )  # fmt: skip
 _OTHERS = (
     "CONDA_PREFIX", "CUDA_HOME", "CUDA_PATH", "CUDA_VISIBLE_DEVICES", "CXX", "JAX_PLATFORMS", "NVCC_APPEND_FLAGS",
-    "NVCC_CCBIN", "NVCC_PREPEND_FLAGS", "XDG_CACHE_HOME", "XLA_FLAGS",
+    "NUMBA_ENABLE_CUDASIM", "NVCC_CCBIN", "NVCC_PREPEND_FLAGS", "XDG_CACHE_HOME", "XLA_FLAGS",
 )  # fmt: skip
 _ELSEWHERE = "compiled libraries go to the directory for temporary files"
 _NOT_HERE = (NvccNotFoundError, HeaderNotFoundError, GpuArchDetectionError)  # no fault on a machine without a GPU
@@ -152,6 +153,7 @@ def report(*, attempt: bool = False) -> Report:
         _section("Cache", _cache),
         _section("Registered targets", _targets),
         _section("Kernel languages", lambda: (line for row in LANGUAGES for line in _language(row, here))),
+        _section("Emulation on the CPU", _emulation),
     ]
     if attempt:
         sections.append(_section("Trial", _trials))
@@ -343,6 +345,19 @@ def _language(row: Language, here: set[str]) -> Iterator[Line]:
         yield _error(row.name, error, expected)
     else:
         yield Line(row.name, f"not here: {why}", expected) if why else Line(row.name, "ready")
+
+
+def _emulation() -> Iterator[Line]:
+    if config.is_emulating():
+        yield Line("state", "on: programs for the CPU may run kernels for GPUs and TPUs")
+    else:
+        yield Line("state", "off; brainevent.config.emulate(), or BRAINEVENT_EMULATE=1 in the environment, turns it on")
+    for row in LANGUAGES:
+        if row.emulator is not None:
+            why = row.why_not_emulated()
+            yield Line(row.name, f"not here: {why}" if why else f"by {row.emulator}")
+    if numba_cuda_is_simulated() or os.environ.get("NUMBA_ENABLE_CUDASIM") == "1":
+        yield Line("numba.cuda", "Numba's simulator in this process: Numba-CUDA kernels run on CPUs, and on no GPU")
 
 
 def _trials() -> Iterator[Line]:

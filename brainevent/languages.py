@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import importlib.util
 import re
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -12,7 +13,7 @@ import jax
 
 from .errors import HeaderNotFoundError, HostCompilerNotFoundError, KernelToolchainError, NvccNotFoundError
 
-__all__ = ["LANGUAGES", "Language", "in_one_sentence", "language"]
+__all__ = ["LANGUAGES", "Language", "in_one_sentence", "language", "numba_cuda_is_simulated"]
 
 _CODE = re.compile(r"^\[E-[A-Z]+\] ")
 _INSTALL = {
@@ -24,12 +25,20 @@ _INSTALL = {
 
 @dataclass(frozen=True)
 class Language:
-    """A row of the table; `why_missing()` is None, or one sentence that says what to install."""
+    """A row of the table; `why_missing()` is None, or one sentence that says what to install.
+
+    Where there is an `emulator`, it runs the language's kernels for GPUs and TPUs on a CPU, unless
+    `why_not_emulated()` is a sentence that says why not here. `merges_batches` says that the wrapper for JAX which the
+    language comes with hands a whole batch to a kernel as if it were one array, which few kernels get right.
+    """
 
     name: str
     title: str
     platforms: tuple[str, ...]
     why_missing: Callable[[], str | None]
+    emulator: str | None = None
+    why_not_emulated: Callable[[], str | None] = lambda: None
+    merges_batches: bool = False
 
 
 def _package(module: str, install: str) -> str | None:
@@ -90,26 +99,49 @@ def _numba_cuda() -> str | None:
     return _package("numba_cuda", "pip install 'numba-cuda[cu13]'") or _device("gpu")
 
 
+def _nvrtc() -> str | None:
+    install = "pip install 'cuda-bindings[all]'"
+    return _package("cuda", install) or _package("cuda.bindings", install) or _device("gpu")
+
+
 def _warp() -> str | None:
     return _package("warp", "pip install warp-lang")
 
 
 def _triton() -> str | None:
-    return _package("jax_triton", "pip install jax-triton") or _device("gpu")
+    install = "pip install jax-triton triton"
+    return _package("jax_triton", install) or _package("triton", install) or _device("gpu")
 
 
 def _pallas() -> str | None:
     return _device("gpu", "tpu")
 
 
+def _numba_simulator() -> str | None:
+    if numba_cuda_is_simulated() is False:
+        return (
+            "numba.cuda was imported before emulation was switched on; start Python with BRAINEVENT_EMULATE=1, or call "
+            "brainevent.config.emulate() before anything imports numba.cuda"
+        )
+    return _numba()
+
+
+def numba_cuda_is_simulated() -> bool | None:
+    """Tell whether `numba.cuda` is Numba's simulator in this process; None: it is yet to be imported."""
+    module = sys.modules.get("numba.cuda")
+    decorator = getattr(module, "jit", None)  # none while it is being imported
+    return None if decorator is None else decorator.__module__.startswith("numba.cuda.simulator")
+
+
 LANGUAGES = (
     Language("numba", "Numba", ("cpu",), _numba),
     Language("cpp", "C++", ("cpu",), _cpp),
     Language("cuda_raw", "CUDA C++", ("gpu",), _cuda_raw),
-    Language("numba_cuda", "Numba-CUDA", ("gpu",), _numba_cuda),
-    Language("warp", "NVIDIA Warp", ("cpu", "gpu"), _warp),
+    Language("numba_cuda", "Numba-CUDA", ("gpu",), _numba_cuda, "Numba's simulator", _numba_simulator),
+    Language("nvrtc", "Raw CUDA (NVRTC)", ("gpu",), _nvrtc),
+    Language("warp", "NVIDIA Warp", ("cpu", "gpu"), _warp, "Warp's CPU device", _warp, merges_batches=True),
     Language("triton", "Triton", ("gpu",), _triton),
-    Language("pallas", "Pallas", ("gpu", "tpu"), _pallas),
+    Language("pallas", "Pallas", ("gpu", "tpu"), _pallas, "Pallas's interpreter"),
 )
 
 

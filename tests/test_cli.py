@@ -22,7 +22,7 @@ from brainevent.toolchain import cache, directory, find, places, probe
 
 SECTIONS = [
     "Versions", "Devices", "C++ compiler", "CUDA compiler", "Environment", "Cache", "Registered targets",
-    "Kernel languages",
+    "Kernel languages", "Emulation on the CPU",
 ]  # fmt: skip
 KEYS = {"alpha": "a" * 16, "beta": "b" * 16}
 BYTES = {"alpha": b"x" * 1536, "beta": b"y" * 10}

@@ -263,8 +263,8 @@ class XLACustomKernel:
         return self._rules.get("reference")
 
     def available_backends(self, platform: str) -> list[str]:
-        """Return the backends registered for a platform, in order of registration."""
-        return list(self._kernels.get(platform, {}))
+        """Return the backends registered for a platform, in order of registration; then what is emulated on the CPU."""
+        return list(lowering.entries(self, platform) if platform == "cpu" else self._kernels.get(platform, {}))
 
     def set_default(self, platform: str, backend: str) -> None:
         """Make a registered backend the default of a platform, also in functions that are already jitted."""

@@ -15,6 +15,7 @@ from .._compat import (
     ShapedArray,
     calls_python,
     described_devices,
+    hands_over_batches,
     lower_alone,
     may_partition,
     meshes_beside_manual_axes,
@@ -31,6 +32,7 @@ from ..errors import (
 from ..ffi.call import current_operator
 from ..languages import language
 from .batch import Levels, batched, scanned
+from .emulation import advice, emulated_entries, explained
 from .held import held_results
 
 if TYPE_CHECKING:
@@ -52,10 +54,13 @@ class KernelEntry:
 
 
 def entries(operator: XLACustomKernel, platform: str) -> Mapping[str, KernelEntry]:
-    """Return the kernels for a platform of JAX, those for 'gpu' included if it is 'cuda' or 'rocm'."""
+    """Return the kernels for a platform of JAX: also those for 'gpu' if it is 'cuda', those emulated if it is 'cpu'."""
     table = operator._kernels
     if platform in _GENERAL:
         return {**table.get(_GENERAL[platform], {}), **table.get(platform, {})}
+    if platform == "cpu" and (emulated := emulated_entries(operator)):
+        own = table.get(platform, {})
+        return {**own, **{name: entry for name, entry in emulated.items() if name not in own}}
     return table.get(platform, {})
 
 
@@ -110,11 +115,12 @@ def _no_kernel(operator: XLACustomKernel, platform: str, backend: str | None) ->
         return (
             f"operator {operator.name!r} has no kernel for the platform {platform!r}{others}. "
             f"Register one with def_kernel(backend, {platform!r}, generator), or a jax.numpy one with def_reference(fn)"
+            f"{advice(operator, platform, backend)}"
         )
     found = f"registered there: {', '.join(here)}" if here else f"none is registered there{others}"
     return (
         f"operator {operator.name!r} has no backend {backend!r} for the platform {platform!r}"
-        f"{did_you_mean(backend, here)}; {found}"
+        f"{did_you_mean(backend, here)}; {found}{advice(operator, platform, backend)}"
     )
 
 
@@ -127,16 +133,19 @@ def lower(
     entry = select(operator, platform, params.pop("backend", None), dict(block))
 
     def build(outs: tuple[ShapedArray, ...], levels: Levels) -> Callable[..., list[Any]]:
-        return _batched_or_scanned(checked_kernel(operator, platform, entry, outs, params, tree), levels)
+        row = language(entry.backend)
+        kernel = checked_kernel(operator, platform, entry, outs, params, tree)
+        return _batched_or_scanned(kernel, levels, row is not None and row.merges_batches)
 
-    function = build(tuple(outs), levels)
-    rule = operator._rule("sharding")
-    if rule is None or not may_partition(ctx) or calls_python(function, ctx):
-        return lower_alone(function, ctx, *operands)
-    function = rule.partitioned(function, build, tuple(outs), levels, meshes_beside_manual_axes(ctx))
-    types = [str(x) for x in (*ctx.avals_in, *outs, *levels)]
-    content = content_name(entry.kernel_generator, params, types, rule.content, platform, described_devices(ctx))
-    return name_partitioning(lower_alone(function, ctx, *operands), f"{operator.name}_{content}")
+    with explained(operator, entry):
+        function = build(tuple(outs), levels)
+        rule = operator._rule("sharding")
+        if rule is None or not may_partition(ctx) or calls_python(function, ctx):
+            return lower_alone(function, ctx, *operands)
+        function = rule.partitioned(function, build, tuple(outs), levels, meshes_beside_manual_axes(ctx))
+        types = [str(x) for x in (*ctx.avals_in, *outs, *levels)]
+        content = content_name(entry.kernel_generator, params, types, rule.content, platform, described_devices(ctx))
+        return name_partitioning(lower_alone(function, ctx, *operands), f"{operator.name}_{content}")
 
 
 def checked_kernel(
@@ -169,6 +178,8 @@ def _explained(operator: XLACustomKernel, platform: str, entry: KernelEntry) -> 
         yield
     except KernelOutputError:
         raise
+    except KernelNotAvailableError as error:
+        raise KernelNotAvailableError(_failure(operator, platform, entry, error)) from error
     except Exception as error:
         row = language(entry.backend)
         missing = row.why_missing() if row is not None and isinstance(error, ImportError) else None
@@ -196,8 +207,10 @@ def _failure(operator: XLACustomKernel, platform: str, entry: KernelEntry, error
     )
 
 
-def _batched_or_scanned(kernel: Callable[..., list[Any]], levels: Levels) -> Callable[..., list[Any]]:
-    """Batch the kernel in its own best way; where its language has none, loop over it with a scan."""
+def _batched_or_scanned(
+    kernel: Callable[..., list[Any]], levels: Levels, merges_batches: bool
+) -> Callable[..., list[Any]]:
+    """Batch the kernel in its own best way; where its language has none, or a wrong one, loop over it with a scan."""
     if not levels:
         return kernel
 
@@ -205,8 +218,10 @@ def _batched_or_scanned(kernel: Callable[..., list[Any]], levels: Levels) -> Cal
         return scanned(kernel, levels)
 
     def run(*operands: Any) -> list[Any]:
+        function = batched(kernel, levels)
         try:
-            return batched(kernel, levels)(*operands)
+            if not (merges_batches and hands_over_batches(function, operands)):
+                return function(*operands)
         except KernelCompilationError as error:
             if not _lacks_batching(error.__cause__):
                 raise

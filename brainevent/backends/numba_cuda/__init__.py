@@ -1,27 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Numba-CUDA on the GPU: a compiled kernel as a launch plan, with no Python at run time."""
+"""Numba-CUDA on the GPU, with no Python at run time; on the CPU, where `numba.cuda` is Numba's simulator."""
 
 from __future__ import annotations
 
-import functools
+import importlib
 from collections.abc import Callable, Mapping, Sequence
+from types import ModuleType
 from typing import Any
 
-import jax
 import jax.numpy as jnp
-import numpy as np
-from numba.cuda.dispatcher import CUDADispatcher
 
-from ..._compat import ShapedArray
-from ...errors import KernelArgumentError
 from ...ffi.arguments import check_operands, check_vmap_method, checked_aliases, flat_outs
 from ...ffi.call import native_call
-from ...ffi.launch import Configuration, Launch, LaunchPlan, PlanTarget, check_limits
-from .callback import callback_target
-from .compiled import compiled, parameters_of
-from .record import CannotRecordError, Recording, StandIn, recorded
+from ...ffi.launch import Configuration
+from ...languages import numba_cuda_is_simulated
+from .arguments import title_of
 
 __all__ = ["numba_cuda_callable", "numba_cuda_kernel"]
+
+importlib.import_module("numba.cuda")  # from now on it is Numba's simulator, or is not
+_here: ModuleType = importlib.import_module(
+    ".simulated" if numba_cuda_is_simulated() else ".native", package=__package__
+)
 
 
 def numba_cuda_kernel(
@@ -42,7 +42,7 @@ def numba_cuda_kernel(
     `outs` is a pytree of objects with shape and dtype; results have its structure. Under `vmap` a native loop launches
     the kernel for each element, whichever `vmap_method` is named.
     """
-    where = f"numba_cuda_kernel({_title(kernel)})"
+    where = f"numba_cuda_kernel({title_of(kernel)})"
     configuration = Configuration.checked(where, grid, block, launch_dims, threads_per_block, shared_mem)
     check_vmap_method(where, vmap_method)
     avals, tree = flat_outs(where, outs)
@@ -51,69 +51,19 @@ def numba_cuda_kernel(
     def call(*operands: Any) -> Any:
         check_operands(where, operands)
         aliases = checked_aliases(where, input_output_aliases or {}, operands, avals)
-        again = functools.partial(_plan, where, kernel, configuration)
-        target = PlanTarget(again(operands, avals), again)
+        target = _here.kernel_target(where, kernel, configuration, operands, avals)
         return tree.unflatten(native_call(target, operands, avals, aliases))
 
     return call
 
 
-def _title(kernel: Any) -> str:
-    return str(getattr(getattr(kernel, "py_func", kernel), "__name__", type(kernel).__name__))
-
-
 def _check_kernel(where: str, kernel: Any) -> None:
-    if isinstance(kernel, CUDADispatcher):
+    if isinstance(kernel, _here.KERNEL):
         return
     hint = "decorate it with @numba.cuda.jit" if callable(kernel) else "pass a function decorated with @numba.cuda.jit"
     if hasattr(kernel, "py_func"):
         hint = "it is compiled for the CPU: decorate the function with @numba.cuda.jit, or use numba_kernel"
     raise TypeError(f"{where}: kernel must be a Numba-CUDA dispatcher, found {type(kernel).__name__}; {hint}")
-
-
-def _plan(
-    where: str, kernel: CUDADispatcher, configuration: Configuration, operands: Sequence[Any], outs: Sequence[Any]
-) -> LaunchPlan:
-    """Compile the kernel for these arrays, and lay out its launch."""
-    arrays = _stand_ins(where, operands, outs)
-    if configuration.is_empty:  # no thread writes: what would be undefined is zero
-        zeroed = tuple((x.buffer, x.nbytes) for x in arrays[len(operands) :] if x.nbytes)
-        return LaunchPlan(_title(kernel), len(arrays), (), zeroed)
-    return LaunchPlan(_title(kernel), len(arrays), (_launch(where, kernel, configuration, arrays),))
-
-
-def _launch(where: str, kernel: CUDADispatcher, configuration: Configuration, arguments: Sequence[Any]) -> Launch:
-    code = compiled(where, kernel, arguments)
-    parameters, slots = parameters_of(arguments)
-    launch = Launch(
-        binary=code.binary,
-        entry=code.entry,
-        title=_title(kernel),
-        grid=configuration.grid,
-        block=configuration.block,
-        parameters=parameters,
-        slots=slots,
-        shared=configuration.shared,
-    )
-    check_limits(where, launch, code.limits)
-    return launch
-
-
-def _stand_ins(where: str, operands: Sequence[Any], outs: Sequence[Any]) -> list[StandIn]:
-    return [StandIn(i, tuple(x.shape), _dtype(where, x.dtype)) for i, x in enumerate((*operands, *outs))]
-
-
-def _dtype(where: str, dtype: Any) -> np.dtype[Any]:
-    dtype = np.dtype(jax.dtypes.canonicalize_dtype(dtype))
-    if dtype.name == "bfloat16" or dtype.kind not in "biufc":
-        raise _DtypeError(
-            f"{where}: Numba-CUDA kernels take no arrays of {dtype}; convert first, for example x.astype(jnp.float32)"
-        )
-    return dtype
-
-
-class _DtypeError(KernelArgumentError, ValueError):
-    """An array of a dtype that Numba-CUDA lacks; existing programs expect a ValueError."""
 
 
 def numba_cuda_callable(
@@ -138,43 +88,8 @@ def numba_cuda_callable(
     def call(*operands: Any) -> Any:
         arrays = [jnp.asarray(x) for x in operands]
         aliases = checked_aliases(where, input_output_aliases or {}, arrays, avals)
-        try:
-            recording = recorded(func, [(x.shape, x.dtype) for x in _stand_ins(where, arrays, avals)])
-        except CannotRecordError as reason:
-            target: Any = callback_target(where, func, str(reason))
-            hidden: tuple[ShapedArray, ...] = ()
-        else:
-            plan = _recorded_plan(where, recording)
-            again = functools.partial(_plan_again, where, func, len(recording.temporaries))
-            target = PlanTarget(plan, again)
-            hidden = tuple(ShapedArray(x.shape, x.dtype) for x in recording.temporaries)
+        target, hidden = _here.function_target(where, func, arrays, avals)
         results = native_call(target, arrays, (*avals, *hidden), aliases, vmap_method)
         return tree.unflatten(results[: len(avals)])
 
     return call
-
-
-def _recorded_plan(where: str, recording: Recording) -> LaunchPlan:
-    launches = []
-    for record in recording.launches:
-        at = f"{where}: {_title(record.kernel)}"
-        configuration = Configuration.checked(at, record.grid, record.block, None, 1, record.shared)
-        if not configuration.is_empty:
-            launches.append(_launch(at, record.kernel, configuration, record.arguments))
-    buffers = recording.taken + len(recording.temporaries)
-    return LaunchPlan(where.partition("(")[2].rstrip(")"), buffers, tuple(launches))
-
-
-def _plan_again(
-    where: str, func: Callable[..., Any], hidden: int, operands: Sequence[Any], outs: Sequence[Any]
-) -> LaunchPlan:
-    """Record for arrays of other ranks; there the temporaries have grown an axis, and are given like results."""
-    visible = outs[: len(outs) - hidden]
-    recording = recorded(func, [(x.shape, x.dtype) for x in _stand_ins(where, operands, visible)])
-    sizes = [x.nbytes for x in recording.temporaries]
-    room = [int(np.prod(out.shape)) * np.dtype(out.dtype).itemsize for out in outs[len(outs) - hidden :]]
-    if len(sizes) != len(room) or any(size > most for size, most in zip(sizes, room, strict=True)):
-        raise KernelArgumentError(
-            f"{where}: it takes other temporaries for the whole batch than for an element; leave vmap_method out"
-        )
-    return _recorded_plan(where, recording)

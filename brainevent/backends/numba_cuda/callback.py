@@ -8,7 +8,7 @@ import threading
 import uuid
 import warnings
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,7 +19,7 @@ from ...errors import UnsupportedOperationError
 from ...ffi import frame
 from ...ffi.targets import register_once
 
-__all__ = ["callback_target"]
+__all__ = ["callback_target", "elements"]
 
 # XLA's numbers of dtypes
 _DTYPES = {
@@ -66,7 +66,7 @@ def callback_target(where: str, function: Callable[..., Any], reason: str) -> Ca
                 f"{where}: it is called through Python for every run, because it {reason}; what only launches kernels "
                 "on the stream that it is given runs natively",
                 UserWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
             known = _names[function] = f"brainevent_numba_cuda_callable_{uuid.uuid4().hex}"
             _handlers.append(_Handler(_handler(where, function)))
@@ -82,7 +82,8 @@ def _handler(where: str, function: Callable[..., Any]) -> Callable[[int], int]:
             stream, device = frame.stream_of(call_frame), frame.device_of(call_frame)
             with cuda.gpus[device]:
                 on = cuda.external_stream(stream)
-                for arrays in _elements(call_frame, stream):
+                for buffers in elements(call_frame):
+                    arrays = [cuda.as_cuda_array(_Memory(*buffer, stream), sync=False) for buffer in buffers]
                     function(*arrays, on)
         except Exception as error:  # noqa: BLE001 - XLA is waiting for an answer, whatever happens
             return frame.make_error(call_frame, f"{where} raised {type(error).__name__}: {error}", frame.INTERNAL)
@@ -104,8 +105,8 @@ class _Memory:
         }
 
 
-def _elements(call_frame: int, stream: int) -> Any:
-    """Yield the arrays of each element of the batch."""
+def elements(call_frame: int) -> Iterator[list[tuple[int, tuple[int, ...], np.dtype[Any]]]]:
+    """Yield address, shape and dtype of each operand and result, for each element of the batch."""
     operands, results = frame.buffers_of(call_frame)
     attribute = frame.read_attribute(call_frame, "be.batch")
     size, data = (frame.read_word(attribute, f"XLA_FFI_Array.{part}") for part in ("size", "data"))
@@ -119,6 +120,6 @@ def _elements(call_frame: int, stream: int) -> Any:
             steps = [step + rest % row[0] * stride for step, stride in zip(steps, row[1:], strict=True)]
             rest //= row[0]
         yield [
-            cuda.as_cuda_array(_Memory(address + step, shape[depth:], np.dtype(_DTYPES[kind]), stream), sync=False)
+            (address + step, shape[depth:], np.dtype(_DTYPES[kind]))
             for (address, kind, shape), step, depth in zip(buffers, steps, depths, strict=True)
         ]

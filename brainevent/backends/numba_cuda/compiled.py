@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import inspect
 import re
 import threading
 import weakref
@@ -17,10 +16,11 @@ from numba import cuda, types
 from numba.cuda.dispatcher import CUDADispatcher
 from numba.np.numpy_support import from_dtype
 
-from ...errors import KernelArgumentError, KernelCompilationError
+from ...errors import GpuArchDetectionError, KernelArgumentError, KernelCompilationError
 from ...ffi.devices import cuda_capabilities
 from ...ffi.launch import Limits, Slot
 from ...toolchain.architectures import least_architecture
+from .arguments import check_arity
 from .record import StandIn
 
 __all__ = ["Code", "compiled", "parameters_of"]
@@ -42,15 +42,22 @@ class Code:
 
 def compiled(where: str, kernel: CUDADispatcher, arguments: Sequence[Any]) -> Code:
     """Compile a kernel for arguments of these types, unless that was done."""
-    signature, capability = (
-        tuple(_type_of(where, argument) for argument in arguments),
-        least_architecture(cuda_capabilities),
-    )
+    signature, capability = tuple(_type_of(where, argument) for argument in arguments), _capability()
     with _lock:
         known = _codes.setdefault(kernel, {})
         if (signature, capability) not in known:
             known[signature, capability] = _compile(where, kernel, signature, capability)
         return known[signature, capability]
+
+
+def _capability() -> str:
+    try:
+        return least_architecture(cuda_capabilities)
+    except GpuArchDetectionError as error:
+        raise GpuArchDetectionError(
+            f"{error}\nTo run the kernel on the CPU, in Numba's simulator: start Python with BRAINEVENT_EMULATE=1, or "
+            "call brainevent.config.emulate() before anything imports numba.cuda"
+        ) from error
 
 
 def _type_of(where: str, argument: Any) -> Any:
@@ -68,7 +75,7 @@ def _compile(where: str, kernel: CUDADispatcher, signature: tuple[Any, ...], cap
     options = kernel.targetoptions
     if options.get("link"):
         raise KernelArgumentError(f"{where}: kernels that link other files (link=...) cannot be launched by XLA")
-    _check_arity(where, kernel, signature)
+    check_arity(where, kernel.py_func, signature)
     major, minor = (int(number) for number in re.findall(r"\d+", capability)[:2])
     passed = {key: options[key] for key in ("debug", "lineinfo", "fastmath", "opt") if options.get(key) is not None}
     try:
@@ -94,17 +101,6 @@ def _failure(where: str, signature: Sequence[Any], error: Exception) -> str:
     if "IMPORT_NAME" in shown:
         advice = "\nNumba refuses an import within a kernel: move it to the top of the module"
     return f"{where}: the kernel does not compile for ({', '.join(map(str, signature))}):\n  {shown}{advice}"
-
-
-def _check_arity(where: str, kernel: CUDADispatcher, signature: Sequence[Any]) -> None:
-    try:
-        inspect.signature(kernel.py_func).bind(*signature)
-    except TypeError:
-        declared = ", ".join(inspect.signature(kernel.py_func).parameters)
-        raise KernelArgumentError(
-            f"{where}: the kernel takes ({declared}), but is called with {len(signature)} arguments: "
-            f"{', '.join(map(str, signature))}. Inputs come first, then outputs: change the kernel or the call"
-        ) from None
 
 
 def parameters_of(arguments: Sequence[Any]) -> tuple[tuple[bytes, ...], tuple[Slot, ...]]:

@@ -11,6 +11,7 @@ import jax
 from ...errors import KernelNotAvailableError
 from ...languages import language
 from ..custom_kernel import XLACustomKernel
+from ..emulation import EmulatedGenerator
 from ..lowering import entries
 from .compare import Broken, Skipped, described
 from .promises import PROMISES, TYPES, VALUES, Promise
@@ -23,9 +24,13 @@ __all__ = ["check_backend", "other_platforms"]
 def other_platforms(operator: XLACustomKernel) -> Iterator[CheckRow]:
     """List the kernels that cannot run in this process."""
     here = set(entries(operator, platform_here()).values())
+    built = [entry.kernel_generator for entry in here]
+    emulated = [generator.generator for generator in built if isinstance(generator, EmulatedGenerator)]
     for entry in (entry for table in operator._kernels.values() for entry in table.values()):
         if entry not in here:
             reason = f"it is for {entry.platform}; this process runs on {jax.default_backend()}"
+            if entry.kernel_generator in emulated:
+                reason += ", where it is emulated"
             yield CheckRow(entry.backend, "all", SKIPPED, reason)
 
 

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What Numba-CUDA kernels are given, checked: on the GPU and in the simulator alike."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from ...errors import KernelArgumentError
+
+__all__ = ["check_arity", "checked_dtype", "title_of"]
+
+
+def title_of(kernel: Any) -> str:
+    """Return a kernel's name, for people."""
+    return str(getattr(getattr(kernel, "py_func", kernel), "__name__", type(kernel).__name__))
+
+
+def checked_dtype(where: str, dtype: Any) -> np.dtype[Any]:
+    """Return the dtype of an array as JAX has it, if Numba-CUDA has it too."""
+    dtype = np.dtype(jax.dtypes.canonicalize_dtype(dtype))
+    if dtype.name == "bfloat16" or dtype.kind not in "biufc":
+        raise _DtypeError(
+            f"{where}: Numba-CUDA kernels take no arrays of {dtype}; convert first, for example x.astype(jnp.float32)"
+        )
+    return dtype
+
+
+class _DtypeError(KernelArgumentError, ValueError):
+    """An array of a dtype that Numba-CUDA lacks; existing programs expect a ValueError."""
+
+
+def check_arity(where: str, function: Callable[..., Any], types: Sequence[Any]) -> None:
+    """Raise unless a kernel takes as many arguments as there are types."""
+    try:
+        inspect.signature(function).bind(*types)
+    except TypeError:
+        declared = ", ".join(inspect.signature(function).parameters)
+        raise KernelArgumentError(
+            f"{where}: the kernel takes ({declared}), but is called with {len(types)} arguments: "
+            f"{', '.join(map(str, types))}. Inputs come first, then outputs: change the kernel or the call"
+        ) from None

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Numba-CUDA on the GPU: compiled kernels as launch plans."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numba.cuda.dispatcher import CUDADispatcher
+
+from ..._compat import ShapedArray
+from ...errors import KernelArgumentError
+from ...ffi.launch import Configuration, Launch, LaunchPlan, PlanTarget, check_limits
+from .arguments import checked_dtype, title_of
+from .callback import callback_target
+from .compiled import compiled, parameters_of
+from .record import CannotRecordError, Recording, StandIn, recorded
+
+__all__ = ["KERNEL", "function_target", "kernel_target"]
+
+KERNEL = CUDADispatcher
+
+
+def kernel_target(
+    where: str, kernel: CUDADispatcher, configuration: Configuration, operands: Sequence[Any], outs: Sequence[Any]
+) -> PlanTarget:
+    """Return the target that launches a kernel."""
+    again = functools.partial(_plan, where, kernel, configuration)
+    return PlanTarget(again(operands, outs), again)
+
+
+def function_target(
+    where: str, func: Callable[..., Any], operands: Sequence[Any], outs: Sequence[Any]
+) -> tuple[Any, tuple[ShapedArray, ...]]:
+    """Return the target that launches what a function does, and the types of its temporaries: further results."""
+    try:
+        recording = recorded(func, [(x.shape, x.dtype) for x in _stand_ins(where, operands, outs)])
+    except CannotRecordError as reason:
+        return callback_target(where, func, str(reason)), ()
+    again = functools.partial(_plan_again, where, func, len(recording.temporaries))
+    hidden = tuple(ShapedArray(x.shape, x.dtype) for x in recording.temporaries)
+    return PlanTarget(_recorded_plan(where, recording), again), hidden
+
+
+def _plan(
+    where: str, kernel: CUDADispatcher, configuration: Configuration, operands: Sequence[Any], outs: Sequence[Any]
+) -> LaunchPlan:
+    """Compile the kernel for these arrays, and lay out its launch."""
+    arrays = _stand_ins(where, operands, outs)
+    if configuration.is_empty:  # no thread writes: what would be undefined is zero
+        zeroed = tuple((x.buffer, x.nbytes) for x in arrays[len(operands) :] if x.nbytes)
+        return LaunchPlan(title_of(kernel), len(arrays), (), zeroed)
+    return LaunchPlan(title_of(kernel), len(arrays), (_launch(where, kernel, configuration, arrays),))
+
+
+def _launch(where: str, kernel: CUDADispatcher, configuration: Configuration, arguments: Sequence[Any]) -> Launch:
+    code = compiled(where, kernel, arguments)
+    parameters, slots = parameters_of(arguments)
+    launch = Launch(
+        binary=code.binary,
+        entry=code.entry,
+        title=title_of(kernel),
+        grid=configuration.grid,
+        block=configuration.block,
+        parameters=parameters,
+        slots=slots,
+        shared=configuration.shared,
+    )
+    check_limits(where, launch, code.limits)
+    return launch
+
+
+def _stand_ins(where: str, operands: Sequence[Any], outs: Sequence[Any]) -> list[StandIn]:
+    return [StandIn(i, tuple(x.shape), checked_dtype(where, x.dtype)) for i, x in enumerate((*operands, *outs))]
+
+
+def _recorded_plan(where: str, recording: Recording) -> LaunchPlan:
+    launches = []
+    for record in recording.launches:
+        at = f"{where}: {title_of(record.kernel)}"
+        configuration = Configuration.checked(at, record.grid, record.block, None, 1, record.shared)
+        if not configuration.is_empty:
+            launches.append(_launch(at, record.kernel, configuration, record.arguments))
+    buffers = recording.taken + len(recording.temporaries)
+    return LaunchPlan(where.partition("(")[2].rstrip(")"), buffers, tuple(launches))
+
+
+def _plan_again(
+    where: str, func: Callable[..., Any], hidden: int, operands: Sequence[Any], outs: Sequence[Any]
+) -> LaunchPlan:
+    """Record for arrays of other ranks; there the temporaries have grown an axis, and are given like results."""
+    visible = outs[: len(outs) - hidden]
+    recording = recorded(func, [(x.shape, x.dtype) for x in _stand_ins(where, operands, visible)])
+    sizes = [x.nbytes for x in recording.temporaries]
+    room = [int(np.prod(out.shape)) * np.dtype(out.dtype).itemsize for out in outs[len(outs) - hidden :]]
+    if len(sizes) != len(room) or any(size > most for size, most in zip(sizes, room, strict=True)):
+        raise KernelArgumentError(
+            f"{where}: it takes other temporaries for the whole batch than for an element; leave vmap_method out"
+        )
+    return _recorded_plan(where, recording)

@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Numba-CUDA on the CPU: XLA calls kernels of Numba's simulator."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import functools
+import itertools
+import threading
+import traceback
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numba import cuda
+from numba.cuda.simulator import kernel as simulator
+from numba.cuda.simulator.cudadrv import devices
+from numba.cuda.simulator.cudadrv.devicearray import FakeCUDAArray
+
+from ..._compat import ShapedArray
+from ..._content import content_name
+from ...errors import UnsupportedOperationError
+from ...ffi import frame
+from ...ffi.launch import Configuration, Launch, Limits, check_limits
+from ...ffi.targets import register_once
+from .arguments import check_arity, checked_dtype, title_of
+from .block import Block
+from .callback import elements
+
+__all__ = ["KERNEL", "function_target", "kernel_target"]
+
+KERNEL = simulator.FakeCUDAKernel
+_Handler = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)
+_Run = Callable[[list[FakeCUDAArray]], None]
+_handlers: dict[str, Any] = {}  # by target name; they live as long as the process
+_names: weakref.WeakKeyDictionary[Any, dict[Any, str]] = weakref.WeakKeyDictionary()  # by function and configuration
+_one_launch = threading.Lock()  # Numba simulates one at a time
+
+_swapped_globals = simulator.swapped_cuda_module
+_swapped_cells: list[Any] = []  # of the launch that runs
+
+
+@contextlib.contextmanager
+def _swapped_cuda(function: Callable[..., Any], simulated: Any) -> Iterator[None]:
+    """Let a kernel, or what it calls, see the simulated `cuda`: as a global name, which is all Numba thinks of, or not.
+
+    A name of an enclosing function stays swapped until the launch ends: threads of a block may share it.
+    """
+    outermost = not _swapped_cells
+    cells = [cell for cell in function.__closure__ or () if _content(cell) is cuda]
+    _swapped_cells.append(cells)
+    for cell in cells:
+        cell.cell_contents = simulated
+    try:
+        with _swapped_globals(function, simulated):
+            yield
+    finally:
+        if outermost:
+            for cell in itertools.chain.from_iterable(_swapped_cells):
+                cell.cell_contents = cuda
+            _swapped_cells.clear()
+
+
+def _content(cell: Any) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:  # it is empty yet
+        return None
+
+
+simulator.swapped_cuda_module = _swapped_cuda
+simulator.BlockManager = Block
+if not hasattr(cuda, "get_current_device"):  # Numba's own simulator lacks it, that of numba-cuda has it
+    cuda.get_current_device = lambda: cuda.gpus[0].device
+if not hasattr(devices.FakeCUDADevice, "name"):  # programs print it
+    devices.FakeCUDADevice.name = "Numba's simulator"
+
+
+@dataclass(frozen=True)
+class SimulatedTarget:
+    """A target that simulates kernels."""
+
+    name: str
+    title: str
+    platform: str = "cpu"
+
+    @property
+    def attributes(self) -> dict[str, Any]:
+        """None of its own."""
+        return {}
+
+    def portable(self) -> tuple[str, dict[str, Any]]:
+        """Refuse: the simulator is of this process alone."""
+        raise UnsupportedOperationError(
+            f"the kernel {self.title!r} cannot be exported; call jax.export where numba.cuda is no simulator"
+        )
+
+    def for_types(self, operands: Sequence[Any], outs: Sequence[Any]) -> SimulatedTarget:
+        """Return itself: shapes and dtypes are read at run time."""
+        return self
+
+
+def kernel_target(
+    where: str, kernel: Any, configuration: Configuration, operands: Sequence[Any], outs: Sequence[Any]
+) -> SimulatedTarget:
+    """Return the target that simulates a kernel, once all that is checked on a GPU is checked."""
+    types = [f"array({checked_dtype(where, x.dtype)}, {len(x.shape)}d, C)" for x in (*operands, *outs)]
+    grid, block, shared = configuration.grid, configuration.block, configuration.shared
+    if not configuration.is_empty:
+        check_arity(where, kernel.py_func, types)
+        check_limits(where, Launch(b"", "", title_of(kernel), grid, block, (), (), shared), Limits.of("9.0"))
+
+    def run(arrays: list[FakeCUDAArray]) -> None:
+        if configuration.is_empty:  # no thread writes: what would be undefined is zero
+            for array in arrays[len(operands) :]:
+                array[...] = 0
+        else:
+            kernel[grid, block, 0, shared](*arrays)
+
+    return _target(where, title_of(kernel), kernel.py_func, (grid, block, shared), run)
+
+
+def function_target(
+    where: str, func: Callable[..., Any], operands: Sequence[Any], outs: Sequence[Any]
+) -> tuple[SimulatedTarget, tuple[ShapedArray, ...]]:
+    """Return the target that calls a function, which launches kernels; its temporaries are its own."""
+    for x in (*operands, *outs):
+        checked_dtype(where, x.dtype)
+    return _target(where, title_of(func), func, (), lambda arrays: func(*arrays, cuda.stream())), ()
+
+
+def _target(where: str, title: str, function: Any, configuration: tuple[Any, ...], run: _Run) -> SimulatedTarget:
+    names = _names.setdefault(function, {})
+    if (where, configuration) not in names:
+        content = content_name(where, function, configuration)
+        names[where, configuration] = f"brainevent_numba_cuda_simulated_{content}"
+    name = names[where, configuration]
+
+    def address() -> int:
+        _handlers[name] = _Handler(functools.partial(_handle, where, title_of(function), run))
+        return ctypes.cast(_handlers[name], ctypes.c_void_p).value or 0
+
+    register_once(name, "cpu", address)
+    return SimulatedTarget(name, f"{title} (simulated)")
+
+
+def _handle(where: str, function: str, run: _Run, call_frame: int) -> int:
+    """Answer one call of XLA's."""
+    if frame.answer_metadata_query(call_frame):
+        return 0
+    try:
+        operands = len(frame.buffers_of(call_frame)[0])
+        for buffers in elements(call_frame):
+            results = {address for address, _, _ in buffers[operands:]}
+            arrays = [_array(*x, i >= operands or x[0] in results) for i, x in enumerate(buffers)]
+            with _one_launch:
+                run(arrays)
+    except Exception as error:  # noqa: BLE001 - XLA is waiting for an answer, whatever happens
+        return frame.make_error(call_frame, f"{where} raised {_described(error, function)}", frame.INTERNAL)
+    return 0
+
+
+def _array(address: int, shape: tuple[int, ...], dtype: np.dtype[Any], writeable: bool) -> FakeCUDAArray:
+    """Return a part of XLA's memory as the simulator's arrays are; operands are for reading."""
+    count = int(np.prod(shape))
+    if not count:
+        return FakeCUDAArray(np.empty(shape, dtype))
+    memory = np.ctypeslib.as_array((ctypes.c_uint8 * (count * dtype.itemsize)).from_address(address))
+    array = memory.view(dtype).reshape(shape)
+    array.flags.writeable = writeable
+    return FakeCUDAArray(array)
+
+
+def _described(error: Exception, function: str) -> str:
+    """Return "IndexError: ..., in thread (3, 0, 0) of block (1, 0, 0), /path/of/kernel.py:12"."""
+    frames = traceback.extract_tb(error.__traceback__)
+    place = next((f", {at.filename}:{at.lineno}" for at in reversed(frames) if at.name == function), "")
+    return f"{type(error).__name__}: {error}{''.join(getattr(error, '__notes__', ()))}{place}"

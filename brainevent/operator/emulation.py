@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Kernels for GPUs and TPUs as kernels for the CPU, where their language can be emulated."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from .. import config
+from .._compat import interpreted_pallas
+from ..errors import BrainEventError, KernelCompilationError, KernelNotAvailableError
+from ..languages import Language, language
+
+if TYPE_CHECKING:
+    from .custom_kernel import XLACustomKernel
+    from .lowering import KernelEntry
+
+__all__ = ["EmulatedGenerator", "advice", "emulated_entries", "explained"]
+
+_PLATFORMS = ("cuda", "gpu", "tpu")  # whose kernels are emulated, in this order
+
+
+@dataclass(frozen=True)
+class EmulatedGenerator:
+    """The kernel generator of another platform, whose kernel an emulator runs."""
+
+    generator: Callable[..., Callable[..., Any]]
+    language: Language
+    platform: str
+
+    @property
+    def __wrapped__(self) -> tuple[Any, ...]:  # what it is made of, for its name by content
+        return self.generator, self.language.name, self.platform
+
+    def __call__(self, **kwargs: Any) -> Any:
+        """Build the kernel as its own platform would, to run in the emulator."""
+        if why := self.language.why_not_emulated():
+            raise KernelNotAvailableError(
+                f"{self.language.title} cannot be emulated by {self.language.emulator}: {why}"
+            )
+        if self.language.name != "pallas":
+            return self.generator(**kwargs)
+        with interpreted_pallas():
+            kernel: Any = self.generator(**kwargs)
+        return _interpreted(kernel) if callable(kernel) else kernel
+
+
+def _interpreted(kernel: Callable[..., Any]) -> Callable[..., Any]:
+    def run(*operands: Any) -> Any:
+        with interpreted_pallas():
+            return kernel(*operands)
+
+    return run
+
+
+def emulated_entries(operator: XLACustomKernel) -> dict[str, KernelEntry]:
+    """Return the kernels that programs for the CPU may run besides those for the CPU; none unless emulating.
+
+    Those for the GPU come first, the GPU's default before others. A Pallas kernel for the TPU is called "pallas_tpu"
+    if there is one for the GPU too.
+    """
+    found: dict[str, KernelEntry] = {}
+    if not config._emulating:
+        return found
+    for entry, row in _foreign(operator):
+        if row is None or row.emulator is None:
+            continue
+        name = f"{entry.backend}_tpu" if entry.platform == "tpu" and entry.backend in found else entry.backend
+        generator = EmulatedGenerator(entry.kernel_generator, row, entry.platform)
+        found.setdefault(name, dataclasses.replace(entry, backend=name, kernel_generator=generator))
+    return found
+
+
+def _foreign(operator: XLACustomKernel) -> Iterator[tuple[KernelEntry, Language | None]]:
+    for platform in _PLATFORMS:
+        table: Mapping[str, KernelEntry] = operator._kernels.get(platform, {})
+        default = operator._defaults.get(platform)
+        for name in sorted(table, key=lambda name: name != default):
+            yield table[name], language(name)
+
+
+def advice(operator: XLACustomKernel, platform: str, backend: str | None) -> str:
+    """Return what to say of emulation where the CPU has no kernel, or not the one that was asked for."""
+    if platform != "cpu":
+        return ""
+    wanted = [(entry, row) for entry, row in _foreign(operator) if backend in (None, entry.backend)]
+    for entry, row in wanted:
+        if row is not None and row.emulator is not None:
+            kernel = f"its {entry.platform} kernel {entry.backend!r}"
+            return f"; or call brainevent.config.emulate() to run {kernel} on the CPU"
+    named = [f"its {entry.platform} kernel {entry.backend!r} ({row.title})" for entry, row in wanted if row is not None]
+    return f"; {named[0]} cannot be emulated on the CPU" if named else ""
+
+
+@contextlib.contextmanager
+def explained(operator: XLACustomKernel, entry: KernelEntry) -> Iterator[None]:
+    """Say, of what an emulator cannot do, that it is the emulator's limit."""
+    try:
+        yield
+    except BrainEventError:
+        raise
+    except Exception as error:
+        emulated = entry.kernel_generator
+        if not isinstance(emulated, EmulatedGenerator):
+            raise
+        raise KernelCompilationError(
+            f"operator {operator.name!r}: {emulated.language.emulator} cannot run the {entry.platform} kernel "
+            f"{entry.backend!r} on the CPU:\n  {type(error).__name__}: {error}\n"
+            f"It does not know all that a {entry.platform.upper()} has: run this kernel there, and give the operator a "
+            "kernel for the CPU, or a jax.numpy one with def_reference(fn)"
+        ) from error
