@@ -25,7 +25,6 @@ NAMES = {
     "warp_kernel": "warp_kernel",
     "triton": "Triton: jax_triton.triton_call",
     "pallas": "Pallas: pallas_call",
-    "pallas_mosaic": "Pallas: pallas_call, by Mosaic",
     "warp_jax": "Warp's own jax_kernel",
 }
 PEER_NAMES = {"numba_cuda": "numba_cuda_kernel", "callable": "numba_cuda_callable"}
@@ -42,7 +41,6 @@ _CHAIN_NOTES = {
     "warp_jax": "Warp's default graph mode",
     "triton": "",
     "pallas": "",
-    "pallas_mosaic": "",
 }
 
 

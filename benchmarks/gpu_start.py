@@ -19,7 +19,7 @@ NAME = "gpu_start"
 # "jax" shows what any program costs.
 WAYS = (
     "jax", "cuda", "module", "cuda_kernel", "numba_cuda", "callable", "warp_kernel", "triton", "pallas",
-    "pallas_mosaic", "warp_jax",
+    "warp_jax",
 )  # fmt: skip
 PHASES = {"cold": "empty caches", "warm": "caches filled by an earlier process"}
 _PEER_WAYS = ("numba_cuda",)

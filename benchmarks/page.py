@@ -25,7 +25,6 @@ _TITLES = {
     "warp_kernel": "`warp_kernel`",
     "triton": "Triton (jax-triton)",
     "pallas": "Pallas, as JAX lowers it by default",
-    "pallas_mosaic": "Pallas, by Mosaic",
     "warp_jax": "Warp's own `jax_kernel`",
     "jax": "`a + b` of JAX, which fuses a chain",
     "jax_alone": "`a + b` of JAX, kept apart",

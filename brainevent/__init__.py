@@ -48,9 +48,11 @@ from .operator.rules import defjvp
 if TYPE_CHECKING:
     from .backends.numba import half, numba_kernel
     from .backends.numba_cuda import numba_cuda_callable, numba_cuda_kernel
+    from .backends.nvrtc import cuda_kernel
     from .backends.source.cpp import load_cpp_file, load_cpp_inline
     from .backends.source.cuda import load_cuda_dir, load_cuda_file, load_cuda_inline
     from .backends.source.module import CompiledModule
+    from .backends.warp import jaxinfo_to_warpinfo, jaxtype_to_warptype, warp_kernel
     from .doctor import print_diagnostics
     from .operator.check import CheckReport, check
     from .operator.check.report import CheckRow
@@ -66,8 +68,11 @@ _LAZY = {
     "CompiledModule": "brainevent.backends.source.module",
     "check": "brainevent.operator.check",
     "clear_cache": "brainevent.toolchain.cache",
+    "cuda_kernel": "brainevent.backends.nvrtc",
     "get_cache_dir": "brainevent.toolchain.cache",
     "half": "brainevent.backends.numba",
+    "jaxinfo_to_warpinfo": "brainevent.backends.warp",
+    "jaxtype_to_warptype": "brainevent.backends.warp",
     "load_cpp_file": "brainevent.backends.source.cpp",
     "load_cpp_inline": "brainevent.backends.source.cpp",
     "load_cuda_dir": "brainevent.backends.source.cuda",
@@ -79,6 +84,7 @@ _LAZY = {
     "numba_kernel": "brainevent.backends.numba",
     "print_diagnostics": "brainevent.doctor",
     "set_cache_dir": "brainevent.toolchain.cache",
+    "warp_kernel": "brainevent.backends.warp",
 }
 
 __all__ = [
@@ -117,6 +123,7 @@ __all__ = [
     "check",
     "clear_cache",
     "config",
+    "cuda_kernel",
     "defjvp",
     "export_checks",
     "general_batching_rule",
@@ -125,6 +132,8 @@ __all__ = [
     "get_primitives_by_tags",
     "get_registry",
     "half",
+    "jaxinfo_to_warpinfo",
+    "jaxtype_to_warptype",
     "list_registered_targets",
     "load_cpp_file",
     "load_cpp_inline",
@@ -140,6 +149,7 @@ __all__ = [
     "set_backend",
     "set_cache_dir",
     "use_backend",
+    "warp_kernel",
 ]
 
 

@@ -21,14 +21,20 @@ _NAMED = (type, types.BuiltinFunctionType, np.ufunc)
 _LIBRARIES = {
     "brainevent",
     "jax",
+    "jax_triton",
     "jaxlib",
     "llvmlite",
     "ml_dtypes",
     "numba",
     "numpy",
     "scipy",
+    "triton",
     *sys.stdlib_module_names,
 }
+# What kernels, configurations and constants of Triton are made of.
+_OF_TRITON = (
+    "fn", "configs", "keys", "values", "kwargs", "num_warps", "num_stages", "num_ctas", "maxnreg", "value", "name",
+)  # fmt: skip
 
 
 class _OpaqueError(Exception):
@@ -84,6 +90,10 @@ def _object(value: Any, seen: list[Any]) -> Iterator[bytes]:
         yield f"name {module} {getattr(value, '__qualname__', value)}".encode()
     elif type(value).__module__.startswith("numba.core.types"):
         yield f"type {value}".encode()
+    elif type(value).__module__.startswith("triton.") and any(hasattr(value, part) for part in _OF_TRITON):
+        seen.append(value)
+        yield type(value).__qualname__.encode()
+        yield from _parts({part: getattr(value, part) for part in _OF_TRITON if hasattr(value, part)}, seen)
     elif hasattr(value, "__wrapped__"):  # a function under jax.jit, functools.wraps and the like
         seen.append(value)
         yield type(value).__qualname__.encode()

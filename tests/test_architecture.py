@@ -35,12 +35,12 @@ FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 
 # Packages that need not be there, with the rooms that may import them.
 OPTIONAL = {
-    "numba": {"backends/numba", "backends/numba_cuda", "config", "ffi/launch/handler"},
-    "llvmlite": {"backends/numba", "ffi/launch/handler", "ffi/portable"},
+    "numba": {"backends/numba", "backends/numba_cuda", "config"},
+    "llvmlite": {"backends/numba", "ffi/launch/handler", "ffi/launch/host", "ffi/portable"},
     "warp": {"backends/warp"},
     "triton": {"backends/triton"},
     "jax_triton": {"backends/triton"},
-    "cuda": {"backends/numba_cuda", "backends/cuda", "ffi/launch"},
+    "cuda": {"backends/numba_cuda", "backends/nvrtc"},
     "matplotlib": {"bench/plot"},
 }
 
@@ -151,9 +151,9 @@ def test_optional_packages_load_in_their_own_rooms(path):
 
 
 def test_at_the_top_of_a_file_only_backends_import_optional_packages():
-    loaded_when_used = PACKAGE / "ffi" / "launch" / "handler.py"
+    loaded_when_used = {PACKAGE / "ffi" / "launch" / name for name in ("handler.py", "host.py")}
     for path in FILES:
-        if "backends" not in path.relative_to(PACKAGE).parts and path != loaded_when_used:
+        if "backends" not in path.relative_to(PACKAGE).parts and path not in loaded_when_used:
             top = [n for n in ast.parse(path.read_text()).body if isinstance(n, (ast.Import, ast.ImportFrom))]
             names = {a.name.split(".")[0] for n in top if isinstance(n, ast.Import) for a in n.names}
             names |= {n.module.split(".")[0] for n in top if isinstance(n, ast.ImportFrom) and n.module and not n.level}

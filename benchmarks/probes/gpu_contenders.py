@@ -175,7 +175,7 @@ def make_triton() -> Contender:
     )
 
 
-def make_pallas(**options: Any) -> Contender:
+def make_pallas() -> Contender:
     """A Pallas kernel, which JAX lowers by itself; interpreted where there is no GPU."""
     from jax.experimental import pallas
 
@@ -183,16 +183,10 @@ def make_pallas(**options: Any) -> Contender:
         out[...] = a[...] + b[...]
 
     part = pallas.BlockSpec((BLOCK,), lambda i: (i,))
-    options["interpret"] = jax.default_backend() == "cpu"
+    interpret = jax.default_backend() == "cpu"
     return lambda a, b: pallas.pallas_call(
-        add, out_shape=like(a), grid=(blocks(a),), in_specs=[part, part], out_specs=part, **options
+        add, out_shape=like(a), grid=(blocks(a),), in_specs=[part, part], out_specs=part, interpret=interpret
     )(a, b)
-
-
-def make_pallas_mosaic() -> Contender:
-    """The same, lowered by Mosaic, the younger of JAX's two ways to GPUs."""
-    mosaic = importlib.import_module("jax.experimental.pallas.mosaic_gpu")
-    return make_pallas(compiler_params=mosaic.CompilerParams())
 
 
 _NUMBA, _WARP = ("brainevent", "numba.cuda"), ("brainevent", "warp")
@@ -212,7 +206,6 @@ WAYS: dict[str, Way] = {
     "warp_kernel": Way(make_warp_kernel, _WARP),
     "triton": Way(make_triton, ("triton", "jax_triton")),
     "pallas": Way(make_pallas, ("jax.experimental.pallas",)),
-    "pallas_mosaic": Way(make_pallas_mosaic, ("jax.experimental.pallas.mosaic_gpu",)),
     "warp_jax": Way(make_warp_jax, ("warp",)),
 }
 

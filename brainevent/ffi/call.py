@@ -4,11 +4,12 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import math
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
@@ -27,10 +28,11 @@ from .._compat import (
     primitive_transposes,
 )
 
-__all__ = ["VMAP_METHODS", "NativeTarget", "current_operator", "native_call", "out_aval"]
+__all__ = ["VMAP_METHODS", "NativeTarget", "TargetByPlatform", "current_operator", "native_call", "out_aval"]
 
 VMAP_METHODS = (None, "sequential", "sequential_unrolled", "expand_dims", "broadcast_all", "legacy_vectorized")
 _context = threading.local()
+_DEVICES = {"cpu": "CPUs", "cuda": "NVIDIA GPUs"}
 
 
 class NativeTarget(Protocol):
@@ -62,6 +64,25 @@ class NativeTarget(Protocol):
 
     def for_types(self, operands: Sequence[Any], outs: Sequence[Any]) -> NativeTarget:
         """Return the target of the same kernel for operands and results of other ranks."""
+
+
+@runtime_checkable
+class TargetByPlatform(Protocol):
+    """A kernel for several platforms, hashable by content: it becomes a target when a program is lowered for one.
+
+    It is batched by the native loop; a `vmap_method` is not for it.
+    """
+
+    @property
+    def title(self) -> str:
+        """The kernel's name, for people."""
+
+    @property
+    def platforms(self) -> tuple[str, ...]:
+        """Where it can run, in JAX's words."""
+
+    def on(self, platform: str) -> NativeTarget:
+        """Return the target for one of them."""
 
 
 @dataclass(frozen=True)
@@ -103,7 +124,7 @@ def out_aval(where: str, leaf: Any) -> ShapedArray:
 
 
 def native_call(
-    target: NativeTarget,
+    target: NativeTarget | TargetByPlatform,
     operands: Sequence[Any],
     outs: Sequence[ShapedArray],
     aliases: Sequence[tuple[int, int]] = (),
@@ -151,7 +172,7 @@ def _vectorised(args: list[Any], mapped: list[bool], size: int, **params: Any) -
     return _native_call.bind(*args, **{**params, "target": target, "outs": outs})
 
 
-def _refuse_derivative(*_: Any, target: NativeTarget, **__: Any) -> Any:
+def _refuse_derivative(*_: Any, target: NativeTarget | TargetByPlatform, **__: Any) -> Any:
     raise ValueError(
         f"the kernel {target.title!r} cannot be differentiated. Make it the kernel of an XLACustomKernel, and give "
         "that a rule (def_jvp_rule2, def_transpose_rule) or a jax.numpy implementation (def_reference)"
@@ -161,14 +182,21 @@ def _refuse_derivative(*_: Any, target: NativeTarget, **__: Any) -> Any:
 def _lower(
     ctx: mlir.LoweringRuleContext,
     *operands: Any,
-    target: NativeTarget,
+    target: NativeTarget | TargetByPlatform,
     outs: Sequence[ShapedArray],
     levels: Sequence[_Level],
     operator: str,
     aliases: Sequence[tuple[int, int]],
     vmap_method: str | None,
 ) -> Any:
-    _check_platform(target, lowering_platforms(ctx))
+    platforms = lowering_platforms(ctx)
+    if isinstance(target, TargetByPlatform):
+        _check_platforms(target.title, target.platforms, platforms)
+        if len(platforms) > 1:
+            params = {"outs": outs, "levels": levels, "operator": operator, "aliases": aliases}
+            return _lower_by_platform(ctx, operands, target, platforms, {**params, "vmap_method": vmap_method})
+        target = target.on(platforms[0])
+    _check_platforms(target.title, (target.platform,), platforms)
     name, more = target.portable() if for_export(ctx) else (target.name, {})
     rule = jax.ffi.ffi_lowering(name, operand_output_aliases=dict(aliases))
     avals: Any = ctx.avals_in
@@ -176,13 +204,28 @@ def _lower(
     return rule(ctx, *operands, **{"be.batch": batch, "be.operator": operator, **target.attributes, **more})
 
 
-def _check_platform(target: NativeTarget, platforms: Sequence[str]) -> None:
-    if target.platform not in platforms:
-        device = "CPUs" if target.platform == "cpu" else "NVIDIA GPUs"
+def _check_platforms(title: str, can: Sequence[str], platforms: Sequence[str]) -> None:
+    several = len(can) > 1  # such a target is chosen for each platform; another only has to be for one of them
+    if not (set(platforms) <= set(can) if several else can[0] in platforms):
+        devices = " and ".join(_DEVICES[platform] for platform in can)
         raise NotImplementedError(
-            f"the kernel {target.title!r} runs on {device}, and is called in a program for {', '.join(platforms)}; "
+            f"the kernel {title!r} runs on {devices}, and is called in a program for {', '.join(platforms)}; "
             "put the operands on such a device, or give the operator a kernel for this platform"
         )
+
+
+def _lower_by_platform(
+    ctx: mlir.LoweringRuleContext,
+    operands: Sequence[Any],
+    target: TargetByPlatform,
+    platforms: Sequence[str],
+    params: dict[str, Any],
+) -> Any:
+    """Lower for several platforms at once, as for `jax.export`: the program will look where it runs."""
+    calls: dict[str, Any] = {
+        platform: functools.partial(_native_call.bind, target=target.on(platform), **params) for platform in platforms
+    }
+    return mlir.lower_fun(lambda *xs: jax.lax.platform_dependent(*xs, **calls))(ctx, *operands)
 
 
 def _batch_attribute(

@@ -18,7 +18,7 @@ from .portable import GRAPH_TARGET, TARGET
 
 __all__ = ["export_checks", "list_registered_targets", "register_ffi_target", "register_ffi_targets", "register_once"]
 
-_PALLAS = ("__gpu$xla.gpu.triton", "mosaic_gpu_v2")  # what Pallas kernels are on a GPU
+_OF_JAX = ("__gpu$xla.gpu.triton", "mosaic_gpu_v2", "triton_kernel_call")  # what Pallas and Triton kernels are on a GPU
 _NAME = re.compile(r"[!#-&(-~]{1,500}")  # what is printed, but blanks and quotes
 _XLA_PLATFORMS = {"gpu": "CUDA", "cuda": "CUDA", "cpu": "cpu"}
 _registered: dict[tuple[str, str], None] = {}  # in order
@@ -160,9 +160,10 @@ def list_registered_targets() -> list[str]:
 
 
 def export_checks() -> list[Any]:
-    """Return the checks that `jax.export.export(f, disabled_checks=...)` must leave out for our kernels and Pallas's.
+    """Return the checks that `jax.export.export(f, disabled_checks=...)` must leave out for kernels such as ours.
 
-    JAX promises stability only for some of its own custom calls, and refuses others unless told.
+    JAX promises stability only for some of its own custom calls, and refuses others unless told: those of our kernels,
+    and those of Pallas and Triton on a GPU.
 
     >>> import jax, jax.numpy as jnp, brainevent
     >>> double = brainevent.XLACustomKernel("doc_exported")
@@ -172,5 +173,5 @@ def export_checks() -> list[Any]:
     Array([0., 2.], dtype=float32)
     """
     with _lock:
-        names = [TARGET, GRAPH_TARGET, *_PALLAS, *dict.fromkeys(name for name, _ in _registered)]
+        names = [TARGET, GRAPH_TARGET, *_OF_JAX, *dict.fromkeys(name for name, _ in _registered)]
     return [jax.export.DisabledSafetyCheck.custom_call(name) for name in names]

@@ -36,7 +36,7 @@ class Slot:
 class Launch:
     """One kernel launch; `parameters` are constant but for the slots."""
 
-    binary: bytes  # a cubin, or PTX that ends with a zero byte
+    binary: bytes  # a cubin, or PTX that ends with a zero byte; for the CPU what `host.pack_object` returns
     entry: str
     title: str
     grid: Dim3
@@ -58,6 +58,7 @@ class LaunchPlan:
     launches: tuple[Launch, ...]
     zeroed: tuple[tuple[int, int], ...] = ()
     in_graphs: bool = True
+    host: bool = False  # whether its kernels run on the CPU
 
     def __post_init__(self) -> None:
         if self.buffers > MAX_BUFFERS:

@@ -68,6 +68,7 @@ def _packed(plan: LaunchPlan, streams: bool) -> np.ndarray:
     header = {
         "title": plan.title,
         "streams": streams,
+        "host": plan.host,
         "buffers": plan.buffers,
         "zeroed": plan.zeroed,
         "launches": launches,
@@ -92,18 +93,28 @@ def _unpacked(header: dict[str, Any], code: bytes) -> LaunchPlan:
         )
         for row in header["launches"]
     )
-    return LaunchPlan(header["title"], header["buffers"], launches, tuple((b, n) for b, n in header["zeroed"]))
+    zeroed = tuple((b, n) for b, n in header["zeroed"])
+    return LaunchPlan(header["title"], header["buffers"], launches, zeroed, host=header["host"])
+
+
+def _driver(plan: LaunchPlan) -> Any:
+    if not plan.host:
+        return driver.driver()
+    from .host import host
+
+    return host()
 
 
 def load(header: dict[str, Any], code: bytes) -> ctypes.Array[ctypes.c_int64]:
     """Return the words that the handler reads, the first of which is its own address."""
-    from .handler import run_plan
+    from .handler import handler_address
 
-    plan, cuda = _unpacked(header, code), driver.driver()
+    plan = _unpacked(header, code)
+    its = _driver(plan)
     words = [
-        run_plan.address,
-        cuda.address("cuLaunchKernel"),
-        cuda.address("cuMemsetD8Async"),
+        handler_address(),
+        its.address("cuLaunchKernel"),
+        its.address("cuMemsetD8Async"),
         ctypes.cast(_report, ctypes.c_void_p).value or 0,
         int(header["streams"]),
         plan.buffers,
@@ -112,7 +123,7 @@ def load(header: dict[str, Any], code: bytes) -> ctypes.Array[ctypes.c_int64]:
         *(word for pair in plan.zeroed for word in pair),
     ]
     for launch in plan.launches:
-        words += _words(launch, cuda.kernel(launch.binary, launch.entry, launch.shared))
+        words += _words(launch, its.kernel(launch.binary, launch.entry, launch.shared))
     memory = (ctypes.c_int64 * len(words))(*words)
     _plans[ctypes.addressof(memory)] = plan
     return memory
@@ -143,4 +154,4 @@ def _report(call_frame: int, memory: int, index: int, code: int) -> int:
     if index == OTHER_ARRAYS:
         return frame.make_error(call_frame, f"{where}: called with other arrays than it was made for", frame.INTERNAL)
     what = "setting results to zero" if index == ZEROING else str(plan.launches[index])
-    return frame.make_error(call_frame, f"{where}: {what}: {driver.driver().error_name(code)}", frame.INTERNAL)
+    return frame.make_error(call_frame, f"{where}: {what}: {_driver(plan).error_name(code)}", frame.INTERNAL)
