@@ -64,7 +64,10 @@ def with_numba(function):
     return lambda op: op.def_numba_kernel(numba_generator(function))
 
 
-def product(name="product", register=with_numba(multiply)):
+multiply_with_numba = with_numba(multiply)
+
+
+def product(name="product", register=multiply_with_numba):
     """Elementwise, with the author's rules, which use the operator."""
     op = XLACustomKernel(f"zoo_{name}")
     register(op)
@@ -102,7 +105,10 @@ def dot_rows(w, x, out):
             out[i] += w[i, j] * x[j]
 
 
-def matvec(name="matvec", register=with_numba(dot_rows), rows=lambda n: n + 1):
+dot_rows_with_numba = with_numba(dot_rows)
+
+
+def matvec(name="matvec", register=dot_rows_with_numba, rows=lambda n: n + 1):
     """Contracts a dimension; both operands have derivatives; the transpose uses the operator again."""
     op = XLACustomKernel(f"zoo_{name}")
     register(op)

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""JAX's dtypes as Warp's, and Warp itself, which is imported when it is first needed."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import warnings
+from typing import Any
+
+import numpy as np
+
+__all__ = ["jaxinfo_to_warpinfo", "jaxtype_to_warptype", "the_warp"]
+
+_DTYPES = (
+    "float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "bool",
+)  # fmt: skip
+
+
+@functools.cache
+def the_warp() -> Any:
+    """Import Warp, and keep it from telling on the screen what it does."""
+    try:
+        warp: Any = importlib.import_module("warp")
+    except ImportError as error:
+        raise ImportError(f"NVIDIA Warp cannot be imported ({error}); run: pip install warp-lang") from error
+    with warnings.catch_warnings():  # some releases say that the next line will have no effect one day
+        warnings.simplefilter("ignore", DeprecationWarning)
+        warp.config.quiet = True
+    if getattr(warp.config, "log_level", None) == getattr(warp, "LOG_INFO", ""):  # what newer releases read instead
+        warp.config.log_level = warp.LOG_WARNING
+    return warp
+
+
+def jaxtype_to_warptype(dtype: Any) -> Any:
+    """Return Warp's scalar type of a dtype: `warp.float32` for `jnp.float32`, for "float32", and so on.
+
+    >>> import jax.numpy as jnp, brainevent
+    >>> brainevent.jaxtype_to_warptype(jnp.int16).__name__
+    'int16'
+    """
+    warp = the_warp()
+    try:
+        name = np.dtype(dtype).name
+    except TypeError:
+        name = repr(dtype)
+    if name not in _DTYPES:
+        raise ValueError(f"Warp does not support computations with dtype {name}; it knows {', '.join(_DTYPES)}")
+    return getattr(warp, name)
+
+
+def jaxinfo_to_warpinfo(info: Any) -> Any:
+    """Return the annotation of a kernel's parameter for arrays like `info`, which has a dtype and a number of axes.
+
+    >>> import jax, jax.numpy as jnp, brainevent
+    >>> annotation = brainevent.jaxinfo_to_warpinfo(jax.ShapeDtypeStruct((3, 4), jnp.float32))
+    >>> annotation.dtype.__name__, annotation.ndim
+    ('float32', 2)
+    """
+    warp = the_warp()
+    if info.ndim == 0:
+        raise ValueError(
+            "Warp has no 0-D arrays; give the array one axis, x.reshape(1), or make the parameter a number"
+        )
+    return warp.array(dtype=jaxtype_to_warptype(info.dtype), ndim=info.ndim)

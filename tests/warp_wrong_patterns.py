@@ -1,0 +1,248 @@
+# SPDX-License-Identifier: Apache-2.0
+# ruff: noqa: B007, RUF046, UP018
+"""Ways of kernels with arrays and variables that Warp's adjoint gets wrong, and what is said of them."""
+
+import warp as wp
+
+A = wp.array(dtype=wp.float64)
+f64 = wp.float64
+
+
+@wp.func
+def power(a: wp.float64, n: int):
+    s = f64(1.0)
+    for k in range(n):
+        s = s * a
+    return s
+
+
+@wp.func
+def put(o: A, i: int, v: wp.float64):
+    o[i] = v * v
+
+
+def used_what_was_there(x: A, y: A, out: A):
+    i = wp.tid()
+    o = wp.atomic_add(out, i, x[i])
+    wp.atomic_add(out, i, o * y[i])
+
+
+def fibonacci_product(x: A, y: A, out: A):
+    i = wp.tid()
+    a = x[i]
+    b = y[i]
+    for j in range(i + 1):
+        c = a + b
+        a = b
+        b = c
+    out[i] = a * b
+
+
+def counted_index(x: A, y: A, out: A):
+    i = wp.tid()
+    s = f64(0.0)
+    k = int(0)
+    for j in range(i + 1):
+        s += x[k] * x[k]
+        k = k + 1
+    out[i] = s
+
+
+def product(x: A, y: A, out: A):
+    i = wp.tid()
+    s = y[i]
+    for j in range(i + 2):
+        s = s * x[j % 4]
+    out[i] = s
+
+
+def square_of_sum(x: A, y: A, out: A):
+    i = wp.tid()
+    s = f64(0.0)
+    for j in range(i + 1):
+        s += x[j] * wp.sin(y[j])
+    out[i] = s * s * y[i]
+
+
+def with_product_function(x: A, y: A, out: A):
+    i = wp.tid()
+    out[i] = power(x[i], i + 1) * y[i]
+
+
+def put_by_function(x: A, y: A, out: A):
+    i = wp.tid()
+    put(out, i, x[i])
+
+
+def in_place_twice(x: A, y: A, out: A):
+    i = wp.tid()
+    out[i] = out[i] * x[i]
+    out[i] = out[i] * out[i]
+
+
+def left_early(x: A, y: A, out: A):
+    i = wp.tid()
+    s = f64(0.0)
+    for j in range(i + 3):
+        if j > i:
+            break
+        s += x[j] * x[j]
+    out[i] = s
+
+
+def left_by_break(x: A, y: A, out: A):
+    i = wp.tid()
+    s = f64(0.0)
+    for j in range(4):
+        if j > i:
+            break
+        s += x[j] * x[j]
+    out[i] = s
+
+
+def largest(x: A, y: A, out: A):
+    i = wp.tid()
+    s = f64(-10.0)
+    for j in range(i + 1):
+        s = wp.max(s, x[j] * y[j])
+    out[i] = s
+
+
+def two_loops_squared(x: A, y: A, out: A):
+    i = wp.tid()
+    s = f64(0.0)
+    for j in range(i + 1):
+        s += x[j]
+    for j in range(i + 1):
+        s += y[j] * y[j]
+    out[i] = s * s
+
+
+def squares_of_sums(x: A, y: A, out: A):
+    i = wp.tid()
+    s = f64(0.0)
+    for j in range(i + 1):
+        t = f64(0.0)
+        for k in range(j + 1):
+            t += x[k] * y[j]
+        s += t * t
+    out[i] = s
+
+
+def output_read(x: A, y: A, out: A):
+    i = wp.tid()
+    out[i] = x[i] * x[i]
+    y2 = out[i] * y[i]
+    out[i] = y2
+
+
+def square_before_loop(x: A, y: A, out: A):
+    i = wp.tid()
+    s = x[i]
+    q = s * s
+    for j in range(i + 1):
+        s += y[j]
+    out[i] = q + s
+
+
+def square_between_loops(x: A, y: A, out: A):
+    i = wp.tid()
+    s = f64(0.0)
+    for j in range(i + 1):
+        s += x[j]
+    q = s * s
+    for j in range(i + 1):
+        s += y[j] * y[j]
+    out[i] = q * s
+
+
+def component_changed(x: A, y: A, out: A):
+    i = wp.tid()
+    v = wp.vec3d()
+    v[0] = x[i]
+    v[0] = v[0] * y[i]
+    v[0] = v[0] * v[0]
+    out[i] = wp.dot(v, v)
+
+
+def component_summed(x: A, y: A, out: A):
+    i = wp.tid()
+    v = wp.vec3d()
+    for j in range(i + 1):
+        v[0] += x[j] * y[j]
+    out[i] = wp.dot(v, v)
+
+
+def while_loop(x: A, y: A, out: A):
+    i = wp.tid()
+    s = f64(0.0)
+    j = int(0)
+    while j <= i:
+        s += x[j] * x[j]
+        j += 1
+    out[i] = s
+
+
+def returned_from_loop(x: A, y: A, out: A):
+    i = wp.tid()
+    s = f64(0.0)
+    for j in range(i + 1):
+        if x[j] < f64(-0.1):
+            return
+        s += x[j] * x[j]
+    out[i] = s
+
+
+def maximum_with_start(x: A, y: A, out: A):
+    i = wp.tid()
+    wp.atomic_max(out, i, x[i] * x[i])
+
+
+def long_product(x: A, y: A, out: A):
+    i = wp.tid()
+    s = y[i]
+    for j in range(17):
+        s = s * x[j % 4]
+    out[i] = s
+
+
+def variable_from_before(x: A, y: A, out: A):
+    i = wp.tid()
+    s = f64(0.0)
+    t = y[i] * y[i]
+    u = t * x[i]
+    for j in range(i + 1):
+        t = x[j] * x[j]
+        s += t * t
+    out[i] = s + u
+
+
+WRONG = {
+    used_what_was_there: "uses what atomic_add returns",
+    fibonacci_product: "computes with 'a', which a loop changes, more than a sum",
+    counted_index: "computes with 'k', which a loop changes",
+    product: "computes with 's', which a loop changes",
+    square_of_sum: "computes with 's', which a loop changes",
+    with_product_function: "'power': it computes with 's', which a loop changes",
+    put_by_function: "uses the output 'out' as a whole",
+    in_place_twice: "reads 'out' after writing to it",
+    left_early: "leaves a loop by break",
+    left_by_break: "leaves a loop by break",
+    largest: "computes with 's', which a loop changes",
+    two_loops_squared: "computes with 's', which",
+    squares_of_sums: "computes with 't', which a loop changes",
+    output_read: "reads the output 'out'",
+    square_before_loop: "computes with 's', which",
+    square_between_loops: "computes with 's', which",
+    component_changed: "changes a part of a value",
+    component_summed: "changes a part of a value",
+    while_loop: "has a while loop",
+    returned_from_loop: "returns from within a loop",
+    maximum_with_start: "takes atomic_max with what 'out' holds",
+    long_product: "computes with 's', which",
+    variable_from_before: "computes with 't', which",
+}
+STARTS_AS_ARGUMENT = {
+    in_place_twice,
+    maximum_with_start,
+}
