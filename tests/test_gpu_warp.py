@@ -82,7 +82,7 @@ def lean(x: wk.FLOATS, out: wk.FLOATS):
 
 def test_a_grid_of_several_axes():
     x = jnp.zeros(2**24 + 513)
-    assert float(brainevent.warp_kernel(lean, like(x), launch_dims=x.shape, block_dim=64)(x).sum()) == x.size
+    assert (brainevent.warp_kernel(lean, like(x), launch_dims=x.shape, block_dim=64)(x) == 1).all()
 
 
 def test_batches_and_graphs():
@@ -139,9 +139,9 @@ def test_sparse_synapses(generator, unique_name):
     operator.def_warp_kernel(generator)
     outs = [jax.ShapeDtypeStruct((500,), jnp.float32)]
     run = jax.jit(lambda spikes: operator(jnp.array([0.1]), indices, indptr, spikes, outs=outs, neurons=1000)[0])
-    np.testing.assert_allclose(run(spikes), spikes @ dense, atol=1e-5)
+    np.testing.assert_allclose(run(spikes), np.asarray(spikes) @ dense, atol=1e-5)
     both = jnp.stack([spikes, ~spikes])
-    np.testing.assert_allclose(jax.jit(jax.vmap(run))(both), both @ dense, atol=1e-4)
+    np.testing.assert_allclose(jax.jit(jax.vmap(run))(both), np.asarray(both) @ dense, atol=1e-4)
 
 
 def test_an_operator_keeps_its_promises(unique_name):
@@ -225,6 +225,10 @@ def test_ptx_runs_as_cubins_do():
     brainevent.config.set_compute_capability("8.0")
     try:
         np.testing.assert_array_equal(jax.jit(lambda x, y: added(x, y) * 2)(X, Y), 2 * (X + Y))
+    except jax.errors.JaxRuntimeError as error:
+        if "CUDA_ERROR_UNSUPPORTED_PTX_VERSION" not in str(error):
+            raise
+        pytest.skip("the driver is older than Warp's compiler, whose PTX it does not know")
     finally:
         brainevent.config.set_compute_capability(None)
 
