@@ -199,6 +199,10 @@ def emulate(on: bool = True) -> None:
     if not isinstance(on, bool):
         raise TypeError(f"config.emulate: on must be True or False, found {on!r}")
     _emulating = on
+    if on:  # processes that this one starts do as it does
+        os.environ[_EMULATE] = "1"
+    else:
+        os.environ.pop(_EMULATE, None)
     _simulate_numba_cuda(on)
     _choices.refresh()
 

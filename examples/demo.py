@@ -122,14 +122,17 @@ WRAPPERS = {
     "cpp": "load_cpp_inline",
     "cuda_raw": "load_cuda_inline",
     "numba_cuda": "numba_cuda_kernel",
+    "nvrtc": "cuda_kernel",
+    "warp": "warp_kernel",
+    "triton": "triton_call",
     "pallas": "pallas_call",
 }
 
 
 def show_languages():
-    print(f"  {'language':<13}{'platforms':<11}{'wrapper':<18}on this machine")
+    print(f"  {'language':<17}{'platforms':<11}{'wrapper':<18}on this machine")
     for row in LANGUAGES:
-        cells = f"  {row.title:<13}{', '.join(row.platforms):<11}{WRAPPERS.get(row.name, 'to come'):<18}"
+        cells = f"  {row.title:<17}{', '.join(row.platforms):<11}{WRAPPERS[row.name]:<18}"
         print(textwrap.fill(cells + (row.why_missing() or "installed"), 79, subsequent_indent=" " * len(cells)))
 
 

@@ -17,6 +17,7 @@ SOURCE = r"""
 extern "C" {
 int pretend_calls[3];  // launches, zeroings, permissions for shared memory
 int pretend_failure;
+int pretend_limits[2], pretend_allowed[2];  // bytes of shared memory, by device; launches are on the second
 
 int cuInit(unsigned) { return 0; }
 int cuGetErrorName(int code, const char** name) {
@@ -24,9 +25,10 @@ int cuGetErrorName(int code, const char** name) {
   return 0;
 }
 int cuDeviceGetCount(int* count) { return *count = 2, 0; }
-int cuKernelSetAttribute(int attribute, int value, void*, int) {
+int cuKernelSetAttribute(int attribute, int value, void*, int device) {
   ++pretend_calls[2];
-  return attribute == 8 && value <= 227 * 1024 ? 0 : 1;
+  if (attribute != 8 || value > pretend_limits[device]) return 1;
+  return pretend_allowed[device] = value, 0;
 }
 int cuLibraryLoadData(void** library, const void* path, void*, void*, unsigned, void*, void*, unsigned) {
   return *library = dlopen(static_cast<const char*>(path), RTLD_NOW), *library ? 0 : 200;
@@ -41,6 +43,7 @@ int cuMemsetD8Async(char* at, unsigned char value, size_t size, void*) {
 int cuLaunchKernel(void* kernel, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
                    unsigned shared, void*, void** parameters, void**) {
   ++pretend_calls[0];
+  if (shared > 48 * 1024 && int(shared) > pretend_allowed[1]) return 1;
   const unsigned configuration[7] = {gx, gy, gz, bx, by, bz, shared};
   return reinterpret_cast<int (*)(const unsigned*, void**)>(kernel)(configuration, parameters);
 }
@@ -83,11 +86,14 @@ def pretend(pretend_library, monkeypatch):
     calls = (ctypes.c_int * 3).in_dll(library, "pretend_calls")
     calls[:] = [0, 0, 0]
     failure = ctypes.c_int.in_dll(library, "pretend_failure")
-    yield Pretend(str(pretend_library).encode() + b"\0", calls, failure)
+    limits, allowed = ((ctypes.c_int * 2).in_dll(library, f"pretend_{name}") for name in ("limits", "allowed"))
+    limits[:], allowed[:] = [227 * 1024] * 2, [48 * 1024] * 2
+    yield Pretend(str(pretend_library).encode() + b"\0", calls, failure, limits, allowed)
     failure.value = 0
     driver.driver.cache_clear()
 
 
 class Pretend:
-    def __init__(self, binary, calls, failure):
+    def __init__(self, binary, calls, failure, limits, allowed):
         self.binary, self.calls, self.failure = binary, calls, failure
+        self.limits, self.allowed = limits, allowed  # of shared memory, by device

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Numba-CUDA in Numba's simulator: tests that `test_emulation.py` runs in a process of their own."""
 
+import dataclasses
 import math
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -138,6 +139,17 @@ def test_an_empty_launch_gives_zeros():
     np.testing.assert_array_equal(numba_cuda_kernel(square, outs=VECTOR, launch_dims=0)(X), np.zeros(N))
 
 
+def test_an_empty_launch_leaves_outputs_that_share_memory_with_inputs():
+    rows = jnp.stack([X, 2 * X])
+    call = numba_cuda_kernel(square, outs=[VECTOR, VECTOR], launch_dims=0, input_output_aliases={0: 1})
+    for function, x in ((call, X), (jax.jit(call), X), (jax.vmap(call), rows)):
+        zeros, same = function(x)
+        np.testing.assert_array_equal(zeros, np.zeros_like(x))
+        np.testing.assert_array_equal(same, x)
+    apart = numba_cuda_kernel(square, outs=[VECTOR, VECTOR], launch_dims=0)  # of the same kernel
+    np.testing.assert_array_equal(apart(X), np.zeros((2, N)))
+
+
 # ---- barriers -------------------------------------------------------------------------------------------------------
 
 
@@ -193,6 +205,26 @@ def test_votes_of_those_that_still_run():
     found = numba_cuda_kernel(vote, outs=like(3, 8, dtype=jnp.int32), grid=1, block=16)(X)
     np.testing.assert_array_equal(found[0], [5] * 8)
     np.testing.assert_array_equal(found[1:, :4], [[1] * 4, [0] * 4])
+
+
+@pytest.mark.parametrize("mask", [(), (0xFFFF,)])
+def test_threads_of_a_warp_meet(mask):
+    @cuda.jit
+    def pass_on(x, out):
+        t = cuda.threadIdx.x
+        shared = cuda.shared.array(N, numba.float32)
+        shared[t] = x[t]
+        if t < 16:  # half of the first warp; the others wait for the whole block meanwhile
+            cuda.syncwarp(*mask)
+            received = shared[(t + 1) % 16]
+            cuda.syncwarp(*mask)
+            shared[t] = -received
+        cuda.syncthreads()
+        out[t] = shared[N - 1 - t]
+
+    found = numba_cuda_kernel(pass_on, outs=VECTOR, grid=1, block=N)(X)
+    half = np.roll(X[:16], -1)
+    np.testing.assert_array_equal(found, np.concatenate([-half, X[16:]])[::-1])
 
 
 def test_threads_run_in_order_and_are_reused():
@@ -281,6 +313,26 @@ def test_an_error_in_a_kernel_is_told_and_survived():
     np.testing.assert_array_equal(leaky(X, jnp.array([2.0])), 2 * X)
 
 
+@pytest.mark.parametrize("error", [SystemExit(3), KeyboardInterrupt("3")], ids=lambda error: type(error).__name__)
+def test_what_would_end_the_program_is_an_error_of_the_kernel(error):
+    @cuda.jit
+    def ends(out):
+        cuda.syncthreads()
+        if cuda.grid(1) == 2:
+            raise error
+
+    def ends_too(out, stream):
+        raise error
+
+    kind = type(error).__name__
+    words = rf"raised RuntimeError: the kernel raised {kind}: 3, in thread \(2, 0, 0\) of block \(0, 0, 0\), .*.py:\d+"
+    for _ in range(2):
+        with pytest.raises(jax.errors.JaxRuntimeError, match=words):
+            jax.block_until_ready(numba_cuda_kernel(ends, outs=VECTOR, grid=1, block=8)())
+    with pytest.raises(jax.errors.JaxRuntimeError, match=rf"numba_cuda_callable\(ends_too\) raised {kind}: 3"):
+        jax.block_until_ready(numba_cuda_callable(ends_too, outs=VECTOR)())
+
+
 def test_an_operand_is_for_reading():
     @cuda.jit
     def writes(x, out):
@@ -357,6 +409,63 @@ def test_equal_kernels_are_one_target():
 
     assert target(make(2)) == target(make(2)) != target(make(3))
     np.testing.assert_array_equal(make(3)(X), 3 * X)
+
+
+@cuda.jit
+def anything(*arrays):
+    pass
+
+
+def test_one_kernel_takes_several_numbers_of_arrays():
+    for count in range(3):
+        for outs in ([VECTOR], [VECTOR, VECTOR]):
+            found = numba_cuda_kernel(anything, outs=outs, launch_dims=0)(*[X] * count)
+            np.testing.assert_array_equal(found, np.zeros((len(outs), N)))
+
+
+def inverse(x, out):
+    i = cuda.grid(1)
+    if i < x.size:
+        out[i] = np.float32(1) / x[i]
+
+
+class Doubled:
+    """An extension of Numba's: kernels see twice what they are given."""
+
+    def prepare_args(self, kind, value, **_):
+        """Return the argument as kernels see it."""
+        return kind, value * 2 if not value.flags.writeable else value
+
+
+def test_one_function_is_several_kernels():
+    zeros = jnp.zeros(N)
+    kernels = [cuda.jit(inverse), cuda.jit(debug=True, opt=False)(inverse)]
+    call, debugging = (numba_cuda_kernel(kernel, outs=VECTOR, launch_dims=N) for kernel in kernels)
+    np.testing.assert_array_equal(call(zeros), np.full(N, np.inf))
+    with pytest.raises(jax.errors.JaxRuntimeError, match="FloatingPointError: divide by zero"):
+        debugging(zeros).block_until_ready()
+    np.testing.assert_array_equal(call(zeros), np.full(N, np.inf))
+    extended = cuda.jit(inverse)
+    extended.extensions.append(Doubled())
+    np.testing.assert_array_equal(numba_cuda_kernel(extended, outs=VECTOR, launch_dims=N)(X), 1 / (2 * X))
+
+
+@dataclasses.dataclass
+class Squares:
+    """Cannot be hashed, since it has __eq__."""
+
+    times: int
+
+    def __call__(self, x, out, stream):
+        square[1, N, stream](x, out)
+        for _ in range(self.times - 1):
+            square[1, N, stream](out, out)
+
+
+def test_a_function_may_be_an_object_that_cannot_be_hashed():
+    once, twice = Squares(1), Squares(2)
+    for function, power in ((once, 2), (twice, 4), (once, 2)):
+        np.testing.assert_array_equal(numba_cuda_callable(function, outs=VECTOR)(X), X**power)
 
 
 def test_the_simulator_answers_what_programs_ask_of_a_device():

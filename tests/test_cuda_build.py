@@ -504,6 +504,6 @@ def test_without_a_gpu_the_architecture_must_be_named(monkeypatch):
     monkeypatch.delenv("BRAINEVENT_COMPUTE_CAPABILITIES")
     monkeypatch.setattr(cuda_loaders, "cuda_capabilities", refuse)
     monkeypatch.setattr(architectures, "_nvidia_smi", list)
-    words = r"not set\n  devices: no CUDA here\n  nvidia-smi: no GPU\nName it: pass compute_capability='8.6'"
+    words = r"not set\n  devices: no CUDA here\n  nvidia-smi: no GPU\nName it: call brainevent"
     with pytest.raises(GpuArchDetectionError, match=words):
         brainevent.load_cuda_inline("nowhere", SMALL)

@@ -193,6 +193,27 @@ def test_the_interpreter_with_a_tpus_memory_runs_within_an_operator(operator):
 # ---- which kernel runs ----------------------------------------------------------------------------------------------
 
 
+def test_the_advice_to_switch_works_when_it_is_followed(operator, emulating, unique_name):
+    def broken(*, outs):
+        raise OSError("no such table")
+
+    operator.def_kernel("numba", "cpu", broken)
+    operator.def_pallas_kernel("gpu", broken)
+    operator.def_pallas_kernel("tpu", pallas_generator)
+    advice = rf"to switch: backend='pallas' in the call, {operator.name}.set_default\('cpu', 'pallas'\), or brainevent"
+    with pytest.raises(brainevent.KernelError, match=advice):
+        operator(V, DECAY, outs=V)
+    operator.set_default("cpu", "pallas_tpu")
+    np.testing.assert_allclose(operator(V, DECAY, outs=V), leak(V, DECAY))
+    lone = XLACustomKernel(unique_name("lone"))
+    lone.def_pallas_kernel("gpu", broken)
+    lone.def_reference(leak)
+    with pytest.raises(brainevent.KernelError, match=rf"{lone.name}.set_default\('cpu', 'reference'\), or brainevent"):
+        lone(V, DECAY)
+    lone.set_default("cpu", "reference")
+    np.testing.assert_allclose(lone(V, DECAY), leak(V, DECAY))
+
+
 def test_switching_retraces_and_going_back_finds_what_was_compiled(operator):
     generator, built = told("pallas", 2)
     operator.def_pallas_kernel("gpu", generator)
@@ -372,6 +393,19 @@ def test_numbas_variable_is_set_and_taken_back():
     found, after = run_program(source).splitlines()
     assert found == str([("1", 1), ("1", 1), (None, 0), (None, 0), ("1", 1)])
     assert after == "1 True"
+
+
+def test_processes_that_are_started_do_the_same():
+    source = """
+        import os, subprocess, sys, brainevent
+        asks = "import os, brainevent; print(brainevent.config.is_emulating(), os.environ.get('NUMBA_ENABLE_CUDASIM'))"
+        for on in (True, False, True):
+            brainevent.config.emulate(on)
+            print(subprocess.check_output([sys.executable, "-c", asks], text=True), end="")
+        print(os.environ["BRAINEVENT_EMULATE"])
+    """
+    assert run_program(source).splitlines() == ["True 1", "False None", "True 1", "1"]
+    assert run_program(source, BRAINEVENT_EMULATE="1").splitlines() == ["True 1", "False None", "True 1", "1"]
 
 
 def test_what_the_user_said_to_numba_stays():

@@ -674,12 +674,13 @@ def test_architectures_that_cannot_be_told(tmp_path):
         return str(caught.value).splitlines()
 
     setter, variable = "brainevent.config.set_compute_capability", "BRAINEVENT_COMPUTE_CAPABILITIES"
+    loaders = "the loaders of CUDA C++ take compute_capability='8.6', too"
     assert error(fails) == [
         "[E-ARCH] it cannot be told for which GPU to compile. Tried:",
         "  compute_capability, config.set_compute_capability and $BRAINEVENT_COMPUTE_CAPABILITIES: not set",
         "  devices: no plugin for CUDA",
         "  nvidia-smi: not on PATH",
-        f"Name it: pass compute_capability='8.6', call {setter}('8.6'), or set the variable {variable}=8.6",
+        f"Name it: call {setter}('8.6'), or set the variable {variable}=8.6; {loaders}",
     ]
     nvidia_smi(tmp_path / "bin", "Failed to initialize NVML\\n", status=9)
     assert error(list)[2:4] == [

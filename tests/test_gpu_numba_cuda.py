@@ -95,6 +95,13 @@ def test_one_two_and_several_outputs():
 
 def test_nothing_to_launch_gives_zeros():
     np.testing.assert_array_equal(brainevent.numba_cuda_kernel(add, VECTOR, launch_dims=0)(X, Y), np.zeros(N))
+    same = brainevent.numba_cuda_kernel(add, VECTOR, launch_dims=0, input_output_aliases={0: 0})
+    np.testing.assert_array_equal(jax.jit(same)(X, Y), X)
+
+
+def test_bounds_of_a_kernel():
+    bounded = cuda.jit(max_registers=32, launch_bounds=(256, 2))(add.py_func)
+    np.testing.assert_array_equal(brainevent.numba_cuda_kernel(bounded, VECTOR, launch_dims=N)(X, Y), X + Y)
 
 
 @pytest.mark.parametrize("shared", [4 * N, 100 * 1024, 227 * 1024])
@@ -152,6 +159,45 @@ def test_a_function_of_several_launches_runs_natively():
     np.testing.assert_array_equal(call(X), 2 * X + 1)
     np.testing.assert_array_equal(jax.jit(jax.vmap(call))(jnp.stack([X, Y])), 2 * jnp.stack([X, Y]) + 1)
     np.testing.assert_array_equal(jax.jit(lambda x: jax.lax.fori_loop(0, 3, lambda _, v: call(v), x))(Y), 15 * Y)
+
+
+@pytest.mark.parametrize("factor", [2 + 1j, np.complex64(2 + 1j), np.complex128(2 + 1j)], ids=lambda x: str(type(x)))
+def test_a_function_passes_complex_numbers(factor):
+    def scaled(x, out, stream):
+        affine[4, 256, stream](x, factor, True, out)
+
+    z = (X + 1j * X[::-1]).astype(jnp.complex64)
+    call = brainevent.numba_cuda_callable(scaled, like(z))
+    np.testing.assert_allclose(jax.jit(call)(z), factor * z + 1, rtol=1e-6)
+
+
+@pytest.mark.filterwarnings("ignore:Host array used in CUDA kernel")
+def test_arrays_that_a_function_captures_are_passed_through_python():
+    weights = np.arange(N, dtype=np.float32)
+    there = cuda.to_device(weights)
+
+    def on_the_host(x, out, stream):
+        add[4, 256, stream](x, weights, out)
+
+    def on_the_gpu(x, out, stream):
+        add[4, 256, stream](x, there, out)
+
+    for function, kind in ((on_the_host, "ndarray"), (on_the_gpu, "DeviceNDArray")):
+        call = jax.jit(brainevent.numba_cuda_callable(function, VECTOR))
+        with pytest.warns(UserWarning, match=f"through Python.*passes to 'add' an argument of the type {kind}"):
+            np.testing.assert_array_equal(call(Y), weights + 1)
+        np.testing.assert_array_equal(jax.vmap(call)(jnp.stack([X, Y])), weights + jnp.stack([X, Y]))
+
+
+def test_a_function_that_catches_what_it_is_told_with_is_called_through_python():
+    def copies(x, out, stream):
+        try:
+            out.copy_to_device(x, stream=stream)
+        except Exception:  # noqa: BLE001 - as programs do
+            copy[1, 1, stream](x, out)
+
+    with pytest.warns(UserWarning, match="through Python for every run, because it uses 'copy_to_device' of an array"):
+        np.testing.assert_array_equal(brainevent.numba_cuda_callable(copies, VECTOR)(X), X)
 
 
 def test_a_function_may_take_the_whole_batch():

@@ -171,6 +171,40 @@ def test_an_output_in_an_inputs_memory():
     )
 
 
+def test_an_output_in_an_inputs_memory_keeps_it_where_nothing_runs():
+    call = brainevent.cuda_kernel(
+        COPY, "copy", VECTOR, launch_dims=0, types={"T": X.dtype}, input_output_aliases={0: 0}
+    )
+    np.testing.assert_array_equal(jax.jit(call)(X), X)
+
+
+def test_plans_of_one_kernel_with_more_and_less_shared_memory():
+    source = """
+    __global__ void reverse(const float* x, float* out, int n) {
+      extern __shared__ float row[];
+      row[threadIdx.x] = x[threadIdx.x];
+      __syncthreads();
+      out[threadIdx.x] = row[n - 1 - threadIdx.x];
+    }"""
+    for kilobytes in (100, 60, 101, 100):
+        call = brainevent.cuda_kernel(source, "reverse", VECTOR, grid=1, block=N, shared_mem=kilobytes * 1024)
+        np.testing.assert_array_equal(call(X, n=N), X[::-1])
+        np.testing.assert_array_equal(call(Y, n=N), Y)
+
+
+def test_a_batch_whose_elements_are_misaligned_is_refused_and_nothing_breaks():
+    source = "__global__ void quads(const float4* x, float4* out) { out[threadIdx.x] = x[threadIdx.x]; }"
+
+    def copied(rows):
+        out = jax.ShapeDtypeStruct(rows.shape[1:], rows.dtype)
+        return jax.vmap(brainevent.cuda_kernel(source, "quads", out, launch_dims=rows.shape[1] // 4))(rows)
+
+    np.testing.assert_array_equal(copied(X.reshape(128, 8)), X.reshape(128, 8))
+    with pytest.raises(jax.errors.JaxRuntimeError, match="begins at an address that 16 does not divide"):
+        jax.block_until_ready(copied(X[:60].reshape(10, 6)))
+    np.testing.assert_array_equal(copied(X.reshape(64, 16)), X.reshape(64, 16))
+
+
 def test_operands_without_axes():
     source = (
         "__global__ void scale(const float* x, const float* a, float* out) { out[threadIdx.x] = *a * x[threadIdx.x]; }"

@@ -13,7 +13,17 @@ import brainevent
 from brainevent._compat import ShapedArray
 from brainevent.errors import CUDANotInstalledError, KernelArgumentError
 from brainevent.ffi.call import native_call
-from brainevent.ffi.launch import Launch, LaunchPlan, Limits, PlanTarget, Slot, check_limits, driver
+from brainevent.ffi.launch import (
+    Configuration,
+    Launch,
+    LaunchPlan,
+    Limits,
+    PlanTarget,
+    Slot,
+    check_limits,
+    driver,
+)
+from brainevent.ffi.launch.host import host
 
 
 def axpy(binary, n, a=2.0, **changes):
@@ -38,6 +48,11 @@ def call(binary, x, y, times=1, **changes):
     n = x.shape[-1]
     plan = LaunchPlan("axpy", 3, (axpy(binary, n, **changes),) * times, ((2, 4 * n),), in_graphs=False)
     return run(plan, [x, y], [(x.shape, x.dtype)])[0]
+
+
+def told(pretend, shared):
+    launch = Launch(pretend.binary, "tell", "tell", (1, 1, 1), (1, 1, 1), (bytes(8),), (Slot(0, 0),), shared)
+    return run(LaunchPlan("tell", 1, (launch,), in_graphs=False), [], [((7,), "int32")])[0]
 
 
 X, Y = jnp.arange(5.0), jnp.ones(5)
@@ -114,6 +129,71 @@ def test_what_cannot_be_loaded_is_told(pretend, changes, words):
 def test_more_shared_memory_is_allowed_on_every_device(pretend):
     call(pretend.binary, X, Y, shared=100 * 1024).block_until_ready()
     assert pretend.calls[2] == 2
+
+
+def test_shared_memory_that_was_allowed_stays_allowed(pretend):
+    for shared in (100 * 1024, 60 * 1024, 100 * 1024):
+        jax.block_until_ready(told(pretend, shared))
+    assert pretend.calls[2] == 2
+
+
+def test_a_device_that_refuses_shared_memory_does_not_stop_the_others(pretend):
+    pretend.limits[:] = [64 * 1024, 227 * 1024]  # of the two devices, the second of which launches
+    for shared in (101 * 1024, 61 * 1024):
+        assert told(pretend, shared)[6] == shared
+    assert pretend.allowed[:] == [61 * 1024, 101 * 1024]
+    pretend.limits[:] = [64 * 1024, 64 * 1024]
+    with pytest.raises(jax.errors.JaxRuntimeError, match="allowing 122880 bytes of shared memory to the kernel 'tell'"):
+        jax.block_until_ready(told(pretend, 120 * 1024))
+
+
+def test_a_report_that_fails_is_an_error_all_the_same(pretend, monkeypatch):
+    def error_name(*_):
+        raise KeyError(1)
+
+    monkeypatch.setattr(driver.Driver, "error_name", error_name)
+    bad = LaunchPlan("axpy", 3, (axpy(pretend.binary, -1),), in_graphs=False)
+    words = r"INTERNAL: a kernel of this program failed with the code 1; and so did its report: KeyError\(1\)"
+    with pytest.raises(jax.errors.JaxRuntimeError, match=words):
+        run(bad, [X, Y], [((5,), "float32")])[0].block_until_ready()
+
+
+def test_the_cpu_has_a_word_for_every_error():
+    assert [host().error_name(code) for code in (1, 7)] == ["an assertion of the kernel failed", "error 7"]
+
+
+@pytest.mark.parametrize(
+    ("given", "made"),
+    [
+        ({"grid": np.int64(3), "block": np.array([4, 5])}, Configuration((3, 1, 1), (4, 5, 1))),
+        ({"launch_dims": [np.uint8(3)], "shared": np.int32(6)}, Configuration((1, 1, 1), (3, 1, 1), 6)),
+        ({"launch_dims": np.array(10), "threads_per_block": np.uint8(4)}, Configuration((3, 1, 1), (4, 1, 1))),
+        ({"launch_dims": jnp.int32(10)}, Configuration((1, 1, 1), (10, 1, 1))),
+    ],
+    ids=str,
+)
+def test_whole_numbers_of_any_kind_are_made_pythons(given, made):
+    arguments = {"grid": None, "block": None, "launch_dims": None, "threads_per_block": 256, "shared": 0} | given
+    found = Configuration.checked("here", **arguments)
+    assert found == made
+    assert {type(n) for n in (*found.grid, *found.block, found.shared)} == {int}
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"launch_dims": np.ones(2)}, r"launch_dims is array\(\[1., 1.\]\); pass a whole number, or one to three"),
+        ({"launch_dims": np.ones((2, 2), int)}, "(?s:launch_dims is array.*); pass a whole number"),
+        ({"launch_dims": np.True_}, "launch_dims is .*True_?; pass a whole number"),
+        ({"launch_dims": 3, "threads_per_block": np.float32(3)}, "threads_per_block is .*3.0.*; pass 1 or more"),
+        ({"launch_dims": 3, "shared": np.float64(8)}, "shared_mem is .*8.0.*; pass a number of bytes"),
+    ],
+    ids=str,
+)
+def test_what_is_no_whole_number_is_told(given, words):
+    arguments = {"grid": None, "block": None, "launch_dims": None, "threads_per_block": 256, "shared": 0} | given
+    with pytest.raises(ValueError, match=f"here: {words}"):
+        Configuration.checked("here", **arguments)
 
 
 def test_without_a_driver_it_is_told_what_is_missing(monkeypatch):

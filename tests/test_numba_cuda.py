@@ -1,7 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """`numba_cuda_kernel` and `numba_cuda_callable`, as far as no GPU is needed: configurations, recording, plans."""
 
+import contextlib
+import dataclasses
 import importlib
+import re
+import warnings
 
 import jax
 import jax.numpy as jnp
@@ -16,6 +20,7 @@ numba_cuda = pytest.importorskip("brainevent.backends.numba_cuda", reason="needs
 cuda = pytest.importorskip("numba.cuda")
 
 compiled = importlib.import_module("brainevent.backends.numba_cuda.compiled")
+native = importlib.import_module("brainevent.backends.numba_cuda.native")
 from brainevent.backends.numba_cuda.record import CannotRecordError, StandIn, recorded  # noqa: E402
 
 F32 = np.dtype(np.float32)
@@ -110,6 +115,15 @@ def f(x, out):
     pass
 
 
+linked = cuda.jit(f, link=["more.cu"])
+
+
+class OnTheGpu:
+    """An array of another library's, or one that was there before."""
+
+    __cuda_array_interface__ = {"shape": (64,), "typestr": "<f4", "data": (0, False), "version": 3}  # noqa: RUF012
+
+
 def test_bfloat16_is_refused_as_an_argument_and_a_value():
     call = brainevent.numba_cuda_kernel(square, jax.ShapeDtypeStruct((4,), jnp.bfloat16), launch_dims=4)
     for kind in (KernelArgumentError, ValueError):
@@ -148,6 +162,8 @@ def test_a_stand_in_is_cut_as_arrays_are():
         if real.size:
             assert part.shift == real.__array_interface__["data"][0] - whole.__array_interface__["data"][0]
     assert array.reshape(6, 4).shape == array.reshape((6, -1)).shape == (6, 4)
+    assert (array[np.int64(2)].shape, array[np.int64(2)].shift) == (array[2].shape, array[2].shift)
+    assert array.reshape(6, 4, order="C").shape == array.reshape(np.int64(24)).reshape(6, 4, order="A").shape == (6, 4)
     with pytest.raises(ValueError, match="reshape"):
         array.reshape(5)
 
@@ -164,14 +180,44 @@ def test_a_stand_in_is_cut_as_arrays_are():
         (lambda x, stream: x.copy_to_host(), "uses 'copy_to_host' of an array"),
         (lambda x, stream: stream.synchronize(), "uses 'synchronize' of the stream"),
         (lambda x, stream: cuda.synchronize(), "calls cuda.synchronize"),
+        (lambda x, stream: cuda.current_context().synchronize(), "calls cuda.current_context"),
         (lambda x, stream: cuda.to_device(np.ones(3)), "calls cuda.to_device"),
+        (lambda x, stream: square.forall(64, stream=stream)(x, x), "calls a kernel's forall"),
+        (lambda x, stream: x.reshape(8, 8, order="F"), "reshapes an array in the order 'F'"),
         (lambda x, stream: square[1, 64](x, x), "launches 'square' on another stream than the one it was given"),
         (lambda x, stream: cuda.device_array(3, order="F"), "a temporary array that is not row-major"),
+        (lambda x, stream: cuda.device_array(3, F32, None, "F", stream), "a temporary array that is not row-major"),
+        (lambda x, stream: square[1, 64, stream](np.ones(64), x), "passes to 'square' an argument of the type ndarray"),
+        (lambda x, stream: square[1, 64, stream](x, (1.0, x)), "passes to 'square' an argument of the type tuple"),
+        (lambda x, stream: square[1, 64, stream](x, OnTheGpu()), "passes to 'square' an argument of the type OnTheGpu"),
+        (lambda x, stream: linked[1, 64, stream](x, x), "launches 'f', which links other files"),
     ],
 )
 def test_what_a_plan_cannot_repeat_is_told(function, words):
-    with pytest.raises(CannotRecordError, match=words):
-        recorded(function, [((64,), F32)])
+    """Also where the function catches what it is told with, and goes on or fails."""
+
+    def goes_on(x, stream):
+        with contextlib.suppress(Exception):
+            function(x, stream)
+
+    def fails(x, stream):
+        goes_on(x, stream)
+        raise ValueError("what was caught is missing")
+
+    for told in (function, goes_on, fails):
+        with pytest.raises(CannotRecordError, match=words):
+            recorded(told, [((64,), F32)])
+
+
+def test_temporaries_are_asked_for_in_all_ways_that_numba_has():
+    def asks(x, stream):
+        a = cuda.device_array(4, np.float32, None, "C", stream)
+        b = cuda.device_array((4, np.int64(2)), dtype=np.int8, stream=stream)
+        cuda.device_array_like(a, stream)
+        cuda.device_array_like(b, stream=stream)
+
+    temporaries = recorded(asks, [((64,), F32)]).temporaries
+    assert [(x.shape, x.dtype) for x in temporaries] == [((4,), F32), ((4, 2), np.int8)] * 2
 
 
 def test_an_error_of_the_function_itself_passes():
@@ -232,6 +278,61 @@ def test_the_parameters_are_those_of_numbas_arrays():
     assert [(slot.parameter, slot.buffer, slot.shift) for slot in slots] == [(4, 0, 0), (16, 1, 16)]
 
 
+@pytest.mark.parametrize(
+    "number", [2 + 1j, np.complex64(2 + 1j), np.complex128(3j), True, 3, np.int8(3), np.uint32(7), 2.5, np.float16(2)]
+)
+def test_compiled_code_takes_as_many_parameters_as_plans_give(ninety, number):
+    arguments = [StandIn(0, (4,), np.dtype(np.complex64)), number, StandIn(1, (4,), np.dtype(np.complex64))]
+    code = compiled.compiled("here", scaled, arguments)
+    declared = re.findall(r"\.param\s+\.[a-z](\d+)", code.binary.decode().partition(".entry")[2].partition(")")[0])
+    parameters, slots = compiled.parameters_of(arguments)
+    assert [8 * len(parameter) for parameter in parameters] == [int(bits) for bits in declared]
+    assert [slot.parameter for slot in slots] == [4, len(parameters) - 3]
+    given = np.frombuffer(b"".join(parameters[7:-7]), np.bool_ if number is True else np.asarray(number).dtype)
+    assert given == [number]
+
+
+@cuda.jit
+def scaled(x, factor, out):
+    i = cuda.grid(1)
+    if i < out.size:
+        out[i] = factor * x[i]
+
+
+@pytest.mark.parametrize(
+    ("options", "directives"),
+    [
+        ({"max_registers": 24}, {".maxnreg 24"}),
+        ({"launch_bounds": 128}, {".maxntid 128"}),
+        ({"launch_bounds": (128, 2), "max_registers": 40}, {".maxntid 128", ".minnctapersm 2", ".maxnreg 40"}),
+        ({}, set()),
+    ],
+    ids=str,
+)
+def test_bounds_of_a_kernel_are_passed_on(ninety, options, directives):
+    kernel = cuda.jit(**options)(square.py_func)
+    code = compiled.compiled("here", kernel, [StandIn(0, (4,), F32), StandIn(1, (4,), F32)])
+    head = code.binary.decode().partition(".entry")[2].partition("{")[0].partition(")")[2]
+    assert {found[0] for found in re.finditer(r"\.(maxnreg|maxntid|minnctapersm) \d+", head)} == directives
+    assert code.limits.threads == (128 if "launch_bounds" in options else 1024)
+
+
+def test_blocks_beyond_the_bound_are_told(ninety):
+    bounded = cuda.jit(launch_bounds=32)(square.py_func)
+    with pytest.raises(KernelArgumentError, match=r"the block \(64, 1, 1\) has 64 threads, and 32 is the most"):
+        exported(brainevent.numba_cuda_kernel(bounded, VECTOR, launch_dims=64), jnp.ones(64))
+    wrong = cuda.jit(max_registers="many")(square.py_func)
+    with pytest.raises(KernelArgumentError, match="max_registers of the kernel is 'many'; pass a number of registers"):
+        exported(brainevent.numba_cuda_kernel(wrong, VECTOR, launch_dims=64), jnp.ones(64))
+
+
+@pytest.mark.parametrize(("aliases", "zeroed"), [((), ((1, 256), (2, 128))), (((0, 0),), ((2, 128),))])
+def test_nothing_to_launch_zeroes_what_shares_no_memory(aliases, zeroed):
+    empty = Configuration.checked("here", None, None, 0, 256, 0)
+    outs = [VECTOR, jax.ShapeDtypeStruct((32,), jnp.float32)]
+    assert native.kernel_target("here", square, empty, [VECTOR], outs, aliases).plan.zeroed == zeroed
+
+
 def test_what_does_not_compile_is_told(ninety):
     @cuda.jit
     def imports(x, out):
@@ -271,6 +372,14 @@ def test_wrong_arguments_are_told(ninety):
     ):
         exported(brainevent.numba_cuda_callable(passes_text, VECTOR), x)
 
+    def passes_what_nobody_knows(x, out, stream):
+        square[1, 64, stream](object(), out)
+
+    with pytest.raises(KernelArgumentError, match="is an argument of the type object; kernels take arrays and numbers"):
+        exported(brainevent.numba_cuda_callable(passes_what_nobody_knows, VECTOR), x)
+    with pytest.raises(KernelArgumentError, match=r"kernels that link other files \(link=...\) cannot be launched"):
+        exported(brainevent.numba_cuda_kernel(linked, VECTOR, launch_dims=64), x)
+
 
 @pytest.mark.parametrize(("capability", "most"), [("7.5", 64), ("8.6", 99), ("9.0", 227)])
 def test_shared_memory_is_limited_by_the_device(ninety, capability, most):
@@ -305,3 +414,37 @@ def test_a_function_that_no_plan_can_repeat_is_called_and_that_is_told(ninety):
         ),
     ):
         exported(call, x)
+
+
+@dataclasses.dataclass
+class Captures:
+    """Cannot be hashed, since it has __eq__; passes an array that it holds."""
+
+    weights: np.ndarray
+
+    def __call__(self, x, out, stream):
+        add[1, 64, stream](x, self.weights, out)
+
+
+def test_arrays_that_a_function_captures_are_passed_through_python(ninety):
+    call = brainevent.numba_cuda_callable(Captures(np.ones(64, np.float32)), VECTOR)
+    lower = lambda: jax.jit(lambda x: call(x)).trace(jnp.ones(64)).lower(lowering_platforms=("cuda",)).as_text()
+    words = (
+        r"numba_cuda_callable\(Captures\): it is called through Python.*passes to 'add' an argument of the type ndarray"
+    )
+    with pytest.warns(UserWarning, match=words):
+        first = lower()
+    assert first.count("custom_call @brainevent_numba_cuda_callable_") == 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert lower() == first
+
+
+def test_a_whole_batch_that_no_plan_can_repeat_is_told(ninety):
+    def looks(x, out, stream):
+        square[1, 64, stream](x if x.ndim == 1 else x.copy_to_host(), out)
+
+    call = brainevent.numba_cuda_callable(looks, VECTOR, vmap_method="broadcast_all")
+    words = "for the whole batch, unlike for an element, it uses 'copy_to_host' of an array; leave vmap_method out"
+    with pytest.raises(KernelArgumentError, match=words):
+        exported(jax.vmap(call), jnp.ones((3, 64)))

@@ -19,7 +19,7 @@ from programs import run_program
 import brainevent
 from brainevent.backends import nvrtc
 from brainevent.backends.nvrtc.compiler import Code
-from brainevent.backends.nvrtc.cpp_types import definitions, read_type
+from brainevent.backends.nvrtc.cpp_types import _ELEMENTS, definitions, read_type
 from brainevent.backends.nvrtc.declaration import find_declaration
 from brainevent.errors import CompilationError, KernelArgumentError, UnsupportedArchError
 from brainevent.ffi.launch import LaunchPlan, PlanTarget, Slot
@@ -35,6 +35,7 @@ __global__ void add(const float* __restrict__ x, const float* y, float* out, int
   if (i < n) out[i] = x[i] + y[i];
 }
 """
+NAMESPACES = "__global__ void k(int* x, int n, int m) {}\nnamespace b { __global__ void k(int* x, int m, int n) {} }"
 COPY = "__global__ void copy(const T* x, T* out) { out[threadIdx.x] = x[threadIdx.x]; }"
 
 
@@ -100,6 +101,10 @@ def exported(call, *operands, **numbers):
          "__global__ void k(int* x)"),
         ('const char* s = "__global__ void k(char*)"; __global__ void k(int* x, int n = f(1, 2));', "k",
          "__global__ void k(int* x, int n)"),
+        ("__global__ void k(int* x, int); __global__ void k(int*, int n) {}", "k", "__global__ void k(int* x, int n)"),
+        (NAMESPACES, "b::k", "__global__ void b::k(int* x, int m, int n)"),
+        (NAMESPACES, "a::b::k", "__global__ void b::k(int* x, int m, int n)"),
+        (NAMESPACES, "::k", "__global__ void k(int* x, int n, int m)"),
     ],
 )  # fmt: skip
 def test_kernels_are_found_in_the_text(source, entry, declared):
@@ -122,7 +127,21 @@ def test_kernels_are_found_in_the_text(source, entry, declared):
             "'k' is a template; name an instance, such as entry='k<",
         ),
         (ADD, "add<float>", "'add' is no template; name it without <...>"),
-        ("__global__ void k(int*) {} __global__ void k(int*, int) {}", "k", "several kernels 'k'; give each its own"),
+        (
+            "#ifdef F\n__global__ void k(int*) {}\n#else\n__global__ void k(int*, int) {}\n#endif",
+            "k",
+            "several kernels 'k', of 1 and 2 parameters, those in every branch of an #if counted; give each its own",
+        ),
+        (
+            NAMESPACES.replace("\nnamespace b {", ""),
+            "k",
+            "the kernel 'k' is written several times, and calls one parameter 'n' and 'm', in branches of an #if or",
+        ),
+        (
+            "template <class... T> __global__ void k(T*... x) {}",
+            "k<float, float>",
+            r"the parameter `T\*\.\.\. ?x` of 'k' is a pack; write a kernel with each parameter on its own",
+        ),
     ],
 )
 def test_kernels_that_are_not_found_are_told(source, entry, words):
@@ -275,6 +294,50 @@ def test_arrays_numbers_and_zeros_arrive(on_pretend):
     assert both.lower(rows, rows).as_text().count("custom_call @") == 1
     onto = brainevent.cuda_kernel(AXPY, "axpy", out, launch_dims=5, input_output_aliases={1: 0})
     np.testing.assert_array_equal(jax.jit(lambda x, y: onto(x, y, n=5, a=1.0))(x, y), x + 2)
+
+
+def test_an_output_that_starts_as_an_input_is_not_zeroed(on_pretend):
+    out = jax.ShapeDtypeStruct((5,), jnp.float32)
+    x, y = jnp.arange(5.0), jnp.ones(5)
+    none = brainevent.cuda_kernel(AXPY, "axpy", out, launch_dims=0, input_output_aliases={1: 0})
+    np.testing.assert_array_equal(jax.jit(lambda x, y: none(x, y, n=5, a=1))(x, y), y)
+    all_others = brainevent.cuda_kernel(AXPY, "axpy", out, launch_dims=5, zeroed=True, input_output_aliases={1: 0})
+    np.testing.assert_array_equal(jax.jit(lambda x, y: all_others(x, y, n=5, a=1))(x, y), x + 2)
+    both = brainevent.cuda_kernel(AXPY, "axpy", out, launch_dims=5, zeroed=("out",), input_output_aliases={1: 0})
+    with pytest.raises(KernelArgumentError, match="'out' is named in zeroed and in input_output_aliases; it starts as"):
+        both(x, y, n=5, a=1)
+
+
+def test_numbers_of_numpy_are_numbers(on_pretend):
+    out = jax.ShapeDtypeStruct((5,), jnp.float32)
+    x, y = jnp.arange(5.0), jnp.ones(5)
+    for configuration in (
+        {"launch_dims": lambda *_: np.array([5]), "shared_mem": lambda x, *_: np.prod(x.shape)},
+        {"launch_dims": lambda *_: jnp.asarray([5, 1])[0], "threads_per_block": np.int64(2)},
+        {"grid": np.array([1, 1]), "block": np.int32(5), "shared_mem": np.uint8(4)},
+    ):
+        call = brainevent.cuda_kernel(AXPY, "axpy", out, zeroed=True, **configuration)
+        np.testing.assert_array_equal(call(x, y, n=5, a=1), x + 1)
+    table = brainevent.cuda_kernel(AXPY, "axpy", out, launch_dims=lambda *_: jnp.ones((2, 2)))
+    with pytest.raises(ValueError, match=r"(?s)launch_dims is Array\(\[\[1.*; pass a whole number"):
+        table(x, y, n=5, a=1)
+
+
+def test_a_batch_whose_elements_are_misaligned_is_refused(on_pretend, monkeypatch):
+    code = Code(on_pretend.binary, "axpy", ("PK6float4", "PKf", "P6float2", "i", "d"))
+    monkeypatch.setattr(nvrtc, "compiled", lambda *_: code)
+
+    def added(n):
+        call = brainevent.cuda_kernel(AXPY, "axpy", jax.ShapeDtypeStruct((n,), jnp.float32), launch_dims=8, zeroed=True)
+        rows = jnp.arange(2.0 * n).reshape(2, n)
+        return jax.vmap(lambda x: call(x, jnp.ones(n), n=n, a=1.0))(rows) - rows
+
+    np.testing.assert_array_equal(added(4), np.ones((2, 4)))
+    words = r"kernel 'axpy': axpy<<<.*: {} begins at an address that {} does not divide, .* pad its last axis so that"
+    with pytest.raises(jax.errors.JaxRuntimeError, match=words.format("output 0", 8)):
+        added(5)
+    with pytest.raises(jax.errors.JaxRuntimeError, match=words.format("input 0", 16)):
+        added(6)
 
 
 def test_nothing_to_launch_gives_zeros(on_pretend):
@@ -437,6 +500,19 @@ def test_wrong_arrays_and_launches_are_told(ninety, operands, outs, options, wor
         call(*operands, n=64)
 
 
+def test_vectors_are_aligned_as_the_compiler_aligns_them(ninety):
+    names = [f"{element}{n}" for element in _ELEMENTS if element[0] != "_" for n in (1, 2, 3, 4)]
+    names += ["__half2", "__nv_bfloat162"]
+    kinds = {name: read_type(f"P{len(name)}{name}") for name in names}
+    checks = [
+        f"static_assert(alignof({name}) == {max(kind.alignment, jnp.dtype(kind.dtypes[-1]).itemsize)});"
+        for name, kind in kinds.items()
+    ]
+    source = "\n".join(["#include <cuda_fp16.h>", "#include <cuda_bf16.h>", *checks, "__global__ void k(float4* x) {}"])
+    launch = plan_of(brainevent.cuda_kernel(source, "k", VECTOR, launch_dims=16)).launches[0]
+    assert launch.slots == (Slot(0, 0, alignment=16),)
+
+
 def test_compile_errors_have_the_users_lines(ninety):
     source = "using Index = int;\n\n__global__ void k(float* out) {\n  out[i] = 1;\n}"
     call = brainevent.cuda_kernel(source, "k", VECTOR, launch_dims=64, types={"T": jnp.bfloat16})
@@ -461,7 +537,16 @@ def test_compile_errors_have_the_users_lines(ninety):
         ),
         ("__global__ void k(float* x) {", "k", "expected a"),
         ("__global__ int k(float* x) {}", "k", "void return type"),
-        ("__global__ void k(float* x); __global__ void k(int* x);", "k", "compilation failed"),
+        (
+            "__global__ void k(float* x); __global__ void k(int* x);",
+            "k",
+            "overloaded (?s:.*)\nThe entry names no ke",
+        ),
+        (
+            "namespace a { namespace b { __global__ void k(float* x) {} } }",
+            "b::k",
+            "The entry names no kernel where the source ends: write it with all its namespaces, such as 'outer::",
+        ),
     ],
 )
 def test_what_does_not_compile_is_told(ninety, source, entry, words):

@@ -5,6 +5,7 @@ import os
 import re
 import sys
 import threading
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 from programs import run_program
 
 import brainevent
+from brainevent.errors import KernelArgumentError
 
 wp = pytest.importorskip("warp")
 import warp_kernels as wk  # noqa: E402
@@ -183,6 +185,51 @@ def test_vectors_matrices_and_structs():
     line = wk.Line()
     line.slope, line.offset = 3.0, wp.vec2(7.0, 8.0)
     np.testing.assert_allclose(brainevent.warp_kernel(wk.on_line, VECTOR, launch_dims=5)(line, X), 3 * X + 8)
+
+
+def test_static_values_are_those_of_the_declaration():
+    kernels = []
+    for factor in (1.0, 2.0, 3.0):
+
+        @wp.kernel
+        def scaled(x: FLOATS, out: FLOATS):
+            i = wp.tid()
+            out[i] = x[i] * wp.static(factor)  # noqa: B023 - which value it takes is what this test asks
+
+        @wp.kernel
+        def generic(x: wp.array(dtype=Any), out: wp.array(dtype=Any)):
+            i = wp.tid()
+            out[i] = x[i] * x.dtype(wp.static(factor))  # noqa: B023
+
+        kernels += [scaled, generic]
+    x = jnp.ones(1)
+    found = [float(brainevent.warp_kernel(kernel, like(x), launch_dims=1)(x)[0]) for kernel in kernels]
+    assert found == [1.0, 1.0, 2.0, 2.0, 3.0, 3.0]
+
+
+@wp.struct
+class Inner:
+    data: wp.float32
+
+
+@wp.struct
+class Outer:
+    inner: Inner
+
+
+@wp.kernel
+def by_inner(holder: Outer, whole: wp.vec2i, x: FLOATS, out: FLOATS):
+    i = wp.tid()
+    out[i] = x[i] * holder.inner.data + float(whole[1])
+
+
+def test_structs_in_structs_may_call_a_number_data():
+    holder = Outer()
+    holder.inner.data = 2.0
+    call = brainevent.warp_kernel(by_inner, like(jnp.ones(2)), launch_dims=2)
+    np.testing.assert_array_equal(call(holder, (1, 5), jnp.ones(2)), [7.0, 7.0])
+    with pytest.raises(KernelArgumentError, match=r"'whole' is declared as vec2i.*which int32 cannot hold"):
+        call(holder, (1, 2**40), jnp.ones(2))
 
 
 def test_outputs_start_as_zeros_or_as_an_argument():

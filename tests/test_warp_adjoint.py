@@ -87,6 +87,32 @@ def test_other_ways_to_write_are_refused():
         brainevent.warp_kernel(wk.tile_squares, like(jnp.ones(4)), launch_dims=(4, 8), block_dim=8, adjoint=True)
 
 
+@pytest.mark.parametrize("name", ["stores_beside", "reads_row"])
+def test_rows_of_outputs_are_refused(name):
+    kernel, words = {
+        "stores_beside": (stores_beside, "computes with 'k', which a loop changes"),
+        "reads_row": (reads_row, "takes a part of the output 'out' as an array"),
+    }[name]
+    out = jax.ShapeDtypeStruct((5, 4), jnp.float64)
+    with jax.enable_x64(True), pytest.raises(UnsupportedOperationError, match=words):
+        brainevent.warp_kernel(wp.kernel(kernel), out, launch_dims=4, adjoint=True, in_out_argnames="out")
+
+
+def stores_beside(x: right.A, out: wp.array2d(dtype=wp.float64)):
+    i = wp.tid()
+    k = x.shape[0] - 4
+    for _ in range(i):
+        k = k + 1
+    out[k][i] = x[i] * x[i]
+
+
+def reads_row(x: right.A, out: wp.array2d(dtype=wp.float64)):
+    i = wp.tid()
+    row = out[i]
+    out[i, 0] = row[0] * x[i]
+    out[i, 1] = row[0] * x[i]
+
+
 def writes_input(x: right.A, out: right.A):
     i = wp.tid()
     x[i] = x[i] * x[i]

@@ -461,7 +461,30 @@ def function_of_round(x: A, y: A, out: A):
     out[i] = s
 
 
+def added_by_name(x: A, y: A, out: A):
+    i = wp.tid()
+    wp.atomic_add(arr=out, i=i, value=x[i] * x[i])
+
+
+def drawn_in_rounds(x: A, y: A, out: A):
+    i = wp.tid()
+    state = wp.rand_init(7, i)
+    s = x[i] * f64(wp.randf(state))
+    for j in range(i + 1):
+        fresh = wp.rand_init(i, j)
+        s += x[j] * y[j] * f64(wp.randf(fresh)) * f64(wp.randf(fresh))
+    out[i] = s
+
+
+def remainders(x: A, y: A, out: A):
+    i = wp.tid()
+    out[i] = wp.mod(x[i] * f64(3.3), f64(0.5)) * y[(i + 1) % x.shape[0]]
+
+
 RIGHT = [
+    added_by_name,
+    drawn_in_rounds,
+    remainders,
     added,
     maximum,
     subtracted,

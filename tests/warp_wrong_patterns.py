@@ -3,6 +3,7 @@
 """Ways of kernels with arrays and variables that Warp's adjoint gets wrong, and what is said of them."""
 
 import warp as wp
+from warp import atomic_add as put_onto
 
 A = wp.array(dtype=wp.float64)
 f64 = wp.float64
@@ -19,6 +20,31 @@ def power(a: wp.float64, n: int):
 @wp.func
 def put(o: A, i: int, v: wp.float64):
     o[i] = v * v
+
+
+@wp.func
+def one_or_other(a: wp.float32, n: int):
+    return a
+
+
+@wp.func
+def one_or_other(a: wp.float64, n: int):  # noqa: F811 - the other version of this function
+    s = f64(1.0)
+    for k in range(n):
+        s = s * a
+    return s
+
+
+@wp.func_native("return a * a * a;")
+def native_cube(a: wp.float64) -> wp.float64: ...
+
+
+@wp.func
+def drawn_sum(state: wp.uint32, x: A):
+    s = f64(0.0)
+    for k in range(3):
+        s += x[k] * f64(wp.randf(state))
+    return s
 
 
 def used_what_was_there(x: A, y: A, out: A):
@@ -217,7 +243,96 @@ def variable_from_before(x: A, y: A, out: A):
     out[i] = s + u
 
 
+def continued_after_change(x: A, y: A, out: A):
+    i = wp.tid()
+    s = f64(0.0)
+    for j in range(i + 1):
+        s += x[j] * x[j]
+        if j == 1:
+            continue
+        s -= x[j] * y[j]
+    out[i] = s
+
+
+def with_other_version(x: A, y: A, out: A):
+    i = wp.tid()
+    out[i] = one_or_other(x[i], i + 2)
+
+
+def with_static_function(x: A, y: A, out: A):
+    i = wp.tid()
+    out[i] = wp.static(power)(x[i], i + 2)
+
+
+def with_function_as_value(x: A, y: A, out: A):
+    i = wp.tid()
+    f = power
+    out[i] = f(x[i], i + 2)
+
+
+def with_native_function(x: A, y: A, out: A):
+    i = wp.tid()
+    out[i] = native_cube(x[i])
+
+
+def added_by_name(x: A, y: A, out: A):
+    i = wp.tid()
+    s = f64(0.0)
+    for j in range(i + 1):
+        s += x[j]
+    wp.atomic_add(out, i, value=s * s)
+
+
+def renamed_addition(x: A, y: A, out: A):
+    i = wp.tid()
+    for j in range(i + 1):
+        v = out[i]
+        put_onto(out, i, v * x[j])
+
+
+def drawn_in_loop(x: A, y: A, out: A):
+    i = wp.tid()
+    state = wp.rand_init(42, i)
+    s = f64(0.0)
+    for j in range(i + 2):
+        s += x[j % 4] * f64(wp.randf(state))
+    out[i] = s
+
+
+def drawn_by_function(x: A, y: A, out: A):
+    i = wp.tid()
+    state = wp.rand_init(42, i)
+    out[i] = drawn_sum(state, x) * f64(wp.randf(state))
+
+
+def remainder(x: A, y: A, out: A):
+    i = wp.tid()
+    out[i] = (x[i] * f64(3.3)) % y[i]
+
+
+def vector_remainder(x: A, y: A, out: A):
+    i = wp.tid()
+    out[i] = wp.mod(wp.vec2d(x[i], y[i]), wp.vec2d(f64(0.55), f64(0.45)))[0]
+
+
+def fraction(x: A, y: A, out: A):
+    i = wp.tid()
+    out[i] = wp.frac(x[i] * f64(1.3))
+
+
 WRONG = {
+    continued_after_change: "ends a round by continue after a change",
+    with_other_version: "'one_or_other': it computes with 's', which a loop changes",
+    with_static_function: "'power': it computes with 's', which a loop changes",
+    with_function_as_value: "calls a function that it does not name",
+    with_native_function: "calls 'native_cube', native code that has none",
+    added_by_name: "computes with 's', which a loop changes",
+    renamed_addition: "reads 'out' after writing to it, or in one loop",
+    drawn_in_loop: "draws from 'state' again and again",
+    drawn_by_function: "'drawn_sum': it draws from 'state' again and again",
+    remainder: "takes a remainder by more than a number",
+    vector_remainder: "takes a remainder by more than a number",
+    fraction: "uses frac",
     used_what_was_there: "uses what atomic_add returns",
     fibonacci_product: "computes with 'a', which a loop changes, more than a sum",
     counted_index: "computes with 'k', which a loop changes",
@@ -243,6 +358,7 @@ WRONG = {
     variable_from_before: "computes with 't', which",
 }
 STARTS_AS_ARGUMENT = {
+    renamed_addition,
     in_place_twice,
     maximum_with_start,
 }

@@ -46,9 +46,9 @@ def _exact(where: str, kind: str, value: Any) -> np.generic:
     except OverflowError:  # an integer beyond all floats
         converted = dtype.type(math.inf)
     number = float(converted)
-    # A Python float is rounded, as JAX does everywhere; all else must survive.
+    # A Python float, as np.float64 is one, is rounded, as JAX does everywhere; all else must survive.
     lost = math.isinf(number) and not (isinstance(value, (float, np.floating)) and math.isinf(value))
-    if lost or (type(value) is not float and not _same(number, value)):
+    if lost or (not isinstance(value, float) and not _same(number, value)):
         raise KernelArgumentError(
             f"{where} is {_shown(value)}, which {kind} cannot hold; pass a number that it can, or declare a wider type"
         )

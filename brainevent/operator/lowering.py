@@ -201,6 +201,8 @@ def _failure(operator: XLACustomKernel, platform: str, entry: KernelEntry, error
     if not others:
         return text
     where, other = others[0]
+    if platform == "cpu":  # an emulated kernel is of another platform, but chosen for this one
+        where = platform
     return (
         f"{text}\nto switch: backend={other!r} in the call, {operator.name}.set_default({where!r}, {other!r}), "
         f"or brainevent.set_backend({where!r}, {other!r})"

@@ -48,8 +48,8 @@ def gpu_architectures(
     raise GpuArchDetectionError(
         "[E-ARCH] it cannot be told for which GPU to compile. Tried:\n"
         + "".join(f"  {line}\n" for line in tried)
-        + f"Name it: pass {_ARGUMENT}='8.6', call brainevent.{_SETTER}('8.6'), "
-        f"or set the variable {_VARIABLE[1:]}=8.6"
+        + f"Name it: call brainevent.{_SETTER}('8.6'), or set the variable {_VARIABLE[1:]}=8.6; "
+        f"the loaders of CUDA C++ take {_ARGUMENT}='8.6', too"
     )
 
 

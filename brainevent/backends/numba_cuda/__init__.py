@@ -51,7 +51,7 @@ def numba_cuda_kernel(
     def call(*operands: Any) -> Any:
         check_operands(where, operands)
         aliases = checked_aliases(where, input_output_aliases or {}, operands, avals)
-        target = _here.kernel_target(where, kernel, configuration, operands, avals)
+        target = _here.kernel_target(where, kernel, configuration, operands, avals, aliases)
         return tree.unflatten(native_call(target, operands, avals, aliases))
 
     return call

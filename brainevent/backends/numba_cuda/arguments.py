@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -12,7 +14,9 @@ import numpy as np
 
 from ...errors import KernelArgumentError
 
-__all__ = ["check_arity", "checked_dtype", "title_of"]
+__all__ = ["check_arity", "checked_dtype", "title_of", "weak_key"]
+
+_keys: dict[int, Callable[..., Any]] = {}  # by id of a function, which lives as long as its key
 
 
 def title_of(kernel: Any) -> str:
@@ -28,6 +32,16 @@ def checked_dtype(where: str, dtype: Any) -> np.dtype[Any]:
             f"{where}: Numba-CUDA kernels take no arrays of {dtype}; convert first, for example x.astype(jnp.float32)"
         )
     return dtype
+
+
+def weak_key(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function as the key of a weak dictionary, or what stands for one that cannot be a key, and calls it."""
+    try:
+        hash(function)
+        weakref.ref(function)
+    except TypeError:
+        return _keys.setdefault(id(function), functools.partial(function))
+    return function
 
 
 class _DtypeError(KernelArgumentError, ValueError):

@@ -27,7 +27,8 @@ class Block:
     """One block: stands in for the simulator's `BlockManager`.
 
     One lane has the baton. It runs one thread after another, until one waits at a barrier: that one keeps its lane, and
-    another lane goes on. When all that live have arrived, they go on in the order of their arrival.
+    another lane goes on. When all that live wait, they go on in the order of their arrival: those at barriers of warps
+    first, where all of their warp that can come has come, and only then those at the barrier of the block.
     """
 
     def __init__(self, function: Callable[..., None], grid: Any, block: Any, debug: bool):
@@ -35,8 +36,9 @@ class Block:
         self._extents = block
         self._debug = debug
         self._votes: dict[int, bool] = {}
-        self._waiting: deque[_Lane] = deque()  # at the barrier
-        self._ready: deque[_Lane] = deque()  # released from it
+        self._waiting: deque[_Lane] = deque()  # at the barrier of the block
+        self._waiting_in_warps: deque[_Lane] = deque()  # at that of their warp
+        self._ready: deque[_Lane] = deque()  # released
         self._done = threading.Semaphore(0)
         self._error: Exception | None = None
 
@@ -66,12 +68,22 @@ class Block:
                 pass
             except Exception as error:  # noqa: BLE001 - the launch raises it, in its own thread
                 self._fail(error, lane.threadIdx)
+            except BaseException as error:  # noqa: BLE001 - such as SystemExit, which ends no thread of a GPU
+                wrapped = RuntimeError(f"the kernel raised {type(error).__name__}: {error}")
+                self._fail(wrapped.with_traceback(error.__traceback__), lane.threadIdx)
         _idle.append(lane)
         self._pass_on()
 
     def meet(self, lane: _Lane) -> None:
         """Wait until all threads of the block that still run have come here."""
-        self._waiting.append(lane)
+        self._wait(lane, self._waiting)
+
+    def meet_in_warp(self, lane: _Lane) -> None:
+        """Wait until all threads of the warp that still run, and do not wait for the whole block, have come here."""
+        self._wait(lane, self._waiting_in_warps)
+
+    def _wait(self, lane: _Lane, waiting: deque[_Lane]) -> None:
+        waiting.append(lane)
         if self._left:
             _lane_for(self).baton.release()
         else:
@@ -94,6 +106,8 @@ class Block:
         self._error, self._left, self._points = error, 0, enumerate(())
 
     def _pass_on(self) -> None:
+        if not self._ready:
+            self._ready, self._waiting_in_warps = self._waiting_in_warps, self._ready
         if not self._ready:
             self._ready, self._waiting = self._waiting, self._ready
         if self._ready:
@@ -126,6 +140,10 @@ class _Lane(threading.Thread):
     def syncthreads(self) -> None:
         """What `cuda.syncthreads()` calls."""
         self._block.meet(self)
+
+    def syncwarp(self) -> None:
+        """What `cuda.syncwarp()` calls."""
+        self._block.meet_in_warp(self)
 
     def syncthreads_count(self, value: Any) -> int:
         """What `cuda.syncthreads_count(value)` calls."""

@@ -18,6 +18,7 @@ from numba import cuda
 from ...errors import UnsupportedOperationError
 from ...ffi import frame
 from ...ffi.targets import register_once
+from .arguments import weak_key
 
 __all__ = ["callback_target", "elements"]
 
@@ -60,7 +61,7 @@ class CallbackTarget:
 def callback_target(where: str, function: Callable[..., Any], reason: str) -> CallbackTarget:
     """Return the target that calls a function, and say once that there is one."""
     with _lock:
-        known = _names.get(function)
+        known = _names.get(weak_key(function))
         if known is None:
             warnings.warn(
                 f"{where}: it is called through Python for every run, because it {reason}; what only launches kernels "
@@ -68,7 +69,7 @@ def callback_target(where: str, function: Callable[..., Any], reason: str) -> Ca
                 UserWarning,
                 stacklevel=5,
             )
-            known = _names[function] = f"brainevent_numba_cuda_callable_{uuid.uuid4().hex}"
+            known = _names[weak_key(function)] = f"brainevent_numba_cuda_callable_{uuid.uuid4().hex}"
             _handlers.append(_Handler(_handler(where, function)))
             register_once(known, "CUDA", lambda: ctypes.cast(_handlers[-1], ctypes.c_void_p).value or 0)
     return CallbackTarget(known, where, reason)
@@ -85,7 +86,7 @@ def _handler(where: str, function: Callable[..., Any]) -> Callable[[int], int]:
                 for buffers in elements(call_frame):
                     arrays = [cuda.as_cuda_array(_Memory(*buffer, stream), sync=False) for buffer in buffers]
                     function(*arrays, on)
-        except Exception as error:  # noqa: BLE001 - XLA is waiting for an answer, whatever happens
+        except BaseException as error:  # noqa: BLE001 - XLA is waiting for an answer, whatever happens
             return frame.make_error(call_frame, f"{where} raised {type(error).__name__}: {error}", frame.INTERNAL)
         return 0
 

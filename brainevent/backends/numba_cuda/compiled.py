@@ -7,7 +7,7 @@ import re
 import threading
 import weakref
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numba
@@ -26,7 +26,9 @@ from .record import StandIn
 __all__ = ["Code", "compiled", "parameters_of"]
 
 _ENTRY = re.compile(r"\.entry\s+([\w$]+)")
+_HEAD = re.compile(r"\.entry\s+[\w$]+\s*\([^)]*\)")
 _MANGLED = re.compile(r"\b_ZN[\w$]+")
+_PASSED_ON = ("debug", "lineinfo", "fastmath", "opt", "launch_bounds")
 _codes: weakref.WeakKeyDictionary[CUDADispatcher, dict[Any, Code]] = weakref.WeakKeyDictionary()
 _lock = threading.RLock()
 
@@ -63,7 +65,10 @@ def _capability() -> str:
 def _type_of(where: str, argument: Any) -> Any:
     if isinstance(argument, StandIn):
         return types.Array(from_dtype(argument.dtype), argument.ndim, "C")
-    kind = numba.typeof(argument)
+    try:
+        kind = numba.typeof(argument)
+    except ValueError:  # one of which Numba knows nothing
+        kind = type(argument).__name__
     if not isinstance(kind, (types.Integer, types.Float, types.Complex, types.Boolean)):
         raise KernelArgumentError(
             f"{where}: {argument!r} is an argument of the type {kind}; kernels take arrays and numbers"
@@ -77,12 +82,29 @@ def _compile(where: str, kernel: CUDADispatcher, signature: tuple[Any, ...], cap
         raise KernelArgumentError(f"{where}: kernels that link other files (link=...) cannot be launched by XLA")
     check_arity(where, kernel.py_func, signature)
     major, minor = (int(number) for number in re.findall(r"\d+", capability)[:2])
-    passed = {key: options[key] for key in ("debug", "lineinfo", "fastmath", "opt") if options.get(key) is not None}
+    passed = {key: options[key] for key in _PASSED_ON if options.get(key) is not None}
     try:
         ptx, _ = cuda.compile_ptx(kernel.py_func, signature, cc=(major, minor), **passed)
     except Exception as error:
         raise KernelCompilationError(_failure(where, signature, error)) from error
-    return _code(ptx if isinstance(ptx, str) else ptx.decode(), Limits.of(capability))
+    limits = _bounded(Limits.of(capability), options.get("launch_bounds"))
+    return _code(_with_most_registers(where, ptx, options.get("max_registers")), limits)
+
+
+def _bounded(limits: Limits, bounds: Any) -> Limits:
+    """Return the limits of a kernel that is compiled for blocks of so many threads at most: its first bound."""
+    most = bounds[0] if isinstance(bounds, Sequence) else bounds
+    return limits if most is None else replace(limits, threads=min(limits.threads, most))
+
+
+def _with_most_registers(where: str, ptx: str | bytes, most: Any) -> str:
+    """Write `max_registers` into the PTX, where it says what else bounds the kernel: Numba tells its linker alone."""
+    text = ptx if isinstance(ptx, str) else ptx.decode()
+    if not most:
+        return text
+    if not isinstance(most, int) or most < 0:
+        raise KernelArgumentError(f"{where}: max_registers of the kernel is {most!r}; pass a number of registers")
+    return _HEAD.sub(lambda match: f"{match[0]}\n.maxnreg {most}", text, count=1)
 
 
 def _code(ptx: str, limits: Limits) -> Code:
@@ -103,6 +125,16 @@ def _failure(where: str, signature: Sequence[Any], error: Exception) -> str:
     return f"{where}: the kernel does not compile for ({', '.join(map(str, signature))}):\n  {shown}{advice}"
 
 
+def _words(number: Any) -> list[bytes]:
+    """Return the parameters that a number is: a complex one is two, its real part and its imaginary part."""
+    kind = numba.typeof(number)
+    if isinstance(kind, types.Complex):
+        half = np.dtype(f"float{kind.bitwidth // 2}")
+        return [np.asarray(part, half).tobytes() for part in (number.real, number.imag)]
+    dtype = np.dtype(np.uint8) if isinstance(kind, types.Boolean) else np.dtype(kind.name)
+    return [np.asarray(number, dtype).tobytes()]
+
+
 def parameters_of(arguments: Sequence[Any]) -> tuple[tuple[bytes, ...], tuple[Slot, ...]]:
     """Return the words of the arguments, and where the addresses of arrays go."""
     parameters: list[bytes] = []
@@ -114,7 +146,5 @@ def parameters_of(arguments: Sequence[Any]) -> tuple[tuple[bytes, ...], tuple[Sl
             words = [0, 0, argument.size, argument.dtype.itemsize, 0, *argument.shape, *argument.strides]
             parameters += [int(word).to_bytes(8, "little", signed=True) for word in words]
         else:
-            kind = numba.typeof(argument)
-            dtype = np.dtype(np.uint8) if isinstance(kind, types.Boolean) else np.dtype(kind.name)
-            parameters.append(np.asarray(argument, dtype).tobytes())
+            parameters += _words(argument)
     return tuple(parameters), tuple(slots)

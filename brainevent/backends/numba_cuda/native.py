@@ -24,10 +24,15 @@ KERNEL = CUDADispatcher
 
 
 def kernel_target(
-    where: str, kernel: CUDADispatcher, configuration: Configuration, operands: Sequence[Any], outs: Sequence[Any]
+    where: str,
+    kernel: CUDADispatcher,
+    configuration: Configuration,
+    operands: Sequence[Any],
+    outs: Sequence[Any],
+    aliases: Sequence[tuple[int, int]],
 ) -> PlanTarget:
     """Return the target that launches a kernel."""
-    again = functools.partial(_plan, where, kernel, configuration)
+    again = functools.partial(_plan, where, kernel, configuration, frozenset(out for _, out in aliases))
     return PlanTarget(again(operands, outs), again)
 
 
@@ -37,20 +42,27 @@ def function_target(
     """Return the target that launches what a function does, and the types of its temporaries: further results."""
     try:
         recording = recorded(func, [(x.shape, x.dtype) for x in _stand_ins(where, operands, outs)])
+        plan = _recorded_plan(where, recording)
     except CannotRecordError as reason:
         return callback_target(where, func, str(reason)), ()
     again = functools.partial(_plan_again, where, func, len(recording.temporaries))
     hidden = tuple(ShapedArray(x.shape, x.dtype) for x in recording.temporaries)
-    return PlanTarget(_recorded_plan(where, recording), again), hidden
+    return PlanTarget(plan, again), hidden
 
 
 def _plan(
-    where: str, kernel: CUDADispatcher, configuration: Configuration, operands: Sequence[Any], outs: Sequence[Any]
+    where: str,
+    kernel: CUDADispatcher,
+    configuration: Configuration,
+    aliased: frozenset[int],
+    operands: Sequence[Any],
+    outs: Sequence[Any],
 ) -> LaunchPlan:
     """Compile the kernel for these arrays, and lay out its launch."""
     arrays = _stand_ins(where, operands, outs)
     if configuration.is_empty:  # no thread writes: what would be undefined is zero
-        zeroed = tuple((x.buffer, x.nbytes) for x in arrays[len(operands) :] if x.nbytes)
+        undefined = [x for i, x in enumerate(arrays[len(operands) :]) if i not in aliased]
+        zeroed = tuple((x.buffer, x.nbytes) for x in undefined if x.nbytes)
         return LaunchPlan(title_of(kernel), len(arrays), (), zeroed)
     return LaunchPlan(title_of(kernel), len(arrays), (_launch(where, kernel, configuration, arrays),))
 
@@ -92,7 +104,12 @@ def _plan_again(
 ) -> LaunchPlan:
     """Record for arrays of other ranks; there the temporaries have grown an axis, and are given like results."""
     visible = outs[: len(outs) - hidden]
-    recording = recorded(func, [(x.shape, x.dtype) for x in _stand_ins(where, operands, visible)])
+    try:
+        recording = recorded(func, [(x.shape, x.dtype) for x in _stand_ins(where, operands, visible)])
+    except CannotRecordError as reason:
+        raise KernelArgumentError(
+            f"{where}: for the whole batch, unlike for an element, it {reason}; leave vmap_method out"
+        ) from None
     sizes = [x.nbytes for x in recording.temporaries]
     room = [int(np.prod(out.shape)) * np.dtype(out.dtype).itemsize for out in outs[len(outs) - hidden :]]
     if len(sizes) != len(room) or any(size > most for size, most in zip(sizes, room, strict=True)):

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import enum
 import functools
 import math
 import threading
@@ -18,10 +19,27 @@ from numba.cuda.dispatcher import CUDADispatcher
 __all__ = ["CannotRecordError", "LaunchRecord", "Recording", "StandIn", "recorded"]
 
 _current = threading.local()
+_REFUSED = (
+    "synchronize", "current_context", "to_device", "as_cuda_array", "pinned_array", "mapped_array", "managed_array",
+    "event",
+)  # fmt: skip
+
+
+# What Numba passes to kernels, and plans do not, beside arrays that lie somewhere already.
+_PASSED = (tuple, np.ndarray, np.void, np.datetime64, np.timedelta64, enum.Enum)
 
 
 class CannotRecordError(Exception):
     """The function does something that a plan cannot repeat; the text says what, to follow "because it"."""
+
+
+def _cannot(reason: str) -> CannotRecordError:
+    """Return the error to raise, and remember it: the function may catch what is raised."""
+    error = CannotRecordError(reason)
+    recording = getattr(_current, "recording", None)
+    if recording is not None and recording.obstacle is None:
+        recording.obstacle = error
+    return error
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,27 +83,29 @@ class StandIn:
             start, stop, step = first.indices(self.shape[0])
             if step == 1:
                 return self._part((max(0, stop - start), *self.shape[1:]), start)
-        if isinstance(first, int) and self.ndim > 1 and -self.shape[0] <= first < self.shape[0]:
-            return self._part(self.shape[1:], first % self.shape[0])
-        raise CannotRecordError(f"reads or cuts an array by {index!r}")
+        if isinstance(first, (int, np.integer)) and self.ndim > 1 and -self.shape[0] <= first < self.shape[0]:
+            return self._part(self.shape[1:], int(first) % self.shape[0])
+        raise _cannot(f"reads or cuts an array by {index!r}")
 
     def _part(self, shape: tuple[int, ...], start: int) -> StandIn:
         return StandIn(self.buffer, shape, self.dtype, self.shift + start * self.strides[0])
 
-    def reshape(self, *shape: Any) -> StandIn:
+    def reshape(self, *shape: Any, order: str = "C") -> StandIn:
         """Return the same elements in another shape."""
-        extents = tuple(shape[0]) if len(shape) == 1 and not isinstance(shape[0], int) else shape
+        if order not in ("C", "A"):
+            raise _cannot(f"reshapes an array in the order {order!r}")
+        extents = tuple(shape[0]) if len(shape) == 1 and isinstance(shape[0], Sequence) else shape
         empty = np.broadcast_to(np.empty((), np.int8), self.shape).reshape(extents)
         return StandIn(self.buffer, empty.shape, self.dtype, self.shift)
 
     def __getattr__(self, name: str) -> Any:
-        raise CannotRecordError(f"uses {name!r} of an array")
+        raise _cannot(f"uses {name!r} of an array")
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        raise CannotRecordError("writes to an array outside of a kernel")
+        raise _cannot("writes to an array outside of a kernel")
 
     def _refuse(self, *_: Any) -> Any:
-        raise CannotRecordError("looks at the values of an array")
+        raise _cannot("looks at the values of an array")
 
     __array__ = __bool__ = __float__ = __int__ = __index__ = __iter__ = _refuse
 
@@ -94,7 +114,7 @@ class StreamStandIn:
     """XLA's stream, on which all that is recorded will run; to wait for it is to do nothing yet."""
 
     def __getattr__(self, name: str) -> Any:
-        raise CannotRecordError(f"uses {name!r} of the stream")
+        raise _cannot(f"uses {name!r} of the stream")
 
 
 @dataclass(frozen=True)
@@ -114,6 +134,7 @@ class Recording:
 
     taken: int
     launches: list[LaunchRecord] = field(default_factory=list)
+    obstacle: CannotRecordError | None = None  # the first
     temporaries: list[StandIn] = field(default_factory=list)
     stream: StreamStandIn = field(default_factory=StreamStandIn)
 
@@ -122,23 +143,26 @@ class Recording:
         missing: tuple[Any, ...] = (None, 0)[len(configuration) - 2 :]
         grid, block, stream, shared = (*configuration, *missing)
         if stream is not self.stream:
-            raise CannotRecordError(f"launches {kernel.py_func.__name__!r} on another stream than the one it was given")
+            raise _cannot(f"launches {kernel.py_func.__name__!r} on another stream than the one it was given")
 
         def launch(*arguments: Any) -> None:
+            _check_launch(kernel, arguments)
             self.launches.append(LaunchRecord(kernel, grid, block, shared, arguments))
 
         return launch
 
-    def allocate(self, shape: Any, dtype: Any = np.float64, **options: Any) -> StandIn:
-        """Stand in for `cuda.device_array`."""
-        if options.get("strides") is not None or options.get("order", "C") != "C":
-            raise CannotRecordError("asks for a temporary array that is not row-major")
+    def allocate(
+        self, shape: Any, dtype: Any = np.float64, strides: Any = None, order: str = "C", stream: Any = 0
+    ) -> StandIn:
+        """Stand in for `cuda.device_array`; what XLA assigns is there on every stream."""
+        if strides is not None or order != "C":
+            raise _cannot("asks for a temporary array that is not row-major")
         extents = tuple(shape) if isinstance(shape, Sequence) else (shape,)
         array = StandIn(self.taken + len(self.temporaries), tuple(int(n) for n in extents), np.dtype(dtype))
         self.temporaries.append(array)
         return array
 
-    def allocate_like(self, array: Any, **_: Any) -> StandIn:
+    def allocate_like(self, array: Any, stream: Any = 0) -> StandIn:
         """Stand in for `cuda.device_array_like`."""
         return self.allocate(array.shape, array.dtype)
 
@@ -148,9 +172,28 @@ def recorded(function: Callable[..., Any], arrays: Sequence[tuple[tuple[int, ...
     _install()
     recording = Recording(len(arrays))
     stand_ins = [StandIn(i, shape, dtype) for i, (shape, dtype) in enumerate(arrays)]
-    with _recording(recording):
-        function(*stand_ins, recording.stream)
+    try:
+        with _recording(recording):
+            function(*stand_ins, recording.stream)
+    except Exception:
+        if recording.obstacle is None:
+            raise
+    if recording.obstacle is not None:
+        raise recording.obstacle
     return recording
+
+
+def _check_launch(kernel: CUDADispatcher, arguments: Sequence[Any]) -> None:
+    """Raise for what Numba can launch, and a plan cannot."""
+    name = kernel.py_func.__name__
+    if kernel.targetoptions.get("link"):
+        raise _cannot(f"launches {name!r}, which links other files")
+    for argument in arguments:
+        if isinstance(argument, StandIn):
+            continue
+        captured = any(hasattr(argument, mark) for mark in ("__cuda_array_interface__", "_numba_type_"))
+        if captured or isinstance(argument, _PASSED) or getattr(kernel, "extensions", None):
+            raise _cannot(f"passes to {name!r} an argument of the type {type(argument).__name__}, not an array it got")
 
 
 @contextlib.contextmanager
@@ -166,10 +209,11 @@ def _recording(recording: Recording) -> Iterator[None]:
 def _install() -> None:
     """Let the few functions of Numba's that a plan can repeat ask first whether this thread is recording."""
     _divert(CUDADispatcher, "__getitem__", lambda recording, kernel, args: recording.configure(kernel, args))
+    _divert(CUDADispatcher, "forall", functools.partial(_refuse, "a kernel's forall"))
     _divert(cuda, "device_array", lambda recording, *args, **options: recording.allocate(*args, **options))
     _divert(cuda, "device_array_like", lambda recording, *args, **options: recording.allocate_like(*args, **options))
-    for name in ("synchronize", "to_device", "as_cuda_array", "pinned_array", "mapped_array", "managed_array", "event"):
-        _divert(cuda, name, functools.partial(_refuse, name))
+    for name in _REFUSED:
+        _divert(cuda, name, functools.partial(_refuse, f"cuda.{name}"))
 
 
 def _divert(owner: Any, name: str, instead: Callable[..., Any]) -> None:
@@ -184,4 +228,4 @@ def _divert(owner: Any, name: str, instead: Callable[..., Any]) -> None:
 
 
 def _refuse(name: str, recording: Recording, *_: Any, **__: Any) -> Any:
-    raise CannotRecordError(f"calls cuda.{name}")
+    raise _cannot(f"calls {name}")

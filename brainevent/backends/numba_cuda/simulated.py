@@ -26,7 +26,7 @@ from ...errors import UnsupportedOperationError
 from ...ffi import frame
 from ...ffi.launch import Configuration, Launch, Limits, check_limits
 from ...ffi.targets import register_once
-from .arguments import check_arity, checked_dtype, title_of
+from .arguments import check_arity, checked_dtype, title_of, weak_key
 from .block import Block
 from .callback import elements
 
@@ -34,7 +34,7 @@ __all__ = ["KERNEL", "function_target", "kernel_target"]
 
 KERNEL = simulator.FakeCUDAKernel
 _Handler = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)
-_Run = Callable[[list[FakeCUDAArray]], None]
+_Run = Callable[[list[FakeCUDAArray], int], None]  # of operands, then results, and how many are operands
 _handlers: dict[str, Any] = {}  # by target name; they live as long as the process
 _names: weakref.WeakKeyDictionary[Any, dict[Any, str]] = weakref.WeakKeyDictionary()  # by function and configuration
 _one_launch = threading.Lock()  # Numba simulates one at a time
@@ -71,8 +71,15 @@ def _content(cell: Any) -> Any:
         return None
 
 
+def _syncwarp(_: Any, mask: int = 0xFFFF_FFFF) -> None:
+    """Stand in for `cuda.syncwarp()`, which the simulator lacks; whoever the mask names waits there, or has ended."""
+    lane: Any = threading.current_thread()
+    lane.syncwarp()
+
+
 simulator.swapped_cuda_module = _swapped_cuda
 simulator.BlockManager = Block
+simulator.FakeCUDAModule.syncwarp = _syncwarp
 if not hasattr(cuda, "get_current_device"):  # Numba's own simulator lacks it, that of numba-cuda has it
     cuda.get_current_device = lambda: cuda.gpus[0].device
 if not hasattr(devices.FakeCUDADevice, "name"):  # programs print it
@@ -104,23 +111,31 @@ class SimulatedTarget:
 
 
 def kernel_target(
-    where: str, kernel: Any, configuration: Configuration, operands: Sequence[Any], outs: Sequence[Any]
+    where: str,
+    kernel: Any,
+    configuration: Configuration,
+    operands: Sequence[Any],
+    outs: Sequence[Any],
+    aliases: Sequence[tuple[int, int]],
 ) -> SimulatedTarget:
     """Return the target that simulates a kernel, once all that is checked on a GPU is checked."""
     types = [f"array({checked_dtype(where, x.dtype)}, {len(x.shape)}d, C)" for x in (*operands, *outs)]
     grid, block, shared = configuration.grid, configuration.block, configuration.shared
+    aliased = tuple(out for _, out in aliases)
     if not configuration.is_empty:
         check_arity(where, kernel.py_func, types)
         check_limits(where, Launch(b"", "", title_of(kernel), grid, block, (), (), shared), Limits.of("9.0"))
 
-    def run(arrays: list[FakeCUDAArray]) -> None:
+    def run(arrays: list[FakeCUDAArray], count: int) -> None:
         if configuration.is_empty:  # no thread writes: what would be undefined is zero
-            for array in arrays[len(operands) :]:
-                array[...] = 0
+            for i, array in enumerate(arrays[count:]):
+                if i not in aliased:
+                    array[...] = 0
         else:
             kernel[grid, block, 0, shared](*arrays)
 
-    return _target(where, title_of(kernel), kernel.py_func, (grid, block, shared), run)
+    content = (kernel.py_func, kernel._debug, kernel.extensions)
+    return _target(where, kernel, content, (grid, block, shared, aliased), run)
 
 
 def function_target(
@@ -129,14 +144,14 @@ def function_target(
     """Return the target that calls a function, which launches kernels; its temporaries are its own."""
     for x in (*operands, *outs):
         checked_dtype(where, x.dtype)
-    return _target(where, title_of(func), func, (), lambda arrays: func(*arrays, cuda.stream())), ()
+    return _target(where, func, func, (), lambda arrays, _: func(*arrays, cuda.stream())), ()
 
 
-def _target(where: str, title: str, function: Any, configuration: tuple[Any, ...], run: _Run) -> SimulatedTarget:
-    names = _names.setdefault(function, {})
+def _target(where: str, function: Any, content: Any, configuration: tuple[Any, ...], run: _Run) -> SimulatedTarget:
+    """Return the target of `run`, which depends on the content, the configuration and nothing else."""
+    names = _names.setdefault(weak_key(function), {})
     if (where, configuration) not in names:
-        content = content_name(where, function, configuration)
-        names[where, configuration] = f"brainevent_numba_cuda_simulated_{content}"
+        names[where, configuration] = f"brainevent_numba_cuda_simulated_{content_name(where, content, configuration)}"
     name = names[where, configuration]
 
     def address() -> int:
@@ -144,7 +159,7 @@ def _target(where: str, title: str, function: Any, configuration: tuple[Any, ...
         return ctypes.cast(_handlers[name], ctypes.c_void_p).value or 0
 
     register_once(name, "cpu", address)
-    return SimulatedTarget(name, f"{title} (simulated)")
+    return SimulatedTarget(name, f"{title_of(function)} (simulated)")
 
 
 def _handle(where: str, function: str, run: _Run, call_frame: int) -> int:
@@ -157,8 +172,8 @@ def _handle(where: str, function: str, run: _Run, call_frame: int) -> int:
             results = {address for address, _, _ in buffers[operands:]}
             arrays = [_array(*x, i >= operands or x[0] in results) for i, x in enumerate(buffers)]
             with _one_launch:
-                run(arrays)
-    except Exception as error:  # noqa: BLE001 - XLA is waiting for an answer, whatever happens
+                run(arrays, operands)
+    except BaseException as error:  # noqa: BLE001 - XLA is waiting for an answer, whatever happens
         return frame.make_error(call_frame, f"{where} raised {_described(error, function)}", frame.INTERNAL)
     return 0
 
@@ -174,7 +189,7 @@ def _array(address: int, shape: tuple[int, ...], dtype: np.dtype[Any], writeable
     return FakeCUDAArray(array)
 
 
-def _described(error: Exception, function: str) -> str:
+def _described(error: BaseException, function: str) -> str:
     """Return "IndexError: ..., in thread (3, 0, 0) of block (1, 0, 0), /path/of/kernel.py:12"."""
     frames = traceback.extract_tb(error.__traceback__)
     place = next((f", {at.filename}:{at.lineno}" for at in reversed(frames) if at.name == function), "")

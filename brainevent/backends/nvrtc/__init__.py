@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -49,9 +49,10 @@ def cuda_kernel(
     The kernel's pointers are the inputs, then the outputs; its other parameters are numbers, which are given by name.
     `outs` is a pytree of objects with shape and dtype; results have its structure. The launch is given as `grid` and
     `block`, or as `launch_dims`, the number of threads along up to three axes; these and `shared_mem` may be functions
-    of the inputs and outputs. `types={"T": jnp.float32}` defines names of types for the source, and `zeroed` names the
-    outputs that are zero when the kernel starts (True: all). Under `vmap` a native loop launches the kernel for each
-    element, whichever `vmap_method` is named.
+    of the inputs and outputs. `types={"T": jnp.float32}` defines names of types for the source. `zeroed` names the
+    outputs that are zero when the kernel starts (True: all but those that start as an input's content, which
+    `input_output_aliases` says). Under `vmap` a native loop launches the kernel for each element, whichever
+    `vmap_method` is named.
     """
     where = f"cuda_kernel({entry})"
     check_vmap_method(where, vmap_method)
@@ -63,7 +64,7 @@ def cuda_kernel(
     def call(*operands: Any, **numbers: Any) -> Any:
         kernel.check_operands(operands)
         aliases = checked_aliases(where, input_output_aliases or {}, operands, avals)
-        again = functools.partial(kernel.plan, numbers)
+        again = functools.partial(kernel.plan, numbers, frozenset(output for _, output in aliases))
         target = PlanTarget(again(operands, avals), again)
         return tree.unflatten(native_call(target, operands, avals, aliases))
 
@@ -98,10 +99,14 @@ class _Extents:
         specs = [jax.ShapeDtypeStruct(x.shape, x.dtype) for x in arrays]
 
         def value(given: Any) -> Any:
-            found = given(*specs) if callable(given) else given
-            return 1 if callable(given) and found == () else found  # the shape of an array without axes: one thread
+            return given(*specs) if callable(given) else given
 
-        grid, block, dims = (value(given) for given in (self.grid, self.block, self.launch_dims))
+        def extents(given: Any) -> Any:
+            found = value(given)
+            # The shape of an array without axes is one thread.
+            return 1 if callable(given) and isinstance(found, tuple) and not found else found
+
+        grid, block, dims = (extents(given) for given in (self.grid, self.block, self.launch_dims))
         return Configuration.checked(self.where, grid, block, dims, self.threads_per_block, value(self.shared_mem))
 
 
@@ -133,19 +138,22 @@ class _Kernel:
                 )
         check_operands(self.where, operands)
 
-    def plan(self, numbers: Mapping[str, Any], operands: Sequence[Any], outs: Sequence[Any]) -> LaunchPlan:
-        """Compile the kernel, unless that was done, and lay out its launch."""
+    def plan(
+        self, numbers: Mapping[str, Any], started: Set[int], operands: Sequence[Any], outs: Sequence[Any]
+    ) -> LaunchPlan:
+        """Compile the kernel, unless that was done, and lay out its launch; outputs `started` begin as inputs."""
         architectures = gpu_architectures(None, cuda_capabilities)
         code = compiled(self.where, self.unit, architectures)
         parameters = self._parameters(code)
         self._check_arrays(parameters, operands, outs)
         values = self._values(parameters, numbers)
-        zeroed = self._zeroed(parameters, len(operands))
+        outputs = [p.name for p in parameters if p.type.is_pointer][len(operands) :]
+        zeroed = self._zeroed(outputs, started)
         title, arrays = self.unit.declaration.entry, [*operands, *outs]
         configuration = self.extents.of(arrays)
         if configuration.is_empty:  # no thread writes: what would be undefined is zero
-            zeroed = tuple(range(len(operands), len(arrays)))
-        sizes = tuple((i, n) for i in zeroed if (n := _bytes(arrays[i])))
+            zeroed = [o for o in range(len(outs)) if o not in started]
+        sizes = tuple((len(operands) + o, n) for o in zeroed if (n := _bytes(outs[o])))
         if configuration.is_empty:
             return LaunchPlan(title, len(arrays), (), sizes)
         pointers = [i for i, parameter in enumerate(parameters) if parameter.type.is_pointer]
@@ -156,7 +164,9 @@ class _Kernel:
             grid=configuration.grid,
             block=configuration.block,
             parameters=tuple(values),
-            slots=tuple(Slot(place, buffer) for buffer, place in enumerate(pointers)),
+            slots=tuple(
+                Slot(place, buffer, alignment=parameters[place].type.alignment) for buffer, place in enumerate(pointers)
+            ),
             shared=configuration.shared,
         )
         check_limits(self.where, launch, Limits.of(architectures[0]))
@@ -226,18 +236,22 @@ class _Kernel:
             for parameter in parameters
         ]
 
-    def _zeroed(self, parameters: Sequence[_Parameter], inputs: int) -> tuple[int, ...]:
-        """Return the buffers that are to be zero."""
-        names = [parameter.name for parameter in parameters if parameter.type.is_pointer]
+    def _zeroed(self, outputs: Sequence[str], started: Set[int]) -> list[int]:
+        """Return the outputs that are to be zero."""
         if isinstance(self.zeroed, bool):
-            return tuple(range(inputs, len(names))) if self.zeroed else ()
+            return [o for o in range(len(outputs)) if self.zeroed and o not in started]
         for name in self.zeroed:
-            if name not in names[inputs:]:
+            if name not in outputs:
                 raise KernelArgumentError(
-                    f"{self.where}: zeroed names {name!r}{did_you_mean(name, names[inputs:])}; the outputs are: "
-                    f"{', '.join(names[inputs:])}"
+                    f"{self.where}: zeroed names {name!r}{did_you_mean(name, outputs)}; the outputs are: "
+                    f"{', '.join(outputs)}"
                 )
-        return tuple(i for i, name in enumerate(names) if i >= inputs and name in self.zeroed)
+            if outputs.index(name) in started:
+                raise KernelArgumentError(
+                    f"{self.where}: {name!r} is named in zeroed and in input_output_aliases; it starts as the one or "
+                    "the other: leave one out"
+                )
+        return [o for o, name in enumerate(outputs) if name in self.zeroed]
 
 
 def _bytes(x: Any) -> int:

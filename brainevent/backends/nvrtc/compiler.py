@@ -25,6 +25,7 @@ __all__ = ["Code", "compiled"]
 _SCHEMA = "1"  # of the key, and of what is kept
 _SHOWN_LINES = 60
 _INSTALL = "run: pip install 'cuda-bindings[all]' (with JAX for CUDA 12: 'cuda-bindings[all]==12.*')"
+_NAMING = "__nv_name_map("  # where NVRTC says that it reads the names that it is asked for
 _VERSIONS = ("cuda_runtime_api.h", "thrust/version.h", "curand.h")  # change with every release of CUDA's headers
 
 _codes: dict[str, Code] = {}
@@ -188,6 +189,11 @@ def _failure(where: str, log: str, words: Sequence[str], version: tuple[int, int
             "\nNVRTC has no headers of the host. CUDA's own come with: pip install nvidia-cuda-runtime "
             "nvidia-cuda-cccl; yours are found with options=('-I/their/folder',)"
         )
+    elif lines[0].startswith(_NAMING):
+        advice = (
+            "\nThe entry names no kernel where the source ends: write it with all its namespaces, such as "
+            "'outer::inner::kernel', give each overload its own name, and see that no #if leaves the kernel out"
+        )
     return CompilationError(f"{where}: compilation failed\n{shown}\ncommand: {command}{advice}", **details)
 
 
@@ -195,4 +201,11 @@ def _readable(log: str) -> str:
     """Leave out what NVRTC says of our own questions, where it also says something of the source."""
     parts = [part.strip("\n").split("\n") for part in log.split("\n\n") if part.strip()]
     kept = [lines for lines in parts if "brainevent_" not in lines[0]] or parts
-    return "\n\n".join("\n".join(lines[:1] if "brainevent_" in "".join(lines) else lines) for lines in kept)
+    shown: dict[Any, list[str]] = {}
+    for number, lines in enumerate(kept):
+        naming, message = lines[0].startswith(_NAMING), lines[0].partition(": error: ")[2]
+        if naming and message.startswith("Error in parsing name expression"):  # what is behind it stands above
+            continue
+        is_own = naming or "brainevent_" in "".join(lines)
+        shown.setdefault(message if naming else number, lines[:1] if is_own else lines)
+    return "\n\n".join("\n".join(lines) for lines in shown.values())

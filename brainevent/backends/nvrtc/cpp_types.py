@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from ...errors import KernelArgumentError
@@ -57,12 +58,13 @@ _SPELLED = {
 
 @dataclass(frozen=True)
 class CppType:
-    """The type of a parameter; a pointer without dtypes takes any array."""
+    """The type of a parameter; a pointer without dtypes takes any array, at addresses divisible by `alignment`."""
 
     is_pointer: bool = False
     is_constant: bool = False
     is_number: bool = False
     dtypes: tuple[str, ...] = ()
+    alignment: int = 1  # of vectors, whose elements arrays have; an array's own elements are aligned anyway
 
 
 def read_type(mangled: str) -> CppType:
@@ -75,18 +77,21 @@ def read_type(mangled: str) -> CppType:
     number = _BUILT_IN.get(rest) or _HALVES.get(rest)
     if number:
         return CppType(bool(star), "K" in qualifiers, not star, (number,))
-    return CppType(bool(star), "K" in qualifiers, dtypes=_elements(rest))
+    dtypes, alignment = _elements(rest)
+    return CppType(bool(star), "K" in qualifiers, dtypes=dtypes, alignment=alignment)
 
 
-def _elements(mangled: str) -> tuple[str, ...]:
-    """Return the dtypes of arrays that a pointer to a class of CUDA's takes, or nothing for other classes."""
+def _elements(mangled: str) -> tuple[tuple[str, ...], int]:
+    """Return the dtypes of arrays that a pointer to a class of CUDA's takes, and its alignment; none for others."""
     if match := _COMPLEX.fullmatch(mangled):
-        return ("complex64" if match[1] == "f" else "complex128",)
+        return ("complex64" if match[1] == "f" else "complex128",), 1
     name = mangled.lstrip("0123456789")
     match = _VECTOR.fullmatch(name)
     if match is None or match[1] not in _ELEMENTS:
-        return _FLOAT8.get(name, ())
-    return (*_PAIRS.get(name, ()), _ELEMENTS[match[1]])
+        return _FLOAT8.get(name, ()), 1
+    element, count = _ELEMENTS[match[1]], int(match[2])
+    alignment = min(16, count * jnp.dtype(element).itemsize) if count in (2, 4) else 1
+    return (*_PAIRS.get(name, ()), element), alignment
 
 
 def definitions(where: str, types: Mapping[str, Any] | None) -> str:

@@ -45,15 +45,35 @@ def find_declaration(where: str, source: str, entry: str) -> Declaration:
         if "__global__" in found.marks and not found.name.startswith("__"):  # __launch_bounds__(256) is no kernel
             kernels.setdefault("::".join(filter(None, (found.namespace, found.name))), []).append(found)
     path = match["path"]
-    name = next((name for name in kernels if path == name or path.endswith(f"::{name}")), None)
+    ends = [name for name in kernels if path == name or path.endswith(f"::{name}")]
+    name = max(ends, key=len, default=None)
     if name is None:
         raise KernelArgumentError(_not_found(where, path, list(kernels)))
     _check_template(where, name, bool(match["arguments"]), kernels[name])
-    lists = [read_parameters(found.words) for found in kernels[name]]
-    if len({len(parameters) for parameters in lists}) > 1:
-        raise KernelArgumentError(f"{where}: there are several kernels {name!r}; give each its own name")
-    named = max(lists, key=lambda parameters: sum(bool(parameter.name) for parameter in parameters))
-    return Declaration(entry.strip(), name, named)
+    return Declaration(entry.strip(), name, _parameters(where, name, kernels[name]))
+
+
+def _parameters(where: str, name: str, found: list[Declarator]) -> tuple[CppParameter, ...]:
+    """Read the parameters of a kernel, which may be declared before it is defined."""
+    lists = [read_parameters(each.words) for each in found]
+    if pack := next((str(each) for parameters in lists for each in parameters if "..." in each.declared), None):
+        raise KernelArgumentError(
+            f"{where}: the parameter `{pack}` of {name!r} is a pack; write a kernel with each parameter on its own"
+        )
+    counts = sorted({len(parameters) for parameters in lists})
+    if len(counts) > 1:
+        raise KernelArgumentError(
+            f"{where}: there are several kernels {name!r}, of {' and '.join(map(str, counts))} parameters, those in "
+            "every branch of an #if counted; give each its own name"
+        )
+    places = [sorted(place, key=lambda each: not each.name) for place in zip(*lists, strict=True)]
+    for place in places:
+        if len(names := dict.fromkeys(each.name for each in place if each.name)) > 1:
+            raise KernelArgumentError(
+                f"{where}: the kernel {name!r} is written several times, and calls one parameter "
+                f"{' and '.join(map(repr, names))}, in branches of an #if or in a declaration; use one name"
+            )
+    return tuple(place[0] for place in places)
 
 
 def _not_found(where: str, path: str, kernels: list[str]) -> str:

@@ -39,7 +39,6 @@ template <int n> struct brainevent_parameter<n, void (*)()> { using type = brain
 template <class T> __device__ char brainevent_type;
 """
 _ANSWER = re.compile(r"_Z15brainevent_typeI(?P<type>.+)E", re.DOTALL)
-_OWN = re.compile(r"\btypedef\b[^;]*?(\w+)\s*;|\busing\s+(\w+)\s*=")  # names that the source defines itself
 _END = "14brainevent_end"
 _FORBIDDEN = re.compile(
     r"(?:--gpu-architecture|-arch|--device-c|-dc|--relocatable-device-code|-rdc|--dlink.*|-dlto)(?:=.*)?"

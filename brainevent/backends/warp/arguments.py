@@ -108,7 +108,7 @@ def _parameter(where: str, name: str, kind: Any) -> Parameter:
 
 
 def _holds_array(field: Any) -> bool:
-    return "data" in dict(getattr(field, "_fields_", ())) or any(
+    return (isinstance(field, type) and issubclass(field, array_structure())) or any(
         _holds_array(inner) for _, inner in getattr(field, "_fields_", ())
     )
 
@@ -223,5 +223,10 @@ def _composite(kind: Any, value: Any) -> bytes:
             raise TypeError(f"an instance of {kind.key} is needed")
         return bytes(value.__ctype__())
     if not isinstance(value, kind):
-        value = kind(*value) if isinstance(value, Sequence) else kind(value)
+        numbers = value if isinstance(value, Sequence) else (value,)
+        name = _scalar_name(_scalar(kind)) or ""
+        for number in numbers:
+            if isinstance(number, int):  # ctypes would cut it
+                number_bytes("a component", name, number)
+        value = kind(*numbers)
     return bytes(value)

@@ -117,6 +117,7 @@ class BoundCall:
             dims=call.dims,
             block_dim=call.block_dim,
             zeroed=whole(self.operands, self.outs, (i for i in zeroed if i not in started)),
+            inputs=frozenset(p.name for p in call.parameters if p.is_array) - {name for name, _ in call.outs},
         )
         return native_call(target, arrays, self.outs, (*self.aliases, *aliases))
 

@@ -19,12 +19,18 @@ from ...ffi.launch import Limits
 from ...ffi.launch.host import pack_object
 from ...toolchain.architectures import gpu_architectures
 from .dtypes import the_warp
-from .internals import built, new_module
+from .internals import built, keep_declared, new_module
 
 __all__ = ["Code", "compiled", "titled"]
 
 _TILES = re.compile(r"\bwp::(?:adj_)?tile_(?!shared_storage)\w+")
 _HANDLES = re.compile(r"\bwp::(?:adj_)?(?:tile_)?(mesh|bvh|hash_grid|volume|texture)_\w+\(")
+# What stores to a parameter, in the text of a kernel: wp::array_store(var_x, ..., wp::store(&(wp::index(var_x, ...
+_WRITES = re.compile(
+    r"^\s*(?:var_\d+ = )?wp::(?:array_store|store|atomic_\w+|tile_store|tile_atomic_\w+)\b[^(\n]*"
+    r"\((?:&\(wp::index\()*var_([A-Za-z_]\w*)",
+    re.MULTILINE,
+)
 _codes: weakref.WeakKeyDictionary[Any, dict[Any, Code]] = weakref.WeakKeyDictionary()
 _lock = threading.RLock()
 
@@ -39,6 +45,7 @@ class Code:
     tid_axes: int  # how many numbers wp.tid() returns
     tiles: bool
     strided: bool  # whether threads take further elements, so that any grid will do
+    written: frozenset[str]  # the parameters that the kernel itself stores to
     shared: tuple[int, int] = (0, 0)  # bytes of dynamic shared memory, forward and backward
     limits: Limits = field(default_factory=Limits)
 
@@ -82,6 +89,7 @@ def _compile(
         "tid_axes": copy.adj.kernel_dim,
         "tiles": _TILES.search(source) is not None,
         "strided": bool(copy.grid_stride),
+        "written": _written(name, source),
     }
     if not architectures:
         entries = {f"{name}_cpu_forward": 2, **({f"{name}_cpu_backward": 3} if backward else {})}
@@ -95,6 +103,12 @@ def _compile(
     return Code(binary, forward, back, **common, shared=shared, limits=Limits.of(architectures[0]))
 
 
+def _written(name: str, source: str) -> frozenset[str]:
+    start = re.search(rf"\b{re.escape(name)}_(?:cpu|cuda)_kernel_forward\(", source)
+    text = source[start.start() : source.find("\n}", start.start())] if start else ""
+    return frozenset(_WRITES.findall(text))
+
+
 def _global_flags(warp: Any) -> str:
     flags = getattr(warp.config, "cpu_compiler_flags", "")
     return "-march=native" if flags is None else str(flags)
@@ -105,11 +119,14 @@ def _alone(warp: Any, kernel: Any, types: Sequence[Any], block_dim: int, backwar
     module = new_module("brainevent_" + re.sub(r"\W", "_", kernel.key))
     module.options.update(kernel.module.options)
     module.options.update(block_dim=block_dim, enable_backward=backward, strip_hash=False)
+    if module.options.get("default_grid_stride", False) is None:  # our grids of three axes need no loop over elements
+        module.options["default_grid_stride"] = False
     options = {key: value for key, value in kernel.options.items() if key != "enable_backward"}
     copy = warp.Kernel(kernel.func, key=kernel.key, module=module, options=options, source=kernel.adj.source)
     if copy.is_generic:
         generic, copy = copy, copy.add_overload(list(types))
         module.brainevent_keeps = generic  # a module refers to its kernels weakly
+    keep_declared(copy, kernel)
     return copy
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from .dtypes import the_warp
 
-__all__ = ["array_structure", "built", "check_release", "is_array_type", "launch_bounds", "new_module"]
+__all__ = ["array_structure", "built", "check_release", "is_array_type", "keep_declared", "launch_bounds", "new_module"]
 
 _OLDEST = (1, 17)  # compiled code of earlier releases takes its arguments in another way
 
@@ -49,6 +49,13 @@ def launch_bounds(dims: Sequence[int], tid_axes: int) -> Any:
 def new_module(name: str) -> Any:
     """Make a module for kernels, which Warp does not know by its name."""
     return _private("context").Module(name, None)
+
+
+def keep_declared(copy: Any, kernel: Any) -> None:
+    """Give a copy of a kernel the values that `wp.static` found when the kernel was declared, not those of today."""
+    for name in ("tree", "resolved_static_expressions", "static_expressions", "has_unresolved_static_expressions"):
+        if hasattr(kernel.adj, name):
+            setattr(copy.adj, name, getattr(kernel.adj, name))
 
 
 def built(module: Any, architecture: int | None, ptx: bool) -> Path:

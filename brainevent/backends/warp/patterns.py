@@ -11,15 +11,32 @@ from __future__ import annotations
 
 import ast
 import inspect
-from collections.abc import Mapping
+import itertools
+from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
 
 from ...errors import UnsupportedOperationError
+from .syntax import (
+    SHAPES,
+    base,
+    by_place,
+    ends,
+    indices,
+    is_inexact,
+    is_load,
+    is_name,
+    is_plain,
+    is_set_first,
+    moves,
+    read,
+    stored,
+)
 
 __all__ = ["refuse_wrong_adjoints"]
 
-_SHAPES = ("shape", "size", "ndim", "strides")
 _FLOATS = ("float16", "bfloat16", "float32", "float64", "float")
+_NONE = {"frac": "write a - wp.trunc(a)", "select": "use wp.where"}  # without adjoints, and what has one
+_DRAWS = ("randi", "randu", "randf", "randn", "sample_", "poisson")
 _INSTEAD = "let a @warp.func do the loop and return the sum, and compute with what it returns"
 
 
@@ -39,10 +56,21 @@ class _Reader:
         self._where, self._outputs, self._inputs, self._unroll = where, outputs, inputs, unroll
         self._known = known  # functions that were read, or are being read
         self._tree = function.adj.tree.body[0]
+        self._axes = {argument.label: getattr(argument.type, "ndim", None) for argument in function.adj.args}
         closure = inspect.getclosurevars(inspect.unwrap(function.func))
         self._scope = {**vars(inspect.getmodule(function.func) or object), **closure.globals, **closure.nonlocals}
-        self._locals = _stored(self._tree) | {argument.arg for argument in self._tree.args.args}
+        self._locals = stored(self._tree) | {argument.arg for argument in self._tree.args.args}
+        loops = [node for node in ast.walk(self._tree) if isinstance(node, ast.For)]
+        self._long = [loop for loop in loops if not self._is_unrolled(loop)]
         self._changed = self._changed_by_loops()
+        # What may depend on the numbers in arrays: arguments by value of a kernel do not.
+        moving = {
+            arg.label
+            for arg in function.adj.args
+            if is_inexact(arg.type) and (not outputs or hasattr(arg.type, "ndim"))
+        }
+        self._moving = self._spread(moving, moves)
+        self._loops: list[ast.For] = []  # around what is being read
         self._written: set[str] = set()  # outputs, up to here
 
     def check(self) -> None:
@@ -53,25 +81,22 @@ class _Reader:
 
     def _changed_by_loops(self) -> set[str]:
         """Return the variables whose values the adjoint does not know: changed by loops, or made of such."""
-        loops = [node for node in ast.walk(self._tree) if isinstance(node, ast.For) and not self._is_unrolled(node)]
-        changed = {name for loop in loops for name in _stored(loop) if not self._is_of_one_round(name, loop, loops)}
+        changed = {name for loop in self._long for name in stored(loop) if not self._is_of_one_round(name, loop)}
         changed = {name for name in changed if not self._counts(name)}
+        return self._spread(changed, lambda value, changed: bool(read(value) & changed))
+
+    def _spread(self, names: set[str], passes: Callable[[ast.expr, set[str]], bool]) -> set[str]:
+        """Return names, and all variables to which assignments pass on what they have."""
         assignments = [node for node in ast.walk(self._tree) if isinstance(node, (ast.Assign, ast.AugAssign))]
         while True:
-            more = {
-                name
-                for node in assignments
-                if _read(node.value) & changed
-                for name in _stored(node)
-                if name in self._locals
-            }
-            if more <= changed:
-                return changed
-            changed |= more
+            more = {name for node in assignments if passes(node.value, names) for name in stored(node)} & self._locals
+            if more <= names:
+                return names
+            names = names | more
 
     def _counts(self, name: str) -> bool:
         """Tell whether a variable counts the rounds of loops, and is nothing else."""
-        loops = [node for node in ast.walk(self._tree) if isinstance(node, ast.For) and _is_name(node.target, name)]
+        loops = [node for node in ast.walk(self._tree) if isinstance(node, ast.For) and is_name(node.target, name)]
         inside = {node for loop in loops for node in ast.walk(loop)}
         targets = {loop.target for loop in loops}
         return bool(loops) and all(
@@ -80,16 +105,16 @@ class _Reader:
             if isinstance(node, ast.Name) and node.id == name
         )
 
-    def _is_of_one_round(self, name: str, loop: ast.For, loops: list[ast.For]) -> bool:
+    def _is_of_one_round(self, name: str, loop: ast.For) -> bool:
         """Tell whether a variable is set before it is read in each round, and is not read elsewhere."""
-        if not _is_set_first(name, loop.body):
+        if not is_set_first(name, loop.body):
             return False
         inside = set(ast.walk(loop))
-        for other in loops:
+        for other in self._long:
             apart = other not in inside and loop not in ast.walk(other)
-            if apart and _is_set_first(name, other.body):
+            if apart and is_set_first(name, other.body):
                 inside |= set(ast.walk(other))
-        return all(node in inside for node in ast.walk(self._tree) if _is_load(node, name))
+        return all(node in inside for node in ast.walk(self._tree) if is_load(node, name))
 
     def _is_unrolled(self, loop: ast.For) -> bool:
         if not isinstance(loop.iter, ast.Call) or getattr(loop.iter.func, "id", "") != "range":
@@ -107,6 +132,8 @@ class _Reader:
 
     def _resolved(self, node: ast.AST) -> Any:
         """Return what a name from outside of the function stands for, or None."""
+        if hasattr(node, "warp_func"):  # what wp.static gave
+            return node.warp_func
         if isinstance(node, ast.Attribute):
             return getattr(self._resolved(node.value), node.attr, None)
         if isinstance(node, ast.Name) and node.id not in self._locals:
@@ -152,8 +179,30 @@ class _Reader:
                 self._refuse(inner, "returns from within a loop", "put the rest of the loop under an if")
         for argument in node.iter.args:
             self._value(argument)
-        self._written |= {name for name in self._outputs if any(_is_write(inner, name) for inner in ast.walk(node))}
+        self._written |= {name for name in self._outputs if any(self._writes(inner, name) for inner in ast.walk(node))}
+        if node in self._long:
+            self._check_continue(node)
+        self._loops.append(node)
         self._body(node.body)
+        self._loops.pop()
+
+    def _check_continue(self, loop: ast.For) -> None:
+        """Refuse to end a round after it has changed what outlives it: the adjoint ends there too."""
+        for end, before in ends(loop):
+            for node in before:
+                is_set = isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+                outlives = is_set and not self._is_of_one_round(base(node), loop)
+                if outlives or any(self._writes(node, output) for output in self._outputs):
+                    self._refuse(
+                        end, "ends a round by continue after a change", "put the rest of the round under an if"
+                    )
+
+    def _writes(self, node: ast.AST, output: str) -> bool:
+        """Tell whether a node writes to an array."""
+        if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
+            return base(node) == output
+        atomic = isinstance(node, ast.Call) and self._called(node).startswith("atomic_")
+        return atomic and base(by_place(node)[0]) == output
 
     def _return(self, node: ast.Return) -> None:
         if node.value is not None:
@@ -178,8 +227,10 @@ class _Reader:
         self._value(node.value, sums=sums)
         if isinstance(node.target, ast.Name) and not sums:
             self._value(ast.copy_location(ast.Name(node.target.id, ast.Load()), node))
-        if not isinstance(node.target, ast.Name) and not sums:
+        elif not sums:
             self._read(node.target)
+        if isinstance(node.op, ast.Mod):
+            self._remainder(node, node.target, node.value)
         self._store(node.target)
 
     def _store(self, target: ast.expr) -> None:
@@ -188,13 +239,14 @@ class _Reader:
                 self._store(part)
         if isinstance(target, (ast.Name, ast.Tuple)):
             return
-        base = _base(target)
-        if not isinstance(target, ast.Subscript) or base not in {*self._outputs, *self._inputs}:
+        array = base(target)
+        if not indices(target) or array not in {*self._outputs, *self._inputs}:
             self._refuse(target, "changes a part of a value", "make the whole value anew, as in wp.vec3(a, b, c)")
-        if base in self._inputs:
-            self._refuse(target, f"writes to the input {base!r}", "make that an output, named in in_out_argnames")
-        self._value(target.slice)
-        self._written.add(base)
+        if array in self._inputs:
+            self._refuse(target, f"writes to the input {array!r}", "make that an output, named in in_out_argnames")
+        for index in indices(target):
+            self._value(index)
+        self._written.add(array)
 
     # ---- expressions ------------------------------------------------------------------------------------------------
 
@@ -206,9 +258,11 @@ class _Reader:
             self._call(node, sums=sums)
         elif isinstance(node, ast.Subscript):
             self._read(node)
-        elif isinstance(node, ast.Attribute) and node.attr in _SHAPES and isinstance(node.value, ast.Name):
+        elif isinstance(node, ast.Attribute) and node.attr in SHAPES and isinstance(node.value, ast.Name):
             return
         elif isinstance(node, ast.BinOp):
+            if isinstance(node.op, ast.Mod):
+                self._remainder(node, node.left, node.right)
             left, right = self._sums_within(node, sums)
             self._value(node.left, left)
             self._value(node.right, right)
@@ -244,102 +298,103 @@ class _Reader:
 
     def _read(self, node: ast.expr) -> None:
         """Read an element of something."""
-        base = _base(node)
-        if isinstance(node, ast.Subscript) and base in self._outputs and isinstance(node.value, ast.Name):
-            if not self._outputs[base]:
-                self._refuse(node, f"reads the output {base!r}", "keep what it wrote in a variable")
-            if base in self._written:
-                self._refuse(
-                    node, f"reads {base!r} after writing to it, or in one loop", "read it first, into a variable"
-                )
-            self._value(node.slice)
-        else:
+        array = base(node)
+        places = indices(node)
+        if array not in self._outputs or not places:
             self._other(node)
+            return
+        if not self._outputs[array]:
+            self._refuse(node, f"reads the output {array!r}", "keep what it wrote in a variable")
+        if array in self._written:
+            self._refuse(node, f"reads {array!r} after writing to it, or in one loop", "read it first, into a variable")
+        if len(places) < (self._axes[array] or 0) or any(isinstance(place, ast.Slice) for place in places):
+            self._refuse(node, f"takes a part of the output {array!r} as an array", "read its elements one by one")
+        for place in places:
+            self._value(place)
 
     def _call(self, node: ast.Call, sums: bool = False, statement: bool = False) -> None:
-        function = self._resolved(node.func)
-        name = str(getattr(function, "key", getattr(node.func, "attr", getattr(node.func, "id", ""))))
-        if name == "len" and isinstance(node.args[0], ast.Name):
+        function, name = self._resolved(node.func), self._called(node)
+        if function is None and not is_plain(node.func, self._locals):
+            self._refuse(node, "calls a function that it does not name", "call each function by its own name")
+        if name == "len" and node.args and isinstance(node.args[0], ast.Name):
             return
         if name.startswith("tile"):
             self._refuse(node, "uses tiles", "give each thread its own elements")
         if name.startswith("atomic_") or name == "array_store":
             self._atomic(node, name, statement)
             return
+        self._check_function(node, name)
         linear = sums and self._is_cast(node)
         for argument in (*node.args, *(keyword.value for keyword in node.keywords)):
             self._value(argument, linear)
-        self._enter(function)
+        self._enter(node, function)
+
+    def _called(self, node: ast.Call) -> str:
+        """Return the name of the function that is called, whatever it was imported as."""
+        return str(getattr(self._resolved(node.func), "key", getattr(node.func, "attr", getattr(node.func, "id", ""))))
+
+    def _check_function(self, node: ast.Call, name: str) -> None:
+        """Refuse functions of Warp's whose adjoint is wrong here."""
+        moving = [moves(argument, self._moving) for argument in node.args]
+        if name in _NONE and any(moving):
+            self._refuse(node, f"uses {name}", _NONE[name])
+        if name == "mod" and len(node.args) > 1:
+            self._remainder(node, *node.args[:2])
+        if not name.startswith(_DRAWS):
+            return
+        state = node.args[0] if node.args else None
+        if node.keywords or (name == "randf" and any(moving[1:])):
+            self._refuse(node, f"passes more than a state to {name}", "draw from 0 to 1, and scale that")
+        if isinstance(state, ast.Name) and not self._is_own_state(state.id):
+            self._refuse(
+                node,
+                f"draws from {state.id!r} again and again",
+                "make a state by wp.rand_init in each round and function",
+            )
+
+    def _is_own_state(self, name: str) -> bool:
+        """Tell whether the state of random numbers is made where it is used, so that the adjoint makes it anew."""
+        if not self._outputs and name in self._axes:  # a function changes its caller's
+            return False
+        return all(is_set_first(name, loop.body) for loop in [x for x in self._loops if x in self._long][-1:])
+
+    def _remainder(self, node: ast.AST, divided: ast.expr, divisor: ast.expr) -> None:
+        """Refuse remainders but by a number: the adjoint knows no divisor, and no vectors."""
+        if not self._is_constant(divisor) and any(moves(part, self._moving) for part in (divided, divisor)):
+            self._refuse(node, "takes a remainder by more than a number", "write a - b * wp.trunc(a / b)")
 
     def _atomic(self, node: ast.Call, name: str, statement: bool) -> None:
-        base = _base(node.args[0])
-        if base not in self._outputs:
-            self._refuse(node, f"changes {base!r} by {name}", "make that an output, named in in_out_argnames")
+        given = by_place(node)
+        array = base(given[0])
+        if array not in self._outputs:
+            self._refuse(node, f"changes {array!r} by {name}", "make that an output, named in in_out_argnames")
         if not statement:
             self._refuse(node, f"uses what {name} returns", "leave that")
         extreme = name in ("atomic_max", "atomic_min")
-        if extreme and (self._outputs[base] or base in self._written):
-            self._refuse(node, f"takes {name} with what {base!r} holds already", "let that be all that is done to it")
+        if extreme and (self._outputs[array] or array in self._written):
+            self._refuse(node, f"takes {name} with what {array!r} holds already", "let that be all that is done to it")
         if not extreme and name not in ("atomic_add", "atomic_sub"):
             self._refuse(node, f"uses {name}", "use atomic_add")
-        for index in node.args[1:-1]:
+        for index in (*indices(given[0]), *given[1:-1]):
             self._value(index)
-        self._value(node.args[-1], sums=not extreme)
-        self._written.add(base)
+        self._value(given[-1], sums=not extreme)
+        self._written.add(array)
 
-    def _enter(self, function: Any) -> None:
-        """Read a function of the user's too, unless its adjoint is."""
-        adjoint = getattr(function, "adj", None)
-        if adjoint is None or function in self._known or getattr(function, "native_snippet", None) is not None:
-            return
-        if getattr(function, "custom_grad_func", None) is not None:
-            return
-        self._known.add(function)
-        arrays = {argument.label for argument in adjoint.args if hasattr(argument.type, "ndim")}
-        _Reader(self._where, function, {}, arrays, self._unroll, self._known).check()
+    def _enter(self, node: ast.AST, function: Any) -> None:
+        """Read all versions of a function of the user's too, unless the adjoint is."""
+        versions = [getattr(function, name, {}).values() for name in ("user_overloads", "user_templates")]
+        for each in (function, *itertools.chain(*versions)):
+            if getattr(each, "adj", None) is None or each in self._known or getattr(each, "custom_grad_func", None):
+                continue
+            self._known.add(each)
+            if getattr(each, "native_snippet", None) is None:
+                arrays = {argument.label for argument in each.adj.args if hasattr(argument.type, "ndim")}
+                _Reader(self._where, each, {}, arrays, self._unroll, self._known).check()
+            elif getattr(each, "adj_native_snippet", None) is None and any(is_inexact(a.type) for a in each.adj.args):
+                self._refuse(node, f"calls {each.key!r}, native code that has none", "give it an adj_snippet")
 
     def _refuse(self, node: ast.AST, what: str, instead: str) -> NoReturn:
         line = f", line {node.lineno} of {self._tree.name!r}" if hasattr(node, "lineno") else ""
         raise UnsupportedOperationError(
             f"{self._where}: adjoint=True{line}: it {what}, and the adjoint that Warp makes of that is wrong; {instead}"
         )
-
-
-def _base(node: ast.expr) -> str:
-    """Return the name that something is an element of."""
-    while isinstance(node, (ast.Subscript, ast.Attribute)):
-        node = node.value
-    return getattr(node, "id", "")
-
-
-def _stored(tree: ast.AST) -> set[str]:
-    return {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
-
-
-def _read(tree: ast.AST) -> set[str]:
-    return {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
-
-
-def _is_name(node: ast.AST, name: str) -> bool:
-    return isinstance(node, ast.Name) and node.id == name
-
-
-def _is_load(node: ast.AST, name: str) -> bool:
-    return _is_name(node, name) and isinstance(getattr(node, "ctx", None), ast.Load)
-
-
-def _is_set_first(name: str, body: list[ast.stmt]) -> bool:
-    """Tell whether the first statement that mentions a variable sets it, whatever it was."""
-    for statement in body:
-        if name in _stored(statement) | _read(statement):
-            simple = isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name)
-            return simple and name in _stored(statement) and name not in _read(statement)
-    return False
-
-
-def _is_write(node: ast.AST, output: str) -> bool:
-    """Tell whether a node writes to an array."""
-    if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
-        return _base(node) == output
-    name = getattr(getattr(node, "func", None), "attr", getattr(getattr(node, "func", None), "id", ""))
-    return isinstance(node, ast.Call) and name.startswith("atomic_") and _base(node.args[0]) == output

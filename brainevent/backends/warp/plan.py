@@ -34,6 +34,7 @@ class WarpTarget:
     dims: tuple[int, ...]
     block_dim: int
     zeroed: tuple[tuple[int, int], ...] = ()
+    inputs: frozenset[str] = frozenset()  # parameters that the kernel must not store to
     gradients: tuple[int | None, ...] | None = None
 
     platforms = ("cpu", "cuda")
@@ -56,8 +57,22 @@ class WarpTarget:
             types = tuple(argument.type for argument in self.arguments)
             backward = self.gradients is not None
             code = compiled(self.where, self.kernel, types, platform, self.block_dim, backward)
+            self._check(code)
             launches = (self._on_host(code) if on_host else self._on_gpu(code),)
         return LaunchPlan(self.title, self.buffers, launches, self.zeroed, in_graphs=not on_host, host=on_host)
+
+    def _check(self, code: Code) -> None:
+        """Raise where the kernel would change an operand, or read indices of threads that there are not."""
+        for name in sorted(self.inputs & code.written):
+            raise KernelArgumentError(
+                f"{self.where}: the kernel writes to its input {name!r}, which is an array of the caller's; make it an "
+                "output that starts as an argument: name it in in_out_argnames"
+            )
+        if code.tid_axes > len(self.dims):
+            raise KernelArgumentError(
+                f"{self.where}: wp.tid() gives {code.tid_axes} numbers in the kernel, and launch_dims is {self.dims}; "
+                "give as many extents"
+            )
 
     def _on_host(self, code: Code) -> Launch:
         dims = self.dims

@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 __all__ = ["Configuration"]
 
 Dim3 = tuple[int, int, int]
@@ -41,6 +43,7 @@ class Configuration:
         """Make one of what a user gave, or raise."""
         if not _is_whole(shared) or shared < 0:
             raise ValueError(f"{where}: shared_mem is {shared!r}; pass a number of bytes, 0 or more")
+        shared = operator.index(shared)  # NumPy's integers are not written into programs
         if launch_dims is not None:
             if grid is not None or block is not None:
                 raise ValueError(f"{where}: both launch_dims and grid or block are given; pass one or the other")
@@ -57,9 +60,10 @@ class Configuration:
 
 def _axes(where: str, what: str, value: int | Sequence[int]) -> tuple[int, ...]:
     """Return one to three extents."""
-    extents: tuple[Any, ...] = (
-        tuple(value) if isinstance(value, Sequence) and not isinstance(value, (str, bytes)) else (value,)
-    )
+    given: Any = value
+    if isinstance(given, np.ndarray):
+        given = given.tolist()
+    extents = tuple(given) if isinstance(given, Sequence) and not isinstance(given, (str, bytes)) else (given,)
     if not 1 <= len(extents) <= 3 or not all(_is_whole(n) for n in extents):
         raise ValueError(f"{where}: {what} is {value!r}; pass a whole number, or one to three of them")
     whole = tuple(operator.index(n) for n in extents)
@@ -69,7 +73,11 @@ def _axes(where: str, what: str, value: int | Sequence[int]) -> tuple[int, ...]:
 
 
 def _is_whole(number: Any) -> bool:
-    return hasattr(number, "__index__") and not isinstance(number, bool)
+    try:
+        operator.index(number)
+    except TypeError:
+        return False
+    return not isinstance(number, bool)
 
 
 def _three(extents: tuple[int, ...]) -> Dim3:
@@ -81,7 +89,7 @@ def _from_dims(where: str, dims: tuple[int, ...], threads_per_block: int) -> tup
     """Cover the extents with blocks; the first axis is CUDA's x."""
     if not _is_whole(threads_per_block) or threads_per_block < 1:
         raise ValueError(f"{where}: threads_per_block is {threads_per_block!r}; pass 1 or more")
-    most = _BLOCKS.get(len(dims), (threads_per_block,))
+    most = _BLOCKS.get(len(dims), (operator.index(threads_per_block),))
     block = tuple(max(1, min(limit, extent)) for limit, extent in zip(most, dims, strict=True))
     grid = tuple(math.ceil(extent / size) for extent, size in zip(dims, block, strict=True))
     return _three(grid), _three(block)

@@ -24,6 +24,7 @@ class Driver:
     def __init__(self, library: ctypes.CDLL):
         self._library = library
         self._kernels: dict[tuple[bytes, str], ctypes.c_void_p] = {}
+        self._allowed: dict[tuple[int, int], int] = {}  # bytes of shared memory, by kernel and device
         self._lock = threading.Lock()
         self._check("cuInit", library.cuInit(0))
 
@@ -38,7 +39,7 @@ class Driver:
         return (name.value or b"an unknown CUDA error").decode()
 
     def kernel(self, binary: bytes, entry: str, shared: int) -> int:
-        """Load a kernel, once in the life of the process, and allow it its shared memory on every device."""
+        """Load a kernel, once in the life of the process, and allow it its shared memory on every device that can."""
         with self._lock:
             handle = self._kernels.get((binary, entry))
             if handle is None:
@@ -59,11 +60,21 @@ class Driver:
         return kernel
 
     def _allow_shared(self, handle: ctypes.c_void_p, entry: str, shared: int) -> None:
+        """Raise what a kernel may use, never lower it; a device that cannot will refuse the launch itself."""
         count = ctypes.c_int()
         self._check("counting devices", self._library.cuDeviceGetCount(ctypes.byref(count)))
-        for device in range(count.value):
-            status = self._library.cuKernelSetAttribute(_MAX_DYNAMIC_SHARED, shared, handle, device)
-            self._check(f"allowing {shared} bytes of shared memory to the kernel {entry!r}", status)
+        statuses = [self._allow_on(device, handle, shared) for device in range(count.value)]
+        if all(statuses):
+            self._check(f"allowing {shared} bytes of shared memory to the kernel {entry!r}", max(statuses, default=0))
+
+    def _allow_on(self, device: int, handle: ctypes.c_void_p, shared: int) -> int:
+        place = (handle.value or 0, device)
+        if shared <= self._allowed.get(place, _STATIC_SHARED):
+            return 0
+        status: int = self._library.cuKernelSetAttribute(_MAX_DYNAMIC_SHARED, shared, handle, device)
+        if status == 0:
+            self._allowed[place] = shared
+        return status
 
     def _check(self, what: str, status: int) -> None:
         if status != 0:

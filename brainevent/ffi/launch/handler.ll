@@ -182,15 +182,16 @@ end:
   ret ptr %rest
 }
 
-; Put the addresses of buffers into parameters: triples of a place, a buffer and what is added to its address. Return the
-; next launch.
+; Put the addresses of buffers into parameters: a place, a buffer, what is added to its address, and the bits that are
+; not to be set in that. Leave in `memory` which slot is misaligned, counted from 1, or 0. Return the next launch.
 define internal ptr @fill_slots(ptr %at, ptr %slots, ptr %memory) {
 entry:
   %n = call i64 @get(ptr %at, i64 $N_SLOTS)
   br label %each
 each:
   %k = phi i64 [ 0, %entry ], [ %k_next, %fill ]
-  %offset = mul i64 %k, 24
+  %misaligned = phi i64 [ 0, %entry ], [ %misaligned_next, %fill ]
+  %offset = shl i64 %k, 5
   %slot = getelementptr i8, ptr %slots, i64 %offset
   %more = icmp ult i64 %k, %n
   br i1 %more, label %fill, label %end
@@ -202,8 +203,13 @@ fill:
   %where = add i64 %place, $PARAMETERS
   call void @put(ptr %memory, i64 %where, i64 %address)
   %k_next = add i64 %k, 1
+  %mask = call i64 @get(ptr %slot, i64 24)
+  %set = and i64 %address, %mask
+  %is_misaligned = icmp ne i64 %set, 0
+  %misaligned_next = select i1 %is_misaligned, i64 %k_next, i64 %misaligned
   br label %each
 end:
+  call void @put(ptr %memory, i64 $MISALIGNED, i64 %misaligned)
   ret ptr %slot
 }
 
@@ -248,6 +254,11 @@ prepare:
   %offsets = call ptr @copy_parameters(ptr %at, ptr %memory)
   %slots = call ptr @find_parameters(ptr %at, ptr %offsets, ptr %memory)
   %next = call ptr @fill_slots(ptr %at, ptr %slots, ptr %memory)
+  %misaligned = call i64 @get(ptr %memory, i64 $MISALIGNED)
+  %slot_code = sub i64 0, %misaligned  ; no error of CUDA is negative
+  %aligned = icmp eq i64 %misaligned, 0
+  br i1 %aligned, label %run, label %fail
+run:
   %code = call i64 @launch(ptr %plan, ptr %at, ptr %memory)
   %refused = icmp ne i64 %code, 0
   br i1 %refused, label %fail, label %launched
@@ -255,8 +266,8 @@ launched:
   %k_next = add i64 %k, 1
   br label %each
 fail:
-  %index = phi i64 [ $ZEROING, %entry ], [ %k, %prepare ]
-  %reason = phi i64 [ %zeroing, %entry ], [ %code, %prepare ]
+  %index = phi i64 [ $ZEROING, %entry ], [ %k, %prepare ], [ %k, %run ]
+  %reason = phi i64 [ %zeroing, %entry ], [ %slot_code, %prepare ], [ %code, %run ]
   %error = call i64 @report(ptr %frame, ptr %plan, i64 %index, i64 %reason)
   ret i64 %error
 end:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import functools
-import hashlib
+import itertools
 import json
 import platform
 import threading
@@ -109,6 +109,7 @@ class Host:
         self._lock = threading.Lock()
         self._jit = llvm.create_lljit_compiler()
         self._loaded: dict[tuple[bytes, str], Any] = {}
+        self._numbers = itertools.count()  # a library's name is used up even where linking it fails
         builder = llvm.JITLibraryBuilder().add_ir(_DRIVER)
         for name in ("cuLaunchKernel", "cuMemsetD8Async"):
             builder.export_symbol(name)
@@ -120,7 +121,7 @@ class Host:
 
     def error_name(self, code: int) -> str:
         """Say what an error code means."""
-        return _ERRORS[code]
+        return _ERRORS.get(code, f"error {code}")
 
     def kernel(self, binary: bytes, entry: str, shared: int) -> int:
         """Load a kernel, once in the life of the process; there is no shared memory here."""
@@ -136,7 +137,7 @@ class Host:
         text = _RUNTIME + _MUTEX * header["alone"] + _entry(entry, header["kernels"][entry], header["alone"])
         builder = llvm.JITLibraryBuilder().add_object_img(code).add_ir(text).add_current_process()
         try:
-            return builder.export_symbol(f"be_{entry}").link(self._jit, f"{entry}_{hashlib.sha256(binary).hexdigest()}")
+            return builder.export_symbol(f"be_{entry}").link(self._jit, f"{entry}_{next(self._numbers)}")
         except RuntimeError as error:
             raise KernelLoadError(
                 f"loading the kernel {entry!r}: {error}; it calls what is neither in the C library nor carried along: "

@@ -30,6 +30,7 @@ class Slot:
     buffer: int
     byte: int = 0
     shift: int = 0  # added to the address
+    alignment: int = 1  # a power of two that is to divide the address
 
 
 @dataclass(frozen=True)

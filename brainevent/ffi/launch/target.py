@@ -139,19 +139,38 @@ def _words(launch: Launch, kernel: int) -> list[int]:
     block += bytes(-len(block) % 8)
     counts = [len(block) // 8, len(offsets), len(launch.slots)]
     data = np.frombuffer(block, np.int64).tolist()
-    slots = [w for s in launch.slots for w in (offsets[s.parameter] + s.byte, s.buffer, s.shift)]
+    slots = [w for s in launch.slots for w in (offsets[s.parameter] + s.byte, s.buffer, s.shift, s.alignment - 1)]
     return [kernel, *launch.grid, *launch.block, launch.shared, *counts, *data, *offsets, *slots]
 
 
 @ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
 def _report(call_frame: int, memory: int, index: int, code: int) -> int:
     """Make an error of what CUDA said to a launch; or of what else failed."""
-    plan = _plans[memory]
+    try:
+        message = _message(call_frame, _plans[memory], index, code)
+    except BaseException as error:  # noqa: BLE001 - what leaves a callback is lost, and XLA would take it for success
+        message = f"a kernel of this program failed with the code {code}; and so did its report: {error!r}"
+    # A name may hold what UTF-8 does not.
+    return frame.make_error(call_frame, message.encode(errors="replace").decode(), frame.INTERNAL)
+
+
+def _message(call_frame: int, plan: LaunchPlan, index: int, code: int) -> str:
     span = frame.read_attribute(call_frame, "be.operator")
     size, text = frame.read_word(span, "XLA_FFI_ByteSpan.len"), frame.read_word(span, "XLA_FFI_ByteSpan.ptr")
     operator = ctypes.string_at(text, size).decode()
     where = f"operator {operator!r}, kernel {plan.title!r}" if operator else f"kernel {plan.title!r}"
     if index == OTHER_ARRAYS:
-        return frame.make_error(call_frame, f"{where}: called with other arrays than it was made for", frame.INTERNAL)
-    what = "setting results to zero" if index == ZEROING else str(plan.launches[index])
-    return frame.make_error(call_frame, f"{where}: {what}: {_driver(plan).error_name(code)}", frame.INTERNAL)
+        return f"{where}: called with other arrays than it was made for"
+    if index == ZEROING:
+        return f"{where}: setting results to zero: {_driver(plan).error_name(code)}"
+    launch = plan.launches[index]
+    if code >= 0:
+        return f"{where}: {launch}: {_driver(plan).error_name(code)}"
+    slot = launch.slots[-code - 1]
+    inputs = frame.read_word(call_frame, "XLA_FFI_CallFrame.args.size")
+    which = f"input {slot.buffer}" if slot.buffer < inputs else f"output {slot.buffer - inputs}"
+    return (
+        f"{where}: {launch}: {which} begins at an address that {slot.alignment} does not divide, and the kernel reads "
+        f"vectors of that many bytes. Under vmap each element of the batch is an array of its own: pad its last axis "
+        f"so that it has a multiple of {slot.alignment} bytes, or let the kernel take single numbers"
+    )
