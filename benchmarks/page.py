@@ -40,6 +40,7 @@ _EXAMPLES = (
     (gpu_examples.LIF, gpu_examples.LIF_NAMES, ("10 000 neurons", "10 million neurons")),
 )
 
+_IMPORTS = re.compile(r"and ([\d.]+) s of imports")
 Rows = Mapping[tuple[str, str], Mapping[str, Any]]
 
 
@@ -75,11 +76,12 @@ def _launches(rows: Rows, peer: str | None) -> list[str]:
     for label, title in labels.items():
         launches = [(gpu_overhead.NAME, gpu_overhead.row_name(label, place)) for place in gpu_overhead.PLACES]
         starts = [(gpu_start.NAME, gpu_start.row_name(label, phase)) for phase in gpu_start.PHASES]
-        cells = [_cell(rows, key, "us") for key in launches] + [_cell(rows, key, "s") for key in starts]
+        cells = [_cell(rows, key, "us") for key in launches]
+        cells += [_imports(rows, starts[0]), *(_cell(rows, key, "s") for key in starts)]
         if any(cells):
             lines.append((title, *cells))
-    head = ("", f"in a chain of {gpu_overhead.CHAIN}", "in a loop", "first result, cold", "first result, warm")
-    return _table(head, lines)
+    head = ("in a loop", "imports", "first result, cold", "first result, warm")
+    return _table(("", f"in a chain of {gpu_overhead.CHAIN}", *head), lines)
 
 
 def _examples(rows: Rows) -> list[str]:
@@ -105,6 +107,12 @@ def _cell(rows: Rows, key: tuple[str, str], unit: str) -> str:
         return ""
     ratio = f" ({row['ratio']['median']:.2f} x)" if row["ratio"] else ""
     return f"{_three_digits(row['value']['median'])} {unit}{ratio}"
+
+
+def _imports(rows: Rows, key: tuple[str, str]) -> str:
+    """What a row says of the imports before it."""
+    found = _IMPORTS.search(rows.get(key, {}).get("note") or "")
+    return f"{found[1]} s" if found else ""
 
 
 def _three_digits(value: float) -> str:

@@ -9,8 +9,9 @@ from benchmarks.options import ROOT
 from benchmarks.page import PAGE, figures, result_of, with_figures
 
 
-def row(benchmark, name, median, ratio=None):
-    return {"benchmark": benchmark, "name": name, "value": {"median": median}, "ratio": ratio and {"median": ratio}}
+def row(benchmark, name, median, ratio=None, note=""):
+    values = {"value": {"median": median}, "ratio": ratio and {"median": ratio}}
+    return {"benchmark": benchmark, "name": name, "note": note, **values}
 
 
 def a_result(*rows, peer=None):
@@ -31,6 +32,7 @@ def test_figures_are_medians_and_ratios_of_the_result():
     lines = figures(
         a_result(
             row("gpu_overhead", "numba_cuda_kernel; a jitted chain of 50", 1.644, 1.004),
+            row("gpu_start", "numba_cuda_kernel; cold", 1.5, note="empty caches; and 0.54 s of imports"),
             row("gpu_start", "numba_cuda_kernel; warm", 12.34),
             row("gpu_overhead", "P 1: numba_cuda_kernel; a jitted loop of 10000", 312.4, 120.5),
             row("gpu_csr", "25 000 connections: warp_kernel; one jitted call from Python", 70.06, 1.1),
@@ -38,8 +40,8 @@ def test_figures_are_medians_and_ratios_of_the_result():
         )
     ).splitlines()
     assert lines[0] == "NVIDIA H200, driver 1; JAX 0.11.2, Numba-CUDA 0.30.4, nvcc 13.0.88; 2026-01-02, revision abc."
-    assert "| `numba_cuda_kernel` | 1.64 us (1.00 x) | | | 12.3 s |" in lines
-    assert "| P 1: `numba_cuda_kernel` | | 312 us (120.50 x) | | |" in lines
+    assert "| `numba_cuda_kernel` | 1.64 us (1.00 x) | | 0.54 s | 1.50 s | 12.3 s |" in lines
+    assert "| P 1: `numba_cuda_kernel` | | 312 us (120.50 x) | | | |" in lines
     assert "| `warp_kernel` | 70.1 us (1.10 x) | |" in lines
     assert len([line for line in lines if line.startswith(("| `", "| P"))]) == 3
 
