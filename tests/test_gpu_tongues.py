@@ -102,3 +102,33 @@ def test_functions_that_come_and_go(name):
         function = jax.jit(lambda x, y, k=k: animal.call(x + k, y) - k * y)
         close(function(x, y), x * y)
         del function
+
+
+def too_few_threads(name):
+    """Return the generator of a copy of which the last element is left out."""
+    if name == "numba_cuda":
+        from numba import cuda
+
+        @cuda.jit
+        def copy(x, out):
+            i = cuda.grid(1)
+            if i < out.size - 1:
+                out[i] = x[i]
+
+        return lambda *, outs: brainevent.numba_cuda_kernel(copy, outs[0], launch_dims=N)
+    if name == "warp":
+        wk = pytest.importorskip("warp_kernels")
+        return lambda *, outs: brainevent.warp_kernel(wk.copy, outs[0], launch_dims=N - 1)
+    source = "__global__ void copy(const float* x, float* out) { out[threadIdx.x] = x[threadIdx.x]; }"
+    return lambda *, outs: brainevent.cuda_kernel(source, "copy", outs[0], grid=1, block=N - 1)
+
+
+@pytest.mark.parametrize("name", ["numba_cuda", "warp", "raw_cuda"])
+def test_an_output_that_no_thread_writes_is_found(name, unique_name):
+    operator = brainevent.XLACustomKernel(unique_name("short"))
+    operator.def_kernel(TONGUES[name].backend, "gpu", too_few_threads(name))
+    operator.def_reference(lambda x: x)
+    report = brainevent.check(operator, jnp.zeros(N), promises=["outputs written"])
+    [row] = [row for row in report.rows if row.promise == "outputs written"]
+    assert row.status == "failed"
+    assert f"element [{N - 1}] keeps what its memory held before the call" in row.detail

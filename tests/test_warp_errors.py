@@ -184,6 +184,16 @@ def test_a_kernel_must_not_write_to_an_input(kernel):
     np.testing.assert_array_equal(call(x)[1], x if kernel is overwriting else np.ones(5))
 
 
+def test_an_output_that_no_thread_writes_is_found(unique_name):
+    operator = brainevent.XLACustomKernel(unique_name("short"))
+    operator.def_kernel("warp", "cpu", lambda *, outs: brainevent.warp_kernel(wk.copy, outs[0], launch_dims=4))
+    operator.def_reference(lambda x: x)
+    report = brainevent.check(operator, jnp.zeros(5), promises=["outputs written"])
+    [row] = [row for row in report.rows if row.promise == "outputs written"]
+    assert row.status == "failed"
+    assert "element [4] keeps what its memory held before the call" in row.detail
+
+
 @wp.kernel
 def of_two_axes(x: wk.FLOATS, out: wk.FLOATS):
     i, j = wp.tid()
