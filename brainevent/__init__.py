@@ -53,6 +53,11 @@ if TYPE_CHECKING:
     from .backends.source.cuda import load_cuda_dir, load_cuda_file, load_cuda_inline
     from .backends.source.module import CompiledModule
     from .backends.warp import jaxinfo_to_warpinfo, jaxtype_to_warptype, warp_kernel
+    from .bench.choices import TunedChoice, clear_tuned, export_tuned, import_tuned, tuned_choices
+    from .bench.measure import benchmark_function
+    from .bench.record import BenchmarkConfig, BenchmarkRecord
+    from .bench.result import BenchmarkResult
+    from .bench.tune import TuneResult
     from .doctor import print_diagnostics
     from .operator.check import CheckReport, check
     from .operator.check.report import CheckRow
@@ -63,14 +68,23 @@ __version_info__ = tuple(int(part) for part in __version__.split("."))
 
 # Loaded when first used, so that `import brainevent` stays light.
 _LAZY = {
+    "BenchmarkConfig": "brainevent.bench.record",
+    "BenchmarkRecord": "brainevent.bench.record",
+    "BenchmarkResult": "brainevent.bench.result",
     "CheckReport": "brainevent.operator.check",
     "CheckRow": "brainevent.operator.check.report",
     "CompiledModule": "brainevent.backends.source.module",
+    "TuneResult": "brainevent.bench.tune",
+    "TunedChoice": "brainevent.bench.choices",
+    "benchmark_function": "brainevent.bench.measure",
     "check": "brainevent.operator.check",
     "clear_cache": "brainevent.toolchain.cache",
+    "clear_tuned": "brainevent.bench.choices",
     "cuda_kernel": "brainevent.backends.nvrtc",
+    "export_tuned": "brainevent.bench.choices",
     "get_cache_dir": "brainevent.toolchain.cache",
     "half": "brainevent.backends.numba",
+    "import_tuned": "brainevent.bench.choices",
     "jaxinfo_to_warpinfo": "brainevent.backends.warp",
     "jaxtype_to_warptype": "brainevent.backends.warp",
     "load_cpp_file": "brainevent.backends.source.cpp",
@@ -84,11 +98,15 @@ _LAZY = {
     "numba_kernel": "brainevent.backends.numba",
     "print_diagnostics": "brainevent.doctor",
     "set_cache_dir": "brainevent.toolchain.cache",
+    "tuned_choices": "brainevent.bench.choices",
     "warp_kernel": "brainevent.backends.warp",
 }
 
 __all__ = [
+    "BenchmarkConfig",
     "BenchmarkDataFnNotProvidedError",
+    "BenchmarkRecord",
+    "BenchmarkResult",
     "BrainEventError",
     "CUDANotInstalledError",
     "CheckFailedError",
@@ -116,22 +134,28 @@ __all__ = [
     "NvccNotFoundError",
     "RegistrationTypeError",
     "RegistrationValueError",
+    "TuneResult",
+    "TunedChoice",
     "UnknownPlatformError",
     "UnsupportedArchError",
     "UnsupportedOperationError",
     "XLACustomKernel",
+    "benchmark_function",
     "check",
     "clear_cache",
+    "clear_tuned",
     "config",
     "cuda_kernel",
     "defjvp",
     "export_checks",
+    "export_tuned",
     "general_batching_rule",
     "get_all_primitive_names",
     "get_cache_dir",
     "get_primitives_by_tags",
     "get_registry",
     "half",
+    "import_tuned",
     "jaxinfo_to_warpinfo",
     "jaxtype_to_warptype",
     "list_registered_targets",
@@ -148,6 +172,7 @@ __all__ = [
     "register_ffi_target",
     "set_backend",
     "set_cache_dir",
+    "tuned_choices",
     "use_backend",
     "warp_kernel",
 ]

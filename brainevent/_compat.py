@@ -48,6 +48,7 @@ __all__ = [
     "hands_over_batches",
     "infer_types",
     "interpreted_pallas",
+    "is_tracing",
     "is_undefined_primal",
     "jaxlib_version",
     "lower_alone",
@@ -200,6 +201,11 @@ class _TokensOnDemand(_mlir.TokenSet):
 
     def update_tokens(self, tokens: _mlir.TokenSet) -> _mlir.TokenSet:
         return _TokensOnDemand({**self._tokens, **dict(tokens.items())})
+
+
+def is_tracing() -> bool:
+    """Tell whether calls are traced at this point, rather than run."""
+    return not _core.trace_state_clean()
 
 
 def interpreted_pallas() -> contextlib.AbstractContextManager[None]:

@@ -81,6 +81,11 @@ def _object(value: Any, seen: list[Any]) -> Iterator[bytes]:
     if isinstance(value, functools.partial):
         yield b"partial"
         yield from _parts((value.func, value.args, value.keywords), seen)
+    elif hasattr(type(value), "content_hash"):  # a compiled library of ours, or a function of one
+        yield f"compiled {value.content_hash}".encode()
+    elif isinstance(value, types.MethodType):
+        yield b"method"
+        yield from _parts((value.__func__, value.__self__), seen)
     elif hasattr(value, "py_func") and hasattr(value, "targetoptions"):  # a Numba dispatcher
         seen.append(value)
         signatures = [] if getattr(value, "_can_compile", True) else [str(s) for s in value.nopython_signatures]

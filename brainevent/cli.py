@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterable, Sequence
 
 from . import doctor
 from ._version import __version__
+from .bench import choices
+from .bench.tune import in_words
 from .errors import BrainEventError, did_you_mean
 from .toolchain import cache
 
@@ -60,7 +62,29 @@ def _parser() -> argparse.ArgumentParser:
     command = commands.add_parser("cache", help=about, description=about.capitalize(), allow_abbrev=False)
     command.set_defaults(run=_help_of(command))
     _add_cache_commands(command)
+
+    about = "show, clear, export or import what `tune` remembers"
+    command = commands.add_parser("tune", help=about, description=about.capitalize(), allow_abbrev=False)
+    command.set_defaults(run=_help_of(command))
+    _add_tune_commands(command)
     return parser
+
+
+def _add_tune_commands(parser: argparse.ArgumentParser) -> None:
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND")
+    command = commands.add_parser("list", help="list the choices")
+    command.add_argument("operator", nargs="?", metavar="OPERATOR", help="only those of this operator")
+    command.set_defaults(run=_tune_list)
+    command = commands.add_parser("clear", help="forget the choices", allow_abbrev=False)
+    command.add_argument("operator", nargs="?", metavar="OPERATOR", help="only those of this operator")
+    command.set_defaults(run=_tune_clear)
+    for name, about, run in (
+        ("export", "write the choices to a file", _tune_export),
+        ("import", "add the choices of a file", _tune_import),
+    ):
+        command = commands.add_parser(name, help=about, allow_abbrev=False)
+        command.add_argument("file", metavar="FILE")
+        command.set_defaults(run=run)
 
 
 def _add_cache_commands(parser: argparse.ArgumentParser) -> None:
@@ -125,6 +149,50 @@ def _cache_clear(arguments: argparse.Namespace) -> int:
         print(f"brainevent: nothing in {cache.get_cache_dir()} is named {arguments.name!r}{hint}", file=sys.stderr)
         return 1
     return 0
+
+
+def _tune_list(arguments: argparse.Namespace) -> int:
+    found = choices.tuned_choices(arguments.operator)
+    if not found:
+        return _nothing_tuned(arguments.operator)
+    rows = [("operator", "platform", "operands and results", "backend", "variant", "time")]
+    rows += [(c.operator, c.platform, c.shapes, c.backend, c.variant, in_words(c.seconds)) for c in found]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        print("  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip())
+    print(f"{_choices_in_words(len(found))} in {choices.file_path()}")
+    return 0
+
+
+def _tune_clear(arguments: argparse.Namespace) -> int:
+    removed = choices.clear_tuned(arguments.operator)
+    if not removed:
+        return _nothing_tuned(arguments.operator)
+    print(f"cleared {_choices_in_words(removed)}")
+    return 0
+
+
+def _tune_export(arguments: argparse.Namespace) -> int:
+    print(f"wrote {_choices_in_words(choices.export_tuned(arguments.file))} to {arguments.file}")
+    return 0
+
+
+def _tune_import(arguments: argparse.Namespace) -> int:
+    print(f"added {_choices_in_words(choices.import_tuned(arguments.file))} from {arguments.file}")
+    return 0
+
+
+def _nothing_tuned(operator: str | None) -> int:
+    if operator is None:
+        print(f"nothing is tuned in {choices.file_path()}")
+        return 0
+    hint = did_you_mean(operator, {choice.operator for choice in choices.tuned_choices()})
+    print(f"brainevent: nothing in {choices.file_path()} is of operator {operator!r}{hint}", file=sys.stderr)
+    return 1
+
+
+def _choices_in_words(number: int) -> str:
+    return f"{number} {'choice' if number == 1 else 'choices'}"
 
 
 def _confirmed(found: Sequence[cache.Entry]) -> bool:

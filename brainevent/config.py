@@ -14,8 +14,10 @@ from . import _choices
 from .errors import UnknownPlatformError, did_you_mean
 
 __all__ = [
+    "autotune",
     "clear_backends",
     "emulate",
+    "get_autotune",
     "get_backend",
     "get_compute_capability",
     "get_lfsr_algorithm",
@@ -45,6 +47,7 @@ _numba_num_threads: int | None = None
 _lfsr_algorithm: str = "lfsr88"
 _prefer_system_nvcc: bool = False
 _compute_capability: list[str] | None = None
+_autotune: bool = False
 _global_backends: dict[str, str] = {}
 numba_thread_limit = ctypes.c_int64(0)  # compiled code reads this cell; 0 leaves the number to Numba
 
@@ -107,6 +110,26 @@ def use_backend(platform: str, backend: str) -> AbstractContextManager[None]:
     ...     pass  # operators called here run their Numba kernel
     """
     return _choices.within_block(check_platform(platform), check_backend_name(backend, "use_backend"))
+
+
+def autotune(mode: str) -> None:
+    """Let operators tune themselves ('on'), or not ('off'): a call outside of traces with new shapes tunes first.
+
+    >>> import brainevent
+    >>> brainevent.config.autotune("on")
+    >>> brainevent.config.get_autotune()
+    'on'
+    >>> brainevent.config.autotune("off")
+    """
+    global _autotune
+    if mode not in ("on", "off"):
+        raise ValueError(f"config.autotune: mode is {mode!r}; pass 'on' or 'off'")
+    _autotune = mode == "on"
+
+
+def get_autotune() -> str:
+    """Tell whether operators tune themselves: 'on' or 'off'."""
+    return "on" if _autotune else "off"
 
 
 def set_numba_parallel(parallel: bool = True, num_threads: int | None = None) -> None:

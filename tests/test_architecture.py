@@ -27,8 +27,9 @@ FLOORS = [
     {"ffi"},
     {"toolchain"},
     {"languages"},
+    {"bench"},
     {"operator", "backends"},
-    {"event", "bench", "doctor"},
+    {"event", "doctor"},
     {"cli"},
 ]
 FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
@@ -42,6 +43,7 @@ OPTIONAL = {
     "jax_triton": {"backends/triton"},
     "cuda": {"backends/numba_cuda", "backends/nvrtc"},
     "matplotlib": {"bench/plot"},
+    "tqdm": {"bench/progress"},
 }
 
 

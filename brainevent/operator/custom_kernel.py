@@ -9,7 +9,7 @@ import keyword
 import threading
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 
@@ -24,15 +24,20 @@ from ..errors import RegistrationTypeError, RegistrationValueError, did_you_mean
 from ..ffi.call import out_aval
 from . import lowering, rules
 from .batch import Levels, general_batching_rule
-from .keywords import KINDS, check_static, with_kinds
+from .benchmarked import Benchmarked
+from .keywords import KINDS, check_operands, check_static, with_kinds
 from .lowering import REFERENCE, KernelEntry
+from .named import KernelGenerator, LanguageKernels
 from .reference import Reference
 from .registry import register_primitive
 from .sharding import ShardingRule
+from .variants import Declared, declared
+
+if TYPE_CHECKING:
+    from ..bench.tune import TuneResult
 
 __all__ = ["XLACustomKernel"]
 
-KernelGenerator = Callable[..., Callable[..., Any]]
 # Parameters of a bind that authors do not see.
 _LEVELS = "_levels"  # the levels of vmap it carries
 _BLOCK = "_block"  # what the `with` blocks around the call chose, which may be left when the call is lowered
@@ -41,7 +46,7 @@ _HIDDEN = (_LEVELS, _BLOCK, _TREE, KINDS)
 _serials = itertools.count()
 
 
-class XLACustomKernel:
+class XLACustomKernel(LanguageKernels, Benchmarked):
     """One operator for JAX, with any number of kernels: one per backend and platform.
 
     >>> import jax, jax.numpy as jnp, numba, brainevent
@@ -95,8 +100,37 @@ class XLACustomKernel:
         `outs` may be left out if the operator has a reference. `backend=` chooses the kernel for this call.
         Other keyword arguments are static: they reach the kernel generator and must be hashable.
         """
+        avals, tree, params = self._prepared(ins, outs, kwargs)
+        if config._autotune:
+            self._tuning().autotune(self, ins, avals, params)
+        results = self.primitive.bind(*ins, outs=avals, **params)
+        return tree.unflatten(results)
+
+    def tune(
+        self, /, *ins: Any, outs: Any = None, platform: str | None = None, seconds: float = 0.2, **kwargs: Any
+    ) -> TuneResult:
+        """Measure every kernel, in every variant, for operands like these; remember the fastest that is right.
+
+        Called as the operator is. Calls with the same shapes, dtypes and keyword arguments then use that kernel, in
+        later processes too. Results are held to the reference, or else to the first kernel. `seconds` is the time for
+        each kernel and variant; `platform` says where to run, by default where the operands are.
+        """
+        avals, _, params = self._prepared(ins, outs, kwargs)
+        found: TuneResult = self._tuning().tune(self, ins, avals, params, platform=platform, seconds=seconds)
+        return found
+
+    @staticmethod
+    def _tuning() -> Any:
+        from . import tuning  # when used, so that `import brainevent` stays light
+
+        return tuning
+
+    def _prepared(
+        self, ins: Sequence[Any], outs: Any, kwargs: dict[str, Any]
+    ) -> tuple[tuple[ShapedArray, ...], Any, dict[str, Any]]:
+        """Return the types of a call's results, their structure, and the parameters of its bind, or raise."""
         params = self._checked_params(kwargs)
-        self._check_operands(ins)
+        check_operands(self.name, ins)
         if outs is None:
             reference = self._rule("reference")
             if reference is None:
@@ -105,27 +139,11 @@ class XLACustomKernel:
                     "dtype) or a pytree of them, or define the operator's reference with def_reference"
                 )
             outs = reference.infer_outs(ins, params)
-        leaves: list[Any]
-        tree: Any
         leaves, tree = jax.tree.flatten(outs)
-        avals = tuple(out_aval(f"operator {self.name!r}: outs leaf {i}", leaf) for i, leaf in enumerate(leaves))
         if not jax.tree_util.all_leaves(outs if isinstance(outs, (list, tuple)) else [outs]):
             params[_TREE] = tree
-        results = self.primitive.bind(*ins, outs=avals, **params)
-        return tree.unflatten(results)
-
-    def _check_operands(self, ins: Sequence[Any]) -> None:
-        for i, x in enumerate(ins):
-            if isinstance(x, jax.ShapeDtypeStruct):
-                raise TypeError(
-                    f"operator {self.name!r}: operand {i} is a ShapeDtypeStruct; outs is a keyword "
-                    "(op(*arrays, outs=...))"
-                )
-            if isinstance(x, (list, tuple, dict)) or x is None:
-                raise TypeError(
-                    f"operator {self.name!r}: operand {i} is a {type(x).__name__}; pass each array as an operand "
-                    "of its own (op(*arrays, outs=...))"
-                )
+        where = f"operator {self.name!r}: outs leaf"
+        return tuple(out_aval(f"{where} {i}", leaf) for i, leaf in enumerate(leaves)), tree, params
 
     def _checked_params(self, kwargs: dict[str, Any]) -> dict[str, Any]:
         params = {}
@@ -178,11 +196,20 @@ class XLACustomKernel:
 
     # ---- kernels ---------------------------------------------------------------------------------------------------
 
-    def def_kernel(self, backend: str, platform: str, kg: KernelGenerator, asdefault: bool = False) -> None:
+    def def_kernel(
+        self,
+        backend: str,
+        platform: str,
+        kg: KernelGenerator,
+        asdefault: bool = False,
+        *,
+        variants: Declared | None = None,
+    ) -> None:
         """Register a kernel generator: `kg(*, outs, **kwargs)` returns a function of the operands.
 
         The first backend of a platform is its default. Registering a pair again replaces the kernel, also in functions
-        that are already jitted.
+        that are already jitted. `variants`, as in `{"block": (64, 128)}` or `[{"block": 64}, {"block": 128}]`, are
+        keyword arguments for the generator: the first is used until `tune` has found a faster one.
         """
         for what, value in (("backend", backend), ("platform", platform)):
             if not isinstance(value, str):
@@ -201,48 +228,13 @@ class XLACustomKernel:
         if not backend.strip():
             raise RegistrationValueError(f"operator {self.name!r}: backend is an empty string; give it a name")
         config.check_platform(platform)
+        entry = KernelEntry(backend, platform, kg, declared(variants, f"operator {self.name!r}, backend {backend!r}"))
         with self._lock:
             self._registered_platforms.add(platform)
-            self._kernels.setdefault(platform, {})[backend] = KernelEntry(backend, platform, kg)
+            self._kernels.setdefault(platform, {})[backend] = entry
             if asdefault or platform not in self._defaults:
                 self._defaults[platform] = backend
         _choices.refresh()
-
-    def def_numba_kernel(self, kg: KernelGenerator, asdefault: bool = False) -> None:
-        """Register a Numba kernel for the CPU."""
-        self.def_kernel("numba", "cpu", kg, asdefault)
-
-    def def_cpp_kernel(self, kg: KernelGenerator, asdefault: bool = False) -> None:
-        """Register a kernel built from C++ for the CPU."""
-        self.def_kernel("cpp", "cpu", kg, asdefault)
-
-    def def_warp_kernel(self, kg: KernelGenerator, asdefault: bool = False) -> None:
-        """Register a Warp kernel for the GPU."""
-        self.def_kernel("warp", "gpu", kg, asdefault)
-
-    def def_triton_kernel(self, kg: KernelGenerator, asdefault: bool = False) -> None:
-        """Register a Triton kernel for the GPU."""
-        self.def_kernel("triton", "gpu", kg, asdefault)
-
-    def def_numba_cuda_kernel(self, kg: KernelGenerator, asdefault: bool = False) -> None:
-        """Register a Numba-CUDA kernel for the GPU."""
-        self.def_kernel("numba_cuda", "gpu", kg, asdefault)
-
-    def def_cuda_raw_kernel(self, kg: KernelGenerator, asdefault: bool = False, *, platform: str = "gpu") -> None:
-        """Register a kernel built from CUDA C++ for the platform 'gpu' or 'cpu'."""
-        if platform not in ("cpu", "gpu"):
-            raise RegistrationValueError(
-                f"operator {self.name!r}: a cuda_raw kernel runs on 'cpu' or 'gpu', not {platform!r}"
-            )
-        self.def_kernel("cuda_raw", platform, kg, asdefault)
-
-    def def_pallas_kernel(self, platform: str, kg: KernelGenerator, asdefault: bool = False) -> None:
-        """Register a Pallas kernel for the platform 'gpu' or 'tpu'."""
-        if platform not in ("gpu", "tpu"):
-            raise RegistrationValueError(
-                f"operator {self.name!r}: a Pallas kernel runs on 'gpu' or 'tpu', not {platform!r}"
-            )
-        self.def_kernel("pallas", platform, kg, asdefault)
 
     def def_reference(self, fn: Callable[..., Any]) -> Callable[..., Any]:
         """Give the operator a `jax.numpy` implementation `fn(*operands, **kwargs)`; usable as a decorator.

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keyword arguments of a call are static: hashable, not traced, and told apart when a cache would not."""
+"""Operands are arrays, keywords are static: hashable, not traced, and told apart when a cache would not."""
 
 from __future__ import annotations
 
 import dataclasses
 import enum
 import numbers
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -13,9 +14,23 @@ import numpy as np
 
 from .._compat import Tracer
 
-__all__ = ["KINDS", "check_static", "with_kinds"]
+__all__ = ["KINDS", "check_operands", "check_static", "with_kinds"]
 
 KINDS = "_kinds"  # parameter of a bind: what tells 1, 1.0 and True apart, which are equal to a cache
+
+
+def check_operands(operator: str, operands: Sequence[Any]) -> None:
+    """Raise if an operand is a type, or a container of arrays."""
+    for i, x in enumerate(operands):
+        if isinstance(x, jax.ShapeDtypeStruct):
+            raise TypeError(
+                f"operator {operator!r}: operand {i} is a ShapeDtypeStruct; outs is a keyword (op(*arrays, outs=...))"
+            )
+        if isinstance(x, (list, tuple, dict)) or x is None:
+            raise TypeError(
+                f"operator {operator!r}: operand {i} is a {type(x).__name__}; pass each array as an operand "
+                "of its own (op(*arrays, outs=...))"
+            )
 
 
 def check_static(operator: str, key: str, value: Any) -> None:

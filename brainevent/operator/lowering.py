@@ -34,11 +34,13 @@ from ..languages import language
 from .batch import Levels, batched, scanned
 from .emulation import advice, emulated_entries, explained
 from .held import held_results
+from .tuned import CallTypes, tuned_choice, with_tuned_variant
+from .variants import Variant
 
 if TYPE_CHECKING:
     from .custom_kernel import XLACustomKernel
 
-__all__ = ["REFERENCE", "KernelEntry", "lower", "select"]
+__all__ = ["REFERENCE", "KernelEntry", "candidates", "checked_kernel", "entries", "lower", "select"]
 
 REFERENCE = "reference"  # the backend name of an operator's jax.numpy implementation
 _GENERAL = {"cuda": "gpu", "rocm": "gpu", "oneapi": "gpu"}
@@ -51,6 +53,11 @@ class KernelEntry:
     backend: str
     platform: str
     kernel_generator: Callable[..., Callable[..., Any]]
+    variants: tuple[Variant, ...] = ()  # the one to use first
+
+    def completed(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        """Add the variant's keyword arguments to those of a call, which win."""
+        return {**dict(self.variants[0] if self.variants else ()), **params}
 
 
 def entries(operator: XLACustomKernel, platform: str) -> Mapping[str, KernelEntry]:
@@ -64,27 +71,48 @@ def entries(operator: XLACustomKernel, platform: str) -> Mapping[str, KernelEntr
     return table.get(platform, {})
 
 
-def select(operator: XLACustomKernel, platform: str, backend: str | None, block: Mapping[str, str]) -> KernelEntry:
-    """Choose: the call's backend > the block's > the global one > the operator's default > the first registered."""
+def select(
+    operator: XLACustomKernel,
+    platform: str,
+    backend: str | None,
+    block: Mapping[str, str],
+    call: CallTypes | None = None,
+) -> KernelEntry:
+    """Choose: the call's backend > the block's > the global one > the tuned one > the operator's default > the first.
+
+    The entry's first variant is the one to use: what was tuned for a `call` like this, or the one declared first.
+    """
     preferred = block.get(platform, block.get(_GENERAL.get(platform, "")))
-    question = (operator._serial, platform, backend, preferred)
-    _choices.ask(question, lambda: _find(operator, platform, backend, preferred))
-    entry = _find(operator, platform, backend, preferred)
+    question = (operator._serial, platform, backend, preferred, call)
+    _choices.ask(question, lambda: _find(operator, platform, backend, preferred, call))
+    entry = _find(operator, platform, backend, preferred, call)
     if entry is None:
         raise KernelFallbackExhaustedError(_no_kernel(operator, platform, backend))
     _warn_of_ignored(operator, platform, backend, preferred)
     return entry
 
 
-def _find(operator: XLACustomKernel, platform: str, backend: str | None, preferred: str | None) -> KernelEntry | None:
+def candidates(operator: XLACustomKernel, platform: str) -> dict[str, KernelEntry]:
+    """Return all kernels for a platform, and then the reference, unless a kernel has its name."""
     table = dict(entries(operator, platform))
     if operator._reference is not None:
         table.setdefault(REFERENCE, KernelEntry(REFERENCE, platform, operator._reference.generator))
+    return table
+
+
+def _find(
+    operator: XLACustomKernel, platform: str, backend: str | None, preferred: str | None, call: CallTypes | None
+) -> KernelEntry | None:
+    table = candidates(operator, platform)
+    tuned = tuned_choice(operator.name, platform, table, call)
     if backend is not None:
-        return table.get(backend)
-    for wish in (preferred, _global_backend(platform), _default(operator, platform), *table):
+        wishes: tuple[str | None, ...] = (backend,)
+    else:
+        best = tuned.backend if tuned else None
+        wishes = (preferred, _global_backend(platform), best, _default(operator, platform), *table)
+    for wish in wishes:
         if wish is not None and wish in table:
-            return table[wish]
+            return with_tuned_variant(table[wish], tuned, call)
     return None
 
 
@@ -130,7 +158,10 @@ def lower(
     """Lower one call: the chosen kernel, batched in its own best way, on each shard if there is a sharding rule."""
     block, tree = operator._block_of(params), operator._tree_of(params)
     params, levels = operator._split(params)
-    entry = select(operator, platform, params.pop("backend", None), dict(block))
+    backend = params.pop("backend", None)
+    call = None if levels else CallTypes.of(ctx.avals_in, outs, params)
+    entry = select(operator, platform, backend, dict(block), call)
+    params = entry.completed(params)
 
     def build(outs: tuple[ShapedArray, ...], levels: Levels) -> Callable[..., list[Any]]:
         row = language(entry.backend)

@@ -23,6 +23,10 @@ class Reference:
     fn: Callable[..., Any]
     operator: str
 
+    @property
+    def __wrapped__(self) -> Callable[..., Any]:  # what it is made of, for its name by content
+        return self.fn
+
     def generator(self, *, outs: Sequence[ShapedArray], **kwargs: Any) -> Callable[..., Any]:
         """Serve as a kernel generator."""
         kwargs.pop("backend", None)

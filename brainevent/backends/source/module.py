@@ -166,6 +166,11 @@ class CompiledFunction:
     def _target_name(self) -> str:
         return f"brainevent_{self.module.content_hash.removeprefix('sha256:')}_{self.spec.name}"
 
+    @property
+    def content_hash(self) -> str:
+        """What the library was made of, and the function's name."""
+        return f"{self.module.content_hash} {self.spec.name}"
+
     def _address(self) -> int:
         return ctypes.cast(self.module.get_handler(self.spec.name), ctypes.c_void_p).value or 0
 

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 from ..._compat import Tracer
 from ...errors import did_you_mean
 from ..custom_kernel import XLACustomKernel
+from ..keywords import check_operands
 from ..lowering import REFERENCE, entries
 from .compare import described, to_host, tolerance_of
 from .promises import PROMISES, TYPES, VALUES
@@ -90,7 +91,7 @@ def _unwrapped(operator: Any, kwargs: dict[str, Any]) -> tuple[XLACustomKernel, 
 
 
 def _checked_operands(operator: XLACustomKernel, args: Sequence[Any]) -> list[jax.Array]:
-    operator._check_operands(args)
+    check_operands(operator.name, args)
     for i, x in enumerate(args):
         if isinstance(x, Tracer):
             raise TypeError(f"check: operand {i} is a traced value; call check outside of jit, vmap and grad")

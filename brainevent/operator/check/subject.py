@@ -16,6 +16,7 @@ import numpy as np
 from ... import _choices
 from ..custom_kernel import XLACustomKernel
 from ..lowering import select
+from ..tuned import CallTypes
 from .compare import assert_close, different_bits, is_inexact, to_host, tolerance_of
 
 __all__ = ["ELEMENTS", "Choice", "Subject", "platform_here", "with_samples"]
@@ -53,8 +54,11 @@ class Subject:
     @property
     def params(self) -> dict[str, Any]:
         """The keyword arguments of a call: those of the caller, and `backend` where that is not chosen anyway."""
-        chosen = select(self.operator, platform_here(), None, dict(_choices.block_choices())).backend
-        return {**self.kwargs, **({} if chosen == self.backend else {"backend": self.backend})}
+        call = CallTypes.of([samples[0] for samples in self.samples], self.out_types, self.kwargs)
+        block = dict(_choices.block_choices())
+        # What is tuned holds for calls like this one, and not for batches.
+        chosen = {select(self.operator, platform_here(), None, block, like).backend for like in (None, call)}
+        return {**self.kwargs, **({} if chosen == {self.backend} else {"backend": self.backend})}
 
     def call(self, *operands: Any, outs: Any = None) -> list[Any]:
         """Call the operator with this backend."""

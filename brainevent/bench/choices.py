@@ -1,0 +1,316 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Remember which kernel was fastest: one small file per user, which processes and threads share.
+
+A process reads the file once, when it first chooses a kernel, and again whenever it writes. Writers hold a lock and
+replace the file whole, so a reader needs none.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import fcntl
+import hashlib
+import json
+import os
+import secrets
+import shlex
+import stat
+import threading
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from .. import _choices
+from ..errors import KernelError, KernelToolchainError
+from ..toolchain.directory import (
+    UnwritableError,
+    current_base,
+    guard_base,
+    is_ours,
+    make_private,
+    prepare,
+    writing,
+)
+
+__all__ = [
+    "TunedChoice",
+    "clear_tuned",
+    "export_tuned",
+    "file_path",
+    "find",
+    "import_tuned",
+    "key_of",
+    "knows",
+    "refuse_foreign",
+    "remember",
+    "tuned_choices",
+]
+
+_FORMAT = 1
+_LIMIT = 32 << 20  # bytes; a larger file is none of ours
+_ADVICE = "or choose another directory with set_cache_dir(...) or $BRAINEVENT_CACHE_DIR"
+
+_Choices = dict[str, "TunedChoice"]
+_lock = threading.RLock()
+_read_before: dict[Path, _Choices] = {}  # what this process has read of each file
+_of_this_process: _Choices = {}  # what cannot be kept in a file
+_warned: set[str] = set()
+
+
+@dataclass(frozen=True)
+class TunedChoice:
+    """The fastest kernel of an operator for operands of these types, and the fastest variant of each backend."""
+
+    operator: str
+    platform: str
+    device: str
+    shapes: str
+    versions: str
+    content: str
+    backend: str
+    variants: tuple[tuple[str, str], ...]  # pairs of a backend and the name of its variant
+    seconds: float
+
+    @property
+    def variant(self) -> str:
+        """The name of the fastest variant, such as "block=128", or an empty string."""
+        return dict(self.variants).get(self.backend, "")
+
+    @property
+    def key(self) -> str:
+        """What the choice is found by."""
+        return key_of(self.operator, self.platform, self.device, self.shapes, self.versions, self.content)
+
+    @classmethod
+    def from_json(cls, values: Any) -> TunedChoice:
+        """Return the choice that `dataclasses.asdict` and JSON made these values of, or raise `ValueError`."""
+        names = {field.name for field in dataclasses.fields(cls)}
+        if not isinstance(values, dict) or set(values) != names:
+            raise ValueError("an entry has other fields")
+        variants = values["variants"]
+        if not isinstance(variants, list) or not all(isinstance(p, list) and len(p) == 2 for p in variants):
+            raise ValueError("variants are no pairs")
+        texts = [values[name] for name in names - {"variants", "seconds"}] + [
+            text for pair in variants for text in pair
+        ]
+        if not all(isinstance(text, str) for text in texts) or type(values["seconds"]) not in (int, float):
+            raise ValueError("a value has another type")
+        return cls(**{**values, "variants": tuple((backend, variant) for backend, variant in variants)})
+
+
+def key_of(*parts: str) -> str:
+    """Return 32 hexadecimal digits for what identifies a choice."""
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
+
+
+def file_path() -> Path:
+    """Return the path of this user's file, which need not exist."""
+    return current_base() / "tuning" / "choices.json"
+
+
+def find(key: str) -> TunedChoice | None:
+    """Return what was chosen, if anything."""
+    with _lock:
+        return _of_this_process.get(key) or _known().get(key)
+
+
+def knows(operator: str) -> bool:
+    """Tell whether any choice is about operators of this name."""
+    with _lock:
+        return any(choice.operator == operator for choice in (*_of_this_process.values(), *_known().values()))
+
+
+def tuned_choices(operator: str | None = None) -> list[TunedChoice]:
+    """Return all that `tune` remembers, or what it remembers of one operator, also what is stale by now."""
+    with _lock:
+        found = {**_reread(), **_of_this_process}.values()
+    chosen = [choice for choice in found if operator in (None, choice.operator)]
+    return sorted(chosen, key=lambda choice: (choice.operator, choice.platform, choice.shapes, choice.key))
+
+
+def remember(choice: TunedChoice, *, lasting: bool = True) -> bool:
+    """Keep a choice, in this process alone unless `lasting`; tell whether it is in the file."""
+    with _lock:
+        written = False
+        if lasting:
+            try:
+                _update(lambda known: known.update({choice.key: choice}))
+                written = True
+            except UnwritableError as error:
+                _warn_once(f"tuning: {error.base} cannot be written ({error.reason}), so what is tuned holds in this "
+                           f"process only; make it writable, {_ADVICE}")  # fmt: skip
+        if not written:
+            _of_this_process[choice.key] = choice
+        else:
+            _of_this_process.pop(choice.key, None)
+    _choices.refresh()
+    return written
+
+
+def clear_tuned(operator: str | None = None) -> int:
+    """Forget all that `tune` remembers, or what it remembers of one operator; return how many choices that were."""
+
+    def drop(known: _Choices) -> int:
+        gone = [key for key, choice in known.items() if operator in (None, choice.operator)]
+        for key in gone:
+            del known[key]
+        return len(gone)
+
+    with _lock:
+        count = drop(_of_this_process)
+        if os.path.lexists(file_path()):
+            count += _update(drop)
+    _choices.refresh()
+    return count
+
+
+def export_tuned(path: str | os.PathLike[str]) -> int:
+    """Write what `tune` remembers to a file, for `import_tuned` elsewhere; return how many choices that are."""
+    with _lock:
+        known = _reread()
+    try:
+        Path(path).write_text(_as_text(known))
+    except OSError as error:
+        raise KernelError(f"export_tuned: {path} cannot be written ({error.strerror})") from error
+    return len(known)
+
+
+def import_tuned(path: str | os.PathLike[str]) -> int:
+    """Add the choices in a file that `export_tuned` wrote; those it shares with yours take their place."""
+    try:
+        with open(path, "rb") as file:
+            new = _from_bytes(file.read(_LIMIT + 1))
+    except OSError as error:
+        raise KernelError(f"import_tuned: {path} cannot be read ({error.strerror})") from error
+    except ValueError as error:
+        raise KernelError(
+            f"import_tuned: {path} is no file of tuned choices ({error}); pass one that export_tuned wrote"
+        ) from error
+    with _lock:
+        _update(lambda known: known.update(new))
+    _choices.refresh()
+    return len(new)
+
+
+def refuse_foreign() -> None:
+    """Raise if the file, or its folder, is there and others can change it."""
+    path = file_path()
+    if os.path.lexists(path.parent.parent):
+        guard_base(path.parent.parent)
+    for place in (path.parent, path):
+        if os.path.lexists(place):
+            _guard(place, os.lstat(place))
+
+
+def _guard(path: Path, status: os.stat_result) -> None:
+    kind = "file" if path == file_path() else "directory"
+    if not (stat.S_ISREG if kind == "file" else stat.S_ISDIR)(status.st_mode):
+        raise KernelToolchainError(f"tuning: {path} is no {kind}, or a link to one; remove it, {_ADVICE}")
+    if not is_ours(status):
+        owner, mode = status.st_uid, stat.S_IMODE(status.st_mode)
+        own = f"run `chmod go-w {shlex.quote(str(path))}`, " if owner == os.geteuid() else ""
+        raise KernelToolchainError(
+            f"tuning: {path} belongs to user {owner} and has mode {mode:04o}, so that others could choose the kernels "
+            f"that you run (user {os.geteuid()}); {own}{_ADVICE}"
+        )
+
+
+def _known() -> _Choices:
+    """Return what the file held when this process first looked, or last wrote; a refused file holds nothing."""
+    path = file_path()
+    if path not in _read_before:
+        _read_before[path] = {}  # also if a warning is an error
+        try:
+            _read_before[path] = _reread()
+        except KernelToolchainError as error:
+            _warn_once(f"{error}. What was tuned is ignored")
+    return _read_before[path]
+
+
+def _reread() -> _Choices:
+    """Return what the file holds; nothing, with a warning, if it is broken."""
+    refuse_foreign()
+    path = file_path()
+    try:
+        with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW), "rb") as file:
+            _guard(path, os.fstat(file.fileno()))
+            return _from_bytes(file.read(_LIMIT + 1))
+    except FileNotFoundError:
+        return {}
+    except OSError as error:
+        _warn_once(f"tuning: {path} cannot be read ({error.strerror}), so what was tuned is ignored")
+    except ValueError as error:
+        _warn_once(
+            f"tuning: {path} is broken, or of another program ({error}), so it is ignored; the next choice replaces it"
+        )
+    return {}
+
+
+def _from_bytes(data: bytes) -> _Choices:
+    if len(data) > _LIMIT:
+        raise ValueError(f"it is larger than {_LIMIT} bytes")
+    try:
+        content = json.loads(data)
+    except RecursionError:
+        raise ValueError("it is nested deeply") from None
+    if not isinstance(content, dict) or content.get("format") != _FORMAT or not isinstance(content.get("tuned"), list):
+        raise ValueError(f"it is not of format {_FORMAT}")
+    found = [TunedChoice.from_json(values) for values in content["tuned"]]
+    return {choice.key: choice for choice in found}
+
+
+def _as_text(known: Mapping[str, TunedChoice]) -> str:
+    return json.dumps({"format": _FORMAT, "tuned": [dataclasses.asdict(c) for c in known.values()]}, indent=1) + "\n"
+
+
+def _update(change: Callable[[_Choices], Any]) -> Any:
+    """Change what the file holds, while no other process does; return what `change` returns."""
+    refuse_foreign()
+    path = file_path()
+    base, folder = path.parent.parent, path.parent
+    with writing(base):
+        prepare(base)
+        make_private(folder, "tuning", _ADVICE.removeprefix("or "))
+        with _locked(folder):
+            known = _reread()
+            result = change(known)
+            _replace(path, _as_text(known))
+    _read_before[path] = known
+    return result
+
+
+def _replace(path: Path, text: str) -> None:
+    """Let a file hold the text, whole or not at all."""
+    new = path.with_name(f".choices-{os.getpid()}-{secrets.token_hex(4)}")
+    try:
+        with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(new, path)
+    finally:
+        with suppress(FileNotFoundError):
+            os.unlink(new)
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Wait until no other process writes."""
+    descriptor = os.open(folder / ".lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+    try:
+        with suppress(OSError):  # not every filesystem can: then the last of two writers wins
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        with suppress(OSError):  # closing would not do: a forked child may hold the same descriptor
+            fcntl.flock(descriptor, fcntl.LOCK_UN)
+        os.close(descriptor)
+
+
+def _warn_once(message: str) -> None:
+    if message not in _warned:
+        _warned.add(message)
+        warnings.warn(message, UserWarning, stacklevel=4)

@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Time calls honestly: until the results are there, after warm-up, with nothing hoisted, dropped or left out."""
+
+from __future__ import annotations
+
+import math
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+
+from .chain import Chain
+from .cold import Flush
+
+__all__ = ["Measurement", "Timing", "benchmark_function", "check_counts", "measure", "time_chained"]
+
+_STABLE = 0.1  # runs that differ by less than this share are taken for settled
+_SETTLE_SECONDS = 1.0  # and warm-up waits for that no longer
+_MOST_CALLS = 1_000_000
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Seconds per call: the median of the runs, and what a quarter of them stays below and above."""
+
+    median: float
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, samples: Sequence[float]) -> Timing:
+        """Summarize the seconds per call of the runs."""
+        if len(samples) == 1:
+            return cls(samples[0], samples[0], samples[0])
+        low, median, high = statistics.quantiles(samples, n=4, method="inclusive")
+        return cls(median, low, high)
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """What was measured of a function: seconds per call of each run, its output, and the loop's own seconds per call.
+
+    The loop's share is part of the samples; it is 0 where calls were timed one by one.
+    """
+
+    samples: tuple[float, ...]
+    output: Any
+    loop: float = 0.0
+
+    @property
+    def mean(self) -> float:
+        """The mean of the runs."""
+        return statistics.fmean(self.samples)
+
+    @property
+    def std(self) -> float:
+        """The standard deviation of the runs."""
+        return statistics.pstdev(self.samples)
+
+    @property
+    def timing(self) -> Timing:
+        """The median of the runs and its spread."""
+        return Timing.of(self.samples)
+
+
+def benchmark_function(
+    fn: Callable[..., Any], n_warmup: int, n_runs: int, n_batch_per_run: int = 1, data: Sequence[Any] = ()
+) -> tuple[float, float, float, float, Any]:
+    """Time `fn(*data)`: mean, standard deviation, least and most seconds per call, and the output of the first call.
+
+    With `n_batch_per_run` above 1, each run is that many calls in one compiled loop, where every call waits for the
+    one before; `fn` must be traceable then.
+
+    >>> import jax, jax.numpy as jnp, brainevent
+    >>> mean, std, least, most, output = brainevent.benchmark_function(jax.jit(jnp.sin), 2, 10, data=(jnp.zeros(3),))
+    >>> least <= mean <= most, output
+    (True, Array([0., 0., 0.], dtype=float32))
+    """
+    found = measure(fn, data, n_warmup=n_warmup, n_runs=n_runs, n_batch_per_run=n_batch_per_run)
+    return found.mean, found.std, min(found.samples), max(found.samples), found.output
+
+
+def measure(
+    fn: Callable[..., Any],
+    data: Sequence[Any] = (),
+    *,
+    n_warmup: int,
+    n_runs: int,
+    n_batch_per_run: int = 1,
+    cold: bool = False,
+) -> Measurement:
+    """Time `fn(*data)` in `n_runs` runs; `cold` empties the caches of the processor before each of them."""
+    check_counts("benchmark_function", n_warmup=n_warmup, n_runs=n_runs, n_batch_per_run=n_batch_per_run, cold=cold)
+    output = jax.block_until_ready(fn(*data))
+    between = Flush.of(jax.tree.leaves((output, tuple(data)))).run if cold else _nothing
+    if n_batch_per_run == 1:
+        run: Callable[[], Any] = lambda: fn(*data)  # noqa: E731 - one of two ways to run
+        _settle(run, n_warmup, between)
+        return Measurement(tuple(_timed(run, between) for _ in range(n_runs)), output)
+    samples = _chained(Chain.of(fn, data, n_batch_per_run), n_warmup, n_runs)
+    loop = _chained(Chain.empty(data, n_batch_per_run), n_warmup, n_runs)
+    return Measurement(tuple(samples), output, statistics.median(loop))
+
+
+def time_chained(function: Callable[..., Any], operands: Sequence[Any], *, runs: int, seconds: float) -> Timing:
+    """Time `function(*operands)`, chained in one compiled loop, in `runs` runs that together last about `seconds`.
+
+    >>> import jax.numpy as jnp
+    >>> timing = time_chained(jnp.sin, [jnp.ones(1000)], runs=3, seconds=0.01)
+    >>> 0 < timing.low <= timing.median <= timing.high
+    True
+    """
+    check_counts("time_chained", runs=runs)
+    if not 0 < seconds < math.inf:
+        raise ValueError(f"time_chained: seconds must be a number above 0, found {seconds!r}")
+    calls = 1
+    while True:
+        chain = Chain.of(function, operands, calls)
+        run = _Run(chain)
+        run()
+        spent = min(_timed(run, _nothing) for _ in range(2))
+        wanted = seconds / runs
+        # A short run says little about a call: grow until a run is most of what it should be.
+        if spent > wanted / 2 or calls >= _MOST_CALLS:
+            break
+        calls = min(_MOST_CALLS, calls * max(2, math.ceil(wanted / max(spent, wanted / 1000))))
+    return Timing.of([_timed(run, _nothing) / calls for _ in range(runs)])
+
+
+class _Run:
+    """Run a chain again and again, each time on the state that the last run left."""
+
+    def __init__(self, chain: Chain):
+        self.chain = chain
+        self.state = chain.state
+
+    def __call__(self) -> Any:
+        self.state = self.chain.run(*self.state)
+        return self.state
+
+
+def _chained(chain: Chain, n_warmup: int, n_runs: int) -> list[float]:
+    run = _Run(chain)
+    jax.block_until_ready(run())  # compiles
+    _settle(run, n_warmup, _nothing)
+    return [_timed(run, _nothing) / chain.calls for _ in range(n_runs)]
+
+
+def _nothing() -> None:
+    """Do nothing between runs."""
+
+
+def _timed(run: Callable[[], Any], between: Callable[[], None]) -> float:
+    between()
+    start = time.perf_counter()
+    jax.block_until_ready(run())
+    return time.perf_counter() - start
+
+
+def _settle(run: Callable[[], Any], n_warmup: int, between: Callable[[], None]) -> None:
+    """Run `n_warmup` times, and on until three runs in a row take about as long; not at all if `n_warmup` is 0."""
+    end = time.perf_counter() + _SETTLE_SECONDS
+    last: list[float] = []
+    done = 0
+    while done < n_warmup or (n_warmup and not _stable(last) and time.perf_counter() < end):
+        last = [*last[-2:], _timed(run, between)]
+        done += 1
+
+
+def _stable(last: Sequence[float]) -> bool:
+    return len(last) == 3 and max(last) <= min(last) * (1 + _STABLE)
+
+
+def check_counts(where: str, *, cold: bool = False, **counts: Any) -> None:
+    """Refuse numbers of runs and calls that make no sense."""
+    for name, value in counts.items():
+        least = 0 if name == "n_warmup" else 1
+        if not isinstance(value, int) or isinstance(value, bool) or value < least:
+            raise ValueError(f"{where}: {name} must be an integer of at least {least}, found {value!r}")
+    if cold and counts.get("n_batch_per_run", 1) != 1:
+        raise ValueError(
+            f"{where}: cold=True times single calls, as the second call in a run finds warm caches; "
+            f"leave n_batch_per_run at 1, found {counts['n_batch_per_run']}"
+        )

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is to be measured, and what was measured: one configuration, one record."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+import jax
+
+from .measure import Measurement
+
+__all__ = ["BenchmarkConfig", "BenchmarkRecord", "failed", "succeeded"]
+
+_NAN = math.nan
+
+
+@dataclass
+class BenchmarkConfig:
+    """Operands and keywords to measure a call function with; `bytes` or `flops` say how much work one call is.
+
+    >>> import jax.numpy as jnp, brainevent
+    >>> config = brainevent.BenchmarkConfig("n=3", (jnp.ones(3),), data_kwargs={"n": 3}, bytes=24)
+    >>> config.put_args().args
+    (Array([1., 1., 1.], dtype=float32),)
+    """
+
+    name: str
+    args: tuple[Any, ...]
+    kernel_kwargs: dict[str, Any] = field(default_factory=dict)
+    data_kwargs: dict[str, Any] = field(default_factory=dict)
+    bytes: float | None = None
+    flops: float | None = None
+
+    def put_args(self, device: Any = None) -> BenchmarkConfig:
+        """Return a copy whose `args` are on the device, and ready."""
+        return dataclasses.replace(self, args=jax.block_until_ready(jax.device_put(tuple(self.args), device)))
+
+
+@dataclass
+class BenchmarkRecord:
+    """What was measured of one configuration on one backend; times are milliseconds per call.
+
+    `low_ms` and `high_ms` are quartiles. `loop_ms` is what the loop around chained calls costs by itself, and part of
+    the times. `throughput` is in `unit`, and `peak_fraction` relates it to a copy of memory. `mismatch` says how the
+    results differ from another backend's, and `nans` how many of them are NaN.
+
+    >>> import brainevent
+    >>> record = brainevent.BenchmarkRecord("cpu", "numba", "n=3", 0.2, 0.01, 0.19, None, True, None, {}, {"n": 3})
+    >>> record.success, record.mismatch
+    (True, None)
+    """
+
+    platform: str
+    backend: str
+    label: str
+    mean_ms: float
+    std_ms: float
+    min_ms: float
+    throughput: float | None
+    success: bool
+    error: str | None
+    kernel_kwargs: dict[str, Any]
+    data_kwargs: dict[str, Any]
+    median_ms: float = _NAN
+    low_ms: float = _NAN
+    high_ms: float = _NAN
+    loop_ms: float = 0.0
+    unit: str = ""
+    peak_fraction: float | None = None
+    mismatch: str | None = None
+    nans: int = 0
+
+
+def succeeded(config: BenchmarkConfig, platform: str, backend: str, found: Measurement) -> BenchmarkRecord:
+    """Record what was measured, with throughput if the configuration tells its work."""
+    timing = found.timing
+    work, unit = (config.bytes, "GB/s") if config.bytes is not None else (config.flops, "GFLOP/s")
+    return BenchmarkRecord(
+        platform,
+        backend,
+        config.name,
+        mean_ms=found.mean * 1e3,
+        std_ms=found.std * 1e3,
+        min_ms=min(found.samples) * 1e3,
+        throughput=None if work is None else work / timing.median / 1e9,
+        success=True,
+        error=None,
+        kernel_kwargs=dict(config.kernel_kwargs),
+        data_kwargs=dict(config.data_kwargs),
+        median_ms=timing.median * 1e3,
+        low_ms=timing.low * 1e3,
+        high_ms=timing.high * 1e3,
+        loop_ms=found.loop * 1e3,
+        unit="" if work is None else unit,
+    )
+
+
+def failed(config: BenchmarkConfig, platform: str, backend: str, error: BaseException) -> BenchmarkRecord:
+    """Record that a backend failed, and how."""
+    said = f"{type(error).__name__}: {error}"
+    kwargs = dict(config.kernel_kwargs), dict(config.data_kwargs)
+    return BenchmarkRecord(platform, backend, config.name, _NAN, _NAN, _NAN, None, False, said, *kwargs)
+
+
+BenchmarkConfig.__module__ = "brainevent"
+BenchmarkRecord.__module__ = "brainevent"

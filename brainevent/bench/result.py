@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The results of a benchmark: records that print themselves, and last in files."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from . import files
+from .record import BenchmarkRecord
+from .table import Layout, table
+
+__all__ = ["BenchmarkResult"]
+
+
+class BenchmarkResult:
+    """What a benchmark found: one record per configuration and backend.
+
+    >>> import brainevent
+    >>> record = brainevent.BenchmarkRecord("cpu", "numba", "n=3", 0.2, 0.01, 0.19, None, True, None, {}, {"n": 3})
+    >>> brainevent.BenchmarkResult([record], "my_operator")
+    platform | backend | n | label | mean_ms | std_ms | min_ms
+    ---------+---------+---+-------+---------+--------+-------
+    cpu      | numba   | 3 | n=3   |  0.2000 | 0.0100 | 0.1900
+    """
+
+    def __init__(self, records: Iterable[BenchmarkRecord], primitive_name: str = ""):
+        self._records = list(records)
+        self._primitive_name = primitive_name
+
+    @property
+    def records(self) -> list[BenchmarkRecord]:
+        """The records, in a list of your own."""
+        return list(self._records)
+
+    @property
+    def primitive_name(self) -> str:
+        """The name of the operator that was measured."""
+        return self._primitive_name
+
+    @property
+    def mismatches(self) -> list[BenchmarkRecord]:
+        """The records whose results differ from those of another backend."""
+        return [record for record in self._records if record.mismatch is not None]
+
+    def __repr__(self) -> str:
+        if not self._records:
+            return f"BenchmarkResult(primitive={self._primitive_name!r}, 0 records)"
+        return table(self._records, Layout())
+
+    def fastest(self, label: str | None = None) -> BenchmarkRecord | None:
+        """Return the record with the least mean, of all or of one label; None if nothing succeeded."""
+        found = [
+            record
+            for record in self._records
+            if record.success and not math.isnan(record.mean_ms) and label in (None, record.label)
+        ]
+        return min(found, key=lambda record: record.mean_ms, default=None)
+
+    def print(
+        self,
+        sort_by: str | None = None,
+        group_by: str | Sequence[str] | None = None,
+        compare_by: str | Callable[[Mapping[str, Any]], Any] | None = None,
+        highlight_best: bool = True,
+        order_by: str | Sequence[str] | None = None,
+        speedup_vs: str | None = None,
+        vary_by: str | Sequence[str] | None = None,
+    ) -> None:
+        """Print the records as a table, and what is to be said of their results.
+
+        `compare_by` tells the baseline of a column `speedup`: a condition such as "backend == 'numba'", or a function
+        of a row. `group_by` marks the best of each group. `order_by` makes a hierarchy of columns and overrides these;
+        `vary_by` is a hierarchy of all columns, with these innermost. In both, `speedup_vs` names a value of the
+        innermost column to compare with.
+        """
+        if not self._records:
+            print(repr(self))  # noqa: T201
+            return
+        layout = Layout(sort_by, group_by, compare_by, highlight_best, order_by, speedup_vs, vary_by)
+        print(table(self._records, layout))  # noqa: T201
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what JSON can hold: `{"primitive_name": ..., "records": [...]}`; other keyword values as text."""
+        return files.as_dict(self._records, self._primitive_name)
+
+    def save(self, path: str | PathLike[str], format: str = "json") -> None:  # noqa: A002
+        """Write a file as 'json', 'csv' or 'pkl', in folders that are made as needed.
+
+        CSV is for other programs: `load` does not restore keywords and the operator's name from it.
+        """
+        files.write(Path(path), format, self._records, self._primitive_name, self)
+
+    @classmethod
+    def load(cls, path: str | PathLike[str], *, allow_pickle: bool = False) -> BenchmarkResult:
+        """Read a file that `save` wrote: a pickle if it ends in .pkl, CSV if in .csv, else JSON.
+
+        Reading a pickle runs whatever code is in it, so it needs `allow_pickle=True`.
+        """
+        place = Path(path)
+        if not place.is_file():
+            raise FileNotFoundError(f"BenchmarkResult.load: there is no file {place}")
+        if place.suffix == ".pkl":
+            found: BenchmarkResult = files.read_pickle(place, cls, allow_pickle)
+            return found
+        return cls(*(files.read_csv(place) if place.suffix == ".csv" else files.read_json(place)))
+
+
+BenchmarkResult.__module__ = "brainevent"

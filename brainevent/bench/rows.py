@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Records as flat rows: one cell for each field, and for each keyword."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from .record import BenchmarkRecord
+
+__all__ = ["METRICS", "Row", "Rows", "flat_rows"]
+
+Row = dict[str, Any]
+_KEYS = ("platform", "backend")
+_TIMES = ("mean_ms", "std_ms", "min_ms")
+_MORE_TIMES = ("median_ms", "low_ms", "high_ms")
+# Columns that tell what was measured, not of what.
+METRICS = (
+    *_TIMES, *_MORE_TIMES, "loop_ms", "throughput", "unit", "peak_fraction", "nans", "mismatch", "error",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows with the columns that they are shown in."""
+
+    columns: list[str]
+    rows: list[Row]
+
+    @property
+    def names(self) -> list[str]:
+        """The columns that tell what a row is a measurement of."""
+        return [column for column in self.columns if column not in METRICS]
+
+    @staticmethod
+    def cell(row: Row, column: str) -> str:
+        """Return the text of a cell: times with four decimals, `FAILED` for the time of what failed."""
+        value = row.get(column)
+        if column in _TIMES and not row["success"]:
+            return "FAILED" if column == "mean_ms" else ""
+        if value is None or (isinstance(value, float) and math.isnan(value) and column not in _TIMES):
+            return ""
+        if column.endswith("_ms") and column in METRICS:
+            return f"{value:.4f}"
+        if column in ("throughput", "peak_fraction"):
+            return f"{value:.4g}"
+        return str(value)
+
+
+def flat_rows(records: Sequence[BenchmarkRecord], *, all_columns: bool = False) -> Rows:
+    """Return the rows of records: the columns that a table shows, or all that say anything."""
+    kernel, data = ({key for r in records for key in getattr(r, field)} for field in ("kernel_kwargs", "data_kwargs"))
+    taken = {*_KEYS, "label", "success", *METRICS}
+    kernel_columns = {key: f"kernel_kwargs.{key}" if key in taken else key for key in sorted(kernel, key=str)}
+    taken |= kernel
+    data_columns = {key: f"data_kwargs.{key}" if key in taken else key for key in sorted(data, key=str)}
+    rows = [_row(record, kernel_columns, data_columns) for record in records]
+    shown = ("median_ms", "loop_ms", "throughput", "peak_fraction")
+    optional = [name for name in METRICS[len(_TIMES) :] if all_columns or name in shown]
+    more = [name for name in optional if any(_says_something(row[name]) for row in rows)]
+    return Rows([*_KEYS, *kernel_columns.values(), *data_columns.values(), "label", *_TIMES, *more], rows)
+
+
+def _says_something(value: Any) -> bool:
+    return bool(value) and not (isinstance(value, float) and math.isnan(value))
+
+
+def _row(record: BenchmarkRecord, kernel: Mapping[str, str], data: Mapping[str, str]) -> Row:
+    row = {name: getattr(record, name) for name in (*_KEYS, "label", "success", *METRICS)}
+    row.update({column: record.kernel_kwargs[key] for key, column in kernel.items() if key in record.kernel_kwargs})
+    row.update({column: record.data_kwargs[key] for key, column in data.items() if key in record.data_kwargs})
+    return row

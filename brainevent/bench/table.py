@@ -1,0 +1,233 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Lay records out as a table: plain, sorted, grouped, compared with a baseline, or as a hierarchy."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..errors import did_you_mean
+from .expression import condition
+from .record import BenchmarkRecord
+from .rows import METRICS, Row, Rows, flat_rows
+
+__all__ = ["Layout", "table"]
+
+_WHERE = "BenchmarkResult.print"
+Compare = str | Callable[[Mapping[str, Any]], Any]
+Columns = str | Sequence[str]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How a table is laid out: the keywords of `BenchmarkResult.print`."""
+
+    sort_by: str | None = None
+    group_by: Columns | None = None
+    compare_by: Compare | None = None
+    highlight_best: bool = True
+    order_by: Columns | None = None
+    speedup_vs: str | None = None
+    vary_by: Columns | None = None
+
+
+def table(records: Sequence[BenchmarkRecord], layout: Layout) -> str:
+    """Return the text of a table of records, and of what is to be said about them."""
+    rows = flat_rows(records)
+    order = _order(rows, layout)
+    lines = _hierarchy(rows, order, layout) if order else _flat(rows, layout)
+    if layout.speedup_vs is not None and not order:
+        lines += ["", "speedup_vs has no effect here: it needs order_by or vary_by"]
+    return "\n".join(lines + _remarks(records))
+
+
+def _remarks(records: Sequence[BenchmarkRecord]) -> list[str]:
+    """Say what numbers do not: which results differ, which have NaN, and what failed how."""
+    lines = []
+    for record in records:
+        who = f"[{record.platform}|{record.backend}] {record.label}"
+        if record.mismatch is not None:
+            lines.append(f"mismatch: {who}: {record.mismatch}")
+        if record.nans:
+            lines.append(f"NaN: {who}: {record.nans} in the results")
+        if not record.success and record.error:
+            lines.append(f"failed: {who}: {record.error.splitlines()[0]}")
+    return ["", *lines] if lines else []
+
+
+# ---- flat tables -----------------------------------------------------------------------------------------------------
+
+
+def _flat(rows: Rows, layout: Layout) -> list[str]:
+    columns, body = list(rows.columns), list(rows.rows)
+    for name in (*_as_list(layout.sort_by), *_as_list(layout.group_by)):
+        _check_column(name, rows)
+    groups = _as_list(layout.group_by)
+    if layout.compare_by is not None:
+        body = _compared(body, rows, layout.compare_by, groups or rows.names)
+        columns.append("speedup")
+    if layout.sort_by is not None:
+        body.sort(key=_sort_key([layout.sort_by]))
+    if groups:
+        first = {key: i for i, key in reversed(list(enumerate(_key(row, groups) for row in body)))}
+        body.sort(key=lambda row: first[_key(row, groups)])
+    best = _best(body, groups) if groups and layout.highlight_best else set()
+    cells = [[_cell(row, column) for column in columns] for row in body]
+    return _text(columns, [list(zip(cells, (id(row) in best for row in body), strict=True))])
+
+
+def _cell(row: Row, column: str) -> str:
+    extra = row.get("_extra", {})
+    cell: str = extra[column] if column in extra else Rows.cell(row, column)
+    return f"{cell} {row['unit']}".strip() if column == "throughput" and cell else cell
+
+
+def _check_column(name: str, rows: Rows) -> None:
+    known = list(dict.fromkeys([*rows.columns, *METRICS]))
+    if name not in known:
+        raise ValueError(
+            f"{_WHERE}: there is no column {name!r}{did_you_mean(name, known)}; columns: {', '.join(rows.columns)}"
+        )
+
+
+def _compared(body: Sequence[Row], rows: Rows, compare_by: Compare, groups: Sequence[str]) -> list[Row]:
+    """Add the speed-up over the baseline: the only row that fulfils the condition, or the one with the same data.
+
+    Rows have the same data if they agree in the columns of `groups`, the backend apart.
+    """
+    known = list(dict.fromkeys([*rows.columns, "success", *METRICS]))
+    holds = condition(compare_by, known, _WHERE) if isinstance(compare_by, str) else compare_by
+    if not callable(holds):
+        raise TypeError(f"{_WHERE}: compare_by must be a string or a function, found {type(compare_by).__name__}")
+    baselines = [row for row in body if holds(row)]
+    if not baselines:
+        raise ValueError(f"{_WHERE}: compare_by={compare_by!r} holds for no row, so there is no baseline")
+    same = [name for name in groups if name != "backend"]
+    means: dict[tuple[str, ...], float] = {_key(row, same): row["mean_ms"] for row in reversed(baselines)}
+    only = baselines[0]["mean_ms"] if len(baselines) == 1 else math.nan
+    return [
+        {**row, "_extra": {"speedup": _times(means.get(_key(row, same), only), row["mean_ms"], "")}} for row in body
+    ]
+
+
+def _times(baseline: float, mean: float, unit: str = "x") -> str:
+    speedup = baseline / mean if mean else math.nan
+    return "" if math.isnan(speedup) else f"{speedup:.2f}{unit}"
+
+
+# ---- hierarchies -----------------------------------------------------------------------------------------------------
+
+
+def _order(rows: Rows, layout: Layout) -> list[str]:
+    """Return the columns of a hierarchy, outermost first; unknown ones are dropped."""
+    order = [name for name in _as_list(layout.order_by) if name in rows.columns]
+    if layout.order_by is None and layout.vary_by is not None:
+        vary = [name for name in _as_list(layout.vary_by) if name in rows.columns]
+        order = [*(name for name in rows.names if name not in vary), *vary] if vary else []
+    return list(dict.fromkeys(order))
+
+
+def _hierarchy(rows: Rows, order: list[str], layout: Layout) -> list[str]:
+    outer, leaf = order[:-1], order[-1]
+    if layout.order_by is None:  # vary_by: what is fixed makes the groups
+        outer = [name for name in order if name not in _as_list(layout.vary_by)]
+    body = sorted(rows.rows, key=_sort_key(order))
+    columns = [*order, *(name for name in rows.columns if name in METRICS and name not in order)]
+    if layout.speedup_vs is not None:
+        columns.append(f"vs_{layout.speedup_vs}")
+        body = _against(body, outer, leaf, layout.speedup_vs)
+    best = _best(body, outer) if layout.highlight_best else set()
+    groups = []
+    for _, members in itertools.groupby(body, key=lambda row: _key(row, outer)):
+        group: list[tuple[list[str], bool]] = []
+        above: list[str] = []
+        for row in members:
+            cells = [_cell(row, column) for column in columns]
+            group.append((_without_repeats(cells, above, len(outer)), id(row) in best))
+            above = cells
+        groups.append(group)
+    return _text(columns, groups)
+
+
+def _without_repeats(cells: list[str], above: list[str], outer: int) -> list[str]:
+    """Blank the outer columns that say what the row above says."""
+    return ["" if above and i < outer else cell for i, cell in enumerate(cells)]
+
+
+def _against(body: Sequence[Row], outer: Sequence[str], leaf: str, speedup_vs: str) -> list[Row]:
+    values = list(dict.fromkeys(str(row.get(leaf)) for row in body))
+    if str(speedup_vs) not in values:
+        raise ValueError(
+            f"{_WHERE}: speedup_vs={speedup_vs!r} is no value of the column {leaf!r}"
+            f"{did_you_mean(str(speedup_vs), values)}; values: {', '.join(values) or 'none'}"
+        )
+    means = {_key(row, outer): row["mean_ms"] for row in reversed(body) if str(row.get(leaf)) == str(speedup_vs)}
+    name = f"vs_{speedup_vs}"
+    return [{**row, "_extra": {name: _times(means.get(_key(row, outer), math.nan), row["mean_ms"])}} for row in body]
+
+
+# ---- shared ----------------------------------------------------------------------------------------------------------
+
+
+def _as_list(columns: Columns | None) -> list[str]:
+    return [] if columns is None else [columns] if isinstance(columns, str) else list(columns)
+
+
+def _key(row: Row, columns: Iterable[str]) -> tuple[str, ...]:
+    return tuple(repr(row.get(column)) for column in columns)
+
+
+def _sort_key(columns: Sequence[str]) -> Callable[[Row], Any]:
+    """Sort numbers before text, and last what is missing; then by text, so that equal cells stand together."""
+
+    def key(row: Row) -> Any:
+        return [_rank(row.get(column)) for column in columns]
+
+    return key
+
+
+def _rank(value: Any) -> tuple[int, float, str]:
+    if isinstance(value, (int, float)):
+        return (2, 0.0, "") if math.isnan(value) else (0, value, "")
+    return (2, 0.0, "") if value is None else (1, 0.0, str(value))
+
+
+def _best(body: Iterable[Row], groups: Sequence[str]) -> set[int]:
+    """Return which rows are the fastest of their groups."""
+    best: dict[tuple[str, ...], Row] = {}
+    for row in body:
+        if not row["success"] or math.isnan(row["mean_ms"]):
+            continue
+        key = _key(row, groups)
+        if key not in best or row["mean_ms"] < best[key]["mean_ms"]:
+            best[key] = row
+    return {id(row) for row in best.values()}
+
+
+def _text(columns: Sequence[str], groups: Sequence[Sequence[tuple[list[str], bool]]]) -> list[str]:
+    """Return the lines of a table: numbers to the right, a rule between groups, `*` behind what is best."""
+    cells = [row for group in groups for row, _ in group]
+    widths = [max([len(name), *(len(row[i]) for row in cells)]) for i, name in enumerate(columns)]
+    right = [name in METRICS or all(_number(row[i]) for row in cells) for i, name in enumerate(columns)]
+
+    def line(row: Sequence[str]) -> str:
+        padded = (cell.rjust(w) if r else cell.ljust(w) for cell, w, r in zip(row, widths, right, strict=True))
+        return " | ".join(padded)
+
+    rule = "-+-".join("-" * width for width in widths)
+    lines = [line(columns).rstrip()]
+    for group in groups:
+        lines.append(rule)
+        lines += [f"{line(row)}  *" if starred else line(row).rstrip() for row, starred in group]
+    return lines
+
+
+def _number(cell: str) -> bool:
+    try:
+        float(cell.removesuffix("x") or "0")
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Try functions that should all do the same: first whether they do, then how fast they are."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from .measure import time_chained
+
+__all__ = ["Candidate", "Trial", "TuneResult", "in_words", "try_all"]
+
+RUNS = 10  # at least
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One way to compute the results."""
+
+    backend: str
+    variant: str
+    function: Callable[..., Any]
+
+
+@dataclass(frozen=True)
+class Trial:
+    """How a candidate did: the median, lowest and highest time of a call in seconds, or what is wrong with it."""
+
+    backend: str
+    variant: str
+    seconds: float | None = None
+    low: float | None = None
+    high: float | None = None
+    error: str | None = None
+
+
+@dataclass(frozen=True)
+class TuneResult:
+    """What `tune` found: every trial, the fastest first and the failed last. It prints as a table.
+
+    `remembered` tells whether later processes will choose the same.
+    """
+
+    operator: str
+    platform: str
+    device: str
+    shapes: str
+    trials: tuple[Trial, ...]
+    remembered: bool
+
+    @property
+    def backend(self) -> str:
+        """The fastest backend."""
+        return self.trials[0].backend
+
+    @property
+    def variant(self) -> str:
+        """The name of the fastest variant, such as "block=128"; an empty string if the backend has but one."""
+        return self.trials[0].variant
+
+    def __str__(self) -> str:
+        rows = [("backend", "variant", "median", "spread")]
+        rows += [(trial.backend, trial.variant, *_times(trial)) for trial in self.trials]
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        lines = ["  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)) for row in rows]
+        title = f"operator {self.operator!r} on {self.platform} ({self.device}): {self.shapes}"
+        return "\n".join([title, "", *(line.rstrip() for line in lines)])
+
+
+def _times(trial: Trial) -> tuple[str, str]:
+    if trial.seconds is None or trial.low is None or trial.high is None:
+        return "failed", textwrap.shorten(trial.error or "", 100, placeholder=" ...")
+    return in_words(trial.seconds), f"{in_words(trial.low)} to {in_words(trial.high)}"
+
+
+def in_words(seconds: float) -> str:
+    """Return "1.23 ms"."""
+    for unit, scale in (("s", 1.0), ("ms", 1e3), ("us", 1e6)):
+        if seconds * scale >= 1:
+            return f"{seconds * scale:.3g} {unit}"
+    return f"{seconds * 1e9:.3g} ns"
+
+
+def try_all(
+    candidates: Sequence[Candidate],
+    operands: Sequence[Any],
+    why_wrong: Callable[[Candidate, Any], str | None],
+    seconds: float,
+) -> list[Trial]:
+    """Return a trial for each candidate, the fastest first; none is timed whose results are wrong.
+
+    `why_wrong(candidate, results)` says in words what is wrong, if anything; `seconds` is the time for each. Of those
+    that the spread of their times does not tell from the fastest, the earliest candidate comes first.
+    """
+    trials = [_trial(candidate, operands, why_wrong, seconds) for candidate in candidates]
+    fastest = min(trials, key=_seconds)
+    first = next(t for t in trials if t is fastest or _seconds(t) <= (fastest.high or 0))
+    return [first, *sorted((trial for trial in trials if trial is not first), key=_seconds)]
+
+
+def _seconds(trial: Trial) -> float:
+    return float("inf") if trial.seconds is None else trial.seconds
+
+
+def _trial(
+    candidate: Candidate,
+    operands: Sequence[Any],
+    why_wrong: Callable[[Candidate, Any], str | None],
+    seconds: float,
+) -> Trial:
+    try:
+        fresh = [jnp.array(x, copy=True) for x in operands]  # a kernel that writes to them must spoil no other's
+        results = jax.block_until_ready(jax.jit(candidate.function)(*fresh))
+        if wrong := why_wrong(candidate, results):
+            return Trial(candidate.backend, candidate.variant, error=wrong)
+        timing = time_chained(candidate.function, operands, runs=RUNS, seconds=seconds)
+    except Exception as error:  # noqa: BLE001 - whatever a kernel raises, others may be fine
+        text = str(error).strip() or "no message"
+        return Trial(candidate.backend, candidate.variant, error=f"{type(error).__name__}: {text}")
+    return Trial(candidate.backend, candidate.variant, timing.median, timing.low, timing.high)

@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which kernel was tuned for calls like this one, on this device, with this content and these versions?"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import importlib.metadata
+import os
+import platform as machine
+import threading
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import jax
+
+from .._content import content_name
+from .._version import __version__
+from ..bench.choices import TunedChoice, find, key_of, knows
+from .variants import free_variants, label
+
+if TYPE_CHECKING:
+    from .lowering import KernelEntry
+
+__all__ = ["CallTypes", "content_of", "device_of", "lowering_platform", "tuned_choice", "versions_of",
+           "with_tuned_variant"]  # fmt: skip
+
+_PACKAGES = {
+    "numba": ("numba", "llvmlite"),
+    "numba_cuda": ("numba-cuda",),
+    "nvrtc": ("cuda-bindings", "nvidia-cuda-nvrtc"),
+    "pallas": ("triton",),
+    "triton": ("triton", "jax-triton"),
+    "warp": ("warp-lang",),
+}
+_MANY = 1024  # contents to keep
+_contents: dict[Any, tuple[str, bool]] = {}
+_lock = threading.Lock()
+
+
+@dataclass(frozen=True)
+class CallTypes:
+    """The types of a call's operands and results, and its keyword arguments: what a choice is tuned for."""
+
+    shapes: str  # in words
+    params: str  # by content
+    given: frozenset[str]  # the keywords that the call gives
+
+    @classmethod
+    def of(cls, operands: Sequence[Any], outs: Sequence[Any], params: Mapping[str, Any]) -> CallTypes:
+        """Describe a call."""
+        words = f"{_described(operands)} -> {_described(outs)}"
+        words += "".join(f", {name}={params[name]!r:.40}" for name in sorted(params))
+        return cls(words, content_name(dict(params)) if params else "", frozenset(params))
+
+
+def _described(types: Sequence[Any]) -> str:
+    return ", ".join(f"{x.dtype}{list(x.shape)}" for x in types) or "nothing"
+
+
+def tuned_choice(
+    operator: str, platform: str, table: Mapping[str, KernelEntry], call: CallTypes | None
+) -> TunedChoice | None:
+    """Return what `tune` chose for such a call, if it did."""
+    if call is None or not knows(operator) or (device := device_of(platform)) is None:
+        return None
+    content, _ = content_of(table, call)
+    return find(key_of(operator, platform, device, call.shapes, versions_of(table), content))
+
+
+def with_tuned_variant(entry: KernelEntry, tuned: TunedChoice | None, call: CallTypes | None) -> KernelEntry:
+    """Return the entry with the variant first that was fastest."""
+    name = dict(tuned.variants).get(entry.backend) if tuned else None
+    if not name or call is None:
+        return entry
+    variants = free_variants(entry.variants, call.given)
+    best = next((variant for variant in variants if label(variant) == name), None)
+    return entry if best is None else dataclasses.replace(entry, variants=(best, *variants))
+
+
+def content_of(table: Mapping[str, KernelEntry], call: CallTypes) -> tuple[str, bool]:
+    """Return the content of all kernels of a table and of a call, and whether other processes find the same."""
+    kernels = tuple((name, entry.kernel_generator, entry.variants) for name, entry in table.items())
+    with suppress(TypeError):  # a generator that cannot be hashed is walked each time
+        with _lock:
+            known = _contents.get(kernels)
+        if known is None:
+            known = _named(kernels)
+            with _lock:
+                if len(_contents) >= _MANY:
+                    _contents.clear()
+                _contents[kernels] = known
+        return key_of(known[0], call.params), known[1]
+    name, lasting = _named(kernels)
+    return key_of(name, call.params), lasting
+
+
+def _named(kernels: Any) -> tuple[str, bool]:
+    name = content_name(kernels)
+    return name, name == content_name(kernels)  # what has no content gets a name by chance
+
+
+@functools.cache
+def _version(package: str) -> str:
+    try:
+        return f"{package} {importlib.metadata.version(package)}"
+    except importlib.metadata.PackageNotFoundError:
+        return ""
+
+
+def versions_of(table: Mapping[str, KernelEntry]) -> str:
+    """Return the versions that decide about the speed of these kernels."""
+    packages = sorted({package for name in table for package in _PACKAGES.get(name, ())})
+    found = [_version(package) for package in ("jax", "jaxlib", *packages)]
+    return ", ".join([f"brainevent {__version__}", *filter(None, found)])
+
+
+def lowering_platform(device: jax.Device) -> str:
+    """Return the name by which kernels for a device are lowered."""
+    if device.platform != "gpu":
+        return str(device.platform)
+    return "rocm" if "rocm" in device.client.platform_version else "cuda"
+
+
+@functools.cache
+def device_of(platform: str) -> str | None:
+    """Name the kind of device that a platform has here; None if there is none, or more than one."""
+    try:
+        devices = jax.local_devices(backend=platform)
+    except RuntimeError:
+        return None
+    kinds = {device.device_kind for device in devices}
+    if len(kinds) != 1:
+        return None
+    return _processor() if platform == "cpu" else str(kinds.pop())
+
+
+def _processor() -> str:
+    """Name the processor, and how many of its cores this process may use."""
+    name = machine.processor() or machine.machine()
+    with suppress(OSError), open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
+        lines = [line.partition(":")[2].strip() for line in file if line.startswith("model name")]
+        name = lines[0] if lines else name
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return f"{name}, {cores} cores"

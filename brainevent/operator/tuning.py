@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Try all kernels of an operator for operands of these shapes, and remember the fastest that is right."""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import jax
+import jax.numpy as jnp
+
+from .. import _choices, config
+from .._compat import Tracer, is_tracing
+from ..bench.choices import TunedChoice, refuse_foreign, remember
+from ..bench.tune import Candidate, Trial, TuneResult, try_all
+from ..errors import KernelFallbackExhaustedError
+from .check.compare import Broken, assert_close
+from .lowering import KernelEntry, candidates, checked_kernel, select
+from .tuned import CallTypes, content_of, device_of, lowering_platform, tuned_choice, versions_of
+from .variants import free_variants, label
+
+if TYPE_CHECKING:
+    from .custom_kernel import XLACustomKernel
+
+__all__ = ["autotune", "tune"]
+
+SECONDS = 0.2  # for each kernel and variant
+_measuring = threading.RLock()  # two at once would slow each other down
+_tried: set[tuple[int, str, CallTypes]] = set()  # what `config.autotune` need not try again
+
+
+def tune(
+    operator: XLACustomKernel,
+    operands: Sequence[Any],
+    outs: Sequence[Any],
+    bound: dict[str, Any],
+    *,
+    platform: str | None,
+    seconds: float,
+) -> TuneResult:
+    """Measure each kernel in each variant on these operands, and remember the fastest; see `XLACustomKernel.tune`."""
+    where = f"operator {operator.name!r}: tune"
+    params, _ = operator._split(bound)
+    _check(operands, params, seconds, where)
+    refuse_foreign()
+    operands, platform = _placed(operands, platform, where)
+    device = device_of(platform)
+    if device is None:
+        raise ValueError(f"{where}: the devices of {platform} here are of several kinds, and a choice is for one kind")
+    call, table = CallTypes.of(operands, outs, params), candidates(operator, platform)
+    if not table:
+        select(operator, platform, None, {})  # raises, and says what to register
+    with _measuring:
+        trials = _trials(operator, platform, table, operands, tuple(outs), bound, seconds)
+    if trials[0].seconds is None:
+        failures = "\n".join(f"  {trial.backend} {trial.variant}: {trial.error}" for trial in trials)
+        raise KernelFallbackExhaustedError(f"{where}: no kernel on {platform} gives right results:\n{failures}")
+    content, lasting = content_of(table, call)
+    lasting = lasting and call == CallTypes.of(operands, outs, params)
+    if not lasting:
+        warnings.warn(
+            f"{where}: its kernels or keyword arguments hold objects that have no content to be known by, so the "
+            "choice is for this process only; let kernel generators hold functions, numbers, strings and arrays",
+            UserWarning,
+            stacklevel=3,
+        )
+    variants: dict[str, str] = {}
+    for trial in trials:
+        if trial.seconds is not None:
+            variants.setdefault(trial.backend, trial.variant)
+    versions, found = versions_of(table), tuple(variants.items())
+    backend, best = trials[0].backend, trials[0].seconds
+    choice = TunedChoice(operator.name, platform, device, call.shapes, versions, content, backend, found, best)
+    remembered = remember(choice, lasting=lasting)
+    return TuneResult(operator.name, platform, device, call.shapes, tuple(trials), remembered)
+
+
+def _check(operands: Sequence[Any], params: Mapping[str, Any], seconds: Any, where: str) -> None:
+    if is_tracing() or any(isinstance(x, Tracer) for x in operands):
+        raise TypeError(f"{where}: an operand is a traced value; call tune outside of jit, vmap and grad")
+    if "backend" in params:
+        raise TypeError(f"{where}: it tries all backends; leave backend= out")
+    if not isinstance(seconds, (int, float)) or not seconds > 0:
+        raise ValueError(f"{where}: seconds is {seconds!r}; pass a positive number, the time for each kernel")
+
+
+def _placed(operands: Sequence[Any], platform: str | None, where: str) -> tuple[list[jax.Array], str]:
+    """Return the operands on one device, and the platform for which kernels are lowered there."""
+    if platform is not None:
+        config.check_platform(platform)
+        try:
+            device = jax.local_devices(backend=platform)[0]
+        except RuntimeError:
+            raise ValueError(f"{where}: JAX has no device of platform {platform!r} here") from None
+        return [jax.device_put(x, device) for x in operands], lowering_platform(device)
+    arrays = [jnp.asarray(x) for x in operands]
+    device = _device(arrays)
+    if device is None:
+        raise ValueError(f"{where}: the operands lie on several devices; put them on one")
+    return arrays, lowering_platform(device)
+
+
+def _device(operands: Sequence[Any]) -> jax.Device | None:
+    """Return the device where a call would run; None if it would run on several."""
+    devices = {device for x in operands if isinstance(x, jax.Array) and x.committed for device in x.devices()}
+    if not devices:
+        devices = set(jnp.zeros(()).devices())
+    return devices.pop() if len(devices) == 1 else None
+
+
+def _trials(
+    operator: XLACustomKernel,
+    platform: str,
+    table: Mapping[str, KernelEntry],
+    operands: Sequence[Any],
+    outs: tuple[Any, ...],
+    bound: dict[str, Any],
+    seconds: float,
+) -> list[Trial]:
+    params, tree = operator._split(bound)[0], operator._tree_of(bound)
+
+    def function(entry: KernelEntry, variant: Mapping[str, Any]) -> Any:
+        return checked_kernel(operator, platform, entry, outs, {**variant, **params}, tree)
+
+    truth: list[Any] = []
+    if operator._reference is not None:
+        try:
+            truth.append(jax.jit(operator._reference.flat(outs=outs, **params))(*operands))
+        except Exception as error:
+            error.add_note(f"operator {operator.name!r}: tune: this is what its reference raises")
+            raise
+
+    def why_wrong(candidate: Candidate, results: Any) -> str | None:
+        if not truth:
+            truth.append(results)
+        try:
+            assert_close(results, truth[0])
+        except Broken as wrong:
+            return f"wrong results: {wrong}"
+        return None
+
+    default = select(operator, platform, None, {}).backend
+    found = [
+        Candidate(name, label(variant), function(entry, dict(variant)))
+        for name, entry in sorted(table.items(), key=lambda item: item[0] != default)
+        for variant in free_variants(entry.variants, params)
+    ]
+    return try_all(found, operands, why_wrong, seconds)
+
+
+def autotune(operator: XLACustomKernel, operands: Sequence[Any], outs: Sequence[Any], bound: dict[str, Any]) -> None:
+    """Tune before a call with shapes that are not known yet, unless it is traced or its backend is chosen anyway."""
+    if "backend" in bound or is_tracing() or any(isinstance(x, Tracer) for x in operands):
+        return
+    device = _device(operands)
+    if device is None:
+        return
+    platform = lowering_platform(device)
+    call = CallTypes.of([jnp.asarray(x) for x in operands], outs, operator._split(bound)[0])
+    table = candidates(operator, platform)
+    known = (operator._serial, platform, call)
+    if sum(len(entry.variants) or 1 for entry in table.values()) < 2 or _is_chosen(platform) or known in _tried:
+        return
+    if not _measuring.acquire(blocking=False):  # by another thread, which may wait for this call
+        return
+    try:
+        if known not in _tried and tuned_choice(operator.name, platform, table, call) is None:
+            _tried.add(known)
+            tune(operator, operands, outs, bound, platform=None, seconds=SECONDS)
+    except KernelFallbackExhaustedError:
+        return  # the call itself says what is wrong
+    except Exception as error:  # noqa: BLE001 - the call needs no tuning, and may well succeed
+        warnings.warn(f"operator {operator.name!r}: autotune fails, so the call is not tuned: {error}", stacklevel=3)
+    finally:
+        _measuring.release()
+
+
+def _is_chosen(platform: str) -> bool:
+    names = {platform} | ({"gpu"} if platform in ("cuda", "rocm") else set())
+    return bool(names & (dict(_choices.block_choices()).keys() | {n for n in names if config.get_backend(n)}))

@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`XLACustomKernel.benchmark`: each backend with each configuration, what fails, what differs, and bad input."""
+
+import re
+
+import jax
+import jax.numpy as jnp
+import numba
+import pytest
+
+import brainevent
+from brainevent import BenchmarkConfig
+
+
+def times(factor):
+    @numba.njit
+    def kernel(x, out):
+        for i in range(x.size):
+            out[i] = factor * x[i]
+
+    return lambda *, outs, **_: brainevent.numba_kernel(kernel, outs=outs)
+
+
+def broken(*, outs, **_):
+    raise RuntimeError("this kernel cannot be built")
+
+
+def data(*, platform):
+    assert platform == "cpu"
+    return [BenchmarkConfig(f"n={n}", (jnp.ones(n),), {"scale": 2}, {"n": n}) for n in (3, 5)]
+
+
+@pytest.fixture
+def operator(request):
+    op = brainevent.XLACustomKernel(re.sub(r"\W", "_", f"benchmarked_{request.node.name}"))
+    op.def_numba_kernel(times(2))
+    op.def_kernel("other", "cpu", times(2))
+    op.def_reference(lambda x, scale: scale * x)
+    op.def_call(lambda x, *, scale, backend: op(x, scale=scale, backend=backend))
+    op.def_benchmark_data(data)
+    return op
+
+
+def quick(operator, **kwargs):
+    return operator.benchmark(**{"platform": "cpu", "n_warmup": 0, "n_runs": 2, **kwargs})
+
+
+def test_each_backend_is_measured_with_each_configuration(operator, capsys):
+    result = quick(operator)
+    assert result.primitive_name == operator.name
+    assert [(r.label, r.backend) for r in result.records] == [
+        ("n=3", "numba"),
+        ("n=3", "other"),
+        ("n=5", "numba"),
+        ("n=5", "other"),
+    ]
+    for record in result.records:
+        assert (record.platform, record.success, record.error, record.mismatch) == ("cpu", True, None, None)
+        assert (record.kernel_kwargs, record.throughput) == ({"scale": 2}, None)
+        assert 0 < record.min_ms <= record.mean_ms
+        assert record.min_ms <= record.low_ms <= record.median_ms <= record.high_ms
+        assert record.loop_ms == 0
+    assert [record.data_kwargs for record in result.records] == [{"n": 3}] * 2 + [{"n": 5}] * 2
+    assert capsys.readouterr().out == ""
+
+
+def test_backends_are_chosen(operator):
+    assert [r.backend for r in quick(operator, backends=["reference", "other"]).records] == ["reference", "other"] * 2
+    assert [r.backend for r in quick(operator, backends="other").records] == ["other"] * 2
+
+
+def test_the_loop_is_told(operator):
+    assert all(record.loop_ms > 0 for record in quick(operator, n_batch_per_run=10).records)
+
+
+def test_an_operator_with_a_reference_alone_is_measured():
+    op = brainevent.XLACustomKernel("benchmarked_reference")
+    op.def_reference(lambda x: -x)
+    op.def_call(op)
+    op.def_benchmark_data(lambda *, platform: [BenchmarkConfig("one", (jnp.ones(3),))])
+    assert [r.backend for r in quick(op).records] == ["reference"]
+
+
+def test_a_backend_that_fails_is_a_record(operator, capsys):
+    operator.def_kernel("broken", "cpu", broken)
+    result = quick(operator, backends=["broken", "numba", "other"], verbose=True)
+    assert [(r.backend, r.success) for r in result.records[:3]] == [
+        ("broken", False),
+        ("numba", True),
+        ("other", True),
+    ]
+    said = result.records[0].error
+    assert said.startswith("KernelCompilationError: ")
+    assert "this kernel cannot be built" in said
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith(f"[{operator.name}] [cpu|broken] n=3: FAILED — KernelCompilationError: ")
+    assert re.search(
+        rf"^\[{operator.name}\] \[cpu\|numba\] n=3: mean=\d+\.\d{{4}}ms std=\d+\.\d{{4}}ms min=\d+\.\d{{4}}ms "
+        r"median=\d+\.\d{4}ms$",
+        "\n".join(lines),
+        re.MULTILINE,
+    )
+
+
+def test_a_configuration_that_fails_on_one_backend_only(operator):
+    def only_short(*, outs, **_):
+        if outs[0].shape != (3,):
+            raise ValueError("too long")
+        return times(2)(outs=outs)
+
+    operator.def_kernel("short", "cpu", only_short)
+    assert [r.success for r in quick(operator, backends=["short", "numba"]).records] == [True, True, False, True]
+
+
+def test_errors_pass_if_they_are_not_caught(operator):
+    operator.def_kernel("broken", "cpu", broken)
+    with pytest.raises(brainevent.KernelCompilationError, match="this kernel cannot be built"):
+        quick(operator, catch_errors=False)
+
+
+def test_mismatches_are_printed_and_part_of_the_result(operator, capsys):
+    operator.def_kernel("wrong", "cpu", times(3))
+    result = quick(operator)
+    said = "differs from 'numba' in 3 of 3 elements, most at [0]: 3.0 instead of 2.0"
+    assert [(r.backend, r.label) for r in result.mismatches] == [("wrong", "n=3"), ("wrong", "n=5")]
+    assert result.mismatches[0].mismatch == said
+    assert f"[{operator.name}] [cpu|wrong] n=3: mismatch: {said}\n" in capsys.readouterr().out
+    assert f"mismatch: [cpu|wrong] n=3: {said}\n" in str(result)
+
+
+def test_results_are_compared_within_tolerances_or_not_at_all(operator):
+    operator.def_kernel("wrong", "cpu", times(3))
+    assert quick(operator, compare_results=False).mismatches == []
+    assert quick(operator, rtol=0, atol=1.5).mismatches == []
+    assert quick(operator, rtol=0.6, atol=0).mismatches == []
+    assert len(quick(operator, rtol=0, atol=0.5).mismatches) == 2
+
+
+def test_nans_agree_and_are_told(operator):
+    operator.def_benchmark_data(lambda *, platform: [BenchmarkConfig("a", (jnp.array([jnp.nan, 1.0]),), {"scale": 2})])
+    result = quick(operator)
+    assert [(r.nans, r.mismatch) for r in result.records] == [(1, None), (1, None)]
+    assert "NaN: [cpu|other] a: 1 in the results" in str(result)
+
+
+@pytest.mark.parametrize(("work", "unit"), [({"bytes": 24}, "GB/s"), ({"flops": 12}, "GFLOP/s")])
+def test_throughput_follows_from_declared_work(operator, monkeypatch, work, unit):
+    monkeypatch.setattr("brainevent.operator.benchmarking.measured_bandwidth", lambda device: 4e9)
+    operator.def_benchmark_data(lambda *, platform: [BenchmarkConfig("a", (jnp.ones(3),), {"scale": 2}, **work)])
+    record = quick(operator).records[0]
+    amount = next(iter(work.values()))
+    assert record.throughput == pytest.approx(amount / (record.median_ms / 1e3) / 1e9)
+    assert record.unit == unit
+    assert record.peak_fraction == (pytest.approx(record.throughput / 4) if "bytes" in work else None)
+
+
+def test_numbers_among_the_arguments_stay_numbers(operator):
+    operator.def_call(lambda x, n, *, backend: operator(x[:n], scale=2, backend=backend))
+    operator.def_benchmark_data(lambda *, platform: [BenchmarkConfig("a", (jnp.ones(3), 2))])
+    assert [record.success for record in quick(operator).records] == [True, True]
+
+
+def test_configurations_are_put_on_a_device():
+    config = BenchmarkConfig("a", ([1.0, 2.0], jnp.ones(2)), {"scale": 2}, {"n": 2}, bytes=3)
+    put = config.put_args(jax.devices()[0])
+    assert isinstance(put.args[0][0], jax.Array)
+    assert (put.name, put.kernel_kwargs, put.data_kwargs, put.bytes) == ("a", {"scale": 2}, {"n": 2}, 3)
+    assert config.args[0] == [1.0, 2.0]
+
+
+# ---- bad input -------------------------------------------------------------------------------------------------------
+
+
+def test_what_is_missing_is_told_in_order():
+    op = brainevent.XLACustomKernel("benchmarked_bare")
+    with pytest.raises(ValueError, match="No call function registered for 'benchmarked_bare'; store one with def_call"):
+        op.benchmark(platform="cpu")
+    op.def_call(op)
+    words = "operator 'benchmarked_bare' has no benchmark data; store a function with def_benchmark_data"
+    with pytest.raises(brainevent.BenchmarkDataFnNotProvidedError, match=words):
+        op.benchmark(platform="cpu")
+    op.def_benchmark_data(data)
+    words = "'benchmarked_bare' has no backends for the platform 'cpu'; platforms that have: none"
+    with pytest.raises(ValueError, match=words):
+        op.benchmark(platform="cpu")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"platform": "cpuu"}, "no backends for the platform 'cpuu'; did you mean 'cpu'?; platforms that have: cpu"),
+        ({"backends": ["nunba"]}, "unknown backend 'nunba' for cpu; did you mean 'numba'?; registered: numba, other, "),
+        ({"backends": []}, "backends is empty; leave it out to measure numba, other, reference"),
+        ({"n_runs": 0}, "benchmark: n_runs must be an integer of at least 1, found 0"),
+        ({"cold": True, "n_batch_per_run": 3}, "cold=True times single calls"),
+    ],
+)
+def test_bad_arguments(operator, arguments, words):
+    with pytest.raises(ValueError, match=re.escape(words)):
+        quick(operator, **arguments)
+
+
+def test_a_platform_without_a_device(operator):
+    operator.def_kernel("pallas", "tpu", broken)
+    with pytest.raises(ValueError, match="benchmark on 'tpu' needs such a device, and JAX finds none here"):
+        quick(operator, platform="tpu")
+
+
+def test_bad_benchmark_data(operator):
+    operator.def_benchmark_data(lambda *, platform: [3])
+    with pytest.raises(TypeError, match=r"data function returned a int; return a list of brainevent\.BenchmarkConfig"):
+        quick(operator)
+    with pytest.raises(brainevent.RegistrationTypeError, match="benchmark data function must be callable, found int"):
+        operator.def_benchmark_data(3)
