@@ -18,10 +18,10 @@ import jax
 
 from .._content import content_name
 from .._version import __version__
-from ..bench.choices import TunedChoice, find, key_of, knows
 from .variants import free_variants, label
 
 if TYPE_CHECKING:
+    from ..bench.choices import TunedChoice
     from .lowering import KernelEntry
 
 __all__ = ["CallTypes", "content_of", "device_of", "lowering_platform", "tuned_choice", "versions_of",
@@ -64,6 +64,8 @@ def tuned_choice(
     operator: str, platform: str, table: Mapping[str, KernelEntry], call: CallTypes | None
 ) -> TunedChoice | None:
     """Return what `tune` chose for such a call, if it did."""
+    from ..bench.choices import find, key_of, knows  # when the first kernel is chosen: the import stays light
+
     if call is None or not knows(operator) or (device := device_of(platform)) is None:
         return None
     content, _ = content_of(table, call)
@@ -82,6 +84,8 @@ def with_tuned_variant(entry: KernelEntry, tuned: TunedChoice | None, call: Call
 
 def content_of(table: Mapping[str, KernelEntry], call: CallTypes) -> tuple[str, bool]:
     """Return the content of all kernels of a table and of a call, and whether other processes find the same."""
+    from ..bench.choices import key_of
+
     kernels = tuple((name, entry.kernel_generator, entry.variants) for name, entry in table.items())
     with suppress(TypeError):  # a generator that cannot be hashed is walked each time
         with _lock:
