@@ -50,7 +50,7 @@ docs: examples ## Run every example, then build the documentation into site/
 	@! grep -rnoE --include='*.html' '<(script|link|img)[^>]*(src|href)="?(https?:)?//[^">]*' site || { echo "site/ must not need another host"; exit 1; }
 	@echo "The documentation is at site/index.html"
 
-bench: $(VENV)/.installed-warp ## Measure on the CPU, beside other ways to the same end
+bench: $(VENV)/.installed-bench ## Measure on the CPU, beside other ways to the same end
 	$(BIN)/python -m benchmarks $(ARGS)
 
 # A machine with a GPU may have no network: these two run with $(PYTHON) as it is, and install nothing.
@@ -85,7 +85,7 @@ $(VENV)/.installed-%: pyproject.toml constraints.txt | $(BIN)/python
 constraints: $(BIN)/python ## Renew constraints.txt: the newest tools (with the oldest Python that we support)
 	rm -rf build/tools
 	$(BIN)/python -m venv build/tools
-	build/tools/bin/python -m pip install --quiet --disable-pip-version-check '.[dev]'
+	build/tools/bin/python -m pip install --quiet --disable-pip-version-check '.[bench,dev]'
 	{ sed -n '/^#/p' constraints.txt; build/tools/bin/python -m pip freeze --exclude brainevent \
 	  | grep -vE '^(jax|jaxlib|llvmlite|ml_dtypes|numba|numpy|opt_einsum|scipy)=='; } > build/constraints.txt
 	mv build/constraints.txt constraints.txt

@@ -16,7 +16,7 @@ import pytest
 import brainevent
 from brainevent import BenchmarkConfig
 from brainevent.bench import cold, progress
-from brainevent.bench.bandwidth import measured_bandwidth
+from brainevent.bench.ceilings import measured_bandwidth
 from brainevent.bench.chain import Chain
 from brainevent.bench.compare import difference, nans_in
 from brainevent.bench.measure import Timing, measure, time_chained
@@ -83,6 +83,23 @@ def test_calls_without_operands_are_made():
     assert counter[0] == 9
 
 
+def test_no_part_of_a_call_is_hoisted():
+    """What depends on one operand alone, and is the same in each turn, is computed in each turn."""
+    call, counter = counting()
+    chain = Chain.of(lambda x, y: call(x).sum() + y, (jnp.arange(3.0), jnp.ones(3)), 20)
+    jax.block_until_ready(chain.run(*chain.state))
+    assert counter[0] == 20
+
+
+def test_xla_s_own_operations_are_made_in_every_turn():
+    """The compiled loop, not what comes before it, has the sine of an operand that never changes."""
+    chain = Chain.of(lambda x, y: jnp.sin(x).sum() + y, (jnp.ones(1000), jnp.ones(3)), 5)
+    text = chain.run.lower(*chain.state).compile().as_text()
+    sines = [line for line in text.splitlines() if re.search(r"= \S+ sine\(", line)]
+    assert sines
+    assert all("while/body" in line for line in sines)
+
+
 @pytest.mark.parametrize(
     "operands",
     [
@@ -95,7 +112,7 @@ def test_calls_without_operands_are_made():
     ids=["nan", "integers", "complex", "pytree", "key and statics"],
 )
 def test_a_loop_passes_operands_unchanged(operands):
-    """The zero that ties the calls together alters no operand, and the caller keeps the arrays."""
+    """What ties the calls together alters no operand, and the caller keeps the arrays."""
     arrays = [leaf for leaf in jax.tree.leaves(operands) if hasattr(leaf, "dtype")]
     chain = Chain.of(lambda *operands: [x for x in jax.tree.leaves(operands) if hasattr(x, "dtype")], operands, 5)
     for found in chain.run(*chain.state)[:2]:
