@@ -10,15 +10,24 @@ from benchmarks.samples import Summary, pairwise_ratio, summarize
 
 @dataclass(frozen=True)
 class Bar:
-    """A limit on a row's value or on its ratio."""
+    """A limit on a row's value or on its ratio; `around_one`, on how far it is from 1."""
 
     limit: float
     on: Literal["value", "ratio"] = "ratio"
     at_least: bool = False
+    around_one: bool = False
 
     def __str__(self) -> str:
         unit = " x" if self.on == "ratio" else ""
+        if self.around_one:
+            return f"1 ± {self.limit:g}{unit}"
         return f"{'>=' if self.at_least else '<='} {self.limit:g}{unit}"
+
+    def met_by(self, value: float) -> bool:
+        """Whether a value keeps to the limit."""
+        if self.around_one:
+            return abs(value - 1) <= self.limit
+        return value >= self.limit if self.at_least else value <= self.limit
 
 
 @dataclass(frozen=True)
@@ -64,7 +73,7 @@ class Row:
             return None
         judged = self.value if self.bar.on == "value" else self.ratio
         assert judged is not None
-        return judged.median >= self.bar.limit if self.bar.at_least else judged.median <= self.bar.limit
+        return self.bar.met_by(judged.median)
 
     def to_json(self) -> dict[str, Any]:
         """The row as plain values, samples included."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from benchmarks import (
+    agreement,
     build,
     compile_time,
     gpu_examples,
@@ -17,6 +18,7 @@ from benchmarks import (
     latency,
     memory,
     overhead,
+    tuned,
     vmap,
 )
 from benchmarks.options import Options
@@ -41,6 +43,8 @@ BENCHMARKS = (
     Benchmark("compile", "a new kernel or shape, up to its first result", "cpu", compile_time.measure_rows),
     Benchmark("build", "a vector-add from its source text to a loaded operator", "cpu", build.measure_rows),
     Benchmark("memory", "growth of the resident memory after a warm-up", "cpu", memory.measure_rows),
+    Benchmark("agreement", "our benchmark beside other clocks", "cpu", agreement.measure_rows),
+    Benchmark("tuned", "one call over 64 floats, chosen in three ways", "cpu", tuned.measure_rows),
     Benchmark("gpu_overhead", "one call over 1024 floats on a GPU", "gpu", gpu_overhead.measure_rows),
     Benchmark("gpu_graph", "launches by the host in each run of a jitted chain", "gpu", gpu_graph.measure_rows),
     Benchmark("gpu_start", "a new process, up to a kernel's first result", "gpu", gpu_start.measure_rows),
@@ -48,4 +52,6 @@ BENCHMARKS = (
     Benchmark("gpu_lif", "threshold and reset of neurons", "gpu", gpu_examples.measure_lif_rows),
     Benchmark("gpu_vmap", "a batch of 100 over 1024 floats on a GPU", "gpu", gpu_vmap.measure_rows),
     Benchmark("gpu_build", "a CUDA vector-add from its source text to a result", "gpu", build.measure_gpu_rows),
+    Benchmark("gpu_agreement", "our benchmark beside device events and timeit", "gpu", agreement.measure_gpu_rows),
+    Benchmark("gpu_tuned", "one call over 1024 floats on a GPU, chosen in three ways", "gpu", tuned.measure_gpu_rows),
 )

@@ -7,10 +7,13 @@ import sys
 import pytest
 
 import benchmarks.__main__ as program
-from benchmarks import ways
+from benchmarks import agreement, ways
+from benchmarks.options import Options
 from benchmarks.peer import PeerError, find_peer_packages
+from benchmarks.probes.agreement import take_turns
+from benchmarks.probes.tuned import program_of
 from benchmarks.process import ProbeError, run_probe
-from benchmarks.row import Absent, Failed, make_row
+from benchmarks.row import Absent, Bar, Failed, Row, make_row
 from benchmarks.suite import Benchmark
 
 
@@ -86,3 +89,58 @@ def test_the_peer_of_gpus_lies_in_a_folder(monkeypatch, tmp_path):
     described.mkdir()
     (described / "METADATA").write_text("Metadata-Version: 2.1\nName: brainevent\nVersion: 9.9\n")
     assert find_peer_packages() == (tmp_path, "PyPI brainevent 9.9")
+
+
+@pytest.mark.parametrize(
+    ("bar", "met", "missed", "words"),
+    [
+        (Bar(1.2), 1.2, 1.3, "<= 1.2 x"),
+        (Bar(5, at_least=True), 5, 4.9, ">= 5 x"),
+        (Bar(0.05, around_one=True), 0.96, 0.94, "1 ± 0.05 x"),
+        (Bar(0.05, around_one=True), 1.04, 1.06, "1 ± 0.05 x"),
+        (Bar(0.05, around_one=True), 1.0, float("nan"), "1 ± 0.05 x"),
+    ],
+)
+def test_a_bar_is_met_or_missed(bar, met, missed, words):
+    assert str(bar) == words
+    assert [make_row("a", "row", "us", [x], baseline=[1.0], bar=bar).met for x in (met, missed)] == [True, False]
+
+
+def test_agreement_says_which_part_failed_and_what_is_absent(monkeypatch):
+    def pretend(probe, arguments, platform):
+        if probe == "traps":
+            raise ProbeError("traps: exit status 1\nValueError: no")
+        ways_ = {"single": ("timeit", "ours"), "chain": ("clock", "net", "loop")}[arguments["part"]]
+        return {f"{way} {name}": [1e-6, 3e-6] for way in ways_ for name in arguments["durations"]}
+
+    monkeypatch.setattr(agreement, "run_probe", pretend)
+    monkeypatch.setattr(agreement.importlib.util, "find_spec", lambda name: None)
+    found = agreement.measure_rows(Options())
+    rows = [one for one in found if isinstance(one, Row)]
+    assert [one for one in found if not isinstance(one, Row)] == [
+        Absent("pytest-benchmark", "it is not installed here: pip install pytest-benchmark"),
+        Failed("a kernel that does nothing", "traps: exit status 1: ValueError: no"),
+    ]
+    assert len(rows) == 4 * (2 + 3)
+    assert [row.met for row in rows[:2]] == [None, True]
+    assert rows[1].samples == (1, 3)
+
+
+def test_turns_are_taken_forth_and_back():
+    order = []
+    takes = {name: lambda name=name: order.append(name) or {f"{name} time": len(order)} for name in "abc"}
+    assert take_turns(takes, 2) == {"a time": [1, 6], "b time": [2, 5], "c time": [3, 4]}
+    assert order == ["a", "b", "c", "c", "b", "a"]
+
+
+def test_programs_are_compared_without_names_and_lines():
+    text = (
+        'HloModule jit_{operator}\n\nFileNames\n1 "{operator}.py"\n\nENTRY %main (a: f32[2]) -> f32[2] {{\n'
+        '  %call = custom-call(%a), target="{target}", of="bench_operator_{operator}", metadata={{line={operator}}}\n}}'
+    )
+    texts = [text.format(operator=operator, target=target) for operator, target in ("1x", "2x", "2y")]
+    first, second, other = map(program_of, texts)
+    assert first == second
+    assert first != other
+    assert "HloModule" not in first
+    assert "metadata" not in first
