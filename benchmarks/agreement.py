@@ -12,7 +12,7 @@ from benchmarks.ways import last_line
 
 _DURATIONS = {"20 us": 20e-6, "200 us": 200e-6, "2 ms": 2e-3, "20 ms": 20e-3}
 _AGREES = Bar(0.05, around_one=True)
-# A single call includes the way from Python, so it says less exactly what chained calls should take.
+# Calls from Python say less exactly what chained calls should take.
 _TRUE = Bar(0.1, around_one=True)
 _NOT_FAST = Bar(1.0, at_least=True)
 
@@ -85,8 +85,8 @@ class _Agreement:
         self._row(samples, "no work: the loop, as we report it", "loop nothing")
         self._row(samples, "no work: ours, with the loop", "reported nothing", "loop nothing", "loop", _NOT_FAST)
         self._row(samples, "no work: a plain loop, hoisted", "naive nothing", "loop nothing", "loop")
-        single = ("single function", "single calls")
-        self._row(samples, "30 sines: single calls", single[0])
+        single = ("single function", "calls in a row")
+        self._row(samples, "30 sines: calls from Python, one after another", single[0])
         self._row(samples, "30 sines: ours, chained, less the loop", "net function", *single, _TRUE)
         self._row(samples, "30 sines: a plain loop, hoisted", "hoisted", *single)
         self._row(samples, "30 sines: a plain loop that keeps one element", "dropped", *single)

@@ -146,12 +146,16 @@ def test_nans_agree_and_are_told(operator):
 @pytest.mark.parametrize(("work", "unit"), [({"bytes": 24}, "GB/s"), ({"flops": 12}, "GFLOP/s")])
 def test_throughput_follows_from_declared_work(operator, monkeypatch, work, unit):
     monkeypatch.setattr("brainevent.operator.benchmarking.measured_bandwidth", lambda device: 4e9)
+    monkeypatch.setattr("brainevent.operator.benchmarking.measured_flops", lambda device: 5e9)
     operator.def_benchmark_data(lambda *, platform: [BenchmarkConfig("a", (jnp.ones(3),), {"scale": 2}, **work)])
     record = quick(operator).records[0]
     amount = next(iter(work.values()))
     assert record.throughput == pytest.approx(amount / (record.median_ms / 1e3) / 1e9)
     assert record.unit == unit
     assert record.peak_fraction == (pytest.approx(record.throughput / 4) if "bytes" in work else None)
+    peaks = (4e9, None) if "bytes" in work else (None, 5e9)
+    assert (record.peak_bandwidth, record.peak_flops) == peaks
+    assert (record.bytes, record.flops) == (work.get("bytes"), work.get("flops"))
 
 
 def test_numbers_among_the_arguments_stay_numbers(operator):

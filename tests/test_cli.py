@@ -17,7 +17,8 @@ from programs import ROOT, run_program
 
 import brainevent
 from brainevent import config, doctor, languages
-from brainevent.cli import _age, main
+from brainevent.cli import main
+from brainevent.cli.cache import _age
 from brainevent.toolchain import cache, directory, find, places, probe
 
 SECTIONS = [

@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-__all__ = ["Chain", "as_arrays", "unfilled"]
+__all__ = ["Chain", "as_arrays", "device_of", "unfilled"]
 
 # XLA launches the kernels of a turn as one graph, however few: launched one by one, they take 7 us and more a turn.
 _COMPILER_OPTIONS = {"gpu": {"xla_gpu_graph_min_graph_size": 1}}
@@ -78,19 +78,20 @@ class Chain:
 
         # Copies: the operands belong to the caller, and the state is used up.
         state = ([jnp.copy(array) for array in arrays], unfilled(shapes), jnp.asarray(True))
-        options = _COMPILER_OPTIONS.get(_platform(arrays))
+        options = _COMPILER_OPTIONS.get(device_of(arrays).platform)
         return cls(jax.jit(run, donate_argnums=(0, 1, 2), compiler_options=options), state, calls)
 
     @classmethod
     def empty(cls, operands: Sequence[Any], calls: int) -> Chain:
         """Build the same loop around the least work that there is, one addition: what the loop itself costs."""
-        devices = {device for array in as_arrays(lambda: None, operands)[1] for device in array.devices()}
-        number = jnp.zeros((), device=min(devices, key=lambda device: device.id, default=None))
-        return cls.of(lambda x: x + 1, (number,), calls)
+        return cls.of(lambda x: x + 1, (jnp.zeros((), device=device_of(operands)),), calls)
 
 
-def _platform(arrays: Sequence[jax.Array]) -> str:
-    return next((device.platform for array in arrays for device in array.devices()), jax.default_backend())
+def device_of(operands: Sequence[Any]) -> jax.Device:
+    """Return the first device on which operands lie, or else the default device."""
+    arrays = [leaf for leaf in jax.tree.leaves(operands) if isinstance(leaf, jax.Array)]
+    devices = {device for array in (arrays or [jnp.zeros(())]) for device in array.devices()}
+    return min(devices, key=lambda device: device.id)
 
 
 def _outputs(of_arrays: Callable[..., Any], arrays: Sequence[Any]) -> list[Any]:

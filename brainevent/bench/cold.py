@@ -12,6 +12,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from .chain import device_of
+
 __all__ = ["Flush", "cache_bytes", "flush_bytes"]
 
 _CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
@@ -40,8 +42,7 @@ class Flush:
     @classmethod
     def of(cls, arrays: Sequence[Any]) -> Flush:
         """Make the buffer on the device where the first of the arrays is, or else on the default device."""
-        devices = [min(a.devices(), key=lambda d: d.id) for a in arrays if isinstance(a, jax.Array)]
-        device = devices[0] if devices else jax.devices()[0]
+        device = device_of(arrays)
         return cls(jnp.zeros(flush_bytes(device), jnp.uint8, device=device))
 
     def run(self) -> None:

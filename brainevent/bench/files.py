@@ -17,7 +17,8 @@ from typing import Any
 from .record import BenchmarkRecord
 from .rows import flat_rows
 
-__all__ = ["FORMATS", "as_dict", "read_csv", "read_json", "read_pickle", "write"]
+__all__ = ["FORMATS", "ForeignFileError", "as_dict", "from_dict", "parsed", "read_csv", "read_json", "read_pickle",
+           "write", "write_whole"]  # fmt: skip
 
 FORMATS = ("json", "csv", "pkl")
 _FORMAT, _VERSION = "brainevent benchmark", 1
@@ -57,7 +58,7 @@ def _jsonable(value: Any) -> bool:
 
 
 def write(path: Path, kind: str, records: Sequence[BenchmarkRecord], name: str, whole: object) -> None:
-    """Write a file in one piece, so that no reader finds half of it."""
+    """Write results to a file of some kind."""
     match kind:
         case "json":
             head = {"format": _FORMAT, "version": _VERSION}
@@ -68,6 +69,11 @@ def write(path: Path, kind: str, records: Sequence[BenchmarkRecord], name: str, 
             data = pickle.dumps(whole)
         case _:
             raise ValueError(f"BenchmarkResult.save: unknown format {kind!r}; use one of {', '.join(FORMATS)}")
+    write_whole(path, data)
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    """Write a file in one piece, so that no reader finds half of it, in folders that are made as needed."""
     path.parent.mkdir(parents=True, exist_ok=True)
     beside = path.with_name(f".{path.name}.{os.getpid()}")
     beside.write_bytes(data)
@@ -83,36 +89,49 @@ def _csv_text(records: Sequence[BenchmarkRecord]) -> str:
     return text.getvalue()
 
 
-def _foreign(path: Path, why: str) -> ValueError:
-    return ValueError(f"BenchmarkResult.load: {path} {why}; pass a file that BenchmarkResult.save wrote")
+class ForeignFileError(ValueError):
+    """A file is not what it should be; `why` says what it is."""
+
+    def __init__(self, path: Path, why: str):
+        super().__init__(f"BenchmarkResult.load: {path} {why}; pass a file that BenchmarkResult.save wrote")
+        self.why = why
 
 
 def read_json(path: Path) -> _Read:
     """Read a JSON file of results."""
+    return from_dict(path, parsed(path))
+
+
+def parsed(path: Path) -> Any:
+    """Return what a JSON file holds."""
     try:
-        data = json.loads(path.read_bytes())
+        return json.loads(path.read_bytes())
     except (ValueError, RecursionError) as error:
-        raise _foreign(path, f"is no JSON, or only a part of a file ({error})") from None
+        raise ForeignFileError(path, f"is no JSON, or only a part of a file ({error})") from None
+
+
+def from_dict(path: Path, data: Any) -> _Read:
+    """Return the records and the name of what `as_dict` made of results and a file holds."""
     if not isinstance(data, dict) or data.get("format", _FORMAT) != _FORMAT or "records" not in data:
-        raise _foreign(path, "holds no benchmark results")
+        raise ForeignFileError(path, "holds no benchmark results")
     if (version := data.get("version", _VERSION)) != _VERSION:
-        raise _foreign(path, f"is of version {version!r}, and this brainevent reads version {_VERSION}")
+        raise ForeignFileError(path, f"is of version {version!r}, and this brainevent reads version {_VERSION}")
     name, rows = data.get("primitive_name", ""), data["records"]
     if not isinstance(name, str) or not isinstance(rows, list):
-        raise _foreign(path, "holds no benchmark results")
+        raise ForeignFileError(path, "holds no benchmark results")
     return [_record(path, i, row) for i, row in enumerate(rows)], name
 
 
 def _record(path: Path, i: int, fields: Any) -> BenchmarkRecord:
     if not isinstance(fields, dict):
-        raise _foreign(path, f"has a record {i} that is a {type(fields).__name__}")
+        raise ForeignFileError(path, f"has a record {i} that is a {type(fields).__name__}")
     if lacking := [name for name in _REQUIRED if name not in fields]:
-        raise _foreign(path, f"has a record {i} without {', '.join(lacking)}")
+        raise ForeignFileError(path, f"has a record {i} without {', '.join(lacking)}")
     if strange := [name for name in fields if name not in _FIELDS]:
-        raise _foreign(path, f"has a record {i} with {', '.join(strange)}, which this version does not know")
+        raise ForeignFileError(path, f"has a record {i} with {', '.join(strange)}, which this version does not know")
     for name, value in fields.items():
         if not isinstance(value, _TYPES[str(_FIELDS[name].type)]):
-            raise _foreign(path, f"has a record {i} whose {name} is {value!r}")
+            raise ForeignFileError(path, f"has a record {i} whose {name} is {value!r}")
     return BenchmarkRecord(**fields)
 
 
@@ -121,18 +140,20 @@ def read_csv(path: Path) -> _Read:
     try:
         table = list(csv.reader(io.StringIO(path.read_bytes().decode("utf-8", "surrogatepass"), newline="")))
     except (UnicodeDecodeError, csv.Error) as error:
-        raise _foreign(path, f"is no CSV ({error})") from None
+        raise ForeignFileError(path, f"is no CSV ({error})") from None
     head = table[0] if table else []
     if lacking := [name for name in _CSV_COLUMNS if name not in head]:
-        raise _foreign(path, f"lacks the columns {', '.join(lacking)}")
+        raise ForeignFileError(path, f"lacks the columns {', '.join(lacking)}")
     records = []
     for i, cells in enumerate(table[1:], 2):
         if len(cells) != len(head):
-            raise _foreign(path, f"has {len(cells)} cells in row {i} instead of {len(head)}, as if a part were missing")
+            raise ForeignFileError(
+                path, f"has {len(cells)} cells in row {i} instead of {len(head)}, as if a part were missing"
+            )
         try:
             records.append(_of_cells(dict(zip(head, cells, strict=True))))
         except ValueError as error:
-            raise _foreign(path, f"has a row {i} with a cell that is no number ({error})") from None
+            raise ForeignFileError(path, f"has a row {i} with a cell that is no number ({error})") from None
     return records, ""
 
 
@@ -161,6 +182,10 @@ def _of_cells(cells: Mapping[str, str]) -> BenchmarkRecord:
         peak_fraction=number("peak_fraction", None),
         mismatch=cells.get("mismatch") or None,
         nans=int(cells.get("nans") or 0),
+        bytes=number("bytes", None),
+        flops=number("flops", None),
+        peak_bandwidth=number("peak_bandwidth", None),
+        peak_flops=number("peak_flops", None),
     )
 
 
@@ -174,7 +199,7 @@ def read_pickle(path: Path, wanted: type, allow: bool) -> Any:
     try:
         found = pickle.loads(path.read_bytes())
     except Exception as error:  # noqa: BLE001 - broken pickles raise anything
-        raise _foreign(path, f"is no pickle, or only a part of one ({type(error).__name__}: {error})") from None
+        raise ForeignFileError(path, f"is no pickle, or only a part of one ({type(error).__name__}: {error})") from None
     if not isinstance(found, wanted):
-        raise _foreign(path, f"holds a {type(found).__name__}, not a {wanted.__name__}")
+        raise ForeignFileError(path, f"holds a {type(found).__name__}, not a {wanted.__name__}")
     return found

@@ -45,7 +45,8 @@ class BenchmarkRecord:
 
     `low_ms` and `high_ms` are quartiles. `loop_ms` is what the loop around chained calls costs by itself, and part of
     the times. `throughput` is in `unit`, and `peak_fraction` relates it to a copy of memory. `mismatch` says how the
-    results differ from another backend's, and `nans` how many of them are NaN.
+    results differ from another backend's, and `nans` how many of them are NaN. `bytes` and `flops` are the work of a
+    call, `peak_bandwidth` and `peak_flops` what the device was measured to reach of them in a second.
 
     >>> import brainevent
     >>> record = brainevent.BenchmarkRecord("cpu", "numba", "n=3", 0.2, 0.01, 0.19, None, True, None, {}, {"n": 3})
@@ -72,6 +73,10 @@ class BenchmarkRecord:
     peak_fraction: float | None = None
     mismatch: str | None = None
     nans: int = 0
+    bytes: float | None = None
+    flops: float | None = None
+    peak_bandwidth: float | None = None
+    peak_flops: float | None = None
 
 
 def succeeded(config: BenchmarkConfig, platform: str, backend: str, found: Measurement) -> BenchmarkRecord:
@@ -95,6 +100,8 @@ def succeeded(config: BenchmarkConfig, platform: str, backend: str, found: Measu
         high_ms=timing.high * 1e3,
         loop_ms=found.loop * 1e3,
         unit="" if work is None else unit,
+        bytes=config.bytes,
+        flops=config.flops,
     )
 
 

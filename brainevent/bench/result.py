@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The results of a benchmark: records that print themselves, and last in files."""
+"""The results of a benchmark: records that print and draw themselves, and last in files."""
 
 from __future__ import annotations
 
@@ -7,11 +7,14 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import files
 from .record import BenchmarkRecord
 from .table import Layout, table
+
+if TYPE_CHECKING:
+    from .plot.draw import Axes, Figure
 
 __all__ = ["BenchmarkResult"]
 
@@ -82,6 +85,47 @@ class BenchmarkResult:
             return
         layout = Layout(sort_by, group_by, compare_by, highlight_best, order_by, speedup_vs, vary_by)
         print(table(self._records, layout))  # noqa: T201
+
+    def plot(
+        self,
+        ax: Axes | None = None,
+        x: str | None = None,
+        y: str | None = None,
+        hue: str | None = None,
+        style: str | None = None,
+        kind: str = "line",
+        show: bool = False,
+        *,
+        baseline: object = None,
+        theme: str | None = None,
+        title: str | None = None,
+        **kw: Any,
+    ) -> Figure:
+        """Draw the records, and return the figure; `kw` goes to the lines, points or bars that matplotlib makes.
+
+        `kind` is 'line', 'bar', 'scatter', 'speedup' (how many times faster than the `baseline`) or 'roofline'. `x` is
+        the only keyword that varies and is a number, else the label; `y` the median time with its quartiles, or the
+        mean where there are no medians; `hue` the backend. `theme` is 'light' or 'dark'. Given `ax`, it is drawn into.
+
+        >>> import brainevent
+        >>> record = brainevent.BenchmarkRecord("cpu", "numba", "n=3", 0.2, 0.01, 0.19, None, True, None, {}, {"n": 3})
+        >>> figure = brainevent.BenchmarkResult([record], "my_operator").plot(x="n")
+        >>> figure.axes[0].get_xlabel(), figure.axes[0].get_ylabel()
+        ('n', 'mean time of a call')
+        """
+        try:
+            from .plot.draw import draw  # when used: it needs matplotlib
+        except ImportError as error:
+            if (error.name or "").partition(".")[0] != "matplotlib":
+                raise
+            raise ImportError(
+                "BenchmarkResult.plot needs matplotlib, which is not installed; pip install 'brainevent[plot]'",
+                name=error.name,
+            ) from error
+        from .plot.series import Wish
+
+        wish = Wish(kind, x, y, hue, style, baseline)
+        return draw(self._records, self._primitive_name, wish, ax=ax, theme=theme, title=title, show=show, artist=kw)
 
     def to_dict(self) -> dict[str, Any]:
         """Return what JSON can hold: `{"primitive_name": ..., "records": [...]}`; other keyword values as text."""

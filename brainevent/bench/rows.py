@@ -19,6 +19,7 @@ _MORE_TIMES = ("median_ms", "low_ms", "high_ms")
 # Columns that tell what was measured, not of what.
 METRICS = (
     *_TIMES, *_MORE_TIMES, "loop_ms", "throughput", "unit", "peak_fraction", "nans", "mismatch", "error",
+    "bytes", "flops", "peak_bandwidth", "peak_flops",
 )  # fmt: skip
 
 

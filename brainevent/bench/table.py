@@ -196,10 +196,10 @@ def _rank(value: Any) -> tuple[int, float, str]:
 
 
 def _best(body: Iterable[Row], groups: Sequence[str]) -> set[int]:
-    """Return which rows are the fastest of their groups."""
+    """Return which rows are the fastest of their groups; what gives other results than the rest is none."""
     best: dict[tuple[str, ...], Row] = {}
     for row in body:
-        if not row["success"] or math.isnan(row["mean_ms"]):
+        if not row["success"] or row["mismatch"] is not None or math.isnan(row["mean_ms"]):
             continue
         key = _key(row, groups)
         if key not in best or row["mean_ms"] < best[key]["mean_ms"]:

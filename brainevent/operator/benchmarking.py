@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import jax
 
 from .. import config
-from ..bench.bandwidth import measured_bandwidth
+from ..bench.ceilings import measured_bandwidth, measured_flops
 from ..bench.chain import as_arrays
 from ..bench.compare import difference, nans_in
 from ..bench.measure import Measurement, check_counts, measure
@@ -138,8 +138,11 @@ class _Run:
             found = self.timed(jax.jit(function), (arrays,))
         record = succeeded(config, self.platform, backend, found)
         record.nans = nans_in(found.output)
-        if config.bytes is not None and (peak := measured_bandwidth(self.device)):
-            record.peak_fraction = config.bytes / (record.median_ms * 1e-3) / peak
+        if config.bytes is not None:
+            record.peak_bandwidth = measured_bandwidth(self.device)
+            record.peak_fraction = config.bytes / (record.median_ms * 1e-3) / record.peak_bandwidth
+        if config.flops is not None:
+            record.peak_flops = measured_flops(self.device)
         if self.tolerances is not None:
             if self.first is None:
                 self.first = backend, found.output

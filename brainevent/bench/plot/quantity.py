@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a picture draws upwards: a column, a speed-up, or operations per second."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ...errors import did_you_mean
+from ..rows import METRICS, Row, Rows
+from .style import WHERE
+from .words import axis_words, number_text, time_text, times_text
+
+__all__ = ["Quantity", "Span", "column", "is_number", "performance", "speedup"]
+
+Span = tuple[float, float, float]  # a value, and the ends of its spread
+_NONE: Span = (math.nan, math.nan, math.nan)
+_TIMES = ("mean_ms", "median_ms", "min_ms")
+_SPREADS = {"median_ms": "hold the middle half of the runs", "mean_ms": "reach one standard deviation to each side"}
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """A number of each row, with its spread, and how it is written."""
+
+    words: str
+    of: Callable[[Row], Span]
+    text: Callable[[float], str]
+    spread: str = ""
+
+
+def is_number(value: Any) -> bool:
+    """Say whether a value can be a place on an axis."""
+    return isinstance(value, numbers.Real) and not isinstance(value, bool)
+
+
+def _measured(value: Any) -> bool:
+    return is_number(value) and not math.isnan(value)
+
+
+def column(y: str | None, rows: Rows) -> Quantity:
+    """Draw a column: without a name, the median time, or the mean where there are no medians."""
+    name = y or _best_time(rows)
+    values = [row[name] for row in rows.rows if row["success"] and row.get(name) is not None]
+    known = [name for name in METRICS if any(map(_measured, (row[name] for row in rows.rows)))]
+    if wrong := next((value for value in values if not is_number(value)), None):
+        raise ValueError(f"{WHERE}: y={name!r} is no number, but {wrong!r} in a record; numbers: {', '.join(known)}")
+    if all(math.isnan(value) for value in values):
+        raise ValueError(f"{WHERE}: no record has a number for y={name!r}; columns that do: {', '.join(known)}")
+    units = {row["unit"] for row in rows.rows if row["unit"]} if name == "throughput" else set()
+    text = time_text if name.endswith("_ms") and name in METRICS else number_text
+    words = axis_words(name, " or ".join(sorted(units)))
+    return Quantity(words, lambda row: _span(row, name), text, _spread_words(name, rows))
+
+
+def speedup(y: str | None, rows: Rows, hue: str, baseline: Any) -> tuple[Quantity, str]:
+    """Draw how many times less time a row takes than the baseline with the same data; return the baseline, too."""
+    name = _time_column(y, rows, "speedup")
+    known = list(dict.fromkeys(str(row.get(hue)) for row in rows.rows))
+    chosen = ("reference" if "reference" in known else known[0]) if baseline is None else str(baseline)
+    if chosen not in known:
+        raise ValueError(
+            f"{WHERE}: baseline={baseline!r} is no {hue}{did_you_mean(chosen, known)}; "
+            f"the records have: {', '.join(known)}"
+        )
+    if len(known) == 1:
+        raise ValueError(f"{WHERE}: kind='speedup' compares with {chosen!r}, and the records have no other {hue}")
+    same = [other for other in rows.names if other != hue]
+    bases = {_key(row, same): _span(row, name)[0] for row in rows.rows if str(row.get(hue)) == chosen}
+
+    def of(row: Row) -> Span:
+        base = bases.get(_key(row, same), math.nan)
+        value, low, high = _span(row, name)
+        return _over(base, value), _over(base, high), _over(base, low)
+
+    return Quantity(f"speed-up over {chosen}", of, times_text, _spread_words(name, rows)), chosen
+
+
+def performance(y: str | None, rows: Rows) -> Quantity:
+    """Draw billions of operations per second, of rows that say how many operations and bytes they are."""
+    name = _time_column(y, rows, "roofline")
+    if not any(row["flops"] and row["bytes"] for row in rows.rows):
+        raise ValueError(
+            f"{WHERE}: kind='roofline' needs the work of a call, and no record has both bytes and flops; "
+            "measure with BenchmarkConfig(..., bytes=..., flops=...)"
+        )
+
+    def of(row: Row) -> Span:
+        work = (row["flops"] or math.nan) / 1e6  # times are milliseconds
+        value, low, high = _span(row, name)
+        return _over(work, value), _over(work, high), _over(work, low)
+
+    return Quantity("GFLOP/s", of, number_text, _spread_words(name, rows))
+
+
+def _best_time(rows: Rows) -> str:
+    there = any(row["success"] and not math.isnan(row["median_ms"]) for row in rows.rows)
+    return "median_ms" if there else "mean_ms"
+
+
+def _time_column(y: str | None, rows: Rows, kind: str) -> str:
+    if y is not None and y not in _TIMES:
+        raise ValueError(
+            f"{WHERE}: kind={kind!r} is made of times, and y={y!r} is none; use one of {', '.join(_TIMES)}"
+        )
+    return y or _best_time(rows)
+
+
+def _span(row: Row, name: str) -> Span:
+    if not row["success"] or row.get(name) is None:
+        return _NONE
+    value = float(row[name])
+    low = high = math.nan
+    if name == "median_ms":
+        low, high = row["low_ms"], row["high_ms"]
+    elif name == "mean_ms":
+        low, high = value - row["std_ms"], value + row["std_ms"]
+        low = max(low, row["min_ms"]) if row["min_ms"] <= value else low  # no run was faster than the fastest
+    return (value, value, value) if math.isnan(low) or math.isnan(high) else (value, low, high)
+
+
+def _spread_words(name: str, rows: Rows) -> str:
+    spans = [_span(row, name) for row in rows.rows]
+    return _SPREADS.get(name, "") if any(low < high for _, low, high in spans) else ""
+
+
+def _over(a: float, b: float) -> float:
+    return a / b if b else math.nan
+
+
+def _key(row: Row, columns: Sequence[str]) -> tuple[str, ...]:
+    return tuple(repr(row.get(column)) for column in columns)

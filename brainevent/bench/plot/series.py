@@ -1,0 +1,287 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Turn records into what a picture shows: axes, one series of points for each hue and style, and remarks."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ...errors import did_you_mean
+from ..record import BenchmarkRecord
+from ..rows import METRICS, Row, Rows, flat_rows
+from .quantity import column, is_number, performance, speedup
+from .style import WHERE
+from .words import axis_words, number_text
+
+__all__ = ["Axis", "Chart", "Point", "Series", "Wish", "chart"]
+
+_GROUPED = ("bar", "speedup")
+_DECADE = 10
+_MOST_LABELS = 4  # in a remark
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What to draw: the keywords of `BenchmarkResult.plot`."""
+
+    kind: str = "line"
+    x: str | None = None
+    y: str | None = None
+    hue: str | None = None
+    style: str | None = None
+    baseline: Any = None
+
+
+@dataclass(frozen=True)
+class Point:
+    """A place in a picture, and the ends of its spread; NaN upwards where nothing was measured."""
+
+    x: float
+    y: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Series:
+    """Points that belong together; `hue` is the position of its colour, and `mark` that of its marker and line."""
+
+    name: str
+    hue: int
+    mark: int
+    points: tuple[Point, ...]
+
+    @property
+    def mark_id(self) -> str:
+        """What the series is found by in an SVG file."""
+        return f"series-{self.hue}-{self.mark}"
+
+
+@dataclass(frozen=True)
+class Axis:
+    """What is beside an axis, how numbers are written there, and the names of its categories, if it has some."""
+
+    words: str
+    text: Callable[[float], str]
+    log: bool = False
+    categories: tuple[str, ...] = ()
+    numbers: tuple[float, ...] = ()  # that it should show, if there is room
+
+
+@dataclass(frozen=True)
+class Chart:
+    """All that a picture shows; `roofs` are bytes and operations per second that each platform was seen to reach."""
+
+    title: str
+    x: Axis
+    y: Axis
+    series: tuple[Series, ...]
+    spread: str
+    remarks: tuple[str, ...]
+    baseline: str = ""
+    roofs: tuple[tuple[str, float, float], ...] = ()
+
+
+def chart(records: Sequence[BenchmarkRecord], name: str, wish: Wish) -> Chart:
+    """Return what to draw of the records, or say in words why that cannot be."""
+    rows = _rows(records, wish)
+    if not any(record.success for record in records):
+        raise ValueError(f"{WHERE}: nothing was measured that could be drawn{_why(records)}")
+    hue, baseline = wish.hue or _default_hue(rows, wish), ""
+    if wish.kind == "speedup":
+        quantity, baseline = speedup(wish.y, rows, hue, wish.baseline)
+    else:
+        quantity = performance(wish.y, rows) if wish.kind == "roofline" else column(wish.y, rows)
+    place = "intensity" if wish.kind == "roofline" else wish.x or _size(rows, (hue, wish.style))
+    x, position = _placed([row for row in rows.rows if _has(row, place)], place, wish.kind in _GROUPED)
+    series = _series(rows, wish, hue, place, lambda row: Point(position(row), *quantity.of(row)), baseline)
+    points = [point for one in series for point in one.points if not math.isnan(point.y)]
+    if not points:
+        raise ValueError(f"{WHERE}: no record has both {place} and {quantity.words}{_why(records)}")
+    return Chart(
+        " on ".join(filter(None, (name, ", ".join(_values(rows.rows, "platform"))))),
+        replace(x, log=True, numbers=()) if wish.kind == "roofline" else x,
+        Axis(quantity.words, quantity.text, wish.kind in ("speedup", "roofline") or _wide(p.y for p in points)),
+        tuple(series),
+        quantity.spread,
+        tuple(_remarks(records, rows.rows, place)),
+        baseline,
+        tuple(_roofs(rows.rows)) if wish.kind == "roofline" else (),
+    )
+
+
+def _rows(records: Sequence[BenchmarkRecord], wish: Wish) -> Rows:
+    """Return the rows, if there are some, and the columns of the wish are columns."""
+    if not records:
+        raise ValueError(f"{WHERE}: there are no records to draw")
+    rows = flat_rows(records, all_columns=True)
+    known = list(dict.fromkeys([*rows.columns, *METRICS]))
+    for role in ("x", "y", "hue", "style"):
+        name = getattr(wish, role)
+        if name is not None and name not in known:
+            raise ValueError(
+                f"{WHERE}: {role}={name!r} is no column{did_you_mean(name, known)}; columns: {', '.join(rows.columns)}"
+            )
+    if wish.baseline is not None and wish.kind != "speedup":
+        raise ValueError(f"{WHERE}: baseline={wish.baseline!r} belongs to kind='speedup', found kind={wish.kind!r}")
+    if wish.kind != "roofline":
+        return rows
+    if wish.x is not None:
+        raise ValueError(f"{WHERE}: kind='roofline' has its own x, operations per byte; leave x={wish.x!r} out")
+    for row in rows.rows:
+        row["intensity"] = row["flops"] / row["bytes"] if row["flops"] and row["bytes"] else None
+    return rows
+
+
+# ---- to the right ----------------------------------------------------------------------------------------------------
+
+
+def _size(rows: Rows, taken: Sequence[str | None]) -> str:
+    """Return the only keyword that varies and is a number; without such a one, configurations are told by label."""
+    fixed = ("platform", "backend", "label", *taken)
+    found = [name for name in rows.names if name not in fixed and _numeric(rows.rows, name) and _varies(rows, name)]
+    return found[0] if len(found) == 1 else "label"
+
+
+def _default_hue(rows: Rows, wish: Wish) -> str:
+    """Return the backend, or what else varies if the backend is to the right."""
+    if wish.x != "backend" or wish.kind == "speedup":
+        return "backend"
+    found = _size(rows, (wish.style,))
+    return found if _varies(rows, found) else "backend"
+
+
+def _placed(rows: Sequence[Row], name: str, grouped: bool) -> tuple[Axis, Callable[[Row], float]]:
+    """Return the axis of a column, and where a row is on it: at its number, or at that of its category."""
+    words = "FLOP per byte" if name == "intensity" else axis_words(name)
+    if not _numeric(rows, name):
+        categories = list(dict.fromkeys(str(row[name]) for row in rows))
+        return Axis(words, str, categories=tuple(categories)), lambda row: categories.index(str(row[name]))
+    numbers = sorted({float(row[name]) for row in rows})
+    if grouped:
+        texts = tuple(map(number_text, numbers))
+        return Axis(words, number_text, categories=texts), lambda row: numbers.index(float(row[name]))
+    return Axis(words, number_text, _wide(numbers), numbers=tuple(numbers)), lambda row: float(row[name])
+
+
+def _numeric(rows: Iterable[Row], name: str) -> bool:
+    return all(is_number(row[name]) for row in rows if row.get(name) is not None)
+
+
+def _has(row: Row, name: str) -> bool:
+    value = row.get(name)
+    return value is not None and not (isinstance(value, float) and math.isnan(value))
+
+
+def _varies(rows: Rows, name: str) -> bool:
+    return len(_values(rows.rows, name)) > 1
+
+
+def _values(rows: Iterable[Row], name: str) -> list[Any]:
+    return list(dict.fromkeys(row[name] for row in rows if row.get(name) is not None))
+
+
+def _wide(numbers: Iterable[float]) -> bool:
+    found = list(numbers)
+    return bool(found) and min(found) > 0 and max(found) > _DECADE * min(found)
+
+
+# ---- series ----------------------------------------------------------------------------------------------------------
+
+
+def _series(rows: Rows, wish: Wish, hue: str, place: str, point: Callable[[Row], Point], baseline: str) -> list[Series]:
+    """Return a series for each hue and style but the baseline; their positions are those in all records."""
+    pooled = wish.kind not in ("scatter", "roofline")
+    styles = [wish.style] if wish.style else _left_over(rows, hue, place) if pooled else []
+    keys = [(str(row.get(hue)), _style_name(row, styles)) for row in rows.rows]
+    colours, marks = (list(dict.fromkeys(names)) for names in zip(*keys, strict=True))
+    members: dict[tuple[str, str], list[Row]] = {}
+    for key, row in zip(keys, rows.rows, strict=True):
+        if key[0] != baseline and _has(row, place):
+            members.setdefault(key, []).append(row)
+    found = []
+    for (shade, kind), own in members.items():
+        points = sorted(map(point, own), key=lambda point: point.x)
+        mark = marks.index(kind) if styles else colours.index(shade)
+        words = _style_name(own[0], [hue])
+        name = (words if kind in ("", words) else f"{words}, {kind}") + _state(own)
+        found.append(Series(name, colours.index(shade), mark, tuple(_pooled(points) if pooled else points)))
+    return found
+
+
+def _left_over(rows: Rows, hue: str, place: str) -> list[str]:
+    """Return the columns that tell apart what hue and place do not."""
+    seen = Counter((str(row.get(hue)), str(row.get(place))) for row in rows.rows)
+    if max(seen.values(), default=1) == 1:
+        return []
+    return [name for name in rows.names if name not in (hue, place, "label") and _varies(rows, name)]
+
+
+def _style_name(row: Row, styles: Sequence[str]) -> str:
+    said = ((name, row.get(name)) for name in styles)
+    return ", ".join(str(v) if name in ("platform", "backend", "label") else f"{name}={v}" for name, v in said)
+
+
+def _state(rows: Sequence[Row]) -> str:
+    if not any(row["success"] for row in rows):
+        return " (failed)"
+    return " (wrong results)" if any(row["mismatch"] for row in rows) else ""
+
+
+def _pooled(points: Iterable[Point]) -> list[Point]:
+    """Make one point of those at the same place: what was measured twice is one thing."""
+    places: dict[float, list[Point]] = {}
+    for point in points:
+        places.setdefault(point.x, []).append(point)
+    found = []
+    for x, here in places.items():
+        there = [point for point in here if not math.isnan(point.y)] or here
+        middle = statistics.median(point.y for point in there)
+        found.append(Point(x, middle, min(p.low for p in there), max(p.high for p in there)))
+    return found
+
+
+# ---- remarks ---------------------------------------------------------------------------------------------------------
+
+
+def _remarks(records: Sequence[BenchmarkRecord], rows: Sequence[Row], place: str) -> Iterable[str]:
+    """Say what points do not: what failed, what is wrong, and what has no place in the picture."""
+    yield from _listed("Failed", [record for record in records if not record.success])
+    yield from _listed("Wrong results", [record for record in records if record.mismatch is not None])
+    pairs = zip(records, rows, strict=True)
+    missing = [record for record, row in pairs if record.success and not _has(row, place)]
+    yield from _listed("Without bytes and flops" if place == "intensity" else f"Without {place}", missing)
+
+
+def _listed(what: str, records: Sequence[BenchmarkRecord]) -> Iterable[str]:
+    labels: dict[str, list[str]] = {}
+    for record in records:
+        labels.setdefault(record.backend, []).append(record.label)
+    said = [f"{backend} ({_few(names)})" for backend, names in labels.items()]
+    if said:
+        yield f"{what}: {', '.join(said)}."
+
+
+def _few(names: Sequence[str]) -> str:
+    more = len(names) - _MOST_LABELS
+    return ", ".join(names) if more <= 0 else f"{', '.join(names[:_MOST_LABELS])} and {more} more"
+
+
+def _why(records: Sequence[BenchmarkRecord]) -> str:
+    error = next((record for record in records if record.error), None)
+    return f": {error.backend!r} failed with {str(error.error).splitlines()[0]}" if error else ""
+
+
+def _roofs(rows: Sequence[Row]) -> Iterable[tuple[str, float, float]]:
+    """Yield each platform with what it reaches in a second: bytes and operations, infinite where nobody measured."""
+    for platform in _values(rows, "platform"):
+        own = [row for row in rows if row["platform"] == platform]
+        bandwidth, flops = (
+            max((row[name] for row in own if row[name]), default=math.inf) for name in ("peak_bandwidth", "peak_flops")
+        )
+        if min(bandwidth, flops) < math.inf:
+            yield platform, bandwidth, flops

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One run of benchmarks of several operators: what was found, where, when and how, as a file."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from . import files
+from .files import ForeignFileError
+from .result import BenchmarkResult
+
+__all__ = ["ForeignFileError", "Run", "best_backend", "wins"]
+
+_FORMAT, _VERSION = "brainevent run", 1
+
+
+@dataclass(frozen=True)
+class Run:
+    """Results of operators on one platform; of a file that holds results alone, the rest is empty."""
+
+    platform: str
+    results: Sequence[BenchmarkResult]
+    machine: str = ""
+    versions: Mapping[str, str] = field(default_factory=dict)
+    settings: Mapping[str, Any] = field(default_factory=dict)  # how it was measured
+    date: str = ""
+
+    def optimal_defaults(self) -> dict[str, dict[str, str]]:
+        """Return the best backend of each operator, as `{operator: {platform: backend}}`."""
+        best = {result.primitive_name: best_backend(result) for result in self.results}
+        return {name: {self.platform: backend} for name, backend in best.items() if backend is not None}
+
+    def write(self, path: Path) -> None:
+        """Write a JSON file in one piece, in folders that are made as needed."""
+        content = {
+            "format": _FORMAT,
+            "version": _VERSION,
+            "platform": self.platform,
+            "machine": self.machine,
+            "versions": dict(self.versions),
+            "settings": dict(self.settings),
+            "date": self.date,
+            "results": [result.to_dict() for result in self.results],
+            "optimal_defaults": self.optimal_defaults(),
+        }
+        files.write_whole(path, json.dumps(content, indent=1).encode() + b"\n")
+
+    @classmethod
+    def read(cls, path: Path) -> Run:
+        """Read what `write` wrote, or `BenchmarkResult.save` as JSON; raise `ForeignFileError` if it is neither."""
+        content = files.parsed(path)
+        if not isinstance(content, dict) or content.get("format") != _FORMAT:
+            return cls("", [BenchmarkResult(*files.from_dict(path, content))])
+        if (version := content.get("version")) != _VERSION:
+            raise ForeignFileError(path, f"is of version {version!r}, and this brainevent reads version {_VERSION}")
+        kinds = {"platform": str, "results": list, "machine": str, "versions": dict, "settings": dict, "date": str}
+        for name, kind in kinds.items():
+            if not isinstance(content.get(name), kind):
+                raise ForeignFileError(path, f"is no whole run: {name} is {content.get(name)!r:.40}")
+        results = [BenchmarkResult(*files.from_dict(path, result)) for result in content["results"]]
+        return cls(**{name: content[name] for name in kinds if name != "results"}, results=results)
+
+
+def best_backend(result: BenchmarkResult) -> str | None:
+    """Return the backend that wins most labels, the one measured first of several; None if none is right."""
+    won = wins(result)
+    order = list(dict.fromkeys(record.backend for record in result.records))
+    return max(order, key=lambda backend: won[backend]) if won else None
+
+
+def wins(result: BenchmarkResult) -> Counter[str]:
+    """Count the labels that each backend wins: with the least mean of those that are right."""
+    right = BenchmarkResult([record for record in result.records if record.mismatch is None])
+    labels = dict.fromkeys(record.label for record in right.records)
+    return Counter(best.backend for label in labels if (best := right.fastest(label)) is not None)

@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`brainevent list`: operators, their kernels, and what is tuned for this machine."""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ..bench import choices
+from ..bench.choices import TunedChoice
+from ..operator.lowering import candidates
+from ..operator.tuned import device_of, versions_of
+from ..operator.variants import label
+from .operators import add_modules, backends_of, import_modules, registered, with_tags
+from .words import Commands, columns, command, named, say
+
+if TYPE_CHECKING:
+    from ..operator.custom_kernel import XLACustomKernel
+
+__all__ = ["add"]
+
+_HEAD = ("operator", "tags", "data", "platform", "backend", "variants", "tuned for")
+_GENERAL = {"cuda": "gpu", "rocm": "gpu"}  # choices are for what a device is called when kernels are lowered
+_EPILOG = """\
+The default backend of a platform is marked with *. What is tuned counts if it was tuned on this kind of device, with
+these versions; `brainevent tune list` shows all."""
+
+
+def add(commands: Commands[argparse.ArgumentParser]) -> None:
+    """Add the command."""
+    parser = command(commands, "list", "list operators, their kernels, and what is tuned for them", _list, _EPILOG)
+    add_modules(parser)
+    parser.add_argument("--tags", type=named, metavar="TAG[,TAG...]", help="only operators with any of these tags")
+    parser.add_argument("--json", action="store_true", help="print JSON, for programs")
+
+
+def _list(arguments: argparse.Namespace) -> int:
+    import_modules(arguments.modules)
+    found = registered()
+    if arguments.tags:
+        found = with_tags(found, arguments.tags)
+    described = [_described(operator) for operator in found.values()]
+    if arguments.json:
+        say(json.dumps({"operators": described}, indent=1))
+    elif described:
+        rows = itertools.chain.from_iterable(_rows(one) for one in described)
+        say(columns([_HEAD, *rows]))
+    else:
+        say("no operator is defined; name the module that defines yours: brainevent list --import my_package.ops")
+    return 0
+
+
+def _described(operator: XLACustomKernel) -> dict[str, Any]:
+    """Return what is to be known of an operator, as JSON can hold it."""
+    tuned = _tuned_here(operator)
+    platforms = sorted(platform for platform in {"cpu", *operator._kernels} if backends_of(operator, platform))
+    return {
+        "name": operator.name,
+        "tags": sorted(operator._tags),
+        "benchmark_data": operator._benchmark_data_fn is not None,
+        "platforms": {
+            platform: {"default": _default(operator, platform), "backends": _backends(operator, platform, tuned)}
+            for platform in platforms
+        },
+    }
+
+
+def _default(operator: XLACustomKernel, platform: str) -> str:
+    return operator.get_default(platform) or backends_of(operator, platform)[0]
+
+
+def _backends(operator: XLACustomKernel, platform: str, tuned: Sequence[TunedChoice]) -> list[dict[str, Any]]:
+    table = candidates(operator, platform)
+    return [
+        {
+            "name": backend,
+            "variants": [label(variant) for variant in table[backend].variants],
+            "tuned": [
+                {"shapes": choice.shapes, "variant": choice.variant, "seconds": choice.seconds}
+                for choice in tuned
+                if (_GENERAL.get(choice.platform, choice.platform), choice.backend) == (platform, backend)
+            ],
+        }
+        for backend in backends_of(operator, platform)
+    ]
+
+
+def _tuned_here(operator: XLACustomKernel) -> list[TunedChoice]:
+    """Return the choices that were made on this kind of device, with these versions."""
+    return [
+        choice
+        for choice in choices.tuned_choices(operator.name)
+        if choice.device == device_of(choice.platform)
+        and choice.versions == versions_of(candidates(operator, choice.platform))
+    ]
+
+
+def _rows(operator: dict[str, Any]) -> Iterator[tuple[str, ...]]:
+    """Yield the rows of an operator; a cell that says what the one above says is empty."""
+    data = "yes" if operator["benchmark_data"] else "no"
+    above = [operator["name"], ", ".join(operator["tags"]), data]
+    if not operator["platforms"]:
+        yield (*above, "", "", "", "")
+    for platform, table in operator["platforms"].items():
+        beside = [platform]
+        for backend in table["backends"]:
+            mark = " *" if backend["name"] == table["default"] else ""
+            tuned = [
+                f"{choice['shapes']}{': ' if choice['variant'] else ''}{choice['variant']}"
+                for choice in backend["tuned"]
+            ]
+            cells = itertools.zip_longest([backend["name"] + mark], backend["variants"], tuned, fillvalue="")
+            for row in cells:
+                yield (*above, *beside, *row)
+                above, beside = ["", "", ""], [""]

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which operators a command is about: those of the modules that it imports, by tag and by name."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import sys
+import traceback
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from ..config import PLATFORMS
+from ..errors import did_you_mean
+from ..operator.lowering import REFERENCE
+from ..operator.registry import get_registry
+from .words import CommandError, note
+
+if TYPE_CHECKING:
+    from ..operator.custom_kernel import XLACustomKernel
+
+__all__ = ["add_modules", "backends_of", "import_modules", "registered", "with_names", "with_tags"]
+
+
+def add_modules(parser: argparse._ActionsContainer) -> None:
+    """Add the option `--import`."""
+    parser.add_argument(
+        "--import",
+        dest="modules",
+        action="append",
+        default=[],
+        metavar="MODULE",
+        help="import a module that defines operators, such as my_package.ops; may be given several times",
+    )
+
+
+def import_modules(names: Iterable[str]) -> None:
+    """Import modules as `python -m` finds them: in the current directory first."""
+    for name in names:
+        if os.sep in name or name.endswith(".py"):
+            raise CommandError(f"--import {name}: this is a file; name a module, such as my_package.ops")
+        here = os.getcwd()
+        if sys.path[:1] != [here]:
+            sys.path.insert(0, here)
+        try:
+            importlib.import_module(name)
+        except (Exception, SystemExit) as error:
+            raise CommandError(f"--import {name}: {_cause(error)}") from error
+
+
+def _cause(error: BaseException) -> str:
+    """Return what an import raised in one sentence, with the line of the user's code, if it got there."""
+    said = f"{type(error).__name__}: {error}".removesuffix(": ")
+    ours = (importlib.__file__, __file__)
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename not in ours]
+    at = next((f" ({f.filename}, line {f.lineno})" for f in reversed(frames) if not f.filename.startswith("<")), "")
+    return f"{said.splitlines()[0]}{'' if isinstance(error, SyntaxError) else at}"
+
+
+def registered() -> dict[str, XLACustomKernel]:
+    """Return all operators by name, sorted."""
+    return dict(sorted(get_registry().items()))
+
+
+def with_tags(operators: Mapping[str, XLACustomKernel], tags: Collection[str]) -> dict[str, XLACustomKernel]:
+    """Return the operators that carry any of the tags; say which tags nobody carries."""
+    known = {tag for operator in operators.values() for tag in operator._tags}
+    unknown = [f"{tag!r}{did_you_mean(tag, known)}" for tag in tags if tag not in known]
+    if len(unknown) == len(tags):
+        tags_in_words = ", ".join(sorted(known)) or "none"
+        raise CommandError(f"no operator has the tag {' or '.join(unknown)}; tags: {tags_in_words}{_advice(operators)}")
+    for said in unknown:
+        note(f"brainevent: no operator has the tag {said}")
+    return {name: operator for name, operator in operators.items() if operator._tags & set(tags)}
+
+
+def with_names(operators: Mapping[str, XLACustomKernel], names: Sequence[str]) -> dict[str, XLACustomKernel]:
+    """Return the operators of these names."""
+    for name in names:
+        if name not in operators:
+            raise CommandError(
+                f"there is no operator {name!r}{did_you_mean(name, operators)}; "
+                f"operators: {', '.join(operators) or 'none'}{_advice(operators)}"
+            )
+    return {name: operators[name] for name in names}
+
+
+def _advice(known: Collection[str]) -> str:
+    return "" if known else "; name the module that defines yours with --import MODULE"
+
+
+def backends_of(operator: XLACustomKernel, platform: str) -> list[str]:
+    """Return the backends that an operator can be called with on a platform, the reference last."""
+    found = operator.available_backends(platform)
+    if operator._reference is not None and platform in PLATFORMS and REFERENCE not in found:
+        found.append(REFERENCE)
+    return found

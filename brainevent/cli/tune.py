@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`brainevent tune`: show, clear, export or import what `tune` remembers."""
+
+from __future__ import annotations
+
+import argparse
+
+from ..bench import choices
+from ..errors import did_you_mean
+from .words import Commands, amount, columns, command, complain, say
+
+__all__ = ["add"]
+
+
+def add(commands: Commands[argparse.ArgumentParser]) -> None:
+    """Add the commands."""
+    parser = command(commands, "tune", "show, clear, export or import what `tune` remembers")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND")
+    for name, about, run in (("list", "list the choices", _list), ("clear", "forget the choices", _clear)):
+        parser = command(commands, name, about, run)
+        parser.add_argument("operator", nargs="?", metavar="OPERATOR", help="only those of this operator")
+    for name, about, run in (
+        ("export", "write the choices to a file", _export),
+        ("import", "add the choices of a file", _import),
+    ):
+        command(commands, name, about, run).add_argument("file", metavar="FILE")
+
+
+def _list(arguments: argparse.Namespace) -> int:
+    from ..bench.tune import in_words
+
+    found = choices.tuned_choices(arguments.operator)
+    if not found:
+        return _nothing(arguments.operator)
+    rows = [("operator", "platform", "operands and results", "backend", "variant", "time")]
+    rows += [(c.operator, c.platform, c.shapes, c.backend, c.variant, in_words(c.seconds)) for c in found]
+    say(columns(rows))
+    say(f"{amount(len(found), 'choice')} in {choices.file_path()}")
+    return 0
+
+
+def _clear(arguments: argparse.Namespace) -> int:
+    removed = choices.clear_tuned(arguments.operator)
+    if not removed:
+        return _nothing(arguments.operator)
+    say(f"cleared {amount(removed, 'choice')}")
+    return 0
+
+
+def _export(arguments: argparse.Namespace) -> int:
+    say(f"wrote {amount(choices.export_tuned(arguments.file), 'choice')} to {arguments.file}")
+    return 0
+
+
+def _import(arguments: argparse.Namespace) -> int:
+    say(f"added {amount(choices.import_tuned(arguments.file), 'choice')} from {arguments.file}")
+    return 0
+
+
+def _nothing(operator: str | None) -> int:
+    if operator is None:
+        say(f"nothing is tuned in {choices.file_path()}")
+        return 0
+    hint = did_you_mean(operator, {choice.operator for choice in choices.tuned_choices()})
+    return complain(f"nothing in {choices.file_path()} is of operator {operator!r}{hint}")

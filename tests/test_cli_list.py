@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`brainevent list`: operators, tags, kernels, variants, and what is tuned for this machine."""
+
+import dataclasses
+import json
+import sys
+
+import pytest
+from command_line import CommandLine
+
+from brainevent.bench import choices
+
+OPS = """
+    one = operator("one", "dense", "binary", data=None)
+    one.def_kernel("rows", "cpu", twice, variants={"block": (64, 128)})
+    one.def_kernel("columns", "cpu", twice, asdefault=True)
+    one.def_kernel("tiled", "gpu", twice)
+    two = operator("two", "sparse")
+    bare = brainevent.XLACustomKernel("bare")
+"""
+TABLE = """\
+operator  tags           data  platform  backend      variants   tuned for
+bare                     no
+one       binary, dense  no    cpu       rows         block=64
+                                                      block=128
+                                         columns *
+                                         reference
+                               gpu       tiled *
+                                         reference
+two       sparse         yes   cpu       reference *
+"""
+
+
+@pytest.fixture
+def run(tmp_path, capsys, monkeypatch):
+    command = CommandLine(tmp_path, capsys, monkeypatch)
+    command.module("ours", OPS)
+    return command
+
+
+@pytest.fixture
+def tuned(run):
+    """Tune `one`, whose fastest kernel is then said to be the variant block=128 of `rows`."""
+    run("list", "--import", "ours")
+    ours = sys.modules["ours"]
+    ours.one.tune(ours.jnp.ones(3), seconds=0.001)
+    [choice] = choices.tuned_choices("one")
+    choices.clear_tuned()
+    choice = dataclasses.replace(choice, backend="rows", variants=(("rows", "block=128"),), seconds=2e-6)
+    choices.remember(choice)
+    return choice
+
+
+def test_the_table(run):
+    assert run("list", "--import", "ours") == (0, TABLE, "")
+
+
+def test_what_is_tuned(run, tuned):
+    out = run("list")[1]
+    [_, _, *rows] = out.splitlines()
+    assert rows[0].split()[4:] == ["cpu", "rows", "block=64", *f"{tuned.shapes}: block=128".split()]
+    assert "float32[3] -> float32[3]" in rows[0]
+    assert sum("float32" in row for row in rows) == 1
+
+
+@pytest.mark.parametrize("changed", [{"device": "another"}, {"versions": "jax 0.1"}, {"platform": "tpu"}])
+def test_what_was_tuned_elsewhere_is_left_out(run, tuned, changed):
+    choices.clear_tuned()
+    choices.remember(dataclasses.replace(tuned, **changed))
+    assert "float32" not in run("list")[1]
+    assert "float32[3]" in run("tune", "list")[1]
+
+
+def test_json(run, tuned):
+    status, out, err = run("list", "--json", "--tags", "binary,sparse")
+    assert (status, err) == (0, "")
+    one, two = json.loads(out)["operators"]
+    choice = {"shapes": tuned.shapes, "variant": "block=128", "seconds": 2e-6}
+    assert one == {
+        "name": "one",
+        "tags": ["binary", "dense"],
+        "benchmark_data": False,
+        "platforms": {
+            "cpu": {
+                "default": "columns",
+                "backends": [
+                    {"name": "rows", "variants": ["block=64", "block=128"], "tuned": [choice]},
+                    {"name": "columns", "variants": [], "tuned": []},
+                    {"name": "reference", "variants": [], "tuned": []},
+                ],
+            },
+            "gpu": {
+                "default": "tiled",
+                "backends": [
+                    {"name": "tiled", "variants": [], "tuned": []},
+                    {"name": "reference", "variants": [], "tuned": []},
+                ],
+            },
+        },
+    }
+    assert (two["name"], two["benchmark_data"], two["platforms"]["cpu"]["default"]) == ("two", True, "reference")
+
+
+def test_tags(run):
+    out = run("list", "--import", "ours", "--tags", "sparse,dense")[1]
+    assert [row.split()[0] for row in out.splitlines() if not row.startswith(" ")] == ["operator", "one", "two"]
+
+
+def test_a_tag_that_no_operator_has(run):
+    status, out, err = run("list", "--import", "ours", "--tags", "spars")
+    assert (status, out) == (1, "")
+    said = "no operator has the tag 'spars'; did you mean 'sparse'?; tags: binary, dense, sparse"
+    assert err == f"brainevent: {said}\n"
+
+
+def test_no_operator(run):
+    said = "no operator is defined; name the module that defines yours: brainevent list --import my_package.ops\n"
+    assert run("list") == (0, said, "")
+    status, out, _ = run("list", "--json")
+    assert (status, json.loads(out)) == (0, {"operators": []})
+
+
+def test_a_tag_without_any_operator(run):
+    status, _, err = run("list", "--tags", "dense")
+    assert status == 1
+    assert err == (
+        "brainevent: no operator has the tag 'dense'; tags: none; "
+        "name the module that defines yours with --import MODULE\n"
+    )
+
+
+def test_a_module_that_cannot_be_imported(run):
+    status, out, err = run("list", "--import", "absent")
+    assert (status, out) == (1, "")
+    assert err == "brainevent: --import absent: ModuleNotFoundError: No module named 'absent'\n"
+
+
+def test_a_stream_that_lacks_characters(run, monkeypatch, tmp_path):
+    run.module("accents", 'operator("o", "café")')
+    with open(tmp_path / "out.txt", "w", encoding="ascii") as stream:
+        monkeypatch.setattr(sys, "stdout", stream)
+        assert run("list", "--import", "accents")[0] == 0
+    assert rb"caf\xe9" in (tmp_path / "out.txt").read_bytes()
