@@ -193,6 +193,8 @@ def test_fastest():
     assert RESULT.fastest("n=80").backend == "numba"
     assert RESULT.fastest("unknown") is None
     assert BenchmarkResult([FAILED, record("a", 1, NAN)]).fastest() is None
+    wrong = dataclasses.replace(record("hasty", 1, 0.001), mismatch="differs")
+    assert BenchmarkResult([wrong, record("a", 1, 2.0)]).fastest().backend == "a"
 
 
 def test_records_are_a_copy():

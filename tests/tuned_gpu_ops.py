@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """An operator with kernels of several languages and speeds on a GPU, for tests in this process and in others."""
 
+import jax
 import jax.numpy as jnp
 
 import brainevent
@@ -39,12 +40,12 @@ def wrong(*, outs):
 
 
 def doubling(name):
-    """Return an operator whose default is slow, in both its variants, and that has a fast kernel and a wrong one."""
+    """Return an operator with a slow default, in two variants, a slow reference, a fast kernel and a wrong one."""
     operator = brainevent.XLACustomKernel(name)
     operator.def_kernel("cuda", "gpu", in_cuda, variants={"turns": (100_000,), "threads": (64, 128)})
     operator.def_kernel("numba_cuda", "gpu", in_numba)
     operator.def_kernel("wrong", "gpu", wrong)
-    operator.def_reference(lambda x: 2 * x)
+    operator.def_reference(lambda x: 2 * jax.lax.fori_loop(0, 300, lambda i, y: jnp.cos(y) * 0 + x, x))
     operator.def_call(operator)
     operator.def_benchmark_data(
         lambda *, platform: [

@@ -55,12 +55,16 @@ class BenchmarkResult:
         return table(self._records, Layout())
 
     def fastest(self, label: str | None = None) -> BenchmarkRecord | None:
-        """Return the record with the least mean, of all or of one label; None if nothing succeeded."""
+        """Return the record with the least mean, of all or of one label; None if nothing succeeded.
+
+        A record with a mismatch is not it: to be fast and wrong is no merit.
+        """
         found = [
             record
             for record in self._records
-            if record.success and not math.isnan(record.mean_ms) and label in (None, record.label)
-        ]
+            if record.success and record.mismatch is None and not math.isnan(record.mean_ms)
+            and label in (None, record.label)
+        ]  # fmt: skip
         return min(found, key=lambda record: record.mean_ms, default=None)
 
     def print(
