@@ -155,11 +155,11 @@ def test_compute_sanitizer_finds_nothing(name, tool, tmp_path):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(sys, "executable", str(launcher))
             printed = run_program(PRELUDE + ONCE, name, timeout=500, **environment).strip()
-    except (AssertionError, subprocess.TimeoutExpired):
+    except (AssertionError, subprocess.TimeoutExpired) as error:
         said = log.read_text() if log.is_file() else ""
         if "not supported" in said:
             pytest.skip("compute-sanitizer does not support this device's driver")
-        raise AssertionError(said[-4000:] or "compute-sanitizer said nothing") from None
+        raise AssertionError(f"{said[-4000:] or 'compute-sanitizer said nothing'}\n{str(error)[-4000:]}") from None
     if printed.startswith("skipped"):
         pytest.skip(printed)
     assert printed.endswith("right")
