@@ -4,16 +4,22 @@
 import dataclasses
 import json
 import math
+import os
 import pickle
 import re
+import threading
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from brainevent import BenchmarkRecord, BenchmarkResult
 from brainevent.bench.expression import condition
+from brainevent.bench.runs import Run
+from brainevent.bench.whole import write_whole
+from brainevent.bench.words import columns, time_text
 
 NAN = math.nan
 
@@ -112,6 +118,8 @@ cpu      | cpp     | 80 | n=80  |  3.0000 | 0.0100 | 2.9500 |    1.00
 ---+---------+---------+--------+-------
 80 | cpp     |  3.0000 | 0.0100 | 2.9500
    | numba   |  1.5000 | 0.0100 | 1.4500  *
+
+order_by: there is no column 'nothing', so it is left out
 """,
     ),
     "order_by with speedup_vs": (
@@ -140,6 +148,20 @@ cpu      | 80 | n=80  | cpp     |  3.0000 | 0.0100 | 2.9500 |  1.00x
          |    |       | numba   |  1.5000 | 0.0100 | 1.4500 |  2.00x  *
 """,
     ),
+    "vary_by what the label tells too": (
+        {"vary_by": ["n"], "speedup_vs": "9"},
+        """\
+platform | backend |  n | mean_ms | std_ms | min_ms |  vs_9
+---------+---------+----+---------+--------+--------+------
+cpu      | cpp     |  9 |  0.2000 | 0.0100 | 0.1500 | 1.00x  *
+         |         | 80 |  3.0000 | 0.0100 | 2.9500 | 0.07x
+---------+---------+----+---------+--------+--------+------
+cpu      | numba   |  9 |  0.4000 | 0.0100 | 0.3500 | 1.00x  *
+         |         | 80 |  1.5000 | 0.0100 | 1.4500 | 0.27x
+---------+---------+----+---------+--------+--------+------
+cpu      | warp    |  9 |  FAILED |        |        |
+""",
+    ),
 }
 
 
@@ -152,12 +174,30 @@ def test_print(mode, capsys):
 
 def test_a_hierarchy_of_unknown_columns_is_a_plain_table(capsys):
     RESULT.print(order_by=["nothing"])
-    assert capsys.readouterr().out == PRINTED["plain"][1] + FAILS
+    said = "\norder_by: there is no column 'nothing', so it is left out\n"
+    assert capsys.readouterr().out == PRINTED["plain"][1] + said + FAILS
+
+
+def test_columns_that_are_left_out_are_told_in_one_line(capsys):
+    RESULT.print(vary_by=["lable", "nothing"], speedup_vs="cpp")
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[-4:-2] == [
+        "vary_by: there is no column 'lable'; did you mean 'label'? or 'nothing', so they are left out",
+        "speedup_vs has no effect here: it needs a column in order_by or vary_by",
+    ]
+
+
+def test_labels_split_groups_if_nothing_else_tells_them(capsys):
+    """Labels that no other column tells are data of their own."""
+    same = [record(b, 3, mean) for b, mean in (("a", 1.0), ("b", 2.0))]
+    other = [dataclasses.replace(one, label="another", mean_ms=10 * one.mean_ms) for one in same]
+    BenchmarkResult([*same, *other]).print(vary_by="backend", speedup_vs="a")
+    assert re.findall(r"\d\.\d\dx", capsys.readouterr().out) == ["1.00x", "0.50x", "1.00x", "0.50x"]
 
 
 def test_speedup_vs_without_a_hierarchy_is_told(capsys):
     RESULT.print(speedup_vs="cpp")
-    assert "speedup_vs has no effect here: it needs order_by or vary_by" in capsys.readouterr().out
+    assert "speedup_vs has no effect here: it needs a column in order_by or vary_by" in capsys.readouterr().out
 
 
 def test_what_was_measured_besides_is_shown():
@@ -195,6 +235,31 @@ def test_fastest():
     assert BenchmarkResult([FAILED, record("a", 1, NAN)]).fastest() is None
     wrong = dataclasses.replace(record("hasty", 1, 0.001), mismatch="differs")
     assert BenchmarkResult([wrong, record("a", 1, 2.0)]).fastest().backend == "a"
+
+
+def test_how_long_a_call_takes_is_one_notion(capsys):
+    """It is the median, and the mean where there is none: for what is fastest, marked and compared."""
+    outlier, steady = record("outlier", 3, 9.0, median_ms=1.0), record("steady", 3, 2.0, median_ms=2.0)
+    bare = record("bare", 3, 4.0)
+    assert [one.typical_ms for one in (outlier, steady, bare)] == [1.0, 2.0, 4.0]
+    both = BenchmarkResult([outlier, steady, bare], "op")
+    assert both.fastest().backend == "outlier"
+    assert Run("cpu", [both]).optimal_defaults() == {"op": {"cpu": "outlier"}}
+    both.print(group_by="label", compare_by="backend == 'steady'")
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[-1] for line in lines if line.endswith("*")] == ["*"]
+    assert [re.search(r"(\d\.\d\d)(  \*)?$", line)[1] for line in lines[2:5]] == ["2.00", "1.00", "0.50"]
+    both.print(order_by="backend", speedup_vs="steady")
+    lines = capsys.readouterr().out.splitlines()
+    assert [(line.split()[0], line.endswith("*")) for line in lines[2:5]] == [
+        ("bare", False), ("outlier", True), ("steady", False),
+    ]  # fmt: skip
+    assert [re.search(r"(\d\.\d\dx)", line)[1] for line in lines[2:5]] == ["0.50x", "2.00x", "1.00x"]
+
+
+def test_numbers_of_numpy_sort_as_numbers(capsys):
+    BenchmarkResult([record("a", np.int64(n), 0.1) for n in (100, 20)]).print(sort_by="n")
+    assert [line.split()[4] for line in capsys.readouterr().out.splitlines()[2:]] == ["20", "100"]
 
 
 def test_records_are_a_copy():
@@ -296,6 +361,88 @@ def test_results_come_back_as_they_were(tmp_path_factory, kind, records, name):
     assert [p.name for p in path.parent.iterdir()] == [path.name]
 
 
+def test_scalars_of_numpy_come_back_as_numbers(tmp_path):
+    shown = record("a", np.int64(3), 0.1, bytes=np.int64(12), flops=np.float32(6), nans=np.int32(1))
+    shown.data_kwargs |= {"p": np.float32(0.5), "sorted": np.bool_(True), "shape": (np.int64(2), 3)}
+    shown.kernel_kwargs = {"block": np.int16(64), "list": [np.float64(1.5), {"k": np.uint8(7)}]}
+    BenchmarkResult([shown]).save(tmp_path / "a.json")
+    [found] = BenchmarkResult.load(tmp_path / "a.json").records
+    assert found.data_kwargs == {"n": 3, "p": 0.5, "sorted": True, "shape": "(2, 3)"}
+    assert found.data_kwargs["sorted"] is True
+    assert found.kernel_kwargs == {"block": 64, "list": [1.5, {"k": 7}]}
+    assert (found.bytes, found.flops, found.nans) == (12, 6.0, 1)
+    assert {type(value) for value in (found.bytes, found.data_kwargs["n"], found.nans)} == {int}
+
+
+@pytest.mark.parametrize(
+    ("name", "start"), [("a.csv", b"platform,"), ("a.json", b"{"), ("a.pkl", b"\x80"), ("a", b"{")]
+)
+def test_the_end_of_a_name_says_which_format(tmp_path, name, start):
+    RESULT.save(tmp_path / name)
+    assert (tmp_path / name).read_bytes().startswith(start)
+    assert len(BenchmarkResult.load(tmp_path / name, allow_pickle=True).records) == 5
+    RESULT.save(tmp_path / "a.txt", format="csv")
+    assert (tmp_path / "a.txt").read_bytes().startswith(b"platform,")
+
+
+def test_whole_runs_are_read_by_a_method_of_their_own(tmp_path):
+    path = tmp_path / "run.json"
+    Run("cpu", [RESULT, BenchmarkResult([], "two")]).write(path)
+    with pytest.raises(
+        ValueError, match=r"run\.json is a whole run, which BenchmarkResult\.load_run reads; pass a file"
+    ):
+        BenchmarkResult.load(path)
+    assert [one.primitive_name for one in BenchmarkResult.load_run(path)] == ["op", "two"]
+    assert same(BenchmarkResult.load_run(str(path))[0].to_dict(), RESULT.to_dict())
+    RESULT.save(tmp_path / "one.json")
+    assert [one.primitive_name for one in BenchmarkResult.load_run(tmp_path / "one.json")] == ["op"]
+    path.write_text("[")
+    with pytest.raises(ValueError, match=r"BenchmarkResult\.load_run: .*run\.json is no JSON.* --output or "):
+        BenchmarkResult.load_run(path)
+    with pytest.raises(FileNotFoundError, match=r"BenchmarkResult\.load_run: there is no file"):
+        BenchmarkResult.load_run(tmp_path / "none")
+
+
+def test_files_are_replaced_whole_by_any_number_of_threads(tmp_path):
+    path, wrong = tmp_path / "a", []
+    texts = [bytes([65 + i]) * 100_000 for i in range(6)]
+
+    def write(text):
+        for _ in range(10):
+            write_whole(path, text)
+            if path.read_bytes() not in texts:
+                wrong.append(text[:1])
+
+    threads = [threading.Thread(target=write, args=(text,)) for text in texts]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+    assert os.listdir(tmp_path) == ["a"]
+
+
+def test_a_write_that_fails_leaves_what_was_there(tmp_path, monkeypatch):
+    def full(descriptor):
+        raise OSError(28, "No space left on device")
+
+    write_whole(tmp_path / "a", b"before")
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space left"):
+        write_whole(tmp_path / "a", b"after")
+    assert os.listdir(tmp_path) == ["a"]
+    assert (tmp_path / "a").read_bytes() == b"before"
+
+
+def test_what_is_no_plain_file_is_not_replaced(tmp_path):
+    (tmp_path / "link").symlink_to(tmp_path / "a")
+    write_whole(tmp_path / "link", b"1")
+    assert (tmp_path / "a").read_bytes() == b"1"
+    assert (tmp_path / "link").is_symlink()
+    write_whole(Path("/dev/null"), b"1")
+    assert not Path("/dev/null").is_file()
+
+
 PRINTABLE = st.text(st.characters(exclude_categories=["Cs"]))
 
 
@@ -386,9 +533,13 @@ CSV_HEAD = "platform,backend,label,mean_ms,std_ms,min_ms\n"
         ("a.json", f"{{{HEAD}: [{json.dumps({**GOOD, 'label': 3})}]}}", "has a record 0 whose label is 3"),
         ("a.csv", "a,b\n1,2\n", "lacks the columns platform, backend, label, mean_ms, std_ms, min_ms"),
         ("a.csv", "", "lacks the columns platform"),
-        ("a.csv", f"{CSV_HEAD}cpu,numba,n=3,0.", "has 4 cells in row 2 instead of 6, as if a part were missing"),
+        ("a.csv", f"{CSV_HEAD}cpu,numba,n=3,0.1234,0.1,0.1", "does not end at a line's end, so a part is missing"),
+        ("a.csv", CSV_HEAD.strip(), "does not end at a line's end, so a part is missing"),
+        ("a.csv", f"{CSV_HEAD}cpu,numba,n=3,0.1\n", "has 4 cells in row 2 instead of 6, as if a part were missing"),
+        ("a.csv", f"{CSV_HEAD}cpu,numba,n=3,0.1,1,1,1\n", "has 7 cells in row 2 instead of 6"),
+        ("a.csv", f'{CSV_HEAD}cpu,numba,n=3,0.1,1,"1\n', "is no CSV (unexpected end of data)"),
         ("a.csv", f"{CSV_HEAD}cpu,numba,n=3,x,1,1\n", "has a row 2 with a cell that is no number (could not convert"),
-        ("a.csv", b"\xff\xfe", "is no CSV ("),
+        ("a.csv", b"\xff\xfe\n", "is no CSV ("),
         ("a.pkl", pickle.dumps(RESULT)[:-20], "is no pickle, or only a part of one ("),
         ("a.pkl", pickle.dumps([1]), "holds a list, not a BenchmarkResult"),
     ],
@@ -419,3 +570,19 @@ def test_a_missing_file_and_an_unknown_format(tmp_path):
     with pytest.raises(ValueError, match="unknown format 'xml'; use one of json, csv, pkl"):
         RESULT.save(tmp_path / "deep" / "a.xml", "xml")
     assert not (tmp_path / "deep").exists()
+
+
+# ---- words -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(1.5, "1.5 s"), (0.9999, "1000 ms"), (25e-3, "25 ms"), (1.234e-6, "1.23 us"), (2e-8, "20 ns"), (0, "0 ns")],
+)
+def test_times_have_the_unit_that_suits_them(seconds, text):
+    assert time_text(seconds) == text
+
+
+def test_columns_stand_in_line():
+    rows = [("name", "age"), ("a", "10 h"), ("longer", "")]
+    assert columns(rows, right=[1]) == "name     age\na       10 h\nlonger"

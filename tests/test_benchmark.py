@@ -6,6 +6,7 @@ import re
 import jax
 import jax.numpy as jnp
 import numba
+import numpy as np
 import pytest
 
 import brainevent
@@ -121,11 +122,75 @@ def test_errors_pass_if_they_are_not_caught(operator):
 def test_mismatches_are_printed_and_part_of_the_result(operator, capsys):
     operator.def_kernel("wrong", "cpu", times(3))
     result = quick(operator)
-    said = "differs from 'numba' in 3 of 3 elements, most at [0]: 3.0 instead of 2.0"
+    said = "differs from 'reference' in 3 of 3 elements, most at [0]: 3.0 instead of 2.0"
     assert [(r.backend, r.label) for r in result.mismatches] == [("wrong", "n=3"), ("wrong", "n=5")]
     assert result.mismatches[0].mismatch == said
     assert f"[{operator.name}] [cpu|wrong] n=3: mismatch: {said}\n" in capsys.readouterr().out
     assert f"mismatch: [cpu|wrong] n=3: {said}\n" in str(result)
+
+
+def apart(operator):
+    """Let calls do without the reference: it is asked for no types."""
+    operator.def_call(lambda x, *, scale, backend: operator(x, outs=x, scale=scale, backend=backend))
+
+
+def counted(operator):
+    """Replace the reference by one that counts how often it is traced."""
+    apart(operator)
+    traces = []
+    operator.def_reference(lambda x, scale: traces.append(x.shape) or scale * x)
+    return traces
+
+
+def test_the_reference_says_what_is_right(operator):
+    """A first kernel that is fast and wrong accuses none that is right."""
+    traces = counted(operator)
+    operator.def_kernel("wrong", "cpu", times(3))
+    result = quick(operator, backends=["wrong", "numba", "other"])
+    assert [(r.backend, r.label) for r in result.mismatches] == [("wrong", "n=3"), ("wrong", "n=5")]
+    assert {r.backend for r in result.records} == {"wrong", "numba", "other"}
+    assert result.fastest().backend != "wrong"
+    assert traces == [(3,), (5,)]
+
+
+def test_the_reference_agrees_with_itself(operator):
+    """Also if the truth is computed more precisely than what is timed."""
+    assert quick(operator, backends=["reference", "numba"], rtol=0, atol=0).mismatches == []
+
+
+def test_nan_where_the_truth_has_none_is_a_mismatch(operator):
+    operator.def_kernel("nan", "cpu", times(float("nan")))
+    result = quick(operator, backends=["nan", "numba"])
+    assert [r.backend for r in result.mismatches] == ["nan", "nan"]
+    assert result.mismatches[0].mismatch.endswith("most at [0]: nan instead of 2.0")
+
+
+def test_without_a_reference_the_first_backend_that_succeeds_is_right(operator):
+    apart(operator)
+    operator._rules.pop("reference")
+    operator.def_kernel("wrong", "cpu", times(3))
+    operator.def_kernel("broken", "cpu", broken)
+    result = quick(operator, backends=["broken", "numba", "wrong", "other"])
+    assert [r.backend for r in result.mismatches] == ["wrong", "wrong"]
+    assert result.mismatches[0].mismatch.startswith("differs from 'numba' in ")
+
+
+def test_a_reference_that_fails_is_told_once(operator, capsys):
+    apart(operator)
+    operator.def_reference(lambda x, scale: x[:, :, scale])
+    operator.def_kernel("wrong", "cpu", times(3))
+    result = quick(operator)
+    assert result.mismatches[0].mismatch.startswith("differs from 'numba' in ")
+    lines = [line for line in capsys.readouterr().out.splitlines() if "mismatch" not in line]
+    assert len(lines) == 1
+    assert lines[0].startswith(f"[{operator.name}] [cpu|reference] n=3: fails (KernelCompilationError: ")
+    assert lines[0].endswith("); results are compared with those of the first backend that succeeds")
+
+
+def test_nothing_is_paid_for_a_comparison_that_is_not_made(operator):
+    traces = counted(operator)
+    assert quick(operator, compare_results=False).mismatches == []
+    assert traces == []
 
 
 def test_results_are_compared_within_tolerances_or_not_at_all(operator):
@@ -193,6 +258,7 @@ def test_what_is_missing_is_told_in_order():
     ("arguments", "words"),
     [
         ({"platform": "cpuu"}, "no backends for the platform 'cpuu'; did you mean 'cpu'?; platforms that have: cpu"),
+        ({"platform": "gpu"}, "no backends for the platform 'gpu'; platforms that have: cpu"),
         ({"backends": ["nunba"]}, "unknown backend 'nunba' for cpu; did you mean 'numba'?; registered: numba, other, "),
         ({"backends": []}, "backends is empty; leave it out to measure numba, other, reference"),
         ({"n_runs": 0}, "benchmark: n_runs must be an integer of at least 1, found 0"),
@@ -200,6 +266,8 @@ def test_what_is_missing_is_told_in_order():
     ],
 )
 def test_bad_arguments(operator, arguments, words):
+    if arguments.get("platform") == "gpu":
+        operator._rules.pop("reference")
     with pytest.raises(ValueError, match=re.escape(words)):
         quick(operator, **arguments)
 
@@ -212,7 +280,40 @@ def test_a_platform_without_a_device(operator):
 
 def test_bad_benchmark_data(operator):
     operator.def_benchmark_data(lambda *, platform: [3])
-    with pytest.raises(TypeError, match=r"data function returned a int; return a list of brainevent\.BenchmarkConfig"):
+    with pytest.raises(
+        TypeError, match=r"data function returned a list with an int; return a list of brainevent\.BenchmarkConfig"
+    ):
         quick(operator)
+    for found, said in ((None, "None"), (7, "an int"), (BenchmarkConfig("a", ()), "a BenchmarkConfig")):
+        operator.def_benchmark_data(lambda *, platform, found=found: found)
+        with pytest.raises(
+            TypeError, match=f"{operator.name!r}: the benchmark data function returned {said}; return a"
+        ):
+            quick(operator)
     with pytest.raises(brainevent.RegistrationTypeError, match="benchmark data function must be callable, found int"):
         operator.def_benchmark_data(3)
+
+
+@pytest.mark.parametrize(
+    ("fields", "error", "words"),
+    [
+        ({"name": 3}, TypeError, "BenchmarkConfig: name must be a string, found 3"),
+        ({"args": jnp.ones(3)}, TypeError, "'a': args must be a tuple, found an array; one alone is (x,)"),
+        ({"args": np.ones(3)}, TypeError, "args must be a tuple, found an array; one alone is (x,)"),
+        ({"args": 3}, TypeError, "args must be a tuple, found an int; one alone is (x,)"),
+        ({"kernel_kwargs": [("k", 1)]}, TypeError, "'a': kernel_kwargs must be a dictionary, found a list"),
+        ({"data_kwargs": None}, TypeError, "BenchmarkConfig 'a': data_kwargs must be a dictionary, found a NoneType"),
+        ({"bytes": 0}, ValueError, "BenchmarkConfig 'a': bytes must be a positive number or None, found 0"),
+        ({"flops": float("nan")}, ValueError, "flops must be a positive number or None, found nan"),
+        ({"flops": float("inf")}, ValueError, "flops must be a positive number or None, found inf"),
+        ({"bytes": "12"}, TypeError, "bytes must be a positive number or None, found '12'"),
+        ({"bytes": True}, TypeError, "bytes must be a positive number or None, found True"),
+    ],
+)  # fmt: skip
+def test_configurations_that_make_no_sense(fields, error, words):
+    with pytest.raises(error, match=re.escape(words)):
+        BenchmarkConfig(**{"name": "a", "args": (), **fields})
+
+
+def test_configurations_that_do():
+    assert BenchmarkConfig("a", [1], bytes=np.int64(3), flops=np.float32(2)).args == [1]

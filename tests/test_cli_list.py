@@ -71,11 +71,39 @@ def test_what_was_tuned_elsewhere_is_left_out(run, tuned, changed):
     assert "float32[3]" in run("tune", "list")[1]
 
 
+def test_what_is_stale_is_told(run, tuned):
+    choices.clear_tuned()
+    choices.remember(dataclasses.replace(tuned, content="of other kernels"))
+    out = run("list")[1]
+    assert f"{tuned.shapes}: block=128 (stale: kernels changed)" in out
+    [one] = json.loads(run("list", "--json", "--tags", "binary")[1])["operators"]
+    assert [choice["stale"] for choice in one["platforms"]["cpu"]["backends"][0]["tuned"]] == [True]
+
+
+def test_keyword_arguments_make_no_choice_stale(run, tuned):
+    choices.remember(dataclasses.replace(tuned, params="of a call", shapes="float32[4], k=3"))
+    assert "stale" not in run("list")[1]
+
+
+@pytest.mark.parametrize("damage", ["mode", "format"])
+def test_a_refused_file_is_told_and_operators_are_listed(run, tuned, damage):
+    path = choices.file_path()
+    if damage == "mode":
+        path.chmod(0o666)
+    else:
+        path.write_text('{"format": 9}')
+    status, out, err = run("list")
+    assert (status, out) == (0, TABLE)
+    assert err.startswith(f"brainevent: tuning: {path} ")
+    assert err.endswith(". What was tuned is not shown\n")
+    assert err.count("\n") == 1
+
+
 def test_json(run, tuned):
     status, out, err = run("list", "--json", "--tags", "binary,sparse")
     assert (status, err) == (0, "")
     one, two = json.loads(out)["operators"]
-    choice = {"shapes": tuned.shapes, "variant": "block=128", "seconds": 2e-6}
+    choice = {"shapes": tuned.shapes, "variant": "block=128", "seconds": 2e-6, "stale": False}
     assert one == {
         "name": "one",
         "tags": ["binary", "dense"],

@@ -87,7 +87,9 @@ def test_a_wrong_kernel_is_told_and_is_not_the_best(run):
     run.module("wrong", 'operator("wrong", right=slow, hasty=thrice)')
     status, out, _ = run(*QUICK, "--import", "wrong", "--output", "run.json")
     assert status == 0
-    assert "mismatch: [cpu|hasty] n=4: differs from 'right' in 4 of 4 elements, most at [0]: 3.0 instead of 2.0" in out
+    assert (
+        "mismatch: [cpu|hasty] n=4: differs from 'reference' in 4 of 4 elements, most at [0]: 3.0 instead of 2.0" in out
+    )
     assert "best: right, for 2 of 2 labels" in out
     assert {line.split("|")[2].strip() for line in out.splitlines() if line.endswith("*")} == {"right"}
     assert Run.read(Path("run.json")).optimal_defaults() == {"wrong": {"cpu": "right"}}
@@ -334,6 +336,19 @@ def test_an_interruption_leaves_no_traceback_and_no_file(run, monkeypatch):
     assert not Path("run.json").exists()
 
 
+def test_what_was_measured_before_an_interruption_is_kept(run, monkeypatch):
+    measure = XLACustomKernel.benchmark
+
+    def once(self, **kwargs):
+        if self.name == "two":
+            raise KeyboardInterrupt
+        return measure(self, **kwargs)
+
+    monkeypatch.setattr(XLACustomKernel, "benchmark", once)
+    assert run(*OURS, "--output", "run.json")[0] == 130
+    assert [one.primitive_name for one in BenchmarkResult.load_run("run.json")] == ["one"]
+
+
 def test_a_file_that_cannot_be_written_after_all(run, monkeypatch):
     def full(self, path):
         raise OSError(28, "No space left on device")
@@ -436,14 +451,31 @@ def test_an_error_comes_before_regressions(run):
 
 def test_other_conditions_are_told_first(run):
     saved(run, lambda content: content.update(machine="a slow machine", platform="gpu"))
-    _, out, err = run(*OURS, "--compare", "before.json", "--n-batch-per-run", "2")
+    _, out, err = run(*OURS, "--compare", "before.json")
     machine = out.splitlines()[0].removeprefix("cpu: ")
     where = "brainevent: before.json was measured under other conditions: "
     assert err.splitlines()[1:] == [
         f"{where}platform: gpu before, cpu now",
         f"{where}machine: a slow machine before, {machine} now",
-        f"{where}n_batch_per_run: 1 before, 2 now",
     ]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--n-batch-per-run", "2"], "n_batch_per_run: 1 before, 2 now"),
+        (["--cold"], "cold: False before, True now"),
+    ],
+)
+def test_times_that_cannot_be_compared_are_not_measured(run, monkeypatch, words, said):
+    saved(run)
+    monkeypatch.setattr(XLACustomKernel, "benchmark", lambda self, **kwargs: pytest.fail("it is measured"))
+    status, out, err = run(*OURS, "--compare", "before.json", *words)
+    assert (status, out) == (1, "")
+    assert err.splitlines()[-1] == (
+        f"brainevent: --compare: before.json was measured in another way ({said}), so its times cannot be compared; "
+        "measure as before, or measure that run anew"
+    )
 
 
 def test_the_saved_result_of_one_operator(run):

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tuning: the fastest right kernel is found, remembered, followed by what is jitted, and never guessed."""
 
+import dataclasses
+import importlib.metadata
 import json
 import os
 import subprocess
@@ -72,6 +74,13 @@ def test_the_fastest_right_kernel_wins(operator):
     assert all(trial.low <= trial.seconds <= trial.high for trial in found.trials[:-1])
     assert chosen(operator) == "fast"
     np.testing.assert_array_equal(operator(X, outs=OUT), 2 * X)
+
+
+def test_progress_is_shown_on_a_terminal(operator, monkeypatch):
+    shown = []
+    monkeypatch.setattr("brainevent.bench.tune.shown", lambda items, what: shown.append((len(items), what)) or items)
+    tune(operator)
+    assert shown == [(4, operator.name)]
 
 
 def test_a_result_prints_as_a_table(operator):
@@ -166,6 +175,9 @@ def test_outs_may_be_left_out_and_operands_may_be_numpy(operator):
     [
         ({"backend": "fast"}, TypeError, "it tries all backends; leave backend= out"),
         ({"seconds": 0}, ValueError, "seconds is 0; pass a positive number"),
+        ({"seconds": float("inf")}, ValueError, "seconds is inf; pass a positive number, the time for each kernel"),
+        ({"seconds": float("nan")}, ValueError, "seconds is nan; pass a positive number, the time for each kernel"),
+        ({"seconds": True}, ValueError, "seconds is True; pass a positive number"),
         ({"platform": "cpus"}, ValueError, "did you mean 'cpu'"),
         ({"platform": "tpu"}, ValueError, "JAX has no device of platform 'tpu' here"),
     ],
@@ -342,7 +354,7 @@ def test_processes_that_tune_at_once_lose_nothing(unique_name, folder):
 def test_threads_that_remember_at_once_lose_nothing(operator):
     def remember(i):
         for k in range(5):
-            choices.remember(choices.TunedChoice("op", "cpu", "d", f"{i} {k}", "v", "c", "b", (), 1.0))
+            choices.remember(choices.TunedChoice("op", "cpu", "d", f"{i} {k}", "v", "c", "", "b", (), 1.0))
 
     threads = [threading.Thread(target=remember, args=(i,)) for i in range(6)]
     for thread in threads:
@@ -398,9 +410,9 @@ def test_what_has_no_content_is_chosen_in_this_process_only(operator, folder):
         b"",
         b"\x80\x04",
         b"[]",
-        b'{"format": 1, "tuned": [{"operator": "x"}]}',
-        b'{"format": 2, "tuned": []}',
-        b'{"format": 1}',
+        b'{"format": 2, "tuned": [{"operator": "x"}]}',
+        b'{"format": true, "tuned": []}',
+        b'{"format": 2}',
         b"[" * 100_000,
     ],
 )
@@ -414,6 +426,58 @@ def test_broken_and_foreign_files_are_ignored_with_one_warning(operator, folder,
     tune(operator)
     as_after_a_restart()
     assert chosen(operator) == "fast"
+
+
+def test_a_file_of_an_older_format_is_stale(operator, folder):
+    tune(operator)
+    (folder / "choices.json").write_text('{"format": 1, "tuned": [{"operator": "x"}]}')
+    as_after_a_restart()  # and no warning
+    assert chosen(operator) == "slow 50000"
+    tune(operator)
+    assert json.loads((folder / "choices.json").read_text())["format"] == 2
+
+
+def test_a_file_of_a_newer_format_is_kept(operator, folder, tmp_path):
+    tune(operator)
+    newer = '{"format": 3, "better": []}'
+    (folder / "choices.json").write_text(newer)
+    words = "is of format 3, which a newer brainevent wrote; update brainevent, or choose another directory with"
+    with pytest.warns(UserWarning, match=f"{words}.* What was tuned is ignored"):
+        as_after_a_restart()
+    assert chosen(operator) == "slow 50000"
+    for refused in (brainevent.tuned_choices, brainevent.clear_tuned, lambda: brainevent.export_tuned(tmp_path / "a")):
+        with pytest.raises(KernelToolchainError, match=words):
+            refused()
+    with pytest.warns(UserWarning, match=f"{words}.* What is tuned holds in this process only"):
+        assert tune(operator).remembered is False
+    assert chosen(operator) == "fast"
+    assert (folder / "choices.json").read_text() == newer
+    (tmp_path / "newer.json").write_text(newer)
+    with pytest.raises(KernelError, match=r"is no file of tuned choices \(it is of format 3"):
+        brainevent.import_tuned(tmp_path / "newer.json")
+
+
+def test_a_warning_about_the_file_names_the_line_of_the_user(operator, folder):
+    """The file is read deep within JAX, when the first kernel is chosen."""
+    tune(operator)
+    (folder / "choices.json").write_bytes(b"")
+    choices._read_before.clear()
+    with pytest.warns(UserWarning, match="is broken") as said:
+        jax.jit(lambda x: operator(x, outs=OUT) + 1)(X)
+    assert [one.filename for one in said] == [__file__]
+    choices._read_before.clear()
+    choices._warned.clear()
+    with pytest.warns(UserWarning, match="is broken") as said:
+        brainevent.tuned_choices()
+    assert [one.filename for one in said] == [__file__]
+
+
+def test_the_words_about_a_foreign_owner(operator, folder, monkeypatch):
+    tune(operator)
+    monkeypatch.setattr(choices, "is_ours", lambda status: False)
+    monkeypatch.setattr(choices.os, "geteuid", lambda: 12345)
+    with pytest.raises(KernelToolchainError, match=r"\(user 12345\); choose another directory with set_cache_dir"):
+        choices._guard(folder, os.lstat(folder))
 
 
 @pytest.mark.parametrize("change", [{"seconds": "1"}, {"backend": 3}, {"variants": "x"}, {"variants": [[1, 2]]}])
@@ -504,6 +568,18 @@ def test_the_command_line(operator, tmp_path, capsys):
     assert lines[1].split()[:2] == [operator.name, "cpu"]
     assert "float32[64] -> float32[64]  fast" in lines[1]
     assert lines[2] == f"1 choice in {choices.file_path()}"
+    assert lines[0].split()[-1] == "time"  # all is of this machine
+    [choice] = brainevent.tuned_choices()
+    choices.remember(dataclasses.replace(choice, device="H900", versions=f"{choice.versions}, jax 0.1, gone 3"))
+    assert main(["tune", "list"]) == 0
+    [head, *rows] = capsys.readouterr().out.splitlines()[:3]
+    assert head.endswith("made with")
+    here = importlib.metadata.version("jax")
+    assert [row[head.index("made with") :] for row in rows if "H900" in row] == [
+        f"H900, jax 0.1 (here {here}), gone 3 (not here)"
+    ]
+    brainevent.clear_tuned()
+    tune(operator)
     for command in (["export", file], ["clear", operator.name], ["import", file], ["list", operator.name], ["clear"]):
         assert main(["tune", *command]) == 0
     said = capsys.readouterr().out
@@ -597,10 +673,9 @@ def test_autotune_does_not_wait_for_a_thread_that_measures(operator):
 
 
 def test_tune_within_a_trace_is_refused(operator):
-    words = "an operand is a traced value; call tune outside of jit, vmap and grad"
-    with pytest.raises(TypeError, match=words):
+    with pytest.raises(TypeError, match="an operand is a traced value; call tune outside of jit, vmap and grad"):
         jax.jit(lambda x: operator.tune(x).seconds)(X)
-    with pytest.raises(TypeError, match=words):
+    with pytest.raises(TypeError, match="it is called while a function is traced; call tune outside of jit, vmap and"):
         jax.jit(lambda: operator.tune(np.asarray(X)))()
 
 

@@ -12,9 +12,9 @@ import fcntl
 import hashlib
 import json
 import os
-import secrets
 import shlex
 import stat
+import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping
@@ -22,6 +22,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import jax
 
 from .. import _choices
 from ..errors import KernelError, KernelToolchainError
@@ -34,6 +36,7 @@ from ..toolchain.directory import (
     prepare,
     writing,
 )
+from .whole import write_whole
 
 __all__ = [
     "TunedChoice",
@@ -49,9 +52,10 @@ __all__ = [
     "tuned_choices",
 ]
 
-_FORMAT = 1
+_FORMAT = 2  # 1 did not keep the content of kernels apart from that of keyword arguments
 _LIMIT = 32 << 20  # bytes; a larger file is none of ours
-_ADVICE = "or choose another directory with set_cache_dir(...) or $BRAINEVENT_CACHE_DIR"
+_ADVICE = "choose another directory with set_cache_dir(...) or $BRAINEVENT_CACHE_DIR"
+_INNER = tuple(os.path.dirname(os.path.realpath(file)) + os.sep for file in (_choices.__file__, jax.__file__))
 
 _Choices = dict[str, "TunedChoice"]
 _lock = threading.RLock()
@@ -62,7 +66,10 @@ _warned: set[str] = set()
 
 @dataclass(frozen=True)
 class TunedChoice:
-    """The fastest kernel of an operator for operands of these types, and the fastest variant of each backend."""
+    """The fastest kernel of an operator for operands of these types, and the fastest variant of each backend.
+
+    `content` names what the operator's kernels were, and `params` the keyword arguments of the call.
+    """
 
     operator: str
     platform: str
@@ -70,6 +77,7 @@ class TunedChoice:
     shapes: str
     versions: str
     content: str
+    params: str
     backend: str
     variants: tuple[tuple[str, str], ...]  # pairs of a backend and the name of its variant
     seconds: float
@@ -82,7 +90,7 @@ class TunedChoice:
     @property
     def key(self) -> str:
         """What the choice is found by."""
-        return key_of(self.operator, self.platform, self.device, self.shapes, self.versions, self.content)
+        return key_of(self.operator, self.platform, self.device, self.shapes, self.versions, self.content, self.params)
 
     @classmethod
     def from_json(cls, values: Any) -> TunedChoice:
@@ -141,7 +149,9 @@ def remember(choice: TunedChoice, *, lasting: bool = True) -> bool:
                 written = True
             except UnwritableError as error:
                 _warn_once(f"tuning: {error.base} cannot be written ({error.reason}), so what is tuned holds in this "
-                           f"process only; make it writable, {_ADVICE}")  # fmt: skip
+                           f"process only; make it writable, or {_ADVICE}")  # fmt: skip
+            except _NewerFileError as error:
+                _warn_once(f"{error}. What is tuned holds in this process only")
         if not written:
             _of_this_process[choice.key] = choice
         else:
@@ -172,7 +182,7 @@ def export_tuned(path: str | os.PathLike[str]) -> int:
     with _lock:
         known = _reread()
     try:
-        Path(path).write_text(_as_text(known))
+        write_whole(Path(path), _as_bytes(known))
     except OSError as error:
         raise KernelError(f"export_tuned: {path} cannot be written ({error.strerror})") from error
     return len(known)
@@ -208,10 +218,10 @@ def refuse_foreign() -> None:
 def _guard(path: Path, status: os.stat_result) -> None:
     kind = "file" if path == file_path() else "directory"
     if not (stat.S_ISREG if kind == "file" else stat.S_ISDIR)(status.st_mode):
-        raise KernelToolchainError(f"tuning: {path} is no {kind}, or a link to one; remove it, {_ADVICE}")
+        raise KernelToolchainError(f"tuning: {path} is no {kind}, or a link to one; remove it, or {_ADVICE}")
     if not is_ours(status):
         owner, mode = status.st_uid, stat.S_IMODE(status.st_mode)
-        own = f"run `chmod go-w {shlex.quote(str(path))}`, " if owner == os.geteuid() else ""
+        own = f"run `chmod go-w {shlex.quote(str(path))}`, or " if owner == os.geteuid() else ""
         raise KernelToolchainError(
             f"tuning: {path} belongs to user {owner} and has mode {mode:04o}, so that others could choose the kernels "
             f"that you run (user {os.geteuid()}); {own}{_ADVICE}"
@@ -240,6 +250,13 @@ def _reread() -> _Choices:
             return _from_bytes(file.read(_LIMIT + 1))
     except FileNotFoundError:
         return {}
+    except _OtherFormatError as error:
+        if error.number > _FORMAT:
+            raise _NewerFileError(
+                f"tuning: {path} is of format {error.number}, which a newer brainevent wrote; update brainevent, or "
+                f"{_ADVICE}"
+            ) from None
+        return {}  # all in it is stale
     except OSError as error:
         _warn_once(f"tuning: {path} cannot be read ({error.strerror}), so what was tuned is ignored")
     except ValueError as error:
@@ -256,14 +273,30 @@ def _from_bytes(data: bytes) -> _Choices:
         content = json.loads(data)
     except RecursionError:
         raise ValueError("it is nested deeply") from None
-    if not isinstance(content, dict) or content.get("format") != _FORMAT or not isinstance(content.get("tuned"), list):
+    number = content.get("format") if isinstance(content, dict) else None
+    if type(number) is int and number != _FORMAT:
+        raise _OtherFormatError(number)
+    if type(number) is not int or not isinstance(content.get("tuned"), list):
         raise ValueError(f"it is not of format {_FORMAT}")
     found = [TunedChoice.from_json(values) for values in content["tuned"]]
     return {choice.key: choice for choice in found}
 
 
-def _as_text(known: Mapping[str, TunedChoice]) -> str:
-    return json.dumps({"format": _FORMAT, "tuned": [dataclasses.asdict(c) for c in known.values()]}, indent=1) + "\n"
+class _OtherFormatError(ValueError):
+    """A file is of the format of another version."""
+
+    def __init__(self, number: int):
+        super().__init__(f"it is of format {number}, and this brainevent reads format {_FORMAT}")
+        self.number = number
+
+
+class _NewerFileError(KernelToolchainError):
+    """A file is of a newer version, and must not be replaced."""
+
+
+def _as_bytes(known: Mapping[str, TunedChoice]) -> bytes:
+    content = {"format": _FORMAT, "tuned": [dataclasses.asdict(choice) for choice in known.values()]}
+    return json.dumps(content, indent=1).encode() + b"\n"
 
 
 def _update(change: Callable[[_Choices], Any]) -> Any:
@@ -273,27 +306,13 @@ def _update(change: Callable[[_Choices], Any]) -> Any:
     base, folder = path.parent.parent, path.parent
     with writing(base):
         prepare(base)
-        make_private(folder, "tuning", _ADVICE.removeprefix("or "))
+        make_private(folder, "tuning", _ADVICE)
         with _locked(folder):
             known = _reread()
             result = change(known)
-            _replace(path, _as_text(known))
+            write_whole(path, _as_bytes(known), 0o600)
     _read_before[path] = known
     return result
-
-
-def _replace(path: Path, text: str) -> None:
-    """Let a file hold the text, whole or not at all."""
-    new = path.with_name(f".choices-{os.getpid()}-{secrets.token_hex(4)}")
-    try:
-        with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(new, path)
-    finally:
-        with suppress(FileNotFoundError):
-            os.unlink(new)
 
 
 @contextmanager
@@ -313,4 +332,12 @@ def _locked(folder: Path) -> Iterator[None]:
 def _warn_once(message: str) -> None:
     if message not in _warned:
         _warned.add(message)
-        warnings.warn(message, UserWarning, stacklevel=4)
+        warnings.warn(message, UserWarning, stacklevel=_users_level())
+
+
+def _users_level() -> int:
+    """Return how many calls away the user's line is: the nearest that is neither ours nor of JAX."""
+    level, frame = 0, sys._getframe()
+    while frame.f_back is not None and os.path.realpath(frame.f_code.co_filename).startswith(_INNER):
+        level, frame = level + 1, frame.f_back
+    return level

@@ -8,7 +8,7 @@ import operator
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
-from ..errors import did_you_mean
+from .rows import check_column
 
 __all__ = ["condition"]
 
@@ -57,11 +57,7 @@ def _check(tree: ast.expr, columns: Collection[str], where: str) -> None:
     for node in ast.walk(tree):
         match node:
             case ast.Name(id=name):
-                if name not in columns:
-                    raise ValueError(
-                        f"{where}: there is no column {name!r}{did_you_mean(name, columns)}; "
-                        f"columns: {', '.join(columns)}"
-                    )
+                check_column(where, name, columns, columns)
             case ast.BoolOp() | ast.Compare() | ast.Constant() | ast.Tuple() | ast.List():
                 pass
             case ast.UnaryOp(op=ast.Not() | ast.USub()):

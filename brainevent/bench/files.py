@@ -8,19 +8,22 @@ import dataclasses
 import io
 import json
 import math
-import os
 import pickle
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from .record import BenchmarkRecord
 from .rows import flat_rows
+from .whole import write_whole
 
-__all__ = ["FORMATS", "ForeignFileError", "as_dict", "from_dict", "parsed", "read_csv", "read_json", "read_pickle",
-           "write", "write_whole"]  # fmt: skip
+__all__ = ["FORMATS", "RUN_FORMAT", "ForeignFileError", "as_dict", "from_dict", "kind_of", "parsed", "read_csv",
+           "read_json", "read_pickle", "write"]  # fmt: skip
 
 FORMATS = ("json", "csv", "pkl")
+RUN_FORMAT = "brainevent run"  # of files with results of several operators
 _FORMAT, _VERSION = "brainevent benchmark", 1
 _FIELDS = {field.name: field for field in dataclasses.fields(BenchmarkRecord)}
 _REQUIRED = [name for name, field in _FIELDS.items() if field.default is dataclasses.MISSING]
@@ -38,15 +41,26 @@ _Read = tuple[list[BenchmarkRecord], str]
 
 
 def as_dict(records: Sequence[BenchmarkRecord], name: str) -> dict[str, Any]:
-    """Return what JSON can hold of results; values of keywords that it cannot are their text."""
+    """Return what JSON can hold of results: scalars of NumPy as numbers, and what it cannot hold as its text."""
     return {"primitive_name": name, "records": [_fields(record) for record in records]}
 
 
 def _fields(record: BenchmarkRecord) -> dict[str, Any]:
-    fields = {name: getattr(record, name) for name in _FIELDS}
+    fields = {name: _plain(getattr(record, name)) for name in _FIELDS}
     for name in ("kernel_kwargs", "data_kwargs"):
         fields[name] = {str(key): value if _jsonable(value) else str(value) for key, value in fields[name].items()}
     return fields
+
+
+def _plain(value: Any) -> Any:
+    """Return a value with Python's own numbers in place of NumPy's."""
+    if type(value) in (list, tuple):
+        return type(value)(map(_plain, value))
+    if type(value) is dict:
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, np.floating):
+        return float(value)
+    return value.item() if isinstance(value, (np.bool_, np.integer)) else value
 
 
 def _jsonable(value: Any) -> bool:
@@ -55,6 +69,12 @@ def _jsonable(value: Any) -> bool:
     if isinstance(value, dict):
         return all(isinstance(key, str) and _jsonable(item) for key, item in value.items())
     return value is None or isinstance(value, (bool, int, float, str))
+
+
+def kind_of(path: Path) -> str:
+    """Return the format that the end of a name stands for; JSON if none."""
+    suffix = path.suffix[1:]
+    return suffix if suffix in FORMATS else "json"
 
 
 def write(path: Path, kind: str, records: Sequence[BenchmarkRecord], name: str, whole: object) -> None:
@@ -69,15 +89,8 @@ def write(path: Path, kind: str, records: Sequence[BenchmarkRecord], name: str, 
             data = pickle.dumps(whole)
         case _:
             raise ValueError(f"BenchmarkResult.save: unknown format {kind!r}; use one of {', '.join(FORMATS)}")
-    write_whole(path, data)
-
-
-def write_whole(path: Path, data: bytes) -> None:
-    """Write a file in one piece, so that no reader finds half of it, in folders that are made as needed."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
-    beside.write_bytes(data)
-    beside.replace(path)
+    write_whole(path, data)
 
 
 def _csv_text(records: Sequence[BenchmarkRecord]) -> str:
@@ -92,8 +105,9 @@ def _csv_text(records: Sequence[BenchmarkRecord]) -> str:
 class ForeignFileError(ValueError):
     """A file is not what it should be; `why` says what it is."""
 
-    def __init__(self, path: Path, why: str):
-        super().__init__(f"BenchmarkResult.load: {path} {why}; pass a file that BenchmarkResult.save wrote")
+    def __init__(self, path: Path, why: str, reader: str = "load"):
+        writers = "--output or BenchmarkResult.save" if reader == "load_run" else "BenchmarkResult.save"
+        super().__init__(f"BenchmarkResult.{reader}: {path} {why}; pass a file that {writers} wrote")
         self.why = why
 
 
@@ -112,6 +126,8 @@ def parsed(path: Path) -> Any:
 
 def from_dict(path: Path, data: Any) -> _Read:
     """Return the records and the name of what `as_dict` made of results and a file holds."""
+    if isinstance(data, dict) and data.get("format") == RUN_FORMAT:
+        raise ForeignFileError(path, "is a whole run, which BenchmarkResult.load_run reads")
     if not isinstance(data, dict) or data.get("format", _FORMAT) != _FORMAT or "records" not in data:
         raise ForeignFileError(path, "holds no benchmark results")
     if (version := data.get("version", _VERSION)) != _VERSION:
@@ -137,8 +153,12 @@ def _record(path: Path, i: int, fields: Any) -> BenchmarkRecord:
 
 def read_csv(path: Path) -> _Read:
     """Read a CSV file of results; columns of keywords are not restored."""
+    data = path.read_bytes()
+    if data and not data.endswith(b"\n"):
+        raise ForeignFileError(path, "does not end at a line's end, so a part is missing")
     try:
-        table = list(csv.reader(io.StringIO(path.read_bytes().decode("utf-8", "surrogatepass"), newline="")))
+        text = io.StringIO(data.decode("utf-8", "surrogatepass"), newline="")
+        table = list(csv.reader(text, strict=True))  # else a file that ends within quotes passes for a whole one
     except (UnicodeDecodeError, csv.Error) as error:
         raise ForeignFileError(path, f"is no CSV ({error})") from None
     head = table[0] if table else []

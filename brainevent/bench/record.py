@@ -5,14 +5,16 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import numbers
 from dataclasses import dataclass, field
 from typing import Any
 
 import jax
+import numpy as np
 
 from .measure import Measurement
 
-__all__ = ["BenchmarkConfig", "BenchmarkRecord", "failed", "succeeded"]
+__all__ = ["BenchmarkConfig", "BenchmarkRecord", "a_type", "failed", "succeeded"]
 
 _NAN = math.nan
 
@@ -34,9 +36,36 @@ class BenchmarkConfig:
     bytes: float | None = None
     flops: float | None = None
 
+    def __post_init__(self) -> None:
+        """Refuse what could not be measured, where it is written down."""
+        if not isinstance(self.name, str):
+            raise TypeError(f"BenchmarkConfig: name must be a string, found {self.name!r:.60}")
+        where = f"BenchmarkConfig {self.name!r}"
+        if not isinstance(self.args, (tuple, list)):
+            raise TypeError(f"{where}: args must be a tuple, found {a_type(self.args)}; one alone is (x,)")
+        for name in ("kernel_kwargs", "data_kwargs"):
+            if not isinstance(value := getattr(self, name), dict):
+                raise TypeError(f"{where}: {name} must be a dictionary, found {a_type(value)}")
+        for name in ("bytes", "flops"):
+            if (value := getattr(self, name)) is not None:
+                _check_work(f"{where}: {name}", value)
+
     def put_args(self, device: Any = None) -> BenchmarkConfig:
         """Return a copy whose `args` are on the device, and ready."""
         return dataclasses.replace(self, args=jax.block_until_ready(jax.device_put(tuple(self.args), device)))
+
+
+def a_type(value: Any) -> str:
+    """Return "an array" or "a list": what a value is."""
+    name = "array" if isinstance(value, (jax.Array, np.ndarray)) else type(value).__name__
+    return f"{'an' if name[0] in 'aeiou' else 'a'} {name}"
+
+
+def _check_work(what: str, value: Any) -> None:
+    is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
+    if not is_number or not 0 < value < math.inf:
+        error = ValueError if is_number else TypeError
+        raise error(f"{what} must be a positive number or None, found {value!r}")
 
 
 @dataclass
@@ -45,7 +74,7 @@ class BenchmarkRecord:
 
     `low_ms` and `high_ms` are quartiles. `loop_ms` is what the loop around chained calls costs by itself, and part of
     the times. `throughput` is in `unit`, and `peak_fraction` relates it to a copy of memory. `mismatch` says how the
-    results differ from another backend's, and `nans` how many of them are NaN. `bytes` and `flops` are the work of a
+    results differ from the reference's, and `nans` how many of them are NaN. `bytes` and `flops` are the work of a
     call, `peak_bandwidth` and `peak_flops` what the device was measured to reach of them in a second.
 
     >>> import brainevent
@@ -77,6 +106,11 @@ class BenchmarkRecord:
     flops: float | None = None
     peak_bandwidth: float | None = None
     peak_flops: float | None = None
+
+    @property
+    def typical_ms(self) -> float:
+        """How long a call takes: the median, or the mean where there is none. By this, kernels are compared."""
+        return self.mean_ms if math.isnan(self.median_ms) else self.median_ms
 
 
 def succeeded(config: BenchmarkConfig, platform: str, backend: str, found: Measurement) -> BenchmarkRecord:

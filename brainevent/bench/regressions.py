@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import math
 from collections import defaultdict
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +15,7 @@ from .record import BenchmarkRecord
 from .result import BenchmarkResult
 from .runs import Run
 
-__all__ = ["Change", "changes", "differences"]
+__all__ = ["Change", "changes", "differences", "other_settings"]
 
 _TELLING = ("n_batch_per_run", "cold")  # settings that change the times
 
@@ -100,35 +100,39 @@ def _verdict(before: BenchmarkRecord | None, now: BenchmarkRecord, tolerance: fl
 
 
 def _ratio(now: BenchmarkRecord | None, before: BenchmarkRecord | None) -> float:
-    past = _time(before)
-    return _time(now) / past if past else math.nan
-
-
-def _time(record: BenchmarkRecord | None) -> float:
-    """Return the median, or the mean of a record without one."""
-    if record is None:
+    if now is None or before is None or not before.typical_ms:
         return math.nan
-    return record.mean_ms if math.isnan(record.median_ms) else record.median_ms
+    return now.typical_ms / before.typical_ms
 
 
 def _quartiles(record: BenchmarkRecord) -> tuple[float, float]:
     if math.isnan(record.low_ms) or math.isnan(record.high_ms):
-        return _time(record), _time(record)
+        return record.typical_ms, record.typical_ms
     return record.low_ms, record.high_ms
 
 
 def differences(before: Run, now: Run) -> list[str]:
-    """Say in what two runs differ besides their times; what a file does not tell is not compared."""
-    found = [
-        f"{what}: {old} before, {new} now"
-        for what, old, new in (
+    """Say where and with what versions two runs differ; what a file does not tell is not compared."""
+    found = _unlike(
+        [
             ("platform", before.platform, now.platform),
             ("machine", before.machine, now.machine),
             *((name, before.versions.get(name), now.versions.get(name)) for name in sorted(before.versions)),
-            *((name, before.settings.get(name), now.settings.get(name)) for name in _TELLING),
-        )
-        if old not in (None, "") and new is not None and old != new
-    ]
+        ]
+    )
     if not before.platform and (strange := {r.platform for b in before.results for r in b.records} - {now.platform}):
         found.append(f"platform: {', '.join(sorted(strange))} before, {now.platform} now")
     return found
+
+
+def other_settings(before: Run, now: Run) -> list[str]:
+    """Say in which settings two runs differ that make their times another thing."""
+    return _unlike([(name, before.settings.get(name), now.settings.get(name)) for name in _TELLING])
+
+
+def _unlike(pairs: Sequence[tuple[str, Any, Any]]) -> list[str]:
+    return [
+        f"{what}: {old} before, {new} now"
+        for what, old, new in pairs
+        if old not in (None, "") and new is not None and old != new
+    ]

@@ -46,7 +46,7 @@ class BenchmarkResult:
 
     @property
     def mismatches(self) -> list[BenchmarkRecord]:
-        """The records whose results differ from those of another backend."""
+        """The records whose results differ from the reference's, or from the first backend's if there is none."""
         return [record for record in self._records if record.mismatch is not None]
 
     def __repr__(self) -> str:
@@ -55,17 +55,17 @@ class BenchmarkResult:
         return table(self._records, Layout())
 
     def fastest(self, label: str | None = None) -> BenchmarkRecord | None:
-        """Return the record with the least mean, of all or of one label; None if nothing succeeded.
+        """Return the record with the least `typical_ms`, of all or of one label; None if nothing succeeded.
 
         A record with a mismatch is not it: to be fast and wrong is no merit.
         """
         found = [
             record
             for record in self._records
-            if record.success and record.mismatch is None and not math.isnan(record.mean_ms)
+            if record.success and record.mismatch is None and not math.isnan(record.typical_ms)
             and label in (None, record.label)
         ]  # fmt: skip
-        return min(found, key=lambda record: record.mean_ms, default=None)
+        return min(found, key=lambda record: record.typical_ms, default=None)
 
     def print(
         self,
@@ -82,7 +82,7 @@ class BenchmarkResult:
         `compare_by` tells the baseline of a column `speedup`: a condition such as "backend == 'numba'", or a function
         of a row. `group_by` marks the best of each group. `order_by` makes a hierarchy of columns and overrides these;
         `vary_by` is a hierarchy of all columns, with these innermost. In both, `speedup_vs` names a value of the
-        innermost column to compare with.
+        innermost column to compare with. Names in them that are no columns are left out, and told.
         """
         if not self._records:
             print(repr(self))  # noqa: T201
@@ -135,12 +135,16 @@ class BenchmarkResult:
         """Return what JSON can hold: `{"primitive_name": ..., "records": [...]}`; other keyword values as text."""
         return files.as_dict(self._records, self._primitive_name)
 
-    def save(self, path: str | PathLike[str], format: str = "json") -> None:  # noqa: A002
+    def save(self, path: str | PathLike[str], format: str | None = None) -> None:  # noqa: A002
         """Write a file as 'json', 'csv' or 'pkl', in folders that are made as needed.
 
-        CSV is for other programs: `load` does not restore keywords and the operator's name from it.
+        Without `format`, it is what the name ends in, else JSON. CSV is for other programs: `load` does not restore
+        keywords and the operator's name from it.
         """
-        files.write(Path(path), format, self._records, self._primitive_name, self)
+        place = Path(path)
+        files.write(
+            place, files.kind_of(place) if format is None else format, self._records, self._primitive_name, self
+        )
 
     @classmethod
     def load(cls, path: str | PathLike[str], *, allow_pickle: bool = False) -> BenchmarkResult:
@@ -148,13 +152,30 @@ class BenchmarkResult:
 
         Reading a pickle runs whatever code is in it, so it needs `allow_pickle=True`.
         """
-        place = Path(path)
-        if not place.is_file():
-            raise FileNotFoundError(f"BenchmarkResult.load: there is no file {place}")
-        if place.suffix == ".pkl":
+        place = _file(path, "load")
+        kind = files.kind_of(place)
+        if kind == "pkl":
             found: BenchmarkResult = files.read_pickle(place, cls, allow_pickle)
             return found
-        return cls(*(files.read_csv(place) if place.suffix == ".csv" else files.read_json(place)))
+        return cls(*(files.read_csv(place) if kind == "csv" else files.read_json(place)))
+
+    @classmethod
+    def load_run(cls, path: str | PathLike[str]) -> list[BenchmarkResult]:
+        """Read a file that `brainevent benchmark-performance --output` wrote: a result for each operator."""
+        from .runs import Run  # it is made of results
+
+        place = _file(path, "load_run")
+        try:
+            return list(Run.read(place).results)
+        except files.ForeignFileError as error:
+            raise files.ForeignFileError(place, error.why, "load_run") from None
+
+
+def _file(path: str | PathLike[str], reader: str) -> Path:
+    place = Path(path)
+    if not place.is_file():
+        raise FileNotFoundError(f"BenchmarkResult.{reader}: there is no file {place}")
+    return place
 
 
 BenchmarkResult.__module__ = "brainevent"

@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ..errors import did_you_mean
 from .record import BenchmarkRecord
 
-__all__ = ["METRICS", "Row", "Rows", "flat_rows"]
+__all__ = ["METRICS", "Row", "Rows", "check_column", "flat_rows"]
 
 Row = dict[str, Any]
 _KEYS = ("platform", "backend")
@@ -50,10 +51,19 @@ class Rows:
         return str(value)
 
 
+def check_column(where: str, name: str, known: Iterable[str], shown: Iterable[str]) -> None:
+    """Raise if there is no such column, and list those that are shown."""
+    names = list(known)
+    if name not in names:
+        raise ValueError(
+            f"{where}: there is no column {name!r}{did_you_mean(name, names)}; columns: {', '.join(shown)}"
+        )
+
+
 def flat_rows(records: Sequence[BenchmarkRecord], *, all_columns: bool = False) -> Rows:
     """Return the rows of records: the columns that a table shows, or all that say anything."""
     kernel, data = ({key for r in records for key in getattr(r, field)} for field in ("kernel_kwargs", "data_kwargs"))
-    taken = {*_KEYS, "label", "success", *METRICS}
+    taken = {*_KEYS, "label", "success", "typical_ms", *METRICS}
     kernel_columns = {key: f"kernel_kwargs.{key}" if key in taken else key for key in sorted(kernel, key=str)}
     taken |= kernel
     data_columns = {key: f"data_kwargs.{key}" if key in taken else key for key in sorted(data, key=str)}
@@ -69,7 +79,7 @@ def _says_something(value: Any) -> bool:
 
 
 def _row(record: BenchmarkRecord, kernel: Mapping[str, str], data: Mapping[str, str]) -> Row:
-    row = {name: getattr(record, name) for name in (*_KEYS, "label", "success", *METRICS)}
+    row = {name: getattr(record, name) for name in (*_KEYS, "label", "success", "typical_ms", *METRICS)}
     row.update({column: record.kernel_kwargs[key] for key, column in kernel.items() if key in record.kernel_kwargs})
     row.update({column: record.data_kwargs[key] for key, column in data.items() if key in record.data_kwargs})
     return row

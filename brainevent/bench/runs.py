@@ -13,10 +13,11 @@ from typing import Any
 from . import files
 from .files import ForeignFileError
 from .result import BenchmarkResult
+from .whole import write_whole
 
 __all__ = ["ForeignFileError", "Run", "best_backend", "wins"]
 
-_FORMAT, _VERSION = "brainevent run", 1
+_VERSION = 1
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,7 @@ class Run:
     def write(self, path: Path) -> None:
         """Write a JSON file in one piece, in folders that are made as needed."""
         content = {
-            "format": _FORMAT,
+            "format": files.RUN_FORMAT,
             "version": _VERSION,
             "platform": self.platform,
             "machine": self.machine,
@@ -48,13 +49,14 @@ class Run:
             "results": [result.to_dict() for result in self.results],
             "optimal_defaults": self.optimal_defaults(),
         }
-        files.write_whole(path, json.dumps(content, indent=1).encode() + b"\n")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(path, json.dumps(content, indent=1).encode() + b"\n")
 
     @classmethod
     def read(cls, path: Path) -> Run:
         """Read what `write` wrote, or `BenchmarkResult.save` as JSON; raise `ForeignFileError` if it is neither."""
         content = files.parsed(path)
-        if not isinstance(content, dict) or content.get("format") != _FORMAT:
+        if not isinstance(content, dict) or content.get("format") != files.RUN_FORMAT:
             return cls("", [BenchmarkResult(*files.from_dict(path, content))])
         if (version := content.get("version")) != _VERSION:
             raise ForeignFileError(path, f"is of version {version!r}, and this brainevent reads version {_VERSION}")
@@ -74,7 +76,6 @@ def best_backend(result: BenchmarkResult) -> str | None:
 
 
 def wins(result: BenchmarkResult) -> Counter[str]:
-    """Count the labels that each backend wins: with the least mean of those that are right."""
-    right = BenchmarkResult([record for record in result.records if record.mismatch is None])
-    labels = dict.fromkeys(record.label for record in right.records)
-    return Counter(best.backend for label in labels if (best := right.fastest(label)) is not None)
+    """Count the labels for which each backend is the fastest."""
+    labels = dict.fromkeys(record.label for record in result.records)
+    return Counter(best.backend for label in labels if (best := result.fastest(label)) is not None)

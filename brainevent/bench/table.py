@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import numbers
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,7 +13,7 @@ from typing import Any
 from ..errors import did_you_mean
 from .expression import condition
 from .record import BenchmarkRecord
-from .rows import METRICS, Row, Rows, flat_rows
+from .rows import METRICS, Row, Rows, check_column, flat_rows
 
 __all__ = ["Layout", "table"]
 
@@ -37,11 +38,23 @@ class Layout:
 def table(records: Sequence[BenchmarkRecord], layout: Layout) -> str:
     """Return the text of a table of records, and of what is to be said about them."""
     rows = flat_rows(records)
-    order = _order(rows, layout)
-    lines = _hierarchy(rows, order, layout) if order else _flat(rows, layout)
+    outer, inner = _order(rows, layout)
+    order = [*outer, *inner]
+    lines = _hierarchy(rows, outer, inner, layout) if order else _flat(rows, layout)
+    said = _left_out(rows, layout)
     if layout.speedup_vs is not None and not order:
-        lines += ["", "speedup_vs has no effect here: it needs order_by or vary_by"]
-    return "\n".join(lines + _remarks(records))
+        said.append("speedup_vs has no effect here: it needs a column in order_by or vary_by")
+    return "\n".join([*lines, *([""] if said else []), *said, *_remarks(records)])
+
+
+def _left_out(rows: Rows, layout: Layout) -> list[str]:
+    """Say which names of a hierarchy are no columns."""
+    which = "order_by" if layout.order_by is not None else "vary_by"
+    unknown = [name for name in _as_list(getattr(layout, which)) if name not in rows.columns]
+    if not unknown:
+        return []
+    names = " or ".join(f"{name!r}{did_you_mean(name, rows.columns)}" for name in unknown)
+    return [f"{which}: there is no column {names}, so {'it is' if len(unknown) == 1 else 'they are'} left out"]
 
 
 def _remarks(records: Sequence[BenchmarkRecord]) -> list[str]:
@@ -64,7 +77,7 @@ def _remarks(records: Sequence[BenchmarkRecord]) -> list[str]:
 def _flat(rows: Rows, layout: Layout) -> list[str]:
     columns, body = list(rows.columns), list(rows.rows)
     for name in (*_as_list(layout.sort_by), *_as_list(layout.group_by)):
-        _check_column(name, rows)
+        check_column(_WHERE, name, dict.fromkeys([*rows.columns, *METRICS]), rows.columns)
     groups = _as_list(layout.group_by)
     if layout.compare_by is not None:
         body = _compared(body, rows, layout.compare_by, groups or rows.names)
@@ -85,14 +98,6 @@ def _cell(row: Row, column: str) -> str:
     return f"{cell} {row['unit']}".strip() if column == "throughput" and cell else cell
 
 
-def _check_column(name: str, rows: Rows) -> None:
-    known = list(dict.fromkeys([*rows.columns, *METRICS]))
-    if name not in known:
-        raise ValueError(
-            f"{_WHERE}: there is no column {name!r}{did_you_mean(name, known)}; columns: {', '.join(rows.columns)}"
-        )
-
-
 def _compared(body: Sequence[Row], rows: Rows, compare_by: Compare, groups: Sequence[str]) -> list[Row]:
     """Add the speed-up over the baseline: the only row that fulfils the condition, or the one with the same data.
 
@@ -106,34 +111,42 @@ def _compared(body: Sequence[Row], rows: Rows, compare_by: Compare, groups: Sequ
     if not baselines:
         raise ValueError(f"{_WHERE}: compare_by={compare_by!r} holds for no row, so there is no baseline")
     same = [name for name in groups if name != "backend"]
-    means: dict[tuple[str, ...], float] = {_key(row, same): row["mean_ms"] for row in reversed(baselines)}
-    only = baselines[0]["mean_ms"] if len(baselines) == 1 else math.nan
+    times: dict[tuple[str, ...], float] = {_key(row, same): row["typical_ms"] for row in reversed(baselines)}
+    only = baselines[0]["typical_ms"] if len(baselines) == 1 else math.nan
     return [
-        {**row, "_extra": {"speedup": _times(means.get(_key(row, same), only), row["mean_ms"], "")}} for row in body
+        {**row, "_extra": {"speedup": _times(times.get(_key(row, same), only), row["typical_ms"], "")}} for row in body
     ]
 
 
-def _times(baseline: float, mean: float, unit: str = "x") -> str:
-    speedup = baseline / mean if mean else math.nan
+def _times(baseline: float, time: float, unit: str = "x") -> str:
+    speedup = baseline / time if time else math.nan
     return "" if math.isnan(speedup) else f"{speedup:.2f}{unit}"
 
 
 # ---- hierarchies -----------------------------------------------------------------------------------------------------
 
 
-def _order(rows: Rows, layout: Layout) -> list[str]:
-    """Return the columns of a hierarchy, outermost first; unknown ones are dropped."""
-    order = [name for name in _as_list(layout.order_by) if name in rows.columns]
-    if layout.order_by is None and layout.vary_by is not None:
-        vary = [name for name in _as_list(layout.vary_by) if name in rows.columns]
-        order = [*(name for name in rows.names if name not in vary), *vary] if vary else []
-    return list(dict.fromkeys(order))
+def _order(rows: Rows, layout: Layout) -> tuple[list[str], list[str]]:
+    """Return the columns that make the groups of a hierarchy, and those within them; unknown ones are dropped."""
+    if layout.order_by is not None:
+        order = [name for name in dict.fromkeys(_as_list(layout.order_by)) if name in rows.columns]
+        return order[:-1], order[-1:]
+    vary = [name for name in dict.fromkeys(_as_list(layout.vary_by)) if name in rows.columns]
+    fixed = [name for name in rows.names if name not in vary]
+    # A label such as n=100 says again what varies: it would make a group of each row.
+    others = [name for name in fixed if name != "label"]
+    if "label" in fixed and _tell_label(rows, [*others, *vary]) and not _tell_label(rows, others):
+        fixed = others
+    return (fixed, vary) if vary else ([], [])
 
 
-def _hierarchy(rows: Rows, order: list[str], layout: Layout) -> list[str]:
-    outer, leaf = order[:-1], order[-1]
-    if layout.order_by is None:  # vary_by: what is fixed makes the groups
-        outer = [name for name in order if name not in _as_list(layout.vary_by)]
+def _tell_label(rows: Rows, columns: Sequence[str]) -> bool:
+    """Say whether rows that agree in these columns have the same label."""
+    return len({_key(row, [*columns, "label"]) for row in rows.rows}) == len({_key(row, columns) for row in rows.rows})
+
+
+def _hierarchy(rows: Rows, outer: list[str], inner: list[str], layout: Layout) -> list[str]:
+    order, leaf = [*outer, *inner], inner[-1]
     body = sorted(rows.rows, key=_sort_key(order))
     columns = [*order, *(name for name in rows.columns if name in METRICS and name not in order)]
     if layout.speedup_vs is not None:
@@ -164,9 +177,9 @@ def _against(body: Sequence[Row], outer: Sequence[str], leaf: str, speedup_vs: s
             f"{_WHERE}: speedup_vs={speedup_vs!r} is no value of the column {leaf!r}"
             f"{did_you_mean(str(speedup_vs), values)}; values: {', '.join(values) or 'none'}"
         )
-    means = {_key(row, outer): row["mean_ms"] for row in reversed(body) if str(row.get(leaf)) == str(speedup_vs)}
+    times = {_key(row, outer): row["typical_ms"] for row in reversed(body) if str(row.get(leaf)) == str(speedup_vs)}
     name = f"vs_{speedup_vs}"
-    return [{**row, "_extra": {name: _times(means.get(_key(row, outer), math.nan), row["mean_ms"])}} for row in body]
+    return [{**row, "_extra": {name: _times(times.get(_key(row, outer), math.nan), row["typical_ms"])}} for row in body]
 
 
 # ---- shared ----------------------------------------------------------------------------------------------------------
@@ -190,8 +203,8 @@ def _sort_key(columns: Sequence[str]) -> Callable[[Row], Any]:
 
 
 def _rank(value: Any) -> tuple[int, float, str]:
-    if isinstance(value, (int, float)):
-        return (2, 0.0, "") if math.isnan(value) else (0, value, "")
+    if isinstance(value, numbers.Real):
+        return (2, 0.0, "") if math.isnan(value) else (0, float(value), "")
     return (2, 0.0, "") if value is None else (1, 0.0, str(value))
 
 
@@ -199,10 +212,10 @@ def _best(body: Iterable[Row], groups: Sequence[str]) -> set[int]:
     """Return which rows are the fastest of their groups; what gives other results than the rest is none."""
     best: dict[tuple[str, ...], Row] = {}
     for row in body:
-        if not row["success"] or row["mismatch"] is not None or math.isnan(row["mean_ms"]):
+        if not row["success"] or row["mismatch"] is not None or math.isnan(row["typical_ms"]):
             continue
         key = _key(row, groups)
-        if key not in best or row["mean_ms"] < best[key]["mean_ms"]:
+        if key not in best or row["typical_ms"] < best[key]["typical_ms"]:
             best[key] = row
     return {id(row) for row in best.values()}
 

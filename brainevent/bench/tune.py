@@ -12,8 +12,10 @@ import jax
 import jax.numpy as jnp
 
 from .measure import time_chained
+from .progress import shown
+from .words import columns, time_text
 
-__all__ = ["Candidate", "Trial", "TuneResult", "in_words", "try_all"]
+__all__ = ["Candidate", "Trial", "TuneResult", "try_all"]
 
 RUNS = 10  # at least
 
@@ -66,24 +68,13 @@ class TuneResult:
     def __str__(self) -> str:
         rows = [("backend", "variant", "median", "spread")]
         rows += [(trial.backend, trial.variant, *_times(trial)) for trial in self.trials]
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        lines = ["  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)) for row in rows]
-        title = f"operator {self.operator!r} on {self.platform} ({self.device}): {self.shapes}"
-        return "\n".join([title, "", *(line.rstrip() for line in lines)])
+        return f"operator {self.operator!r} on {self.platform} ({self.device}): {self.shapes}\n\n{columns(rows)}"
 
 
 def _times(trial: Trial) -> tuple[str, str]:
     if trial.seconds is None or trial.low is None or trial.high is None:
         return "failed", textwrap.shorten(trial.error or "", 100, placeholder=" ...")
-    return in_words(trial.seconds), f"{in_words(trial.low)} to {in_words(trial.high)}"
-
-
-def in_words(seconds: float) -> str:
-    """Return "1.23 ms"."""
-    for unit, scale in (("s", 1.0), ("ms", 1e3), ("us", 1e6)):
-        if seconds * scale >= 1:
-            return f"{seconds * scale:.3g} {unit}"
-    return f"{seconds * 1e9:.3g} ns"
+    return time_text(trial.seconds), f"{time_text(trial.low)} to {time_text(trial.high)}"
 
 
 def try_all(
@@ -91,13 +82,15 @@ def try_all(
     operands: Sequence[Any],
     why_wrong: Callable[[Candidate, Any], str | None],
     seconds: float,
+    what: str,
 ) -> list[Trial]:
     """Return a trial for each candidate, the fastest first; none is timed whose results are wrong.
 
     `why_wrong(candidate, results)` says in words what is wrong, if anything; `seconds` is the time for each. Of those
-    that the spread of their times does not tell from the fastest, the earliest candidate comes first.
+    that the spread of their times does not tell from the fastest, the earliest candidate comes first. `what` stands
+    beside the bar of progress.
     """
-    trials = [_trial(candidate, operands, why_wrong, seconds) for candidate in candidates]
+    trials = [_trial(candidate, operands, why_wrong, seconds) for candidate in shown(candidates, what)]
     fastest = min(trials, key=_seconds)
     first = next(t for t in trials if t is fastest or _seconds(t) <= (fastest.high or 0))
     return [first, *sorted((trial for trial in trials if trial is not first), key=_seconds)]

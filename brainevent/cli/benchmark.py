@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import did_you_mean
-from .operators import add_modules, backends_of, import_modules, registered, with_names, with_tags
+from ..operator.benchmarked import backends_of
+from .operators import add_modules, import_modules, registered, with_names, with_tags
 from .words import CommandError, Commands, amount, command, complain, named, note, say
 
 if TYPE_CHECKING:
@@ -50,7 +51,12 @@ def add(commands: Commands[argparse.ArgumentParser]) -> None:
         help="operators with any of these tags (default: all)",
     )
     what.add_argument("--operators", type=named, metavar="NAME[,NAME...]", help="only operators of these names")
-    what.add_argument("--backends", type=named, metavar="NAME[,NAME...]", help="only these backends (default: all)")
+    what.add_argument(
+        "--backends",
+        type=named,
+        metavar="NAME[,NAME...]",
+        help="only these backends (default: all that are registered; name reference to add it)",
+    )
     how = parser.add_argument_group("how to measure")
     count = "(default: %(default)s)"
     how.add_argument("--n-warmup", type=_at_least(0), default=5, metavar="N", help=f"runs that do not count {count}")
@@ -60,7 +66,9 @@ def add(commands: Commands[argparse.ArgumentParser]) -> None:
     )
     how.add_argument("--cold", action="store_true", help="empty the processor's caches before each run")
     after = parser.add_argument_group("what becomes of it")
-    after.add_argument("--output", type=Path, metavar="FILE", help="write all results as JSON")
+    after.add_argument(
+        "--output", type=Path, metavar="FILE", help="write all results as JSON, anew after each operator"
+    )
     after.add_argument(
         "--plot", type=Path, metavar="PATH", help="draw times: a folder, or a .svg or .png file for one operator"
     )
@@ -107,17 +115,20 @@ def _benchmark(arguments: argparse.Namespace, parser: argparse.ArgumentParser) -
     run = _begun(operators, arguments)
     report = Report.prepared(arguments, run, list(operators))
     say(f"{run.platform}: {run.machine}" if operators else "nothing is left to measure")
-    results, failed = [], []
+    failed = []
     for name, operator in operators.items():
         say(f"\n{name}\n{'=' * len(name)}")
         try:
             result = _measured(operator, arguments)
-            results.append(result)
+            run = dataclasses.replace(run, results=[*run.results, result])
+            report.keep(run)
             report.show(result)
+        except CommandError:
+            raise
         except Exception as error:  # noqa: BLE001 - what one operator raises keeps no other from being measured
             say(f"ERROR — {type(error).__name__}: {error}".removesuffix(": "))
             failed.append(name)
-    regressions = report.finish(dataclasses.replace(run, results=results))
+    regressions = report.finish(run)
     if failed:
         return complain(f"{amount(len(failed), 'operator')} with an error: {', '.join(failed)}")
     return REGRESSIONS if regressions else 0

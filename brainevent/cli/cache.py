@@ -8,10 +8,11 @@ import sys
 import time
 from collections.abc import Iterable, Sequence
 
+from ..bench.words import columns
 from ..doctor import size_in_words
 from ..errors import did_you_mean
 from ..toolchain import cache
-from .words import Commands, amount, columns, command, complain, say
+from .words import Commands, amount, command, complain, say
 
 __all__ = ["add"]
 

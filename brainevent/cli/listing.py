@@ -11,11 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 from ..bench import choices
 from ..bench.choices import TunedChoice
+from ..bench.words import columns
+from ..errors import KernelToolchainError
+from ..operator.benchmarked import backends_of
 from ..operator.lowering import candidates
-from ..operator.tuned import device_of, versions_of
+from ..operator.tuned import content_of, device_of, versions_of
 from ..operator.variants import label
-from .operators import add_modules, backends_of, import_modules, registered, with_tags
-from .words import Commands, columns, command, named, say
+from .operators import add_modules, import_modules, registered, with_tags
+from .words import Commands, command, named, note, say
 
 if TYPE_CHECKING:
     from ..operator.custom_kernel import XLACustomKernel
@@ -26,7 +29,7 @@ _HEAD = ("operator", "tags", "data", "platform", "backend", "variants", "tuned f
 _GENERAL = {"cuda": "gpu", "rocm": "gpu"}  # choices are for what a device is called when kernels are lowered
 _EPILOG = """\
 The default backend of a platform is marked with *. What is tuned counts if it was tuned on this kind of device, with
-these versions; `brainevent tune list` shows all."""
+these versions; `brainevent tune list` shows all. It is stale, and no longer used, once kernels have changed."""
 
 
 def add(commands: Commands[argparse.ArgumentParser]) -> None:
@@ -42,7 +45,8 @@ def _list(arguments: argparse.Namespace) -> int:
     found = registered()
     if arguments.tags:
         found = with_tags(found, arguments.tags)
-    described = [_described(operator) for operator in found.values()]
+    tuned = _tuned()
+    described = [_described(operator, tuned) for operator in found.values()]
     if arguments.json:
         say(json.dumps({"operators": described}, indent=1))
     elif described:
@@ -53,9 +57,18 @@ def _list(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _described(operator: XLACustomKernel) -> dict[str, Any]:
+def _tuned() -> list[TunedChoice]:
+    """Return all choices; none, with a word about it, if their file is refused."""
+    try:
+        return choices.tuned_choices()
+    except KernelToolchainError as error:
+        note(f"brainevent: {error}. What was tuned is not shown")
+        return []
+
+
+def _described(operator: XLACustomKernel, tuned: Sequence[TunedChoice]) -> dict[str, Any]:
     """Return what is to be known of an operator, as JSON can hold it."""
-    tuned = _tuned_here(operator)
+    tuned = _of_here(operator, tuned)
     platforms = sorted(platform for platform in {"cpu", *operator._kernels} if backends_of(operator, platform))
     return {
         "name": operator.name,
@@ -79,7 +92,12 @@ def _backends(operator: XLACustomKernel, platform: str, tuned: Sequence[TunedCho
             "name": backend,
             "variants": [label(variant) for variant in table[backend].variants],
             "tuned": [
-                {"shapes": choice.shapes, "variant": choice.variant, "seconds": choice.seconds}
+                {
+                    "shapes": choice.shapes,
+                    "variant": choice.variant,
+                    "seconds": choice.seconds,
+                    "stale": choice.content != content_of(candidates(operator, choice.platform))[0],
+                }
                 for choice in tuned
                 if (_GENERAL.get(choice.platform, choice.platform), choice.backend) == (platform, backend)
             ],
@@ -88,12 +106,13 @@ def _backends(operator: XLACustomKernel, platform: str, tuned: Sequence[TunedCho
     ]
 
 
-def _tuned_here(operator: XLACustomKernel) -> list[TunedChoice]:
-    """Return the choices that were made on this kind of device, with these versions."""
+def _of_here(operator: XLACustomKernel, tuned: Sequence[TunedChoice]) -> list[TunedChoice]:
+    """Return the choices for an operator that were made on this kind of device, with these versions."""
     return [
         choice
-        for choice in choices.tuned_choices(operator.name)
-        if choice.device == device_of(choice.platform)
+        for choice in tuned
+        if choice.operator == operator.name
+        and choice.device == device_of(choice.platform)
         and choice.versions == versions_of(candidates(operator, choice.platform))
     ]
 
@@ -110,6 +129,7 @@ def _rows(operator: dict[str, Any]) -> Iterator[tuple[str, ...]]:
             mark = " *" if backend["name"] == table["default"] else ""
             tuned = [
                 f"{choice['shapes']}{': ' if choice['variant'] else ''}{choice['variant']}"
+                f"{' (stale: kernels changed)' if choice['stale'] else ''}"
                 for choice in backend["tuned"]
             ]
             cells = itertools.zip_longest([backend["name"] + mark], backend["variants"], tuned, fillvalue="")

@@ -11,16 +11,14 @@ import traceback
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from ..config import PLATFORMS
 from ..errors import did_you_mean
-from ..operator.lowering import REFERENCE
 from ..operator.registry import get_registry
 from .words import CommandError, note
 
 if TYPE_CHECKING:
     from ..operator.custom_kernel import XLACustomKernel
 
-__all__ = ["add_modules", "backends_of", "import_modules", "registered", "with_names", "with_tags"]
+__all__ = ["add_modules", "import_modules", "registered", "with_names", "with_tags"]
 
 
 def add_modules(parser: argparse._ActionsContainer) -> None:
@@ -88,11 +86,3 @@ def with_names(operators: Mapping[str, XLACustomKernel], names: Sequence[str]) -
 
 def _advice(known: Collection[str]) -> str:
     return "" if known else "; name the module that defines yours with --import MODULE"
-
-
-def backends_of(operator: XLACustomKernel, platform: str) -> list[str]:
-    """Return the backends that an operator can be called with on a platform, the reference last."""
-    found = operator.available_backends(platform)
-    if operator._reference is not None and platform in PLATFORMS and REFERENCE not in found:
-        found.append(REFERENCE)
-    return found

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
-import math
 import os
 from collections import Counter
 from collections.abc import Sequence
@@ -13,14 +12,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..bench.record import BenchmarkRecord
-from ..bench.regressions import Change, changes, differences
+from ..bench.regressions import Change, changes, differences, other_settings
 from ..bench.result import BenchmarkResult
 from ..bench.rows import flat_rows
 from ..bench.runs import ForeignFileError, Run, best_backend, wins
 from ..bench.table import Layout, table
-from ..bench.tune import in_words
+from ..bench.words import columns, time_text
 from ..errors import did_you_mean
-from .words import CommandError, amount, columns, note, say
+from .words import CommandError, amount, note, say
 
 __all__ = ["Report"]
 
@@ -45,6 +44,11 @@ class Report:
         if wishes.compare is None:
             return cls(wishes, None)
         before = _saved(wishes.compare, names)
+        if said := ", ".join(other_settings(before, run)):
+            raise CommandError(
+                f"--compare: {wishes.compare} was measured in another way ({said}), so its times cannot be compared; "
+                "measure as before, or measure that run anew"
+            )
         for said in differences(before, run):
             note(f"brainevent: {wishes.compare} was measured under other conditions: {said}")
         return cls(wishes, before)
@@ -60,13 +64,19 @@ class Report:
         if self.wishes.plot is not None:
             _draw(self.wishes.plot, result)
 
-    def finish(self, run: Run) -> bool:
-        """Write the file, sum the comparison up, and tell whether there are regressions."""
+    def keep(self, run: Run) -> None:
+        """Write what is measured so far, so that nothing is lost if no more can be."""
         if self.wishes.output is not None:
             try:
                 run.write(self.wishes.output)
             except OSError as error:
                 raise CommandError(f"--output: {self.wishes.output} cannot be written ({error.strerror})") from error
+
+    def finish(self, run: Run) -> bool:
+        """Sum up what was written and compared, and tell whether there are regressions."""
+        if not run.results:  # the file says that
+            self.keep(run)
+        if self.wishes.output is not None:
             say(f"\nwrote {amount(len(run.results), 'result')} to {self.wishes.output}")
         if self.before is None:
             return False
@@ -115,7 +125,7 @@ def _time(record: BenchmarkRecord | None) -> str:
         return ""
     if not record.success:
         return "failed"
-    return in_words((record.mean_ms if math.isnan(record.median_ms) else record.median_ms) * 1e-3)
+    return time_text(record.typical_ms * 1e-3)
 
 
 def _in_words(change: Change) -> str:

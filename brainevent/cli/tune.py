@@ -6,18 +6,26 @@ from __future__ import annotations
 import argparse
 
 from ..bench import choices
+from ..bench.words import columns, time_text
 from ..errors import did_you_mean
-from .words import Commands, amount, columns, command, complain, say
+from .words import Commands, amount, command, complain, say
 
 __all__ = ["add"]
+
+_LIST = """\
+What was made on another device or with other versions is told, and does not count here. Whether kernels have changed
+since cannot be told without them: `brainevent list --import MODULE` does."""
 
 
 def add(commands: Commands[argparse.ArgumentParser]) -> None:
     """Add the commands."""
     parser = command(commands, "tune", "show, clear, export or import what `tune` remembers")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
-    for name, about, run in (("list", "list the choices", _list), ("clear", "forget the choices", _clear)):
-        parser = command(commands, name, about, run)
+    for name, about, run, epilog in (
+        ("list", "list the choices", _list, _LIST),
+        ("clear", "forget the choices", _clear, None),
+    ):
+        parser = command(commands, name, about, run, epilog)
         parser.add_argument("operator", nargs="?", metavar="OPERATOR", help="only those of this operator")
     for name, about, run in (
         ("export", "write the choices to a file", _export),
@@ -27,14 +35,17 @@ def add(commands: Commands[argparse.ArgumentParser]) -> None:
 
 
 def _list(arguments: argparse.Namespace) -> int:
-    from ..bench.tune import in_words
+    from ..operator.tuned import unlike_here  # it asks JAX for devices
 
     found = choices.tuned_choices(arguments.operator)
     if not found:
         return _nothing(arguments.operator)
-    rows = [("operator", "platform", "operands and results", "backend", "variant", "time")]
-    rows += [(c.operator, c.platform, c.shapes, c.backend, c.variant, in_words(c.seconds)) for c in found]
-    say(columns(rows))
+    rows = [("operator", "platform", "operands and results", "backend", "variant", "time", "made with")]
+    rows += [
+        (c.operator, c.platform, c.shapes, c.backend, c.variant, time_text(c.seconds), unlike_here(c)) for c in found
+    ]
+    elsewhere = any(row[-1] for row in rows[1:])
+    say(columns(rows if elsewhere else [row[:-1] for row in rows]))
     say(f"{amount(len(found), 'choice')} in {choices.file_path()}")
     return 0
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TextIO
 
 from ..errors import BrainEventError
 
-__all__ = ["CommandError", "Commands", "amount", "columns", "command", "complain", "help_of", "named", "note", "say"]
+__all__ = ["CommandError", "Commands", "amount", "command", "complain", "help_of", "named", "note", "say"]
 
 Commands = argparse._SubParsersAction  # what `add_subparsers` returns: it has no public name
 
@@ -39,24 +39,6 @@ def _print(text: str, stream: TextIO) -> None:
     encoding = getattr(stream, "encoding", None) or "utf-8"
     stream.write(f"{text}\n".encode(encoding, "backslashreplace").decode(encoding))
     stream.flush()
-
-
-def columns(rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> str:
-    """Lay rows out in columns, those in `right` flush to the right.
-
-    >>> print(columns([("name", "age"), ("a", "10 h")], right=[1]))
-    name   age
-    a     10 h
-    """
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = (
-        "  ".join(
-            cell.rjust(width) if i in right else cell.ljust(width)
-            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
-        )
-        for row in rows
-    )
-    return "\n".join(line.rstrip() for line in lines)
 
 
 def amount(number: int, one: str, several: str = "") -> str:

@@ -6,12 +6,23 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ..config import PLATFORMS
 from ..errors import RegistrationTypeError
+from .lowering import REFERENCE
 
 if TYPE_CHECKING:
     from ..bench.result import BenchmarkResult
+    from .custom_kernel import XLACustomKernel
 
-__all__ = ["Benchmarked"]
+__all__ = ["Benchmarked", "backends_of"]
+
+
+def backends_of(operator: XLACustomKernel, platform: str) -> list[str]:
+    """Return the backends that an operator can be called with on a platform, the reference last."""
+    found = operator.available_backends(platform)
+    if operator._reference is not None and platform in PLATFORMS and REFERENCE not in found:
+        found.append(REFERENCE)
+    return found
 
 
 class Benchmarked:
@@ -45,10 +56,13 @@ class Benchmarked:
     ) -> BenchmarkResult:
         """Time the call function on each backend of a platform, for each configuration of the benchmark data.
 
-        The first backend that succeeds is what the results of the others are compared with; differences are printed,
-        and kept in the records. `n_batch_per_run` calls in one compiled loop, each waiting for the one before, are one
-        run; `cold` empties the processor's caches before each run. A backend that fails gets a record that says so, or
-        raises if `catch_errors` is False.
+        Without `backends`, these are all that are registered: name "reference" to measure that too. Results are
+        compared with those of the reference, which is not timed for this, or without one with those of the first
+        backend that succeeds; differences are printed, and kept in the records.
+
+        `n_batch_per_run` calls in one compiled loop, each waiting for the one before, are one run; `cold` empties the
+        processor's caches before each run. A backend that fails gets a record that says so, or raises if
+        `catch_errors` is False.
 
         >>> import jax.numpy as jnp, brainevent
         >>> negated = brainevent.XLACustomKernel("doc_negated")

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -16,9 +16,10 @@ from ..bench.chain import as_arrays
 from ..bench.compare import difference, nans_in
 from ..bench.measure import Measurement, check_counts, measure
 from ..bench.progress import shown
-from ..bench.record import BenchmarkConfig, BenchmarkRecord, failed, succeeded
+from ..bench.record import BenchmarkConfig, BenchmarkRecord, a_type, failed, succeeded
 from ..bench.result import BenchmarkResult
 from ..errors import BenchmarkDataFnNotProvidedError, did_you_mean
+from .benchmarked import backends_of
 from .lowering import REFERENCE
 
 if TYPE_CHECKING:
@@ -57,18 +58,16 @@ def _checked(operator: XLACustomKernel, platform: str, backends: Sequence[str] |
             f"operator {operator.name!r} has no benchmark data; store a function with def_benchmark_data(fn), "
             "where fn(*, platform) returns a list of BenchmarkConfig"
         )
-    known = operator.available_backends(platform)
-    chosen = known or [REFERENCE]
-    if operator._reference is not None and platform in config.PLATFORMS:
-        known = [*known, REFERENCE]
+    known = backends_of(operator, platform)
     if not known:
         platforms = sorted(name for name, table in operator._kernels.items() if table)
+        meant = "" if platform in config.PLATFORMS else did_you_mean(platform, platforms)
         raise ValueError(
-            f"operator {operator.name!r} has no backends for the platform {platform!r}"
-            f"{did_you_mean(platform, platforms)}; platforms that have: {', '.join(platforms) or 'none'}"
+            f"operator {operator.name!r} has no backends for the platform {platform!r}{meant}; "
+            f"platforms that have: {', '.join(platforms) or 'none'}"
         )
     if backends is None:
-        return chosen
+        return operator.available_backends(platform) or known
     wanted = [backends] if isinstance(backends, str) else list(backends)
     if not wanted:
         raise ValueError(f"operator {operator.name!r}: backends is empty; leave it out to measure {', '.join(known)}")
@@ -92,19 +91,21 @@ def _device(name: str, platform: str) -> jax.Device:
 
 def _configs(operator: XLACustomKernel, platform: str) -> list[BenchmarkConfig]:
     make: Any = operator._benchmark_data_fn
-    configs = list(make(platform=platform))
-    for config_ in configs:
-        if not isinstance(config_, BenchmarkConfig):
-            raise TypeError(
-                f"operator {operator.name!r}: the benchmark data function returned a {type(config_).__name__}; "
-                "return a list of brainevent.BenchmarkConfig"
-            )
+    found = make(platform=platform)
+    configs = list(found) if isinstance(found, Iterable) else []
+    strange = next((config_ for config_ in configs if not isinstance(config_, BenchmarkConfig)), None)
+    if strange is not None or not isinstance(found, Iterable):
+        what = f"a list with {a_type(strange)}" if strange is not None else "None" if found is None else a_type(found)
+        raise TypeError(
+            f"operator {operator.name!r}: the benchmark data function returned {what}; "
+            "return a list of brainevent.BenchmarkConfig"
+        )
     return configs
 
 
 @dataclass
 class _Run:
-    """One benchmark under way; it remembers the data of the current configuration, and its first results."""
+    """One benchmark under way; it remembers the data of the current configuration, and what results are right."""
 
     operator: XLACustomKernel
     platform: str
@@ -115,13 +116,14 @@ class _Run:
     catch_errors: bool
     config: BenchmarkConfig | None = None
     args: tuple[Any, ...] = ()
-    first: tuple[str, Any] | None = None  # a backend, and its results
+    truth: tuple[str, Any] | None = None  # a backend, and its results
+    warned: bool = False  # that the reference fails
 
     def record(self, config: BenchmarkConfig, backend: str) -> BenchmarkRecord:
         """Measure one configuration on one backend."""
         if config is not self.config:
-            self.config, self.first = config, None
-            self.args = _on(self.device, config.args)
+            self.config, self.args = config, _on(self.device, config.args)
+            self.truth = self._reference_results(config)
         try:
             record = self._succeeded(config, backend)
         except Exception as error:
@@ -131,9 +133,32 @@ class _Run:
         self._say(record)
         return record
 
-    def _succeeded(self, config: BenchmarkConfig, backend: str) -> BenchmarkRecord:
+    def _call(self, config: BenchmarkConfig, backend: str) -> tuple[Callable[..., Any], list[jax.Array]]:
+        """Return the call function on one backend, as a function of the arrays among the arguments, and these."""
         call = functools.partial(self.operator.call, backend=backend, **config.kernel_kwargs)
-        function, arrays = as_arrays(call, self.args)
+        return as_arrays(call, self.args)
+
+    def _reference_results(self, config: BenchmarkConfig) -> tuple[str, Any] | None:
+        """Return what the reference computes, in full precision, if results are compared and there is one."""
+        if self.tolerances is None or self.operator._reference is None:
+            return None
+        try:
+            function, arrays = self._call(config, REFERENCE)
+            with jax.default_device(self.device), jax.default_matmul_precision("highest"):
+                return REFERENCE, jax.block_until_ready(jax.jit(function)(arrays))
+        except Exception as error:  # noqa: BLE001 - the kernels may be fine
+            if not self.warned:
+                self.warned = True
+                said = f"{type(error).__name__}: {error}".splitlines()[0]
+                print(  # noqa: T201
+                    f"[{self.operator.name}] [{self.platform}|{REFERENCE}] {config.name}: fails ({said}); results are "
+                    "compared with those of the first backend that succeeds",
+                    flush=True,
+                )
+        return None
+
+    def _succeeded(self, config: BenchmarkConfig, backend: str) -> BenchmarkRecord:
+        function, arrays = self._call(config, backend)
         with jax.default_device(self.device):
             found = self.timed(jax.jit(function), (arrays,))
         record = succeeded(config, self.platform, backend, found)
@@ -144,10 +169,10 @@ class _Run:
         if config.flops is not None:
             record.peak_flops = measured_flops(self.device)
         if self.tolerances is not None:
-            if self.first is None:
-                self.first = backend, found.output
-            elif said := difference(found.output, *self.first, *self.tolerances):
-                record.mismatch = said
+            if self.truth is None:
+                self.truth = backend, found.output
+            if backend != self.truth[0]:
+                record.mismatch = difference(found.output, *self.truth, *self.tolerances)
         return record
 
     def _say(self, record: BenchmarkRecord) -> None:

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from ..bench.choices import TunedChoice
     from .lowering import KernelEntry
 
-__all__ = ["CallTypes", "content_of", "device_of", "lowering_platform", "tuned_choice", "versions_of",
-           "with_tuned_variant"]  # fmt: skip
+__all__ = ["CallTypes", "content_of", "device_of", "lowering_platform", "tuned_choice", "unlike_here",
+           "versions_of", "with_tuned_variant"]  # fmt: skip
 
 _PACKAGES = {
     "numba": ("numba", "llvmlite"),
@@ -68,8 +68,8 @@ def tuned_choice(
 
     if call is None or not knows(operator) or (device := device_of(platform)) is None:
         return None
-    content, _ = content_of(table, call)
-    return find(key_of(operator, platform, device, call.shapes, versions_of(table), content))
+    content, _ = content_of(table)
+    return find(key_of(operator, platform, device, call.shapes, versions_of(table), content, call.params))
 
 
 def with_tuned_variant(entry: KernelEntry, tuned: TunedChoice | None, call: CallTypes | None) -> KernelEntry:
@@ -82,10 +82,8 @@ def with_tuned_variant(entry: KernelEntry, tuned: TunedChoice | None, call: Call
     return entry if best is None else dataclasses.replace(entry, variants=(best, *variants))
 
 
-def content_of(table: Mapping[str, KernelEntry], call: CallTypes) -> tuple[str, bool]:
-    """Return the content of all kernels of a table and of a call, and whether other processes find the same."""
-    from ..bench.choices import key_of
-
+def content_of(table: Mapping[str, KernelEntry]) -> tuple[str, bool]:
+    """Return the content of all kernels of a table, and whether other processes find the same."""
     kernels = tuple((name, entry.kernel_generator, entry.variants) for name, entry in table.items())
     with suppress(TypeError):  # a generator that cannot be hashed is walked each time
         with _lock:
@@ -96,9 +94,8 @@ def content_of(table: Mapping[str, KernelEntry], call: CallTypes) -> tuple[str, 
                 if len(_contents) >= _MANY:
                     _contents.clear()
                 _contents[kernels] = known
-        return key_of(known[0], call.params), known[1]
-    name, lasting = _named(kernels)
-    return key_of(name, call.params), lasting
+        return known
+    return _named(kernels)
 
 
 def _named(kernels: Any) -> tuple[str, bool]:
@@ -108,8 +105,10 @@ def _named(kernels: Any) -> tuple[str, bool]:
 
 @functools.cache
 def _version(package: str) -> str:
+    if package == "brainevent":
+        return __version__
     try:
-        return f"{package} {importlib.metadata.version(package)}"
+        return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:
         return ""
 
@@ -117,8 +116,17 @@ def _version(package: str) -> str:
 def versions_of(table: Mapping[str, KernelEntry]) -> str:
     """Return the versions that decide about the speed of these kernels."""
     packages = sorted({package for name in table for package in _PACKAGES.get(name, ())})
-    found = [_version(package) for package in ("jax", "jaxlib", *packages)]
-    return ", ".join([f"brainevent {__version__}", *filter(None, found)])
+    found = ((package, _version(package)) for package in ("brainevent", "jax", "jaxlib", *packages))
+    return ", ".join(f"{package} {version}" for package, version in found if version)
+
+
+def unlike_here(choice: TunedChoice) -> str:
+    """Return the device and the versions with which a choice was made, as far as they are not those of here."""
+    found = [] if choice.device == device_of(choice.platform) else [choice.device]
+    for package, _, version in (one.rpartition(" ") for one in choice.versions.split(", ")):
+        if (here := _version(package)) != version:
+            found.append(f"{package} {version} ({f'here {here}' if here else 'not here'})")
+    return ", ".join(found)
 
 
 def lowering_platform(device: jax.Device) -> str:

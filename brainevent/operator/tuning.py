@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import warnings
 from collections.abc import Mapping, Sequence
@@ -17,7 +18,7 @@ from ..bench.choices import TunedChoice, refuse_foreign, remember
 from ..bench.tune import Candidate, Trial, TuneResult, try_all
 from ..errors import KernelFallbackExhaustedError
 from .check.compare import Broken, assert_close
-from .lowering import KernelEntry, candidates, checked_kernel, select
+from .lowering import REFERENCE, KernelEntry, candidates, checked_kernel, select
 from .tuned import CallTypes, content_of, device_of, lowering_platform, tuned_choice, versions_of
 from .variants import free_variants, label
 
@@ -57,7 +58,7 @@ def tune(
     if trials[0].seconds is None:
         failures = "\n".join(f"  {trial.backend} {trial.variant}: {trial.error}" for trial in trials)
         raise KernelFallbackExhaustedError(f"{where}: no kernel on {platform} gives right results:\n{failures}")
-    content, lasting = content_of(table, call)
+    content, lasting = content_of(table)
     lasting = lasting and call == CallTypes.of(operands, outs, params)
     if not lasting:
         warnings.warn(
@@ -72,17 +73,20 @@ def tune(
             variants.setdefault(trial.backend, trial.variant)
     versions, found = versions_of(table), tuple(variants.items())
     backend, best = trials[0].backend, trials[0].seconds
-    choice = TunedChoice(operator.name, platform, device, call.shapes, versions, content, backend, found, best)
+    identity = (operator.name, platform, device, call.shapes, versions, content, call.params)
+    choice = TunedChoice(*identity, backend, found, best)
     remembered = remember(choice, lasting=lasting)
     return TuneResult(operator.name, platform, device, call.shapes, tuple(trials), remembered)
 
 
 def _check(operands: Sequence[Any], params: Mapping[str, Any], seconds: Any, where: str) -> None:
-    if is_tracing() or any(isinstance(x, Tracer) for x in operands):
-        raise TypeError(f"{where}: an operand is a traced value; call tune outside of jit, vmap and grad")
+    traced = any(isinstance(x, Tracer) for x in operands)
+    if traced or is_tracing():
+        what = "an operand is a traced value" if traced else "it is called while a function is traced"
+        raise TypeError(f"{where}: {what}; call tune outside of jit, vmap and grad")
     if "backend" in params:
         raise TypeError(f"{where}: it tries all backends; leave backend= out")
-    if not isinstance(seconds, (int, float)) or not seconds > 0:
+    if not isinstance(seconds, (int, float)) or isinstance(seconds, bool) or not 0 < seconds < math.inf:
         raise ValueError(f"{where}: seconds is {seconds!r}; pass a positive number, the time for each kernel")
 
 
@@ -127,7 +131,8 @@ def _trials(
     truth: list[Any] = []
     if operator._reference is not None:
         try:
-            truth.append(jax.jit(operator._reference.flat(outs=outs, **params))(*operands))
+            with jax.default_matmul_precision("highest"):  # so that no kernel is blamed for the truth's rounding
+                truth.append(jax.jit(operator._reference.flat(outs=outs, **params))(*operands))
         except Exception as error:
             error.add_note(f"operator {operator.name!r}: tune: this is what its reference raises")
             raise
@@ -135,6 +140,8 @@ def _trials(
     def why_wrong(candidate: Candidate, results: Any) -> str | None:
         if not truth:
             truth.append(results)
+        if candidate.backend == REFERENCE:  # right by definition, in whatever precision it runs
+            return None
         try:
             assert_close(results, truth[0])
         except Broken as wrong:
@@ -147,7 +154,7 @@ def _trials(
         for name, entry in sorted(table.items(), key=lambda item: item[0] != default)
         for variant in free_variants(entry.variants, params)
     ]
-    return try_all(found, operands, why_wrong, seconds)
+    return try_all(found, operands, why_wrong, seconds, operator.name)
 
 
 def autotune(operator: XLACustomKernel, operands: Sequence[Any], outs: Sequence[Any], bound: dict[str, Any]) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Name lines where they end, with no name over another."""
+"""Name lines where they end, and points in a column, with no name over another."""
 
 from __future__ import annotations
 
@@ -7,14 +7,17 @@ import math
 from collections.abc import Sequence
 
 from matplotlib.axes import Axes
+from matplotlib.text import Annotation
 from matplotlib.transforms import offset_copy
 
 from .series import Point, Series
 from .style import Look, Theme
 
-__all__ = ["label_ends", "spread_out"]
+__all__ = ["label_column", "label_ends", "spread_out"]
 
-_GAP = 13.0  # points between names
+_GAP, _SMALL_GAP = 13.0, 12.5  # points between names
+_MOST_NAMED = 12  # points of a column that are all named
+_MOST_ENDS = 16  # names of first and last points for which there is room
 _AWAY = 16.0  # points from the axes to a name
 
 
@@ -35,6 +38,35 @@ def label_ends(ax: Axes, theme: Theme, series: Sequence[Series]) -> None:
             fontsize=9.5, color=theme.ink, annotation_clip=False,
             arrowprops={**tie, "shrinkA": 1, "shrinkB": 4, "relpos": (0, 0.5)},
         )  # fmt: skip
+
+
+def label_column(ax: Axes, theme: Theme, series: Sequence[Series]) -> list[Annotation]:
+    """Write what the points are that stand one above another; of many, the first and last of each series."""
+    named = [(one, point) for one in series for point in one.points if not math.isnan(point.y) and point.label]
+    if len(named) > _MOST_NAMED:
+        ends = [[pair for pair in named if pair[0] is one] for one in series]
+        named = [pair for own in ends if own for pair in dict.fromkeys((own[0], own[-1]))]
+    if len(named) > _MOST_ENDS:
+        ordered = sorted(named, key=lambda pair: pair[1].y)
+        named = [ordered[0], ordered[-1]]
+    figure = ax.get_figure(root=True)
+    if figure is None or not named:
+        return []
+    figure.draw_without_rendering()  # places the axes, so that points on paper can be told
+    there = [ax.transData.transform((point.x, point.y)) * 72 / figure.dpi for _, point in named]
+    right = max(float(x) for x, _ in there) + _AWAY
+    heights = [float(y) for _, y in there]
+    found = []
+    for (one, point), (x, y), place in zip(named, there, spread_out(heights, _SMALL_GAP), strict=True):
+        tie = {"arrowstyle": "-", "color": Look.of(theme, one.hue, one.mark).colour, "linewidth": 0.7}
+        found.append(
+            ax.annotate(
+                point.label, (point.x, point.y), (right - x, place - y), textcoords="offset points", va="center",
+                ha="left", fontsize=8, color=theme.ink,
+                arrowprops={**tie, "shrinkA": 1, "shrinkB": 4, "relpos": (0, 0.5)},
+            )
+        )  # fmt: skip
+    return found
 
 
 def _last(series: Series) -> Point | None:

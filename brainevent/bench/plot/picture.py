@@ -14,6 +14,7 @@ from typing import Any
 
 from matplotlib import rc_context
 from matplotlib.axes import Axes
+from matplotlib.axis import XAxis, YAxis
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullFormatter
@@ -21,7 +22,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocat
 from .series import Axis, Chart
 from .style import THEMES, Theme
 
-__all__ = ["Picture", "background_theme", "caption", "dress", "legend", "scales", "size_in_points"]
+__all__ = ["Picture", "background_theme", "caption", "dress", "legend", "log_ticks", "scales", "size_in_points"]
 
 _UNDATED = {"svg": {"Date": None, "Creator": None}, "pdf": {"CreationDate": None, "Creator": None, "Producer": None}}
 _SALT: Any = {"svg.fonttype": "none", "svg.hashsalt": "brainevent"}
@@ -91,15 +92,20 @@ def _scale(ax: Axes, which: str, axis: Axis, there: Sequence[float]) -> None:
         return
     if axis.log:
         ax.set(**{f"{which}scale": "log"})
-        decades = math.log10(max(there) / min(there))
-        side.set_major_locator(LogLocator(subs=next(s for most, s in _TICKS if decades <= most), numticks=15))
-        side.set_minor_formatter(NullFormatter())
+        log_ticks(side, min(there), max(there))
     if axis.numbers and _apart(axis.numbers, axis.log):
         side.set_major_locator(FixedLocator(list(axis.numbers)))
         side.set_minor_locator(FixedLocator([]))
     elif not axis.log:
         side.set_major_locator(MaxNLocator(_MOST_TICKS, steps=[1, 2, 5, 10]))
     side.set_major_formatter(FuncFormatter(lambda value, _: axis.text(value)))
+
+
+def log_ticks(side: XAxis | YAxis, least: float, most: float) -> None:
+    """Set the ticks of a logarithmic axis between two numbers: the fewer of each decade, the more decades."""
+    decades = math.log10(most / least)
+    side.set_major_locator(LogLocator(subs=next(s for limit, s in _TICKS if decades <= limit), numticks=15))
+    side.set_minor_formatter(NullFormatter())
 
 
 def _apart(places: Sequence[float], log: bool) -> bool:

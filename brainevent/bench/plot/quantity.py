@@ -11,8 +11,9 @@ from typing import Any
 
 from ...errors import did_you_mean
 from ..rows import METRICS, Row, Rows
+from ..words import time_text
 from .style import WHERE
-from .words import axis_words, number_text, time_text, times_text
+from .words import axis_words, number_text, times_text
 
 __all__ = ["Quantity", "Span", "column", "is_number", "performance", "speedup"]
 
@@ -20,6 +21,7 @@ Span = tuple[float, float, float]  # a value, and the ends of its spread
 _NONE: Span = (math.nan, math.nan, math.nan)
 _TIMES = ("mean_ms", "median_ms", "min_ms")
 _SPREADS = {"median_ms": "hold the middle half of the runs", "mean_ms": "reach one standard deviation to each side"}
+_SPREADS["typical_ms"] = ", or ".join(_SPREADS.values())
 
 
 @dataclass(frozen=True)
@@ -43,7 +45,7 @@ def _measured(value: Any) -> bool:
 
 def column(y: str | None, rows: Rows) -> Quantity:
     """Draw a column: without a name, the median time, or the mean where there are no medians."""
-    name = y or _best_time(rows)
+    name = y or _typical_time(rows)
     values = [row[name] for row in rows.rows if row["success"] and row.get(name) is not None]
     known = [name for name in METRICS if any(map(_measured, (row[name] for row in rows.rows)))]
     if wrong := next((value for value in values if not is_number(value)), None):
@@ -51,7 +53,7 @@ def column(y: str | None, rows: Rows) -> Quantity:
     if all(math.isnan(value) for value in values):
         raise ValueError(f"{WHERE}: no record has a number for y={name!r}; columns that do: {', '.join(known)}")
     units = {row["unit"] for row in rows.rows if row["unit"]} if name == "throughput" else set()
-    text = time_text if name.endswith("_ms") and name in METRICS else number_text
+    text = _time_text if name == "typical_ms" or (name.endswith("_ms") and name in METRICS) else number_text
     words = axis_words(name, " or ".join(sorted(units)))
     return Quantity(words, lambda row: _span(row, name), text, _spread_words(name, rows))
 
@@ -96,9 +98,15 @@ def performance(y: str | None, rows: Rows) -> Quantity:
     return Quantity("GFLOP/s", of, number_text, _spread_words(name, rows))
 
 
-def _best_time(rows: Rows) -> str:
-    there = any(row["success"] and not math.isnan(row["median_ms"]) for row in rows.rows)
-    return "median_ms" if there else "mean_ms"
+def _time_text(milliseconds: float) -> str:
+    return time_text(milliseconds * 1e-3, "\N{MICRO SIGN}")
+
+
+def _typical_time(rows: Rows) -> str:
+    """Return which column the typical times of all rows are, or that it is not the same for all."""
+    own = [row for row in rows.rows if row["success"]]
+    same = (name for name in ("median_ms", "mean_ms") if all(row[name] == row["typical_ms"] for row in own))
+    return next(same, "typical_ms")
 
 
 def _time_column(y: str | None, rows: Rows, kind: str) -> str:
@@ -106,7 +114,7 @@ def _time_column(y: str | None, rows: Rows, kind: str) -> str:
         raise ValueError(
             f"{WHERE}: kind={kind!r} is made of times, and y={y!r} is none; use one of {', '.join(_TIMES)}"
         )
-    return y or _best_time(rows)
+    return y or _typical_time(rows)
 
 
 def _span(row: Row, name: str) -> Span:
@@ -114,6 +122,8 @@ def _span(row: Row, name: str) -> Span:
         return _NONE
     value = float(row[name])
     low = high = math.nan
+    if name == "typical_ms":
+        name = "median_ms" if value == row["median_ms"] else "mean_ms"
     if name == "median_ms":
         low, high = row["low_ms"], row["high_ms"]
     elif name == "mean_ms":

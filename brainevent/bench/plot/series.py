@@ -10,9 +10,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ...errors import did_you_mean
 from ..record import BenchmarkRecord
-from ..rows import METRICS, Row, Rows, flat_rows
+from ..rows import METRICS, Row, Rows, check_column, flat_rows
 from .quantity import column, is_number, performance, speedup
 from .style import WHERE
 from .words import axis_words, number_text
@@ -38,12 +37,13 @@ class Wish:
 
 @dataclass(frozen=True)
 class Point:
-    """A place in a picture, and the ends of its spread; NaN upwards where nothing was measured."""
+    """A place in a picture, the ends of its spread, and of what it is; NaN upwards where nothing was measured."""
 
     x: float
     y: float
     low: float
     high: float
+    label: str = ""
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,9 @@ def chart(records: Sequence[BenchmarkRecord], name: str, wish: Wish) -> Chart:
         quantity = performance(wish.y, rows) if wish.kind == "roofline" else column(wish.y, rows)
     place = "intensity" if wish.kind == "roofline" else wish.x or _size(rows, (hue, wish.style))
     x, position = _placed([row for row in rows.rows if _has(row, place)], place, wish.kind in _GROUPED)
-    series = _series(rows, wish, hue, place, lambda row: Point(position(row), *quantity.of(row)), baseline)
+    series = _series(
+        rows, wish, hue, place, lambda row: Point(position(row), *quantity.of(row), row["label"]), baseline
+    )
     points = [point for one in series for point in one.points if not math.isnan(point.y)]
     if not points:
         raise ValueError(f"{WHERE}: no record has both {place} and {quantity.words}{_why(records)}")
@@ -119,13 +121,9 @@ def _rows(records: Sequence[BenchmarkRecord], wish: Wish) -> Rows:
     if not records:
         raise ValueError(f"{WHERE}: there are no records to draw")
     rows = flat_rows(records, all_columns=True)
-    known = list(dict.fromkeys([*rows.columns, *METRICS]))
     for role in ("x", "y", "hue", "style"):
-        name = getattr(wish, role)
-        if name is not None and name not in known:
-            raise ValueError(
-                f"{WHERE}: {role}={name!r} is no column{did_you_mean(name, known)}; columns: {', '.join(rows.columns)}"
-            )
+        if (name := getattr(wish, role)) is not None:
+            check_column(f"{WHERE}: {role}", name, dict.fromkeys([*rows.columns, *METRICS]), rows.columns)
     if wish.baseline is not None and wish.kind != "speedup":
         raise ValueError(f"{WHERE}: baseline={wish.baseline!r} belongs to kind='speedup', found kind={wish.kind!r}")
     if wish.kind != "roofline":
