@@ -68,6 +68,7 @@ __all__ = [
     "typeof",
     "unsigned_attribute",
     "with_result_shardings",
+    "x64_enabled",
 ]
 
 ShapedArray = jax.core.ShapedArray
@@ -248,17 +249,27 @@ def hands_over_batches(function: Callable[..., Any], operands: Sequence[Any]) ->
     return found(jax.make_jaxpr(function)(*operands).jaxpr)
 
 
-def alone(function: Callable[..., Sequence[Any]], outs: Sequence[ShapedArray]) -> Callable[..., Sequence[Any]]:
-    """Return `function`, of these results, as one that will be lowered alone."""
-    return lambda *operands: _alone.bind(*operands, function=function, outs=tuple(outs))
+def alone(
+    function: Callable[..., Sequence[Any]], outs: Sequence[ShapedArray], x64: bool
+) -> Callable[..., Sequence[Any]]:
+    """Return `function`, of these results, as one that will be lowered alone, with 64 bits enabled or not."""
+    return lambda *operands: _alone.bind(*operands, function=function, outs=tuple(outs), x64=x64)
+
+
+def x64_enabled() -> bool:
+    """Tell whether arrays may have 64 bits, here and now."""
+    return bool(jax.config.jax_enable_x64)  # type: ignore[attr-defined]
 
 
 _alone = new_primitive("alone", lambda *_, outs, **__: [ShapedArray(out.shape, out.dtype) for out in outs])
 _kept: list[Any] = []  # what compiled shards point to: JAX lets go of it once a shard is lowered
 
 
-def _lower_shard(ctx: mlir.LoweringRuleContext, *operands: Any, function: Callable[..., Any], outs: Any) -> Any:
-    results = lower_alone(function, ctx, *operands)
+def _lower_shard(
+    ctx: mlir.LoweringRuleContext, *operands: Any, function: Callable[..., Any], outs: Any, x64: bool
+) -> Any:
+    with jax.enable_x64(x64):  # XLA partitions in a thread of its own, which knows of no `with` block of the caller's
+        results = lower_alone(function, ctx, *operands)
     if ctx.module_context.host_callbacks:  # XLA would look for them beside the whole program, in vain.
         raise NotImplementedError(
             "an operator within the kernel of an operator with a sharding rule calls back into Python, "

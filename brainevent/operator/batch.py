@@ -10,7 +10,17 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-__all__ = ["Level", "Levels", "batched", "batched_transpose", "general_batching_rule", "scanned"]
+from .._compat import ShapedArray
+
+__all__ = [
+    "Level",
+    "Levels",
+    "batched",
+    "batched_transpose",
+    "general_batching_rule",
+    "scanned",
+    "without_levels",
+]
 
 
 @dataclass(frozen=True)
@@ -22,6 +32,16 @@ class Level:
 
 
 Levels = tuple[Level, ...]  # innermost first
+
+
+def without_levels(aval: Any, operand: int, levels: Levels) -> ShapedArray:
+    """Take the batch axes, outermost level first, off an operand's type."""
+    shape = list(aval.shape)
+    for level in reversed(levels):
+        axis = level.axes[operand]
+        if axis is not None:
+            del shape[axis]
+    return ShapedArray(tuple(shape), aval.dtype)
 
 
 def batched(function: Callable[..., Any], levels: Levels) -> Callable[..., Any]:

@@ -30,7 +30,7 @@ from .lowering import REFERENCE, KernelEntry
 from .named import KernelGenerator, LanguageKernels
 from .reference import Reference
 from .registry import register_primitive
-from .sharding import ShardingRule
+from .sharding import sharding_rule
 from .variants import Declared, declared
 
 if TYPE_CHECKING:
@@ -178,10 +178,12 @@ class XLACustomKernel(LanguageKernels, Benchmarked):
         return {**params, _LEVELS: levels}
 
     def _abstract_eval(self, /, *operands: Any, outs: Sequence[ShapedArray], **params: Any) -> list[ShapedArray]:
-        _, levels = self._split(params)
+        mine, levels = self._split(params)
         sizes = tuple(level.size for level in reversed(levels))
         specs = [None] * len(outs)
         if (rule := self._rule("sharding")) is not None:
+            mine.pop("backend", None)
+            rule = rule.of_call(operands, levels, mine)
             specs = rule.result_specs(operands, levels, [len(out.shape) for out in outs])
         return [
             abstract_result(self.name, operands, sizes + tuple(out.shape), out.dtype, spec)
@@ -333,7 +335,7 @@ class XLACustomKernel(LanguageKernels, Benchmarked):
 
     def def_sharding_rule(
         self,
-        rule: str,
+        rule: str | Callable[..., str],
         *,
         reduction_factors: Sequence[str] = (),
         need_replication_factors: Sequence[str] = (),
@@ -344,9 +346,10 @@ class XLACustomKernel(LanguageKernels, Benchmarked):
         """Say how operands and results are cut over devices, as in "m k, k -> m" with `reduction_factors=("k",)`.
 
         Under `jit` with sharded operands the kernel then runs on each shard, on local shapes. A factor that results
-        lack is reduced over the devices if it is named so (by "sum", "max" or "min"), else it is not cut.
+        lack is reduced over the devices if it is named so (by "sum", "max" or "min"), else it is not cut. A function
+        `rule(*types of operands, **kwargs)` returns the rule of each call, for example by a keyword argument.
         """
-        self._rules["sharding"] = ShardingRule.parse(
+        self._rules["sharding"] = sharding_rule(
             rule,
             self.name,
             reduction_factors=reduction_factors,

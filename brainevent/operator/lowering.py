@@ -20,6 +20,7 @@ from .._compat import (
     may_partition,
     meshes_beside_manual_axes,
     name_partitioning,
+    x64_enabled,
 )
 from .._content import content_name
 from ..errors import (
@@ -161,6 +162,9 @@ def lower(
     backend = params.pop("backend", None)
     call = None if levels else CallTypes.of(ctx.avals_in, outs, params)
     entry = select(operator, platform, backend, dict(block), call)
+    rule = operator._rule("sharding")
+    if rule is not None:
+        rule = rule.of_call(ctx.avals_in, levels, params)
     params = entry.completed(params)
 
     def build(outs: tuple[ShapedArray, ...], levels: Levels) -> Callable[..., list[Any]]:
@@ -170,12 +174,12 @@ def lower(
 
     with explained(operator, entry):
         function = build(tuple(outs), levels)
-        rule = operator._rule("sharding")
         if rule is None or not may_partition(ctx) or calls_python(function, ctx):
             return lower_alone(function, ctx, *operands)
         function = rule.partitioned(function, build, tuple(outs), levels, meshes_beside_manual_axes(ctx))
         types = [str(x) for x in (*ctx.avals_in, *outs, *levels)]
-        content = content_name(entry.kernel_generator, params, types, rule.content, platform, described_devices(ctx))
+        where = platform, described_devices(ctx), x64_enabled()
+        content = content_name(entry.kernel_generator, params, types, rule.content, *where)
         return name_partitioning(lower_alone(function, ctx, *operands), f"{operator.name}_{content}")
 
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import importlib
 import threading
 import warnings
 from typing import TYPE_CHECKING
@@ -10,10 +11,16 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from .custom_kernel import XLACustomKernel
 
-__all__ = ["get_all_primitive_names", "get_primitives_by_tags", "get_registry", "register_primitive"]
+__all__ = ["get_all_primitive_names", "get_primitives_by_tags", "get_registry", "load_when_asked", "register_primitive"]
 
 _PRIMITIVE_REGISTRY: dict[str, XLACustomKernel] = {}
 _lock = threading.Lock()
+_to_load: list[str] = []  # modules whose operators are registered when they are imported
+
+
+def load_when_asked(module: str) -> None:
+    """Import a module of operators when the registry is first read, so that until then they cost nothing."""
+    _to_load.append(module)
 
 
 def register_primitive(name: str, operator: XLACustomKernel) -> None:
@@ -32,6 +39,9 @@ def register_primitive(name: str, operator: XLACustomKernel) -> None:
 
 def get_registry() -> dict[str, XLACustomKernel]:
     """Return a copy of the registry: operators by name."""
+    for module in list(_to_load):
+        importlib.import_module(module)
+        _to_load.remove(module)
     with _lock:
         return dict(_PRIMITIVE_REGISTRY)
 

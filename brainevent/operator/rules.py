@@ -12,7 +12,6 @@ import jax.numpy as jnp
 from .. import _choices
 from .._compat import (
     Primitive,
-    ShapedArray,
     UndefinedPrimal,
     Zero,
     is_undefined_primal,
@@ -25,7 +24,7 @@ from .._compat import (
     with_result_shardings,
 )
 from ..errors import NoRuleError
-from .batch import Level, Levels, batched_transpose
+from .batch import Level, Levels, batched_transpose, without_levels
 from .held import held_batch, held_jvp, held_tangent, held_transpose
 
 if TYPE_CHECKING:
@@ -37,12 +36,14 @@ JvpRule = Callable[..., tuple[list[Any], list[Any]]]
 
 
 def batch(operator: XLACustomKernel, args: Sequence[Any], axes: Sequence[Any], /, **params: Any) -> Any:
-    """Batch a bind: by the author's rule, else by carrying the level down to the kernel."""
+    """Batch a bind: by the author's rule, unless it returns NotImplemented; else carry the level down to the kernel."""
     rule, axes = operator._rule("batch"), tuple(None if a is None else int(a) for a in axes)
     user_params, levels = operator._split(params)
     size = next(x.shape[a] for x, a in zip(args, axes, strict=True) if a is not None)
     if rule is not None and not levels:
-        return held_batch(operator.name, rule(tuple(args), axes, **user_params), size, params["outs"])
+        returned = rule(tuple(args), axes, **user_params)
+        if returned is not NotImplemented:
+            return held_batch(operator.name, returned, size, params["outs"])
     results = operator.primitive.bind(*args, **operator._with_levels(params, (*levels, Level(size, axes))))
     return results, [0] * len(results)
 
@@ -148,7 +149,7 @@ def _transpose_of_batch(
     """Vmap a transpose rule."""
     linear = [is_undefined_primal(x) for x in args]
     dense_in = [not isinstance(ct, Zero) for ct in cotangents]
-    unbatched_avals = [_without_levels(x.aval, i, levels) for i, x in enumerate(args) if linear[i]]
+    unbatched_avals = [without_levels(x.aval, i, levels) for i, x in enumerate(args) if linear[i]]
 
     def unbatched(dense: list[Any], known: list[Any]) -> list[Any]:
         cts, values, avals = iter(dense), iter(known), iter(unbatched_avals)
@@ -172,16 +173,6 @@ def _transpose_of_batch(
 
 def _instantiated(ct: Any, aval: Any) -> Any:
     return jnp.zeros(aval.shape, aval.dtype) if ct is None or isinstance(ct, Zero) else ct
-
-
-def _without_levels(aval: Any, operand: int, levels: Levels) -> ShapedArray:
-    """Take the batch axes, outermost level first, off an operand's type."""
-    shape = list(aval.shape)
-    for level in reversed(levels):
-        axis = level.axes[operand]
-        if axis is not None:
-            del shape[axis]
-    return ShapedArray(tuple(shape), aval.dtype)
 
 
 def reference_transpose(operator: XLACustomKernel) -> Callable[..., list[Any]]:

@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,11 +23,12 @@ from .._compat import (
     alone,
     parse_sharding_rule,
     spec_over,
+    x64_enabled,
 )
 from ..errors import RegistrationTypeError, RegistrationValueError, did_you_mean
-from .batch import Level, Levels
+from .batch import Level, Levels, without_levels
 
-__all__ = ["REDUCTIONS", "ShardingRule"]
+__all__ = ["REDUCTIONS", "ShardingRule", "ShardingRuleOfCall", "sharding_rule"]
 
 Dims = tuple[Any, ...]  # per dimension: a factor's name, or a tuple of names
 Build = Callable[[tuple[ShapedArray, ...], Levels], Callable[..., list[Any]]]
@@ -101,12 +103,16 @@ class ShardingRule:
             where,
             operands,
             results,
-            tuple(reduction_factors),
+            tuple(f for f in reduction_factors if f in lacking),
             # A kernel does not move data between devices, so what it permutes is not cut either.
             tuple(dict.fromkeys([*need_replication_factors, *permutation_factors, *partial, *minor])),
             tuple(sorted(factor_sizes.items())),
             reduction,
         )
+
+    def of_call(self, operands: Sequence[Any], levels: Levels, params: Mapping[str, Any]) -> ShardingRule:
+        """Return the rule of a call: itself."""
+        return self
 
     @property
     def content(self) -> tuple[Any, ...]:
@@ -204,10 +210,11 @@ class ShardingRule:
 
         def run(*operands: Any) -> list[Any]:
             rule = self.written_out([x.ndim for x in operands], [len(out.shape) for out in outs], levels)
+            x64 = x64_enabled()
             whole = custom_partitioning(function)
             whole.def_partition(
                 partition=lambda mesh, args, results: rule.on_shards(
-                    manual or (mesh, mesh), args, results, build, outs, levels
+                    manual or (mesh, mesh), args, results, build, outs, levels, x64
                 ),
                 sharding_rule=rule.to_shardy(),
             )
@@ -223,6 +230,7 @@ class ShardingRule:
         build: Build,
         outs: tuple[ShapedArray, ...],
         levels: Levels,
+        x64: bool,
     ) -> tuple[Any, ...]:
         """Decide, for XLA, how each array is cut, and give the function that runs on the shards.
 
@@ -263,7 +271,28 @@ class ShardingRule:
         result_types = [
             ShapedArray(_local(mesh, x.shape, spec), x.dtype) for x, spec in zip(results, result_specs, strict=True)
         ]
-        return whole, alone(on_shard, result_types), next(shardings), tuple(next(shardings))
+        return whole, alone(on_shard, result_types, x64), next(shardings), tuple(next(shardings))
+
+
+@dataclass(frozen=True)
+class ShardingRuleOfCall:
+    """A rule that depends on the call: `write(*types of operands, **kwargs)` returns it, and `parse` reads it."""
+
+    write: Callable[..., str]
+    parse: Callable[[str], ShardingRule]
+
+    def of_call(self, operands: Sequence[Any], levels: Levels, params: Mapping[str, Any]) -> ShardingRule:
+        """Return the rule of a call with operands of these types, of which levels of vmap are no part."""
+        types = (without_levels(x, i, levels) for i, x in enumerate(operands))
+        return self.parse(self.write(*types, **params))
+
+
+def sharding_rule(rule: Any, operator: str, **factors: Any) -> ShardingRule | ShardingRuleOfCall:
+    """Read a rule, or take a function that writes that of each call; `factors` are what `ShardingRule.parse` takes."""
+    if not callable(rule):
+        return ShardingRule.parse(rule, operator, **factors)
+    parse = functools.partial(ShardingRule.parse, operator=operator, **factors)
+    return ShardingRuleOfCall(rule, functools.cache(parse))
 
 
 def _plain(mappings: Sequence[Any]) -> tuple[Dims, ...]:

@@ -161,6 +161,7 @@ def _rule(subject: Subject) -> ShardingRule | None:
     rule = subject.operator._rules.get("sharding")
     if rule is None:
         return None
+    rule = rule.of_call([x[0] for x in subject.samples], (), subject.kwargs)
     return rule.written_out([x[0].ndim for x in subject.samples], [len(out.shape) for out in subject.out_types])
 
 

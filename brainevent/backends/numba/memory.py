@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Touch memory in ways that Numba has no word for: fetch what will be needed, and look at eight flags at once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+from numba.core import cgutils, types
+from numba.extending import intrinsic
+
+__all__ = ["any_of_eight", "prefetch"]
+
+_BYTE = ir.IntType(8).as_pointer()
+
+
+def _address(context: Any, builder: ir.IRBuilder, array_type: Any, array: Any, index: Any) -> ir.Value:
+    """Return the address of an element of a row-major array of one axis."""
+    return builder.gep(context.make_array(array_type)(context, builder, array).data, [index])
+
+
+@intrinsic
+def prefetch(typing_context: Any, array: Any, index: Any) -> Any:
+    """Ask for the cache line of `array[index]`, which will be read soon; any index is harmless."""
+    if not isinstance(array, types.Array) or array.ndim != 1 or array.layout != "C":
+        return None
+
+    def codegen(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> ir.Value:
+        address = builder.bitcast(_address(context, builder, signature.args[0], *args), _BYTE)
+        i32 = ir.IntType(32)
+        function_type = ir.FunctionType(ir.VoidType(), [_BYTE, i32, i32, i32])
+        function = cgutils.get_or_insert_function(builder.module, function_type, "llvm.prefetch.p0")
+        builder.call(function, [address, i32(0), i32(3), i32(1)])  # to read, keep in all caches, data
+        return context.get_dummy_value()
+
+    return types.void(array, types.int64), codegen
+
+
+@intrinsic
+def any_of_eight(typing_context: Any, flags: Any, start: Any) -> Any:
+    """Say whether one of eight booleans is true, from `flags[start]`, which need not be aligned."""
+    if not isinstance(flags, types.Array) or flags.dtype != types.bool_ or flags.ndim != 1 or flags.layout != "C":
+        return None
+
+    def codegen(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> ir.Value:
+        word = ir.IntType(64)
+        address = builder.bitcast(_address(context, builder, signature.args[0], *args), word.as_pointer())
+        return builder.icmp_unsigned("!=", builder.load(address, align=1), word(0))
+
+    return types.bool_(flags, types.int64), codegen
