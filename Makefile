@@ -4,7 +4,7 @@ VENV ?= .venv
 ARGS ?=
 BIN := $(VENV)/bin
 PIP_INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
-SOURCES := brainevent tests benchmarks examples docs conftest.py README.md
+SOURCES := brainevent tests benchmarks examples scripts docs conftest.py README.md
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
@@ -17,8 +17,8 @@ help: ## Show this list
 	@echo "  PYTHON=$(PYTHON) is the interpreter, VENV=$(VENV) the environment made from it: make test PYTHON=python3.12 VENV=.venv312"
 	@echo "  ARGS=... is passed on to pytest and to the benchmarks:                  make test ARGS='-k vmap -x'"
 
-demo: $(VENV)/.installed ## Set everything up and show the main job
-	$(BIN)/python examples/demo.py
+demo: $(VENV)/.installed-plot ## Set everything up and show the main job
+	$(BIN)/python -m examples.demo
 
 test: $(VENV)/.installed-test ## Run the CPU suite
 	JAX_PLATFORMS=cpu $(BIN)/python -m pytest -n 2 -m "not gpu" $(ARGS) tests
@@ -42,7 +42,8 @@ types: $(VENV)/.installed-dev ## Check the types
 examples: $(VENV)/.installed-docs ## Run every example: of pages, docstrings and examples/
 	@grep -l '^```python' README.md docs/*.md | JAX_PLATFORMS=cpu xargs -r -n 1 $(BIN)/python -m pytest -q
 	JAX_PLATFORMS=cpu $(BIN)/python -m pytest -q --doctest-modules brainevent
-	@set -e; for program in examples/*.py; do echo "$$program"; JAX_PLATFORMS=cpu $(BIN)/python $$program > /dev/null; done
+	@set -e; for program in examples.demo "examples.networks.cuba --ms 100" examples.networks.classifier; do \
+	  echo "python -m $$program"; JAX_PLATFORMS=cpu $(BIN)/python -m $$program > /dev/null; done
 
 docs: examples ## Run every example, then build the documentation into site/
 	rm -rf site

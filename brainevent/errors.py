@@ -31,6 +31,7 @@ __all__ = [
     "NvccNotFoundError",
     "RegistrationTypeError",
     "RegistrationValueError",
+    "ShapeError",
     "UnknownPlatformError",
     "UnsupportedArchError",
     "UnsupportedOperationError",
@@ -43,6 +44,10 @@ class BrainEventError(Exception):
 
 class MathError(BrainEventError):
     """A product of events that has no meaning, for example with an array of rank 3."""
+
+
+class ShapeError(MathError, ValueError, AssertionError):
+    """A product of arrays whose shapes do not go together; existing programs expect either built-in class."""
 
 
 class UnsupportedOperationError(BrainEventError):

@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Arrays of events, which stand in products where an array of numbers could."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ..errors import MathError, ShapeError
+from . import units
+
+if TYPE_CHECKING:
+    from .bitpack import BitPackedBinary
+
+__all__ = ["BinaryArray", "EventRepresentation", "numbers_of"]
+
+
+def numbers_of(x: Any) -> jax.Array:
+    """Return the array within events or a quantity, or x as an array."""
+    return jnp.asarray(units.split(x.value if isinstance(x, EventRepresentation) else x)[0])
+
+
+class EventRepresentation(ABC):
+    """Events in some form: `value` is an array of them, of which every element that is True or above zero is one.
+
+    `events @ matrix` and `matrix @ events` visit only the weights of who is active. Indexing and iterating give arrays.
+    """
+
+    __array_ufunc__ = None  # so that NumPy leaves `array @ events` to us
+
+    @property
+    @abstractmethod
+    def value(self) -> Any:
+        """The events as an array, or as a quantity."""
+
+    @abstractmethod
+    def with_value(self, value: Any) -> EventRepresentation:
+        """Return other events in this form."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of `value`."""
+        return tuple(self.value.shape)
+
+    @property
+    def dtype(self) -> Any:
+        """The type of the elements of `value`."""
+        return self.value.dtype
+
+    @property
+    def ndim(self) -> int:
+        """The number of dimensions."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """The number of elements, events or not."""
+        return math.prod(self.shape)
+
+    def __len__(self) -> int:
+        if not self.ndim:
+            raise TypeError(f"{type(self).__name__}: events without a dimension have no length")
+        return self.shape[0]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.value)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.value[index]
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.value!r})"
+
+    def __matmul__(self, matrix: Any) -> Any:
+        """Sum the rows of who is active: (k,) or (n, k) events, and a matrix (k, m) -> (m,) or (n, m)."""
+        if not _is_array(matrix):
+            return NotImplemented  # a sparse matrix has a product with events of its own
+        events = self._operand(matrix, f"{type(self).__name__} @ weights")
+        from .dense.functions import binary_densemm, binary_densemv
+
+        if self.ndim == 1:
+            return binary_densemv(matrix, events, transpose=True)
+        return binary_densemm(matrix, events.T, transpose=True).T
+
+    def __rmatmul__(self, matrix: Any) -> Any:
+        """Sum the columns of who is active: a matrix (m, k), and (k,) or (k, n) events -> (m,) or (m, n)."""
+        if not _is_array(matrix):
+            return NotImplemented
+        where = f"weights @ {type(self).__name__}"
+        events = self._operand(matrix, where)
+        if units.is_quantity(events):
+            # A quantity on the left hands over its numbers alone, so its unit would be lost.
+            raise TypeError(
+                f"{where}: the events have the unit {events.unit}, which a product from the left cannot keep; "
+                "write events @ weights.T, or brainevent.binary_densemv(weights, events.value)"
+            )
+        from .dense.functions import binary_densemm, binary_densemv
+
+        product = binary_densemv if self.ndim == 1 else binary_densemm
+        return product(matrix, events, transpose=False)
+
+    def _operand(self, matrix: Any, where: str) -> Any:
+        """Return the events for a product with an array, if there is such a product."""
+        if self.ndim not in (1, 2):
+            raise MathError(f"{where}: the events have shape {self.shape}; pass a vector or a matrix of events")
+        if matrix.ndim != 2:
+            raise ShapeError(f"{where}: the weights have shape {tuple(matrix.shape)}; pass a matrix, of two dimensions")
+        return self.value
+
+
+def _is_array(x: Any) -> bool:
+    return isinstance(x, (jax.Array, np.ndarray)) or units.is_quantity(x)
+
+
+@jax.tree_util.register_pytree_with_keys_class
+class BinaryArray(EventRepresentation):
+    """An array whose elements are events where they are True, or above zero; an event counts as one.
+
+    >>> import jax.numpy as jnp, brainevent
+    >>> spikes = brainevent.BinaryArray(jnp.array([0.0, 2.0, 1.0]))
+    >>> spikes @ jnp.array([[1.0, 2.0], [4.0, 8.0], [16.0, 32.0]])
+    Array([20., 40.], dtype=float32)
+    """
+
+    def __init__(self, value: Any):
+        value = value.value if isinstance(value, EventRepresentation) else value
+        self._value = value if units.is_quantity(value) else jnp.asarray(value)
+
+    @property
+    def value(self) -> Any:
+        """The array, or quantity, of which the elements above zero are events."""
+        return self._value
+
+    def with_value(self, value: Any) -> BinaryArray:
+        """Return other events."""
+        return BinaryArray(value)
+
+    @property
+    def T(self) -> BinaryArray:  # noqa: N802 - as arrays call it
+        """The events with their axes reversed."""
+        return BinaryArray(self.value.T)
+
+    def transpose(self, *axes: Any) -> BinaryArray:
+        """Return the events with their axes in another order, or reversed."""
+        return BinaryArray(self.value.transpose(*axes))
+
+    def bitpack(self) -> BitPackedBinary:
+        """Return the events as bits."""
+        from .bitpack import BitPackedBinary
+
+        return BitPackedBinary(self)
+
+    def tree_flatten_with_keys(self) -> tuple[Any, None]:
+        """Take apart for JAX: `value` is the leaf, or the tree."""
+        return ((jax.tree_util.GetAttrKey("value"), self._value),), None
+
+    @classmethod
+    def tree_unflatten(cls, _: None, children: tuple[Any, ...]) -> BinaryArray:
+        """Put together again what JAX took apart, whatever the leaf is."""
+        events = object.__new__(cls)
+        (events._value,) = children
+        return events

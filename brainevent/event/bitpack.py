@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Events as bits: 32 in a word, the first in its lowest bit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from .. import errors
+from .activity import is_active
+from .arrays import EventRepresentation, numbers_of
+
+__all__ = ["BitPackedBinary", "bitpack", "unpack"]
+
+_BITS = 32
+
+
+def bitpack(arr: Any, axis: int) -> jax.Array:
+    """Pack which elements are events along an axis, of n elements, into ceil(n / 32) words.
+
+    >>> import jax.numpy as jnp, brainevent
+    >>> brainevent.bitpack(jnp.array([True, False, True]), axis=0)
+    Array([5], dtype=uint32)
+    """
+    active = is_active(numbers_of(arr))
+    axis = _checked_axis(axis, active.ndim)
+    size = active.shape[axis]
+    words = -(-size // _BITS)
+    padding = [(0, words * _BITS - size if i == axis else 0) for i in range(active.ndim)]
+    shape = (*active.shape[:axis], words, _BITS, *active.shape[axis + 1 :])
+    bits = jnp.pad(active, padding).reshape(shape).astype(jnp.uint32)
+    places = jnp.arange(_BITS, dtype=jnp.uint32).reshape(_BITS, *[1] * (active.ndim - axis - 1))
+    return (bits << places).sum(axis + 1, dtype=jnp.uint32)
+
+
+def unpack(words: jax.Array, axis: int, size: int) -> jax.Array:
+    """Return which of `size` elements along an axis are events: the inverse of `bitpack`."""
+    axis = _checked_axis(axis, words.ndim)
+    places = jnp.arange(_BITS, dtype=jnp.uint32).reshape(_BITS, *[1] * (words.ndim - axis - 1))
+    bits = (jnp.expand_dims(words, axis + 1) >> places) & 1
+    whole = bits.reshape(*words.shape[:axis], words.shape[axis] * _BITS, *words.shape[axis + 1 :])
+    return jax.lax.slice_in_dim(whole, 0, size, axis=axis).astype(bool)
+
+
+def _checked_axis(axis: int, ndim: int) -> int:
+    if not -ndim <= axis < ndim:
+        raise errors.ShapeError(f"bitpack: axis is {axis}, but the array has {ndim} dimensions")
+    return axis % ndim
+
+
+@jax.tree_util.register_pytree_with_keys_class
+class BitPackedBinary(EventRepresentation):
+    """Events as bits, packed along each axis: an eighth of the memory of booleans for one axis.
+
+    `packed[i]` has 32 events per word along axis i. Products are those of `BinaryArray`; `value` is boolean.
+
+    >>> import jax.numpy as jnp, brainevent
+    >>> events = brainevent.BitPackedBinary(jnp.array([0.0, 3.0, -1.0, 1.0]))
+    >>> events.packed
+    (Array([10], dtype=uint32),)
+    >>> events @ jnp.ones((4, 2))
+    Array([2., 2.], dtype=float32)
+    """
+
+    packed: tuple[jax.Array, ...]
+    original_shape: tuple[int, ...]
+
+    def __init__(self, arr: Any):
+        active = is_active(numbers_of(arr))
+        if active.ndim not in (1, 2):
+            raise errors.MathError(f"BitPackedBinary: the events have shape {active.shape}; pass a vector, or a matrix")
+        self.packed = tuple(bitpack(active, axis) for axis in range(active.ndim))
+        self.original_shape = active.shape
+
+    @property
+    def value(self) -> jax.Array:
+        """Which elements are events, as booleans."""
+        return unpack(self.packed[-1], -1, self.original_shape[-1])
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the events, as they were before they were packed."""
+        return (*self.packed[-1].shape[:-1], self.original_shape[-1])
+
+    @property
+    def dtype(self) -> Any:
+        """The type of `value`: boolean."""
+        return jnp.dtype(bool)
+
+    def with_value(self, value: Any) -> BitPackedBinary:
+        """Return other events, packed."""
+        return BitPackedBinary(value)
+
+    def tree_flatten_with_keys(self) -> tuple[Any, tuple[int, ...]]:
+        """Take apart for JAX: the words are leaves, the shape is static."""
+        return ((jax.tree_util.GetAttrKey("packed"), self.packed),), self.original_shape
+
+    @classmethod
+    def tree_unflatten(cls, original_shape: tuple[int, ...], children: tuple[Any, ...]) -> BitPackedBinary:
+        """Put together again what JAX took apart, whatever the leaves are."""
+        events = object.__new__(cls)
+        (events.packed,), events.original_shape = children, original_shape
+        return events

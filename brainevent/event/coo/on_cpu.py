@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Numba kernels of products with a matrix in coordinates: `kernel(weights, into, out_of, x, out)`.
+
+An element takes from `x[out_of]` and adds to `out[into]`; which are rows, and which columns, is up to the caller.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numba
+
+from ..on_cpu import BLOCK, Terms, no_event, terms, unsigned
+
+__all__ = ["kernel"]
+
+
+@functools.cache
+def kernel(dtype: str, *, event: bool, homogeneous: bool, ndim: int) -> Any:
+    """Return the kernel for weights of a dtype, one or many, and an operand x of a rank."""
+    of = terms(dtype, event=event, homogeneous=homogeneous)
+    return _of_matrix(of) if ndim == 2 else _of_vector(of)
+
+
+@numba.njit
+def _is_silent(x: Any) -> bool:
+    start = 0
+    while start < x.size and no_event(x, start, min(start + BLOCK, x.size)):
+        start += BLOCK
+    return start >= x.size
+
+
+def _of_vector(of: Terms) -> Any:
+    event, common, weight, counts, term = of.event, of.common, of.weight, of.counts, of.term
+
+    @numba.njit
+    def of_vector(weights: Any, into: Any, out_of: Any, x: Any, out: Any) -> None:
+        out[:] = 0
+        if event and _is_silent(x):
+            return
+        one = common(weights)
+        for i in range(into.shape[0]):
+            value = x[unsigned(out_of[i])]
+            if counts(value):
+                out[unsigned(into[i])] += term(weight(one, weights, i), value)
+
+    return of_vector
+
+
+def _of_matrix(of: Terms) -> Any:
+    event, common, weight, counts, term = of.event, of.common, of.weight, of.counts, of.term
+
+    @numba.njit
+    def of_matrix(weights: Any, into: Any, out_of: Any, x: Any, out: Any) -> None:
+        out[:] = 0
+        if event and _is_silent(x.ravel()):
+            return
+        one = common(weights)
+        for i in range(into.shape[0]):
+            here, source, target = weight(one, weights, i), unsigned(out_of[i]), unsigned(into[i])
+            for b in range(x.shape[1]):
+                if counts(x[source, b]):
+                    out[target, b] += term(here, x[source, b])
+
+    return of_matrix

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""CUDA C++ kernels of products with a matrix in coordinates: what `kernels.cu` is compiled and launched with."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import jax
+
+from ...backends.nvrtc import cuda_kernel
+from ..on_gpu import operand
+from ..precision import precise
+
+__all__ = ["cuda_product"]
+
+
+@functools.cache
+def _source() -> str:
+    return Path(__file__).with_name("kernels.cu").read_text(encoding="utf-8")
+
+
+def cuda_product(outs: Sequence[Any], *, transpose: bool, event: bool, per_thread: int) -> Callable[..., Any]:
+    """Return the product as a JAX function of data, rows, columns and x; a thread takes about `per_thread` elements."""
+    (out,) = outs
+
+    def product(data: Any, row: Any, col: Any, x: Any) -> list[Any]:
+        into, out_of = (col, row) if transpose else (row, col)
+        sums = precise(data.dtype)
+        x = operand(x, sums, event=event)
+        threads = -(-row.size // per_thread)
+        numbers = {"stored": row.size, "threads": threads}
+        if x.ndim == 2:
+            numbers = {"stored": row.size, "threads": threads * x.shape[1], "columns": x.shape[1]}
+        kernel = cuda_kernel(
+            _source(),
+            "of_vector" if x.ndim == 1 else "of_matrix",
+            jax.ShapeDtypeStruct(out.shape, sums),
+            launch_dims=numbers["threads"],
+            types={"W": data.dtype, "I": into.dtype, "J": out_of.dtype, "E": x.dtype, "A": sums},
+            options=(f"-DEVENTS={int(event)}", f"-DONE={int(data.size == 1)}"),
+            zeroed=True,
+        )
+        return [kernel(data, into, out_of, x, **numbers).astype(out.dtype)]
+
+    return product

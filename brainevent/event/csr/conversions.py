@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Indices of a sparse matrix in one format as indices in another; arrays that are known are sorted on the host.
+
+Within a row or column, elements keep their order. Under `jit` the same is done by `jax.numpy`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ...errors import ShapeError
+from ..operands import checked_indices
+from ..structure import check_compressed, check_indices, checked_shape
+from .reference import row_of_each
+
+__all__ = ["coo2csr", "coo_to_csc_index", "csc_to_csr_index", "csr_to_coo_index", "csr_to_csc_index"]
+
+_INT32 = 2**31  # the first number of elements whose places int32 does not hold
+
+
+def csr_to_coo_index(indptr: Any, indices: Any) -> tuple[jax.Array, jax.Array]:
+    """Return the row and the column of each stored element.
+
+    >>> import jax.numpy as jnp, brainevent
+    >>> brainevent.csr_to_coo_index(jnp.array([0, 2, 3]), jnp.array([0, 2, 2]))
+    (Array([0, 0, 1], dtype=int32), Array([0, 2, 2], dtype=int32))
+    """
+    where = "csr_to_coo_index"
+    indptr, indices = checked_indices(where, "indptr", indptr, 1), checked_indices(where, "indices", indices, 1)
+    if indptr.shape[0] == 0:
+        raise ShapeError(f"{where}: indptr is empty; of a matrix without rows it holds 0")
+    if _known(indptr):
+        pointers = np.asarray(indptr)
+        rows = np.repeat(np.arange(pointers.size - 1, dtype=indices.dtype), np.diff(pointers))
+        if rows.size != indices.shape[0]:
+            raise ShapeError(f"{where}: indptr ends with {pointers[-1]}; there are {indices.shape[0]} indices")
+        return jnp.asarray(rows), indices
+    return row_of_each(indptr, indices.shape[0]).astype(indices.dtype), indices
+
+
+def coo2csr(row_ids: Any, col_ids: Any, *, shape: tuple[int, int]) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """Sort elements in coordinates by row: return (indptr, indices, order), where `data[order]` are their weights.
+
+    >>> import jax.numpy as jnp, brainevent
+    >>> brainevent.coo2csr(jnp.array([1, 0, 1]), jnp.array([2, 0, 1]), shape=(2, 3))
+    (Array([0, 1, 3], dtype=int32), Array([0, 2, 1], dtype=int32), Array([1, 0, 2], dtype=int32))
+    """
+    return _sorted("coo2csr", ("row_ids", row_ids), ("col_ids", col_ids), checked_shape("coo2csr", shape))
+
+
+def coo_to_csc_index(pre_ids: Any, indices: Any, *, shape: tuple[int, int]) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """Sort elements in coordinates, of rows `pre_ids` and columns `indices`, by column: return (indptr, rows, order).
+
+    >>> import jax.numpy as jnp, brainevent
+    >>> brainevent.coo_to_csc_index(jnp.array([1, 0, 1]), jnp.array([2, 0, 1]), shape=(2, 3))
+    (Array([0, 1, 2, 3], dtype=int32), Array([0, 1, 1], dtype=int32), Array([1, 2, 0], dtype=int32))
+    """
+    turned = checked_shape("coo_to_csc_index", shape)[::-1]
+    return _sorted("coo_to_csc_index", ("indices", indices), ("pre_ids", pre_ids), turned)
+
+
+def csr_to_csc_index(
+    indptr: Any,
+    indices: Any,
+    *,
+    shape: tuple[int, int],
+    include_perm: bool = True,
+    method: str = "coo",
+    column_block_size: int = 4096,
+) -> Any:
+    """Cut a matrix of `shape` (m, k) into columns instead of rows: return (indptr, rows, perm) of its columns.
+
+    `data[perm]` are the weights in the new order; without `include_perm` it is left out. `method` and
+    `column_block_size` are what others need to choose a way; here they change nothing.
+
+    >>> import jax.numpy as jnp, brainevent
+    >>> brainevent.csr_to_csc_index(jnp.array([0, 2, 3]), jnp.array([0, 2, 2]), shape=(2, 3))
+    (Array([0, 1, 1, 3], dtype=int32), Array([0, 0, 1], dtype=int32), Array([0, 1, 2], dtype=int32))
+    """
+    return _turned("csr_to_csc_index", indptr, indices, checked_shape("csr_to_csc_index", shape), include_perm)
+
+
+def csc_to_csr_index(
+    indptr: Any,
+    indices: Any,
+    *,
+    shape: tuple[int, int],
+    include_perm: bool = True,
+    method: str = "coo",
+    column_block_size: int = 4096,
+) -> Any:
+    """Cut a matrix of `shape` (m, k) into rows instead of columns: return (indptr, columns, perm) of its rows.
+
+    >>> import jax.numpy as jnp, brainevent
+    >>> brainevent.csc_to_csr_index(jnp.array([0, 1, 1, 3]), jnp.array([0, 0, 1]), shape=(2, 3))
+    (Array([0, 2, 3], dtype=int32), Array([0, 2, 2], dtype=int32), Array([0, 1, 2], dtype=int32))
+    """
+    turned = checked_shape("csc_to_csr_index", shape)[::-1]
+    return _turned("csc_to_csr_index", indptr, indices, turned, include_perm)
+
+
+def _turned(where: str, indptr: Any, indices: Any, shape: tuple[int, int], include_perm: bool) -> Any:
+    indptr, indices = checked_indices(where, "indptr", indptr, 1), checked_indices(where, "indices", indices, 1)
+    check_compressed(where, indices, indptr, slices=shape[0], bound=shape[1])
+    if _known(indptr) and _known(indices):
+        from .on_host import sort_by_column
+
+        starts, rows, order = _room(indices, shape[1])
+        sort_by_column(np.asarray(indices), np.asarray(indptr), starts, rows, order)
+        found = tuple(map(jnp.asarray, (starts, rows, order)))
+    else:
+        rows = row_of_each(indptr, indices.shape[0]).astype(indices.dtype)
+        found = _sorted_in_trace(indices, rows, shape[1])
+    return found if include_perm else found[:2]
+
+
+def _sorted(where: str, named_keys: Any, named_others: Any, shape: tuple[int, int]) -> Any:
+    """Sort coordinates by the first, whose numbers are below `shape[0]`."""
+    pairs = (named_keys, named_others)
+    keys, others = (checked_indices(where, name, x, 1) for name, x in pairs)
+    if keys.shape != others.shape:
+        names = " and ".join(name for name, _ in pairs)
+        raise ShapeError(f"{where}: {names} have shapes {keys.shape} and {others.shape}; pass one of each per element")
+    for (name, _), x, bound in zip(pairs, (keys, others), shape, strict=True):
+        check_indices(where, name, x, bound)
+    if not (_known(keys) and _known(others)):
+        return _sorted_in_trace(keys, others, shape[0])
+    from .on_host import sort_by_key
+
+    starts, sorted_others, order = _room(others, shape[0])
+    sort_by_key(np.asarray(keys), np.asarray(others), starts, sorted_others, order)
+    return tuple(map(jnp.asarray, (starts, sorted_others, order)))
+
+
+def _known(x: Any) -> bool:
+    return not isinstance(x, jax.core.Tracer)
+
+
+def _room(indices: jax.Array, slices: int) -> tuple[Any, Any, Any]:
+    """Return memory for pointers, indices and their order; places need 64 bits where 32 do not hold them."""
+    places = np.int32 if indices.shape[0] < _INT32 else np.int64
+    return np.empty(slices + 1, places), np.empty(indices.shape, indices.dtype), np.empty(indices.shape, places)
+
+
+def _sorted_in_trace(keys: jax.Array, others: jax.Array, slices: int) -> tuple[jax.Array, jax.Array, jax.Array]:
+    places = jnp.int32 if keys.shape[0] < _INT32 else jnp.int64
+    order = jnp.argsort(keys, stable=True).astype(places)
+    starts = jnp.zeros(slices + 1, places).at[keys + 1].add(1)
+    return jnp.cumsum(starts, dtype=places), others[order], order

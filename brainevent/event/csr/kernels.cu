@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+// Products with a matrix in compressed sparse rows, on a GPU. W, I, P, Q, E, A and O are the types of weights, indices,
+// row pointers, permutation, elements of x, sums and results. EVENTS: x holds events, which count as one. ONE: all
+// elements have one weight. INDEXED: the weight of stored element j is weights[perm[j]]. WIDE: four elements of a row are
+// read at once. LANES: threads that sum one row together. ACROSS: columns of X that a warp takes at once.
+
+static constexpr unsigned ALL = 0xffffffffu;
+
+__device__ __forceinline__ bool counts(E x) { return !EVENTS || x > E(0); }
+__device__ __forceinline__ A value(E x) { return EVENTS ? A(1) : A(x); }
+__device__ __forceinline__ long long thread() { return blockIdx.x * (long long)blockDim.x + threadIdx.x; }
+
+__device__ __forceinline__ A weight(const W* weights, const Q* perm, long long j) {
+  if constexpr (ONE) return A(weights[0]);
+  if constexpr (INDEXED) return A(weights[perm[j]]);
+  return A(weights[j]);
+}
+
+template <class T>
+struct alignas(sizeof(T) < 4 ? 4 * sizeof(T) : 16) Four {
+  T at[4];
+};
+
+// An array within a batch may begin anywhere.
+template <class T>
+__device__ __forceinline__ Four<T> four(const T* from) {
+  if (reinterpret_cast<unsigned long long>(from) % sizeof(Four<T>) == 0) return *reinterpret_cast<const Four<T>*>(from);
+  return {from[0], from[1], from[2], from[3]};
+}
+
+// Add a row, times a factor: the part of it that falls to one of `slices` warps.
+__device__ __forceinline__ void add_row(const W* __restrict__ weights, const I* __restrict__ indices,
+                                        const Q* __restrict__ perm, A* out, long long begin, long long end, A times,
+                                        int slice, int slices, int lane) {
+#if WIDE
+  for (long long j = begin / 4 * 4 + (slice * 32 + lane) * 4; j < end; j += slices * 128) {
+    if (j >= begin && j + 4 <= end) {
+      const Four<I> targets = four(indices + j);
+      if constexpr (ONE || INDEXED) {
+#pragma unroll
+        for (int i = 0; i < 4; i++) atomicAdd(out + targets.at[i], weight(weights, perm, j + i) * times);
+      } else {
+        const Four<W> each = four(weights + j);
+#pragma unroll
+        for (int i = 0; i < 4; i++) atomicAdd(out + targets.at[i], A(each.at[i]) * times);
+      }
+    } else {
+      for (long long i = j < begin ? begin : j; i < j + 4 && i < end; i++)
+        atomicAdd(out + indices[i], weight(weights, perm, i) * times);
+    }
+  }
+#else
+#pragma unroll 4
+  for (long long j = begin + slice * 32 + lane; j < end; j += slices * 32)
+    atomicAdd(out + indices[j], weight(weights, perm, j) * times);
+#endif
+}
+
+// A.T @ x. A warp looks at 32 rows at once, and goes through those that count one after another; `slices` warps share them.
+__global__ void scatter(const W* __restrict__ weights, const I* __restrict__ indices, const P* __restrict__ indptr,
+                        const Q* __restrict__ perm, const E* __restrict__ x, A* out, long long rows, int slices) {
+  const int lane = threadIdx.x % 32;
+  const long long warp = thread() / 32, row = warp / slices * 32 + lane;
+  const int slice = warp % slices;
+  const bool mine = row < rows && counts(x[row]);
+  unsigned active = __ballot_sync(ALL, mine);
+  if (!active) return;
+  const long long begin = mine ? indptr[row] : 0, end = mine ? indptr[row + 1] : 0;
+  const A factor = mine ? value(x[row]) : A(0);
+  for (; active; active &= active - 1) {
+    const int source = __ffs(active) - 1;
+    const long long first = __shfl_sync(ALL, begin, source), stop = __shfl_sync(ALL, end, source);
+    add_row(weights, indices, perm, out, first, stop, __shfl_sync(ALL, factor, source), slice, slices, lane);
+  }
+}
+
+// List the rows that count, in any order.
+__global__ void list_rows(const E* __restrict__ x, int* listed, unsigned* count, long long rows) {
+  const int lane = threadIdx.x % 32;
+  const long long row = thread();
+  const bool mine = row < rows && counts(x[row]);
+  const unsigned active = __ballot_sync(ALL, mine);
+  if (!active) return;
+  unsigned base = 0;
+  if (lane == 0) base = atomicAdd(count, (unsigned)__popc(active));
+  base = __shfl_sync(ALL, base, 0);
+  if (mine) listed[base + __popc(active & ((1u << lane) - 1))] = (int)row;
+}
+
+// A.T @ x of the rows that are listed: warps take their slices in turn, so that all have as much to do.
+__global__ void scatter_listed(const W* __restrict__ weights, const I* __restrict__ indices,
+                               const P* __restrict__ indptr, const Q* __restrict__ perm, const E* __restrict__ x,
+                               const int* __restrict__ listed, const unsigned* __restrict__ count, A* out,
+                               long long warps, int slices) {
+  const long long parts = *count * (long long)slices;
+  for (long long part = thread() / 32; part < parts; part += warps) {
+    const int row = listed[part / slices];
+    add_row(weights, indices, perm, out, indptr[row], indptr[row + 1], value(x[row]), part % slices, slices,
+            threadIdx.x % 32);
+  }
+}
+
+// A @ x. LANES threads sum one row.
+__global__ void gather(const W* __restrict__ weights, const I* __restrict__ indices, const P* __restrict__ indptr,
+                       const Q* __restrict__ perm, const E* __restrict__ x, O* out, long long rows) {
+  const int lane = threadIdx.x % LANES;
+  const long long row = thread() / LANES;
+  A total = 0;
+  if (row < rows) {
+    const long long end = indptr[row + 1];
+#pragma unroll 4
+    for (long long j = (long long)indptr[row] + lane; j < end; j += LANES) {
+      const E element = x[indices[j]];
+      if (counts(element)) total += weight(weights, perm, j) * value(element);
+    }
+  }
+  for (int step = LANES / 2; step; step /= 2) total += __shfl_down_sync(ALL, total, step, LANES);
+  if (row < rows && lane == 0) out[row] = O(total);
+}
+
+// A.T @ X. A warp takes ACROSS columns of X and a slice of one row, 32 / ACROSS elements at once.
+__global__ void scatter_matrix(const W* __restrict__ weights, const I* __restrict__ indices,
+                               const P* __restrict__ indptr, const Q* __restrict__ perm, const E* __restrict__ x,
+                               A* out, long long rows, long long columns, int slices) {
+  const int lane = threadIdx.x % 32;
+  const long long tiles = (columns + ACROSS - 1) / ACROSS, warp = thread() / 32;
+  const long long column = warp % tiles * ACROSS + lane % ACROSS, row = warp / tiles / slices;
+  const int slice = warp / tiles % slices;
+  if (row >= rows || column >= columns || !counts(x[row * columns + column])) return;
+  const A times = value(x[row * columns + column]);
+  const long long end = indptr[row + 1];
+  constexpr int AT_ONCE = 32 / ACROSS;
+#pragma unroll 4
+  for (long long j = (long long)indptr[row] + slice * AT_ONCE + lane / ACROSS; j < end; j += slices * AT_ONCE)
+    atomicAdd(out + (long long)indices[j] * columns + column, weight(weights, perm, j) * times);
+}
+
+// A @ X. A warp sums ACROSS columns of one row, 32 / ACROSS elements at once.
+__global__ void gather_matrix(const W* __restrict__ weights, const I* __restrict__ indices,
+                              const P* __restrict__ indptr, const Q* __restrict__ perm, const E* __restrict__ x,
+                              O* out, long long rows, long long columns) {
+  const int lane = threadIdx.x % 32;
+  const long long tiles = (columns + ACROSS - 1) / ACROSS, warp = thread() / 32;
+  const long long column = warp % tiles * ACROSS + lane % ACROSS, row = warp / tiles;
+  const bool inside = row < rows && column < columns;
+  A total = 0;
+  if (inside) {
+    const long long end = indptr[row + 1];
+#pragma unroll 4
+    for (long long j = (long long)indptr[row] + lane / ACROSS; j < end; j += 32 / ACROSS) {
+      const E element = x[(long long)indices[j] * columns + column];
+      if (counts(element)) total += weight(weights, perm, j) * value(element);
+    }
+  }
+  for (int step = 16; step >= ACROSS; step /= 2) total += __shfl_down_sync(ALL, total, step);
+  if (inside && lane < ACROSS) out[row * columns + column] = O(total);
+}

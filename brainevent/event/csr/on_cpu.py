@@ -1,0 +1,241 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Numba kernels of products with a matrix in compressed sparse rows: `kernel(weights, indices, indptr, perm, x, out)`.
+
+`gather` computes `A @ x` row by row. `scatter` computes `A.T @ x`: with events it lists the rows of events first, some
+hundred at a time, so that it can fetch the next rows from memory while it adds one. Events are booleans here.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numba
+import numpy as np
+
+from ...backends.numba import any_of_eight, prefetch
+from ..on_cpu import Terms, terms, unsigned
+
+__all__ = ["add_rows", "kernel", "list_events", "per_element", "slice_rows"]
+
+_LISTED = 512  # events that are listed before their rows are added
+_AHEAD = 4  # rows that are fetched ahead of the one that is added
+_FETCHED = 256  # elements of a row that are fetched; of a longer one the processor sees by itself what comes next
+_LINE = 64  # bytes that come from memory at once
+_ANY_ORDER = {"reassoc", "nsz"}  # of additions, so that many are made at a time
+
+
+@functools.cache
+def kernel(dtype: str, *, event: bool, homogeneous: bool, indexed: bool, transpose: bool, ndim: int) -> Any:
+    """Return the kernel for weights of a dtype, one or many, in order or by a permutation, and an x of a rank."""
+    of = terms(dtype, event=event, homogeneous=homogeneous)
+    where = numba.njit((lambda perm, j: unsigned(perm[j])) if indexed else (lambda perm, j: j))
+    if not transpose:
+        if ndim == 2:
+            return _gather_matrix(of, where)
+        return _count(of) if event and homogeneous else _gather(of, where)
+    if event:
+        return _scatter_event_matrix(of, where) if ndim == 2 else _scatter_events(of, where)
+    return _scatter_matrix(of, where) if ndim == 2 else _scatter(of, where)
+
+
+@numba.njit
+def list_events(x: Any, start: int, places: Any) -> tuple[int, int]:
+    """Write where x is true, from start on, until all of x is seen or `places` is full; return where, and how many."""
+    found, room = 0, places.shape[0] - 8
+    while start < x.shape[0] and found <= room:
+        if start + 8 > x.shape[0]:
+            places[found] = start
+            found += x[start]
+            start += 1
+            continue
+        if any_of_eight(x, start):
+            for i in range(start, start + 8):  # without a branch, as nothing predicts a spike
+                places[found] = i
+                found += x[i]
+        start += 8
+    return start, found
+
+
+@numba.njit
+def _fetch_row(weights: Any, indices: Any, indptr: Any, row: int) -> None:
+    begin, end = np.int64(indptr[row]), np.int64(indptr[row + 1])
+    end = min(end, begin + _FETCHED)
+    for j in range(begin, end, _LINE // indices.itemsize):
+        prefetch(indices, j)
+    if weights.shape[0] > 1:
+        for j in range(begin, end, _LINE // weights.itemsize):
+            prefetch(weights, j)
+
+
+def _scatter_events(of: Terms, where: Callable[..., Any]) -> Any:
+    common, weight = of.common, of.weight
+
+    @numba.njit
+    def scatter_events(weights: Any, indices: Any, indptr: Any, perm: Any, x: Any, out: Any) -> None:
+        out[:] = 0
+        one = common(weights)
+        rows = np.empty(_LISTED + 8, np.int64)
+        start = 0
+        while start < x.shape[0]:
+            start, found = list_events(x, start, rows)
+            for k in range(found):
+                if k + 2 * _AHEAD < found:
+                    prefetch(indptr, rows[k + 2 * _AHEAD])
+                if k + _AHEAD < found:
+                    _fetch_row(weights, indices, indptr, rows[k + _AHEAD])
+                row = unsigned(rows[k])
+                for j in range(unsigned(indptr[row]), unsigned(indptr[row + np.uint64(1)])):
+                    out[unsigned(indices[j])] += weight(one, weights, where(perm, j))
+
+    return scatter_events
+
+
+def _scatter_event_matrix(of: Terms, where: Callable[..., Any]) -> Any:
+    common, weight = of.common, of.weight
+
+    @numba.njit
+    def scatter_event_matrix(weights: Any, indices: Any, indptr: Any, perm: Any, x: Any, out: Any) -> None:
+        out[:] = 0
+        one, width, flat = common(weights), x.shape[1], x.reshape(x.size)
+        places = np.empty(_LISTED + 8, np.int64)
+        start = 0
+        while start < flat.shape[0]:
+            start, found = list_events(flat, start, places)
+            first = 0
+            while first < found:
+                row = places[first] // width
+                last, begin = first, row * width
+                while last < found and places[last] < begin + width:  # events of one row, as their columns
+                    places[last] -= begin
+                    last += 1
+                for j in range(unsigned(indptr[row]), unsigned(indptr[row + 1])):
+                    here, target = weight(one, weights, where(perm, j)), unsigned(indices[j])
+                    for k in range(first, last):
+                        out[target, unsigned(places[k])] += here
+                first = last
+
+    return scatter_event_matrix
+
+
+def _scatter(of: Terms, where: Callable[..., Any]) -> Any:
+    common, weight, term = of.common, of.weight, of.term
+
+    @numba.njit
+    def scatter(weights: Any, indices: Any, indptr: Any, perm: Any, x: Any, out: Any) -> None:
+        out[:] = 0
+        one = common(weights)
+        for row in range(x.shape[0]):
+            value = x[row]
+            for j in range(unsigned(indptr[row]), unsigned(indptr[row + 1])):
+                out[unsigned(indices[j])] += term(weight(one, weights, where(perm, j)), value)
+
+    return scatter
+
+
+def _scatter_matrix(of: Terms, where: Callable[..., Any]) -> Any:
+    common, weight, term = of.common, of.weight, of.term
+
+    @numba.njit
+    def scatter_matrix(weights: Any, indices: Any, indptr: Any, perm: Any, x: Any, out: Any) -> None:
+        out[:] = 0
+        one = common(weights)
+        for row in range(x.shape[0]):
+            for j in range(unsigned(indptr[row]), unsigned(indptr[row + 1])):
+                here, target = weight(one, weights, where(perm, j)), unsigned(indices[j])
+                for b in range(x.shape[1]):
+                    out[target, b] += term(here, x[row, b])
+
+    return scatter_matrix
+
+
+def _count(of: Terms) -> Any:
+    common = of.common
+
+    @numba.njit
+    def count(weights: Any, indices: Any, indptr: Any, perm: Any, x: Any, out: Any) -> None:
+        weight = common(weights)
+        for row in range(out.shape[0]):
+            events = 0
+            for j in range(unsigned(indptr[row]), unsigned(indptr[row + 1])):
+                events += x[unsigned(indices[j])]
+            out[row] = 0
+            if events:  # else a weight that is NaN adds nothing
+                out[row] = events * weight
+
+    return count
+
+
+def _gather(of: Terms, where: Callable[..., Any]) -> Any:
+    common, weight, counts, term = of.common, of.weight, of.counts, of.term
+
+    @numba.njit(fastmath=_ANY_ORDER)
+    def gather(weights: Any, indices: Any, indptr: Any, perm: Any, x: Any, out: Any) -> None:
+        one = common(weights)
+        for row in range(out.shape[0]):
+            total = out.dtype.type(0)
+            for j in range(unsigned(indptr[row]), unsigned(indptr[row + 1])):
+                value = x[unsigned(indices[j])]
+                if counts(value):
+                    total += term(weight(one, weights, where(perm, j)), value)
+            out[row] = total
+
+    return gather
+
+
+def _gather_matrix(of: Terms, where: Callable[..., Any]) -> Any:
+    common, weight, counts, term = of.common, of.weight, of.counts, of.term
+
+    @numba.njit
+    def gather_matrix(weights: Any, indices: Any, indptr: Any, perm: Any, x: Any, out: Any) -> None:
+        out[:] = 0
+        one, nothing = common(weights), out.dtype.type(0)
+        for row in range(out.shape[0]):
+            for j in range(unsigned(indptr[row]), unsigned(indptr[row + 1])):
+                here, column = weight(one, weights, where(perm, j)), unsigned(indices[j])
+                for b in range(out.shape[1]):  # a choice, not a branch, so that many are made at a time
+                    out[row, b] += term(here, x[column, b]) if counts(x[column, b]) else nothing
+
+    return gather_matrix
+
+
+@numba.njit(fastmath=_ANY_ORDER)
+def per_element(indices: Any, indptr: Any, of_rows: Any, of_columns: Any, out: Any) -> None:
+    """Write the product of the row's and the column's values of each stored element, summed over further axes."""
+    for row in range(of_rows.shape[0]):
+        for j in range(unsigned(indptr[row]), unsigned(indptr[row + 1])):
+            column, total = unsigned(indices[j]), out.dtype.type(0)
+            for b in range(of_rows.shape[1]):
+                total += of_rows[row, b] * of_columns[column, b]
+            out[j] = total
+
+
+@functools.cache
+def slice_rows(dtype: str, *, homogeneous: bool) -> Any:
+    """Return the kernel that writes chosen rows as dense ones; a row that there is not is zeros."""
+    of = terms(dtype, event=True, homogeneous=homogeneous)
+    common, weight = of.common, of.weight
+
+    @numba.njit
+    def sliced(weights: Any, indices: Any, indptr: Any, chosen: Any, out: Any) -> None:
+        out[:] = 0
+        one = common(weights)
+        for i in range(chosen.shape[0]):
+            row = chosen[i]
+            if 0 <= row < indptr.shape[0] - 1:
+                for j in range(unsigned(indptr[row]), unsigned(indptr[row + 1])):
+                    out[i, unsigned(indices[j])] += weight(one, weights, j)
+
+    return sliced
+
+
+@numba.njit
+def add_rows(indices: Any, indptr: Any, chosen: Any, dense: Any, out: Any) -> None:
+    """Add dense rows to the elements of the rows that they stand for."""
+    out[:] = 0
+    for i in range(chosen.shape[0]):
+        row = chosen[i]
+        if 0 <= row < indptr.shape[0] - 1:
+            for j in range(unsigned(indptr[row]), unsigned(indptr[row + 1])):
+                out[j] += dense[i, unsigned(indices[j])]

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Numba loops that sort stored elements by row or by column: each is counted, then put where it belongs.
+
+Elements of equal keys keep their order. Keys are below `starts.shape[0] - 1`; who calls has looked.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba
+import numpy as np
+
+__all__ = ["sort_by_column", "sort_by_key"]
+
+_loop = numba.njit(nogil=True)
+
+
+@_loop
+def _count(keys: Any, starts: Any) -> Any:
+    """Write where the elements of each key start, and return a copy to count on from."""
+    starts[:] = 0
+    for j in range(keys.shape[0]):
+        starts[np.uint64(keys[j]) + np.uint64(1)] += 1
+    for key in range(starts.shape[0] - 1):
+        starts[key + 1] += starts[key]
+    return starts[:-1].copy()
+
+
+@_loop
+def sort_by_key(keys: Any, others: Any, starts: Any, sorted_others: Any, order: Any) -> None:
+    """Sort elements in coordinates by one of them."""
+    free = _count(keys, starts)
+    for j in range(keys.shape[0]):
+        key = np.uint64(keys[j])
+        place = np.uint64(free[key])
+        free[key] += 1
+        sorted_others[place] = others[j]
+        order[place] = j
+
+
+@_loop
+def sort_by_column(indices: Any, indptr: Any, starts: Any, rows: Any, order: Any) -> None:
+    """Sort elements in compressed rows by column."""
+    free = _count(indices, starts)
+    for row in range(indptr.shape[0] - 1):
+        for j in range(indptr[row], indptr[row + 1]):
+            column = np.uint64(indices[j])
+            place = np.uint64(free[column])
+            free[column] += 1
+            rows[place] = row
+            order[place] = j

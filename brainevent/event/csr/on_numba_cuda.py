@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`binary_csrmv` in Numba-CUDA, for NVIDIA GPUs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from numba import cuda
+
+from ...backends.numba_cuda import numba_cuda_kernel
+from ..activity import is_active
+from ..precision import precise
+
+__all__ = ["numba_cuda_product"]
+
+_TOGETHER = 32  # threads that add one row
+
+
+@cuda.jit  # type: ignore[untyped-decorator]
+def _scatter(weights: Any, indices: Any, indptr: Any, x: Any, zeros: Any, out: Any) -> None:
+    thread = cuda.grid(1)
+    row, lane = thread // _TOGETHER, thread % _TOGETHER
+    many = min(1, weights.size - 1)  # 0 if all elements have one weight
+    if row < x.size and x[row]:
+        for j in range(indptr[row] + lane, indptr[row + 1], _TOGETHER):
+            cuda.atomic.add(out, indices[j], weights[j * many])
+
+
+@cuda.jit  # type: ignore[untyped-decorator]
+def _gather(weights: Any, indices: Any, indptr: Any, x: Any, zeros: Any, out: Any) -> None:
+    row = cuda.grid(1)
+    many = min(1, weights.size - 1)
+    if row < out.size:
+        total = out[row]
+        for j in range(indptr[row], indptr[row + 1]):
+            if x[indices[j]]:
+                total += weights[j * many]
+        out[row] = total
+
+
+def numba_cuda_product(*, outs: Sequence[Any], shape: tuple[int, int], transpose: bool) -> Callable[..., Any]:
+    """Return the product as a JAX function of weights, indices, row pointers and events."""
+    (out,) = outs
+
+    def product(weights: Any, indices: Any, indptr: Any, x: Any) -> list[Any]:
+        sums = jax.ShapeDtypeStruct(out.shape, precise(weights.dtype))
+        call = numba_cuda_kernel(
+            _scatter if transpose else _gather,
+            outs=sums,
+            launch_dims=_TOGETHER * x.size if transpose else out.size,
+            input_output_aliases={4: 0},  # the sums start as zeros
+        )
+        zeros = jnp.zeros(sums.shape, sums.dtype)
+        return [call(weights.astype(sums.dtype), indices, indptr, is_active(x), zeros).astype(out.dtype)]
+
+    return product

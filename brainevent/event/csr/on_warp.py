@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`binary_csrmv` in NVIDIA Warp, for GPUs; emulated, for CPUs."""
+# mypy: disable-error-code="misc, no-untyped-def, operator, valid-type"
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import warp as wp
+
+from ...backends.warp import warp_kernel
+from ..activity import is_active
+from ..precision import precise
+
+__all__ = ["warp_product"]
+
+_TOGETHER = wp.constant(32)  # threads that add one row
+
+# Warp reads annotations: so they are no strings in this file. Positions may need 64 bits, which its ranges have not.
+
+
+@wp.kernel
+def _scatter(
+    weights: wp.array(dtype=Any),
+    indices: wp.array(dtype=Any),
+    indptr: wp.array(dtype=Any),
+    x: wp.array(dtype=wp.bool),
+    many: wp.int64,
+    out: wp.array(dtype=Any),
+):
+    row, lane = wp.tid()
+    if x[row]:
+        j, end = wp.int64(indptr[row]) + wp.int64(lane), wp.int64(indptr[row + 1])
+        while j < end:
+            wp.atomic_add(out, indices[j], weights[j * many])
+            j += wp.int64(_TOGETHER)
+
+
+@wp.kernel
+def _gather(
+    weights: wp.array(dtype=Any),
+    indices: wp.array(dtype=Any),
+    indptr: wp.array(dtype=Any),
+    x: wp.array(dtype=wp.bool),
+    many: wp.int64,
+    out: wp.array(dtype=Any),
+):
+    row = wp.tid()
+    total = out.dtype(0)
+    j, end = wp.int64(indptr[row]), wp.int64(indptr[row + 1])
+    while j < end:
+        if x[indices[j]]:
+            total += weights[j * many]
+        j += wp.int64(1)
+    out[row] = total
+
+
+def warp_product(*, outs: Sequence[Any], shape: tuple[int, int], transpose: bool) -> Callable[..., Any]:
+    """Return the product as a JAX function of weights, indices, row pointers and events."""
+    (out,) = outs
+
+    def product(weights: Any, indices: Any, indptr: Any, x: Any) -> list[Any]:
+        sums = jax.ShapeDtypeStruct(out.shape, precise(weights.dtype))
+        call = warp_kernel(
+            _scatter if transpose else _gather,
+            sums,
+            launch_dims=(x.size, _TOGETHER) if transpose else out.size,
+            zeroed=transpose,
+        )
+        many = int(weights.size != 1)  # 0 if all elements have one weight
+        return [call(weights.astype(sums.dtype), indices, indptr, is_active(x), many).astype(out.dtype)]
+
+    return product

@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What products with a matrix in compressed sparse rows are, in `jax.numpy`; duplicates add up."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from ..activity import weighted
+from ..precision import precise
+
+__all__ = ["per_element", "product", "row_of_each"]
+
+
+def row_of_each(indptr: jax.Array, stored: int) -> jax.Array:
+    """Return the row of each stored element."""
+    rows = jnp.arange(indptr.shape[0] - 1, dtype=indptr.dtype)
+    return jnp.repeat(rows, jnp.diff(indptr), total_repeat_length=stored)
+
+
+def product(
+    data: Any, indices: Any, indptr: Any, x: Any, *, shape: tuple[int, int], transpose: bool, event: bool
+) -> jax.Array:
+    """Return `A @ x`, or `A.T @ x`, of a matrix A and a vector or matrix x."""
+    rows, columns = row_of_each(indptr, indices.shape[0]), indices
+    if transpose:
+        rows, columns, shape = columns, rows, (shape[1], shape[0])
+    sums = precise(data.dtype)
+    weights = jnp.broadcast_to(data, indices.shape).astype(sums)
+    weights = jnp.expand_dims(weights, range(1, x.ndim))
+    terms = weighted(weights, x[columns]) if event else weights * x[columns].astype(sums)
+    return jnp.zeros((shape[0], *x.shape[1:]), sums).at[rows].add(terms).astype(data.dtype)
+
+
+def per_element(indices: Any, indptr: Any, of_rows: Any, of_columns: Any) -> jax.Array:
+    """Return, for each stored element, the product of its row and its column in (m, n) and (k, n), summed over n."""
+    return (of_rows[row_of_each(indptr, indices.shape[0])] * of_columns[indices]).sum(1)

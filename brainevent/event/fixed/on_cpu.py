@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Numba kernels of products with a matrix of equally long rows: `kernel(weights, indices, x, out)`.
+
+`gather` computes `A @ x` row by row. `scatter` computes `A.T @ x`: with events it lists the rows of events first, some
+hundred at a time, so that it can fetch the next rows from memory while it adds one. Weights are flat here, and events
+are booleans.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numba
+import numpy as np
+
+from ...backends.numba import prefetch
+from ..csr.on_cpu import list_events
+from ..on_cpu import Terms, terms, unsigned
+
+__all__ = ["kernel"]
+
+_LISTED = 512  # events that are listed before their rows are added
+_AHEAD = 4  # rows that are fetched ahead of the one that is added
+_FETCHED = 256  # elements of a row that are fetched; of a longer one the processor sees by itself what comes next
+_LINE = 64  # bytes that come from memory at once
+_ANY_ORDER = {"reassoc", "nsz"}  # of additions, so that many are made at a time
+
+
+@functools.cache
+def kernel(dtype: str, *, event: bool, homogeneous: bool, transpose: bool, ndim: int) -> Any:
+    """Return the kernel for weights of a dtype, one or many, and an operand x of a rank."""
+    of = terms(dtype, event=event, homogeneous=homogeneous)
+    if not transpose:
+        if ndim == 2:
+            return _gather_matrix(of)
+        return _count(of) if event and homogeneous else _gather(of)
+    if event:
+        return _scatter_event_matrix(of) if ndim == 2 else _scatter_events(of)
+    return _scatter_matrix(of) if ndim == 2 else _scatter(of)
+
+
+@numba.njit
+def _fetch(array: Any, begin: int, end: int) -> None:
+    for j in range(begin, min(end, begin + _FETCHED), _LINE // array.itemsize):
+        prefetch(array, j)
+
+
+def _scatter_events(of: Terms) -> Any:
+    common, weight = of.common, of.weight
+
+    @numba.njit
+    def scatter_events(weights: Any, indices: Any, x: Any, out: Any) -> None:
+        out[:] = 0
+        one, width, columns = common(weights), indices.shape[1], indices.reshape(indices.size)
+        rows = np.empty(_LISTED + 8, np.int64)
+        start = 0
+        while start < x.shape[0]:
+            start, found = list_events(x, start, rows)
+            for k in range(found):
+                if k + _AHEAD < found:
+                    ahead = rows[k + _AHEAD] * width
+                    _fetch(columns, ahead, ahead + width)
+                    if weights.shape[0] > 1:
+                        _fetch(weights, ahead, ahead + width)
+                begin = rows[k] * width
+                for j in range(unsigned(begin), unsigned(begin + width)):
+                    out[unsigned(columns[j])] += weight(one, weights, j)
+
+    return scatter_events
+
+
+def _scatter_event_matrix(of: Terms) -> Any:
+    common, weight = of.common, of.weight
+
+    @numba.njit
+    def scatter_event_matrix(weights: Any, indices: Any, x: Any, out: Any) -> None:
+        out[:] = 0
+        one, width, columns = common(weights), indices.shape[1], indices.reshape(indices.size)
+        flat, across = x.reshape(x.size), x.shape[1]
+        places = np.empty(_LISTED + 8, np.int64)
+        start = 0
+        while start < flat.shape[0]:
+            start, found = list_events(flat, start, places)
+            first = 0
+            while first < found:
+                row = places[first] // across
+                last, begin = first, row * across
+                while last < found and places[last] < begin + across:  # events of one row, as their columns
+                    places[last] -= begin
+                    last += 1
+                for j in range(unsigned(row * width), unsigned(row * width + width)):
+                    here, target = weight(one, weights, j), unsigned(columns[j])
+                    for k in range(first, last):
+                        out[target, unsigned(places[k])] += here
+                first = last
+
+    return scatter_event_matrix
+
+
+def _scatter(of: Terms) -> Any:
+    common, weight, term = of.common, of.weight, of.term
+
+    @numba.njit
+    def scatter(weights: Any, indices: Any, x: Any, out: Any) -> None:
+        out[:] = 0
+        one, width, columns = common(weights), indices.shape[1], indices.reshape(indices.size)
+        for row in range(x.shape[0]):
+            value = x[row]
+            for j in range(unsigned(row * width), unsigned(row * width + width)):
+                out[unsigned(columns[j])] += term(weight(one, weights, j), value)
+
+    return scatter
+
+
+def _scatter_matrix(of: Terms) -> Any:
+    common, weight, term = of.common, of.weight, of.term
+
+    @numba.njit
+    def scatter_matrix(weights: Any, indices: Any, x: Any, out: Any) -> None:
+        out[:] = 0
+        one, width, columns = common(weights), indices.shape[1], indices.reshape(indices.size)
+        for row in range(x.shape[0]):
+            for j in range(unsigned(row * width), unsigned(row * width + width)):
+                here, target = weight(one, weights, j), unsigned(columns[j])
+                for b in range(x.shape[1]):
+                    out[target, b] += term(here, x[row, b])
+
+    return scatter_matrix
+
+
+def _count(of: Terms) -> Any:
+    common = of.common
+
+    @numba.njit
+    def count(weights: Any, indices: Any, x: Any, out: Any) -> None:
+        weight, width, columns = common(weights), indices.shape[1], indices.reshape(indices.size)
+        for row in range(out.shape[0]):
+            events = 0
+            for j in range(unsigned(row * width), unsigned(row * width + width)):
+                events += x[unsigned(columns[j])]
+            out[row] = 0
+            if events:  # else a weight that is NaN adds nothing
+                out[row] = events * weight
+
+    return count
+
+
+def _gather(of: Terms) -> Any:
+    common, weight, counts, term = of.common, of.weight, of.counts, of.term
+
+    @numba.njit(fastmath=_ANY_ORDER)
+    def gather(weights: Any, indices: Any, x: Any, out: Any) -> None:
+        one, width, columns = common(weights), indices.shape[1], indices.reshape(indices.size)
+        for row in range(out.shape[0]):
+            total = out.dtype.type(0)
+            for j in range(unsigned(row * width), unsigned(row * width + width)):
+                value = x[unsigned(columns[j])]
+                if counts(value):
+                    total += term(weight(one, weights, j), value)
+            out[row] = total
+
+    return gather
+
+
+def _gather_matrix(of: Terms) -> Any:
+    common, weight, counts, term = of.common, of.weight, of.counts, of.term
+
+    @numba.njit
+    def gather_matrix(weights: Any, indices: Any, x: Any, out: Any) -> None:
+        out[:] = 0
+        one, width, columns = common(weights), indices.shape[1], indices.reshape(indices.size)
+        nothing = out.dtype.type(0)
+        for row in range(out.shape[0]):
+            for j in range(unsigned(row * width), unsigned(row * width + width)):
+                here, source = weight(one, weights, j), unsigned(columns[j])
+                for b in range(out.shape[1]):  # a choice, not a branch, so that many are made at a time
+                    out[row, b] += term(here, x[source, b]) if counts(x[source, b]) else nothing
+
+    return gather_matrix

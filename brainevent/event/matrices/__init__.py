@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Matrices whose products with spikes visit only the synapses of who spiked, one file per format."""

@@ -1,0 +1,333 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What all matrices share: `@` both ways, arithmetic, rows, conversions; each is a pytree, indices included."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar, Self
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ...errors import MathError, ShapeError
+from .. import units
+from ..structure import checked_weights, known_on_host
+
+__all__ = ["DataRepresentation", "unpacked"]
+
+
+class _Root:
+    """What matrices extend until brainunit is loaded; its place can then be taken, which that of `object` cannot."""
+
+
+class DataRepresentation(_Root):
+    """A matrix that is held as data, and as the indices that say where its data are.
+
+    `matrix @ x` and `x @ matrix` take vectors and matrices: arrays, quantities and events. Matrices are pytrees whose
+    leaves are data and indices, so that one jitted function takes different matrices of a shape. Elements that are
+    stored more than once add up, and need no order.
+    """
+
+    data: Any
+    shape: tuple[int, int]
+    backend: str | None
+    _buffers: dict[str, Any]
+    _structure: ClassVar[tuple[str, ...]] = ()  # the attributes that hold indices
+    __array_ufunc__ = None  # NumPy's arrays leave `array @ matrix` to us
+    __hash__ = object.__hash__
+
+    # ---- made from its parts, as a pytree and with other data
+
+    @classmethod
+    def _of(
+        cls,
+        data: Any,
+        structure: Sequence[Any],
+        shape: tuple[int, int],
+        *,
+        backend: str | None = None,
+        buffers: Mapping[str, Any] | None = None,
+    ) -> Self:
+        """Make a matrix from what is known to be right."""
+        made = object.__new__(cls)
+        made._hold(data, structure, shape, backend, buffers)
+        return made
+
+    def _hold(
+        self,
+        data: Any,
+        structure: Sequence[Any],
+        shape: tuple[int, int],
+        backend: str | None,
+        buffers: Mapping[str, Any] | None,
+    ) -> None:
+        _be_known_to_brainunit()
+        self.data, self.shape, self.backend, self._buffers = data, shape, backend, dict(buffers or {})
+        for name, indices in zip(self._structure, structure, strict=True):
+            setattr(self, name, indices)
+
+    def tree_flatten(self) -> tuple[tuple[Any, ...], Any]:
+        """Return data, indices and buffers; and what is static."""
+        indices = (getattr(self, name) for name in self._structure)
+        return (self.data, *indices, *self._buffers.values()), (self.shape, self.backend, tuple(self._buffers))
+
+    @classmethod
+    def tree_unflatten(cls, static: Any, leaves: Sequence[Any]) -> Self:
+        """Make the matrix again, of anything that JAX puts in the place of arrays."""
+        shape, backend, names = static
+        data, *rest = leaves
+        structure, values = rest[: len(cls._structure)], rest[len(cls._structure) :]
+        buffers = dict(zip(names, values, strict=True))
+        return cls._of(data, structure, shape, backend=backend, buffers=buffers)
+
+    def with_data(self, data: Any) -> Self:
+        """Return a matrix of the same structure with other data: one number, or one for each stored element."""
+        numbers, unit = units.split(data)
+        weights = checked_weights(f"{type(self).__name__}.with_data", numbers, self._stored)
+        return self._like(units.join(weights, unit))
+
+    def apply(self, function: Callable[[Any], Any]) -> Self:
+        """Return a matrix of the same structure with `function(data)`; duplicates are not added up before."""
+        return self.with_data(function(self.data))
+
+    def _like(self, data: Any) -> Self:
+        structure = [getattr(self, name) for name in self._structure]
+        return self._of(data, structure, self.shape, backend=self.backend, buffers=self._buffers)
+
+    # ---- arrays that travel with the matrix
+
+    @property
+    def buffers(self) -> dict[str, Any]:
+        """The arrays that were registered, by name."""
+        return dict(self._buffers)
+
+    def register_buffer(self, name: str, value: Any) -> None:
+        """Let an array travel with the matrix, as a leaf of its pytree."""
+        self._buffers[name] = value
+
+    def set_buffer(self, name: str, value: Any) -> None:
+        """Replace an array that was registered."""
+        if name not in self._buffers:
+            known = ", ".join(self._buffers) or "none"
+            raise KeyError(f"{type(self).__name__}: no buffer {name!r}; register it first (registered: {known})")
+        self._buffers[name] = value
+
+    # ---- what it is
+
+    @property
+    def nse(self) -> int:
+        """How many elements are stored."""
+        return int(jnp.size(getattr(self, self._structure[0])))
+
+    @property
+    def dtype(self) -> Any:
+        """The type of the data."""
+        return self.data.dtype
+
+    @property
+    def ndim(self) -> int:
+        """Two, for a matrix."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """The number of elements, stored or not."""
+        return self.shape[0] * self.shape[1]
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __repr__(self) -> str:
+        dtype = getattr(self.data, "dtype", type(self.data).__name__)
+        return f"{type(self).__name__}({dtype}{list(self.shape)}, nse={self.nse})"
+
+    def block_until_ready(self) -> Self:
+        """Wait until all arrays are computed."""
+        return jax.block_until_ready(self)
+
+    # ---- what each format says of itself
+
+    @property
+    def _stored(self) -> tuple[int, ...]:
+        """The shape of data that has one number for each stored element."""
+        return jnp.shape(getattr(self, self._structure[0]))
+
+    def _coordinates(self) -> tuple[jax.Array, jax.Array]:
+        """Return the row and the column of each stored element."""
+        raise NotImplementedError
+
+    def _multiply(self, x: Any, *, transpose: bool, event: bool) -> Any:
+        """Return `A @ x` or `A.T @ x`, for a vector or the columns of a matrix, of the right length."""
+        raise NotImplementedError
+
+    def transpose(self) -> DataRepresentation:
+        """Return the transposed matrix, which shares all arrays."""
+        raise NotImplementedError
+
+    def tocsr(self) -> Any:
+        """Return the matrix as a `CSR`."""
+        raise NotImplementedError
+
+    # ---- products
+
+    def product(self, x: Any, *, transpose: bool) -> Any:
+        """Return `self @ x`, or `x @ self` if `transpose`."""
+        x, event = unpacked(x)
+        length = self.shape[0] if transpose else self.shape[1]
+        formula = f"x @ {type(self).__name__}{self.shape}" if transpose else f"{type(self).__name__}{self.shape} @ x"
+        if x.ndim not in (1, 2):
+            raise MathError(f"{formula}: x has shape {x.shape}; pass a vector or a matrix")
+        columns = x.T if transpose else x
+        if columns.shape[0] != length:
+            axis = "last" if transpose else "first"
+            raise ShapeError(f"{formula}: x has shape {x.shape}; its {axis} axis must be {length}")
+        if not event and not jnp.issubdtype(x.dtype, jnp.inexact):
+            columns = columns.astype(self.dtype)
+        found = self._multiply(columns, transpose=transpose, event=event)
+        return found.T if transpose else found
+
+    def __matmul__(self, x: Any) -> Any:
+        if isinstance(x, DataRepresentation):
+            raise NotImplementedError(
+                f"{type(self).__name__} @ {type(x).__name__}: no product of two such matrices; "
+                "multiply by .todense() of one"
+            )
+        return self.product(x, transpose=False)
+
+    def __rmatmul__(self, x: Any) -> Any:
+        return self.product(x, transpose=True)
+
+    # ---- arithmetic
+
+    def __neg__(self) -> Self:
+        return self._like(-self.data)
+
+    def __pos__(self) -> Self:
+        return self
+
+    def __abs__(self) -> Self:
+        return self._like(abs(self.data))
+
+    def __mul__(self, other: Any) -> Self:
+        return self._like(self.data * self._beside_data("*", other))
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, other: Any) -> Self:
+        return self._like(self.data / self._beside_data("/", other))
+
+    def __add__(self, other: Any) -> Any:
+        return self.todense() + _dense(other)
+
+    def __radd__(self, other: Any) -> Any:
+        return _dense(other) + self.todense()
+
+    def __sub__(self, other: Any) -> Any:
+        return self.todense() - _dense(other)
+
+    def __rsub__(self, other: Any) -> Any:
+        return _dense(other) - self.todense()
+
+    def _beside_data(self, sign: str, other: Any) -> Any:
+        """Return a factor as a scalar, or its elements in the places of the stored ones."""
+        if isinstance(other, DataRepresentation):
+            raise NotImplementedError(
+                f"{type(self).__name__} {sign} {type(other).__name__}: multiply by .todense() of the second"
+            )
+        if not isinstance(other, (int, float, Sequence)) and not hasattr(other, "shape"):
+            return other  # a unit, which data are multiplied by as they are
+        numbers, unit = units.split(other)
+        shape = jnp.shape(numbers)
+        if shape == self.shape and jnp.size(numbers) != 1:
+            numbers = jnp.asarray(numbers)[self._coordinates()].reshape(self._stored)
+        elif jnp.size(numbers) == 1:
+            numbers = numbers if shape == () else jnp.reshape(numbers, ())
+        else:
+            raise ValueError(
+                f"{type(self).__name__}{self.shape} {sign} array of shape {shape}: pass a scalar, "
+                f"or an array of the shape {self.shape}"
+            )
+        return units.join(numbers, unit)
+
+    def sum(self, axis: int | None = None) -> Any:
+        """Return the sum of all elements, of each column (axis 0) or of each row (axis 1)."""
+        if axis is None:
+            return self.data.sum() * (self.nse if self.data.size == 1 else 1)
+        along = axis % 2
+        ones = jnp.ones(self.shape[along], self.dtype)
+        return self.product(ones, transpose=along == 0)
+
+    # ---- conversions
+
+    @property
+    def T(self) -> Any:  # noqa: N802
+        """The transposed matrix, which shares all arrays."""
+        return self.transpose()
+
+    def todense(self) -> Any:
+        """Return an array; elements that are stored more than once are added up."""
+        numbers, unit = units.split(self.data)
+        flat = jnp.broadcast_to(numbers, self._stored).reshape(-1)
+        return units.join(jnp.zeros(self.shape, flat.dtype).at[self._coordinates()].add(flat), unit)
+
+    def tocsc(self) -> Any:
+        """Return the matrix as a `CSC`."""
+        return self.transpose().tocsr().transpose()
+
+    def tocoo(self) -> Any:
+        """Return the matrix as a `COO`."""
+        from .coo import COO
+
+        return COO._of(self._flat(), self._coordinates(), self.shape, backend=self.backend)
+
+    def _flat(self) -> Any:
+        return self.data if self.data.size == 1 else self.data.reshape(-1)
+
+    # ---- rows
+
+    def __getitem__(self, rows: Any) -> Any:
+        """Return dense rows: one for a number, several for a slice or an array; `matrix[rows, columns]` cuts them."""
+        if isinstance(rows, tuple):
+            rows, columns = rows
+            return self[rows][..., columns]
+        if isinstance(rows, slice):
+            return self._rows(jnp.arange(*rows.indices(self.shape[0]), dtype=jnp.int32))
+        chosen = jnp.asarray(rows)
+        if chosen.dtype == bool:
+            chosen = jnp.asarray(known_on_host("matrix[rows]", rows).nonzero()[0])
+        if not jnp.issubdtype(chosen.dtype, jnp.integer) or chosen.ndim > 1:
+            raise TypeError(f"{type(self).__name__}[rows]: rows is {rows!r}; pass an integer, a slice or a vector")
+        count = self.shape[0]
+        if isinstance(rows, (int, np.integer)) and not -count <= rows < count:
+            raise IndexError(f"{type(self).__name__}[{rows}]: there are {count} rows")
+        from_start = jnp.where(chosen < 0, chosen + count, chosen).reshape(-1)
+        found = self._rows(jnp.where(from_start < 0, count, from_start))
+        return found[0] if chosen.ndim == 0 else found
+
+    def _rows(self, chosen: jax.Array) -> Any:
+        """Return dense rows; those that there are not are zero."""
+        return self.tocsr()._rows(chosen)
+
+
+def unpacked(x: Any) -> tuple[Any, bool]:
+    """Return an operand's array or quantity, and whether its elements count as events: those of booleans always do."""
+    from ..arrays import EventRepresentation
+
+    if isinstance(x, EventRepresentation):
+        return x.value, True
+    if isinstance(x, np.ndarray) or not hasattr(x, "ndim"):
+        x = jnp.asarray(x)
+    return x, x.dtype == bool
+
+
+def _dense(x: Any) -> Any:
+    return x.todense() if isinstance(x, DataRepresentation) else x
+
+
+def _be_known_to_brainunit() -> None:
+    """Become a sparse matrix of brainunit when that is loaded: then its quantities leave `*` and `@` to us."""
+    found = getattr(getattr(sys.modules.get("brainunit"), "sparse", None), "SparseMatrix", None)
+    if type(found) is type and DataRepresentation.__bases__ != (found,):
+        DataRepresentation.__bases__ = (found,)

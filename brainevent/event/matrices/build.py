@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From what other libraries and programs have to the parts of a sparse matrix."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from .. import units
+
+__all__ = ["Elements", "dense_elements", "is_scipy", "parts", "pick"]
+
+
+class Elements(NamedTuple):
+    """Elements of a matrix in the order of its rows."""
+
+    data: Any
+    rows: Any
+    columns: Any
+
+
+def is_scipy(x: Any) -> bool:
+    """Say whether x is a sparse matrix or array of SciPy, which need not be installed."""
+    return type(x).__module__.startswith("scipy.sparse") and hasattr(x, "tocoo")
+
+
+def parts(where: str, first: Any, names: Sequence[str]) -> Sequence[Any]:
+    """Return the parts that a matrix was given as one tuple."""
+    if not isinstance(first, (tuple, list)) or len(first) != len(names):
+        listed = ", ".join(names)
+        raise TypeError(f"{where}: pass {where}({listed}, shape=...) or {where}(({listed}), shape=...)")
+    return first
+
+
+def pick(data: Any, order: Any) -> Any:
+    """Return weights in another order; one weight of all stays what it is."""
+    return data if data.size == 1 else data[order]
+
+
+def dense_elements(where: str, matrix: Any, nse: int | None = None) -> Elements:
+    """Return what a dense matrix holds but zeros; with `nse`, so many, of which the last may be zeros."""
+    numbers, unit = units.split(matrix)
+    numbers = jnp.asarray(numbers)
+    if numbers.ndim != 2:
+        raise ValueError(f"{where}.fromdense: the array has shape {numbers.shape}; pass a matrix")
+    last = (max(numbers.shape[0] - 1, 0), max(numbers.shape[1] - 1, 0))
+    if isinstance(numbers, jax.core.Tracer):
+        if nse is None:
+            raise ValueError(f"{where}.fromdense: a trace does not know how many elements are not zero; pass nse=...")
+        rows, columns = jnp.nonzero(numbers, size=nse, fill_value=last)
+        filled = jnp.arange(nse) < jnp.count_nonzero(numbers)
+        return Elements(units.join(jnp.where(filled, numbers[rows, columns], 0), unit), rows, columns)
+    found = np.asarray(numbers).nonzero()
+    extra = 0 if nse is None else nse - found[0].size
+    if extra < 0 or (extra > 0 and numbers.size == 0):
+        raise ValueError(f"{where}.fromdense: {found[0].size} elements are not zero; nse={nse} does not suit them")
+    data = jnp.pad(numbers[found], (0, extra))
+    places = (np.pad(x, (0, extra), constant_values=at) for x, at in zip(found, last, strict=True))
+    return Elements(units.join(data, unit), *places)

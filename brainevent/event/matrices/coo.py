@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Coordinates, `COO`: the row and the column of each element, in any order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Self
+
+import jax
+import numpy as np
+
+from .. import units
+from ..structure import check_indices, checked_shape, checked_weights, narrow
+from .base import DataRepresentation
+from .build import dense_elements, is_scipy, parts, pick
+
+__all__ = ["COO"]
+
+
+@jax.tree_util.register_pytree_node_class
+class COO(DataRepresentation):
+    """A matrix of elements `data[i]` at `(row[i], col[i])`; products look at all of them, in both directions.
+
+    It is made by `COO(data, row, col, shape=...)`, `COO((data, row, col), shape=...)` or `COO(scipy_matrix)`.
+
+    >>> import jax.numpy as jnp, brainevent
+    >>> matrix = brainevent.COO((jnp.array([2.0, 3.0]), jnp.array([0, 1]), jnp.array([1, 0])), shape=(2, 2))
+    >>> matrix @ jnp.array([1.0, 10.0])
+    Array([20.,  3.], dtype=float32)
+    """
+
+    row: jax.Array
+    col: jax.Array
+    _structure = ("row", "col")
+
+    def __init__(
+        self,
+        data: Any,
+        row: Any = None,
+        col: Any = None,
+        *,
+        shape: Sequence[int] | None = None,
+        backend: str | None = None,
+        buffers: Mapping[str, Any] | None = None,
+        check_structure: bool = True,
+    ) -> None:
+        if is_scipy(data):
+            found = data.tocoo()
+            data, row, col, shape = found.data, found.row, found.col, shape or found.shape
+        elif row is None:
+            data, row, col = parts("COO", data, ("data", "row", "col"))
+        size = checked_shape("COO", shape)
+        row, col = (x if hasattr(x, "dtype") else np.asarray(x) for x in (row, col))
+        if check_structure:
+            check_indices("COO", "row", row, size[0])
+            check_indices("COO", "col", col, size[1])
+            if row.shape != col.shape:
+                raise ValueError(f"COO: row has shape {row.shape} and col {col.shape}; pass as many rows as columns")
+        numbers, unit = units.split(data)
+        data = units.join(checked_weights("COO", numbers, row.shape), unit)
+        structure = (narrow("COO", "row", row, size[0]), narrow("COO", "col", col, size[1]))
+        self._hold(data, structure, size, backend, buffers)
+
+    @classmethod
+    def fromscipy(cls, matrix: Any, *, backend: str | None = None) -> Self:
+        """Make a matrix from any sparse matrix or array of SciPy."""
+        return cls(matrix, backend=backend)
+
+    @classmethod
+    def fromdense(
+        cls, mat: Any, *, nse: int | None = None, index_dtype: Any = "auto", backend: str | None = None
+    ) -> Self:
+        """Make a matrix from what a dense one holds but zeros; `nse` says how many to store, for use under `jit`."""
+        data, row, col = dense_elements("COO", mat, nse)
+        structure = (
+            narrow("COO", "row", row, mat.shape[0], index_dtype),
+            narrow("COO", "col", col, mat.shape[1], index_dtype),
+        )
+        return cls._of(data, structure, mat.shape, backend=backend)
+
+    @classmethod
+    def random(cls, shape: Sequence[int], **options: Any) -> COO:
+        """Connect at random; the options are those of `CSR.random`."""
+        from .csr import CSR
+
+        return CSR.random(shape, **options).tocoo()
+
+    def _coordinates(self) -> tuple[jax.Array, jax.Array]:
+        return self.row, self.col
+
+    def _multiply(self, x: Any, *, transpose: bool, event: bool) -> Any:
+        from ..coo import functions
+
+        multiply: Callable[..., Any]
+        if event:
+            multiply = functions.binary_coomv if x.ndim == 1 else functions.binary_coomm
+        else:
+            multiply = functions.coomv if x.ndim == 1 else functions.coomm
+        return multiply(self.data, self.row, self.col, x, shape=self.shape, transpose=transpose, backend=self.backend)
+
+    def transpose(self) -> COO:
+        """Return the transposed matrix, which shares all arrays."""
+        turned = (self.shape[1], self.shape[0])
+        return COO._of(self.data, (self.col, self.row), turned, backend=self.backend, buffers=self._buffers)
+
+    def tocoo(self) -> COO:
+        """Return the matrix itself."""
+        return self
+
+    def tocsr(self) -> Any:
+        """Return the matrix in compressed sparse rows."""
+        from ..csr.functions import coo2csr
+        from .csr import CSR
+
+        indptr, indices, order = coo2csr(self.row, self.col, shape=self.shape)
+        return CSR._of(pick(self.data, order), (indices, indptr), self.shape, backend=self.backend)

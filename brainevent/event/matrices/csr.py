@@ -1,0 +1,300 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Compressed sparse rows, `CSR`, and columns, `CSC`: each is the other's transpose, with the same arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar, Self
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from .. import random as connectivity
+from .. import units
+from ..csr.reference import row_of_each
+from ..structure import check_compressed, checked_indptr, checked_shape, checked_weights, known_on_host, narrow
+from .base import DataRepresentation
+from .build import dense_elements, is_scipy, parts, pick
+
+__all__ = ["CSC", "CSR", "TURNED", "turned_product"]
+
+TURNED = ("turned_indices", "turned_indptr", "turned_perm")  # buffers: the structure cut along the other axis
+
+
+class _Compressed(DataRepresentation):
+    """A matrix that is cut along an axis: `indptr` says where each slice begins, `indices` where its elements lie."""
+
+    indices: jax.Array
+    indptr: jax.Array
+    _structure = ("indices", "indptr")
+    _axis: ClassVar[int]  # that is cut
+
+    def __init__(
+        self,
+        data: Any,
+        indices: Any = None,
+        indptr: Any = None,
+        *,
+        shape: Sequence[int] | None = None,
+        backend: str | None = None,
+        buffers: Mapping[str, Any] | None = None,
+        indptr_dtype: Any = "auto",
+        check_structure: bool = True,
+        precompute_weight_indices: bool = False,
+    ) -> None:
+        where = type(self).__name__
+        if is_scipy(data):
+            found = data.tocsc() if self._axis else data.tocsr()
+            data, indices, indptr, shape = found.data, found.indices, found.indptr, shape or found.shape
+        elif indices is None:
+            data, indices, indptr = parts(where, data, ("data", "indices", "indptr"))
+        size = checked_shape(where, shape)
+        slices, bound = size[self._axis], size[1 - self._axis]
+        indices, indptr = (x if hasattr(x, "dtype") else np.asarray(x) for x in (indices, indptr))
+        if check_structure:
+            check_compressed(where, indices, indptr, slices=slices, bound=bound)
+        numbers, unit = units.split(data)
+        data = units.join(checked_weights(where, numbers, indices.shape), unit)
+        indptr = checked_indptr(where, indptr, indices.shape[0], indptr_dtype)
+        self._hold(data, (narrow(where, "indices", indices, bound), indptr), size, backend, buffers)
+        if precompute_weight_indices:
+            self.precompute_weight_indices()
+
+    @classmethod
+    def fromscipy(cls, matrix: Any, *, backend: str | None = None) -> Self:
+        """Make a matrix from any sparse matrix or array of SciPy."""
+        return cls(matrix, backend=backend)
+
+    @classmethod
+    def fromdense(
+        cls,
+        mat: Any,
+        *,
+        nse: int | None = None,
+        index_dtype: Any = "auto",
+        indptr_dtype: Any = "auto",
+        backend: str | None = None,
+        precompute_weight_indices: bool = False,
+    ) -> Self:
+        """Make a matrix from what a dense one holds but zeros; `nse` says how many to store, for use under `jit`."""
+        where = cls.__name__
+        data, *places = dense_elements(where, mat.T if cls._axis else mat, nse)
+        slices, bound = mat.shape[cls._axis], mat.shape[1 - cls._axis]
+        indptr = jnp.cumulative_sum(jnp.bincount(jnp.asarray(places[0]), length=slices), include_initial=True)
+        made = cls._of(
+            data,
+            (
+                narrow(where, "indices", places[1], bound, index_dtype),
+                checked_indptr(where, indptr, data.size, indptr_dtype),
+            ),
+            mat.shape,
+            backend=backend,
+        )
+        if precompute_weight_indices:
+            made.precompute_weight_indices()
+        return made
+
+    def precompute_weight_indices(self) -> Self:
+        """Store where each element lies when the matrix is cut along the other axis, at 8 bytes an element.
+
+        Then products with events visit only the elements of events in both directions, and use the same weights.
+        """
+        from ..csr.functions import csr_to_csc_index
+
+        indptr, indices, perm = csr_to_csc_index(self.indptr, self.indices, shape=self._sliced_shape)
+        for name, value in zip(TURNED, (indices, indptr, perm), strict=True):
+            self.register_buffer(name, value)
+        return self
+
+    @property
+    def _sliced_shape(self) -> tuple[int, int]:
+        return (self.shape[1], self.shape[0]) if self._axis else self.shape
+
+    def _coordinates(self) -> tuple[jax.Array, jax.Array]:
+        slices = row_of_each(self.indptr, self.nse)
+        return (self.indices, slices) if self._axis else (slices, self.indices)
+
+    def _multiply(self, x: Any, *, transpose: bool, event: bool) -> Any:
+        from ..csr import functions
+
+        matrix = x.ndim == 2
+        shape, across = self._sliced_shape, transpose ^ bool(self._axis)
+        multiply: Callable[..., Any]
+        if not event:
+            multiply = functions.csrmm if matrix else functions.csrmv
+        elif across or TURNED[0] not in self._buffers:
+            multiply = functions.binary_csrmm if matrix else functions.binary_csrmv
+        else:
+            return turned_product(self.data, self._buffers, x, shape=shape[::-1], backend=self.backend)
+        return multiply(self.data, self.indices, self.indptr, x, shape=shape, transpose=across, backend=self.backend)
+
+    def _turned(self) -> tuple[Any, tuple[Any, Any]]:
+        """Return data and structure cut along the other axis."""
+        from ..csr.functions import csr_to_csc_index
+
+        many = self.data.size != 1
+        indptr, indices, *perm = csr_to_csc_index(
+            self.indptr, self.indices, shape=self._sliced_shape, include_perm=many
+        )
+        return self.data[perm[0]] if many else self.data, (indices, indptr)
+
+
+@jax.tree_util.register_pytree_node_class
+class CSR(_Compressed):
+    """A matrix in compressed sparse rows: row i has the columns `indices[indptr[i]:indptr[i + 1]]`.
+
+    `x @ matrix` visits the rows of events alone, `matrix @ x` all elements. `CSR(data, indices, indptr, shape=...)`,
+    `CSR((data, indices, indptr), shape=...)` and `CSR(scipy_matrix)` check the structure.
+
+    >>> import jax.numpy as jnp, brainevent
+    >>> matrix = brainevent.CSR.fromdense(jnp.array([[0.0, 2.0, 3.0], [4.0, 0.0, 0.0]]))
+    >>> jnp.array([True, False]) @ matrix
+    Array([0., 2., 3.], dtype=float32)
+    """
+
+    _axis = 0
+
+    @classmethod
+    def random(
+        cls,
+        shape: Sequence[int],
+        *,
+        prob: float | None = None,
+        num_per_row: int | None = None,
+        num_per_column: int | None = None,
+        weights: Any = 1.0,
+        seed: int | None = None,
+    ) -> CSR:
+        """Connect at random, with a fixed probability, or to so many different columns a row or rows a column.
+
+        `weights` is a number, or a function of a key and a shape like `jax.random.normal`.
+        """
+        rows, columns = checked_shape("CSR.random", shape)
+        if sum(given is not None for given in (prob, num_per_row, num_per_column)) != 1:
+            raise TypeError("CSR.random: pass one of prob, num_per_row and num_per_column")
+        start = connectivity.checked_seed(seed)
+        if prob is not None:
+            indices, indptr = connectivity.bernoulli_rows(rows, columns, prob, start)
+        elif num_per_column is not None:
+            indices, indptr = connectivity.fixed_columns(rows, columns, num_per_column, start)
+        else:
+            indices = connectivity.fixed_rows(rows, columns, num_per_row or 0, start)
+            indptr = np.arange(rows + 1, dtype=np.int64) * indices.shape[1]
+        data = connectivity.drawn_weights(weights, (indices.size,), start)
+        # device_put keeps the memory that was drawn into, on a CPU; asarray would copy it.
+        return cls(data, jax.device_put(indices.reshape(-1)), indptr, shape=shape, check_structure=False)
+
+    def transpose(self) -> CSC:
+        """Return the transposed matrix, which shares all arrays."""
+        structure, shape = (self.indices, self.indptr), (self.shape[1], self.shape[0])
+        return CSC._of(self.data, structure, shape, backend=self.backend, buffers=self._buffers)
+
+    def tocsr(self) -> CSR:
+        """Return the matrix itself."""
+        return self
+
+    def tocsc(self) -> CSC:
+        """Return the matrix in compressed sparse columns; rows are in order in each."""
+        data, structure = self._turned()
+        return CSC._of(data, structure, self.shape, backend=self.backend)
+
+    def _rows(self, chosen: jax.Array) -> Any:
+        from ..csr.functions import csr_slice_rows
+
+        return csr_slice_rows(self.data, self.indices, self.indptr, chosen, shape=self.shape, backend=self.backend)
+
+    def slice_rows(self, rows: Any) -> CSR:
+        """Return the matrix of some of its rows, in the order given; its structure must be known, outside of a trace.
+
+        >>> import jax.numpy as jnp, brainevent
+        >>> brainevent.CSR.fromdense(jnp.eye(4)).slice_rows([2, 0])
+        CSR(float32[2, 4], nse=2)
+        """
+        indptr = known_on_host("CSR.slice_rows", self.indptr)
+        wanted = rows if isinstance(rows, slice) else known_on_host("CSR.slice_rows", rows)
+        chosen = np.atleast_1d(np.arange(self.shape[0])[wanted])
+        counts = np.diff(indptr)[chosen]
+        starts = np.concatenate([np.zeros(1, indptr.dtype), np.cumsum(counts, dtype=indptr.dtype)])
+        places = np.repeat(indptr[:-1][chosen] - starts[:-1], counts) + np.arange(starts[-1])
+        structure = (self.indices[places], jnp.asarray(starts))
+        return CSR._of(pick(self.data, places), structure, (chosen.size, self.shape[1]), backend=self.backend)
+
+    def diag_add(self, diagonal: Any) -> CSR:
+        """Return the matrix plus a diagonal one; what of the diagonal is not stored, is from then on.
+
+        The structure must be known, outside of a trace; the numbers need not be.
+        """
+        indptr, indices = known_on_host("CSR.diag_add", self.indptr, self.indices)
+        length = min(self.shape)
+        rows = np.repeat(np.arange(self.shape[0]), np.diff(indptr))
+        on_diagonal = np.flatnonzero(rows == indices)
+        stored, first = np.unique(rows[on_diagonal], return_index=True)
+        missing = np.setdiff1d(np.arange(length), stored)
+        before = np.searchsorted(missing, np.arange(self.shape[0] + 1))  # elements that come in before each row
+        old, new = np.arange(self.nse) + before[rows], indptr[missing + 1] + np.arange(missing.size)
+        where = np.empty(length, np.int64)
+        where[stored], where[missing] = old[on_diagonal[first]], new
+        size = self.nse + missing.size
+        data = _spread(self.data, old, size, self.dtype) + _spread(diagonal, where, size, self.dtype)
+        columns = np.empty(size, indices.dtype)
+        columns[old], columns[new] = indices, missing
+        structure = (jnp.asarray(columns), jnp.asarray(indptr + before.astype(indptr.dtype)))
+        return CSR._of(data, structure, self.shape, backend=self.backend)
+
+
+@jax.tree_util.register_pytree_node_class
+class CSC(_Compressed):
+    """A matrix in compressed sparse columns: column j has the rows `indices[indptr[j]:indptr[j + 1]]`.
+
+    `matrix @ x` visits the columns of events alone, `x @ matrix` all elements. It is made as a `CSR` is.
+    """
+
+    _axis = 1
+
+    @classmethod
+    def random(
+        cls,
+        shape: Sequence[int],
+        *,
+        prob: float | None = None,
+        num_per_row: int | None = None,
+        num_per_column: int | None = None,
+        weights: Any = 1.0,
+        seed: int | None = None,
+    ) -> CSC:
+        """Connect at random as `CSR.random` does, column by column."""
+        turned = checked_shape("CSC.random", shape)[::-1]
+        of_rows = CSR.random(
+            turned, prob=prob, num_per_row=num_per_column, num_per_column=num_per_row, weights=weights, seed=seed
+        )
+        return of_rows.transpose()
+
+    def transpose(self) -> CSR:
+        """Return the transposed matrix, which shares all arrays."""
+        structure, shape = (self.indices, self.indptr), (self.shape[1], self.shape[0])
+        return CSR._of(self.data, structure, shape, backend=self.backend, buffers=self._buffers)
+
+    def tocsc(self) -> CSC:
+        """Return the matrix itself."""
+        return self
+
+    def tocsr(self) -> CSR:
+        """Return the matrix in compressed sparse rows; columns are in order in each."""
+        data, structure = self._turned()
+        return CSR._of(data, structure, self.shape, backend=self.backend)
+
+
+def turned_product(data: Any, buffers: Mapping[str, Any], x: Any, *, shape: Any, backend: str | None) -> Any:
+    """Return the product with events by the structure that is cut along the other axis, of this shape."""
+    from ..csr import functions
+
+    multiply = functions.binary_csrmv_indexed if x.ndim == 1 else functions.binary_csrmm_indexed
+    indices, indptr, perm = (buffers[name] for name in TURNED)
+    return multiply(data, indices, indptr, perm, x, shape=shape, transpose=True, backend=backend)
+
+
+def _spread(values: Any, places: np.ndarray, size: int, dtype: Any) -> Any:
+    """Return values in their places among zeros."""
+    numbers, unit = units.split(values)
+    return units.join(jnp.zeros(size, dtype).at[places].add(jnp.asarray(numbers, dtype)), unit)

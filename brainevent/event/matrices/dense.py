@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A dense matrix that takes events: `Dense`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from .. import units
+from ..precision import precise
+from ..structure import checked_shape, checked_weights
+from .base import DataRepresentation
+
+__all__ = ["Dense"]
+
+
+@jax.tree_util.register_pytree_node_class
+class Dense(DataRepresentation):
+    """A matrix that stores every element; products with events read only the rows, or columns, of events.
+
+    >>> import jax.numpy as jnp, brainevent
+    >>> jnp.array([False, True]) @ brainevent.Dense(jnp.array([[1.0, 2.0], [3.0, 4.0]]))
+    Array([3., 4.], dtype=float32)
+    """
+
+    def __init__(
+        self,
+        data: Any,
+        *,
+        shape: Sequence[int] | None = None,
+        backend: str | None = None,
+        buffers: Mapping[str, Any] | None = None,
+    ) -> None:
+        (data,) = data if isinstance(data, tuple) else (data,)
+        numbers, unit = units.split(data)
+        size = checked_shape("Dense", jnp.shape(numbers) if shape is None else shape)
+        weights = jnp.broadcast_to(checked_weights("Dense", numbers, size), size)
+        self._hold(units.join(weights, unit), (), size, backend, buffers)
+
+    @classmethod
+    def fromdense(cls, mat: Any, *, backend: str | None = None) -> Dense:
+        """Make a matrix from an array."""
+        return cls(mat, backend=backend)
+
+    @property
+    def nse(self) -> int:
+        """How many elements are stored: all."""
+        return self.size
+
+    @property
+    def _stored(self) -> tuple[int, ...]:
+        return self.shape
+
+    def _coordinates(self) -> tuple[jax.Array, jax.Array]:
+        rows, columns = jnp.indices(self.shape, dtype=jnp.int32)
+        return rows.reshape(-1), columns.reshape(-1)
+
+    def _multiply(self, x: Any, *, transpose: bool, event: bool) -> Any:
+        from ..dense import functions
+
+        if not event:
+            (weights, unit), (x, unit_of_x) = units.split(self.data), units.split(x)
+            weights = weights.T if transpose else weights
+            # As exact as the products of the other formats: GPUs would round float32 to 10 bits.
+            exact = {"precision": jax.lax.Precision.HIGHEST, "preferred_element_type": precise(weights.dtype)}
+            found = jnp.matmul(weights, jnp.asarray(x, weights.dtype), **exact).astype(weights.dtype)
+            return units.join(found, units.product(unit, unit_of_x))
+        multiply = functions.binary_densemv if x.ndim == 1 else functions.binary_densemm
+        return multiply(self.data, x, transpose=transpose, backend=self.backend)
+
+    def with_data(self, data: Any) -> Dense:
+        """Return a matrix with other data: one number, or one for each element."""
+        return Dense(data, shape=self.shape, backend=self.backend, buffers=self._buffers)
+
+    def transpose(self) -> Dense:
+        """Return the transposed matrix."""
+        return Dense._of(self.data.T, (), (self.shape[1], self.shape[0]), backend=self.backend, buffers=self._buffers)
+
+    def todense(self) -> Any:
+        """Return the array."""
+        return self.data
+
+    def tocsr(self) -> Any:
+        """Return the matrix in compressed sparse rows, without zeros."""
+        from .csr import CSR
+
+        return CSR.fromdense(self.data, backend=self.backend)
+
+    def tocoo(self) -> Any:
+        """Return the matrix as coordinates, without zeros."""
+        from .coo import COO
+
+        return COO.fromdense(self.data, backend=self.backend)
+
+    def _rows(self, chosen: jax.Array) -> Any:
+        numbers, unit = units.split(self.data)
+        return units.join(jnp.take(numbers, chosen, axis=0, mode="fill", fill_value=0), unit)

@@ -1,0 +1,206 @@
+# SPDX-License-Identifier: Apache-2.0
+"""As many elements in each row, `FixedNumPerPre`, or in each column, `FixedNumPerPost`: so no `indptr` is needed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar, Self
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from .. import random as connectivity
+from .. import units
+from ..structure import check_indices, checked_indptr, checked_shape, checked_weights, known_on_host, narrow
+from .base import DataRepresentation
+from .build import parts
+from .csr import CSC, CSR, TURNED, turned_product
+
+__all__ = ["FixedNumPerPost", "FixedNumPerPre"]
+
+
+class _FixedNumber(DataRepresentation):
+    """A matrix cut along an axis into slices of as many elements: `indices[i]` are where those of slice i lie."""
+
+    indices: jax.Array
+    _structure = ("indices",)
+    _axis: ClassVar[int]  # that is cut: 0 of pre, 1 of post
+    _compressed: ClassVar[type[CSR] | type[CSC]]
+
+    def __init__(
+        self,
+        data: Any,
+        indices: Any = None,
+        *,
+        shape: Sequence[int] | None = None,
+        backend: str | None = None,
+        buffers: Mapping[str, Any] | None = None,
+        check_structure: bool = True,
+        precompute_weight_indices: bool = False,
+    ) -> None:
+        where = type(self).__name__
+        if indices is None:
+            data, indices = parts(where, data, ("data", "indices"))
+        size = checked_shape(where, shape)
+        slices, bound = size[self._axis], size[1 - self._axis]
+        indices = indices if hasattr(indices, "dtype") else np.asarray(indices)
+        if check_structure:
+            check_indices(where, "indices", indices, bound, ndim=2)
+            if indices.shape[0] != slices:
+                raise ValueError(
+                    f"{where}: indices has shape {indices.shape}; the shape {size} says {slices} "
+                    f"{'post' if self._axis else 'pre'} neurons, one for each row of indices"
+                )
+        numbers, unit = units.split(data)
+        data = units.join(checked_weights(where, numbers, indices.shape), unit)
+        self._hold(data, (narrow(where, "indices", indices, bound),), size, backend, buffers)
+        if precompute_weight_indices:
+            self.precompute_weight_indices()
+
+    @classmethod
+    def random(
+        cls,
+        shape: Sequence[int],
+        num_conn: int,
+        *,
+        weights: Any = 1.0,
+        seed: int | None = None,
+        backend: str | None = None,
+    ) -> Self:
+        """Connect each neuron to so many different ones, all as likely.
+
+        `weights` is a number, or a function of a key and a shape like `jax.random.normal`.
+        """
+        size = checked_shape(f"{cls.__name__}.random", shape)
+        start = connectivity.checked_seed(seed)
+        indices = connectivity.fixed_rows(size[cls._axis], size[1 - cls._axis], num_conn, start)
+        data = connectivity.drawn_weights(weights, indices.shape, start)
+        # device_put keeps the memory that was drawn into, on a CPU; asarray would copy it.
+        return cls(data, jax.device_put(indices), shape=size, backend=backend, check_structure=False)
+
+    @classmethod
+    def fromdense(cls, mat: Any, *, num_conn: int | None = None, backend: str | None = None) -> Self:
+        """Make a matrix from what a dense one holds but zeros, outside of a trace.
+
+        All slices must hold as many, or at most `num_conn`, to which they are then filled up with weights of zero.
+        """
+        return cls.fromsparse(cls._compressed.fromdense(mat, backend=backend), num_conn=num_conn)
+
+    @classmethod
+    def fromsparse(cls, matrix: Any, *, num_conn: int | None = None) -> Self:
+        """Make a matrix from one of another format, under the conditions of `fromdense`."""
+        where = cls.__name__
+        cut = matrix.tocsc() if cls._axis else matrix.tocsr()
+        indptr, indices = known_on_host(where, cut.indptr, cut.indices)
+        counts = np.diff(indptr)
+        number = int(counts.max(initial=0)) if num_conn is None else num_conn
+        if num_conn is None and (counts != number).any():
+            raise ValueError(
+                f"{where}: from {counts.min()} to {counts.max()} elements a {'column' if cls._axis else 'row'}; "
+                f"pass num_conn={counts.max()}, to fill up with weights of zero"
+            )
+        if (counts > number).any():
+            raise ValueError(f"{where}: num_conn is {number}, but there are up to {counts.max()} elements; pass that")
+        if cut.data.size == 1 and (counts == number).all():
+            data = cut.data
+        else:
+            numbers, unit = units.split(cut.data)
+            flat = jnp.broadcast_to(numbers, indices.shape)
+            data = units.join(jnp.zeros((counts.size, number), flat.dtype).at[_slots(indptr)].set(flat), unit)
+        places = np.zeros((counts.size, number), indices.dtype)
+        places[_slots(indptr)] = indices
+        return cls._of(data, (jnp.asarray(places),), matrix.shape, backend=matrix.backend)
+
+    def precompute_weight_indices(self) -> Self:
+        """Store where each element lies when the matrix is cut along the other axis, at 8 bytes an element.
+
+        Then products with events visit only the elements of events in both directions, and use the same weights.
+        """
+        self._buffers.update(self._cut().precompute_weight_indices().buffers)
+        return self
+
+    def _cut(self) -> Any:
+        """Return the same elements, in the same order, compressed."""
+        slices, number = self.indices.shape
+        indptr = checked_indptr(type(self).__name__, np.arange(slices + 1, dtype=np.int64) * number, slices * number)
+        structure = (self.indices.reshape(-1), indptr)
+        return self._compressed._of(self._flat(), structure, self.shape, backend=self.backend, buffers=self._buffers)
+
+    def _coordinates(self) -> tuple[jax.Array, jax.Array]:
+        slices, number = self.indices.shape
+        along = jnp.repeat(jnp.arange(slices, dtype=jnp.int32), number)
+        across = self.indices.reshape(-1)
+        return (across, along) if self._axis else (along, across)
+
+    def _multiply(self, x: Any, *, transpose: bool, event: bool) -> Any:
+        from ..fixed import functions
+
+        across = transpose ^ bool(self._axis)  # from slices to indices: the way in which events save work
+        if event and not across and TURNED[0] in self._buffers:
+            shape = self.shape if self._axis else self.shape[::-1]
+            return turned_product(self._flat(), self._buffers, x, shape=shape, backend=self.backend)
+        multiply: Callable[..., Any]
+        if event:
+            multiply = functions.binary_fcnmv if x.ndim == 1 else functions.binary_fcnmm
+        else:
+            multiply = functions.fcnmv if x.ndim == 1 else functions.fcnmm
+        shape = self.shape[::-1] if self._axis else self.shape
+        return multiply(self.data, self.indices, x, shape=shape, transpose=across, backend=self.backend)
+
+
+@jax.tree_util.register_pytree_node_class
+class FixedNumPerPre(_FixedNumber):
+    """A matrix of shape (pre, post) in which each pre neuron has as many connections: `indices` are (pre, number).
+
+    `x @ matrix` visits the connections of active pre neurons alone, `matrix @ x` all.
+    It is made by `FixedNumPerPre((data, indices), shape=(pre, post))`.
+
+    >>> import jax.numpy as jnp, brainevent
+    >>> matrix = brainevent.FixedNumPerPre((1.5, jnp.array([[0, 2], [1, 2]])), shape=(2, 3))
+    >>> jnp.array([True, True]) @ matrix
+    Array([1.5, 1.5, 3. ], dtype=float32)
+    """
+
+    _axis = 0
+    _compressed = CSR
+
+    def transpose(self) -> FixedNumPerPost:
+        """Return the transposed matrix, which shares all arrays."""
+        turned = (self.shape[1], self.shape[0])
+        return FixedNumPerPost._of(self.data, (self.indices,), turned, backend=self.backend, buffers=self._buffers)
+
+    def tocsr(self) -> CSR:
+        """Return the matrix in compressed sparse rows."""
+        return self._cut()
+
+
+@jax.tree_util.register_pytree_node_class
+class FixedNumPerPost(_FixedNumber):
+    """A matrix of shape (pre, post) in which each post neuron has as many connections: `indices` are (post, number).
+
+    `matrix @ x` visits the connections of active post neurons alone, `x @ matrix` all.
+    It is made by `FixedNumPerPost((data, indices), shape=(pre, post))`.
+    """
+
+    _axis = 1
+    _compressed = CSC
+
+    def transpose(self) -> FixedNumPerPre:
+        """Return the transposed matrix, which shares all arrays."""
+        turned = (self.shape[1], self.shape[0])
+        return FixedNumPerPre._of(self.data, (self.indices,), turned, backend=self.backend, buffers=self._buffers)
+
+    def tocsr(self) -> CSR:
+        """Return the matrix in compressed sparse rows."""
+        return self._cut().tocsr()
+
+    def tocsc(self) -> CSC:
+        """Return the matrix in compressed sparse columns."""
+        return self._cut()
+
+
+def _slots(indptr: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the slice of each element, and its place in that."""
+    slices = np.repeat(np.arange(indptr.size - 1), np.diff(indptr))
+    return slices, np.arange(indptr[-1]) - indptr[slices]

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What Numba kernels of several formats share: how a weight is read, what it adds, and where there is no event."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numba
+import numpy as np
+
+from ..backends.numba import half
+
+__all__ = ["BLOCK", "Terms", "no_event", "terms", "unsigned"]
+
+BLOCK = 64  # elements that are looked at together for an event
+_LOADS = {"float16": half.from_float16, "bfloat16": half.from_bfloat16}
+
+
+@dataclass(frozen=True)
+class Terms:
+    """How a kernel reads weights, and what it does with an element of x; all are compiled.
+
+    `common(weights)` is the one weight of all elements, if there is one; `weight(common, weights, where)` is that of
+    the element at an index. `counts(x)` says whether an element of x adds anything, and `term(weight, x)` what.
+    """
+
+    event: bool
+    homogeneous: bool
+    common: Callable[..., Any]
+    weight: Callable[..., Any]
+    counts: Callable[..., Any]
+    term: Callable[..., Any]
+
+
+@functools.cache
+def terms(dtype: str, *, event: bool, homogeneous: bool) -> Terms:
+    """Return the terms of a sum of weights, of a dtype, where there are events, or of weights times numbers."""
+    load = _LOADS.get(dtype, _itself)
+    if homogeneous:
+        common = numba.njit(lambda weights: load(weights[0]))
+        weight = numba.njit(lambda common, weights, where: common)
+    else:
+        common = numba.njit(lambda weights: 0)
+        weight = numba.njit(lambda common, weights, where: load(weights[where]))
+    counts = numba.njit((lambda x: x > 0) if event else (lambda x: True))
+    term = numba.njit((lambda weight, x: weight) if event else (lambda weight, x: weight * x))
+    return Terms(event, homogeneous, common, weight, counts, term)
+
+
+@numba.njit
+def _itself(x: Any) -> Any:
+    return x
+
+
+@numba.njit
+def unsigned(index: Any) -> Any:
+    """Return an index that Numba does not test for being negative."""
+    return np.uint64(index)
+
+
+@numba.njit
+def no_event(x: Any, start: int, stop: int) -> bool:
+    """Say whether there is none from start to stop; a whole block is looked at without branches, many at a time."""
+    first, found = np.uint64(start), np.uint8(0)
+    if stop - start == BLOCK:
+        for i in range(BLOCK):
+            found |= np.uint8(x[first + np.uint64(i)] > 0)
+    else:
+        for i in range(stop - start):
+            found |= np.uint8(x[first + np.uint64(i)] > 0)
+    return found == 0

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the products with sparse matrices ask of their operands, before a kernel sees them.
+
+Only dtypes and shapes are looked at: that indices are within the shape is asked once, when a matrix is made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from ..errors import MathError, ShapeError
+
+__all__ = ["checked_indices", "checked_weights", "checked_x"]
+
+
+def checked_weights(where: str, name: str, weights: Any, stored: Sequence[int]) -> jax.Array:
+    """Return weights, which are floating: one for all stored elements, or an array like that of the indices."""
+    weights = jnp.asarray(weights)
+    if not jnp.issubdtype(weights.dtype, jnp.floating):
+        raise TypeError(f'{where}: {name} is {weights.dtype}; pass floating weights ({name}.astype("float32"))')
+    if weights.shape == tuple(stored):
+        return weights
+    if weights.size != 1:
+        raise ShapeError(
+            f"{where}: {name} has shape {weights.shape}; pass one weight for all stored elements, or one for each, "
+            f"in the shape of the indices, {tuple(stored)}"
+        )
+    return weights.reshape(1)
+
+
+def checked_indices(where: str, name: str, indices: Any, ndim: int) -> jax.Array:
+    """Return indices, which are int32 or int64, in an array of this rank."""
+    indices = jnp.asarray(indices)
+    if indices.dtype not in (jnp.int32, jnp.int64):
+        raise TypeError(f'{where}: {name} is {indices.dtype}; pass int32 or int64 ({name}.astype("int32"))')
+    if indices.ndim != ndim:
+        raise ShapeError(f"{where}: {name} has shape {indices.shape}; its rank must be {ndim}")
+    return indices
+
+
+def checked_x(
+    where: str, name: str, x: Any, rank: int, shape: tuple[int, int], *, transpose: bool
+) -> tuple[jax.Array, tuple[int, ...]]:
+    """Return x, and the shape of its product with a matrix of this shape, or with its transpose."""
+    x = jnp.asarray(x)
+    if x.ndim != rank:
+        other = {1: "mv", 2: "mm"}.get(x.ndim)
+        advice = f"; call {where[:-2]}{other}" if other else ""
+        raise MathError(f"{where}: {name} has shape {x.shape}; its rank must be {rank}{advice}")
+    if jnp.issubdtype(x.dtype, jnp.complexfloating):
+        raise TypeError(f"{where}: {name} is {x.dtype}; pass booleans, integers or real numbers")
+    taken, kept = shape if transpose else shape[::-1]
+    if x.shape[0] != taken:
+        raise ShapeError(
+            f"{where}: a matrix of shape {shape} with transpose={transpose} takes {name} of {taken} rows; "
+            f"{name} has shape {x.shape}"
+        )
+    return x, (kept, *x.shape[1:])

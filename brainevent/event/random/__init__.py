@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Random connectivity: with a fixed probability, or with a fixed number in each row; sorted, without duplicates.
+
+Each row draws from a stream of its own, so that a seed gives the same connections whatever the number of threads.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import jax
+import numpy as np
+
+__all__ = ["bernoulli_rows", "checked_seed", "drawn_weights", "fixed_columns", "fixed_rows"]
+
+_LARGEST = 2**31  # columns: an int32 holds each
+_ALIGNED = 64  # bytes: JAX takes such memory as it is, and copies other
+_CHUNKS = 8  # for each thread: some rows take longer than others
+
+
+def bernoulli_rows(rows: int, columns: int, prob: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Connect each row with each column with a probability: return `indices` and `indptr`.
+
+    >>> indices, indptr = bernoulli_rows(1000, 1000, 0.1, seed=0)
+    >>> bool(abs(indptr[-1] - 100_000) < 1000)
+    True
+    """
+    from .on_cpu import count_columns, fill_columns
+
+    if not 0 <= prob <= 1:
+        raise ValueError(f"random: prob is {prob!r}; pass a probability from 0 to 1")
+    _check_columns(columns)
+    scale = 1 / math.log1p(-prob) if 0 < prob < 1 else (-math.inf if prob == 0 else -0.0)
+    counts = np.zeros(rows + 1, np.int64)
+    stream = np.uint64(seed)
+    _in_threads(rows, lambda start, stop: count_columns(start, stop, columns, scale, stream, counts))
+    indptr = np.cumsum(counts)
+    indices = _aligned_empty(int(indptr[-1]))
+    _in_threads(rows, lambda start, stop: fill_columns(start, stop, columns, scale, stream, indptr, indices))
+    return indices, indptr
+
+
+def fixed_rows(rows: int, columns: int, number: int, seed: int) -> np.ndarray:
+    """Connect each row with so many different columns, all as likely: return `indices` of shape (rows, number).
+
+    >>> fixed_rows(2, 3, 3, seed=0)
+    array([[0, 1, 2],
+           [0, 1, 2]], dtype=int32)
+    """
+    from .on_cpu import choose_columns
+
+    if not 0 <= number <= columns:
+        raise ValueError(f"random: {number} different connections of {columns}; pass a number from 0 to {columns}")
+    _check_columns(columns)
+    indices = _aligned_empty(rows * number)
+    if indices.size:
+        stream = np.uint64(seed)
+        _in_threads(rows, lambda start, stop: choose_columns(start, stop, columns, number, stream, indices))
+    return indices.reshape(rows, number)
+
+
+def fixed_columns(rows: int, columns: int, number: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Connect each column with so many different rows, all as likely: return `indices` and `indptr` of the rows.
+
+    >>> fixed_columns(2, 3, 1, seed=0)[0]
+    array([0, 1, 2], dtype=int32)
+    """
+    from .on_cpu import count_rows, turn
+
+    drawn = fixed_rows(columns, rows, number, seed).reshape(-1)
+    counts = np.zeros(rows + 1, np.int64)
+    count_rows(drawn, counts)
+    indptr = np.cumsum(counts)
+    indices = _aligned_empty(drawn.size)
+    turn(drawn, number, indptr.copy(), indices)
+    return indices, indptr
+
+
+def checked_seed(seed: Any) -> int:
+    """Return a seed of 64 bits: this one, or for None one that the operating system gives."""
+    if seed is None:
+        return int.from_bytes(os.urandom(8), "little")
+    try:
+        return int(seed.__index__()) % 2**64
+    except (AttributeError, TypeError):
+        raise TypeError(f"random: seed is {seed!r}; pass an integer, or None for a new one each time") from None
+
+
+def drawn_weights(weights: Any, shape: tuple[int, ...], seed: int) -> Any:
+    """Return weights as they are; or those that a function of a key and a shape draws, like `jax.random.normal`."""
+    return weights(jax.random.key(seed % 2**32), shape) if callable(weights) else weights
+
+
+def _check_columns(columns: int) -> None:
+    if columns > _LARGEST:
+        raise ValueError(f"random: {columns} columns; draw at most {_LARGEST}, whose indices are int32")
+
+
+def _aligned_empty(size: int) -> np.ndarray:
+    extra = _ALIGNED // 4
+    memory = np.empty(size + extra, np.int32)
+    start = -memory.ctypes.data % _ALIGNED // 4
+    return memory[start : start + size]
+
+
+def _in_threads(rows: int, work: Callable[[int, int], None]) -> None:
+    """Do the work for ranges of rows, in as many threads as there are cores: it holds no lock of Python's."""
+    threads = len(os.sched_getaffinity(0))
+    edges = np.linspace(0, rows, min(rows, threads * _CHUNKS) + 1).astype(int).tolist()
+    with ThreadPoolExecutor(threads) as pool:
+        list(pool.map(work, edges[:-1], edges[1:]))

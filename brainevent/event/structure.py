@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Is this the structure of a sparse matrix? Asked once, when a matrix is made, so that no kernel needs to ask.
+
+What is static, dtypes and shapes, is always looked at; values only if they are known, which is outside of a trace.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+__all__ = [
+    "check_compressed",
+    "check_indices",
+    "checked_indptr",
+    "checked_shape",
+    "checked_weights",
+    "known_on_host",
+    "narrow",
+]
+
+_INT32 = 2**31  # the first position that an int32 does not hold
+
+
+def checked_shape(where: str, shape: Any) -> tuple[int, int]:
+    """Return the shape of a matrix as two plain integers.
+
+    >>> checked_shape("CSR", [3, 4])
+    (3, 4)
+    """
+    if shape is None:
+        raise TypeError(f"{where}: no shape is given; pass shape=(rows, columns)")
+    try:
+        found = tuple(int(size.__index__()) for size in shape)
+    except (AttributeError, TypeError):
+        raise TypeError(f"{where}: shape is {shape!r}; pass two integers, shape=(rows, columns)") from None
+    if len(found) != 2 or min(found) < 0:
+        raise ValueError(f"{where}: shape is {shape!r}; pass two sizes that are not negative, shape=(rows, columns)")
+    return found[0], found[1]
+
+
+def checked_weights(where: str, mantissa: Any, stored: Sequence[int]) -> jax.Array:
+    """Return weights, which are floating: one for all stored elements, or one for each."""
+    weights = jnp.asarray(mantissa, None if hasattr(mantissa, "dtype") else float)
+    if not jnp.issubdtype(weights.dtype, jnp.floating):
+        raise TypeError(f'{where}: data is {weights.dtype}; pass floating weights (data.astype("float32"))')
+    stored = tuple(stored)
+    if weights.shape != stored and weights.size != 1:
+        raise ValueError(
+            f"{where}: data has shape {weights.shape}; pass one weight for all stored elements, "
+            f"or one for each, in the indices' shape {stored}"
+        )
+    return weights
+
+
+def check_indices(where: str, name: str, indices: Any, bound: int, *, ndim: int = 1) -> None:
+    """Raise unless these are integers in an array of this rank, and, where known, from 0 to the bound."""
+    _check_integers(where, name, indices, ndim)
+    if 0 in indices.shape or not _known(indices):
+        return
+    low, high = _extremes(indices)
+    if low < 0:
+        raise ValueError(f"{where}: {name} holds {low}; an index is not negative")
+    if high >= bound:
+        raise ValueError(
+            f"{where}: {name} holds {high}, out of range for a size of {bound}; pass indices below {bound}"
+        )
+
+
+def check_compressed(where: str, indices: Any, indptr: Any, *, slices: int, bound: int) -> None:
+    """Raise unless `indptr` cuts `indices` into this many slices, whose elements are below the bound."""
+    check_indices(where, "indices", indices, bound)
+    _check_integers(where, "indptr", indptr, 1)
+    stored = indices.shape[0]
+    if indptr.shape[0] != slices + 1:
+        raise ValueError(
+            f"{where}: indptr has {indptr.shape[0]} elements; the shape says {slices + 1}, one more than "
+            f"there are {'columns' if where == 'CSC' else 'rows'}"
+        )
+    if not _known(indptr):
+        return
+    positions = np.asarray(indptr)
+    if positions[0] != 0 or positions[-1] != stored:
+        raise ValueError(
+            f"{where}: indptr goes from {positions[0]} to {positions[-1]}; it begins with 0 and ends with {stored}, "
+            "the number of indices"
+        )
+    falls = np.flatnonzero(positions[1:] < positions[:-1])
+    if falls.size:
+        at = int(falls[0])
+        raise ValueError(
+            f"{where}: indptr falls from {positions[at]} to {positions[at + 1]} at position {at + 1}; it never falls"
+        )
+
+
+def checked_indptr(where: str, indptr: Any, stored: int, dtype: Any = "auto") -> jax.Array:
+    """Return `indptr` in int32, or in int64 where 32 bits do not hold the number of stored elements."""
+    return _in_dtype(where, "indptr", indptr, _index_dtype(where, "indptr_dtype", stored, dtype))
+
+
+def narrow(where: str, name: str, indices: Any, bound: int, dtype: Any = "auto") -> jax.Array:
+    """Return indices in int32, or in int64 where 32 bits do not hold what is below the bound."""
+    return _in_dtype(where, name, indices, _index_dtype(where, "index_dtype", bound - 1, dtype))
+
+
+def _index_dtype(where: str, keyword: str, largest: int, dtype: Any) -> np.dtype[Any]:
+    """Return the dtype that is asked for, or for "auto" the smaller one that holds the largest number."""
+    narrow, wide = np.dtype("int32"), np.dtype("int64")
+    needed = narrow if largest < _INT32 else wide
+    found = needed if isinstance(dtype, str) and dtype == "auto" else np.dtype(dtype)
+    if found not in (narrow, wide):
+        raise TypeError(f"{where}: {keyword} is {found}; pass 'auto', 'int32' or 'int64'")
+    if found.itemsize < needed.itemsize:
+        raise ValueError(f"{where}: int32 does not hold {largest}; pass {keyword}='int64'")
+    return found
+
+
+def known_on_host(where: str, *arrays: Any) -> Any:
+    """Return arrays as NumPy sees them, or raise in a trace, where the size of what is asked for is not known."""
+    if not all(_known(array) for array in arrays):
+        raise RuntimeError(f"{where}: its result has a size that a trace does not know; call it outside of jax.jit")
+    found = tuple(np.asarray(array) for array in arrays)
+    return found if len(found) > 1 else found[0]
+
+
+def _in_dtype(where: str, name: str, x: Any, dtype: np.dtype[Any]) -> jax.Array:
+    if jax.dtypes.canonicalize_dtype(dtype) != dtype:
+        raise ValueError(f'{where}: {name} needs int64; jax.config.update("jax_enable_x64", True) allows it')
+    return jnp.asarray(x, dtype)
+
+
+def _check_integers(where: str, name: str, x: Any, ndim: int) -> None:
+    if not (hasattr(x, "dtype") and hasattr(x, "shape")):
+        raise TypeError(f"{where}: {name} is {type(x).__name__}; pass an array of integers, such as int32")
+    if not jnp.issubdtype(x.dtype, jnp.integer):
+        raise TypeError(f'{where}: {name} is {x.dtype}; pass integers ({name}.astype("int32"))')
+    if len(x.shape) != ndim:
+        raise ValueError(f"{where}: {name} has shape {tuple(x.shape)}; its rank must be {ndim}")
+
+
+def _known(x: Any) -> bool:
+    """Say whether values can be looked at: in no trace, and not on another host."""
+    return not isinstance(x, jax.core.Tracer) and getattr(x, "is_fully_addressable", True)
+
+
+def _on_host(x: Any) -> bool:
+    return not isinstance(x, jax.Array) or all(device.platform == "cpu" for device in x.devices())
+
+
+def _extremes(x: Any) -> tuple[int, int]:
+    if _on_host(x):
+        values = np.asarray(x)
+        return int(values.min()), int(values.max())
+    with jax.ensure_compile_time_eval():  # structure is known in a trace, too, and too large to be copied to the host
+        return int(x.min()), int(x.max())

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Units of measurement: split off before a kernel runs, and put back on its result.
+
+Quantities are those of the package `brainunit`. It is looked for among the modules that are loaded, and never imported:
+where it is not loaded, there is no quantity. Numbers without a unit have the unit None.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+__all__ = ["is_quantity", "join", "product", "split"]
+
+_PACKAGES = ("brainunit", "saiunit")  # the second is what the first is made of, and loaded alone by some
+
+
+def _loaded() -> Any:
+    """Return the package of units, or None."""
+    for name in _PACKAGES:
+        package = sys.modules.get(name)
+        if hasattr(package, "Quantity") and hasattr(package, "maybe_decimal"):  # it may be half imported
+            return package
+    return None
+
+
+def is_quantity(x: Any) -> bool:
+    """Say whether x is numbers with a unit."""
+    package = _loaded()
+    return package is not None and isinstance(x, package.Quantity)
+
+
+def split(x: Any) -> tuple[Any, Any]:
+    """Return the numbers of x and their unit: of anything but a quantity, x itself and None."""
+    return (x.mantissa, x.unit) if is_quantity(x) else (x, None)
+
+
+def join(numbers: Any, unit: Any) -> Any:
+    """Return numbers with a unit; without one, or where it is a mere factor, an array."""
+    if unit is None:
+        return numbers
+    package = _loaded()
+    return package.maybe_decimal(package.Quantity(numbers, unit=unit))
+
+
+def product(*units: Any) -> Any:
+    """Return the unit of a product of numbers with these units."""
+    found = None
+    for unit in units:
+        if unit is not None:
+            found = unit if found is None else found * unit
+    return found

@@ -1,0 +1,350 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Products with matrices in compressed sparse rows: NumPy is the oracle; what all formats promise, and this adds."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from meshes import cut, mesh
+from product_promises import (
+    Promises,
+    assert_product,
+    both_ways,
+    every_backend,
+    ninety,
+    one_or_many,
+    planned,
+    vector_or_matrix,
+)
+from product_promises import same as same_numbers
+from sparse_products import CALLS, Sparse, close, numbers, operand, taken
+
+import brainevent
+from brainevent import binary_csrmm, binary_csrmv, binary_csrmv_indexed, csr_slice_rows, csrmm, csrmv
+from brainevent.errors import MathError, ShapeError
+from brainevent.event.csr import on_cpu, on_gpu
+from brainevent.event.csr.operators import csr_per_element_p
+from brainevent.event.csr.slices import csr_add_rows_p, csr_slice_rows_p
+
+__all__ = ["ninety"]
+
+INDEXED = ("csrmv_indexed", "csrmm_indexed", "binary_csrmv_indexed", "binary_csrmm_indexed")
+
+
+def compressed(seed, m, k, connections, *, homogeneous, dtype="float32", index="int32"):
+    """Return a matrix in compressed sparse rows of all lengths, with duplicates, and columns in no order."""
+    random = np.random.default_rng(seed)
+    stored = m * connections if k else 0
+    rows, columns = np.sort(random.integers(0, max(1, m), stored)), random.integers(0, max(1, k), stored)
+    indptr = np.searchsorted(rows, np.arange(m + 1))
+    weights = random.normal(size=1 if homogeneous else stored)
+    indices = jnp.asarray(columns, "int32"), jnp.asarray(indptr, index)
+    return Sparse(jnp.asarray(weights, dtype), indices, (m, k), rows, columns)
+
+
+@every_backend
+@given(**CALLS)
+def test_products(backend, **drawn):
+    with jax.enable_x64(True):
+        assert_product(compressed, "csr", backend, **drawn)
+
+
+class TestPromises(Promises):
+    make = staticmethod(compressed)
+    kind = "csr"
+    folder = "csr"
+    variant = {"indexed": False, "listed": False, "per_slice": 256, "wide": True}  # noqa: RUF012
+
+    def test_they_are_found_by_tags_and_measured(self):
+        products = {f"{b}csr{k}{i}" for b in ("", "binary_") for k in ("mv", "mm") for i in ("", "_indexed")}
+        found = brainevent.get_primitives_by_tags({"csr"})
+        assert set(found) == products | {"csr_per_element", "csr_slice_rows", "csr_slice_rows_grad"}
+        assert set(brainevent.get_primitives_by_tags({"binary", "csr", "indexed"})) == set(INDEXED[2:])
+        for operator in found.values():
+            configs = operator._benchmark_data_fn(platform="cpu")
+            assert len({config.name for config in configs}) == len(configs)
+            assert all(config.bytes > 0 for config in configs)
+            call = lambda backend, operator=operator, config=configs[0]: operator.call(
+                *config.args, backend=backend, **config.kernel_kwargs
+            )
+            jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4), call("numba"), call("reference"))
+
+    @pytest.mark.parametrize(
+        ("connections", "columns", "transpose", "options", "threads"),
+        [
+            (80, None, True, {}, 320),  # a warp looks at 32 of 300 rows
+            (1000, None, True, {}, 320 * 3),  # three warps share an active row
+            (1000, None, True, {"per_slice": 1024}, 320),
+            (80, None, False, {}, 300 * 32),  # a warp sums a row
+            (6, None, False, {}, 2400),  # eight threads do
+            (80, 40, True, {}, 32 * 300 * 2),  # two warps, of 32 columns each
+            (80, 4, False, {}, 32 * 300),
+        ],
+    )  # fmt: skip
+    def test_what_is_launched_on_gpus(self, ninety, connections, columns, transpose, options, threads):
+        sparse = compressed(0, 300, 50, connections, homogeneous=True)
+        x = operand(1, taken(sparse, transpose=transpose), columns)
+        (launch,) = self.plan(sparse, x, transpose=transpose, **options).launches
+        assert launch.grid[0] * launch.block[0] - threads in range(launch.block[0])
+        assert launch.block[0] % 32 == 0
+
+    @one_or_many
+    @pytest.mark.parametrize("options", [{"listed": True}, {"wide": False}, {"indexed": True}])
+    def test_variants_for_gpus_compile(self, ninety, homogeneous, options):
+        sparse = compressed(0, 300, 50, 80, homogeneous=homogeneous)
+        if options.get("indexed"):
+            sparse = Sparse(sparse.weights, (*sparse.indices, sparse.indices[0]), *sparse_rest(sparse))
+        assert self.plan(sparse, operand(1, 300, None), transpose=True, **options).launches
+
+    def test_kernels_of_elements_compile(self, ninety):
+        sparse = compressed(0, 300, 50, 80, homogeneous=False)
+        chosen, sides = jnp.arange(5, dtype="int32"), (jnp.ones((300, 3)), jnp.ones((50, 3)))
+        elements, rows = jax.ShapeDtypeStruct((24_000,), jnp.float32), jax.ShapeDtypeStruct((5, 50), jnp.float32)
+        plans = [
+            planned(lambda: on_gpu.cuda_per_element([elements])(*sparse.indices, *sides)),
+            planned(
+                lambda: on_gpu.cuda_slice_rows([rows], shape=sparse.shape)(sparse.weights, *sparse.indices, chosen)
+            ),
+            planned(
+                lambda: on_gpu.cuda_add_rows([elements], shape=sparse.shape)(*sparse.indices, chosen, jnp.ones((5, 50)))
+            ),
+        ]
+        assert [plan.launches[0].grid[0] * 256 // 32 for plan in plans] == [304, 8, 8]
+
+
+def sparse_rest(sparse):
+    return sparse.shape, sparse.rows, sparse.columns
+
+
+# ---- weights by a permutation -----------------------------------------------------------------------------------
+
+
+def permuted(sparse, seed):
+    """Return a permutation, and the matrix that it makes of the weights."""
+    perm = np.random.default_rng(seed).permutation(sparse.rows.size)
+    weights = sparse.weights if sparse.weights.size == 1 else sparse.weights[perm]
+    return jnp.asarray(perm, "int32"), Sparse(weights, sparse.indices, *sparse_rest(sparse))
+
+
+@one_or_many
+@both_ways
+@pytest.mark.parametrize("name", INDEXED)
+def test_weights_by_a_permutation(name, transpose, homogeneous):
+    sparse = compressed(0, 9, 12, 4, homogeneous=homogeneous)
+    perm, known = permuted(sparse, 1)
+    x = numbers(2, taken(sparse, transpose=transpose), 3 if "mm" in name else None)
+    options = {"shape": sparse.shape, "transpose": transpose}
+    one = lambda w, x: getattr(brainevent, name)(w, *sparse.indices, perm, x, **options)
+    close(one(sparse.weights, x), known.product(x, transpose=transpose, event="binary" in name))
+    plain = getattr(brainevent, name.removesuffix("_indexed"))
+    other = lambda w, x: plain(w if homogeneous else w[perm], *sparse.indices, x, **options)
+    gradients = [jax.grad(lambda w, x, f=f: jnp.sin(f(w, x)).sum(), (0, 1))(sparse.weights, x) for f in (one, other)]
+    jax.tree.map(close, *gradients)
+
+
+@both_ways
+@pytest.mark.parametrize("name", INDEXED)
+def test_operators_with_a_permutation_keep_their_promises(name, transpose):
+    sparse = compressed(3, 8, 12, 4, homogeneous=False)
+    perm, _ = permuted(sparse, 4)
+    x = numbers(5, taken(sparse, transpose=transpose), 4 if "mm" in name else None)
+    operator = getattr(brainevent, f"{name}_p")
+    promises = ["values", "outputs written", "nested vmap", "jvp", "vjp", "export"]
+    options = {"shape": sparse.shape, "transpose": transpose, "promises": promises}
+    brainevent.check(operator, sparse.weights, *sparse.indices, perm, x, **options).raise_if_failed()
+
+
+# ---- what gives weights their gradient, and rows ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_products_of_each_element_keep_their_promises(dtype):
+    with jax.enable_x64(True):
+        sparse = compressed(6, 8, 12, 4, homogeneous=False, dtype=dtype)
+        sides = [jnp.round(4 * numbers(seed, size, 4)).astype(dtype) / 4 for seed, size in ((7, 8), (8, 12))]
+        outs = [jax.ShapeDtypeStruct(sparse.rows.shape, jnp.dtype(dtype))]
+        report = brainevent.check(csr_per_element_p, *sparse.indices, *sides, outs=outs)
+        report.raise_if_failed()
+        (found,) = csr_per_element_p(*sparse.indices, *sides)
+        rows, columns = (np.asarray(x, np.float64) for x in sides)
+        close(found, (rows[sparse.rows] * columns[sparse.columns]).sum(1), dtype)
+
+
+@one_or_many
+@given(
+    seed=st.integers(0, 99),
+    m=st.integers(0, 9),
+    connections=st.integers(0, 5),
+    index=st.sampled_from(["int32", "int64"]),
+)
+def test_chosen_rows(homogeneous, seed, m, connections, index):
+    with jax.enable_x64(True):
+        sparse = compressed(seed, m, 5, connections, homogeneous=homogeneous, index=index)
+        rows = np.random.default_rng(seed).integers(-2, m + 2, 4)
+        known = np.zeros((4, 5))
+        for i, row in enumerate(rows):
+            known[i] = sparse.dense()[row] if 0 <= row < m else 0
+        call = lambda w, backend: csr_slice_rows(
+            w, *sparse.indices, jnp.asarray(rows, index), shape=sparse.shape, backend=backend
+        )
+        for backend in ("numba", "reference"):
+            close(call(sparse.weights, backend), known)
+        gradients = [jax.grad(lambda w, b=b: (call(w, b) ** 2).sum())(sparse.weights) for b in ("numba", "reference")]
+        close(*gradients)
+
+
+@one_or_many
+def test_operators_on_rows_keep_their_promises(homogeneous):
+    sparse = compressed(9, 8, 12, 4, homogeneous=homogeneous)
+    chosen, dense = jnp.array([3, 0, 3, 9], "int32"), numbers(10, 4, 12)
+    brainevent.check(csr_slice_rows_p, sparse.weights, *sparse.indices, chosen, shape=sparse.shape).raise_if_failed()
+    outs = [jax.ShapeDtypeStruct(sparse.rows.shape, jnp.float32)]
+    brainevent.check(csr_add_rows_p, *sparse.indices, chosen, dense, shape=sparse.shape, outs=outs).raise_if_failed()
+
+
+@both_ways
+def test_products_of_weights_with_values(transpose):
+    sparse = compressed(11, 8, 12, 4, homogeneous=False)
+    y = numbers(12, taken(sparse, transpose=not transpose))
+    place = sparse.columns if transpose else sparse.rows
+    known = np.asarray(sparse.weights) * np.asarray(y)[place]
+    close(brainevent.csrmv_dt2t(y, sparse.weights, *sparse.indices, shape=sparse.shape, transpose=transpose), known)
+    turned = {"shape": sparse.shape[::-1], "transpose": not transpose}
+    close(brainevent.cscmv_dt2t(y, sparse.weights, *sparse.indices, **turned), known)
+
+
+# ---- formats of indices -------------------------------------------------------------------------------------------
+
+
+@given(
+    seed=st.integers(0, 99),
+    m=st.integers(0, 9),
+    k=st.integers(0, 9),
+    connections=st.integers(0, 5),
+    traced=st.booleans(),
+)
+def test_conversions_are_of_the_same_matrix(seed, m, k, connections, traced):
+    sparse = compressed(seed, m, k, connections, homogeneous=False)
+    indices, indptr = sparse.indices
+    maybe_jit = jax.jit if traced else lambda f: f
+    rows, columns = maybe_jit(brainevent.csr_to_coo_index)(indptr, indices)
+    same_numbers((rows, columns), (sparse.rows, sparse.columns))
+    turned = maybe_jit(lambda p, i: brainevent.csr_to_csc_index(p, i, shape=(m, k)))(indptr, indices)
+    by_column = np.argsort(sparse.columns, kind="stable")
+    starts = np.searchsorted(np.sort(sparse.columns), np.arange(k + 1))
+    same_numbers(turned, (starts, sparse.rows[by_column], by_column))
+    same_numbers(maybe_jit(lambda r, c: brainevent.coo_to_csc_index(r, c, shape=(m, k)))(rows, columns), turned)
+    back = maybe_jit(lambda p, i: brainevent.csc_to_csr_index(p, i, shape=(m, k)))(*turned[:2])
+    inverse = np.argsort(by_column, kind="stable")
+    within = np.lexsort((sparse.columns, sparse.rows))  # columns are in order now
+    same_numbers(back[:2], (indptr, sparse.columns[within]))
+    assert (np.asarray(sparse.rows)[by_column][np.asarray(back[2])] == sparse.rows).all()
+    assert sorted(np.asarray(back[2])) == sorted(inverse)
+    mixed = np.random.default_rng(seed).permutation(rows.size)
+    found = maybe_jit(lambda r, c: brainevent.coo2csr(r, c, shape=(m, k)))(rows[mixed], columns[mixed])
+    order = np.argsort(sparse.rows[mixed], kind="stable")
+    same_numbers(found, (indptr, sparse.columns[mixed][order], order))
+    assert len(brainevent.csr_to_csc_index(indptr, indices, shape=(m, k), include_perm=False)) == 2
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "words"),
+    [
+        (lambda: brainevent.coo2csr(jnp.array([0, 3]), jnp.array([0, 1]), shape=(3, 2)), ValueError,
+         "coo2csr: row_ids holds 3, out of range for a size of 3"),
+        (lambda: brainevent.coo_to_csc_index(jnp.array([0]), jnp.array([-1]), shape=(3, 2)), ValueError,
+         "coo_to_csc_index: indices holds -1; an index is not negative"),
+        (lambda: brainevent.coo2csr(jnp.array([0]), jnp.array([0, 1]), shape=(3, 2)), ShapeError,
+         r"row_ids and col_ids have shapes \(1,\) and \(2,\); pass one of each per element"),
+        (lambda: brainevent.coo2csr(jnp.ones(1), jnp.array([0]), shape=(3, 2)), TypeError, "row_ids is float32"),
+        (lambda: brainevent.csr_to_csc_index(jnp.array([0, 1]), jnp.array([5]), shape=(1, 2)), ValueError,
+         "csr_to_csc_index: indices holds 5, out of range"),
+        (lambda: brainevent.csr_to_csc_index(jnp.array([0, 2, 1]), jnp.array([0]), shape=(2, 2)), ValueError,
+         "indptr falls from 2 to 1"),
+        (lambda: brainevent.csr_to_coo_index(jnp.array([0, 2]), jnp.array([0])), ShapeError,
+         "indptr ends with 2; there are 1 indices"),
+        (lambda: brainevent.csr_to_coo_index(jnp.zeros(0, int), jnp.zeros(0, int)), ShapeError, "indptr is empty"),
+    ],
+)  # fmt: skip
+def test_indices_that_are_none_are_told(call, error, words):
+    with pytest.raises(error, match=words):
+        call()
+
+
+# ---- events, listed -----------------------------------------------------------------------------------------------
+
+
+@given(seed=st.integers(0, 99), size=st.integers(0, 1500), active=st.sampled_from([0.0, 0.02, 0.5, 1.0]))
+def test_events_are_listed_in_parts(seed, size, active):
+    x = np.random.default_rng(seed).random(size) < active
+    places, start, listed = np.empty(100, np.int64), 0, []
+    while start < size:
+        start, found = on_cpu.list_events(x, start, places)
+        listed += list(places[:found])
+    assert listed == list(np.flatnonzero(x))
+
+
+@both_ways
+@vector_or_matrix
+def test_more_events_than_are_listed_at_once(transpose, columns):
+    sparse = compressed(13, 700, 700, 5, homogeneous=False)
+    x = operand(14, 700, columns, "float32", 0.9)
+    call = binary_csrmv if columns is None else binary_csrmm
+    found = call(sparse.weights, *sparse.indices, x, shape=sparse.shape, transpose=transpose)
+    close(found, sparse.product(x, transpose=transpose, event=True))
+
+
+def test_a_workspace_is_accepted_and_not_needed():
+    sparse = compressed(15, 8, 12, 4, homogeneous=True)
+    x = operand(16, 8, None)
+    options = {"shape": sparse.shape, "transpose": True}
+    found = binary_csrmv(sparse.weights, *sparse.indices, x, workspace=object(), **options)
+    same_numbers(found, binary_csrmv(sparse.weights, *sparse.indices, x, **options))
+
+
+@both_ways
+@pytest.mark.parametrize("event", [True, False])
+def test_devices_share_the_columns_of_b(transpose, event):
+    sparse = compressed(17, 8, 12, 4, homogeneous=False)
+    x = numbers(18, taken(sparse, transpose=transpose), 8)
+    function = binary_csrmm if event else csrmm
+    call = jax.jit(lambda x: function(sparse.weights, *sparse.indices, x, shape=sparse.shape, transpose=transpose))
+    found = call(cut(mesh(), x, None, "d"))
+    assert found.sharding.spec == jax.P(None, "d")
+    close(found, sparse.product(x, transpose=transpose, event=event))
+
+
+# ---- what wrong operands get --------------------------------------------------------------------------------------
+
+INDICES, INDPTR, ONE = jnp.zeros(3, "int32"), jnp.array([0, 2, 3, 3]), jnp.ones(1)
+
+
+@pytest.mark.parametrize(
+    ("function", "operands", "shape", "error", "words"),
+    [
+        (binary_csrmv, (ONE, INDICES.astype(float), INDPTR, ONE), (3, 4), TypeError,
+         r'binary_csrmv: indices is float32; pass int32 or int64 \(indices.astype\("int32"\)\)'),
+        (csrmv, (ONE, INDICES, INDPTR.astype("int8"), ONE), (3, 4), TypeError, "csrmv: indptr is int8; pass int32"),
+        (csrmv, (ONE, INDICES, INDPTR, ONE), (4, 4), ShapeError,
+         r"indptr has shape \(4,\); with shape=\(4, 4\) it has an element for each of 4 rows, and one more"),
+        (csrmv, (INDICES, INDICES, INDPTR, ONE), (3, 4), TypeError, "data is int32; pass floating weights"),
+        (csrmv, (jnp.ones(2), INDICES, INDPTR, ONE), (3, 4), ShapeError, r"data has shape \(2,\); pass one weight"),
+        (csrmv, (ONE, INDICES, INDPTR, jnp.ones((4, 2))), (3, 4), MathError, "its rank must be 1; call csrmm"),
+        (binary_csrmm, (ONE, INDICES, INDPTR, ONE), (3, 4), MathError, r"B has shape \(1,\); .* 2; call binary_csrmv"),
+        (csrmv, (ONE, INDICES, INDPTR, jnp.ones(3)), (3, 4), ShapeError, r"takes v of 4 rows; v has shape \(3,\)"),
+        (csrmv, (ONE, INDICES, INDPTR, jnp.ones(4, complex)), (3, 4), TypeError, "v is complex64; pass booleans"),
+        (binary_csrmv_indexed, (ONE, INDICES, INDPTR, INDICES[1:], jnp.ones(4)), (3, 4), ShapeError,
+         r"perm has shape \(2,\); pass one place for each of 3"),
+        (csr_slice_rows, (ONE, INDICES, INDPTR, ONE), (3, 4), TypeError, "row_indices is float32; pass int32"),
+    ],
+)  # fmt: skip
+def test_wrong_operands_are_told(function, operands, shape, error, words):
+    with pytest.raises(error, match=words):
+        function(*operands, shape=shape)
+
+
+def test_values_that_do_not_fit_are_told():
+    with pytest.raises(ShapeError, match=r"csrmv_dt2t: y has shape \(4,\); pass one value for each of 3"):
+        brainevent.csrmv_dt2t(jnp.ones(4), ONE, INDICES, INDPTR, shape=(3, 4))

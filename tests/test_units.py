@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Units of measurement go through products with events; and weights in the wrong unit are found out."""
+
+import subprocess
+import sys
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import brainevent
+from brainevent import BinaryArray, BitPackedBinary, CompactBinary, binary_densemm, binary_densemv
+from brainevent.event import units
+
+u = pytest.importorskip("brainunit")
+
+WEIGHTS = jnp.arange(12.0).reshape(4, 3)
+SPIKES = jnp.array([True, False, False, True])
+SUMS = WEIGHTS[0] + WEIGHTS[3]
+
+
+def same(found, numbers, unit):
+    """Hold a quantity to its numbers and unit, which are compared as they are: mV is not V."""
+    assert isinstance(found, u.Quantity)
+    assert found.unit == unit
+    np.testing.assert_allclose(found.mantissa, numbers, rtol=1e-6)
+
+
+def test_a_quantity_is_split_and_joined():
+    numbers, unit = units.split(WEIGHTS * u.mV)
+    assert numbers is WEIGHTS
+    assert unit == u.mV
+    same(units.join(numbers, unit), WEIGHTS, u.mV)
+    assert units.is_quantity(3 * u.mV)
+
+
+@pytest.mark.parametrize("x", [WEIGHTS, np.ones(2), 3.0, [1, 2], BinaryArray(SPIKES), None])
+def test_all_else_has_no_unit(x):
+    assert units.split(x) == (x, None) if not isinstance(x, (jax.Array, np.ndarray)) else units.split(x)[0] is x
+    assert units.split(x)[1] is None
+    assert units.join(x, None) is x
+    assert not units.is_quantity(x)
+
+
+def test_units_multiply():
+    assert units.product() is None
+    assert units.product(None, None) is None
+    assert units.product(u.mV, None) == units.product(None, u.mV) == u.mV
+    assert units.product(u.mV, u.mA) == u.uwatt
+
+
+def test_what_remains_of_equal_units_is_a_number():
+    found = units.join(jnp.ones(2), units.product(u.mV, u.uvolt**-1))
+    assert isinstance(found, jax.Array)
+    np.testing.assert_allclose(found, [1000, 1000])  # a millivolt per microvolt
+
+
+@pytest.mark.parametrize("form", [BinaryArray, BitPackedBinary, CompactBinary.from_array])
+def test_weights_give_their_unit_to_products(form):
+    same(form(SPIKES) @ (WEIGHTS * u.mS), SUMS, u.mS)
+    same((WEIGHTS.T * u.mS) @ form(SPIKES), SUMS, u.mS)
+    many = jnp.stack([SPIKES, ~SPIKES], 1)
+    same((WEIGHTS.T * u.mS) @ form(many), WEIGHTS.T @ many, u.mS)
+    same(form(many.T) @ (WEIGHTS * u.mS), many.T @ WEIGHTS, u.mS)
+
+
+def test_units_of_weights_and_events_multiply():
+    events = BinaryArray(SPIKES * 2.0 * u.mA)  # an event counts as one, in its unit
+    assert units.is_quantity(events.value)
+    same(events @ (WEIGHTS * u.mV), SUMS, u.uwatt)
+    same(events @ WEIGHTS, SUMS, u.mA)
+    same(binary_densemv(WEIGHTS * u.mV, events.value, transpose=True), SUMS, u.uwatt)
+    same(binary_densemm(WEIGHTS.T * u.mV, SPIKES[:, None] * u.mA), SUMS[:, None], u.uwatt)
+    same(jax.jit(lambda events, w: events @ w)(events, WEIGHTS * u.mV), SUMS, u.uwatt)
+
+
+@pytest.mark.parametrize("weights", [WEIGHTS.T, WEIGHTS.T * u.mV, np.asarray(WEIGHTS.T)], ids=["array", "mV", "NumPy"])
+def test_a_unit_that_would_be_lost_is_told(weights):
+    with pytest.raises(
+        TypeError, match=r"weights @ BinaryArray: the events have the unit mA.*; write events @ weights.T"
+    ):
+        weights @ BinaryArray(SPIKES * u.mA)
+
+
+@pytest.mark.parametrize("name", ["CSR", "CSC", "COO", "Dense"])
+def test_sparse_matrices_give_their_unit_to_products(name):
+    matrix = getattr(brainevent, name).fromdense(WEIGHTS * u.mS)
+    same(BinaryArray(SPIKES) @ matrix, SUMS, u.mS)
+    same(matrix.T @ BinaryArray(SPIKES), SUMS, u.mS)
+    same(BinaryArray(SPIKES * u.mV) @ matrix, SUMS, u.mS * u.mV)
+
+
+def test_units_in_jit_vmap_and_grad():
+    events = jnp.stack([SPIKES, ~SPIKES])
+    found = jax.jit(jax.vmap(lambda x: BinaryArray(x) @ (WEIGHTS * u.mS)))(events)
+    same(found, events @ WEIGHTS, u.mS)
+    by_weights = jax.grad(lambda w: ((BinaryArray(SPIKES) @ (w * u.mS)) / u.mS).sum())(WEIGHTS)
+    np.testing.assert_array_equal(by_weights, np.repeat(np.asarray(SPIKES)[:, None], 3, 1))
+    by_quantity = u.autograd.grad(lambda w: (BinaryArray(SPIKES) @ w).sum())(WEIGHTS * u.mS)
+    np.testing.assert_array_equal(u.get_mantissa(by_quantity), np.repeat(np.asarray(SPIKES)[:, None], 3, 1))
+
+
+# ---- the trap: weights in a unit of their own -------------------------------------------------------------------
+
+V, DRIVE, E_SYN, TAU, DT = jnp.array([-55.0, -60.0, -50.0]) * u.mV, 20 * u.mV, 0 * u.mV, 20 * u.ms, 0.1 * u.ms
+REST = -60 * u.mV
+
+
+def step(weights, spikes):
+    """Return the potentials after one step: tau dv/dt = g (E - v) + drive - (v - rest), g in units of the leak."""
+    g = BinaryArray(spikes) @ weights
+    return V + DT / TAU * (g * (E_SYN - V) + DRIVE - (V - REST))
+
+
+def test_weights_that_are_conductances_do_not_go_with_a_drive_in_volts():
+    with pytest.raises(u.UnitMismatchError, match="units do not match"):
+        step(WEIGHTS * u.mS, SPIKES)
+    with pytest.raises(u.UnitMismatchError, match="units do not match"):
+        step(WEIGHTS * u.mV, SPIKES)
+
+
+@pytest.mark.parametrize("leak", [1 * u.mS, 1e3 * u.usiemens, 1e-3 * u.siemens], ids=["mS", "uS", "S"])
+def test_weights_relative_to_the_leak_couple_as_they_should(leak):
+    found = step(WEIGHTS * u.mS / leak, SPIKES)
+    true = step(WEIGHTS, SPIKES)
+    np.testing.assert_allclose((found / u.mV), (true / u.mV), rtol=1e-6)
+
+
+def test_weights_without_their_unit_couple_a_thousand_times_too_weakly():
+    """What a program gets that brings all to SI units and drops them: no error, and hardly a synapse."""
+    kick = lambda weights: (step(weights, SPIKES) - step(0 * WEIGHTS, SPIKES)) / u.mV
+    right, dropped = kick(WEIGHTS), kick((WEIGHTS * u.mS).to_decimal(u.siemens))
+    np.testing.assert_allclose(1000 * dropped, right, rtol=1e-2)
+    assert (abs(right) > 1).all()
+
+
+# ---- without brainunit ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("hidden", ["", "sys.modules['brainunit'] = sys.modules['saiunit'] = None; "])
+def test_brainunit_is_not_imported(hidden):
+    program = f"""
+import sys; {hidden}
+import jax.numpy as jnp, brainevent
+events = brainevent.BinaryArray(jnp.array([True, False]))
+assert (events @ jnp.ones((2, 3)) == 1).all() and (jnp.ones((3, 2)) @ events.bitpack() == 1).all()
+assert not sys.modules.get("brainunit") and not sys.modules.get("saiunit")
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_a_package_that_is_being_imported_is_not_asked(monkeypatch):
+    class Half:
+        pass
+
+    monkeypatch.setitem(sys.modules, "brainunit", Half())
+    monkeypatch.setitem(sys.modules, "saiunit", Half())
+    assert units.split(WEIGHTS * u.mV)[1] is None
