@@ -17,6 +17,7 @@ from benchmarks import (
     import_time,
     latency,
     memory,
+    networks,
     overhead,
     tuned,
     vmap,
@@ -45,6 +46,7 @@ BENCHMARKS = (
     Benchmark("memory", "growth of the resident memory after a warm-up", "cpu", memory.measure_rows),
     Benchmark("agreement", "our benchmark beside other clocks", "cpu", agreement.measure_rows),
     Benchmark("tuned", "one call over 64 floats, chosen in three ways", "cpu", tuned.measure_rows),
+    Benchmark("networks", "wall time over the network's time, CUBA and COBA", "cpu", networks.measure_rows),
     Benchmark("gpu_overhead", "one call over 1024 floats on a GPU", "gpu", gpu_overhead.measure_rows),
     Benchmark("gpu_graph", "launches by the host in each run of a jitted chain", "gpu", gpu_graph.measure_rows),
     Benchmark("gpu_start", "a new process, up to a kernel's first result", "gpu", gpu_start.measure_rows),
@@ -54,4 +56,5 @@ BENCHMARKS = (
     Benchmark("gpu_build", "a CUDA vector-add from its source text to a result", "gpu", build.measure_gpu_rows),
     Benchmark("gpu_agreement", "our benchmark beside device events and timeit", "gpu", agreement.measure_gpu_rows),
     Benchmark("gpu_tuned", "one call over 1024 floats on a GPU, chosen in three ways", "gpu", tuned.measure_gpu_rows),
+    Benchmark("gpu_networks", "wall time over the network's time, on a GPU", "gpu", networks.measure_gpu_rows),
 )

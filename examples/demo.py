@@ -9,6 +9,7 @@ os.environ.setdefault("COLUMNS", "79")
 
 import textwrap
 import time
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -18,6 +19,8 @@ from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
 import brainevent
 from brainevent.languages import LANGUAGES, language
+from examples.networks.coba import COBA
+from examples.networks.report import show
 
 CPUS = jax.devices("cpu")
 jax.config.update("jax_default_device", CPUS[0])
@@ -153,6 +156,8 @@ def main():
     kernels = ["numba", "cpp"] if HAS_CPP else ["numba"]
     print(f"\nDo these kernels keep every promise: {', '.join(kernels)}? brainevent.check says:\n")
     print(brainevent.check(spike_input, spikes, weights, backends=kernels))
+    print("\nOn such operators stands a library for spiking networks. One second of COBA:\n")
+    show(COBA, picture=Path("build/coba.svg"))
 
 
 if __name__ == "__main__":

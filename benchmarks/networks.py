@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whole networks, CUBA and COBA: wall time over the network's time, beside Brian2, C++ and the PyPI package."""
+
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from benchmarks.options import HERE, Options
+from benchmarks.process import ProbeError, run_probe
+from benchmarks.row import Absent, Bar, Failed, Row, make_row
+from benchmarks.ways import last_line
+
+BRIAN = "brian2==2.9.0"
+_FOLDER = HERE / ".brian-venv"
+_DT = 1e-4  # seconds of the network's time, in a step
+_STEPS = {4_000: 10_000, 40_000: 2_000, 400_000: 500}
+_REPEATS = 3
+_UNROLL = {"cpu": 1, "gpu": 10}  # steps in one turn of the loop: on a GPU, each turn is launched
+# Rates, in Hz, that say whether it is the same network: of single seeds, and of the first 50 ms alone.
+_PLAUSIBLE = {"coba": (15, 27), "cuba": (4.6, 7.5)}
+_OURS = "ours: neurons as one operator"
+_NOT_SLOWER = Bar(1, at_least=True)
+
+
+@dataclass(frozen=True)
+class _Contender:
+    """Who runs the network: a probe, its way, and what else it needs."""
+
+    name: str
+    probe: str
+    way: str | None = None
+    python: Path | None = None
+    packages: Path | None = None
+
+
+def measure_rows(options: Options) -> Sequence[Row | Absent | Failed]:
+    """Networks on the CPU."""
+    contenders = [
+        _Contender(_OURS, "network", "ours"),
+        _Contender("ours: neurons in jax.numpy", "network", "jnp"),
+        _Contender("C++: one loop", "network", "cpp"),
+        _Contender("C++: a loop without branches", "network", "cpp_vector"),
+    ]
+    absent = []
+    if options.peer is None:
+        absent = [Absent("Brian2 and the PyPI package", "--no-peers was given, or it could not be installed")]
+    else:
+        contenders.append(_Contender("PyPI package: neurons in jax.numpy", "network", "jnp", python=options.peer))
+        try:
+            contenders.append(_Contender("Brian2: C++ standalone", "network_brian", python=find_brian()))
+        except RuntimeError as error:
+            absent = [Absent("Brian2", f"it could not be installed: {last_line(error)}")]
+    sizes = [4_000] if options.quick else [4_000, 40_000, 400_000]
+    return [*_measure(options, contenders, sizes, "cpu"), *absent]
+
+
+def measure_gpu_rows(options: Options) -> Sequence[Row | Absent | Failed]:
+    """Networks on a GPU."""
+    contenders = [_Contender(_OURS, "network", "ours"), _Contender("ours: neurons in jax.numpy", "network", "jnp")]
+    absent = []
+    if options.peer_packages is None:
+        absent = [Absent("the PyPI package", "it is not installed")]
+    else:
+        name = "PyPI package: neurons in jax.numpy"
+        contenders.append(_Contender(name, "network", "jnp", packages=options.peer_packages))
+    return [*_measure(options, contenders, list(_STEPS), "gpu"), *absent]
+
+
+def find_brian() -> Path:
+    """The Python of an environment with Brian2, made on the first use."""
+    stamp, python = _FOLDER / "installed", _FOLDER / "bin" / "python"
+    receipt = f"{sys.version}\n{BRIAN}"
+    if not (stamp.exists() and stamp.read_text() == receipt):
+        print(f"installing {BRIAN} in {_FOLDER.name} ...", flush=True)
+        for command in (
+            [sys.executable, "-m", "venv", "--clear", str(_FOLDER)],
+            [str(python), "-m", "pip", "install", "--quiet", BRIAN, "numpy<2", "setuptools"],  # it uses what 2 dropped
+        ):
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            if done.returncode:
+                raise RuntimeError(f"{' '.join(command)}\n{done.stderr}")
+        stamp.write_text(receipt)
+    return python
+
+
+def _measure(
+    options: Options, contenders: Sequence[_Contender], sizes: Sequence[int], platform: Any
+) -> list[Row | Failed]:
+    rounds = options.choose_rounds(full=3, quick=1)
+    found: list[Row | Failed] = []
+    for model in ("cuba", "coba"):
+        for n in sizes:
+            answers: dict[str, list[dict[str, Any]]] = {}
+            failed: dict[str, str] = {}
+            for index in range(rounds):
+                for one in contenders if index % 2 == 0 else reversed(contenders):
+                    if one.name not in failed:
+                        _run(one, model, n, platform, answers.setdefault(one.name, []), failed)
+            found += _rows(platform, model, n, {name: a for name, a in answers.items() if name not in failed})
+            found += [Failed(f"{model}, {n} neurons: {name}", why) for name, why in failed.items()]
+    return found
+
+
+def _run(
+    one: _Contender, model: str, n: int, platform: Any, answers: list[dict[str, Any]], failed: dict[str, str]
+) -> None:
+    """Add an answer, or why there is none."""
+    arguments = {"model": model, "n": n, "steps": _STEPS[n], "repeats": _REPEATS}
+    if one.way:
+        arguments |= {"way": one.way, "unroll": _UNROLL[platform]}
+    try:
+        answer = run_probe(one.probe, arguments, python=one.python, platform=platform, packages=one.packages)
+    except ProbeError as error:
+        failed[one.name] = last_line(error)
+        return
+    low, high = _PLAUSIBLE[model]
+    if not low < answer["rate"] < high:
+        failed[one.name] = f"it fires at {answer['rate']:.2f} Hz, which is another network"
+        return
+    answers.append(answer)
+
+
+def _rows(platform: str, model: str, n: int, answers: dict[str, list[dict[str, Any]]]) -> list[Row | Failed]:
+    """One row per contender: its real-time factor, and how many times slower than ours it is."""
+    steps = _STEPS[n]
+    factors = {name: [s / (steps * _DT) for a in found for s in a["seconds"]] for name, found in answers.items()}
+    rows: list[Row | Failed] = []
+    for name, samples in factors.items():
+        resident = max(answer["resident"] for answer in answers[name]) / 2**20
+        rate = sum(answer["rate"] for answer in answers[name]) / len(answers[name])
+        ours = factors.get(_OURS) if name != _OURS else None
+        rows.append(
+            make_row(
+                "gpu_networks" if platform == "gpu" else "networks",
+                f"{model}, {n} neurons: {name}",
+                "RTF",
+                samples,
+                baseline=ours,
+                ratio_to="slower than ours",
+                bar=_NOT_SLOWER if ours else None,
+                note=f"{steps} steps; {rate:.1f} Hz; {resident:.0f} MiB",
+            )
+        )
+    return rows

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Run a network for many steps in one program, and keep every spike on the device."""
+
+from __future__ import annotations
+
+import functools
+import math
+import operator
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import jax
+import jax.numpy as jnp
+
+from ..errors import ShapeError
+from ..event.activity import is_active
+from ..event.arrays import numbers_of
+from .trains import Spikes
+
+__all__ = ["record"]
+
+State = TypeVar("State")
+
+
+def record(
+    step: Callable[..., tuple[State, Any]], state: State, steps: int, *operands: Any, dt: float, unroll: int = 1
+) -> tuple[State, Spikes]:
+    """Run `state, spikes = step(state, i, *operands)` for i from 0 to steps - 1; return the last state, and all spikes.
+
+    `spikes` is a vector of events, an array or a `BinaryArray`, with one element per neuron. Each step takes one bit
+    per neuron, on the device; nothing goes to the host before it is asked for. `dt` is the length of a step in
+    milliseconds. `operands` are what all steps share, such as a matrix: a program is compiled for a `step` and for
+    shapes, and runs again with other numbers. `unroll` steps are compiled as one turn of the loop.
+
+    >>> import jax.numpy as jnp, brainevent
+    >>> def step(v, i, current):
+    ...     v = v + current
+    ...     spikes = v >= 1
+    ...     return jnp.where(spikes, 0, v), spikes
+    >>> v, spikes = brainevent.record(step, jnp.zeros(3), 8, jnp.array([0.0, 0.25, 0.5]), dt=0.1)
+    >>> spikes.counts
+    array([0, 2, 4])
+    """
+    steps, unroll = _counted("steps", steps, 0), _counted("unroll", unroll, 1)
+    dt = _milliseconds(dt)
+    state, bits, sized = _run(step, steps, unroll, state, operands)
+    return state, Spikes(bits, sized.shape[1], dt)
+
+
+@functools.partial(jax.jit, static_argnums=(0, 1, 2))
+def _run(step: Callable[..., Any], steps: int, unroll: int, state: Any, operands: tuple[Any, ...]) -> Any:
+    """Return the last state, the bits of all spikes, and an array without elements that is as wide as the spikes."""
+
+    def turn(state: Any, i: Any) -> Any:
+        state, spikes = _checked(step(state, i, *operands))
+        return state, jnp.packbits(spikes, bitorder="little")
+
+    state, bits = jax.lax.scan(turn, state, jnp.arange(steps, dtype=jnp.int32), unroll=unroll)
+    spikes = jax.eval_shape(lambda: _checked(step(state, jnp.int32(0), *operands))[1])
+    return state, bits, jnp.zeros((0, spikes.size), bool)
+
+
+def _counted(name: str, number: Any, least: int) -> int:
+    try:
+        count = operator.index(number)
+    except TypeError:
+        raise TypeError(f"record: {name} is {number!r}; pass an integer") from None
+    if count < least:
+        raise ValueError(f"record: {name} is {count}; pass at least {least}")
+    return count
+
+
+def _milliseconds(dt: Any) -> float:
+    if not isinstance(dt, (int, float)) or isinstance(dt, bool) or not (0 < dt < math.inf):
+        raise ValueError(f"record: dt is {dt!r}; pass the length of a step in milliseconds, a number above zero")
+    return float(dt)
+
+
+def _checked(returned: Any) -> tuple[Any, jax.Array]:
+    """Return the state and which neurons spiked, of what a step returned."""
+    if not isinstance(returned, tuple) or len(returned) != 2:
+        raise TypeError(f"record: step returned {type(returned).__name__}; let it return a pair, (state, spikes)")
+    state, spikes = returned[0], is_active(numbers_of(returned[1]))
+    if spikes.ndim != 1:
+        raise ShapeError(f"record: a step's spikes have shape {spikes.shape}; pass a vector, one element per neuron")
+    return state, spikes
