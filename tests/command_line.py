@@ -56,6 +56,7 @@ class CommandLine:
         monkeypatch.setattr("sys.path", [*sys.path])
         monkeypatch.setattr("sys.dont_write_bytecode", True)
         monkeypatch.setattr(registry, "_PRIMITIVE_REGISTRY", {})
+        monkeypatch.setattr(registry, "_to_load", [])
         monkeypatch.setenv("BRAINEVENT_CACHE_DIR", str(folder / "cache"))
 
     def module(self, name, text):

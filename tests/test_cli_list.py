@@ -7,6 +7,7 @@ import sys
 
 import pytest
 from command_line import CommandLine
+from programs import run_program
 
 from brainevent.bench import choices
 
@@ -169,3 +170,9 @@ def test_a_stream_that_lacks_characters(run, monkeypatch, tmp_path):
         monkeypatch.setattr(sys, "stdout", stream)
         assert run("list", "--import", "accents")[0] == 0
     assert rb"caf\xe9" in (tmp_path / "out.txt").read_bytes()
+
+
+def test_without_modules_it_lists_the_library():
+    said = run_program("from brainevent.cli import main; main(['list', '--tags', 'csr'])")
+    assert "binary_csrmv" in said
+    assert "binary_densemv" not in said

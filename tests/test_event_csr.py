@@ -3,6 +3,7 @@
 
 import jax
 import jax.numpy as jnp
+import numba
 import numpy as np
 import pytest
 from hypothesis import given
@@ -284,6 +285,14 @@ def test_events_are_listed_in_parts(seed, size, active):
         start, found = on_cpu.list_events(x, start, places)
         listed += list(places[:found])
     assert listed == list(np.flatnonzero(x))
+
+
+@pytest.mark.parametrize(
+    "x", [np.zeros(9), np.zeros((3, 3), bool), np.zeros(18, bool)[::2]], ids=["floats", "matrix", "gaps"]
+)
+def test_only_booleans_in_a_row_are_read_eight_at_a_time(x):
+    with pytest.raises(numba.TypingError, match="any_of_eight"):
+        on_cpu.list_events(x, 0, np.empty(9, np.int64))
 
 
 @both_ways

@@ -90,7 +90,7 @@ def test_programs_of_pallas_are_made_for_devices_that_are_elsewhere(platform, tr
     brainevent.config.emulate(False)
     traced = jax.jit(lambda *operands: binary_csrmv(*operands, **options)).trace(sparse.weights, *sparse.indices, x)
     text = traced.lower(lowering_platforms=(platform,)).as_text()
-    target = {"cuda": "triton_kernel_call", "tpu": "tpu_custom_call"}[platform]
+    target = {"cuda": "__gpu$xla.gpu.triton", "tpu": "tpu_custom_call"}[platform]
     assert text.count(f"custom_call @{target}") == 1
 
 

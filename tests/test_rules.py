@@ -284,6 +284,16 @@ def test_a_batching_rule_is_given_axes_and_the_parameters_of_the_call(make):
     np.testing.assert_allclose(jax.vmap(jax.vmap(call, (0, None)), (None, 0))(two, two), two[None] * two[:, None])
 
 
+def test_a_batching_rule_may_leave_a_batch_to_the_kernel(make):
+    op, call = make(lambda x, y: x * y)
+    op.def_batching_rule(lambda args, axes, **_: NotImplemented if axes[1] is not None else ([-args[0]], [axes[0]]))
+    two = jnp.stack([X, Y])
+    np.testing.assert_allclose(jax.vmap(call, (0, None))(two, Y), -two)
+    np.testing.assert_allclose(jax.vmap(call, (0, 1))(two, two.T), two * two)
+    np.testing.assert_allclose(jax.vmap(jax.vmap(call, (None, 0)), (0, None))(two, two), two[:, None] * two)
+    assert "while" not in jax.jit(jax.vmap(call)).lower(two, two).as_text()
+
+
 def test_a_batching_rule_serves_derivatives_too(make):
     op, call = make(lambda x: x**2)
     ran = []

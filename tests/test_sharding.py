@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sharding rules under jit: the kernel runs on each shard, and no more is sent than must be."""
 
+import functools
 import gc
 
 import jax
@@ -10,10 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from meshes import (
+    AxisType,
     P,
     W,
     Watched,
     X,
+    Y,
     close,
     cut,
     dot_rows,
@@ -446,3 +449,81 @@ def test_an_unknown_keyword_of_a_rule_gets_a_suggestion(unique_name):
     op = brainevent.XLACustomKernel(unique_name())
     with pytest.raises(TypeError, match=r"unknown keyword 'reduction_factor'; did you mean 'reduction_factors'"):
         op.def_sharding_rule("k -> ", reduction_factor=("k",))
+
+
+# ---- rules that depend on the call -----------------------------------------------------------------------------------
+
+
+def of_either_direction(name):
+    """Return an operator that multiplies with a matrix or its transpose, and what its rule was asked about."""
+    op, asked = brainevent.XLACustomKernel(name), []
+    op.def_reference(lambda w, x, *, transpose: (w.T if transpose else w) @ x)
+
+    def rule(w, x, *, transpose):
+        asked.append((w.shape, x.shape, w.dtype, transpose))
+        return "m k, m -> k" if transpose else "m k, k -> m"
+
+    op.def_sharding_rule(rule, reduction_factors=("m",))
+    return op, asked
+
+
+@pytest.mark.parametrize("transpose", [False, True])
+@pytest.mark.parametrize("batched", [False, True])
+def test_a_rule_that_depends_on_the_call(unique_name, transpose, batched):
+    op, asked = of_either_direction(unique_name("either"))
+    f = functools.partial(op, transpose=transpose)
+    x = Y if transpose else X
+    operands = cut(mesh(), W, "d", None), cut(mesh(), x, "d" if transpose else None)
+    wanted = W.T @ x if transpose else W @ x
+    if batched:
+        f, operands = jax.vmap(f, (None, 1)), (operands[0], jnp.stack([operands[1]] * 2, 1))
+        wanted = np.stack([wanted] * 2)
+    close(jax.jit(f)(*operands), wanted)
+    assert sent(f, *operands) == ({"all-reduce": 1} if transpose else {})
+    assert set(asked) == {(W.shape, x.shape, W.dtype, transpose)}
+
+
+def test_types_on_an_explicit_mesh_follow_the_rule_of_the_call(unique_name):
+    op, _ = of_either_direction(unique_name("typed"))
+    with jax.set_mesh(mesh(AxisType.Explicit)):
+        w = jax.device_put(W, P("d", None))
+        assert jax.typeof(op(w, X, transpose=False)).sharding.spec == P("d")
+        assert jax.typeof(op(w, jax.device_put(Y, P("d")), transpose=True)).sharding.spec == P(None)
+
+
+def test_check_asks_for_the_rule_of_the_call(unique_name):
+    op, _ = of_either_direction(unique_name("checked"))
+    for transpose, x in ((False, X), (True, Y)):
+        report = brainevent.check(op, W, x, transpose=transpose, promises=["sharded jit", "shard_map"])
+        report.raise_if_failed()
+        assert report.ok
+    op.def_sharding_rule(lambda w, x, *, transpose: "m k, k -> m", reduction_factors=("k",))
+    (failure,) = brainevent.check(op, W[:, :8], Y, transpose=True, promises=["sharded jit"]).failures
+    assert "correct def_sharding_rule" in failure.detail
+
+
+@pytest.mark.parametrize(
+    ("written", "error", "words"),
+    [
+        (3, TypeError, "a sharding rule is a string such as"),
+        ("m k -> m", ValueError, "is for 1 operands and 1 results"),
+        ("k m, m -> k z z", ValueError, "result 0 has 3 dimensions there"),
+        ("i j, j -> i", ValueError, "Factor m in reduction_factors is not used in the rule"),
+    ],
+)
+def test_a_function_that_writes_no_rule_is_told_at_the_call(unique_name, written, error, words):
+    op, _ = of_either_direction(unique_name("wrong"))
+    op.def_sharding_rule(lambda w, x, *, transpose: written, reduction_factors=("m",))
+    with pytest.raises(error, match=words) as caught:
+        op(W, X, transpose=False)
+    assert op.name in str(caught.value)
+
+
+def test_64_bits_that_are_enabled_in_a_block_are_so_on_each_shard(unique_name):
+    """XLA partitions in a thread of its own, where no `with` block of this one holds."""
+    f = matvec(unique_name("wide"))
+    with jax.enable_x64(True):
+        w, x = cut(mesh(), W.astype("float64") / 3, None, "d"), cut(mesh(), X.astype("float64"), "d")
+        assert w.dtype == "float64"
+        np.testing.assert_allclose(jax.jit(f)(w, x), np.asarray(w) @ np.asarray(x), rtol=1e-14)
+        assert sent(f, w, x) == {"all-reduce": 1}

@@ -17,7 +17,7 @@ import numpy as np
 _VECTORS = 16  # of spikes, which take turns
 _POINTS = ((4_000, 80), (4_000, 1000), (77_000, 80), (77_000, 1000), (100_000, 1000), (1_000_000, 80), (77_000, 3870))
 _ACTIVE = (0.0003, 0.001, 0.01, 0.1)
-_LANGUAGES = ("numba_cuda", "warp", "triton", "pallas", "jax_raw")
+_LANGUAGES = ("numba_cuda", "warp", "triton", "pallas", "reference")
 
 
 def ways(*, languages: bool) -> dict[str, dict[str, Any]]:

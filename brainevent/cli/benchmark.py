@@ -135,7 +135,7 @@ def _benchmark(arguments: argparse.Namespace, parser: argparse.ArgumentParser) -
 
 
 def _chosen(arguments: argparse.Namespace) -> dict[str, XLACustomKernel]:
-    operators = registered()
+    operators = registered(arguments.modules)
     if not operators:
         raise CommandError(
             "no operator is defined, so there is nothing to measure; name the module that defines yours: "

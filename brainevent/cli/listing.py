@@ -42,7 +42,7 @@ def add(commands: Commands[argparse.ArgumentParser]) -> None:
 
 def _list(arguments: argparse.Namespace) -> int:
     import_modules(arguments.modules)
-    found = registered()
+    found = registered(arguments.modules)
     if arguments.tags:
         found = with_tags(found, arguments.tags)
     tuned = _tuned()

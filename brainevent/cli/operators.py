@@ -29,7 +29,8 @@ def add_modules(parser: argparse._ActionsContainer) -> None:
         action="append",
         default=[],
         metavar="MODULE",
-        help="import a module that defines operators, such as my_package.ops; may be given several times",
+        help="the operators that a module defines, such as my_package.ops, instead of brainevent's own; may be given "
+        "several times (brainevent.event.library adds brainevent's)",
     )
 
 
@@ -56,9 +57,14 @@ def _cause(error: BaseException) -> str:
     return f"{said.splitlines()[0]}{'' if isinstance(error, SyntaxError) else at}"
 
 
-def registered() -> dict[str, XLACustomKernel]:
-    """Return all operators by name, sorted."""
-    return dict(sorted(get_registry().items()))
+def registered(modules: Collection[str]) -> dict[str, XLACustomKernel]:
+    """Return all operators by name, sorted; brainevent's own only if no modules are named, or they are."""
+    from ..event import library  # when asked: --help needs no operators
+
+    found = dict(sorted(get_registry().items()))
+    if not modules or library.__name__ in modules:
+        return found
+    return {name: operator for name, operator in found.items() if library.OPERATORS.get(name) is not operator}
 
 
 def with_tags(operators: Mapping[str, XLACustomKernel], tags: Collection[str]) -> dict[str, XLACustomKernel]:

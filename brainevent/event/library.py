@@ -3,10 +3,22 @@
 
 from __future__ import annotations
 
+from ..operator.custom_kernel import XLACustomKernel
 from .coo import functions as coo
+from .coo import operators as of_coo
 from .csr import functions as csr
+from .csr import operators as of_csr
 from .csr import slices
 from .dense import functions as dense
+from .dense import operators as of_dense
 from .fixed import functions as fixed
+from .fixed import operators as of_fixed
 
-__all__ = ["coo", "csr", "dense", "fixed", "slices"]
+__all__ = ["OPERATORS", "coo", "csr", "dense", "fixed"]
+
+OPERATORS: dict[str, XLACustomKernel] = {
+    operator.name: operator
+    for module in (of_coo, of_csr, slices, of_dense, of_fixed)
+    for operator in vars(module).values()
+    if isinstance(operator, XLACustomKernel)
+}

@@ -8,14 +8,16 @@ of k rows, or `A.T @ x` with x of m rows. The products are linear in the weights
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 
 from .._compat import is_undefined_primal
+from ..config import PLATFORMS
 from ..operator.custom_kernel import XLACustomKernel
+from ..operator.lowering import REFERENCE
 from .activity import weighted
 from .precision import precise
 
@@ -43,6 +45,8 @@ def relate(
         return operator(tangent, *rest, **params)
 
     def by_x(tangent: Any, *operands: Any, **params: Any) -> Any:
+        if not _has(linear, params):
+            params = {**params, "backend": None}
         return linear(*operands[:-1], tangent, **params)  # straight through: an event changes as its number does
 
     def transpose(cotangents: Any, weights: Any, *rest: Any, **params: Any) -> Any:
@@ -72,7 +76,7 @@ def relate(
 
     def batch(args: Sequence[Any], axes: Sequence[Any], **params: Any) -> Any:
         *structure, x = args
-        if any(axis is not None for axis in axes[:-1]):
+        if any(axis is not None for axis in axes[:-1]) or not _has(of_matrices, params):
             return NotImplemented  # the kernel goes through the batch
         x = jnp.moveaxis(x, axes[-1], -1)
         (out,) = params["outs"]
@@ -84,3 +88,10 @@ def relate(
     operator.def_jvp_rule2(by_weights, *[None] * indices, by_x)
     operator.def_transpose_rule(transpose)
     operator.def_batching_rule(batch)
+
+
+def _has(operator: XLACustomKernel, params: Mapping[str, Any]) -> bool:
+    """Say whether an operator has the kernel that a call of another one names, if it does."""
+    backend = params.get("backend")
+    known = (name for platform in PLATFORMS for name in operator.available_backends(platform))
+    return backend is None or backend in (REFERENCE, *known)

@@ -56,11 +56,12 @@ def _of_matrix(of: Terms) -> Any:
         out[:] = 0
         if event and _is_silent(x.ravel()):
             return
-        one = common(weights)
+        one, nothing = common(weights), out.dtype.type(0)
         for i in range(into.shape[0]):
             here, source, target = weight(one, weights, i), unsigned(out_of[i]), unsigned(into[i])
-            for b in range(x.shape[1]):
-                if counts(x[source, b]):
-                    out[target, b] += term(here, x[source, b])
+            for b in range(x.shape[1]):  # read once, and a choice, not a branch, so that sums are vectors
+                value = x[source, b]
+                adds = term(here, value)
+                out[target, b] += adds if counts(value) else nothing
 
     return of_matrix

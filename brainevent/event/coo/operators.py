@@ -59,7 +59,7 @@ def _reference(*, event: bool) -> Callable[..., Any]:
     return reference
 
 
-def _cut(data: Any, row: Any, col: Any, x: Any, *, shape: tuple[int, int], transpose: bool) -> str:
+def _cut(data: Any, row: Any, col: Any, x: Any, **_: Any) -> str:
     """Write the sharding rule: the stored elements are `e`, and sums over a part of them are partial."""
     each = "e" if data.shape == row.shape else " ".join(f"w{i}" for i in range(data.ndim))
     columns = " n" * (x.ndim - 1)

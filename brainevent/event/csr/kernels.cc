@@ -10,7 +10,7 @@
 namespace {
 
 constexpr int64_t kListed = 512;   // events that are listed before their rows are added
-constexpr int64_t kAhead = 4;      // rows that are fetched ahead of the one that is added
+constexpr int64_t kAhead = 2;      // rows that are fetched ahead of the one that is added
 constexpr int64_t kFetched = 256;  // elements of a row that are fetched; of a longer one the processor sees what comes next
 
 template <class W>

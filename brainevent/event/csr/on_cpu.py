@@ -20,7 +20,7 @@ from ..on_cpu import Terms, terms, unsigned
 __all__ = ["add_rows", "kernel", "list_events", "per_element", "slice_rows"]
 
 _LISTED = 512  # events that are listed before their rows are added
-_AHEAD = 4  # rows that are fetched ahead of the one that is added
+_AHEAD = 2  # rows that are fetched ahead of the one that is added
 _FETCHED = 256  # elements of a row that are fetched; of a longer one the processor sees by itself what comes next
 _LINE = 64  # bytes that come from memory at once
 _ANY_ORDER = {"reassoc", "nsz"}  # of additions, so that many are made at a time

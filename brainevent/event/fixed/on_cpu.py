@@ -172,9 +172,12 @@ def _gather_matrix(of: Terms) -> Any:
         one, width, columns = common(weights), indices.shape[1], indices.reshape(indices.size)
         nothing = out.dtype.type(0)
         for row in range(out.shape[0]):
+            target = unsigned(row)  # an index that may be negative would keep the sums from being vectors
             for j in range(unsigned(row * width), unsigned(row * width + width)):
                 here, source = weight(one, weights, j), unsigned(columns[j])
-                for b in range(out.shape[1]):  # a choice, not a branch, so that many are made at a time
-                    out[row, b] += term(here, x[source, b]) if counts(x[source, b]) else nothing
+                for b in range(x.shape[1]):  # read once, and a choice, not a branch, for the same reason
+                    value = x[source, b]
+                    adds = term(here, value)
+                    out[target, b] += adds if counts(value) else nothing
 
     return gather_matrix

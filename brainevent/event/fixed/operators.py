@@ -61,7 +61,7 @@ def _reference(*, event: bool) -> Callable[..., Any]:
     return reference
 
 
-def _cut(weights: Any, indices: Any, x: Any, *, shape: tuple[int, int], transpose: bool) -> str:
+def _cut(weights: Any, indices: Any, x: Any, *, transpose: bool, **_: Any) -> str:
     """Write the sharding rule: rows of the matrix are `pre`; sums over them, of its transpose, are partial."""
     each = "pre k" if weights.shape == indices.shape else " ".join(f"w{i}" for i in range(weights.ndim))
     source, result = ("pre", "post") if transpose else ("post", "pre")

@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: Apache-2.0
+"""On a real GPU: products of matrices in compressed sparse rows, in every variant and every language."""
+
+import importlib.util
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from product_promises import both_ways, one_or_many, vector_or_matrix
+from sparse_products import FLOATS, NUMBERS, Sparse, close, numbers, operand, taken
+from test_event_csr import INDEXED, compressed, permuted
+
+import brainevent
+from brainevent import binary_csrmm, binary_csrmv, binary_csrmv_p, csr_slice_rows, csrmm, csrmv
+from brainevent.event.csr.operators import csr_per_element_p
+
+pytestmark = [pytest.mark.gpu, pytest.mark.filterwarnings("ignore:The Pallas Triton backend is deprecated")]
+pytest.importorskip("cuda.bindings.nvrtc")
+
+SIZES = [(1, 1, 1), (33, 70, 5), (500, 4100, 40), (4100, 500, 1000), (0, 40, 3), (40, 0, 3), (40, 40, 0)]
+PACKAGES = {"numba_cuda": "numba_cuda", "warp": "warp", "triton": "jax_triton", "pallas": "jax"}
+VARIANTS = [dict(variant) for variant in binary_csrmv_p._kernels["gpu"]["cuda_raw"].variants]
+
+
+@pytest.fixture(autouse=True)
+def with_64_bits():
+    with jax.enable_x64(True):
+        yield
+
+
+def called(sparse, x, *, event, **options):
+    function = (binary_csrmv if event else csrmv) if x.ndim == 1 else (binary_csrmm if event else csrmm)
+    return function(sparse.weights, *sparse.indices, x, shape=sparse.shape, **options)
+
+
+@both_ways
+@one_or_many
+@pytest.mark.parametrize("columns", [None, 1, 45, 0])
+@pytest.mark.parametrize("size", SIZES, ids=str)
+def test_products(transpose, homogeneous, columns, size):
+    sparse = compressed(0, *size, homogeneous=homogeneous)
+    for active in (0.0, 0.05, 1.0):
+        x = operand(1, taken(sparse, transpose=transpose), columns, "float32", active)
+        for event in (True, False):
+            found = called(sparse, x, event=event, transpose=transpose, backend="cuda_raw")
+            close(found, sparse.product(x, transpose=transpose, event=event))
+
+
+@both_ways
+@vector_or_matrix
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("of_x", NUMBERS)
+@pytest.mark.parametrize("index", ["int32", "int64"])
+def test_every_dtype(transpose, columns, dtype, of_x, index):
+    sparse = compressed(2, 70, 300, 9, homogeneous=False, dtype=dtype, index=index)
+    x = operand(3, taken(sparse, transpose=transpose), columns, of_x)
+    for event in (True, False):
+        found = called(sparse, x, event=event, transpose=transpose, backend="cuda_raw")
+        close(found, sparse.product(x, transpose=transpose, event=event), dtype)
+
+
+@one_or_many
+@pytest.mark.parametrize("variant", VARIANTS, ids=str)
+@pytest.mark.parametrize("connections", [3, 80, 1000])
+@pytest.mark.parametrize("index", ["int32", "int64"])
+def test_every_variant(homogeneous, variant, connections, index):
+    """Rows begin anywhere, so that reading four at once has a beginning and an end to do one by one."""
+    sparse = compressed(4, 300, 200, connections, homogeneous=homogeneous, index=index)
+    for active in (0.0, 0.1, 1.0):
+        x = operand(5, 300, None, "bool", active)
+        out = jax.ShapeDtypeStruct((200,), jnp.float32)
+        options = {"shape": sparse.shape, "transpose": True, "backend": "cuda_raw", **variant}
+        (found,) = binary_csrmv_p(sparse.weights, *sparse.indices, x, outs=[out], **options)
+        close(found, sparse.product(x, transpose=True, event=True))
+
+
+@pytest.mark.parametrize("variant", VARIANTS, ids=str)
+def test_batches_that_are_not_aligned(variant):
+    """Each matrix of a batch begins where the one before it ends, which may be anywhere."""
+    each = [compressed(seed, 5, 9, 7, homogeneous=False) for seed in range(3)]
+    x = operand(6, 5, None, "bool", 0.6)
+    operands = [jnp.stack(arrays) for arrays in zip(*((one.weights, *one.indices) for one in each), strict=True)]
+    options = {"shape": (5, 9), "transpose": True, "backend": "cuda_raw", **variant}
+    out = jax.ShapeDtypeStruct((9,), jnp.float32)
+    one = lambda *operands: binary_csrmv_p(*operands, x, outs=[out], **options)[0]
+    for sparse, found in zip(each, jax.vmap(one)(*operands), strict=True):
+        close(found, sparse.product(x, transpose=True, event=True))
+
+
+@both_ways
+@one_or_many
+@pytest.mark.parametrize("name", INDEXED)
+def test_weights_by_a_permutation(transpose, homogeneous, name):
+    sparse = compressed(7, 90, 120, 20, homogeneous=homogeneous)
+    perm, known = permuted(sparse, 8)
+    x = numbers(9, taken(sparse, transpose=transpose), 5 if "mm" in name else None)
+    options = {"shape": sparse.shape, "transpose": transpose, "backend": "cuda_raw"}
+    found = getattr(brainevent, name)(sparse.weights, *sparse.indices, perm, x, **options)
+    close(found, known.product(x, transpose=transpose, event="binary" in name))
+
+
+@both_ways
+@one_or_many
+@pytest.mark.parametrize("language", PACKAGES)
+def test_every_language(transpose, homogeneous, language):
+    if importlib.util.find_spec(PACKAGES[language]) is None:
+        pytest.skip(f"needs {PACKAGES[language]}")
+    for dtype, index in (("float32", "int32"), ("bfloat16", "int32"), ("float64", "int64")):
+        for size in ((300, 70, 40), (40, 600, 3), (0, 40, 3), (40, 40, 0)):
+            sparse = compressed(10, *size, homogeneous=homogeneous, dtype=dtype, index=index)
+            for of_x in ("bool", "float32"):
+                x = operand(11, taken(sparse, transpose=transpose), None, of_x)
+                found = called(sparse, x, event=True, transpose=transpose, backend=language)
+                close(found, sparse.product(x, transpose=transpose, event=True), dtype)
+
+
+@pytest.mark.parametrize("language", PACKAGES)
+def test_every_language_in_batches_and_loops(language):
+    if importlib.util.find_spec(PACKAGES[language]) is None:
+        pytest.skip(f"needs {PACKAGES[language]}")
+    sparse = compressed(12, 70, 70, 9, homogeneous=False)
+    x = operand(13, 70, None, "bool", 0.5)
+    step = lambda w, x: called(
+        Sparse(w, sparse.indices, sparse.shape, sparse.rows, sparse.columns), x,
+        event=True, transpose=True, backend=language,
+    )  # fmt: skip
+    batch = jnp.stack([sparse.weights, 2 * sparse.weights])
+    wanted = sparse.product(x, transpose=True, event=True)
+    close(jax.vmap(step, (0, None))(batch, x), np.stack([wanted, 2 * wanted]))
+    run = jax.jit(lambda w, x: jax.lax.fori_loop(0, 3, lambda _, x: step(w, x) > 0, x))
+    for _ in range(3):
+        known = np.asarray(x)
+        for _ in range(3):
+            known = sparse.product(jnp.asarray(known), transpose=True, event=True) > 0
+        np.testing.assert_array_equal(run(sparse.weights, x), known)
+
+
+@both_ways
+@one_or_many
+@vector_or_matrix
+@pytest.mark.parametrize("event", [True, False], ids=["events", "numbers"])
+def test_promises(transpose, homogeneous, columns, event):
+    sparse = compressed(14, 8, 12, 4, homogeneous=homogeneous)
+    x = numbers(15, taken(sparse, transpose=transpose), columns)
+    operator = getattr(brainevent, f"{'binary_' * event}csr{'mv' if columns is None else 'mm'}_p")
+    options = {"shape": sparse.shape, "transpose": transpose, "backends": ["cuda_raw"]}
+    brainevent.check(operator, sparse.weights, *sparse.indices, x, **options).raise_if_failed()
+
+
+def test_promises_of_what_gives_weights_their_gradient():
+    sparse = compressed(16, 8, 12, 4, homogeneous=False)
+    outs = [jax.ShapeDtypeStruct(sparse.rows.shape, jnp.float32)]
+    sides = numbers(17, 8, 4), numbers(18, 12, 4)
+    brainevent.check(csr_per_element_p, *sparse.indices, *sides, outs=outs).raise_if_failed()
+
+
+@one_or_many
+def test_chosen_rows_and_their_gradient(homogeneous):
+    sparse = compressed(19, 90, 120, 20, homogeneous=homogeneous)
+    rows = jnp.array([3, 89, -1, 3, 90], "int32")
+    call = lambda w, backend: csr_slice_rows(w, *sparse.indices, rows, shape=sparse.shape, backend=backend)
+    dense = np.vstack([sparse.dense(), np.zeros((1, 120))])
+    close(call(sparse.weights, "cuda_raw"), dense[[3, 89, 90, 3, 90]])
+    gradients = [jax.grad(lambda w, b=b: (call(w, b) ** 2).sum())(sparse.weights) for b in ("cuda_raw", "reference")]
+    close(*gradients)
+
+
+def test_positions_beyond_32_bits():
+    """A matrix of more than 2**31 stored elements, of which the last row counts: 2**31 + 2**16 indices, 8.6 GB."""
+    rows, connections = 2**15 + 1, 2**16
+    indices = jnp.zeros(rows * connections, "int32").at[-1].set(7)
+    indptr = jnp.arange(rows + 1, dtype="int64") * connections
+    for listed in (False, True):
+        for wide in (False, True):
+            x = jnp.zeros(rows, bool).at[-1].set(True)
+            options = {"shape": (rows, 8), "transpose": True, "backend": "cuda_raw"}
+            variant = {"listed": listed, "wide": wide, "per_slice": 256}
+            out = jax.ShapeDtypeStruct((8,), jnp.float32)
+            (found,) = binary_csrmv_p(jnp.ones(1), indices, indptr, x, outs=[out], **options, **variant)
+            np.testing.assert_array_equal(found, [connections - 1, 0, 0, 0, 0, 0, 0, 1])
