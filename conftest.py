@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Give every pytest run four CPU devices, and let pytest run the examples on Markdown pages and in docstrings."""
 
+import importlib.util
 import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+# A file of docstrings that cannot be imported without a package that no extra for tests brings.
+collect_ignore = [] if importlib.util.find_spec("jax_triton") else ["brainevent/event/csr/on_triton.py"]
 DEVICES = "--xla_force_host_platform_device_count"
 
 if DEVICES not in os.environ.get("XLA_FLAGS", ""):  # read once, when JAX starts: so it is set before any import of JAX

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """On a real GPU: products of matrices in compressed sparse rows, in every variant and every language."""
 
+import dataclasses
 import importlib.util
 
 import jax
@@ -29,6 +30,11 @@ def with_64_bits():
         yield
 
 
+def in_quarters(sparse):
+    """Return a matrix whose sums are exact in any order: threads add in no order, and equal calls give equal bits."""
+    return dataclasses.replace(sparse, weights=jnp.round(4 * sparse.weights) / 4)
+
+
 def called(sparse, x, *, event, **options):
     function = (binary_csrmv if event else csrmv) if x.ndim == 1 else (binary_csrmm if event else csrmm)
     return function(sparse.weights, *sparse.indices, x, shape=sparse.shape, **options)
@@ -39,7 +45,7 @@ def called(sparse, x, *, event, **options):
 @pytest.mark.parametrize("columns", [None, 1, 45, 0])
 @pytest.mark.parametrize("size", SIZES, ids=str)
 def test_products(transpose, homogeneous, columns, size):
-    sparse = compressed(0, *size, homogeneous=homogeneous)
+    sparse = in_quarters(compressed(0, *size, homogeneous=homogeneous))
     for active in (0.0, 0.05, 1.0):
         x = operand(1, taken(sparse, transpose=transpose), columns, "float32", active)
         for event in (True, False):
@@ -141,8 +147,8 @@ def test_every_language_in_batches_and_loops(language):
 @vector_or_matrix
 @pytest.mark.parametrize("event", [True, False], ids=["events", "numbers"])
 def test_promises(transpose, homogeneous, columns, event):
-    sparse = compressed(14, 8, 12, 4, homogeneous=homogeneous)
-    x = numbers(15, taken(sparse, transpose=transpose), columns)
+    sparse = in_quarters(compressed(14, 8, 12, 4, homogeneous=homogeneous))
+    x = operand(15, taken(sparse, transpose=transpose), columns, "float32")
     operator = getattr(brainevent, f"{'binary_' * event}csr{'mv' if columns is None else 'mm'}_p")
     options = {"shape": sparse.shape, "transpose": transpose, "backends": ["cuda_raw"]}
     brainevent.check(operator, sparse.weights, *sparse.indices, x, **options).raise_if_failed()
