@@ -9,7 +9,7 @@ SOURCES := brainevent tests benchmarks examples scripts docs conftest.py README.
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL: # the steps share two cores, and one virtual environment
-.PHONY: help demo test check format format-check lint types examples docs bench test-gpu bench-gpu constraints clean
+.PHONY: help demo test test-thorough check format format-check lint types examples docs bench test-gpu bench-gpu constraints clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -21,7 +21,10 @@ demo: $(VENV)/.installed-plot ## Set everything up and show the main job
 	$(BIN)/python -m examples.demo
 
 test: $(VENV)/.installed-test ## Run the CPU suite
-	JAX_PLATFORMS=cpu $(BIN)/python -m pytest -n 2 -m "not gpu" $(ARGS) tests
+	JAX_PLATFORMS=cpu $(BIN)/python -m pytest -n 2 -m "not gpu and not thorough" $(ARGS) tests
+
+test-thorough: $(VENV)/.installed-test ## Run what the CPU suite leaves out for its length
+	JAX_PLATFORMS=cpu $(BIN)/python -m pytest -n 2 -m thorough $(ARGS) tests
 
 check: format-check lint types docs test ## Run all that CI runs: format, lint, types, documentation, tests
 

@@ -24,6 +24,7 @@ def test_products(backend, **drawn):
         assert_product(coordinates, "coo", backend, **drawn)
 
 
+@pytest.mark.thorough  # the family of fixed numbers keeps the same promises by the same rules
 class TestPromises(Promises):
     make = staticmethod(coordinates)
     kind = "coo"

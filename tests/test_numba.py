@@ -98,6 +98,26 @@ def test_kernels_of_equal_content_share_one_registration_and_others_do_not():
     assert len(brainevent.export_checks()) == before + 3
 
 
+def test_what_an_exported_kernel_calls_is_not_lent_to_kernels_compiled_later():
+    @numba.njit
+    def doubled(x, times):  # it calls itself twice, so that LLVM does not write it into its callers
+        if times == 0:
+            return x[0]
+        return doubled(x, times - 1) + doubled(x, times - 1)
+
+    def make(factor):
+        @numba.njit
+        def scaled(x, out):
+            out[0] = factor * doubled(x, x.shape[0])
+
+        return jax.jit(numba_kernel(scaled, outs=jax.ShapeDtypeStruct((1,), jnp.float32)))
+
+    x = jnp.ones(5)
+    assert make(1)(x) == 32
+    jax.export.export(make(1), disabled_checks=brainevent.export_checks())(x)
+    assert make(3)(x) == 96
+
+
 # ---- vmap ----------------------------------------------------------------------------------------------------------
 
 

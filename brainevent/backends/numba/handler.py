@@ -85,6 +85,7 @@ def _embed(code: llvm.ModuleRef, kernel: llvm.ModuleRef, entry: str, name: str) 
     for function in code.functions:
         if not function.is_declaration and function.name != name:
             function.linkage = "internal"
+            function.name = f"{name}_{function.name}"  # LLVM may change how it is called, and would lend it to others
 
 
 def _compile(kernel: Dispatcher, arrays: tuple[types.Array, ...]) -> tuple[Any, bool]:
