@@ -67,6 +67,7 @@ def test_what_is_no_number_stays_where_it_belongs(language, transpose):
     assert not jnp.isnan(call()).all()
 
 
+@pytest.mark.thorough
 @every_language
 @both_ways
 @one_or_many
