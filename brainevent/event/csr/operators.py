@@ -168,7 +168,14 @@ binary_csrmv_p.def_pallas_kernel("tpu", _pallas_on_tpu)
 def _numba_per_element(*, outs: Sequence[Any]) -> Callable[..., Any]:
     from .on_cpu import per_element
 
-    return numba_kernel(per_element, outs=outs)
+    (out,) = outs
+
+    def run(indices: Any, indptr: Any, of_rows: Any, of_columns: Any) -> list[Any]:
+        sums = precise(out.dtype)
+        call = numba_kernel(per_element, outs=jax.ShapeDtypeStruct(out.shape, sums))
+        return [call(indices, indptr, of_rows.astype(sums), of_columns.astype(sums)).astype(out.dtype)]
+
+    return run
 
 
 def _cuda_per_element(*, outs: Sequence[Any]) -> Callable[..., Any]:

@@ -36,4 +36,5 @@ def product(
 
 def per_element(indices: Any, indptr: Any, of_rows: Any, of_columns: Any) -> jax.Array:
     """Return, for each stored element, the product of its row and its column in (m, n) and (k, n), summed over n."""
-    return (of_rows[row_of_each(indptr, indices.shape[0])] * of_columns[indices]).sum(1)
+    sums, rows = precise(of_rows.dtype), row_of_each(indptr, indices.shape[0])
+    return (of_rows[rows].astype(sums) * of_columns[indices]).sum(1).astype(of_rows.dtype)
