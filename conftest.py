@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Give every pytest run four CPU devices, and let pytest run the examples on Markdown pages and in docstrings."""
 
+import doctest
 import importlib.util
+import inspect
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -23,6 +26,19 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
     from docs.pages import collect_page  # needs the extra 'docs'
 
     return collect_page(file_path, parent)
+
+
+_is_from = doctest.DocTestFinder._from_module
+
+
+def _is_written_in(finder: doctest.DocTestFinder, module: ModuleType, value: object) -> bool:
+    """Say whether an object is a module's: a class that calls the package its module is that of its methods."""
+    if inspect.isclass(value) and value.__module__ == "brainevent":
+        return any(inspect.isfunction(part) and part.__module__ == module.__name__ for part in vars(value).values())
+    return _is_from(finder, module, value)
+
+
+doctest.DocTestFinder._from_module = _is_written_in  # or it skips the methods of such a class, if not the class
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -1,7 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """How Sphinx builds the documentation."""
 
+import sys
+from pathlib import Path
+from typing import Any
+
 import brainevent
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from docs import operator_pages
 
 project = "brainevent"
 author = "The brainevent authors"
@@ -27,3 +34,8 @@ html_show_sphinx = False
 html_copy_source = False
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
+
+
+def setup(app: Any) -> None:
+    """Write the pages of operators before Sphinx looks for pages."""
+    app.connect("builder-inited", lambda app: operator_pages.write(Path(app.srcdir) / "operators"))

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from meshes import cut, mesh
+from programs import run_program
 from sparse_products import FLOATS, called, close, numbers, operand, taken
 
 import brainevent
@@ -146,6 +147,24 @@ class Promises:
 
     @both_ways
     @one_or_many
+    @pytest.mark.parametrize("outer", [jax.jacfwd, jax.jacrev])
+    def test_second_derivatives_are_those_of_products_with_numbers(self, transpose, homogeneous, outer):
+        sparse, x = self.drawn(2, transpose=transpose, homogeneous=homogeneous)
+        x = (x > 0).astype(x.dtype)  # events that count as their number
+
+        def second(product):
+            loss = lambda weights, x: jnp.sin(product(weights, x)).sum()
+            return outer(jax.grad(loss, (0, 1)), (0, 1))(sparse.weights, x)
+
+        def by_numbers(weights, x):
+            dense = jnp.zeros(sparse.shape).at[sparse.rows, sparse.columns].add(weights.reshape(-1))
+            return dense.T @ x if transpose else dense @ x
+
+        binary = lambda weights, x: called(sparse, x, f"binary_{self.kind}", weights, transpose=transpose)
+        same(second(binary), second(by_numbers))
+
+    @both_ways
+    @one_or_many
     def test_events_have_a_gradient_straight_through(self, transpose, homogeneous):
         sparse, x = self.drawn(3, transpose=transpose, homogeneous=homogeneous)
         ct = numbers(4, sparse.shape[1 if transpose else 0], dtype="float64")
@@ -268,6 +287,29 @@ class Promises:
                     *config.args, backend=backend, **config.kernel_kwargs
                 )
                 np.testing.assert_allclose(call("numba"), call("reference"), rtol=1e-4, atol=1e-4)
+
+    def test_an_operator_is_whole_in_a_process_that_asks_for_nothing_else(self, tmp_path):
+        """It is measured, tuned, checked and listed, whatever module would have been imported before."""
+        program = """
+            import sys
+            import brainevent
+
+            operator = getattr(brainevent, sys.argv[1])
+            config = min(operator._benchmark_data_fn(platform="cpu"), key=lambda config: config.bytes)
+            operator.def_benchmark_data(lambda *, platform: [config])
+            result = operator.benchmark(platform="cpu", n_warmup=0, n_runs=1, backends=["numba"])
+            assert [(record.backend, record.success) for record in result.records] == [("numba", True)]
+            operands, keywords = config.args, config.kernel_kwargs
+            assert operator.tune(*operands, seconds=0.001, **keywords).backend == "numba"
+            brainevent.check(operator, *operands, promises=["values"], **keywords).raise_if_failed()
+
+            from brainevent.cli import main
+
+            sys.exit(main(["list", "--tags", "binary"]))
+        """
+        name = f"binary_{self.kind}mv"
+        printed = run_program(program, f"{name}_p", BRAINEVENT_CACHE_DIR=str(tmp_path))
+        assert getattr(brainevent, f"{name}_p").name in printed
 
     def test_units_are_multiplied(self):
         units = pytest.importorskip("brainunit")

@@ -58,7 +58,7 @@ class TestPromises(Promises):
     make = staticmethod(compressed)
     kind = "csr"
     folder = "csr"
-    variant = {"indexed": False, "listed": False, "per_slice": 256, "wide": True}  # noqa: RUF012
+    variant = {"indexed": False, "apart": True, "per_slice": 256, "wide": True}  # noqa: RUF012
 
     def test_they_are_found_by_tags_and_measured(self):
         products = {f"{b}csr{k}{i}" for b in ("", "binary_") for k in ("mv", "mm") for i in ("", "_indexed")}
@@ -89,17 +89,38 @@ class TestPromises(Promises):
     def test_what_is_launched_on_gpus(self, ninety, connections, columns, transpose, options, threads):
         sparse = compressed(0, 300, 50, connections, homogeneous=True)
         x = operand(1, taken(sparse, transpose=transpose), columns)
-        (launch,) = self.plan(sparse, x, transpose=transpose, **options).launches
+        (launch,) = self.plan(sparse, x, transpose=transpose, apart=False, **options).launches
         assert launch.grid[0] * launch.block[0] - threads in range(launch.block[0])
         assert launch.block[0] % 32 == 0
 
     @one_or_many
-    @pytest.mark.parametrize("options", [{"listed": True}, {"wide": False}, {"indexed": True}])
+    @pytest.mark.parametrize("options", [{"apart": False}, {"wide": False}, {"indexed": True}])
     def test_variants_for_gpus_compile(self, ninety, homogeneous, options):
         sparse = compressed(0, 300, 50, 80, homogeneous=homogeneous)
         if options.get("indexed"):
             sparse = Sparse(sparse.weights, (*sparse.indices, sparse.indices[0]), *sparse_rest(sparse))
         assert self.plan(sparse, operand(1, 300, None), transpose=True, **options).launches
+
+    @pytest.mark.parametrize(
+        ("columns", "dtype", "blocks", "width"),
+        [
+            (50, "float32", 264, 64),
+            (60_000, "float32", 264, 20_000),  # three parts
+            (60_000, "float64", 132, 20_000),  # and one block for each multiprocessor
+            (200_000, "float32", 132, 50_016),
+        ],
+    )
+    def test_sums_that_blocks_make_on_gpus(self, ninety, columns, dtype, blocks, width):
+        sparse = compressed(0, 30_000, columns, 700, homogeneous=True, dtype=dtype)
+        (launch,) = self.plan(sparse, operand(1, 30_000, None), transpose=True).launches
+        assert (launch.grid[0], launch.block[0]) == (blocks, 1024)
+        assert launch.shared == width * np.dtype(dtype).itemsize
+
+    @pytest.mark.parametrize(("rows", "columns"), [(30, 60_000), (30_000, 300_000)], ids=["few rows", "many columns"])
+    def test_blocks_make_no_sums_where_that_would_be_slower(self, ninety, rows, columns):
+        sparse = compressed(0, rows, columns, 80, homogeneous=True)
+        (launch,) = self.plan(sparse, operand(1, rows, None), transpose=True).launches
+        assert launch.shared == 0
 
     def test_kernels_of_elements_compile(self, ninety):
         sparse = compressed(0, 300, 50, 80, homogeneous=False)

@@ -28,7 +28,7 @@ class TestPromises(Promises):
     make = staticmethod(fixed)
     kind = "fcn"
     folder = "fixed"
-    variant = {"per_slice": 256, "wide": True}  # noqa: RUF012
+    variant = {"apart": True, "per_slice": 256, "wide": True}  # noqa: RUF012
 
     @pytest.mark.parametrize(
         ("connections", "columns", "transpose", "options", "threads"),
@@ -45,20 +45,9 @@ class TestPromises(Promises):
     def test_what_is_launched_on_gpus(self, ninety, connections, columns, transpose, options, threads):
         sparse = fixed(0, 300, 50, connections, homogeneous=True)
         x = operand(1, taken(sparse, transpose=transpose), columns)
-        (launch,) = self.plan(sparse, x, transpose=transpose, **options).launches
+        (launch,) = self.plan(sparse, x, transpose=transpose, apart=False, **options).launches
         assert launch.grid[0] * launch.block[0] - threads in range(launch.block[0])
         assert launch.block[0] % 32 == 0
-
-    def test_four_indices_are_read_at_once_where_every_row_begins_at_one(self, ninety):
-        binaries = {
-            (connections, wide): self.plan(
-                fixed(0, 300, 50, connections, homogeneous=True), operand(1, 300, None), transpose=True, wide=wide
-            ).launches[0].binary
-            for connections in (80, 81)
-            for wide in (True, False)
-        }  # fmt: skip
-        assert binaries[80, True] != binaries[80, False]
-        assert binaries[81, True] == binaries[81, False]
 
 
 # ---- shards -----------------------------------------------------------------------------------------------------

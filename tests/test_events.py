@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import brainevent
 from brainevent import BinaryArray, BitPackedBinary, CompactBinary, EventRepresentation, bitpack
 from brainevent.errors import MathError, ShapeError
-from brainevent.event.activity import is_active
+from brainevent.event.activity import is_active, weighted
 from brainevent.event.bitpack import unpack
 
 FORMS = {"BinaryArray": BinaryArray, "BitPackedBinary": BitPackedBinary, "CompactBinary": CompactBinary.from_array}
@@ -277,3 +277,17 @@ events = brainevent.BinaryArray([True, False])
 assert "numba" not in sys.modules and "brainevent.event.dense.operators" not in sys.modules
 """
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+@pytest.mark.parametrize("outer", [jax.jacfwd, jax.jacrev])
+@pytest.mark.parametrize("inner", [jax.jacfwd, jax.jacrev])
+def test_second_derivatives_are_those_of_a_product(outer, inner):
+    """Events of 0 and 1 count as their number, so that all derivatives are those of `weights * x`, mixed ones too."""
+    weights, x = jnp.linspace(-1.0, 2.0, 6), jnp.array([0.0, 1, 1, 0, 1, 0])
+
+    def second(product):
+        return outer(inner(lambda *both: jnp.sin(product(*both)).sum(), (0, 1)), (0, 1))(weights, x)
+
+    found, expected = second(weighted), second(jnp.multiply)
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-6), found, expected)
+    assert abs(found[0][1]).sum() > 1

@@ -81,6 +81,41 @@ def test_every_variant(homogeneous, variant, connections, index):
         close(found, sparse.product(x, transpose=True, event=True))
 
 
+@one_or_many
+@pytest.mark.parametrize("columns", [37, 4000, 60_000, 200_000])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
+@pytest.mark.parametrize("event", [True, False], ids=["events", "numbers"])
+@pytest.mark.parametrize("ordered", [True, False], ids=["ordered", "any order"])
+def test_sums_of_many_active_rows(homogeneous, columns, dtype, event, ordered):
+    """Blocks sum in memory of their own then, which few active rows are not worth; all adds are exact here."""
+    rows, connections = 6001, 700
+    random = np.random.default_rng(5)
+    indices = random.integers(0, columns, (rows, connections), dtype=np.int32)
+    indices = np.sort(indices) if ordered else indices
+    weights = random.integers(1, 5, 1 if homogeneous else indices.size).astype(np.float32)
+    indptr = jnp.arange(rows + 1, dtype="int32") * connections
+    arrays = jnp.asarray(weights, dtype), jnp.asarray(indices.ravel()), indptr
+    for active in (0.0, 0.001, 0.5, 1.0):
+        x = (random.random(rows) < active) * random.integers(1, 3, rows)
+        each = (weights if homogeneous else weights.reshape(rows, -1)) * ((x > 0) if event else x)[:, None]
+        wanted = np.bincount(indices.ravel(), np.broadcast_to(each, indices.shape).ravel(), minlength=columns)
+        options = {"shape": (rows, columns), "transpose": True, "backend": "cuda_raw"}
+        found = (binary_csrmv if event else csrmv)(*arrays, jnp.asarray(x, dtype), **options)
+        np.testing.assert_array_equal(found, np.asarray(jnp.asarray(wanted).astype(dtype)))
+
+
+def test_weights_that_are_no_numbers():
+    """Of silent neurons they add nothing, also where blocks sum in memory of their own."""
+    indices, indptr = jnp.tile(jnp.arange(1000, dtype="int32"), 4000), jnp.arange(4001, dtype="int32") * 1000
+    x = jnp.arange(4000) < 2000
+    weights = jnp.where(jnp.repeat(x, 1000), 1.0, jnp.nan)
+    options = {"shape": (4000, 1001), "transpose": True, "backend": "cuda_raw"}
+    wanted = np.append(np.full(1000, 2000), 0)
+    np.testing.assert_array_equal(binary_csrmv(weights, indices, indptr, x, **options), wanted)
+    found = binary_csrmv(jnp.full(1, jnp.nan), indices, indptr, x, **options)
+    np.testing.assert_array_equal(found, np.where(wanted > 0, np.nan, 0))
+
+
 @pytest.mark.parametrize("variant", VARIANTS, ids=str)
 def test_batches_that_are_not_aligned(variant):
     """Each matrix of a batch begins where the one before it ends, which may be anywhere."""
@@ -177,11 +212,9 @@ def test_positions_beyond_32_bits():
     rows, connections = 2**15 + 1, 2**16
     indices = jnp.zeros(rows * connections, "int32").at[-1].set(7)
     indptr = jnp.arange(rows + 1, dtype="int64") * connections
-    for listed in (False, True):
-        for wide in (False, True):
-            x = jnp.zeros(rows, bool).at[-1].set(True)
-            options = {"shape": (rows, 8), "transpose": True, "backend": "cuda_raw"}
-            variant = {"listed": listed, "wide": wide, "per_slice": 256}
-            out = jax.ShapeDtypeStruct((8,), jnp.float32)
-            (found,) = binary_csrmv_p(jnp.ones(1), indices, indptr, x, outs=[out], **options, **variant)
-            np.testing.assert_array_equal(found, [connections - 1, 0, 0, 0, 0, 0, 0, 1])
+    for variant in VARIANTS:
+        x = jnp.zeros(rows, bool).at[-1].set(True)
+        options = {"shape": (rows, 8), "transpose": True, "backend": "cuda_raw"}
+        out = jax.ShapeDtypeStruct((8,), jnp.float32)
+        (found,) = binary_csrmv_p(jnp.ones(1), indices, indptr, x, outs=[out], **options, **variant)
+        np.testing.assert_array_equal(found, [connections - 1, 0, 0, 0, 0, 0, 0, 1])

@@ -65,13 +65,12 @@ def test_every_variant(transpose, homogeneous, columns, connections):
     x = operand(5, taken(sparse, transpose=transpose), columns, "bool", 0.1)
     operator = brainevent.binary_fcnmv_p if columns is None else brainevent.binary_fcnmm_p
     out = jax.ShapeDtypeStruct((sparse.shape[1 if transpose else 0], *x.shape[1:]), jnp.float32)
-    for per_slice in (64, 128, 256, 1024):
-        for wide in (True, False):
-            (found,) = operator(
-                sparse.weights, *sparse.indices, x, outs=[out], shape=sparse.shape, transpose=transpose,
-                per_slice=per_slice, wide=wide, backend="cuda_raw",
-            )  # fmt: skip
-            close(found, sparse.product(x, transpose=transpose, event=True))
+    for variant in operator._kernels["gpu"]["cuda_raw"].variants:
+        (found,) = operator(
+            sparse.weights, *sparse.indices, x, outs=[out], shape=sparse.shape, transpose=transpose,
+            backend="cuda_raw", **dict(variant),
+        )  # fmt: skip
+        close(found, sparse.product(x, transpose=transpose, event=True))
 
 
 @both_ways

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Matrices: every format against NumPy's dense products in float64, made, converted, cut, jitted and refused."""
 
+import math
 import operator
 import pickle
 import subprocess
@@ -580,19 +581,31 @@ def test_quantities_are_data_and_operands(name):
         matrix + dense * u.mV
 
 
-def test_brainunit_may_come_after_the_first_matrix_and_is_never_brought_along():
-    pytest.importorskip("brainunit")
+@pytest.mark.parametrize("package", ["brainunit", "saiunit"])
+def test_units_may_come_after_the_first_matrix_and_are_never_brought_along(package):
+    pytest.importorskip(package)
     program = """
 import sys
 import brainevent, jax.numpy as jnp
 matrix = brainevent.CSR.fromdense(jnp.eye(2))
 matrix @ jnp.ones(2), brainevent.BinaryArray(jnp.ones(2)) @ matrix
 assert not {"brainunit", "saiunit"} & sys.modules.keys()
-import brainunit as u
+u = __import__(sys.argv[1])
 later = brainevent.CSR.fromdense(jnp.eye(2))
 assert isinstance(later, u.sparse.SparseMatrix)
 print(((jnp.ones(2) * u.mV) @ (later * u.mS)).mantissa.tolist())
 """
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    done = subprocess.run([sys.executable, "-c", program, package], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip() == "[1.0, 1.0]"
+
+
+@pytest.mark.parametrize("shape", [(5,), (3, 5)])
+def test_numbers_to_the_left_of_a_dense_matrix_do_not_turn_it(shape):
+    """XLA on a CPU takes far longer for the product of a turned matrix."""
+    matrix, x = Dense(jnp.arange(35.0).reshape(5, 7)), jnp.linspace(-1, 1, math.prod(shape)).reshape(shape)
+    turned = [
+        e.invars[0].aval.shape for e in jax.make_jaxpr(lambda m, x: x @ m)(matrix, x).eqns if "transpose" in str(e)
+    ]
+    assert matrix.shape not in turned
+    np.testing.assert_allclose(x @ matrix, np.asarray(x) @ np.asarray(matrix.data), rtol=1e-5, atol=1e-5)

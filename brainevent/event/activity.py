@@ -34,7 +34,7 @@ def as_events(x: Any) -> jax.Array:
 def weighted(weights: jax.Array, x: jax.Array) -> jax.Array:
     """Return the weights where `x` is an event, and zero elsewhere, even where a weight is NaN.
 
-    The derivative by `x` is straight through: that of `weights * x`.
+    Its derivatives are those of `weights * x`, of every order: straight through by `x`.
     """
     return jnp.where(is_active(x), weights, jnp.zeros_like(weights))
 
@@ -44,4 +44,5 @@ def _weighted_jvp(primals: Any, tangents: Any) -> tuple[jax.Array, jax.Array]:
     weights, x = primals
     by_weights, by_x = tangents
     straight = 0 if by_x.dtype == jax.dtypes.float0 else weights * by_x.astype(weights.dtype)
-    return weighted(weights, x), weighted(by_weights, x) + straight
+    # Multiplied, and not chosen: a choice by x, once it is transposed, would have no derivative by x.
+    return weighted(weights, x), by_weights * weighted(jnp.ones(x.shape, weights.dtype), x) + straight

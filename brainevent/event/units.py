@@ -10,12 +10,12 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-__all__ = ["is_quantity", "join", "product", "split"]
+__all__ = ["is_quantity", "join", "loaded", "product", "split"]
 
 _PACKAGES = ("brainunit", "saiunit")  # the second is what the first is made of, and loaded alone by some
 
 
-def _loaded() -> Any:
+def loaded() -> Any:
     """Return the package of units, or None."""
     for name in _PACKAGES:
         package = sys.modules.get(name)
@@ -26,7 +26,7 @@ def _loaded() -> Any:
 
 def is_quantity(x: Any) -> bool:
     """Say whether x is numbers with a unit."""
-    package = _loaded()
+    package = loaded()
     return package is not None and isinstance(x, package.Quantity)
 
 
@@ -39,7 +39,7 @@ def join(numbers: Any, unit: Any) -> Any:
     """Return numbers with a unit; without one, or where it is a mere factor, an array."""
     if unit is None:
         return numbers
-    package = _loaded()
+    package = loaded()
     return package.maybe_decimal(package.Quantity(numbers, unit=unit))
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from ...bench.record import BenchmarkConfig
 
@@ -33,7 +34,7 @@ def of_products(*, columns: bool, event: bool, indexed: bool) -> Data:
         configs = []
         for n, fan_out in _SIZES:
             indices, indptr = _network(n, fan_out)
-            perm = [jax.random.permutation(jax.random.key(2), indices.size).astype(jnp.int32)] if indexed else []
+            perm = [jnp.asarray(np.random.default_rng(2).permutation(indices.size), jnp.int32)] if indexed else []
             for active in _ACTIVE if event else (1.0,):
                 x = jax.random.bernoulli(jax.random.key(1), active, (n, _COLUMNS) if columns else (n,))
                 x = x if event else x.astype(jnp.float32)

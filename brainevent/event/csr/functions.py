@@ -130,7 +130,16 @@ def binary_csrmm_indexed(
     transpose: bool = False,
     backend: str | None = None,
 ) -> Any:
-    """Do what `binary_csrmv_indexed` does for each column of a matrix of spikes."""
+    """Do what `binary_csrmv_indexed` does for each column of a matrix of spikes.
+
+    >>> import jax.numpy as jnp, brainevent
+    >>> indices, indptr, perm = jnp.array([0, 0, 1]), jnp.array([0, 1, 1, 3]), jnp.array([2, 1, 0])
+    >>> weights, spikes = jnp.array([1.0, 2.0, 4.0]), jnp.array([[1, 0], [0, 1]])
+    >>> brainevent.binary_csrmm_indexed(weights, indices, indptr, perm, spikes, shape=(3, 2))
+    Array([[4., 0.],
+           [0., 0.],
+           [2., 1.]], dtype=float32)
+    """
     return _product("binary_csrmm_indexed", data, indices, indptr, perm, B, shape, transpose, backend)
 
 
@@ -186,7 +195,15 @@ def csrmv_indexed(
     transpose: bool = False,
     backend: str | None = None,
 ) -> Any:
-    """Do what `csrmv` does where the stored element j has the weight `data[perm[j]]`."""
+    """Do what `csrmv` does where the stored element j has the weight `data[perm[j]]`.
+
+    >>> import jax.numpy as jnp, brainevent
+    >>> indices, indptr, perm = jnp.array([0, 0, 1]), jnp.array([0, 1, 1, 3]), jnp.array([2, 1, 0])
+    >>> brainevent.csrmv_indexed(
+    ...     jnp.array([1.0, 2.0, 4.0]), indices, indptr, perm, jnp.array([10.0, 1.0]), shape=(3, 2)
+    ... )
+    Array([40.,  0., 21.], dtype=float32)
+    """
     return _product("csrmv_indexed", data, indices, indptr, perm, v, shape, transpose, backend)
 
 
@@ -201,7 +218,15 @@ def csrmm_indexed(
     transpose: bool = False,
     backend: str | None = None,
 ) -> Any:
-    """Do what `csrmm` does where the stored element j has the weight `data[perm[j]]`."""
+    """Do what `csrmm` does where the stored element j has the weight `data[perm[j]]`.
+
+    >>> import jax.numpy as jnp, brainevent
+    >>> indices, indptr, perm = jnp.array([0, 0, 1]), jnp.array([0, 1, 1, 3]), jnp.array([2, 1, 0])
+    >>> brainevent.csrmm_indexed(jnp.array([1.0, 2.0, 4.0]), indices, indptr, perm, jnp.eye(2), shape=(3, 2))
+    Array([[4., 0.],
+           [0., 0.],
+           [2., 1.]], dtype=float32)
+    """
     return _product("csrmm_indexed", data, indices, indptr, perm, B, shape, transpose, backend)
 
 

@@ -36,11 +36,11 @@ __all__ = [
 ]
 
 _VARIANTS = [  # of the kernels in CUDA C++; the first is used until `tune` has found a faster one
-    {"listed": False, "per_slice": 256, "wide": True},
-    {"listed": True, "per_slice": 256, "wide": True},
-    {"listed": False, "per_slice": 256, "wide": False},
-    {"listed": False, "per_slice": 1024, "wide": True},
-    {"listed": True, "per_slice": 1024, "wide": True},
+    {"apart": True, "per_slice": 256, "wide": True},
+    {"apart": False, "per_slice": 256, "wide": True},
+    {"apart": False, "per_slice": 256, "wide": False},
+    {"apart": True, "per_slice": 1024, "wide": True},
+    {"apart": False, "per_slice": 1024, "wide": True},
 ]
 
 
@@ -184,10 +184,24 @@ def _cuda_per_element(*, outs: Sequence[Any]) -> Callable[..., Any]:
     return cuda_per_element(outs)
 
 
-csr_per_element_p = XLACustomKernel("csr_per_element")
+csr_per_element_p = XLACustomKernel(
+    "csr_per_element",
+    """Multiply, for each stored element, its row in `of_rows` with its column in `of_columns`, and sum.
+
+    Both are matrices of as many columns, which are summed over. So weights get their gradient.
+
+    >>> import jax.numpy as jnp, brainevent
+    >>> operator = brainevent.get_registry()["csr_per_element"]
+    >>> indices, indptr = jnp.array([0, 2, 2]), jnp.array([0, 2, 3])
+    >>> operator(indices, indptr, jnp.array([[1.0], [10.0]]), jnp.array([[1.0], [2.0], [3.0]]))
+    [Array([ 1.,  3., 30.], dtype=float32)]
+    """,
+)
 csr_per_element_p.def_numba_kernel(_numba_per_element)
 csr_per_element_p.def_cuda_raw_kernel(_cuda_per_element)
-csr_per_element_p.def_reference(lambda *operands: [reference.per_element(*operands)])
+csr_per_element_p.def_reference(
+    lambda indices, indptr, of_rows, of_columns: [reference.per_element(indices, indptr, of_rows, of_columns)]
+)
 csr_per_element_p.def_tags("csr", "float")
 csr_per_element_p.def_sharding_rule("e, p, m n, k n -> e", reduction_factors=("n",), need_replication_factors=("e",))
 

@@ -77,7 +77,19 @@ csr_slice_rows_p.def_reference(_slice)
 csr_slice_rows_p.def_tags("csr", "slice")
 csr_slice_rows_p.def_sharding_rule("w, e, p, r -> r k")
 
-csr_add_rows_p = XLACustomKernel("csr_slice_rows_grad")
+csr_add_rows_p = XLACustomKernel(
+    "csr_slice_rows_grad",
+    """Sum, for each stored element, what is in its column in the dense rows that stand for its row.
+
+    So the weights of a matrix get their gradient from rows that were taken out of it.
+
+    >>> import jax.numpy as jnp, brainevent
+    >>> operator = brainevent.get_registry()["csr_slice_rows_grad"]
+    >>> indices, indptr, chosen = jnp.array([0, 2, 2]), jnp.array([0, 2, 3]), jnp.array([1, 1])
+    >>> operator(indices, indptr, chosen, jnp.array([[1.0, 2.0, 3.0], [10.0, 20.0, 30.0]]), shape=(2, 3))
+    [Array([ 0.,  0., 33.], dtype=float32)]
+    """,
+)
 csr_add_rows_p.def_numba_kernel(_numba_add)
 csr_add_rows_p.def_cuda_raw_kernel(_cuda_add)
 csr_add_rows_p.def_reference(_add)

@@ -21,7 +21,7 @@ from .reference import per_element, product
 
 __all__ = ["binary_fcnmm_p", "binary_fcnmv_p", "fcnmm_p", "fcnmv_p"]
 
-_VARIANTS = {"per_slice": (256, 128, 1024), "wide": (True, False)}
+_VARIANTS = {"apart": (True, False), "per_slice": (256, 128, 1024), "wide": (True, False)}
 
 
 def _numba(*, event: bool) -> Callable[..., Any]:
@@ -45,11 +45,11 @@ def _numba(*, event: bool) -> Callable[..., Any]:
 
 def _cuda(*, event: bool) -> Callable[..., Any]:
     def generator(
-        *, outs: Sequence[Any], shape: tuple[int, int], transpose: bool, per_slice: int, wide: bool
+        *, outs: Sequence[Any], shape: tuple[int, int], transpose: bool, **variant: Any
     ) -> Callable[..., Any]:
         from .on_gpu import cuda_product
 
-        return cuda_product(outs, transpose=transpose, event=event, per_slice=per_slice, wide=wide)
+        return cuda_product(outs, transpose=transpose, event=event, **variant)
 
     return generator
 

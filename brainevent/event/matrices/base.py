@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Self
 
@@ -19,7 +18,7 @@ __all__ = ["DataRepresentation", "unpacked"]
 
 
 class _Root:
-    """What matrices extend until brainunit is loaded; its place can then be taken, which that of `object` cannot."""
+    """What matrices extend until units are loaded; its place can then be taken, which that of `object` cannot."""
 
 
 class DataRepresentation(_Root):
@@ -327,7 +326,7 @@ def _dense(x: Any) -> Any:
 
 
 def _be_known_to_brainunit() -> None:
-    """Become a sparse matrix of brainunit when that is loaded: then its quantities leave `*` and `@` to us."""
-    found = getattr(getattr(sys.modules.get("brainunit"), "sparse", None), "SparseMatrix", None)
+    """Become a sparse matrix of brainunit, or saiunit, once loaded: then quantities leave `*` and `@` to us."""
+    found = getattr(getattr(units.loaded(), "sparse", None), "SparseMatrix", None)
     if type(found) is type and DataRepresentation.__bases__ != (found,):
         DataRepresentation.__bases__ = (found,)

@@ -1,0 +1,229 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Spikes times a sparse matrix in a compiled loop: seconds per product, net of the empty loop, in several ways.
+
+This runs in any package of this interface: the matrix is `brainevent.CSR`, the spikes are a `brainevent.BinaryArray`.
+"""
+
+import functools
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from benchmarks.probes.progress import tell
+from benchmarks.probes.ways import tell_of
+
+_VECTORS = 16  # of spikes, which take turns
+_FEW, _MOST = 3, 4_000  # products in one run of the loop
+_SEED = 1
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Connections drawn at random, the same number from each of n neurons to all of them, with one weight or many."""
+
+    n: int
+    indices: np.ndarray  # (n * fan_out,)
+    weights: np.ndarray
+
+    @property
+    def fan_out(self) -> int:
+        """Connections of a neuron."""
+        return self.indices.size // self.n
+
+    @property
+    def indptr(self) -> np.ndarray:
+        """Where each row begins: (n + 1,)."""
+        kind = np.int32 if self.indices.size < 2**31 else np.int64
+        return np.arange(self.n + 1, dtype=kind) * kind(self.fan_out)
+
+    def expected(self, spikes: np.ndarray) -> np.ndarray:
+        """The product in float64."""
+        sums = np.zeros(self.n)
+        for rows in np.array_split(np.flatnonzero(spikes), 1 + int(spikes.sum()) * self.fan_out // 2**26):
+            columns = self.indices.reshape(self.n, -1)[rows].ravel()
+            one = self.weights.size == 1
+            each = None if one else self.weights.reshape(self.n, -1)[rows].ravel().astype(np.float64)
+            sums += np.bincount(columns, each, minlength=self.n) * (float(self.weights[0]) if one else 1)
+        return sums
+
+
+def measure(ways: list[str], n: int, fan_out: int, kinds: list[str], shares: list[float], **how: Any) -> dict[str, Any]:
+    """Seconds per product as `KIND SHARE WAY`, one for each round; `synapses` of a product; what failed, and why."""
+    if n * fan_out >= 2**31:
+        jax.config.update("jax_enable_x64", True)  # where a row begins is a number of 64 bits
+    random = np.random.default_rng(_SEED)
+    indices = np.sort(random.integers(0, n, (n, fan_out), dtype=np.int32)).ravel()
+    vectors = {share: random.random((_VECTORS, n)) < share for share in shares}
+    answer: dict[str, Any] = {"samples": {}, "failed": {}}
+    answer["synapses"] = {f"{share:g}": float(v.sum()) / _VECTORS * fan_out for share, v in vectors.items()}
+    for kind in kinds:
+        size = 1 if kind == "one" else indices.size
+        problem = Problem(n, indices, random.random(size, dtype=np.float32) + np.float32(0.5))
+        for way in ways:
+            tell(f"{kind} {way}")
+            try:
+                product = WAYS[way](problem)
+                for share, spikes in vectors.items():
+                    answer["samples"][f"{kind} {share:g} {way}"] = _timed(product, problem, spikes, **how)
+            except Exception as error:  # noqa: BLE001 - whatever it is, the other ways are measured
+                answer["failed"][f"{kind} {way}"] = tell_of(error)
+    return answer
+
+
+# ---- the loop
+
+Made = tuple[Callable[..., Any], tuple[Any, ...]]  # (spikes, *operands) -> sums; and the operands
+
+
+def _timed(made: Any, problem: Problem, spikes: np.ndarray, rounds: int, seconds: float) -> list[float]:
+    """Seconds of one product, one for each round, net of a loop that does the same without a product."""
+    if callable(made):
+        return _timed_in_python(made, problem, spikes, rounds, seconds)
+    product, operands = made
+    vectors = jnp.asarray(spikes)
+    run, idle = _loop(product, problem.n), _loop(_nothing, problem.n)
+    first = _seconds(run, _FEW, vectors, operands)[1]
+    _check(first, problem.expected(spikes[(_FEW - 1) % _VECTORS]))
+    turns = int(np.clip(seconds / _seconds(run, _FEW, vectors, operands)[0] * _FEW, _FEW, _MOST))
+    for _ in range(2):  # a graph is recorded in one of the first runs
+        _seconds(run, turns, vectors, operands), _seconds(idle, turns, vectors, operands)
+    found = []
+    for _ in range(rounds):
+        empty = _seconds(idle, turns, vectors, operands)[0]
+        found.append((_seconds(run, turns, vectors, operands)[0] - empty) / turns)
+    return found
+
+
+def _loop(product: Callable[..., Any], n: int) -> Callable[..., Any]:
+    @functools.partial(jax.jit, static_argnums=0)  # a GPU need not tell the host when a loop of known length ends
+    def loop(turns: int, vectors: Any, operands: Any) -> Any:
+        def turn(i: Any, before: Any) -> Any:
+            spikes = jax.lax.dynamic_index_in_dim(vectors, i % _VECTORS, keepdims=False)
+            return product(spikes, before, *operands)
+
+        return jax.lax.fori_loop(0, turns, turn, jnp.zeros(n, jnp.float32))
+
+    return loop
+
+
+def _nothing(spikes: Any, before: Any, *operands: Any) -> Any:
+    """Do what the loop does without a product: cut out a vector of spikes, and write a result."""
+    return jnp.where(spikes[0], before + 1, before - 1)
+
+
+def _seconds(loop: Callable[..., Any], turns: int, *operands: Any) -> tuple[float, Any]:
+    start = time.perf_counter()
+    last = jax.block_until_ready(loop(turns, *operands))
+    return time.perf_counter() - start, last
+
+
+def _timed_in_python(
+    call: Callable[..., Any], problem: Problem, spikes: np.ndarray, rounds: int, seconds: float
+) -> list[float]:
+    _check(call(spikes[0]), problem.expected(spikes[0]))
+    found = []
+    for _ in range(rounds):
+        start, calls = time.perf_counter(), 0
+        while time.perf_counter() - start < seconds:
+            call(spikes[calls % _VECTORS])
+            calls += 1
+        found.append((time.perf_counter() - start) / calls)
+    return found
+
+
+def _check(found: Any, wanted: np.ndarray) -> None:
+    wrong = float(np.abs(np.asarray(found, np.float64) - wanted).max() / (1 + np.abs(wanted).max()))
+    if not wrong < 1e-4:
+        raise ValueError(f"the product is wrong by {wrong:.2g} of its largest sum")
+
+
+# ---- the ways
+
+
+def _csr(problem: Problem) -> Made:
+    import brainevent
+
+    parts = [jnp.asarray(part) for part in (problem.weights, problem.indices, problem.indptr)]
+    matrix = brainevent.CSR(tuple(parts), shape=(problem.n, problem.n))
+    return lambda spikes, before, matrix: brainevent.BinaryArray(spikes) @ matrix, (matrix,)
+
+
+def _fixed(problem: Problem) -> Made:
+    import brainevent
+
+    rows = problem.n, problem.fan_out
+    weights = problem.weights if problem.weights.size == 1 else problem.weights.reshape(rows)
+    parts = jnp.asarray(weights), jnp.asarray(problem.indices.reshape(rows))
+    matrix = brainevent.FixedNumPerPre(parts, shape=(problem.n, problem.n))
+    return lambda spikes, before, matrix: brainevent.BinaryArray(spikes) @ matrix, (matrix,)
+
+
+def _each(problem: Problem) -> np.ndarray:
+    return np.broadcast_to(problem.weights, problem.indices.shape).astype(np.float32)
+
+
+def _bcsr(problem: Problem) -> Made:
+    from jax.experimental import sparse
+
+    by_target = _scipy_matrix(problem).T.tocsr()  # JAX has no product of a vector with a BCSR, only the other way round
+    parts = [jnp.asarray(part) for part in (by_target.data, by_target.indices, by_target.indptr)]
+    matrix = sparse.BCSR(tuple(parts), shape=(problem.n, problem.n))
+    return lambda spikes, before, matrix: matrix @ spikes.astype(jnp.float32), (matrix,)
+
+
+def _bcoo(problem: Problem) -> Made:
+    from jax.experimental import sparse
+
+    rows = np.repeat(np.arange(problem.n, dtype=np.int32), problem.fan_out)
+    places = jnp.stack([jnp.asarray(rows), jnp.asarray(problem.indices)], axis=1)
+    matrix = sparse.BCOO((jnp.asarray(_each(problem)), places), shape=(problem.n, problem.n), indices_sorted=True)
+    return lambda spikes, before, matrix: spikes.astype(jnp.float32) @ matrix, (matrix,)
+
+
+def _cusparse(problem: Problem) -> Made:
+    """cuSPARSE, as JAX calls it: a CSR matrix of which the transposed is multiplied."""
+    from jax.experimental.sparse import CSR
+
+    parts = [jnp.asarray(part) for part in (_each(problem), problem.indices, problem.indptr)]
+    matrix = CSR(tuple(parts), shape=(problem.n, problem.n))
+    return lambda spikes, before, matrix: matrix.T @ spikes.astype(jnp.float32), (matrix,)
+
+
+def _dense(problem: Problem) -> Made:
+    matrix = np.zeros((problem.n, problem.n), np.float32)
+    np.add.at(matrix, (np.repeat(np.arange(problem.n), problem.fan_out), problem.indices), problem.weights)
+    return lambda spikes, before, matrix: spikes.astype(jnp.float32) @ matrix, (jnp.asarray(matrix),)
+
+
+def _scipy_matrix(problem: Problem) -> Any:
+    from scipy import sparse
+
+    return sparse.csr_array((_each(problem), problem.indices, problem.indptr), shape=(problem.n, problem.n))
+
+
+def _scipy(problem: Problem) -> Callable[..., Any]:
+    transposed = _scipy_matrix(problem).T
+    return lambda spikes: transposed @ spikes.astype(np.float32)
+
+
+def _scipy_rows(problem: Problem) -> Callable[..., Any]:
+    """Take out the rows of who spikes, and sum them."""
+    matrix = _scipy_matrix(problem)
+    return lambda spikes: matrix[np.flatnonzero(spikes)].sum(axis=0)
+
+
+WAYS: Mapping[str, Callable[[Problem], Any]] = {
+    "csr": _csr,
+    "fixed": _fixed,
+    "bcsr": _bcsr,
+    "bcoo": _bcoo,
+    "cusparse": _cusparse,
+    "dense": _dense,
+    "scipy": _scipy,
+    "scipy_rows": _scipy_rows,
+}
