@@ -116,6 +116,19 @@ def test_weights_that_are_no_numbers():
     np.testing.assert_array_equal(found, np.where(wanted > 0, np.nan, 0))
 
 
+@one_or_many
+@pytest.mark.parametrize("rows", [1, 31, 4000, 8192])
+@pytest.mark.parametrize("columns", [1, 33, 8000])
+def test_few_rows(homogeneous, rows, columns):
+    """Each block makes all sums of its columns, and nothing was zero before."""
+    sparse = in_quarters(compressed(20, rows, columns, 50, homogeneous=homogeneous))
+    for active in (0.0, 0.01, 1.0):
+        for event in (True, False):
+            x = operand(21, rows, None, "float32", active)
+            found = called(sparse, x, event=event, transpose=True, backend="cuda_raw")
+            close(found, sparse.product(x, transpose=True, event=event))
+
+
 @pytest.mark.parametrize("variant", VARIANTS, ids=str)
 def test_batches_that_are_not_aligned(variant):
     """Each matrix of a batch begins where the one before it ends, which may be anywhere."""

@@ -4,7 +4,6 @@
 This runs in any package of this interface: the matrix is `brainevent.CSR`, the spikes are a `brainevent.BinaryArray`.
 """
 
-import functools
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -52,8 +51,13 @@ class Problem:
         return sums
 
 
-def measure(ways: list[str], n: int, fan_out: int, kinds: list[str], shares: list[float], **how: Any) -> dict[str, Any]:
-    """Seconds per product as `KIND SHARE WAY`, one for each round; `synapses` of a product; what failed, and why."""
+def measure(
+    ways: list[str], n: int, fan_out: int, kinds: list[str], shares: list[float], rounds: int, **how: Any
+) -> dict[str, Any]:
+    """Seconds per product as `KIND SHARE WAY`, one for each round; `synapses` of a product; what failed, and why.
+
+    A GPU runs `turns` products in a loop of known length, a CPU so many that they take `seconds`.
+    """
     if n * fan_out >= 2**31:
         jax.config.update("jax_enable_x64", True)  # where a row begins is a number of 64 bits
     random = np.random.default_rng(_SEED)
@@ -67,9 +71,10 @@ def measure(ways: list[str], n: int, fan_out: int, kinds: list[str], shares: lis
         for way in ways:
             tell(f"{kind} {way}")
             try:
-                product = WAYS[way](problem)
+                clock = _Clock.of(WAYS[way](problem), n, **how)
                 for share, spikes in vectors.items():
-                    answer["samples"][f"{kind} {share:g} {way}"] = _timed(product, problem, spikes, **how)
+                    clock.prepare(spikes, problem)
+                    answer["samples"][f"{kind} {share:g} {way}"] = [clock.seconds() for _ in range(rounds)]
             except Exception as error:  # noqa: BLE001 - whatever it is, the other ways are measured
                 answer["failed"][f"{kind} {way}"] = tell_of(error)
     return answer
@@ -77,63 +82,86 @@ def measure(ways: list[str], n: int, fan_out: int, kinds: list[str], shares: lis
 
 # ---- the loop
 
-Made = tuple[Callable[..., Any], tuple[Any, ...]]  # (spikes, *operands) -> sums; and the operands
+Product = Callable[..., Any]  # (spikes, sums of the turn before, *operands) -> sums
+Made = tuple[Product, tuple[Any, ...]]  # and the operands
 
 
-def _timed(made: Any, problem: Problem, spikes: np.ndarray, rounds: int, seconds: float) -> list[float]:
-    """Seconds of one product, one for each round, net of a loop that does the same without a product."""
-    if callable(made):
-        return _timed_in_python(made, problem, spikes, rounds, seconds)
-    product, operands = made
-    vectors = jnp.asarray(spikes)
-    run, idle = _loop(product, problem.n), _loop(_nothing, problem.n)
-    first = _seconds(run, _FEW, vectors, operands)[1]
-    _check(first, problem.expected(spikes[(_FEW - 1) % _VECTORS]))
-    turns = int(np.clip(seconds / _seconds(run, _FEW, vectors, operands)[0] * _FEW, _FEW, _MOST))
-    for _ in range(2):  # a graph is recorded in one of the first runs
-        _seconds(run, turns, vectors, operands), _seconds(idle, turns, vectors, operands)
-    found = []
-    for _ in range(rounds):
-        empty = _seconds(idle, turns, vectors, operands)[0]
-        found.append((_seconds(run, turns, vectors, operands)[0] - empty) / turns)
-    return found
+class _Clock:
+    """Times a way by `seconds()` of one product, once it is prepared for spikes."""
+
+    @staticmethod
+    def of(made: Any, n: int, *, seconds: float = 0, turns: int = 0) -> "_Clock":
+        return _InPython(made, seconds or 0.01) if callable(made) else _InLoop(*made, n, seconds, turns)
+
+    def prepare(self, spikes: np.ndarray, problem: Problem) -> None:
+        """Take spikes, and check the product of some of them."""
+        raise NotImplementedError
+
+    def seconds(self) -> float:
+        """Time one product."""
+        raise NotImplementedError
 
 
-def _loop(product: Callable[..., Any], n: int) -> Callable[..., Any]:
-    @functools.partial(jax.jit, static_argnums=0)  # a GPU need not tell the host when a loop of known length ends
-    def loop(turns: int, vectors: Any, operands: Any) -> Any:
+class _InLoop(_Clock):
+    """In a compiled loop, net of one that does the same without a product."""
+
+    def __init__(self, product: Product, operands: tuple[Any, ...], n: int, seconds: float, turns: int):
+        self.wanted, self.turns, self.operands = seconds, turns, operands
+        self.product, self.nothing = _loop(product, n, turns), _loop(_nothing, n, turns)
+
+    def prepare(self, spikes: np.ndarray, problem: Problem) -> None:
+        self.spikes, known = jnp.asarray(spikes), self.turns
+        self.turns = known or _FEW
+        _, last = self._run(self.product, *self.operands)
+        _check(last, problem.expected(spikes[(self.turns - 1) % _VECTORS]))
+        self.turns = known or int(np.clip(self.wanted / self._run(self.product, *self.operands)[0], _FEW, _MOST))
+        for _ in range(2):  # a graph is recorded in one of the first runs
+            self.seconds()
+
+    def seconds(self) -> float:
+        idle = self._run(self.nothing)[0]
+        return self._run(self.product, *self.operands)[0] - idle
+
+    def _run(self, loop: Product, *operands: Any) -> tuple[float, Any]:
+        start = time.perf_counter()
+        last = jax.block_until_ready(loop(self.turns, self.spikes, *operands))
+        return (time.perf_counter() - start) / self.turns, last
+
+
+def _loop(product: Product, n: int, known: int) -> Product:
+    @jax.jit
+    def loop(turns: Any, vectors: Any, *operands: Any) -> Any:
         def turn(i: Any, before: Any) -> Any:
             spikes = jax.lax.dynamic_index_in_dim(vectors, i % _VECTORS, keepdims=False)
             return product(spikes, before, *operands)
 
-        return jax.lax.fori_loop(0, turns, turn, jnp.zeros(n, jnp.float32))
+        # Of a loop of known length, a GPU does not ask the host whether to go on.
+        return jax.lax.fori_loop(0, known or turns, turn, jnp.zeros(n, jnp.float32))
 
     return loop
 
 
-def _nothing(spikes: Any, before: Any, *operands: Any) -> Any:
+def _nothing(spikes: Any, before: Any) -> Any:
     """Do what the loop does without a product: cut out a vector of spikes, and write a result."""
     return jnp.where(spikes[0], before + 1, before - 1)
 
 
-def _seconds(loop: Callable[..., Any], turns: int, *operands: Any) -> tuple[float, Any]:
-    start = time.perf_counter()
-    last = jax.block_until_ready(loop(turns, *operands))
-    return time.perf_counter() - start, last
+class _InPython(_Clock):
+    """As a call from Python."""
 
+    def __init__(self, product: Product, seconds: float):
+        self.product, self.wanted = product, seconds
 
-def _timed_in_python(
-    call: Callable[..., Any], problem: Problem, spikes: np.ndarray, rounds: int, seconds: float
-) -> list[float]:
-    _check(call(spikes[0]), problem.expected(spikes[0]))
-    found = []
-    for _ in range(rounds):
+    def prepare(self, spikes: np.ndarray, problem: Problem) -> None:
+        self.spikes = spikes
+        _check(self.product(spikes[0]), problem.expected(spikes[0]))
+
+    def seconds(self) -> float:
         start, calls = time.perf_counter(), 0
-        while time.perf_counter() - start < seconds:
-            call(spikes[calls % _VECTORS])
+        while time.perf_counter() - start < self.wanted:
+            self.product(self.spikes[calls % _VECTORS])
             calls += 1
-        found.append((time.perf_counter() - start) / calls)
-    return found
+        return (time.perf_counter() - start) / calls
 
 
 def _check(found: Any, wanted: np.ndarray) -> None:
@@ -206,12 +234,12 @@ def _scipy_matrix(problem: Problem) -> Any:
     return sparse.csr_array((_each(problem), problem.indices, problem.indptr), shape=(problem.n, problem.n))
 
 
-def _scipy(problem: Problem) -> Callable[..., Any]:
+def _scipy(problem: Problem) -> Product:
     transposed = _scipy_matrix(problem).T
     return lambda spikes: transposed @ spikes.astype(np.float32)
 
 
-def _scipy_rows(problem: Problem) -> Callable[..., Any]:
+def _scipy_rows(problem: Problem) -> Product:
     """Take out the rows of who spikes, and sum them."""
     matrix = _scipy_matrix(problem)
     return lambda spikes: matrix[np.flatnonzero(spikes)].sum(axis=0)

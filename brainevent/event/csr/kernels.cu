@@ -103,7 +103,47 @@ __global__ void scatter(const W* __restrict__ weights, const I* __restrict__ ind
                [=](I target, A w, A times) { atomicAdd(out + target, w * times); });
 }
 
-static constexpr int THREADS = 1024, CHUNK = 128, CHUNKS = 32;
+static constexpr int THREADS = 1024, WARPS = THREADS / 32, CHUNK = 128, CHUNKS = 32;
+
+static constexpr bool COUNT = EVENTS && ONE;  // an integer is added in one step, a float in several
+using Sum = typename Choice<COUNT, unsigned, A>::type;
+
+// Return a sum that a block made in its own memory; where nothing was added, a weight that is no number adds nothing.
+__device__ __forceinline__ A finished(Sum sum, const W* weights) {
+  if constexpr (COUNT) return sum ? A(sum) * A(weights[0]) : A(0);
+  return A(sum);
+}
+
+// A.T @ x of few rows: each block sums `width` columns of those that count, which it lists first. Nothing is zeroed before.
+__global__ void __launch_bounds__(THREADS)
+    scatter_few(const W* __restrict__ weights, const I* __restrict__ indices, const P* __restrict__ indptr,
+                const Q* __restrict__ perm, const E* __restrict__ x, A* out, long long rows, long long columns,
+                int slices, int width) {
+  extern __shared__ __align__(16) unsigned char memory[];
+  __shared__ int count;
+  Sum* sums = reinterpret_cast<Sum*>(memory);
+  int* listed = reinterpret_cast<int*>(sums + width);
+  const long long first = blockIdx.x * (long long)width;
+  const int here = first + width < columns ? width : columns - first;
+  if (threadIdx.x == 0) count = 0;
+  for (int i = threadIdx.x; i < here; i += THREADS) sums[i] = 0;
+  __syncthreads();
+#pragma unroll 4
+  for (int row = threadIdx.x; row < rows; row += THREADS)
+    if (counts(x[row])) listed[atomicAdd(&count, 1)] = row;
+  __syncthreads();
+  for (int unit = threadIdx.x / 32; unit < count * slices; unit += WARPS) {
+    const int row = listed[unit / slices];
+    const A times = value(x[row]);
+    each_of_row(weights, indices, perm, begin_of(indptr, row), begin_of(indptr, row + 1), unit % slices, slices,
+                threadIdx.x % 32, [=](I target, A w) {
+                  const unsigned long long place = target - first;
+                  if (place < here) atomicAdd(sums + place, COUNT ? Sum(1) : Sum(w * times));
+                });
+  }
+  __syncthreads();
+  for (int i = threadIdx.x; i < here; i += THREADS) out[first + i] = finished(sums[i], weights);
+}
 
 // Say about how many rows count, to all threads of a block: by chunks of x, or by all of it if it is short.
 __device__ __forceinline__ long long about_active(const E* __restrict__ x, long long rows) {
@@ -123,13 +163,11 @@ __global__ void __launch_bounds__(THREADS, RESIDENT)
     scatter_apart(const W* __restrict__ weights, const I* __restrict__ indices, const P* __restrict__ indptr,
                   const Q* __restrict__ perm, const E* __restrict__ x, A* out, long long rows, long long columns,
                   int slices, int parts, int width, long long enough) {
-  constexpr bool COUNT = EVENTS && ONE;  // an integer is added in one step, a float in several
-  using Sum = typename Choice<COUNT, unsigned, A>::type;
   extern __shared__ __align__(16) unsigned char memory[];
   Sum* sums = reinterpret_cast<Sum*>(memory);
   const long long units = (rows + 31) / 32 * slices;
   if (about_active(x, rows) < enough) {
-    for (long long unit = thread() / 32; unit < units; unit += gridDim.x * (THREADS / 32LL))
+    for (long long unit = thread() / 32; unit < units; unit += gridDim.x * (long long)WARPS)
       each_of_rows(weights, indices, indptr, perm, x, unit / slices * 32, rows, unit % slices, slices,
                    [=](I target, A w, A times) { atomicAdd(out + target, w * times); });
     return;
@@ -139,17 +177,16 @@ __global__ void __launch_bounds__(THREADS, RESIDENT)
   const unsigned here = first + width < columns ? width : columns > first ? columns - first : 0;
   for (unsigned i = threadIdx.x; i < here; i += THREADS) sums[i] = 0;
   __syncthreads();
-  for (long long unit = share * (THREADS / 32LL) + threadIdx.x / 32; unit < units; unit += shares * (THREADS / 32LL))
+  for (long long unit = share * WARPS + threadIdx.x / 32; unit < units; unit += shares * (long long)WARPS)
     each_of_rows(weights, indices, indptr, perm, x, unit / slices * 32, rows, unit % slices, slices,
                  [=](I target, A w, A times) {
                    const unsigned long long place = target - first;
                    if (place < here) atomicAdd(sums + place, COUNT ? Sum(1) : Sum(w * times));
                  });
   __syncthreads();
-  const A one = COUNT ? A(weights[0]) : A(1);
   for (unsigned i = threadIdx.x; i < here; i += THREADS) {
     const unsigned place = (i + here / shares * share / 32 * 32) % here;  // blocks begin at places of their own
-    if (sums[place] != 0) atomicAdd(out + first + place, A(sums[place]) * one);
+    if (sums[place] != 0) atomicAdd(out + first + place, finished(sums[place], weights));
   }
 }
 

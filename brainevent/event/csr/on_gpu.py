@@ -21,6 +21,7 @@ from ..precision import precise
 
 __all__ = ["cuda_add_rows", "cuda_per_element", "cuda_product", "cuda_slice_rows"]
 
+_FEW_ROWS, _FEW_ELEMENTS = 2**13, 2**19  # where each block may go through all that is stored
 _PARTS = 4  # most parts of the columns, each of which reads all that is stored
 _THREADS = 1024  # of a block that sums in memory of its own
 _RESERVED = 6 * 1024  # bytes of a block's memory that it uses otherwise
@@ -69,35 +70,52 @@ def cuda_product(
         own = _Own.of(out.shape[0], sums) if apart and transpose and x.ndim == 1 else None
         types = {"W": weights.dtype, "I": indices.dtype, "P": indptr.dtype, "Q": perm.dtype, "E": x.dtype, "A": sums}
         flags = {"EVENTS": event, "ONE": weights.size == 1, "INDEXED": indexed, "WIDE": wide}
-        numbers = {"CONNECTIONS": connections, "LANES": lanes, "ACROSS": across, "RESIDENT": own.resident if own else 1}
+        sizes = {"CONNECTIONS": connections, "LANES": lanes, "ACROSS": across, "RESIDENT": own.resident if own else 1}
         call = functools.partial(
             cuda_kernel,
             _source("kernels.cu"),
             outs=jax.ShapeDtypeStruct(out.shape, sums if transpose else out.dtype),
             types={**types, "O": out.dtype},
-            options=_options({**flags, **numbers}),
+            options=_options({**flags, **sizes}),
             zeroed=transpose,
         )
         operands = (weights, indices, indptr, perm, x)
         if x.ndim == 2 and transpose:
-            kernel = call("scatter_matrix", launch_dims=WARP * rows * tiles * slices)
+            kernel = call(entry="scatter_matrix", launch_dims=WARP * rows * tiles * slices)
             found = kernel(*operands, rows=rows, columns=columns, slices=slices)
         elif x.ndim == 2:
-            kernel = call("gather_matrix", launch_dims=WARP * rows * tiles)
+            kernel = call(entry="gather_matrix", launch_dims=WARP * rows * tiles)
             found = kernel(*operands, rows=rows, columns=columns)
         elif not transpose:
-            kernel = call("gather", launch_dims=whole_warps(rows * lanes))
+            kernel = call(entry="gather", launch_dims=whole_warps(rows * lanes))
             found = kernel(*operands, rows=rows)
-        elif own and (enough := own.enough(mean, counted=event and weights.size == 1)) <= rows:
-            kernel = call("scatter_apart", grid=own.blocks, block=_THREADS, shared_mem=own.width * sums.itemsize)
-            sizes = {"columns": out.shape[0], "parts": own.parts, "width": own.width, "enough": enough}
-            found = kernel(*operands, rows=rows, slices=slices, **sizes)
         else:
-            kernel = call("scatter", launch_dims=whole_warps(rows) * slices)
-            found = kernel(*operands, rows=rows, slices=slices)
+            launch, numbers = _scattered(
+                own, rows, out.shape[0], indices.size, sums, counted=event and weights.size == 1
+            )
+            kernel = call(**(launch or {"entry": "scatter", "launch_dims": whole_warps(rows) * slices}))
+            found = kernel(*operands, rows=rows, slices=slices, **numbers)
         return [found.astype(out.dtype)]
 
     return product
+
+
+def _scattered(
+    own: _Own | None, rows: int, columns: int, elements: int, sums: Any, *, counted: bool
+) -> tuple[dict[str, Any], dict[str, int]]:
+    """Return how a kernel is launched in which blocks make sums of their own, and its numbers; or nothing."""
+    if own is None or not rows:
+        return {}, {}
+    if rows <= _FEW_ROWS and elements <= _FEW_ELEMENTS:
+        width = -(-columns // (cuda_multiprocessors() * WARP)) * WARP
+        memory = width * sums.itemsize + rows * 4
+        few = {"entry": "scatter_few", "grid": -(-columns // width), "shared_mem": memory, "zeroed": False}
+        return {**few, "block": _THREADS}, {"columns": columns, "width": width}
+    if (enough := own.enough(elements // rows, counted=counted)) > rows:
+        return {}, {}
+    memory = own.width * sums.itemsize
+    apart = {"entry": "scatter_apart", "grid": own.blocks, "shared_mem": memory, "block": _THREADS}
+    return apart, {"columns": columns, "parts": own.parts, "width": own.width, "enough": enough}
 
 
 @dataclass(frozen=True)
