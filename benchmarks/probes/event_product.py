@@ -4,6 +4,7 @@
 This runs in any package of this interface: the matrix is `brainevent.CSR`, the spikes are a `brainevent.BinaryArray`.
 """
 
+import functools
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -225,7 +226,8 @@ def _cusparse(problem: Problem) -> Made:
 def _dense(problem: Problem) -> Made:
     matrix = np.zeros((problem.n, problem.n), np.float32)
     np.add.at(matrix, (np.repeat(np.arange(problem.n), problem.fan_out), problem.indices), problem.weights)
-    return lambda spikes, before, matrix: spikes.astype(jnp.float32) @ matrix, (jnp.asarray(matrix),)
+    exact = functools.partial(jnp.matmul, precision="highest")  # GPUs would round float32 to 10 bits
+    return lambda spikes, before, matrix: exact(spikes.astype(jnp.float32), matrix), (jnp.asarray(matrix),)
 
 
 def _scipy_matrix(problem: Problem) -> Any:
