@@ -57,7 +57,7 @@ def measure_rows(options: Options) -> Sequence[Row | Absent | Failed]:
         platform="cpu",
         points=sizes[:2] if options.quick else [*sizes, (1_000_000, 80)],
         others={(4_000, 80): [*others, "dense"], (4_000, 1_000): [*others, "dense"], (77_000, 80): others},
-        how={"seconds": 0.1},
+        how={"seconds": 0.05},
         faster=Bar(1.5, at_least=True),
         peer={} if options.peer is None else {"python": options.peer},
     )
@@ -110,7 +110,7 @@ class _Measured:
 
     def run(self, options: Options) -> None:
         """Take turns with the PyPI package, which has our name and needs a process of its own."""
-        rounds = options.choose_rounds(full=5, quick=3)
+        rounds = options.choose_rounds(full=4, quick=3)
         problem = {"n": self.n, "fan_out": self.fan_out, "rounds": rounds, **self.place.how}
         mine = {"ways": [_OURS, "fixed"], "kinds": list(_KINDS), "shares": _SHARES}
         theirs = {**mine, "ways": [_OURS]}

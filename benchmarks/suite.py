@@ -10,6 +10,7 @@ from benchmarks import (
     build,
     compile_time,
     events,
+    formats,
     gpu_examples,
     gpu_graph,
     gpu_overhead,
@@ -48,6 +49,7 @@ BENCHMARKS = (
     Benchmark("agreement", "our benchmark beside other clocks", "cpu", agreement.measure_rows),
     Benchmark("tuned", "one call over 64 floats, chosen in three ways", "cpu", tuned.measure_rows),
     Benchmark("events", "spikes times a sparse matrix, beside other ways and the limit", "cpu", events.measure_rows),
+    Benchmark("formats", "one in a hundred spikes, times a matrix in each format", "cpu", formats.measure_rows),
     Benchmark("networks", "wall time over the network's time, CUBA and COBA", "cpu", networks.measure_rows),
     Benchmark("gpu_overhead", "one call over 1024 floats on a GPU", "gpu", gpu_overhead.measure_rows),
     Benchmark("gpu_graph", "launches by the host in each run of a jitted chain", "gpu", gpu_graph.measure_rows),
@@ -59,5 +61,6 @@ BENCHMARKS = (
     Benchmark("gpu_agreement", "our benchmark beside device events and timeit", "gpu", agreement.measure_gpu_rows),
     Benchmark("gpu_tuned", "one call over 1024 floats on a GPU, chosen in three ways", "gpu", tuned.measure_gpu_rows),
     Benchmark("gpu_events", "spikes times a sparse matrix, beside the limit", "gpu", events.measure_gpu_rows),
+    Benchmark("gpu_formats", "one in a hundred spikes, times a matrix in each format", "gpu", formats.measure_gpu_rows),
     Benchmark("gpu_networks", "wall time over the network's time, on a GPU", "gpu", networks.measure_gpu_rows),
 )

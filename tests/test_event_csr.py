@@ -24,7 +24,7 @@ from sparse_products import CALLS, FLOATS, Sparse, close, numbers, operand, take
 
 import brainevent
 from brainevent import binary_csrmm, binary_csrmv, binary_csrmv_indexed, csr_slice_rows, csrmm, csrmv
-from brainevent.backends.numba import any_of_eight
+from brainevent.backends.numba import any_of
 from brainevent.errors import MathError, ShapeError
 from brainevent.event.csr import on_cpu, on_gpu
 from brainevent.event.csr.operators import csr_per_element_p
@@ -320,7 +320,7 @@ def test_events_are_listed_in_parts(seed, size, active):
 @pytest.mark.parametrize("x", [np.zeros(9), np.zeros(18, bool)[::2]], ids=["floats", "gaps"])
 def test_only_booleans_in_a_row_are_read_eight_at_a_time(x):
     with pytest.raises(numba.TypingError):
-        numba.njit(lambda x: any_of_eight(x, 0))(x)
+        numba.njit(lambda x: any_of(x, 0, 8))(x)
 
 
 @both_ways

@@ -1,17 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """On a real GPU: what goes wrong on the device is told, what runs for long does not grow, and tools find nothing."""
 
-import shutil
-import subprocess
-import sys
-
 import pytest
 from programs import run_program
+from sanitizer import GPU, TOOLS, sanitized
 from tongues import TONGUES
 
 pytestmark = pytest.mark.gpu
 EVERY = pytest.mark.parametrize("name", TONGUES)
-GPU = {"JAX_PLATFORMS": "cuda,cpu", "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
 
 PRELUDE = """
     import functools, sys, warnings
@@ -138,29 +134,6 @@ ONCE = """
 
 
 @EVERY
-@pytest.mark.parametrize("tool", ["memcheck", "racecheck"])
+@pytest.mark.parametrize("tool", TOOLS)
 def test_compute_sanitizer_finds_nothing(name, tool, tmp_path):
-    sanitizer = shutil.which("compute-sanitizer")
-    if sanitizer is None:
-        pytest.skip("compute-sanitizer is not on PATH")
-    log = tmp_path / "log"
-    launcher = tmp_path / "python"
-    launcher.write_text(
-        f'#!/bin/sh\nexec "{sanitizer}" --tool {tool} --error-exitcode 9 --log-file "{log}" "{sys.executable}" "$@"\n'
-    )
-    launcher.chmod(0o755)
-    # Every array in memory of its own, so that a step over its end is seen.
-    environment = {**GPU, "XLA_PYTHON_CLIENT_ALLOCATOR": "platform"}
-    try:
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(sys, "executable", str(launcher))
-            printed = run_program(PRELUDE + ONCE, name, timeout=500, **environment).strip()
-    except (AssertionError, subprocess.TimeoutExpired) as error:
-        said = log.read_text() if log.is_file() else ""
-        if "not supported" in said:
-            pytest.skip("compute-sanitizer does not support this device's driver")
-        raise AssertionError(f"{said[-4000:] or 'compute-sanitizer said nothing'}\n{str(error)[-4000:]}") from None
-    if printed.startswith("skipped"):
-        pytest.skip(printed)
-    assert printed.endswith("right")
-    assert "ERROR SUMMARY: 0 errors" in log.read_text() or "0 hazards" in log.read_text()
+    assert sanitized(tool, tmp_path, PRELUDE + ONCE, name).endswith("right")

@@ -17,8 +17,8 @@ import numpy as np
 from benchmarks.probes.progress import tell
 from benchmarks.probes.ways import tell_of
 
-_VECTORS = 16  # of spikes, which take turns
-_FEW, _MOST = 3, 4_000  # products in one run of the loop
+VECTORS = 16  # of spikes, which take turns
+_FEW, _MOST = VECTORS, 4_000  # products in one run of the loop: fewer would find their rows in caches
 _SEED = 1
 
 
@@ -63,16 +63,16 @@ def measure(
         jax.config.update("jax_enable_x64", True)  # where a row begins is a number of 64 bits
     random = np.random.default_rng(_SEED)
     indices = np.sort(random.integers(0, n, (n, fan_out), dtype=np.int32)).ravel()
-    vectors = {share: random.random((_VECTORS, n)) < share for share in shares}
+    vectors = {share: random.random((VECTORS, n)) < share for share in shares}
     answer: dict[str, Any] = {"samples": {}, "failed": {}}
-    answer["synapses"] = {f"{share:g}": float(v.sum()) / _VECTORS * fan_out for share, v in vectors.items()}
+    answer["synapses"] = {f"{share:g}": float(v.sum()) / VECTORS * fan_out for share, v in vectors.items()}
     for kind in kinds:
         size = 1 if kind == "one" else indices.size
         problem = Problem(n, indices, random.random(size, dtype=np.float32) + np.float32(0.5))
         for way in ways:
             tell(f"{kind} {way}")
             try:
-                clock = _Clock.of(WAYS[way](problem), n, **how)
+                clock = Clock.of(WAYS[way](problem), n, **how)
                 for share, spikes in vectors.items():
                     clock.prepare(spikes, problem)
                     answer["samples"][f"{kind} {share:g} {way}"] = [clock.seconds() for _ in range(rounds)]
@@ -87,14 +87,14 @@ Product = Callable[..., Any]  # (spikes, sums of the turn before, *operands) -> 
 Made = tuple[Product, tuple[Any, ...]]  # and the operands
 
 
-class _Clock:
+class Clock:
     """Times a way by `seconds()` of one product, once it is prepared for spikes."""
 
     @staticmethod
-    def of(made: Any, n: int, *, seconds: float = 0, turns: int = 0) -> "_Clock":
+    def of(made: Any, n: int, *, seconds: float = 0, turns: int = 0) -> "Clock":
         return _InPython(made, seconds or 0.01) if callable(made) else _InLoop(*made, n, seconds, turns)
 
-    def prepare(self, spikes: np.ndarray, problem: Problem) -> None:
+    def prepare(self, spikes: np.ndarray, problem: Any) -> None:
         """Take spikes, and check the product of some of them."""
         raise NotImplementedError
 
@@ -103,18 +103,18 @@ class _Clock:
         raise NotImplementedError
 
 
-class _InLoop(_Clock):
+class _InLoop(Clock):
     """In a compiled loop, net of one that does the same without a product."""
 
     def __init__(self, product: Product, operands: tuple[Any, ...], n: int, seconds: float, turns: int):
         self.wanted, self.turns, self.operands = seconds, turns, operands
         self.product, self.nothing = _loop(product, n, turns), _loop(_nothing, n, turns)
 
-    def prepare(self, spikes: np.ndarray, problem: Problem) -> None:
+    def prepare(self, spikes: np.ndarray, problem: Any) -> None:
         self.spikes, known = jnp.asarray(spikes), self.turns
         self.turns = known or _FEW
         _, last = self._run(self.product, *self.operands)
-        _check(last, problem.expected(spikes[(self.turns - 1) % _VECTORS]))
+        _check(last, problem.expected(spikes[(self.turns - 1) % VECTORS]))
         self.turns = known or int(np.clip(self.wanted / self._run(self.product, *self.operands)[0], _FEW, _MOST))
         for _ in range(2):  # a graph is recorded in one of the first runs
             self.seconds()
@@ -133,7 +133,7 @@ def _loop(product: Product, n: int, known: int) -> Product:
     @jax.jit
     def loop(turns: Any, vectors: Any, *operands: Any) -> Any:
         def turn(i: Any, before: Any) -> Any:
-            spikes = jax.lax.dynamic_index_in_dim(vectors, i % _VECTORS, keepdims=False)
+            spikes = jax.lax.dynamic_index_in_dim(vectors, i % VECTORS, keepdims=False)
             return product(spikes, before, *operands)
 
         # Of a loop of known length, a GPU does not ask the host whether to go on.
@@ -147,20 +147,20 @@ def _nothing(spikes: Any, before: Any) -> Any:
     return jnp.where(spikes[0], before + 1, before - 1)
 
 
-class _InPython(_Clock):
+class _InPython(Clock):
     """As a call from Python."""
 
     def __init__(self, product: Product, seconds: float):
         self.product, self.wanted = product, seconds
 
-    def prepare(self, spikes: np.ndarray, problem: Problem) -> None:
+    def prepare(self, spikes: np.ndarray, problem: Any) -> None:
         self.spikes = spikes
         _check(self.product(spikes[0]), problem.expected(spikes[0]))
 
     def seconds(self) -> float:
         start, calls = time.perf_counter(), 0
         while time.perf_counter() - start < self.wanted:
-            self.product(self.spikes[calls % _VECTORS])
+            self.product(self.spikes[calls % VECTORS])
             calls += 1
         return (time.perf_counter() - start) / calls
 

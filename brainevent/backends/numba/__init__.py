@@ -24,9 +24,9 @@ from ...ffi.portable import PAYLOAD, TARGET
 from ...ffi.targets import register_once
 from . import half, portable, runtime
 from .handler import ArraySpec, compile_handler
-from .memory import any_of_eight, prefetch
+from .memory import any_of, prefetch
 
-__all__ = ["any_of_eight", "half", "numba_kernel", "prefetch"]
+__all__ = ["any_of", "half", "numba_kernel", "prefetch"]
 
 _PREFIX = "brainevent_numba_ffi_"
 _INTEGERS = tuple(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Touch memory in ways that Numba has no word for: fetch what will be needed, and look at eight flags at once."""
+"""Touch memory in ways that Numba has no word for: fetch what will be needed, and look at many flags at once."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from typing import Any
 
 from llvmlite import ir
 from numba.core import cgutils, types
+from numba.core.errors import RequireLiteralValue
 from numba.extending import intrinsic
 
-__all__ = ["any_of_eight", "prefetch"]
+__all__ = ["any_of", "prefetch"]
 
 _BYTE = ir.IntType(8).as_pointer()
 
@@ -37,14 +38,16 @@ def prefetch(typing_context: Any, array: Any, index: Any) -> Any:
 
 
 @intrinsic
-def any_of_eight(typing_context: Any, flags: Any, start: Any) -> Any:
-    """Say whether one of eight booleans is true, from `flags[start]`, which need not be aligned."""
+def any_of(typing_context: Any, flags: Any, start: Any, count: Any) -> Any:
+    """Say whether one of `count` booleans, a literal, is true, from `flags[start]`, which need not be aligned."""
+    if not isinstance(count, types.IntegerLiteral):
+        raise RequireLiteralValue("any_of takes a literal count")
     if not isinstance(flags, types.Array) or flags.dtype != types.bool_ or flags.ndim != 1 or flags.layout != "C":
         return None
+    word = ir.IntType(8 * count.literal_value)
 
     def codegen(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> ir.Value:
-        word = ir.IntType(64)
-        address = builder.bitcast(_address(context, builder, signature.args[0], *args), word.as_pointer())
+        address = builder.bitcast(_address(context, builder, signature.args[0], *args[:2]), word.as_pointer())
         return builder.icmp_unsigned("!=", builder.load(address, align=1), word(0))
 
-    return types.bool_(flags, types.int64), codegen
+    return types.bool_(flags, types.int64, count), codegen

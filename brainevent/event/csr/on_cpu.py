@@ -14,8 +14,8 @@ from typing import Any
 import numba
 import numpy as np
 
-from ...backends.numba import any_of_eight, prefetch
-from ..on_cpu import Terms, terms, unsigned
+from ...backends.numba import any_of, prefetch
+from ..on_cpu import BLOCK, Terms, terms, unsigned
 
 __all__ = ["add_rows", "kernel", "list_events", "per_element", "slice_rows"]
 
@@ -43,18 +43,22 @@ def kernel(dtype: str, *, event: bool, homogeneous: bool, indexed: bool, transpo
 @numba.njit
 def list_events(x: Any, start: int, places: Any) -> tuple[int, int]:
     """Write where x is true, from start on, until all of x is seen or `places` is full; return where, and how many."""
-    found, room = 0, places.shape[0] - 8
+    found, room = 0, places.shape[0] - BLOCK
     while start < x.shape[0] and found <= room:
-        if start + 8 > x.shape[0]:
-            places[found] = start
-            found += x[start]
-            start += 1
-            continue
-        if any_of_eight(x, start):
-            for i in range(start, start + 8):  # without a branch, as nothing predicts a spike
+        stop = start + BLOCK
+        if stop <= x.shape[0]:
+            if any_of(x, start, 64):
+                for eighth in range(start, stop, 8):
+                    if any_of(x, eighth, 8):
+                        for i in range(eighth, eighth + 8):  # without a branch, as nothing predicts a spike
+                            places[found] = i
+                            found += x[i]
+        else:
+            stop = x.shape[0]
+            for i in range(start, stop):
                 places[found] = i
                 found += x[i]
-        start += 8
+        start = stop
     return start, found
 
 
@@ -76,7 +80,7 @@ def _scatter_events(of: Terms, where: Callable[..., Any]) -> Any:
     def scatter_events(weights: Any, indices: Any, indptr: Any, perm: Any, x: Any, out: Any) -> None:
         out[:] = 0
         one = common(weights)
-        rows = np.empty(_LISTED + 8, np.int64)
+        rows = np.empty(_LISTED + BLOCK, np.int64)
         start = 0
         while start < x.shape[0]:
             start, found = list_events(x, start, rows)
@@ -99,7 +103,7 @@ def _scatter_event_matrix(of: Terms, where: Callable[..., Any]) -> Any:
     def scatter_event_matrix(weights: Any, indices: Any, indptr: Any, perm: Any, x: Any, out: Any) -> None:
         out[:] = 0
         one, width, flat = common(weights), x.shape[1], x.reshape(x.size)
-        places = np.empty(_LISTED + 8, np.int64)
+        places = np.empty(_LISTED + BLOCK, np.int64)
         start = 0
         while start < flat.shape[0]:
             start, found = list_events(flat, start, places)

@@ -16,7 +16,7 @@ import numpy as np
 
 from ...backends.numba import prefetch
 from ..csr.on_cpu import list_events
-from ..on_cpu import Terms, terms, unsigned
+from ..on_cpu import BLOCK, Terms, terms, unsigned
 
 __all__ = ["kernel"]
 
@@ -53,7 +53,7 @@ def _scatter_events(of: Terms) -> Any:
     def scatter_events(weights: Any, indices: Any, x: Any, out: Any) -> None:
         out[:] = 0
         one, width, columns = common(weights), indices.shape[1], indices.reshape(indices.size)
-        rows = np.empty(_LISTED + 8, np.int64)
+        rows = np.empty(_LISTED + BLOCK, np.int64)
         start = 0
         while start < x.shape[0]:
             start, found = list_events(x, start, rows)
@@ -78,7 +78,7 @@ def _scatter_event_matrix(of: Terms) -> Any:
         out[:] = 0
         one, width, columns = common(weights), indices.shape[1], indices.reshape(indices.size)
         flat, across = x.reshape(x.size), x.shape[1]
-        places = np.empty(_LISTED + 8, np.int64)
+        places = np.empty(_LISTED + BLOCK, np.int64)
         start = 0
         while start < flat.shape[0]:
             start, found = list_events(flat, start, places)

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""On a real GPU: compute-sanitizer finds nothing in the kernels of event-driven products."""
+
+import pytest
+from sanitizer import TOOLS, sanitized
+
+pytestmark = pytest.mark.gpu
+
+# Each kernel of a format with one weight and with many, from both sides; and those of which a block sums by itself.
+PRODUCTS = """
+    import sys, warnings
+    warnings.filterwarnings("ignore")
+    import jax, jax.numpy as jnp, numpy as np
+    import brainevent
+
+    def matrix(name, rows, columns, connections, homogeneous):
+        random = np.random.default_rng(0)
+        indices = random.integers(0, columns, (rows, connections), dtype=np.int32)
+        weights = jnp.ones(1) if homogeneous else jnp.asarray(random.integers(1, 5, indices.shape), jnp.float32)
+        fixed = brainevent.FixedNumPerPre((weights, jnp.asarray(indices)), shape=(rows, columns))
+        if name == "fixed":
+            return fixed
+        if name == "dense":
+            return brainevent.Dense(fixed.todense())
+        return fixed.tocsr() if name == "csr" else fixed.tocoo()
+
+    def right(found, sparse, x, transpose):
+        dense = np.asarray(sparse.todense(), np.float64)
+        wanted = (dense.T if transpose else dense) @ np.asarray(x, np.float64)
+        np.testing.assert_allclose(found, wanted, rtol=1e-5)
+
+    name = sys.argv[1]
+    sizes = [(33, 70, 5), (0, 40, 3), (40, 0, 3)]
+    if name in ("csr", "fixed"):
+        sizes += [(9000, 50, 100), (300, 8000, 50)]  # many rows, few rows: blocks sum by themselves
+    for homogeneous in (True, False):
+        for rows, columns, connections in sizes:
+            if columns == 0:
+                connections = 0
+            sparse = matrix(name, rows, columns, connections, homogeneous)
+            for transpose in (True, False):
+                n = rows if transpose else columns
+                for shape in ((n,), (n, 3)):
+                    for active in (0.0, 0.1, 1.0):
+                        x = np.random.default_rng(1).random(shape) < active
+                        for events in (jnp.asarray(x), jnp.asarray(x, jnp.float32)):
+                            left = brainevent.BinaryArray(events) if events.dtype == bool else events
+                            right(sparse.product(left, transpose=transpose), sparse, x, transpose)
+    print("right")
+"""
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+@pytest.mark.parametrize("name", ["csr", "coo", "fixed", "dense"])
+def test_products(name, tool, tmp_path):
+    assert sanitized(tool, tmp_path, PRODUCTS, name).endswith("right")
