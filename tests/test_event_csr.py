@@ -20,7 +20,7 @@ from product_promises import (
     vector_or_matrix,
 )
 from product_promises import same as same_numbers
-from sparse_products import CALLS, FLOATS, Sparse, close, numbers, operand, taken
+from sparse_products import CALLS, Sparse, close, numbers, operand, taken
 
 import brainevent
 from brainevent import binary_csrmm, binary_csrmv, binary_csrmv_indexed, csr_slice_rows, csrmm, csrmv
@@ -116,14 +116,9 @@ class TestPromises(Promises):
         assert (launch.grid[0], launch.block[0]) == (blocks, 1024)
         assert launch.shared == width * np.dtype(dtype).itemsize
 
-    @one_or_many
-    @pytest.mark.parametrize("dtype", FLOATS)
-    def test_all_sums_of_few_rows_on_gpus(self, ninety, homogeneous, dtype):
-        sparse = compressed(0, 4000, 8000, 80, homogeneous=homogeneous, dtype=dtype)
-        found = self.plan(sparse, operand(1, 4000, None), transpose=True)
-        assert (found.launches[0].grid[0], found.zeroed) == (125, ())  # of 64 columns each
-
-    @pytest.mark.parametrize(("rows", "columns"), [(300, 60_000), (30_000, 300_000)], ids=["few rows", "many columns"])
+    @pytest.mark.parametrize(
+        ("rows", "columns"), [(2000, 8_000), (9000, 300_000)], ids=["few elements", "many columns"]
+    )
     def test_blocks_make_no_sums_where_that_would_be_slower(self, ninety, rows, columns):
         sparse = compressed(0, rows, columns, 2000, homogeneous=True)
         (launch,) = self.plan(sparse, operand(1, rows, None), transpose=True).launches

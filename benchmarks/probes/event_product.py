@@ -107,15 +107,15 @@ class _InLoop(Clock):
     """In a compiled loop, net of one that does the same without a product."""
 
     def __init__(self, product: Product, operands: tuple[Any, ...], n: int, seconds: float, turns: int):
-        self.wanted, self.turns, self.operands = seconds, turns, operands
+        self.wanted, self.known, self.turns, self.operands = seconds, turns, turns, operands
         self.product, self.nothing = _loop(product, n, turns), _loop(_nothing, n, turns)
 
     def prepare(self, spikes: np.ndarray, problem: Any) -> None:
-        self.spikes, known = jnp.asarray(spikes), self.turns
-        self.turns = known or _FEW
+        self.spikes = jnp.asarray(spikes)
+        self.turns = self.known or _FEW
         _, last = self._run(self.product, *self.operands)
         _check(last, problem.expected(spikes[(self.turns - 1) % VECTORS]))
-        self.turns = known or int(np.clip(self.wanted / self._run(self.product, *self.operands)[0], _FEW, _MOST))
+        self.turns = self.known or int(np.clip(self.wanted / self._run(self.product, *self.operands)[0], _FEW, _MOST))
         for _ in range(2):  # a graph is recorded in one of the first runs
             self.seconds()
 

@@ -114,47 +114,21 @@ __device__ __forceinline__ A finished(Sum sum, const W* weights) {
   return A(sum);
 }
 
-// A.T @ x of few rows: each block sums `width` columns of those that count, which it lists first. Nothing is zeroed before.
-__global__ void __launch_bounds__(THREADS)
-    scatter_few(const W* __restrict__ weights, const I* __restrict__ indices, const P* __restrict__ indptr,
-                const Q* __restrict__ perm, const E* __restrict__ x, A* out, long long rows, long long columns,
-                int slices, int width) {
-  extern __shared__ __align__(16) unsigned char memory[];
-  __shared__ int count;
-  Sum* sums = reinterpret_cast<Sum*>(memory);
-  int* listed = reinterpret_cast<int*>(sums + width);
-  const long long first = blockIdx.x * (long long)width;
-  const int here = first + width < columns ? width : columns - first;
-  if (threadIdx.x == 0) count = 0;
-  for (int i = threadIdx.x; i < here; i += THREADS) sums[i] = 0;
-  __syncthreads();
-#pragma unroll 4
-  for (int row = threadIdx.x; row < rows; row += THREADS)
-    if (counts(x[row])) listed[atomicAdd(&count, 1)] = row;
-  __syncthreads();
-  for (int unit = threadIdx.x / 32; unit < count * slices; unit += WARPS) {
-    const int row = listed[unit / slices];
-    const A times = value(x[row]);
-    each_of_row(weights, indices, perm, begin_of(indptr, row), begin_of(indptr, row + 1), unit % slices, slices,
-                threadIdx.x % 32, [=](I target, A w) {
-                  const unsigned long long place = target - first;
-                  if (place < here) atomicAdd(sums + place, COUNT ? Sum(1) : Sum(w * times));
-                });
-  }
-  __syncthreads();
-  for (int i = threadIdx.x; i < here; i += THREADS) out[first + i] = finished(sums[i], weights);
-}
-
 // Say about how many rows count, to all threads of a block: by chunks of x, or by all of it if it is short.
 __device__ __forceinline__ long long about_active(const E* __restrict__ x, long long rows) {
   const long long apart = rows / CHUNKS > CHUNK ? rows / CHUNKS : CHUNK;
-  long long seen = 0, looked = 0;
-  for (int i = threadIdx.x; i < CHUNK * CHUNKS; i += THREADS) {
+  constexpr int EACH = CHUNK * CHUNKS / THREADS;
+  bool active[EACH];
+#pragma unroll
+  for (int k = 0; k < EACH; k++) {  // all are asked for before the first is waited for
+    const int i = k * THREADS + threadIdx.x;
     const long long row = i / CHUNK * apart + i % CHUNK;
-    seen += __syncthreads_count(row < rows && counts(x[row]));
-    looked += __syncthreads_count(row < rows);
+    active[k] = row < rows && counts(x[row]);
   }
-  return seen * rows / (looked ? looked : 1);
+  long long seen = 0;
+#pragma unroll
+  for (int k = 0; k < EACH; k++) seen += __syncthreads_count(active[k]);
+  return rows > CHUNK * CHUNKS ? seen * rows / (CHUNK * CHUNKS) : seen;
 }
 
 // A.T @ x, where a block may sum `width` columns, one of several `parts` of the matrix, in memory of its own: that is

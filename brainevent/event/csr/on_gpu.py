@@ -21,7 +21,7 @@ from ..precision import precise
 
 __all__ = ["cuda_add_rows", "cuda_per_element", "cuda_product", "cuda_slice_rows"]
 
-_FEW_ROWS, _FEW_ELEMENTS = 2**13, 2**19  # where each block may go through all that is stored
+_LARGE = 2**22  # elements, from which on it is worth a microsecond to see how many rows are active
 _PARTS = 4  # most parts of the columns, each of which reads all that is stored
 _THREADS = 1024  # of a block that sums in memory of its own
 _RESERVED = 6 * 1024  # bytes of a block's memory that it uses otherwise
@@ -104,14 +104,7 @@ def _scattered(
     own: _Own | None, rows: int, columns: int, elements: int, sums: Any, *, counted: bool
 ) -> tuple[dict[str, Any], dict[str, int]]:
     """Return how a kernel is launched in which blocks make sums of their own, and its numbers; or nothing."""
-    if own is None or not rows:
-        return {}, {}
-    if rows <= _FEW_ROWS and elements <= _FEW_ELEMENTS:
-        width = -(-columns // (cuda_multiprocessors() * WARP)) * WARP
-        memory = width * sums.itemsize + rows * 4
-        few = {"entry": "scatter_few", "grid": -(-columns // width), "shared_mem": memory, "zeroed": False}
-        return {**few, "block": _THREADS}, {"columns": columns, "width": width}
-    if (enough := own.enough(elements // rows, counted=counted)) > rows:
+    if own is None or elements < _LARGE or (enough := own.enough(elements // rows, counted=counted)) > rows:
         return {}, {}
     memory = own.width * sums.itemsize
     apart = {"entry": "scatter_apart", "grid": own.blocks, "shared_mem": memory, "block": _THREADS}
