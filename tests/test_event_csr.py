@@ -23,7 +23,14 @@ from product_promises import same as same_numbers
 from sparse_products import CALLS, Sparse, close, numbers, operand, taken
 
 import brainevent
-from brainevent import binary_csrmm, binary_csrmv, binary_csrmv_indexed, csr_slice_rows, csrmm, csrmv
+from brainevent import (
+    binary_csrmm,
+    binary_csrmv,
+    binary_csrmv_indexed,
+    csr_slice_rows,
+    csrmm,
+    csrmv,
+)
 from brainevent.backends.numba import any_of
 from brainevent.errors import MathError, ShapeError
 from brainevent.event.csr import on_cpu, on_gpu
@@ -326,6 +333,32 @@ def test_more_events_than_are_listed_at_once(transpose, columns):
     call = binary_csrmv if columns is None else binary_csrmm
     found = call(sparse.weights, *sparse.indices, x, shape=sparse.shape, transpose=transpose)
     close(found, sparse.product(x, transpose=transpose, event=True))
+
+
+@one_or_many
+@pytest.mark.parametrize("ordered", [True, False], ids=["ordered", "any order"])
+@pytest.mark.parametrize(("rows", "active"), [(40, 1.0), (40, 0.3), (40, 0.0), (700, 0.9)])
+def test_sums_of_many_columns_are_made_in_tiles(homogeneous, ordered, rows, active):
+    """From long rows, what belongs to one tile of the sums is taken after the other: in any order of the elements."""
+    columns, connections = 9001, 300
+    random = np.random.default_rng(17)
+    indices = random.integers(0, columns, (rows, connections), dtype=np.int32)
+    indices = np.sort(indices) if ordered else indices
+    weights = random.integers(1, 5, 1 if homogeneous else indices.size).astype(np.float32)
+    x = random.random(rows) < active
+    each = np.broadcast_to(weights if homogeneous else weights.reshape(rows, -1), indices.shape) * x[:, None]
+    wanted = np.bincount(indices.ravel(), each.ravel(), minlength=columns)
+    matrix = brainevent.CSR((weights, indices.ravel(), np.arange(rows + 1) * connections), shape=(rows, columns))
+    equal = brainevent.FixedNumPerPre(
+        (weights if homogeneous else weights.reshape(rows, -1), indices), shape=matrix.shape
+    )
+    np.testing.assert_array_equal(brainevent.BinaryArray(x) @ matrix, wanted)
+    perm = jnp.arange(indices.size)[::-1]
+    options = {"shape": matrix.shape, "transpose": True}
+    turned = weights if homogeneous else weights[::-1]
+    found = binary_csrmv_indexed(jnp.asarray(turned), matrix.indices, matrix.indptr, perm, jnp.asarray(x), **options)
+    np.testing.assert_array_equal(found, wanted)
+    np.testing.assert_array_equal(brainevent.BinaryArray(x) @ equal, wanted)
 
 
 def test_a_workspace_is_accepted_and_not_needed():

@@ -11,11 +11,18 @@ from typing import Any
 import numba
 import numpy as np
 
-from ..backends.numba import half
+from ..backends.numba import half, prefetch
 
-__all__ = ["BLOCK", "Terms", "no_event", "terms", "unsigned"]
+__all__ = ["BLOCK", "LISTED", "Terms", "add_in_tiles", "no_event", "terms", "unsigned"]
 
 BLOCK = 64  # elements that are looked at together for an event
+LISTED = 512  # events that are listed before their rows are added
+_TILE = 4096  # sums that stay in a processor's nearest cache
+_SLICE = 32  # elements of a row, on average, that make a tile worth while
+_ENOUGH = 8  # rows
+_AHEAD = 2  # rows of which the next elements are fetched
+_LINE = 64  # bytes that come from memory at once
+_ALL = 2**62  # above all indices
 _LOADS = {"float16": half.from_float16, "bfloat16": half.from_bfloat16}
 
 
@@ -72,3 +79,40 @@ def no_event(x: Any, start: int, stop: int) -> bool:
         for i in range(stop - start):
             found |= np.uint8(x[first + np.uint64(i)] > 0)
     return found == 0
+
+
+def add_in_tiles(of: Terms, where: Callable[..., Any]) -> Any:
+    """Return a function that adds rows, `at[k]` to `end[k]` of the first `found`, tile by tile of the sums.
+
+    It adds nothing, and returns False, where that would not be faster. From each row it takes what comes before the
+    tile ends; so it is quick for sorted rows, and right for all. `at` is left where the rows end.
+    """
+    common, weight = of.common, of.weight
+
+    @numba.njit
+    def add(weights: Any, indices: Any, perm: Any, at: Any, end: Any, found: int, out: Any) -> bool:
+        elements = np.int64(0)
+        for k in range(found):
+            elements += end[k] - at[k]
+        size = out.shape[0]
+        expected = elements * _TILE // max(1, found * size)  # elements of a row in a tile
+        if found < _ENOUGH or size < 2 * _TILE or expected < _SLICE:
+            return False
+        one, lines = common(weights), expected * indices.itemsize // _LINE + 2
+        stop = np.int64(0)
+        while stop < size:
+            stop = stop + _TILE if stop + _TILE < size else np.int64(_ALL)
+            for k in range(found):
+                if k + _AHEAD < found:
+                    for line in range(lines):
+                        ahead = at[k + _AHEAD] + line * (_LINE // indices.itemsize)
+                        prefetch(indices, ahead)
+                        prefetch(weights, ahead)
+                j, last = unsigned(at[k]), unsigned(end[k])
+                while j < last and indices[j] < stop:
+                    out[unsigned(indices[j])] += weight(one, weights, where(perm, j))
+                    j += np.uint64(1)
+                at[k] = j
+        return True
+
+    return add

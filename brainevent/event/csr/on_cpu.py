@@ -15,11 +15,10 @@ import numba
 import numpy as np
 
 from ...backends.numba import any_of, prefetch
-from ..on_cpu import BLOCK, Terms, terms, unsigned
+from ..on_cpu import BLOCK, LISTED, Terms, add_in_tiles, terms, unsigned
 
-__all__ = ["add_rows", "kernel", "list_events", "per_element", "slice_rows"]
+__all__ = ["add_rows", "add_rows_listed", "kernel", "list_events", "per_element", "slice_rows"]
 
-_LISTED = 512  # events that are listed before their rows are added
 _AHEAD = 2  # rows that are fetched ahead of the one that is added
 _FETCHED = 256  # elements of a row that are fetched; of a longer one the processor sees by itself what comes next
 _LINE = 64  # bytes that come from memory at once
@@ -63,35 +62,46 @@ def list_events(x: Any, start: int, places: Any) -> tuple[int, int]:
 
 
 @numba.njit
-def _fetch_row(weights: Any, indices: Any, indptr: Any, row: int) -> None:
-    begin, end = np.int64(indptr[row]), np.int64(indptr[row + 1])
-    end = min(end, begin + _FETCHED)
-    for j in range(begin, end, _LINE // indices.itemsize):
-        prefetch(indices, j)
-    if weights.shape[0] > 1:
-        for j in range(begin, end, _LINE // weights.itemsize):
-            prefetch(weights, j)
+def _fetch(array: Any, begin: int, end: int) -> None:
+    for j in range(begin, min(end, begin + _FETCHED), _LINE // array.itemsize):
+        prefetch(array, j)
+
+
+@functools.cache
+def add_rows_listed(of: Terms, where: Callable[..., Any]) -> Any:
+    """Return a function that adds rows, from `at[k]` to `end[k]` for the first `found`."""
+    common, weight, in_tiles = of.common, of.weight, add_in_tiles(of, where)
+
+    @numba.njit
+    def add(weights: Any, indices: Any, perm: Any, at: Any, end: Any, found: int, out: Any) -> None:
+        if in_tiles(weights, indices, perm, at, end, found, out):
+            return
+        one = common(weights)
+        for k in range(found):
+            if k + _AHEAD < found:
+                _fetch(indices, at[k + _AHEAD], end[k + _AHEAD])
+                if weights.shape[0] > 1:
+                    _fetch(weights, at[k + _AHEAD], end[k + _AHEAD])
+            for j in range(unsigned(at[k]), unsigned(end[k])):
+                out[unsigned(indices[j])] += weight(one, weights, where(perm, j))
+
+    return add
 
 
 def _scatter_events(of: Terms, where: Callable[..., Any]) -> Any:
-    common, weight = of.common, of.weight
+    add = add_rows_listed(of, where)
 
     @numba.njit
     def scatter_events(weights: Any, indices: Any, indptr: Any, perm: Any, x: Any, out: Any) -> None:
         out[:] = 0
-        one = common(weights)
-        rows = np.empty(_LISTED + BLOCK, np.int64)
+        listed = np.empty((3, LISTED + BLOCK), np.int64)
+        rows, at, end = listed[0], listed[1], listed[2]
         start = 0
         while start < x.shape[0]:
             start, found = list_events(x, start, rows)
             for k in range(found):
-                if k + 2 * _AHEAD < found:
-                    prefetch(indptr, rows[k + 2 * _AHEAD])
-                if k + _AHEAD < found:
-                    _fetch_row(weights, indices, indptr, rows[k + _AHEAD])
-                row = unsigned(rows[k])
-                for j in range(unsigned(indptr[row]), unsigned(indptr[row + np.uint64(1)])):
-                    out[unsigned(indices[j])] += weight(one, weights, where(perm, j))
+                at[k], end[k] = indptr[rows[k]], indptr[rows[k] + 1]
+            add(weights, indices, perm, at, end, found, out)
 
     return scatter_events
 
@@ -103,7 +113,7 @@ def _scatter_event_matrix(of: Terms, where: Callable[..., Any]) -> Any:
     def scatter_event_matrix(weights: Any, indices: Any, indptr: Any, perm: Any, x: Any, out: Any) -> None:
         out[:] = 0
         one, width, flat = common(weights), x.shape[1], x.reshape(x.size)
-        places = np.empty(_LISTED + BLOCK, np.int64)
+        places = np.empty(LISTED + BLOCK, np.int64)
         start = 0
         while start < flat.shape[0]:
             start, found = list_events(flat, start, places)

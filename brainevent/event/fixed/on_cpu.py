@@ -14,16 +14,11 @@ from typing import Any
 import numba
 import numpy as np
 
-from ...backends.numba import prefetch
-from ..csr.on_cpu import list_events
-from ..on_cpu import BLOCK, Terms, terms, unsigned
+from ..csr.on_cpu import add_rows_listed, list_events
+from ..on_cpu import BLOCK, LISTED, Terms, terms, unsigned
 
 __all__ = ["kernel"]
 
-_LISTED = 512  # events that are listed before their rows are added
-_AHEAD = 4  # rows that are fetched ahead of the one that is added
-_FETCHED = 256  # elements of a row that are fetched; of a longer one the processor sees by itself what comes next
-_LINE = 64  # bytes that come from memory at once
 _ANY_ORDER = {"reassoc", "nsz"}  # of additions, so that many are made at a time
 
 
@@ -40,32 +35,25 @@ def kernel(dtype: str, *, event: bool, homogeneous: bool, transpose: bool, ndim:
     return _scatter_matrix(of) if ndim == 2 else _scatter(of)
 
 
-@numba.njit
-def _fetch(array: Any, begin: int, end: int) -> None:
-    for j in range(begin, min(end, begin + _FETCHED), _LINE // array.itemsize):
-        prefetch(array, j)
+_in_order = numba.njit(lambda perm, j: j)
 
 
 def _scatter_events(of: Terms) -> Any:
-    common, weight = of.common, of.weight
+    add = add_rows_listed(of, _in_order)
 
     @numba.njit
     def scatter_events(weights: Any, indices: Any, x: Any, out: Any) -> None:
         out[:] = 0
-        one, width, columns = common(weights), indices.shape[1], indices.reshape(indices.size)
-        rows = np.empty(_LISTED + BLOCK, np.int64)
+        width, columns = indices.shape[1], indices.reshape(indices.size)
+        listed = np.empty((3, LISTED + BLOCK), np.int64)
+        rows, at, end = listed[0], listed[1], listed[2]
         start = 0
         while start < x.shape[0]:
             start, found = list_events(x, start, rows)
             for k in range(found):
-                if k + _AHEAD < found:
-                    ahead = rows[k + _AHEAD] * width
-                    _fetch(columns, ahead, ahead + width)
-                    if weights.shape[0] > 1:
-                        _fetch(weights, ahead, ahead + width)
-                begin = rows[k] * width
-                for j in range(unsigned(begin), unsigned(begin + width)):
-                    out[unsigned(columns[j])] += weight(one, weights, j)
+                at[k] = rows[k] * width
+                end[k] = at[k] + width
+            add(weights, columns, columns, at, end, found, out)
 
     return scatter_events
 
@@ -78,7 +66,7 @@ def _scatter_event_matrix(of: Terms) -> Any:
         out[:] = 0
         one, width, columns = common(weights), indices.shape[1], indices.reshape(indices.size)
         flat, across = x.reshape(x.size), x.shape[1]
-        places = np.empty(_LISTED + BLOCK, np.int64)
+        places = np.empty(LISTED + BLOCK, np.int64)
         start = 0
         while start < flat.shape[0]:
             start, found = list_events(flat, start, places)
