@@ -61,7 +61,7 @@ def _parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Compare brainevent with C++ and peers.")
     parser.add_argument("--only", action="append", choices=names, help="run this benchmark; may be given again")
     parser.add_argument("--rounds", type=int, help="interleaved rounds of each process (default: each its own number)")
-    parser.add_argument("--quick", action="store_true", help="fewer rounds and processes: about three minutes, noisier")
+    parser.add_argument("--quick", action="store_true", help="fewer rounds and processes: about six minutes, noisier")
     parser.add_argument("--no-peers", action="store_true", help=f"leave out Warp and {PEER}")
     parser.add_argument("--gpu", action="store_true", help="the GPU benchmarks instead of the CPU ones")
     parser.add_argument("--output", type=Path, help="where to write the JSON (default: benchmarks/results/)")

@@ -43,8 +43,10 @@ PRODUCTS = """
                     for active in (0.0, 0.1, 1.0):
                         x = np.random.default_rng(1).random(shape) < active
                         for events in (jnp.asarray(x), jnp.asarray(x, jnp.float32)):
-                            left = brainevent.BinaryArray(events) if events.dtype == bool else events
-                            right(sparse.product(left, transpose=transpose), sparse, x, transpose)
+                            events = events.T if transpose else events
+                            events = brainevent.BinaryArray(events) if events.dtype == bool else events
+                            found = events @ sparse if transpose else sparse @ events
+                            right(found.T if transpose else found, sparse, x, transpose)
     print("right")
 """
 
