@@ -130,6 +130,19 @@ def test_packed_and_compact_events_are_vectors_or_matrices(shape):
 # ---- what they are in JAX ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: brainevent.bitpack(jnp.ones(3), None), "bitpack: axis is None; pass an integer"),
+        (lambda: brainevent.BitPackedBinary(jnp.full(3, 1j)), "events are complex64; pass booleans, integers or real"),
+        (lambda: brainevent.CompactBinary.from_array(jnp.full(3, 1j)), "events are complex64; pass booleans"),
+    ],
+)
+def test_what_cannot_be_packed(call, words):
+    with pytest.raises(TypeError, match=words):
+        call()
+
+
 @every_form
 @pytest.mark.parametrize("x", [VECTOR, MATRIX], ids=["vector", "matrix"])
 def test_events_are_pytrees(form, x):

@@ -150,6 +150,12 @@ def test_turned_structure_makes_both_directions_follow_events():
         (lambda m: m @ m.T, NotImplementedError, r"CSR @ CSC: no product .* multiply by \.todense\(\) of one"),
         (lambda m: m * m, NotImplementedError, r"CSR \* CSR: multiply by \.todense\(\) of the second"),
         (lambda m: m * jnp.ones(7), ValueError, r"CSR\(5, 7\) \* array of shape \(7,\): pass a scalar"),
+        (lambda m: m @ scipy.sparse.eye_array(7), NotImplementedError, r"CSR @ \w+: no product of two such matrices"),
+        (lambda m: m * 1j, TypeError, r"data is complex64; pass floating weights"),
+        (lambda m: m / jnp.full((5, 7), 1j), TypeError, r"data is complex64; pass floating weights"),
+        (lambda m: m @ jnp.full(7, 1j), TypeError, r"CSR: x is complex64; pass booleans, integers or real numbers"),
+        (lambda m: Dense(m.todense()) @ jnp.full(7, 1j), TypeError, r"Dense: x is complex64; pass booleans, int"),
+        (lambda m: m.sum(2), ValueError, r"CSR.sum: axis is 2; pass 0, 1, or None"),
     ],
 )
 def test_products_that_have_no_meaning(call, error, words):
@@ -333,11 +339,28 @@ INDICES, INDPTR = np.array([0, 2, 1]), np.array([0, 2, 3])
         (lambda: FixedNumPerPre((jnp.ones(2), [[0], [1]]), shape=(2, 2)), ValueError, r"indices' shape \(2, 1\)"),
         (lambda: Dense(jnp.ones(3)), ValueError, r"Dense: shape is \(3,\); pass two sizes"),
         (lambda: CSR.fromdense(jnp.ones(3)), ValueError, r"CSR.fromdense: the array has shape \(3,\); pass a matrix"),
+        (lambda: COO.fromdense(np.eye(3, dtype=int)), TypeError, r"COO.fromdense: the array is int\d+; pass floating"),
+        (lambda: FixedNumPerPost.fromdense(1j * np.eye(3)), TypeError, r"FixedNumPerPost.fromdense: the array is comp"),
+        (lambda: FixedNumPerPre.fromdense(np.eye(3), num_conn=1.5), TypeError, r"num_conn is 1.5; pass an integer"),
+        (lambda: FixedNumPerPre.random((3, 3), 1.5), TypeError, r"number of connections is 1.5; pass an integer"),
+        (lambda: jax.jit(FixedNumPerPre.fromdense)(jnp.eye(3)), RuntimeError, r"fromdense: .* outside of jax.jit"),
+        (lambda: CSR(1.0, INDICES, shape=(2, 3)), TypeError, r"CSR: pass CSR\(data, indices, indptr, shape=...\) or"),
+        (lambda: COO(1.0, INDICES, shape=(2, 3)), TypeError, r"COO: pass COO\(data, row, col, shape=...\) or"),
     ],
 )
 def test_bad_structure_is_refused_when_a_matrix_is_made(call, error, words):
     with pytest.raises(error, match=words):
         call()
+
+
+def test_lists_are_taken_also_where_they_are_empty():
+    close(CSR(([], [], [0, 0]), shape=(1, 3)).todense(), np.zeros((1, 3)))
+    close(COO([], [], [], shape=(2, 3)).todense(), np.zeros((2, 3)))
+    close(FixedNumPerPre((1.0, [[], []]), shape=(2, 3)).todense(), np.zeros((2, 3)))
+    for kind in (CSR, CSC, COO, Dense, FixedNumPerPre, FixedNumPerPost):
+        close(kind.fromdense([[0, 2], [3, 0]]).todense(), [[0, 2], [3, 0]])
+    close((Dense([[1.0, 2.0]]) * [[3.0, 4.0]]).todense(), [[3, 8]])
+    close(FixedNumPerPost.fromsparse(scipy.sparse.csr_array([[0.0, 2.0], [3.0, 0.0]])).todense(), [[0, 2], [3, 0]])
 
 
 def test_structure_is_not_looked_at_in_a_trace_nor_when_told_not_to():
@@ -417,8 +440,38 @@ def test_rows_are_dense(name):
     close(jax.jit(lambda m, i: m[i])(matrix, jnp.array([2, 4])), dense[[2, 4]])
     with pytest.raises(IndexError, match=r"\[5\]: there are 5 rows"):
         matrix[5]
-    with pytest.raises(TypeError, match=r"pass an integer, a slice or a vector"):
+    with pytest.raises(TypeError, match=r"pass an integer, a slice, a mask or a vector of integers"):
         matrix[jnp.array([0.5])]
+
+
+@formats
+def test_elements_are_named_as_those_of_arrays(name):
+    matrix, dense = FORMATS[name](EXAMPLE[0]), EXAMPLE[1]
+    for columns in ([1, 3], np.array([-1, 0]), dense[0] > 0, slice(None, None, -2), 4):
+        close(matrix[:, columns], dense[:, columns])
+        close(matrix[2, columns], dense[2, columns])
+    close(matrix[[0, 1, -1], [2, 3, -2]], dense[[0, 1, -1], [2, 3, -2]])  # three elements, not a block
+    close(jax.jit(lambda m, i: m[i, i])(matrix, jnp.array([1, 4])), dense[[1, 4], [1, 4]])
+    close(matrix[[4, 9], [0, 0]], [dense[4, 0], 0])
+    close(matrix[2, jnp.array([9, 1, -9])], [0, dense[2, 1], 0])
+    assert matrix[[]].shape == (0, 7)
+    assert matrix[:, []].shape == (5, 0)
+
+
+@pytest.mark.parametrize(
+    ("index", "error", "words"),
+    [
+        ((0, 7), IndexError, r"CSR\[7\]: there are 7 columns"),
+        ([True, False], IndexError, r"CSR\[rows\]: the mask has shape \(2,\); pass one boolean for each of 5"),
+        (True, IndexError, r"the mask has shape \(\)"),
+        ((0, 1, 2), IndexError, r"CSR: a matrix has rows and columns; pass matrix\[rows, columns\]"),
+        (..., TypeError, r"CSR\[rows\]: rows is Ellipsis; pass an integer"),
+        ((0, "a"), TypeError, r"CSR\[columns\]: columns is 'a'; pass an integer"),
+    ],
+)
+def test_an_index_that_names_nothing(index, error, words):
+    with pytest.raises(error, match=words):
+        FORMATS["csr"](EXAMPLE[0])[index]
 
 
 def test_rows_are_sliced_into_a_sparse_matrix():

@@ -21,6 +21,8 @@ def is_active(x: Any) -> jax.Array:
     Array([False, False,  True,  True], dtype=bool)
     """
     x = jnp.asarray(x)
+    if jnp.issubdtype(x.dtype, jnp.complexfloating):
+        raise TypeError(f"events are {x.dtype}; pass booleans, integers or real numbers")
     return x if x.dtype == bool else x > 0
 
 

@@ -17,6 +17,7 @@ from . import units
 
 if TYPE_CHECKING:
     from .bitpack import BitPackedBinary
+from .saved import savable
 
 __all__ = ["BinaryArray", "EventRepresentation", "numbers_of"]
 
@@ -118,6 +119,7 @@ def _is_array(x: Any) -> bool:
     return isinstance(x, (jax.Array, np.ndarray)) or units.is_quantity(x)
 
 
+@savable
 @jax.tree_util.register_pytree_with_keys_class
 class BinaryArray(EventRepresentation):
     """An array whose elements are events where they are True, or above zero; an event counts as one.

@@ -11,6 +11,8 @@ import jax.numpy as jnp
 from .. import errors
 from .activity import is_active
 from .arrays import EventRepresentation, numbers_of
+from .saved import savable
+from .structure import checked_count
 
 __all__ = ["BitPackedBinary", "bitpack", "unpack"]
 
@@ -45,11 +47,13 @@ def unpack(words: jax.Array, axis: int, size: int) -> jax.Array:
 
 
 def _checked_axis(axis: int, ndim: int) -> int:
+    axis = checked_count("bitpack", "axis", axis)
     if not -ndim <= axis < ndim:
         raise errors.ShapeError(f"bitpack: axis is {axis}, but the array has {ndim} dimensions")
     return axis % ndim
 
 
+@savable
 @jax.tree_util.register_pytree_with_keys_class
 class BitPackedBinary(EventRepresentation):
     """Events as bits, packed along each axis: an eighth of the memory of booleans for one axis.

@@ -12,10 +12,12 @@ from ..errors import MathError
 from .activity import is_active
 from .arrays import EventRepresentation, numbers_of
 from .bitpack import bitpack, unpack
+from .saved import savable
 
 __all__ = ["CompactBinary"]
 
 
+@savable
 @jax.tree_util.register_pytree_with_keys_class
 class CompactBinary(EventRepresentation):
     """Events of n neurons, or of n neurons in a batch: (n,) or (n, batch); made by `from_array`.

@@ -6,6 +6,7 @@ What is static, dtypes and shapes, is always looked at; values only if they are 
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,8 +15,10 @@ import jax.numpy as jnp
 import numpy as np
 
 __all__ = [
+    "as_indices",
     "check_compressed",
     "check_indices",
+    "checked_count",
     "checked_indptr",
     "checked_shape",
     "checked_weights",
@@ -41,6 +44,26 @@ def checked_shape(where: str, shape: Any) -> tuple[int, int]:
     if len(found) != 2 or min(found) < 0:
         raise ValueError(f"{where}: shape is {shape!r}; pass two sizes that are not negative, shape=(rows, columns)")
     return found[0], found[1]
+
+
+def checked_count(where: str, name: str, number: Any) -> int:
+    """Return a number of things as a plain integer, or raise.
+
+    >>> checked_count("random", "num_conn", np.int64(3))
+    3
+    """
+    try:
+        return int(operator.index(number))
+    except TypeError:
+        raise TypeError(f"{where}: {name} is {number!r}; pass an integer") from None
+
+
+def as_indices(x: Any) -> Any:
+    """Return indices as they are, and those of a list as an array: of integers, also if the list is empty."""
+    if hasattr(x, "dtype"):
+        return x
+    found = np.asarray(x)
+    return found if found.size else found.astype(np.int32)
 
 
 def checked_weights(where: str, mantissa: Any, stored: Sequence[int]) -> jax.Array:

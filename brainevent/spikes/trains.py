@@ -18,6 +18,7 @@ from ..event.activity import is_active
 
 if TYPE_CHECKING:
     from ..bench.plot.draw import Figure
+from ..event.saved import savable
 
 __all__ = ["Spikes"]
 
@@ -25,6 +26,7 @@ _AT_ONCE = 1 << 20  # bytes that hold spikes are unpacked in portions
 _PER_SECOND = 1e3  # milliseconds
 
 
+@savable
 @functools.partial(jax.tree_util.register_dataclass, data_fields=["bits", "mask"], meta_fields=["size", "dt", "first"])
 @dataclass(frozen=True, eq=False, repr=False)
 class Spikes:

@@ -12,7 +12,8 @@ import numpy as np
 
 from ...errors import MathError, ShapeError
 from .. import units
-from ..structure import checked_weights, known_on_host
+from ..structure import as_indices, checked_weights, known_on_host
+from .build import is_scipy
 
 __all__ = ["DataRepresentation", "unpacked"]
 
@@ -174,6 +175,8 @@ class DataRepresentation(_Root):
     def product(self, x: Any, *, transpose: bool) -> Any:
         """Return `self @ x`, or `x @ self` if `transpose`."""
         x, event = unpacked(x)
+        if jnp.issubdtype(x.dtype, jnp.complexfloating):
+            raise TypeError(f"{type(self).__name__}: x is {x.dtype}; pass booleans, integers or real numbers")
         length = self.shape[0] if transpose else self.shape[1]
         formula = f"x @ {type(self).__name__}{self.shape}" if transpose else f"{type(self).__name__}{self.shape} @ x"
         if x.ndim not in (1, 2):
@@ -188,7 +191,7 @@ class DataRepresentation(_Root):
         return found.T if transpose else found
 
     def __matmul__(self, x: Any) -> Any:
-        if isinstance(x, DataRepresentation):
+        if isinstance(x, DataRepresentation) or is_scipy(x):
             raise NotImplementedError(
                 f"{type(self).__name__} @ {type(x).__name__}: no product of two such matrices; "
                 "multiply by .todense() of one"
@@ -210,12 +213,12 @@ class DataRepresentation(_Root):
         return self._like(abs(self.data))
 
     def __mul__(self, other: Any) -> Self:
-        return self._like(self.data * self._beside_data("*", other))
+        return self.with_data(self.data * self._beside_data("*", other))
 
     __rmul__ = __mul__
 
     def __truediv__(self, other: Any) -> Self:
-        return self._like(self.data / self._beside_data("/", other))
+        return self.with_data(self.data / self._beside_data("/", other))
 
     def __add__(self, other: Any) -> Any:
         return self.todense() + _dense(other)
@@ -238,10 +241,10 @@ class DataRepresentation(_Root):
         if not isinstance(other, (int, float, Sequence)) and not hasattr(other, "shape"):
             return other  # a unit, which data are multiplied by as they are
         numbers, unit = units.split(other)
-        shape = jnp.shape(numbers)
-        if shape == self.shape and jnp.size(numbers) != 1:
+        shape = np.shape(numbers)
+        if shape == self.shape and np.size(numbers) != 1:
             numbers = jnp.asarray(numbers)[self._coordinates()].reshape(self._stored)
-        elif jnp.size(numbers) == 1:
+        elif np.size(numbers) == 1:
             numbers = numbers if shape == () else jnp.reshape(numbers, ())
         else:
             raise ValueError(
@@ -254,6 +257,8 @@ class DataRepresentation(_Root):
         """Return the sum of all elements, of each column (axis 0) or of each row (axis 1)."""
         if axis is None:
             return self.data.sum() * (self.nse if self.data.size == 1 else 1)
+        if axis not in (0, 1, -1, -2):
+            raise ValueError(f"{type(self).__name__}.sum: axis is {axis!r}; pass 0, 1, or None for the sum of all")
         along = axis % 2
         ones = jnp.ones(self.shape[along], self.dtype)
         return self.product(ones, transpose=along == 0)
@@ -287,23 +292,46 @@ class DataRepresentation(_Root):
     # ---- rows
 
     def __getitem__(self, rows: Any) -> Any:
-        """Return dense rows: one for a number, several for a slice or an array; `matrix[rows, columns]` cuts them."""
+        """Return dense rows: one for a number, several for a slice, a mask or a vector.
+
+        `matrix[rows, columns]` is as for arrays: two vectors name the elements `(rows[i], columns[i])`.
+        """
         if isinstance(rows, tuple):
-            rows, columns = rows
-            return self[rows][..., columns]
+            return self._elements(*rows)
         if isinstance(rows, slice):
             return self._rows(jnp.arange(*rows.indices(self.shape[0]), dtype=jnp.int32))
-        chosen = jnp.asarray(rows)
-        if chosen.dtype == bool:
-            chosen = jnp.asarray(known_on_host("matrix[rows]", rows).nonzero()[0])
-        if not jnp.issubdtype(chosen.dtype, jnp.integer) or chosen.ndim > 1:
-            raise TypeError(f"{type(self).__name__}[rows]: rows is {rows!r}; pass an integer, a slice or a vector")
-        count = self.shape[0]
-        if isinstance(rows, (int, np.integer)) and not -count <= rows < count:
-            raise IndexError(f"{type(self).__name__}[{rows}]: there are {count} rows")
-        from_start = jnp.where(chosen < 0, chosen + count, chosen).reshape(-1)
-        found = self._rows(jnp.where(from_start < 0, count, from_start))
+        chosen = self._checked_index("rows", rows, self.shape[0])
+        found = self._rows(chosen.reshape(-1))
         return found[0] if chosen.ndim == 0 else found
+
+    def _elements(self, rows: Any, columns: Any = None, *more: Any) -> Any:
+        """Return what is in some rows and columns; zeros where there are none."""
+        if columns is None or more:
+            raise IndexError(f"{type(self).__name__}: a matrix has rows and columns; pass matrix[rows, columns]")
+        found = self[rows]
+        if isinstance(columns, slice):
+            return found[..., columns]
+        chosen = self._checked_index("columns", columns, self.shape[1])
+        pairs = chosen.ndim == 1 and found.ndim == 2 and not isinstance(rows, slice)
+        numbers, unit = units.split(found)
+        places = (jnp.arange(found.shape[0]), chosen) if pairs else (..., chosen)
+        return units.join(numbers.at[places].get(mode="fill", fill_value=0), unit)
+
+    def _checked_index(self, name: str, given: Any, size: int) -> jax.Array:
+        """Return an index, or a vector of them, counted from the start; size for those that lie before it."""
+        where = f"{type(self).__name__}[{name}]"
+        index = as_indices(given)
+        if index.dtype == bool:
+            if index.shape != (size,):
+                raise IndexError(f"{where}: the mask has shape {index.shape}; pass one boolean for each of {size}")
+            index = known_on_host(where, index).nonzero()[0]
+        if not jnp.issubdtype(index.dtype, jnp.integer) or index.ndim > 1:
+            raise TypeError(f"{where}: {name} is {given!r}; pass an integer, a slice, a mask or a vector of integers")
+        if isinstance(given, (int, np.integer)) and not -size <= given < size:
+            raise IndexError(f"{type(self).__name__}[{given}]: there are {size} {name}")
+        chosen = jnp.asarray(index)
+        from_start = jnp.where(chosen < 0, chosen + size, chosen)
+        return jnp.where(from_start < 0, size, from_start)
 
     def _rows(self, chosen: jax.Array) -> Any:
         """Return dense rows; those that there are not are zero."""

@@ -12,7 +12,7 @@ import numpy as np
 
 from .. import units
 
-__all__ = ["Elements", "dense_elements", "is_scipy", "parts", "pick"]
+__all__ = ["Elements", "checked_dense", "dense_elements", "is_scipy", "parts", "pick"]
 
 
 class Elements(NamedTuple):
@@ -41,12 +41,20 @@ def pick(data: Any, order: Any) -> Any:
     return data if data.size == 1 else data[order]
 
 
+def checked_dense(where: str, matrix: Any) -> Any:
+    """Return a dense matrix of floating numbers, with their unit."""
+    numbers, unit = units.split(matrix)
+    numbers = jnp.asarray(numbers, None if hasattr(numbers, "dtype") else float)
+    if numbers.ndim != 2:
+        raise ValueError(f"{where}.fromdense: the array has shape {numbers.shape}; pass a matrix")
+    if not jnp.issubdtype(numbers.dtype, jnp.floating):
+        raise TypeError(f'{where}.fromdense: the array is {numbers.dtype}; pass floating weights (x.astype("float32"))')
+    return units.join(numbers, unit)
+
+
 def dense_elements(where: str, matrix: Any, nse: int | None = None) -> Elements:
     """Return what a dense matrix holds but zeros; with `nse`, so many, of which the last may be zeros."""
     numbers, unit = units.split(matrix)
-    numbers = jnp.asarray(numbers)
-    if numbers.ndim != 2:
-        raise ValueError(f"{where}.fromdense: the array has shape {numbers.shape}; pass a matrix")
     last = (max(numbers.shape[0] - 1, 0), max(numbers.shape[1] - 1, 0))
     if isinstance(numbers, jax.core.Tracer):
         if nse is None:

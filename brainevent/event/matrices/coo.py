@@ -7,16 +7,17 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Self
 
 import jax
-import numpy as np
 
 from .. import units
-from ..structure import check_indices, checked_shape, checked_weights, narrow
+from ..saved import savable
+from ..structure import as_indices, check_indices, checked_shape, checked_weights, narrow
 from .base import DataRepresentation
-from .build import dense_elements, is_scipy, parts, pick
+from .build import checked_dense, dense_elements, is_scipy, parts, pick
 
 __all__ = ["COO"]
 
 
+@savable
 @jax.tree_util.register_pytree_node_class
 class COO(DataRepresentation):
     """A matrix of elements `data[i]` at `(row[i], col[i])`; products look at all of them, in both directions.
@@ -47,10 +48,10 @@ class COO(DataRepresentation):
         if is_scipy(data):
             found = data.tocoo()
             data, row, col, shape = found.data, found.row, found.col, shape or found.shape
-        elif row is None:
+        elif col is None:
             data, row, col = parts("COO", data, ("data", "row", "col"))
         size = checked_shape("COO", shape)
-        row, col = (x if hasattr(x, "dtype") else np.asarray(x) for x in (row, col))
+        row, col = as_indices(row), as_indices(col)
         if check_structure:
             check_indices("COO", "row", row, size[0])
             check_indices("COO", "col", col, size[1])
@@ -71,6 +72,7 @@ class COO(DataRepresentation):
         cls, mat: Any, *, nse: int | None = None, index_dtype: Any = "auto", backend: str | None = None
     ) -> Self:
         """Make a matrix from what a dense one holds but zeros; `nse` says how many to store, for use under `jit`."""
+        mat = checked_dense("COO", mat)
         data, row, col = dense_elements("COO", mat, nse)
         structure = (
             narrow("COO", "row", row, mat.shape[0], index_dtype),

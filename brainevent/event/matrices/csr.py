@@ -13,9 +13,18 @@ import numpy as np
 from .. import random as connectivity
 from .. import units
 from ..csr.reference import row_of_each
-from ..structure import check_compressed, checked_indptr, checked_shape, checked_weights, known_on_host, narrow
+from ..saved import savable
+from ..structure import (
+    as_indices,
+    check_compressed,
+    checked_indptr,
+    checked_shape,
+    checked_weights,
+    known_on_host,
+    narrow,
+)
 from .base import DataRepresentation
-from .build import dense_elements, is_scipy, parts, pick
+from .build import checked_dense, dense_elements, is_scipy, parts, pick
 
 __all__ = ["CSC", "CSR", "TURNED", "turned_product"]
 
@@ -47,11 +56,11 @@ class _Compressed(DataRepresentation):
         if is_scipy(data):
             found = data.tocsc() if self._axis else data.tocsr()
             data, indices, indptr, shape = found.data, found.indices, found.indptr, shape or found.shape
-        elif indices is None:
+        elif indptr is None:
             data, indices, indptr = parts(where, data, ("data", "indices", "indptr"))
         size = checked_shape(where, shape)
         slices, bound = size[self._axis], size[1 - self._axis]
-        indices, indptr = (x if hasattr(x, "dtype") else np.asarray(x) for x in (indices, indptr))
+        indices, indptr = as_indices(indices), as_indices(indptr)
         if check_structure:
             check_compressed(where, indices, indptr, slices=slices, bound=bound)
         numbers, unit = units.split(data)
@@ -79,6 +88,7 @@ class _Compressed(DataRepresentation):
     ) -> Self:
         """Make a matrix from what a dense one holds but zeros; `nse` says how many to store, for use under `jit`."""
         where = cls.__name__
+        mat = checked_dense(where, mat)
         data, *places = dense_elements(where, mat.T if cls._axis else mat, nse)
         slices, bound = mat.shape[cls._axis], mat.shape[1 - cls._axis]
         indptr = jnp.cumulative_sum(jnp.bincount(jnp.asarray(places[0]), length=slices), include_initial=True)
@@ -140,6 +150,7 @@ class _Compressed(DataRepresentation):
         return self.data[perm[0]] if many else self.data, (indices, indptr)
 
 
+@savable
 @jax.tree_util.register_pytree_node_class
 class CSR(_Compressed):
     """A matrix in compressed sparse rows: row i has the columns `indices[indptr[i]:indptr[i + 1]]`.
@@ -243,6 +254,7 @@ class CSR(_Compressed):
         return CSR._of(data, structure, self.shape, backend=self.backend)
 
 
+@savable
 @jax.tree_util.register_pytree_node_class
 class CSC(_Compressed):
     """A matrix in compressed sparse columns: column j has the rows `indices[indptr[j]:indptr[j + 1]]`.

@@ -8,15 +8,18 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from .. import units
 from ..precision import precise
+from ..saved import savable
 from ..structure import checked_shape, checked_weights
 from .base import DataRepresentation
 
 __all__ = ["Dense"]
 
 
+@savable
 @jax.tree_util.register_pytree_node_class
 class Dense(DataRepresentation):
     """A matrix that stores every element; products with events read only the rows, or columns, of events.
@@ -36,7 +39,7 @@ class Dense(DataRepresentation):
     ) -> None:
         (data,) = data if isinstance(data, tuple) else (data,)
         numbers, unit = units.split(data)
-        size = checked_shape("Dense", jnp.shape(numbers) if shape is None else shape)
+        size = checked_shape("Dense", np.shape(numbers) if shape is None else shape)
         weights = jnp.broadcast_to(checked_weights("Dense", numbers, size), size)
         self._hold(units.join(weights, unit), (), size, backend, buffers)
 

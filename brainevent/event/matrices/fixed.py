@@ -12,9 +12,19 @@ import numpy as np
 
 from .. import random as connectivity
 from .. import units
-from ..structure import check_indices, checked_indptr, checked_shape, checked_weights, known_on_host, narrow
+from ..saved import savable
+from ..structure import (
+    as_indices,
+    check_indices,
+    checked_count,
+    checked_indptr,
+    checked_shape,
+    checked_weights,
+    known_on_host,
+    narrow,
+)
 from .base import DataRepresentation
-from .build import parts
+from .build import checked_dense, is_scipy, parts
 from .csr import CSC, CSR, TURNED, turned_product
 
 __all__ = ["FixedNumPerPost", "FixedNumPerPre"]
@@ -44,7 +54,7 @@ class _FixedNumber(DataRepresentation):
             data, indices = parts(where, data, ("data", "indices"))
         size = checked_shape(where, shape)
         slices, bound = size[self._axis], size[1 - self._axis]
-        indices = indices if hasattr(indices, "dtype") else np.asarray(indices)
+        indices = as_indices(indices)
         if check_structure:
             check_indices(where, "indices", indices, bound, ndim=2)
             if indices.shape[0] != slices:
@@ -85,16 +95,19 @@ class _FixedNumber(DataRepresentation):
 
         All slices must hold as many, or at most `num_conn`, to which they are then filled up with weights of zero.
         """
+        mat = checked_dense(cls.__name__, mat)
+        known_on_host(f"{cls.__name__}.fromdense", units.split(mat)[0])
         return cls.fromsparse(cls._compressed.fromdense(mat, backend=backend), num_conn=num_conn)
 
     @classmethod
     def fromsparse(cls, matrix: Any, *, num_conn: int | None = None) -> Self:
-        """Make a matrix from one of another format, under the conditions of `fromdense`."""
+        """Make a matrix from one of another format, or of SciPy, under the conditions of `fromdense`."""
         where = cls.__name__
+        matrix = cls._compressed(matrix) if is_scipy(matrix) else matrix
         cut = matrix.tocsc() if cls._axis else matrix.tocsr()
         indptr, indices = known_on_host(where, cut.indptr, cut.indices)
         counts = np.diff(indptr)
-        number = int(counts.max(initial=0)) if num_conn is None else num_conn
+        number = int(counts.max(initial=0)) if num_conn is None else checked_count(where, "num_conn", num_conn)
         if num_conn is None and (counts != number).any():
             raise ValueError(
                 f"{where}: from {counts.min()} to {counts.max()} elements a {'column' if cls._axis else 'row'}; "
@@ -149,6 +162,7 @@ class _FixedNumber(DataRepresentation):
         return multiply(self.data, self.indices, x, shape=shape, transpose=across, backend=self.backend)
 
 
+@savable
 @jax.tree_util.register_pytree_node_class
 class FixedNumPerPre(_FixedNumber):
     """A matrix of shape (pre, post) in which each pre neuron has as many connections: `indices` are (pre, number).
@@ -175,6 +189,7 @@ class FixedNumPerPre(_FixedNumber):
         return self._cut()
 
 
+@savable
 @jax.tree_util.register_pytree_node_class
 class FixedNumPerPost(_FixedNumber):
     """A matrix of shape (pre, post) in which each post neuron has as many connections: `indices` are (post, number).

@@ -15,6 +15,8 @@ from typing import Any
 import jax
 import numpy as np
 
+from ..structure import checked_count
+
 __all__ = ["bernoulli_rows", "checked_seed", "drawn_weights", "fixed_columns", "fixed_rows"]
 
 _LARGEST = 2**31  # columns: an int32 holds each
@@ -53,6 +55,7 @@ def fixed_rows(rows: int, columns: int, number: int, seed: int) -> np.ndarray:
     """
     from .on_cpu import choose_columns
 
+    number = checked_count("random", "the number of connections", number)
     if not 0 <= number <= columns:
         raise ValueError(f"random: {number} different connections of {columns}; pass a number from 0 to {columns}")
     _check_columns(columns)
