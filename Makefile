@@ -41,9 +41,9 @@ lint: $(VENV)/.installed-dev ## Check the code by rules
 types: $(VENV)/.installed-dev ## Check the types
 	$(BIN)/mypy
 
-# Each page is a program: it runs in a process of its own.
+# Each page is a program: it runs in a process of its own, two at a time.
 examples: $(VENV)/.installed-docs ## Run every example: of pages, docstrings and examples/
-	@grep -l '^```python' README.md docs/*.md | JAX_PLATFORMS=cpu xargs -r -n 1 $(BIN)/python -m pytest -q
+	@grep -l '^```python' README.md docs/*.md | JAX_PLATFORMS=cpu xargs -r -n 1 -P 2 $(BIN)/python -m pytest -q
 	JAX_PLATFORMS=cpu $(BIN)/python -m pytest -q --doctest-modules brainevent
 	@set -e; for program in examples.demo "examples.networks.cuba --ms 100" examples.networks.classifier; do \
 	  echo "python -m $$program"; JAX_PLATFORMS=cpu $(BIN)/python -m $$program > /dev/null; done

@@ -250,6 +250,7 @@ class Promises:
         operator = self.operator(event, columns)
         brainevent.check(operator, sparse.weights, *sparse.indices, x, **options).raise_if_failed()
 
+    @pytest.mark.thorough  # they are sums in float32, or as float32 is
     @vector_or_matrix
     @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float64"])
     @pytest.mark.parametrize("event", [True, False], ids=["events", "numbers"])

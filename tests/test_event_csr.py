@@ -192,7 +192,9 @@ def test_operators_with_a_permutation_keep_their_promises(name, transpose):
 # ---- what gives weights their gradient, and rows ------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize(
+    "dtype", ["float32", *(pytest.param(dtype, marks=pytest.mark.thorough) for dtype in ("float16", "float64"))]
+)
 def test_products_of_each_element_keep_their_promises(dtype):
     with jax.enable_x64(True):
         sparse = compressed(6, 8, 12, 4, homogeneous=False, dtype=dtype)
