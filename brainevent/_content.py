@@ -37,6 +37,10 @@ _OF_TRITON = (
 )  # fmt: skip
 
 
+# What kernels are made with, which is no part of what they compute: it is what its version says.
+_MACHINERY = ("brainevent.backends.", "brainevent.ffi.", "brainevent.operator.", "brainevent.toolchain.")
+
+
 class _OpaqueError(Exception):
     """The function captures something that has no content."""
 
@@ -67,7 +71,8 @@ def _parts(value: Any, seen: list[Any]) -> Iterator[bytes]:
         yield value.tobytes()
     elif isinstance(value, types.FunctionType):
         seen.append(value)
-        yield from _function(value, seen)
+        machinery = str(value.__module__).startswith(_MACHINERY) and value.__closure__ is None
+        yield from _named(value) if machinery else _function(value, seen)
     elif isinstance(value, types.CodeType):
         yield from _code(value, seen)
     elif isinstance(value, types.ModuleType):
@@ -116,6 +121,11 @@ def _container(value: Any, seen: list[Any]) -> Iterator[bytes]:
     else:
         for item in sorted(value, key=repr) if isinstance(value, (set, frozenset)) else value:
             yield from _parts(item, seen)
+
+
+def _named(function: types.FunctionType) -> Iterator[bytes]:
+    version = getattr(sys.modules.get("brainevent"), "__version__", "")
+    yield f"function {function.__module__} {function.__qualname__} {version}".encode()
 
 
 def _options(kernel: Any) -> list[tuple[str, str]]:

@@ -61,6 +61,18 @@ def test_what_has_no_content_is_never_met_again():
     assert content_name(opaque) != content_name(opaque)
 
 
+def test_what_makes_kernels_is_known_by_its_name_and_version():
+    """It holds locks and caches, which have no content; so has no generator that names it."""
+
+    def generator(*, outs):
+        return numba_kernel(kernel, outs=outs)
+
+    def kernel(x, out):
+        out[...] = x
+
+    assert content_name(generator) == content_name(generator)
+
+
 def test_helpers_count_however_deep():
     def chain(value):
         inner = numba.njit(scaled_by(value))
