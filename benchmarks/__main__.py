@@ -55,6 +55,14 @@ class _Found:
     absent: list[str] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
 
+    def add(self, benchmark: str, found: Row | Absent | Failed) -> None:
+        """Take what a benchmark found."""
+        if isinstance(found, Row):
+            self.rows.append(found)
+        else:
+            where = self.absent if isinstance(found, Absent) else self.failures
+            where.append(f"{benchmark}: {found}")
+
 
 def _parse_arguments() -> argparse.Namespace:
     names = sorted({one.name for one in BENCHMARKS})
@@ -93,27 +101,24 @@ def _make_options(arguments: argparse.Namespace) -> tuple[Options, list[str]]:
 
 
 def _run_all(chosen: Sequence[Benchmark], options: Options, save: Callable[[_Found], None]) -> _Found:
-    """Run one benchmark after the other, also if some fail, and save what there is after each."""
+    """Run one benchmark after the other, also if some fail, and save what there is after each row."""
     all_found = _Found()
+    save(all_found)
     for benchmark in chosen:
+        found = _Found()
         try:
-            found = benchmark.measure_rows(options)
+            for one in benchmark.measure_rows(options):
+                found.add(benchmark.name, one)
+                all_found.add(benchmark.name, one)
+                save(all_found)
         except Exception as error:  # noqa: BLE001 - whatever it is, the others are measured
             if not isinstance(error, ProbeError):
                 traceback.print_exc()
             all_found.failures.append(f"{benchmark.name}: {last_line(error)}")
+            save(all_found)
             print(f"{benchmark.name} failed: {error}\n", file=sys.stderr, flush=True)
-            continue
-        rows = [row for row in found if isinstance(row, Row)]
-        missing = [f"{benchmark.name}: {row}" for row in found if isinstance(row, Absent)]
-        failed = [f"{benchmark.name}: {row}" for row in found if isinstance(row, Failed)]
-        table = format_table(f"{benchmark.name}: {benchmark.title}", rows)
-        print("\n".join([table, *missing, *failed]), "\n", flush=True)
-        all_found.rows += rows
-        all_found.absent += missing
-        all_found.failures += failed
-        save(all_found)
-    save(all_found)
+        table = format_table(f"{benchmark.name}: {benchmark.title}", found.rows)
+        print("\n".join([table, *found.absent, *found.failures]), "\n", flush=True)
     return all_found
 
 

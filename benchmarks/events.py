@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Spikes times a sparse matrix, in a compiled loop: beside the PyPI package, JAX, SciPy, and what a machine allows."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -48,7 +48,7 @@ class _Place:
         return fan_out >= _LONG
 
 
-def measure_rows(options: Options) -> Sequence[Row | Absent | Failed]:
+def measure_rows(options: Options) -> Iterator[Row | Absent | Failed]:
     """Products on the CPU; a matrix of 1 000 000 by 1 000 connections is left out, for its memory."""
     sizes = [(n, fan_out) for n in (4_000, 77_000) for fan_out in (80, 1_000, 3_870)]
     others = ["bcoo", "bcsr", "scipy", "scipy_rows"]
@@ -64,7 +64,7 @@ def measure_rows(options: Options) -> Sequence[Row | Absent | Failed]:
     return _measure(options, place)
 
 
-def measure_gpu_rows(options: Options) -> Sequence[Row | Absent | Failed]:
+def measure_gpu_rows(options: Options) -> Iterator[Row | Absent | Failed]:
     """Products on a GPU, where cuSPARSE is called as JAX does."""
     sizes = [(4_000, 80), (4_000, 1_000), (77_000, 80), (77_000, 1_000), (100_000, 1_000), (1_000_000, 80)]
     others = ["bcoo", "bcsr", "cusparse"]
@@ -80,16 +80,14 @@ def measure_gpu_rows(options: Options) -> Sequence[Row | Absent | Failed]:
     return _measure(options, place)
 
 
-def _measure(options: Options, place: _Place) -> list[Row | Absent | Failed]:
+def _measure(options: Options, place: _Place) -> Iterator[Row | Absent | Failed]:
     limits = run_probe("event_limits", {"sizes": sorted({n for n, _ in place.points})}, platform=place.platform)
-    found: list[Row | Absent | Failed] = []
     if not place.peer:
-        found.append(Absent(PEER_NAME, "it is not here, or --no-peers was given"))
+        yield Absent(PEER_NAME, "it is not here, or --no-peers was given")
     for n, fan_out in place.points:
         measured = _Measured(place, n, fan_out)
         measured.run(options)
-        found += measured.rows(limits)
-    return found
+        yield from measured.rows(limits)
 
 
 @dataclass

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The table of benchmarks: a new one is a line here."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -30,12 +30,12 @@ from benchmarks.row import Absent, Failed, Row
 
 @dataclass(frozen=True)
 class Benchmark:
-    """A name, what it measures, and how to get its rows."""
+    """A name, what it measures, and how to get its rows: all at the end, or each as soon as it is there."""
 
     name: str
     title: str
     platform: Literal["cpu", "gpu"]
-    measure_rows: Callable[[Options], Sequence[Row | Absent | Failed]]
+    measure_rows: Callable[[Options], Iterable[Row | Absent | Failed]]
 
 
 BENCHMARKS = (

@@ -67,6 +67,15 @@ def ninety():
     brainevent.config.set_compute_capability(None)
 
 
+def planned_product(folder, sparse, x, *, event=True, **options):
+    """Return what is launched on a GPU for a product."""
+    on_gpu = importlib.import_module(f"brainevent.event.{folder}.on_gpu")
+    size = sparse.shape[1 if options["transpose"] else 0]
+    out = jax.ShapeDtypeStruct((size, *x.shape[1:]), sparse.weights.dtype)
+    product = on_gpu.cuda_product([out], event=event, **options)
+    return planned(lambda: product(sparse.weights, *sparse.indices, x))
+
+
 class Promises:
     """`make` draws a matrix of the format, and `kind` is in the names of its functions."""
 
@@ -328,12 +337,8 @@ class Promises:
 
     # ---- kernels for GPUs, which are compiled here and run elsewhere ----
 
-    def plan(self, sparse, x, *, event=True, **options):
-        on_gpu = importlib.import_module(f"brainevent.event.{self.folder}.on_gpu")
-        size = sparse.shape[1 if options["transpose"] else 0]
-        out = jax.ShapeDtypeStruct((size, *x.shape[1:]), sparse.weights.dtype)
-        product = on_gpu.cuda_product([out], event=event, **{**self.variant, **options})
-        return planned(lambda: product(sparse.weights, *sparse.indices, x))
+    def plan(self, sparse, x, **options):
+        return planned_product(self.folder, sparse, x, **{**self.variant, **options})
 
     @both_ways
     @one_or_many

@@ -17,6 +17,7 @@ from product_promises import (
     ninety,
     one_or_many,
     planned,
+    planned_product,
     vector_or_matrix,
 )
 from product_promises import same as same_numbers
@@ -39,6 +40,7 @@ from brainevent.event.csr.slices import csr_add_rows_p, csr_slice_rows_p
 
 __all__ = ["ninety"]
 
+VARIANT = {"indexed": False, "indices_sorted": False, "clustered": True, "per_slice": 256, "wide": True}
 INDEXED = ("csrmv_indexed", "csrmm_indexed", "binary_csrmv_indexed", "binary_csrmm_indexed")
 
 
@@ -65,7 +67,7 @@ class TestPromises(Promises):
     make = staticmethod(compressed)
     kind = "csr"
     folder = "csr"
-    variant = {"indexed": False, "apart": True, "per_slice": 256, "wide": True}  # noqa: RUF012
+    variant = VARIANT
 
     def test_they_are_found_by_tags_and_measured(self):
         products = {f"{b}csr{k}{i}" for b in ("", "binary_") for k in ("mv", "mm") for i in ("", "_indexed")}
@@ -81,70 +83,92 @@ class TestPromises(Promises):
             )
             jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4), call("numba"), call("reference"))
 
-    @pytest.mark.parametrize(
-        ("connections", "columns", "transpose", "options", "threads"),
-        [
-            (80, None, True, {}, 320),  # a warp looks at 32 of 300 rows
-            (1000, None, True, {}, 320 * 3),  # three warps share an active row
-            (1000, None, True, {"per_slice": 1024}, 320),
-            (80, None, False, {}, 300 * 32),  # a warp sums a row
-            (6, None, False, {}, 2400),  # eight threads do
-            (80, 40, True, {}, 32 * 300 * 2),  # two warps, of 32 columns each
-            (80, 4, False, {}, 32 * 300),
-        ],
-    )  # fmt: skip
-    def test_what_is_launched_on_gpus(self, ninety, connections, columns, transpose, options, threads):
-        sparse = compressed(0, 300, 50, connections, homogeneous=True)
-        x = operand(1, taken(sparse, transpose=transpose), columns)
-        (launch,) = self.plan(sparse, x, transpose=transpose, apart=False, **options).launches
-        assert launch.grid[0] * launch.block[0] - threads in range(launch.block[0])
-        assert launch.block[0] % 32 == 0
 
-    @one_or_many
-    @pytest.mark.parametrize("options", [{"apart": False}, {"wide": False}, {"indexed": True}])
-    def test_variants_for_gpus_compile(self, ninety, homogeneous, options):
-        sparse = compressed(0, 300, 50, 80, homogeneous=homogeneous)
-        if options.get("indexed"):
-            sparse = Sparse(sparse.weights, (*sparse.indices, sparse.indices[0]), *sparse_rest(sparse))
-        assert self.plan(sparse, operand(1, 300, None), transpose=True, **options).launches
+# ---- what is launched on GPUs; kernels are compiled here, and run elsewhere ------------------------------------------
 
-    @pytest.mark.parametrize(
-        ("columns", "dtype", "blocks", "width"),
-        [
-            (50, "float32", 264, 64),
-            (60_000, "float32", 264, 20_000),  # three parts
-            (60_000, "float64", 132, 20_000),  # and one block for each multiprocessor
-            (200_000, "float32", 132, 50_016),
-        ],
-    )
-    def test_sums_that_blocks_make_on_gpus(self, ninety, columns, dtype, blocks, width):
-        sparse = compressed(0, 30_000, columns, 700, homogeneous=True, dtype=dtype)
-        (launch,) = self.plan(sparse, operand(1, 30_000, None), transpose=True).launches
-        assert (launch.grid[0], launch.block[0]) == (blocks, 1024)
-        assert launch.shared == width * np.dtype(dtype).itemsize
 
-    @pytest.mark.parametrize(
-        ("rows", "columns"), [(2000, 8_000), (9000, 300_000)], ids=["few elements", "many columns"]
-    )
-    def test_blocks_make_no_sums_where_that_would_be_slower(self, ninety, rows, columns):
-        sparse = compressed(0, rows, columns, 2000, homogeneous=True)
-        (launch,) = self.plan(sparse, operand(1, rows, None), transpose=True).launches
-        assert launch.shared == 0
+def plan(sparse, x, **options):
+    return planned_product("csr", sparse, x, **{**VARIANT, **options})
 
-    def test_kernels_of_elements_compile(self, ninety):
-        sparse = compressed(0, 300, 50, 80, homogeneous=False)
-        chosen, sides = jnp.arange(5, dtype="int32"), (jnp.ones((300, 3)), jnp.ones((50, 3)))
-        elements, rows = jax.ShapeDtypeStruct((24_000,), jnp.float32), jax.ShapeDtypeStruct((5, 50), jnp.float32)
-        plans = [
-            planned(lambda: on_gpu.cuda_per_element([elements])(*sparse.indices, *sides)),
-            planned(
-                lambda: on_gpu.cuda_slice_rows([rows], shape=sparse.shape)(sparse.weights, *sparse.indices, chosen)
-            ),
-            planned(
-                lambda: on_gpu.cuda_add_rows([elements], shape=sparse.shape)(*sparse.indices, chosen, jnp.ones((5, 50)))
-            ),
-        ]
-        assert [plan.launches[0].grid[0] * 256 // 32 for plan in plans] == [304, 8, 8]
+
+@pytest.mark.parametrize(
+    ("connections", "columns", "transpose", "options", "threads"),
+    [
+        (80, None, True, {}, 320),  # a warp looks at 32 of 300 rows
+        (1000, None, True, {}, 320 * 3),  # three warps share an active row
+        (1000, None, True, {"per_slice": 1024}, 320),
+        (80, None, False, {}, 300 * 32),  # a warp sums a row
+        (6, None, False, {}, 2400),  # eight threads do
+        (80, 40, True, {}, 32 * 300 * 2),  # two warps, of 32 columns each
+        (80, 4, False, {}, 32 * 300),
+    ],
+)
+def test_what_is_launched_on_gpus(ninety, connections, columns, transpose, options, threads):
+    sparse = compressed(0, 300, 50, connections, homogeneous=True)
+    x = operand(1, taken(sparse, transpose=transpose), columns)
+    (launch,) = plan(sparse, x, transpose=transpose, **options).launches
+    assert launch.grid[0] * launch.block[0] - threads in range(launch.block[0])
+    assert launch.block[0] % 32 == 0
+
+
+@one_or_many
+@pytest.mark.parametrize("connections", [80, 400])
+@pytest.mark.parametrize("options", [{"wide": False}, {"indexed": True}, {"indices_sorted": True}])
+def test_variants_for_gpus_compile(ninety, homogeneous, options, connections):
+    sparse = compressed(0, 300, 50, connections, homogeneous=homogeneous)
+    if options.get("indexed"):
+        sparse = Sparse(sparse.weights, (*sparse.indices, sparse.indices[0]), *sparse_rest(sparse))
+    assert plan(sparse, operand(1, 300, None), transpose=True, **options).launches
+
+
+@pytest.mark.parametrize(
+    ("columns", "dtype", "width"), [(50, "float32", 4), (60_000, "float64", 4000), (200_000, "bfloat16", 13_334)]
+)
+def test_clusters_of_blocks_sum_parts_of_sorted_rows(ninety, columns, dtype, width):
+    with jax.enable_x64(dtype == "float64"):
+        sparse = compressed(0, 300, columns, 700, homogeneous=True, dtype=dtype)
+        found = plan(sparse, operand(1, 300, None), transpose=True, indices_sorted=True)
+    (launch,) = found.launches
+    assert not found.zeroed
+    assert (launch.grid[0], launch.block[0]) == (15 * 8, 1024)  # of 132 multiprocessors
+    assert launch.shared == width * max(4, np.dtype(dtype).itemsize)
+
+
+@pytest.mark.parametrize(
+    ("columns", "connections", "options"),
+    [
+        (60_000, 100, {"indices_sorted": True}),  # too short
+        (900_000, 700, {"indices_sorted": True}),  # too many columns for the memory of blocks
+        (60_000, 700, {"indices_sorted": True, "clustered": False}),
+        (60_000, 700, {}),
+    ],
+)
+def test_other_rows_are_added_to_the_result_one_by_one(ninety, columns, connections, options):
+    sparse = compressed(0, 300, columns, connections, homogeneous=True)
+    found = plan(sparse, operand(1, 300, None), transpose=True, **options)
+    assert found.zeroed
+    assert found.launches[0].shared == 0
+
+
+def test_gpus_without_clusters(ninety):
+    brainevent.config.set_compute_capability("8.0")
+    sparse = compressed(0, 300, 5000, 700, homogeneous=True)
+    found = plan(sparse, operand(1, 300, None), transpose=True, indices_sorted=True)
+    assert found.launches[0].shared == 0
+
+
+def test_kernels_of_elements_compile(ninety):
+    sparse = compressed(0, 300, 50, 80, homogeneous=False)
+    chosen, sides = jnp.arange(5, dtype="int32"), (jnp.ones((300, 3)), jnp.ones((50, 3)))
+    elements, rows = jax.ShapeDtypeStruct((24_000,), jnp.float32), jax.ShapeDtypeStruct((5, 50), jnp.float32)
+    plans = [
+        planned(lambda: on_gpu.cuda_per_element([elements])(*sparse.indices, *sides)),
+        planned(lambda: on_gpu.cuda_slice_rows([rows], shape=sparse.shape)(sparse.weights, *sparse.indices, chosen)),
+        planned(
+            lambda: on_gpu.cuda_add_rows([elements], shape=sparse.shape)(*sparse.indices, chosen, jnp.ones((5, 50)))
+        ),
+    ]
+    assert [plan.launches[0].grid[0] * 256 // 32 for plan in plans] == [304, 8, 8]
 
 
 def sparse_rest(sparse):

@@ -28,7 +28,7 @@ class TestPromises(Promises):
     make = staticmethod(fixed)
     kind = "fcn"
     folder = "fixed"
-    variant = {"apart": True, "per_slice": 256, "wide": True}  # noqa: RUF012
+    variant = {"indices_sorted": False, "clustered": True, "per_slice": 256, "wide": True}  # noqa: RUF012
 
     @pytest.mark.parametrize(
         ("connections", "columns", "transpose", "options", "threads"),
@@ -45,7 +45,7 @@ class TestPromises(Promises):
     def test_what_is_launched_on_gpus(self, ninety, connections, columns, transpose, options, threads):
         sparse = fixed(0, 300, 50, connections, homogeneous=True)
         x = operand(1, taken(sparse, transpose=transpose), columns)
-        (launch,) = self.plan(sparse, x, transpose=transpose, apart=False, **options).launches
+        (launch,) = self.plan(sparse, x, transpose=transpose, **options).launches
         assert launch.grid[0] * launch.block[0] - threads in range(launch.block[0])
         assert launch.block[0] % 32 == 0
 

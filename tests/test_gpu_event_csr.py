@@ -81,35 +81,86 @@ def test_every_variant(homogeneous, variant, connections, index):
         close(found, sparse.product(x, transpose=True, event=True))
 
 
+def lengths_of(random, rows, kind):
+    return np.full(rows, 701) if kind == "equal" else random.integers(0, 1400, rows)
+
+
+def columns_of(random, size, columns, where):
+    """Draw columns: all as likely, or a few of them more than all others, or within a narrow band."""
+    if where == "even":
+        return random.integers(0, columns, size)
+    if where == "skewed":
+        return (columns * random.random(size) ** 6).astype(np.int64)
+    return columns // 3 + random.integers(0, max(1, columns // 50), size)
+
+
 @one_or_many
-@pytest.mark.parametrize("columns", [37, 4000, 60_000, 200_000])
+@pytest.mark.parametrize("columns", [7, 4000, 60_000, 200_000, 900_000])
 @pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
 @pytest.mark.parametrize("event", [True, False], ids=["events", "numbers"])
-@pytest.mark.parametrize("ordered", [True, False], ids=["ordered", "any order"])
-def test_sums_of_many_active_rows(homogeneous, columns, dtype, event, ordered):
-    """Blocks sum in memory of their own then, which few active rows are not worth; all adds are exact here."""
-    rows, connections = 6001, 701
+@pytest.mark.parametrize("where", ["even", "skewed", "narrow", "unsorted"])
+def test_long_rows(homogeneous, columns, dtype, event, where):
+    """Clusters of blocks go through sorted ones; all adds are exact here. Rows are of all lengths, none among them."""
     random = np.random.default_rng(5)
-    indices = random.integers(0, columns, (rows, connections), dtype=np.int32)
-    indices = np.sort(indices) if ordered else indices
+    rows = 6001
+    lengths = lengths_of(random, rows, "equal" if columns == 4000 else "all")
+    indptr = np.concatenate([[0], np.cumsum(lengths)])
+    of_row = np.repeat(np.arange(rows), lengths)
+    indices = columns_of(random, indptr[-1], columns, "even" if where == "unsorted" else where)
+    if where != "unsorted":
+        indices = indices[np.lexsort((indices, of_row))]
     weights = random.integers(1, 5, 1 if homogeneous else indices.size).astype(np.float32)
-    indptr = jnp.arange(rows + 1, dtype="int32") * connections
-    arrays = jnp.asarray(weights, dtype), jnp.asarray(indices.ravel()), indptr
+    arrays = jnp.asarray(weights, dtype), jnp.asarray(indices, "int32"), jnp.asarray(indptr, "int32")
+    matrix = brainevent.CSR(arrays, shape=(rows, columns), backend="cuda_raw")
+    assert matrix.indices_sorted == (where != "unsorted")
     for active in (0.0, 0.001, 0.5, 1.0):
         x = (random.random(rows) < active) * random.integers(1, 3, rows)
-        each = (weights if homogeneous else weights.reshape(rows, -1)) * ((x > 0) if event else x)[:, None]
-        wanted = np.bincount(indices.ravel(), np.broadcast_to(each, indices.shape).ravel(), minlength=columns)
-        options = {"shape": (rows, columns), "transpose": True, "backend": "cuda_raw"}
-        found = (binary_csrmv if event else csrmv)(*arrays, jnp.asarray(x, dtype), **options)
+        each = weights * ((x > 0) if event else x)[of_row]
+        wanted = np.bincount(indices, each, minlength=columns)
+        operand = jnp.asarray(x, dtype)
+        found = (brainevent.BinaryArray(operand) if event else operand) @ matrix
         np.testing.assert_array_equal(found, np.asarray(jnp.asarray(wanted).astype(dtype)))
 
 
+@one_or_many
+@pytest.mark.parametrize("index", ["int32", "int64"])
+def test_many_sorted_rows(homogeneous, index):
+    """So many that blocks look at them in several goes; row pointers of 64 bits, and weights by a permutation."""
+    random = np.random.default_rng(6)
+    rows, columns, connections = 300_001, 5000, 300
+    indices = np.sort(random.integers(0, columns, (rows, connections), dtype=np.int32))
+    weights = random.integers(1, 5, 1 if homogeneous else indices.size).astype(np.float32)
+    perm = random.permutation(indices.size).astype("int32")
+    indptr = jnp.arange(rows + 1, dtype=index) * connections
+    options = {"shape": (rows, columns), "transpose": True, "indices_sorted": True, "backend": "cuda_raw"}
+    x = random.random(rows) < 0.01
+    each = weights if homogeneous else weights[perm].reshape(rows, -1)[x].ravel()
+    wanted = np.bincount(indices[x].ravel(), np.broadcast_to(each, x.sum() * connections), minlength=columns)
+    arrays = jnp.asarray(weights), jnp.asarray(indices.ravel()), indptr, jnp.asarray(perm)
+    found = brainevent.binary_csrmv_indexed(*arrays, jnp.asarray(x), **options)
+    np.testing.assert_array_equal(found, wanted)
+
+
+def test_batches_of_sorted_rows_and_their_gradient():
+    sparse = compressed(20, 300, 4000, 500, homogeneous=False)
+    indices, indptr = (np.asarray(part) for part in sparse.indices)
+    indices = indices[np.lexsort((indices, np.repeat(np.arange(300), np.diff(indptr))))]
+    matrix = brainevent.CSR((sparse.weights, indices, indptr), shape=(300, 4000))
+    assert matrix.indices_sorted
+    batch = jnp.stack([sparse.weights, 2 * sparse.weights, -sparse.weights])  # each begins where it is not aligned
+    x = operand(21, 300, None, "float32", 0.3)
+    loss = lambda data, backend: (brainevent.BinaryArray(x) @ brainevent.CSR(
+        (data, indices, indptr), shape=(300, 4000), backend=backend) ** 2).sum()  # fmt: skip
+    run = lambda backend: jax.vmap(jax.value_and_grad(lambda data: loss(data, backend)))(batch)
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=2e-4, atol=1e-4), run("cuda_raw"), run("reference"))
+
+
 def test_weights_that_are_no_numbers():
-    """Of silent neurons they add nothing, also where blocks sum in memory of their own."""
+    """Of silent neurons they add nothing, also where blocks count first."""
     indices, indptr = jnp.tile(jnp.arange(1000, dtype="int32"), 4200), jnp.arange(4201, dtype="int32") * 1000
     x = jnp.arange(4200) < 2000
     weights = jnp.where(jnp.repeat(x, 1000), 1.0, jnp.nan)
-    options = {"shape": (4200, 1001), "transpose": True, "backend": "cuda_raw"}
+    options = {"shape": (4200, 1001), "transpose": True, "indices_sorted": True, "backend": "cuda_raw"}
     wanted = np.append(np.full(1000, 2000), 0)
     np.testing.assert_array_equal(binary_csrmv(weights, indices, indptr, x, **options), wanted)
     found = binary_csrmv(jnp.full(1, jnp.nan), indices, indptr, x, **options)

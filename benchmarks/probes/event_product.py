@@ -58,7 +58,7 @@ def measure(
 ) -> dict[str, Any]:
     """Seconds per product as `KIND SHARE WAY`, one for each round; `synapses` of a product; what failed, and why.
 
-    A GPU runs `turns` products in a loop of known length, a CPU so many that they take `seconds`.
+    A GPU runs `turns` products, a multiple of 16, in a loop of known length, a CPU so many that they take `seconds`.
     """
     if n * fan_out >= 2**31:
         jax.config.update("jax_enable_x64", True)  # where a row begins is a number of 64 bits
@@ -93,7 +93,9 @@ class Clock:
 
     @staticmethod
     def of(made: Any, n: int, *, seconds: float = 0, turns: int = 0) -> "Clock":
-        return _InPython(made, seconds or 0.01) if callable(made) else _InLoop(*made, n, seconds, turns)
+        if callable(made):
+            return _InPython(made, seconds or 0.01)
+        return _InGraph(*made, n, turns) if turns else _InLoop(*made, n, seconds)
 
     def prepare(self, spikes: np.ndarray, problem: Any) -> None:
         """Take spikes, and check the product of some of them."""
@@ -107,23 +109,19 @@ class Clock:
 class _InLoop(Clock):
     """In a compiled loop, net of one that does the same without a product."""
 
-    def __init__(self, product: Product, operands: tuple[Any, ...], n: int, seconds: float, turns: int):
-        self.wanted, self.known, self.turns, self.operands = seconds, turns, turns, operands
-        self.product, self.nothing = _loop(product, n, turns), _loop(_nothing, n, turns)
+    def __init__(self, product: Product, operands: tuple[Any, ...], n: int, seconds: float):
+        self.wanted, self.turns, self.operands = seconds, _FEW, operands
+        self.product, self.nothing = _loop(product, n), _loop(_nothing, n)
 
     def prepare(self, spikes: np.ndarray, problem: Any) -> None:
-        self.spikes = jnp.asarray(spikes)
-        self.turns = self.known or _FEW
+        self.spikes, self.turns = jnp.asarray(spikes), _FEW
         _, last = self._run(self.product, *self.operands)
         _check(last, problem.expected(spikes[(self.turns - 1) % VECTORS]))
-        self.turns = self.known or int(np.clip(self.wanted / self._run(self.product, *self.operands)[0], _FEW, _MOST))
-        for _ in range(2):  # a graph is recorded in one of the first runs
-            self.seconds()
+        self.turns = int(np.clip(self.wanted / self._run(self.product, *self.operands)[0], _FEW, _MOST))
+        self.seconds()
 
     def seconds(self) -> float:
-        idle = self._run(self.nothing)[0]
-        # What is less than the loop's own noise is told as that, and not as less than nothing.
-        return max(self._run(self.product, *self.operands)[0] - idle, _NOISE * idle)
+        return _net(self._run(self.product, *self.operands)[0], self._run(self.nothing)[0])
 
     def _run(self, loop: Product, *operands: Any) -> tuple[float, Any]:
         start = time.perf_counter()
@@ -131,21 +129,67 @@ class _InLoop(Clock):
         return (time.perf_counter() - start) / self.turns, last
 
 
-def _loop(product: Product, n: int, known: int) -> Product:
+def _loop(product: Product, n: int) -> Product:
     @jax.jit
     def loop(turns: Any, vectors: Any, *operands: Any) -> Any:
         def turn(i: Any, before: Any) -> Any:
             spikes = jax.lax.dynamic_index_in_dim(vectors, i % VECTORS, keepdims=False)
             return product(spikes, before, *operands)
 
-        # Of a loop of known length, a GPU does not ask the host whether to go on.
-        return jax.lax.fori_loop(0, known or turns, turn, jnp.zeros(n, jnp.float32))
+        return jax.lax.fori_loop(0, turns, turn, jnp.zeros(n, jnp.float32))
 
     return loop
 
 
+class _InGraph(Clock):
+    """In a loop as that of a network is on a GPU: of known length, with so many calls a turn that XLA makes a graph."""
+
+    def __init__(self, product: Product, operands: tuple[Any, ...], n: int, turns: int):
+        self.turns, self.operands = turns, operands
+        self.product = _graph_loop(lambda vectors, *more: _chain(product, vectors, *more), n, turns)
+        self.nothing = _graph_loop(lambda vectors, results: [_nothing(vectors[0], one) for one in results], n, turns)
+
+    def prepare(self, spikes: np.ndarray, problem: Any) -> None:
+        self.spikes = [jnp.asarray(one) for one in spikes]
+        _check(self._run(self.product, *self.operands)[1], problem.expected(spikes[-1]))
+        for _ in range(2):  # the graph is recorded in one of the first runs
+            self.seconds()
+
+    def seconds(self) -> float:
+        return _net(self._run(self.product, *self.operands)[0], self._run(self.nothing)[0])
+
+    def _run(self, loop: Product, *operands: Any) -> tuple[float, Any]:
+        start = time.perf_counter()
+        *_, last = jax.block_until_ready(loop(self.spikes, *operands))
+        return (time.perf_counter() - start) / self.turns, last
+
+
+def _graph_loop(body: Callable[..., Any], n: int, turns: int) -> Product:
+    @jax.jit
+    def loop(vectors: Any, *operands: Any) -> Any:
+        zeros = [jnp.zeros(n, jnp.float32)] * VECTORS
+        return jax.lax.fori_loop(0, turns // VECTORS, lambda _, results: body(vectors, results, *operands), zeros)
+
+    return loop
+
+
+def _chain(product: Product, vectors: Any, results: Any, *operands: Any) -> Any:
+    """Return a product for each vector, one after another; all are results, or XLA would leave them out."""
+    found, before = [], results[-1]
+    for vector in vectors:
+        spikes, before = jax.lax.optimization_barrier((vector, before))
+        before = product(spikes, before, *operands)
+        found.append(before)
+    return found
+
+
+def _net(seconds: float, idle: float) -> float:
+    """Return what a product takes; less than the loop's own noise is told as that, and not as less than nothing."""
+    return max(seconds - idle, _NOISE * idle)
+
+
 def _nothing(spikes: Any, before: Any) -> Any:
-    """Do what the loop does without a product: cut out a vector of spikes, and write a result."""
+    """Do what the loop does without a product: look at a vector of spikes, and write a result."""
     return jnp.where(spikes[0], before + 1, before - 1)
 
 

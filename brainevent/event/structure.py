@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 __all__ = [
+    "are_sorted",
     "as_indices",
     "check_compressed",
     "check_indices",
@@ -27,6 +28,7 @@ __all__ = [
 ]
 
 _INT32 = 2**31  # the first position that an int32 does not hold
+_CHUNK = 2**24  # indices that are compared at once
 
 
 def checked_shape(where: str, shape: Any) -> tuple[int, int]:
@@ -118,6 +120,29 @@ def check_compressed(where: str, indices: Any, indptr: Any, *, slices: int, boun
         raise ValueError(
             f"{where}: indptr falls from {positions[at]} to {positions[at + 1]} at position {at + 1}; it never falls"
         )
+
+
+def are_sorted(indices: Any, indptr: Any = None) -> bool:
+    """Say whether the indices of each slice are known to ascend; slices are rows, or what `indptr` cuts.
+
+    >>> are_sorted(np.array([[0, 2], [1, 1]])), are_sorted(np.array([3, 5, 4]), np.array([0, 2, 3]))
+    (True, True)
+    """
+    if indptr is None:
+        return _known(indices) and bool((indices[:, 1:] >= indices[:, :-1]).all())
+    if not (_known(indices) and _known(indptr)):
+        return False
+    size = indices.shape[0]
+    if _on_host(indices):
+        indices = np.asarray(indices)
+    falls = 0
+    with jax.ensure_compile_time_eval():
+        for at in range(0, size - 1, _CHUNK):
+            part = indices[at : at + _CHUNK + 1]
+            falls += int((part[1:] < part[:-1]).sum())
+        starts = np.unique(np.asarray(indptr))
+        starts = starts[(starts > 0) & (starts < size)]  # where alone the indices may fall
+        return falls == int((indices[starts] < indices[starts - 1]).sum())
 
 
 def checked_indptr(where: str, indptr: Any, stored: int, dtype: Any = "auto") -> jax.Array:

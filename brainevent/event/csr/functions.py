@@ -46,6 +46,7 @@ def binary_csrmv(
     shape: tuple[int, int],
     workspace: Any = None,
     transpose: bool = False,
+    indices_sorted: bool = False,
     backend: str | None = None,
 ) -> Any:
     """Sum the weights of who spikes, with a matrix of `shape` (m, k) in compressed sparse rows.
@@ -56,7 +57,8 @@ def binary_csrmv(
 
     A spike is True, or a number above zero, and counts as one. Gradients: by the weights, and by the spikes as if each
     counted as its number. Quantities of `brainunit` give a quantity, of the product of the units. `workspace` is not
-    needed, and what is passed is ignored.
+    needed, and what is passed is ignored. `indices_sorted=True` promises that the columns of each row ascend: then GPUs
+    are quicker with long rows. A `CSR` knows it itself.
 
     >>> import jax.numpy as jnp, brainevent
     >>> indices, indptr = jnp.array([0, 2, 2]), jnp.array([0, 2, 3])
@@ -66,7 +68,7 @@ def binary_csrmv(
     >>> brainevent.binary_csrmv(weights, indices, indptr, jnp.array([0.0, 1.0, 0.5]), shape=(2, 3))
     Array([2., 4.], dtype=float32)
     """
-    return _product("binary_csrmv", data, indices, indptr, None, v, shape, transpose, backend)
+    return _product("binary_csrmv", data, indices, indptr, None, v, shape, transpose, indices_sorted, backend)
 
 
 def binary_csrmm(
@@ -78,6 +80,7 @@ def binary_csrmm(
     shape: tuple[int, int],
     workspace: Any = None,
     transpose: bool = False,
+    indices_sorted: bool = False,
     backend: str | None = None,
 ) -> Any:
     """Do what `binary_csrmv` does for each column of a matrix of spikes.
@@ -89,7 +92,7 @@ def binary_csrmm(
            [0., 0.],
            [1., 1.]], dtype=float32)
     """
-    return _product("binary_csrmm", data, indices, indptr, None, B, shape, transpose, backend)
+    return _product("binary_csrmm", data, indices, indptr, None, B, shape, transpose, indices_sorted, backend)
 
 
 def binary_csrmv_indexed(
@@ -102,6 +105,7 @@ def binary_csrmv_indexed(
     shape: tuple[int, int],
     workspace: Any = None,
     transpose: bool = False,
+    indices_sorted: bool = False,
     backend: str | None = None,
 ) -> Any:
     """Do what `binary_csrmv` does where the stored element j has the weight `data[perm[j]]`.
@@ -115,7 +119,7 @@ def binary_csrmv_indexed(
     >>> brainevent.binary_csrmv_indexed(weights, indices, indptr, perm, spikes, shape=(3, 2), transpose=True)
     Array([3., 4.], dtype=float32)
     """
-    return _product("binary_csrmv_indexed", data, indices, indptr, perm, v, shape, transpose, backend)
+    return _product("binary_csrmv_indexed", data, indices, indptr, perm, v, shape, transpose, indices_sorted, backend)
 
 
 def binary_csrmm_indexed(
@@ -128,6 +132,7 @@ def binary_csrmm_indexed(
     shape: tuple[int, int],
     workspace: Any = None,
     transpose: bool = False,
+    indices_sorted: bool = False,
     backend: str | None = None,
 ) -> Any:
     """Do what `binary_csrmv_indexed` does for each column of a matrix of spikes.
@@ -140,7 +145,7 @@ def binary_csrmm_indexed(
            [0., 0.],
            [2., 1.]], dtype=float32)
     """
-    return _product("binary_csrmm_indexed", data, indices, indptr, perm, B, shape, transpose, backend)
+    return _product("binary_csrmm_indexed", data, indices, indptr, perm, B, shape, transpose, indices_sorted, backend)
 
 
 def csrmv(
@@ -151,6 +156,7 @@ def csrmv(
     *,
     shape: tuple[int, int],
     transpose: bool = False,
+    indices_sorted: bool = False,
     backend: str | None = None,
 ) -> Any:
     """Multiply a matrix in compressed sparse rows, as in `binary_csrmv`, or its transpose, with a vector of numbers.
@@ -160,7 +166,7 @@ def csrmv(
     >>> brainevent.csrmv(jnp.array([1.0, 2.0, 4.0]), indices, indptr, jnp.array([1.0, 5.0, 0.5]), shape=(2, 3))
     Array([2., 2.], dtype=float32)
     """
-    return _product("csrmv", data, indices, indptr, None, v, shape, transpose, backend)
+    return _product("csrmv", data, indices, indptr, None, v, shape, transpose, indices_sorted, backend)
 
 
 def csrmm(
@@ -171,6 +177,7 @@ def csrmm(
     *,
     shape: tuple[int, int],
     transpose: bool = False,
+    indices_sorted: bool = False,
     backend: str | None = None,
 ) -> Any:
     """Multiply a matrix in compressed sparse rows, as in `binary_csrmv`, or its transpose, with a matrix of numbers.
@@ -181,7 +188,7 @@ def csrmm(
     Array([[1., 0., 2.],
            [0., 0., 4.]], dtype=float32)
     """
-    return _product("csrmm", data, indices, indptr, None, B, shape, transpose, backend)
+    return _product("csrmm", data, indices, indptr, None, B, shape, transpose, indices_sorted, backend)
 
 
 def csrmv_indexed(
@@ -193,6 +200,7 @@ def csrmv_indexed(
     *,
     shape: tuple[int, int],
     transpose: bool = False,
+    indices_sorted: bool = False,
     backend: str | None = None,
 ) -> Any:
     """Do what `csrmv` does where the stored element j has the weight `data[perm[j]]`.
@@ -204,7 +212,7 @@ def csrmv_indexed(
     ... )
     Array([40.,  0., 21.], dtype=float32)
     """
-    return _product("csrmv_indexed", data, indices, indptr, perm, v, shape, transpose, backend)
+    return _product("csrmv_indexed", data, indices, indptr, perm, v, shape, transpose, indices_sorted, backend)
 
 
 def csrmm_indexed(
@@ -216,6 +224,7 @@ def csrmm_indexed(
     *,
     shape: tuple[int, int],
     transpose: bool = False,
+    indices_sorted: bool = False,
     backend: str | None = None,
 ) -> Any:
     """Do what `csrmm` does where the stored element j has the weight `data[perm[j]]`.
@@ -227,7 +236,7 @@ def csrmm_indexed(
            [0., 0.],
            [2., 1.]], dtype=float32)
     """
-    return _product("csrmm_indexed", data, indices, indptr, perm, B, shape, transpose, backend)
+    return _product("csrmm_indexed", data, indices, indptr, perm, B, shape, transpose, indices_sorted, backend)
 
 
 def csr_slice_rows(
@@ -323,6 +332,7 @@ def _product(
     x: Any,
     shape: Any,
     transpose: bool,
+    indices_sorted: bool,
     backend: str | None,
 ) -> Any:
     (data, weight_unit), (x, unit) = units.split(data), units.split(x)
@@ -338,6 +348,7 @@ def _product(
     out = jax.ShapeDtypeStruct(result, data.dtype)
     operator = getattr(operators, f"{where}_p")
     keywords = {"shape": shape, "transpose": bool(transpose), "backend": backend}
+    keywords |= {"indices_sorted": True} if indices_sorted else {}
     (found,) = operator(data, *structure, x, outs=[out], **keywords)
     return units.join(found, units.product(weight_unit, unit))
 

@@ -3,8 +3,7 @@
 // row pointers, permutation, elements of x, sums and results. EVENTS: x holds events, which count as one. ONE: all
 // elements have one weight. INDEXED: the weight of stored element j is weights[perm[j]]. CONNECTIONS: elements of each row,
 // if all have as many; there are no row pointers then. WIDE: four elements of a row are read at once. LANES: threads that
-// sum one row together. ACROSS: columns of X that a warp takes at once. RESIDENT: blocks that a multiprocessor holds, of
-// those that sum in its own memory.
+// sum one row together. ACROSS: columns of X that a warp takes at once.
 
 static constexpr unsigned ALL = 0xffffffffu;
 
@@ -25,15 +24,6 @@ __device__ __forceinline__ A weight(const W* weights, const Q* perm, long long j
   if constexpr (INDEXED) return A(weights[perm[j]]);
   return A(weights[j]);
 }
-
-template <bool, class X, class>
-struct Choice {
-  using type = X;
-};
-template <class X, class Y>
-struct Choice<false, X, Y> {
-  using type = Y;
-};
 
 template <class T>
 struct alignas(sizeof(T) < 4 ? 4 * sizeof(T) : 16) Four {
@@ -101,67 +91,6 @@ __global__ void scatter(const W* __restrict__ weights, const I* __restrict__ ind
   const long long warp = thread() / 32;
   each_of_rows(weights, indices, indptr, perm, x, warp / slices * 32, rows, warp % slices, slices,
                [=](I target, A w, A times) { atomicAdd(out + target, w * times); });
-}
-
-static constexpr int THREADS = 1024, WARPS = THREADS / 32, CHUNK = 128, CHUNKS = 32;
-
-static constexpr bool COUNT = EVENTS && ONE;  // an integer is added in one step, a float in several
-using Sum = typename Choice<COUNT, unsigned, A>::type;
-
-// Return a sum that a block made in its own memory; where nothing was added, a weight that is no number adds nothing.
-__device__ __forceinline__ A finished(Sum sum, const W* weights) {
-  if constexpr (COUNT) return sum ? A(sum) * A(weights[0]) : A(0);
-  return A(sum);
-}
-
-// Say about how many rows count, to all threads of a block: by chunks of x, or by all of it if it is short.
-__device__ __forceinline__ long long about_active(const E* __restrict__ x, long long rows) {
-  const long long apart = rows / CHUNKS > CHUNK ? rows / CHUNKS : CHUNK;
-  constexpr int EACH = CHUNK * CHUNKS / THREADS;
-  bool active[EACH];
-#pragma unroll
-  for (int k = 0; k < EACH; k++) {  // all are asked for before the first is waited for
-    const int i = k * THREADS + threadIdx.x;
-    const long long row = i / CHUNK * apart + i % CHUNK;
-    active[k] = row < rows && counts(x[row]);
-  }
-  long long seen = 0;
-#pragma unroll
-  for (int k = 0; k < EACH; k++) seen += __syncthreads_count(active[k]);
-  return rows > CHUNK * CHUNKS ? seen * rows / (CHUNK * CHUNKS) : seen;
-}
-
-// A.T @ x, where a block may sum `width` columns, one of several `parts` of the matrix, in memory of its own: that is
-// quicker if at least `enough` rows count, though each part reads all that is stored in them.
-__global__ void __launch_bounds__(THREADS, RESIDENT)
-    scatter_apart(const W* __restrict__ weights, const I* __restrict__ indices, const P* __restrict__ indptr,
-                  const Q* __restrict__ perm, const E* __restrict__ x, A* out, long long rows, long long columns,
-                  int slices, int parts, int width, long long enough) {
-  extern __shared__ __align__(16) unsigned char memory[];
-  Sum* sums = reinterpret_cast<Sum*>(memory);
-  const long long units = (rows + 31) / 32 * slices;
-  if (about_active(x, rows) < enough) {
-    for (long long unit = thread() / 32; unit < units; unit += gridDim.x * (long long)WARPS)
-      each_of_rows(weights, indices, indptr, perm, x, unit / slices * 32, rows, unit % slices, slices,
-                   [=](I target, A w, A times) { atomicAdd(out + target, w * times); });
-    return;
-  }
-  const int part = blockIdx.x % parts, share = blockIdx.x / parts, shares = gridDim.x / parts;
-  const long long first = part * (long long)width;
-  const unsigned here = first + width < columns ? width : columns > first ? columns - first : 0;
-  for (unsigned i = threadIdx.x; i < here; i += THREADS) sums[i] = 0;
-  __syncthreads();
-  for (long long unit = share * WARPS + threadIdx.x / 32; unit < units; unit += shares * (long long)WARPS)
-    each_of_rows(weights, indices, indptr, perm, x, unit / slices * 32, rows, unit % slices, slices,
-                 [=](I target, A w, A times) {
-                   const unsigned long long place = target - first;
-                   if (place < here) atomicAdd(sums + place, COUNT ? Sum(1) : Sum(w * times));
-                 });
-  __syncthreads();
-  for (unsigned i = threadIdx.x; i < here; i += THREADS) {
-    const unsigned place = (i + here / shares * share / 32 * 32) % here;  // blocks begin at places of their own
-    if (sums[place] != 0) atomicAdd(out + first + place, finished(sums[place], weights));
-  }
 }
 
 // A @ x. LANES threads sum one row.

@@ -22,7 +22,7 @@ def _module() -> Any:
     return load_cpp_file(Path(__file__).with_name("kernels.cc"), name="brainevent_csr")
 
 
-def cpp_product(*, outs: Sequence[Any], shape: tuple[int, int], transpose: bool) -> Callable[..., Any]:
+def cpp_product(*, outs: Sequence[Any], shape: tuple[int, int], transpose: bool, **_: Any) -> Callable[..., Any]:
     """Return the product as a JAX function of weights, indices, row pointers and events."""
     (out,) = outs
     kernel = _module().scatter if transpose else _module().gather

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,13 +22,12 @@ from ..precision import precise
 
 __all__ = ["cuda_add_rows", "cuda_per_element", "cuda_product", "cuda_slice_rows"]
 
-_LARGE = 2**22  # elements, from which on it is worth a microsecond to see how many rows are active
-_PARTS = 4  # most parts of the columns, each of which reads all that is stored
-_THREADS = 1024  # of a block that sums in memory of its own
-_RESERVED = 6 * 1024  # bytes of a block's memory that it uses otherwise
-# From so many additions for each sum that all blocks have, they are quicker than additions in the GPU's memory: if each
-# adds one, which is counted, and if not. Measured on an H200, with 4 000 to 100 000 columns.
-_COUNTED, _ADDED = 1 / 9, 1 / 5
+_CLUSTER = 8  # blocks: the most that every GPU with clusters has
+_WITH_CLUSTERS = 9  # the major compute capability from which on there are some
+_LONG = 256  # elements of a row, from which on a part of the columns has enough of them
+_RESERVED = 34 * 1024  # bytes of a block's memory that it uses for other than sums
+_THREADS = 1024  # of a block
+_AT_ONCE = 16  # elements that a thread reads at once
 
 
 @functools.cache
@@ -45,16 +45,17 @@ def cuda_product(
     transpose: bool,
     event: bool,
     indexed: bool,
-    apart: bool,
+    indices_sorted: bool,
+    clustered: bool,
     per_slice: int,
     wide: bool,
     connections: int = 0,
 ) -> Callable[..., Any]:
     """Return the product as a JAX function of weights, indices, row pointers, permutation if any, and x.
 
-    A warp takes about `per_slice` elements of a row that is active; if `wide`, it reads four at once. If `apart`,
-    blocks sum in memory of their own where many rows are active. With `connections`, all rows have as many elements,
-    and row pointers are not looked at.
+    If `clustered`, clusters of blocks sum parts of the columns where rows are sorted and long. Else, a warp takes about
+    `per_slice` elements of a row that is active; if `wide`, it reads four at once. With `connections`, all rows have as
+    many elements, and row pointers are not looked at.
     """
     (out,) = outs
 
@@ -67,74 +68,80 @@ def cuda_product(
         mean = indices.size // max(1, rows)
         across, lanes, slices = power_of_two(columns), power_of_two(mean), max(1, mean // per_slice)
         tiles = -(-columns // across)
-        own = _Own.of(out.shape[0], sums) if apart and transpose and x.ndim == 1 else None
-        types = {"W": weights.dtype, "I": indices.dtype, "P": indptr.dtype, "Q": perm.dtype, "E": x.dtype, "A": sums}
+        by_parts = clustered and indices_sorted and transpose and x.ndim == 1
+        parts = _Parts.of(out.shape[0], sums, mean) if by_parts else None
+        operands = {"W": weights, "I": indices, "P": indptr, "Q": perm, "E": x}
+        types = {**{name: array.dtype for name, array in operands.items()}, "A": sums, "O": out.dtype}
         flags = {"EVENTS": event, "ONE": weights.size == 1, "INDEXED": indexed, "WIDE": wide}
-        sizes = {"CONNECTIONS": connections, "LANES": lanes, "ACROSS": across, "RESIDENT": own.resident if own else 1}
+        flags |= {"CONNECTIONS": connections, "LANES": lanes, "ACROSS": across}
         call = functools.partial(
             cuda_kernel,
             _source("kernels.cu"),
             outs=jax.ShapeDtypeStruct(out.shape, sums if transpose else out.dtype),
-            types={**types, "O": out.dtype},
-            options=_options({**flags, **sizes}),
+            types=types,
+            options=_options(flags),
             zeroed=transpose,
         )
-        operands = (weights, indices, indptr, perm, x)
-        if x.ndim == 2 and transpose:
+        if parts is not None:
+            kernel = parts.kernel(out, types, flags)
+            found = kernel(*operands.values(), rows=rows, **parts.numbers)
+        elif x.ndim == 2 and transpose:
             kernel = call(entry="scatter_matrix", launch_dims=WARP * rows * tiles * slices)
-            found = kernel(*operands, rows=rows, columns=columns, slices=slices)
+            found = kernel(*operands.values(), rows=rows, columns=columns, slices=slices)
         elif x.ndim == 2:
             kernel = call(entry="gather_matrix", launch_dims=WARP * rows * tiles)
-            found = kernel(*operands, rows=rows, columns=columns)
+            found = kernel(*operands.values(), rows=rows, columns=columns)
         elif not transpose:
             kernel = call(entry="gather", launch_dims=whole_warps(rows * lanes))
-            found = kernel(*operands, rows=rows)
+            found = kernel(*operands.values(), rows=rows)
         else:
-            launch, numbers = _scattered(
-                own, rows, out.shape[0], indices.size, sums, counted=event and weights.size == 1
-            )
-            kernel = call(**(launch or {"entry": "scatter", "launch_dims": whole_warps(rows) * slices}))
-            found = kernel(*operands, rows=rows, slices=slices, **numbers)
+            kernel = call(entry="scatter", launch_dims=whole_warps(rows) * slices)
+            found = kernel(*operands.values(), rows=rows, slices=slices)
         return [found.astype(out.dtype)]
 
     return product
 
 
-def _scattered(
-    own: _Own | None, rows: int, columns: int, elements: int, sums: Any, *, counted: bool
-) -> tuple[dict[str, Any], dict[str, int]]:
-    """Return how a kernel is launched in which blocks make sums of their own, and its numbers; or nothing."""
-    if own is None or elements < _LARGE or (enough := own.enough(elements // rows, counted=counted)) > rows:
-        return {}, {}
-    memory = own.width * sums.itemsize
-    apart = {"entry": "scatter_apart", "grid": own.blocks, "shared_mem": memory, "block": _THREADS}
-    return apart, {"columns": columns, "parts": own.parts, "width": own.width, "enough": enough}
-
-
 @dataclass(frozen=True)
-class _Own:
-    """How blocks share the sums of all columns, which each keeps in its own memory: `width` of one of the parts."""
+class _Parts:
+    """How the columns are cut into parts of a `width`, each of which a cluster of blocks sums."""
 
+    columns: int
     parts: int
     width: int
-    resident: int
-    blocks: int
+    memory: int  # bytes, of a block
+    sharing: int  # threads that go through the elements of a row in one part
 
     @classmethod
-    def of(cls, columns: int, sums: Any) -> _Own | None:
-        """Return how, or None if there are too many columns."""
-        processors, memory = cuda_multiprocessors(), Limits.of(gpu_architectures(None, cuda_capabilities)[0]).shared
-        for resident in (2, 1):
-            most = (memory // resident - _RESERVED) // sums.itemsize
-            if 0 < (parts := -(-columns // most)) <= _PARTS:
-                width = -(-columns // (parts * WARP)) * WARP
-                return cls(parts, width, resident, -(-processors * resident // parts) * parts)
-        return None
+    def of(cls, columns: int, sums: Any, mean: int) -> _Parts | None:
+        """Return how, for rows of about `mean` elements; or None if that is not the quick way, or not possible."""
+        least = gpu_architectures(None, cuda_capabilities)[0]
+        parts = cuda_multiprocessors() // _CLUSTER - 1  # some multiprocessors belong to no whole cluster
+        if mean < _LONG or parts < 1 or int(least.split(".")[0]) < _WITH_CLUSTERS:
+            return None
+        width = -(-columns // parts)
+        if (memory := width * sums.itemsize) > Limits.of(least).shared - _RESERVED:
+            return None
+        run = mean / parts + 2 * math.sqrt(mean)  # what chance adds to a row's share on both sides
+        return cls(columns, parts, width, memory, power_of_two(math.ceil(run / _AT_ONCE)))
 
-    def enough(self, mean: int, *, counted: bool) -> int:
-        """Return from how many active rows on this is worth what it costs to collect the blocks' sums."""
-        additions = self.blocks * self.width * (_COUNTED if counted else _ADDED)
-        return 1 + int(additions / max(1, mean))
+    @property
+    def numbers(self) -> dict[str, int]:
+        """The kernel's numbers but that of the rows."""
+        return {"columns": self.columns, "parts": self.parts, "width": self.width}
+
+    def kernel(self, out: Any, types: Mapping[str, Any], flags: Mapping[str, int]) -> Callable[..., Any]:
+        """Return the kernel."""
+        return cuda_kernel(
+            _source("kernels.cu") + _source("sorted.cu"),
+            "scatter_sorted",
+            jax.ShapeDtypeStruct(out.shape, out.dtype),
+            grid=self.parts * _CLUSTER,
+            block=_THREADS,
+            shared_mem=self.memory,
+            types=types,
+            options=_options({**flags, "CLUSTER": _CLUSTER, "SHARING": self.sharing}),
+        )
 
 
 def cuda_per_element(outs: Sequence[Any]) -> Callable[..., Any]:

@@ -41,7 +41,7 @@ def _gather(weights: Any, indices: Any, indptr: Any, x: Any, zeros: Any, out: An
         out[row] = total
 
 
-def numba_cuda_product(*, outs: Sequence[Any], shape: tuple[int, int], transpose: bool) -> Callable[..., Any]:
+def numba_cuda_product(*, outs: Sequence[Any], shape: tuple[int, int], transpose: bool, **_: Any) -> Callable[..., Any]:
     """Return the product as a JAX function of weights, indices, row pointers and events."""
     (out,) = outs
 

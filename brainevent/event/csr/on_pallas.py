@@ -22,7 +22,7 @@ _TILE = 512  # results that a TPU sums at once
 _TERMS = 1024  # terms that it looks at together
 
 
-def gpu_product(*, outs: Sequence[Any], shape: tuple[int, int], transpose: bool) -> Callable[..., Any]:
+def gpu_product(*, outs: Sequence[Any], shape: tuple[int, int], transpose: bool, **_: Any) -> Callable[..., Any]:
     """Return the product as a JAX function of weights, indices, row pointers and events."""
     (out,) = outs
     # JAX's interpreter keeps one of several sums to an element that a block holds twice, and knows no masks.
@@ -89,7 +89,7 @@ def _gather(block: int, many: int) -> Callable[..., None]:
     return kernel
 
 
-def tpu_product(*, outs: Sequence[Any], shape: tuple[int, int], transpose: bool) -> Callable[..., Any]:
+def tpu_product(*, outs: Sequence[Any], shape: tuple[int, int], transpose: bool, **_: Any) -> Callable[..., Any]:
     """Return the product as a JAX function of weights, indices, row pointers and events.
 
     A TPU adds to no element that an index names: each result picks its own from a block of terms. Blocks without an

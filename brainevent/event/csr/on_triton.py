@@ -45,7 +45,7 @@ def _gather(weights, indices, indptr, x, out, many: tl.constexpr, block: tl.cons
     tl.store(out + row, tl.sum(total))
 
 
-def triton_product(*, outs: Sequence[Any], shape: tuple[int, int], transpose: bool) -> Callable[..., Any]:
+def triton_product(*, outs: Sequence[Any], shape: tuple[int, int], transpose: bool, **_: Any) -> Callable[..., Any]:
     """Return the product as a JAX function of weights, indices, row pointers and events."""
     (out,) = outs
 

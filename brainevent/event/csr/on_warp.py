@@ -55,7 +55,7 @@ def _gather(
     out[row] = total
 
 
-def warp_product(*, outs: Sequence[Any], shape: tuple[int, int], transpose: bool) -> Callable[..., Any]:
+def warp_product(*, outs: Sequence[Any], shape: tuple[int, int], transpose: bool, **_: Any) -> Callable[..., Any]:
     """Return the product as a JAX function of weights, indices, row pointers and events."""
     (out,) = outs
 

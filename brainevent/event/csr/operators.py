@@ -3,8 +3,9 @@
 
 Products are called as `operator(data, indices, indptr, x, shape=(m, k), transpose=...)`: `A @ x` with x of k rows, or
 `A.T @ x` with x of m rows. Those named "indexed" have one more operand before x: stored element j has the weight
-`data[perm[j]]`. Devices may share the columns of a matrix x, and nothing else: where a row of A begins depends on all
-rows before it. To share the rows, make a matrix for each device.
+`data[perm[j]]`. `indices_sorted=True` promises that the columns of each row ascend; kernels need not look. Devices may
+share the columns of a matrix x, and nothing else: where a row of A begins depends on all rows before it. To share the
+rows, make a matrix for each device.
 """
 
 from __future__ import annotations
@@ -36,16 +37,15 @@ __all__ = [
 ]
 
 _VARIANTS = [  # of the kernels in CUDA C++; the first is used until `tune` has found a faster one
-    {"apart": True, "per_slice": 256, "wide": True},
-    {"apart": False, "per_slice": 256, "wide": True},
-    {"apart": False, "per_slice": 256, "wide": False},
-    {"apart": True, "per_slice": 1024, "wide": True},
-    {"apart": False, "per_slice": 1024, "wide": True},
+    {"clustered": True, "per_slice": 128, "wide": True},
+    {"clustered": False, "per_slice": 128, "wide": True},
+    {"clustered": False, "per_slice": 128, "wide": False},
+    {"clustered": False, "per_slice": 1024, "wide": True},
 ]
 
 
 def _numba(*, event: bool, indexed: bool) -> Callable[..., Any]:
-    def generator(*, outs: Sequence[Any], shape: tuple[int, int], transpose: bool) -> Callable[..., Any]:
+    def generator(*, outs: Sequence[Any], shape: tuple[int, int], transpose: bool, **_: Any) -> Callable[..., Any]:
         from .on_cpu import kernel
 
         (out,) = outs
@@ -72,18 +72,24 @@ def _numba(*, event: bool, indexed: bool) -> Callable[..., Any]:
 
 def _cuda(*, event: bool, indexed: bool) -> Callable[..., Any]:
     def generator(
-        *, outs: Sequence[Any], shape: tuple[int, int], transpose: bool, **variant: Any
+        *, outs: Sequence[Any], shape: tuple[int, int], transpose: bool, indices_sorted: bool = False, **variant: Any
     ) -> Callable[..., Any]:
         from .on_gpu import cuda_product
 
-        return cuda_product(outs, transpose=transpose, event=event, indexed=indexed, **variant)
+        how: dict[str, Any] = {
+            "transpose": transpose,
+            "event": event,
+            "indexed": indexed,
+            "indices_sorted": indices_sorted,
+        }
+        return cuda_product(outs, **how, **variant)
 
     return generator
 
 
 def _reference(*, event: bool, indexed: bool) -> Callable[..., Any]:
     def of_operands(
-        data: Any, indices: Any, indptr: Any, *rest: Any, shape: tuple[int, int], transpose: bool
+        data: Any, indices: Any, indptr: Any, *rest: Any, shape: tuple[int, int], transpose: bool, **_: Any
     ) -> list[Any]:
         perm, x = rest if indexed else (None, *rest)
         if perm is not None and data.size != 1:

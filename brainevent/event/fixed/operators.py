@@ -2,7 +2,8 @@
 """The operators on matrices of equally long rows: their kernels, derivatives, batches and shards.
 
 Each is called as `operator(weights, indices, x, shape=(m, k), transpose=...)`: `A @ x` with x of k rows, or `A.T @ x`
-with x of m rows. Devices may share the rows of the matrix, and the columns of x.
+with x of m rows. `indices_sorted=True` promises that the columns of each row ascend. Devices may share the rows of the
+matrix, and the columns of x.
 """
 
 from __future__ import annotations
@@ -21,11 +22,11 @@ from .reference import per_element, product
 
 __all__ = ["binary_fcnmm_p", "binary_fcnmv_p", "fcnmm_p", "fcnmv_p"]
 
-_VARIANTS = {"apart": (True, False), "per_slice": (256, 128, 1024), "wide": (True, False)}
+_VARIANTS = {"clustered": (True, False), "per_slice": (128, 1024), "wide": (True, False)}
 
 
 def _numba(*, event: bool) -> Callable[..., Any]:
-    def generator(*, outs: Sequence[Any], shape: tuple[int, int], transpose: bool) -> Callable[..., Any]:
+    def generator(*, outs: Sequence[Any], shape: tuple[int, int], transpose: bool, **_: Any) -> Callable[..., Any]:
         from .on_cpu import kernel
 
         (out,) = outs
@@ -45,17 +46,19 @@ def _numba(*, event: bool) -> Callable[..., Any]:
 
 def _cuda(*, event: bool) -> Callable[..., Any]:
     def generator(
-        *, outs: Sequence[Any], shape: tuple[int, int], transpose: bool, **variant: Any
+        *, outs: Sequence[Any], shape: tuple[int, int], transpose: bool, indices_sorted: bool = False, **variant: Any
     ) -> Callable[..., Any]:
         from .on_gpu import cuda_product
 
-        return cuda_product(outs, transpose=transpose, event=event, **variant)
+        return cuda_product(outs, transpose=transpose, event=event, indices_sorted=indices_sorted, **variant)
 
     return generator
 
 
 def _reference(*, event: bool) -> Callable[..., Any]:
-    def reference(weights: Any, indices: Any, x: Any, *, shape: tuple[int, int], transpose: bool) -> list[Any]:
+    def reference(
+        weights: Any, indices: Any, x: Any, *, shape: tuple[int, int], transpose: bool, **_: Any
+    ) -> list[Any]:
         return [product(weights, indices, x, shape=shape, transpose=transpose, event=event)]
 
     return reference

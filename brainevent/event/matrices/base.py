@@ -33,6 +33,7 @@ class DataRepresentation(_Root):
     data: Any
     shape: tuple[int, int]
     backend: str | None
+    indices_sorted: bool  # whether those of each row, or of what else is cut, are known to ascend
     _buffers: dict[str, Any]
     _structure: ClassVar[tuple[str, ...]] = ()  # the attributes that hold indices
     __array_ufunc__ = None  # NumPy's arrays leave `array @ matrix` to us
@@ -49,10 +50,11 @@ class DataRepresentation(_Root):
         *,
         backend: str | None = None,
         buffers: Mapping[str, Any] | None = None,
+        indices_sorted: bool = False,
     ) -> Self:
         """Make a matrix from what is known to be right."""
         made = object.__new__(cls)
-        made._hold(data, structure, shape, backend, buffers)
+        made._hold(data, structure, shape, backend, buffers, indices_sorted=indices_sorted)
         return made
 
     def _hold(
@@ -62,25 +64,29 @@ class DataRepresentation(_Root):
         shape: tuple[int, int],
         backend: str | None,
         buffers: Mapping[str, Any] | None,
+        *,
+        indices_sorted: bool = False,
     ) -> None:
         _be_known_to_brainunit()
         self.data, self.shape, self.backend, self._buffers = data, shape, backend, dict(buffers or {})
+        self.indices_sorted = indices_sorted
         for name, indices in zip(self._structure, structure, strict=True):
             setattr(self, name, indices)
 
     def tree_flatten(self) -> tuple[tuple[Any, ...], Any]:
         """Return data, indices and buffers; and what is static."""
         indices = (getattr(self, name) for name in self._structure)
-        return (self.data, *indices, *self._buffers.values()), (self.shape, self.backend, tuple(self._buffers))
+        static = (self.shape, self.backend, self.indices_sorted, tuple(self._buffers))
+        return (self.data, *indices, *self._buffers.values()), static
 
     @classmethod
     def tree_unflatten(cls, static: Any, leaves: Sequence[Any]) -> Self:
         """Make the matrix again, of anything that JAX puts in the place of arrays."""
-        shape, backend, names = static
+        shape, backend, indices_sorted, names = static
         data, *rest = leaves
         structure, values = rest[: len(cls._structure)], rest[len(cls._structure) :]
         buffers = dict(zip(names, values, strict=True))
-        return cls._of(data, structure, shape, backend=backend, buffers=buffers)
+        return cls._of(data, structure, shape, backend=backend, buffers=buffers, indices_sorted=indices_sorted)
 
     def with_data(self, data: Any) -> Self:
         """Return a matrix of the same structure with other data: one number, or one for each stored element."""
@@ -94,7 +100,12 @@ class DataRepresentation(_Root):
 
     def _like(self, data: Any) -> Self:
         structure = [getattr(self, name) for name in self._structure]
-        return self._of(data, structure, self.shape, backend=self.backend, buffers=self._buffers)
+        return self._of(data, structure, self.shape, **self._shared)
+
+    @property
+    def _shared(self) -> dict[str, Any]:
+        """What a matrix of the same structure has, too."""
+        return {"backend": self.backend, "buffers": self._buffers, "indices_sorted": self.indices_sorted}
 
     # ---- arrays that travel with the matrix
 

@@ -10,7 +10,7 @@ import jax
 
 from .. import units
 from ..saved import savable
-from ..structure import as_indices, check_indices, checked_shape, checked_weights, narrow
+from ..structure import are_sorted, as_indices, check_indices, checked_shape, checked_weights, narrow
 from .base import DataRepresentation
 from .build import checked_dense, dense_elements, is_scipy, parts, pick
 
@@ -115,4 +115,5 @@ class COO(DataRepresentation):
         from .csr import CSR
 
         indptr, indices, order = coo2csr(self.row, self.col, shape=self.shape)
-        return CSR._of(pick(self.data, order), (indices, indptr), self.shape, backend=self.backend)
+        how: dict[str, Any] = {"backend": self.backend, "indices_sorted": are_sorted(indices, indptr)}
+        return CSR._of(pick(self.data, order), (indices, indptr), self.shape, **how)

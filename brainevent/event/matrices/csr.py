@@ -15,6 +15,7 @@ from .. import units
 from ..csr.reference import row_of_each
 from ..saved import savable
 from ..structure import (
+    are_sorted,
     as_indices,
     check_compressed,
     checked_indptr,
@@ -50,6 +51,7 @@ class _Compressed(DataRepresentation):
         buffers: Mapping[str, Any] | None = None,
         indptr_dtype: Any = "auto",
         check_structure: bool = True,
+        indices_sorted: bool | None = None,
         precompute_weight_indices: bool = False,
     ) -> None:
         where = type(self).__name__
@@ -63,10 +65,13 @@ class _Compressed(DataRepresentation):
         indices, indptr = as_indices(indices), as_indices(indptr)
         if check_structure:
             check_compressed(where, indices, indptr, slices=slices, bound=bound)
+        if indices_sorted is None:
+            indices_sorted = check_structure and are_sorted(indices, indptr)
         numbers, unit = units.split(data)
         data = units.join(checked_weights(where, numbers, indices.shape), unit)
         indptr = checked_indptr(where, indptr, indices.shape[0], indptr_dtype)
-        self._hold(data, (narrow(where, "indices", indices, bound), indptr), size, backend, buffers)
+        structure = (narrow(where, "indices", indices, bound), indptr)
+        self._hold(data, structure, size, backend, buffers, indices_sorted=indices_sorted)
         if precompute_weight_indices:
             self.precompute_weight_indices()
 
@@ -100,6 +105,7 @@ class _Compressed(DataRepresentation):
             ),
             mat.shape,
             backend=backend,
+            indices_sorted=True,
         )
         if precompute_weight_indices:
             made.precompute_weight_indices()
@@ -137,7 +143,8 @@ class _Compressed(DataRepresentation):
             multiply = functions.binary_csrmm if matrix else functions.binary_csrmv
         else:
             return turned_product(self.data, self._buffers, x, shape=shape[::-1], backend=self.backend)
-        return multiply(self.data, self.indices, self.indptr, x, shape=shape, transpose=across, backend=self.backend)
+        how: dict[str, Any] = {"transpose": across, "indices_sorted": self.indices_sorted, "backend": self.backend}
+        return multiply(self.data, self.indices, self.indptr, x, shape=shape, **how)
 
     def _turned(self) -> tuple[Any, tuple[Any, Any]]:
         """Return data and structure cut along the other axis."""
@@ -156,7 +163,8 @@ class CSR(_Compressed):
     """A matrix in compressed sparse rows: row i has the columns `indices[indptr[i]:indptr[i + 1]]`.
 
     `x @ matrix` visits the rows of events alone, `matrix @ x` all elements. `CSR(data, indices, indptr, shape=...)`,
-    `CSR((data, indices, indptr), shape=...)` and `CSR(scipy_matrix)` check the structure.
+    `CSR((data, indices, indptr), shape=...)` and `CSR(scipy_matrix)` check the structure, and look whether the columns
+    of each row ascend. `indices_sorted` tells; it may be passed, too, for indices whose values are not known yet.
 
     >>> import jax.numpy as jnp, brainevent
     >>> matrix = brainevent.CSR.fromdense(jnp.array([[0.0, 2.0, 3.0], [4.0, 0.0, 0.0]]))
@@ -194,12 +202,13 @@ class CSR(_Compressed):
             indptr = np.arange(rows + 1, dtype=np.int64) * indices.shape[1]
         data = connectivity.drawn_weights(weights, (indices.size,), start)
         # device_put keeps the memory that was drawn into, on a CPU; asarray would copy it.
-        return cls(data, jax.device_put(indices.reshape(-1)), indptr, shape=shape, check_structure=False)
+        structure = (jax.device_put(indices.reshape(-1)), indptr)
+        return cls(data, *structure, shape=shape, check_structure=False, indices_sorted=True)
 
     def transpose(self) -> CSC:
         """Return the transposed matrix, which shares all arrays."""
         structure, shape = (self.indices, self.indptr), (self.shape[1], self.shape[0])
-        return CSC._of(self.data, structure, shape, backend=self.backend, buffers=self._buffers)
+        return CSC._of(self.data, structure, shape, **self._shared)
 
     def tocsr(self) -> CSR:
         """Return the matrix itself."""
@@ -208,7 +217,7 @@ class CSR(_Compressed):
     def tocsc(self) -> CSC:
         """Return the matrix in compressed sparse columns; rows are in order in each."""
         data, structure = self._turned()
-        return CSC._of(data, structure, self.shape, backend=self.backend)
+        return CSC._of(data, structure, self.shape, backend=self.backend, indices_sorted=True)
 
     def _rows(self, chosen: jax.Array) -> Any:
         from ..csr.functions import csr_slice_rows
@@ -229,7 +238,8 @@ class CSR(_Compressed):
         starts = np.concatenate([np.zeros(1, indptr.dtype), np.cumsum(counts, dtype=indptr.dtype)])
         places = np.repeat(indptr[:-1][chosen] - starts[:-1], counts) + np.arange(starts[-1])
         structure = (self.indices[places], jnp.asarray(starts))
-        return CSR._of(pick(self.data, places), structure, (chosen.size, self.shape[1]), backend=self.backend)
+        how: dict[str, Any] = {"backend": self.backend, "indices_sorted": self.indices_sorted}
+        return CSR._of(pick(self.data, places), structure, (chosen.size, self.shape[1]), **how)
 
     def diag_add(self, diagonal: Any) -> CSR:
         """Return the matrix plus a diagonal one; what of the diagonal is not stored, is from then on.
@@ -285,7 +295,7 @@ class CSC(_Compressed):
     def transpose(self) -> CSR:
         """Return the transposed matrix, which shares all arrays."""
         structure, shape = (self.indices, self.indptr), (self.shape[1], self.shape[0])
-        return CSR._of(self.data, structure, shape, backend=self.backend, buffers=self._buffers)
+        return CSR._of(self.data, structure, shape, **self._shared)
 
     def tocsc(self) -> CSC:
         """Return the matrix itself."""
@@ -294,7 +304,7 @@ class CSC(_Compressed):
     def tocsr(self) -> CSR:
         """Return the matrix in compressed sparse rows; columns are in order in each."""
         data, structure = self._turned()
-        return CSR._of(data, structure, self.shape, backend=self.backend)
+        return CSR._of(data, structure, self.shape, backend=self.backend, indices_sorted=True)
 
 
 def turned_product(data: Any, buffers: Mapping[str, Any], x: Any, *, shape: Any, backend: str | None) -> Any:
@@ -303,7 +313,8 @@ def turned_product(data: Any, buffers: Mapping[str, Any], x: Any, *, shape: Any,
 
     multiply = functions.binary_csrmv_indexed if x.ndim == 1 else functions.binary_csrmm_indexed
     indices, indptr, perm = (buffers[name] for name in TURNED)
-    return multiply(data, indices, indptr, perm, x, shape=shape, transpose=True, backend=backend)
+    how: dict[str, Any] = {"transpose": True, "indices_sorted": True, "backend": backend}
+    return multiply(data, indices, indptr, perm, x, shape=shape, **how)
 
 
 def _spread(values: Any, places: np.ndarray, size: int, dtype: Any) -> Any:

@@ -14,6 +14,7 @@ from .. import random as connectivity
 from .. import units
 from ..saved import savable
 from ..structure import (
+    are_sorted,
     as_indices,
     check_indices,
     checked_count,
@@ -47,6 +48,7 @@ class _FixedNumber(DataRepresentation):
         backend: str | None = None,
         buffers: Mapping[str, Any] | None = None,
         check_structure: bool = True,
+        indices_sorted: bool | None = None,
         precompute_weight_indices: bool = False,
     ) -> None:
         where = type(self).__name__
@@ -62,9 +64,12 @@ class _FixedNumber(DataRepresentation):
                     f"{where}: indices has shape {indices.shape}; the shape {size} says {slices} "
                     f"{'post' if self._axis else 'pre'} neurons, one for each row of indices"
                 )
+        if indices_sorted is None:
+            indices_sorted = check_structure and are_sorted(indices)
         numbers, unit = units.split(data)
         data = units.join(checked_weights(where, numbers, indices.shape), unit)
-        self._hold(data, (narrow(where, "indices", indices, bound),), size, backend, buffers)
+        structure = (narrow(where, "indices", indices, bound),)
+        self._hold(data, structure, size, backend, buffers, indices_sorted=indices_sorted)
         if precompute_weight_indices:
             self.precompute_weight_indices()
 
@@ -87,7 +92,8 @@ class _FixedNumber(DataRepresentation):
         indices = connectivity.fixed_rows(size[cls._axis], size[1 - cls._axis], num_conn, start)
         data = connectivity.drawn_weights(weights, indices.shape, start)
         # device_put keeps the memory that was drawn into, on a CPU; asarray would copy it.
-        return cls(data, jax.device_put(indices), shape=size, backend=backend, check_structure=False)
+        how: dict[str, Any] = {"backend": backend, "check_structure": False, "indices_sorted": True}
+        return cls(data, jax.device_put(indices), shape=size, **how)
 
     @classmethod
     def fromdense(cls, mat: Any, *, num_conn: int | None = None, backend: str | None = None) -> Self:
@@ -123,7 +129,8 @@ class _FixedNumber(DataRepresentation):
             data = units.join(jnp.zeros((counts.size, number), flat.dtype).at[_slots(indptr)].set(flat), unit)
         places = np.zeros((counts.size, number), indices.dtype)
         places[_slots(indptr)] = indices
-        return cls._of(data, (jnp.asarray(places),), matrix.shape, backend=matrix.backend)
+        ordered = cut.indices_sorted and bool((counts == number).all())
+        return cls._of(data, (jnp.asarray(places),), matrix.shape, backend=matrix.backend, indices_sorted=ordered)
 
     def precompute_weight_indices(self) -> Self:
         """Store where each element lies when the matrix is cut along the other axis, at 8 bytes an element.
@@ -138,7 +145,7 @@ class _FixedNumber(DataRepresentation):
         slices, number = self.indices.shape
         indptr = checked_indptr(type(self).__name__, np.arange(slices + 1, dtype=np.int64) * number, slices * number)
         structure = (self.indices.reshape(-1), indptr)
-        return self._compressed._of(self._flat(), structure, self.shape, backend=self.backend, buffers=self._buffers)
+        return self._compressed._of(self._flat(), structure, self.shape, **self._shared)
 
     def _coordinates(self) -> tuple[jax.Array, jax.Array]:
         slices, number = self.indices.shape
@@ -159,7 +166,8 @@ class _FixedNumber(DataRepresentation):
         else:
             multiply = functions.fcnmv if x.ndim == 1 else functions.fcnmm
         shape = self.shape[::-1] if self._axis else self.shape
-        return multiply(self.data, self.indices, x, shape=shape, transpose=across, backend=self.backend)
+        how: dict[str, Any] = {"transpose": across, "indices_sorted": self.indices_sorted, "backend": self.backend}
+        return multiply(self.data, self.indices, x, shape=shape, **how)
 
 
 @savable
@@ -182,7 +190,7 @@ class FixedNumPerPre(_FixedNumber):
     def transpose(self) -> FixedNumPerPost:
         """Return the transposed matrix, which shares all arrays."""
         turned = (self.shape[1], self.shape[0])
-        return FixedNumPerPost._of(self.data, (self.indices,), turned, backend=self.backend, buffers=self._buffers)
+        return FixedNumPerPost._of(self.data, (self.indices,), turned, **self._shared)
 
     def tocsr(self) -> CSR:
         """Return the matrix in compressed sparse rows."""
@@ -204,7 +212,7 @@ class FixedNumPerPost(_FixedNumber):
     def transpose(self) -> FixedNumPerPre:
         """Return the transposed matrix, which shares all arrays."""
         turned = (self.shape[1], self.shape[0])
-        return FixedNumPerPre._of(self.data, (self.indices,), turned, backend=self.backend, buffers=self._buffers)
+        return FixedNumPerPre._of(self.data, (self.indices,), turned, **self._shared)
 
     def tocsr(self) -> CSR:
         """Return the matrix in compressed sparse rows."""

@@ -14,7 +14,6 @@ __all__ = ["Driver", "driver"]
 
 LIBRARY = "libcuda.so.1"
 
-_STATIC_SHARED = 48 * 1024  # what needs no permission
 _MAX_DYNAMIC_SHARED = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
 
 
@@ -44,7 +43,7 @@ class Driver:
             handle = self._kernels.get((binary, entry))
             if handle is None:
                 handle = self._kernels[binary, entry] = self._load(binary, entry)
-            if shared > _STATIC_SHARED:
+            if shared:  # also if it is little: what a kernel declares itself adds to it
                 self._allow_shared(handle, entry, shared)
         return handle.value or 0
 
@@ -69,7 +68,7 @@ class Driver:
 
     def _allow_on(self, device: int, handle: ctypes.c_void_p, shared: int) -> int:
         place = (handle.value or 0, device)
-        if shared <= self._allowed.get(place, _STATIC_SHARED):
+        if shared <= self._allowed.get(place, 0):
             return 0
         status: int = self._library.cuKernelSetAttribute(_MAX_DYNAMIC_SHARED, shared, handle, device)
         if status == 0:

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+// A product with a matrix whose rows are sorted, on a GPU that has clusters of blocks; this follows `kernels.cu`. The
+// columns are cut into parts. A cluster of CLUSTER blocks has one of them, and each block a share of the rows, which it
+// sums in its own memory; in the end the cluster writes what its blocks have. In a sorted row, a part is a run of
+// elements, and about where it begins is known. SHARING: threads that go through it together.
+
+template <bool, class X, class>
+struct Choice {
+  using type = X;
+};
+template <class X, class Y>
+struct Choice<false, X, Y> {
+  using type = Y;
+};
+
+static constexpr bool COUNT = EVENTS && ONE;  // an integer is added in one step, a float in several
+using Sum = typename Choice<COUNT, unsigned, A>::type;
+using Place = typename Choice<sizeof(I) == 8, unsigned long long, unsigned>::type;
+
+static constexpr int THREADS = 1024;
+static constexpr int EACH = 16, TILE = EACH * THREADS;       // rows that are looked at before any is read
+static constexpr int ROUND = 4, SPAN = 4 * ROUND * SHARING;  // elements of a row that are read at once
+static constexpr int GROUPS = THREADS / SHARING;
+
+__device__ __forceinline__ void wait_for_cluster() {
+  asm volatile("barrier.cluster.arrive.aligned;\nbarrier.cluster.wait.aligned;" ::: "memory");
+}
+
+// Return what another block of the cluster has in the same place of its memory.
+__device__ __forceinline__ Sum of_block(const Sum* place, int block) {
+  unsigned here = unsigned(__cvta_generic_to_shared(place)), there, words[sizeof(Sum) / 4];
+  asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(here), "r"(block));
+#pragma unroll
+  for (unsigned i = 0; i < sizeof(Sum) / 4; i++)
+    asm volatile("ld.shared::cluster.u32 %0, [%1];" : "=r"(words[i]) : "r"(there + 4 * i) : "memory");
+  return *reinterpret_cast<Sum*>(words);
+}
+
+// List which rows count, of at most TILE of them that begin at `first`.
+__device__ __forceinline__ void list_rows(const E* __restrict__ x, long long first, long long rows,
+                                          unsigned short* list, int* listed) {
+  unsigned mine = 0;
+#pragma unroll
+  for (int k = 0; k < EACH; k++) {
+    const long long row = first + k * THREADS + threadIdx.x;
+    if (row < rows && counts(x[row])) mine |= 1u << k;
+  }
+  const int lane = threadIdx.x % 32, count = __popc(mine);
+  int upto = count;
+#pragma unroll
+  for (int step = 1; step < 32; step *= 2) {
+    const int before = __shfl_up_sync(ALL, upto, step);
+    if (lane >= step) upto += before;
+  }
+  int at = lane == 31 && upto ? atomicAdd(listed, upto) : 0;
+  for (at = __shfl_sync(ALL, at, 31) + upto - count; mine; mine &= mine - 1)
+    list[at++] = (__ffs(mine) - 1) * THREADS + threadIdx.x;
+}
+
+// Where a row is read: from `at` on, a multiple of four; `known` if nothing to the left of it is wanted.
+struct Reading {
+  long long begin, end, at;
+  bool busy, known, moved;
+};
+
+// Read the columns of the next elements; what is not of the row counts as far to the left or right.
+__device__ __forceinline__ void read(Four<I>* targets, const I* __restrict__ indices, const Reading& row, int lane,
+                                     I beyond) {
+#pragma unroll
+  for (int u = 0; u < ROUND; u++) {
+    const long long j = row.at + (u * SHARING + lane) * 4;
+    if (row.busy && j >= row.begin && j + 4 <= row.end) {
+      targets[u] = four(indices + j);
+    } else {
+#pragma unroll
+      for (int i = 0; i < 4; i++)
+        targets[u].at[i] = j + i < row.begin ? I(-1) : row.busy && j + i < row.end ? indices[j + i] : beyond;
+    }
+  }
+}
+
+// Say whether the part may begin elsewhere than in what was read, from `low` to `high`; then look there.
+__device__ __forceinline__ bool sought(Reading& row, const I* __restrict__ indices, I first, I low, I high) {
+  const bool right = high < first, left = !row.known && row.at > row.begin && low >= first;
+  if (!right && !left) return false;
+  if (!row.moved) {  // it is mostly next to where it was expected
+    row.at = right ? row.at + SPAN : row.at - SPAN < row.begin ? row.begin / 4 * 4 : row.at - SPAN;
+    row.moved = true;
+    row.known = right;
+    return true;
+  }
+  long long from = row.begin, to = row.end;
+  while (from < to) {
+    const long long middle = from + (to - from) / 2;
+    if (indices[middle] < first)
+      from = middle + 1;
+    else
+      to = middle;
+  }
+  row.at = from / 4 * 4;
+  return row.known = true;
+}
+
+// Add what was read, and is in the part, to its sums.
+__device__ __forceinline__ void add(Sum* sums, const Four<I>* targets, const W* __restrict__ weights,
+                                    const Q* __restrict__ perm, const Reading& row, int lane, I first, I past,
+                                    A times) {
+  Four<W> each[ROUND];
+  if constexpr (!ONE) {
+#pragma unroll
+    for (int u = 0; u < ROUND; u++) {  // all are asked for before the first is waited for
+      const long long j = row.at + (u * SHARING + lane) * 4;
+      const bool any = targets[u].at[3] >= first && targets[u].at[0] < past;
+      if (any && !INDEXED && j >= row.begin && j + 4 <= row.end) {
+        each[u] = four(weights + j);
+      } else if (any) {
+#pragma unroll
+        for (int i = 0; i < 4; i++)
+          if (j + i >= row.begin && j + i < row.end) each[u].at[i] = weights[INDEXED ? (long long)perm[j + i] : j + i];
+      }
+    }
+  }
+#pragma unroll
+  for (int u = 0; u < ROUND; u++)
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+      const Place place = Place(targets[u].at[i]) - Place(first);
+      if (place >= Place(past) - Place(first)) continue;
+      if constexpr (COUNT)
+        atomicAdd(sums + place, 1u);
+      else
+        atomicAdd(sums + place, A(ONE ? weights[0] : each[u].at[i]) * times);
+    }
+}
+
+// A.T @ x
+__global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS, 1)
+    scatter_sorted(const W* __restrict__ weights, const I* __restrict__ indices, const P* __restrict__ indptr,
+                   const Q* __restrict__ perm, const E* __restrict__ x, O* out, long long rows, long long columns,
+                   int parts, int width) {
+  extern __shared__ __align__(16) unsigned char memory[];
+  __shared__ unsigned short list[TILE];
+  __shared__ int listed[2];  // of this tile and of the next
+  Sum* sums = reinterpret_cast<Sum*>(memory);
+  const int block = blockIdx.x % CLUSTER, part = blockIdx.x / CLUSTER, lane = threadIdx.x % SHARING;
+  const long long left = part * (long long)width;
+  const unsigned here = left + width < columns ? width : columns > left ? columns - left : 0;
+  const I first = I(left), past = I(left + here);
+  for (unsigned i = threadIdx.x; i < here; i += THREADS) sums[i] = 0;
+  if (threadIdx.x < 2) listed[threadIdx.x] = 0;
+  __syncthreads();
+  const long long share = (rows + CLUSTER * 32 - 1) / (CLUSTER * 32) * 32;
+  const long long last = (block + 1) * share < rows ? (block + 1) * share : rows;
+  const float before = float(part) / float(parts);
+  int turn = 0;
+  for (long long tile = block * share; tile < last; tile += TILE, turn ^= 1) {
+    list_rows(x, tile, last, list, listed + turn);
+    __syncthreads();
+    const int count = listed[turn];
+    if (threadIdx.x == 0) listed[turn ^ 1] = 0;
+    int k = threadIdx.x / SHARING;
+    long long next = tile + (k < count ? list[k] : 0);
+    long long begin = k < count ? begin_of(indptr, next) : 0, end = k < count ? begin_of(indptr, next + 1) : 0;
+    for (; __any_sync(ALL, k < count); k += GROUPS) {
+      const A times = k < count ? value(x[next]) : A(0);
+      const float length = float(end - begin);
+      const long long at = begin + (long long)(length * before - sqrtf(length));  // twice what chance makes of it
+      Reading row{begin, end, (at < begin ? begin : at) / 4 * 4, begin < end, false, false};
+      const bool more = k + GROUPS < count;  // where the next row is, is asked for before this one is read
+      next = tile + (more ? list[k + GROUPS] : 0);
+      begin = more ? begin_of(indptr, next) : 0;
+      end = more ? begin_of(indptr, next + 1) : 0;
+      while (__any_sync(ALL, row.busy)) {
+        Four<I> targets[ROUND];
+        read(targets, indices, row, lane, I(columns));
+        const I low = __shfl_sync(ALL, targets[0].at[0], 0, SHARING);
+        const I high = __shfl_sync(ALL, targets[ROUND - 1].at[3], SHARING - 1, SHARING);
+        if (!row.busy || sought(row, indices, first, low, high)) continue;
+        add(sums, targets, weights, perm, row, lane, first, past, times);
+        row.at += SPAN;
+        row.known = true;
+        row.busy = row.at < row.end && high < past;
+      }
+    }
+    __syncthreads();
+  }
+  wait_for_cluster();
+  for (unsigned i = block * THREADS + threadIdx.x; i < here; i += CLUSTER * THREADS) {
+    Sum total = 0;
+#pragma unroll
+    for (int other = 0; other < CLUSTER; other++) total += of_block(sums + i, other);
+    if constexpr (COUNT)
+      out[left + i] = O(total ? A(total) * A(weights[0]) : A(0));  // a weight that is no number adds nothing to none
+    else
+      out[left + i] = O(total);
+  }
+  wait_for_cluster();  // no block ends while another reads its sums
+}
