@@ -121,6 +121,7 @@ class _Measured:
                 self._join({**problem, **arguments}, where, name)
         if others := self.place.others.get((self.n, self.fan_out)):
             few = {"kinds": ["many"], "shares": [0.01, 0.1], "rounds": 3}
+            few |= {"turns": 32} if self.place.platform == "gpu" else {}  # some take 20 ms
             self._join({**problem, **few, "ways": list(others)}, {}, "")
 
     def _join(self, arguments: dict[str, Any], where: Mapping[str, Any], name: str) -> None:

@@ -25,6 +25,20 @@ int cuGetErrorName(int code, const char** name) {
   return 0;
 }
 int cuDeviceGetCount(int* count) { return *count = 2, 0; }
+int cuDeviceGet(int* device, int which) { return *device = which, 0; }
+int cuDevicePrimaryCtxRetain(void** context, int) { return *context = &pretend_calls, 0; }
+int cuDevicePrimaryCtxRelease_v2(int) { return 0; }
+int cuCtxPushCurrent_v2(void* context) { return context == &pretend_calls ? 0 : 1; }
+int cuCtxPopCurrent_v2(void**) { return 0; }
+struct Configuration {
+  unsigned grid[3], block[3], shared;
+  void *stream, *attributes;
+  unsigned number;
+};
+int cuOccupancyMaxActiveClusters(int* count, void* kernel, const Configuration* its) {  // of two multiprocessors
+  if (!kernel || its->stream || its->attributes || its->number || its->grid[1] * its->block[1] != 1) return 1;
+  return *count = 2 * (2048 / its->block[0]) * (its->shared > 100'000 ? 1 : 2) / its->grid[0], pretend_failure;
+}
 int cuKernelSetAttribute(int attribute, int value, void*, int device) {
   ++pretend_calls[2];
   if (attribute != 8 || value > pretend_limits[device]) return 1;

@@ -33,9 +33,9 @@ class TestPromises(Promises):
     @pytest.mark.parametrize(
         ("connections", "columns", "transpose", "options", "threads"),
         [
-            (80, None, True, {}, 320),  # a warp looks at 32 of 300 rows
-            (1000, None, True, {}, 320 * 3),  # three warps share an active row
-            (1000, None, True, {"per_slice": 1024}, 320),
+            (80, None, True, {}, 75 * 32),  # a warp looks at four of 300 rows
+            (1000, None, True, {}, 75 * 32 * 3),  # three warps share an active row
+            (1000, None, True, {"per_slice": 1024}, 75 * 32),
             (80, None, False, {}, 300 * 32),  # a warp sums a row
             (6, None, False, {}, 2400),  # eight threads do
             (80, 40, True, {}, 32 * 300 * 2),  # two warps, of 32 columns each

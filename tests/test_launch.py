@@ -11,7 +11,7 @@ from programs import run_program
 
 import brainevent
 from brainevent._compat import ShapedArray
-from brainevent.errors import CUDANotInstalledError, KernelArgumentError
+from brainevent.errors import CUDANotInstalledError, KernelArgumentError, KernelLoadError
 from brainevent.ffi.call import native_call
 from brainevent.ffi.launch import (
     Configuration,
@@ -145,6 +145,15 @@ def test_a_device_that_refuses_shared_memory_does_not_stop_the_others(pretend):
     pretend.limits[:] = [64 * 1024, 64 * 1024]
     with pytest.raises(jax.errors.JaxRuntimeError, match="allowing 122880 bytes of shared memory to the kernel 'tell'"):
         jax.block_until_ready(told(pretend, 120 * 1024))
+
+
+def test_clusters_are_counted(pretend):
+    its = driver.driver()
+    kernel = its.kernel(pretend.binary, "tell", 0)
+    assert [its.clusters(kernel, 2, 1024, shared) for shared in (1000, 101_000)] == [4, 2]
+    pretend.failure.value = 1
+    with pytest.raises(KernelLoadError, match="counting clusters: CUDA_ERROR_INVALID_VALUE"):
+        its.clusters(kernel, 2, 1024, 0)
 
 
 def test_a_report_that_fails_is_an_error_all_the_same(pretend, monkeypatch):

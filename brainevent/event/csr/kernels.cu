@@ -3,7 +3,7 @@
 // row pointers, permutation, elements of x, sums and results. EVENTS: x holds events, which count as one. ONE: all
 // elements have one weight. INDEXED: the weight of stored element j is weights[perm[j]]. CONNECTIONS: elements of each row,
 // if all have as many; there are no row pointers then. WIDE: four elements of a row are read at once. LANES: threads that
-// sum one row together. ACROSS: columns of X that a warp takes at once.
+// sum one row together. FEW: rows of which a warp takes those that count. ACROSS: columns of X that it takes at once.
 
 static constexpr unsigned ALL = 0xffffffffu;
 
@@ -64,15 +64,13 @@ __device__ __forceinline__ void each_of_row(const W* __restrict__ weights, const
 #endif
 }
 
-// Go through 32 rows with a warp, those that count one after another: add(target, weight, value of x).
-template <class Add>
-__device__ __forceinline__ void each_of_rows(const W* __restrict__ weights, const I* __restrict__ indices,
-                                             const P* __restrict__ indptr, const Q* __restrict__ perm,
-                                             const E* __restrict__ x, long long first, long long rows, int slice,
-                                             int slices, Add add) {
-  const int lane = threadIdx.x % 32;
-  const long long row = first + lane;
-  const bool mine = row < rows && counts(x[row]);
+// A.T @ x. A warp takes a slice of each row that counts, of FEW rows, one after another.
+__global__ void scatter(const W* __restrict__ weights, const I* __restrict__ indices, const P* __restrict__ indptr,
+                        const Q* __restrict__ perm, const E* __restrict__ x, A* out, long long rows, int slices) {
+  const long long warp = thread() / 32;
+  const int lane = threadIdx.x % 32, slice = warp % slices;
+  const long long row = warp / slices * FEW + lane;
+  const bool mine = lane < FEW && row < rows && counts(x[row]);
   unsigned active = __ballot_sync(ALL, mine);
   if (!active) return;
   const long long begin = mine ? begin_of(indptr, row) : 0, end = mine ? begin_of(indptr, row + 1) : 0;
@@ -81,16 +79,9 @@ __device__ __forceinline__ void each_of_rows(const W* __restrict__ weights, cons
     const int source = __ffs(active) - 1;
     const long long from = __shfl_sync(ALL, begin, source), to = __shfl_sync(ALL, end, source);
     const A times = __shfl_sync(ALL, factor, source);
-    each_of_row(weights, indices, perm, from, to, slice, slices, lane, [=](I target, A w) { add(target, w, times); });
+    each_of_row(weights, indices, perm, from, to, slice, slices, lane,
+                [=](I target, A w) { atomicAdd(out + target, w * times); });
   }
-}
-
-// A.T @ x. A warp takes a slice of each row that counts, of 32 rows.
-__global__ void scatter(const W* __restrict__ weights, const I* __restrict__ indices, const P* __restrict__ indptr,
-                        const Q* __restrict__ perm, const E* __restrict__ x, A* out, long long rows, int slices) {
-  const long long warp = thread() / 32;
-  each_of_rows(weights, indices, indptr, perm, x, warp / slices * 32, rows, warp % slices, slices,
-               [=](I target, A w, A times) { atomicAdd(out + target, w * times); });
 }
 
 // A @ x. LANES threads sum one row.

@@ -14,7 +14,8 @@ import jax
 import jax.numpy as jnp
 
 from ...backends.nvrtc import cuda_kernel
-from ...ffi.devices import cuda_capabilities, cuda_multiprocessors
+from ...backends.nvrtc.clusters import most_clusters
+from ...ffi.devices import cuda_capabilities
 from ...ffi.launch import Limits
 from ...toolchain.architectures import gpu_architectures
 from ..on_gpu import WARP, operand, power_of_two, whole_warps
@@ -22,6 +23,7 @@ from ..precision import precise
 
 __all__ = ["cuda_add_rows", "cuda_per_element", "cuda_product", "cuda_slice_rows"]
 
+_WARPS = 2**14  # about as many as a large GPU holds: with fewer, each takes fewer rows
 _CLUSTER = 8  # blocks: the most that every GPU with clusters has
 _WITH_CLUSTERS = 9  # the major compute capability from which on there are some
 _LONG = 256  # elements of a row, from which on a part of the columns has enough of them
@@ -67,13 +69,14 @@ def cuda_product(
         rows *= indices.size > 0  # no thread runs where nothing is stored
         mean = indices.size // max(1, rows)
         across, lanes, slices = power_of_two(columns), power_of_two(mean), max(1, mean // per_slice)
+        few = max(4, power_of_two(rows * slices // _WARPS))
         tiles = -(-columns // across)
         by_parts = clustered and indices_sorted and transpose and x.ndim == 1
         parts = _Parts.of(out.shape[0], sums, mean) if by_parts else None
         operands = {"W": weights, "I": indices, "P": indptr, "Q": perm, "E": x}
         types = {**{name: array.dtype for name, array in operands.items()}, "A": sums, "O": out.dtype}
         flags = {"EVENTS": event, "ONE": weights.size == 1, "INDEXED": indexed, "WIDE": wide}
-        flags |= {"CONNECTIONS": connections, "LANES": lanes, "ACROSS": across}
+        flags |= {"CONNECTIONS": connections, "LANES": lanes, "FEW": few, "ACROSS": across}
         call = functools.partial(
             cuda_kernel,
             _source("kernels.cu"),
@@ -95,7 +98,7 @@ def cuda_product(
             kernel = call(entry="gather", launch_dims=whole_warps(rows * lanes))
             found = kernel(*operands.values(), rows=rows)
         else:
-            kernel = call(entry="scatter", launch_dims=whole_warps(rows) * slices)
+            kernel = call(entry="scatter", launch_dims=WARP * -(-rows // few) * slices)
             found = kernel(*operands.values(), rows=rows, slices=slices)
         return [found.astype(out.dtype)]
 
@@ -114,11 +117,14 @@ class _Parts:
 
     @classmethod
     def of(cls, columns: int, sums: Any, mean: int) -> _Parts | None:
-        """Return how, for rows of about `mean` elements; or None if that is not the quick way, or not possible."""
+        """Return how, for rows of about `mean` elements; or None if that is not the quick way, or not possible.
+
+        There are as many parts as clusters run at once: with one more, all would take twice the time.
+        """
         least = gpu_architectures(None, cuda_capabilities)[0]
-        parts = cuda_multiprocessors() // _CLUSTER - 1  # some multiprocessors belong to no whole cluster
-        if mean < _LONG or parts < 1 or int(least.split(".")[0]) < _WITH_CLUSTERS:
+        if mean < _LONG or int(least.split(".")[0]) < _WITH_CLUSTERS:
             return None
+        parts = most_clusters(_CLUSTER)
         width = -(-columns // parts)
         if (memory := width * sums.itemsize) > Limits.of(least).shared - _RESERVED:
             return None

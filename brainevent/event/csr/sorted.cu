@@ -28,7 +28,8 @@ __device__ __forceinline__ void wait_for_cluster() {
 
 // Return what another block of the cluster has in the same place of its memory.
 __device__ __forceinline__ Sum of_block(const Sum* place, int block) {
-  unsigned here = unsigned(__cvta_generic_to_shared(place)), there, words[sizeof(Sum) / 4];
+  unsigned here = unsigned(__cvta_generic_to_shared(place)), there;
+  alignas(Sum) unsigned words[sizeof(Sum) / 4];
   asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(here), "r"(block));
 #pragma unroll
   for (unsigned i = 0; i < sizeof(Sum) / 4; i++)

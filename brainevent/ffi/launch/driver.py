@@ -17,6 +17,17 @@ LIBRARY = "libcuda.so.1"
 _MAX_DYNAMIC_SHARED = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
 
 
+class _Configuration(ctypes.Structure):
+    """The driver's CUlaunchConfig."""
+
+    _fields_ = (
+        *((name, ctypes.c_uint) for name in ("grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z", "shared")),
+        ("stream", ctypes.c_void_p),
+        ("attributes", ctypes.c_void_p),
+        ("number", ctypes.c_uint),
+    )
+
+
 class Driver:
     """The driver's library, initialised; kernels that it loads are of no context, and serve every device."""
 
@@ -46,6 +57,24 @@ class Driver:
             if shared:  # also if it is little: what a kernel declares itself adds to it
                 self._allow_shared(handle, entry, shared)
         return handle.value or 0
+
+    def clusters(self, kernel: int, blocks: int, threads: int, shared: int) -> int:
+        """Return how many clusters of a kernel that has clusters of so many blocks run at once, on the first device."""
+        its, device, context, count = self._library, ctypes.c_int(), ctypes.c_void_p(), ctypes.c_int()
+        what = "counting clusters"
+        self._check(what, its.cuDeviceGet(ctypes.byref(device), 0))
+        self._check(what, its.cuDevicePrimaryCtxRetain(ctypes.byref(context), device))
+        try:
+            self._check(what, its.cuCtxPushCurrent_v2(context))
+            configuration = _Configuration(blocks, 1, 1, threads, 1, 1, shared)
+            found = its.cuOccupancyMaxActiveClusters(
+                ctypes.byref(count), ctypes.c_void_p(kernel), ctypes.byref(configuration)
+            )
+            its.cuCtxPopCurrent_v2(ctypes.byref(context))
+        finally:
+            its.cuDevicePrimaryCtxRelease_v2(device)
+        self._check(what, found)
+        return count.value
 
     def _load(self, binary: bytes, entry: str) -> ctypes.c_void_p:
         library, kernel = ctypes.c_void_p(), ctypes.c_void_p()
