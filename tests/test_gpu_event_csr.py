@@ -162,8 +162,12 @@ def test_batches_of_sorted_rows_and_their_gradient():
     assert matrix.indices_sorted
     batch = jnp.stack([sparse.weights, 2 * sparse.weights, -sparse.weights])  # each begins where it is not aligned
     x = operand(21, 300, None, "float32", 0.3)
-    loss = lambda data, backend: (brainevent.BinaryArray(x) @ brainevent.CSR(
-        (data, indices, indptr), shape=(300, 4000), backend=backend) ** 2).sum()  # fmt: skip
+    events, structure = brainevent.BinaryArray(x), (jnp.asarray(indices), jnp.asarray(indptr))
+
+    def loss(data, backend):
+        made = brainevent.CSR(data, *structure, shape=(300, 4000), backend=backend)
+        return ((events @ made) ** 2).sum()
+
     run = lambda backend: jax.vmap(jax.value_and_grad(lambda data: loss(data, backend)))(batch)
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=2e-4, atol=1e-4), run("cuda_raw"), run("reference"))
 

@@ -6,7 +6,7 @@ from sanitizer import TOOLS, sanitized
 
 pytestmark = pytest.mark.gpu
 
-# Each kernel of a format with one weight and with many, from both sides; and those of which a block sums by itself.
+# Each kernel of a format with one weight and with many, from both sides; and those of long rows.
 PRODUCTS = """
     import sys, warnings
     warnings.filterwarnings("ignore")
@@ -15,7 +15,7 @@ PRODUCTS = """
 
     def matrix(name, rows, columns, connections, homogeneous):
         random = np.random.default_rng(0)
-        indices = random.integers(0, columns, (rows, connections), dtype=np.int32)
+        indices = np.sort(random.integers(0, columns, (rows, connections), dtype=np.int32))
         weights = jnp.ones(1) if homogeneous else jnp.asarray(random.integers(1, 5, indices.shape), jnp.float32)
         fixed = brainevent.FixedNumPerPre((weights, jnp.asarray(indices)), shape=(rows, columns))
         if name == "fixed":
@@ -31,9 +31,10 @@ PRODUCTS = """
 
     name = sys.argv[1]
     for homogeneous in (True, False):
-        if name in ("csr", "fixed"):  # so large that blocks sum in memory of their own
-            sparse = matrix(name, 9000, 50, 500, homogeneous)
-            x = np.random.default_rng(1).random(9000) < 0.1
+        if name in ("csr", "fixed"):  # so long rows that clusters of blocks sum them
+            sparse = matrix(name, 900, 5000, 501, homogeneous)
+            assert sparse.indices_sorted
+            x = np.random.default_rng(1).random(900) < 0.1
             right(brainevent.BinaryArray(jnp.asarray(x)) @ sparse, sparse, x, True)
         for rows, columns, connections in [(33, 70, 5), (0, 40, 3), (40, 0, 0)]:
             sparse = matrix(name, rows, columns, connections, homogeneous)

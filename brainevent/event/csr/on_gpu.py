@@ -129,7 +129,7 @@ class _Parts:
         if (memory := width * sums.itemsize) > Limits.of(least).shared - _RESERVED:
             return None
         run = mean / parts + 2 * math.sqrt(mean)  # what chance adds to a row's share on both sides
-        return cls(columns, parts, width, memory, power_of_two(math.ceil(run / _AT_ONCE)))
+        return cls(columns, parts, width, memory, power_of_two(int(run / _AT_ONCE)))
 
     @property
     def numbers(self) -> dict[str, int]:
