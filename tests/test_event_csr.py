@@ -364,9 +364,9 @@ def test_more_events_than_are_listed_at_once(transpose, columns):
 @one_or_many
 @pytest.mark.parametrize("ordered", [True, False], ids=["ordered", "any order"])
 @pytest.mark.parametrize(("rows", "active"), [(40, 1.0), (40, 0.3), (40, 0.0), (700, 0.9)])
-def test_sums_of_many_columns_are_made_in_tiles(homogeneous, ordered, rows, active):
+@pytest.mark.parametrize(("columns", "connections"), [(17_001, 600), (40_001, 150)], ids=["small", "large"])
+def test_sums_of_many_columns_are_made_in_tiles(homogeneous, ordered, rows, active, columns, connections):
     """From long rows, what belongs to one tile of the sums is taken after the other: in any order of the elements."""
-    columns, connections = 9001, 300
     random = np.random.default_rng(17)
     indices = random.integers(0, columns, (rows, connections), dtype=np.int32)
     indices = np.sort(indices) if ordered else indices

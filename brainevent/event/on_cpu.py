@@ -17,10 +17,12 @@ __all__ = ["BLOCK", "LISTED", "Terms", "add_in_tiles", "no_event", "terms", "uns
 
 BLOCK = 64  # elements that are looked at together for an event
 LISTED = 512  # events that are listed before their rows are added
-_TILE = 4096  # sums that stay in a processor's nearest cache
-_SLICE = 32  # elements of a row, on average, that make a tile worth while
+_LEAST, _MOST = 4096, 16384  # sums of a tile: they stay in a processor's nearest cache, or in the next one
+_RUN = 128  # elements of a row, on average, for which a tile need not be larger
+_SLICE = 32  # and that make it worth while
 _ENOUGH = 8  # rows
 _AHEAD = 2  # rows of which the next elements are fetched
+_TOGETHER, _ONE = np.uint64(8), np.uint64(1)  # elements of which only the last is looked at
 _LINE = 64  # bytes that come from memory at once
 _ALL = 2**62  # above all indices
 _LOADS = {"float16": half.from_float16, "bfloat16": half.from_bfloat16}
@@ -95,13 +97,16 @@ def add_in_tiles(of: Terms, where: Callable[..., Any]) -> Any:
         for k in range(found):
             elements += end[k] - at[k]
         size = out.shape[0]
-        expected = elements * _TILE // max(1, found * size)  # elements of a row in a tile
-        if found < _ENOUGH or size < 2 * _TILE or expected < _SLICE:
+        tile, places = _LEAST, max(1, found * size)
+        while tile < _MOST and elements * tile < _RUN * places:
+            tile *= 2
+        expected = elements * tile // places  # elements of a row in a tile
+        if found < _ENOUGH or size < max(2 * tile, _MOST) or expected < _SLICE:
             return False
         one, lines = common(weights), expected * indices.itemsize // _LINE + 2
         stop = np.int64(0)
         while stop < size:
-            stop = stop + _TILE if stop + _TILE < size else np.int64(_ALL)
+            stop = stop + tile if stop + tile < size else np.int64(_ALL)
             for k in range(found):
                 if k + _AHEAD < found:
                     for line in range(lines):
@@ -109,6 +114,10 @@ def add_in_tiles(of: Terms, where: Callable[..., Any]) -> Any:
                         prefetch(indices, ahead)
                         prefetch(weights, ahead)
                 j, last = unsigned(at[k]), unsigned(end[k])
+                while j + _TOGETHER <= last and indices[j + _TOGETHER - _ONE] < stop:
+                    for i in range(_TOGETHER):
+                        out[unsigned(indices[j + i])] += weight(one, weights, where(perm, j + i))
+                    j += _TOGETHER
                 while j < last and indices[j] < stop:
                     out[unsigned(indices[j])] += weight(one, weights, where(perm, j))
                     j += np.uint64(1)
