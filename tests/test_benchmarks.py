@@ -7,7 +7,7 @@ import sys
 import pytest
 
 import benchmarks.__main__ as program
-from benchmarks import agreement, ways
+from benchmarks import agreement, connectivity, ways
 from benchmarks.options import Options
 from benchmarks.peer import PeerError, find_peer_packages
 from benchmarks.probes.agreement import take_turns
@@ -144,3 +144,26 @@ def test_programs_are_compared_without_names_and_lines():
     assert first != other
     assert "HloModule" not in first
     assert "metadata" not in first
+
+
+def test_rows_are_saved_as_they_come(capsys):
+    def measure_rows(options):
+        yield make_row("late", "row", "us", [1.0])
+        yield Absent("peer", "it is not here")
+        raise ProbeError("killed")
+
+    saved = []
+    found = program._run_all(
+        [Benchmark("late", "title", "cpu", measure_rows)],
+        Options(),
+        lambda found: saved.append((len(found.rows), len(found.absent), len(found.failures))),
+    )
+    assert saved == [(0, 0, 0), (1, 0, 0), (1, 1, 0), (1, 1, 1)]
+    assert (found.absent, found.failures) == (["late: peer: no rows, for it is not here"], ["late: killed"])
+    assert "late: peer" in capsys.readouterr().out
+
+
+def test_random_connections_are_timed_and_their_memory_is_seen():
+    rows = list(connectivity.measure_rows(Options(quick=True)))
+    assert [row.met for row in rows[::2]] == [True] * 3
+    assert all(row.value.median > 0 for row in rows)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from brainevent import COO, CSC, CSR, FixedNumPerPost, FixedNumPerPre
 from brainevent.event import random as connectivity
-from brainevent.event.random import bernoulli_rows, checked_seed, fixed_rows
+from brainevent.event.random import bernoulli_rows, checked_seed, fixed_columns, fixed_rows
 
 SUSPICIOUS = 1e-3  # a p-value below this; seeds are fixed, so that none is found by chance
 
@@ -191,3 +191,12 @@ def test_weights_are_drawn_by_a_function():
 def test_what_cannot_be_drawn(call, error, words):
     with pytest.raises(error, match=words):
         call()
+
+
+@pytest.mark.parametrize("number", [0, 3, 17])
+def test_columns_drawn_in_several_goes_are_the_same(monkeypatch, number):
+    at_once = fixed_columns(20, 50, number, 5)
+    for most in (1, 40, 51):
+        monkeypatch.setattr(connectivity, "_AT_ONCE", most)
+        for one, other in zip(fixed_columns(20, 50, number, 5), at_once, strict=True):
+            np.testing.assert_array_equal(one, other)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -21,6 +21,7 @@ __all__ = ["bernoulli_rows", "checked_seed", "drawn_weights", "fixed_columns", "
 
 _LARGEST = 2**31  # columns: an int32 holds each
 _ALIGNED = 64  # bytes: JAX takes such memory as it is, and copies other
+_AT_ONCE = 2**24  # connections that are drawn before their rows and columns change places
 _CHUNKS = 8  # for each thread: some rows take longer than others
 
 
@@ -53,16 +54,9 @@ def fixed_rows(rows: int, columns: int, number: int, seed: int) -> np.ndarray:
     array([[0, 1, 2],
            [0, 1, 2]], dtype=int32)
     """
-    from .on_cpu import choose_columns
-
-    number = checked_count("random", "the number of connections", number)
-    if not 0 <= number <= columns:
-        raise ValueError(f"random: {number} different connections of {columns}; pass a number from 0 to {columns}")
-    _check_columns(columns)
+    _check_number(number := checked_count("random", "the number of connections", number), columns)
     indices = _aligned_empty(rows * number)
-    if indices.size:
-        stream = np.uint64(seed)
-        _in_threads(rows, lambda start, stop: choose_columns(start, stop, columns, number, stream, indices))
+    _choose(0, rows, columns, number, seed, indices)
     return indices.reshape(rows, number)
 
 
@@ -74,12 +68,24 @@ def fixed_columns(rows: int, columns: int, number: int, seed: int) -> tuple[np.n
     """
     from .on_cpu import count_rows, turn
 
-    drawn = fixed_rows(columns, rows, number, seed).reshape(-1)
+    _check_number(number := checked_count("random", "the number of connections", number), rows)
+    at_once = max(1, _AT_ONCE // max(1, number))  # columns: all are drawn twice, so that few need to be kept
+    drawn = np.empty(min(at_once, columns) * number, np.int32)
+
+    def chunks() -> Iterator[tuple[int, np.ndarray]]:
+        for first in range(0, columns, at_once):
+            last = min(first + at_once, columns)
+            part = drawn[: (last - first) * number]
+            _choose(first, last, rows, number, seed, part)
+            yield first, part
+
     counts = np.zeros(rows + 1, np.int64)
-    count_rows(drawn, counts)
+    for _, part in chunks():
+        count_rows(part, counts)
     indptr = np.cumsum(counts)
-    indices = _aligned_empty(drawn.size)
-    turn(drawn, number, indptr.copy(), indices)
+    places, indices = indptr.copy(), _aligned_empty(columns * number)
+    for first, part in chunks():
+        turn(part, number, first, places, indices)
     return indices, indptr
 
 
@@ -96,6 +102,23 @@ def checked_seed(seed: Any) -> int:
 def drawn_weights(weights: Any, shape: tuple[int, ...], seed: int) -> Any:
     """Return weights as they are; or those that a function of a key and a shape draws, like `jax.random.normal`."""
     return weights(jax.random.key(seed % 2**32), shape) if callable(weights) else weights
+
+
+def _choose(first: int, last: int, columns: int, number: int, seed: int, indices: np.ndarray) -> None:
+    """Write `number` different columns of the rows from first to last."""
+    from .on_cpu import choose_columns
+
+    def choose(start: int, stop: int) -> None:
+        choose_columns(first + start, first + stop, columns, number, np.uint64(seed), first, indices)
+
+    if indices.size:
+        _in_threads(last - first, choose)
+
+
+def _check_number(number: int, columns: int) -> None:
+    if not 0 <= number <= columns:
+        raise ValueError(f"random: {number} different connections of {columns}; pass a number from 0 to {columns}")
+    _check_columns(columns)
 
 
 def _check_columns(columns: int) -> None:

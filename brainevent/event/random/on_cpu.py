@@ -87,14 +87,14 @@ def _insert(stream: Any, columns: int, picks: int, taken: Any, chosen: Any) -> N
 
 
 @_loop
-def choose_columns(start: int, stop: int, columns: int, number: int, seed: Any, indices: Any) -> None:
-    """Write `number` different columns of each row, sorted."""
+def choose_columns(start: int, stop: int, columns: int, number: int, seed: Any, first: int, indices: Any) -> None:
+    """Write `number` different columns of each row, sorted; `indices` begin with those of row `first`."""
     left_out = number > columns - number  # then it is quicker to draw those
     picks = columns - number if left_out else number
     taken = np.zeros((columns + _WORD - 1) // _WORD, np.uint64)
     by_sorting = not left_out and taken.size > 8 * picks
     for row in range(start, stop):
-        chosen = indices[row * number : (row + 1) * number]
+        chosen = indices[(row - first) * number : (row - first + 1) * number]
         if by_sorting:
             _insert(_stream(seed, row), columns, picks, taken, chosen)
             chosen.sort()
@@ -120,9 +120,9 @@ def count_rows(rows: Any, counts: Any) -> None:
 
 
 @_loop
-def turn(rows: Any, number: int, places: Any, indices: Any) -> None:
-    """Write the columns of rows, given `number` rows of each column; `places[i]` is where those of row i go."""
+def turn(rows: Any, number: int, first: int, places: Any, indices: Any) -> None:
+    """Write columns, from `first` on, given `number` rows of each; `places[i]` is where those of row i go."""
     for i in range(rows.size):
         place = places[rows[i]]
-        indices[place] = i // number
+        indices[place] = first + i // number
         places[rows[i]] = place + 1
