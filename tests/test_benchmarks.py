@@ -10,6 +10,7 @@ import benchmarks.__main__ as program
 from benchmarks import agreement, connectivity, ways
 from benchmarks.options import Options
 from benchmarks.peer import PeerError, find_peer_packages
+from benchmarks.probes import connectivity as random_matrix
 from benchmarks.probes.agreement import take_turns
 from benchmarks.probes.tuned import program_of
 from benchmarks.process import ProbeError, run_probe
@@ -163,7 +164,12 @@ def test_rows_are_saved_as_they_come(capsys):
     assert "late: peer" in capsys.readouterr().out
 
 
-def test_random_connections_are_timed_and_their_memory_is_seen():
+def test_random_connections_are_timed_and_their_memory_is_seen(monkeypatch):
+    monkeypatch.setattr(connectivity, "_QUICK", 9000)
+    monkeypatch.setattr(connectivity, "_NEURONS", 300)
+    monkeypatch.setattr(connectivity, "run_probe", lambda probe, arguments: random_matrix.measure(**arguments))
     rows = list(connectivity.measure_rows(Options(quick=True)))
-    assert [row.met for row in rows[::2]] == [True] * 3
-    assert all(row.value.median > 0 for row in rows)
+    assert [row.unit for row in rows] == ["s", "x what is kept"] * 3
+    assert all(row.met and row.value.median > 0 for row in rows[::2])
+    assert all(row.value.median >= 0 for row in rows[1::2])
+    assert random_matrix.measure("num_per_row", 300, 9000)["kept"] == 4 * (9000 + 301 + 1)

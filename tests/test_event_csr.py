@@ -254,7 +254,7 @@ def test_chosen_rows(homogeneous, seed, m, connections, index):
         close(*gradients)
 
 
-@one_or_many
+@pytest.mark.parametrize("homogeneous", [pytest.param(True, marks=pytest.mark.thorough), False])
 def test_operators_on_rows_keep_their_promises(homogeneous):
     sparse = compressed(9, 8, 12, 4, homogeneous=homogeneous)
     chosen, dense = jnp.array([3, 0, 3, 9], "int32"), numbers(10, 4, 12)
