@@ -67,6 +67,21 @@ def ninety():
     brainevent.config.set_compute_capability(None)
 
 
+# Of products of 300 rows, if a slice is of 256 elements.
+what_is_launched = pytest.mark.parametrize(
+    ("connections", "columns", "transpose", "options", "threads"),
+    [
+        (80, None, True, {}, 75 * 32),  # a warp looks at four of 300 rows
+        (1000, None, True, {}, 75 * 32 * 3),  # three warps share an active row
+        (1000, None, True, {"per_slice": 1024}, 75 * 32),
+        (80, None, False, {}, 300 * 32),  # a warp sums a row
+        (6, None, False, {}, 2400),  # eight threads do
+        (80, 40, True, {}, 32 * 300 * 2),  # two warps, of 32 columns each
+        (80, 4, False, {}, 32 * 300),
+    ],
+)
+
+
 def planned_product(folder, sparse, x, *, event=True, **options):
     """Return what is launched on a GPU for a product."""
     on_gpu = importlib.import_module(f"brainevent.event.{folder}.on_gpu")

@@ -19,6 +19,7 @@ from product_promises import (
     planned,
     planned_product,
     vector_or_matrix,
+    what_is_launched,
 )
 from product_promises import same as same_numbers
 from sparse_products import CALLS, Sparse, close, numbers, operand, taken
@@ -91,18 +92,7 @@ def plan(sparse, x, **options):
     return planned_product("csr", sparse, x, **{**VARIANT, **options})
 
 
-@pytest.mark.parametrize(
-    ("connections", "columns", "transpose", "options", "threads"),
-    [
-        (80, None, True, {}, 75 * 32),  # a warp looks at four of 300 rows
-        (1000, None, True, {}, 75 * 32 * 3),  # three warps share an active row
-        (1000, None, True, {"per_slice": 1024}, 75 * 32),
-        (80, None, False, {}, 300 * 32),  # a warp sums a row
-        (6, None, False, {}, 2400),  # eight threads do
-        (80, 40, True, {}, 32 * 300 * 2),  # two warps, of 32 columns each
-        (80, 4, False, {}, 32 * 300),
-    ],
-)
+@what_is_launched
 def test_what_is_launched_on_gpus(ninety, connections, columns, transpose, options, threads):
     sparse = compressed(0, 300, 50, connections, homogeneous=True)
     x = operand(1, taken(sparse, transpose=transpose), columns)

@@ -7,7 +7,16 @@ import numpy as np
 import pytest
 from hypothesis import given
 from meshes import cut, mesh, sent
-from product_promises import Promises, assert_product, both_ways, every_backend, ninety, one_or_many, vector_or_matrix
+from product_promises import (
+    Promises,
+    assert_product,
+    both_ways,
+    every_backend,
+    ninety,
+    one_or_many,
+    vector_or_matrix,
+    what_is_launched,
+)
 from sparse_products import CALLS, called, close, fixed, operand, taken
 
 import brainevent
@@ -30,18 +39,7 @@ class TestPromises(Promises):
     folder = "fixed"
     variant = {"indices_sorted": False, "clustered": True, "per_slice": 256, "wide": True}  # noqa: RUF012
 
-    @pytest.mark.parametrize(
-        ("connections", "columns", "transpose", "options", "threads"),
-        [
-            (80, None, True, {}, 75 * 32),  # a warp looks at four of 300 rows
-            (1000, None, True, {}, 75 * 32 * 3),  # three warps share an active row
-            (1000, None, True, {"per_slice": 1024}, 75 * 32),
-            (80, None, False, {}, 300 * 32),  # a warp sums a row
-            (6, None, False, {}, 2400),  # eight threads do
-            (80, 40, True, {}, 32 * 300 * 2),  # two warps, of 32 columns each
-            (80, 4, False, {}, 32 * 300),
-        ],
-    )  # fmt: skip
+    @what_is_launched
     def test_what_is_launched_on_gpus(self, ninety, connections, columns, transpose, options, threads):
         sparse = fixed(0, 300, 50, connections, homogeneous=True)
         x = operand(1, taken(sparse, transpose=transpose), columns)

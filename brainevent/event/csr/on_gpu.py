@@ -77,29 +77,26 @@ def cuda_product(
         types = {**{name: array.dtype for name, array in operands.items()}, "A": sums, "O": out.dtype}
         flags = {"EVENTS": event, "ONE": weights.size == 1, "INDEXED": indexed, "WIDE": wide}
         flags |= {"CONNECTIONS": connections, "LANES": lanes, "FEW": few, "ACROSS": across}
-        call = functools.partial(
-            cuda_kernel,
+        if parts is not None:
+            return [parts.kernel(out, types, flags)(*operands.values(), rows=rows, **parts.numbers)]
+        entry = ("scatter" if transpose else "gather") + "_matrix" * (x.ndim == 2)
+        threads = {
+            "scatter": WARP * -(-rows // few) * slices,
+            "gather": whole_warps(rows * lanes),
+            "scatter_matrix": WARP * rows * tiles * slices,
+            "gather_matrix": WARP * rows * tiles,
+        }
+        numbers = ({"slices": slices} if transpose else {}) | ({"columns": columns} if x.ndim == 2 else {})
+        kernel = cuda_kernel(
             _source("kernels.cu"),
-            outs=jax.ShapeDtypeStruct(out.shape, sums if transpose else out.dtype),
+            entry,
+            jax.ShapeDtypeStruct(out.shape, sums if transpose else out.dtype),
+            launch_dims=threads[entry],
             types=types,
             options=_options(flags),
             zeroed=transpose,
         )
-        if parts is not None:
-            kernel = parts.kernel(out, types, flags)
-            found = kernel(*operands.values(), rows=rows, **parts.numbers)
-        elif x.ndim == 2 and transpose:
-            kernel = call(entry="scatter_matrix", launch_dims=WARP * rows * tiles * slices)
-            found = kernel(*operands.values(), rows=rows, columns=columns, slices=slices)
-        elif x.ndim == 2:
-            kernel = call(entry="gather_matrix", launch_dims=WARP * rows * tiles)
-            found = kernel(*operands.values(), rows=rows, columns=columns)
-        elif not transpose:
-            kernel = call(entry="gather", launch_dims=whole_warps(rows * lanes))
-            found = kernel(*operands.values(), rows=rows)
-        else:
-            kernel = call(entry="scatter", launch_dims=WARP * -(-rows // few) * slices)
-            found = kernel(*operands.values(), rows=rows, slices=slices)
+        found = kernel(*operands.values(), rows=rows, **numbers)
         return [found.astype(out.dtype)]
 
     return product
