@@ -51,11 +51,19 @@ def record(
 def _run(step: Callable[..., Any], steps: int, unroll: int, state: Any, operands: tuple[Any, ...]) -> Any:
     """Return the last state, the bits of all spikes, and an array without elements that is as wide as the spikes."""
 
-    def turn(state: Any, i: Any) -> Any:
-        state, spikes = _checked(step(state, i, *operands))
-        return state, jnp.packbits(spikes, bitorder="little")
+    def one(state: Any, i: Any) -> Any:
+        return _checked(step(state, i, *operands))
 
-    state, bits = jax.lax.scan(turn, state, jnp.arange(steps, dtype=jnp.int32), unroll=unroll)
+    def turn(state: Any, numbers: Any) -> Any:
+        state, spikes = jax.lax.scan(one, state, numbers, unroll=True)
+        return state, jnp.packbits(spikes, axis=1, bitorder="little")  # of all at once: a launch for many steps
+
+    whole, numbers = steps // unroll * unroll, jnp.arange(steps, dtype=jnp.int32)
+    state, bits = jax.lax.scan(turn, state, numbers[:whole].reshape(-1, unroll))
+    bits = bits.reshape(whole, bits.shape[2])
+    if whole < steps:
+        state, rest = turn(state, numbers[whole:])
+        bits = jnp.concatenate([bits, rest])
     spikes = jax.eval_shape(lambda: _checked(step(state, jnp.int32(0), *operands))[1])
     return state, bits, jnp.zeros((0, spikes.size), bool)
 
