@@ -29,7 +29,7 @@ _WITH_CLUSTERS = 9  # the major compute capability from which on there are some
 _LONG = 256  # elements of a row, from which on a part of the columns has enough of them
 _RESERVED = 34 * 1024  # bytes of a block's memory that it uses for other than sums
 _THREADS = 1024  # of a block
-_AT_ONCE = 16  # elements that a thread reads at once
+_AT_ONCE = 8  # elements that a thread reads at once
 
 
 @functools.cache

@@ -19,11 +19,16 @@ using Place = typename Choice<sizeof(I) == 8, unsigned long long, unsigned>::typ
 
 static constexpr int THREADS = 1024;
 static constexpr int EACH = 16, TILE = EACH * THREADS;       // rows that are looked at before any is read
-static constexpr int ROUND = 4, SPAN = 4 * ROUND * SHARING;  // elements of a row that are read at once
+static constexpr int ROUND = 2, SPAN = 4 * ROUND * SHARING;  // elements of a row that are read at once
 static constexpr int GROUPS = THREADS / SHARING;
 
 __device__ __forceinline__ void wait_for_cluster() {
   asm volatile("barrier.cluster.arrive.aligned;\nbarrier.cluster.wait.aligned;" ::: "memory");
+}
+
+// Wait until no block of the cluster reads what this one has, without waiting for what it wrote.
+__device__ __forceinline__ void stay_for_cluster() {
+  asm volatile("barrier.cluster.arrive.relaxed.aligned;\nbarrier.cluster.wait.aligned;" ::: "memory");
 }
 
 // Return what another block of the cluster has in the same place of its memory.
@@ -37,13 +42,12 @@ __device__ __forceinline__ Sum of_block(const Sum* place, int block) {
   return *reinterpret_cast<Sum*>(words);
 }
 
-// List which rows count, of at most TILE of them that begin at `first`.
-__device__ __forceinline__ void list_rows(const E* __restrict__ x, long long first, long long rows,
-                                          unsigned short* list, int* listed) {
+// List which rows count, of `rows` that begin at x, at most TILE.
+__device__ __forceinline__ void list_rows(const E* __restrict__ x, int rows, unsigned short* list, int* listed) {
   unsigned mine = 0;
 #pragma unroll
   for (int k = 0; k < EACH; k++) {
-    const long long row = first + k * THREADS + threadIdx.x;
+    const int row = k * THREADS + threadIdx.x;
     if (row < rows && counts(x[row])) mine |= 1u << k;
   }
   const int lane = threadIdx.x % 32, count = __popc(mine);
@@ -64,14 +68,19 @@ struct Reading {
   bool busy, known, moved;
 };
 
-// Read the columns of the next elements; what is not of the row counts as far to the left or right.
+template <class T>
+__device__ __forceinline__ bool aligned(const T* array) {
+  return reinterpret_cast<unsigned long long>(array) % alignof(Four<T>) == 0;
+}
+
+// Read the columns of the next elements; what is not of the row counts as far to the left or right. `whole`: all are.
 __device__ __forceinline__ void read(Four<I>* targets, const I* __restrict__ indices, const Reading& row, int lane,
-                                     I beyond) {
+                                     bool whole, I beyond) {
 #pragma unroll
   for (int u = 0; u < ROUND; u++) {
     const long long j = row.at + (u * SHARING + lane) * 4;
-    if (row.busy && j >= row.begin && j + 4 <= row.end) {
-      targets[u] = four(indices + j);
+    if (whole) {
+      targets[u] = *reinterpret_cast<const Four<I>*>(indices + j);
     } else {
 #pragma unroll
       for (int i = 0; i < 4; i++)
@@ -102,36 +111,70 @@ __device__ __forceinline__ bool sought(Reading& row, const I* __restrict__ indic
   return row.known = true;
 }
 
-// Add what was read, and is in the part, to its sums.
+// Add four numbers to sums, where `in` says so. A float is exchanged, if nobody was quicker: so all four are on their way
+// at once.
+__device__ __forceinline__ void add_four(Sum* const* sums, const A* numbers, const bool* in) {
+  if constexpr (sizeof(Sum) == 4 && !COUNT) {
+    int had[4], has[4];
+#pragma unroll
+    for (int i = 0; i < 4; i++)
+      if (in[i]) had[i] = *reinterpret_cast<volatile int*>(sums[i]);
+#pragma unroll
+    for (int i = 0; i < 4; i++)
+      if (in[i])
+        has[i] = atomicCAS(reinterpret_cast<int*>(sums[i]), had[i], __float_as_int(__int_as_float(had[i]) + numbers[i]));
+#pragma unroll
+    for (int i = 0; i < 4; i++)
+      if (in[i] && has[i] != had[i]) atomicAdd(sums[i], numbers[i]);
+  } else {
+#pragma unroll
+    for (int i = 0; i < 4; i++)
+      if (in[i]) atomicAdd(sums[i], COUNT ? Sum(1) : Sum(numbers[i]));
+  }
+}
+
+// Add what was read, and is in the part, to its sums. `whole`: four weights can be read at once.
 __device__ __forceinline__ void add(Sum* sums, const Four<I>* targets, const W* __restrict__ weights,
-                                    const Q* __restrict__ perm, const Reading& row, int lane, I first, I past,
-                                    A times) {
+                                    const Q* __restrict__ perm, const Reading& row, int lane, bool whole, I first,
+                                    I past, A times) {
   Four<W> each[ROUND];
   if constexpr (!ONE) {
 #pragma unroll
     for (int u = 0; u < ROUND; u++) {  // all are asked for before the first is waited for
       const long long j = row.at + (u * SHARING + lane) * 4;
-      const bool any = targets[u].at[3] >= first && targets[u].at[0] < past;
-      if (any && !INDEXED && j >= row.begin && j + 4 <= row.end) {
-        each[u] = four(weights + j);
-      } else if (any) {
+      if (targets[u].at[3] < first || targets[u].at[0] >= past) continue;
+      if (whole && !INDEXED) {
+        each[u] = *reinterpret_cast<const Four<W>*>(weights + j);
+      } else {
 #pragma unroll
         for (int i = 0; i < 4; i++)
-          if (j + i >= row.begin && j + i < row.end) each[u].at[i] = weights[INDEXED ? (long long)perm[j + i] : j + i];
+          if (targets[u].at[i] >= first && targets[u].at[i] < past)
+            each[u].at[i] = weights[INDEXED ? (long long)perm[j + i] : j + i];
       }
     }
   }
 #pragma unroll
-  for (int u = 0; u < ROUND; u++)
+  for (int u = 0; u < ROUND; u++) {
+    Sum* places[4];
+    A numbers[4];
+    bool in[4];
 #pragma unroll
     for (int i = 0; i < 4; i++) {
       const Place place = Place(targets[u].at[i]) - Place(first);
-      if (place >= Place(past) - Place(first)) continue;
-      if constexpr (COUNT)
-        atomicAdd(sums + place, 1u);
-      else
-        atomicAdd(sums + place, A(ONE ? weights[0] : each[u].at[i]) * times);
+      in[i] = place < Place(past) - Place(first);
+      places[i] = sums + place;
+      if constexpr (!COUNT) numbers[i] = A(ONE ? weights[0] : each[u].at[i]) * times;
     }
+    add_four(places, numbers, in);
+  }
+}
+
+// About where a part begins in a row of so many elements, `before` of which are to its left: by twice what chance makes of
+// it too early. Rows are not as long as an int can say, or it is only found later.
+__device__ __forceinline__ int estimate(long long length, float before) {
+  const float all = float(length < 0x7fffff00 ? int(length) : 0x7fffff00);
+  const int at = int(all * before - all * rsqrtf(all));
+  return at < 0 ? 0 : at;
 }
 
 // A.T @ x
@@ -153,9 +196,10 @@ __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS, 1)
   const long long share = (rows + CLUSTER * 32 - 1) / (CLUSTER * 32) * 32;
   const long long last = (block + 1) * share < rows ? (block + 1) * share : rows;
   const float before = float(part) / float(parts);
+  const bool of_indices = aligned(indices), of_weights = aligned(weights);  // not of all arrays within a batch
   int turn = 0;
   for (long long tile = block * share; tile < last; tile += TILE, turn ^= 1) {
-    list_rows(x, tile, last, list, listed + turn);
+    list_rows(x + tile, last - tile < TILE ? int(last - tile) : TILE, list, listed + turn);
     __syncthreads();
     const int count = listed[turn];
     if (threadIdx.x == 0) listed[turn ^ 1] = 0;
@@ -164,20 +208,19 @@ __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS, 1)
     long long begin = k < count ? begin_of(indptr, next) : 0, end = k < count ? begin_of(indptr, next + 1) : 0;
     for (; __any_sync(ALL, k < count); k += GROUPS) {
       const A times = k < count ? value(x[next]) : A(0);
-      const float length = float(end - begin);
-      const long long at = begin + (long long)(length * before - sqrtf(length));  // twice what chance makes of it
-      Reading row{begin, end, (at < begin ? begin : at) / 4 * 4, begin < end, false, false};
+      Reading row{begin, end, (begin + estimate(end - begin, before)) / 4 * 4, begin < end, false, false};
       const bool more = k + GROUPS < count;  // where the next row is, is asked for before this one is read
       next = tile + (more ? list[k + GROUPS] : 0);
       begin = more ? begin_of(indptr, next) : 0;
       end = more ? begin_of(indptr, next + 1) : 0;
       while (__any_sync(ALL, row.busy)) {
         Four<I> targets[ROUND];
-        read(targets, indices, row, lane, I(columns));
+        const bool whole = row.busy && row.at >= row.begin && row.at + SPAN <= row.end;
+        read(targets, indices, row, lane, whole && of_indices, I(columns));
         const I low = __shfl_sync(ALL, targets[0].at[0], 0, SHARING);
         const I high = __shfl_sync(ALL, targets[ROUND - 1].at[3], SHARING - 1, SHARING);
         if (!row.busy || sought(row, indices, first, low, high)) continue;
-        add(sums, targets, weights, perm, row, lane, first, past, times);
+        add(sums, targets, weights, perm, row, lane, whole && of_weights, first, past, times);
         row.at += SPAN;
         row.known = true;
         row.busy = row.at < row.end && high < past;
@@ -195,5 +238,5 @@ __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS, 1)
     else
       out[left + i] = O(total);
   }
-  wait_for_cluster();  // no block ends while another reads its sums
+  stay_for_cluster();
 }
