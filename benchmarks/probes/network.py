@@ -57,9 +57,9 @@ def _ours(model: str, n: int, steps: int, repeats: int, unroll: int) -> dict[str
 
 
 def _plain(model: str, n: int, steps: int, repeats: int, unroll: int) -> dict[str, Any]:
-    """Run what any package of this interface can: neurons in jax.numpy, one product a step, a scan; so many steps a turn.
+    """Run what any package of this interface can: neurons in jax.numpy, one product a step, and a scan.
 
-    `steps` is a multiple of `unroll`.
+    `unroll` steps are one turn of its loop; `steps` is a multiple.
     """
     import jax
     import jax.numpy as jnp
