@@ -10,6 +10,7 @@ from programs import run_program
 
 GPU = {"JAX_PLATFORMS": "cuda,cpu", "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
 TOOLS = ("memcheck", "racecheck")
+PORTS = 100  # to choose from: with ten, those that run beside one another find none
 
 
 def sanitized(tool, folder, program, *arguments):
@@ -19,7 +20,8 @@ def sanitized(tool, folder, program, *arguments):
         pytest.skip("compute-sanitizer is not on PATH")
     log, launcher = folder / "log", folder / "python"
     launcher.write_text(
-        f'#!/bin/sh\nexec "{sanitizer}" --tool {tool} --error-exitcode 9 --log-file "{log}" "{sys.executable}" "$@"\n'
+        f'#!/bin/sh\nexec "{sanitizer}" --tool {tool} --error-exitcode 9 --max-connections {PORTS} '
+        f'--log-file "{log}" "{sys.executable}" "$@"\n'
     )
     launcher.chmod(0o755)
     # Every array in memory of its own, so that a step over its end is seen.

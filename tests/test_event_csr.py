@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from meshes import cut, mesh
+from meshes import cut, mesh, sent
 from product_promises import (
     Promises,
     assert_product,
@@ -383,6 +383,52 @@ def test_a_workspace_is_accepted_and_not_needed():
     options = {"shape": sparse.shape, "transpose": True}
     found = binary_csrmv(sparse.weights, *sparse.indices, x, workspace=object(), **options)
     same_numbers(found, binary_csrmv(sparse.weights, *sparse.indices, x, **options))
+
+
+@one_or_many
+@vector_or_matrix
+@both_ways
+@pytest.mark.parametrize("event", [True, False], ids=["events", "numbers"])
+def test_devices_share_the_stored_elements_and_reduce_their_sums(transpose, columns, homogeneous, event):
+    sparse = compressed(19, 8, 12, 4, homogeneous=homogeneous)
+    x = operand(20, taken(sparse, transpose=transpose), columns, "float32")
+    share = lambda array: cut(mesh(), array, "d")
+    weights, (indices, indptr) = sparse.weights, sparse.indices
+    operands = weights if homogeneous else share(weights), share(indices), indptr, x
+    function = getattr(brainevent, f"{'binary_' * event}csr{'mv' if columns is None else 'mm'}")
+    call = lambda *operands: function(*operands, shape=sparse.shape, transpose=transpose)
+    assert sent(call, *operands) == {"all-reduce": 1}
+    close(jax.jit(call)(*operands), sparse.product(x, transpose=transpose, event=event))
+    gradients = jax.grad(lambda *operands: (call(*operands) ** 2).sum(), (0, 3))
+    found = jax.jit(gradients)(*operands)
+    for got, want in zip(found, gradients(weights, indices, indptr, x), strict=True):
+        close(got, want)
+    assert homogeneous or found[0].sharding.spec == jax.P("d")  # a weight's gradient is where the weight is
+    assert "all-gather" not in sent(gradients, *operands)
+
+
+@one_or_many
+@both_ways
+def test_devices_share_elements_that_a_permutation_finds(transpose, homogeneous):
+    sparse = compressed(21, 8, 12, 4, homogeneous=homogeneous)
+    perm = np.random.default_rng(22).permutation(32)
+    weights = sparse.weights if homogeneous else jnp.zeros(32).at[perm].set(sparse.weights)
+    x = operand(23, taken(sparse, transpose=transpose), None)
+    share = lambda array: cut(mesh(), array, "d")
+    operands = weights, share(sparse.indices[0]), sparse.indices[1], share(jnp.asarray(perm)), x
+    call = lambda *operands: binary_csrmv_indexed(*operands, shape=sparse.shape, transpose=transpose)
+    assert sent(call, *operands) == {"all-reduce": 1}
+    close(jax.jit(call)(*operands), sparse.product(x, transpose=transpose, event=True))
+
+
+def test_devices_share_a_matrix():
+    sparse = compressed(24, 8, 12, 4, homogeneous=False)
+    matrix = brainevent.CSR((sparse.weights, *sparse.indices), shape=sparse.shape)
+    placed = jax.tree.map(lambda leaf: cut(mesh(), leaf, "d") if leaf.size == 32 else leaf, matrix)
+    spikes = operand(25, 8, None)
+    call = lambda spikes, matrix: brainevent.BinaryArray(spikes) @ matrix
+    assert sent(call, spikes, placed) == {"all-reduce": 1}
+    close(jax.jit(call)(spikes, placed), sparse.product(spikes, transpose=True, event=True))
 
 
 @both_ways

@@ -6,6 +6,7 @@ import gc
 
 import jax
 import jax.numpy as jnp
+import numba
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -435,6 +436,52 @@ def test_a_rule_that_does_not_fit_the_call_says_why(unique_name, rule, words):
     assert f.op.name in str(caught.value)
     with pytest.raises(ValueError, match=words):
         f(ramp(8), ramp(8))
+
+
+@numba.njit
+def times_number(x, first, out):
+    for i in range(x.size):
+        out[i] = (first[0] + i) * x[i]
+
+
+def numbered(name):
+    """Return an operator that multiplies each element with its number in the whole."""
+    operator = brainevent.XLACustomKernel(name)
+    operator.def_reference(lambda x, first: (first + jnp.arange(x.size, dtype=x.dtype)) * x)
+    operator.def_numba_kernel(lambda *, outs: brainevent.numba_kernel(times_number, outs=outs))
+
+    def of_part(places, x, first):
+        begin, size = places["n"]
+        assert size == x.shape[-1]
+        return x, first + begin.astype(first.dtype)
+
+    operator.def_sharding_rule("n, one -> n", of_part=of_part)
+    return operator
+
+
+@pytest.mark.parametrize("spec", ["a", "b", ("a", "b"), ("b", "a"), None], ids=str)
+@pytest.mark.parametrize("batched", [False, True])
+def test_a_kernel_may_know_which_part_it_has(unique_name, spec, batched):
+    operator, x = numbered(unique_name("numbered")), ramp(2, 8, start=1.0)
+    call = lambda x: operator(x, jnp.ones(1), outs=jax.ShapeDtypeStruct((8,), x.dtype))
+    call, x, specs = (jax.vmap(call), x, (None, spec)) if batched else (call, x[0], (spec,))
+    operand = cut(mesh(a=2, b=2), x, *specs)
+    close(jax.jit(call)(operand), x * np.arange(1, 9))
+    assert sent(call, operand) == {}
+
+
+def test_a_part_of_a_batch_has_whole_operands(unique_name):
+    operator, x = numbered(unique_name("numbered")), ramp(4, 8)
+    call = jax.vmap(lambda x: operator(x, jnp.zeros(1), outs=jax.ShapeDtypeStruct((8,), x.dtype)))
+    close(jax.jit(call)(cut(mesh(), x, "d", None)), x * np.arange(8))
+
+
+def test_check_tries_a_kernel_that_knows_its_part(unique_name):
+    operator = numbered(unique_name("numbered"))
+    brainevent.check(operator, ramp(8), jnp.zeros(1), outs=ramp(8), promises=["sharded jit"]).raise_if_failed()
+    operator.def_sharding_rule("n, one -> n")  # each part begins at nought
+    with pytest.raises(AssertionError, match="sharded jit"):
+        brainevent.check(operator, ramp(8), jnp.zeros(1), outs=ramp(8), promises=["sharded jit"]).raise_if_failed()
 
 
 def test_a_permuted_factor_is_not_cut(unique_name):

@@ -341,6 +341,7 @@ class XLACustomKernel(LanguageKernels, Benchmarked):
         need_replication_factors: Sequence[str] = (),
         permutation_factors: Sequence[str] = (),
         reduction: str = "sum",
+        of_part: Callable[..., Sequence[Any]] | None = None,
         **factor_sizes: int,
     ) -> None:
         """Say how operands and results are cut over devices, as in "m k, k -> m" with `reduction_factors=("k",)`.
@@ -348,6 +349,8 @@ class XLACustomKernel(LanguageKernels, Benchmarked):
         Under `jit` with sharded operands the kernel then runs on each shard, on local shapes. A factor that results
         lack is reduced over the devices if it is named so (by "sum", "max" or "min"), else it is not cut. A function
         `rule(*types of operands, **kwargs)` returns the rule of each call, for example by a keyword argument.
+        `of_part(places, *operands)` returns what the kernel gets for the operands of a part, if it must know which part
+        that is: `places` says of each factor where the part begins, and how long it is.
         """
         self._rules["sharding"] = sharding_rule(
             rule,
@@ -356,6 +359,7 @@ class XLACustomKernel(LanguageKernels, Benchmarked):
             need_replication_factors=need_replication_factors,
             permutation_factors=permutation_factors,
             reduction=reduction,
+            of_part=of_part,
             **factor_sizes,
         )
         _choices.refresh()

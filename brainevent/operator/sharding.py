@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 from jax.experimental.custom_partitioning import custom_partitioning
 from jax.sharding import NamedSharding, PartitionSpec
 
@@ -32,6 +33,7 @@ __all__ = ["REDUCTIONS", "ShardingRule", "ShardingRuleOfCall", "sharding_rule"]
 
 Dims = tuple[Any, ...]  # per dimension: a factor's name, or a tuple of names
 Build = Callable[[tuple[ShapedArray, ...], Levels], Callable[..., list[Any]]]
+OfPart = Callable[..., Sequence[Any]]  # (where the part is, *its operands) -> operands
 
 REDUCTIONS = {"sum": jax.lax.psum, "max": jax.lax.pmax, "min": jax.lax.pmin}
 
@@ -47,6 +49,7 @@ class ShardingRule:
     replicated: tuple[str, ...] = ()  # never cut
     sizes: tuple[tuple[str, int], ...] = ()
     reduction: str = "sum"
+    of_part: OfPart | None = None  # makes operands of a part know which part it is
 
     @classmethod
     def parse(
@@ -58,6 +61,7 @@ class ShardingRule:
         need_replication_factors: Sequence[str] = (),
         permutation_factors: Sequence[str] = (),
         reduction: str = "sum",
+        of_part: OfPart | None = None,
         **factor_sizes: int,
     ) -> ShardingRule:
         """Read the notation; a factor that results lack, and that is not said to be reduced, is never cut."""
@@ -77,7 +81,7 @@ class ShardingRule:
         for name, size in factor_sizes.items():
             if not isinstance(size, int):
                 raise RegistrationTypeError(
-                    f"{where}: unknown keyword {name!r}{did_you_mean(name, [*kinds, 'reduction'])}; "
+                    f"{where}: unknown keyword {name!r}{did_you_mean(name, [*kinds, 'reduction', 'of_part'])}; "
                     f"the size of a factor would be an integer, found {size!r}"
                 )
         try:
@@ -108,6 +112,7 @@ class ShardingRule:
             tuple(dict.fromkeys([*need_replication_factors, *permutation_factors, *partial, *minor])),
             tuple(sorted(factor_sizes.items())),
             reduction,
+            of_part,
         )
 
     def of_call(self, operands: Sequence[Any], levels: Levels, params: Mapping[str, Any]) -> ShardingRule:
@@ -263,6 +268,9 @@ class ShardingRule:
         ]
 
         def on_shard(*shards: Any) -> list[Any]:
+            if self.of_part is not None:
+                places = {factor: _place(mesh, cut.get(factor, ()), size) for factor, size in sizes.items()}
+                shards = tuple(self.of_part(places, *shards))
             values = build(local_outs, local_levels)(*shards)
             reduce = REDUCTIONS[self.reduction]
             return [reduce(x, axes) if axes else x for x, axes in zip(values, partial, strict=True)]
@@ -321,6 +329,13 @@ def _spec(dims: Dims, cut: dict[str, tuple[str, ...]]) -> PartitionSpec:
 
 def _count(mesh: Any, axes: Sequence[str]) -> int:
     return math.prod(mesh.shape[axis] for axis in axes)
+
+
+def _place(mesh: Any, axes: tuple[str, ...], size: int) -> tuple[jax.Array, int]:
+    """Return where a device's part of a factor begins, and how long it is."""
+    part = size // _count(mesh, axes)
+    index = jax.lax.axis_index(axes) if axes else jnp.int32(0)
+    return (index if size < 2**31 else index.astype(jnp.int64)) * part, part
 
 
 def _axes(entry: Any) -> tuple[str, ...]:

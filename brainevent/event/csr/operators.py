@@ -4,13 +4,14 @@
 Products are called as `operator(data, indices, indptr, x, shape=(m, k), transpose=...)`: `A @ x` with x of k rows, or
 `A.T @ x` with x of m rows. Those named "indexed" have one more operand before x: stored element j has the weight
 `data[perm[j]]`. `indices_sorted=True` promises that the columns of each row ascend; kernels need not look. Devices may
-share the columns of a matrix x, and nothing else: where a row of A begins depends on all rows before it. To share the
-rows, make a matrix for each device.
+share the stored elements, and so the rows: each has the row pointers of all, and what they sum is reduced. They may
+share the columns of a matrix x, too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import functools
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -106,9 +107,24 @@ def _define(kind: str, *, event: bool, indexed: bool) -> XLACustomKernel:
     operator.def_cuda_raw_kernel(_cuda(event=event, indexed=indexed), variants=_VARIANTS)
     operator.def_reference(_reference(event=event, indexed=indexed))
     operator.def_tags("csr", "binary" if event else "float", *(["indexed"] if indexed else []))
-    permutation = "q, " if indexed else ""
-    operator.def_sharding_rule(f"w, e, p, {permutation}" + ("k -> m" if kind == "mv" else "k n -> m n"))
+    rule = functools.partial(_cut, indexed=indexed)
+    operator.def_sharding_rule(rule, reduction_factors=("e",), of_part=functools.partial(_of_elements, pointers=2))
     return operator
+
+
+def _cut(data: Any, indices: Any, indptr: Any, *rest: Any, indexed: bool, **_: Any) -> str:
+    """Write the sharding rule: the stored elements are `e`, and sums over a part of them are partial."""
+    each = "e" if data.shape == indices.shape and not indexed else "w"
+    columns = " n" * (rest[-1].ndim - 1)
+    return f"{each}, e, p, {'e, ' * indexed}source{columns} -> target{columns}"
+
+
+def _of_elements(places: Mapping[str, tuple[Any, int]], *operands: Any, pointers: int) -> tuple[Any, ...]:
+    """Return operands in which rows begin and end where they do among the elements of a part."""
+    begin, size = places["e"]
+    indptr = operands[pointers]
+    local = jnp.clip(indptr - begin.astype(indptr.dtype), 0, size)
+    return (*operands[:pointers], local, *operands[pointers + 1 :])
 
 
 csrmv_p = _define("mv", event=False, indexed=False)
@@ -209,7 +225,9 @@ csr_per_element_p.def_reference(
     lambda indices, indptr, of_rows, of_columns: [reference.per_element(indices, indptr, of_rows, of_columns)]
 )
 csr_per_element_p.def_tags("csr", "float")
-csr_per_element_p.def_sharding_rule("e, p, m n, k n -> e", reduction_factors=("n",), need_replication_factors=("e",))
+csr_per_element_p.def_sharding_rule(
+    "e, p, m n, k n -> e", reduction_factors=("n",), of_part=functools.partial(_of_elements, pointers=1)
+)
 
 
 def _by_rows(tangent: Any, indices: Any, indptr: Any, of_rows: Any, of_columns: Any, **params: Any) -> Any:
