@@ -13,14 +13,18 @@ TOOLS = ("memcheck", "racecheck")
 PORTS = 100  # to choose from: with ten, those that run beside one another find none
 
 
-def sanitized(tool, folder, program, *arguments):
-    """Return what the program printed; skip where the tool cannot run, or where the program says that it skipped."""
+def sanitized(tool, folder, program, *arguments, kernel=None):
+    """Return what the program printed; skip where the tool cannot run, or where the program says that it skipped.
+
+    If `kernel` is part of names of kernels, it looks at those alone.
+    """
     sanitizer = shutil.which("compute-sanitizer")
     if sanitizer is None:
         pytest.skip("compute-sanitizer is not on PATH")
     log, launcher = folder / "log", folder / "python"
+    only = "" if kernel is None else f"--kernel-regex kns={kernel}"  # deprecated, but older ones know it too
     launcher.write_text(
-        f'#!/bin/sh\nexec "{sanitizer}" --tool {tool} --error-exitcode 9 --max-connections {PORTS} '
+        f'#!/bin/sh\nexec "{sanitizer}" --tool {tool} --error-exitcode 9 --max-connections {PORTS} {only} '
         f'--log-file "{log}" "{sys.executable}" "$@"\n'
     )
     launcher.chmod(0o755)

@@ -28,6 +28,8 @@ __global__ void neurons(const float* v_before, const float* exc_before, const fl
 }
 """
 IN_PLACE = {0: 0, 1: 1, 2: 2, 3: 3}  # the next state takes the place of the state
+# A division by zero is not tested for, so that many neurons go at a time; a product and a sum are one instruction.
+QUICK = {"error_model": "numpy", "fastmath": {"contract"}}
 
 
 def neurons(name: str, formula: Callable, cuda: str, constants: Mapping[str, float]) -> brainevent.XLACustomKernel:
@@ -42,9 +44,9 @@ def neurons(name: str, formula: Callable, cuda: str, constants: Mapping[str, flo
 
     @functools.cache
     def loop(w_e, w_i):
-        one = numba.njit(formula, error_model="numpy")  # no test for a division by zero, so it goes many at a time
+        one = numba.njit(formula, **QUICK)
 
-        @numba.njit(error_model="numpy")
+        @numba.njit(**QUICK)
         def over_all(v_, exc_, inh_, pause_, arrived, v, exc, inh, pause, spikes):
             from_e, from_i = arrived[: v.size], arrived[v.size :]
             for k in range(v.size):
