@@ -116,7 +116,7 @@ def _cut(data: Any, indices: Any, indptr: Any, *rest: Any, indexed: bool, **_: A
     """Write the sharding rule: the stored elements are `e`, and sums over a part of them are partial."""
     each = "e" if data.shape == indices.shape and not indexed else "w"
     columns = " n" * (rest[-1].ndim - 1)
-    return f"{each}, e, p, {'e, ' * indexed}source{columns} -> target{columns}"
+    return f"{each}, e, p, {'e, ' * indexed}k{columns} -> m{columns}"
 
 
 def _of_elements(places: Mapping[str, tuple[Any, int]], *operands: Any, pointers: int) -> tuple[Any, ...]:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
@@ -114,12 +115,22 @@ def _check_factor_in_shard_map(subject: Subject, rule: ShardingRule, factor: str
 
     def on_shard(*operands: Any) -> list[Any]:
         reduce = REDUCTIONS[rule.reduction]
+        if rule.of_part is not None:
+            operands = tuple(rule.of_part(_places(subject, rule, factor, count), *operands))
         results = subject.call(*operands, outs=local)
         return [x if AXIS in spec else reduce(x, AXIS) for x, spec in zip(results, out_specs, strict=True)]
 
     with during(f"factor {factor!r} cut in {count}"):
         found = _run_shard_map(on_shard, subject.operands(), specs, out_specs, count)
         assert_close(found, subject.expected(), subject.tolerance)
+
+
+def _places(subject: Subject, rule: ShardingRule, cut: str, count: int) -> dict[str, tuple[jax.Array, int]]:
+    """Return where a device's part of each factor begins, and how long it is, if one is cut."""
+    sizes = {factor: _size(subject, rule, factor) for factor in _factors_of_operands(rule)}
+    whole = {factor: (jnp.int32(0), size) for factor, size in sizes.items()}
+    part = sizes[cut] // count
+    return {**whole, cut: (jax.lax.axis_index(AXIS) * part, part)}
 
 
 def _listed(operands: Sequence[int]) -> str:
