@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from meshes import cut, sent
 from product_promises import both_ways, one_or_many, vector_or_matrix
 from sparse_products import FLOATS, NUMBERS, Sparse, close, numbers, operand, taken
 from test_event_csr import INDEXED, compressed, permuted
@@ -273,6 +274,29 @@ def test_chosen_rows_and_their_gradient(homogeneous):
     close(call(sparse.weights, "cuda_raw"), dense[[3, 89, 90, 3, 90]])
     gradients = [jax.grad(lambda w, b=b: (call(w, b) ** 2).sum())(sparse.weights) for b in ("cuda_raw", "reference")]
     close(*gradients)
+
+
+@pytest.mark.skipif("len(jax.devices('gpu')) < 2", reason="needs two GPUs")
+@pytest.mark.parametrize("connections", [4, 502], ids=["short rows", "rows that clusters of blocks sum"])
+@one_or_many
+def test_two_devices_share_the_stored_elements(homogeneous, connections):
+    random = np.random.default_rng(20)
+    columns = np.sort(random.integers(0, 5000, (901, connections), dtype="int32"))
+    weights = jnp.ones(1) if homogeneous else jnp.asarray(random.integers(1, 5, columns.size), jnp.float32)
+    indptr = np.arange(902) * connections
+    matrix = brainevent.CSR((weights, jnp.asarray(columns.ravel()), jnp.asarray(indptr)), shape=(901, 5000))
+    two = jax.make_mesh((2,), ("d",), axis_types=(jax.sharding.AxisType.Auto,), devices=jax.devices("gpu")[:2])
+    placed = jax.tree.map(lambda leaf: cut(two, leaf, *["d"] * (leaf.size == columns.size)), matrix)
+    x = cut(two, random.random(901) < 0.2)
+    call = lambda x, matrix: brainevent.BinaryArray(x) @ matrix
+    wanted = np.asarray(x) @ np.asarray(matrix.todense(), np.float64)
+    assert matrix.indices_sorted
+    assert sent(call, x, placed) == {"all-reduce": 1}
+    close(jax.jit(call)(x, placed), wanted)
+    gradient = jax.grad(lambda x, matrix: (call(x, matrix) ** 2).sum(), 1, allow_int=True)
+    found, expected = (jax.jit(gradient)(x, m).data for m in (placed, matrix))
+    close(found, expected)
+    assert homogeneous or found.sharding.spec == jax.P("d")
 
 
 def test_positions_beyond_32_bits():
