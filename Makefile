@@ -41,12 +41,12 @@ lint: $(VENV)/.installed-dev ## Check the code by rules
 types: $(VENV)/.installed-dev ## Check the types
 	$(BIN)/mypy
 
-# Each page is a program: it runs in a process of its own, two at a time.
+# Each page is a program, as each example is: they run in processes of their own, two at a time, the longest first.
 examples: $(VENV)/.installed-docs ## Run every example: of pages, docstrings and examples/
-	@grep -l '^```python' README.md docs/*.md | JAX_PLATFORMS=cpu xargs -r -n 1 -P 2 $(BIN)/python -m pytest -q
-	JAX_PLATFORMS=cpu $(BIN)/python -m pytest -q --doctest-modules brainevent
-	@set -e; for program in examples.demo "examples.networks.cuba --ms 100" examples.networks.classifier; do \
-	  echo "python -m $$program"; JAX_PLATFORMS=cpu $(BIN)/python -m $$program > /dev/null; done
+	@{ echo "-m pytest -q --doctest-modules brainevent"; \
+	  for program in demo "networks.cuba --ms 100" networks.classifier; do echo "-m examples.$$program"; done; \
+	  grep -l '^```python' README.md docs/*.md | sed 's/^/-m pytest -q /'; } \
+	  | JAX_PLATFORMS=cpu xargs -L 1 -P 2 $(BIN)/python
 
 docs: examples ## Run every example, then build the documentation into site/
 	rm -rf site

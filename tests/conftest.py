@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What every test shares: the platform, names of its own, and no choice left behind."""
 
+import gc
 import itertools
 import os
 from collections.abc import Callable, Iterator
@@ -12,6 +13,10 @@ import pytest
 import brainevent
 
 pytest_plugins = ["pretend_cuda"]
+
+# JAX and Numba keep all that they compile, and looking through that for garbage takes a twentieth of a run's time.
+gc.set_threshold(20_000, 20, 100)
+QUICK = "--xla_backend_optimization_level=0"  # of the code that XLA writes around kernels: a tenth of a run's time
 
 hypothesis.settings.register_profile(
     "brainevent",
@@ -26,8 +31,13 @@ hypothesis.settings.load_profile("brainevent")
 
 def pytest_configure(config: pytest.Config) -> None:
     """Run on the CPU, unless the environment says otherwise or the GPU tests are asked for."""
-    if "JAX_PLATFORMS" not in os.environ and config.option.markexpr != "gpu":
+    if config.option.markexpr == "gpu":
+        return
+    if "JAX_PLATFORMS" not in os.environ:
         jax.config.update("jax_platforms", "cpu")
+    flags = os.environ.get("XLA_FLAGS", "")
+    if QUICK not in flags:  # JAX reads them when it starts, at the first test
+        os.environ["XLA_FLAGS"] = f"{flags} {QUICK}"
 
 
 @pytest.fixture(scope="session")

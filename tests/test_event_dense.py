@@ -208,8 +208,10 @@ def checked(operator, dtype, transpose, **options):
 @both_ways
 @pytest.mark.parametrize("operator", [binary_densemv_p, binary_densemm_p], ids=lambda operator: operator.name)
 def test_operators_keep_their_promises(operator, transpose):
-    checked(operator, "float32", transpose, backends=["numba"])
-    checked(operator, "float32", transpose, backends=["jax_raw"], promises=["nested vmap", "vjp", "sharded jit"])
+    some = ["nested vmap", "vjp", "sharded jit"]
+    every = transpose == (operator is binary_densemv_p)
+    checked(operator, "float32", transpose, backends=["numba"], promises=None if every else some)
+    checked(operator, "float32", transpose, backends=["jax_raw"], promises=some)
 
 
 @both_ways

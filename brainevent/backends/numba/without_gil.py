@@ -15,10 +15,10 @@ import llvmlite.binding as llvm
 
 __all__ = ["is_parallel", "module_of"]
 
-_CALL = r"[^\n]*\bcall\b[^\n@]*@{}\([^\n]*\n"
+_CALL = r"^[^\n]*\bcall\b[^\n@]*@{}\([^\n]*\n"
 _BETWEEN = r"(?P<between>(?:(?![^\n]*\bcall\b)[ \t][^\n]*\n)*)"  # instructions of the same block, none of them a call
-_ACQUIRE = re.compile(_CALL.format("numba_gil_ensure") + _BETWEEN + _CALL.format("PyEval_SaveThread"))
-_RELEASE = re.compile(_CALL.format("PyEval_RestoreThread") + _BETWEEN + _CALL.format("numba_gil_release"))
+_ACQUIRE = re.compile(_CALL.format("numba_gil_ensure") + _BETWEEN + _CALL.format("PyEval_SaveThread"), re.MULTILINE)
+_RELEASE = re.compile(_CALL.format("PyEval_RestoreThread") + _BETWEEN + _CALL.format("numba_gil_release"), re.MULTILINE)
 
 
 def is_parallel(library: Any) -> bool:
