@@ -35,11 +35,15 @@ def ask(question: Hashable, answer: Callable[[], Hashable]) -> None:
             current[question] = answer()
 
 
-def refresh() -> None:
-    """Bring the JIT key up to date after something that `ask` was asked about may have changed."""
+def refresh(topic: Hashable = None) -> None:
+    """Bring the JIT key up to date after something that `ask` was asked about may have changed.
+
+    If it is known what questions that can touch, `topic` is what they are, or what they begin with.
+    """
     with _lock:
         current = _states[next(reversed(_states))]
-        changed = [question for question, answer in current.items() if _answers[question]() != answer]
+        asked = [item for item in current.items() if topic is None or _topic(item[0]) == topic]
+        changed = [question for question, answer in asked if _answers[question]() != answer]
         if not changed:
             return
         fitting = [(sum(q in state for q in changed), i) for i, state in enumerate(_states.values()) if _holds(state)]
@@ -47,6 +51,10 @@ def refresh() -> None:
         number = list(_states)[max(fitting)[1]] if fitting else len(_states)
         _states[number] = _states.pop(number, {})
         _number.set_global(number)
+
+
+def _topic(question: Hashable) -> Hashable:
+    return question[0] if isinstance(question, tuple) else question
 
 
 def _holds(state: _State) -> bool:

@@ -96,8 +96,9 @@ def get_backend(platform: str) -> str | None:
 
 def clear_backends() -> None:
     """Take back every choice of `set_backend`."""
-    _global_backends.clear()
-    _choices.refresh()
+    if _global_backends:
+        _global_backends.clear()
+        _choices.refresh()
 
 
 def use_backend(platform: str, backend: str) -> AbstractContextManager[None]:
@@ -133,7 +134,10 @@ def get_autotune() -> str:
 
 
 def set_numba_parallel(parallel: bool = True, num_threads: int | None = None) -> None:
-    """Say whether our own Numba kernels are compiled with `parallel=True`, and how many threads parallel ones use."""
+    """Say whether our own Numba kernels use threads, as very large products always do, and how many parallel ones use.
+
+    Functions that are already jitted follow at their next call.
+    """
     global _numba_parallel, _numba_num_threads
     if num_threads is not None:
         import numba
@@ -141,11 +145,11 @@ def set_numba_parallel(parallel: bool = True, num_threads: int | None = None) ->
         numba.set_num_threads(num_threads)  # raises for a number that Numba cannot use
         _numba_num_threads = numba_thread_limit.value = num_threads
     _numba_parallel = bool(parallel)
-    _choices.refresh()
+    _choices.refresh("numba_parallel")
 
 
 def get_numba_parallel() -> bool:
-    """Tell whether our own Numba kernels are compiled with `parallel=True`."""
+    """Tell whether our own Numba kernels use threads where products are not very large, too."""
     _choices.ask("numba_parallel", lambda: _numba_parallel)
     return _numba_parallel
 
@@ -197,7 +201,7 @@ def set_lfsr_algorithm(algorithm: str) -> None:
             f"known: {', '.join(_LFSR_ALGORITHMS)}"
         )
     _lfsr_algorithm = algorithm
-    _choices.refresh()
+    _choices.refresh("lfsr_algorithm")
 
 
 def get_lfsr_algorithm() -> str:
@@ -221,13 +225,14 @@ def emulate(on: bool = True) -> None:
     global _emulating
     if not isinstance(on, bool):
         raise TypeError(f"config.emulate: on must be True or False, found {on!r}")
-    _emulating = on
+    changed, _emulating = on != _emulating, on
     if on:  # processes that this one starts do as it does
         os.environ[_EMULATE] = "1"
     else:
         os.environ.pop(_EMULATE, None)
     _simulate_numba_cuda(on)
-    _choices.refresh()
+    if changed:
+        _choices.refresh()
 
 
 def is_emulating() -> bool:

@@ -30,6 +30,7 @@ from ..errors import KernelError, KernelToolchainError
 from ..toolchain.directory import (
     UnwritableError,
     current_base,
+    get_cache_dir,
     guard_base,
     is_ours,
     make_private,
@@ -59,7 +60,7 @@ _INNER = tuple(os.path.dirname(os.path.realpath(file)) + os.sep for file in (_ch
 
 _Choices = dict[str, "TunedChoice"]
 _lock = threading.RLock()
-_read_before: dict[Path, _Choices] = {}  # what this process has read of each file
+_read_before: dict[str, _Choices] = {}  # what this process has read, by the directory of the cache
 _of_this_process: _Choices = {}  # what cannot be kept in a file
 _warned: set[str] = set()
 
@@ -230,14 +231,14 @@ def _guard(path: Path, status: os.stat_result) -> None:
 
 def _known() -> _Choices:
     """Return what the file held when this process first looked, or last wrote; a refused file holds nothing."""
-    path = file_path()
-    if path not in _read_before:
-        _read_before[path] = {}  # also if a warning is an error
+    place = get_cache_dir()
+    if place not in _read_before:
+        _read_before[place] = {}  # also if a warning is an error
         try:
-            _read_before[path] = _reread()
+            _read_before[place] = _reread()
         except KernelToolchainError as error:
             _warn_once(f"{error}. What was tuned is ignored")
-    return _read_before[path]
+    return _read_before[place]
 
 
 def _reread() -> _Choices:
@@ -311,7 +312,7 @@ def _update(change: Callable[[_Choices], Any]) -> Any:
             known = _reread()
             result = change(known)
             write_whole(path, _as_bytes(known), 0o600)
-    _read_before[path] = known
+    _read_before[get_cache_dir()] = known
     return result
 
 

@@ -236,7 +236,7 @@ class XLACustomKernel(LanguageKernels, Benchmarked):
             self._kernels.setdefault(platform, {})[backend] = entry
             if asdefault or platform not in self._defaults:
                 self._defaults[platform] = backend
-        _choices.refresh()
+        _choices.refresh(self._serial)
 
     def def_reference(self, fn: Callable[..., Any]) -> Callable[..., Any]:
         """Give the operator a `jax.numpy` implementation `fn(*operands, **kwargs)`; usable as a decorator.
@@ -249,7 +249,7 @@ class XLACustomKernel(LanguageKernels, Benchmarked):
                 f"operator {self.name!r}: the reference must be callable, found {type(fn).__name__}"
             )
         self._rules["reference"] = Reference(fn, self.name)
-        _choices.refresh()
+        _choices.refresh(self._serial)
         return fn
 
     @property
@@ -279,7 +279,7 @@ class XLACustomKernel(LanguageKernels, Benchmarked):
             )
         with self._lock:
             self._defaults[platform] = backend
-        _choices.refresh()
+        _choices.refresh(self._serial)
 
     def get_default(self, platform: str) -> str | None:
         """Return the default backend of a platform, or None."""
@@ -311,7 +311,7 @@ class XLACustomKernel(LanguageKernels, Benchmarked):
                 f"operator {self.name!r}: the {kind} rule must be callable, found {type(fun).__name__}"
             )
         self._rules[kind] = fun
-        _choices.refresh()
+        _choices.refresh(self._serial)
 
     def def_batching_rule(self, fun: Callable[..., Any]) -> None:
         """Set the vmap rule: `fun(args, axes, **params) -> (outputs, output axes)`."""
@@ -362,7 +362,7 @@ class XLACustomKernel(LanguageKernels, Benchmarked):
             of_part=of_part,
             **factor_sizes,
         )
-        _choices.refresh()
+        _choices.refresh(self._serial)
 
     # ---- the rest --------------------------------------------------------------------------------------------------
 

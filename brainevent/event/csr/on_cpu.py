@@ -16,6 +16,7 @@ import numpy as np
 
 from ...backends.numba import any_of, prefetch
 from ..on_cpu import BLOCK, LISTED, Terms, add_in_tiles, terms, unsigned
+from ..on_cpu_threads import IN_THREADS, add_up, of_rows, threads_for, threads_for_events
 
 __all__ = ["add_rows", "add_rows_listed", "kernel", "list_events", "per_element", "slice_rows"]
 
@@ -26,8 +27,13 @@ _ANY_ORDER = {"reassoc", "nsz"}  # of additions, so that many are made at a time
 
 
 @functools.cache
-def kernel(dtype: str, *, event: bool, homogeneous: bool, indexed: bool, transpose: bool, ndim: int) -> Any:
+def kernel(
+    dtype: str, *, event: bool, homogeneous: bool, indexed: bool, transpose: bool, ndim: int, threads: bool = False
+) -> Any:
     """Return the kernel for weights of a dtype, one or many, in order or by a permutation, and an x of a rank."""
+    if threads:
+        options = {"event": event, "homogeneous": homogeneous, "indexed": indexed, "transpose": transpose}
+        return _in_threads(kernel(dtype, **options, ndim=ndim), transpose=transpose)
     of = terms(dtype, event=event, homogeneous=homogeneous)
     where = numba.njit((lambda perm, j: unsigned(perm[j])) if indexed else (lambda perm, j: j))
     if not transpose:
@@ -37,6 +43,27 @@ def kernel(dtype: str, *, event: bool, homogeneous: bool, indexed: bool, transpo
     if event:
         return _scatter_event_matrix(of, where) if ndim == 2 else _scatter_events(of, where)
     return _scatter_matrix(of, where) if ndim == 2 else _scatter(of, where)
+
+
+def _in_threads(serial: Callable[..., Any], *, transpose: bool) -> Any:
+    @numba.njit(parallel=dict(IN_THREADS))
+    def in_threads(weights: Any, indices: Any, indptr: Any, perm: Any, x: Any, out: Any) -> None:
+        rows = indptr.shape[0] - 1
+        threads = threads_for_events(indices.size, x, out.size) if transpose else threads_for(indices.size, 0)
+        if threads < 2:
+            serial(weights, indices, indptr, perm, x, out)
+        elif transpose:
+            sums = np.empty((threads,) + out.shape, out.dtype)  # noqa: RUF005 - Numba knows no other way
+            for thread in numba.prange(threads):
+                first, last = of_rows(rows, thread, threads)
+                serial(weights, indices, indptr[first : last + 1], perm, x[first:last], sums[thread])
+            add_up(sums.reshape(threads, out.size), out.reshape(out.size))
+        else:
+            for thread in numba.prange(threads):
+                first, last = of_rows(rows, thread, threads)
+                serial(weights, indices, indptr[first : last + 1], perm, x, out[first:last])
+
+    return in_threads
 
 
 @numba.njit

@@ -47,6 +47,7 @@ _VARIANTS = [  # of the kernels in CUDA C++; the first is used until `tune` has 
 
 def _numba(*, event: bool, indexed: bool) -> Callable[..., Any]:
     def generator(*, outs: Sequence[Any], shape: tuple[int, int], transpose: bool, **_: Any) -> Callable[..., Any]:
+        from .. import on_cpu_threads
         from .on_cpu import kernel
 
         (out,) = outs
@@ -61,6 +62,7 @@ def _numba(*, event: bool, indexed: bool) -> Callable[..., Any]:
                 indexed=indexed and not homogeneous,
                 transpose=transpose,
                 ndim=x.ndim,
+                threads=on_cpu_threads.are_worth_it(indices.size),
             )
             x = is_active(x) if event else x.astype(sums)
             call = numba_kernel(found, outs=jax.ShapeDtypeStruct(out.shape, sums))

@@ -9,6 +9,7 @@ are booleans.
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from typing import Any
 
 import numba
@@ -16,6 +17,7 @@ import numpy as np
 
 from ..csr.on_cpu import add_rows_listed, list_events
 from ..on_cpu import BLOCK, LISTED, Terms, terms, unsigned
+from ..on_cpu_threads import IN_THREADS, add_up, of_rows, threads_for, threads_for_events
 
 __all__ = ["kernel"]
 
@@ -23,8 +25,11 @@ _ANY_ORDER = {"reassoc", "nsz"}  # of additions, so that many are made at a time
 
 
 @functools.cache
-def kernel(dtype: str, *, event: bool, homogeneous: bool, transpose: bool, ndim: int) -> Any:
+def kernel(dtype: str, *, event: bool, homogeneous: bool, transpose: bool, ndim: int, threads: bool = False) -> Any:
     """Return the kernel for weights of a dtype, one or many, and an operand x of a rank."""
+    if threads:
+        serial = kernel(dtype, event=event, homogeneous=homogeneous, transpose=transpose, ndim=ndim)
+        return _in_threads(serial, homogeneous=homogeneous, transpose=transpose)
     of = terms(dtype, event=event, homogeneous=homogeneous)
     if not transpose:
         if ndim == 2:
@@ -33,6 +38,31 @@ def kernel(dtype: str, *, event: bool, homogeneous: bool, transpose: bool, ndim:
     if event:
         return _scatter_event_matrix(of) if ndim == 2 else _scatter_events(of)
     return _scatter_matrix(of) if ndim == 2 else _scatter(of)
+
+
+def _in_threads(serial: Callable[..., Any], *, homogeneous: bool, transpose: bool) -> Any:
+    @numba.njit
+    def of_part(weights: Any, indices: Any, first: int, last: int) -> Any:
+        return weights if homogeneous else weights[first * indices.shape[1] : last * indices.shape[1]]
+
+    @numba.njit(parallel=dict(IN_THREADS))
+    def in_threads(weights: Any, indices: Any, x: Any, out: Any) -> None:
+        rows = indices.shape[0]
+        threads = threads_for_events(indices.size, x, out.size) if transpose else threads_for(indices.size, 0)
+        if threads < 2:
+            serial(weights, indices, x, out)
+        elif transpose:
+            sums = np.empty((threads,) + out.shape, out.dtype)  # noqa: RUF005 - Numba knows no other way
+            for thread in numba.prange(threads):
+                first, last = of_rows(rows, thread, threads)
+                serial(of_part(weights, indices, first, last), indices[first:last], x[first:last], sums[thread])
+            add_up(sums.reshape(threads, out.size), out.reshape(out.size))
+        else:
+            for thread in numba.prange(threads):
+                first, last = of_rows(rows, thread, threads)
+                serial(of_part(weights, indices, first, last), indices[first:last], x, out[first:last])
+
+    return in_threads
 
 
 _in_order = numba.njit(lambda perm, j: j)

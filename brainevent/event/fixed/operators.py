@@ -27,6 +27,7 @@ _VARIANTS = {"clustered": (True, False), "per_slice": (128, 1024), "wide": (True
 
 def _numba(*, event: bool) -> Callable[..., Any]:
     def generator(*, outs: Sequence[Any], shape: tuple[int, int], transpose: bool, **_: Any) -> Callable[..., Any]:
+        from .. import on_cpu_threads
         from .on_cpu import kernel
 
         (out,) = outs
@@ -34,7 +35,7 @@ def _numba(*, event: bool) -> Callable[..., Any]:
         def run(weights: Any, indices: Any, x: Any) -> list[Any]:
             sums = precise(weights.dtype)  # Numba has no arithmetic in 16 bits
             kind = {"event": event, "homogeneous": weights.size == 1, "transpose": transpose, "ndim": x.ndim}
-            found = kernel(weights.dtype.name, **kind)
+            found = kernel(weights.dtype.name, **kind, threads=on_cpu_threads.are_worth_it(indices.size))
             call = numba_kernel(found, outs=jax.ShapeDtypeStruct(out.shape, sums))
             x = is_active(x) if event else x.astype(sums)
             return [call(weights.reshape(weights.size), indices, x).astype(out.dtype)]

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What Numba kernels of large products share to run in several threads: each takes some of the matrix's rows.
+
+`A @ x` needs no more. For `A.T @ x` each thread has sums of its own, which are added up in the end; that is worth it
+where there are more elements to add than sums, and so fewer threads add what few events leave to do.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba
+
+from .. import config
+
+__all__ = ["IN_THREADS", "add_up", "are_worth_it", "of_rows", "threads_for", "threads_for_events"]
+
+_MANY = 2**26  # stored elements, from which on a product is compiled for threads, which takes seconds
+_ENOUGH = 2**18  # if our kernels are to be parallel
+_WAKING = 100_000  # elements that a thread adds in the time in which two are told to, and are waited for
+_SUMMING = 2  # elements that it adds in the time in which it clears a sum and adds it up
+_LOOKED_AT = 4096  # events from which it is told how many there are
+
+# Loops that say so run in threads, and nothing else.
+_ONLY = ("comprehension", "fusion", "inplace_binop", "numpy", "reduction", "setitem", "stencil")
+IN_THREADS = {"prange": True, **dict.fromkeys(_ONLY, False)}
+
+
+def are_worth_it(elements: int) -> bool:
+    """Say whether the kernel of a product with so many stored elements is compiled for threads."""
+    return elements >= (_ENOUGH if config.get_numba_parallel() else _MANY)
+
+
+@numba.njit
+def threads_for(elements: int, sums: int) -> int:
+    """Return how many threads add so many elements, each to so many sums of its own."""
+    return min(numba.get_num_threads(), elements // (_SUMMING * sums + _WAKING))
+
+
+@numba.njit
+def threads_for_events(elements: int, x: Any, sums: int) -> int:
+    """Return how many threads add the rows where x is not zero, of so many stored elements."""
+    flat, active, seen = x.reshape(x.size), 0, 0
+    for i in range(0, flat.size, max(1, flat.size // _LOOKED_AT)):
+        active += flat[i] != 0
+        seen += 1
+    added = elements * flat.size // max(1, x.shape[0]) * active // max(1, seen)
+    return threads_for(added, sums)
+
+
+@numba.njit
+def of_rows(rows: int, thread: int, threads: int) -> tuple[int, int]:
+    """Return where the rows of a thread begin and end."""
+    return rows * thread // threads, rows * (thread + 1) // threads
+
+
+@numba.njit(parallel=dict(IN_THREADS))
+def add_up(sums: Any, out: Any) -> None:
+    """Add the sums of all threads, each of them some columns."""
+    threads, size = sums.shape
+    for thread in numba.prange(threads):
+        first, last = of_rows(size, thread, threads)
+        for i in range(first, last):
+            total = sums[0, i]
+            for other in range(1, threads):
+                total += sums[other, i]
+            out[i] = total
