@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import brainevent
-from brainevent import XLACustomKernel, set_backend, use_backend
+from brainevent import XLACustomKernel, _choices, set_backend, use_backend
 
 F32 = jax.ShapeDtypeStruct((3,), jnp.float32)
 X = jnp.arange(1.0, 4.0)
@@ -152,6 +152,19 @@ def test_a_change_that_changes_nothing_retraces_nothing(rig, unique_name, change
     NOTHING[change](rig, unique_name)
     assert rig.factor == 2
     assert rig.counts == (1, 1)
+
+
+def test_a_change_asks_only_what_it_can_have_changed(unique_name):
+    asked = []
+    _choices.ask(("a question", unique_name()), lambda: asked.append(1))
+    asked.clear()
+    XLACustomKernel(unique_name()).def_kernel("numpy", "cpu", factor(2.0))
+    brainevent.config.clear_backends()
+    brainevent.config.set_numba_parallel(False)
+    brainevent.config.emulate(brainevent.config.is_emulating())
+    assert not asked
+    set_backend("tpu", "numpy")
+    assert asked == [1]
 
 
 def test_a_call_s_own_backend_follows_its_kernel_and_no_default(rig):
