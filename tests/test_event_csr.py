@@ -38,6 +38,7 @@ from brainevent.errors import MathError, ShapeError
 from brainevent.event.csr import on_cpu, on_gpu
 from brainevent.event.csr.operators import csr_per_element_p
 from brainevent.event.csr.slices import csr_add_rows_p, csr_slice_rows_p
+from brainevent.event.on_gpu import cut as parts_of
 
 __all__ = ["ninety"]
 
@@ -112,16 +113,25 @@ def test_variants_for_gpus_compile(ninety, homogeneous, options, connections):
 
 
 @pytest.mark.parametrize(
-    ("columns", "dtype", "width"), [(50, "float32", 4), (60_000, "float64", 4286), (200_000, "bfloat16", 14_286)]
+    ("columns", "dtype", "width", "parts"),
+    [(7, "float32", 1, 7), (50, "float32", 4, 13), (60_000, "float64", 4286, 14), (200_000, "bfloat16", 14_286, 14)],
 )
-def test_clusters_of_blocks_sum_parts_of_sorted_rows(ninety, columns, dtype, width):
+def test_clusters_of_blocks_sum_parts_of_sorted_rows(ninety, columns, dtype, width, parts):
     with jax.enable_x64(dtype == "float64"):
         sparse = compressed(0, 300, columns, 700, homogeneous=True, dtype=dtype)
         found = plan(sparse, operand(1, 300, None), transpose=True, indices_sorted=True)
     (launch,) = found.launches
     assert not found.zeroed
-    assert (launch.grid[0], launch.block[0]) == (14 * 8, 1024)  # of 132 multiprocessors
+    assert (launch.grid[0], launch.block[0]) == (parts * 8, 1024)  # of 132 multiprocessors
     assert launch.shared == width * max(4, np.dtype(dtype).itemsize)
+
+
+@given(columns=st.integers(0, 300) | st.integers(0, 2**40), most=st.integers(1, 40))
+def test_every_part_has_columns_and_every_column_a_part(columns, most):
+    parts, width = parts_of(columns, most)
+    assert 1 <= parts <= most
+    assert (parts - 1) * width < max(1, columns)
+    assert parts * width >= columns
 
 
 @pytest.mark.parametrize(

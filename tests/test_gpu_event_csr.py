@@ -109,7 +109,7 @@ def test_clusters_are_counted():
 @one_or_many
 @pytest.mark.parametrize(
     ("columns", "dtype"),
-    [(7, "float32"), (4000, "bfloat16"), (60_000, "float64"), (200_000, "float32"), (900_000, "float32")],
+    [(7, "float32"), (100, "float32"), (4000, "bfloat16"), (60_000, "float64"), (200_000, "float32"), (900_000, "float32")],
 )
 @pytest.mark.parametrize("event", [True, False], ids=["events", "numbers"])
 @pytest.mark.parametrize("where", ["even", "skewed", "narrow", "unsorted"])
@@ -134,6 +134,21 @@ def test_long_rows(homogeneous, columns, dtype, event, where):
         operand = jnp.asarray(x, dtype)
         found = (brainevent.BinaryArray(operand) if event else operand) @ matrix
         np.testing.assert_array_equal(found, np.asarray(jnp.asarray(wanted).astype(dtype)))
+
+
+@one_or_many
+@pytest.mark.parametrize("columns", [7, 100, 5000])
+def test_rows_that_are_not_sorted_as_promised(homogeneous, columns):
+    """Sums are wrong, but none is of what is not there, or is there once."""
+    random = np.random.default_rng(8)
+    rows, connections = 500, 700
+    indices = random.integers(0, columns, rows * connections)
+    weights = random.integers(1, 5, 1 if homogeneous else indices.size)
+    arrays = jnp.asarray(weights, "float32"), jnp.asarray(indices, "int32"), jnp.arange(rows + 1) * connections
+    options = {"shape": (rows, columns), "transpose": True, "indices_sorted": True, "backend": "cuda_raw"}
+    found = np.asarray(binary_csrmv(*arrays, jnp.ones(rows, bool), **options))
+    assert found.min() >= 0
+    assert (found <= np.bincount(indices, np.broadcast_to(weights, indices.shape), minlength=columns)).all()
 
 
 @one_or_many

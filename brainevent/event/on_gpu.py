@@ -10,9 +10,15 @@ import jax.numpy as jnp
 
 from .activity import as_events
 
-__all__ = ["WARP", "operand", "power_of_two", "whole_warps"]
+__all__ = ["WARP", "cut", "operand", "power_of_two", "whole_warps"]
 
 WARP = 32  # threads
+
+
+def cut(columns: int, most: int) -> tuple[int, int]:
+    """Return into how many parts columns are cut, at most so many, each of how many columns; each has at least one."""
+    width = max(1, -(-columns // most))
+    return max(1, -(-columns // width)), width
 
 
 def operand(x: Any, sums: Any, *, event: bool) -> jax.Array:

@@ -18,7 +18,7 @@ from ...backends.nvrtc.clusters import most_clusters
 from ...ffi.devices import cuda_capabilities
 from ...ffi.launch import Limits
 from ...toolchain.architectures import gpu_architectures
-from ..on_gpu import WARP, operand, power_of_two, whole_warps
+from ..on_gpu import WARP, cut, operand, power_of_two, whole_warps
 from ..precision import precise
 
 __all__ = ["cuda_add_rows", "cuda_per_element", "cuda_product", "cuda_slice_rows"]
@@ -116,13 +116,13 @@ class _Parts:
     def of(cls, columns: int, sums: Any, mean: int) -> _Parts | None:
         """Return how, for rows of about `mean` elements; or None if that is not the quick way, or not possible.
 
-        There are as many parts as clusters run at once: with one more, all would take twice the time.
+        There are as many parts as clusters run at once, if as many have a column: with one more, all would take twice the
+        time.
         """
         least = gpu_architectures(None, cuda_capabilities)[0]
         if mean < _LONG or int(least.split(".")[0]) < _WITH_CLUSTERS:
             return None
-        parts = most_clusters(_CLUSTER)
-        width = -(-columns // parts)
+        parts, width = cut(columns, most_clusters(_CLUSTER))
         if (memory := width * sums.itemsize) > Limits.of(least).shared - _RESERVED:
             return None
         run = mean / parts + 2 * math.sqrt(mean)  # what chance adds to a row's share on both sides
@@ -131,7 +131,7 @@ class _Parts:
     @property
     def numbers(self) -> dict[str, int]:
         """The kernel's numbers but that of the rows."""
-        return {"columns": self.columns, "parts": self.parts, "width": self.width}
+        return {"columns": self.columns, "width": self.width}
 
     def kernel(self, out: Any, types: Mapping[str, Any], flags: Mapping[str, int]) -> Callable[..., Any]:
         """Return the kernel."""

@@ -62,10 +62,12 @@ __device__ __forceinline__ void list_rows(const E* __restrict__ x, int rows, uns
     list[at++] = (__ffs(mine) - 1) * THREADS + threadIdx.x;
 }
 
-// Where a row is read: from `at` on, a multiple of four; `known` if nothing to the left of it is wanted.
+// Where a row is read: from `at` on, a multiple of four; `known` if nothing to the left of it is wanted. Its part is
+// looked for elsewhere than expected at most twice.
 struct Reading {
   long long begin, end, at;
-  bool busy, known, moved;
+  bool busy, known;
+  int tries;
 };
 
 template <class T>
@@ -89,17 +91,17 @@ __device__ __forceinline__ void read(Four<I>* targets, const I* __restrict__ ind
   }
 }
 
-// Say whether the part may begin elsewhere than in what was read, from `low` to `high`; then look there.
+// Say whether the part may begin elsewhere than in what was read, from `low` to `high`; then look there. Nothing is added
+// twice, and there is an end, even if the row is not sorted.
 __device__ __forceinline__ bool sought(Reading& row, const I* __restrict__ indices, I first, I low, I high) {
   const bool right = high < first, left = !row.known && row.at > row.begin && low >= first;
-  if (!right && !left) return false;
-  if (!row.moved) {  // it is mostly next to where it was expected
+  if ((!right && !left) || row.tries == 2) return false;
+  if (row.tries++ == 0) {  // it is mostly next to where it was expected
     row.at = right ? row.at + SPAN : row.at - SPAN < row.begin ? row.begin / 4 * 4 : row.at - SPAN;
-    row.moved = true;
     row.known = right;
     return true;
   }
-  long long from = row.begin, to = row.end;
+  long long from = row.known ? row.at : row.begin, to = row.end;
   while (from < to) {
     const long long middle = from + (to - from) / 2;
     if (indices[middle] < first)
@@ -181,21 +183,21 @@ __device__ __forceinline__ int estimate(long long length, float before) {
 __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS, 1)
     scatter_sorted(const W* __restrict__ weights, const I* __restrict__ indices, const P* __restrict__ indptr,
                    const Q* __restrict__ perm, const E* __restrict__ x, O* out, long long rows, long long columns,
-                   int parts, int width) {
+                   int width) {
   extern __shared__ __align__(16) unsigned char memory[];
   __shared__ unsigned short list[TILE];
   __shared__ int listed[2];  // of this tile and of the next
   Sum* sums = reinterpret_cast<Sum*>(memory);
   const int block = blockIdx.x % CLUSTER, part = blockIdx.x / CLUSTER, lane = threadIdx.x % SHARING;
   const long long left = part * (long long)width;
-  const unsigned here = left + width < columns ? width : columns > left ? columns - left : 0;
+  const unsigned here = left + width < columns ? width : columns - left;
   const I first = I(left), past = I(left + here);
   for (unsigned i = threadIdx.x; i < here; i += THREADS) sums[i] = 0;
   if (threadIdx.x < 2) listed[threadIdx.x] = 0;
   __syncthreads();
   const long long share = (rows + CLUSTER * 32 - 1) / (CLUSTER * 32) * 32;
   const long long last = (block + 1) * share < rows ? (block + 1) * share : rows;
-  const float before = float(part) / float(parts);
+  const float before = float(left) / float(columns);
   const bool of_indices = aligned(indices), of_weights = aligned(weights);  // not of all arrays within a batch
   int turn = 0;
   for (long long tile = block * share; tile < last; tile += TILE, turn ^= 1) {
@@ -208,7 +210,7 @@ __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS, 1)
     long long begin = k < count ? begin_of(indptr, next) : 0, end = k < count ? begin_of(indptr, next + 1) : 0;
     for (; __any_sync(ALL, k < count); k += GROUPS) {
       const A times = k < count ? value(x[next]) : A(0);
-      Reading row{begin, end, (begin + estimate(end - begin, before)) / 4 * 4, begin < end, false, false};
+      Reading row{begin, end, (begin + estimate(end - begin, before)) / 4 * 4, begin < end, false, 0};
       const bool more = k + GROUPS < count;  // where the next row is, is asked for before this one is read
       next = tile + (more ? list[k + GROUPS] : 0);
       begin = more ? begin_of(indptr, next) : 0;
