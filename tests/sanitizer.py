@@ -22,8 +22,8 @@ SECONDS = 240  # for an attempt
 def sanitized(tool, folder, program, *arguments, kernel=None):
     """Return what the program printed; skip where the tool cannot run, or where the program says that it skipped.
 
-    If `kernel` is part of names of kernels, it looks at those alone. Of racecheck, let that be all kernels with clusters of
-    blocks: that of CUDA 13.0 breaks those that it leaves out, whatever they do, and counts a hazard.
+    If `kernel` is part of names of kernels, it looks at those alone. Let racecheck look at all with clusters of blocks:
+    that of CUDA 13.0 breaks those that it leaves out, whatever they do, and counts a hazard.
     """
     sanitizer = shutil.which("compute-sanitizer")
     if sanitizer is None:

@@ -109,7 +109,14 @@ def test_clusters_are_counted():
 @one_or_many
 @pytest.mark.parametrize(
     ("columns", "dtype"),
-    [(7, "float32"), (100, "float32"), (4000, "bfloat16"), (60_000, "float64"), (200_000, "float32"), (900_000, "float32")],
+    [
+        (7, "float32"),
+        (100, "float32"),
+        (4000, "bfloat16"),
+        (60_000, "float64"),
+        (200_000, "float32"),
+        (900_000, "float32"),
+    ],
 )
 @pytest.mark.parametrize("event", [True, False], ids=["events", "numbers"])
 @pytest.mark.parametrize("where", ["even", "skewed", "narrow", "unsorted"])

@@ -116,8 +116,7 @@ class _Parts:
     def of(cls, columns: int, sums: Any, mean: int) -> _Parts | None:
         """Return how, for rows of about `mean` elements; or None if that is not the quick way, or not possible.
 
-        There are as many parts as clusters run at once, if as many have a column: with one more, all would take twice the
-        time.
+        There are as many parts as clusters run at once, if each has a column: one more would take twice the time.
         """
         least = gpu_architectures(None, cuda_capabilities)[0]
         if mean < _LONG or int(least.split(".")[0]) < _WITH_CLUSTERS:
