@@ -18,6 +18,7 @@ _FOLDER = HERE / ".brian-venv"
 _DT = 1e-4  # seconds of the network's time, in a step
 _STEPS = {4_000: 10_000, 40_000: 2_000, 400_000: 500}
 _REPEATS = 3
+_TURNS = {4_000: 3, 40_000: 1, 400_000: 1}  # in a round: what else the machine does weighs most on what is short
 _UNROLL = {"cpu": 1, "gpu": 10}  # steps in one turn of the loop: on a GPU, each turn is launched
 # Rates, in Hz, that say whether it is the same network: of single seeds, and of the first 50 ms alone.
 _PLAUSIBLE = {"coba": (15, 27), "cuba": (4.6, 7.5)}
@@ -95,7 +96,7 @@ def _measure(
         for n in sizes:
             answers: dict[str, list[dict[str, Any]]] = {}
             failed: dict[str, str] = {}
-            for index in range(rounds):
+            for index in range(rounds * (1 if options.quick else _TURNS[n])):
                 for one in contenders if index % 2 == 0 else reversed(contenders):
                     if one.name not in failed:
                         _run(one, model, n, platform, answers.setdefault(one.name, []), failed)
