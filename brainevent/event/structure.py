@@ -1,13 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Is this the structure of a sparse matrix? Asked once, when a matrix is made, so that no kernel needs to ask.
+"""Is this the structure of a sparse matrix? Asked once, so that no kernel needs to ask.
 
-What is static, dtypes and shapes, is always looked at; values only if they are known, which is outside of a trace.
+That is when a matrix is made, or when a function sees an array for the first time. What is static, dtypes and
+shapes, is always looked at; values only if they are known, which is outside of a trace.
 """
 
 from __future__ import annotations
 
+import contextlib
+import contextvars
 import operator
-from collections.abc import Sequence
+import weakref
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Any
 
 import jax
@@ -19,16 +23,20 @@ __all__ = [
     "as_indices",
     "check_compressed",
     "check_indices",
+    "check_once",
     "checked_count",
     "checked_indptr",
     "checked_shape",
     "checked_weights",
     "known_on_host",
     "narrow",
+    "trusted",
 ]
 
 _INT32 = 2**31  # the first position that an int32 does not hold
 _CHUNK = 2**24  # indices that are compared at once
+_passed: dict[Hashable, tuple[weakref.ref[Any], ...]] = {}  # what was looked at, and is still there
+_is_trusted = contextvars.ContextVar("is_trusted", default=False)
 
 
 def checked_shape(where: str, shape: Any) -> tuple[int, int]:
@@ -120,6 +128,29 @@ def check_compressed(where: str, indices: Any, indptr: Any, *, slices: int, boun
         raise ValueError(
             f"{where}: indptr falls from {positions[at]} to {positions[at + 1]} at position {at + 1}; it never falls"
         )
+
+
+def check_once(check: Callable[..., None], where: str, *arguments: Any, **facts: int) -> None:
+    """Run a check, `check(where, *arguments, **facts)`, unless the same arrays have passed it with the same facts.
+
+    An array of JAX never changes, so nothing is looked at twice. Within `trusted()` nothing is looked at.
+    """
+    arrays = [x for x in arguments if isinstance(x, jax.Array)]
+    key = (check, *map(id, arrays), *facts.values())
+    if _is_trusted.get() or key in _passed or not any(map(_known, arrays)):
+        return
+    check(where, *arguments, **facts)
+    _passed[key] = tuple(weakref.ref(array, lambda _: _passed.pop(key, None)) for array in arrays)
+
+
+@contextlib.contextmanager
+def trusted() -> Iterator[None]:
+    """Within this, indices are not looked at: a matrix has done so with its own, or was told not to."""
+    before = _is_trusted.set(True)
+    try:
+        yield
+    finally:
+        _is_trusted.reset(before)
 
 
 def are_sorted(indices: Any, indptr: Any = None) -> bool:

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from ...errors import ShapeError
 from .. import units
 from ..operands import checked_indices, checked_weights, checked_x
-from ..structure import checked_shape
+from ..structure import check_compressed, check_indices, check_once, checked_shape
 from . import benchmark_data, operators
 from .conversions import coo2csr, coo_to_csc_index, csc_to_csr_index, csr_to_coo_index, csr_to_csc_index
 from .reference import row_of_each
@@ -58,7 +58,7 @@ def binary_csrmv(
     A spike is True, or a number above zero, and counts as one. Gradients: by the weights, and by the spikes as if each
     counted as its number. Quantities of `brainunit` give a quantity, of the product of the units. `workspace` is not
     needed, and what is passed is ignored. `indices_sorted=True` promises that the columns of each row ascend: then GPUs
-    are quicker with long rows. A `CSR` knows it itself.
+    are quicker with long rows. A `CSR` knows it itself. What indices hold is looked at once, and not in a trace.
 
     >>> import jax.numpy as jnp, brainevent
     >>> indices, indptr = jnp.array([0, 2, 2]), jnp.array([0, 2, 3])
@@ -320,7 +320,9 @@ def _checked(where: str, data: Any, indices: Any, indptr: Any, shape: Any) -> tu
             f"{where}: indptr has shape {indptr.shape}; with shape={shape} it has an element for each of {shape[0]} "
             "rows, and one more"
         )
-    return shape, checked_weights(where, "data", data, indices.shape), indices, indptr
+    data = checked_weights(where, "data", data, indices.shape)
+    check_once(check_compressed, where, indices, indptr, slices=shape[0], bound=shape[1])
+    return shape, data, indices, indptr
 
 
 def _product(
@@ -344,6 +346,7 @@ def _product(
         perm = checked_indices(where, "perm", perm, 1)
         if perm.shape != indices.shape:
             raise ShapeError(f"{where}: perm has shape {perm.shape}; pass one place for each of {indices.shape[0]}")
+        check_once(check_indices, where, "perm", perm, bound=perm.size)
         structure.append(perm)
     out = jax.ShapeDtypeStruct(result, data.dtype)
     operator = getattr(operators, f"{where}_p")

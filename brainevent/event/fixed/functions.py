@@ -13,7 +13,7 @@ from ...bench.record import BenchmarkConfig
 from ...errors import ShapeError
 from .. import units
 from ..operands import checked_indices, checked_weights, checked_x
-from ..structure import checked_shape
+from ..structure import check_indices, check_once, checked_shape
 from .operators import binary_fcnmm_p, binary_fcnmv_p, fcnmm_p, fcnmv_p
 
 __all__ = ["binary_fcnmm", "binary_fcnmv", "fcnmm", "fcnmv"]
@@ -138,6 +138,7 @@ def _product(
     if indices.shape[0] != shape[0]:
         raise ShapeError(f"{where}: indices has shape {indices.shape}; shape={shape} says that it has {shape[0]} rows")
     weights = checked_weights(where, "weights", weights, indices.shape)
+    check_once(check_indices, where, "indices", indices, bound=shape[1], ndim=2)
     x, result = checked_x(where, name, x, 1 if where.endswith("mv") else 2, shape, transpose=transpose)
     out = jax.ShapeDtypeStruct(result, weights.dtype)
     keywords = {"shape": shape, "transpose": transpose, "backend": backend}

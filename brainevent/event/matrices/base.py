@@ -12,7 +12,7 @@ import numpy as np
 
 from ...errors import MathError, ShapeError
 from .. import units
-from ..structure import as_indices, checked_weights, known_on_host
+from ..structure import as_indices, checked_weights, known_on_host, trusted
 from .build import is_scipy
 
 __all__ = ["DataRepresentation", "unpacked"]
@@ -198,7 +198,8 @@ class DataRepresentation(_Root):
             raise ShapeError(f"{formula}: x has shape {x.shape}; its {axis} axis must be {length}")
         if not event and not jnp.issubdtype(x.dtype, jnp.inexact):
             columns = columns.astype(self.dtype)
-        found = self._multiply(columns, transpose=transpose, event=event)
+        with trusted():
+            found = self._multiply(columns, transpose=transpose, event=event)
         return found.T if transpose else found
 
     def __matmul__(self, x: Any) -> Any:

@@ -23,6 +23,7 @@ from ..structure import (
     checked_weights,
     known_on_host,
     narrow,
+    trusted,
 )
 from .base import DataRepresentation
 from .build import checked_dense, dense_elements, is_scipy, parts, pick
@@ -222,7 +223,8 @@ class CSR(_Compressed):
     def _rows(self, chosen: jax.Array) -> Any:
         from ..csr.functions import csr_slice_rows
 
-        return csr_slice_rows(self.data, self.indices, self.indptr, chosen, shape=self.shape, backend=self.backend)
+        with trusted():
+            return csr_slice_rows(self.data, self.indices, self.indptr, chosen, shape=self.shape, backend=self.backend)
 
     def slice_rows(self, rows: Any) -> CSR:
         """Return the matrix of some of its rows, in the order given; its structure must be known, outside of a trace.
