@@ -196,11 +196,13 @@ def _count(of: Terms) -> Any:
 
     @numba.njit
     def count(weights: Any, indices: Any, indptr: Any, perm: Any, x: Any, out: Any) -> None:
-        weight = common(weights)
+        weight, size = common(weights), unsigned(x.shape[0])
         for row in range(out.shape[0]):
             events = 0
             for j in range(unsigned(indptr[row]), unsigned(indptr[row + 1])):
-                events += x[unsigned(indices[j])]
+                column = unsigned(indices[j])
+                if column < size:  # always; without a test many events are read at a time, which is slower
+                    events += x[column]
             out[row] = 0
             if events:  # else a weight that is NaN adds nothing
                 out[row] = events * weight

@@ -153,10 +153,13 @@ def _count(of: Terms) -> Any:
     @numba.njit
     def count(weights: Any, indices: Any, x: Any, out: Any) -> None:
         weight, width, columns = common(weights), indices.shape[1], indices.reshape(indices.size)
+        size = unsigned(x.shape[0])
         for row in range(out.shape[0]):
             events = 0
             for j in range(unsigned(row * width), unsigned(row * width + width)):
-                events += x[unsigned(columns[j])]
+                column = unsigned(columns[j])
+                if column < size:  # always; without a test many events are read at a time, which is slower
+                    events += x[column]
             out[row] = 0
             if events:  # else a weight that is NaN adds nothing
                 out[row] = events * weight
