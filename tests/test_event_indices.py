@@ -61,6 +61,29 @@ def test_an_index_out_of_range_is_told(name, arrays, which, what, bound):
     assert called(name, arrays).shape[0] == 3
 
 
+@every_function
+def test_arrays_of_numpy_are_known_in_a_trace(name, arrays, which, what, bound):
+    right = [np.asarray(array) for array in arrays]
+    wrong = [np.asarray(array) for array in with_one(arrays, which, bound)]
+    np.testing.assert_array_equal(jax.jit(lambda: called(name, right))(), called(name, arrays))
+    with pytest.raises(ValueError, match=f"^{name}: {what} holds {bound}"):
+        jax.jit(lambda: called(name, wrong))()
+
+
+def test_some_arrays_may_be_known_and_others_not():
+    for known in range(2):
+        arrays = [INDICES, INDPTR]
+
+        def call(unknown, known=known, arrays=arrays):
+            return called("binary_csrmv", [arrays[i] if i == known else unknown for i in range(2)])
+
+        for run in (jax.jit(call), lambda x, call=call: jax.vmap(call)(x[None])[0]):
+            np.testing.assert_array_equal(run(arrays[1 - known]), [1, 1, 1])
+    wrong = jnp.array([0, 2, 9])
+    with pytest.raises(ValueError, match="indptr goes from 0 to 9"):
+        jax.jit(lambda indices: called("binary_csrmv", [indices, wrong]))(INDICES)
+
+
 @pytest.mark.parametrize("name", [*COMPRESSED, "csr_slice_rows", "csrmv_dt2t", "cscmv_dt2t"])
 def test_row_pointers_that_are_none_are_told(name):
     def call(indptr):

@@ -33,8 +33,10 @@ def checked_weights(where: str, name: str, weights: Any, stored: Sequence[int]) 
 
 
 def checked_indices(where: str, name: str, indices: Any, ndim: int) -> jax.Array:
-    """Return indices, which are int32 or int64, in an array of this rank."""
-    indices = jnp.asarray(indices)
+    """Return indices, which are int32 or int64, in an array of this rank; those of NumPy are known in a trace, too."""
+    if not isinstance(indices, jax.Array):
+        with jax.ensure_compile_time_eval():
+            indices = jnp.asarray(indices)
     if indices.dtype not in (jnp.int32, jnp.int64):
         raise TypeError(f'{where}: {name} is {indices.dtype}; pass int32 or int64 ({name}.astype("int32"))')
     if indices.ndim != ndim:
