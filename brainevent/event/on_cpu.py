@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Numba kernels of several formats share: how a weight is read, what it adds, and where there is no event."""
+"""What Numba kernels of several formats share: how weights and indices are read, and where there is no event."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 
 from ..backends.numba import half, prefetch
 
-__all__ = ["BLOCK", "LISTED", "Terms", "add_in_tiles", "no_event", "terms", "unsigned"]
+__all__ = ["BLOCK", "LISTED", "Places", "Terms", "add_in_tiles", "no_event", "places", "terms", "unsigned"]
 
 BLOCK = 64  # elements that are looked at together for an event
 LISTED = 512  # events that are listed before their rows are added
@@ -59,6 +59,50 @@ def terms(dtype: str, *, event: bool, homogeneous: bool) -> Terms:
     return Terms(event, homogeneous, common, weight, counts, term)
 
 
+@dataclass(frozen=True)
+class Places:
+    """How a kernel reads indices; all are compiled.
+
+    `has(index, size)` says whether there is something at an index, `row(indptr, row, stored)` where a row begins and
+    ends, and `of_weight(perm, j, weights)` where the weight of element j is; `add(sums, index, term)` adds to one of
+    the sums. If all indices are known to be right these ask nothing. Else what is out of range adds nothing, and memory
+    of others is neither read nor written.
+    """
+
+    has: Callable[..., Any]
+    row: Callable[..., Any]
+    of_weight: Callable[..., Any]
+    add: Callable[..., Any]
+
+
+@functools.cache
+def places(*, within: bool, indexed: bool = False) -> Places:
+    """Return how indices are read that are known to be within range or are not, and weights in order or permuted."""
+    has = numba.njit((lambda index, size: True) if within else (lambda index, size: unsigned(index) < unsigned(size)))
+    at = numba.njit(lambda perm, j, weights: unsigned(perm[j]))
+    nearest = numba.njit(lambda perm, j, weights: unsigned(min(max(perm[j], 0), weights.shape[0] - 1)))
+    in_order = numba.njit(lambda perm, j, weights: j)
+
+    @numba.njit
+    def add(sums: Any, index: Any, term: Any) -> None:
+        if has(index, sums.shape[0]):
+            sums[unsigned(index)] += term
+
+    of_weight = in_order if not indexed else at if within else nearest
+    return Places(has, _row if within else _row_within, of_weight, add)
+
+
+@numba.njit
+def _row(indptr: Any, row: Any, stored: Any) -> tuple[Any, Any]:
+    return unsigned(indptr[row]), unsigned(indptr[row + 1])
+
+
+@numba.njit
+def _row_within(indptr: Any, row: Any, stored: Any) -> tuple[Any, Any]:
+    begin, end = max(indptr[row], 0), max(indptr[row + 1], 0)
+    return min(unsigned(begin), unsigned(stored)), min(unsigned(end), unsigned(stored))
+
+
 @numba.njit
 def _itself(x: Any) -> Any:
     return x
@@ -66,7 +110,7 @@ def _itself(x: Any) -> Any:
 
 @numba.njit
 def unsigned(index: Any) -> Any:
-    """Return an index that Numba does not test for being negative."""
+    """Return an index that Numba does not test for being negative; one that is, is above all sizes."""
     return np.uint64(index)
 
 
@@ -83,19 +127,19 @@ def no_event(x: Any, start: int, stop: int) -> bool:
     return found == 0
 
 
-def add_in_tiles(of: Terms, where: Callable[..., Any]) -> Any:
-    """Return a function that adds rows, `at[k]` to `end[k]` of the first `found`, tile by tile of the sums.
+def add_in_tiles(of: Terms, at: Places) -> Any:
+    """Return a function that adds rows, `here[k]` to `end[k]` of the first `found`, tile by tile of the sums.
 
     It adds nothing, and returns False, where that would not be faster. From each row it takes what comes before the
-    tile ends; so it is quick for sorted rows, and right for all. `at` is left where the rows end.
+    tile ends; so it is quick for sorted rows, and right for all. `here` is left where the rows end.
     """
-    common, weight = of.common, of.weight
+    common, weight, where, add_to = of.common, of.weight, at.of_weight, at.add
 
     @numba.njit
-    def add(weights: Any, indices: Any, perm: Any, at: Any, end: Any, found: int, out: Any) -> bool:
+    def add(weights: Any, indices: Any, perm: Any, here: Any, end: Any, found: int, out: Any) -> bool:
         elements = np.int64(0)
         for k in range(found):
-            elements += end[k] - at[k]
+            elements += end[k] - here[k]
         size = out.shape[0]
         tile, places = _LEAST, max(1, found * size)
         while tile < _MOST and elements * tile < _RUN * places:
@@ -110,18 +154,18 @@ def add_in_tiles(of: Terms, where: Callable[..., Any]) -> Any:
             for k in range(found):
                 if k + _AHEAD < found:
                     for line in range(lines):
-                        ahead = at[k + _AHEAD] + line * (_LINE // indices.itemsize)
+                        ahead = here[k + _AHEAD] + line * (_LINE // indices.itemsize)
                         prefetch(indices, ahead)
                         prefetch(weights, ahead)
-                j, last = unsigned(at[k]), unsigned(end[k])
+                j, last = unsigned(here[k]), unsigned(end[k])
                 while j + _TOGETHER <= last and indices[j + _TOGETHER - _ONE] < stop:
                     for i in range(_TOGETHER):
-                        out[unsigned(indices[j + i])] += weight(one, weights, where(perm, j + i))
+                        add_to(out, indices[j + i], weight(one, weights, where(perm, j + i, weights)))
                     j += _TOGETHER
                 while j < last and indices[j] < stop:
-                    out[unsigned(indices[j])] += weight(one, weights, where(perm, j))
+                    add_to(out, indices[j], weight(one, weights, where(perm, j, weights)))
                     j += np.uint64(1)
-                at[k] = j
+                here[k] = j
         return True
 
     return add

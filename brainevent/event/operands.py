@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the products with sparse matrices ask of their operands, before a kernel sees them.
 
-Only dtypes and shapes are looked at: that indices are within the shape is asked once, when a matrix is made.
+Only dtypes and shapes are looked at here: whether indices are within the shape is asked in `structure.py`, once.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import jax.numpy as jnp
 
 from ..errors import MathError, ShapeError
 
-__all__ = ["checked_indices", "checked_weights", "checked_x"]
+__all__ = ["checked_indices", "checked_weights", "checked_x", "is_within", "promises"]
 
 
 def checked_weights(where: str, name: str, weights: Any, stored: Sequence[int]) -> jax.Array:
@@ -62,3 +62,17 @@ def checked_x(
             f"{name} has shape {x.shape}"
         )
     return x, (kept, *x.shape[1:])
+
+
+def is_within(indices: Any, size: int) -> jax.Array:
+    """Say of each index whether it is within range; one that is not, of a trace, adds nothing to a product."""
+    return (indices >= 0) & (indices < size)
+
+
+def promises(**known: bool) -> dict[str, bool]:
+    """Return the keyword arguments that tell an operator what is known of indices: those that are true.
+
+    >>> promises(indices_sorted=False, indices_within=True)
+    {'indices_within': True}
+    """
+    return {name: True for name, is_known in known.items() if is_known}

@@ -2,7 +2,8 @@
 """Is this the structure of a sparse matrix? Asked once, so that no kernel needs to ask.
 
 That is when a matrix is made, or when a function sees an array for the first time. What is static, dtypes and
-shapes, is always looked at; values only if they are known, which is outside of a trace.
+shapes, is always looked at; values only if they are known, which is outside of a trace. Where they are not, kernels
+test each index, and leave out what is not within range.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 
 __all__ = [
+    "are_known",
     "are_sorted",
     "as_indices",
     "check_compressed",
@@ -29,14 +31,14 @@ __all__ = [
     "checked_shape",
     "checked_weights",
     "known_on_host",
+    "looked_at",
     "narrow",
-    "trusted",
 ]
 
 _INT32 = 2**31  # the first position that an int32 does not hold
 _CHUNK = 2**24  # indices that are compared at once
 _passed: dict[Hashable, tuple[weakref.ref[Any], ...]] = {}  # what was looked at, and is still there
-_is_trusted = contextvars.ContextVar("is_trusted", default=False)
+_told: contextvars.ContextVar[bool | None] = contextvars.ContextVar("told", default=None)
 
 
 def checked_shape(where: str, shape: Any) -> tuple[int, int]:
@@ -130,27 +132,35 @@ def check_compressed(where: str, indices: Any, indptr: Any, *, slices: int, boun
         )
 
 
-def check_once(check: Callable[..., None], where: str, *arguments: Any, **facts: int) -> None:
+def check_once(check: Callable[..., None], where: str, *arguments: Any, **facts: int) -> bool:
     """Run a check, `check(where, *arguments, **facts)`, unless the same arrays have passed it with the same facts.
 
-    An array of JAX never changes, so nothing is looked at twice. Within `trusted()` nothing is looked at.
+    An array of JAX never changes, so nothing is looked at twice. Return whether all that the arrays hold is known to be
+    right; within `looked_at` nothing is looked at, and what it was told is returned.
     """
+    if (told := _told.get()) is not None:
+        return told
     arrays = [x for x in arguments if isinstance(x, jax.Array)]
     key = (check, *map(id, arrays), *facts.values())
-    if _is_trusted.get() or key in _passed or not any(map(_known, arrays)):
-        return
-    check(where, *arguments, **facts)
-    _passed[key] = tuple(weakref.ref(array, lambda _: _passed.pop(key, None)) for array in arrays)
+    if key not in _passed and any(map(_known, arrays)):
+        check(where, *arguments, **facts)
+        _passed[key] = tuple(weakref.ref(array, lambda _: _passed.pop(key, None)) for array in arrays)
+    return are_known(*arrays)
 
 
 @contextlib.contextmanager
-def trusted() -> Iterator[None]:
-    """Within this, indices are not looked at: a matrix has done so with its own, or was told not to."""
-    before = _is_trusted.set(True)
+def looked_at(*, within: bool) -> Iterator[None]:
+    """Within this, indices are not looked at: a matrix tells whether its own are known to be within range."""
+    before = _told.set(within)
     try:
         yield
     finally:
-        _is_trusted.reset(before)
+        _told.reset(before)
+
+
+def are_known(*arrays: Any) -> bool:
+    """Say whether the values of all these can be looked at: in no trace, and not on another host."""
+    return all(map(_known, arrays))
 
 
 def are_sorted(indices: Any, indptr: Any = None) -> bool:
@@ -161,7 +171,7 @@ def are_sorted(indices: Any, indptr: Any = None) -> bool:
     """
     if indptr is None:
         return _known(indices) and bool((indices[:, 1:] >= indices[:, :-1]).all())
-    if not (_known(indices) and _known(indptr)):
+    if not are_known(indices, indptr):
         return False
     size = indices.shape[0]
     if _on_host(indices):
@@ -200,7 +210,7 @@ def _index_dtype(where: str, keyword: str, largest: int, dtype: Any) -> np.dtype
 
 def known_on_host(where: str, *arrays: Any) -> Any:
     """Return arrays as NumPy sees them, or raise in a trace, where the size of what is asked for is not known."""
-    if not all(_known(array) for array in arrays):
+    if not are_known(*arrays):
         raise RuntimeError(f"{where}: its result has a size that a trace does not know; call it outside of jax.jit")
     found = tuple(np.asarray(array) for array in arrays)
     return found if len(found) > 1 else found[0]
@@ -222,7 +232,6 @@ def _check_integers(where: str, name: str, x: Any, ndim: int) -> None:
 
 
 def _known(x: Any) -> bool:
-    """Say whether values can be looked at: in no trace, and not on another host."""
     return not isinstance(x, jax.core.Tracer) and getattr(x, "is_fully_addressable", True)
 
 

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from ...bench.record import BenchmarkConfig
 from ...errors import ShapeError
 from .. import units
-from ..operands import checked_indices, checked_weights, checked_x
+from ..operands import checked_indices, checked_weights, checked_x, promises
 from ..structure import check_indices, check_once, checked_shape
 from .operators import binary_coomm_p, binary_coomv_p, coomm_p, coomv_p
 
@@ -128,11 +128,12 @@ def _product(
     if row.shape != col.shape:
         raise ShapeError(f"{where}: row has shape {row.shape} and col {col.shape}; each element has one of both")
     data = checked_weights(where, "data", data, row.shape)
-    check_once(check_indices, where, "row", row, bound=shape[0])
-    check_once(check_indices, where, "col", col, bound=shape[1])
+    within = check_once(check_indices, where, "row", row, bound=shape[0])
+    within &= check_once(check_indices, where, "col", col, bound=shape[1])
     x, result = checked_x(where, name, x, 1 if where.endswith("mv") else 2, shape, transpose=transpose)
     out = jax.ShapeDtypeStruct(result, data.dtype)
-    (found,) = operator(data, row, col, x, outs=[out], shape=shape, transpose=transpose, backend=backend)
+    keywords = {"shape": shape, "transpose": transpose, "backend": backend, **promises(indices_within=within)}
+    (found,) = operator(data, row, col, x, outs=[out], **keywords)
     return units.join(found, units.product(weight_unit, unit))
 
 

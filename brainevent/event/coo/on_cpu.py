@@ -11,16 +11,19 @@ from typing import Any
 
 import numba
 
-from ..on_cpu import BLOCK, Terms, no_event, terms, unsigned
+from ..on_cpu import BLOCK, Places, Terms, no_event, places, terms, unsigned
 
 __all__ = ["kernel"]
 
 
 @functools.cache
-def kernel(dtype: str, *, event: bool, homogeneous: bool, ndim: int) -> Any:
-    """Return the kernel for weights of a dtype, one or many, and an operand x of a rank."""
-    of = terms(dtype, event=event, homogeneous=homogeneous)
-    return _of_matrix(of) if ndim == 2 else _of_vector(of)
+def kernel(dtype: str, *, event: bool, homogeneous: bool, within: bool, ndim: int) -> Any:
+    """Return the kernel for weights of a dtype, one or many, and an operand x of a rank.
+
+    If `within`, all indices are known to be in range.
+    """
+    of, at = terms(dtype, event=event, homogeneous=homogeneous), places(within=within)
+    return _of_matrix(of, at) if ndim == 2 else _of_vector(of, at)
 
 
 @numba.njit
@@ -31,8 +34,9 @@ def _is_silent(x: Any) -> bool:
     return start >= x.size
 
 
-def _of_vector(of: Terms) -> Any:
+def _of_vector(of: Terms, at: Places) -> Any:
     event, common, weight, counts, term = of.event, of.common, of.weight, of.counts, of.term
+    has, add_to = at.has, at.add
 
     @numba.njit
     def of_vector(weights: Any, into: Any, out_of: Any, x: Any, out: Any) -> None:
@@ -41,15 +45,17 @@ def _of_vector(of: Terms) -> Any:
             return
         one = common(weights)
         for i in range(into.shape[0]):
-            value = x[unsigned(out_of[i])]
-            if counts(value):
-                out[unsigned(into[i])] += term(weight(one, weights, i), value)
+            if has(out_of[i], x.shape[0]):
+                value = x[unsigned(out_of[i])]
+                if counts(value):
+                    add_to(out, into[i], term(weight(one, weights, i), value))
 
     return of_vector
 
 
-def _of_matrix(of: Terms) -> Any:
+def _of_matrix(of: Terms, at: Places) -> Any:
     event, common, weight, counts, term = of.event, of.common, of.weight, of.counts, of.term
+    has = at.has
 
     @numba.njit
     def of_matrix(weights: Any, into: Any, out_of: Any, x: Any, out: Any) -> None:
@@ -59,9 +65,10 @@ def _of_matrix(of: Terms) -> Any:
         one, nothing = common(weights), out.dtype.type(0)
         for i in range(into.shape[0]):
             here, source, target = weight(one, weights, i), unsigned(out_of[i]), unsigned(into[i])
-            for b in range(x.shape[1]):  # read once, and a choice, not a branch, so that sums are vectors
-                value = x[source, b]
-                adds = term(here, value)
-                out[target, b] += adds if counts(value) else nothing
+            if has(source, x.shape[0]) and has(target, out.shape[0]):
+                for b in range(x.shape[1]):  # read once, and a choice, not a branch, so that sums are vectors
+                    value = x[source, b]
+                    adds = term(here, value)
+                    out[target, b] += adds if counts(value) else nothing
 
     return of_matrix

@@ -22,8 +22,13 @@ def _source() -> str:
     return Path(__file__).with_name("kernels.cu").read_text(encoding="utf-8")
 
 
-def cuda_product(outs: Sequence[Any], *, transpose: bool, event: bool, per_thread: int) -> Callable[..., Any]:
-    """Return the product as a JAX function of data, rows, columns and x; a thread takes about `per_thread` elements."""
+def cuda_product(
+    outs: Sequence[Any], *, transpose: bool, event: bool, per_thread: int, indices_within: bool = False
+) -> Callable[..., Any]:
+    """Return the product as a JAX function of data, rows, columns and x; a thread takes about `per_thread` elements.
+
+    Unless `indices_within`, each index is tested.
+    """
     (out,) = outs
 
     def product(data: Any, row: Any, col: Any, x: Any) -> list[Any]:
@@ -31,16 +36,16 @@ def cuda_product(outs: Sequence[Any], *, transpose: bool, event: bool, per_threa
         sums = precise(data.dtype)
         x = operand(x, sums, event=event)
         threads = -(-row.size // per_thread)
-        numbers = {"stored": row.size, "threads": threads}
+        numbers = {"stored": row.size, "sums": out.shape[0], "sources": x.shape[0], "threads": threads}
         if x.ndim == 2:
-            numbers = {"stored": row.size, "threads": threads * x.shape[1], "columns": x.shape[1]}
+            numbers |= {"threads": threads * x.shape[1], "columns": x.shape[1]}
         kernel = cuda_kernel(
             _source(),
             "of_vector" if x.ndim == 1 else "of_matrix",
             jax.ShapeDtypeStruct(out.shape, sums),
             launch_dims=numbers["threads"],
             types={"W": data.dtype, "I": into.dtype, "J": out_of.dtype, "E": x.dtype, "A": sums},
-            options=(f"-DEVENTS={int(event)}", f"-DONE={int(data.size == 1)}"),
+            options=(f"-DEVENTS={int(event)}", f"-DONE={int(data.size == 1)}", f"-DWITHIN={int(indices_within)}"),
             zeroed=True,
         )
         return [kernel(data, into, out_of, x, **numbers).astype(out.dtype)]

@@ -2,7 +2,8 @@
 """The operators on matrices in coordinates: their kernels, derivatives, batches and shards.
 
 Each is called as `operator(data, row, col, x, shape=(m, k), transpose=...)`: `A @ x` with x of k rows, or `A.T @ x`
-with x of m rows. Devices may share the stored elements, whose sums are then partial, and the columns of x.
+with x of m rows. `indices_within=True` promises that all indices are in range; without that, one that is not adds
+nothing. Devices may share the stored elements, whose sums are then partial, and the columns of x.
 """
 
 from __future__ import annotations
@@ -23,14 +24,16 @@ __all__ = ["binary_coomm_p", "binary_coomv_p", "coomm_p", "coomv_p"]
 
 
 def _numba(*, event: bool) -> Callable[..., Any]:
-    def generator(*, outs: Sequence[Any], shape: tuple[int, int], transpose: bool) -> Callable[..., Any]:
+    def generator(
+        *, outs: Sequence[Any], shape: tuple[int, int], transpose: bool, indices_within: bool = False
+    ) -> Callable[..., Any]:
         from .on_cpu import kernel
 
         (out,) = outs
 
         def run(data: Any, row: Any, col: Any, x: Any) -> list[Any]:
             sums = precise(data.dtype)  # Numba has no arithmetic in 16 bits
-            found = kernel(data.dtype.name, event=event, homogeneous=data.size == 1, ndim=x.ndim)
+            found = kernel(data.dtype.name, event=event, homogeneous=data.size == 1, within=indices_within, ndim=x.ndim)
             call = numba_kernel(found, outs=jax.ShapeDtypeStruct(out.shape, sums))
             into, out_of = (col, row) if transpose else (row, col)
             x = is_active(x) if event else x.astype(sums)
@@ -42,18 +45,18 @@ def _numba(*, event: bool) -> Callable[..., Any]:
 
 
 def _cuda(*, event: bool) -> Callable[..., Any]:
-    def generator(
-        *, outs: Sequence[Any], shape: tuple[int, int], transpose: bool, per_thread: int
-    ) -> Callable[..., Any]:
+    def generator(*, outs: Sequence[Any], shape: tuple[int, int], transpose: bool, **how: Any) -> Callable[..., Any]:
         from .on_gpu import cuda_product
 
-        return cuda_product(outs, transpose=transpose, event=event, per_thread=per_thread)
+        return cuda_product(outs, transpose=transpose, event=event, **how)
 
     return generator
 
 
 def _reference(*, event: bool) -> Callable[..., Any]:
-    def reference(data: Any, row: Any, col: Any, x: Any, *, shape: tuple[int, int], transpose: bool) -> list[Any]:
+    def reference(
+        data: Any, row: Any, col: Any, x: Any, *, shape: tuple[int, int], transpose: bool, **_: Any
+    ) -> list[Any]:
         return [product(data, row, col, x, shape=shape, transpose=transpose, event=event)]
 
     return reference

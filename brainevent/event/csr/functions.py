@@ -10,7 +10,7 @@ import jax.numpy as jnp
 
 from ...errors import ShapeError
 from .. import units
-from ..operands import checked_indices, checked_weights, checked_x
+from ..operands import checked_indices, checked_weights, checked_x, is_within, promises
 from ..structure import check_compressed, check_indices, check_once, checked_shape
 from . import benchmark_data, operators
 from .conversions import coo2csr, coo_to_csc_index, csc_to_csr_index, csr_to_coo_index, csr_to_csc_index
@@ -253,7 +253,7 @@ def csr_slice_rows(
     """
     where = "csr_slice_rows"
     data, unit = units.split(data)
-    shape, data, indices, indptr = _checked(where, data, indices, indptr, shape)
+    shape, data, indices, indptr, _ = _checked(where, data, indices, indptr, shape)
     rows = checked_indices(where, "row_indices", row_indices, 1)
     out = jax.ShapeDtypeStruct((rows.shape[0], shape[1]), data.dtype)
     (found,) = csr_slice_rows_p(data, indices, indptr, rows, outs=[out], shape=shape, backend=backend)
@@ -302,16 +302,19 @@ def cscmv_dt2t(
 
 def _per_weight(where: str, y: Any, w: Any, indices: Any, indptr: Any, shape: Any, *, of_columns: bool) -> Any:
     (w, unit), (y, _) = units.split(w), units.split(y)
-    shape, w, indices, indptr = _checked(where, w, indices, indptr, shape)
+    shape, w, indices, indptr, _ = _checked(where, w, indices, indptr, shape)
     y = jnp.asarray(y)
     if y.shape != (shape[of_columns],):
         raise ShapeError(f"{where}: y has shape {y.shape}; pass one value for each of {shape[of_columns]}")
     place = indices if of_columns else row_of_each(indptr, indices.shape[0])
-    return units.join(w * y[place].astype(w.dtype), unit)
+    factors = jnp.where(is_within(place, y.shape[0]), y[place], 0)
+    return units.join(w * factors.astype(w.dtype), unit)
 
 
-def _checked(where: str, data: Any, indices: Any, indptr: Any, shape: Any) -> tuple[tuple[int, int], Any, Any, Any]:
-    """Return the shape and the arrays of a matrix, if they go together."""
+def _checked(
+    where: str, data: Any, indices: Any, indptr: Any, shape: Any
+) -> tuple[tuple[int, int], Any, Any, Any, bool]:
+    """Return the shape and the arrays of a matrix, if they go together, and whether all are known to be in range."""
     shape = checked_shape(where, shape)
     indices = checked_indices(where, "indices", indices, 1)
     indptr = checked_indices(where, "indptr", indptr, 1)
@@ -321,8 +324,8 @@ def _checked(where: str, data: Any, indices: Any, indptr: Any, shape: Any) -> tu
             "rows, and one more"
         )
     data = checked_weights(where, "data", data, indices.shape)
-    check_once(check_compressed, where, indices, indptr, slices=shape[0], bound=shape[1])
-    return shape, data, indices, indptr
+    within = check_once(check_compressed, where, indices, indptr, slices=shape[0], bound=shape[1])
+    return shape, data, indices, indptr, within
 
 
 def _product(
@@ -338,7 +341,7 @@ def _product(
     backend: str | None,
 ) -> Any:
     (data, weight_unit), (x, unit) = units.split(data), units.split(x)
-    shape, data, indices, indptr = _checked(where, data, indices, indptr, shape)
+    shape, data, indices, indptr, within = _checked(where, data, indices, indptr, shape)
     rank = 1 if "mv" in where else 2
     x, result = checked_x(where, "v" if rank == 1 else "B", x, rank, shape, transpose=bool(transpose))
     structure = [indices, indptr]
@@ -346,12 +349,12 @@ def _product(
         perm = checked_indices(where, "perm", perm, 1)
         if perm.shape != indices.shape:
             raise ShapeError(f"{where}: perm has shape {perm.shape}; pass one place for each of {indices.shape[0]}")
-        check_once(check_indices, where, "perm", perm, bound=perm.size)
+        within &= check_once(check_indices, where, "perm", perm, bound=perm.size)
         structure.append(perm)
     out = jax.ShapeDtypeStruct(result, data.dtype)
     operator = getattr(operators, f"{where}_p")
     keywords = {"shape": shape, "transpose": bool(transpose), "backend": backend}
-    keywords |= {"indices_sorted": True} if indices_sorted else {}
+    keywords |= promises(indices_sorted=indices_sorted, indices_within=within)
     (found,) = operator(data, *structure, x, outs=[out], **keywords)
     return units.join(found, units.product(weight_unit, unit))
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products with a matrix in compressed sparse rows and events, on the CPU. Sums are made in double or float, and the result
-// has their type. Indices are read as unsigned numbers, which they fit: no sign is to be extended.
+// has their type. Indices are read as unsigned numbers: no sign is to be extended, and one that is negative is above all
+// sizes. One that is out of range adds nothing, and no pointer leads beyond what is stored.
 #define BE_CPU_HALF
 #include <algorithm>
 #include <type_traits>
@@ -21,36 +22,44 @@ struct Matrix {
   const W* weights;
   const I* indices;
   const P* indptr;
+  int64_t stored;
+  uint64_t columns;
   bool one;  // all elements have one weight
 
   Sum<W> weight(int64_t j) const { return Sum<W>(weights[one ? 0 : j]); }
 
+  int64_t begin_of(int64_t row) const { return std::clamp<int64_t>(indptr[row], 0, stored); }
+  int64_t end_of(int64_t row) const { return begin_of(row + 1); }
+  std::make_unsigned_t<I> column(int64_t j) const { return std::make_unsigned_t<I>(indices[j]); }
+
   void fetch(int64_t row) const {
-    const int64_t end = std::min<int64_t>(indptr[row + 1], indptr[row] + kFetched);
-    for (int64_t j = indptr[row]; j < end; j += 64 / sizeof(I)) __builtin_prefetch(indices + j);
+    const int64_t begin = begin_of(row), end = std::min(end_of(row), begin + kFetched);
+    for (int64_t j = begin; j < end; j += 64 / sizeof(I)) __builtin_prefetch(indices + j);
     if (!one)
-      for (int64_t j = indptr[row]; j < end; j += 64 / sizeof(W)) __builtin_prefetch(weights + j);
+      for (int64_t j = begin; j < end; j += 64 / sizeof(W)) __builtin_prefetch(weights + j);
   }
 
   void add_row(int64_t row, Sum<W>* out) const {
-    const int64_t end = indptr[row + 1];
+    const int64_t end = end_of(row);
     if (one) {
       const Sum<W> all = weight(0);
-      for (int64_t j = indptr[row]; j < end; ++j) out[std::make_unsigned_t<I>(indices[j])] += all;
+      for (int64_t j = begin_of(row); j < end; ++j)
+        if (column(j) < columns) out[column(j)] += all;
     } else {
-      for (int64_t j = indptr[row]; j < end; ++j) out[std::make_unsigned_t<I>(indices[j])] += weight(j);
+      for (int64_t j = begin_of(row); j < end; ++j)
+        if (column(j) < columns) out[column(j)] += weight(j);
     }
   }
 
   Sum<W> sum_row(int64_t row, const bool* x) const {
-    const int64_t end = indptr[row + 1];
+    const int64_t end = end_of(row);
     Sum<W> total = 0;
     int64_t events = 0;
     if (one) {
-      for (int64_t j = indptr[row]; j < end; ++j) events += x[std::make_unsigned_t<I>(indices[j])];
+      for (int64_t j = begin_of(row); j < end; ++j) events += column(j) < columns && x[column(j)];
       if (events) total = events * weight(0);
     } else {
-      for (int64_t j = indptr[row]; j < end; ++j) total += x[std::make_unsigned_t<I>(indices[j])] ? weight(j) : Sum<W>(0);
+      for (int64_t j = begin_of(row); j < end; ++j) total += column(j) < columns && x[column(j)] ? weight(j) : Sum<W>(0);
     }
     return total;
   }
@@ -87,13 +96,14 @@ void scatter_rows(const Matrix<W, I, P>& matrix, const bool* x, int64_t rows, Su
   }
 }
 
-// Call `use` with the matrix in its types.
+// Call `use` with the matrix, of so many columns, in its types.
 template <class Use>
-void with_matrix(const BE::Tensor& weights, const BE::Tensor& indices, const BE::Tensor& indptr, Use use) {
+void with_matrix(const BE::Tensor& weights, const BE::Tensor& indices, const BE::Tensor& indptr, int64_t columns, Use use) {
   BE_DISPATCH_FLOATING_AND_HALF(weights.dtype(), W, {
     BE_DISPATCH_SIGNED_INDEX(indices.dtype(), I, {
       BE_DISPATCH_CSR_INDPTR(indptr.dtype(), P, {
-        use(Matrix<W, I, P>{weights.data_ptr<W>(), indices.data_ptr<I>(), indptr.data_ptr<P>(), weights.numel() == 1},
+        use(Matrix<W, I, P>{weights.data_ptr<W>(), indices.data_ptr<I>(), indptr.data_ptr<P>(),
+                            indices.numel(), uint64_t(columns), weights.numel() == 1},
             Sum<W>());
       });
     });
@@ -105,7 +115,7 @@ void with_matrix(const BE::Tensor& weights, const BE::Tensor& indices, const BE:
 // @BE scatter arg arg arg arg ret
 void scatter(const BE::Tensor weights, const BE::Tensor indices, const BE::Tensor indptr, const BE::Tensor x,
              BE::Tensor out) {
-  with_matrix(weights, indices, indptr, [&](const auto& matrix, auto zero) {
+  with_matrix(weights, indices, indptr, out.numel(), [&](const auto& matrix, auto zero) {
     scatter_rows(matrix, x.data_ptr<bool>(), x.numel(), out.data_ptr<decltype(zero)>(), out.numel());
   });
 }
@@ -113,7 +123,7 @@ void scatter(const BE::Tensor weights, const BE::Tensor indices, const BE::Tenso
 // @BE gather arg arg arg arg ret
 void gather(const BE::Tensor weights, const BE::Tensor indices, const BE::Tensor indptr, const BE::Tensor x,
             BE::Tensor out) {
-  with_matrix(weights, indices, indptr, [&](const auto& matrix, auto zero) {
+  with_matrix(weights, indices, indptr, x.numel(), [&](const auto& matrix, auto zero) {
     for (int64_t row = 0; row < out.numel(); ++row)
       out.data_ptr<decltype(zero)>()[row] = matrix.sum_row(row, x.data_ptr<bool>());
   });

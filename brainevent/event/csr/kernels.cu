@@ -4,6 +4,9 @@
 // elements have one weight. INDEXED: the weight of stored element j is weights[perm[j]]. CONNECTIONS: elements of each row,
 // if all have as many; there are no row pointers then. WIDE: four elements of a row are read at once. LANES: threads that
 // sum one row together. FEW: rows of which a warp takes those that count. ACROSS: columns of X that it takes at once.
+// WITHIN: all indices are known to be in range. Else one that is not adds nothing, and no pointer leads beyond what is
+// stored: so `size` is the number of columns, or rows, that an index must be below, `stored` that of elements, and `count`
+// that of weights, of which a permutation may choose from more.
 
 static constexpr unsigned ALL = 0xffffffffu;
 
@@ -11,17 +14,28 @@ __device__ __forceinline__ bool counts(E x) { return !EVENTS || x > E(0); }
 __device__ __forceinline__ A value(E x) { return EVENTS ? A(1) : A(x); }
 __device__ __forceinline__ long long thread() { return blockIdx.x * (long long)blockDim.x + threadIdx.x; }
 
-__device__ __forceinline__ long long begin_of(const P* indptr, long long row) {
+template <class T>
+__device__ __forceinline__ bool within(T index, long long size) {
+  return WITHIN || (index >= 0 && index < size);
+}
+
+// Return a place from 0 up to a last one: the nearest, if it is not known to be there.
+template <class T>
+__device__ __forceinline__ long long nearest(T place, long long last) {
+  return WITHIN || (place >= 0 && place <= last) ? place : place < 0 ? 0 : last;
+}
+
+__device__ __forceinline__ long long begin_of(const P* indptr, long long row, long long stored) {
 #if CONNECTIONS
   return row * CONNECTIONS;
 #else
-  return indptr[row];
+  return nearest(indptr[row], stored);
 #endif
 }
 
-__device__ __forceinline__ A weight(const W* weights, const Q* perm, long long j) {
+__device__ __forceinline__ A weight(const W* weights, const Q* perm, long long j, long long count) {
   if constexpr (ONE) return A(weights[0]);
-  if constexpr (INDEXED) return A(weights[perm[j]]);
+  if constexpr (INDEXED) return A(weights[nearest(perm[j], count - 1)]);
   return A(weights[j]);
 }
 
@@ -40,62 +54,69 @@ __device__ __forceinline__ Four<T> four(const T* from) {
 // Go through the part of a row that falls to one of `slices` warps: add(target, weight).
 template <class Add>
 __device__ __forceinline__ void each_of_row(const W* __restrict__ weights, const I* __restrict__ indices,
-                                            const Q* __restrict__ perm, long long begin, long long end, int slice,
-                                            int slices, int lane, Add add) {
+                                            const Q* __restrict__ perm, long long begin, long long end,
+                                            long long count, int slice, int slices, int lane, Add add) {
 #if WIDE
   for (long long j = begin / 4 * 4 + (slice * 32 + lane) * 4; j < end; j += slices * 128) {
     if (j >= begin && j + 4 <= end) {
       const Four<I> targets = four(indices + j);
       if constexpr (ONE || INDEXED) {
 #pragma unroll
-        for (int i = 0; i < 4; i++) add(targets.at[i], weight(weights, perm, j + i));
+        for (int i = 0; i < 4; i++) add(targets.at[i], weight(weights, perm, j + i, count));
       } else {
         const Four<W> each = four(weights + j);
 #pragma unroll
         for (int i = 0; i < 4; i++) add(targets.at[i], A(each.at[i]));
       }
     } else {
-      for (long long i = j < begin ? begin : j; i < j + 4 && i < end; i++) add(indices[i], weight(weights, perm, i));
+      for (long long i = j < begin ? begin : j; i < j + 4 && i < end; i++)
+        add(indices[i], weight(weights, perm, i, count));
     }
   }
 #else
 #pragma unroll 4
-  for (long long j = begin + slice * 32 + lane; j < end; j += slices * 32) add(indices[j], weight(weights, perm, j));
+  for (long long j = begin + slice * 32 + lane; j < end; j += slices * 32)
+    add(indices[j], weight(weights, perm, j, count));
 #endif
 }
 
 // A.T @ x. A warp takes a slice of each row that counts, of FEW rows, one after another.
 __global__ void scatter(const W* __restrict__ weights, const I* __restrict__ indices, const P* __restrict__ indptr,
-                        const Q* __restrict__ perm, const E* __restrict__ x, A* out, long long rows, int slices) {
+                        const Q* __restrict__ perm, const E* __restrict__ x, A* out, long long rows, long long stored,
+                        long long count, long long size, int slices) {
   const long long warp = thread() / 32;
   const int lane = threadIdx.x % 32, slice = warp % slices;
   const long long row = warp / slices * FEW + lane;
   const bool mine = lane < FEW && row < rows && counts(x[row]);
   unsigned active = __ballot_sync(ALL, mine);
   if (!active) return;
-  const long long begin = mine ? begin_of(indptr, row) : 0, end = mine ? begin_of(indptr, row + 1) : 0;
+  const long long begin = mine ? begin_of(indptr, row, stored) : 0;
+  const long long end = mine ? begin_of(indptr, row + 1, stored) : 0;
   const A factor = mine ? value(x[row]) : A(0);
   for (; active; active &= active - 1) {
     const int source = __ffs(active) - 1;
     const long long from = __shfl_sync(ALL, begin, source), to = __shfl_sync(ALL, end, source);
     const A times = __shfl_sync(ALL, factor, source);
-    each_of_row(weights, indices, perm, from, to, slice, slices, lane,
-                [=](I target, A w) { atomicAdd(out + target, w * times); });
+    each_of_row(weights, indices, perm, from, to, count, slice, slices, lane, [=](I target, A w) {
+      if (within(target, size)) atomicAdd(out + target, w * times);
+    });
   }
 }
 
 // A @ x. LANES threads sum one row.
 __global__ void gather(const W* __restrict__ weights, const I* __restrict__ indices, const P* __restrict__ indptr,
-                       const Q* __restrict__ perm, const E* __restrict__ x, O* out, long long rows) {
+                       const Q* __restrict__ perm, const E* __restrict__ x, O* out, long long rows, long long stored,
+                       long long count, long long size) {
   const int lane = threadIdx.x % LANES;
   const long long row = thread() / LANES;
   A total = 0;
   if (row < rows) {
-    const long long end = begin_of(indptr, row + 1);
+    const long long end = begin_of(indptr, row + 1, stored);
 #pragma unroll 4
-    for (long long j = begin_of(indptr, row) + lane; j < end; j += LANES) {
+    for (long long j = begin_of(indptr, row, stored) + lane; j < end; j += LANES) {
+      if (!within(indices[j], size)) continue;
       const E element = x[indices[j]];
-      if (counts(element)) total += weight(weights, perm, j) * value(element);
+      if (counts(element)) total += weight(weights, perm, j, count) * value(element);
     }
   }
   for (int step = LANES / 2; step; step /= 2) total += __shfl_down_sync(ALL, total, step, LANES);
@@ -105,35 +126,39 @@ __global__ void gather(const W* __restrict__ weights, const I* __restrict__ indi
 // A.T @ X. A warp takes ACROSS columns of X and a slice of one row, 32 / ACROSS elements at once.
 __global__ void scatter_matrix(const W* __restrict__ weights, const I* __restrict__ indices,
                                const P* __restrict__ indptr, const Q* __restrict__ perm, const E* __restrict__ x,
-                               A* out, long long rows, long long columns, int slices) {
+                               A* out, long long rows, long long stored, long long count, long long size,
+                               long long columns, int slices) {
   const int lane = threadIdx.x % 32;
   const long long tiles = (columns + ACROSS - 1) / ACROSS, warp = thread() / 32;
   const long long column = warp % tiles * ACROSS + lane % ACROSS, row = warp / tiles / slices;
   const int slice = warp / tiles % slices;
   if (row >= rows || column >= columns || !counts(x[row * columns + column])) return;
   const A times = value(x[row * columns + column]);
-  const long long end = begin_of(indptr, row + 1);
+  const long long end = begin_of(indptr, row + 1, stored);
   constexpr int AT_ONCE = 32 / ACROSS;
 #pragma unroll 4
-  for (long long j = begin_of(indptr, row) + slice * AT_ONCE + lane / ACROSS; j < end; j += slices * AT_ONCE)
-    atomicAdd(out + (long long)indices[j] * columns + column, weight(weights, perm, j) * times);
+  for (long long j = begin_of(indptr, row, stored) + slice * AT_ONCE + lane / ACROSS; j < end; j += slices * AT_ONCE)
+    if (within(indices[j], size))
+      atomicAdd(out + (long long)indices[j] * columns + column, weight(weights, perm, j, count) * times);
 }
 
 // A @ X. A warp sums ACROSS columns of one row, 32 / ACROSS elements at once.
 __global__ void gather_matrix(const W* __restrict__ weights, const I* __restrict__ indices,
                               const P* __restrict__ indptr, const Q* __restrict__ perm, const E* __restrict__ x,
-                              O* out, long long rows, long long columns) {
+                              O* out, long long rows, long long stored, long long count, long long size,
+                              long long columns) {
   const int lane = threadIdx.x % 32;
   const long long tiles = (columns + ACROSS - 1) / ACROSS, warp = thread() / 32;
   const long long column = warp % tiles * ACROSS + lane % ACROSS, row = warp / tiles;
   const bool inside = row < rows && column < columns;
   A total = 0;
   if (inside) {
-    const long long end = begin_of(indptr, row + 1);
+    const long long end = begin_of(indptr, row + 1, stored);
 #pragma unroll 4
-    for (long long j = begin_of(indptr, row) + lane / ACROSS; j < end; j += 32 / ACROSS) {
+    for (long long j = begin_of(indptr, row, stored) + lane / ACROSS; j < end; j += 32 / ACROSS) {
+      if (!within(indices[j], size)) continue;
       const E element = x[(long long)indices[j] * columns + column];
-      if (counts(element)) total += weight(weights, perm, j) * value(element);
+      if (counts(element)) total += weight(weights, perm, j, count) * value(element);
     }
   }
   for (int step = 16; step >= ACROSS; step /= 2) total += __shfl_down_sync(ALL, total, step);

@@ -15,7 +15,7 @@ import numba
 import numpy as np
 
 from ...backends.numba import any_of, prefetch
-from ..on_cpu import BLOCK, LISTED, Terms, add_in_tiles, terms, unsigned
+from ..on_cpu import BLOCK, LISTED, Places, Terms, add_in_tiles, places, terms, unsigned
 from ..on_cpu_threads import IN_THREADS, add_up, of_rows, threads_for, threads_for_events
 
 __all__ = ["add_rows", "add_rows_listed", "kernel", "list_events", "per_element", "slice_rows"]
@@ -28,21 +28,31 @@ _ANY_ORDER = {"reassoc", "nsz"}  # of additions, so that many are made at a time
 
 @functools.cache
 def kernel(
-    dtype: str, *, event: bool, homogeneous: bool, indexed: bool, transpose: bool, ndim: int, threads: bool = False
+    dtype: str,
+    *,
+    event: bool,
+    homogeneous: bool,
+    indexed: bool,
+    within: bool,
+    transpose: bool,
+    ndim: int,
+    threads: bool = False,
 ) -> Any:
-    """Return the kernel for weights of a dtype, one or many, in order or by a permutation, and an x of a rank."""
+    """Return the kernel for weights of a dtype, one or many, in order or by a permutation, and an x of a rank.
+
+    If `within`, all indices are known to be in range.
+    """
     if threads:
-        options = {"event": event, "homogeneous": homogeneous, "indexed": indexed, "transpose": transpose}
-        return _in_threads(kernel(dtype, **options, ndim=ndim), transpose=transpose)
-    of = terms(dtype, event=event, homogeneous=homogeneous)
-    where = numba.njit((lambda perm, j: unsigned(perm[j])) if indexed else (lambda perm, j: j))
+        options = {"event": event, "homogeneous": homogeneous, "indexed": indexed, "within": within}
+        return _in_threads(kernel(dtype, **options, transpose=transpose, ndim=ndim), transpose=transpose)
+    of, at = terms(dtype, event=event, homogeneous=homogeneous), places(within=within, indexed=indexed)
     if not transpose:
         if ndim == 2:
-            return _gather_matrix(of, where)
-        return _count(of) if event and homogeneous else _gather(of, where)
+            return _gather_matrix(of, at)
+        return _count(of, at) if event and homogeneous else _gather(of, at)
     if event:
-        return _scatter_event_matrix(of, where) if ndim == 2 else _scatter_events(of, where)
-    return _scatter_matrix(of, where) if ndim == 2 else _scatter(of, where)
+        return _scatter_event_matrix(of, at) if ndim == 2 else _scatter_events(of, at)
+    return _scatter_matrix(of, at) if ndim == 2 else _scatter(of, at)
 
 
 def _in_threads(serial: Callable[..., Any], *, transpose: bool) -> Any:
@@ -95,73 +105,74 @@ def _fetch(array: Any, begin: int, end: int) -> None:
 
 
 @functools.cache
-def add_rows_listed(of: Terms, where: Callable[..., Any]) -> Any:
-    """Return a function that adds rows, from `at[k]` to `end[k]` for the first `found`."""
-    common, weight, in_tiles = of.common, of.weight, add_in_tiles(of, where)
+def add_rows_listed(of: Terms, at: Places) -> Any:
+    """Return a function that adds rows, from `here[k]` to `end[k]` for the first `found`."""
+    common, weight, where, add_to, in_tiles = of.common, of.weight, at.of_weight, at.add, add_in_tiles(of, at)
 
     @numba.njit
-    def add(weights: Any, indices: Any, perm: Any, at: Any, end: Any, found: int, out: Any) -> None:
-        if in_tiles(weights, indices, perm, at, end, found, out):
+    def add(weights: Any, indices: Any, perm: Any, here: Any, end: Any, found: int, out: Any) -> None:
+        if in_tiles(weights, indices, perm, here, end, found, out):
             return
         one = common(weights)
         for k in range(found):
             if k + _AHEAD < found:
-                _fetch(indices, at[k + _AHEAD], end[k + _AHEAD])
+                _fetch(indices, here[k + _AHEAD], end[k + _AHEAD])
                 if weights.shape[0] > 1:
-                    _fetch(weights, at[k + _AHEAD], end[k + _AHEAD])
-            for j in range(unsigned(at[k]), unsigned(end[k])):
-                out[unsigned(indices[j])] += weight(one, weights, where(perm, j))
+                    _fetch(weights, here[k + _AHEAD], end[k + _AHEAD])
+            for j in range(unsigned(here[k]), unsigned(end[k])):
+                add_to(out, indices[j], weight(one, weights, where(perm, j, weights)))
 
     return add
 
 
-def _scatter_events(of: Terms, where: Callable[..., Any]) -> Any:
-    add = add_rows_listed(of, where)
+def _scatter_events(of: Terms, at: Places) -> Any:
+    add, row_of = add_rows_listed(of, at), at.row
 
     @numba.njit
     def scatter_events(weights: Any, indices: Any, indptr: Any, perm: Any, x: Any, out: Any) -> None:
         out[:] = 0
         listed = np.empty((3, LISTED + BLOCK), np.int64)
-        rows, at, end = listed[0], listed[1], listed[2]
+        rows, here, end = listed[0], listed[1], listed[2]
         start = 0
         while start < x.shape[0]:
             start, found = list_events(x, start, rows)
             for k in range(found):
-                at[k], end[k] = indptr[rows[k]], indptr[rows[k] + 1]
-            add(weights, indices, perm, at, end, found, out)
+                here[k], end[k] = row_of(indptr, rows[k], indices.size)
+            add(weights, indices, perm, here, end, found, out)
 
     return scatter_events
 
 
-def _scatter_event_matrix(of: Terms, where: Callable[..., Any]) -> Any:
-    common, weight = of.common, of.weight
+def _scatter_event_matrix(of: Terms, at: Places) -> Any:
+    common, weight, row_of, has, where = of.common, of.weight, at.row, at.has, at.of_weight
 
     @numba.njit
     def scatter_event_matrix(weights: Any, indices: Any, indptr: Any, perm: Any, x: Any, out: Any) -> None:
         out[:] = 0
         one, width, flat = common(weights), x.shape[1], x.reshape(x.size)
-        places = np.empty(LISTED + BLOCK, np.int64)
+        found_at = np.empty(LISTED + BLOCK, np.int64)
         start = 0
         while start < flat.shape[0]:
-            start, found = list_events(flat, start, places)
+            start, found = list_events(flat, start, found_at)
             first = 0
             while first < found:
-                row = places[first] // width
-                last, begin = first, row * width
-                while last < found and places[last] < begin + width:  # events of one row, as their columns
-                    places[last] -= begin
+                row = found_at[first] // width
+                last, begin_of_row = first, row * width
+                while last < found and found_at[last] < begin_of_row + width:  # events of one row, as their columns
+                    found_at[last] -= begin_of_row
                     last += 1
-                for j in range(unsigned(indptr[row]), unsigned(indptr[row + 1])):
-                    here, target = weight(one, weights, where(perm, j)), unsigned(indices[j])
-                    for k in range(first, last):
-                        out[target, unsigned(places[k])] += here
+                begin, end = row_of(indptr, row, indices.size)
+                for j in range(begin, end):
+                    here, target = weight(one, weights, where(perm, j, weights)), unsigned(indices[j])
+                    for k in range(first, last if has(target, out.shape[0]) else first):
+                        out[target, unsigned(found_at[k])] += here
                 first = last
 
     return scatter_event_matrix
 
 
-def _scatter(of: Terms, where: Callable[..., Any]) -> Any:
-    common, weight, term = of.common, of.weight, of.term
+def _scatter(of: Terms, at: Places) -> Any:
+    common, weight, term, row_of, where, add_to = of.common, of.weight, of.term, at.row, at.of_weight, at.add
 
     @numba.njit
     def scatter(weights: Any, indices: Any, indptr: Any, perm: Any, x: Any, out: Any) -> None:
@@ -169,39 +180,43 @@ def _scatter(of: Terms, where: Callable[..., Any]) -> Any:
         one = common(weights)
         for row in range(x.shape[0]):
             value = x[row]
-            for j in range(unsigned(indptr[row]), unsigned(indptr[row + 1])):
-                out[unsigned(indices[j])] += term(weight(one, weights, where(perm, j)), value)
+            begin, end = row_of(indptr, row, indices.size)
+            for j in range(begin, end):
+                add_to(out, indices[j], term(weight(one, weights, where(perm, j, weights)), value))
 
     return scatter
 
 
-def _scatter_matrix(of: Terms, where: Callable[..., Any]) -> Any:
-    common, weight, term = of.common, of.weight, of.term
+def _scatter_matrix(of: Terms, at: Places) -> Any:
+    common, weight, term, row_of, has, where = of.common, of.weight, of.term, at.row, at.has, at.of_weight
 
     @numba.njit
     def scatter_matrix(weights: Any, indices: Any, indptr: Any, perm: Any, x: Any, out: Any) -> None:
         out[:] = 0
         one = common(weights)
         for row in range(x.shape[0]):
-            for j in range(unsigned(indptr[row]), unsigned(indptr[row + 1])):
-                here, target = weight(one, weights, where(perm, j)), unsigned(indices[j])
-                for b in range(x.shape[1]):
-                    out[target, b] += term(here, x[row, b])
+            begin, end = row_of(indptr, row, indices.size)
+            for j in range(begin, end):
+                here, target = weight(one, weights, where(perm, j, weights)), unsigned(indices[j])
+                if has(target, out.shape[0]):
+                    for b in range(x.shape[1]):
+                        out[target, b] += term(here, x[row, b])
 
     return scatter_matrix
 
 
-def _count(of: Terms) -> Any:
-    common = of.common
+def _count(of: Terms, at: Places) -> Any:
+    common, row_of = of.common, at.row
 
     @numba.njit
     def count(weights: Any, indices: Any, indptr: Any, perm: Any, x: Any, out: Any) -> None:
         weight, size = common(weights), unsigned(x.shape[0])
         for row in range(out.shape[0]):
             events = 0
-            for j in range(unsigned(indptr[row]), unsigned(indptr[row + 1])):
+            begin, end = row_of(indptr, row, indices.size)
+            for j in range(begin, end):
                 column = unsigned(indices[j])
-                if column < size:  # always; without a test many events are read at a time, which is slower
+                if column < size:  # tested always: else many events are read at a time, which is slower
                     events += x[column]
             out[row] = 0
             if events:  # else a weight that is NaN adds nothing
@@ -210,47 +225,60 @@ def _count(of: Terms) -> Any:
     return count
 
 
-def _gather(of: Terms, where: Callable[..., Any]) -> Any:
+def _gather(of: Terms, at: Places) -> Any:
     common, weight, counts, term = of.common, of.weight, of.counts, of.term
+    row_of, has, where = at.row, at.has, at.of_weight
 
     @numba.njit(fastmath=_ANY_ORDER)
     def gather(weights: Any, indices: Any, indptr: Any, perm: Any, x: Any, out: Any) -> None:
         one = common(weights)
         for row in range(out.shape[0]):
             total = out.dtype.type(0)
-            for j in range(unsigned(indptr[row]), unsigned(indptr[row + 1])):
-                value = x[unsigned(indices[j])]
-                if counts(value):
-                    total += term(weight(one, weights, where(perm, j)), value)
+            begin, end = row_of(indptr, row, indices.size)
+            for j in range(begin, end):
+                if has(indices[j], x.shape[0]):
+                    value = x[unsigned(indices[j])]
+                    if counts(value):
+                        total += term(weight(one, weights, where(perm, j, weights)), value)
             out[row] = total
 
     return gather
 
 
-def _gather_matrix(of: Terms, where: Callable[..., Any]) -> Any:
+def _gather_matrix(of: Terms, at: Places) -> Any:
     common, weight, counts, term = of.common, of.weight, of.counts, of.term
+    row_of, has, where = at.row, at.has, at.of_weight
 
     @numba.njit
     def gather_matrix(weights: Any, indices: Any, indptr: Any, perm: Any, x: Any, out: Any) -> None:
         out[:] = 0
         one, nothing = common(weights), out.dtype.type(0)
         for row in range(out.shape[0]):
-            for j in range(unsigned(indptr[row]), unsigned(indptr[row + 1])):
-                here, column = weight(one, weights, where(perm, j)), unsigned(indices[j])
-                for b in range(out.shape[1]):  # a choice, not a branch, so that many are made at a time
-                    out[row, b] += term(here, x[column, b]) if counts(x[column, b]) else nothing
+            begin, end = row_of(indptr, row, indices.size)
+            for j in range(begin, end):
+                here, column = weight(one, weights, where(perm, j, weights)), unsigned(indices[j])
+                if has(column, x.shape[0]):
+                    for b in range(out.shape[1]):  # a choice, not a branch, so that many are made at a time
+                        out[row, b] += term(here, x[column, b]) if counts(x[column, b]) else nothing
 
     return gather_matrix
+
+
+_SAFE = places(within=False)
+_row_of, _has, _add = _SAFE.row, _SAFE.has, _SAFE.add  # of the rest, which is less often asked for
 
 
 @numba.njit(fastmath=_ANY_ORDER)
 def per_element(indices: Any, indptr: Any, of_rows: Any, of_columns: Any, out: Any) -> None:
     """Write the product of the row's and the column's values of each stored element, summed over further axes."""
+    out[:] = 0
     for row in range(of_rows.shape[0]):
-        for j in range(unsigned(indptr[row]), unsigned(indptr[row + 1])):
+        begin, end = _row_of(indptr, row, indices.size)
+        for j in range(begin, end):
             column, total = unsigned(indices[j]), out.dtype.type(0)
-            for b in range(of_rows.shape[1]):
-                total += of_rows[row, b] * of_columns[column, b]
+            if _has(column, of_columns.shape[0]):
+                for b in range(of_rows.shape[1]):
+                    total += of_rows[row, b] * of_columns[column, b]
             out[j] = total
 
 
@@ -267,8 +295,9 @@ def slice_rows(dtype: str, *, homogeneous: bool) -> Any:
         for i in range(chosen.shape[0]):
             row = chosen[i]
             if 0 <= row < indptr.shape[0] - 1:
-                for j in range(unsigned(indptr[row]), unsigned(indptr[row + 1])):
-                    out[i, unsigned(indices[j])] += weight(one, weights, j)
+                begin, end = _row_of(indptr, row, indices.size)
+                for j in range(begin, end):
+                    _add(out[i], indices[j], weight(one, weights, j))
 
     return sliced
 
@@ -280,5 +309,7 @@ def add_rows(indices: Any, indptr: Any, chosen: Any, dense: Any, out: Any) -> No
     for i in range(chosen.shape[0]):
         row = chosen[i]
         if 0 <= row < indptr.shape[0] - 1:
-            for j in range(unsigned(indptr[row]), unsigned(indptr[row + 1])):
-                out[j] += dense[i, unsigned(indices[j])]
+            begin, end = _row_of(indptr, row, indices.size)
+            for j in range(begin, end):
+                if _has(indices[j], dense.shape[1]):
+                    out[j] += dense[i, unsigned(indices[j])]

@@ -47,7 +47,8 @@ def cuda_product(
     transpose: bool,
     event: bool,
     indexed: bool,
-    indices_sorted: bool,
+    indices_sorted: bool = False,
+    indices_within: bool = False,
     clustered: bool,
     per_slice: int,
     wide: bool,
@@ -57,7 +58,7 @@ def cuda_product(
 
     If `clustered`, clusters of blocks sum parts of the columns where rows are sorted and long. Else, a warp takes about
     `per_slice` elements of a row that is active; if `wide`, it reads four at once. With `connections`, all rows have as
-    many elements, and row pointers are not looked at.
+    many elements, and row pointers are not looked at. Unless `indices_within`, each index is tested.
     """
     (out,) = outs
 
@@ -75,10 +76,11 @@ def cuda_product(
         parts = _Parts.of(out.shape[0], sums, mean) if by_parts else None
         operands = {"W": weights, "I": indices, "P": indptr, "Q": perm, "E": x}
         types = {**{name: array.dtype for name, array in operands.items()}, "A": sums, "O": out.dtype}
-        flags = {"EVENTS": event, "ONE": weights.size == 1, "INDEXED": indexed, "WIDE": wide}
+        flags = {"EVENTS": event, "ONE": weights.size == 1, "INDEXED": indexed, "WIDE": wide, "WITHIN": indices_within}
         flags |= {"CONNECTIONS": connections, "LANES": lanes, "FEW": few, "ACROSS": across}
+        numbers = {"rows": rows, "stored": indices.size, "count": weights.size}
         if parts is not None:
-            return [parts.kernel(out, types, flags)(*operands.values(), rows=rows, **parts.numbers)]
+            return [parts.kernel(out, types, flags)(*operands.values(), **numbers, **parts.numbers)]
         entry = ("scatter" if transpose else "gather") + "_matrix" * (x.ndim == 2)
         threads = {
             "scatter": WARP * -(-rows // few) * slices,
@@ -86,7 +88,8 @@ def cuda_product(
             "scatter_matrix": WARP * rows * tiles * slices,
             "gather_matrix": WARP * rows * tiles,
         }
-        numbers = ({"slices": slices} if transpose else {}) | ({"columns": columns} if x.ndim == 2 else {})
+        numbers |= {"size": out.shape[0] if transpose else x.shape[0]}
+        numbers |= ({"slices": slices} if transpose else {}) | ({"columns": columns} if x.ndim == 2 else {})
         kernel = cuda_kernel(
             _source("kernels.cu"),
             entry,
@@ -96,7 +99,7 @@ def cuda_product(
             options=_options(flags),
             zeroed=transpose,
         )
-        found = kernel(*operands.values(), rows=rows, **numbers)
+        found = kernel(*operands.values(), **numbers)
         return [found.astype(out.dtype)]
 
     return product
@@ -153,8 +156,9 @@ def cuda_per_element(outs: Sequence[Any]) -> Callable[..., Any]:
     def product(indices: Any, indptr: Any, of_rows: Any, of_columns: Any) -> list[Any]:
         sums, (rows, width) = precise(out.dtype), of_rows.shape
         sides = (of_rows.astype(sums), of_columns.astype(sums))
-        call = _of_elements("per_element", jax.ShapeDtypeStruct(out.shape, sums), rows, indices, indptr)
-        return [call(indices, indptr, *sides, rows=rows, width=width).astype(out.dtype)]
+        call = _of_elements("per_element", jax.ShapeDtypeStruct(out.shape, sums), rows, indices, indptr, zeroed=True)
+        numbers = {"rows": rows, "stored": indices.size, "size": of_columns.shape[0], "width": width}
+        return [call(indices, indptr, *sides, **numbers).astype(out.dtype)]
 
     return product
 
@@ -166,7 +170,7 @@ def cuda_slice_rows(outs: Sequence[Any], *, shape: tuple[int, int]) -> Callable[
     def sliced(weights: Any, indices: Any, indptr: Any, chosen: Any) -> list[Any]:
         sums = jax.ShapeDtypeStruct(out.shape, precise(out.dtype))
         call = _of_elements("slice_rows", sums, chosen.size, indices, indptr, weights, chosen, zeroed=True)
-        numbers = {"count": chosen.size, "rows": shape[0], "width": shape[1]}
+        numbers = {"count": chosen.size, "rows": shape[0], "stored": indices.size, "width": shape[1]}
         return [call(weights, indices, indptr, chosen, **numbers).astype(out.dtype)]
 
     return sliced
@@ -179,7 +183,7 @@ def cuda_add_rows(outs: Sequence[Any], *, shape: tuple[int, int]) -> Callable[..
     def added(indices: Any, indptr: Any, chosen: Any, dense: Any) -> list[Any]:
         sums = jax.ShapeDtypeStruct(out.shape, precise(out.dtype))
         call = _of_elements("add_rows", sums, chosen.size, indices, indptr, chosen=chosen, zeroed=True)
-        numbers = {"count": chosen.size, "rows": shape[0], "width": shape[1]}
+        numbers = {"count": chosen.size, "rows": shape[0], "stored": indices.size, "width": shape[1]}
         return [call(indices, indptr, chosen, dense.astype(sums.dtype), **numbers).astype(out.dtype)]
 
     return added

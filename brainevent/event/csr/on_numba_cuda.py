@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`binary_csrmv` in Numba-CUDA, for NVIDIA GPUs."""
+"""`binary_csrmv` in Numba-CUDA, for NVIDIA GPUs.
+
+No pointer leads beyond what is stored, and an index that is out of range adds nothing.
+"""
 
 from __future__ import annotations
 
@@ -25,8 +28,9 @@ def _scatter(weights: Any, indices: Any, indptr: Any, x: Any, zeros: Any, out: A
     row, lane = thread // _TOGETHER, thread % _TOGETHER
     many = min(1, weights.size - 1)  # 0 if all elements have one weight
     if row < x.size and x[row]:
-        for j in range(indptr[row] + lane, indptr[row + 1], _TOGETHER):
-            cuda.atomic.add(out, indices[j], weights[j * many])
+        for j in range(max(0, indptr[row]) + lane, min(indptr[row + 1], indices.size), _TOGETHER):
+            if 0 <= indices[j] < out.size:
+                cuda.atomic.add(out, indices[j], weights[j * many])
 
 
 @cuda.jit  # type: ignore[untyped-decorator]
@@ -35,8 +39,8 @@ def _gather(weights: Any, indices: Any, indptr: Any, x: Any, zeros: Any, out: An
     many = min(1, weights.size - 1)
     if row < out.size:
         total = out[row]
-        for j in range(indptr[row], indptr[row + 1]):
-            if x[indices[j]]:
+        for j in range(max(0, indptr[row]), min(indptr[row + 1], indices.size)):
+            if 0 <= indices[j] < x.size and x[indices[j]]:
                 total += weights[j * many]
         out[row] = total
 

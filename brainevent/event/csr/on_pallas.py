@@ -13,6 +13,7 @@ from jax.experimental.pallas import triton as on_triton
 
 from ... import config
 from ..activity import is_active
+from ..operands import is_within
 from ..precision import precise
 from .reference import row_of_each
 
@@ -47,9 +48,10 @@ def gpu_product(*, outs: Sequence[Any], shape: tuple[int, int], transpose: bool,
     return product
 
 
-def _over_row(indptr: Any, row: Any, block: int, step: Callable[[Any, Any, Any], Any], first: Any) -> Any:
+def _over_row(indptr: Any, stored: int, row: Any, block: int, step: Callable[[Any, Any, Any], Any], first: Any) -> Any:
     """Go through the stored elements of a row: `step(j, whether they are within, what it returned before)`."""
-    begin, end = indptr[row], indptr[row + 1]
+    end = jnp.clip(indptr[row + 1], 0, stored)  # no pointer leads beyond what is stored
+    begin = jnp.clip(indptr[row], 0, end)
 
     def one_block(i: Any, carried: Any) -> Any:
         j = begin + i * block + jnp.arange(block, dtype=begin.dtype)
@@ -62,15 +64,18 @@ def _over_row(indptr: Any, row: Any, block: int, step: Callable[[Any, Any, Any],
 def _scatter(block: int, many: int) -> Callable[..., None]:
     def kernel(weights: Any, indices: Any, indptr: Any, x: Any, zeros: Any, out: Any) -> None:
         def add(j: Any, inside: Any, _: Any) -> None:
-            target = on_triton.load(indices.at[j], mask=inside, other=0)
-            weight = on_triton.load(weights.at[j * many], mask=inside, other=0)
-            on_triton.atomic_add(out, (target,), weight, mask=None if block == 1 else inside)
+            target = on_triton.load(indices.at[j], mask=inside, other=-1)
+            there = is_within(target, out.size)
+            weight = on_triton.load(weights.at[j * many], mask=there, other=0)
+            if block == 1:
+                target, weight = jnp.where(there, target, 0), jnp.where(there, weight, 0)
+            on_triton.atomic_add(out, (target,), weight, mask=None if block == 1 else there)
 
         row = pl.program_id(0)
 
         @pl.when(x[row] != 0)
         def _() -> None:
-            _over_row(indptr, row, block, add, None)
+            _over_row(indptr, indices.size, row, block, add, None)
 
     return kernel
 
@@ -78,13 +83,13 @@ def _scatter(block: int, many: int) -> Callable[..., None]:
 def _gather(block: int, many: int) -> Callable[..., None]:
     def kernel(weights: Any, indices: Any, indptr: Any, x: Any, zeros: Any, out: Any) -> None:
         def add(j: Any, inside: Any, total: Any) -> Any:
-            source = on_triton.load(indices.at[j], mask=inside, other=0)
-            active = on_triton.load(x.at[source], mask=inside, other=0) != 0
+            source = on_triton.load(indices.at[j], mask=inside, other=-1)
+            active = on_triton.load(x.at[source], mask=is_within(source, x.size), other=0) != 0
             weight = on_triton.load(weights.at[j * many], mask=inside, other=0)
             return total + jnp.where(active, weight, 0)
 
         row = pl.program_id(0)
-        out[row] = _over_row(indptr, row, block, add, jnp.zeros(block, out.dtype)).sum()
+        out[row] = _over_row(indptr, indices.size, row, block, add, jnp.zeros(block, out.dtype)).sum()
 
     return kernel
 
@@ -103,7 +108,8 @@ def tpu_product(*, outs: Sequence[Any], shape: tuple[int, int], transpose: bool,
             return [jnp.zeros(out.shape, out.dtype)]
         rows = row_of_each(indptr, indices.size).astype(indices.dtype)
         sources, targets = (rows, indices) if transpose else (indices, rows)
-        terms = jnp.where(events[sources], weights.astype(sums), 0)
+        active = events[sources] & is_within(indices, shape[1])  # what is out of range adds nothing
+        terms = jnp.where(active, weights.astype(sums), 0)
         blocks, tiles = pl.cdiv(indices.size, _TERMS), pl.cdiv(out.size, _TILE)
         missing = (0, blocks * _TERMS - indices.size)
         terms, targets = (jnp.pad(each, missing).reshape(blocks, 1, _TERMS) for each in (terms, targets))

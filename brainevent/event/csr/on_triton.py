@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`binary_csrmv` in Triton, for GPUs: a program for each row."""
+"""`binary_csrmv` in Triton, for GPUs: a program for each row. An index that is out of range adds nothing."""
 
 from __future__ import annotations
 
@@ -20,27 +20,33 @@ __all__ = ["triton_product"]
 _BLOCK = 256  # elements of a row that are read at once
 
 
-@triton.jit
-def _scatter(weights, indices, indptr, x, out, many: tl.constexpr, block: tl.constexpr):  # type: ignore[no-untyped-def]
+@triton.jit  # type: ignore[untyped-decorator]
+def _scatter(  # type: ignore[no-untyped-def]
+    weights, indices, indptr, x, stored, size, out, many: tl.constexpr, block: tl.constexpr
+):
     row = tl.program_id(0)
     if tl.load(x + row) != 0:
-        end = tl.load(indptr + row + 1)
-        for start in range(tl.load(indptr + row), end, block):
+        end = tl.minimum(tl.load(indptr + row + 1), stored)  # no pointer leads beyond what is stored
+        for start in range(tl.maximum(tl.load(indptr + row), 0), end, block):
             j = start + tl.arange(0, block)
-            inside = j < end
-            weight = tl.load(weights + j * many, mask=inside)
-            tl.atomic_add(out + tl.load(indices + j, mask=inside), weight, mask=inside, sem="relaxed")
+            target = tl.load(indices + j, mask=j < end, other=-1)
+            there = (target >= 0) & (target < size)
+            weight = tl.load(weights + j * many, mask=there)
+            tl.atomic_add(out + target, weight, mask=there, sem="relaxed")
 
 
-@triton.jit
-def _gather(weights, indices, indptr, x, out, many: tl.constexpr, block: tl.constexpr):  # type: ignore[no-untyped-def]
+@triton.jit  # type: ignore[untyped-decorator]
+def _gather(  # type: ignore[no-untyped-def]
+    weights, indices, indptr, x, stored, size, out, many: tl.constexpr, block: tl.constexpr
+):
     row = tl.program_id(0)
     total = tl.zeros((block,), out.dtype.element_ty)
-    end = tl.load(indptr + row + 1)
-    for start in range(tl.load(indptr + row), end, block):
+    end = tl.minimum(tl.load(indptr + row + 1), stored)
+    for start in range(tl.maximum(tl.load(indptr + row), 0), end, block):
         j = start + tl.arange(0, block)
         inside = j < end
-        active = tl.load(x + tl.load(indices + j, mask=inside, other=0), mask=inside, other=0) != 0
+        source = tl.load(indices + j, mask=inside, other=-1)
+        active = tl.load(x + source, mask=(source >= 0) & (source < size), other=0) != 0
         total += tl.load(weights + j * many, mask=inside & active, other=0.0)
     tl.store(out + row, tl.sum(total))
 
@@ -59,6 +65,8 @@ def triton_product(*, outs: Sequence[Any], shape: tuple[int, int], transpose: bo
             indices,
             indptr,
             is_active(x).astype(jnp.int8),
+            indices.size,
+            out.size if transpose else x.size,
             kernel=_scatter if transpose else _gather,
             out_shape=sums,
             grid=(rows,),

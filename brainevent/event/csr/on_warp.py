@@ -17,6 +17,7 @@ __all__ = ["warp_product"]
 _TOGETHER = wp.constant(32)  # threads that add one row
 
 # Warp reads annotations: so they are no strings in this file. Positions may need 64 bits, which its ranges have not.
+# No pointer leads beyond what is stored, and an index that is out of range adds nothing.
 
 
 @wp.kernel
@@ -30,9 +31,12 @@ def _scatter(
 ):
     row, lane = wp.tid()
     if x[row]:
-        j, end = wp.int64(indptr[row]) + wp.int64(lane), wp.int64(indptr[row + 1])
+        j = wp.max(wp.int64(indptr[row]), wp.int64(0)) + wp.int64(lane)
+        end = wp.min(wp.int64(indptr[row + 1]), wp.int64(indices.shape[0]))
         while j < end:
-            wp.atomic_add(out, indices[j], weights[j * many])
+            target = wp.int64(indices[j])
+            if target >= wp.int64(0) and target < wp.int64(out.shape[0]):
+                wp.atomic_add(out, indices[j], weights[j * many])
             j += wp.int64(_TOGETHER)
 
 
@@ -47,10 +51,13 @@ def _gather(
 ):
     row = wp.tid()
     total = out.dtype(0)
-    j, end = wp.int64(indptr[row]), wp.int64(indptr[row + 1])
+    j = wp.max(wp.int64(indptr[row]), wp.int64(0))
+    end = wp.min(wp.int64(indptr[row + 1]), wp.int64(indices.shape[0]))
     while j < end:
-        if x[indices[j]]:
-            total += weights[j * many]
+        source = wp.int64(indices[j])
+        if source >= wp.int64(0) and source < wp.int64(x.shape[0]):  # noqa: SIM102 - `and` would read x in any case
+            if x[source]:
+                total += weights[j * many]
         j += wp.int64(1)
     out[row] = total
 

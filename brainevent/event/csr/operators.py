@@ -3,9 +3,10 @@
 
 Products are called as `operator(data, indices, indptr, x, shape=(m, k), transpose=...)`: `A @ x` with x of k rows, or
 `A.T @ x` with x of m rows. Those named "indexed" have one more operand before x: stored element j has the weight
-`data[perm[j]]`. `indices_sorted=True` promises that the columns of each row ascend; kernels need not look. Devices may
-share the stored elements, and so the rows: each has the row pointers of all, and what they sum is reduced. They may
-share the columns of a matrix x, too.
+`data[perm[j]]`. `indices_sorted=True` promises that the columns of each row ascend, and `indices_within=True` that all
+indices are in range; kernels need not look. Without that, an index that is out of range adds nothing. Devices may share
+the stored elements, and so the rows: each has the row pointers of all, and what they sum is reduced. They may share the
+columns of a matrix x, too.
 """
 
 from __future__ import annotations
@@ -46,7 +47,9 @@ _VARIANTS = [  # of the kernels in CUDA C++; the first is used until `tune` has 
 
 
 def _numba(*, event: bool, indexed: bool) -> Callable[..., Any]:
-    def generator(*, outs: Sequence[Any], shape: tuple[int, int], transpose: bool, **_: Any) -> Callable[..., Any]:
+    def generator(
+        *, outs: Sequence[Any], shape: tuple[int, int], transpose: bool, indices_within: bool = False, **_: Any
+    ) -> Callable[..., Any]:
         from .. import on_cpu_threads
         from .on_cpu import kernel
 
@@ -60,6 +63,7 @@ def _numba(*, event: bool, indexed: bool) -> Callable[..., Any]:
                 event=event,
                 homogeneous=homogeneous,
                 indexed=indexed and not homogeneous,
+                within=indices_within,
                 transpose=transpose,
                 ndim=x.ndim,
                 threads=on_cpu_threads.are_worth_it(indices.size),
@@ -74,18 +78,10 @@ def _numba(*, event: bool, indexed: bool) -> Callable[..., Any]:
 
 
 def _cuda(*, event: bool, indexed: bool) -> Callable[..., Any]:
-    def generator(
-        *, outs: Sequence[Any], shape: tuple[int, int], transpose: bool, indices_sorted: bool = False, **variant: Any
-    ) -> Callable[..., Any]:
+    def generator(*, outs: Sequence[Any], shape: tuple[int, int], transpose: bool, **how: Any) -> Callable[..., Any]:
         from .on_gpu import cuda_product
 
-        how: dict[str, Any] = {
-            "transpose": transpose,
-            "event": event,
-            "indexed": indexed,
-            "indices_sorted": indices_sorted,
-        }
-        return cuda_product(outs, **how, **variant)
+        return cuda_product(outs, transpose=transpose, event=event, indexed=indexed, **how)
 
     return generator
 
@@ -96,7 +92,7 @@ def _reference(*, event: bool, indexed: bool) -> Callable[..., Any]:
     ) -> list[Any]:
         perm, x = rest if indexed else (None, *rest)
         if perm is not None and data.size != 1:
-            data = data[perm]
+            data = data[jnp.clip(perm, 0, max(0, data.size - 1))]
         return [reference.product(data, indices, indptr, x, shape=shape, transpose=transpose, event=event)]
 
     return of_operands

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from ...bench.record import BenchmarkConfig
 from ...errors import ShapeError
 from .. import units
-from ..operands import checked_indices, checked_weights, checked_x
+from ..operands import checked_indices, checked_weights, checked_x, promises
 from ..structure import check_indices, check_once, checked_shape
 from .operators import binary_fcnmm_p, binary_fcnmv_p, fcnmm_p, fcnmv_p
 
@@ -138,11 +138,11 @@ def _product(
     if indices.shape[0] != shape[0]:
         raise ShapeError(f"{where}: indices has shape {indices.shape}; shape={shape} says that it has {shape[0]} rows")
     weights = checked_weights(where, "weights", weights, indices.shape)
-    check_once(check_indices, where, "indices", indices, bound=shape[1], ndim=2)
+    within = check_once(check_indices, where, "indices", indices, bound=shape[1], ndim=2)
     x, result = checked_x(where, name, x, 1 if where.endswith("mv") else 2, shape, transpose=transpose)
     out = jax.ShapeDtypeStruct(result, weights.dtype)
     keywords = {"shape": shape, "transpose": transpose, "backend": backend}
-    keywords |= {"indices_sorted": True} if indices_sorted else {}
+    keywords |= promises(indices_sorted=indices_sorted, indices_within=within)
     (found,) = operator(weights, indices, x, outs=[out], **keywords)
     return units.join(found, units.product(weight_unit, unit))
 

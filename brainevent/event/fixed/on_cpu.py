@@ -16,7 +16,7 @@ import numba
 import numpy as np
 
 from ..csr.on_cpu import add_rows_listed, list_events
-from ..on_cpu import BLOCK, LISTED, Terms, terms, unsigned
+from ..on_cpu import BLOCK, LISTED, Places, Terms, places, terms, unsigned
 from ..on_cpu_threads import IN_THREADS, add_up, of_rows, threads_for, threads_for_events
 
 __all__ = ["kernel"]
@@ -25,19 +25,24 @@ _ANY_ORDER = {"reassoc", "nsz"}  # of additions, so that many are made at a time
 
 
 @functools.cache
-def kernel(dtype: str, *, event: bool, homogeneous: bool, transpose: bool, ndim: int, threads: bool = False) -> Any:
-    """Return the kernel for weights of a dtype, one or many, and an operand x of a rank."""
+def kernel(
+    dtype: str, *, event: bool, homogeneous: bool, within: bool, transpose: bool, ndim: int, threads: bool = False
+) -> Any:
+    """Return the kernel for weights of a dtype, one or many, and an operand x of a rank.
+
+    If `within`, all indices are known to be in range.
+    """
     if threads:
-        serial = kernel(dtype, event=event, homogeneous=homogeneous, transpose=transpose, ndim=ndim)
+        serial = kernel(dtype, event=event, homogeneous=homogeneous, within=within, transpose=transpose, ndim=ndim)
         return _in_threads(serial, homogeneous=homogeneous, transpose=transpose)
-    of = terms(dtype, event=event, homogeneous=homogeneous)
+    of, at = terms(dtype, event=event, homogeneous=homogeneous), places(within=within)
     if not transpose:
         if ndim == 2:
-            return _gather_matrix(of)
-        return _count(of) if event and homogeneous else _gather(of)
+            return _gather_matrix(of, at)
+        return _count(of) if event and homogeneous else _gather(of, at)
     if event:
-        return _scatter_event_matrix(of) if ndim == 2 else _scatter_events(of)
-    return _scatter_matrix(of) if ndim == 2 else _scatter(of)
+        return _scatter_event_matrix(of, at) if ndim == 2 else _scatter_events(of, at)
+    return _scatter_matrix(of, at) if ndim == 2 else _scatter(of, at)
 
 
 def _in_threads(serial: Callable[..., Any], *, homogeneous: bool, transpose: bool) -> Any:
@@ -65,59 +70,56 @@ def _in_threads(serial: Callable[..., Any], *, homogeneous: bool, transpose: boo
     return in_threads
 
 
-_in_order = numba.njit(lambda perm, j: j)
-
-
-def _scatter_events(of: Terms) -> Any:
-    add = add_rows_listed(of, _in_order)
+def _scatter_events(of: Terms, at: Places) -> Any:
+    add = add_rows_listed(of, at)
 
     @numba.njit
     def scatter_events(weights: Any, indices: Any, x: Any, out: Any) -> None:
         out[:] = 0
         width, columns = indices.shape[1], indices.reshape(indices.size)
         listed = np.empty((3, LISTED + BLOCK), np.int64)
-        rows, at, end = listed[0], listed[1], listed[2]
+        rows, here, end = listed[0], listed[1], listed[2]
         start = 0
         while start < x.shape[0]:
             start, found = list_events(x, start, rows)
             for k in range(found):
-                at[k] = rows[k] * width
-                end[k] = at[k] + width
-            add(weights, columns, columns, at, end, found, out)
+                here[k] = rows[k] * width
+                end[k] = here[k] + width
+            add(weights, columns, columns, here, end, found, out)
 
     return scatter_events
 
 
-def _scatter_event_matrix(of: Terms) -> Any:
-    common, weight = of.common, of.weight
+def _scatter_event_matrix(of: Terms, at: Places) -> Any:
+    common, weight, has = of.common, of.weight, at.has
 
     @numba.njit
     def scatter_event_matrix(weights: Any, indices: Any, x: Any, out: Any) -> None:
         out[:] = 0
         one, width, columns = common(weights), indices.shape[1], indices.reshape(indices.size)
         flat, across = x.reshape(x.size), x.shape[1]
-        places = np.empty(LISTED + BLOCK, np.int64)
+        found_at = np.empty(LISTED + BLOCK, np.int64)
         start = 0
         while start < flat.shape[0]:
-            start, found = list_events(flat, start, places)
+            start, found = list_events(flat, start, found_at)
             first = 0
             while first < found:
-                row = places[first] // across
+                row = found_at[first] // across
                 last, begin = first, row * across
-                while last < found and places[last] < begin + across:  # events of one row, as their columns
-                    places[last] -= begin
+                while last < found and found_at[last] < begin + across:  # events of one row, as their columns
+                    found_at[last] -= begin
                     last += 1
                 for j in range(unsigned(row * width), unsigned(row * width + width)):
                     here, target = weight(one, weights, j), unsigned(columns[j])
-                    for k in range(first, last):
-                        out[target, unsigned(places[k])] += here
+                    for k in range(first, last if has(target, out.shape[0]) else first):
+                        out[target, unsigned(found_at[k])] += here
                 first = last
 
     return scatter_event_matrix
 
 
-def _scatter(of: Terms) -> Any:
-    common, weight, term = of.common, of.weight, of.term
+def _scatter(of: Terms, at: Places) -> Any:
+    common, weight, term, add_to = of.common, of.weight, of.term, at.add
 
     @numba.njit
     def scatter(weights: Any, indices: Any, x: Any, out: Any) -> None:
@@ -126,13 +128,13 @@ def _scatter(of: Terms) -> Any:
         for row in range(x.shape[0]):
             value = x[row]
             for j in range(unsigned(row * width), unsigned(row * width + width)):
-                out[unsigned(columns[j])] += term(weight(one, weights, j), value)
+                add_to(out, columns[j], term(weight(one, weights, j), value))
 
     return scatter
 
 
-def _scatter_matrix(of: Terms) -> Any:
-    common, weight, term = of.common, of.weight, of.term
+def _scatter_matrix(of: Terms, at: Places) -> Any:
+    common, weight, term, has = of.common, of.weight, of.term, at.has
 
     @numba.njit
     def scatter_matrix(weights: Any, indices: Any, x: Any, out: Any) -> None:
@@ -141,8 +143,9 @@ def _scatter_matrix(of: Terms) -> Any:
         for row in range(x.shape[0]):
             for j in range(unsigned(row * width), unsigned(row * width + width)):
                 here, target = weight(one, weights, j), unsigned(columns[j])
-                for b in range(x.shape[1]):
-                    out[target, b] += term(here, x[row, b])
+                if has(target, out.shape[0]):
+                    for b in range(x.shape[1]):
+                        out[target, b] += term(here, x[row, b])
 
     return scatter_matrix
 
@@ -158,7 +161,7 @@ def _count(of: Terms) -> Any:
             events = 0
             for j in range(unsigned(row * width), unsigned(row * width + width)):
                 column = unsigned(columns[j])
-                if column < size:  # always; without a test many events are read at a time, which is slower
+                if column < size:  # tested always: else many events are read at a time, which is slower
                     events += x[column]
             out[row] = 0
             if events:  # else a weight that is NaN adds nothing
@@ -167,8 +170,8 @@ def _count(of: Terms) -> Any:
     return count
 
 
-def _gather(of: Terms) -> Any:
-    common, weight, counts, term = of.common, of.weight, of.counts, of.term
+def _gather(of: Terms, at: Places) -> Any:
+    common, weight, counts, term, has = of.common, of.weight, of.counts, of.term, at.has
 
     @numba.njit(fastmath=_ANY_ORDER)
     def gather(weights: Any, indices: Any, x: Any, out: Any) -> None:
@@ -176,16 +179,17 @@ def _gather(of: Terms) -> Any:
         for row in range(out.shape[0]):
             total = out.dtype.type(0)
             for j in range(unsigned(row * width), unsigned(row * width + width)):
-                value = x[unsigned(columns[j])]
-                if counts(value):
-                    total += term(weight(one, weights, j), value)
+                if has(columns[j], x.shape[0]):
+                    value = x[unsigned(columns[j])]
+                    if counts(value):
+                        total += term(weight(one, weights, j), value)
             out[row] = total
 
     return gather
 
 
-def _gather_matrix(of: Terms) -> Any:
-    common, weight, counts, term = of.common, of.weight, of.counts, of.term
+def _gather_matrix(of: Terms, at: Places) -> Any:
+    common, weight, counts, term, has = of.common, of.weight, of.counts, of.term, at.has
 
     @numba.njit
     def gather_matrix(weights: Any, indices: Any, x: Any, out: Any) -> None:
@@ -196,9 +200,10 @@ def _gather_matrix(of: Terms) -> Any:
             target = unsigned(row)  # an index that may be negative would keep the sums from being vectors
             for j in range(unsigned(row * width), unsigned(row * width + width)):
                 here, source = weight(one, weights, j), unsigned(columns[j])
-                for b in range(x.shape[1]):  # read once, and a choice, not a branch, for the same reason
-                    value = x[source, b]
-                    adds = term(here, value)
-                    out[target, b] += adds if counts(value) else nothing
+                if has(source, x.shape[0]):
+                    for b in range(x.shape[1]):  # read once, and a choice, not a branch, for the same reason
+                        value = x[source, b]
+                        adds = term(here, value)
+                        out[target, b] += adds if counts(value) else nothing
 
     return gather_matrix

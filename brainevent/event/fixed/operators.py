@@ -2,8 +2,9 @@
 """The operators on matrices of equally long rows: their kernels, derivatives, batches and shards.
 
 Each is called as `operator(weights, indices, x, shape=(m, k), transpose=...)`: `A @ x` with x of k rows, or `A.T @ x`
-with x of m rows. `indices_sorted=True` promises that the columns of each row ascend. Devices may share the rows of the
-matrix, and the columns of x.
+with x of m rows. `indices_sorted=True` promises that the columns of each row ascend, and `indices_within=True` that all
+are in range; without that, one that is not adds nothing. Devices may share the rows of the matrix, and the columns of
+x.
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ _VARIANTS = {"clustered": (True, False), "per_slice": (128, 1024), "wide": (True
 
 
 def _numba(*, event: bool) -> Callable[..., Any]:
-    def generator(*, outs: Sequence[Any], shape: tuple[int, int], transpose: bool, **_: Any) -> Callable[..., Any]:
+    def generator(
+        *, outs: Sequence[Any], shape: tuple[int, int], transpose: bool, indices_within: bool = False, **_: Any
+    ) -> Callable[..., Any]:
         from .. import on_cpu_threads
         from .on_cpu import kernel
 
@@ -34,8 +37,15 @@ def _numba(*, event: bool) -> Callable[..., Any]:
 
         def run(weights: Any, indices: Any, x: Any) -> list[Any]:
             sums = precise(weights.dtype)  # Numba has no arithmetic in 16 bits
-            kind = {"event": event, "homogeneous": weights.size == 1, "transpose": transpose, "ndim": x.ndim}
-            found = kernel(weights.dtype.name, **kind, threads=on_cpu_threads.are_worth_it(indices.size))
+            found = kernel(
+                weights.dtype.name,
+                event=event,
+                homogeneous=weights.size == 1,
+                within=indices_within,
+                transpose=transpose,
+                ndim=x.ndim,
+                threads=on_cpu_threads.are_worth_it(indices.size),
+            )
             call = numba_kernel(found, outs=jax.ShapeDtypeStruct(out.shape, sums))
             x = is_active(x) if event else x.astype(sums)
             return [call(weights.reshape(weights.size), indices, x).astype(out.dtype)]
@@ -46,12 +56,10 @@ def _numba(*, event: bool) -> Callable[..., Any]:
 
 
 def _cuda(*, event: bool) -> Callable[..., Any]:
-    def generator(
-        *, outs: Sequence[Any], shape: tuple[int, int], transpose: bool, indices_sorted: bool = False, **variant: Any
-    ) -> Callable[..., Any]:
+    def generator(*, outs: Sequence[Any], shape: tuple[int, int], transpose: bool, **how: Any) -> Callable[..., Any]:
         from .on_gpu import cuda_product
 
-        return cuda_product(outs, transpose=transpose, event=event, indices_sorted=indices_sorted, **variant)
+        return cuda_product(outs, transpose=transpose, event=event, **how)
 
     return generator
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from ...errors import MathError, ShapeError
 from .. import units
-from ..structure import as_indices, checked_weights, known_on_host, trusted
+from ..structure import as_indices, checked_weights, known_on_host, looked_at
 from .build import is_scipy
 
 __all__ = ["DataRepresentation", "unpacked"]
@@ -34,6 +34,7 @@ class DataRepresentation(_Root):
     shape: tuple[int, int]
     backend: str | None
     indices_sorted: bool  # whether those of each row, or of what else is cut, are known to ascend
+    indices_within: bool  # whether all are known to be within range, so that kernels need not test them
     _buffers: dict[str, Any]
     _structure: ClassVar[tuple[str, ...]] = ()  # the attributes that hold indices
     __array_ufunc__ = None  # NumPy's arrays leave `array @ matrix` to us
@@ -51,10 +52,11 @@ class DataRepresentation(_Root):
         backend: str | None = None,
         buffers: Mapping[str, Any] | None = None,
         indices_sorted: bool = False,
+        indices_within: bool = True,
     ) -> Self:
         """Make a matrix from what is known to be right."""
         made = object.__new__(cls)
-        made._hold(data, structure, shape, backend, buffers, indices_sorted=indices_sorted)
+        made._hold(data, structure, shape, backend, buffers, in_order=indices_sorted, within=indices_within)
         return made
 
     def _hold(
@@ -65,28 +67,29 @@ class DataRepresentation(_Root):
         backend: str | None,
         buffers: Mapping[str, Any] | None,
         *,
-        indices_sorted: bool = False,
+        in_order: bool = False,
+        within: bool = True,
     ) -> None:
         _be_known_to_brainunit()
         self.data, self.shape, self.backend, self._buffers = data, shape, backend, dict(buffers or {})
-        self.indices_sorted = indices_sorted
+        self.indices_sorted, self.indices_within = in_order, within
         for name, indices in zip(self._structure, structure, strict=True):
             setattr(self, name, indices)
 
     def tree_flatten(self) -> tuple[tuple[Any, ...], Any]:
         """Return data, indices and buffers; and what is static."""
         indices = (getattr(self, name) for name in self._structure)
-        static = (self.shape, self.backend, self.indices_sorted, tuple(self._buffers))
+        static = (self.shape, self.backend, self.indices_sorted, self.indices_within, tuple(self._buffers))
         return (self.data, *indices, *self._buffers.values()), static
 
     @classmethod
     def tree_unflatten(cls, static: Any, leaves: Sequence[Any]) -> Self:
         """Make the matrix again, of anything that JAX puts in the place of arrays."""
-        shape, backend, indices_sorted, names = static
+        shape, backend, *known, names = static
         data, *rest = leaves
         structure, values = rest[: len(cls._structure)], rest[len(cls._structure) :]
-        buffers = dict(zip(names, values, strict=True))
-        return cls._of(data, structure, shape, backend=backend, buffers=buffers, indices_sorted=indices_sorted)
+        how = dict(zip(("indices_sorted", "indices_within"), known, strict=True))
+        return cls._of(data, structure, shape, backend=backend, buffers=dict(zip(names, values, strict=True)), **how)
 
     def with_data(self, data: Any) -> Self:
         """Return a matrix of the same structure with other data: one number, or one for each stored element."""
@@ -105,7 +108,12 @@ class DataRepresentation(_Root):
     @property
     def _shared(self) -> dict[str, Any]:
         """What a matrix of the same structure has, too."""
-        return {"backend": self.backend, "buffers": self._buffers, "indices_sorted": self.indices_sorted}
+        return {"buffers": self._buffers, "indices_sorted": self.indices_sorted, **self._kept}
+
+    @property
+    def _kept(self) -> dict[str, Any]:
+        """What a matrix of some of the same elements, or of all in another order, has, too."""
+        return {"backend": self.backend, "indices_within": self.indices_within}
 
     # ---- arrays that travel with the matrix
 
@@ -198,7 +206,7 @@ class DataRepresentation(_Root):
             raise ShapeError(f"{formula}: x has shape {x.shape}; its {axis} axis must be {length}")
         if not event and not jnp.issubdtype(x.dtype, jnp.inexact):
             columns = columns.astype(self.dtype)
-        with trusted():
+        with looked_at(within=self.indices_within):
             found = self._multiply(columns, transpose=transpose, event=event)
         return found.T if transpose else found
 
@@ -296,7 +304,7 @@ class DataRepresentation(_Root):
         """Return the matrix as a `COO`."""
         from .coo import COO
 
-        return COO._of(self._flat(), self._coordinates(), self.shape, backend=self.backend)
+        return COO._of(self._flat(), self._coordinates(), self.shape, **self._kept)
 
     def _flat(self) -> Any:
         return self.data if self.data.size == 1 else self.data.reshape(-1)

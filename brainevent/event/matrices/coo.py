@@ -10,7 +10,7 @@ import jax
 
 from .. import units
 from ..saved import savable
-from ..structure import are_sorted, as_indices, check_indices, checked_shape, checked_weights, narrow
+from ..structure import are_known, are_sorted, as_indices, check_indices, checked_shape, checked_weights, narrow
 from .base import DataRepresentation
 from .build import checked_dense, dense_elements, is_scipy, parts, pick
 
@@ -44,6 +44,7 @@ class COO(DataRepresentation):
         backend: str | None = None,
         buffers: Mapping[str, Any] | None = None,
         check_structure: bool = True,
+        indices_within: bool | None = None,
     ) -> None:
         if is_scipy(data):
             found = data.tocoo()
@@ -57,10 +58,12 @@ class COO(DataRepresentation):
             check_indices("COO", "col", col, size[1])
             if row.shape != col.shape:
                 raise ValueError(f"COO: row has shape {row.shape} and col {col.shape}; pass as many rows as columns")
+        if indices_within is None:
+            indices_within = check_structure and are_known(row, col)
         numbers, unit = units.split(data)
         data = units.join(checked_weights("COO", numbers, row.shape), unit)
         structure = (narrow("COO", "row", row, size[0]), narrow("COO", "col", col, size[1]))
-        self._hold(data, structure, size, backend, buffers)
+        self._hold(data, structure, size, backend, buffers, within=indices_within)
 
     @classmethod
     def fromscipy(cls, matrix: Any, *, backend: str | None = None) -> Self:
@@ -78,7 +81,7 @@ class COO(DataRepresentation):
             narrow("COO", "row", row, mat.shape[0], index_dtype),
             narrow("COO", "col", col, mat.shape[1], index_dtype),
         )
-        return cls._of(data, structure, mat.shape, backend=backend)
+        return cls._of(data, structure, mat.shape, backend=backend, indices_within=mat.size > 0)
 
     @classmethod
     def random(cls, shape: Sequence[int], **options: Any) -> COO:
@@ -103,7 +106,7 @@ class COO(DataRepresentation):
     def transpose(self) -> COO:
         """Return the transposed matrix, which shares all arrays."""
         turned = (self.shape[1], self.shape[0])
-        return COO._of(self.data, (self.col, self.row), turned, backend=self.backend, buffers=self._buffers)
+        return COO._of(self.data, (self.col, self.row), turned, **self._shared)
 
     def tocoo(self) -> COO:
         """Return the matrix itself."""
@@ -115,5 +118,5 @@ class COO(DataRepresentation):
         from .csr import CSR
 
         indptr, indices, order = coo2csr(self.row, self.col, shape=self.shape)
-        how: dict[str, Any] = {"backend": self.backend, "indices_sorted": are_sorted(indices, indptr)}
+        how: dict[str, Any] = {**self._kept, "indices_sorted": are_sorted(indices, indptr)}
         return CSR._of(pick(self.data, order), (indices, indptr), self.shape, **how)

@@ -15,6 +15,7 @@ from .. import units
 from ..csr.reference import row_of_each
 from ..saved import savable
 from ..structure import (
+    are_known,
     are_sorted,
     as_indices,
     check_compressed,
@@ -22,8 +23,8 @@ from ..structure import (
     checked_shape,
     checked_weights,
     known_on_host,
+    looked_at,
     narrow,
-    trusted,
 )
 from .base import DataRepresentation
 from .build import checked_dense, dense_elements, is_scipy, parts, pick
@@ -53,6 +54,7 @@ class _Compressed(DataRepresentation):
         indptr_dtype: Any = "auto",
         check_structure: bool = True,
         indices_sorted: bool | None = None,
+        indices_within: bool | None = None,
         precompute_weight_indices: bool = False,
     ) -> None:
         where = type(self).__name__
@@ -68,11 +70,13 @@ class _Compressed(DataRepresentation):
             check_compressed(where, indices, indptr, slices=slices, bound=bound)
         if indices_sorted is None:
             indices_sorted = check_structure and are_sorted(indices, indptr)
+        if indices_within is None:
+            indices_within = check_structure and are_known(indices, indptr)
         numbers, unit = units.split(data)
         data = units.join(checked_weights(where, numbers, indices.shape), unit)
         indptr = checked_indptr(where, indptr, indices.shape[0], indptr_dtype)
         structure = (narrow(where, "indices", indices, bound), indptr)
-        self._hold(data, structure, size, backend, buffers, indices_sorted=indices_sorted)
+        self._hold(data, structure, size, backend, buffers, in_order=indices_sorted, within=indices_within)
         if precompute_weight_indices:
             self.precompute_weight_indices()
 
@@ -165,7 +169,8 @@ class CSR(_Compressed):
 
     `x @ matrix` visits the rows of events alone, `matrix @ x` all elements. `CSR(data, indices, indptr, shape=...)`,
     `CSR((data, indices, indptr), shape=...)` and `CSR(scipy_matrix)` check the structure, and look whether the columns
-    of each row ascend. `indices_sorted` tells; it may be passed, too, for indices whose values are not known yet.
+    of each row ascend. `indices_sorted` tells that, and `indices_within` that all are known to be within the shape:
+    kernels need not test them then. Both may be passed, too, for indices whose values are not known yet.
 
     >>> import jax.numpy as jnp, brainevent
     >>> matrix = brainevent.CSR.fromdense(jnp.array([[0.0, 2.0, 3.0], [4.0, 0.0, 0.0]]))
@@ -204,7 +209,8 @@ class CSR(_Compressed):
         data = connectivity.drawn_weights(weights, (indices.size,), start)
         # device_put keeps the memory that was drawn into, on a CPU; asarray would copy it.
         structure = (jax.device_put(indices.reshape(-1)), indptr)
-        return cls(data, *structure, shape=shape, check_structure=False, indices_sorted=True)
+        known: dict[str, Any] = {"indices_sorted": True, "indices_within": True}
+        return cls(data, *structure, shape=shape, check_structure=False, **known)
 
     def transpose(self) -> CSC:
         """Return the transposed matrix, which shares all arrays."""
@@ -218,12 +224,12 @@ class CSR(_Compressed):
     def tocsc(self) -> CSC:
         """Return the matrix in compressed sparse columns; rows are in order in each."""
         data, structure = self._turned()
-        return CSC._of(data, structure, self.shape, backend=self.backend, indices_sorted=True)
+        return CSC._of(data, structure, self.shape, indices_sorted=True, **self._kept)
 
     def _rows(self, chosen: jax.Array) -> Any:
         from ..csr.functions import csr_slice_rows
 
-        with trusted():
+        with looked_at(within=self.indices_within):
             return csr_slice_rows(self.data, self.indices, self.indptr, chosen, shape=self.shape, backend=self.backend)
 
     def slice_rows(self, rows: Any) -> CSR:
@@ -240,7 +246,7 @@ class CSR(_Compressed):
         starts = np.concatenate([np.zeros(1, indptr.dtype), np.cumsum(counts, dtype=indptr.dtype)])
         places = np.repeat(indptr[:-1][chosen] - starts[:-1], counts) + np.arange(starts[-1])
         structure = (self.indices[places], jnp.asarray(starts))
-        how: dict[str, Any] = {"backend": self.backend, "indices_sorted": self.indices_sorted}
+        how: dict[str, Any] = {**self._kept, "indices_sorted": self.indices_sorted}
         return CSR._of(pick(self.data, places), structure, (chosen.size, self.shape[1]), **how)
 
     def diag_add(self, diagonal: Any) -> CSR:
@@ -263,7 +269,7 @@ class CSR(_Compressed):
         columns = np.empty(size, indices.dtype)
         columns[old], columns[new] = indices, missing
         structure = (jnp.asarray(columns), jnp.asarray(indptr + before.astype(indptr.dtype)))
-        return CSR._of(data, structure, self.shape, backend=self.backend)
+        return CSR._of(data, structure, self.shape, **self._kept)
 
 
 @savable
@@ -306,7 +312,7 @@ class CSC(_Compressed):
     def tocsr(self) -> CSR:
         """Return the matrix in compressed sparse rows; columns are in order in each."""
         data, structure = self._turned()
-        return CSR._of(data, structure, self.shape, backend=self.backend, indices_sorted=True)
+        return CSR._of(data, structure, self.shape, indices_sorted=True, **self._kept)
 
 
 def turned_product(data: Any, buffers: Mapping[str, Any], x: Any, *, shape: Any, backend: str | None) -> Any:

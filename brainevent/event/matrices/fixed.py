@@ -14,6 +14,7 @@ from .. import random as connectivity
 from .. import units
 from ..saved import savable
 from ..structure import (
+    are_known,
     are_sorted,
     as_indices,
     check_indices,
@@ -49,6 +50,7 @@ class _FixedNumber(DataRepresentation):
         buffers: Mapping[str, Any] | None = None,
         check_structure: bool = True,
         indices_sorted: bool | None = None,
+        indices_within: bool | None = None,
         precompute_weight_indices: bool = False,
     ) -> None:
         where = type(self).__name__
@@ -66,10 +68,12 @@ class _FixedNumber(DataRepresentation):
                 )
         if indices_sorted is None:
             indices_sorted = check_structure and are_sorted(indices)
+        if indices_within is None:
+            indices_within = check_structure and are_known(indices)
         numbers, unit = units.split(data)
         data = units.join(checked_weights(where, numbers, indices.shape), unit)
         structure = (narrow(where, "indices", indices, bound),)
-        self._hold(data, structure, size, backend, buffers, indices_sorted=indices_sorted)
+        self._hold(data, structure, size, backend, buffers, in_order=indices_sorted, within=indices_within)
         if precompute_weight_indices:
             self.precompute_weight_indices()
 
@@ -92,8 +96,8 @@ class _FixedNumber(DataRepresentation):
         indices = connectivity.fixed_rows(size[cls._axis], size[1 - cls._axis], num_conn, start)
         data = connectivity.drawn_weights(weights, indices.shape, start)
         # device_put keeps the memory that was drawn into, on a CPU; asarray would copy it.
-        how: dict[str, Any] = {"backend": backend, "check_structure": False, "indices_sorted": True}
-        return cls(data, jax.device_put(indices), shape=size, **how)
+        known: dict[str, Any] = {"check_structure": False, "indices_sorted": True, "indices_within": True}
+        return cls(data, jax.device_put(indices), shape=size, backend=backend, **known)
 
     @classmethod
     def fromdense(cls, mat: Any, *, num_conn: int | None = None, backend: str | None = None) -> Self:
@@ -130,7 +134,7 @@ class _FixedNumber(DataRepresentation):
         places = np.zeros((counts.size, number), indices.dtype)
         places[_slots(indptr)] = indices
         ordered = cut.indices_sorted and bool((counts == number).all())
-        return cls._of(data, (jnp.asarray(places),), matrix.shape, backend=matrix.backend, indices_sorted=ordered)
+        return cls._of(data, (jnp.asarray(places),), matrix.shape, indices_sorted=ordered, **cut._kept)
 
     def precompute_weight_indices(self) -> Self:
         """Store where each element lies when the matrix is cut along the other axis, at 8 bytes an element.

@@ -1,0 +1,219 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where indices are not known, in a trace, one that is out of range adds nothing, and reads and writes nothing."""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from out_of_range import (
+    CASES,
+    POINTERS,
+    assert_case,
+    assert_derivatives,
+    assert_pointers,
+    assert_slices,
+    compressed,
+    every_format,
+    spoilt,
+)
+from product_promises import BACKENDS, both_ways, every_backend, one_or_many, vector_or_matrix
+from sparse_products import close, operand, taken
+from test_event_csr_languages import LANGUAGES, emulating
+
+import brainevent
+from brainevent import COO, CSC, CSR, BinaryArray, FixedNumPerPost, FixedNumPerPre
+from brainevent.event import on_cpu_threads
+from brainevent.event.csr import on_cpu
+
+__all__ = ["emulating"]
+
+
+@pytest.fixture(autouse=True)
+def with_64_bits():
+    with jax.enable_x64(True):
+        yield
+
+
+SOME = settings(max_examples=30)  # kernels are compiled for each kind of case
+
+
+@every_format
+@every_backend
+@SOME
+@given(**CASES)
+def test_products(name, backend, **case):
+    assert_case(name, backend=backend, **case)
+
+
+@pytest.mark.parametrize("name", ["csr", "fcn"])
+@both_ways
+def test_products_in_threads(name, transpose, monkeypatch):
+    monkeypatch.setattr(on_cpu_threads, "_MANY", 0)
+    for seed in range(3):
+        case = {"seed": seed, "m": 31, "k": 40, "connections": 5, "columns": None, "index": "int32"}
+        assert_case(name, homogeneous=False, transpose=transpose, event=True, backend="numba", **case)
+
+
+@every_format
+@both_ways
+@vector_or_matrix
+def test_rows_that_are_long_enough_for_tiles(name, transpose, columns):
+    case = {"seed": 5, "m": 40, "k": 20_000, "connections": 400, "index": "int32", "homogeneous": False}
+    assert_case(name, columns=columns, transpose=transpose, event=True, backend="numba", **case)
+
+
+@pytest.mark.parametrize("language", [language for language in LANGUAGES if language not in BACKENDS])
+@both_ways
+@one_or_many
+def test_products_in_other_languages(language, transpose, homogeneous, emulating):
+    for seed in range(4):
+        case = {"seed": seed, "m": 9, "k": 12, "connections": 4, "columns": None, "index": "int32"}
+        how = {"homogeneous": homogeneous, "transpose": transpose, "event": True, "backend": language}
+        assert_case("csr", **case, **how)
+
+
+@pytest.mark.parametrize(
+    "language", [language for language in LANGUAGES if language not in ("reference", "pallas_tpu")]
+)
+@both_ways
+def test_row_pointers_that_are_none_in_other_languages(language, transpose, emulating):
+    sparse = compressed(0, 6, 9, 6, homogeneous=False)
+    x = operand(1, taken(sparse, transpose=transpose), None, "bool", 0.6)
+    for pointers in ([0, -7, 50, 3, 2**31 - 1, -(2**31), 36], [36, 30, 20, 10, 5, 2, 0], [-1, 5, 9, 9, 20, 36, 37]):
+        how = {"event": True, "indexed": False, "transpose": transpose, "backend": language}
+        assert_pointers(sparse, np.array(pointers), x, **how)
+
+
+@both_ways
+@SOME
+@given(POINTERS, st.booleans(), st.booleans(), st.booleans(), st.none() | st.just(2))
+def test_row_pointers_that_are_none(transpose, pointers, event, homogeneous, indexed, columns):
+    sparse = compressed(0, 6, 9, 6, homogeneous=homogeneous)
+    x = operand(1, taken(sparse, transpose=transpose), columns, "float32", 0.6)
+    how = {"event": event, "indexed": indexed, "transpose": transpose, "backend": "numba"}
+    assert_pointers(sparse, np.array(pointers), x, **how)
+
+
+@every_backend
+@both_ways
+@vector_or_matrix
+def test_a_weight_that_is_nowhere_is_the_first_or_the_last(backend, transpose, columns):
+    sparse = compressed(3, 8, 12, 4, homogeneous=False)
+    perm = np.random.default_rng(4).permutation(32)
+    perm[::3], perm[1::3] = -5, 2**31 - 1
+    x = operand(5, taken(sparse, transpose=transpose), columns, "bool", 0.5)
+    arrays = (*sparse.indices, jnp.asarray(perm))
+    name = f"binary_csr{'mv' if columns is None else 'mm'}_indexed"
+    call = lambda *arrays: getattr(brainevent, name)(
+        sparse.weights, *arrays, x, shape=sparse.shape, transpose=transpose, backend=backend
+    )
+    each = dataclasses.replace(sparse, weights=sparse.weights[np.clip(perm, 0, 31)])
+    close(jax.jit(call)(*arrays), each.product(x, transpose=transpose, event=True))
+
+
+@every_format
+@every_backend
+@both_ways
+@vector_or_matrix
+@pytest.mark.parametrize("event", [True, False])
+def test_derivatives(name, backend, transpose, columns, event):
+    assert_derivatives(name, seed=6, columns=columns, transpose=transpose, event=event, backend=backend)
+
+
+@every_backend
+def test_slices(backend):
+    assert_slices(backend=backend)
+
+
+@pytest.mark.parametrize("of_columns", [False, True])
+def test_values_per_weight(of_columns):
+    sparse = compressed(8, 9, 12, 4, homogeneous=False)
+    arrays, _, there = spoilt(sparse, 9, (12, None), 0.3)
+    y = jnp.arange(1.0, 13 if of_columns else 10)
+    found = jax.jit(
+        lambda arrays: brainevent.csrmv_dt2t(y, sparse.weights, *arrays, shape=sparse.shape, transpose=of_columns)
+    )(arrays)
+    place = np.where(there, sparse.columns, 0) if of_columns else sparse.rows
+    close(found, np.where(there if of_columns else True, np.asarray(sparse.weights) * np.asarray(y)[place], 0))
+
+
+def made(kind, **how):
+    """Return a matrix of (2, 3) of which the last index names nothing."""
+    if kind in (FixedNumPerPre, FixedNumPerPost):
+        indices, shape = [[0, 2], [1, 9]], (2, 3) if kind is FixedNumPerPre else (3, 2)
+        return kind(jnp.ones((2, 2)), jnp.array(indices), shape=shape, **how)
+    if kind is COO:
+        return COO(jnp.ones(4), jnp.array([0, 0, 1, 1]), jnp.array([0, 2, 1, 9]), shape=(2, 3), **how)
+    shape = (2, 3) if kind is CSR else (3, 2)
+    return kind(jnp.ones(4), jnp.array([0, 2, 1, 9]), jnp.array([0, 2, 4]), shape=shape, **how)
+
+
+@pytest.mark.parametrize("kind", [CSR, CSC, COO, FixedNumPerPre, FixedNumPerPost])
+@pytest.mark.parametrize("inside", [False, True], ids=["check_structure=False", "in a trace"])
+def test_matrices_that_nobody_looked_at(kind, inside):
+    wanted = np.array([[1, 0, 1], [0, 1, 0]])
+    if kind in (CSC, FixedNumPerPost):
+        wanted = wanted.T
+
+    def products(x, y):
+        if inside:
+            matrix = jax.jit(lambda: made(kind))() if x is None else made(kind)
+        else:
+            matrix = made(kind, check_structure=False)
+        assert not matrix.indices_within
+        return BinaryArray(x) @ matrix, matrix @ BinaryArray(y), x.astype(float) @ matrix, matrix @ y.astype(float)
+
+    x, y = (jnp.ones(size, bool) for size in wanted.shape)
+    run = jax.jit(products) if inside else products
+    for found, axis in zip(run(x, y), (0, 1, 0, 1), strict=True):
+        close(found, wanted.sum(axis))
+
+
+def test_what_matrices_know_of_their_indices():
+    indices, indptr = jnp.array([0, 2, 1]), jnp.array([0, 2, 3])
+    matrix = CSR(1.0, indices, indptr, shape=(2, 3))
+    for known in (matrix, matrix.T, matrix.tocsc(), matrix.tocoo(), matrix.tocoo().T.tocsr(), 2 * matrix):
+        assert known.indices_within
+        assert jax.jit(lambda x: x)(known).indices_within
+        assert jax.jit(lambda x: x.T.tocsc())(known).indices_within
+    assert matrix.slice_rows([1]).indices_within
+    assert matrix.diag_add(1.0).indices_within
+    assert CSR.random((4, 5), prob=0.5).indices_within
+    assert FixedNumPerPre.random((4, 5), 2).tocsr().indices_within
+    assert CSR.fromdense(jnp.eye(3)).indices_within
+    unknown = CSR(1.0, indices, indptr, shape=(2, 3), check_structure=False)
+    for matrix in (
+        unknown,
+        unknown.T,
+        unknown.tocoo(),
+        unknown.tocsc(),
+        unknown.slice_rows([1]),
+        unknown.diag_add(1.0),
+    ):
+        assert not matrix.indices_within
+    assert CSR(1.0, indices, indptr, shape=(2, 3), check_structure=False, indices_within=True).indices_within
+    assert not jax.jit(lambda indices: CSR(1.0, indices, indptr, shape=(2, 3)))(indices).indices_within
+
+
+def test_kernels_do_not_test_what_is_known(monkeypatch):
+    kernels = []
+    built = on_cpu.kernel
+    monkeypatch.setattr(on_cpu, "kernel", lambda *args, **how: kernels.append(how["within"]) or built(*args, **how))
+    indices, indptr, x = jnp.array([0, 2, 1]), jnp.array([0, 2, 3]), jnp.ones(2)
+    call = lambda indices: brainevent.csrmv(jnp.ones(3), indices, indptr, x, shape=(2, 3), transpose=True)
+    for run, within in (
+        (lambda: call(indices), True),
+        (jax.jit(lambda: call(indices)), True),
+        (lambda: jax.jit(call)(indices), False),
+    ):
+        kernels.clear()
+        np.testing.assert_array_equal(run(), [1, 1, 1])
+        assert kernels == [within]
+    matrix = CSR(1.0, indices, indptr, shape=(2, 3))
+    kernels.clear()
+    np.testing.assert_array_equal(jax.jit(lambda matrix: x @ matrix)(matrix), [1, 1, 1])
+    assert kernels == [True]
