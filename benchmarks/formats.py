@@ -28,7 +28,7 @@ def _measure(options: Options, benchmark: str, platform: Any, how: dict[str, Any
     samples = {name: [1e6 * sample for sample in found] for name, found in answer["samples"].items()}
     rows: list[Row | Absent | Failed] = []
     for name, found in samples.items():
-        matrix, side = name.split()
+        matrix, side = name.rsplit(maxsplit=1)
         rows.append(
             make_row(
                 benchmark,

@@ -38,12 +38,13 @@ def measure(n: int, fan_out: int, share: float, rounds: int, **how: Any) -> dict
     weights = random.random((n, fan_out), dtype=np.float32) + np.float32(0.5)
     indptr = np.arange(n + 1, dtype=np.int32) * fan_out
     known = sparse.csr_array((weights.ravel(), indices.ravel(), indptr), shape=(n, n))
-    csr = brainevent.CSR(
-        (jnp.asarray(weights.ravel()), jnp.asarray(indices.ravel()), jnp.asarray(indptr)), shape=(n, n)
-    )
+    arrays = (jnp.asarray(weights.ravel()), jnp.asarray(indices.ravel()), jnp.asarray(indptr))
+    csr = brainevent.CSR(arrays, shape=(n, n))
+    unchecked = brainevent.CSR(arrays, shape=(n, n), check_structure=False)
     fixed = brainevent.FixedNumPerPre((jnp.asarray(weights), jnp.asarray(indices)), shape=(n, n))
     matrices = {
         "CSR": (csr, known),
+        "CSR, unchecked": (unchecked, known),
         "CSC": (csr.tocsc(), known),
         "FixedNumPerPre": (fixed, known),
         "FixedNumPerPost": (fixed.T, known.T),
@@ -51,15 +52,18 @@ def measure(n: int, fan_out: int, share: float, rounds: int, **how: Any) -> dict
         "Dense": (brainevent.Dense(csr.todense()), known),
     }
     spikes = random.random((VECTORS, n)) < share
-    answer: dict[str, Any] = {"samples": {}, "bytes": {}}
+    clocks = {}
     for name, (matrix, dense) in matrices.items():
         tell(name)
-        answer["bytes"][name] = sum(leaf.nbytes for leaf in jax.tree.leaves(matrix))
         for side, product in (("left", _from_left), ("right", _from_right)):
-            clock = Clock.of((product, (matrix,)), n, **how)
+            clock = clocks[f"{name} {side}"] = Clock.of((product, (matrix,)), n, **how)
             clock.prepare(spikes, _Side(dense.astype(np.float64), side == "left", n))
-            answer["samples"][f"{name} {side}"] = [clock.seconds() for _ in range(rounds)]
-    return answer
+    samples: dict[str, list[float]] = {name: [] for name in clocks}
+    for _ in range(rounds):  # in turns: a machine is not as fast all the time
+        for name, clock in clocks.items():
+            samples[name].append(clock.seconds())
+    held = {name: sum(leaf.nbytes for leaf in jax.tree.leaves(matrix)) for name, (matrix, _) in matrices.items()}
+    return {"samples": samples, "bytes": held}
 
 
 def _from_left(spikes: Any, before: Any, matrix: Any) -> Any:
