@@ -5,7 +5,7 @@
 // if all have as many; there are no row pointers then. WIDE: four elements of a row are read at once. LANES: threads that
 // sum one row together. FEW: rows of which a warp takes those that count. ACROSS: columns of X that it takes at once.
 // WITHIN: all indices are known to be in range. Else one that is not adds nothing, and no pointer leads beyond what is
-// stored: so `size` is the number of columns, or rows, that an index must be below, `stored` that of elements, and `count`
+// stored: so `size` is the number of columns, or rows, that an index must be below, `stored` that of elements, and `held`
 // that of weights, of which a permutation may choose from more.
 
 static constexpr unsigned ALL = 0xffffffffu;
@@ -33,9 +33,9 @@ __device__ __forceinline__ long long begin_of(const P* indptr, long long row, lo
 #endif
 }
 
-__device__ __forceinline__ A weight(const W* weights, const Q* perm, long long j, long long count) {
+__device__ __forceinline__ A weight(const W* weights, const Q* perm, long long j, long long held) {
   if constexpr (ONE) return A(weights[0]);
-  if constexpr (INDEXED) return A(weights[nearest(perm[j], count - 1)]);
+  if constexpr (INDEXED) return A(weights[nearest(perm[j], held - 1)]);
   return A(weights[j]);
 }
 
@@ -55,14 +55,14 @@ __device__ __forceinline__ Four<T> four(const T* from) {
 template <class Add>
 __device__ __forceinline__ void each_of_row(const W* __restrict__ weights, const I* __restrict__ indices,
                                             const Q* __restrict__ perm, long long begin, long long end,
-                                            long long count, int slice, int slices, int lane, Add add) {
+                                            long long held, int slice, int slices, int lane, Add add) {
 #if WIDE
   for (long long j = begin / 4 * 4 + (slice * 32 + lane) * 4; j < end; j += slices * 128) {
     if (j >= begin && j + 4 <= end) {
       const Four<I> targets = four(indices + j);
       if constexpr (ONE || INDEXED) {
 #pragma unroll
-        for (int i = 0; i < 4; i++) add(targets.at[i], weight(weights, perm, j + i, count));
+        for (int i = 0; i < 4; i++) add(targets.at[i], weight(weights, perm, j + i, held));
       } else {
         const Four<W> each = four(weights + j);
 #pragma unroll
@@ -70,20 +70,20 @@ __device__ __forceinline__ void each_of_row(const W* __restrict__ weights, const
       }
     } else {
       for (long long i = j < begin ? begin : j; i < j + 4 && i < end; i++)
-        add(indices[i], weight(weights, perm, i, count));
+        add(indices[i], weight(weights, perm, i, held));
     }
   }
 #else
 #pragma unroll 4
   for (long long j = begin + slice * 32 + lane; j < end; j += slices * 32)
-    add(indices[j], weight(weights, perm, j, count));
+    add(indices[j], weight(weights, perm, j, held));
 #endif
 }
 
 // A.T @ x. A warp takes a slice of each row that counts, of FEW rows, one after another.
 __global__ void scatter(const W* __restrict__ weights, const I* __restrict__ indices, const P* __restrict__ indptr,
                         const Q* __restrict__ perm, const E* __restrict__ x, A* out, long long rows, long long stored,
-                        long long count, long long size, int slices) {
+                        long long held, long long size, int slices) {
   const long long warp = thread() / 32;
   const int lane = threadIdx.x % 32, slice = warp % slices;
   const long long row = warp / slices * FEW + lane;
@@ -97,7 +97,7 @@ __global__ void scatter(const W* __restrict__ weights, const I* __restrict__ ind
     const int source = __ffs(active) - 1;
     const long long from = __shfl_sync(ALL, begin, source), to = __shfl_sync(ALL, end, source);
     const A times = __shfl_sync(ALL, factor, source);
-    each_of_row(weights, indices, perm, from, to, count, slice, slices, lane, [=](I target, A w) {
+    each_of_row(weights, indices, perm, from, to, held, slice, slices, lane, [=](I target, A w) {
       if (within(target, size)) atomicAdd(out + target, w * times);
     });
   }
@@ -106,7 +106,7 @@ __global__ void scatter(const W* __restrict__ weights, const I* __restrict__ ind
 // A @ x. LANES threads sum one row.
 __global__ void gather(const W* __restrict__ weights, const I* __restrict__ indices, const P* __restrict__ indptr,
                        const Q* __restrict__ perm, const E* __restrict__ x, O* out, long long rows, long long stored,
-                       long long count, long long size) {
+                       long long held, long long size) {
   const int lane = threadIdx.x % LANES;
   const long long row = thread() / LANES;
   A total = 0;
@@ -116,7 +116,7 @@ __global__ void gather(const W* __restrict__ weights, const I* __restrict__ indi
     for (long long j = begin_of(indptr, row, stored) + lane; j < end; j += LANES) {
       if (!within(indices[j], size)) continue;
       const E element = x[indices[j]];
-      if (counts(element)) total += weight(weights, perm, j, count) * value(element);
+      if (counts(element)) total += weight(weights, perm, j, held) * value(element);
     }
   }
   for (int step = LANES / 2; step; step /= 2) total += __shfl_down_sync(ALL, total, step, LANES);
@@ -126,7 +126,7 @@ __global__ void gather(const W* __restrict__ weights, const I* __restrict__ indi
 // A.T @ X. A warp takes ACROSS columns of X and a slice of one row, 32 / ACROSS elements at once.
 __global__ void scatter_matrix(const W* __restrict__ weights, const I* __restrict__ indices,
                                const P* __restrict__ indptr, const Q* __restrict__ perm, const E* __restrict__ x,
-                               A* out, long long rows, long long stored, long long count, long long size,
+                               A* out, long long rows, long long stored, long long held, long long size,
                                long long columns, int slices) {
   const int lane = threadIdx.x % 32;
   const long long tiles = (columns + ACROSS - 1) / ACROSS, warp = thread() / 32;
@@ -139,13 +139,13 @@ __global__ void scatter_matrix(const W* __restrict__ weights, const I* __restric
 #pragma unroll 4
   for (long long j = begin_of(indptr, row, stored) + slice * AT_ONCE + lane / ACROSS; j < end; j += slices * AT_ONCE)
     if (within(indices[j], size))
-      atomicAdd(out + (long long)indices[j] * columns + column, weight(weights, perm, j, count) * times);
+      atomicAdd(out + (long long)indices[j] * columns + column, weight(weights, perm, j, held) * times);
 }
 
 // A @ X. A warp sums ACROSS columns of one row, 32 / ACROSS elements at once.
 __global__ void gather_matrix(const W* __restrict__ weights, const I* __restrict__ indices,
                               const P* __restrict__ indptr, const Q* __restrict__ perm, const E* __restrict__ x,
-                              O* out, long long rows, long long stored, long long count, long long size,
+                              O* out, long long rows, long long stored, long long held, long long size,
                               long long columns) {
   const int lane = threadIdx.x % 32;
   const long long tiles = (columns + ACROSS - 1) / ACROSS, warp = thread() / 32;
@@ -158,7 +158,7 @@ __global__ void gather_matrix(const W* __restrict__ weights, const I* __restrict
     for (long long j = begin_of(indptr, row, stored) + lane / ACROSS; j < end; j += 32 / ACROSS) {
       if (!within(indices[j], size)) continue;
       const E element = x[(long long)indices[j] * columns + column];
-      if (counts(element)) total += weight(weights, perm, j, count) * value(element);
+      if (counts(element)) total += weight(weights, perm, j, held) * value(element);
     }
   }
   for (int step = 16; step >= ACROSS; step /= 2) total += __shfl_down_sync(ALL, total, step);

@@ -78,7 +78,7 @@ def cuda_product(
         types = {**{name: array.dtype for name, array in operands.items()}, "A": sums, "O": out.dtype}
         flags = {"EVENTS": event, "ONE": weights.size == 1, "INDEXED": indexed, "WIDE": wide, "WITHIN": indices_within}
         flags |= {"CONNECTIONS": connections, "LANES": lanes, "FEW": few, "ACROSS": across}
-        numbers = {"rows": rows, "stored": indices.size, "count": weights.size}
+        numbers = {"rows": rows, "stored": indices.size, "held": weights.size}
         if parts is not None:
             return [parts.kernel(out, types, flags)(*operands.values(), **numbers, **parts.numbers)]
         entry = ("scatter" if transpose else "gather") + "_matrix" * (x.ndim == 2)

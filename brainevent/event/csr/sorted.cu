@@ -138,7 +138,7 @@ __device__ __forceinline__ void add_four(Sum* const* sums, const A* numbers, con
 // Add what was read, and is in the part, to its sums. `whole`: four weights can be read at once.
 __device__ __forceinline__ void add(Sum* sums, const Four<I>* targets, const W* __restrict__ weights,
                                     const Q* __restrict__ perm, const Reading& row, int lane, bool whole, I first,
-                                    I past, A times, long long count) {
+                                    I past, A times, long long held) {
   Four<W> each[ROUND];
   if constexpr (!ONE) {
 #pragma unroll
@@ -151,7 +151,7 @@ __device__ __forceinline__ void add(Sum* sums, const Four<I>* targets, const W* 
 #pragma unroll
         for (int i = 0; i < 4; i++)
           if (targets[u].at[i] >= first && targets[u].at[i] < past)
-            each[u].at[i] = weights[INDEXED ? nearest(perm[j + i], count - 1) : j + i];
+            each[u].at[i] = weights[INDEXED ? nearest(perm[j + i], held - 1) : j + i];
       }
     }
   }
@@ -183,7 +183,7 @@ __device__ __forceinline__ int estimate(long long length, float before) {
 __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS, 1)
     scatter_sorted(const W* __restrict__ weights, const I* __restrict__ indices, const P* __restrict__ indptr,
                    const Q* __restrict__ perm, const E* __restrict__ x, O* out, long long rows, long long stored,
-                   long long count, long long columns, int width) {
+                   long long held, long long columns, int width) {
   extern __shared__ __align__(16) unsigned char memory[];
   __shared__ unsigned short list[TILE];
   __shared__ int listed[2];  // of this tile and of the next
@@ -223,7 +223,7 @@ __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS, 1)
         const I low = __shfl_sync(ALL, targets[0].at[0], 0, SHARING);
         const I high = __shfl_sync(ALL, targets[ROUND - 1].at[3], SHARING - 1, SHARING);
         if (!row.busy || sought(row, indices, first, low, high)) continue;
-        add(sums, targets, weights, perm, row, lane, whole && of_weights, first, past, times, count);
+        add(sums, targets, weights, perm, row, lane, whole && of_weights, first, past, times, held);
         row.at += SPAN;
         row.known = true;
         row.busy = row.at < row.end && high < past;
