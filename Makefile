@@ -6,6 +6,14 @@ BIN := $(VENV)/bin
 PIP_INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 SOURCES := brainevent tests benchmarks examples scripts docs conftest.py README.md
 
+# Each page is a program, as each example is. They run in processes of their own, two at a time, the longest first.
+define PROGRAMS
+echo "-m pytest -q --doctest-modules brainevent"; \
+for program in demo "networks.cuba --ms 100" networks.classifier; do echo "-m examples.$$program"; done; \
+grep -l '^```python' README.md docs/*.md | sed 's/^/-m pytest -q /'
+endef
+TWO_AT_A_TIME := JAX_PLATFORMS=cpu xargs -L 1 -P 2 $(BIN)/python
+
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL: # the steps share two cores, and one virtual environment
@@ -41,16 +49,12 @@ lint: $(VENV)/.installed-dev ## Check the code by rules
 types: $(VENV)/.installed-dev ## Check the types
 	$(BIN)/mypy
 
-# Each page is a program, as each example is: they run in processes of their own, two at a time, the longest first.
 examples: $(VENV)/.installed-docs ## Run every example: of pages, docstrings and examples/
-	@{ echo "-m pytest -q --doctest-modules brainevent"; \
-	  for program in demo "networks.cuba --ms 100" networks.classifier; do echo "-m examples.$$program"; done; \
-	  grep -l '^```python' README.md docs/*.md | sed 's/^/-m pytest -q /'; } \
-	  | JAX_PLATFORMS=cpu xargs -L 1 -P 2 $(BIN)/python
+	@{ $(PROGRAMS); } | $(TWO_AT_A_TIME)
 
-docs: examples ## Run every example, then build the documentation into site/
+docs: $(VENV)/.installed-docs ## Run every example, and build the documentation into site/
 	rm -rf site
-	JAX_PLATFORMS=cpu $(BIN)/python -m sphinx --fail-on-warning --fresh-env --quiet -d build/docs docs site
+	@{ echo "-m sphinx --fail-on-warning --fresh-env --quiet -d build/docs docs site"; $(PROGRAMS); } | $(TWO_AT_A_TIME)
 	@! grep -rnoE --include='*.html' '<(script|link|img)[^>]*(src|href)="?(https?:)?//[^">]*' site || { echo "site/ must not need another host"; exit 1; }
 	@echo "The documentation is at site/index.html"
 

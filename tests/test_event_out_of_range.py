@@ -217,3 +217,94 @@ def test_kernels_do_not_test_what_is_known(monkeypatch):
     kernels.clear()
     np.testing.assert_array_equal(jax.jit(lambda matrix: x @ matrix)(matrix), [1, 1, 1])
     assert kernels == [True]
+
+
+def test_what_is_before_the_first_row_is_not_counted_from_the_last():
+    dense = np.array([[10, 0], [0, 100]])
+
+    @jax.jit
+    def forms(row, col):
+        matrix = COO(jnp.array([1.0, 10.0, 100.0]), row, col, shape=(2, 2))
+        turned = CSR(matrix.data, row, jnp.array([0, 2, 3]), shape=(2, 2))
+        return matrix.todense(), matrix.tocsr() @ jnp.ones(2), matrix.sum(), matrix.sum(1), turned.tocsc() @ jnp.ones(2)
+
+    for far in (-2, -1, 2, 10**6):
+        found, by_rows, total, sums, turned = forms(jnp.array([far, 0, 1]), jnp.array([0, 0, 1]))
+        np.testing.assert_array_equal(found, dense)
+        np.testing.assert_array_equal(by_rows, dense.sum(1))
+        np.testing.assert_array_equal(sums, dense.sum(1))
+        np.testing.assert_array_equal(turned, [10, 100])
+        assert total == 110
+
+
+def test_a_wide_index_does_not_become_a_right_one():
+    run = jax.jit(
+        lambda indices, indptr: CSR(jnp.ones(2), indices, indptr, shape=(1, 3)) @ jnp.array([1.0, 10.0, 100.0])
+    )
+    np.testing.assert_array_equal(run(jnp.array([0, 2**32 + 2]), jnp.array([0, 2])), [1])
+    np.testing.assert_array_equal(run(jnp.array([0, 2]), jnp.array([2**32, 2])), [0])
+    wide = np.array([0, 2**32 + 2])
+    close(CSR(jnp.ones(2), wide, [0, 2], shape=(1, 3), check_structure=False) @ jnp.ones(3), [1])
+    with jax.enable_x64(False), pytest.raises(ValueError, match="csrmv: indices holds 2147483647, out of range"):
+        brainevent.csrmv(jnp.ones(2), wide, np.array([0, 2]), jnp.ones(3), shape=(1, 3))
+
+
+def test_the_largest_index_holds_up_no_tile():
+    indices = np.sort(np.random.default_rng(0).integers(0, 20_000, (40, 400)))
+    indices[:, [7, 14]] = 2**63 - 1
+    run = jax.jit(
+        lambda indices: brainevent.binary_fcnmv(
+            jnp.ones(1), indices, jnp.ones(40, bool), shape=(40, 20_000), transpose=True, backend="numba"
+        )
+    )
+    there = indices[indices < 20_000]
+    np.testing.assert_array_equal(run(jnp.asarray(indices)), np.bincount(there, minlength=20_000))
+
+
+def test_gradients_by_weights_that_are_nowhere():
+    sparse = compressed(3, 8, 12, 4, homogeneous=False)
+    perm = np.random.default_rng(4).permutation(32)
+    perm[::3], perm[1::3] = -5, 2**31 - 1
+    x, cotangent = jnp.arange(1.0, 13), jnp.arange(8.0)
+
+    @jax.jit
+    def gradient(weights, perm):
+        call = lambda weights: brainevent.csrmv_indexed(weights, *sparse.indices, perm, x, shape=sparse.shape)
+        return jax.vjp(call, weights.astype(float))[1](cotangent)[0]
+
+    wanted = np.zeros(32)
+    np.add.at(wanted, np.clip(perm, 0, 31), np.asarray(cotangent)[sparse.rows] * np.asarray(x)[sparse.columns])
+    close(gradient(sparse.weights, jnp.asarray(perm)), wanted)
+
+
+def test_a_weight_that_is_no_number_is_left_out_too():
+    values = jax.jit(
+        lambda indices: brainevent.csrmv_dt2t(
+            jnp.ones(2), jnp.array([jnp.inf, 2.0]), indices, jnp.array([0, 2]), shape=(1, 2), transpose=True
+        )
+    )
+    np.testing.assert_array_equal(values(jnp.array([7, 1])), [0, 2])
+
+
+def test_indices_that_nobody_looked_at_are_not_known_to_be_right():
+    assert not FixedNumPerPre.fromdense(jnp.zeros((3, 0)), num_conn=2).indices_within
+    assert not FixedNumPerPost.fromdense(jnp.zeros((0, 3)), num_conn=2).indices_within
+    assert FixedNumPerPre.fromdense(jnp.eye(3), num_conn=2).indices_within
+    matrix = CSR(jnp.ones(3), jnp.array([0, 2, 1]), jnp.array([0, 2, 3]), shape=(2, 3), precompute_weight_indices=True)
+    assert matrix.indices_within
+    assert not CSR(1.0, jnp.array([0]), jnp.array([0, 1]), shape=(1, 1), buffers=matrix.buffers).indices_within
+    matrix.register_buffer("mine", jnp.ones(1))
+    assert matrix.indices_within
+    matrix.set_buffer("turned_perm", jnp.array([0, 10**8, -3]))
+    assert not matrix.indices_within
+    close(matrix @ BinaryArray(jnp.ones(3, bool)), [2, 1])
+
+
+def test_a_matrix_has_memory_of_its_own():
+    room = np.zeros(64, np.int32)
+    for begin in range(16):  # of which some are aligned, so that JAX could take them as they are
+        indices = room[begin : begin + 8]
+        matrix = CSR(1.0, indices, np.array([0, 8]), shape=(1, 3))
+        indices[0] = 10**6
+        assert matrix.indices[0] == 0
+        indices[0] = 0

@@ -24,7 +24,7 @@ _ENOUGH = 8  # rows
 _AHEAD = 2  # rows of which the next elements are fetched
 _TOGETHER, _ONE = np.uint64(8), np.uint64(1)  # elements of which only the last is looked at
 _LINE = 64  # bytes that come from memory at once
-_ALL = 2**62  # above all indices
+_ALL = 2**63 - 1  # no index is above it
 _LOADS = {"float16": half.from_float16, "bfloat16": half.from_bfloat16}
 
 
@@ -148,9 +148,9 @@ def add_in_tiles(of: Terms, at: Places) -> Any:
         if found < _ENOUGH or size < max(2 * tile, _MOST) or expected < _SLICE:
             return False
         one, lines = common(weights), expected * indices.itemsize // _LINE + 2
-        stop = np.int64(0)
-        while stop < size:
-            stop = stop + tile if stop + tile < size else np.int64(_ALL)
+        until = np.int64(-1)  # the last sum of a tile
+        while until < size - 1:
+            until = until + tile if until + tile < size - 1 else np.int64(_ALL)
             for k in range(found):
                 if k + _AHEAD < found:
                     for line in range(lines):
@@ -158,11 +158,11 @@ def add_in_tiles(of: Terms, at: Places) -> Any:
                         prefetch(indices, ahead)
                         prefetch(weights, ahead)
                 j, last = unsigned(here[k]), unsigned(end[k])
-                while j + _TOGETHER <= last and indices[j + _TOGETHER - _ONE] < stop:
+                while j + _TOGETHER <= last and indices[j + _TOGETHER - _ONE] <= until:
                     for i in range(_TOGETHER):
                         add_to(out, indices[j + i], weight(one, weights, where(perm, j + i, weights)))
                     j += _TOGETHER
-                while j < last and indices[j] < stop:
+                while j < last and indices[j] <= until:
                     add_to(out, indices[j], weight(one, weights, where(perm, j, weights)))
                     j += np.uint64(1)
                 here[k] = j

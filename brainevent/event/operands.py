@@ -11,8 +11,10 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from ..errors import MathError, ShapeError
+from .structure import held
 
 __all__ = ["checked_indices", "checked_weights", "checked_x", "is_within", "promises"]
 
@@ -36,7 +38,8 @@ def checked_indices(where: str, name: str, indices: Any, ndim: int) -> jax.Array
     """Return indices, which are int32 or int64, in an array of this rank; those of NumPy are known in a trace, too."""
     if not isinstance(indices, jax.Array):
         with jax.ensure_compile_time_eval():
-            indices = jnp.asarray(indices)
+            given = np.asarray(indices)
+            indices = held(given, jax.dtypes.canonicalize_dtype(given.dtype))
     if indices.dtype not in (jnp.int32, jnp.int64):
         raise TypeError(f'{where}: {name} is {indices.dtype}; pass int32 or int64 ({name}.astype("int32"))')
     if indices.ndim != ndim:

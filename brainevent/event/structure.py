@@ -30,6 +30,7 @@ __all__ = [
     "checked_indptr",
     "checked_shape",
     "checked_weights",
+    "held",
     "known_on_host",
     "looked_at",
     "narrow",
@@ -219,7 +220,14 @@ def known_on_host(where: str, *arrays: Any) -> Any:
 def _in_dtype(where: str, name: str, x: Any, dtype: np.dtype[Any]) -> jax.Array:
     if jax.dtypes.canonicalize_dtype(dtype) != dtype:
         raise ValueError(f'{where}: {name} needs int64; jax.config.update("jax_enable_x64", True) allows it')
-    return jnp.asarray(x, dtype)
+    return held(x, dtype)
+
+
+def held(x: Any, dtype: np.dtype[Any]) -> jax.Array:
+    """Return indices in a dtype; what it does not hold stays out of range, and memory of NumPy is not shared."""
+    if x.dtype.itemsize > dtype.itemsize:
+        x = (np if isinstance(x, np.ndarray) else jnp).clip(x, -1, _INT32 - 1)
+    return jnp.asarray(x, dtype) if isinstance(x, jax.Array) else jnp.array(x, dtype)
 
 
 def _check_integers(where: str, name: str, x: Any, ndim: int) -> None:

@@ -148,6 +148,7 @@ def _room(indices: jax.Array, slices: int) -> tuple[Any, Any, Any]:
 
 def _sorted_in_trace(keys: jax.Array, others: jax.Array, slices: int) -> tuple[jax.Array, jax.Array, jax.Array]:
     places = jnp.int32 if keys.shape[0] < _INT32 else jnp.int64
+    keys = jnp.where(keys < 0, slices, keys)  # of no slice, as are those that are too large: they come last
     order = jnp.argsort(keys, stable=True).astype(places)
-    starts = jnp.zeros(slices + 1, places).at[keys + 1].add(1)
+    starts = jnp.zeros(slices + 1, places).at[keys + 1].add(1, mode="drop")
     return jnp.cumsum(starts, dtype=places), others[order], order

@@ -58,8 +58,8 @@ def binary_csrmv(
     A spike is True, or a number above zero, and counts as one. Gradients: by the weights, and by the spikes as if each
     counted as its number. Quantities of `brainunit` give a quantity, of the product of the units. `workspace` is not
     needed, and what is passed is ignored. `indices_sorted=True` promises that the columns of each row ascend: then GPUs
-    are quicker with long rows. A `CSR` knows it itself. What indices hold is looked at once; in a trace, where it is not
-    known, one that is out of range adds nothing.
+    are quicker with long rows. A `CSR` knows it itself. What indices hold is looked at once; in a trace, where that is
+    not known, one that is out of range adds nothing.
 
     >>> import jax.numpy as jnp, brainevent
     >>> indices, indptr = jnp.array([0, 2, 2]), jnp.array([0, 2, 3])
@@ -308,8 +308,7 @@ def _per_weight(where: str, y: Any, w: Any, indices: Any, indptr: Any, shape: An
     if y.shape != (shape[of_columns],):
         raise ShapeError(f"{where}: y has shape {y.shape}; pass one value for each of {shape[of_columns]}")
     place = indices if of_columns else row_of_each(indptr, indices.shape[0])
-    factors = jnp.where(is_within(place, y.shape[0]), y[place], 0)
-    return units.join(w * factors.astype(w.dtype), unit)
+    return units.join(jnp.where(is_within(place, y.shape[0]), w * y[place].astype(w.dtype), 0), unit)
 
 
 def _checked(

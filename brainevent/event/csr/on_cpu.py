@@ -272,7 +272,7 @@ _row_of, _has, _add = _SAFE.row, _SAFE.has, _SAFE.add  # of the rest, which is l
 def per_element(indices: Any, indptr: Any, of_rows: Any, of_columns: Any, out: Any) -> None:
     """Write the product of the row's and the column's values of each stored element, summed over further axes."""
     out[:] = 0
-    for row in range(of_rows.shape[0]):
+    for row in range(min(of_rows.shape[0], indptr.shape[0] - 1)):
         begin, end = _row_of(indptr, row, indices.size)
         for j in range(begin, end):
             column, total = unsigned(indices[j]), out.dtype.type(0)

@@ -4,7 +4,8 @@
 Products are called as `operator(data, indices, indptr, x, shape=(m, k), transpose=...)`: `A @ x` with x of k rows, or
 `A.T @ x` with x of m rows. Those named "indexed" have one more operand before x: stored element j has the weight
 `data[perm[j]]`. `indices_sorted=True` promises that the columns of each row ascend, and `indices_within=True` that all
-indices are in range; kernels need not look. Without that, an index that is out of range adds nothing. Devices may share
+indices are in range; kernels need not look. Without that, an index that is out of range adds nothing, a weight that is
+nowhere is the nearest, and row pointers that are none give sums of some stored elements, no matter which. Devices share
 the stored elements, and so the rows: each has the row pointers of all, and what they sum is reduced. They may share the
 columns of a matrix x, too.
 """
@@ -121,7 +122,7 @@ def _of_elements(places: Mapping[str, tuple[Any, int]], *operands: Any, pointers
     """Return operands in which rows begin and end where they do among the elements of a part."""
     begin, size = places["e"]
     indptr = operands[pointers]
-    local = jnp.clip(indptr - begin.astype(indptr.dtype), 0, size)
+    local = jnp.clip(jnp.maximum(indptr, 0) - begin.astype(indptr.dtype), 0, size)
     return (*operands[:pointers], local, *operands[pointers + 1 :])
 
 
@@ -262,7 +263,7 @@ def _per_element(structure: Sequence[Any], of_rows: Any, of_columns: Any) -> jax
     sides = (x if x.ndim == 2 else x[:, None] for x in (of_rows, of_columns))
     out = jax.ShapeDtypeStruct(indices.shape, of_rows.dtype)
     (found,) = csr_per_element_p(indices, indptr, *sides, outs=[out])
-    return jnp.zeros_like(found).at[perm[0]].add(found) if perm else found
+    return jnp.zeros_like(found).at[jnp.clip(perm[0], 0, found.size - 1)].add(found) if perm else found
 
 
 _MATRICES = {  # by vectors

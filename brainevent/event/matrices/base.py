@@ -15,7 +15,9 @@ from .. import units
 from ..structure import as_indices, checked_weights, known_on_host, looked_at
 from .build import is_scipy
 
-__all__ = ["DataRepresentation", "unpacked"]
+__all__ = ["TURNED", "DataRepresentation", "unpacked"]
+
+TURNED = ("turned_indices", "turned_indptr", "turned_perm")  # buffers: the structure cut along the other axis
 
 
 class _Root:
@@ -125,13 +127,14 @@ class DataRepresentation(_Root):
     def register_buffer(self, name: str, value: Any) -> None:
         """Let an array travel with the matrix, as a leaf of its pytree."""
         self._buffers[name] = value
+        self.indices_within &= name not in TURNED  # these are indices, too, at which nobody looked
 
     def set_buffer(self, name: str, value: Any) -> None:
         """Replace an array that was registered."""
         if name not in self._buffers:
             known = ", ".join(self._buffers) or "none"
             raise KeyError(f"{type(self).__name__}: no buffer {name!r}; register it first (registered: {known})")
-        self._buffers[name] = value
+        self.register_buffer(name, value)
 
     # ---- what it is
 
@@ -275,6 +278,8 @@ class DataRepresentation(_Root):
 
     def sum(self, axis: int | None = None) -> Any:
         """Return the sum of all elements, of each column (axis 0) or of each row (axis 1)."""
+        if axis is None and not self.indices_within:
+            return self.sum(0).sum()
         if axis is None:
             return self.data.sum() * (self.nse if self.data.size == 1 else 1)
         if axis not in (0, 1, -1, -2):
@@ -294,7 +299,10 @@ class DataRepresentation(_Root):
         """Return an array; elements that are stored more than once are added up."""
         numbers, unit = units.split(self.data)
         flat = jnp.broadcast_to(numbers, self._stored).reshape(-1)
-        return units.join(jnp.zeros(self.shape, flat.dtype).at[self._coordinates()].add(flat), unit)
+        places: tuple[jax.Array, ...] = self._coordinates()
+        if not self.indices_within:  # what is before the first row or column would be counted from the last
+            places = tuple(jnp.where(x < 0, size, x) for x, size in zip(places, self.shape, strict=True))
+        return units.join(jnp.zeros(self.shape, flat.dtype).at[places].add(flat, mode="drop"), unit)
 
     def tocsc(self) -> Any:
         """Return the matrix as a `CSC`."""

@@ -26,12 +26,10 @@ from ..structure import (
     looked_at,
     narrow,
 )
-from .base import DataRepresentation
+from .base import TURNED, DataRepresentation
 from .build import checked_dense, dense_elements, is_scipy, parts, pick
 
-__all__ = ["CSC", "CSR", "TURNED", "turned_product"]
-
-TURNED = ("turned_indices", "turned_indptr", "turned_perm")  # buffers: the structure cut along the other axis
+__all__ = ["CSC", "CSR", "turned_product"]
 
 
 class _Compressed(DataRepresentation):
@@ -71,7 +69,7 @@ class _Compressed(DataRepresentation):
         if indices_sorted is None:
             indices_sorted = check_structure and are_sorted(indices, indptr)
         if indices_within is None:
-            indices_within = check_structure and are_known(indices, indptr)
+            indices_within = check_structure and are_known(indices, indptr) and not buffers
         numbers, unit = units.split(data)
         data = units.join(checked_weights(where, numbers, indices.shape), unit)
         indptr = checked_indptr(where, indptr, indices.shape[0], indptr_dtype)
@@ -124,8 +122,7 @@ class _Compressed(DataRepresentation):
         from ..csr.functions import csr_to_csc_index
 
         indptr, indices, perm = csr_to_csc_index(self.indptr, self.indices, shape=self._sliced_shape)
-        for name, value in zip(TURNED, (indices, indptr, perm), strict=True):
-            self.register_buffer(name, value)
+        self._buffers.update(zip(TURNED, (indices, indptr, perm), strict=True))
         return self
 
     @property

@@ -25,9 +25,9 @@ from ..structure import (
     known_on_host,
     narrow,
 )
-from .base import DataRepresentation
+from .base import TURNED, DataRepresentation
 from .build import checked_dense, is_scipy, parts
-from .csr import CSC, CSR, TURNED, turned_product
+from .csr import CSC, CSR, turned_product
 
 __all__ = ["FixedNumPerPost", "FixedNumPerPre"]
 
@@ -69,7 +69,7 @@ class _FixedNumber(DataRepresentation):
         if indices_sorted is None:
             indices_sorted = check_structure and are_sorted(indices)
         if indices_within is None:
-            indices_within = check_structure and are_known(indices)
+            indices_within = check_structure and are_known(indices) and not buffers
         numbers, unit = units.split(data)
         data = units.join(checked_weights(where, numbers, indices.shape), unit)
         structure = (narrow(where, "indices", indices, bound),)
@@ -134,7 +134,8 @@ class _FixedNumber(DataRepresentation):
         places = np.zeros((counts.size, number), indices.dtype)
         places[_slots(indptr)] = indices
         ordered = cut.indices_sorted and bool((counts == number).all())
-        return cls._of(data, (jnp.asarray(places),), matrix.shape, indices_sorted=ordered, **cut._kept)
+        known = {**cut._kept, "indices_within": cut.indices_within and bool((counts == number).all() or matrix.size)}
+        return cls._of(data, (jnp.asarray(places),), matrix.shape, indices_sorted=ordered, **known)
 
     def precompute_weight_indices(self) -> Self:
         """Store where each element lies when the matrix is cut along the other axis, at 8 bytes an element.
