@@ -13,6 +13,8 @@ for program in demo "networks.cuba --ms 100" networks.classifier; do echo "-m ex
 grep -l '^```python' README.md docs/*.md | sed 's/^/-m pytest -q /'
 endef
 TWO_AT_A_TIME := JAX_PLATFORMS=cpu xargs -L 1 -P 2 $(BIN)/python
+# The tests of a file share what is compiled for the first of them: so one process runs them all.
+SUITE := JAX_PLATFORMS=cpu $(BIN)/python -m pytest -n 2 --dist loadfile
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
@@ -29,10 +31,10 @@ demo: $(VENV)/.installed-plot ## Set everything up and show the main job
 	$(BIN)/python -m examples.demo
 
 test: $(VENV)/.installed-test ## Run the CPU suite
-	JAX_PLATFORMS=cpu $(BIN)/python -m pytest -n 2 -m "not gpu and not thorough" $(ARGS) tests
+	$(SUITE) -m "not gpu and not thorough" $(ARGS) tests
 
 test-thorough: $(VENV)/.installed-test ## Run what the CPU suite leaves out for its length
-	JAX_PLATFORMS=cpu $(BIN)/python -m pytest -n 2 -m thorough $(ARGS) tests
+	$(SUITE) -m thorough $(ARGS) tests
 
 check: format-check lint types docs test ## Run all that CI runs: format, lint, types, documentation, tests
 
