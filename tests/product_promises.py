@@ -266,7 +266,9 @@ class Promises:
 
     @both_ways
     @one_or_many
-    @vector_or_matrix
+    @pytest.mark.parametrize(  # batches of vectors are products with matrices, too
+        "columns", [None, pytest.param(4, marks=pytest.mark.thorough)], ids=["mv", "mm"]
+    )
     @pytest.mark.parametrize("event", [True, False], ids=["events", "numbers"])
     def test_operators_keep_their_promises(self, transpose, homogeneous, columns, event):
         sparse, x = self.drawn(9, columns, transpose=transpose, homogeneous=homogeneous, dtype="float32")

@@ -38,7 +38,7 @@ def with_64_bits():
         yield
 
 
-SOME = settings(max_examples=20)  # kernels are compiled for each kind of case
+SOME = settings(max_examples=15)  # kernels are compiled for each kind of case
 
 
 @every_format

@@ -8,6 +8,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from ...bench.record import BenchmarkConfig
 from ...errors import ShapeError
@@ -143,11 +144,12 @@ def _benchmark_data(*, event: bool, columns: int | None) -> Any:
     def data(*, platform: str) -> list[BenchmarkConfig]:
         configs = []
         for n, stored in ((4000, 320_000), (10_000, 2_000_000)):
-            row, col = jax.random.randint(jax.random.key(0), (2, stored), 0, n, jnp.int32)
+            random = np.random.default_rng(0)
+            row, col = (jnp.asarray(x) for x in random.integers(0, n, (2, stored), np.int32))
             row = jnp.sort(row)
             for active, transpose in itertools.product((0.01, 0.1) if event else (1.0,), (True, False)):
-                x = jax.random.bernoulli(jax.random.key(1), active, (n,) if columns is None else (n, columns))
-                x = x if event else x.astype(jnp.float32)
+                drawn = random.random((n,) if columns is None else (n, columns)) < active
+                x = jnp.asarray(drawn, bool if event else jnp.float32)
                 for weights in (jnp.ones(1), jnp.ones(stored)):
                     kind = "one weight" if weights.size == 1 else "weights"
                     configs.append(

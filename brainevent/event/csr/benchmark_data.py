@@ -23,7 +23,7 @@ Data = Callable[..., list[BenchmarkConfig]]
 
 def _network(n: int, fan_out: int) -> tuple[jax.Array, jax.Array]:
     """Return indices and row pointers of random targets."""
-    indices = jax.random.randint(jax.random.key(0), (n * fan_out,), 0, n, jnp.int32)
+    indices = jnp.asarray(np.random.default_rng(0).integers(0, n, n * fan_out, np.int32))
     return indices, jnp.arange(n + 1, dtype=jnp.int32) * fan_out
 
 
@@ -36,11 +36,11 @@ def of_products(*, columns: bool, event: bool, indexed: bool) -> Data:
             indices, indptr = _network(n, fan_out)
             perm = [jnp.asarray(np.random.default_rng(2).permutation(indices.size), jnp.int32)] if indexed else []
             for active in _ACTIVE if event else (1.0,):
-                x = jax.random.bernoulli(jax.random.key(1), active, (n, _COLUMNS) if columns else (n,))
-                x = x if event else x.astype(jnp.float32)
+                drawn = np.random.default_rng(1).random((n, _COLUMNS) if columns else n) < active
+                x = jnp.asarray(drawn, bool if event else jnp.float32)
                 for weights, kind in ((jnp.ones(1), "one weight"), (jnp.ones(indices.shape), "weights")):
                     for transpose in (True, False):
-                        rows = int(x.reshape(n, -1).any(1).sum()) if transpose else n
+                        rows = int(drawn.reshape(n, -1).any(1).sum()) if transpose else n
                         each = 4 + 4 * (weights.size > 1) * (1 + indexed)
                         configs.append(
                             BenchmarkConfig(

@@ -9,6 +9,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from ...bench.record import BenchmarkConfig
 from ...errors import ShapeError
@@ -67,10 +68,10 @@ def _product(
 def _benchmark_data(columns: int | None) -> Callable[..., list[BenchmarkConfig]]:
     """Return a function that makes data: square matrices, few events and many, both directions."""
 
-    def one(n: int, active: float, transpose: bool) -> BenchmarkConfig:
-        weights = jax.random.normal(jax.random.key(0), (n, n), jnp.float32)
-        spikes = jax.random.bernoulli(jax.random.key(1), active, (n,) if columns is None else (n, columns))
-        visited = int(spikes.reshape(n, -1).any(1).sum()) * n
+    def one(weights: jax.Array, active: float, transpose: bool) -> BenchmarkConfig:
+        n = weights.shape[0]
+        drawn = np.random.default_rng(1).random((n,) if columns is None else (n, columns)) < active
+        visited, spikes = int(drawn.reshape(n, -1).any(1).sum()) * n, jnp.asarray(drawn)
         return BenchmarkConfig(
             f"n={n} active={active:g} {'weights.T' if transpose else 'weights'}",
             (weights, spikes),
@@ -80,7 +81,9 @@ def _benchmark_data(columns: int | None) -> Callable[..., list[BenchmarkConfig]]
         )
 
     def data(*, platform: str) -> list[BenchmarkConfig]:
-        return [one(*point) for point in itertools.product((1000, 4000), (0.01, 0.1), (True, False))]
+        drawn = (np.random.default_rng(0).standard_normal((n, n), np.float32) for n in (1000, 4000))
+        matrices = [jnp.asarray(weights) for weights in drawn]
+        return [one(*point) for point in itertools.product(matrices, (0.01, 0.1), (True, False))]
 
     return data
 

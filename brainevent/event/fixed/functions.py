@@ -8,6 +8,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from ...bench.record import BenchmarkConfig
 from ...errors import ShapeError
@@ -153,11 +154,12 @@ def _benchmark_data(*, event: bool, columns: int | None) -> Any:
     def data(*, platform: str) -> list[BenchmarkConfig]:
         configs = []
         for n, connections in ((4000, 80), (10_000, 200)):
-            indices = jax.random.randint(jax.random.key(0), (n, connections), 0, n, jnp.int32)
+            random = np.random.default_rng(0)
+            indices = jnp.asarray(random.integers(0, n, (n, connections), np.int32))
             for active, transpose in itertools.product((0.01, 0.1) if event else (1.0,), (True, False)):
-                x = jax.random.bernoulli(jax.random.key(1), active, (n,) if columns is None else (n, columns))
-                x = x if event else x.astype(jnp.float32)
-                rows = int(x.reshape(n, -1).any(1).sum()) if transpose else n
+                drawn = random.random((n,) if columns is None else (n, columns)) < active
+                x = jnp.asarray(drawn, bool if event else jnp.float32)
+                rows = int(drawn.reshape(n, -1).any(1).sum()) if transpose else n
                 for weights in (jnp.ones(1), jnp.ones(indices.shape)):
                     kind = "one weight" if weights.size == 1 else "weights"
                     stored = rows * connections * (4 if weights.size == 1 else 8)
