@@ -206,7 +206,11 @@ def checked(operator, dtype, transpose, **options):
 
 
 @both_ways
-@pytest.mark.parametrize("operator", [binary_densemv_p, binary_densemm_p], ids=lambda operator: operator.name)
+@pytest.mark.parametrize(  # batches of vectors are products with matrices, too
+    "operator",
+    [binary_densemv_p, pytest.param(binary_densemm_p, marks=pytest.mark.thorough)],
+    ids=lambda operator: operator.name,
+)
 def test_operators_keep_their_promises(operator, transpose):
     some = ["nested vmap", "vjp", "sharded jit"]
     every = transpose == (operator is binary_densemv_p)
