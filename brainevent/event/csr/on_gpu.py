@@ -88,8 +88,8 @@ def cuda_product(
             "scatter_matrix": WARP * rows * tiles * slices,
             "gather_matrix": WARP * rows * tiles,
         }
-        numbers |= {"size": out.shape[0] if transpose else x.shape[0]}
-        numbers |= ({"slices": slices} if transpose else {}) | ({"columns": columns} if x.ndim == 2 else {})
+        numbers |= {"size": out.shape[0], "slices": slices} if transpose else {"size": x.shape[0]}
+        numbers |= {"columns": columns} if x.ndim == 2 else {}
         kernel = cuda_kernel(
             _source("kernels.cu"),
             entry,
@@ -99,8 +99,7 @@ def cuda_product(
             options=_options(flags),
             zeroed=transpose,
         )
-        found = kernel(*operands.values(), **numbers)
-        return [found.astype(out.dtype)]
+        return [kernel(*operands.values(), **numbers).astype(out.dtype)]
 
     return product
 
