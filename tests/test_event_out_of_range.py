@@ -81,21 +81,16 @@ def test_products_in_other_languages(language, transpose, homogeneous, emulating
 )
 @both_ways
 def test_row_pointers_that_are_none_in_other_languages(language, transpose, emulating):
-    sparse = compressed(0, 6, 9, 6, homogeneous=False)
-    x = operand(1, taken(sparse, transpose=transpose), None, "bool", 0.6)
     for pointers in ([0, -7, 50, 3, 2**31 - 1, -(2**31), 36], [36, 30, 20, 10, 5, 2, 0], [-1, 5, 9, 9, 20, 36, 37]):
-        how = {"event": True, "indexed": False, "transpose": transpose, "backend": language}
-        assert_pointers(sparse, np.array(pointers), x, **how)
+        assert_pointers(pointers, homogeneous=False, transpose=transpose, backend=language)
 
 
 @both_ways
 @SOME
 @given(POINTERS, st.booleans(), st.booleans(), st.booleans(), st.none() | st.just(2))
 def test_row_pointers_that_are_none(transpose, pointers, event, homogeneous, indexed, columns):
-    sparse = compressed(0, 6, 9, 6, homogeneous=homogeneous)
-    x = operand(1, taken(sparse, transpose=transpose), columns, "float32", 0.6)
-    how = {"event": event, "indexed": indexed, "transpose": transpose, "backend": "numba"}
-    assert_pointers(sparse, np.array(pointers), x, **how)
+    how = {"event": event, "homogeneous": homogeneous, "indexed": indexed, "columns": columns}
+    assert_pointers(pointers, transpose=transpose, backend="numba", **how)
 
 
 @every_backend

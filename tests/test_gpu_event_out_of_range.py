@@ -23,7 +23,7 @@ from out_of_range import (
     traced,
 )
 from product_promises import both_ways, one_or_many, vector_or_matrix
-from sparse_products import close, operand, taken
+from sparse_products import close, operand
 from test_gpu_event_csr import PACKAGES, in_quarters
 
 pytestmark = [pytest.mark.gpu, pytest.mark.filterwarnings("ignore:The Pallas Triton backend is deprecated")]
@@ -57,10 +57,8 @@ def test_slices():
 @both_ways
 @given(POINTERS, st.booleans(), st.booleans(), st.booleans(), st.none() | st.just(2))
 def test_row_pointers_that_are_none(transpose, pointers, event, homogeneous, indexed, columns):
-    sparse = compressed(0, 6, 9, 6, homogeneous=homogeneous)
-    x = operand(1, taken(sparse, transpose=transpose), columns, "float32", 0.6)
-    how = {"event": event, "indexed": indexed, "transpose": transpose, "backend": "cuda_raw"}
-    assert_pointers(sparse, np.array(pointers), x, **how)
+    how = {"event": event, "homogeneous": homogeneous, "indexed": indexed, "columns": columns}
+    assert_pointers(pointers, transpose=transpose, backend="cuda_raw", **how)
 
 
 @every_language
@@ -73,11 +71,8 @@ def test_every_language(language, transpose, homogeneous):
         case = {"seed": seed, "m": 9, "k": 12, "connections": 4, "columns": None, "index": "int32"}
         how = {"homogeneous": homogeneous, "transpose": transpose, "event": True, "backend": language}
         assert_case("csr", **case, **how)
-    sparse = compressed(0, 6, 9, 6, homogeneous=homogeneous)
-    x = operand(1, taken(sparse, transpose=transpose), None, "bool", 0.6)
     for pointers in ([0, -7, 50, 3, 2**31 - 1, -(2**31), 36], [36, 30, 20, 10, 5, 2, 0], [-1, 5, 9, 9, 20, 36, 37]):
-        how = {"event": True, "indexed": False, "transpose": transpose, "backend": language}
-        assert_pointers(sparse, np.array(pointers), x, **how)
+        assert_pointers(pointers, homogeneous=homogeneous, transpose=transpose, backend=language)
 
 
 @one_or_many
