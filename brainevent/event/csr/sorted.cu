@@ -21,6 +21,16 @@ static constexpr int THREADS = 1024;
 static constexpr int EACH = 16, TILE = EACH * THREADS;       // rows that are looked at before any is read
 static constexpr int ROUND = 2, SPAN = 4 * ROUND * SHARING;  // elements of a row that are read at once
 static constexpr int GROUPS = THREADS / SHARING;
+static constexpr int SOME = 16 / sizeof(E);  // elements of x that are read at once
+
+struct alignas(16) Some {
+  E at[SOME];
+};
+
+template <class>
+static constexpr bool TRUTH = false;
+template <>
+constexpr bool TRUTH<bool> = true;
 
 __device__ __forceinline__ void wait_for_cluster() {
   asm volatile("barrier.cluster.arrive.aligned;\nbarrier.cluster.wait.aligned;" ::: "memory");
@@ -42,14 +52,41 @@ __device__ __forceinline__ Sum of_block(const Sum* place, int block) {
   return *reinterpret_cast<Sum*>(words);
 }
 
-// List which rows count, of `rows` that begin at x, at most TILE.
-__device__ __forceinline__ void list_rows(const E* __restrict__ x, int rows, unsigned short* list, int* listed) {
+// Say which of these elements count, by a bit for each. The bytes of four truth values are 0 or 1: a product has them side
+// by side.
+__device__ __forceinline__ unsigned which_count(const Some& some) {
+  unsigned bits = 0;
+  if constexpr (EVENTS && TRUTH<E>) {
+    const unsigned* words = reinterpret_cast<const unsigned*>(&some);
+#pragma unroll
+    for (int i = 0; i < SOME / 4; i++) bits |= (words[i] * 0x10204080u >> 28) << (4 * i);
+  } else {
+#pragma unroll
+    for (int i = 0; i < SOME; i++) bits |= unsigned(counts(some.at[i])) << i;
+  }
+  return bits;
+}
+
+// Say which rows count, of those that fall to this thread: EACH of `rows` that begin at x, at most TILE.
+__device__ __forceinline__ unsigned which_count(const E* __restrict__ x, int rows) {
+  const bool whole = reinterpret_cast<unsigned long long>(x) % alignof(Some) == 0;  // not each x within a batch
   unsigned mine = 0;
 #pragma unroll
-  for (int k = 0; k < EACH; k++) {
-    const int row = k * THREADS + threadIdx.x;
-    if (row < rows && counts(x[row])) mine |= 1u << k;
+  for (int k = 0; k < EACH; k += SOME) {
+    const int row = k * THREADS + threadIdx.x * SOME;
+    if (whole && row + SOME <= rows) {
+      mine |= which_count(*reinterpret_cast<const Some*>(x + row)) << k;
+    } else {
+#pragma unroll 4
+      for (int i = 0; i < SOME; i++)
+        if (row + i < rows && counts(x[row + i])) mine |= 1u << (k + i);
+    }
   }
+  return mine;
+}
+
+// List the rows that count, by what each thread says of its own.
+__device__ __forceinline__ void list_rows(unsigned mine, unsigned short* list, int* listed) {
   const int lane = threadIdx.x % 32, count = __popc(mine);
   int upto = count;
 #pragma unroll
@@ -58,8 +95,10 @@ __device__ __forceinline__ void list_rows(const E* __restrict__ x, int rows, uns
     if (lane >= step) upto += before;
   }
   int at = lane == 31 && upto ? atomicAdd(listed, upto) : 0;
-  for (at = __shfl_sync(ALL, at, 31) + upto - count; mine; mine &= mine - 1)
-    list[at++] = (__ffs(mine) - 1) * THREADS + threadIdx.x;
+  for (at = __shfl_sync(ALL, at, 31) + upto - count; mine; mine &= mine - 1) {
+    const int bit = __ffs(mine) - 1;
+    list[at++] = (bit / SOME * THREADS + threadIdx.x) * SOME + bit % SOME;
+  }
 }
 
 // Where a row is read: from `at` on, a multiple of four; `known` if nothing to the left of it is wanted. Its part is
@@ -75,14 +114,16 @@ __device__ __forceinline__ bool aligned(const T* array) {
   return reinterpret_cast<unsigned long long>(array) % alignof(Four<T>) == 0;
 }
 
-// Read the columns of the next elements; what is not of the row counts as far to the left or right. `whole`: all are.
-__device__ __forceinline__ void read(Four<I>* targets, const I* __restrict__ indices, const Reading& row, int lane,
-                                     bool whole, I beyond) {
+// Read the columns of the next elements; what is not of the row counts as far to the left or right. `whole`: all are, and
+// weights are read with them, wanted or not, rather than waited for later.
+__device__ __forceinline__ void read(Four<I>* targets, Four<W>* each, const I* __restrict__ indices,
+                                     const W* __restrict__ weights, const Reading& row, int lane, bool whole, I beyond) {
 #pragma unroll
   for (int u = 0; u < ROUND; u++) {
     const long long j = row.at + (u * SHARING + lane) * 4;
     if (whole) {
       targets[u] = *reinterpret_cast<const Four<I>*>(indices + j);
+      if constexpr (!ONE && !INDEXED) each[u] = *reinterpret_cast<const Four<W>*>(weights + j);
     } else {
 #pragma unroll
       for (int i = 0; i < 4; i++)
@@ -135,24 +176,18 @@ __device__ __forceinline__ void add_four(Sum* const* sums, const A* numbers, con
   }
 }
 
-// Add what was read, and is in the part, to its sums. `whole`: four weights can be read at once.
-__device__ __forceinline__ void add(Sum* sums, const Four<I>* targets, const W* __restrict__ weights,
+// Add what was read, and is in the part, to its sums. `whole`: weights were read too.
+__device__ __forceinline__ void add(Sum* sums, const Four<I>* targets, Four<W>* each, const W* __restrict__ weights,
                                     const Q* __restrict__ perm, const Reading& row, int lane, bool whole, I first,
                                     I past, A times, long long held) {
-  Four<W> each[ROUND];
-  if constexpr (!ONE) {
+  if (!ONE && (INDEXED || !whole)) {
 #pragma unroll
     for (int u = 0; u < ROUND; u++) {  // all are asked for before the first is waited for
       const long long j = row.at + (u * SHARING + lane) * 4;
-      if (targets[u].at[3] < first || targets[u].at[0] >= past) continue;
-      if (whole && !INDEXED) {
-        each[u] = *reinterpret_cast<const Four<W>*>(weights + j);
-      } else {
 #pragma unroll
-        for (int i = 0; i < 4; i++)
-          if (targets[u].at[i] >= first && targets[u].at[i] < past)
-            each[u].at[i] = weights[INDEXED ? nearest(perm[j + i], held - 1) : j + i];
-      }
+      for (int i = 0; i < 4; i++)
+        if (targets[u].at[i] >= first && targets[u].at[i] < past)
+          each[u].at[i] = weights[INDEXED ? nearest(perm[j + i], held - 1) : j + i];
     }
   }
 #pragma unroll
@@ -171,11 +206,11 @@ __device__ __forceinline__ void add(Sum* sums, const Four<I>* targets, const W* 
   }
 }
 
-// About where a part begins in a row of so many elements, `before` of which are to its left: by twice what chance makes of
-// it too early. Rows are not as long as an int can say, or it is only found later.
+// About where a part begins in a row of so many elements, `before` of which are to its left: by three times what chance
+// makes of it too early. Rows are not as long as an int can say, or it is only found later.
 __device__ __forceinline__ int estimate(long long length, float before) {
   const float all = float(length < 0x7fffff00 ? int(length) : 0x7fffff00);
-  const int at = int(all * before - all * rsqrtf(all));
+  const int at = int(all * before - 1.5f * all * rsqrtf(all));
   return at < 0 ? 0 : at;
 }
 
@@ -198,10 +233,10 @@ __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS, 1)
   const long long share = (rows + CLUSTER * 32 - 1) / (CLUSTER * 32) * 32;
   const long long last = (block + 1) * share < rows ? (block + 1) * share : rows;
   const float before = float(left) / float(columns);
-  const bool of_indices = aligned(indices), of_weights = aligned(weights);  // not of all arrays within a batch
+  const bool fourfold = aligned(indices) && (ONE || INDEXED || aligned(weights));  // not all arrays within a batch
   int turn = 0;
   for (long long tile = block * share; tile < last; tile += TILE, turn ^= 1) {
-    list_rows(x + tile, last - tile < TILE ? int(last - tile) : TILE, list, listed + turn);
+    list_rows(which_count(x + tile, last - tile < TILE ? int(last - tile) : TILE), list, listed + turn);
     __syncthreads();
     const int count = listed[turn];
     if (threadIdx.x == 0) listed[turn ^ 1] = 0;
@@ -218,12 +253,13 @@ __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS, 1)
       end = more ? begin_of(indptr, next + 1, stored) : 0;
       while (__any_sync(ALL, row.busy)) {
         Four<I> targets[ROUND];
-        const bool whole = row.busy && row.at >= row.begin && row.at + SPAN <= row.end;
-        read(targets, indices, row, lane, whole && of_indices, I(columns));
+        Four<W> each[ROUND];
+        const bool whole = fourfold && row.busy && row.at >= row.begin && row.at + SPAN <= row.end;
+        read(targets, each, indices, weights, row, lane, whole, I(columns));
         const I low = __shfl_sync(ALL, targets[0].at[0], 0, SHARING);
         const I high = __shfl_sync(ALL, targets[ROUND - 1].at[3], SHARING - 1, SHARING);
         if (!row.busy || sought(row, indices, first, low, high)) continue;
-        add(sums, targets, weights, perm, row, lane, whole && of_weights, first, past, times, held);
+        add(sums, targets, each, weights, perm, row, lane, whole, first, past, times, held);
         row.at += SPAN;
         row.known = true;
         row.busy = row.at < row.end && high < past;
