@@ -16,7 +16,8 @@ pytest_plugins = ["pretend_cuda"]
 
 # JAX and Numba keep all that they compile, and looking through that for garbage takes a twentieth of a run's time.
 gc.set_threshold(20_000, 20, 100)
-QUICK = "--xla_backend_optimization_level=0"  # of the code that XLA writes around kernels: a tenth of a run's time
+# XLA is quick with the code that it writes around kernels: a quarter of a run's time.
+QUICK = "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false"
 
 hypothesis.settings.register_profile(
     "brainevent",
