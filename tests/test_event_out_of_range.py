@@ -194,6 +194,29 @@ def test_what_matrices_know_of_their_indices():
     assert not jax.jit(lambda indices: CSR(1.0, indices, indptr, shape=(2, 3)))(indices).indices_within
 
 
+@pytest.mark.parametrize("far", [10**8, -(10**8)])
+def test_indices_that_are_put_in_the_place_of_others(far):
+    dense = np.array([[0, 2, 3], [4, 0, 0]], np.float32)
+    for matrix, name in (
+        (CSR.fromdense(dense, precompute_weight_indices=True), "indices"),
+        (brainevent.CSC.fromdense(dense), "indices"),
+        (FixedNumPerPre.fromsparse(brainevent.COO.fromdense(dense), num_conn=2), "indices"),
+        (brainevent.COO.fromdense(dense), "col"),
+    ):
+        setattr(matrix, name, jnp.full_like(getattr(matrix, name), far))
+        assert not matrix.indices_within
+        assert not matrix.indices_sorted
+        assert not matrix.buffers
+        assert not np.any(np.ones(2, bool) @ matrix)
+        assert not np.any(matrix @ np.ones(3, bool))
+
+
+def test_a_shape_that_is_put_in_the_place_of_another():
+    matrix = CSR.fromdense(jnp.eye(3))
+    matrix.shape = (3, 2)
+    np.testing.assert_array_equal(np.ones(3, bool) @ matrix, [1, 1])
+
+
 def test_kernels_do_not_test_what_is_known(monkeypatch):
     kernels = []
     built = on_cpu.kernel

@@ -78,6 +78,12 @@ class DataRepresentation(_Root):
         for name, indices in zip(self._structure, structure, strict=True):
             setattr(self, name, indices)
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in (*self._structure, "shape") and name in self.__dict__:  # nobody looked at what comes in its place
+            self._buffers = {key: array for key, array in self._buffers.items() if key not in TURNED}
+            self.indices_sorted = self.indices_within = False
+        super().__setattr__(name, value)
+
     def tree_flatten(self) -> tuple[tuple[Any, ...], Any]:
         """Return data, indices and buffers; and what is static."""
         indices = (getattr(self, name) for name in self._structure)
