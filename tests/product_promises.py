@@ -21,6 +21,8 @@ X = ("bool", "int32", "float64", "bfloat16")  # one for each type of weights
 # What one weight for all could break, and many do not.
 SOME = ("values", "jit", "outputs written", "nested vmap", "jvp", "vjp", "transpose", "grad of vmap", "sharded jit")
 
+FEW = ("shapes and dtypes", "values", "outputs written", "nested vmap", "vjp", "sharded jit", "export")
+
 both_ways = pytest.mark.parametrize("transpose", [False, True], ids=["A", "A.T"])
 one_or_many = pytest.mark.parametrize("homogeneous", [False, True], ids=["weights", "one weight"])
 vector_or_matrix = pytest.mark.parametrize("columns", [None, 4], ids=["mv", "mm"])
@@ -89,6 +91,17 @@ def planned_product(folder, sparse, x, *, event=True, **options):
     out = jax.ShapeDtypeStruct((size, *x.shape[1:]), sparse.weights.dtype)
     product = on_gpu.cuda_product([out], event=event, **options)
     return planned(lambda: product(sparse.weights, *sparse.indices, x))
+
+
+def assert_checked(make, kind, *, event, columns):
+    """Check what breaks first of what an operator promises; `thorough` tests ask for all, in all variants."""
+    operator = getattr(brainevent, f"{'binary_' * event}{kind}{'mv' if columns is None else 'mm'}_p")
+    sparse = make(9, 8, 12, 4, homogeneous=False, dtype="float32")
+    x = numbers(10, taken(sparse, transpose=True), columns, "float32")
+    options = {"shape": sparse.shape, "transpose": True, "promises": FEW[1:]}  # the first is always looked at
+    report = brainevent.check(operator, sparse.weights, *sparse.indices, x, **options)
+    report.raise_if_failed()
+    assert {row.promise for row in report.rows if row.status == "ok"} == set(FEW)
 
 
 class Promises:

@@ -7,7 +7,16 @@ import numpy as np
 import pytest
 from hypothesis import given
 from meshes import cut, mesh, sent
-from product_promises import Promises, assert_product, both_ways, every_backend, ninety, one_or_many, vector_or_matrix
+from product_promises import (
+    Promises,
+    assert_checked,
+    assert_product,
+    both_ways,
+    every_backend,
+    ninety,
+    one_or_many,
+    vector_or_matrix,
+)
 from sparse_products import CALLS, close, coordinates, operand, taken
 
 import brainevent
@@ -22,6 +31,12 @@ __all__ = ["ninety"]
 def test_products(backend, **drawn):
     with jax.enable_x64(True):
         assert_product(coordinates, "coo", backend, **drawn)
+
+
+@vector_or_matrix
+@pytest.mark.parametrize("event", [True, False], ids=["events", "numbers"])
+def test_operators_keep_what_breaks_first(event, columns):
+    assert_checked(coordinates, "coo", event=event, columns=columns)
 
 
 @pytest.mark.thorough  # the family of fixed numbers keeps the same promises by the same rules

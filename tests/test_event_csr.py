@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from meshes import cut, mesh, sent
 from product_promises import (
     Promises,
+    assert_checked,
     assert_product,
     both_ways,
     every_backend,
@@ -62,6 +63,12 @@ def compressed(seed, m, k, connections, *, homogeneous, dtype="float32", index="
 def test_products(backend, **drawn):
     with jax.enable_x64(True):
         assert_product(compressed, "csr", backend, **drawn)
+
+
+@vector_or_matrix
+@pytest.mark.parametrize("event", [True, False], ids=["events", "numbers"])
+def test_operators_keep_what_breaks_first(event, columns):
+    assert_checked(compressed, "csr", event=event, columns=columns)
 
 
 @pytest.mark.thorough  # the family of fixed numbers keeps the same promises by the same rules
