@@ -99,6 +99,7 @@ class _Measured:
     fan_out: int
     samples: dict[tuple[str, str, str], list[float]] = field(default_factory=dict)
     synapses: dict[str, float] = field(default_factory=dict)
+    megabytes: dict[tuple[str, str], float] = field(default_factory=dict)  # of a kind in a way
     failed: list[Failed] = field(default_factory=list)
 
     @property
@@ -134,6 +135,9 @@ class _Measured:
         for key, samples in answer["samples"].items():
             kind, share, way = key.split()
             self.samples.setdefault((kind, share, name or way), []).extend(1e6 * sample for sample in samples)
+        for key, size in answer["bytes"].items():
+            kind, way = key.split()
+            self.megabytes[kind, name or way] = size / 1e6
         for key, why in answer["failed"].items():
             self.failed.append(Failed(f"{self.title}: {name} {key}", why))
 
@@ -149,7 +153,8 @@ class _Measured:
                 how = {"baseline": peer, "ratio_to": "faster than PyPI", "inverse": True, "bar": self.place.faster}
             elif way != _OURS and ours:
                 how = {"baseline": _as_many(ours, samples), "ratio_to": "slower than ours"}
-            note = f"{rate:.2f} G synapses/s"
+            size = self.megabytes.get((kind, way))
+            note = f"{rate:.2f} G synapses/s" + (f", {size:.3g} MB" if size else "")
             found.append(make_row(self.place.benchmark, f"{title}: {_LABELS[way]}", "us", samples, **how, note=note))
             if way == _OURS:
                 found.append(self._limit(title, kind, share, samples, limits))

@@ -58,6 +58,8 @@ def measure(
 ) -> dict[str, Any]:
     """Seconds per product as `KIND SHARE WAY`, one for each round; `synapses` of a product; what failed, and why.
 
+    `bytes` are those of the operands but spikes, as `KIND WAY`.
+
     A GPU runs `turns` products, a multiple of 16, in a loop of known length, a CPU so many that they take `seconds`.
     """
     if n * fan_out >= 2**31:
@@ -65,7 +67,7 @@ def measure(
     random = np.random.default_rng(_SEED)
     indices = np.sort(random.integers(0, n, (n, fan_out), dtype=np.int32)).ravel()
     vectors = {share: random.random((VECTORS, n)) < share for share in shares}
-    answer: dict[str, Any] = {"samples": {}, "failed": {}}
+    answer: dict[str, Any] = {"samples": {}, "bytes": {}, "failed": {}}
     answer["synapses"] = {f"{share:g}": float(v.sum()) / VECTORS * fan_out for share, v in vectors.items()}
     for kind in kinds:
         size = 1 if kind == "one" else indices.size
@@ -73,7 +75,11 @@ def measure(
         for way in ways:
             tell(f"{kind} {way}")
             try:
-                clock = Clock.of(WAYS[way](problem), n, **how)
+                made = WAYS[way](problem)
+                if not callable(made):
+                    leaves = jax.tree.leaves(made[1])
+                    answer["bytes"][f"{kind} {way}"] = sum(getattr(leaf, "nbytes", 0) for leaf in leaves)
+                clock = Clock.of(made, n, **how)
                 for share, spikes in vectors.items():
                     clock.prepare(spikes, problem)
                     answer["samples"][f"{kind} {share:g} {way}"] = [clock.seconds() for _ in range(rounds)]
