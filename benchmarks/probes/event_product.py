@@ -77,8 +77,7 @@ def measure(
             try:
                 made = WAYS[way](problem)
                 if not callable(made):
-                    leaves = jax.tree.leaves(made[1])
-                    answer["bytes"][f"{kind} {way}"] = sum(getattr(leaf, "nbytes", 0) for leaf in leaves)
+                    answer["bytes"][f"{kind} {way}"] = sum(map(_held, made[1]))
                 clock = Clock.of(made, n, **how)
                 for share, spikes in vectors.items():
                     clock.prepare(spikes, problem)
@@ -86,6 +85,12 @@ def measure(
             except Exception as error:  # noqa: BLE001 - whatever it is, the other ways are measured
                 answer["failed"][f"{kind} {way}"] = tell_of(error)
     return answer
+
+
+def _held(operand: Any) -> int:
+    """Return the bytes of a matrix; not every package has its indices among the leaves of a pytree."""
+    arrays = [*jax.tree.leaves(operand), getattr(operand, "indices", None), getattr(operand, "indptr", None)]
+    return sum({id(array): getattr(array, "nbytes", 0) for array in arrays}.values())
 
 
 # ---- the loop
