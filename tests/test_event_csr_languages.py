@@ -7,6 +7,7 @@ import sys
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 from product_promises import both_ways, one_or_many, same
 from programs import ROOT, program_environment
@@ -66,6 +67,14 @@ def test_what_is_no_number_stays_where_it_belongs(language, transpose):
     same(call(backend=language), call(backend="reference"), 1e-5)
     assert jnp.isnan(call()).any()
     assert not jnp.isnan(call()).all()
+
+
+@pytest.mark.parametrize("language", ["numba", "cpp"])
+def test_truth_values_may_be_other_bytes_than_one(language):
+    raw = np.tile(np.array([2, 0, 1, 128], np.uint8), 300).view(bool)
+    identity = brainevent.CSR.fromdense(np.eye(raw.size, dtype=np.float32), backend=language)
+    for found in (jnp.asarray(raw) @ identity, identity @ jnp.asarray(raw)):
+        np.testing.assert_array_equal(found, np.tile([1.0, 0, 1, 1], 300))
 
 
 @pytest.mark.thorough

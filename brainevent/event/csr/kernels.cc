@@ -14,6 +14,9 @@ constexpr int64_t kListed = 512;   // events that are listed before their rows a
 constexpr int64_t kAhead = 2;      // rows that are fetched ahead of the one that is added
 constexpr int64_t kFetched = 256;  // elements of a row that are fetched; of a longer one the processor sees what comes next
 
+// Say whether an element is true; memory that was not of truth values may hold other bytes than 0 and 1.
+inline bool is_true(const bool* x) { return *reinterpret_cast<const unsigned char*>(x) != 0; }
+
 template <class W>
 using Sum = std::conditional_t<std::is_same_v<W, double>, double, float>;
 
@@ -56,10 +59,10 @@ struct Matrix {
     Sum<W> total = 0;
     int64_t events = 0;
     if (one) {
-      for (int64_t j = begin_of(row); j < end; ++j) events += column(j) < columns && x[column(j)];
+      for (int64_t j = begin_of(row); j < end; ++j) events += column(j) < columns && is_true(x + column(j));
       if (events) total = events * weight(0);
     } else {
-      for (int64_t j = begin_of(row); j < end; ++j) total += column(j) < columns && x[column(j)] ? weight(j) : Sum<W>(0);
+      for (int64_t j = begin_of(row); j < end; ++j) total += column(j) < columns && is_true(x + column(j)) ? weight(j) : Sum<W>(0);
     }
     return total;
   }
@@ -75,7 +78,7 @@ int64_t list_events(const bool* x, int64_t size, int64_t& start, int64_t* places
     if (eight)
       for (int64_t i = start; i < start + count; ++i) {  // without a branch, as nothing predicts a spike
         places[found] = i;
-        found += x[i];
+        found += is_true(x + i);
       }
     start += count;
   }

@@ -52,14 +52,19 @@ __device__ __forceinline__ Sum of_block(const Sum* place, int block) {
   return *reinterpret_cast<Sum*>(words);
 }
 
-// Say which of these elements count, by a bit for each. The bytes of four truth values are 0 or 1: a product has them side
-// by side.
+// Say which of these elements count, by a bit for each. Of four truth values, whatever their bytes are if not 0, a
+// product has a bit each side by side.
 __device__ __forceinline__ unsigned which_count(const Some& some) {
   unsigned bits = 0;
   if constexpr (EVENTS && TRUTH<E>) {
     const unsigned* words = reinterpret_cast<const unsigned*>(&some);
 #pragma unroll
-    for (int i = 0; i < SOME / 4; i++) bits |= (words[i] * 0x10204080u >> 28) << (4 * i);
+    for (int i = 0; i < SOME / 4; i++) {
+      unsigned word = words[i] | words[i] >> 4;
+      word |= word >> 2;
+      word = (word | word >> 1) & 0x01010101u;
+      bits |= (word * 0x10204080u >> 28) << (4 * i);
+    }
   } else {
 #pragma unroll
     for (int i = 0; i < SOME; i++) bits |= unsigned(counts(some.at[i])) << i;
