@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Spikes times a sparse matrix, in a compiled loop: beside the PyPI package, JAX, SciPy, and what a machine allows."""
 
+import importlib.util
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -21,10 +22,16 @@ _LABELS = {
     "bcoo": "JAX: BCOO",
     "bcsr": "JAX: BCSR, by target",
     "cusparse": "cuSPARSE, by JAX: CSR",
+    "cupy": "cuSPARSE, by CuPy: CSR by target, from Python",
     "dense": "JAX: dense",
     "scipy": "SciPy: CSR, from Python",
     "scipy_rows": "SciPy: rows of who spikes, from Python",
 }
+_GRID = [
+    (n, fan_out) for n in (4_000, 77_000, 1_000_000) for fan_out in (80, 1_000, 3_870)
+]  # neurons, connections each
+_LARGE = (100_000, 1_000)
+_VAST = 10**9  # synapses, from which on drawing them takes minutes
 _LONG = 1_000  # connections, from which on a row's time is that of its elements
 _HALF = Bar(0.5, on="value", at_least=True)
 
@@ -44,19 +51,25 @@ class _Place:
     def limited(self, n: int, fan_out: int, share: float) -> bool:
         """Whether a product is to take at most twice what the machine allows."""
         if self.platform == "gpu":
-            return (n, fan_out) == (100_000, 1_000) and share >= 0.01
+            return (n, fan_out) == _LARGE and share >= 0.01
         return fan_out >= _LONG
 
 
 def measure_rows(options: Options) -> Iterator[Row | Absent | Failed]:
-    """Products on the CPU; a matrix of 1 000 000 by 1 000 connections is left out, for its memory."""
-    sizes = [(n, fan_out) for n in (4_000, 77_000) for fan_out in (80, 1_000, 3_870)]
-    others = ["bcoo", "bcsr", "scipy", "scipy_rows"]
+    """Products on the CPU; a matrix of 1 000 000 by 3 870 connections is left out, for its memory."""
+    others, from_python = ["bcoo", "bcsr", "scipy", "scipy_rows"], ["scipy", "scipy_rows"]
     place = _Place(
         benchmark="events",
         platform="cpu",
-        points=sizes[:2] if options.quick else [*sizes, (1_000_000, 80)],
-        others={(4_000, 80): [*others, "dense"], (4_000, 1_000): [*others, "dense"], (77_000, 80): others},
+        points=_GRID[:2] if options.quick else _GRID[:-1],
+        others={
+            (4_000, 80): [*others, "dense"],
+            (4_000, 1_000): [*others, "dense"],
+            (4_000, 3_870): [*from_python, "dense"],
+            (77_000, 80): others,
+            (77_000, 1_000): ["bcoo", *from_python],
+            (1_000_000, 80): from_python,
+        },
         how={"seconds": 0.05},
         faster=Bar(1.5, at_least=True),
         peer={} if options.peer is None else {"python": options.peer},
@@ -65,19 +78,26 @@ def measure_rows(options: Options) -> Iterator[Row | Absent | Failed]:
 
 
 def measure_gpu_rows(options: Options) -> Iterator[Row | Absent | Failed]:
-    """Products on a GPU, where cuSPARSE is called as JAX does."""
-    sizes = [(4_000, 80), (4_000, 1_000), (77_000, 80), (77_000, 1_000), (100_000, 1_000), (1_000_000, 80)]
+    """Products on a GPU, where cuSPARSE is called as JAX does, and as CuPy does."""
     others = ["bcoo", "bcsr", "cusparse"]
+    if importlib.util.find_spec("cupy") is None:
+        yield Absent(_LABELS["cupy"], "CuPy is not installed here: pip install cupy-cuda13x")
+    else:
+        others.append("cupy")
     place = _Place(
         benchmark="gpu_events",
         platform="gpu",
-        points=[(100_000, 1_000)] if options.quick else [*sizes, (77_000, 3_870)],
-        others={(4_000, 80): [*others, "dense"], (4_000, 1_000): [*others, "dense"], (100_000, 1_000): others},
+        points=[_LARGE] if options.quick else [_LARGE, *_GRID],
+        others={
+            (4_000, 80): [*others, "dense"],
+            (4_000, 1_000): [*others, "dense"],
+            **dict.fromkeys([(77_000, 80), (77_000, 1_000), _LARGE, (1_000_000, 80)], others),
+        },
         how={"turns": 256},
         faster=Bar(2, at_least=True),
         peer={} if options.peer_packages is None else {"packages": options.peer_packages},
     )
-    return _measure(options, place)
+    yield from _measure(options, place)
 
 
 def _measure(options: Options, place: _Place) -> Iterator[Row | Absent | Failed]:
@@ -113,7 +133,7 @@ class _Measured:
         problem = {"n": self.n, "fan_out": self.fan_out, "rounds": rounds, **self.place.how}
         mine = {"ways": [_OURS, "fixed"], "kinds": list(_KINDS), "shares": _SHARES}
         theirs = {**mine, "ways": [_OURS]}
-        once = 1 if options.quick or self.place.platform == "gpu" else 2
+        once = 1 if options.quick or self.place.platform == "gpu" or self.n * self.fan_out >= _VAST else 2
         for turn in range(once):
             runs: list[tuple[dict[str, Any], Mapping[str, Any], str]] = [(mine, {}, "")]
             if self.place.peer:

@@ -9,16 +9,19 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.options import HERE, Options
+from benchmarks.peer import PeerError, find_packages
 from benchmarks.process import ProbeError, run_probe
 from benchmarks.row import Absent, Bar, Failed, Row, make_row
 from benchmarks.ways import last_line
 
 BRIAN = "brian2==2.9.0"
+BRIAN_FOLDER = "BRAINEVENT_BRIAN_PATH"  # of the environment, as that of the PyPI package
 _FOLDER = HERE / ".brian-venv"
 _DT = 1e-4  # seconds of the network's time, in a step
 _STEPS = {4_000: 10_000, 40_000: 2_000, 400_000: 500}
 _REPEATS = 3
-_TURNS = {4_000: 3, 40_000: 1, 400_000: 1}  # in a round: what else the machine does weighs most on what is short
+# Turns in a round on a CPU: what else the machine does weighs most on what is short.
+_TURNS = {4_000: 3, 40_000: 1, 400_000: 1}
 _UNROLL = {"cpu": 1, "gpu": 10}  # steps in one turn of the loop: on a GPU, each turn is launched
 # Rates, in Hz, that say whether it is the same network: of single seeds, and of the first 50 ms alone.
 _PLAUSIBLE = {"coba": (15, 27), "cuba": (4.6, 7.5)}
@@ -28,13 +31,14 @@ _NOT_SLOWER = Bar(1, at_least=True)
 
 @dataclass(frozen=True)
 class _Contender:
-    """Who runs the network: a probe, its way, and what else it needs."""
+    """Who runs the network: a probe, its way, and what else it needs; on a host, a GPU's rounds are one turn."""
 
     name: str
     probe: str
     way: str | None = None
     python: Path | None = None
     packages: Path | None = None
+    on_host: bool = False
 
 
 def measure_rows(options: Options) -> Sequence[Row | Absent | Failed]:
@@ -59,14 +63,25 @@ def measure_rows(options: Options) -> Sequence[Row | Absent | Failed]:
 
 
 def measure_gpu_rows(options: Options) -> Sequence[Row | Absent | Failed]:
-    """Networks on a GPU."""
-    contenders = [_Contender(_OURS, "network", "ours"), _Contender(_OURS_TOO, "network", "jnp")]
+    """Networks on a GPU, beside programs for the processors of its host."""
+    contenders = [
+        _Contender(_OURS, "network", "ours"),
+        _Contender(_OURS_TOO, "network", "jnp"),
+        _Contender("C++ on the host: one loop", "network", "cpp", on_host=True),
+        _Contender("C++ on the host: a loop without branches", "network", "cpp_vector", on_host=True),
+    ]
     absent = []
     if options.peer_packages is None:
-        absent = [Absent("the PyPI package", "it is not installed")]
+        absent.append(Absent("the PyPI package", "it is not installed"))
     else:
         name = "PyPI package: neurons in jax.numpy"
         contenders.append(_Contender(name, "network", "jnp", packages=options.peer_packages))
+    try:
+        folder, version = find_packages(BRIAN_FOLDER, "brian2")
+        name = f"Brian2 {version} on the host: C++ standalone"
+        contenders.append(_Contender(name, "network_brian", packages=folder, on_host=True))
+    except PeerError as error:
+        absent.append(Absent("Brian2", str(error)))
     return [*_measure(options, contenders, list(_STEPS), "gpu"), *absent]
 
 
@@ -96,9 +111,9 @@ def _measure(
         for n in sizes:
             answers: dict[str, list[dict[str, Any]]] = {}
             failed: dict[str, str] = {}
-            for index in range(rounds * (1 if options.quick else _TURNS[n])):
+            for index in range(rounds * (1 if options.quick or platform == "gpu" else _TURNS[n])):
                 for one in contenders if index % 2 == 0 else reversed(contenders):
-                    if one.name not in failed:
+                    if one.name not in failed and not (one.on_host and index):
                         _run(one, model, n, platform, answers.setdefault(one.name, []), failed)
             found += _rows(platform, model, n, {name: a for name, a in answers.items() if name not in failed})
             found += [Failed(f"{model}, {n} neurons: {name}", why) for name, why in failed.items()]
@@ -113,7 +128,8 @@ def _run(
     if one.way:
         arguments |= {"way": one.way, "unroll": _UNROLL[platform]}
     try:
-        answer = run_probe(one.probe, arguments, python=one.python, platform=platform, packages=one.packages)
+        where = "cpu" if one.on_host else platform
+        answer = run_probe(one.probe, arguments, python=one.python, platform=where, packages=one.packages)
     except ProbeError as error:
         failed[one.name] = last_line(error)
         return
@@ -139,7 +155,7 @@ def _rows(platform: str, model: str, n: int, answers: dict[str, list[dict[str, A
                 f"{model}, {n} neurons: {name}",
                 "RTF",
                 samples,
-                baseline=ours,
+                baseline=ours and ours[: len(samples)],
                 ratio_to="slower than ours",
                 bar=_NOT_SLOWER if name not in (_OURS, _OURS_TOO) else None,
                 note=f"{steps} steps; {rate:.1f} Hz; {resident:.0f} MiB",

@@ -34,13 +34,19 @@ def find_peer() -> Path:
 
 def find_peer_packages() -> tuple[Path, str]:
     """The folder that the peer was installed in (`pip install --target`), and its name and version."""
-    folder = Path(os.environ.get(PEER_FOLDER, ""))
-    if not os.environ.get(PEER_FOLDER):
-        raise PeerError(f"{PEER_FOLDER} names no folder with the PyPI package, as pip install --target makes it")
-    found = [one for one in metadata.distributions(path=[str(folder)]) if one.metadata["Name"] == "brainevent"]
+    folder, version = find_packages(PEER_FOLDER, "brainevent")
+    return folder, f"PyPI brainevent {version}"
+
+
+def find_packages(variable: str, name: str) -> tuple[Path, str]:
+    """The folder that a variable of the environment names, and the version of the package that is installed there."""
+    folder = Path(os.environ.get(variable, ""))
+    if not os.environ.get(variable):
+        raise PeerError(f"{variable} names no folder with the PyPI package {name}, as pip install --target makes it")
+    found = [one for one in metadata.distributions(path=[str(folder)]) if one.metadata["Name"].lower() == name]
     if not found:
-        raise PeerError(f"{PEER_FOLDER} is {folder}, where no package brainevent is installed")
-    return folder.resolve(), f"PyPI brainevent {found[0].version}"
+        raise PeerError(f"{variable} is {folder}, where no package {name} is installed")
+    return folder.resolve(), found[0].version
 
 
 def _run(command: list[str]) -> None:

@@ -2,6 +2,7 @@
 """On a real GPU: compute-sanitizer finds nothing in the kernels of event-driven products."""
 
 import pytest
+from out_of_range import FORMATS
 from sanitizer import sanitized
 
 pytestmark = pytest.mark.gpu
@@ -65,8 +66,50 @@ PRODUCTS = """
     print("right")
 """
 
+# The rest of what runs there, all with indices that name nothing: a permutation, derivatives, rows taken out.
+WRONG = """
+    import itertools, sys, warnings
+    warnings.filterwarnings("ignore")
+    import jax
+    import test_gpu_event_out_of_range
+    from out_of_range import FORMATS, assert_case, assert_derivatives, assert_pointers, assert_slices
+
+    what = sys.argv[1]
+    raw = {"backend": "cuda_raw"}
+    both = [False, True]
+    with jax.enable_x64(True):
+        if what in FORMATS:
+            size = {"m": 33, "k": 40, "connections": 5}
+            for transpose, event, homogeneous, columns in itertools.product(both, both, both, [None, 3]):
+                how = {"transpose": transpose, "event": event, "homogeneous": homogeneous, "columns": columns}
+                assert_case(what, seed=1, **size, **how, index="int32", **raw)
+        elif what == "pointers":
+            for transpose, homogeneous, indexed, columns in itertools.product(both, both, both, [None, 2]):
+                how = {"transpose": transpose, "homogeneous": homogeneous, "indexed": indexed, "columns": columns}
+                assert_pointers([0, -7, 50, 3, 2**31 - 1, -(2**31), 36], **how, **raw)
+        elif what == "slices":
+            assert_slices(**raw)
+        elif what == "long":  # rows that clusters of blocks sum, by a permutation, too
+            for homogeneous, indexed in itertools.product(both, both):
+                test_gpu_event_out_of_range.test_long_rows(homogeneous, 5000, True, True, indexed)
+        else:
+            for transpose, event, columns in itertools.product(both, both, [None, 2]):
+                how = {"transpose": transpose, "event": event, "columns": columns}
+                assert_derivatives(what.removeprefix("derivatives "), seed=6, **how, **raw)
+    print("right")
+"""
+
 
 @pytest.mark.parametrize(("name", "tool"), [*((name, "memcheck") for name in NAMES), ("csr", "racecheck")])
 def test_products(name, tool, tmp_path):
     kernel = "scatter_sorted" if tool == "racecheck" else None
     assert sanitized(tool, tmp_path, PRODUCTS, name, tool, kernel=kernel).endswith("right")
+
+
+@pytest.mark.parametrize("what", [*FORMATS, *(f"derivatives {name}" for name in FORMATS), "pointers", "slices", "long"])
+def test_indices_that_name_nothing(what, tmp_path):
+    assert sanitized("memcheck", tmp_path, WRONG, what).endswith("right")
+
+
+def test_long_rows_whose_indices_name_nothing_do_not_race(tmp_path):
+    assert sanitized("racecheck", tmp_path, WRONG, "long", kernel="scatter_sorted").endswith("right")

@@ -65,18 +65,22 @@ def measure(
     if n * fan_out >= 2**31:
         jax.config.update("jax_enable_x64", True)  # where a row begins is a number of 64 bits
     random = np.random.default_rng(_SEED)
-    indices = np.sort(random.integers(0, n, (n, fan_out), dtype=np.int32)).ravel()
+    indices = random.integers(0, n, (n, fan_out), dtype=np.int32)
+    indices.sort(axis=1)
+    indices = indices.ravel()
     vectors = {share: random.random((VECTORS, n)) < share for share in shares}
     answer: dict[str, Any] = {"samples": {}, "bytes": {}, "failed": {}}
     answer["synapses"] = {f"{share:g}": float(v.sum()) / VECTORS * fan_out for share, v in vectors.items()}
     for kind in kinds:
-        size = 1 if kind == "one" else indices.size
-        problem = Problem(n, indices, random.random(size, dtype=np.float32) + np.float32(0.5))
+        weights = random.random(1 if kind == "one" else indices.size, dtype=np.float32)
+        weights += np.float32(0.5)
+        problem = Problem(n, indices, weights)
         for way in ways:
             tell(f"{kind} {way}")
+            made = clock = None  # two matrices may be more than the memory holds
             try:
                 made = WAYS[way](problem)
-                if not callable(made):
+                if isinstance(made, tuple):
                     answer["bytes"][f"{kind} {way}"] = sum(map(_held, made[1]))
                 clock = Clock.of(made, n, **how)
                 for share, spikes in vectors.items():
@@ -104,6 +108,8 @@ class Clock:
 
     @staticmethod
     def of(made: Any, n: int, *, seconds: float = 0, turns: int = 0) -> "Clock":
+        if isinstance(made, Clock):
+            return made
         if callable(made):
             return _InPython(made, seconds or 0.01)
         return _InGraph(*made, n, turns) if turns else _InLoop(*made, n, seconds)
@@ -222,6 +228,27 @@ class _InPython(Clock):
         return (time.perf_counter() - start) / calls
 
 
+class _InStream(Clock):
+    """As calls of CuPy from Python, which are waited for together."""
+
+    def __init__(self, product: Product):
+        self.product = product
+
+    def prepare(self, spikes: np.ndarray, problem: Any) -> None:
+        import cupy
+
+        self.spikes, self.wait = [cupy.asarray(one) for one in spikes], cupy.cuda.get_current_stream().synchronize
+        _check(self.product(self.spikes[0]).get(), problem.expected(spikes[0]))
+        self.seconds()
+
+    def seconds(self) -> float:
+        start = time.perf_counter()
+        for one in self.spikes:
+            self.product(one)
+        self.wait()
+        return (time.perf_counter() - start) / VECTORS
+
+
 def _check(found: Any, wanted: np.ndarray) -> None:
     wrong = float(np.abs(np.asarray(found, np.float64) - wanted).max() / (1 + np.abs(wanted).max()))
     if not wrong < 1e-4:
@@ -280,6 +307,17 @@ def _cusparse(problem: Problem) -> Made:
     return lambda spikes, before, matrix: matrix.T @ spikes.astype(jnp.float32), (matrix,)
 
 
+def _cupy(problem: Problem) -> Clock:
+    """cuSPARSE, as CuPy calls it: a CSR matrix by target, so that nothing is transposed in a product."""
+    import cupy
+    from cupyx.scipy import sparse
+
+    by_target = _scipy_matrix(problem).T.tocsr()
+    parts = tuple(cupy.asarray(part) for part in (by_target.data, by_target.indices, by_target.indptr))
+    matrix = sparse.csr_matrix(parts, shape=by_target.shape)
+    return _InStream(lambda spikes: matrix @ spikes.astype(np.float32))
+
+
 def _dense(problem: Problem) -> Made:
     matrix = np.zeros((problem.n, problem.n), np.float32)
     np.add.at(matrix, (np.repeat(np.arange(problem.n), problem.fan_out), problem.indices), problem.weights)
@@ -310,6 +348,7 @@ WAYS: Mapping[str, Callable[[Problem], Any]] = {
     "bcsr": _bcsr,
     "bcoo": _bcoo,
     "cusparse": _cusparse,
+    "cupy": _cupy,
     "dense": _dense,
     "scipy": _scipy,
     "scipy_rows": _scipy_rows,

@@ -25,6 +25,7 @@ _ON_SPIKE = {"cuba": ("exc += 1.62*mV", "inh -= 9*mV"), "coba": ("exc += 0.6", "
 
 def measure(model: str, n: int, steps: int, repeats: int) -> dict[str, Any]:
     """Build the program once, and run it so many times; it says itself how long its steps took."""
+    import setuptools  # noqa: F401, I001 - first: it brings distutils, which Brian2 imports and Python 3.12 lacks
     import brian2
     from brian2 import ms
 
