@@ -70,6 +70,14 @@ def _parse_arguments() -> argparse.Namespace:
     parser.add_argument("--only", action="append", choices=names, help="run this benchmark; may be given again")
     parser.add_argument("--rounds", type=int, help="interleaved rounds of each process (default: each its own number)")
     parser.add_argument("--quick", action="store_true", help="fewer rounds and processes: about six minutes, noisier")
+    parser.add_argument(
+        "--size",
+        action="append",
+        type=size,
+        default=[],
+        metavar="NxC",
+        help="of the products of spikes: measure this size, such as 77000x80; may be given again",
+    )
     parser.add_argument("--no-peers", action="store_true", help=f"leave out Warp and {PEER}")
     parser.add_argument("--gpu", action="store_true", help="the GPU benchmarks instead of the CPU ones")
     parser.add_argument("--output", type=Path, help="where to write the JSON (default: benchmarks/results/)")
@@ -79,10 +87,16 @@ def _parse_arguments() -> argparse.Namespace:
     return arguments
 
 
+def size(text: str) -> tuple[int, int]:
+    """Neurons and connections of each, from a text like 77000x80."""
+    neurons, connections = text.split("x")
+    return int(neurons), int(connections)
+
+
 def _make_options(arguments: argparse.Namespace) -> tuple[Options, list[str]]:
     """The options, and one sentence for each peer that is absent."""
     if arguments.no_peers:
-        return Options(arguments.rounds, arguments.quick), ["--no-peers was given"]
+        return Options(arguments.rounds, arguments.quick, sizes=tuple(arguments.size)), ["--no-peers was given"]
     absent, peer, packages, title = [], None, None, ""
     has_warp = importlib.util.find_spec("warp") is not None
     if not has_warp:
@@ -97,7 +111,8 @@ def _make_options(arguments: argparse.Namespace) -> tuple[Options, list[str]]:
         absent.append(f"no PyPI package: {error}" if arguments.gpu else f"{PEER} could not be installed")
     for sentence in absent:
         print(sentence, "\n", flush=True)
-    return Options(arguments.rounds, arguments.quick, has_warp, peer, packages, title), absent
+    found = Options(arguments.rounds, arguments.quick, has_warp, peer, packages, title, tuple(arguments.size))
+    return found, absent
 
 
 def _run_all(chosen: Sequence[Benchmark], options: Options, save: Callable[[_Found], None]) -> _Found:
@@ -126,7 +141,7 @@ def _header(arguments: argparse.Namespace, machine: dict[str, Any], peer: str | 
     return {
         "date": dt.date.today().isoformat(),
         "machine": machine,
-        "options": {"only": arguments.only, "rounds": arguments.rounds, "quick": arguments.quick},
+        "options": {name: getattr(arguments, name) for name in ("only", "rounds", "quick", "size")},
         "peer": peer,
     }
 
@@ -134,6 +149,7 @@ def _header(arguments: argparse.Namespace, machine: dict[str, Any], peer: str | 
 def _default_path(arguments: argparse.Namespace, machine: dict[str, Any]) -> Path:
     """`results/<date>-<machine>.json`; a partial run does not overwrite a whole one."""
     parts = [dt.date.today().isoformat(), machine_slug(machine, gpu=arguments.gpu), *(arguments.only or [])]
+    parts += [f"{neurons}x{connections}" for neurons, connections in arguments.size]
     parts += [word for word, given in (("quick", arguments.quick), ("gpu", arguments.gpu)) if given]
     return HERE / "results" / f"{'-'.join(parts)}.json"
 

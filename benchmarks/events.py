@@ -101,10 +101,15 @@ def measure_gpu_rows(options: Options) -> Iterator[Row | Absent | Failed]:
 
 
 def _measure(options: Options, place: _Place) -> Iterator[Row | Absent | Failed]:
-    limits = run_probe("event_limits", {"sizes": sorted({n for n, _ in place.points})}, platform=place.platform)
+    points = [point for point in place.points if point in (options.sizes or place.points)]
+    for n, fan_out in {*options.sizes} - {*points}:
+        yield Failed(f"{n} x {fan_out}", f"pass one of {', '.join(f'{n}x{fan_out}' for n, fan_out in place.points)}")
+    if not points:
+        return
+    limits = run_probe("event_limits", {"sizes": sorted({n for n, _ in points})}, platform=place.platform)
     if not place.peer:
         yield Absent(PEER_NAME, "it is not here, or --no-peers was given")
-    for n, fan_out in place.points:
+    for n, fan_out in points:
         measured = _Measured(place, n, fan_out)
         measured.run(options)
         yield from measured.rows(limits)

@@ -3,7 +3,7 @@
 
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -41,7 +41,7 @@ class _Contender:
     on_host: bool = False
 
 
-def measure_rows(options: Options) -> Sequence[Row | Absent | Failed]:
+def measure_rows(options: Options) -> Iterator[Row | Absent | Failed]:
     """Networks on the CPU."""
     contenders = [
         _Contender(_OURS, "network", "ours"),
@@ -59,10 +59,11 @@ def measure_rows(options: Options) -> Sequence[Row | Absent | Failed]:
         except RuntimeError as error:
             absent = [Absent("Brian2", f"it could not be installed: {last_line(error)}")]
     sizes = [4_000] if options.quick else [4_000, 40_000, 400_000]
-    return [*_measure(options, contenders, sizes, "cpu"), *absent]
+    yield from absent
+    yield from _measure(options, contenders, sizes, "cpu")
 
 
-def measure_gpu_rows(options: Options) -> Sequence[Row | Absent | Failed]:
+def measure_gpu_rows(options: Options) -> Iterator[Row | Absent | Failed]:
     """Networks on a GPU, beside programs for the processors of its host."""
     contenders = [
         _Contender(_OURS, "network", "ours"),
@@ -82,7 +83,8 @@ def measure_gpu_rows(options: Options) -> Sequence[Row | Absent | Failed]:
         contenders.append(_Contender(name, "network_brian", packages=folder, on_host=True))
     except PeerError as error:
         absent.append(Absent("Brian2", str(error)))
-    return [*_measure(options, contenders, list(_STEPS), "gpu"), *absent]
+    yield from absent
+    yield from _measure(options, contenders, list(_STEPS), "gpu")
 
 
 def find_brian() -> Path:
@@ -104,9 +106,8 @@ def find_brian() -> Path:
 
 def _measure(
     options: Options, contenders: Sequence[_Contender], sizes: Sequence[int], platform: Any
-) -> list[Row | Failed]:
+) -> Iterator[Row | Failed]:
     rounds = options.choose_rounds(full=3, quick=1)
-    found: list[Row | Failed] = []
     for model in ("cuba", "coba"):
         for n in sizes:
             answers: dict[str, list[dict[str, Any]]] = {}
@@ -115,9 +116,8 @@ def _measure(
                 for one in contenders if index % 2 == 0 else reversed(contenders):
                     if one.name not in failed and not (one.on_host and index):
                         _run(one, model, n, platform, answers.setdefault(one.name, []), failed)
-            found += _rows(platform, model, n, {name: a for name, a in answers.items() if name not in failed})
-            found += [Failed(f"{model}, {n} neurons: {name}", why) for name, why in failed.items()]
-    return found
+            yield from _rows(platform, model, n, {name: a for name, a in answers.items() if name not in failed})
+            yield from (Failed(f"{model}, {n} neurons: {name}", why) for name, why in failed.items())
 
 
 def _run(

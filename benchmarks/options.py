@@ -13,7 +13,8 @@ class Options:
     """`rounds` is None when each benchmark chooses its own number.
 
     `peer` is the Python of the peer's environment; for GPUs, `peer_packages` is the folder that it was installed
-    in, and `peer_title` its name and version.
+    in, and `peer_title` its name and version. `sizes` are those of matrices, neurons and connections of each, that
+    products are measured with; none are all.
     """
 
     rounds: int | None = None
@@ -22,6 +23,7 @@ class Options:
     peer: Path | None = None
     peer_packages: Path | None = None
     peer_title: str = ""
+    sizes: tuple[tuple[int, int], ...] = ()
 
     def choose_rounds(self, full: int, quick: int) -> int:
         """Take the number of rounds asked for, or the benchmark's own for a full or a quick run."""

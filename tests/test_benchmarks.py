@@ -7,7 +7,7 @@ import sys
 import pytest
 
 import benchmarks.__main__ as program
-from benchmarks import agreement, connectivity, ways
+from benchmarks import agreement, connectivity, events, networks, ways
 from benchmarks.options import Options
 from benchmarks.peer import PeerError, find_peer_packages
 from benchmarks.probes import connectivity as random_matrix
@@ -173,3 +173,54 @@ def test_random_connections_are_timed_and_their_memory_is_seen(monkeypatch):
     assert all(row.met and row.value.median > 0 for row in rows[::2])
     assert all(row.value.median >= 0 for row in rows[1::2])
     assert random_matrix.measure("num_per_row", 300, 9000)["kept"] == 4 * (9000 + 301 + 1)
+
+
+def test_products_of_a_size_alone(monkeypatch):
+    asked = []
+
+    def pretend(probe, arguments, **where):
+        asked.append((probe, arguments))
+        sizes = arguments.get("sizes", [])
+        return {
+            "bytes": 1e9,
+            "launch": 0.0,
+            "adds": dict.fromkeys(map(str, sizes), 1e9),
+            "samples": {},
+            "synapses": {},
+        } | ({} if sizes else {"bytes": {}, "failed": {}})
+
+    monkeypatch.setattr(events, "run_probe", pretend)
+    found = list(events.measure_rows(Options(sizes=((77_000, 3_870), (9, 3)))))
+    assert [one.what for one in found] == ["9 x 3", "PyPI brainevent 0.2.1"]
+    assert "pass one of 4000x80, 4000x1000" in found[0].why
+    assert asked[0] == ("event_limits", {"sizes": [77_000]})
+    assert {(arguments["n"], arguments["fan_out"]) for _, arguments in asked[1:]} == {(77_000, 3_870)}
+
+
+def test_programs_for_processors_run_once_beside_a_gpu(monkeypatch, tmp_path):
+    ran = []
+
+    def pretend(probe, arguments, platform, **where):
+        ran.append((probe, arguments.get("way"), platform))
+        return {"seconds": [1.0, 2.0, 3.0], "rate": 21 if arguments["model"] == "coba" else 5.5, "resident": 2**20}
+
+    monkeypatch.setattr(networks, "run_probe", pretend)
+    monkeypatch.delenv("BRAINEVENT_BRIAN_PATH", raising=False)
+    found = list(networks.measure_gpu_rows(Options(rounds=2)))
+    assert "BRAINEVENT_BRIAN_PATH names no folder" in found[1].why
+    described = tmp_path / "brian2-9.9.dist-info"
+    described.mkdir()
+    (described / "METADATA").write_text("Metadata-Version: 2.1\nName: Brian2\nVersion: 9.9\n")
+    monkeypatch.setenv("BRAINEVENT_BRIAN_PATH", str(tmp_path))
+    ran.clear()
+    rows = [one for one in networks.measure_gpu_rows(Options(rounds=2)) if isinstance(one, Row)]
+    count = {one: ran.count(one) for one in set(ran)}
+    assert count == {
+        ("network", "ours", "gpu"): 12,
+        ("network", "jnp", "gpu"): 12,
+        ("network", "cpp", "cpu"): 6,
+        ("network", "cpp_vector", "cpu"): 6,
+        ("network_brian", None, "cpu"): 6,
+    }
+    assert all(row.met for row in rows if row.bar)
+    assert sum("Brian2 9.9 on the host" in row.name for row in rows) == 6

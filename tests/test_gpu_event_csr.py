@@ -232,6 +232,18 @@ def test_weights_by_a_permutation(transpose, homogeneous, name):
     close(found, known.product(x, transpose=transpose, event="binary" in name))
 
 
+@one_or_many
+@pytest.mark.parametrize("size", [(300_007, 50, 2), (20_000, 70, 400)])
+def test_many_rows(homogeneous, size):
+    """Of which a warp looks at 64: those that are short, and those whose elements several warps share."""
+    sparse = in_quarters(compressed(1, *size, homogeneous=homogeneous))
+    for active in (0.0, 0.0005, 1.0):
+        x = operand(2, sparse.shape[0], None, "float32", active)
+        for event in (True, False):
+            wanted = sparse.product(x, transpose=True, event=event)
+            close(called(sparse, x, event=event, transpose=True, backend="cuda_raw"), wanted)
+
+
 @both_ways
 @one_or_many
 @pytest.mark.parametrize("language", PACKAGES)

@@ -29,9 +29,9 @@ def operand(x: Any, sums: Any, *, event: bool) -> jax.Array:
     return x if halves else x.astype(sums)
 
 
-def power_of_two(count: int) -> int:
-    """Return how many threads of a warp a count of items can use: the least power of two that holds them all."""
-    return min(WARP, 1 << max(0, count - 1).bit_length())
+def power_of_two(count: int, most: int = WARP) -> int:
+    """Return how many threads, of a warp at most, a count of items can use: the least power of two that holds all."""
+    return min(most, 1 << max(0, count - 1).bit_length())
 
 
 def whole_warps(threads: int) -> int:

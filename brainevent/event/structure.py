@@ -170,15 +170,17 @@ def are_sorted(indices: Any, indptr: Any = None) -> bool:
     >>> are_sorted(np.array([[0, 2], [1, 1]])), are_sorted(np.array([3, 5, 4]), np.array([0, 2, 3]))
     (True, True)
     """
-    if indptr is None:
-        return _known(indices) and bool((indices[:, 1:] >= indices[:, :-1]).all())
-    if not are_known(indices, indptr):
+    if not are_known(*(x for x in (indices, indptr) if x is not None)):
         return False
     size = indices.shape[0]
     if _on_host(indices):
         indices = np.asarray(indices)
     falls = 0
     with jax.ensure_compile_time_eval():
+        if indptr is None:
+            step = max(1, _CHUNK // max(1, indices.shape[1]))
+            parts = (indices[at : at + step] for at in range(0, size, step))
+            return all(bool((part[:, 1:] >= part[:, :-1]).all()) for part in parts)
         for at in range(0, size - 1, _CHUNK):
             part = indices[at : at + _CHUNK + 1]
             falls += int((part[1:] < part[:-1]).sum())

@@ -80,26 +80,35 @@ __device__ __forceinline__ void each_of_row(const W* __restrict__ weights, const
 #endif
 }
 
-// A.T @ x. A warp takes a slice of each row that counts, of FEW rows, one after another.
+// A.T @ x. A warp takes a slice of each row that counts, of FEW rows, one after another; it looks at all of x first.
 __global__ void scatter(const W* __restrict__ weights, const I* __restrict__ indices, const P* __restrict__ indptr,
                         const Q* __restrict__ perm, const E* __restrict__ x, A* out, long long rows, long long stored,
                         long long held, long long size, int slices) {
+  constexpr int LOOKS = FEW > 32 ? FEW / 32 : 1;
   const long long warp = thread() / 32;
   const int lane = threadIdx.x % 32, slice = warp % slices;
-  const long long row = warp / slices * FEW + lane;
-  const bool mine = lane < FEW && row < rows && counts(x[row]);
-  unsigned active = __ballot_sync(ALL, mine);
-  if (!active) return;
-  const long long begin = mine ? begin_of(indptr, row, stored) : 0;
-  const long long end = mine ? begin_of(indptr, row + 1, stored) : 0;
-  const A factor = mine ? value(x[row]) : A(0);
-  for (; active; active &= active - 1) {
-    const int source = __ffs(active) - 1;
-    const long long from = __shfl_sync(ALL, begin, source), to = __shfl_sync(ALL, end, source);
-    const A times = __shfl_sync(ALL, factor, source);
-    each_of_row(weights, indices, perm, from, to, held, slice, slices, lane, [=](I target, A w) {
-      if (within(target, size)) atomicAdd(out + target, w * times);
-    });
+  const long long first = warp / slices * FEW + lane;
+  unsigned seen = 0;
+#pragma unroll
+  for (int look = 0; look < LOOKS; look++)
+    seen |= unsigned(lane < FEW && first + 32 * look < rows && counts(x[first + 32 * look])) << look;
+#pragma unroll 1
+  for (int look = 0; look < LOOKS; look++) {
+    const bool mine = seen >> look & 1;
+    unsigned active = __ballot_sync(ALL, mine);
+    if (!active) continue;
+    const long long row = first + 32 * look;
+    const long long begin = mine ? begin_of(indptr, row, stored) : 0;
+    const long long end = mine ? begin_of(indptr, row + 1, stored) : 0;
+    const A factor = mine ? value(x[row]) : A(0);
+    for (; active; active &= active - 1) {
+      const int source = __ffs(active) - 1;
+      const long long from = __shfl_sync(ALL, begin, source), to = __shfl_sync(ALL, end, source);
+      const A times = __shfl_sync(ALL, factor, source);
+      each_of_row(weights, indices, perm, from, to, held, slice, slices, lane, [=](I target, A w) {
+        if (within(target, size)) atomicAdd(out + target, w * times);
+      });
+    }
   }
 }
 

@@ -23,7 +23,9 @@ from ..precision import precise
 
 __all__ = ["cuda_add_rows", "cuda_per_element", "cuda_product", "cuda_slice_rows"]
 
-_WARPS = 2**14  # about as many as a large GPU holds: with fewer, each takes fewer rows
+_WARPS = 2**13  # about as many as a large GPU holds: with fewer, each takes fewer rows
+_ROWS = 64  # of which a warp takes those that count, at most
+_WAVES = 4  # times as many warps, at most, as a GPU holds, so that several share a row: each looks at its rows anew
 _CLUSTER = 8  # blocks: the most that every GPU with clusters has
 _WITH_CLUSTERS = 9  # the major compute capability from which on there are some
 _LONG = 256  # elements of a row, from which on a part of the columns has enough of them
@@ -69,8 +71,8 @@ def cuda_product(
         rows, columns = x.shape[0] if transpose else out.shape[0], x.shape[1] if x.ndim == 2 else 1
         rows *= indices.size > 0  # no thread runs where nothing is stored
         mean = indices.size // max(1, rows)
-        across, lanes, slices = power_of_two(columns), power_of_two(mean), max(1, mean // per_slice)
-        few = max(4, power_of_two(rows * slices // _WARPS))
+        across, lanes = power_of_two(columns), power_of_two(mean)
+        few, slices = _shares(rows, mean, per_slice)
         tiles = -(-columns // across)
         by_parts = clustered and indices_sorted and transpose and x.ndim == 1
         parts = _Parts.of(out.shape[0], sums, mean) if by_parts else None
@@ -102,6 +104,16 @@ def cuda_product(
         return [kernel(*operands.values(), **numbers).astype(out.dtype)]
 
     return product
+
+
+def _shares(rows: int, mean: int, per_slice: int) -> tuple[int, int]:
+    """Return of how many rows a warp takes those that count, and how many warps share each of them.
+
+    >>> _shares(4_000, 80, 128), _shares(100_000, 1_000, 128), _shares(1_000_000, 1_000, 128)
+    ((4, 1), (64, 7), (64, 2))
+    """
+    slices = max(1, min(mean // per_slice, _WAVES * _ROWS * _WARPS // max(1, rows)))
+    return max(4, power_of_two(rows * slices // _WARPS, _ROWS)), slices
 
 
 @dataclass(frozen=True)
