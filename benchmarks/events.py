@@ -136,15 +136,14 @@ class _Measured:
         """Take turns with the PyPI package, which has our name and needs a process of its own."""
         rounds = options.choose_rounds(full=4, quick=3)
         problem = {"n": self.n, "fan_out": self.fan_out, "rounds": rounds, **self.place.how}
-        mine = {"ways": [_OURS, "fixed"], "kinds": list(_KINDS), "shares": _SHARES}
-        theirs = {**mine, "ways": [_OURS]}
-        once = 1 if options.quick or self.place.platform == "gpu" or self.n * self.fan_out >= _VAST else 2
-        for turn in range(once):
-            runs: list[tuple[dict[str, Any], Mapping[str, Any], str]] = [(mine, {}, "")]
-            if self.place.peer:
-                runs.append((theirs, self.place.peer, _PEER))
+        runs: list[tuple[dict[str, Any], Mapping[str, Any], str]] = [({"ways": [_OURS, "fixed"]}, {}, "")]
+        if self.place.peer:
+            runs.append(({"ways": [_OURS]}, self.place.peer, _PEER))
+        vast = self.n * self.fan_out >= _VAST
+        for turn in range(1 if options.quick or self.place.platform == "gpu" or vast else 2):
             for arguments, where, name in runs if turn % 2 == 0 else reversed(runs):
-                self._join({**problem, **arguments}, where, name)
+                for kinds in [[kind] for kind in _KINDS] if vast else [[*_KINDS]]:  # apart, if one may be too large
+                    self._join({**problem, **arguments, "kinds": kinds, "shares": _SHARES}, where, name)
         if others := self.place.others.get((self.n, self.fan_out)):
             few = {"kinds": ["many"], "shares": [0.01, 0.1], "rounds": 3}
             few |= {"turns": 32} if self.place.platform == "gpu" else {}  # some take 20 ms

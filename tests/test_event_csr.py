@@ -324,6 +324,8 @@ def test_conversions_are_of_the_same_matrix(seed, m, k, connections, traced):
         (lambda: brainevent.coo2csr(jnp.array([0]), jnp.array([0, 1]), shape=(3, 2)), ShapeError,
          r"row_ids and col_ids have shapes \(1,\) and \(2,\); pass one of each per element"),
         (lambda: brainevent.coo2csr(jnp.ones(1), jnp.array([0]), shape=(3, 2)), TypeError, "row_ids is float32"),
+        (lambda: brainevent.csr_to_csc_index(INDPTR, INDICES, shape=(2, 3), method="foo"), ValueError,
+         "csr_to_csc_index: method is 'foo'; pass one of 'coo', 'numpy', 'gpu_column_block'"),
         (lambda: brainevent.csr_to_csc_index(jnp.array([0, 1]), jnp.array([5]), shape=(1, 2)), ValueError,
          "csr_to_csc_index: indices holds 5, out of range"),
         (lambda: brainevent.csr_to_csc_index(jnp.array([0, 2, 1]), jnp.array([0]), shape=(2, 2)), ValueError,
@@ -370,7 +372,11 @@ def test_more_events_than_are_listed_at_once(transpose, columns):
 @one_or_many
 @pytest.mark.parametrize("ordered", [True, False], ids=["ordered", "any order"])
 @pytest.mark.parametrize(("rows", "active"), [(40, 1.0), (40, 0.3), (40, 0.0), (700, 0.9)])
-@pytest.mark.parametrize(("columns", "connections"), [(17_001, 600), (40_001, 150)], ids=["small", "large"])
+@pytest.mark.parametrize(
+    ("columns", "connections"),
+    [(17_001, 600), (40_001, 150), (200_001, 150), (9_000, 2_501)],
+    ids=["small", "large", "very large", "none, but rows on several pages"],
+)
 def test_sums_of_many_columns_are_made_in_tiles(homogeneous, ordered, rows, active, columns, connections):
     """From long rows, what belongs to one tile of the sums is taken after the other: in any order of the elements."""
     random = np.random.default_rng(17)

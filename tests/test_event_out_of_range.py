@@ -61,8 +61,9 @@ def test_products_in_threads(name, transpose, monkeypatch):
 @every_format
 @both_ways
 @vector_or_matrix
-def test_rows_that_are_long_enough_for_tiles(name, transpose, columns):
-    case = {"seed": 5, "m": 40, "k": 20_000, "connections": 400, "index": "int32", "homogeneous": False}
+@pytest.mark.parametrize(("k", "connections"), [(20_000, 400), (9_000, 2_101)], ids=["for tiles", "for several pages"])
+def test_rows_that_are_long_enough(name, transpose, columns, k, connections):
+    case = {"seed": 5, "m": 40, "k": k, "connections": connections, "index": "int32", "homogeneous": False}
     assert_case(name, columns=columns, transpose=transpose, event=True, backend="numba", **case)
 
 

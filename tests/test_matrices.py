@@ -337,6 +337,12 @@ INDICES, INDPTR = np.array([0, 2, 1]), np.array([0, 2, 3])
             r"FixedNumPerPost: indices has shape \(2,\)",
         ),
         (lambda: FixedNumPerPre((jnp.ones(2), [[0], [1]]), shape=(2, 2)), ValueError, r"indices' shape \(2, 1\)"),
+        (lambda: CSR("a", INDICES, INDPTR, shape=(2, 3)), TypeError, r"CSR: data is str; pass floating weights"),
+        (
+            lambda: CSR.fromdense(jnp.eye(3)).diag_add(jnp.ones(2)),
+            ValueError,
+            r"CSR.diag_add: the diagonal has shape \(2,\); pass a number, or 3 of them",
+        ),
         (lambda: Dense(jnp.ones(3)), ValueError, r"Dense: shape is \(3,\); pass two sizes"),
         (lambda: CSR.fromdense(jnp.ones(3)), ValueError, r"CSR.fromdense: the array has shape \(3,\); pass a matrix"),
         (lambda: COO.fromdense(np.eye(3, dtype=int)), TypeError, r"COO.fromdense: the array is int\d+; pass floating"),
@@ -360,6 +366,8 @@ def test_lists_are_taken_also_where_they_are_empty():
     for kind in (CSR, CSC, COO, Dense, FixedNumPerPre, FixedNumPerPost):
         close(kind.fromdense([[0, 2], [3, 0]]).todense(), [[0, 2], [3, 0]])
     close((Dense([[1.0, 2.0]]) * [[3.0, 4.0]]).todense(), [[3, 8]])
+    close((CSR.fromdense([[1.0, 2.0]]) * [2.0]).todense(), [[2, 4]])
+    close(Dense(scipy.sparse.csr_array([[0.0, 2.0], [3.0, 0.0]])).todense(), [[0, 2], [3, 0]])
     close(FixedNumPerPost.fromsparse(scipy.sparse.csr_array([[0.0, 2.0], [3.0, 0.0]])).todense(), [[0, 2], [3, 0]])
 
 

@@ -17,7 +17,8 @@ __all__ = ["BLOCK", "LISTED", "Places", "Terms", "add_in_tiles", "no_event", "pl
 
 BLOCK = 64  # elements that are looked at together for an event
 LISTED = 512  # events that are listed before their rows are added
-_LEAST, _MOST = 4096, 16384  # sums of a tile: they stay in a processor's nearest cache, or in the next one
+_LEAST, _MOST = 4096, 65536  # sums of a tile: they stay in a processor's nearest cache, or in the next one
+_WORTH = 16384  # sums, from which on there is a tile that is worth while
 _RUN = 128  # elements of a row, on average, for which a tile need not be larger
 _SLICE = 32  # and that make it worth while
 _ENOUGH = 8  # rows
@@ -145,16 +146,17 @@ def add_in_tiles(of: Terms, at: Places) -> Any:
         while tile < _MOST and elements * tile < _RUN * places:
             tile *= 2
         expected = elements * tile // places  # elements of a row in a tile
-        if found < _ENOUGH or size < max(2 * tile, _MOST) or expected < _SLICE:
+        if found < _ENOUGH or size < max(2 * tile, _WORTH) or expected < _SLICE:
             return False
-        one, lines = common(weights), expected * indices.itemsize // _LINE + 2
+        step = _LINE // indices.itemsize
+        one, lines = common(weights), expected // step + 2
         until = np.int64(-1)  # the last sum of a tile
         while until < size - 1:
             until = until + tile if until + tile < size - 1 else np.int64(_ALL)
             for k in range(found):
                 if k + _AHEAD < found:
                     for line in range(lines):
-                        ahead = here[k + _AHEAD] + line * (_LINE // indices.itemsize)
+                        ahead = here[k + _AHEAD] + line * step
                         prefetch(indices, ahead)
                         prefetch(weights, ahead)
                 j, last = unsigned(here[k]), unsigned(end[k])

@@ -81,7 +81,10 @@ def as_indices(x: Any) -> Any:
 
 def checked_weights(where: str, mantissa: Any, stored: Sequence[int]) -> jax.Array:
     """Return weights, which are floating: one for all stored elements, or one for each."""
-    weights = jnp.asarray(mantissa, None if hasattr(mantissa, "dtype") else float)
+    try:
+        weights = jnp.asarray(mantissa, None if hasattr(mantissa, "dtype") else float)
+    except (TypeError, ValueError):
+        raise TypeError(f"{where}: data is {type(mantissa).__name__}; pass floating weights") from None
     if not jnp.issubdtype(weights.dtype, jnp.floating):
         raise TypeError(f'{where}: data is {weights.dtype}; pass floating weights (data.astype("float32"))')
     stored = tuple(stored)
@@ -228,7 +231,7 @@ def _in_dtype(where: str, name: str, x: Any, dtype: np.dtype[Any]) -> jax.Array:
 def held(x: Any, dtype: np.dtype[Any]) -> jax.Array:
     """Return indices in a dtype; what it does not hold stays out of range, and memory of NumPy is not shared."""
     if x.dtype.itemsize > dtype.itemsize:
-        x = (np if isinstance(x, np.ndarray) else jnp).clip(x, -1, _INT32 - 1)
+        x = (np if isinstance(x, np.ndarray) else jnp).clip(x, -_INT32, _INT32 - 1)
     return jnp.asarray(x, dtype) if isinstance(x, jax.Array) else jnp.array(x, dtype)
 
 

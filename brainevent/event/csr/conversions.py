@@ -20,6 +20,7 @@ from .reference import row_of_each
 __all__ = ["coo2csr", "coo_to_csc_index", "csc_to_csr_index", "csr_to_coo_index", "csr_to_csc_index"]
 
 _INT32 = 2**31  # the first number of elements whose places int32 does not hold
+_METHODS = ("coo", "numpy", "gpu_column_block")  # of which some programs pass one
 
 
 def csr_to_coo_index(indptr: Any, indices: Any) -> tuple[jax.Array, jax.Array]:
@@ -74,14 +75,17 @@ def csr_to_csc_index(
 ) -> Any:
     """Cut a matrix of `shape` (m, k) into columns instead of rows: return (indptr, rows, perm) of its columns.
 
-    `data[perm]` are the weights in the new order; without `include_perm` it is left out. `method` and
-    `column_block_size` are what others need to choose a way; here they change nothing.
+    `data[perm]` are the weights in the new order; without `include_perm` it is left out. `method`, one of "coo",
+    "numpy" and "gpu_column_block", and `column_block_size` are what others need to choose a way; here they change
+    nothing.
 
     >>> import jax.numpy as jnp, brainevent
     >>> brainevent.csr_to_csc_index(jnp.array([0, 2, 3]), jnp.array([0, 2, 2]), shape=(2, 3))
     (Array([0, 1, 1, 3], dtype=int32), Array([0, 0, 1], dtype=int32), Array([0, 1, 2], dtype=int32))
     """
-    return _turned("csr_to_csc_index", indptr, indices, checked_shape("csr_to_csc_index", shape), include_perm)
+    where = "csr_to_csc_index"
+    _check_method(where, method)
+    return _turned(where, indptr, indices, checked_shape(where, shape), include_perm)
 
 
 def csc_to_csr_index(
@@ -99,8 +103,14 @@ def csc_to_csr_index(
     >>> brainevent.csc_to_csr_index(jnp.array([0, 1, 1, 3]), jnp.array([0, 0, 1]), shape=(2, 3))
     (Array([0, 2, 3], dtype=int32), Array([0, 2, 2], dtype=int32), Array([0, 1, 2], dtype=int32))
     """
-    turned = checked_shape("csc_to_csr_index", shape)[::-1]
-    return _turned("csc_to_csr_index", indptr, indices, turned, include_perm)
+    where = "csc_to_csr_index"
+    _check_method(where, method)
+    return _turned(where, indptr, indices, checked_shape(where, shape)[::-1], include_perm)
+
+
+def _check_method(where: str, method: str) -> None:
+    if method not in _METHODS:
+        raise ValueError(f"{where}: method is {method!r}; pass one of {', '.join(map(repr, _METHODS))}")
 
 
 def _turned(where: str, indptr: Any, indices: Any, shape: tuple[int, int], include_perm: bool) -> Any:

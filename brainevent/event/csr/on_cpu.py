@@ -23,6 +23,10 @@ __all__ = ["add_rows", "add_rows_listed", "kernel", "list_events", "per_element"
 _AHEAD = 2  # rows that are fetched ahead of the one that is added
 _FETCHED = 256  # elements of a row that are fetched; of a longer one the processor sees by itself what comes next
 _LINE = 64  # bytes that come from memory at once
+_LONG = np.uint64(
+    2048
+)  # elements of a row that is read in four places: it lies on pages, each of which is fetched anew
+_PLACES = 4
 _ANY_ORDER = {"reassoc", "nsz"}  # of additions, so that many are made at a time
 
 
@@ -99,30 +103,49 @@ def list_events(x: Any, start: int, places: Any) -> tuple[int, int]:
 
 
 @numba.njit
-def _fetch(array: Any, begin: int, end: int) -> None:
-    for j in range(begin, min(end, begin + _FETCHED), _LINE // array.itemsize):
+def _fetch(array: Any, begin: int, end: int, step: int) -> None:
+    j, stop = begin, min(end, begin + _FETCHED)
+    while j < stop:  # a range divides by its step
         prefetch(array, j)
+        j += step
 
 
 @functools.cache
 def add_rows_listed(of: Terms, at: Places) -> Any:
     """Return a function that adds rows, from `here[k]` to `end[k]` for the first `found`."""
-    common, weight, where, add_to, in_tiles = of.common, of.weight, at.of_weight, at.add, add_in_tiles(of, at)
+    common, in_tiles, add_row = of.common, add_in_tiles(of, at), _add_row(of, at)
 
     @numba.njit
     def add(weights: Any, indices: Any, perm: Any, here: Any, end: Any, found: int, out: Any) -> None:
         if in_tiles(weights, indices, perm, here, end, found, out):
             return
         one = common(weights)
+        steps = _LINE // indices.itemsize, _LINE // weights.itemsize  # once: a division takes as long as ten elements
         for k in range(found):
             if k + _AHEAD < found:
-                _fetch(indices, here[k + _AHEAD], end[k + _AHEAD])
+                _fetch(indices, here[k + _AHEAD], end[k + _AHEAD], steps[0])
                 if weights.shape[0] > 1:
-                    _fetch(weights, here[k + _AHEAD], end[k + _AHEAD])
-            for j in range(unsigned(here[k]), unsigned(end[k])):
-                add_to(out, indices[j], weight(one, weights, where(perm, j, weights)))
+                    _fetch(weights, here[k + _AHEAD], end[k + _AHEAD], steps[1])
+            add_row(weights, indices, perm, one, unsigned(here[k]), unsigned(end[k]), out)
 
     return add
+
+
+def _add_row(of: Terms, at: Places) -> Any:
+    """Return a function that adds a row; a long one in several places at once, as each page of memory has to come."""
+    weight, where, add_to = of.weight, at.of_weight, at.add
+
+    @numba.njit
+    def add_row(weights: Any, indices: Any, perm: Any, one: Any, begin: Any, end: Any, out: Any) -> None:
+        apart = (end - begin) // np.uint64(_PLACES) if end - begin >= _LONG else np.uint64(0)
+        for first in range(begin, begin + apart):
+            for place in range(_PLACES):
+                j = first + np.uint64(place) * apart
+                add_to(out, indices[j], weight(one, weights, where(perm, j, weights)))
+        for j in range(begin + np.uint64(_PLACES) * apart, end):
+            add_to(out, indices[j], weight(one, weights, where(perm, j, weights)))
+
+    return add_row
 
 
 def _scatter_events(of: Terms, at: Places) -> Any:

@@ -274,7 +274,7 @@ class DataRepresentation(_Root):
         if shape == self.shape and np.size(numbers) != 1:
             numbers = jnp.asarray(numbers)[self._coordinates()].reshape(self._stored)
         elif np.size(numbers) == 1:
-            numbers = numbers if shape == () else jnp.reshape(numbers, ())
+            numbers = numbers if shape == () else jnp.reshape(jnp.asarray(numbers), ())
         else:
             raise ValueError(
                 f"{type(self).__name__}{self.shape} {sign} array of shape {shape}: pass a scalar, "

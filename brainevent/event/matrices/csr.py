@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ...errors import ShapeError
 from .. import random as connectivity
 from .. import units
 from ..csr.reference import row_of_each
@@ -247,12 +248,14 @@ class CSR(_Compressed):
         return CSR._of(pick(self.data, places), structure, (chosen.size, self.shape[1]), **how)
 
     def diag_add(self, diagonal: Any) -> CSR:
-        """Return the matrix plus a diagonal one; what of the diagonal is not stored, is from then on.
+        """Return the matrix plus a diagonal one, of a number or a vector; what of it is not stored, is from then on.
 
         The structure must be known, outside of a trace; the numbers need not be.
         """
         indptr, indices = known_on_host("CSR.diag_add", self.indptr, self.indices)
-        length = min(self.shape)
+        length, given = min(self.shape), np.shape(units.split(diagonal)[0])
+        if given not in ((), (1,), (length,)):
+            raise ShapeError(f"CSR.diag_add: the diagonal has shape {given}; pass a number, or {length} of them")
         rows = np.repeat(np.arange(self.shape[0]), np.diff(indptr))
         on_diagonal = np.flatnonzero(rows == indices)
         stored, first = np.unique(rows[on_diagonal], return_index=True)

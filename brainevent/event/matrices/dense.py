@@ -15,6 +15,7 @@ from ..precision import precise
 from ..saved import savable
 from ..structure import checked_shape, checked_weights
 from .base import DataRepresentation
+from .build import is_scipy
 
 __all__ = ["Dense"]
 
@@ -38,6 +39,7 @@ class Dense(DataRepresentation):
         buffers: Mapping[str, Any] | None = None,
     ) -> None:
         (data,) = data if isinstance(data, tuple) else (data,)
+        data = data.toarray() if is_scipy(data) else data
         numbers, unit = units.split(data)
         size = checked_shape("Dense", np.shape(numbers) if shape is None else shape)
         weights = jnp.broadcast_to(checked_weights("Dense", numbers, size), size)
