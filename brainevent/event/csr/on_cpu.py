@@ -137,7 +137,7 @@ def _add_row(of: Terms, at: Places) -> Any:
 
     @numba.njit
     def add_row(weights: Any, indices: Any, perm: Any, one: Any, begin: Any, end: Any, out: Any) -> None:
-        apart = (end - begin) // np.uint64(_PLACES) if end - begin >= _LONG else np.uint64(0)
+        apart = (end - begin) // np.uint64(_PLACES) if begin + _LONG <= end else np.uint64(0)
         for first in range(begin, begin + apart):
             for place in range(_PLACES):
                 j = first + np.uint64(place) * apart
