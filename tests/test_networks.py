@@ -267,7 +267,7 @@ def test_a_network_that_fires_at_another_rate_has_no_row(monkeypatch):
         return {"seconds": [seconds] * 3, "rate": rate, "resident": 2**20}
 
     monkeypatch.setattr(networks, "run_probe", pretend)
-    found = networks.measure_rows(Options(quick=True))
+    found = list(networks.measure_rows(Options(quick=True)))
     rows = {one.name: one for one in found if isinstance(one, Row)}
     assert [str(one) for one in found if isinstance(one, Failed)] == [
         "cuba, 4000 neurons: C++: one loop FAILED: it fires at 13.50 Hz, which is another network",
