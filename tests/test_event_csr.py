@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numba
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from meshes import cut, mesh, sent
 from product_promises import (
@@ -397,6 +397,29 @@ def test_sums_of_many_columns_are_made_in_tiles(homogeneous, ordered, rows, acti
     found = binary_csrmv_indexed(jnp.asarray(turned), matrix.indices, matrix.indptr, perm, jnp.asarray(x), **options)
     np.testing.assert_array_equal(found, wanted)
     np.testing.assert_array_equal(brainevent.BinaryArray(x) @ equal, wanted)
+
+
+@one_or_many
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@settings(max_examples=30)
+@given(
+    st.lists(st.sampled_from([0, 1, 15, 16, 17, 80, 2047, 2048, 2112, 5000]), min_size=1, max_size=12),
+    st.sampled_from([1, 50, 4000]),
+    st.sampled_from([1.0, 0.5]),
+    st.integers(0, 9),
+)
+def test_long_and_short_rows_follow_each_other(homogeneous, dtype, lengths, columns, active, seed):
+    """Elements are asked for from memory ahead of their turn, also those of the next row: in whatever lengths."""
+    random = np.random.default_rng(seed)
+    indptr = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
+    indices = random.integers(0, columns, indptr[-1], dtype=np.int32)
+    weights = random.integers(1, 5, 1 if homogeneous else indices.size).astype(dtype)
+    x = random.random(len(lengths)) < active
+    with jax.enable_x64(dtype == "float64"):
+        arrays = [jnp.asarray(array) for array in (weights, indices, indptr, x)]
+        found = binary_csrmv(*arrays, shape=(len(lengths), columns), transpose=True)
+        each = np.broadcast_to(weights, indices.shape) * np.repeat(x, lengths)
+        np.testing.assert_array_equal(found, np.bincount(indices, each, minlength=columns))
 
 
 def test_a_workspace_is_accepted_and_not_needed():

@@ -13,18 +13,30 @@ import numpy as np
 
 from ..backends.numba import half, prefetch
 
-__all__ = ["BLOCK", "LISTED", "Places", "Terms", "add_in_tiles", "no_event", "places", "terms", "unsigned"]
+__all__ = [
+    "BLOCK",
+    "LINE",
+    "LISTED",
+    "Places",
+    "Terms",
+    "add_in_tiles",
+    "fetching",
+    "no_event",
+    "places",
+    "terms",
+    "unsigned",
+]
 
 BLOCK = 64  # elements that are looked at together for an event
+LINE, _HALF = np.uint64(16), np.uint64(8)  # elements that are asked for together: memory sends 64 bytes, 16 indices
 LISTED = 512  # events that are listed before their rows are added
 _LEAST, _MOST = 4096, 65536  # sums of a tile: they stay in a processor's nearest cache, or in the next one
 _WORTH = 16384  # sums, from which on there is a tile that is worth while
 _RUN = 128  # elements of a row, on average, for which a tile need not be larger
 _SLICE = 32  # and that make it worth while
 _ENOUGH = 8  # rows
-_AHEAD = 2  # rows of which the next elements are fetched
+_AHEAD = 2  # rows, of which the next elements are asked for while as many are added
 _TOGETHER, _ONE = np.uint64(8), np.uint64(1)  # elements of which only the last is looked at
-_LINE = 64  # bytes that come from memory at once
 _ALL = 2**63 - 1  # no index is above it
 _LOADS = {"float16": half.from_float16, "bfloat16": half.from_bfloat16}
 
@@ -39,6 +51,7 @@ class Terms:
 
     event: bool
     homogeneous: bool
+    wide: bool  # weights of more than 32 bits
     common: Callable[..., Any]
     weight: Callable[..., Any]
     counts: Callable[..., Any]
@@ -57,7 +70,7 @@ def terms(dtype: str, *, event: bool, homogeneous: bool) -> Terms:
         weight = numba.njit(lambda common, weights, where: load(weights[where]))
     counts = numba.njit((lambda x: x > 0) if event else (lambda x: True))
     term = numba.njit((lambda weight, x: weight) if event else (lambda weight, x: weight * x))
-    return Terms(event, homogeneous, common, weight, counts, term)
+    return Terms(event, homogeneous, dtype == "float64", common, weight, counts, term)
 
 
 @dataclass(frozen=True)
@@ -74,6 +87,7 @@ class Places:
     row: Callable[..., Any]
     of_weight: Callable[..., Any]
     add: Callable[..., Any]
+    indexed: bool
 
 
 @functools.cache
@@ -90,7 +104,7 @@ def places(*, within: bool, indexed: bool = False) -> Places:
             sums[unsigned(index)] += term
 
     of_weight = in_order if not indexed else at if within else nearest
-    return Places(has, _row if within else _row_within, of_weight, add)
+    return Places(has, _row if within else _row_within, of_weight, add, indexed)
 
 
 @numba.njit
@@ -128,13 +142,28 @@ def no_event(x: Any, start: int, stop: int) -> bool:
     return found == 0
 
 
+def fetching(of: Terms, at: Places) -> Callable[..., Any]:
+    """Return a function that asks memory for what is read of `LINE` elements, from j on."""
+    homogeneous, wide, indexed = of.homogeneous, of.wide, at.indexed
+
+    @numba.njit
+    def fetch(weights: Any, indices: Any, perm: Any, j: Any) -> None:
+        prefetch(indices, np.int64(j))
+        if not homogeneous:
+            prefetch(perm if indexed else weights, np.int64(j))
+            if wide and not indexed:
+                prefetch(weights, np.int64(j + _HALF))
+
+    return fetch
+
+
 def add_in_tiles(of: Terms, at: Places) -> Any:
     """Return a function that adds rows, `here[k]` to `end[k]` of the first `found`, tile by tile of the sums.
 
     It adds nothing, and returns False, where that would not be faster. From each row it takes what comes before the
     tile ends; so it is quick for sorted rows, and right for all. `here` is left where the rows end.
     """
-    common, weight, where, add_to = of.common, of.weight, at.of_weight, at.add
+    common, weight, where, add_to, fetch = of.common, of.weight, at.of_weight, at.add, fetching(of, at)
 
     @numba.njit
     def add(weights: Any, indices: Any, perm: Any, here: Any, end: Any, found: int, out: Any) -> bool:
@@ -145,22 +174,18 @@ def add_in_tiles(of: Terms, at: Places) -> Any:
         tile, places = _LEAST, max(1, found * size)
         while tile < _MOST and elements * tile < _RUN * places:
             tile *= 2
-        expected = elements * tile // places  # elements of a row in a tile
-        if found < _ENOUGH or size < max(2 * tile, _WORTH) or expected < _SLICE:
+        if found < _ENOUGH or size < max(2 * tile, _WORTH) or elements * tile // places < _SLICE:
             return False
-        step = _LINE // indices.itemsize
-        one, lines = common(weights), expected // step + 2
+        one = common(weights)
         until = np.int64(-1)  # the last sum of a tile
         while until < size - 1:
             until = until + tile if until + tile < size - 1 else np.int64(_ALL)
             for k in range(found):
-                if k + _AHEAD < found:
-                    for line in range(lines):
-                        ahead = here[k + _AHEAD] + line * step
-                        prefetch(indices, ahead)
-                        prefetch(weights, ahead)
+                ahead = here[k + _AHEAD if k + _AHEAD < found else k + _AHEAD - found] - here[k]
                 j, last = unsigned(here[k]), unsigned(end[k])
+                fetch(weights, indices, perm, unsigned(here[k] + ahead))
                 while j + _TOGETHER <= last and indices[j + _TOGETHER - _ONE] <= until:
+                    fetch(weights, indices, perm, j + LINE + unsigned(ahead))
                     for i in range(_TOGETHER):
                         add_to(out, indices[j + i], weight(one, weights, where(perm, j + i, weights)))
                     j += _TOGETHER

@@ -14,19 +14,15 @@ from typing import Any
 import numba
 import numpy as np
 
-from ...backends.numba import any_of, prefetch
-from ..on_cpu import BLOCK, LISTED, Places, Terms, add_in_tiles, places, terms, unsigned
+from ...backends.numba import any_of
+from ..on_cpu import BLOCK, LINE, LISTED, Places, Terms, add_in_tiles, fetching, places, terms, unsigned
 from ..on_cpu_threads import IN_THREADS, add_up, of_rows, threads_for, threads_for_events
 
 __all__ = ["add_rows", "add_rows_listed", "kernel", "list_events", "per_element", "slice_rows"]
 
-_AHEAD = 2  # rows that are fetched ahead of the one that is added
-_FETCHED = 256  # elements of a row that are fetched; of a longer one the processor sees by itself what comes next
-_LINE = 64  # bytes that come from memory at once
-_LONG = np.uint64(
-    2048
-)  # elements of a row that is read in four places: it lies on pages, each of which is fetched anew
-_PLACES = 4
+_LEAD = 16  # lines that are asked for before those that are added
+_LONG = np.uint64(2048)  # elements of a row that is read in several places at once
+_PLACES, _AHEAD = np.uint64(4), np.uint64(128)  # and how many elements are asked for in each of them
 _ANY_ORDER = {"reassoc", "nsz"}  # of additions, so that many are made at a time
 
 
@@ -102,50 +98,81 @@ def list_events(x: Any, start: int, places: Any) -> tuple[int, int]:
     return start, found
 
 
-@numba.njit
-def _fetch(array: Any, begin: int, end: int, step: int) -> None:
-    j, stop = begin, min(end, begin + _FETCHED)
-    while j < stop:  # a range divides by its step
-        prefetch(array, j)
-        j += step
-
-
 @functools.cache
 def add_rows_listed(of: Terms, at: Places) -> Any:
-    """Return a function that adds rows, from `here[k]` to `end[k]` for the first `found`."""
-    common, in_tiles, add_row = of.common, add_in_tiles(of, at), _add_row(of, at)
+    """Return a function that adds rows, from `here[k]` to `end[k]` for the first `found`.
+
+    It asks for elements some lines before it adds them, whichever row they are of: a processor by itself foresees only
+    what comes next in a page of memory.
+    """
+    common, weight, where, add_to = of.common, of.weight, at.of_weight, at.add
+    in_tiles, in_places, fetch = add_in_tiles(of, at), _add_in_places(of, at), fetching(of, at)
 
     @numba.njit
     def add(weights: Any, indices: Any, perm: Any, here: Any, end: Any, found: int, out: Any) -> None:
         if in_tiles(weights, indices, perm, here, end, found, out):
             return
         one = common(weights)
-        steps = _LINE // indices.itemsize, _LINE // weights.itemsize  # once: a division takes as long as ten elements
+        row, ahead, lines = 0, unsigned(here[0]), _LEAD  # the next line to ask for, and how many are due
         for k in range(found):
-            if k + _AHEAD < found:
-                _fetch(indices, here[k + _AHEAD], end[k + _AHEAD], steps[0])
-                if weights.shape[0] > 1:
-                    _fetch(weights, here[k + _AHEAD], end[k + _AHEAD], steps[1])
-            add_row(weights, indices, perm, one, unsigned(here[k]), unsigned(end[k]), out)
+            j, last = unsigned(here[k]), unsigned(end[k])
+            apart = _apart(j, last)
+            if apart:
+                row, following = k + 1, min(k + 1, found - 1)
+                ahead, lines = unsigned(here[following]), _LEAD
+                in_places(weights, indices, perm, one, j, apart, ahead, _apart(ahead, unsigned(end[following])), out)
+                j += _PLACES * apart
+            while j < last:
+                while lines and row < found:
+                    fetch(weights, indices, perm, ahead)
+                    ahead += LINE
+                    if ahead >= unsigned(end[row]):
+                        row += 1
+                        ahead = unsigned(here[min(row, found - 1)])
+                    lines -= 1
+                lines = 1
+                if j + LINE <= last:  # a number of elements that is known
+                    for i in range(j, j + LINE):
+                        add_to(out, indices[i], weight(one, weights, where(perm, i, weights)))
+                else:
+                    for i in range(j, last):
+                        add_to(out, indices[i], weight(one, weights, where(perm, i, weights)))
+                j += LINE
 
     return add
 
 
-def _add_row(of: Terms, at: Places) -> Any:
-    """Return a function that adds a row; a long one in several places at once, as each page of memory has to come."""
-    weight, where, add_to = of.weight, at.of_weight, at.add
+@numba.njit
+def _apart(begin: Any, end: Any) -> Any:
+    """Return how far apart the places are in which a row is read; 0 if it is not long."""
+    return (end - begin) // _PLACES // LINE * LINE if begin + _LONG <= end else np.uint64(0)
+
+
+def _add_in_places(of: Terms, at: Places) -> Any:
+    """Return a function that adds elements from `begin`, of each place in turn, and asks for the next ones of each.
+
+    Where sorted columns are dense, one sum is added to again and again, and waits each time; other places go on.
+    """
+    weight, where, add_to, fetch = of.weight, at.of_weight, at.add, fetching(of, at)
 
     @numba.njit
-    def add_row(weights: Any, indices: Any, perm: Any, one: Any, begin: Any, end: Any, out: Any) -> None:
-        apart = (end - begin) // np.uint64(_PLACES) if begin + _LONG <= end else np.uint64(0)
-        for first in range(begin, begin + apart):
+    def add(
+        weights: Any, indices: Any, perm: Any, one: Any, begin: Any, apart: Any, after: Any, apart_after: Any, out: Any
+    ) -> None:
+        first, stop = begin, begin + apart
+        while first < stop:
+            ahead, step = first + _AHEAD, apart
+            if ahead >= stop:  # of the row that follows
+                ahead, step = ahead - stop + after, apart_after
             for place in range(_PLACES):
-                j = first + np.uint64(place) * apart
-                add_to(out, indices[j], weight(one, weights, where(perm, j, weights)))
-        for j in range(begin + np.uint64(_PLACES) * apart, end):
-            add_to(out, indices[j], weight(one, weights, where(perm, j, weights)))
+                fetch(weights, indices, perm, ahead + place * step)
+            for i in range(LINE):
+                for place in range(_PLACES):
+                    j = first + place * apart + i
+                    add_to(out, indices[j], weight(one, weights, where(perm, j, weights)))
+            first += LINE
 
-    return add_row
+    return add
 
 
 def _scatter_events(of: Terms, at: Places) -> Any:
