@@ -2,7 +2,7 @@
 """Numba kernels of products with a matrix in compressed sparse rows: `kernel(weights, indices, indptr, perm, x, out)`.
 
 `gather` computes `A @ x` row by row. `scatter` computes `A.T @ x`: with events it lists the rows of events first, some
-hundred at a time, so that it can fetch the next rows from memory while it adds one. Events are booleans here.
+hundred at a time, so that it can ask memory for elements before it adds them. Events are booleans here.
 """
 
 from __future__ import annotations

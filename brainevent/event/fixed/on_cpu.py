@@ -2,7 +2,7 @@
 """Numba kernels of products with a matrix of equally long rows: `kernel(weights, indices, x, out)`.
 
 `gather` computes `A @ x` row by row. `scatter` computes `A.T @ x`: with events it lists the rows of events first, some
-hundred at a time, so that it can fetch the next rows from memory while it adds one. Weights are flat here, and events
+hundred at a time, so that it can ask memory for elements before it adds them. Weights are flat here, and events
 are booleans.
 """
 
