@@ -78,7 +78,7 @@ def _parse_arguments() -> argparse.Namespace:
         metavar="NxC",
         help="of the products of spikes: measure this size, such as 77000x80; may be given again",
     )
-    parser.add_argument("--no-peers", action="store_true", help=f"leave out Warp and {PEER}")
+    parser.add_argument("--no-peers", action="store_true", help=f"leave out Warp, Brian2 and {PEER}")
     parser.add_argument("--gpu", action="store_true", help="the GPU benchmarks instead of the CPU ones")
     parser.add_argument("--output", type=Path, help="where to write the JSON (default: benchmarks/results/)")
     arguments = parser.parse_args()
@@ -96,7 +96,8 @@ def size(text: str) -> tuple[int, int]:
 def _make_options(arguments: argparse.Namespace) -> tuple[Options, list[str]]:
     """The options, and one sentence for each peer that is absent."""
     if arguments.no_peers:
-        return Options(arguments.rounds, arguments.quick, sizes=tuple(arguments.size)), ["--no-peers was given"]
+        options = Options(arguments.rounds, arguments.quick, sizes=tuple(arguments.size), peers=False)
+        return options, ["--no-peers was given"]
     absent, peer, packages, title = [], None, None, ""
     has_warp = importlib.util.find_spec("warp") is not None
     if not has_warp:

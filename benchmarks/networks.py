@@ -71,20 +71,29 @@ def measure_gpu_rows(options: Options) -> Iterator[Row | Absent | Failed]:
         _Contender("C++ on the host: one loop", "network", "cpp", on_host=True),
         _Contender("C++ on the host: a loop without branches", "network", "cpp_vector", on_host=True),
     ]
-    absent = []
+    others, absent = _others_beside_gpu(options)
+    contenders += others
+    yield from absent
+    yield from _measure(options, contenders, list(_STEPS), "gpu")
+
+
+def _others_beside_gpu(options: Options) -> tuple[list[_Contender], list[Absent]]:
+    """Other packages, as far as they are installed."""
+    if not options.peers:
+        return [], [Absent("Brian2 and the PyPI package", "--no-peers was given")]
+    found, absent = [], []
     if options.peer_packages is None:
         absent.append(Absent("the PyPI package", "it is not installed"))
     else:
         name = "PyPI package: neurons in jax.numpy"
-        contenders.append(_Contender(name, "network", "jnp", packages=options.peer_packages))
+        found.append(_Contender(name, "network", "jnp", packages=options.peer_packages))
     try:
         folder, version = find_packages(BRIAN_FOLDER, "brian2")
         name = f"Brian2 {version} on the host: C++ standalone"
-        contenders.append(_Contender(name, "network_brian", packages=folder, on_host=True))
+        found.append(_Contender(name, "network_brian", packages=folder, on_host=True))
     except PeerError as error:
         absent.append(Absent("Brian2", str(error)))
-    yield from absent
-    yield from _measure(options, contenders, list(_STEPS), "gpu")
+    return found, absent
 
 
 def find_brian() -> Path:

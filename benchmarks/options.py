@@ -10,7 +10,7 @@ HERE = ROOT / "benchmarks"
 
 @dataclass(frozen=True)
 class Options:
-    """`rounds` is None when each benchmark chooses its own number.
+    """`rounds` is None when each benchmark chooses its own number; without `peers`, other packages are left out.
 
     `peer` is the Python of the peer's environment; for GPUs, `peer_packages` is the folder that it was installed
     in, and `peer_title` its name and version. `sizes` are those of matrices, neurons and connections of each, that
@@ -24,6 +24,7 @@ class Options:
     peer_packages: Path | None = None
     peer_title: str = ""
     sizes: tuple[tuple[int, int], ...] = ()
+    peers: bool = True
 
     def choose_rounds(self, full: int, quick: int) -> int:
         """Take the number of rounds asked for, or the benchmark's own for a full or a quick run."""

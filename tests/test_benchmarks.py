@@ -212,6 +212,8 @@ def test_programs_for_processors_run_once_beside_a_gpu(monkeypatch, tmp_path):
     described.mkdir()
     (described / "METADATA").write_text("Metadata-Version: 2.1\nName: Brian2\nVersion: 9.9\n")
     monkeypatch.setenv("BRAINEVENT_BRIAN_PATH", str(tmp_path))
+    list(networks.measure_gpu_rows(Options(rounds=1, peers=False)))
+    assert "network_brian" not in {probe for probe, _, _ in ran}
     ran.clear()
     rows = [one for one in networks.measure_gpu_rows(Options(rounds=2)) if isinstance(one, Row)]
     count = {one: ran.count(one) for one in set(ran)}
