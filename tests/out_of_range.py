@@ -79,9 +79,11 @@ def assert_case(name, *, seed, m, k, connections, columns, transpose, event, bac
     assert_left_out(name, sparse, arrays, others, x, event=event, transpose=transpose, backend=backend)
 
 
-def assert_pointers(pointers, *, homogeneous, transpose, backend, event=True, indexed=False, columns=None):
+def assert_pointers(
+    pointers, *, homogeneous, transpose, backend, event=True, indexed=False, columns=None, connections=6
+):
     """Compare a product with what is stored from each pointer to the next, both clipped to what is stored."""
-    sparse = compressed(0, 6, 9, 6, homogeneous=homogeneous)
+    sparse = compressed(0, 6, 9, connections, homogeneous=homogeneous)
     x = operand(1, taken(sparse, transpose=transpose), columns, "float32", 0.6)
     pointers, (indices, _) = np.array(pointers), sparse.indices
     within = np.clip(pointers, 0, indices.size)

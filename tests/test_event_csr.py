@@ -415,11 +415,15 @@ def test_long_and_short_rows_follow_each_other(homogeneous, dtype, lengths, colu
     indices = random.integers(0, columns, indptr[-1], dtype=np.int32)
     weights = random.integers(1, 5, 1 if homogeneous else indices.size).astype(dtype)
     x = random.random(len(lengths)) < active
+    wanted = np.bincount(indices, np.broadcast_to(weights, indices.shape) * np.repeat(x, lengths), minlength=columns)
+    options = {"shape": (len(lengths), columns), "transpose": True}
     with jax.enable_x64(dtype == "float64"):
-        arrays = [jnp.asarray(array) for array in (weights, indices, indptr, x)]
-        found = binary_csrmv(*arrays, shape=(len(lengths), columns), transpose=True)
-        each = np.broadcast_to(weights, indices.shape) * np.repeat(x, lengths)
-        np.testing.assert_array_equal(found, np.bincount(indices, each, minlength=columns))
+        rows = [jnp.asarray(indices), jnp.asarray(indptr)]
+        for product in (binary_csrmv, jax.jit(binary_csrmv, static_argnames=tuple(options))):  # the second is unchecked
+            np.testing.assert_array_equal(product(jnp.asarray(weights), *rows, jnp.asarray(x), **options), wanted)
+        turned = jnp.asarray(weights if homogeneous else weights[::-1])
+        perm = jnp.arange(indices.size)[::-1]
+        np.testing.assert_array_equal(binary_csrmv_indexed(turned, *rows, perm, jnp.asarray(x), **options), wanted)
 
 
 def test_a_workspace_is_accepted_and_not_needed():

@@ -94,6 +94,17 @@ def test_row_pointers_that_are_none(transpose, pointers, event, homogeneous, ind
     assert_pointers(pointers, transpose=transpose, backend="numba", **how)
 
 
+@SOME
+@given(
+    st.lists(st.sampled_from([-3, 0, 17, 2000, 2100, 5000, 9000, 18_000, 2**31 - 1]), min_size=7, max_size=7),
+    st.booleans(),
+    st.booleans(),
+)
+def test_row_pointers_that_are_none_of_long_rows(pointers, homogeneous, indexed):
+    how = {"homogeneous": homogeneous, "indexed": indexed, "connections": 3000}
+    assert_pointers(pointers, transpose=True, backend="numba", **how)
+
+
 @every_backend
 @both_ways
 @vector_or_matrix

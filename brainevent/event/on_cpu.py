@@ -35,7 +35,7 @@ _WORTH = 16384  # sums, from which on there is a tile that is worth while
 _RUN = 128  # elements of a row, on average, for which a tile need not be larger
 _SLICE = 32  # and that make it worth while
 _ENOUGH = 8  # rows
-_AHEAD = 2  # rows, of which the next elements are asked for while as many are added
+_ROWS_AHEAD = 2  # of which the next elements are asked for while as many are added
 _TOGETHER, _ONE = np.uint64(8), np.uint64(1)  # elements of which only the last is looked at
 _ALL = 2**63 - 1  # no index is above it
 _LOADS = {"float16": half.from_float16, "bfloat16": half.from_bfloat16}
@@ -46,12 +46,13 @@ class Terms:
     """How a kernel reads weights, and what it does with an element of x; all are compiled.
 
     `common(weights)` is the one weight of all elements, if there is one; `weight(common, weights, where)` is that of
-    the element at an index. `counts(x)` says whether an element of x adds anything, and `term(weight, x)` what.
+    the element at an index. `counts(x)` says whether an element of x adds anything, and `term(weight, x)` what. Weights
+    that are `wide` have more than 32 bits.
     """
 
     event: bool
     homogeneous: bool
-    wide: bool  # weights of more than 32 bits
+    wide: bool
     common: Callable[..., Any]
     weight: Callable[..., Any]
     counts: Callable[..., Any]
@@ -78,9 +79,9 @@ class Places:
     """How a kernel reads indices; all are compiled.
 
     `has(index, size)` says whether there is something at an index, `row(indptr, row, stored)` where a row begins and
-    ends, and `of_weight(perm, j, weights)` where the weight of element j is; `add(sums, index, term)` adds to one of
-    the sums. If all indices are known to be right these ask nothing. Else what is out of range adds nothing, and memory
-    of others is neither read nor written.
+    ends, and `of_weight(perm, j, weights)` where the weight of element j is, which is in `perm` if they are `indexed`;
+    `add(sums, index, term)` adds to one of the sums. If all indices are known to be right these ask nothing. Else what
+    is out of range adds nothing, and memory of others is neither read nor written.
     """
 
     has: Callable[..., Any]
@@ -143,7 +144,7 @@ def no_event(x: Any, start: int, stop: int) -> bool:
 
 
 def fetching(of: Terms, at: Places) -> Callable[..., Any]:
-    """Return a function that asks memory for what is read of `LINE` elements, from j on."""
+    """Return a function that asks memory for `LINE` elements from j on: indices, and weights or where they are."""
     homogeneous, wide, indexed = of.homogeneous, of.wide, at.indexed
 
     @numba.njit
@@ -181,7 +182,7 @@ def add_in_tiles(of: Terms, at: Places) -> Any:
         while until < size - 1:
             until = until + tile if until + tile < size - 1 else np.int64(_ALL)
             for k in range(found):
-                ahead = here[k + _AHEAD if k + _AHEAD < found else k + _AHEAD - found] - here[k]
+                ahead = here[k + _ROWS_AHEAD if k + _ROWS_AHEAD < found else k + _ROWS_AHEAD - found] - here[k]
                 j, last = unsigned(here[k]), unsigned(end[k])
                 fetch(weights, indices, perm, unsigned(here[k] + ahead))
                 while j + _TOGETHER <= last and indices[j + _TOGETHER - _ONE] <= until:

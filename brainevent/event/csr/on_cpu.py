@@ -21,8 +21,9 @@ from ..on_cpu_threads import IN_THREADS, add_up, of_rows, threads_for, threads_f
 __all__ = ["add_rows", "add_rows_listed", "kernel", "list_events", "per_element", "slice_rows"]
 
 _LEAD = 16  # lines that are asked for before those that are added
-_LONG = np.uint64(2048)  # elements of a row that is read in several places at once
-_PLACES, _AHEAD = np.uint64(4), np.uint64(128)  # and how many elements are asked for in each of them
+_LONG = np.uint64(512)  # elements of a row that is read in several places at once
+_STREAMS = 4  # places of memory that are read at once, of indices and of weights
+_AHEAD = np.uint64(512)  # elements that are asked for before those that are added, in all streams together
 _ANY_ORDER = {"reassoc", "nsz"}  # of additions, so that many are made at a time
 
 
@@ -105,7 +106,7 @@ def add_rows_listed(of: Terms, at: Places) -> Any:
     It asks for elements some lines before it adds them, whichever row they are of: a processor by itself foresees only
     what comes next in a page of memory.
     """
-    common, weight, where, add_to = of.common, of.weight, at.of_weight, at.add
+    common, weight, where, add_to, places = of.common, of.weight, at.of_weight, at.add, _places(of)
     in_tiles, in_places, fetch = add_in_tiles(of, at), _add_in_places(of, at), fetching(of, at)
 
     @numba.njit
@@ -116,20 +117,22 @@ def add_rows_listed(of: Terms, at: Places) -> Any:
         row, ahead, lines = 0, unsigned(here[0]), _LEAD  # the next line to ask for, and how many are due
         for k in range(found):
             j, last = unsigned(here[k]), unsigned(end[k])
-            apart = _apart(j, last)
+            apart = _apart(j, last, places)
             if apart:
                 row, following = k + 1, min(k + 1, found - 1)
                 ahead, lines = unsigned(here[following]), _LEAD
-                in_places(weights, indices, perm, one, j, apart, ahead, _apart(ahead, unsigned(end[following])), out)
-                j += _PLACES * apart
+                next_apart = _apart(ahead, unsigned(end[following]), places)
+                in_places(weights, indices, perm, one, j, apart, ahead, next_apart, out)
+                j += places * apart
             while j < last:
                 while lines and row < found:
-                    fetch(weights, indices, perm, ahead)
-                    ahead += LINE
-                    if ahead >= unsigned(end[row]):
+                    if ahead < unsigned(end[row]):
+                        fetch(weights, indices, perm, ahead)
+                        ahead += LINE
+                        lines -= 1
+                    else:
                         row += 1
                         ahead = unsigned(here[min(row, found - 1)])
-                    lines -= 1
                 lines = 1
                 if j + LINE <= last:  # a number of elements that is known
                     for i in range(j, j + LINE):
@@ -142,10 +145,15 @@ def add_rows_listed(of: Terms, at: Places) -> Any:
     return add
 
 
+def _places(of: Terms) -> Any:
+    """Return in how many places at once a long row is read: a weight for each element is a stream of its own."""
+    return np.uint64(_STREAMS if of.homogeneous else _STREAMS // 2)
+
+
 @numba.njit
-def _apart(begin: Any, end: Any) -> Any:
+def _apart(begin: Any, end: Any, places: Any) -> Any:
     """Return how far apart the places are in which a row is read; 0 if it is not long."""
-    return (end - begin) // _PLACES // LINE * LINE if begin + _LONG <= end else np.uint64(0)
+    return (end - begin) // places // LINE * LINE if begin + _LONG <= end else np.uint64(0)
 
 
 def _add_in_places(of: Terms, at: Places) -> Any:
@@ -153,21 +161,22 @@ def _add_in_places(of: Terms, at: Places) -> Any:
 
     Where sorted columns are dense, one sum is added to again and again, and waits each time; other places go on.
     """
-    weight, where, add_to, fetch = of.weight, at.of_weight, at.add, fetching(of, at)
+    weight, where, add_to, fetch, places = of.weight, at.of_weight, at.add, fetching(of, at), _places(of)
+    lead = _AHEAD // places
 
     @numba.njit
     def add(
-        weights: Any, indices: Any, perm: Any, one: Any, begin: Any, apart: Any, after: Any, apart_after: Any, out: Any
+        weights: Any, indices: Any, perm: Any, one: Any, begin: Any, apart: Any, after: Any, next_apart: Any, out: Any
     ) -> None:
         first, stop = begin, begin + apart
         while first < stop:
-            ahead, step = first + _AHEAD, apart
+            ahead, step = first + lead, apart
             if ahead >= stop:  # of the row that follows
-                ahead, step = ahead - stop + after, apart_after
-            for place in range(_PLACES):
+                ahead, step = ahead - stop + after, next_apart
+            for place in range(places):
                 fetch(weights, indices, perm, ahead + place * step)
             for i in range(LINE):
-                for place in range(_PLACES):
+                for place in range(places):
                     j = first + place * apart + i
                     add_to(out, indices[j], weight(one, weights, where(perm, j, weights)))
             first += LINE
