@@ -4,6 +4,7 @@
 import json
 import sys
 
+import numpy as np
 import pytest
 
 import benchmarks.__main__ as program
@@ -11,6 +12,7 @@ from benchmarks import agreement, connectivity, events, networks, ways
 from benchmarks.options import Options
 from benchmarks.peer import PeerError, find_peer_packages
 from benchmarks.probes import connectivity as random_matrix
+from benchmarks.probes import event_product
 from benchmarks.probes.agreement import take_turns
 from benchmarks.probes.tuned import program_of
 from benchmarks.process import ProbeError, run_probe
@@ -195,6 +197,21 @@ def test_products_of_a_size_alone(monkeypatch):
     assert "pass one of 4000x80, 4000x1000" in found[0].why
     assert asked[0] == ("event_limits", {"sizes": [77_000]})
     assert {(arguments["n"], arguments["fan_out"]) for _, arguments in asked[1:]} == {(77_000, 3_870)}
+
+
+@pytest.mark.parametrize("part", [7, 100, 10**6])
+def test_connections_are_drawn_in_parts_and_always_the_same(monkeypatch, part):
+    monkeypatch.setattr(event_product, "_PART", part)
+    columns = event_product.draw_columns(300, 40).reshape(300, 40)
+    assert (np.diff(columns) >= 0).all()
+    assert columns.min() >= 0
+    assert columns.max() < 300
+    assert np.unique(columns, axis=0).shape[0] == 300
+    np.testing.assert_array_equal(event_product.draw_columns(300, 40), columns.ravel())
+    weights = event_product.draw_weights(999)
+    assert np.unique(weights).size > 900
+    assert weights.min() >= 0.5
+    assert weights.max() <= 1.5
 
 
 def test_programs_for_processors_run_once_beside_a_gpu(monkeypatch, tmp_path):

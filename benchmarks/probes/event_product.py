@@ -8,6 +8,7 @@ import functools
 import gc
 import time
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +23,7 @@ VECTORS = 16  # of spikes, which take turns
 _FEW, _MOST = VECTORS, 4_000  # products in one run of the loop: fewer would find their rows in caches
 _NOISE = 0.05  # of the time of the empty loop
 _SEED = 1
+_PART = 2**22  # numbers that are drawn together
 
 
 @dataclass(frozen=True)
@@ -65,16 +67,12 @@ def measure(
     """
     if n * fan_out >= 2**31:
         jax.config.update("jax_enable_x64", True)  # where a row begins is a number of 64 bits
-    random = np.random.default_rng(_SEED)
-    indices = random.integers(0, n, (n, fan_out), dtype=np.int32)
-    indices.sort(axis=1)
-    indices = indices.ravel()
+    indices, random = draw_columns(n, fan_out), np.random.default_rng(_SEED)
     vectors = {share: random.random((VECTORS, n)) < share for share in shares}
     answer: dict[str, Any] = {"samples": {}, "bytes": {}, "failed": {}}
     answer["synapses"] = {f"{share:g}": float(v.sum()) / VECTORS * fan_out for share, v in vectors.items()}
     for kind in kinds:
-        weights = random.random(1 if kind == "one" else indices.size, dtype=np.float32)
-        weights += np.float32(0.5)
+        weights = draw_weights(1 if kind == "one" else indices.size)
         problem = Problem(n, indices, weights)
         for way in ways:
             tell(f"{kind} {way}")
@@ -91,6 +89,37 @@ def measure(
             except Exception as error:  # noqa: BLE001 - whatever it is, the other ways are measured
                 answer["failed"][f"{kind} {way}"] = tell_of(error)
     return answer
+
+
+def draw_columns(n: int, fan_out: int) -> np.ndarray:
+    """Draw the columns of each of n rows, sorted: (n * fan_out,)."""
+    columns = np.empty((n, fan_out), np.int32)
+
+    def draw(part: slice, random: np.random.Generator) -> None:
+        columns[part] = random.integers(0, n, columns[part].shape, dtype=np.int32)
+        columns[part].sort(axis=1)
+
+    _in_parts(n, max(1, _PART // fan_out), draw)
+    return columns.ravel()
+
+
+def draw_weights(size: int) -> np.ndarray:
+    """Draw numbers from 0.5 to 1.5."""
+    weights = np.empty(size, np.float32)
+
+    def draw(part: slice, random: np.random.Generator) -> None:
+        random.random(out=weights[part], dtype=np.float32)
+        weights[part] += np.float32(0.5)
+
+    _in_parts(size, _PART, draw)
+    return weights
+
+
+def _in_parts(size: int, each: int, draw: Callable[[slice, np.random.Generator], None]) -> None:
+    """Draw parts in threads, each from a stream of its own: four billion numbers take minutes otherwise."""
+    parts = [slice(start, min(start + each, size)) for start in range(0, size, each)]
+    with ThreadPoolExecutor() as threads:
+        list(threads.map(lambda part: draw(part, np.random.default_rng((_SEED, part.start))), parts))
 
 
 def _held(operand: Any) -> int:
