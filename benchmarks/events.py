@@ -30,7 +30,7 @@ _LABELS = {
 # Neurons, and connections of each.
 _GRID = [(n, fan_out) for n in (4_000, 77_000, 1_000_000) for fan_out in (80, 1_000, 3_870)]
 _LARGE = (100_000, 1_000)
-_VAST = 10**9  # synapses, from which on drawing them takes minutes
+_VAST = 10**9  # synapses, from which on a matrix may be more than the memory holds
 _LONG = 1_000  # connections, from which on a row's time is that of its elements
 _HALF = Bar(0.5, on="value", at_least=True)
 

@@ -182,11 +182,12 @@ def add_in_tiles(of: Terms, at: Places) -> Any:
         while until < size - 1:
             until = until + tile if until + tile < size - 1 else np.int64(_ALL)
             for k in range(found):
-                ahead = here[k + _ROWS_AHEAD if k + _ROWS_AHEAD < found else k + _ROWS_AHEAD - found] - here[k]
                 j, last = unsigned(here[k]), unsigned(end[k])
-                fetch(weights, indices, perm, unsigned(here[k] + ahead))
+                later = unsigned(here[k + _ROWS_AHEAD if k + _ROWS_AHEAD < found else k + _ROWS_AHEAD - found])
+                ahead = later - j
+                fetch(weights, indices, perm, later)
                 while j + _TOGETHER <= last and indices[j + _TOGETHER - _ONE] <= until:
-                    fetch(weights, indices, perm, j + LINE + unsigned(ahead))
+                    fetch(weights, indices, perm, j + LINE + ahead)
                     for i in range(_TOGETHER):
                         add_to(out, indices[j + i], weight(one, weights, where(perm, j + i, weights)))
                     j += _TOGETHER
