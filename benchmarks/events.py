@@ -109,18 +109,21 @@ def _measure(options: Options, place: _Place) -> Iterator[Row | Absent | Failed]
     if not place.peer:
         yield Absent(PEER_NAME, "it is not here, or --no-peers was given")
     for n, fan_out in points:
-        measured = _Measured(place, n, fan_out)
-        measured.run(options)
-        yield from measured.rows(limits)
+        vast = n * fan_out >= _VAST
+        for kinds in [[kind] for kind in _KINDS] if vast else [[*_KINDS]]:  # apart, if one may be too large
+            measured = _Measured(place, n, fan_out, kinds)
+            measured.run(options)
+            yield from measured.rows(limits)
 
 
 @dataclass
 class _Measured:
-    """All products with matrices of one size: samples in us by kind, share and way."""
+    """All products with matrices of one size and some kinds of weights: samples in us by kind, share and way."""
 
     place: _Place
     n: int
     fan_out: int
+    kinds: Sequence[str]
     samples: dict[tuple[str, str, str], list[float]] = field(default_factory=dict)
     synapses: dict[str, float] = field(default_factory=dict)
     megabytes: dict[tuple[str, str], float] = field(default_factory=dict)  # of a kind in a way
@@ -134,16 +137,17 @@ class _Measured:
     def run(self, options: Options) -> None:
         """Take turns with the PyPI package, which has our name and needs a process of its own."""
         rounds = options.choose_rounds(full=4, quick=3)
-        problem = {"n": self.n, "fan_out": self.fan_out, "rounds": rounds, **self.place.how}
+        problem = {"n": self.n, "fan_out": self.fan_out, "kinds": self.kinds, "shares": _SHARES, "rounds": rounds}
+        problem |= self.place.how
         runs: list[tuple[dict[str, Any], Mapping[str, Any], str]] = [({"ways": [_OURS, "fixed"]}, {}, "")]
         if self.place.peer:
             runs.append(({"ways": [_OURS]}, self.place.peer, _PEER))
         vast = self.n * self.fan_out >= _VAST
         for turn in range(1 if options.quick or self.place.platform == "gpu" or vast else 2):
             for arguments, where, name in runs if turn % 2 == 0 else reversed(runs):
-                for kinds in [[kind] for kind in _KINDS] if vast else [[*_KINDS]]:  # apart, if one may be too large
-                    self._join({**problem, **arguments, "kinds": kinds, "shares": _SHARES}, where, name)
-        if others := self.place.others.get((self.n, self.fan_out)):
+                self._join({**problem, **arguments}, where, name)
+        others = self.place.others.get((self.n, self.fan_out))
+        if others and "many" in self.kinds:
             few = {"kinds": ["many"], "shares": [0.01, 0.1], "rounds": 3}
             few |= {"turns": 32} if self.place.platform == "gpu" else {}  # some take 20 ms
             self._join({**problem, **few, "ways": list(others)}, {}, "")
