@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Products with matrices in compressed sparse rows: NumPy is the oracle; what all formats promise, and this adds."""
 
+from unittest import mock
+
 import jax
 import jax.numpy as jnp
 import numba
@@ -34,6 +36,7 @@ from brainevent import (
     csrmm,
     csrmv,
 )
+from brainevent.backends import nvrtc
 from brainevent.backends.numba import any_of
 from brainevent.errors import MathError, ShapeError
 from brainevent.event.csr import on_cpu, on_gpu
@@ -155,6 +158,64 @@ def test_other_rows_are_added_to_the_result_one_by_one(ninety, columns, connecti
     found = plan(sparse, operand(1, 300, None), transpose=True, **options)
     assert found.zeroed
     assert found.launches[0].shared == 0
+
+
+def plans(rows, columns, each, dtype="float32", **options):
+    """Return the titles and plans of what is launched for a product of sorted rows, of whatever size, on a GPU."""
+    made, plan_of = {}, nvrtc._Kernel.plan
+
+    def plan_and_note(kernel, *arguments):
+        plan = plan_of(kernel, *arguments)
+        return made.setdefault(plan.title, plan)
+
+    arrays = [((rows * each,), dtype), ((rows * each,), "int32"), ((rows + 1,), "int64"), ((rows,), bool)]
+    product = on_gpu.cuda_product(
+        [jax.ShapeDtypeStruct((columns,), dtype)],
+        **{**VARIANT, "indices_sorted": True, "event": True, "transpose": True, **options},
+    )
+    with jax.enable_x64(True), mock.patch.object(nvrtc._Kernel, "plan", plan_and_note):
+        (out,) = jax.eval_shape(product, *(jax.ShapeDtypeStruct(*array) for array in arrays))
+    assert (out.shape, out.dtype) == ((columns,), dtype)
+    return made
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "connections", "dtype", "looking", "parts"),
+    [
+        (1_000_000, 1_000_000, 3870, "float32", 489, 31),  # a thread looks at four rows
+        (100_000, 900_000, 2000, "bfloat16", 196, 31),
+        (4_000_000, 1_000_000, 2000, "float32", 977, 31),
+        (100_000, 1_000_000, 3000, "float64", 196, 36),  # what a block's memory holds
+    ],
+)
+def test_active_rows_are_listed_where_there_are_many_columns(ninety, rows, columns, connections, dtype, looking, parts):
+    first, second = plans(rows, columns, connections, dtype).values()
+    assert (first.title, second.title) == ("scatter_or_list", "sum_listed")
+    assert [launch.grid[0] for launch in (*first.launches, *second.launches)] == [looking, parts * 4]
+    size = 8 if dtype == "float64" else 4
+    assert [bytes_ for _, bytes_ in first.zeroed] == [size * columns]
+    assert not second.zeroed
+    assert second.launches[0].shared == -(-columns // parts) * size <= 219 * 1024
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "connections"),
+    [
+        (1_000_000, 1_000_000, 1900),  # too short
+        (1000, 1_000_000, 3870),  # even all are fewer than four additions for each column
+        (5_000_000, 1_000_000, 3870),  # too many for blocks to count each other's
+    ],
+)
+def test_active_rows_are_not_listed_where_it_does_not_pay(ninety, rows, columns, connections):
+    assert [*plans(rows, columns, connections)] == ["scatter"]
+
+
+@pytest.mark.parametrize(
+    ("options", "entries"),
+    [({}, 2), ({"connections": 3870}, 2), ({"indices_sorted": False}, 1), ({"clustered": False}, 1)],
+)
+def test_when_active_rows_are_listed(ninety, options, entries):
+    assert len(plans(1_000_000, 1_000_000, 3870, **options)) == entries
 
 
 def test_gpus_without_clusters(ninety):

@@ -33,10 +33,25 @@ _RESERVED = 34 * 1024  # bytes of a block's memory that it uses for other than s
 _THREADS = 1024  # of a block
 _AT_ONCE = 8  # elements that a thread reads at once
 
+# Where rows that count are listed first.
+_SMALL_CLUSTER = 4  # blocks: so there are more parts, of more columns together
+_RESERVED_BY_LISTED = 8 * 1024  # bytes of a block's memory that it uses for other than sums
+_LOOKING = 512  # threads of a block that looks at rows
+_LISTING = 512  # such blocks, about; _THREADS at most
+_MOST_EACH = 8  # rows of a thread: the list of more does not fit a block
+_PLANES = 4  # of the list, but those of the parts
+_RUN = 64  # elements of a row in a part, on average, from which on a second kernel costs less than it saves
+_WORTH = 4  # additions for each column, from which on it is quicker to sum parts than to add to the result
+_SURELY_MANY = 10  # rows of a block, not by chance: one block that lists some is enough for parts to be summed
+
+_Arrays = Mapping[str, jax.Array]
+_Types = Mapping[str, Any]
+_Numbers = Mapping[str, int]
+
 
 @functools.cache
-def _source(name: str) -> str:
-    return Path(__file__).with_name(name).read_text(encoding="utf-8")
+def _source(*names: str) -> str:
+    return "".join(Path(__file__).with_name(name).read_text(encoding="utf-8") for name in names)
 
 
 def _options(flags: Mapping[str, int]) -> tuple[str, ...]:
@@ -75,14 +90,14 @@ def cuda_product(
         few, slices = _shares(rows, mean, per_slice)
         tiles = -(-columns // across)
         by_parts = clustered and indices_sorted and transpose and x.ndim == 1
-        parts = _Parts.of(out.shape[0], sums, mean) if by_parts else None
+        parts = _parts(rows, out.shape[0], sums, indices.size, per_slice) if by_parts else None
         operands = {"W": weights, "I": indices, "P": indptr, "Q": perm, "E": x}
         types = {**{name: array.dtype for name, array in operands.items()}, "A": sums, "O": out.dtype}
         flags = {"EVENTS": event, "ONE": weights.size == 1, "INDEXED": indexed, "WIDE": wide, "WITHIN": indices_within}
         flags |= {"CONNECTIONS": connections, "LANES": lanes, "FEW": few, "ACROSS": across}
         numbers = {"rows": rows, "stored": indices.size, "held": weights.size}
-        if parts is not None:
-            return [parts.kernel(out, types, flags)(*operands.values(), **numbers, **parts.numbers)]
+        if parts:
+            return [parts.product(out, operands, types, flags, numbers).astype(out.dtype)]
         entry = ("scatter" if transpose else "gather") + "_matrix" * (x.ndim == 2)
         threads = {
             "scatter": WARP * -(-rows // few) * slices,
@@ -116,6 +131,16 @@ def _shares(rows: int, mean: int, per_slice: int) -> tuple[int, int]:
     return max(4, power_of_two(rows * slices // _WARPS, _ROWS)), slices
 
 
+def _parts(rows: int, columns: int, sums: Any, stored: int, per_slice: int) -> _Parts | _Listed | None:
+    """Return how columns are cut into parts that clusters of blocks sum, if they are."""
+    mean = stored // max(1, rows)
+    return _Parts.of(columns, sums, mean) or _Listed.of(rows, columns, sums, stored, per_slice)
+
+
+def _has_clusters(capability: str) -> bool:
+    return int(capability.split(".", maxsplit=1)[0]) >= _WITH_CLUSTERS
+
+
 @dataclass(frozen=True)
 class _Parts:
     """How the columns are cut into parts of a `width`, each of which a cluster of blocks sums."""
@@ -133,7 +158,7 @@ class _Parts:
         There are as many parts as clusters run at once, if each has a column: one more would take twice the time.
         """
         least = gpu_architectures(None, cuda_capabilities)[0]
-        if mean < _LONG or int(least.split(".")[0]) < _WITH_CLUSTERS:
+        if mean < _LONG or not _has_clusters(least):
             return None
         parts, width = cut(columns, most_clusters(_CLUSTER))
         if (memory := width * sums.itemsize) > Limits.of(least).shared - _RESERVED:
@@ -141,15 +166,10 @@ class _Parts:
         run = mean / parts + 2 * math.sqrt(mean)  # what chance adds to a row's share on both sides
         return cls(columns, parts, width, memory, power_of_two(int(run / _AT_ONCE)))
 
-    @property
-    def numbers(self) -> dict[str, int]:
-        """The kernel's numbers but that of the rows."""
-        return {"columns": self.columns, "width": self.width}
-
-    def kernel(self, out: Any, types: Mapping[str, Any], flags: Mapping[str, int]) -> Callable[..., Any]:
-        """Return the kernel."""
-        return cuda_kernel(
-            _source("kernels.cu") + _source("sorted.cu"),
+    def product(self, out: Any, operands: _Arrays, types: _Types, flags: _Numbers, numbers: _Numbers) -> Any:
+        """Launch the kernel."""
+        kernel = cuda_kernel(
+            _source("kernels.cu", "clusters.cu", "sorted.cu"),
             "scatter_sorted",
             jax.ShapeDtypeStruct(out.shape, out.dtype),
             grid=self.parts * _CLUSTER,
@@ -158,6 +178,75 @@ class _Parts:
             types=types,
             options=_options({**flags, "CLUSTER": _CLUSTER, "SHARING": self.sharing}),
         )
+        return kernel(*operands.values(), **numbers, columns=self.columns, width=self.width)
+
+
+@dataclass(frozen=True)
+class _Listed:
+    """How more columns are cut, for smaller clusters: one kernel lists the rows that count, another one sums them."""
+
+    columns: int
+    parts: int
+    width: int
+    memory: int  # bytes, of a block
+    each: int  # rows that a thread looks at
+    blocks: int  # which look at rows
+    enough: int  # rows that count, of a block, for them to be listed: fewer are added to the result one by one
+    slices: int  # warps that share a row then
+
+    @classmethod
+    def of(cls, rows: int, columns: int, sums: Any, stored: int, per_slice: int) -> _Listed | None:
+        """Return how; or None if that is not the quick way, or not possible.
+
+        To sum parts takes as long as some additions to the result for each column; so fewer are not worth it. The list
+        takes four bytes for each row and part, where the row has _RUN elements.
+        """
+        least, mean = gpu_architectures(None, cuda_capabilities)[0], stored // max(1, rows)
+        parts, width = cut(columns, most_clusters(_SMALL_CLUSTER))
+        most = (Limits.of(least).shared - _RESERVED_BY_LISTED) // sums.itemsize
+        if width > most:
+            parts, width = cut(columns, -(-columns // most))
+        each = power_of_two(-(-rows // (_LOOKING * _LISTING)), _MOST_EACH)
+        blocks = -(-rows // (_LOOKING * each))
+        enough = max(_SURELY_MANY, -(-_LOOKING * each * _WORTH * columns // max(1, stored)))
+        if mean < _RUN * parts or blocks > _THREADS or enough > _LOOKING * each or not _has_clusters(least):
+            return None
+        slices = max(1, min(mean // per_slice, _LOOKING // WARP))
+        return cls(columns, parts, width, width * sums.itemsize, each, blocks, enough, slices)
+
+    def product(self, out: Any, operands: _Arrays, types: _Types, flags: _Numbers, numbers: _Numbers) -> Any:
+        """Launch the kernels."""
+        options = _options({**flags, "EACH": self.each, "PARTS": self.parts, "CLUSTER": _SMALL_CLUSTER})
+        begun = jax.ShapeDtypeStruct(out.shape, types["A"])
+        counted = jax.ShapeDtypeStruct((self.blocks,), jnp.int32)
+        listed = jax.ShapeDtypeStruct((self.parts + _PLANES, self.blocks * self.each * _LOOKING), jnp.uint32)
+        begin = cuda_kernel(
+            _source("kernels.cu", "listing.cu"),
+            "scatter_or_list",
+            (begun, counted, listed),
+            grid=self.blocks,
+            block=_LOOKING,
+            types=types,
+            options=options,
+            zeroed=("out",),
+        )
+        how = {"size": self.columns, "slices": self.slices, "enough": self.enough, "width": self.width}
+        first, *found = begin(*operands.values(), **numbers, **how)
+        finish = cuda_kernel(
+            _source("kernels.cu", "clusters.cu", "listing.cu", "listed.cu"),
+            "sum_listed",
+            begun,
+            grid=self.parts * _SMALL_CLUSTER,
+            block=_THREADS,
+            shared_mem=self.memory,
+            types=types,
+            options=options,
+            input_output_aliases={6: 0},
+        )
+        weights, indices, _, perm, x = operands.values()
+        how = {"columns": self.columns, "blocks": self.blocks, "width": self.width}
+        how |= {"stored": numbers["stored"], "held": numbers["held"]}
+        return finish(weights, indices, perm, x, *found, first, **how)
 
 
 def cuda_per_element(outs: Sequence[Any]) -> Callable[..., Any]:

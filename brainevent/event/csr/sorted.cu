@@ -1,21 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A product with a matrix whose rows are sorted, on a GPU that has clusters of blocks; this follows `kernels.cu`. The
+// A product with a matrix whose rows are sorted, on a GPU that has clusters of blocks; this follows `clusters.cu`. The
 // columns are cut into parts. A cluster of CLUSTER blocks has one of them, and each block a share of the rows, which it
 // sums in its own memory; in the end the cluster writes what its blocks have. In a sorted row, a part is a run of
 // elements, and about where it begins is known. SHARING: threads that go through it together.
-
-template <bool, class X, class>
-struct Choice {
-  using type = X;
-};
-template <class X, class Y>
-struct Choice<false, X, Y> {
-  using type = Y;
-};
-
-static constexpr bool COUNT = EVENTS && ONE;  // an integer is added in one step, a float in several
-using Sum = typename Choice<COUNT, unsigned, A>::type;
-using Place = typename Choice<sizeof(I) == 8, unsigned long long, unsigned>::type;
 
 static constexpr int THREADS = 1024;
 static constexpr int EACH = 16, TILE = EACH * THREADS;       // rows that are looked at before any is read
@@ -31,26 +18,6 @@ template <class>
 static constexpr bool TRUTH = false;
 template <>
 constexpr bool TRUTH<bool> = true;
-
-__device__ __forceinline__ void wait_for_cluster() {
-  asm volatile("barrier.cluster.arrive.aligned;\nbarrier.cluster.wait.aligned;" ::: "memory");
-}
-
-// Wait until no block of the cluster reads what this one has, without waiting for what it wrote.
-__device__ __forceinline__ void stay_for_cluster() {
-  asm volatile("barrier.cluster.arrive.relaxed.aligned;\nbarrier.cluster.wait.aligned;" ::: "memory");
-}
-
-// Return what another block of the cluster has in the same place of its memory.
-__device__ __forceinline__ Sum of_block(const Sum* place, int block) {
-  unsigned here = unsigned(__cvta_generic_to_shared(place)), there;
-  alignas(Sum) unsigned words[sizeof(Sum) / 4];
-  asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(here), "r"(block));
-#pragma unroll
-  for (unsigned i = 0; i < sizeof(Sum) / 4; i++)
-    asm volatile("ld.shared::cluster.u32 %0, [%1];" : "=r"(words[i]) : "r"(there + 4 * i) : "memory");
-  return *reinterpret_cast<Sum*>(words);
-}
 
 // Say which of these elements count, by a bit for each. Of four truth values, whatever their bytes are if not 0, a
 // product has a bit each side by side.
@@ -159,28 +126,6 @@ __device__ __forceinline__ bool sought(Reading& row, const I* __restrict__ indic
   return row.known = true;
 }
 
-// Add four numbers to sums, where `in` says so. A float is exchanged, if nobody was quicker: so all four are on their way
-// at once.
-__device__ __forceinline__ void add_four(Sum* const* sums, const A* numbers, const bool* in) {
-  if constexpr (sizeof(Sum) == 4 && !COUNT) {
-    int had[4], has[4];
-#pragma unroll
-    for (int i = 0; i < 4; i++)
-      if (in[i]) had[i] = *reinterpret_cast<volatile int*>(sums[i]);
-#pragma unroll
-    for (int i = 0; i < 4; i++)
-      if (in[i])
-        has[i] = atomicCAS(reinterpret_cast<int*>(sums[i]), had[i], __float_as_int(__int_as_float(had[i]) + numbers[i]));
-#pragma unroll
-    for (int i = 0; i < 4; i++)
-      if (in[i] && has[i] != had[i]) atomicAdd(sums[i], numbers[i]);
-  } else {
-#pragma unroll
-    for (int i = 0; i < 4; i++)
-      if (in[i]) atomicAdd(sums[i], COUNT ? Sum(1) : Sum(numbers[i]));
-  }
-}
-
 // Add what was read, and is in the part, to its sums. `whole`: weights were read too.
 __device__ __forceinline__ void add(Sum* sums, const Four<I>* targets, Four<W>* each, const W* __restrict__ weights,
                                     const Q* __restrict__ perm, const Reading& row, int lane, bool whole, I first,
@@ -273,14 +218,7 @@ __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS, 1)
     __syncthreads();
   }
   wait_for_cluster();
-  for (unsigned i = block * THREADS + threadIdx.x; i < here; i += CLUSTER * THREADS) {
-    Sum total = 0;
-#pragma unroll
-    for (int other = 0; other < CLUSTER; other++) total += of_block(sums + i, other);
-    if constexpr (COUNT)
-      out[left + i] = O(total ? A(total) * A(weights[0]) : A(0));  // a weight that is no number adds nothing to none
-    else
-      out[left + i] = O(total);
-  }
+  for (unsigned i = block * THREADS + threadIdx.x; i < here; i += CLUSTER * THREADS)
+    out[left + i] = O(of_cluster(sums + i, weights));
   stay_for_cluster();
 }
