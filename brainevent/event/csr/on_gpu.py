@@ -42,7 +42,7 @@ _MOST_EACH = 8  # rows of a thread: the list of more does not fit a block
 _PLANES = 4  # of the list, but those of the parts
 _RUN = 64  # elements of a row in a part, on average, from which on a second kernel costs less than it saves
 _WORTH = 4  # additions for each column, from which on it is quicker to sum parts than to add to the result
-_SURELY_MANY = 10  # rows of a block, not by chance: one block that lists some is enough for parts to be summed
+_SURELY_MANY = 12  # rows of a block, not by chance: one block that lists some is enough for parts to be summed
 
 _Arrays = Mapping[str, jax.Array]
 _Types = Mapping[str, Any]
