@@ -2,6 +2,7 @@
 """Where indices are not known, in a trace, one that is out of range adds nothing, and reads and writes nothing."""
 
 import dataclasses
+import itertools
 
 import jax
 import jax.numpy as jnp
@@ -56,6 +57,39 @@ def test_products_in_threads(name, transpose, monkeypatch):
     for seed in range(3):
         case = {"seed": seed, "m": 31, "k": 40, "connections": 5, "columns": None, "index": "int32"}
         assert_case(name, homogeneous=False, transpose=transpose, event=True, backend="numba", **case)
+
+
+@one_or_many
+@pytest.mark.parametrize("name", ["csr", "fcn"])
+def test_rows_that_threads_share(name, homogeneous, monkeypatch):
+    """What names nothing is at both ends of a row."""
+    monkeypatch.setattr(on_cpu_threads, "_MANY", 0)
+    rows, columns, connections, random = 900, 60_000, 700, np.random.default_rng(1)
+    indices = np.sort(random.integers(-4000, columns + 4000, (rows, connections)))
+    weights = random.integers(1, 5, 1 if homogeneous else indices.shape)
+    x, there = random.random(rows) < 0.7, (indices >= 0) & (indices < columns)
+    each = np.broadcast_to(weights, indices.shape) * x[:, None]
+    arrays = [jnp.asarray(weights, "float32"), jnp.asarray(indices, "int32")]
+    if name == "csr":
+        arrays = [array.reshape(-1) for array in arrays] + [jnp.arange(rows + 1) * connections]
+    how = {"shape": (rows, columns), "transpose": True, "indices_sorted": True, "backend": "numba"}
+    found = jax.jit(lambda *operands: getattr(brainevent, f"binary_{name}mv")(*operands, **how))(*arrays, x)
+    np.testing.assert_array_equal(found, np.bincount(indices[there], each[there], minlength=columns))
+
+
+@one_or_many
+def test_row_pointers_that_are_none_of_rows_that_threads_share(homogeneous, monkeypatch):
+    monkeypatch.setattr(on_cpu_threads, "_MANY", 0)
+    stored, columns, random = 300_000, 50_000, np.random.default_rng(1)
+    indices, begins = np.sort(random.integers(0, columns, stored)), random.integers(-30_000, stored + 30_000, 50)
+    weights = np.ones(1) if homogeneous else random.integers(1, 5, stored)
+    arrays = [jnp.asarray(weights, "float32"), jnp.asarray(indices, "int32"), jnp.asarray(begins)]
+    how = {"shape": (49, columns), "transpose": True, "indices_sorted": True, "backend": "numba"}
+    found = jax.jit(lambda *arrays: brainevent.binary_csrmv(*arrays, jnp.ones(49, bool), **how))(*arrays)
+    wanted, each = np.zeros(columns), np.broadcast_to(weights, indices.shape)
+    for begin, end in itertools.pairwise(np.clip(begins, 0, stored)):
+        wanted += np.bincount(indices[begin:end], each[begin:end], minlength=columns) if begin < end else 0
+    np.testing.assert_array_equal(found, wanted)
 
 
 @every_format

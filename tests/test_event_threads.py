@@ -1,17 +1,31 @@
 # SPDX-License-Identifier: Apache-2.0
 """Products with large matrices, which several threads share on a CPU: NumPy is the oracle."""
 
+import itertools
+
 import jax
 import jax.numpy as jnp
 import numba
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from sparse_products import close
 
 import brainevent
 from brainevent.backends import numba as numba_backend
 from brainevent.backends.numba.without_gil import is_parallel
-from brainevent.event.on_cpu_threads import add_up, are_worth_it, of_rows, threads_for, threads_for_events
+from brainevent.event import on_cpu_threads
+from brainevent.event.on_cpu_events import cut_rows
+from brainevent.event.on_cpu_threads import (
+    add_up,
+    are_long,
+    are_worth_it,
+    of_events,
+    of_rows,
+    threads_for,
+    threads_for_columns,
+)
 
 
 def drawn(rows, columns, connections, homogeneous):
@@ -46,13 +60,65 @@ def test_how_many_threads_share_a_product():
     every = numba.get_num_threads()
     assert threads_for(2**40, 1000) == every
     assert [threads_for(n, 50_000) for n in (199_999, 200_000)] == [0, min(1, every)]
+    assert [threads_for_columns(n, 50_000) for n in (99_999, 100_000, 300_000)] == [0, 1, min(3, every)]
+    assert threads_for_columns(16 * 50_000 * every - 1, 50_000) in range(1, every + 1)
+    assert threads_for_columns(2**40, 50_000) == 0  # far more elements than sums
+
+
+def test_how_many_elements_are_added():
     x = np.ones(10_000, bool)
-    assert threads_for_events(2**40, x, 1000) == every
-    assert threads_for_events(2**40, ~x, 1000) == 0
-    assert threads_for_events(0, x[:0], 0) == 0
+    assert (of_events(2**20, x), of_events(2**20, ~x), of_events(0, x[:0])) == (2**20, 0, 0)
     x[5000:] = False
-    assert [threads_for_events(n, x, 50_000) for n in (390_000, 410_000)] == [0, min(1, every)]
-    assert threads_for_events(410_000, np.stack([x, x], 1), 50_000) == min(2, every)
+    assert abs(of_events(400_000, x) - 200_000) < 5000
+    assert of_events(400_000, np.stack([x, x], 1)) == 2 * of_events(400_000, x)
+
+
+@pytest.mark.parametrize(
+    ("elements", "in_order", "long"), [(25_600, True, True), (25_600, False, False), (25_599, True, False)]
+)
+def test_which_rows_threads_may_share(elements, in_order, long):
+    assert are_long(100, elements, in_order=in_order) == long
+    assert not are_long(0, 0, in_order=False)
+
+
+@given(seed=st.integers(0, 999), columns=st.integers(1, 300), index=st.sampled_from(["int32", "int64"]))
+def test_columns_are_cut_out_of_rows(seed, columns, index):
+    """Each element of each row is in one part, that of its column, also where columns come again or name nothing."""
+    random = np.random.default_rng(seed)
+    rows = [np.sort(random.integers(-2, columns + 2, random.integers(0, 90))) for _ in range(6)]
+    stored = np.concatenate(rows).astype(index)
+    ends = np.cumsum([row.size for row in rows])
+    bounds = [0, *np.sort(random.integers(0, columns + 1, 3)).tolist(), columns]
+    parts = []
+    for first, last in itertools.pairwise(bounds):
+        here, end = ends - [row.size for row in rows], ends.copy()
+        cut_rows(stored, here, end, len(rows), first, last, columns)
+        for begin, stop in zip(here, end, strict=True):
+            inside = stored[begin:stop]
+            assert ((inside >= first) | (first == 0)).all()
+            assert ((inside < last) | (last == columns)).all()
+        parts.append(np.stack([here, end]))
+    if 0 not in bounds[1:-1] and columns not in bounds[1:-1]:
+        for before, after in itertools.pairwise(parts):
+            np.testing.assert_array_equal(before[1], after[0])
+        np.testing.assert_array_equal(parts[-1][1], ends)
+
+
+@pytest.mark.parametrize("name", ["csr", "fixed"])
+@pytest.mark.parametrize("homogeneous", [True, False])
+def test_threads_share_the_columns(name, homogeneous, monkeypatch):
+    """Where there are few elements for each sum; in other programs a thread adds them all, or threads share rows."""
+    monkeypatch.setattr(on_cpu_threads, "_MANY", 0)
+    rows, columns, connections = 900, 60_000, 700
+    matrix = drawn(rows, columns, connections, homogeneous)
+    matrix = matrix.tocsr() if name == "csr" else matrix
+    of_row = np.repeat(np.arange(rows), connections)
+    product = jax.jit(lambda x, matrix: brainevent.BinaryArray(x) @ matrix)
+    for active in (1.0, 0.6, 0.01, 0.0):
+        x = np.random.default_rng(1).random(rows) < active
+        each = np.broadcast_to(np.asarray(matrix.data).reshape(-1), of_row.shape) * x[of_row]
+        wanted = np.bincount(np.asarray(matrix.indices).reshape(-1), each, minlength=columns)
+        np.testing.assert_array_equal(product(jnp.asarray(x), matrix), wanted)
 
 
 @pytest.mark.parametrize("parallel", [False, True])

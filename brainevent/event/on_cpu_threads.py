@@ -2,7 +2,9 @@
 """What Numba kernels of large products share to run in several threads: each takes some of the matrix's rows.
 
 `A @ x` needs no more. For `A.T @ x` each thread has sums of its own, which are added up in the end; that is worth it
-where there are more elements to add than sums, and so fewer threads add what few events leave to do.
+where there are more elements to add than sums, and so fewer threads add what few events leave to do. Where rows are
+sorted and long, each thread adds some columns of all rows instead, unless there are far more elements than sums: then
+rows are better read as a whole.
 """
 
 from __future__ import annotations
@@ -13,13 +15,24 @@ import numba
 
 from .. import config
 
-__all__ = ["IN_THREADS", "add_up", "are_worth_it", "of_rows", "threads_for", "threads_for_events"]
+__all__ = [
+    "IN_THREADS",
+    "add_up",
+    "are_long",
+    "are_worth_it",
+    "of_events",
+    "of_rows",
+    "threads_for",
+    "threads_for_columns",
+]
 
 _MANY = 2**26  # stored elements, from which on a product is compiled for threads, which takes seconds
 _ENOUGH = 2**18  # if our kernels are to be parallel
 _WAKING = 100_000  # elements that a thread adds in the time in which two are told to, and are waited for
 _SUMMING = 2  # elements that it adds in the time in which it clears a sum and adds it up
 _LOOKED_AT = 4096  # events from which it is told how many there are
+_LONG = 256  # elements of a row, on average, from which on threads may share it
+_FAR_MORE = 16  # elements for each sum and thread
 
 # Loops that say so run in threads, and nothing else.
 _ONLY = ("comprehension", "fusion", "inplace_binop", "numpy", "reduction", "setitem", "stencil")
@@ -31,6 +44,11 @@ def are_worth_it(elements: int) -> bool:
     return elements >= (_ENOUGH if config.get_numba_parallel() else _MANY)
 
 
+def are_long(rows: int, elements: int, *, in_order: bool) -> bool:
+    """Say whether threads may share each row: those are long, and their columns ascend."""
+    return in_order and elements >= _LONG * max(1, rows)
+
+
 @numba.njit
 def threads_for(elements: int, sums: int) -> int:
     """Return how many threads add so many elements, each to so many sums of its own."""
@@ -38,14 +56,20 @@ def threads_for(elements: int, sums: int) -> int:
 
 
 @numba.njit
-def threads_for_events(elements: int, x: Any, sums: int) -> int:
-    """Return how many threads add the rows where x is not zero, of so many stored elements."""
+def threads_for_columns(elements: int, sums: int) -> int:
+    """Return how many threads add so many elements, each to some of the sums; 0 if rows are better shared."""
+    threads = min(numba.get_num_threads(), elements // _WAKING)
+    return threads if elements < _FAR_MORE * threads * sums else 0
+
+
+@numba.njit
+def of_events(elements: int, x: Any) -> int:
+    """Return about how many of the stored elements are in rows where x is not zero, once for each of its columns."""
     flat, active, seen = x.reshape(x.size), 0, 0
     for i in range(0, flat.size, max(1, flat.size // _LOOKED_AT)):
         active += flat[i] != 0
         seen += 1
-    added = elements * flat.size // max(1, x.shape[0]) * active // max(1, seen)
-    return threads_for(added, sums)
+    return elements * flat.size // max(1, x.shape[0]) * active // max(1, seen)
 
 
 @numba.njit

@@ -14,16 +14,19 @@ from typing import Any
 import numba
 import numpy as np
 
-from ...backends.numba import any_of
-from ..on_cpu import BLOCK, LINE, LISTED, Places, Terms, add_in_tiles, fetching, places, terms, unsigned
-from ..on_cpu_threads import IN_THREADS, add_up, of_rows, threads_for, threads_for_events
+from ..on_cpu import BLOCK, LISTED, Places, Terms, places, terms, unsigned
+from ..on_cpu_events import add_rows_listed, cut_rows, list_events
+from ..on_cpu_threads import (
+    IN_THREADS,
+    add_up,
+    of_events,
+    of_rows,
+    threads_for,
+    threads_for_columns,
+)
 
-__all__ = ["add_rows", "add_rows_listed", "kernel", "list_events", "per_element", "slice_rows"]
+__all__ = ["add_rows", "kernel", "per_element", "slice_rows"]
 
-_LEAD = 16  # lines that are asked for before those that are added
-_LONG = np.uint64(512)  # elements of a row that is read in several places at once
-_STREAMS = 4  # places of memory that are read at once, of indices and of weights
-_AHEAD = np.uint64(512)  # elements that are asked for before those that are added, in all streams together
 _ANY_ORDER = {"reassoc", "nsz"}  # of additions, so that many are made at a time
 
 
@@ -38,15 +41,19 @@ def kernel(
     transpose: bool,
     ndim: int,
     threads: bool = False,
+    long: bool = False,
 ) -> Any:
     """Return the kernel for weights of a dtype, one or many, in order or by a permutation, and an x of a rank.
 
-    If `within`, all indices are known to be in range.
+    If `within`, all indices are known to be in range. If `long`, threads may share each row, whose columns ascend.
     """
+    of, at = terms(dtype, event=event, homogeneous=homogeneous), places(within=within, indexed=indexed)
     if threads:
         options = {"event": event, "homogeneous": homogeneous, "indexed": indexed, "within": within}
-        return _in_threads(kernel(dtype, **options, transpose=transpose, ndim=ndim), transpose=transpose)
-    of, at = terms(dtype, event=event, homogeneous=homogeneous), places(within=within, indexed=indexed)
+        serial = kernel(dtype, **options, transpose=transpose, ndim=ndim)
+        in_rows = _in_threads(serial, transpose=transpose)
+        by_columns = long and event and transpose and ndim == 1
+        return _in_columns(_scatter_columns(of, at), in_rows, serial) if by_columns else in_rows
     if not transpose:
         if ndim == 2:
             return _gather_matrix(of, at)
@@ -60,7 +67,7 @@ def _in_threads(serial: Callable[..., Any], *, transpose: bool) -> Any:
     @numba.njit(parallel=dict(IN_THREADS))
     def in_threads(weights: Any, indices: Any, indptr: Any, perm: Any, x: Any, out: Any) -> None:
         rows = indptr.shape[0] - 1
-        threads = threads_for_events(indices.size, x, out.size) if transpose else threads_for(indices.size, 0)
+        threads = threads_for(of_events(indices.size, x), out.size) if transpose else threads_for(indices.size, 0)
         if threads < 2:
             serial(weights, indices, indptr, perm, x, out)
         elif transpose:
@@ -77,119 +84,42 @@ def _in_threads(serial: Callable[..., Any], *, transpose: bool) -> Any:
     return in_threads
 
 
-@numba.njit
-def list_events(x: Any, start: int, places: Any) -> tuple[int, int]:
-    """Write where x is true, from start on, until all of x is seen or `places` is full; return where, and how many."""
-    found, room = 0, places.shape[0] - BLOCK
-    while start < x.shape[0] and found <= room:
-        stop = start + BLOCK
-        if stop <= x.shape[0]:
-            if any_of(x, start, 64):
-                for eighth in range(start, stop, 8):
-                    if any_of(x, eighth, 8):
-                        for i in range(eighth, eighth + 8):  # without a branch, as nothing predicts a spike
-                            places[found] = i
-                            found += x[i]
+def _in_columns(add: Callable[..., Any], in_rows: Callable[..., Any], serial: Callable[..., Any]) -> Any:
+    @numba.njit(parallel=dict(IN_THREADS))
+    def in_columns(weights: Any, indices: Any, indptr: Any, perm: Any, x: Any, out: Any) -> None:
+        elements = of_events(indices.size, x)
+        threads = threads_for_columns(elements, out.size)
+        if threads > 1:
+            for thread in numba.prange(threads):
+                first, last = of_rows(out.size, thread, threads)
+                add(weights, indices, indptr, perm, x, out, first, last)
+        elif threads_for(elements, out.size) > 1:
+            in_rows(weights, indices, indptr, perm, x, out)
         else:
-            stop = x.shape[0]
-            for i in range(start, stop):
-                places[found] = i
-                found += x[i]
-        start = stop
-    return start, found
+            serial(weights, indices, indptr, perm, x, out)
 
-
-@functools.cache
-def add_rows_listed(of: Terms, at: Places) -> Any:
-    """Return a function that adds rows, from `here[k]` to `end[k]` for the first `found`.
-
-    It asks for elements some lines before it adds them, whichever row they are of: a processor by itself foresees only
-    what comes next in a page of memory.
-    """
-    common, weight, where, add_to, places = of.common, of.weight, at.of_weight, at.add, _places(of)
-    in_tiles, in_places, fetch = add_in_tiles(of, at), _add_in_places(of, at), fetching(of, at)
-
-    @numba.njit
-    def add(weights: Any, indices: Any, perm: Any, here: Any, end: Any, found: int, out: Any) -> None:
-        if in_tiles(weights, indices, perm, here, end, found, out):
-            return
-        one = common(weights)
-        row, ahead, lines = 0, unsigned(here[0]), _LEAD  # the next line to ask for, and how many are due
-        for k in range(found):
-            j, last = unsigned(here[k]), unsigned(end[k])
-            apart = _apart(j, last, places)
-            if apart:
-                row, following = k + 1, min(k + 1, found - 1)
-                ahead, lines = unsigned(here[following]), _LEAD
-                next_apart = _apart(ahead, unsigned(end[following]), places)
-                in_places(weights, indices, perm, one, j, apart, ahead, next_apart, out)
-                j += places * apart
-            while j < last:
-                while lines and row < found:
-                    if ahead < unsigned(end[row]):
-                        fetch(weights, indices, perm, ahead)
-                        ahead += LINE
-                        lines -= 1
-                    else:
-                        row += 1
-                        ahead = unsigned(here[min(row, found - 1)])
-                lines = 1
-                if j + LINE <= last:  # a number of elements that is known
-                    for i in range(j, j + LINE):
-                        add_to(out, indices[i], weight(one, weights, where(perm, i, weights)))
-                else:
-                    for i in range(j, last):
-                        add_to(out, indices[i], weight(one, weights, where(perm, i, weights)))
-                j += LINE
-
-    return add
-
-
-def _places(of: Terms) -> Any:
-    """Return in how many places at once a long row is read: a weight for each element is a stream of its own."""
-    return np.uint64(_STREAMS if of.homogeneous else _STREAMS // 2)
-
-
-@numba.njit
-def _apart(begin: Any, end: Any, places: Any) -> Any:
-    """Return how far apart the places are in which a row is read; 0 if it is not long."""
-    return (end - begin) // places // LINE * LINE if begin + _LONG <= end else np.uint64(0)
-
-
-def _add_in_places(of: Terms, at: Places) -> Any:
-    """Return a function that adds elements from `begin`, of each place in turn, and asks for the next ones of each.
-
-    Where sorted columns are dense, one sum is added to again and again, and waits each time; other places go on.
-    """
-    weight, where, add_to, fetch, places = of.weight, at.of_weight, at.add, fetching(of, at), _places(of)
-    lead = _AHEAD // places
-
-    @numba.njit
-    def add(
-        weights: Any, indices: Any, perm: Any, one: Any, begin: Any, apart: Any, after: Any, next_apart: Any, out: Any
-    ) -> None:
-        first, stop = begin, begin + apart
-        while first < stop:
-            ahead, step = first + lead, apart
-            if ahead >= stop:  # of the row that follows
-                ahead, step = ahead - stop + after, next_apart
-            for place in range(places):
-                fetch(weights, indices, perm, ahead + place * step)
-            for i in range(LINE):
-                for place in range(places):
-                    j = first + place * apart + i
-                    add_to(out, indices[j], weight(one, weights, where(perm, j, weights)))
-            first += LINE
-
-    return add
+    return in_columns
 
 
 def _scatter_events(of: Terms, at: Places) -> Any:
-    add, row_of = add_rows_listed(of, at), at.row
+    add = _scatter_columns(of, at)
 
     @numba.njit
     def scatter_events(weights: Any, indices: Any, indptr: Any, perm: Any, x: Any, out: Any) -> None:
-        out[:] = 0
+        add(weights, indices, indptr, perm, x, out, 0, out.shape[0])
+
+    return scatter_events
+
+
+def _scatter_columns(of: Terms, at: Places) -> Any:
+    """Return a function that computes the sums of some columns; not of all only if columns ascend in each row."""
+    add, row_of = add_rows_listed(of, at), at.row
+
+    @numba.njit
+    def scatter_columns(
+        weights: Any, indices: Any, indptr: Any, perm: Any, x: Any, out: Any, first: int, last: int
+    ) -> None:
+        out[first:last] = 0
         listed = np.empty((3, LISTED + BLOCK), np.int64)
         rows, here, end = listed[0], listed[1], listed[2]
         start = 0
@@ -197,9 +127,11 @@ def _scatter_events(of: Terms, at: Places) -> Any:
             start, found = list_events(x, start, rows)
             for k in range(found):
                 here[k], end[k] = row_of(indptr, rows[k], indices.size)
+            if last - first < out.shape[0]:
+                cut_rows(indices, here, end, found, first, last, out.shape[0])
             add(weights, indices, perm, here, end, found, out)
 
-    return scatter_events
+    return scatter_columns
 
 
 def _scatter_event_matrix(of: Terms, at: Places) -> Any:

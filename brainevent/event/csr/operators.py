@@ -49,7 +49,13 @@ _VARIANTS = [  # of the kernels in CUDA C++; the first is used until `tune` has 
 
 def _numba(*, event: bool, indexed: bool) -> Callable[..., Any]:
     def generator(
-        *, outs: Sequence[Any], shape: tuple[int, int], transpose: bool, indices_within: bool = False, **_: Any
+        *,
+        outs: Sequence[Any],
+        shape: tuple[int, int],
+        transpose: bool,
+        indices_sorted: bool = False,
+        indices_within: bool = False,
+        **_: Any,
     ) -> Callable[..., Any]:
         from .. import on_cpu_threads
         from .on_cpu import kernel
@@ -68,6 +74,7 @@ def _numba(*, event: bool, indexed: bool) -> Callable[..., Any]:
                 transpose=transpose,
                 ndim=x.ndim,
                 threads=on_cpu_threads.are_worth_it(indices.size),
+                long=on_cpu_threads.are_long(indptr.size - 1, indices.size, in_order=indices_sorted),
             )
             x = is_active(x) if event else x.astype(sums)
             call = numba_kernel(found, outs=jax.ShapeDtypeStruct(out.shape, sums))

@@ -15,9 +15,16 @@ from typing import Any
 import numba
 import numpy as np
 
-from ..csr.on_cpu import add_rows_listed, list_events
 from ..on_cpu import BLOCK, LISTED, Places, Terms, places, terms, unsigned
-from ..on_cpu_threads import IN_THREADS, add_up, of_rows, threads_for, threads_for_events
+from ..on_cpu_events import add_rows_listed, cut_rows, list_events
+from ..on_cpu_threads import (
+    IN_THREADS,
+    add_up,
+    of_events,
+    of_rows,
+    threads_for,
+    threads_for_columns,
+)
 
 __all__ = ["kernel"]
 
@@ -26,16 +33,26 @@ _ANY_ORDER = {"reassoc", "nsz"}  # of additions, so that many are made at a time
 
 @functools.cache
 def kernel(
-    dtype: str, *, event: bool, homogeneous: bool, within: bool, transpose: bool, ndim: int, threads: bool = False
+    dtype: str,
+    *,
+    event: bool,
+    homogeneous: bool,
+    within: bool,
+    transpose: bool,
+    ndim: int,
+    threads: bool = False,
+    long: bool = False,
 ) -> Any:
     """Return the kernel for weights of a dtype, one or many, and an operand x of a rank.
 
-    If `within`, all indices are known to be in range.
+    If `within`, all indices are known to be in range. If `long`, threads may share each row, whose columns ascend.
     """
+    of, at = terms(dtype, event=event, homogeneous=homogeneous), places(within=within)
     if threads:
         serial = kernel(dtype, event=event, homogeneous=homogeneous, within=within, transpose=transpose, ndim=ndim)
-        return _in_threads(serial, homogeneous=homogeneous, transpose=transpose)
-    of, at = terms(dtype, event=event, homogeneous=homogeneous), places(within=within)
+        in_rows = _in_threads(serial, homogeneous=homogeneous, transpose=transpose)
+        by_columns = long and event and transpose and ndim == 1
+        return _in_columns(_scatter_columns(of, at), in_rows, serial) if by_columns else in_rows
     if not transpose:
         if ndim == 2:
             return _gather_matrix(of, at)
@@ -53,7 +70,7 @@ def _in_threads(serial: Callable[..., Any], *, homogeneous: bool, transpose: boo
     @numba.njit(parallel=dict(IN_THREADS))
     def in_threads(weights: Any, indices: Any, x: Any, out: Any) -> None:
         rows = indices.shape[0]
-        threads = threads_for_events(indices.size, x, out.size) if transpose else threads_for(indices.size, 0)
+        threads = threads_for(of_events(indices.size, x), out.size) if transpose else threads_for(indices.size, 0)
         if threads < 2:
             serial(weights, indices, x, out)
         elif transpose:
@@ -70,12 +87,40 @@ def _in_threads(serial: Callable[..., Any], *, homogeneous: bool, transpose: boo
     return in_threads
 
 
+def _in_columns(add: Callable[..., Any], in_rows: Callable[..., Any], serial: Callable[..., Any]) -> Any:
+    @numba.njit(parallel=dict(IN_THREADS))
+    def in_columns(weights: Any, indices: Any, x: Any, out: Any) -> None:
+        elements = of_events(indices.size, x)
+        threads = threads_for_columns(elements, out.size)
+        if threads > 1:
+            for thread in numba.prange(threads):
+                first, last = of_rows(out.size, thread, threads)
+                add(weights, indices, x, out, first, last)
+        elif threads_for(elements, out.size) > 1:
+            in_rows(weights, indices, x, out)
+        else:
+            serial(weights, indices, x, out)
+
+    return in_columns
+
+
 def _scatter_events(of: Terms, at: Places) -> Any:
-    add = add_rows_listed(of, at)
+    add = _scatter_columns(of, at)
 
     @numba.njit
     def scatter_events(weights: Any, indices: Any, x: Any, out: Any) -> None:
-        out[:] = 0
+        add(weights, indices, x, out, 0, out.shape[0])
+
+    return scatter_events
+
+
+def _scatter_columns(of: Terms, at: Places) -> Any:
+    """Return a function that computes the sums of some columns; not of all only if columns ascend in each row."""
+    add = add_rows_listed(of, at)
+
+    @numba.njit
+    def scatter_columns(weights: Any, indices: Any, x: Any, out: Any, first: int, last: int) -> None:
+        out[first:last] = 0
         width, columns = indices.shape[1], indices.reshape(indices.size)
         listed = np.empty((3, LISTED + BLOCK), np.int64)
         rows, here, end = listed[0], listed[1], listed[2]
@@ -85,9 +130,11 @@ def _scatter_events(of: Terms, at: Places) -> Any:
             for k in range(found):
                 here[k] = rows[k] * width
                 end[k] = here[k] + width
+            if last - first < out.shape[0]:
+                cut_rows(columns, here, end, found, first, last, out.shape[0])
             add(weights, columns, columns, here, end, found, out)
 
-    return scatter_events
+    return scatter_columns
 
 
 def _scatter_event_matrix(of: Terms, at: Places) -> Any:

@@ -28,7 +28,13 @@ _VARIANTS = {"clustered": (True, False), "per_slice": (128, 1024), "wide": (True
 
 def _numba(*, event: bool) -> Callable[..., Any]:
     def generator(
-        *, outs: Sequence[Any], shape: tuple[int, int], transpose: bool, indices_within: bool = False, **_: Any
+        *,
+        outs: Sequence[Any],
+        shape: tuple[int, int],
+        transpose: bool,
+        indices_sorted: bool = False,
+        indices_within: bool = False,
+        **_: Any,
     ) -> Callable[..., Any]:
         from .. import on_cpu_threads
         from .on_cpu import kernel
@@ -45,6 +51,7 @@ def _numba(*, event: bool) -> Callable[..., Any]:
                 transpose=transpose,
                 ndim=x.ndim,
                 threads=on_cpu_threads.are_worth_it(indices.size),
+                long=on_cpu_threads.are_long(indices.shape[0], indices.size, in_order=indices_sorted),
             )
             call = numba_kernel(found, outs=jax.ShapeDtypeStruct(out.shape, sums))
             x = is_active(x) if event else x.astype(sums)
