@@ -6,9 +6,11 @@ import functools
 import re
 import shutil
 import sys
+import types
 
 import jax
 import jax.numpy as jnp
+import numba
 import numpy as np
 import pytest
 from hypothesis import given
@@ -33,6 +35,22 @@ SEEDS = range(5)
 @functools.cache
 def rates(network, steps=10_000):
     return [network.simulate(steps=steps, seed=seed).rates().mean() for seed in SEEDS]
+
+
+def test_a_report_names_the_kernels_that_run(unique_name):
+    assert report.kernels(COBA, *COBA.prepare(400, 0)) == ["coba (numba)", "ell_binary_matvec (numba)"]
+    operator = brainevent.XLACustomKernel(name := unique_name("doubles"))
+    doubled = numba.njit(lambda x, out: np.multiply(x, 2, out))
+    kernel = lambda *, outs: lambda x: [brainevent.numba_kernel(doubled, outs=outs[0])(x)]
+    operator.def_kernel("one", "cpu", kernel)
+    operator.def_kernel("other", "cpu", kernel)
+    network = types.SimpleNamespace(step=lambda x, _, outs: operator(x, outs=[outs]))
+    x = jnp.ones(3)
+    assert report.kernels(network, x, x) == [f"{name} (one)"]
+    brainevent.set_backend("cpu", "other")
+    assert report.kernels(network, x, x) == [f"{name} (other)"]
+    brainevent.set_backend("cpu", "numba")
+    assert report.kernels(network, x, x) == [f"{name} (one)"]  # which has none of that name
 
 
 # ---- rates

@@ -37,8 +37,14 @@ def kernels(network: Network, state, synapses) -> list[str]:
     """Return each operator of a step, with the kernel that it is compiled to."""
     program = jax.jit(network.step).lower(state, 0, synapses).as_text()
     operators = re.findall(r'be\.operator = "(\w+)"', program)
+    return [f"{name} ({_backend(brainevent.get_registry()[name])})" for name in operators]
+
+
+def _backend(operator: brainevent.XLACustomKernel) -> str:
+    """Return the backend of an operator here: the one that is set for all, if it has it, or its own."""
     platform = jax.default_backend()
-    return [f"{name} ({brainevent.get_registry()[name].get_default(platform)})" for name in operators]
+    chosen = brainevent.config.get_backend(platform)
+    return chosen if chosen in operator.available_backends(platform) else operator.get_default(platform)
 
 
 def main(network: Network) -> None:
