@@ -11,8 +11,10 @@ from benchmarks.ways import measure_ways
 
 CSR, LIF = "gpu_csr", "gpu_lif"
 STEPS = 20
+OPERATOR = ("cuda_raw", "numba_cuda", "warp", "triton", "pallas")
 _LANGUAGES = ("cuda", "cuda_kernel", "numba_cuda", "warp_kernel", "warp_jax")
 CSR_NAMES = {"dense": "JAX: a dense product", "segment_sum": "JAX: jax.ops.segment_sum"}
+CSR_NAMES |= {f"operator_{backend}": f"binary_csrmv, backend {backend}" for backend in OPERATOR}
 CSR_NAMES |= {way: NAMES[way] for way in _LANGUAGES}
 LIF_NAMES = {"jax": "JAX: jnp.where", "callable": f"{NAMES['callable']}: two kernels"}
 LIF_NAMES |= {way: NAMES[way] for way in _LANGUAGES}

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Put the figures of a result into the page that compares the languages: `python -m benchmarks.page RESULT.json`."""
+"""Put the figures of a result into the page that compares the languages: `python -m benchmarks.page RESULT.json`.
+
+The page has a block of figures for launches and one for each example; a result goes into those that it has rows for.
+"""
 
 import json
 import re
@@ -12,7 +15,7 @@ from benchmarks import gpu_examples, gpu_overhead, gpu_start
 from benchmarks.options import ROOT
 
 PAGE = ROOT / "docs" / "languages.md"
-_BLOCK = re.compile(r"(<!-- figures of (\S+) -->\n).*?(<!-- end of figures -->)", re.DOTALL)
+_BLOCK = re.compile(r"<!-- figures of (\w+) in (\S+) -->\n.*?(<!-- end of figures -->)", re.DOTALL)
 # What the page calls them, in its order.
 _TITLES = {
     "cuda": "CUDA C++ by hand: XLA's headers, nvcc",
@@ -30,24 +33,27 @@ _TITLES = {
     "jax_alone": "`a + b` of JAX, kept apart",
 }
 _EXAMPLE_TITLES = _TITLES | {
+    "callable": "`numba_cuda_callable`, two kernels",
     "dense": "JAX: dense product",
     "segment_sum": "JAX: `segment_sum`",
     "jax": "JAX: `jnp.where`",
 }
-_EXAMPLE_TITLES["callable"] = "`numba_cuda_callable`, two kernels"
-_EXAMPLES = (
-    (gpu_examples.CSR, gpu_examples.CSR_NAMES, ("25 000 connections", "25 million connections")),
-    (gpu_examples.LIF, gpu_examples.LIF_NAMES, ("10 000 neurons", "10 million neurons")),
-)
+_EXAMPLE_TITLES |= {f"operator_{name}": f'`binary_csrmv`, `backend="{name}"`' for name in gpu_examples.OPERATOR}
+_LAUNCHES = "launches"
+_EXAMPLES = {
+    gpu_examples.CSR: (gpu_examples.CSR_NAMES, ("25 000 connections", "25 million connections")),
+    gpu_examples.LIF: (gpu_examples.LIF_NAMES, ("10 000 neurons", "10 million neurons")),
+}
 
 _IMPORTS = re.compile(r"and ([\d.]+) s of imports")
 Rows = Mapping[tuple[str, str], Mapping[str, Any]]
 
 
-def figures(result: Mapping[str, Any]) -> str:
-    """The tables of one result, as Markdown: nothing in them is written by hand."""
+def figures(block: str, result: Mapping[str, Any]) -> str:
+    """The tables of one block, as Markdown: nothing in them is written by hand. Empty if no row is of it."""
     rows = {(row["benchmark"], row["name"]): row for row in result["rows"]}
-    return "\n".join([_machine(result), "", *_launches(rows, result.get("peer")), *_examples(rows)])
+    tables = _launches(rows, result.get("peer")) if block == _LAUNCHES else _example(rows, block)
+    return "\n".join([_machine(result), *tables]) if tables else ""
 
 
 def _machine(result: Mapping[str, Any]) -> str:
@@ -81,22 +87,22 @@ def _launches(rows: Rows, peer: str | None) -> list[str]:
         if any(cells):
             lines.append((title, *cells))
     head = ("in a loop", "imports", "first result, cold", "first result, warm")
-    return _table(("", f"in a chain of {gpu_overhead.CHAIN}", *head), lines)
+    return ["", *_table(("", f"in a chain of {gpu_overhead.CHAIN}", *head), lines)] if lines else []
 
 
-def _examples(rows: Rows) -> list[str]:
+def _example(rows: Rows, benchmark: str) -> list[str]:
+    labels, sizes = _EXAMPLES[benchmark]
     lines = []
-    for benchmark, labels, sizes in _EXAMPLES:
-        for size in sizes:
-            found = []
-            for way, title in _EXAMPLE_TITLES.items():
-                keys = [(benchmark, f"{size}: {labels.get(way)}; {place}") for place in gpu_examples.PLACES.values()]
-                cells = [_cell(rows, key, "us") for key in keys]
-                if any(cells):
-                    found.append((title, *cells))
-            if found:
-                head = (size, "one call from Python", f"in a chain of {gpu_examples.STEPS}")
-                lines += ["", *_table(head, found)]
+    for size in sizes:
+        found = []
+        for way, title in _EXAMPLE_TITLES.items():
+            keys = [(benchmark, f"{size}: {labels.get(way)}; {place}") for place in gpu_examples.PLACES.values()]
+            cells = [_cell(rows, key, "us") for key in keys]
+            if any(cells):
+                found.append((title, *cells))
+        if found:
+            head = (size, "one call from Python", f"in a chain of {gpu_examples.STEPS}")
+            lines += ["", *_table(head, found)]
     return lines
 
 
@@ -126,15 +132,18 @@ def _table(head: Sequence[str], lines: Sequence[Sequence[str]]) -> list[str]:
 
 
 def with_figures(page: str, name: str, result: Mapping[str, Any]) -> str:
-    """The page with the figures of a result file, `name`, in place of those that it has."""
-    return _BLOCK.sub(lambda found: f"<!-- figures of {name} -->\n\n{figures(result)}\n\n{found[3]}", page)
+    """The page with the figures of a result file, `name`, in each block that it has rows for."""
+
+    def block(found: re.Match[str]) -> str:
+        written = figures(found[1], result)
+        return f"<!-- figures of {found[1]} in {name} -->\n\n{written}\n\n{found[3]}" if written else found[0]
+
+    return _BLOCK.sub(block, page)
 
 
-def result_of(page: str) -> str:
-    """The result file that a page shows, relative to the root."""
-    found = _BLOCK.search(page)
-    assert found is not None
-    return found[2]
+def results_of(page: str) -> dict[str, str]:
+    """The result file, relative to the root, that each block of a page shows."""
+    return {block: name for block, name, _ in _BLOCK.findall(page)}
 
 
 def main() -> None:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Spikes times a sparse matrix, in several languages.
+"""Spikes times a sparse matrix: `binary_csrmv` in each of its languages, and the shortest kernel there is, in several.
 
 weights (1,), indices (n,), indptr (n_pre + 1,), spikes (n_pre,) -> (n_post,): each spike adds the one weight to all
-columns of its row.
+columns of its row. The shortest kernel leaves each row to one thread.
 """
 
 import functools
@@ -24,6 +24,13 @@ from benchmarks.probes.ways import Answer, Field, Way
 # (weights, indices, indptr, spikes, *more) -> post; and what more there is.
 Product = tuple[Callable[..., Any], tuple[Any, ...]]
 _WEIGHT = 0.125  # sums of it are exact, in any order
+_OPERATOR = {  # the languages of its kernels for GPUs, and what each needs
+    "cuda_raw": ("cuda.bindings",),
+    "numba_cuda": ("numba.cuda",),
+    "warp": ("warp",),
+    "triton": ("triton", "jax_triton"),
+    "pallas": (),
+}
 _CUDA = """
 extern "C" __global__ void spike_rows(const float* weights, const int* indices, const int* indptr, const bool* spikes,
                                       float* post, int n_pre) {
@@ -100,6 +107,13 @@ def _make_cuda(network: Network) -> Product:
     return jax.ffi.ffi_call(target, network.out), ()
 
 
+def _make_operator(network: Network, backend: str) -> Product:
+    import brainevent
+
+    shape = (network.n_pre, network.n_post)
+    return functools.partial(brainevent.binary_csrmv, shape=shape, transpose=True, backend=backend), ()
+
+
 def _make_cuda_kernel(network: Network) -> Product:
     import brainevent
 
@@ -163,6 +177,10 @@ WAYS = {
     "dense": _NetworkWay(_make_dense),
     "segment_sum": _NetworkWay(_make_segment_sum),
     "cuda": _NetworkWay(_make_cuda),
+    **{
+        f"operator_{backend}": _NetworkWay(functools.partial(_make_operator, backend=backend), ("brainevent", *needs))
+        for backend, needs in _OPERATOR.items()
+    },
     "cuda_kernel": _NetworkWay(_make_cuda_kernel, ("brainevent", "cuda.bindings")),
     "numba_cuda": _NetworkWay(_make_numba_cuda, ("brainevent", "numba.cuda")),
     "warp_kernel": _NetworkWay(_make_warp_kernel, ("brainevent", "warp")),
