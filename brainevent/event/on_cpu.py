@@ -21,6 +21,7 @@ __all__ = [
     "Terms",
     "add_in_tiles",
     "fetching",
+    "inner",
     "no_event",
     "places",
     "terms",
@@ -39,6 +40,15 @@ _ROWS_AHEAD = 2  # of which the next elements are asked for while as many are ad
 _TOGETHER, _ONE = np.uint64(8), np.uint64(1)  # elements of which only the last is looked at
 _ALL = 2**63 - 1  # no index is above it
 _LOADS = {"float16": half.from_float16, "bfloat16": half.from_bfloat16}
+
+
+def inner(function: Any = None, **options: Any) -> Any:
+    """Compile a function that other compiled code alone calls, as `numba.njit` does, but with no way in from Python.
+
+    That takes two thirds of the time. To call it from Python ends the process.
+    """
+    compile_ = numba.njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, **options)
+    return compile_ if function is None else compile_(function)
 
 
 @dataclass(frozen=True)
@@ -64,13 +74,13 @@ def terms(dtype: str, *, event: bool, homogeneous: bool) -> Terms:
     """Return the terms of a sum of weights, of a dtype, where there are events, or of weights times numbers."""
     load = _LOADS.get(dtype, _itself)
     if homogeneous:
-        common = numba.njit(lambda weights: load(weights[0]))
-        weight = numba.njit(lambda common, weights, where: common)
+        common = inner(lambda weights: load(weights[0]))
+        weight = inner(lambda common, weights, where: common)
     else:
-        common = numba.njit(lambda weights: 0)
-        weight = numba.njit(lambda common, weights, where: load(weights[where]))
-    counts = numba.njit((lambda x: x > 0) if event else (lambda x: True))
-    term = numba.njit((lambda weight, x: weight) if event else (lambda weight, x: weight * x))
+        common = inner(lambda weights: 0)
+        weight = inner(lambda common, weights, where: load(weights[where]))
+    counts = inner((lambda x: x > 0) if event else (lambda x: True))
+    term = inner((lambda weight, x: weight) if event else (lambda weight, x: weight * x))
     return Terms(event, homogeneous, dtype == "float64", common, weight, counts, term)
 
 
@@ -94,12 +104,12 @@ class Places:
 @functools.cache
 def places(*, within: bool, indexed: bool = False) -> Places:
     """Return how indices are read that are known to be within range or are not, and weights in order or permuted."""
-    has = numba.njit((lambda index, size: True) if within else (lambda index, size: unsigned(index) < unsigned(size)))
-    at = numba.njit(lambda perm, j, weights: unsigned(perm[j]))
-    nearest = numba.njit(lambda perm, j, weights: unsigned(min(max(perm[j], 0), weights.shape[0] - 1)))
-    in_order = numba.njit(lambda perm, j, weights: j)
+    has = inner((lambda index, size: True) if within else (lambda index, size: unsigned(index) < unsigned(size)))
+    at = inner(lambda perm, j, weights: unsigned(perm[j]))
+    nearest = inner(lambda perm, j, weights: unsigned(min(max(perm[j], 0), weights.shape[0] - 1)))
+    in_order = inner(lambda perm, j, weights: j)
 
-    @numba.njit
+    @inner
     def add(sums: Any, index: Any, term: Any) -> None:
         if has(index, sums.shape[0]):
             sums[unsigned(index)] += term
@@ -108,29 +118,29 @@ def places(*, within: bool, indexed: bool = False) -> Places:
     return Places(has, _row if within else _row_within, of_weight, add, indexed)
 
 
-@numba.njit
+@inner
 def _row(indptr: Any, row: Any, stored: Any) -> tuple[Any, Any]:
     return unsigned(indptr[row]), unsigned(indptr[row + 1])
 
 
-@numba.njit
+@inner
 def _row_within(indptr: Any, row: Any, stored: Any) -> tuple[Any, Any]:
     begin, end = max(indptr[row], 0), max(indptr[row + 1], 0)
     return min(unsigned(begin), unsigned(stored)), min(unsigned(end), unsigned(stored))
 
 
-@numba.njit
+@inner
 def _itself(x: Any) -> Any:
     return x
 
 
-@numba.njit
+@inner
 def unsigned(index: Any) -> Any:
     """Return an index that Numba does not test for being negative; one that is, is above all sizes."""
     return np.uint64(index)
 
 
-@numba.njit
+@inner
 def no_event(x: Any, start: int, stop: int) -> bool:
     """Say whether there is none from start to stop; a whole block is looked at without branches, many at a time."""
     first, found = np.uint64(start), np.uint8(0)
@@ -147,7 +157,7 @@ def fetching(of: Terms, at: Places) -> Callable[..., Any]:
     """Return a function that asks memory for `LINE` elements from j on: indices, and weights or where they are."""
     homogeneous, wide, indexed = of.homogeneous, of.wide, at.indexed
 
-    @numba.njit
+    @inner
     def fetch(weights: Any, indices: Any, perm: Any, j: Any) -> None:
         prefetch(indices, np.int64(j))
         if not homogeneous:
@@ -166,7 +176,7 @@ def add_in_tiles(of: Terms, at: Places) -> Any:
     """
     common, weight, where, add_to, fetch = of.common, of.weight, at.of_weight, at.add, fetching(of, at)
 
-    @numba.njit
+    @inner
     def add(weights: Any, indices: Any, perm: Any, here: Any, end: Any, found: int, out: Any) -> bool:
         elements = np.int64(0)
         for k in range(found):

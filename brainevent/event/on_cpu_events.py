@@ -6,11 +6,10 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-import numba
 import numpy as np
 
 from ..backends.numba import any_of, prefetch
-from .on_cpu import BLOCK, LINE, Places, Terms, add_in_tiles, fetching, unsigned
+from .on_cpu import BLOCK, LINE, Places, Terms, add_in_tiles, fetching, inner, unsigned
 
 __all__ = ["add_rows_listed", "cut_rows", "list_events"]
 
@@ -21,7 +20,7 @@ _AHEAD = np.uint64(512)  # elements that are asked for before those that are add
 _NEAR = 8  # elements around where a column is expected that are looked at first
 
 
-@numba.njit
+@inner
 def list_events(x: Any, start: int, places: Any) -> tuple[int, int]:
     """Write where x is true, from start on, until all of x is seen or `places` is full; return where, and how many."""
     found, room = 0, places.shape[0] - BLOCK
@@ -53,7 +52,7 @@ def add_rows_listed(of: Terms, at: Places) -> Any:
     common, weight, where, add_to, places = of.common, of.weight, at.of_weight, at.add, _places(of)
     in_tiles, in_places, fetch = add_in_tiles(of, at), _add_in_places(of, at), fetching(of, at)
 
-    @numba.njit
+    @inner
     def add(weights: Any, indices: Any, perm: Any, here: Any, end: Any, found: int, out: Any) -> None:
         if in_tiles(weights, indices, perm, here, end, found, out):
             return
@@ -94,7 +93,7 @@ def _places(of: Terms) -> Any:
     return np.uint64(_STREAMS if of.homogeneous else _STREAMS // 2)
 
 
-@numba.njit
+@inner
 def _apart(begin: Any, end: Any, places: Any) -> Any:
     """Return how far apart the places are in which a row is read; 0 if it is not long."""
     return (end - begin) // places // LINE * LINE if begin + _LONG <= end else np.uint64(0)
@@ -108,7 +107,7 @@ def _add_in_places(of: Terms, at: Places) -> Any:
     weight, where, add_to, fetch, places = of.weight, at.of_weight, at.add, fetching(of, at), _places(of)
     lead = _AHEAD // places
 
-    @numba.njit
+    @inner
     def add(
         weights: Any, indices: Any, perm: Any, one: Any, begin: Any, apart: Any, after: Any, next_apart: Any, out: Any
     ) -> None:
@@ -128,7 +127,7 @@ def _add_in_places(of: Terms, at: Places) -> Any:
     return add
 
 
-@numba.njit
+@inner
 def cut_rows(indices: Any, here: Any, end: Any, found: int, first: int, last: int, size: int) -> None:
     """Leave of rows, from `here[k]` to `end[k]` for the first `found`, what is in the columns from first to last.
 
@@ -148,7 +147,7 @@ def cut_rows(indices: Any, here: Any, end: Any, found: int, first: int, last: in
             end[k] = _first_of(indices, here[k], end[k], expected, last)
 
 
-@numba.njit
+@inner
 def _first_of(indices: Any, begin: int, end: int, expected: int, column: int) -> int:
     """Return where the first element is, of those from begin to end, that is not left of a column."""
     step = _NEAR

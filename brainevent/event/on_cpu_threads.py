@@ -14,6 +14,7 @@ from typing import Any
 import numba
 
 from .. import config
+from .on_cpu import BLOCK, inner, unsigned
 
 __all__ = [
     "IN_THREADS",
@@ -30,7 +31,7 @@ _MANY = 2**26  # stored elements, from which on a product is compiled for thread
 _ENOUGH = 2**18  # if our kernels are to be parallel
 _WAKING = 100_000  # elements that a thread adds in the time in which two are told to, and are waited for
 _SUMMING = 2  # elements that it adds in the time in which it clears a sum and adds it up
-_LOOKED_AT = 4096  # events from which it is told how many there are
+_LOOKED_AT = 4096  # elements of x from which it is told how many events there are, about
 _LONG = 256  # elements of a row, on average, from which on threads may share it
 _FAR_MORE = 16  # elements for each sum and thread
 
@@ -49,36 +50,38 @@ def are_long(rows: int, elements: int, *, in_order: bool) -> bool:
     return in_order and elements >= _LONG * max(1, rows)
 
 
-@numba.njit
+@inner
 def threads_for(elements: int, sums: int) -> int:
     """Return how many threads add so many elements, each to so many sums of its own."""
     return min(numba.get_num_threads(), elements // (_SUMMING * sums + _WAKING))
 
 
-@numba.njit
+@inner
 def threads_for_columns(elements: int, sums: int) -> int:
     """Return how many threads add so many elements, each to some of the sums; 0 if rows are better shared."""
     threads = min(numba.get_num_threads(), elements // _WAKING)
     return threads if elements < _FAR_MORE * threads * sums else 0
 
 
-@numba.njit
+@inner
 def of_events(elements: int, x: Any) -> int:
     """Return about how many of the stored elements are in rows where x is not zero, once for each of its columns."""
     flat, active, seen = x.reshape(x.size), 0, 0
-    for i in range(0, flat.size, max(1, flat.size // _LOOKED_AT)):
-        active += flat[i] != 0
-        seen += 1
+    for start in range(0, flat.size, max(BLOCK, flat.size // (_LOOKED_AT // BLOCK))):
+        stop = min(start + BLOCK, flat.size)
+        for i in range(unsigned(start), unsigned(stop)):  # side by side, so that many are looked at a time
+            active += flat[i] != 0
+        seen += stop - start
     return elements * flat.size // max(1, x.shape[0]) * active // max(1, seen)
 
 
-@numba.njit
+@inner
 def of_rows(rows: int, thread: int, threads: int) -> tuple[int, int]:
     """Return where the rows of a thread begin and end."""
     return rows * thread // threads, rows * (thread + 1) // threads
 
 
-@numba.njit(parallel=dict(IN_THREADS))
+@inner(parallel=dict(IN_THREADS))
 def add_up(sums: Any, out: Any) -> None:
     """Add the sums of all threads, each of them some columns."""
     threads, size = sums.shape

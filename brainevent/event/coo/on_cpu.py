@@ -9,9 +9,7 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-import numba
-
-from ..on_cpu import BLOCK, Places, Terms, no_event, places, terms, unsigned
+from ..on_cpu import BLOCK, Places, Terms, inner, no_event, places, terms, unsigned
 
 __all__ = ["kernel"]
 
@@ -26,7 +24,7 @@ def kernel(dtype: str, *, event: bool, homogeneous: bool, within: bool, ndim: in
     return _of_matrix(of, at) if ndim == 2 else _of_vector(of, at)
 
 
-@numba.njit
+@inner
 def _is_silent(x: Any) -> bool:
     start = 0
     while start < x.size and no_event(x, start, min(start + BLOCK, x.size)):
@@ -38,7 +36,7 @@ def _of_vector(of: Terms, at: Places) -> Any:
     event, common, weight, counts, term = of.event, of.common, of.weight, of.counts, of.term
     has, add_to = at.has, at.add
 
-    @numba.njit
+    @inner
     def of_vector(weights: Any, into: Any, out_of: Any, x: Any, out: Any) -> None:
         out[:] = 0
         if event and _is_silent(x):
@@ -57,7 +55,7 @@ def _of_matrix(of: Terms, at: Places) -> Any:
     event, common, weight, counts, term = of.event, of.common, of.weight, of.counts, of.term
     has = at.has
 
-    @numba.njit
+    @inner
     def of_matrix(weights: Any, into: Any, out_of: Any, x: Any, out: Any) -> None:
         out[:] = 0
         if event and _is_silent(x.ravel()):

@@ -14,7 +14,7 @@ from typing import Any
 import numba
 import numpy as np
 
-from ..on_cpu import BLOCK, LISTED, Places, Terms, places, terms, unsigned
+from ..on_cpu import BLOCK, LISTED, Places, Terms, inner, places, terms, unsigned
 from ..on_cpu_events import add_rows_listed, cut_rows, list_events
 from ..on_cpu_threads import (
     IN_THREADS,
@@ -49,11 +49,10 @@ def kernel(
     """
     of, at = terms(dtype, event=event, homogeneous=homogeneous), places(within=within, indexed=indexed)
     if threads:
+        if long and event and transpose and ndim == 1:
+            return _in_rows_or_columns(_scatter_columns(of, at))
         options = {"event": event, "homogeneous": homogeneous, "indexed": indexed, "within": within}
-        serial = kernel(dtype, **options, transpose=transpose, ndim=ndim)
-        in_rows = _in_threads(serial, transpose=transpose)
-        by_columns = long and event and transpose and ndim == 1
-        return _in_columns(_scatter_columns(of, at), in_rows, serial) if by_columns else in_rows
+        return _in_threads(kernel(dtype, **options, transpose=transpose, ndim=ndim), transpose=transpose)
     if not transpose:
         if ndim == 2:
             return _gather_matrix(of, at)
@@ -64,7 +63,7 @@ def kernel(
 
 
 def _in_threads(serial: Callable[..., Any], *, transpose: bool) -> Any:
-    @numba.njit(parallel=dict(IN_THREADS))
+    @inner(parallel=dict(IN_THREADS))
     def in_threads(weights: Any, indices: Any, indptr: Any, perm: Any, x: Any, out: Any) -> None:
         rows = indptr.shape[0] - 1
         threads = threads_for(of_events(indices.size, x), out.size) if transpose else threads_for(indices.size, 0)
@@ -84,65 +83,87 @@ def _in_threads(serial: Callable[..., Any], *, transpose: bool) -> Any:
     return in_threads
 
 
-def _in_columns(add: Callable[..., Any], in_rows: Callable[..., Any], serial: Callable[..., Any]) -> Any:
-    @numba.njit(parallel=dict(IN_THREADS))
-    def in_columns(weights: Any, indices: Any, indptr: Any, perm: Any, x: Any, out: Any) -> None:
-        elements = of_events(indices.size, x)
-        threads = threads_for_columns(elements, out.size)
-        if threads > 1:
-            for thread in numba.prange(threads):
-                first, last = of_rows(out.size, thread, threads)
+def _in_rows_or_columns(add: Callable[..., Any]) -> Any:
+    @inner(parallel=dict(IN_THREADS))
+    def in_rows_or_columns(weights: Any, indices: Any, indptr: Any, perm: Any, x: Any, out: Any) -> None:
+        rows, size, elements = indptr.shape[0] - 1, out.shape[0], of_events(indices.size, x)
+        by_columns = threads_for_columns(elements, size)
+        threads = by_columns if by_columns else threads_for(elements, size)
+        if threads < 2:
+            add(weights, indices, indptr, perm, x, out, np.int64(0), size)
+            return
+        sums = np.empty((0 if by_columns else threads, size), out.dtype)
+        for thread in numba.prange(threads):
+            if by_columns:
+                first, last = of_rows(size, thread, threads)
                 add(weights, indices, indptr, perm, x, out, first, last)
-        elif threads_for(elements, out.size) > 1:
-            in_rows(weights, indices, indptr, perm, x, out)
-        else:
-            serial(weights, indices, indptr, perm, x, out)
+            else:
+                first, last = of_rows(rows, thread, threads)
+                add(weights, indices, indptr[first : last + 1], perm, x[first:last], sums[thread], np.int64(0), size)
+        if not by_columns:
+            add_up(sums, out)
 
-    return in_columns
+    return in_rows_or_columns
 
 
 def _scatter_events(of: Terms, at: Places) -> Any:
-    add = _scatter_columns(of, at)
+    add, list_rows = add_rows_listed(of, at), _list_rows(at)
 
-    @numba.njit
+    @inner
     def scatter_events(weights: Any, indices: Any, indptr: Any, perm: Any, x: Any, out: Any) -> None:
-        add(weights, indices, indptr, perm, x, out, 0, out.shape[0])
+        out[:] = 0
+        listed = np.empty((3, LISTED + BLOCK), np.int64)
+        start = np.int64(0)  # a literal would be a type of its own, to compile for
+        while start < x.shape[0]:
+            start, found = list_rows(indptr, x, start, indices.size, listed)
+            add(weights, indices, perm, listed[1], listed[2], found, out)
 
     return scatter_events
 
 
 def _scatter_columns(of: Terms, at: Places) -> Any:
-    """Return a function that computes the sums of some columns; not of all only if columns ascend in each row."""
-    add, row_of = add_rows_listed(of, at), at.row
+    """Return a function that computes the sums of some columns, which ascend in each row, or of all."""
+    add, list_rows = add_rows_listed(of, at), _list_rows(at)
 
-    @numba.njit
+    @inner
     def scatter_columns(
         weights: Any, indices: Any, indptr: Any, perm: Any, x: Any, out: Any, first: int, last: int
     ) -> None:
         out[first:last] = 0
         listed = np.empty((3, LISTED + BLOCK), np.int64)
-        rows, here, end = listed[0], listed[1], listed[2]
-        start = 0
+        start = np.int64(0)  # a literal would be a type of its own, to compile for
         while start < x.shape[0]:
-            start, found = list_events(x, start, rows)
-            for k in range(found):
-                here[k], end[k] = row_of(indptr, rows[k], indices.size)
+            start, found = list_rows(indptr, x, start, indices.size, listed)
             if last - first < out.shape[0]:
-                cut_rows(indices, here, end, found, first, last, out.shape[0])
-            add(weights, indices, perm, here, end, found, out)
+                cut_rows(indices, listed[1], listed[2], found, first, last, out.shape[0])
+            add(weights, indices, perm, listed[1], listed[2], found, out)
 
     return scatter_columns
+
+
+def _list_rows(at: Places) -> Any:
+    """Return a function that lists rows of events from `start` on, and where they begin and end."""
+    row_of = at.row
+
+    @inner
+    def list_rows(indptr: Any, x: Any, start: int, stored: int, listed: Any) -> tuple[int, int]:
+        start, found = list_events(x, start, listed[0])
+        for k in range(found):
+            listed[1, k], listed[2, k] = row_of(indptr, listed[0, k], stored)
+        return start, found
+
+    return list_rows
 
 
 def _scatter_event_matrix(of: Terms, at: Places) -> Any:
     common, weight, row_of, has, where = of.common, of.weight, at.row, at.has, at.of_weight
 
-    @numba.njit
+    @inner
     def scatter_event_matrix(weights: Any, indices: Any, indptr: Any, perm: Any, x: Any, out: Any) -> None:
         out[:] = 0
         one, width, flat = common(weights), x.shape[1], x.reshape(x.size)
         found_at = np.empty(LISTED + BLOCK, np.int64)
-        start = 0
+        start = np.int64(0)  # a literal would be a type of its own, to compile for
         while start < flat.shape[0]:
             start, found = list_events(flat, start, found_at)
             first = 0
@@ -165,7 +186,7 @@ def _scatter_event_matrix(of: Terms, at: Places) -> Any:
 def _scatter(of: Terms, at: Places) -> Any:
     common, weight, term, row_of, where, add_to = of.common, of.weight, of.term, at.row, at.of_weight, at.add
 
-    @numba.njit
+    @inner
     def scatter(weights: Any, indices: Any, indptr: Any, perm: Any, x: Any, out: Any) -> None:
         out[:] = 0
         one = common(weights)
@@ -181,7 +202,7 @@ def _scatter(of: Terms, at: Places) -> Any:
 def _scatter_matrix(of: Terms, at: Places) -> Any:
     common, weight, term, row_of, has, where = of.common, of.weight, of.term, at.row, at.has, at.of_weight
 
-    @numba.njit
+    @inner
     def scatter_matrix(weights: Any, indices: Any, indptr: Any, perm: Any, x: Any, out: Any) -> None:
         out[:] = 0
         one = common(weights)
@@ -199,7 +220,7 @@ def _scatter_matrix(of: Terms, at: Places) -> Any:
 def _count(of: Terms, at: Places) -> Any:
     common, row_of = of.common, at.row
 
-    @numba.njit
+    @inner
     def count(weights: Any, indices: Any, indptr: Any, perm: Any, x: Any, out: Any) -> None:
         weight, size = common(weights), unsigned(x.shape[0])
         for row in range(out.shape[0]):
@@ -220,7 +241,7 @@ def _gather(of: Terms, at: Places) -> Any:
     common, weight, counts, term = of.common, of.weight, of.counts, of.term
     row_of, has, where = at.row, at.has, at.of_weight
 
-    @numba.njit(fastmath=_ANY_ORDER)
+    @inner(fastmath=_ANY_ORDER)
     def gather(weights: Any, indices: Any, indptr: Any, perm: Any, x: Any, out: Any) -> None:
         one = common(weights)
         for row in range(out.shape[0]):
@@ -240,7 +261,7 @@ def _gather_matrix(of: Terms, at: Places) -> Any:
     common, weight, counts, term = of.common, of.weight, of.counts, of.term
     row_of, has, where = at.row, at.has, at.of_weight
 
-    @numba.njit
+    @inner
     def gather_matrix(weights: Any, indices: Any, indptr: Any, perm: Any, x: Any, out: Any) -> None:
         out[:] = 0
         one, nothing = common(weights), out.dtype.type(0)
@@ -259,7 +280,7 @@ _SAFE = places(within=False)
 _row_of, _has, _add = _SAFE.row, _SAFE.has, _SAFE.add  # of the rest, which is less often asked for
 
 
-@numba.njit(fastmath=_ANY_ORDER)
+@inner(fastmath=_ANY_ORDER)
 def per_element(indices: Any, indptr: Any, of_rows: Any, of_columns: Any, out: Any) -> None:
     """Write the product of the row's and the column's values of each stored element, summed over further axes."""
     out[:] = 0
@@ -279,7 +300,7 @@ def slice_rows(dtype: str, *, homogeneous: bool) -> Any:
     of = terms(dtype, event=True, homogeneous=homogeneous)
     common, weight = of.common, of.weight
 
-    @numba.njit
+    @inner
     def sliced(weights: Any, indices: Any, indptr: Any, chosen: Any, out: Any) -> None:
         out[:] = 0
         one = common(weights)
@@ -293,7 +314,7 @@ def slice_rows(dtype: str, *, homogeneous: bool) -> Any:
     return sliced
 
 
-@numba.njit
+@inner
 def add_rows(indices: Any, indptr: Any, chosen: Any, dense: Any, out: Any) -> None:
     """Add dense rows to the elements of the rows that they stand for."""
     out[:] = 0

@@ -14,11 +14,10 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numba
 
 from ...backends.numba import numba_kernel
 from ..activity import as_events
-from ..on_cpu import terms
+from ..on_cpu import inner, terms
 from ..precision import precise
 
 __all__ = ["numba_product"]
@@ -27,7 +26,7 @@ _TOGETHER = 4  # rows: fewer visits of the sums, and sums that do not wait for o
 _TILE = 512  # columns, whose weights the caches keep while all vectors visit them
 
 
-@numba.njit
+@inner
 def _list_events(x: Any, events: Any, counts: Any) -> None:
     """Write the positions of the events of each column of x; without a branch, as nothing predicts a spike."""
     counts[:] = 0
@@ -40,14 +39,14 @@ def _list_events(x: Any, events: Any, counts: Any) -> None:
 def _load(dtype: str) -> Callable[..., Any]:
     """Return how to read a weight of this dtype."""
     weight = terms(dtype, event=True, homogeneous=False).weight
-    return numba.njit(lambda weights, i, j: weight(0, weights, (i, j)))
+    return inner(lambda weights, i, j: weight(0, weights, (i, j)))
 
 
 @functools.cache
 def _sum_rows(dtype: str) -> Any:
     load = _load(dtype)
 
-    @numba.njit
+    @inner
     def sum_rows(weights: Any, x: Any, out: Any, events: Any, counts: Any) -> None:
         _list_events(x, events, counts)
         out[:] = 0
@@ -74,7 +73,7 @@ def _sum_rows(dtype: str) -> Any:
 def _sum_columns(dtype: str) -> Any:
     load = _load(dtype)
 
-    @numba.njit
+    @inner
     def sum_columns(weights: Any, x: Any, out: Any, events: Any, counts: Any) -> None:
         _list_events(x, events, counts)
         out[:] = 0

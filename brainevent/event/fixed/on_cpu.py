@@ -15,7 +15,7 @@ from typing import Any
 import numba
 import numpy as np
 
-from ..on_cpu import BLOCK, LISTED, Places, Terms, places, terms, unsigned
+from ..on_cpu import BLOCK, LISTED, Places, Terms, inner, places, terms, unsigned
 from ..on_cpu_events import add_rows_listed, cut_rows, list_events
 from ..on_cpu_threads import (
     IN_THREADS,
@@ -49,10 +49,10 @@ def kernel(
     """
     of, at = terms(dtype, event=event, homogeneous=homogeneous), places(within=within)
     if threads:
+        if long and event and transpose and ndim == 1:
+            return _in_rows_or_columns(_scatter_columns(of, at), homogeneous=homogeneous)
         serial = kernel(dtype, event=event, homogeneous=homogeneous, within=within, transpose=transpose, ndim=ndim)
-        in_rows = _in_threads(serial, homogeneous=homogeneous, transpose=transpose)
-        by_columns = long and event and transpose and ndim == 1
-        return _in_columns(_scatter_columns(of, at), in_rows, serial) if by_columns else in_rows
+        return _in_threads(serial, homogeneous=homogeneous, transpose=transpose)
     if not transpose:
         if ndim == 2:
             return _gather_matrix(of, at)
@@ -62,12 +62,20 @@ def kernel(
     return _scatter_matrix(of, at) if ndim == 2 else _scatter(of, at)
 
 
-def _in_threads(serial: Callable[..., Any], *, homogeneous: bool, transpose: bool) -> Any:
-    @numba.njit
+def _of_part(*, homogeneous: bool) -> Any:
+    """Return a function that returns the weights of some rows."""
+
+    @inner
     def of_part(weights: Any, indices: Any, first: int, last: int) -> Any:
         return weights if homogeneous else weights[first * indices.shape[1] : last * indices.shape[1]]
 
-    @numba.njit(parallel=dict(IN_THREADS))
+    return of_part
+
+
+def _in_threads(serial: Callable[..., Any], *, homogeneous: bool, transpose: bool) -> Any:
+    of_part = _of_part(homogeneous=homogeneous)
+
+    @inner(parallel=dict(IN_THREADS))
     def in_threads(weights: Any, indices: Any, x: Any, out: Any) -> None:
         rows = indices.shape[0]
         threads = threads_for(of_events(indices.size, x), out.size) if transpose else threads_for(indices.size, 0)
@@ -87,66 +95,85 @@ def _in_threads(serial: Callable[..., Any], *, homogeneous: bool, transpose: boo
     return in_threads
 
 
-def _in_columns(add: Callable[..., Any], in_rows: Callable[..., Any], serial: Callable[..., Any]) -> Any:
-    @numba.njit(parallel=dict(IN_THREADS))
-    def in_columns(weights: Any, indices: Any, x: Any, out: Any) -> None:
-        elements = of_events(indices.size, x)
-        threads = threads_for_columns(elements, out.size)
-        if threads > 1:
-            for thread in numba.prange(threads):
-                first, last = of_rows(out.size, thread, threads)
-                add(weights, indices, x, out, first, last)
-        elif threads_for(elements, out.size) > 1:
-            in_rows(weights, indices, x, out)
-        else:
-            serial(weights, indices, x, out)
+def _in_rows_or_columns(add: Callable[..., Any], *, homogeneous: bool) -> Any:
+    of_part = _of_part(homogeneous=homogeneous)
 
-    return in_columns
+    @inner(parallel=dict(IN_THREADS))
+    def in_rows_or_columns(weights: Any, indices: Any, x: Any, out: Any) -> None:
+        rows, size, elements = indices.shape[0], out.shape[0], of_events(indices.size, x)
+        by_columns = threads_for_columns(elements, size)
+        threads = by_columns if by_columns else threads_for(elements, size)
+        if threads < 2:
+            add(weights, indices, x, out, np.int64(0), size)
+            return
+        sums = np.empty((0 if by_columns else threads, size), out.dtype)
+        for thread in numba.prange(threads):
+            if by_columns:
+                first, last = of_rows(size, thread, threads)
+                add(weights, indices, x, out, first, last)
+            else:
+                first, last = of_rows(rows, thread, threads)
+                part = of_part(weights, indices, first, last)
+                add(part, indices[first:last], x[first:last], sums[thread], np.int64(0), size)
+        if not by_columns:
+            add_up(sums, out)
+
+    return in_rows_or_columns
 
 
 def _scatter_events(of: Terms, at: Places) -> Any:
-    add = _scatter_columns(of, at)
+    add = add_rows_listed(of, at)
 
-    @numba.njit
+    @inner
     def scatter_events(weights: Any, indices: Any, x: Any, out: Any) -> None:
-        add(weights, indices, x, out, 0, out.shape[0])
+        out[:] = 0
+        columns, listed = indices.reshape(indices.size), np.empty((3, LISTED + BLOCK), np.int64)
+        start = np.int64(0)  # a literal would be a type of its own, to compile for
+        while start < x.shape[0]:
+            start, found = _list_rows(indices.shape[1], x, start, listed)
+            add(weights, columns, columns, listed[1], listed[2], found, out)
 
     return scatter_events
 
 
 def _scatter_columns(of: Terms, at: Places) -> Any:
-    """Return a function that computes the sums of some columns; not of all only if columns ascend in each row."""
+    """Return a function that computes the sums of some columns, which ascend in each row, or of all."""
     add = add_rows_listed(of, at)
 
-    @numba.njit
+    @inner
     def scatter_columns(weights: Any, indices: Any, x: Any, out: Any, first: int, last: int) -> None:
         out[first:last] = 0
-        width, columns = indices.shape[1], indices.reshape(indices.size)
-        listed = np.empty((3, LISTED + BLOCK), np.int64)
-        rows, here, end = listed[0], listed[1], listed[2]
-        start = 0
+        columns, listed = indices.reshape(indices.size), np.empty((3, LISTED + BLOCK), np.int64)
+        start = np.int64(0)  # a literal would be a type of its own, to compile for
         while start < x.shape[0]:
-            start, found = list_events(x, start, rows)
-            for k in range(found):
-                here[k] = rows[k] * width
-                end[k] = here[k] + width
+            start, found = _list_rows(indices.shape[1], x, start, listed)
             if last - first < out.shape[0]:
-                cut_rows(columns, here, end, found, first, last, out.shape[0])
-            add(weights, columns, columns, here, end, found, out)
+                cut_rows(columns, listed[1], listed[2], found, first, last, out.shape[0])
+            add(weights, columns, columns, listed[1], listed[2], found, out)
 
     return scatter_columns
+
+
+@inner
+def _list_rows(width: int, x: Any, start: int, listed: Any) -> tuple[int, int]:
+    """List rows of events from `start` on, and where they begin and end."""
+    start, found = list_events(x, start, listed[0])
+    for k in range(found):
+        listed[1, k] = listed[0, k] * width
+        listed[2, k] = listed[1, k] + width
+    return start, found
 
 
 def _scatter_event_matrix(of: Terms, at: Places) -> Any:
     common, weight, has = of.common, of.weight, at.has
 
-    @numba.njit
+    @inner
     def scatter_event_matrix(weights: Any, indices: Any, x: Any, out: Any) -> None:
         out[:] = 0
         one, width, columns = common(weights), indices.shape[1], indices.reshape(indices.size)
         flat, across = x.reshape(x.size), x.shape[1]
         found_at = np.empty(LISTED + BLOCK, np.int64)
-        start = 0
+        start = np.int64(0)  # a literal would be a type of its own, to compile for
         while start < flat.shape[0]:
             start, found = list_events(flat, start, found_at)
             first = 0
@@ -168,7 +195,7 @@ def _scatter_event_matrix(of: Terms, at: Places) -> Any:
 def _scatter(of: Terms, at: Places) -> Any:
     common, weight, term, add_to = of.common, of.weight, of.term, at.add
 
-    @numba.njit
+    @inner
     def scatter(weights: Any, indices: Any, x: Any, out: Any) -> None:
         out[:] = 0
         one, width, columns = common(weights), indices.shape[1], indices.reshape(indices.size)
@@ -183,7 +210,7 @@ def _scatter(of: Terms, at: Places) -> Any:
 def _scatter_matrix(of: Terms, at: Places) -> Any:
     common, weight, term, has = of.common, of.weight, of.term, at.has
 
-    @numba.njit
+    @inner
     def scatter_matrix(weights: Any, indices: Any, x: Any, out: Any) -> None:
         out[:] = 0
         one, width, columns = common(weights), indices.shape[1], indices.reshape(indices.size)
@@ -200,7 +227,7 @@ def _scatter_matrix(of: Terms, at: Places) -> Any:
 def _count(of: Terms) -> Any:
     common = of.common
 
-    @numba.njit
+    @inner
     def count(weights: Any, indices: Any, x: Any, out: Any) -> None:
         weight, width, columns = common(weights), indices.shape[1], indices.reshape(indices.size)
         size = unsigned(x.shape[0])
@@ -220,7 +247,7 @@ def _count(of: Terms) -> Any:
 def _gather(of: Terms, at: Places) -> Any:
     common, weight, counts, term, has = of.common, of.weight, of.counts, of.term, at.has
 
-    @numba.njit(fastmath=_ANY_ORDER)
+    @inner(fastmath=_ANY_ORDER)
     def gather(weights: Any, indices: Any, x: Any, out: Any) -> None:
         one, width, columns = common(weights), indices.shape[1], indices.reshape(indices.size)
         for row in range(out.shape[0]):
@@ -238,7 +265,7 @@ def _gather(of: Terms, at: Places) -> Any:
 def _gather_matrix(of: Terms, at: Places) -> Any:
     common, weight, counts, term, has = of.common, of.weight, of.counts, of.term, at.has
 
-    @numba.njit
+    @inner
     def gather_matrix(weights: Any, indices: Any, x: Any, out: Any) -> None:
         out[:] = 0
         one, width, columns = common(weights), indices.shape[1], indices.reshape(indices.size)
