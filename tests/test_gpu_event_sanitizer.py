@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """On a real GPU: compute-sanitizer finds nothing in the kernels of event-driven products."""
 
+import importlib.util
+
 import pytest
 from out_of_range import FORMATS
 from sanitizer import sanitized
+from test_gpu_event_csr import PACKAGES
 
 pytestmark = pytest.mark.gpu
 NAMES = ["csr", "coo", "fixed", "dense"]
@@ -73,6 +76,7 @@ WRONG = """
     import jax
     import test_gpu_event_out_of_range
     from out_of_range import FORMATS, assert_case, assert_derivatives, assert_pointers, assert_slices
+    from test_gpu_event_csr import PACKAGES
 
     what = sys.argv[1]
     raw = {"backend": "cuda_raw"}
@@ -92,6 +96,12 @@ WRONG = """
         elif what == "long":  # rows that clusters of blocks sum, by a permutation, too
             for homogeneous, indexed in itertools.product(both, both):
                 test_gpu_event_out_of_range.test_long_rows(homogeneous, 5000, True, True, indexed)
+        elif what in PACKAGES:  # the other languages that `binary_csrmv` has kernels in
+            size = {"m": 33, "k": 40, "connections": 5}
+            for transpose, homogeneous in itertools.product(both, both):
+                how = {"transpose": transpose, "homogeneous": homogeneous, "backend": what}
+                assert_case("csr", seed=1, **size, **how, event=True, columns=None, index="int32")
+                assert_pointers([0, -7, 50, 3, 2**31 - 1, -(2**31), 36], **how)
         else:
             for transpose, event, columns in itertools.product(both, both, [None, 2]):
                 how = {"transpose": transpose, "event": event, "columns": columns}
@@ -104,6 +114,13 @@ WRONG = """
 def test_products(name, tool, tmp_path):
     kernel = "scatter_sorted" if tool == "racecheck" else None
     assert sanitized(tool, tmp_path, PRODUCTS, name, tool, kernel=kernel).endswith("right")
+
+
+@pytest.mark.parametrize("language", PACKAGES)
+def test_every_language(language, tmp_path):
+    if importlib.util.find_spec(PACKAGES[language]) is None:
+        pytest.skip(f"needs {PACKAGES[language]}")
+    assert sanitized("memcheck", tmp_path, WRONG, language).endswith("right")
 
 
 @pytest.mark.parametrize("what", [*FORMATS, *(f"derivatives {name}" for name in FORMATS), "pointers", "slices", "long"])
