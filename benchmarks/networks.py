@@ -155,7 +155,9 @@ def _rows(platform: str, model: str, n: int, answers: dict[str, list[dict[str, A
     factors = {name: [s / (steps * _DT) for a in found for s in a["seconds"]] for name, found in answers.items()}
     rows: list[Row | Failed] = []
     for name, samples in factors.items():
-        resident = max(answer["resident"] for answer in answers[name]) / 2**20
+        memory = f"{max(answer['resident'] for answer in answers[name]) / 2**20:.0f} MiB"
+        if on_gpu := [answer["on_gpu"] for answer in answers[name] if "on_gpu" in answer]:
+            memory += f", {max(on_gpu) / 2**20:.0f} MiB on the GPU"
         rate = sum(answer["rate"] for answer in answers[name]) / len(answers[name])
         ours = factors.get(_OURS) if name != _OURS else None
         rows.append(
@@ -167,7 +169,7 @@ def _rows(platform: str, model: str, n: int, answers: dict[str, list[dict[str, A
                 baseline=ours and ours[: len(samples)],
                 ratio_to="slower than ours",
                 bar=_NOT_SLOWER if name not in (_OURS, _OURS_TOO) else None,
-                note=f"{steps} steps; {rate:.1f} Hz; {resident:.0f} MiB",
+                note=f"{steps} steps; {rate:.1f} Hz; {memory}",
             )
         )
     return rows

@@ -219,7 +219,9 @@ def test_programs_for_processors_run_once_beside_a_gpu(monkeypatch, tmp_path):
 
     def pretend(probe, arguments, platform, **where):
         ran.append((probe, arguments.get("way"), platform))
-        return {"seconds": [1.0, 2.0, 3.0], "rate": 21 if arguments["model"] == "coba" else 5.5, "resident": 2**20}
+        rate = 21 if arguments["model"] == "coba" else 5.5
+        memory = {"resident": 2**20, **({"on_gpu": 2**21} if platform == "gpu" else {})}
+        return {"seconds": [1.0, 2.0, 3.0], "rate": rate, **memory}
 
     monkeypatch.setattr(networks, "run_probe", pretend)
     monkeypatch.delenv("BRAINEVENT_BRIAN_PATH", raising=False)
@@ -242,4 +244,5 @@ def test_programs_for_processors_run_once_beside_a_gpu(monkeypatch, tmp_path):
         ("network_brian", None, "cpu"): 6,
     }
     assert all(row.met for row in rows if row.bar)
+    assert {row.note.rpartition("; ")[2] for row in rows} == {"1 MiB", "1 MiB, 2 MiB on the GPU"}
     assert sum("Brian2 9.9 on the host" in row.name for row in rows) == 6

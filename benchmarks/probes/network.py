@@ -16,7 +16,10 @@ _DT = 0.1
 
 
 def measure(way: str, model: str, n: int, steps: int, repeats: int, unroll: int = 1) -> dict[str, Any]:
-    """Run one way so many times: `seconds`, all of them; `rate`, that of the last; `resident`, in bytes, at the end."""
+    """Run one way so many times: `seconds`, all of them; `rate`, that of the last; `resident`, in bytes, at the end.
+
+    And `on_gpu`, the most bytes that arrays took on a GPU, where the network is on one.
+    """
     ways = {"cpp": _cpp("plain"), "cpp_vector": _cpp("vector")}
     ways |= {name: functools.partial(run, unroll=unroll) for name, run in (("ours", _ours), ("jnp", _plain))}
     return ways[way](model, n, steps, repeats)
@@ -53,7 +56,7 @@ def _ours(model: str, n: int, steps: int, repeats: int, unroll: int) -> dict[str
         return jax.block_until_ready(brainevent.record(network.step, state, steps, synapses, dt=_DT, unroll=unroll)[1])
 
     seconds, spikes = _timed(run, repeats)
-    return {"seconds": seconds, "rate": float(spikes.rates().mean()), "resident": _resident()}
+    return {"seconds": seconds, "rate": float(spikes.rates().mean()), **_memory()}
 
 
 def _plain(model: str, n: int, steps: int, repeats: int, unroll: int) -> dict[str, Any]:
@@ -89,7 +92,7 @@ def _plain(model: str, n: int, steps: int, repeats: int, unroll: int) -> dict[st
     state = (*start(model, n), jnp.zeros(2 * n))
     seconds, bits = _timed(lambda: jax.block_until_ready(run(state, synapses)), repeats)
     count = sum(int(np.unpackbits(np.asarray(part)).sum()) for part in np.array_split(np.asarray(bits), 100))
-    return {"seconds": seconds, "rate": count / (n * steps * _DT * 1e-3), "resident": _resident()}
+    return {"seconds": seconds, "rate": count / (n * steps * _DT * 1e-3), **_memory()}
 
 
 def _timed(run: Callable[[], Any], repeats: int) -> tuple[list[float], Any]:
@@ -102,5 +105,9 @@ def _timed(run: Callable[[], Any], repeats: int) -> tuple[list[float], Any]:
     return seconds, result
 
 
-def _resident() -> int:
-    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+def _memory() -> dict[str, int]:
+    import jax
+
+    resident = int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    stats = jax.local_devices()[0].memory_stats()  # None on a CPU
+    return {"resident": resident, **({"on_gpu": stats["peak_bytes_in_use"]} if stats else {})}
