@@ -58,9 +58,10 @@ def test_how_many_threads_share_a_product():
     every = numba.get_num_threads()
     assert threads_for(2**40, 1000) == every
     assert [threads_for(n, 50_000) for n in (199_999, 200_000)] == [0, min(1, every)]
-    assert [threads_for_columns(n, 50_000) for n in (99_999, 100_000, 300_000)] == [0, 1, min(3, every)]
-    assert threads_for_columns(16 * 50_000 * every - 1, 50_000) in range(1, every + 1)
-    assert threads_for_columns(2**40, 50_000) == 0  # far more elements than sums
+    assert [threads_for_columns(n, 50_000, 1000) for n in (99_999, 100_000, 300_000)] == [0, 1, min(3, every)]
+    for row, more in ((10**6, 16), (512, 16), (511, 15), (80, 2)):  # elements for each sum
+        assert threads_for_columns(more * 10**6 * every - 1, 10**6, row) == every
+        assert threads_for_columns(more * 10**6 * every, 10**6, row) == 0  # far more elements than sums
 
 
 def test_how_many_elements_are_added():
@@ -73,7 +74,7 @@ def test_how_many_elements_are_added():
 
 
 @pytest.mark.parametrize(
-    ("elements", "in_order", "long"), [(25_600, True, True), (25_600, False, False), (25_599, True, False)]
+    ("elements", "in_order", "long"), [(6400, True, True), (6400, False, False), (6399, True, False)]
 )
 def test_which_rows_threads_may_share(elements, in_order, long):
     assert are_long(100, elements, in_order=in_order) == long

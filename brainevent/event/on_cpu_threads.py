@@ -32,8 +32,9 @@ _ENOUGH = 2**18  # if our kernels are to be parallel
 _WAKING = 100_000  # elements that a thread adds in the time in which two are told to, and are waited for
 _SUMMING = 2  # elements that it adds in the time in which it clears a sum and adds it up
 _LOOKED_AT = 4096  # elements of x from which it is told how many events there are, about
-_LONG = 256  # elements of a row, on average, from which on threads may share it
-_FAR_MORE = 16  # elements for each sum and thread
+_LONG = 64  # elements of a row, on average, from which on threads may share it
+_FAR_MORE = 16  # elements for each sum and thread, at most,
+_TO_CUT = 32  # and one for so many elements of a row: to cut short rows takes longer
 
 # Loops that say so run in threads, and nothing else.
 _ONLY = ("comprehension", "fusion", "inplace_binop", "numpy", "reduction", "setitem", "stencil")
@@ -57,10 +58,10 @@ def threads_for(elements: int, sums: int) -> int:
 
 
 @inner
-def threads_for_columns(elements: int, sums: int) -> int:
-    """Return how many threads add so many elements, each to some of the sums; 0 if rows are better shared."""
+def threads_for_columns(elements: int, sums: int, row: int) -> int:
+    """Return how many threads add elements, each to some of the sums, in rows so long; 0 if rows are better shared."""
     threads = min(numba.get_num_threads(), elements // _WAKING)
-    return threads if elements < _FAR_MORE * threads * sums else 0
+    return threads if elements < min(_FAR_MORE, row // _TO_CUT) * threads * sums else 0
 
 
 @inner

@@ -87,7 +87,7 @@ def _in_rows_or_columns(add: Callable[..., Any]) -> Any:
     @inner(parallel=dict(IN_THREADS))
     def in_rows_or_columns(weights: Any, indices: Any, indptr: Any, perm: Any, x: Any, out: Any) -> None:
         rows, size, elements = indptr.shape[0] - 1, out.shape[0], of_events(indices.size, x)
-        by_columns = threads_for_columns(elements, size)
+        by_columns = threads_for_columns(elements, size, indices.size // max(1, rows))
         threads = by_columns if by_columns else threads_for(elements, size)
         if threads < 2:
             add(weights, indices, indptr, perm, x, out, np.int64(0), size)

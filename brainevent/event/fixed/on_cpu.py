@@ -101,7 +101,7 @@ def _in_rows_or_columns(add: Callable[..., Any], *, homogeneous: bool) -> Any:
     @inner(parallel=dict(IN_THREADS))
     def in_rows_or_columns(weights: Any, indices: Any, x: Any, out: Any) -> None:
         rows, size, elements = indices.shape[0], out.shape[0], of_events(indices.size, x)
-        by_columns = threads_for_columns(elements, size)
+        by_columns = threads_for_columns(elements, size, indices.shape[1])
         threads = by_columns if by_columns else threads_for(elements, size)
         if threads < 2:
             add(weights, indices, x, out, np.int64(0), size)
