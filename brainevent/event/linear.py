@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import jax
@@ -40,54 +41,70 @@ def relate(
     `per_element(indices, of_rows, of_columns)` returns, for each stored element, the product of its row's and its
     column's values, summed over further axes.
     """
+    rules = _Rules(operator, linear, of_matrices, per_element, indices, event)
+    operator.def_jvp_rule2(rules.by_weights, *[None] * indices, rules.by_x)
+    operator.def_transpose_rule(rules.transpose)
+    operator.def_batching_rule(rules.batch)
 
-    def by_weights(tangent: Any, weights: Any, *rest: Any, **params: Any) -> Any:
-        return operator(tangent, *rest, **params)
 
-    def by_x(tangent: Any, *operands: Any, **params: Any) -> Any:
-        if not _has(linear, params):
+@dataclass(frozen=True)
+class _Rules:
+    """The rules of a product, whose operands are weights, so many arrays of indices, and x."""
+
+    operator: XLACustomKernel
+    linear: XLACustomKernel
+    of_matrices: XLACustomKernel
+    per_element: PerElement
+    indices: int
+    event: bool
+
+    def by_weights(self, tangent: Any, weights: Any, *rest: Any, **params: Any) -> Any:
+        return self.operator(tangent, *rest, **params)
+
+    def by_x(self, tangent: Any, *operands: Any, **params: Any) -> Any:
+        if not _has(self.linear, params):
             params = {**params, "backend": None}
-        return linear(*operands[:-1], tangent, **params)  # straight through: an event changes as its number does
+        return self.linear(*operands[:-1], tangent, **params)  # straight through: an event changes as its number does
 
-    def transpose(cotangents: Any, weights: Any, *rest: Any, **params: Any) -> Any:
+    def transpose(self, cotangents: Any, weights: Any, *rest: Any, **params: Any) -> Any:
         (cotangent,), (*where, x) = cotangents, rest
-        nothing = [None] * indices
+        nothing = [None] * self.indices
         if not is_undefined_primal(x):
-            of_weights = for_one_weight if weights.aval.size == 1 else for_each_weight
+            of_weights = self._for_one_weight if weights.aval.size == 1 else self._for_each_weight
             found = of_weights(cotangent, weights.aval, where, x, params)
             return [found.reshape(weights.aval.shape).astype(weights.aval.dtype), *nothing, None]
         outs = [jax.ShapeDtypeStruct(x.aval.shape, cotangent.dtype)]
         turned = {**params, "transpose": not params["transpose"], "outs": outs}
-        (found,) = operator(weights, *where, cotangent, **turned)
+        (found,) = self.operator(weights, *where, cotangent, **turned)
         return [None, *nothing, found.astype(x.aval.dtype)]
 
-    def for_one_weight(cotangent: Any, weights: Any, where: Sequence[Any], x: Any, params: dict[str, Any]) -> Any:
+    def _for_one_weight(
+        self, cotangent: Any, weights: Any, where: Sequence[Any], x: Any, params: dict[str, Any]
+    ) -> Any:
         # The product with a weight of one visits only the events; per element, all would be visited.
         sums = precise(weights.dtype)
         outs = [jax.ShapeDtypeStruct(cotangent.shape, sums)]
-        (counts,) = operator(jnp.ones(weights.shape, sums), *where, x, **{**params, "outs": outs})
+        (counts,) = self.operator(jnp.ones(weights.shape, sums), *where, x, **{**params, "outs": outs})
         return jnp.vdot(counts, cotangent.astype(sums))
 
-    def for_each_weight(cotangent: Any, weights: Any, where: Sequence[Any], x: Any, params: dict[str, Any]) -> Any:
+    def _for_each_weight(
+        self, cotangent: Any, weights: Any, where: Sequence[Any], x: Any, params: dict[str, Any]
+    ) -> Any:
         sums = precise(weights.dtype)
-        values = weighted(jnp.ones(x.shape, sums), x) if event else x.astype(sums)
+        values = weighted(jnp.ones(x.shape, sums), x) if self.event else x.astype(sums)
         cotangent = cotangent.astype(sums)
-        return per_element(where, *((values, cotangent) if params["transpose"] else (cotangent, values)))
+        return self.per_element(where, *((values, cotangent) if params["transpose"] else (cotangent, values)))
 
-    def batch(args: Sequence[Any], axes: Sequence[Any], **params: Any) -> Any:
+    def batch(self, args: Sequence[Any], axes: Sequence[Any], **params: Any) -> Any:
         *structure, x = args
-        if any(axis is not None for axis in axes[:-1]) or not _has(of_matrices, params):
+        if any(axis is not None for axis in axes[:-1]) or not _has(self.of_matrices, params):
             return NotImplemented  # the kernel goes through the batch
         x = jnp.moveaxis(x, axes[-1], -1)
         (out,) = params["outs"]
         flat = x.reshape(x.shape[0], math.prod(x.shape[1:]))
         outs = [jax.ShapeDtypeStruct((out.shape[0], flat.shape[1]), out.dtype)]
-        (found,) = of_matrices(*structure, flat, **{**params, "outs": outs})
+        (found,) = self.of_matrices(*structure, flat, **{**params, "outs": outs})
         return [found.reshape(*out.shape, x.shape[-1])], [len(out.shape)]
-
-    operator.def_jvp_rule2(by_weights, *[None] * indices, by_x)
-    operator.def_transpose_rule(transpose)
-    operator.def_batching_rule(batch)
 
 
 def _has(operator: XLACustomKernel, params: Mapping[str, Any]) -> bool:

@@ -68,30 +68,15 @@ class ShardingRule:
         where = f"operator {operator!r}: sharding rule {rule!r}"
         if not isinstance(rule, str):
             raise RegistrationTypeError(f"operator {operator!r}: a sharding rule is a string such as 'm k, k -> m'")
-        if reduction not in REDUCTIONS:
-            raise RegistrationValueError(f"{where}: reduction is {reduction!r}; pass 'sum', 'max' or 'min'")
         kinds = {
             "reduction_factors": reduction_factors,
             "need_replication_factors": need_replication_factors,
             "permutation_factors": permutation_factors,
         }
-        for name, value in kinds.items():
-            if isinstance(value, str):
-                raise RegistrationTypeError(f"{where}: {name} is the string {value!r}; pass a tuple ({value!r},)")
-        for name, size in factor_sizes.items():
-            if not isinstance(size, int):
-                raise RegistrationTypeError(
-                    f"{where}: unknown keyword {name!r}{did_you_mean(name, [*kinds, 'reduction', 'of_part'])}; "
-                    f"the size of a factor would be an integer, found {size!r}"
-                )
+        _check_keywords(where, kinds, reduction, factor_sizes)
         try:
-            parsed = parse_sharding_rule(
-                rule,
-                reduction_factors=tuple(reduction_factors),
-                need_replication_factors=tuple(need_replication_factors),
-                permutation_factors=tuple(permutation_factors),
-                **factor_sizes,
-            )
+            factors: dict[str, Any] = {name: tuple(value) for name, value in kinds.items()}
+            parsed = parse_sharding_rule(rule, **{**factors, **factor_sizes})
         except (TypeError, ValueError) as error:
             raise RegistrationValueError(f"{where}: {error}") from error
         operands, results = map(_plain, (parsed.operand_mappings, parsed.result_mappings))
@@ -301,6 +286,23 @@ def sharding_rule(rule: Any, operator: str, **factors: Any) -> ShardingRule | Sh
         return ShardingRule.parse(rule, operator, **factors)
     parse = functools.partial(ShardingRule.parse, operator=operator, **factors)
     return ShardingRuleOfCall(rule, functools.cache(parse))
+
+
+def _check_keywords(
+    where: str, kinds: Mapping[str, Sequence[str]], reduction: str, factor_sizes: Mapping[str, Any]
+) -> None:
+    """Raise an error if what is said beside a rule cannot be meant."""
+    if reduction not in REDUCTIONS:
+        raise RegistrationValueError(f"{where}: reduction is {reduction!r}; pass 'sum', 'max' or 'min'")
+    for name, value in kinds.items():
+        if isinstance(value, str):
+            raise RegistrationTypeError(f"{where}: {name} is the string {value!r}; pass a tuple ({value!r},)")
+    for name, size in factor_sizes.items():
+        if not isinstance(size, int):
+            raise RegistrationTypeError(
+                f"{where}: unknown keyword {name!r}{did_you_mean(name, [*kinds, 'reduction', 'of_part'])}; "
+                f"the size of a factor would be an integer, found {size!r}"
+            )
 
 
 def _plain(mappings: Sequence[Any]) -> tuple[Dims, ...]:
