@@ -45,7 +45,7 @@ _LOADS = {"float16": half.from_float16, "bfloat16": half.from_bfloat16}
 def inner(function: Any = None, **options: Any) -> Any:
     """Compile a function that other compiled code alone calls, as `numba.njit` does, but with no way in from Python.
 
-    That takes two thirds of the time. To call it from Python ends the process.
+    That takes about two thirds of the time. To call it from Python ends the process.
     """
     compile_ = numba.njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, **options)
     return compile_ if function is None else compile_(function)

@@ -3,8 +3,8 @@
 
 `A @ x` needs no more. For `A.T @ x` each thread has sums of its own, which are added up in the end; that is worth it
 where there are more elements to add than sums, and so fewer threads add what few events leave to do. Where rows are
-sorted and long, each thread adds some columns of all rows instead, unless there are far more elements than sums: then
-rows are better read as a whole.
+sorted and not short, each thread adds some columns of all rows instead, unless there are far more elements than sums:
+then rows are better read as a whole.
 """
 
 from __future__ import annotations
