@@ -50,7 +50,7 @@ def add_rows_listed(of: Terms, at: Places) -> Any:
     what comes next in a page of memory.
     """
     common, weight, where, add_to, places = of.common, of.weight, at.of_weight, at.add, _places(of)
-    in_tiles, in_places, fetch = add_in_tiles(of, at), _add_in_places(of, at), fetching(of, at)
+    in_tiles, in_places, ask = add_in_tiles(of, at), _add_in_places(of, at), _asking(of, at)
 
     @inner
     def add(weights: Any, indices: Any, perm: Any, here: Any, end: Any, found: int, out: Any) -> None:
@@ -68,14 +68,7 @@ def add_rows_listed(of: Terms, at: Places) -> Any:
                 in_places(weights, indices, perm, one, j, apart, ahead, next_apart, out)
                 j += places * apart
             while j < last:
-                while lines and row < found:
-                    if ahead < unsigned(end[row]):
-                        fetch(weights, indices, perm, ahead)
-                        ahead += LINE
-                        lines -= 1
-                    else:
-                        row += 1
-                        ahead = unsigned(here[min(row, found - 1)])
+                row, ahead = ask(weights, indices, perm, here, end, found, row, ahead, lines)
                 lines = 1
                 if j + LINE <= last:  # a number of elements that is known
                     for i in range(j, j + LINE):
@@ -86,6 +79,27 @@ def add_rows_listed(of: Terms, at: Places) -> Any:
                 j += LINE
 
     return add
+
+
+def _asking(of: Terms, at: Places) -> Any:
+    """Return a function that asks for so many lines from a row's element on, and says which row's is the next."""
+    fetch = fetching(of, at)
+
+    @inner
+    def ask(
+        weights: Any, indices: Any, perm: Any, here: Any, end: Any, found: int, row: int, ahead: Any, lines: int
+    ) -> tuple[int, Any]:
+        while lines and row < found:
+            if ahead < unsigned(end[row]):
+                fetch(weights, indices, perm, ahead)
+                ahead += LINE
+                lines -= 1
+            else:
+                row += 1
+                ahead = unsigned(here[min(row, found - 1)])
+        return row, ahead
+
+    return ask
 
 
 def _places(of: Terms) -> Any:
