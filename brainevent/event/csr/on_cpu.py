@@ -49,10 +49,11 @@ def kernel(
     """
     of, at = terms(dtype, event=event, homogeneous=homogeneous), places(within=within, indexed=indexed)
     if threads:
-        if long and event and transpose and ndim == 1:
-            return _in_rows_or_columns(_scatter_columns(of, at))
         options = {"event": event, "homogeneous": homogeneous, "indexed": indexed, "within": within}
-        return _in_threads(kernel(dtype, **options, transpose=transpose, ndim=ndim), transpose=transpose)
+        serial = kernel(dtype, **options, transpose=transpose, ndim=ndim)
+        if long and event and transpose and ndim == 1:
+            return _in_rows_or_columns(serial, _scatter_columns(of, at))
+        return _in_threads(serial, transpose=transpose)
     if not transpose:
         if ndim == 2:
             return _gather_matrix(of, at)
@@ -83,23 +84,23 @@ def _in_threads(serial: Callable[..., Any], *, transpose: bool) -> Any:
     return in_threads
 
 
-def _in_rows_or_columns(add: Callable[..., Any]) -> Any:
+def _in_rows_or_columns(serial: Callable[..., Any], in_columns: Callable[..., Any]) -> Any:
     @inner(parallel=dict(IN_THREADS))
     def in_rows_or_columns(weights: Any, indices: Any, indptr: Any, perm: Any, x: Any, out: Any) -> None:
         rows, size, elements = indptr.shape[0] - 1, out.shape[0], of_events(indices.size, x)
         by_columns = threads_for_columns(elements, size, indices.size // max(1, rows))
         threads = by_columns if by_columns else threads_for(elements, size)
         if threads < 2:
-            add(weights, indices, indptr, perm, x, out, np.int64(0), size)
+            serial(weights, indices, indptr, perm, x, out)
             return
         sums = np.empty((0 if by_columns else threads, size), out.dtype)
         for thread in numba.prange(threads):
             if by_columns:
                 first, last = of_rows(size, thread, threads)
-                add(weights, indices, indptr, perm, x, out, first, last)
+                in_columns(weights, indices, indptr, perm, x, out, first, last)
             else:
                 first, last = of_rows(rows, thread, threads)
-                add(weights, indices, indptr[first : last + 1], perm, x[first:last], sums[thread], np.int64(0), size)
+                serial(weights, indices, indptr[first : last + 1], perm, x[first:last], sums[thread])
         if not by_columns:
             add_up(sums, out)
 
@@ -122,7 +123,7 @@ def _scatter_events(of: Terms, at: Places) -> Any:
 
 
 def _scatter_columns(of: Terms, at: Places) -> Any:
-    """Return a function that computes the sums of some columns, which ascend in each row, or of all."""
+    """Return a function that computes the sums of some columns, which ascend in each row."""
     add, list_rows = add_rows_listed(of, at), _list_rows(at)
 
     @inner
@@ -134,8 +135,7 @@ def _scatter_columns(of: Terms, at: Places) -> Any:
         start = np.int64(0)  # a literal would be a type of its own, to compile for
         while start < x.shape[0]:
             start, found = list_rows(indptr, x, start, indices.size, listed)
-            if last - first < out.shape[0]:
-                cut_rows(indices, listed[1], listed[2], found, first, last, out.shape[0])
+            cut_rows(indices, listed[1], listed[2], found, first, last, out.shape[0])
             add(weights, indices, perm, listed[1], listed[2], found, out)
 
     return scatter_columns

@@ -49,9 +49,9 @@ def kernel(
     """
     of, at = terms(dtype, event=event, homogeneous=homogeneous), places(within=within)
     if threads:
-        if long and event and transpose and ndim == 1:
-            return _in_rows_or_columns(_scatter_columns(of, at), homogeneous=homogeneous)
         serial = kernel(dtype, event=event, homogeneous=homogeneous, within=within, transpose=transpose, ndim=ndim)
+        if long and event and transpose and ndim == 1:
+            return _in_rows_or_columns(serial, _scatter_columns(of, at), homogeneous=homogeneous)
         return _in_threads(serial, homogeneous=homogeneous, transpose=transpose)
     if not transpose:
         if ndim == 2:
@@ -95,7 +95,7 @@ def _in_threads(serial: Callable[..., Any], *, homogeneous: bool, transpose: boo
     return in_threads
 
 
-def _in_rows_or_columns(add: Callable[..., Any], *, homogeneous: bool) -> Any:
+def _in_rows_or_columns(serial: Callable[..., Any], in_columns: Callable[..., Any], *, homogeneous: bool) -> Any:
     of_part = _of_part(homogeneous=homogeneous)
 
     @inner(parallel=dict(IN_THREADS))
@@ -104,17 +104,16 @@ def _in_rows_or_columns(add: Callable[..., Any], *, homogeneous: bool) -> Any:
         by_columns = threads_for_columns(elements, size, indices.shape[1])
         threads = by_columns if by_columns else threads_for(elements, size)
         if threads < 2:
-            add(weights, indices, x, out, np.int64(0), size)
+            serial(weights, indices, x, out)
             return
         sums = np.empty((0 if by_columns else threads, size), out.dtype)
         for thread in numba.prange(threads):
             if by_columns:
                 first, last = of_rows(size, thread, threads)
-                add(weights, indices, x, out, first, last)
+                in_columns(weights, indices, x, out, first, last)
             else:
                 first, last = of_rows(rows, thread, threads)
-                part = of_part(weights, indices, first, last)
-                add(part, indices[first:last], x[first:last], sums[thread], np.int64(0), size)
+                serial(of_part(weights, indices, first, last), indices[first:last], x[first:last], sums[thread])
         if not by_columns:
             add_up(sums, out)
 
@@ -137,7 +136,7 @@ def _scatter_events(of: Terms, at: Places) -> Any:
 
 
 def _scatter_columns(of: Terms, at: Places) -> Any:
-    """Return a function that computes the sums of some columns, which ascend in each row, or of all."""
+    """Return a function that computes the sums of some columns, which ascend in each row."""
     add = add_rows_listed(of, at)
 
     @inner
@@ -147,8 +146,7 @@ def _scatter_columns(of: Terms, at: Places) -> Any:
         start = np.int64(0)  # a literal would be a type of its own, to compile for
         while start < x.shape[0]:
             start, found = _list_rows(indices.shape[1], x, start, listed)
-            if last - first < out.shape[0]:
-                cut_rows(columns, listed[1], listed[2], found, first, last, out.shape[0])
+            cut_rows(columns, listed[1], listed[2], found, first, last, out.shape[0])
             add(weights, columns, columns, listed[1], listed[2], found, out)
 
     return scatter_columns
