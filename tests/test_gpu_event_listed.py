@@ -17,7 +17,7 @@ from brainevent.event.csr import on_gpu
 
 pytestmark = pytest.mark.gpu
 pytest.importorskip("cuda.bindings.nvrtc")
-ENOUGH = [1, 60]  # rows of 512 that count, from which on they are listed
+ENOUGH = [1, 60]  # rows of 2048 that count, from which on they are listed
 
 
 @pytest.fixture(autouse=True)
@@ -59,9 +59,8 @@ def added(weights, indices, indptr, x, columns):
 @one_or_many
 @pytest.mark.parametrize("event", [True, False], ids=["events", "numbers"])
 @pytest.mark.parametrize(("columns", "dtype"), [(900_000, "float32"), (500_000, "float64"), (2_000_000, "bfloat16")])
-def test_many_columns(monkeypatch, homogeneous, event, columns, dtype):
+def test_many_columns(homogeneous, event, columns, dtype):
     """Some blocks find few rows that count, some many, some none; all adds are exact."""
-    monkeypatch.setattr(on_gpu, "_RUN", 16)  # rows need not be as long as pays
     random, rows = np.random.default_rng(1), 40_000
     weights, indices, indptr = drawn(random, rows, columns, homogeneous)
     assert on_gpu._Listed.of(rows, columns, np.dtype(dtype if dtype == "float64" else "float32"), indices.size, 128)
@@ -146,7 +145,7 @@ def test_pointers_that_lead_nowhere(listed, homogeneous):
 @one_or_many
 def test_rows_too_long_to_be_listed(listed, monkeypatch, homogeneous):
     """Of more than two thousand million elements; here of more than 700."""
-    read, wanted = on_gpu._source, "LONGEST = 0x7fffffff - STAGE;"
+    read, wanted = on_gpu._source, "LONGEST = 0x7fffffff - 2 * STAGE;"
     assert wanted in read("listing.cu")
     monkeypatch.setattr(on_gpu, "_source", lambda *names: read(*names).replace(wanted, "LONGEST = 700;"))
     long_rows.test_long_rows(homogeneous, 200_000, "float32", True, "even")

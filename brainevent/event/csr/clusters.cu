@@ -43,25 +43,3 @@ __device__ __forceinline__ A of_cluster(const Sum* place, const W* __restrict__ 
   if constexpr (COUNT) return total ? A(total) * A(weights[0]) : A(0);  // a weight that is no number adds nothing to none
   return A(total);
 }
-
-// Add four numbers to sums, where `in` says so. A float is exchanged, if nobody was quicker: so all four are on their way
-// at once.
-__device__ __forceinline__ void add_four(Sum* const* sums, const A* numbers, const bool* in) {
-  if constexpr (sizeof(Sum) == 4 && !COUNT) {
-    int had[4], has[4];
-#pragma unroll
-    for (int i = 0; i < 4; i++)
-      if (in[i]) had[i] = *reinterpret_cast<volatile int*>(sums[i]);
-#pragma unroll
-    for (int i = 0; i < 4; i++)
-      if (in[i])
-        has[i] = atomicCAS(reinterpret_cast<int*>(sums[i]), had[i], __float_as_int(__int_as_float(had[i]) + numbers[i]));
-#pragma unroll
-    for (int i = 0; i < 4; i++)
-      if (in[i] && has[i] != had[i]) atomicAdd(sums[i], numbers[i]);
-  } else {
-#pragma unroll
-    for (int i = 0; i < 4; i++)
-      if (in[i]) atomicAdd(sums[i], COUNT ? Sum(1) : Sum(numbers[i]));
-  }
-}

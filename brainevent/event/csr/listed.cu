@@ -2,15 +2,31 @@
 // What comes after `listing.cu`, and follows it and `clusters.cu`: of the rows in the list, clusters of blocks sum a part
 // of the columns each, as in `sorted.cu`; but here nobody looks for rows that count, nor for where a part begins.
 
-static constexpr int MANY = 1024;                         // threads of a block, and at most as many blocks have listed rows
-static constexpr int SHARING = 4, GROUPS = 32 / SHARING;  // threads that read a run together; runs that a warp reads at once
-static constexpr int ROUND = 3, SPAN = 4 * ROUND * SHARING;  // elements of a run that are read at once
+static constexpr int MANY = 1024;            // threads of a block; blocks that have listed rows, at most
+static constexpr int SHARING = 8;            // threads that read a run together
+static constexpr int GROUPS = 32 / SHARING;  // runs that a warp reads at once
+static constexpr int SPAN = 4 * SHARING;     // elements of a run that are read at once
+static constexpr int AHEAD = COUNT ? 3 : 1;  // spans that are asked for before one is added
 
-// The elements of a row that are in a part: so many from a place on.
+// What the list says of a row, as it is read: nobody has waited for it yet.
+struct Listed {
+  unsigned low, high, from, to, row;
+};
+
+// Where something is among the stored elements; long numbers take more instructions.
+using Offset = typename Choice<sizeof(P) == 4 && !CONNECTIONS, int, long long>::type;
+
+// The elements of a row that are in a part: so many from a place on. A thread takes four from its `nth` on, which is
+// below zero where they begin with elements of another part.
 struct Run {
-  long long begin;
-  int length;
+  Offset begin;
+  int length, nth;
   A times;
+};
+
+struct Elements {
+  Four<I> targets;
+  Four<W> each;
 };
 
 // Write how many rows were listed before those of each block, and in the end by all.
@@ -44,101 +60,163 @@ __device__ __forceinline__ int block_of(int k, const int* before) {
   return low;
 }
 
-__device__ __forceinline__ Run run_of(const unsigned* __restrict__ listed, long long slot, long long slots, int part,
-                                      const E* __restrict__ x) {
-  const unsigned from = listed[(FIRST + part) * slots + slot], to = listed[(FIRST + part + 1) * slots + slot];
-  const long long begin = listed[LOW * slots + slot] | (long long)listed[HIGH * slots + slot] << 32;
-  return {begin + from, int(to - from), EVENTS ? A(1) : value(x[EVENTS ? 0 : listed[ROW * slots + slot]])};
+template <class T>
+__device__ __forceinline__ bool aligned(const T* array) {
+  return reinterpret_cast<unsigned long long>(array) % alignof(Four<T>) == 0;
 }
 
-// Read elements from `at` on, a multiple of four: a thread four of each SPAN / ROUND.
-__device__ __forceinline__ void read(Four<I>* targets, Four<W>* each, const I* __restrict__ indices,
-                                     const W* __restrict__ weights, long long at, long long end, long long stored) {
+// Read four elements, of which as many are there.
+template <bool ALIGNED, class T>
+__device__ __forceinline__ void read_four(Four<T>& elements, const T* from, int there) {
+  if (ALIGNED && there == 4) {
+    elements = *reinterpret_cast<const Four<T>*>(from);
+  } else {
 #pragma unroll
-  for (int u = 0; u < ROUND; u++) {
-    const long long j = at + u * SHARING * 4;
-    if (j >= end) continue;
-    if (j + 4 <= stored) {
-      targets[u] = four(indices + j);
-      if constexpr (!ONE && !INDEXED) each[u] = four(weights + j);
-    } else {
-#pragma unroll
-      for (int i = 0; i < 4; i++) {
-        if (j + i >= stored) continue;
-        targets[u].at[i] = indices[j + i];
-        if constexpr (!ONE && !INDEXED) each[u].at[i] = weights[j + i];
-      }
-    }
+    for (int i = 0; i < 4; i++)
+      if (i < there) elements.at[i] = from[i];
   }
 }
 
-// Add what was read from `at` on, and is of the run and in the part, to its sums.
-__device__ __forceinline__ void add(Sum* sums, const Four<I>* targets, const Four<W>* each, const W* __restrict__ weights,
-                                    const Q* __restrict__ perm, long long at, const Run& run, I first, unsigned here,
-                                    long long held) {
-  const int behind = int(at - run.begin);
+// Add four numbers to sums, each in its place, where `in` says so; a branch for each would be more instructions. A float
+// is exchanged, if nobody was quicker: so all four are on their way at once.
+__device__ __forceinline__ void add_where(Sum* sums, const unsigned* places, const A* numbers, const bool* in) {
+  const unsigned base = in_block(sums);
+  if constexpr (COUNT) {
 #pragma unroll
-  for (int u = 0; u < ROUND; u++) {
-    Sum* places[4];
-    A numbers[4];
-    bool in[4];
+    for (int i = 0; i < 4; i++)
+      asm volatile("{\n.reg .pred in;\nsetp.ne.u32 in, %1, 0;\n@in red.shared.add.u32 [%0], 1;\n}"
+                   :
+                   : "r"(base + 4 * places[i]), "r"(unsigned(in[i]))
+                   : "memory");
+  } else if constexpr (sizeof(Sum) == 4) {
+    unsigned had[4], has[4], late = 0;
 #pragma unroll
-    for (int i = 0; i < 4; i++) {
-      const int nth = behind + u * SHARING * 4 + i;
-      const Place place = Place(targets[u].at[i]) - Place(first);
-      in[i] = unsigned(nth) < unsigned(run.length) && place < here;
-      places[i] = sums + place;
-      if constexpr (!COUNT) {
-        if constexpr (INDEXED && !ONE)
-          numbers[i] = in[i] ? A(weights[nearest(perm[run.begin + nth], held - 1)]) * run.times : A(0);
-        else
-          numbers[i] = A(ONE ? weights[0] : each[u].at[i]) * run.times;
-      }
+    for (int i = 0; i < 4; i++)
+      asm volatile("{\n.reg .pred in;\nsetp.ne.u32 in, %2, 0;\nmov.u32 %0, 0;\n@in ld.volatile.shared.u32 %0, [%1];\n}"
+                   : "=r"(had[i])
+                   : "r"(base + 4 * places[i]), "r"(unsigned(in[i]))
+                   : "memory");
+#pragma unroll
+    for (int i = 0; i < 4; i++)
+      asm volatile("{\n.reg .pred in;\nsetp.ne.u32 in, %2, 0;\nmov.u32 %0, %3;\n"
+                   "@in atom.shared.cas.b32 %0, [%1], %3, %4;\n}"
+                   : "=&r"(has[i])
+                   : "r"(base + 4 * places[i]), "r"(unsigned(in[i])), "r"(had[i]),
+                     "r"(__float_as_uint(__uint_as_float(had[i]) + float(numbers[i])))
+                   : "memory");
+#pragma unroll
+    for (int i = 0; i < 4; i++) late |= unsigned(has[i] != had[i]) << i;
+#pragma unroll 1
+    for (; late; late &= late - 1) {
+      const int i = __ffs(late) - 1;
+      const unsigned place = i < 2 ? (i == 0 ? places[0] : places[1]) : (i == 2 ? places[2] : places[3]);
+      const A number = i < 2 ? (i == 0 ? numbers[0] : numbers[1]) : (i == 2 ? numbers[2] : numbers[3]);
+      asm volatile("red.shared.add.f32 [%0], %1;" ::"r"(base + 4 * place), "f"(float(number)) : "memory");
     }
-    add_four(places, numbers, in);
+  } else {
+#pragma unroll
+    for (int i = 0; i < 4; i++)
+      if (in[i]) atomicAdd(sums + places[i], Sum(numbers[i]));
+  }
+}
+
+// Add what this block's rows have in a part. ALIGNED: four elements can be read at once, of indices and of weights. The
+// loop is short: one that is longer than what a multiprocessor keeps of a program waits for its instructions. Weights and
+// indices are not __restrict__: else they are read another way, and later.
+template <bool ALIGNED>
+__device__ __forceinline__ void sum_runs(Sum* sums, const W* weights, const I* indices, const Q* __restrict__ perm,
+                                         const E* __restrict__ x, const unsigned* __restrict__ listed, const int* before,
+                                         long long stored, long long held, int part, int block, I first,
+                                         unsigned here) {
+  const int lane = threadIdx.x % SHARING, group = threadIdx.x % 32 / SHARING;
+  const long long warp = block * (MANY / 32) + threadIdx.x / 32, warps = CLUSTER * (MANY / 32);
+  const int last = before[MANY] * (warp + 1) / warps;  // a warp has rows side by side in the list
+  int k = before[MANY] * warp / warps + group, of = block_of(k, before);
+  int runs = (last - k + GROUPS - 1) / GROUPS;  // which are not read to their end
+  const Offset all = sizeof(Offset) == 4 && stored > 0x7fffffff ? 0x7fffffff : Offset(stored);
+  const auto look_up = [&]() -> Listed {
+    if (k >= last) return {0, 0, 0, 0, 0};
+    while (k >= before[of + 1]) of++;
+    const unsigned* slot = listed + (of * (long long)LIST + k - before[of]);
+    k += GROUPS;
+    const unsigned high = sizeof(Offset) == 4 ? 0 : slot[HIGH * ROWS], row = EVENTS ? 0 : slot[ROW * ROWS];
+    return {slot[LOW * ROWS], high, slot[(FIRST + part) * ROWS], slot[(FIRST + part + 1) * ROWS], row};
+  };
+  const auto run_of = [&](const Listed& its) -> Run {
+    const Offset begin = Offset(its.low | (unsigned long long)its.high << 32) + Offset(its.from);
+    return {begin, int(its.to - its.from), lane * 4 - int(begin % 4), EVENTS ? A(1) : value(x[its.row])};
+  };
+  const auto read = [&](const Run& run) -> Elements {
+    Elements elements;
+    if (run.nth >= run.length) return elements;
+    const Offset j = run.begin + run.nth, left = all - j;
+    const int there = left < 4 ? int(left) : 4;
+    read_four<ALIGNED>(elements.targets, indices + j, there);
+    if constexpr (!ONE && !INDEXED) read_four<ALIGNED>(elements.each, weights + j, there);
+    return elements;
+  };
+  Run run = run_of(look_up());
+  Listed next = look_up();
+  const auto advance = [&]() {
+    run.nth += SPAN;
+    if (run.nth - lane * 4 < run.length) return;
+    runs--;
+    run = run_of(next);
+    next = look_up();  // long before it is wanted
+  };
+  Run its[AHEAD];
+  Elements elements[AHEAD];
+#pragma unroll
+  for (int i = 0; i < AHEAD; i++) {
+    its[i] = run;
+    elements[i] = read(run);
+    advance();
+  }
+#pragma unroll 1
+  while (__any_sync(ALL, runs > -AHEAD)) {
+#pragma unroll
+    for (int i = 0; i < AHEAD; i++) {
+      unsigned places[4];
+      A numbers[4];
+      bool in[4];
+#pragma unroll
+      for (int n = 0; n < 4; n++) {
+        const Place place = Place(elements[i].targets.at[n]) - Place(first);
+        in[n] = unsigned(its[i].nth + n) < unsigned(its[i].length) && place < here;
+        places[n] = unsigned(place);
+        if constexpr (INDEXED && !ONE)
+          numbers[n] = in[n] ? A(weights[nearest(perm[its[i].begin + its[i].nth + n], held - 1)]) * its[i].times : A(0);
+        else if constexpr (!COUNT)
+          numbers[n] = A(ONE ? weights[0] : elements[i].each.at[n]) * its[i].times;
+      }
+      its[i] = run;
+      elements[i] = read(run);
+      advance();
+      add_where(sums, places, numbers, in);
+    }
   }
 }
 
 // Add the rows in the list to the result.
 __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(MANY, 1)
-    sum_listed(const W* __restrict__ weights, const I* __restrict__ indices, const Q* __restrict__ perm,
-               const E* __restrict__ x, const int* __restrict__ counted, const unsigned* __restrict__ listed,
-               const A* begun, A* out, long long stored, long long held, long long columns, int blocks, int width) {
+    sum_listed(const W* weights, const I* indices, const Q* __restrict__ perm, const E* __restrict__ x,
+               const int* __restrict__ counted, const unsigned* __restrict__ listed, const A* begun, A* out,
+               long long stored, long long held, long long columns, int blocks, int width) {
   extern __shared__ __align__(16) unsigned char memory[];
   __shared__ int before[MANY + 1];
   const int count = threadIdx.x < blocks ? counted[threadIdx.x] : 0;
-  if (!__syncthreads_or(count)) return;
   Sum* sums = reinterpret_cast<Sum*>(memory);
+  if (!__syncthreads_or(count)) return;
+  for (unsigned i = threadIdx.x; i < (width * sizeof(Sum) + 15) / 16; i += MANY)
+    reinterpret_cast<uint4*>(memory)[i] = {};
   const int block = blockIdx.x % CLUSTER, part = blockIdx.x / CLUSTER;
-  const int lane = threadIdx.x % SHARING, group = threadIdx.x % 32 / SHARING;
-  const long long left = part * (long long)width, slots = blocks * (long long)ROWS;
+  const long long left = part * (long long)width;
   const unsigned here = left + width < columns ? width : columns - left;
-  for (unsigned i = threadIdx.x; i < here; i += MANY) sums[i] = 0;
   sum_counts(count, before);
-  const long long warp = block * (MANY / 32) + threadIdx.x / 32, warps = CLUSTER * (MANY / 32);
-  const int last = before[MANY] * (warp + 1) / warps;  // a warp has rows side by side in the list
-  int k = before[MANY] * warp / warps + group, of = block_of(k, before);
-  const auto find_run = [&]() -> Run {
-    if (k >= last) return {0, 0, A(0)};
-    while (k >= before[of + 1]) of++;
-    return run_of(listed, of * (long long)ROWS + k - before[of], slots, part, x);
-  };
-  Run run = find_run();
-  while (__any_sync(ALL, k < last)) {
-    Four<I> targets[ROUND];
-    Four<W> each[ROUND];
-    long long at = run.begin / 4 * 4 + lane * 4;
-    const Run now = run;
-    const long long end = now.begin + now.length;
-    read(targets, each, indices, weights, at, end, stored);
-    k += GROUPS;
-    run = find_run();  // asked for before what was read is waited for
-    add(sums, targets, each, weights, perm, at, now, I(left), here, held);
-    for (at += SPAN; __any_sync(ALL, at - lane * 4 < end); at += SPAN) {
-      read(targets, each, indices, weights, at, end, stored);
-      add(sums, targets, each, weights, perm, at, now, I(left), here, held);
-    }
-  }
+  if (aligned(indices) && (ONE || INDEXED || aligned(weights)))  // not all arrays within a batch
+    sum_runs<true>(sums, weights, indices, perm, x, listed, before, stored, held, part, block, I(left), here);
+  else
+    sum_runs<false>(sums, weights, indices, perm, x, listed, before, stored, held, part, block, I(left), here);
   wait_for_cluster();
 #pragma unroll 4
   for (unsigned i = block * MANY + threadIdx.x; i < here; i += CLUSTER * MANY)

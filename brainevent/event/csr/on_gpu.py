@@ -37,12 +37,15 @@ _AT_ONCE = 8  # elements that a thread reads at once
 _SMALL_CLUSTER = 4  # blocks: so there are more parts, of more columns together
 _RESERVED_BY_LISTED = 8 * 1024  # bytes of a block's memory that it uses for other than sums
 _LOOKING = 512  # threads of a block that looks at rows
-_LISTING = 512  # such blocks, about; _THREADS at most
+_LISTING = 1024  # such blocks, at most; _THREADS at most
+_NEIGHBOURS = 4  # of them, which list rows or not, all alike
 _MOST_EACH = 8  # rows of a thread: the list of more does not fit a block
+_STAGE = 4096  # bytes of a row that a warp searches at once
 _PLANES = 4  # of the list, but those of the parts
-_RUN = 64  # elements of a row in a part, on average, from which on a second kernel costs less than it saves
-_WORTH = 4  # additions for each column, from which on it is quicker to sum parts than to add to the result
-_SURELY_MANY = 12  # rows of a block, not by chance: one block that lists some is enough for parts to be summed
+_MOST_PARTS = 256  # for which a block that lists rows has memory
+_RUN = 16  # elements of a row in a part, on average, from which on a second kernel costs less than it saves
+_WORTH = 6  # additions for each column, from which on it is quicker to sum parts than to add to the result
+_SURELY_MANY = 14  # rows of neighbours, not by chance: one block that lists some is enough for parts to be summed
 
 _Arrays = Mapping[str, jax.Array]
 _Types = Mapping[str, Any]
@@ -169,7 +172,7 @@ class _Parts:
     def product(self, out: Any, operands: _Arrays, types: _Types, flags: _Numbers, numbers: _Numbers) -> Any:
         """Launch the kernel."""
         kernel = cuda_kernel(
-            _source("kernels.cu", "clusters.cu", "sorted.cu"),
+            _source("kernels.cu", "looking.cu", "clusters.cu", "sorted.cu"),
             "scatter_sorted",
             jax.ShapeDtypeStruct(out.shape, out.dtype),
             grid=self.parts * _CLUSTER,
@@ -191,7 +194,7 @@ class _Listed:
     memory: int  # bytes, of a block
     each: int  # rows that a thread looks at
     blocks: int  # which look at rows
-    enough: int  # rows that count, of a block, for them to be listed: fewer are added to the result one by one
+    enough: int  # rows that count, of neighbours, for them to be listed: fewer are added to the result one by one
     slices: int  # warps that share a row then
 
     @classmethod
@@ -202,30 +205,36 @@ class _Listed:
         takes four bytes for each row and part, where the row has _RUN elements.
         """
         least, mean = gpu_architectures(None, cuda_capabilities)[0], stored // max(1, rows)
+        if not _has_clusters(least):
+            return None
         parts, width = cut(columns, most_clusters(_SMALL_CLUSTER))
         most = (Limits.of(least).shared - _RESERVED_BY_LISTED) // sums.itemsize
         if width > most:
             parts, width = cut(columns, -(-columns // most))
         each = power_of_two(-(-rows // (_LOOKING * _LISTING)), _MOST_EACH)
         blocks = -(-rows // (_LOOKING * each))
-        enough = max(_SURELY_MANY, -(-_LOOKING * each * _WORTH * columns // max(1, stored)))
-        if mean < _RUN * parts or blocks > _THREADS or enough > _LOOKING * each or not _has_clusters(least):
+        together = _NEIGHBOURS * _LOOKING * each
+        enough = max(_SURELY_MANY, -(-together * _WORTH * columns // max(1, stored)))
+        if mean < _RUN * parts or parts > _MOST_PARTS or blocks > _LISTING or enough > together:
             return None
-        slices = max(1, min(mean // per_slice, _LOOKING // WARP))
-        return cls(columns, parts, width, width * sums.itemsize, each, blocks, enough, slices)
+        slices = max(1, min(-(-mean // per_slice), _LOOKING // WARP))
+        memory = -(-width * sums.itemsize // 16) * 16
+        return cls(columns, parts, width, memory, each, blocks, enough, slices)
 
     def product(self, out: Any, operands: _Arrays, types: _Types, flags: _Numbers, numbers: _Numbers) -> Any:
         """Launch the kernels."""
-        options = _options({**flags, "EACH": self.each, "PARTS": self.parts, "CLUSTER": _SMALL_CLUSTER})
+        flags = {**flags, "EACH": self.each, "NEIGHBOURS": _NEIGHBOURS, "PARTS": self.parts, "CLUSTER": _SMALL_CLUSTER}
+        options = _options(flags)
         begun = jax.ShapeDtypeStruct(out.shape, types["A"])
         counted = jax.ShapeDtypeStruct((self.blocks,), jnp.int32)
-        listed = jax.ShapeDtypeStruct((self.parts + _PLANES, self.blocks * self.each * _LOOKING), jnp.uint32)
+        listed = jax.ShapeDtypeStruct((self.blocks, self.parts + _PLANES, self.each * _LOOKING), jnp.uint32)
         begin = cuda_kernel(
-            _source("kernels.cu", "listing.cu"),
+            _source("kernels.cu", "looking.cu", "listing.cu"),
             "scatter_or_list",
             (begun, counted, listed),
             grid=self.blocks,
             block=_LOOKING,
+            shared_mem=_STAGE * _LOOKING // WARP,
             types=types,
             options=options,
             zeroed=("out",),
@@ -233,7 +242,7 @@ class _Listed:
         how = {"size": self.columns, "slices": self.slices, "enough": self.enough, "width": self.width}
         first, *found = begin(*operands.values(), **numbers, **how)
         finish = cuda_kernel(
-            _source("kernels.cu", "clusters.cu", "listing.cu", "listed.cu"),
+            _source("kernels.cu", "looking.cu", "clusters.cu", "listing.cu", "listed.cu"),
             "sum_listed",
             begun,
             grid=self.parts * _SMALL_CLUSTER,

@@ -1,59 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// A product with a matrix whose rows are sorted, on a GPU that has clusters of blocks; this follows `clusters.cu`. The
-// columns are cut into parts. A cluster of CLUSTER blocks has one of them, and each block a share of the rows, which it
-// sums in its own memory; in the end the cluster writes what its blocks have. In a sorted row, a part is a run of
-// elements, and about where it begins is known. SHARING: threads that go through it together.
+// A product with a matrix whose rows are sorted, on a GPU that has clusters of blocks; this follows `looking.cu` and
+// `clusters.cu`. The columns are cut into parts. A cluster of CLUSTER blocks has one of them, and each block a share of the
+// rows, which it sums in its own memory; in the end the cluster writes what its blocks have. In a sorted row, a part is a
+// run of elements, and about where it begins is known. SHARING: threads that go through it together.
 
 static constexpr int THREADS = 1024;
 static constexpr int EACH = 16, TILE = EACH * THREADS;       // rows that are looked at before any is read
 static constexpr int ROUND = 2, SPAN = 4 * ROUND * SHARING;  // elements of a row that are read at once
 static constexpr int GROUPS = THREADS / SHARING;
-static constexpr int SOME = 16 / sizeof(E);  // elements of x that are read at once
-
-struct alignas(16) Some {
-  E at[SOME];
-};
-
-template <class>
-static constexpr bool TRUTH = false;
-template <>
-constexpr bool TRUTH<bool> = true;
-
-// Say which of these elements count, by a bit for each. Of four truth values, whatever their bytes are if not 0, a
-// product has a bit each side by side.
-__device__ __forceinline__ unsigned which_count(const Some& some) {
-  unsigned bits = 0;
-  if constexpr (EVENTS && TRUTH<E>) {
-    const unsigned* words = reinterpret_cast<const unsigned*>(&some);
-#pragma unroll
-    for (int i = 0; i < SOME / 4; i++) {
-      unsigned word = words[i] | words[i] >> 4;
-      word |= word >> 2;
-      word = (word | word >> 1) & 0x01010101u;
-      bits |= (word * 0x10204080u >> 28) << (4 * i);
-    }
-  } else {
-#pragma unroll
-    for (int i = 0; i < SOME; i++) bits |= unsigned(counts(some.at[i])) << i;
-  }
-  return bits;
-}
 
 // Say which rows count, of those that fall to this thread: EACH of `rows` that begin at x, at most TILE.
 __device__ __forceinline__ unsigned which_count(const E* __restrict__ x, int rows) {
-  const bool whole = reinterpret_cast<unsigned long long>(x) % alignof(Some) == 0;  // not each x within a batch
+  const bool at_once = readable_at_once(x);
   unsigned mine = 0;
 #pragma unroll
-  for (int k = 0; k < EACH; k += SOME) {
-    const int row = k * THREADS + threadIdx.x * SOME;
-    if (whole && row + SOME <= rows) {
-      mine |= which_count(*reinterpret_cast<const Some*>(x + row)) << k;
-    } else {
-#pragma unroll 4
-      for (int i = 0; i < SOME; i++)
-        if (row + i < rows && counts(x[row + i])) mine |= 1u << (k + i);
-    }
-  }
+  for (int k = 0; k < EACH; k += SOME)
+    mine |= which_count(x, k * THREADS + int(threadIdx.x) * SOME, rows, at_once) << k;
   return mine;
 }
 
@@ -124,6 +86,28 @@ __device__ __forceinline__ bool sought(Reading& row, const I* __restrict__ indic
   }
   row.at = from / 4 * 4;
   return row.known = true;
+}
+
+// Add four numbers to sums, where `in` says so. A float is exchanged, if nobody was quicker: so all four are on their way
+// at once.
+__device__ __forceinline__ void add_four(Sum* const* sums, const A* numbers, const bool* in) {
+  if constexpr (sizeof(Sum) == 4 && !COUNT) {
+    int had[4], has[4];
+#pragma unroll
+    for (int i = 0; i < 4; i++)
+      if (in[i]) had[i] = *reinterpret_cast<volatile int*>(sums[i]);
+#pragma unroll
+    for (int i = 0; i < 4; i++)
+      if (in[i])
+        has[i] = atomicCAS(reinterpret_cast<int*>(sums[i]), had[i], __float_as_int(__int_as_float(had[i]) + numbers[i]));
+#pragma unroll
+    for (int i = 0; i < 4; i++)
+      if (in[i] && has[i] != had[i]) atomicAdd(sums[i], numbers[i]);
+  } else {
+#pragma unroll
+    for (int i = 0; i < 4; i++)
+      if (in[i]) atomicAdd(sums[i], COUNT ? Sum(1) : Sum(numbers[i]));
+  }
 }
 
 // Add what was read, and is in the part, to its sums. `whole`: weights were read too.
