@@ -146,14 +146,12 @@ __device__ __forceinline__ void sum_runs(Sum* sums, const W* weights, const I* i
     const Offset begin = Offset(its.low | (unsigned long long)its.high << 32) + Offset(its.from);
     return {begin, int(its.to - its.from), lane * 4 - int(begin % 4), EVENTS ? A(1) : value(x[its.row])};
   };
-  const auto read = [&](const Run& run) -> Elements {
-    Elements elements;
-    if (run.nth >= run.length) return elements;
+  const auto read = [&](Elements& elements, const Run& run) {
+    if (run.nth >= run.length) return;
     const Offset j = run.begin + run.nth, left = all - j;
     const int there = left < 4 ? int(left) : 4;
     read_four<ALIGNED>(elements.targets, indices + j, there);
     if constexpr (!ONE && !INDEXED) read_four<ALIGNED>(elements.each, weights + j, there);
-    return elements;
   };
   Run run = run_of(look_up());
   Listed next = look_up();
@@ -164,14 +162,8 @@ __device__ __forceinline__ void sum_runs(Sum* sums, const W* weights, const I* i
     run = run_of(next);
     next = look_up();  // long before it is wanted
   };
-  Run its[AHEAD];
+  Run its[AHEAD] = {};  // nothing at first
   Elements elements[AHEAD];
-#pragma unroll
-  for (int i = 0; i < AHEAD; i++) {
-    its[i] = run;
-    elements[i] = read(run);
-    advance();
-  }
 #pragma unroll 1
   while (__any_sync(ALL, runs > -AHEAD)) {
 #pragma unroll
@@ -190,7 +182,7 @@ __device__ __forceinline__ void sum_runs(Sum* sums, const W* weights, const I* i
           numbers[n] = A(ONE ? weights[0] : elements[i].each.at[n]) * its[i].times;
       }
       its[i] = run;
-      elements[i] = read(run);
+      read(elements[i], run);
       advance();
       add_where(sums, places, numbers, in);
     }

@@ -8,6 +8,7 @@ static constexpr int THREADS = 512, WARPS = THREADS / 32, ROWS = EACH * THREADS;
 static constexpr int PER = 16 / sizeof(I);                         // elements of a row that a thread asks for at once
 static constexpr int STAGE = 256 * PER;                            // elements of a row that a warp searches at once
 static constexpr int LOOKUPS = PARTS < 2 ? 1 : (PARTS + 30) / 32;  // of a thread: the first part begins with the row
+static constexpr int KNOWN = 128;                                  // rows whose bounds are asked for together
 static constexpr long long LONGEST = 0x7fffffff - 2 * STAGE;
 
 // Of a row in a block's list, by planes of ROWS numbers. From FIRST on: where each part begins in it, and where the
@@ -72,6 +73,10 @@ __device__ __forceinline__ void find_parts(const I* __restrict__ indices, long l
   if (lane == 0) found[PARTS][warp] = size - before;
 }
 
+struct Bounds {
+  long long begin, end;
+};
+
 // List the rows of this block that count; return how many of the neighbours' do.
 __device__ __forceinline__ int look(const E* __restrict__ x, long long rows, unsigned short* active, int* total) {
   __shared__ int all;
@@ -106,36 +111,42 @@ __global__ void __launch_bounds__(THREADS, 3)
   extern __shared__ __align__(16) unsigned char memory[];
   __shared__ unsigned short active[ROWS];
   __shared__ unsigned found[PARTS + 1][WARPS];
+  __shared__ Bounds known[KNOWN];
   __shared__ int total;
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   const long long first = blockIdx.x * (long long)ROWS;
   const bool few = look(x, rows, active, &total) < enough;
   const int count = total;
   if (threadIdx.x == 0) counted[blockIdx.x] = few ? 0 : count;
-  const auto add_row = [&](long long row, int slice, int slices) {
-    const A times = value(x[row]);
-    each_of_row(weights, indices, perm, begin_of(indptr, row, stored), begin_of(indptr, row + 1, stored), held, slice,
-                slices, lane, [=](I target, A w) {
-                  if (within(target, size)) atomicAdd(out + target, w * times);
-                });
+  const auto bounds_of = [&](int k) -> Bounds {
+    const long long row = first + active[k];
+    return {begin_of(indptr, row, stored), begin_of(indptr, row + 1, stored)};
+  };
+  for (int k = threadIdx.x; k < min(count, KNOWN); k += THREADS) known[k] = bounds_of(k);
+  __syncthreads();
+  const auto add_row = [&](int k, int slice, int slices) {
+    const A times = value(x[EVENTS ? 0 : first + active[k]]);
+    const Bounds its = k < KNOWN ? known[k] : bounds_of(k);
+    each_of_row(weights, indices, perm, its.begin, its.end, held, slice, slices, lane, [=](I target, A w) {
+      if (within(target, size)) atomicAdd(out + target, w * times);
+    });
   };
   if (few) {
-    for (int k = warp; k < count * slices; k += WARPS) add_row(first + active[k / slices], k % slices, slices);
+    for (int k = warp; k < count * slices; k += WARPS) add_row(k / slices, k % slices, slices);
     return;
   }
   I* stage = reinterpret_cast<I*>(memory) + warp * STAGE;
   listed += blockIdx.x * (long long)LIST;
   for (int k = 0; k < count; k += WARPS) {  // a row for each warp
     if (k + warp < count) {
-      const long long row = first + active[k + warp];
-      const long long begin = begin_of(indptr, row, stored), end = begin_of(indptr, row + 1, stored);
-      const bool too_long = end - begin > LONGEST;
-      find_parts(indices, begin, too_long || end < begin ? begin : end, width, stage, found);
-      if (too_long) add_row(row, 0, 1);
+      const Bounds its = k + warp < KNOWN ? known[k + warp] : bounds_of(k + warp);
+      const bool too_long = its.end - its.begin > LONGEST;
+      find_parts(indices, its.begin, too_long || its.end < its.begin ? its.begin : its.end, width, stage, found);
+      if (too_long) add_row(k + warp, 0, 1);
       if (lane == 0) {
-        listed[LOW * ROWS + k + warp] = unsigned(begin);
-        listed[HIGH * ROWS + k + warp] = unsigned(begin >> 32);
-        listed[ROW * ROWS + k + warp] = unsigned(row);
+        listed[LOW * ROWS + k + warp] = unsigned(its.begin);
+        listed[HIGH * ROWS + k + warp] = unsigned(its.begin >> 32);
+        listed[ROW * ROWS + k + warp] = unsigned(first + active[k + warp]);
       }
     }
     __syncthreads();
