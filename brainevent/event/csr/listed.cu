@@ -147,9 +147,8 @@ __device__ __forceinline__ void sum_runs(Sum* sums, const W* weights, const I* i
     return {begin, int(its.to - its.from), lane * 4 - int(begin % 4), EVENTS ? A(1) : value(x[its.row])};
   };
   const auto read = [&](Elements& elements, const Run& run) {
-    if (run.nth >= run.length) return;
     const Offset j = run.begin + run.nth, left = all - j;
-    const int there = left < 4 ? int(left) : 4;
+    const int there = run.nth >= run.length ? 0 : left < 4 ? int(left) : 4;
     read_four<ALIGNED>(elements.targets, indices + j, there);
     if constexpr (!ONE && !INDEXED) read_four<ALIGNED>(elements.each, weights + j, there);
   };
@@ -164,6 +163,11 @@ __device__ __forceinline__ void sum_runs(Sum* sums, const W* weights, const I* i
   };
   Run its[AHEAD] = {};  // nothing at first
   Elements elements[AHEAD];
+  if constexpr (AHEAD == 1) {  // to read several here would be to wait for each
+    its[0] = run;
+    read(elements[0], run);
+    advance();
+  }
 #pragma unroll 1
   while (__any_sync(ALL, runs > -AHEAD)) {
 #pragma unroll
@@ -171,15 +175,16 @@ __device__ __forceinline__ void sum_runs(Sum* sums, const W* weights, const I* i
       unsigned places[4];
       A numbers[4];
       bool in[4];
+      const A times = EVENTS ? A(1) : its[i].times;
 #pragma unroll
       for (int n = 0; n < 4; n++) {
         const Place place = Place(elements[i].targets.at[n]) - Place(first);
         in[n] = unsigned(its[i].nth + n) < unsigned(its[i].length) && place < here;
         places[n] = unsigned(place);
         if constexpr (INDEXED && !ONE)
-          numbers[n] = in[n] ? A(weights[nearest(perm[its[i].begin + its[i].nth + n], held - 1)]) * its[i].times : A(0);
+          numbers[n] = in[n] ? A(weights[nearest(perm[its[i].begin + its[i].nth + n], held - 1)]) * times : A(0);
         else if constexpr (!COUNT)
-          numbers[n] = A(ONE ? weights[0] : elements[i].each.at[n]) * its[i].times;
+          numbers[n] = A(ONE ? weights[0] : elements[i].each.at[n]) * times;
       }
       its[i] = run;
       read(elements[i], run);
