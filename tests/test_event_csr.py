@@ -183,9 +183,9 @@ def plans(rows, columns, each, dtype="float32", **options):
 @pytest.mark.parametrize(
     ("rows", "columns", "connections", "dtype", "looking", "parts"),
     [
-        (1_000_000, 1_000_000, 1000, "float32", 977, 31),  # a thread has two rows
+        (1_000_000, 1_000_000, 1000, "float32", 652, 31),  # a thread has three rows
         (100_000, 900_000, 2000, "bfloat16", 196, 31),
-        (4_000_000, 1_000_000, 2000, "float32", 977, 31),
+        (4_000_000, 1_000_000, 2000, "float32", 711, 31),
         (100_000, 1_000_000, 3000, "float64", 196, 36),  # what a block's memory holds
     ],
 )

@@ -17,7 +17,7 @@ from brainevent.event.csr import on_gpu
 
 pytestmark = pytest.mark.gpu
 pytest.importorskip("cuda.bindings.nvrtc")
-ENOUGH = [1, 60]  # rows of 2048 that count, from which on they are listed
+ENOUGH = [1, 45]  # rows of 1536 that count, from which on they are listed
 
 
 @pytest.fixture(autouse=True)
@@ -93,7 +93,10 @@ def test_rows_that_are_not_sorted_as_promised(listed, homogeneous, columns):
 
 @one_or_many
 @pytest.mark.parametrize("index", ["int32", "int64"])
-def test_many_rows(listed, homogeneous, index):
+@pytest.mark.parametrize("each", [1, 3])
+def test_many_rows(listed, monkeypatch, homogeneous, index, each):
+    """A thread of those that look at rows has one, or some."""
+    monkeypatch.setattr(on_gpu, "_LISTING", -(-300_001 // (each * on_gpu._LOOKING)))
     long_rows.test_many_sorted_rows(homogeneous, index)
 
 

@@ -3,10 +3,12 @@
 // of the columns each, as in `sorted.cu`; but here nobody looks for rows that count, nor for where a part begins.
 
 static constexpr int MANY = 1024;            // threads of a block; blocks that have listed rows, at most
-static constexpr int SHARING = 8;            // threads that read a run together
-static constexpr int GROUPS = 32 / SHARING;  // runs that a warp reads at once
-static constexpr int SPAN = 4 * SHARING;     // elements of a run that are read at once
-static constexpr int AHEAD = COUNT ? 3 : 1;  // spans that are asked for before one is added
+// Numbers take longer to add than counts, and more instructions: so a thread asks for fewer at once.
+static constexpr int SHARING = COUNT ? 4 : 8;        // threads that read a run together
+static constexpr int GROUPS = 32 / SHARING;          // such groups of a warp
+static constexpr int FOURS = COUNT ? 2 : 1;          // of a thread in a span
+static constexpr int SPAN = 4 * FOURS * SHARING;     // elements of a run that are read at once
+static constexpr int AHEAD = COUNT ? 2 : 1;          // spans that are asked for before one is added
 
 // What the list says of a row, as it is read: nobody has waited for it yet.
 struct Listed {
@@ -16,8 +18,8 @@ struct Listed {
 // Where something is among the stored elements; long numbers take more instructions.
 using Offset = typename Choice<sizeof(P) == 4 && !CONNECTIONS, int, long long>::type;
 
-// The elements of a row that are in a part: so many from a place on. A thread takes four from its `nth` on, which is
-// below zero where they begin with elements of another part.
+// The elements of a row that are in a part: so many from a place on. A thread takes four from its `nth` on, and others
+// after those of its group; `nth` is below zero where they begin with elements of another part.
 struct Run {
   Offset begin;
   int length, nth;
@@ -25,8 +27,8 @@ struct Run {
 };
 
 struct Elements {
-  Four<I> targets;
-  Four<W> each;
+  Four<I> targets[FOURS];
+  Four<W> each[FOURS];
 };
 
 // Write how many rows were listed before those of each block, and in the end by all.
@@ -78,45 +80,40 @@ __device__ __forceinline__ void read_four(Four<T>& elements, const T* from, int 
 }
 
 // Add four numbers to sums, each in its place, where `in` says so; a branch for each would be more instructions. A float
-// is exchanged, if nobody was quicker: so all four are on their way at once.
+// is exchanged, until nobody was quicker.
 __device__ __forceinline__ void add_where(Sum* sums, const unsigned* places, const A* numbers, const bool* in) {
   const unsigned base = in_block(sums);
-  if constexpr (COUNT) {
 #pragma unroll
-    for (int i = 0; i < 4; i++)
+  for (int i = 0; i < 4; i++) {
+    const unsigned place = base + unsigned(sizeof(Sum)) * places[i];
+    if constexpr (COUNT) {
       asm volatile("{\n.reg .pred in;\nsetp.ne.u32 in, %1, 0;\n@in red.shared.add.u32 [%0], 1;\n}"
                    :
-                   : "r"(base + 4 * places[i]), "r"(unsigned(in[i]))
+                   : "r"(place), "r"(unsigned(in[i]))
                    : "memory");
-  } else if constexpr (sizeof(Sum) == 4) {
-    unsigned had[4], has[4], late = 0;
-#pragma unroll
-    for (int i = 0; i < 4; i++)
+    } else if constexpr (sizeof(Sum) == 4) {
+      unsigned had, has;
       asm volatile("{\n.reg .pred in;\nsetp.ne.u32 in, %2, 0;\nmov.u32 %0, 0;\n@in ld.volatile.shared.u32 %0, [%1];\n}"
-                   : "=r"(had[i])
-                   : "r"(base + 4 * places[i]), "r"(unsigned(in[i]))
+                   : "=r"(had)
+                   : "r"(place), "r"(unsigned(in[i]))
                    : "memory");
-#pragma unroll
-    for (int i = 0; i < 4; i++)
-      asm volatile("{\n.reg .pred in;\nsetp.ne.u32 in, %2, 0;\nmov.u32 %0, %3;\n"
-                   "@in atom.shared.cas.b32 %0, [%1], %3, %4;\n}"
-                   : "=&r"(has[i])
-                   : "r"(base + 4 * places[i]), "r"(unsigned(in[i])), "r"(had[i]),
-                     "r"(__float_as_uint(__uint_as_float(had[i]) + float(numbers[i])))
-                   : "memory");
-#pragma unroll
-    for (int i = 0; i < 4; i++) late |= unsigned(has[i] != had[i]) << i;
+      const auto exchange = [&](bool where) {
+        asm volatile("{\n.reg .pred in;\nsetp.ne.u32 in, %2, 0;\nmov.u32 %0, %3;\n"
+                     "@in atom.shared.cas.b32 %0, [%1], %3, %4;\n}"
+                     : "=&r"(has)
+                     : "r"(place), "r"(unsigned(where)), "r"(had),
+                       "r"(__float_as_uint(__uint_as_float(had) + float(numbers[i])))
+                     : "memory");
+      };
+      exchange(in[i]);
 #pragma unroll 1
-    for (; late; late &= late - 1) {
-      const int i = __ffs(late) - 1;
-      const unsigned place = i < 2 ? (i == 0 ? places[0] : places[1]) : (i == 2 ? places[2] : places[3]);
-      const A number = i < 2 ? (i == 0 ? numbers[0] : numbers[1]) : (i == 2 ? numbers[2] : numbers[3]);
-      asm volatile("red.shared.add.f32 [%0], %1;" ::"r"(base + 4 * place), "f"(float(number)) : "memory");
-    }
-  } else {
-#pragma unroll
-    for (int i = 0; i < 4; i++)
+      while (has != had) {
+        had = has;
+        exchange(true);
+      }
+    } else {
       if (in[i]) atomicAdd(sums + places[i], Sum(numbers[i]));
+    }
   }
 }
 
@@ -130,15 +127,15 @@ __device__ __forceinline__ void sum_runs(Sum* sums, const W* weights, const I* i
                                          unsigned here) {
   const int lane = threadIdx.x % SHARING, group = threadIdx.x % 32 / SHARING;
   const long long warp = block * (MANY / 32) + threadIdx.x / 32, warps = CLUSTER * (MANY / 32);
-  const int last = before[MANY] * (warp + 1) / warps;  // a warp has rows side by side in the list
-  int k = before[MANY] * warp / warps + group, of = block_of(k, before);
-  int runs = (last - k + GROUPS - 1) / GROUPS;  // which are not read to their end
+  const unsigned earlier = (1u << group * SHARING) - 1;  // threads of groups before this one
+  const int last = before[MANY] * (warp + 1) / warps;    // a warp has rows side by side in the list
+  int taken = before[MANY] * warp / warps;               // rows before this one are given to groups
+  int of = block_of(taken, before);
   const Offset all = sizeof(Offset) == 4 && stored > 0x7fffffff ? 0x7fffffff : Offset(stored);
-  const auto look_up = [&]() -> Listed {
+  const auto look_up = [&](int k) -> Listed {
     if (k >= last) return {0, 0, 0, 0, 0};
     while (k >= before[of + 1]) of++;
     const unsigned* slot = listed + (of * (long long)LIST + k - before[of]);
-    k += GROUPS;
     const unsigned high = sizeof(Offset) == 4 ? 0 : slot[HIGH * ROWS], row = EVENTS ? 0 : slot[ROW * ROWS];
     return {slot[LOW * ROWS], high, slot[(FIRST + part) * ROWS], slot[(FIRST + part + 1) * ROWS], row};
   };
@@ -147,19 +144,30 @@ __device__ __forceinline__ void sum_runs(Sum* sums, const W* weights, const I* i
     return {begin, int(its.to - its.from), lane * 4 - int(begin % 4), EVENTS ? A(1) : value(x[its.row])};
   };
   const auto read = [&](Elements& elements, const Run& run) {
-    const Offset j = run.begin + run.nth, left = all - j;
-    const int there = run.nth >= run.length ? 0 : left < 4 ? int(left) : 4;
-    read_four<ALIGNED>(elements.targets, indices + j, there);
-    if constexpr (!ONE && !INDEXED) read_four<ALIGNED>(elements.each, weights + j, there);
+#pragma unroll
+    for (int f = 0; f < FOURS; f++) {
+      const int nth = run.nth + f * 4 * SHARING;
+      const Offset j = run.begin + nth, left = all - j;
+      const int there = nth >= run.length ? 0 : left < 4 ? int(left) : 4;
+      read_four<ALIGNED>(elements.targets[f], indices + j, there);
+      if constexpr (!ONE && !INDEXED) read_four<ALIGNED>(elements.each[f], weights + j, there);
+    }
   };
-  Run run = run_of(look_up());
-  Listed next = look_up();
+  bool has = taken + group < last, more = taken + GROUPS + group < last;  // a run, and another one
+  Run run = run_of(look_up(taken + group));
+  Listed next = look_up(taken + GROUPS + group);
+  taken += 2 * GROUPS;
   const auto advance = [&]() {
     run.nth += SPAN;
-    if (run.nth - lane * 4 < run.length) return;
-    runs--;
+    const bool ends = run.nth - lane * 4 >= run.length;
+    const unsigned ended = __ballot_sync(ALL, ends);
+    const int mine = taken + __popc(ended & earlier) / SHARING;
+    taken += __popc(ended) / SHARING;
+    if (!ends) return;
+    has = more;
     run = run_of(next);
-    next = look_up();  // long before it is wanted
+    more = mine < last;
+    next = look_up(mine);  // long before it is wanted
   };
   Run its[AHEAD] = {};  // nothing at first
   Elements elements[AHEAD];
@@ -169,27 +177,35 @@ __device__ __forceinline__ void sum_runs(Sum* sums, const W* weights, const I* i
     advance();
   }
 #pragma unroll 1
-  while (__any_sync(ALL, runs > -AHEAD)) {
+  while (true) {
+    bool busy = has;
+#pragma unroll
+    for (int i = 0; i < AHEAD; i++) busy |= its[i].length > 0;
+    if (!__any_sync(ALL, busy)) break;
 #pragma unroll
     for (int i = 0; i < AHEAD; i++) {
-      unsigned places[4];
-      A numbers[4];
-      bool in[4];
+      unsigned places[FOURS][4];
+      A numbers[FOURS][4];
+      bool in[FOURS][4];
       const A times = EVENTS ? A(1) : its[i].times;
 #pragma unroll
-      for (int n = 0; n < 4; n++) {
-        const Place place = Place(elements[i].targets.at[n]) - Place(first);
-        in[n] = unsigned(its[i].nth + n) < unsigned(its[i].length) && place < here;
-        places[n] = unsigned(place);
-        if constexpr (INDEXED && !ONE)
-          numbers[n] = in[n] ? A(weights[nearest(perm[its[i].begin + its[i].nth + n], held - 1)]) * times : A(0);
-        else if constexpr (!COUNT)
-          numbers[n] = A(ONE ? weights[0] : elements[i].each.at[n]) * times;
-      }
+      for (int f = 0; f < FOURS; f++)
+#pragma unroll
+        for (int n = 0; n < 4; n++) {
+          const int nth = its[i].nth + f * 4 * SHARING + n;
+          const Place place = Place(elements[i].targets[f].at[n]) - Place(first);
+          in[f][n] = unsigned(nth) < unsigned(its[i].length) && place < here;
+          places[f][n] = unsigned(place);
+          if constexpr (INDEXED && !ONE)
+            numbers[f][n] = in[f][n] ? A(weights[nearest(perm[its[i].begin + nth], held - 1)]) * times : A(0);
+          else if constexpr (!COUNT)
+            numbers[f][n] = A(ONE ? weights[0] : elements[i].each[f].at[n]) * times;
+        }
       its[i] = run;
       read(elements[i], run);
       advance();
-      add_where(sums, places, numbers, in);
+#pragma unroll
+      for (int f = 0; f < FOURS; f++) add_where(sums, places[f], numbers[f], in[f]);
     }
   }
 }

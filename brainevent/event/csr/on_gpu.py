@@ -37,9 +37,9 @@ _AT_ONCE = 8  # elements that a thread reads at once
 _SMALL_CLUSTER = 4  # blocks: so there are more parts, of more columns together
 _RESERVED_BY_LISTED = 8 * 1024  # bytes of a block's memory that it uses for other than sums
 _LOOKING = 512  # threads of a block that looks at rows
-_LISTING = 1024  # such blocks, at most; _THREADS at most
-_NEIGHBOURS = 4  # of them, which list rows or not, all alike
-_MOST_EACH = 8  # rows of a thread: the list of more does not fit a block
+_LISTING = 768  # such blocks, at most; _THREADS at most
+_NEIGHBOURS = 3  # of them, which list rows or not, all alike
+_MOST_EACH = 12  # rows of a thread: the list of more does not fit a block
 _STAGE = 4096  # bytes of a row that a warp searches at once
 _PLANES = 4  # of the list, but those of the parts
 _MOST_PARTS = 256  # for which a block that lists rows has memory
@@ -211,11 +211,11 @@ class _Listed:
         most = (Limits.of(least).shared - _RESERVED_BY_LISTED) // sums.itemsize
         if width > most:
             parts, width = cut(columns, -(-columns // most))
-        each = power_of_two(-(-rows // (_LOOKING * _LISTING)), _MOST_EACH)
+        each = max(1, -(-rows // (_LOOKING * _LISTING)))
         blocks = -(-rows // (_LOOKING * each))
         together = _NEIGHBOURS * _LOOKING * each
         enough = max(_SURELY_MANY, -(-together * _WORTH * columns // max(1, stored)))
-        if mean < _RUN * parts or parts > _MOST_PARTS or blocks > _LISTING or enough > together:
+        if mean < _RUN * parts or parts > _MOST_PARTS or each > _MOST_EACH or enough > together:
             return None
         slices = max(1, min(-(-mean // per_slice), _LOOKING // WARP))
         memory = -(-width * sums.itemsize // 16) * 16
