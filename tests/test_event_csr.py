@@ -183,9 +183,9 @@ def plans(rows, columns, each, dtype="float32", **options):
 @pytest.mark.parametrize(
     ("rows", "columns", "connections", "dtype", "looking", "parts"),
     [
-        (1_000_000, 1_000_000, 1000, "float32", 652, 31),  # a thread has three rows
+        (1_000_000, 1_000_000, 1000, "float32", 977, 31),  # a thread has two rows
         (100_000, 900_000, 2000, "bfloat16", 196, 31),
-        (4_000_000, 1_000_000, 2000, "float32", 711, 31),
+        (4_000_000, 1_000_000, 2000, "float32", 977, 31),
         (100_000, 1_000_000, 3000, "float64", 196, 36),  # what a block's memory holds
     ],
 )
@@ -203,7 +203,7 @@ def test_active_rows_are_listed_where_there_are_many_columns(ninety, rows, colum
     ("rows", "columns", "connections"),
     [
         (1_000_000, 1_000_000, 490),  # too short
-        (1000, 1_000_000, 3870),  # even all are fewer than six additions for each column
+        (1000, 1_000_000, 3870),  # even all are fewer than four additions for each column
         (100_000, 20_000_000, 6000),  # more parts than a block has memory to look for
         (5_000_000, 1_000_000, 3870),  # too many for blocks to count each other's
     ],

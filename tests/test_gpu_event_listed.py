@@ -17,7 +17,7 @@ from brainevent.event.csr import on_gpu
 
 pytestmark = pytest.mark.gpu
 pytest.importorskip("cuda.bindings.nvrtc")
-ENOUGH = [1, 45]  # rows of 1536 that count, from which on they are listed
+ENOUGH = [1, 60]  # rows of 2048 that count, from which on they are listed
 
 
 @pytest.fixture(autouse=True)
