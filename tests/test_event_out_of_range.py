@@ -27,7 +27,7 @@ from test_event_csr_languages import LANGUAGES, emulating
 
 import brainevent
 from brainevent import COO, CSC, CSR, BinaryArray, FixedNumPerPost, FixedNumPerPre
-from brainevent.event import on_cpu_threads
+from brainevent.event import on_cpu_threads, structure
 from brainevent.event.csr import on_cpu
 
 __all__ = ["emulating"]
@@ -238,6 +238,21 @@ def test_what_matrices_know_of_their_indices():
         assert not matrix.indices_within
     assert CSR(1.0, indices, indptr, shape=(2, 3), check_structure=False, indices_within=True).indices_within
     assert not jax.jit(lambda indices: CSR(1.0, indices, indptr, shape=(2, 3)))(indices).indices_within
+
+
+@given(
+    rows=st.lists(st.lists(st.integers(0, 9), min_size=5, max_size=5), min_size=1, max_size=12), ascending=st.booleans()
+)
+def test_whether_rows_ascend_is_found_on_a_gpu_too(rows, ascending):
+    indices = np.sort(rows, axis=1) if ascending else np.array(rows)
+    expected = bool(np.all(indices[:, 1:] >= indices[:, :-1]))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(structure, "_on_host", lambda x: False)
+        patch.setattr(structure, "_CHUNK", 7)
+        found = FixedNumPerPre(1.0, jnp.asarray(indices, jnp.int32), shape=(len(rows), 10))
+        assert found.indices_sorted == expected
+        indptr = np.arange(len(rows) + 1, dtype=np.int32) * 5
+        assert CSR(1.0, jnp.asarray(indices.ravel(), jnp.int32), indptr, shape=found.shape).indices_sorted == expected
 
 
 @pytest.mark.parametrize("far", [10**8, -(10**8)])

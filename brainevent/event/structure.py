@@ -176,20 +176,26 @@ def are_sorted(indices: Any, indptr: Any = None) -> bool:
     if not are_known(*(x for x in (indices, indptr) if x is not None)):
         return False
     size = indices.shape[0]
+    count = _falls
     if _on_host(indices):
         indices = np.asarray(indices)
-    falls = 0
+    else:  # compiled, it copies no part of what it compares
+        count = jax.jit(_falls, static_argnums=2)
     with jax.ensure_compile_time_eval():
         if indptr is None:
             step = max(1, _CHUNK // max(1, indices.shape[1]))
-            parts = (indices[at : at + step] for at in range(0, size, step))
-            return all(bool((part[:, 1:] >= part[:, :-1]).all()) for part in parts)
-        for at in range(0, size - 1, _CHUNK):
-            part = indices[at : at + _CHUNK + 1]
-            falls += int((part[1:] < part[:-1]).sum())
+            return not any(int(count(indices, at, min(step, size - at))) for at in range(0, size, step))
+        falls = sum(int(count(indices, at, min(_CHUNK, size - 1 - at) + 1)) for at in range(0, size - 1, _CHUNK))
         starts = np.unique(np.asarray(indptr))
         starts = starts[(starts > 0) & (starts < size)]  # where alone the indices may fall
         return falls == int((indices[starts] < indices[starts - 1]).sum())
+
+
+def _falls(indices: Any, at: Any, size: int) -> Any:
+    """Count the places where indices fall along the last axis, in a part of this size along the first."""
+    on_host = isinstance(indices, np.ndarray)
+    part = indices[at : at + size] if on_host else jax.lax.dynamic_slice_in_dim(indices, at, size)
+    return (part[..., 1:] < part[..., :-1]).sum()
 
 
 def checked_indptr(where: str, indptr: Any, stored: int, dtype: Any = "auto") -> jax.Array:
