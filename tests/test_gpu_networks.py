@@ -51,4 +51,4 @@ def test_spikes_stay_on_the_device():
 
 def test_the_report_names_kernels_of_the_gpu():
     state, synapses = COBA.prepare(1000)
-    assert report.kernels(COBA, state, synapses)[0] == "coba (nvrtc)"
+    assert report.kernels(COBA, state, synapses, "gpu")[0] == "coba (nvrtc)"

@@ -38,7 +38,7 @@ def rates(network, steps=10_000):
 
 
 def test_a_report_names_the_kernels_that_run(unique_name):
-    assert report.kernels(COBA, *COBA.prepare(400, 0)) == ["coba (numba)", "ell_binary_matvec (numba)"]
+    assert report.kernels(COBA, *COBA.prepare(400, 0), "cpu") == ["coba (numba)", "ell_binary_matvec (numba)"]
     operator = brainevent.XLACustomKernel(name := unique_name("doubles"))
     doubled = numba.njit(lambda x, out: np.multiply(x, 2, out))
     kernel = lambda *, outs: lambda x: [brainevent.numba_kernel(doubled, outs=outs[0])(x)]
@@ -46,11 +46,11 @@ def test_a_report_names_the_kernels_that_run(unique_name):
     operator.def_kernel("other", "cpu", kernel)
     network = types.SimpleNamespace(step=lambda x, _, outs: operator(x, outs=[outs]))
     x = jnp.ones(3)
-    assert report.kernels(network, x, x) == [f"{name} (one)"]
+    assert report.kernels(network, x, x, "cpu") == [f"{name} (one)"]
     brainevent.set_backend("cpu", "other")
-    assert report.kernels(network, x, x) == [f"{name} (other)"]
+    assert report.kernels(network, x, x, "cpu") == [f"{name} (other)"]
     brainevent.set_backend("cpu", "numba")
-    assert report.kernels(network, x, x) == [f"{name} (one)"]  # which has none of that name
+    assert report.kernels(network, x, x, "cpu") == [f"{name} (one)"]  # which has none of that name
 
 
 # ---- rates

@@ -14,17 +14,26 @@ import numpy as np
 
 from ..errors import MathError, ShapeError
 from . import units
+from .activity import is_active
 
 if TYPE_CHECKING:
     from .bitpack import BitPackedBinary
 from .saved import savable
 
-__all__ = ["BinaryArray", "EventRepresentation", "numbers_of"]
+__all__ = ["BinaryArray", "EventRepresentation", "numbers_of", "split_operand"]
 
 
 def numbers_of(x: Any) -> jax.Array:
     """Return the array within events or a quantity, or x as an array."""
     return jnp.asarray(units.split(x.value if isinstance(x, EventRepresentation) else x)[0])
+
+
+def split_operand(x: Any, *, event: bool) -> tuple[Any, Any]:
+    """Return the numbers of an operand, and their unit; of events that are taken as numbers, which are active."""
+    if not isinstance(x, EventRepresentation):
+        return units.split(x)
+    numbers, unit = units.split(x.value)
+    return numbers if event else is_active(numbers), unit
 
 
 class EventRepresentation(ABC):
@@ -75,11 +84,19 @@ class EventRepresentation(ABC):
     def __getitem__(self, index: Any) -> Any:
         return self.value[index]
 
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        return np.asarray(units.split(self.value)[0], dtype)
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.value!r})"
 
     def __matmul__(self, matrix: Any) -> Any:
         """Sum the rows of who is active: (k,) or (n, k) events, and a matrix (k, m) -> (m,) or (n, m)."""
+        if type(matrix).__module__.startswith("scipy.sparse"):  # which would take the events as numbers
+            raise TypeError(
+                f"{type(self).__name__} @ {type(matrix).__name__}: SciPy does not know events; "
+                "make a matrix of ours once, with brainevent.CSR.fromscipy"
+            )
         if not _is_array(matrix):
             return NotImplemented  # a sparse matrix has a product with events of its own
         events = self._operand(matrix, f"{type(self).__name__} @ weights")

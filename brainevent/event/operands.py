@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..errors import MathError, ShapeError
-from .structure import held
+from .structure import as_indices, held
 
 __all__ = ["checked_indices", "checked_weights", "checked_x", "is_within", "promises"]
 
@@ -38,7 +38,7 @@ def checked_indices(where: str, name: str, indices: Any, ndim: int) -> jax.Array
     """Return indices, which are int32 or int64, in an array of this rank; those of NumPy are known in a trace, too."""
     if not isinstance(indices, jax.Array):
         with jax.ensure_compile_time_eval():
-            given = np.asarray(indices)
+            given = np.asarray(as_indices(indices))
             indices = held(given, jax.dtypes.canonicalize_dtype(given.dtype))
     if indices.dtype not in (jnp.int32, jnp.int64):
         raise TypeError(f'{where}: {name} is {indices.dtype}; pass int32 or int64 ({name}.astype("int32"))')

@@ -93,7 +93,7 @@ def checked_weights(where: str, mantissa: Any, stored: Sequence[int]) -> jax.Arr
             f"{where}: data has shape {weights.shape}; pass one weight for all stored elements, "
             f"or one for each, in the indices' shape {stored}"
         )
-    return weights
+    return weights if weights.ndim <= len(stored) else weights.reshape(1)
 
 
 def check_indices(where: str, name: str, indices: Any, bound: int, *, ndim: int = 1) -> None:
@@ -237,7 +237,8 @@ def _in_dtype(where: str, name: str, x: Any, dtype: np.dtype[Any]) -> jax.Array:
 def held(x: Any, dtype: np.dtype[Any]) -> jax.Array:
     """Return indices in a dtype; what it does not hold stays out of range, and memory of NumPy is not shared."""
     if x.dtype.itemsize > dtype.itemsize:
-        x = (np if isinstance(x, np.ndarray) else jnp).clip(x, -_INT32, _INT32 - 1)
+        least = 0 if jnp.issubdtype(x.dtype, jnp.unsignedinteger) else -_INT32
+        x = (np if isinstance(x, np.ndarray) else jnp).clip(x, least, _INT32 - 1)
     return jnp.asarray(x, dtype) if isinstance(x, jax.Array) else jnp.array(x, dtype)
 
 

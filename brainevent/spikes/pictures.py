@@ -78,7 +78,7 @@ def draw_intervals(
         axes.set_xscale("log")
         axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
     counts = " and ".join(f"{found.size} {name}".rstrip() for name, found in parts)
-    caption(axes, colours, [f"{counts} intervals, in {bins} bins."])
+    caption(axes, colours, [f"{counts} intervals, in {edges.size - 1} bins."])
     return _finish(axes, colours, title, own=ax is None)
 
 

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import functools
-import math
 import operator
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -15,7 +14,7 @@ import jax.numpy as jnp
 from ..errors import ShapeError
 from ..event.activity import is_active
 from ..event.arrays import numbers_of
-from .trains import Spikes
+from .trains import Spikes, milliseconds
 
 __all__ = ["record"]
 
@@ -43,7 +42,7 @@ def record(
     array([0, 2, 4])
     """
     steps, unroll = _counted("steps", steps, 0), _counted("unroll", unroll, 1)
-    dt = _milliseconds(dt)
+    dt = milliseconds("record", dt)
     state, bits, sized = _run(step, steps, unroll, state, operands)
     return state, Spikes(bits, sized.shape[1], dt)
 
@@ -77,12 +76,6 @@ def _counted(name: str, number: Any, least: int) -> int:
     if count < least:
         raise ValueError(f"record: {name} is {count}; pass at least {least}")
     return count
-
-
-def _milliseconds(dt: Any) -> float:
-    if not isinstance(dt, (int, float)) or isinstance(dt, bool) or not (0 < dt < math.inf):
-        raise ValueError(f"record: dt is {dt!r}; pass the length of a step in milliseconds, a number above zero")
-    return float(dt)
 
 
 def _checked(returned: Any) -> tuple[Any, jax.Array]:

@@ -20,10 +20,18 @@ if TYPE_CHECKING:
     from ..bench.plot.draw import Figure
 from ..event.saved import savable
 
-__all__ = ["Spikes"]
+__all__ = ["Spikes", "milliseconds"]
 
 _AT_ONCE = 1 << 20  # bytes that hold spikes are unpacked in portions
 _PER_SECOND = 1e3  # milliseconds
+
+
+def milliseconds(where: str, dt: Any) -> float:
+    """Return the length of a step as a plain number, which is above zero."""
+    number = isinstance(dt, (int, float, np.number, jax.Array)) and not isinstance(dt, (bool, jax.core.Tracer))
+    if not number or np.shape(dt) or not 0 < dt < math.inf:
+        raise ValueError(f"{where}: dt is {dt!r}; pass the length of a step in milliseconds, a number above zero")
+    return float(dt)
 
 
 @savable
@@ -56,7 +64,8 @@ class Spikes:
         spikes = jnp.asarray(spikes)
         if spikes.ndim != 2:
             raise ShapeError(f"Spikes.from_dense: the array has shape {spikes.shape}; pass (steps, neurons)")
-        return cls(jnp.packbits(is_active(spikes), axis=1, bitorder="little"), spikes.shape[1], dt)
+        bits = jnp.packbits(is_active(spikes), axis=1, bitorder="little")
+        return cls(bits, spikes.shape[1], milliseconds("Spikes.from_dense", dt))
 
     def todense(self) -> jax.Array:
         """Return an array of booleans, (steps, n)."""

@@ -25,7 +25,9 @@ def show(network: Network, n: int = 4000, steps: int = 10_000, seed: int = 0, pi
     print(f"  rate              {spikes.rates().mean():.1f} Hz ({kinds})")
     print(f"  real-time factor  {seconds[1] * 1e3 / spikes.duration:.3f}: it took {seconds[1]:.3f} s", end="")
     print(f", and {seconds[0] - seconds[1]:.1f} s to compile")
-    print(f"  kernels           {', '.join(kernels(network, state, synapses))}; on {jax.devices()[0].device_kind}")
+    (device,) = spikes.bits.devices()
+    ran = ", ".join(kernels(network, state, synapses, device.platform))
+    print(f"  kernels           {ran}; on {device.device_kind}")
     if picture is not None:
         picture.parent.mkdir(parents=True, exist_ok=True)
         title = f"{network.name.upper()} with {n} neurons"
@@ -33,16 +35,15 @@ def show(network: Network, n: int = 4000, steps: int = 10_000, seed: int = 0, pi
         print(f"  picture           {picture}")
 
 
-def kernels(network: Network, state, synapses) -> list[str]:
-    """Return each operator of a step, with the kernel that it is compiled to."""
+def kernels(network: Network, state, synapses, platform: str) -> list[str]:
+    """Return each operator of a step, with the kernel that it is compiled to on a platform."""
     program = jax.jit(network.step).lower(state, 0, synapses).as_text()
     operators = re.findall(r'be\.operator = "(\w+)"', program)
-    return [f"{name} ({_backend(brainevent.get_registry()[name])})" for name in operators]
+    return [f"{name} ({_backend(brainevent.get_registry()[name], platform)})" for name in operators]
 
 
-def _backend(operator: brainevent.XLACustomKernel) -> str:
-    """Return the backend of an operator here: the one that is set for all, if it has it, or its own."""
-    platform = jax.default_backend()
+def _backend(operator: brainevent.XLACustomKernel, platform: str) -> str:
+    """Return the backend of an operator on a platform: the one that is set for all, if it has it, or its own."""
     chosen = brainevent.config.get_backend(platform)
     return chosen if chosen in operator.available_backends(platform) else operator.get_default(platform)
 

@@ -13,6 +13,7 @@ import numpy as np
 from ...bench.record import BenchmarkConfig
 from ...errors import ShapeError
 from .. import units
+from ..arrays import split_operand
 from ..operands import checked_indices, checked_weights, checked_x, promises
 from ..structure import check_indices, check_once, checked_shape
 from .operators import binary_coomm_p, binary_coomv_p, coomm_p, coomv_p
@@ -123,7 +124,7 @@ def _product(
     backend: str | None,
 ) -> Any:
     name, x = named
-    (data, weight_unit), (x, unit) = units.split(data), units.split(x)
+    (data, weight_unit), (x, unit) = units.split(data), split_operand(x, event=where.startswith("binary"))
     shape, transpose = checked_shape(where, shape), bool(transpose)
     row, col = checked_indices(where, "row", row, 1), checked_indices(where, "col", col, 1)
     if row.shape != col.shape:

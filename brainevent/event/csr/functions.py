@@ -10,6 +10,7 @@ import jax.numpy as jnp
 
 from ...errors import ShapeError
 from .. import units
+from ..arrays import split_operand
 from ..operands import checked_indices, checked_weights, checked_x, is_within, promises
 from ..structure import check_compressed, check_indices, check_once, checked_shape
 from . import benchmark_data, operators
@@ -340,7 +341,7 @@ def _product(
     indices_sorted: bool,
     backend: str | None,
 ) -> Any:
-    (data, weight_unit), (x, unit) = units.split(data), units.split(x)
+    (data, weight_unit), (x, unit) = units.split(data), split_operand(x, event=where.startswith("binary"))
     shape, data, indices, indptr, within = _checked(where, data, indices, indptr, shape)
     rank = 1 if "mv" in where else 2
     x, result = checked_x(where, "v" if rank == 1 else "B", x, rank, shape, transpose=bool(transpose))

@@ -108,7 +108,8 @@ def tpu_product(*, outs: Sequence[Any], shape: tuple[int, int], transpose: bool,
             return [jnp.zeros(out.shape, out.dtype)]
         rows = row_of_each(indptr, indices.size).astype(indices.dtype)
         sources, targets = (rows, indices) if transpose else (indices, rows)
-        active = events[sources] & is_within(indices, shape[1])  # what is out of range adds nothing
+        there = is_within(indices, shape[1]) & (rows < shape[0])  # what is out of range adds nothing
+        active = events[sources] & there
         terms = jnp.where(active, weights.astype(sums), 0)
         blocks, tiles = pl.cdiv(indices.size, _TERMS), pl.cdiv(out.size, _TILE)
         missing = (0, blocks * _TERMS - indices.size)

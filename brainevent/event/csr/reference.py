@@ -19,17 +19,19 @@ __all__ = ["per_element", "product", "row_of_each"]
 
 
 def row_of_each(indptr: jax.Array, stored: int) -> jax.Array:
-    """Return the row of each stored element."""
-    rows = jnp.arange(indptr.shape[0] - 1, dtype=indptr.dtype)
-    return jnp.repeat(rows, jnp.diff(indptr), total_repeat_length=stored)
+    """Return the row of each stored element; of those that come after all rows, the number of rows."""
+    rows, lengths = jnp.arange(indptr.shape[0], dtype=indptr.dtype), jnp.diff(indptr)
+    left = jnp.maximum(0, stored - lengths.sum(dtype=indptr.dtype))
+    return jnp.repeat(rows, jnp.append(lengths, left), total_repeat_length=stored)
 
 
 def product(
     data: Any, indices: Any, indptr: Any, x: Any, *, shape: tuple[int, int], transpose: bool, event: bool
 ) -> jax.Array:
     """Return `A @ x`, or `A.T @ x`, of a matrix A and a vector or matrix x."""
-    there = is_within(indices, shape[1])
-    rows, columns = row_of_each(indptr, indices.shape[0]), jnp.where(there, indices, 0)
+    rows = row_of_each(indptr, indices.shape[0])
+    there = is_within(indices, shape[1]) & (rows < shape[0])
+    columns = jnp.where(there, indices, 0)
     if transpose:
         rows, columns, shape = columns, rows, (shape[1], shape[0])
     sums = precise(data.dtype)
@@ -43,4 +45,5 @@ def per_element(indices: Any, indptr: Any, of_rows: Any, of_columns: Any) -> jax
     """Return, for each stored element, the product of its row and its column in (m, n) and (k, n), summed over n."""
     sums, rows = precise(of_rows.dtype), row_of_each(indptr, indices.shape[0])
     found = (of_rows[rows].astype(sums) * of_columns[indices]).sum(1)
-    return jnp.where(is_within(indices, of_columns.shape[0]), found, 0).astype(of_rows.dtype)
+    there = is_within(indices, of_columns.shape[0]) & (rows < of_rows.shape[0])
+    return jnp.where(there, found, 0).astype(of_rows.dtype)

@@ -61,14 +61,14 @@ def _cuda_add(*, outs: Sequence[Any], shape: tuple[int, int]) -> Callable[..., A
 def _slice(data: Any, indices: Any, indptr: Any, chosen: Any, *, shape: tuple[int, int]) -> list[jax.Array]:
     found = jnp.zeros((chosen.shape[0], shape[1]), precise(data.dtype))
     rows = row_of_each(indptr, indices.shape[0])
-    there = (chosen[:, None] == rows) & is_within(indices, shape[1])
+    there = (chosen[:, None] == rows) & (rows < shape[0]) & is_within(indices, shape[1])
     here = jnp.where(there, data.astype(found.dtype), 0)
     return [found.at[:, jnp.where(is_within(indices, shape[1]), indices, 0)].add(here).astype(data.dtype)]
 
 
 def _add(indices: Any, indptr: Any, chosen: Any, dense: Any, *, shape: tuple[int, int]) -> list[jax.Array]:
     rows = row_of_each(indptr, indices.shape[0])
-    there = (chosen[:, None] == rows) & is_within(indices, shape[1])
+    there = (chosen[:, None] == rows) & (rows < shape[0]) & is_within(indices, shape[1])
     here = jnp.where(there, dense[:, indices].astype(precise(dense.dtype)), 0)
     return [here.sum(0).astype(dense.dtype)]
 

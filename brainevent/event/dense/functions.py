@@ -14,6 +14,7 @@ import numpy as np
 from ...bench.record import BenchmarkConfig
 from ...errors import ShapeError
 from .. import units
+from ..arrays import split_operand
 from ..operands import checked_weights, checked_x
 from .operators import binary_densemm_p, binary_densemv_p
 
@@ -54,7 +55,7 @@ def _product(
     where: str, operator: Any, weights: Any, spikes: Any, rank: int, transpose: bool, backend: str | None
 ) -> Any:
     weights, weight_unit = units.split(weights)
-    spikes, spike_unit = units.split(spikes)
+    spikes, spike_unit = split_operand(spikes, event=True)
     weights = jnp.asarray(weights)
     if weights.ndim != 2:
         raise ShapeError(f"{where}: weights has shape {weights.shape}; pass a matrix, of two dimensions")

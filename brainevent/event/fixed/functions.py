@@ -13,6 +13,7 @@ import numpy as np
 from ...bench.record import BenchmarkConfig
 from ...errors import ShapeError
 from .. import units
+from ..arrays import split_operand
 from ..operands import checked_indices, checked_weights, checked_x, promises
 from ..structure import check_indices, check_once, checked_shape
 from .operators import binary_fcnmm_p, binary_fcnmv_p, fcnmm_p, fcnmv_p
@@ -133,7 +134,7 @@ def _product(
     backend: str | None,
 ) -> Any:
     name, x = named
-    (weights, weight_unit), (x, unit) = units.split(weights), units.split(x)
+    (weights, weight_unit), (x, unit) = units.split(weights), split_operand(x, event=where.startswith("binary"))
     shape, transpose = checked_shape(where, shape), bool(transpose)
     indices = checked_indices(where, "indices", indices, 2)
     if indices.shape[0] != shape[0]:

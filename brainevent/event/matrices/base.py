@@ -12,8 +12,10 @@ import numpy as np
 
 from ...errors import MathError, ShapeError
 from .. import units
-from ..structure import as_indices, checked_weights, known_on_host, looked_at
+from ..precision import precise
+from ..structure import checked_weights, looked_at
 from .build import is_scipy
+from .indexing import from_start
 
 __all__ = ["TURNED", "DataRepresentation", "unpacked"]
 
@@ -239,6 +241,7 @@ class DataRepresentation(_Root):
         return self
 
     def __abs__(self) -> Self:
+        """Return the matrix of the sizes of what is stored; duplicates are not added up before."""
         return self._like(abs(self.data))
 
     def __mul__(self, other: Any) -> Self:
@@ -287,7 +290,9 @@ class DataRepresentation(_Root):
         if axis is None and not self.indices_within:
             return self.sum(0).sum()
         if axis is None:
-            return self.data.sum() * (self.nse if self.data.size == 1 else 1)
+            numbers, unit = units.split(self.data)
+            found = numbers.sum(dtype=precise(self.dtype)) * (self.nse if numbers.size == 1 else 1)
+            return units.join(found.astype(self.dtype), unit)
         if axis not in (0, 1, -1, -2):
             raise ValueError(f"{type(self).__name__}.sum: axis is {axis!r}; pass 0, 1, or None for the sum of all")
         along = axis % 2
@@ -304,11 +309,13 @@ class DataRepresentation(_Root):
     def todense(self) -> Any:
         """Return an array; elements that are stored more than once are added up."""
         numbers, unit = units.split(self.data)
-        flat = jnp.broadcast_to(numbers, self._stored).reshape(-1)
+        sums = precise(numbers.dtype)
+        flat = jnp.broadcast_to(numbers, self._stored).reshape(-1).astype(sums)
         places: tuple[jax.Array, ...] = self._coordinates()
         if not self.indices_within:  # what is before the first row or column would be counted from the last
             places = tuple(jnp.where(x < 0, size, x) for x, size in zip(places, self.shape, strict=True))
-        return units.join(jnp.zeros(self.shape, flat.dtype).at[places].add(flat, mode="drop"), unit)
+        found = jnp.zeros(self.shape, sums).at[places].add(flat, mode="drop")
+        return units.join(found.astype(numbers.dtype), unit)
 
     def tocsc(self) -> Any:
         """Return the matrix as a `CSC`."""
@@ -321,7 +328,7 @@ class DataRepresentation(_Root):
         return COO._of(self._flat(), self._coordinates(), self.shape, **self._kept)
 
     def _flat(self) -> Any:
-        return self.data if self.data.size == 1 else self.data.reshape(-1)
+        return self.data if self.data.ndim < 2 else self.data.reshape(-1)
 
     # ---- rows
 
@@ -334,7 +341,7 @@ class DataRepresentation(_Root):
             return self._elements(*rows)
         if isinstance(rows, slice):
             return self._rows(jnp.arange(*rows.indices(self.shape[0]), dtype=jnp.int32))
-        chosen = self._checked_index("rows", rows, self.shape[0])
+        chosen = from_start(type(self).__name__, "rows", rows, self.shape[0])
         found = self._rows(chosen.reshape(-1))
         return found[0] if chosen.ndim == 0 else found
 
@@ -345,27 +352,11 @@ class DataRepresentation(_Root):
         found = self[rows]
         if isinstance(columns, slice):
             return found[..., columns]
-        chosen = self._checked_index("columns", columns, self.shape[1])
+        chosen = from_start(type(self).__name__, "columns", columns, self.shape[1])
         pairs = chosen.ndim == 1 and found.ndim == 2 and not isinstance(rows, slice)
         numbers, unit = units.split(found)
         places = (jnp.arange(found.shape[0]), chosen) if pairs else (..., chosen)
         return units.join(numbers.at[places].get(mode="fill", fill_value=0), unit)
-
-    def _checked_index(self, name: str, given: Any, size: int) -> jax.Array:
-        """Return an index, or a vector of them, counted from the start; size for those that lie before it."""
-        where = f"{type(self).__name__}[{name}]"
-        index = as_indices(given)
-        if index.dtype == bool:
-            if index.shape != (size,):
-                raise IndexError(f"{where}: the mask has shape {index.shape}; pass one boolean for each of {size}")
-            index = known_on_host(where, index).nonzero()[0]
-        if not jnp.issubdtype(index.dtype, jnp.integer) or index.ndim > 1:
-            raise TypeError(f"{where}: {name} is {given!r}; pass an integer, a slice, a mask or a vector of integers")
-        if isinstance(given, (int, np.integer)) and not -size <= given < size:
-            raise IndexError(f"{type(self).__name__}[{given}]: there are {size} {name}")
-        chosen = jnp.asarray(index)
-        from_start = jnp.where(chosen < 0, chosen + size, chosen)
-        return jnp.where(from_start < 0, size, from_start)
 
     def _rows(self, chosen: jax.Array) -> Any:
         """Return dense rows; those that there are not are zero."""
@@ -384,6 +375,8 @@ def unpacked(x: Any) -> tuple[Any, bool]:
 
 
 def _dense(x: Any) -> Any:
+    if is_scipy(x):
+        return x.toarray()
     return x.todense() if isinstance(x, DataRepresentation) else x
 
 

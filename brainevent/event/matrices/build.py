@@ -43,6 +43,8 @@ def pick(data: Any, order: Any) -> Any:
 
 def checked_dense(where: str, matrix: Any) -> Any:
     """Return a dense matrix of floating numbers, with their unit."""
+    if is_scipy(matrix):
+        raise TypeError(f"{where}.fromdense: {type(matrix).__name__} is a sparse matrix; call {where}.fromscipy")
     numbers, unit = units.split(matrix)
     numbers = jnp.asarray(numbers, None if hasattr(numbers, "dtype") else float)
     if numbers.ndim != 2:

@@ -238,7 +238,7 @@ class CSR(_Compressed):
         CSR(float32[2, 4], nse=2)
         """
         indptr = known_on_host("CSR.slice_rows", self.indptr)
-        wanted = rows if isinstance(rows, slice) else known_on_host("CSR.slice_rows", rows)
+        wanted = rows if isinstance(rows, slice) else known_on_host("CSR.slice_rows", as_indices(rows))
         chosen = np.atleast_1d(np.arange(self.shape[0])[wanted])
         counts = np.diff(indptr)[chosen]
         starts = np.concatenate([np.zeros(1, indptr.dtype), np.cumsum(counts, dtype=indptr.dtype)])
@@ -308,6 +308,14 @@ class CSC(_Compressed):
     def tocsc(self) -> CSC:
         """Return the matrix itself."""
         return self
+
+    def slice_rows(self, rows: Any) -> CSC:
+        """Do what `CSR.slice_rows` does; the elements are sorted for it, and back."""
+        return self.tocsr().slice_rows(rows).tocsc()
+
+    def diag_add(self, diagonal: Any) -> CSC:
+        """Do what `CSR.diag_add` does."""
+        return self.transpose().diag_add(diagonal).transpose()
 
     def tocsr(self) -> CSR:
         """Return the matrix in compressed sparse rows; columns are in order in each."""

@@ -110,6 +110,11 @@ class _FixedNumber(DataRepresentation):
         return cls.fromsparse(cls._compressed.fromdense(mat, backend=backend), num_conn=num_conn)
 
     @classmethod
+    def fromscipy(cls, matrix: Any, *, num_conn: int | None = None) -> Self:
+        """Make a matrix from any sparse matrix or array of SciPy, under the conditions of `fromdense`."""
+        return cls.fromsparse(matrix, num_conn=num_conn)
+
+    @classmethod
     def fromsparse(cls, matrix: Any, *, num_conn: int | None = None) -> Self:
         """Make a matrix from one of another format, or of SciPy, under the conditions of `fromdense`."""
         where = cls.__name__

@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What stands in the brackets of `matrix[rows, columns]`, as indices that kernels take."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ..structure import as_indices, known_on_host, narrow
+
+__all__ = ["from_start"]
+
+
+def from_start(kind: str, name: str, given: Any, size: int) -> jax.Array:
+    """Return an index, or a vector of them, counted from the start; size for those that lie outside."""
+    where = f"{kind}[{name}]"
+    index = as_indices(np.asarray(given) if isinstance(given, np.generic) else given)
+    if index.dtype == bool:
+        if index.shape != (size,):
+            raise IndexError(f"{where}: the mask has shape {index.shape}; pass one boolean for each of {size}")
+        index = known_on_host(where, index).nonzero()[0]
+    if not jnp.issubdtype(index.dtype, jnp.integer) or index.ndim > 1:
+        raise TypeError(f"{where}: {name} is {given!r}; pass an integer, a slice, a mask or a vector of integers")
+    if isinstance(given, (int, np.integer)) and not -size <= given < size:
+        raise IndexError(f"{kind}[{given}]: there are {size} {name}")
+    chosen = narrow(kind, name, index, size + 1)
+    chosen = jnp.where(chosen < 0, chosen + size, chosen)
+    return jnp.where((chosen < 0) | (chosen > size), size, chosen)
