@@ -202,7 +202,35 @@ def test_rows_and_the_diagonal_of_compressed_columns():
     assert CSR.fromdense(dense).slice_rows([]).shape == (0, 3)
 
 
+# ---- functions
+
+
+def test_row_pointers_that_fall_are_no_coordinates():
+    with pytest.raises(ValueError, match="csr_to_coo_index: indptr falls after position 1; it never falls"):
+        brainevent.csr_to_coo_index([0, 3, 1, 3], [0, 1, 2])
+
+
+def test_a_shape_that_is_a_number():
+    with pytest.raises(TypeError, match="cscmv_dt2t: shape is 3; pass two integers"):
+        brainevent.cscmv_dt2t([1.0], [1.0], [0], [0, 1], shape=3)
+
+
+def test_lists_that_are_empty_are_of_integers():
+    assert [x.size for x in brainevent.coo2csr([], [], shape=(2, 3))] == [3, 0, 0]
+    np.testing.assert_array_equal(brainevent.csrmv(1.0, [], [0, 0, 0], jnp.ones(3), shape=(2, 3)), [0, 0])
+    np.testing.assert_array_equal(brainevent.coomv(1.0, [], [], jnp.ones(3), shape=(2, 3)), [0, 0])
+
+
 # ---- spikes
+
+
+def test_the_caption_of_intervals_counts_the_bins_that_are_drawn():
+    pytest.importorskip("matplotlib")
+    spikes = Spikes.from_dense(np.array([[1], [1], [0], [1], [0], [0], [0], [0], [1]]), dt=0.1)
+    drawn = spikes.plot_intervals()
+    (axes,) = drawn.axes
+    words = " ".join(text.get_text() for text in [*axes.texts, *drawn.texts])
+    assert f"3 intervals, in {len(axes.patches[0].get_data().values)} bins." in words
 
 
 @pytest.mark.parametrize("dt", [0, -1, True, np.nan, np.inf, "0.1", None, np.ones(1)])

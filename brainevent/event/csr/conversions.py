@@ -36,7 +36,10 @@ def csr_to_coo_index(indptr: Any, indices: Any) -> tuple[jax.Array, jax.Array]:
         raise ShapeError(f"{where}: indptr is empty; of a matrix without rows it holds 0")
     if _known(indptr):
         pointers = np.asarray(indptr)
-        rows = np.repeat(np.arange(pointers.size - 1, dtype=indices.dtype), np.diff(pointers))
+        lengths = np.diff(pointers)
+        if (lengths < 0).any():
+            raise ValueError(f"{where}: indptr falls after position {int(np.argmax(lengths < 0))}; it never falls")
+        rows = np.repeat(np.arange(lengths.size, dtype=indices.dtype), lengths)
         if rows.size != indices.shape[0]:
             raise ShapeError(f"{where}: indptr ends with {pointers[-1]}; there are {indices.shape[0]} indices")
         return jnp.asarray(rows), indices

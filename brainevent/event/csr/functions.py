@@ -299,7 +299,8 @@ def cscmv_dt2t(
     >>> brainevent.cscmv_dt2t(jnp.array([1.0, 2.0, 3.0]), jnp.ones(1), indices, indptr, shape=(3, 2))
     Array([1., 3., 3.], dtype=float32)
     """
-    return _per_weight("cscmv_dt2t", y, w, indices, indptr, tuple(shape)[::-1], of_columns=not transpose)
+    turned = checked_shape("cscmv_dt2t", shape)[::-1]
+    return _per_weight("cscmv_dt2t", y, w, indices, indptr, turned, of_columns=not transpose)
 
 
 def _per_weight(where: str, y: Any, w: Any, indices: Any, indptr: Any, shape: Any, *, of_columns: bool) -> Any:
