@@ -91,7 +91,6 @@ def cuda_product(
         mean = indices.size // max(1, rows)
         across, lanes = power_of_two(columns), power_of_two(mean)
         few, slices = _shares(rows, mean, per_slice)
-        tiles = -(-columns // across)
         by_parts = clustered and indices_sorted and transpose and x.ndim == 1
         parts = _parts(rows, out.shape[0], sums, indices.size, per_slice) if by_parts else None
         operands = {"W": weights, "I": indices, "P": indptr, "Q": perm, "E": x}
@@ -100,28 +99,39 @@ def cuda_product(
         flags |= {"CONNECTIONS": connections, "LANES": lanes, "FEW": few, "ACROSS": across}
         numbers = {"rows": rows, "stored": indices.size, "held": weights.size}
         if parts:
-            return [parts.product(out, operands, types, flags, numbers).astype(out.dtype)]
-        entry = ("scatter" if transpose else "gather") + "_matrix" * (x.ndim == 2)
-        threads = {
-            "scatter": WARP * -(-rows // few) * slices,
-            "gather": whole_warps(rows * lanes),
-            "scatter_matrix": WARP * rows * tiles * slices,
-            "gather_matrix": WARP * rows * tiles,
-        }
-        numbers |= {"size": out.shape[0], "slices": slices} if transpose else {"size": x.shape[0]}
-        numbers |= {"columns": columns} if x.ndim == 2 else {}
-        kernel = cuda_kernel(
-            _source("kernels.cu"),
-            entry,
-            jax.ShapeDtypeStruct(out.shape, sums if transpose else out.dtype),
-            launch_dims=threads[entry],
-            types=types,
-            options=_options(flags),
-            zeroed=transpose,
-        )
-        return [kernel(*operands.values(), **numbers).astype(out.dtype)]
+            found = parts.product(out, operands, types, flags, numbers)
+        else:
+            found = _by_warps(out, operands, types, flags, numbers, transpose=transpose, slices=slices)
+        return [found.astype(out.dtype)]
 
     return product
+
+
+def _by_warps(
+    out: Any, operands: _Arrays, types: _Types, flags: _Numbers, numbers: _Numbers, *, transpose: bool, slices: int
+) -> Any:
+    """Launch the kernel whose warps each take some rows; sums of columns are added to the result one by one."""
+    x, rows = operands["E"], numbers["rows"]
+    tiles = -(-x.shape[1] // flags["ACROSS"]) if x.ndim == 2 else 1
+    threads = {
+        "scatter": WARP * -(-rows // flags["FEW"]) * slices,
+        "gather": whole_warps(rows * flags["LANES"]),
+        "scatter_matrix": WARP * rows * tiles * slices,
+        "gather_matrix": WARP * rows * tiles,
+    }
+    entry = ("scatter" if transpose else "gather") + "_matrix" * (x.ndim == 2)
+    how = {"size": out.shape[0], "slices": slices} if transpose else {"size": x.shape[0]}
+    how |= {"columns": x.shape[1]} if x.ndim == 2 else {}
+    kernel = cuda_kernel(
+        _source("kernels.cu"),
+        entry,
+        jax.ShapeDtypeStruct(out.shape, types["A"] if transpose else out.dtype),
+        launch_dims=threads[entry],
+        types=types,
+        options=_options(flags),
+        zeroed=transpose,
+    )
+    return kernel(*operands.values(), **numbers, **how)
 
 
 def _shares(rows: int, mean: int, per_slice: int) -> tuple[int, int]:
