@@ -176,11 +176,9 @@ def are_sorted(indices: Any, indptr: Any = None) -> bool:
     if not are_known(*(x for x in (indices, indptr) if x is not None)):
         return False
     size = indices.shape[0]
-    count = _falls
+    count: Callable[..., Any] = jax.jit(_falls, static_argnums=2)  # compiled, it copies no part of what it compares
     if _on_host(indices):
-        indices = np.asarray(indices)
-    else:  # compiled, it copies no part of what it compares
-        count = jax.jit(_falls, static_argnums=2)
+        indices, count = np.asarray(indices), _falls
     with jax.ensure_compile_time_eval():
         if indptr is None:
             step = max(1, _CHUNK // max(1, indices.shape[1]))
