@@ -185,6 +185,9 @@ def test_functions_take_events_too(form, event):
 def test_events_become_an_array_of_numpy():
     assert np.asarray(BinaryArray(jnp.array([2.0, -1.0]))).tolist() == [2, -1]
     assert np.asarray(CompactBinary.from_array(jnp.array([0.0, 3.0])), np.float32).tolist() == [0, 1]
+    copied = np.array(BinaryArray(jnp.zeros(2)))
+    copied[0] = 1
+    assert copied.tolist() == [1, 0]
 
 
 # ---- what a CSC shares with a CSR

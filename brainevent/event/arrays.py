@@ -15,10 +15,11 @@ import numpy as np
 from ..errors import MathError, ShapeError
 from . import units
 from .activity import is_active
+from .operands import is_scipy
+from .saved import savable
 
 if TYPE_CHECKING:
     from .bitpack import BitPackedBinary
-from .saved import savable
 
 __all__ = ["BinaryArray", "EventRepresentation", "numbers_of", "split_operand"]
 
@@ -85,14 +86,14 @@ class EventRepresentation(ABC):
         return self.value[index]
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        return np.asarray(units.split(self.value)[0], dtype)
+        return np.array(units.split(self.value)[0], dtype, copy=copy)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.value!r})"
 
     def __matmul__(self, matrix: Any) -> Any:
         """Sum the rows of who is active: (k,) or (n, k) events, and a matrix (k, m) -> (m,) or (n, m)."""
-        if type(matrix).__module__.startswith("scipy.sparse"):  # which would take the events as numbers
+        if is_scipy(matrix):  # which would take the events as numbers
             raise TypeError(
                 f"{type(self).__name__} @ {type(matrix).__name__}: SciPy does not know events; "
                 "make a matrix of ours once, with brainevent.CSR.fromscipy"

@@ -16,7 +16,7 @@ import numpy as np
 from ..errors import MathError, ShapeError
 from .structure import as_indices, held
 
-__all__ = ["checked_indices", "checked_weights", "checked_x", "is_within", "promises"]
+__all__ = ["checked_indices", "checked_weights", "checked_x", "is_scipy", "is_within", "promises"]
 
 
 def checked_weights(where: str, name: str, weights: Any, stored: Sequence[int]) -> jax.Array:
@@ -65,6 +65,11 @@ def checked_x(
             f"{name} has shape {x.shape}"
         )
     return x, (kept, *x.shape[1:])
+
+
+def is_scipy(x: Any) -> bool:
+    """Say whether x is a sparse matrix or array of SciPy, which need not be installed."""
+    return type(x).__module__.startswith("scipy.sparse") and hasattr(x, "tocoo")
 
 
 def is_within(indices: Any, size: int) -> jax.Array:

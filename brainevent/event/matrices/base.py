@@ -12,9 +12,9 @@ import numpy as np
 
 from ...errors import MathError, ShapeError
 from .. import units
+from ..operands import is_scipy
 from ..precision import precise
 from ..structure import checked_weights, looked_at
-from .build import is_scipy
 from .indexing import from_start
 
 __all__ = ["TURNED", "DataRepresentation", "unpacked"]

@@ -11,8 +11,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from .. import units
+from ..operands import is_scipy
 
-__all__ = ["Elements", "checked_dense", "dense_elements", "is_scipy", "parts", "pick"]
+__all__ = ["Elements", "checked_dense", "dense_elements", "parts", "pick"]
 
 
 class Elements(NamedTuple):
@@ -21,11 +22,6 @@ class Elements(NamedTuple):
     data: Any
     rows: Any
     columns: Any
-
-
-def is_scipy(x: Any) -> bool:
-    """Say whether x is a sparse matrix or array of SciPy, which need not be installed."""
-    return type(x).__module__.startswith("scipy.sparse") and hasattr(x, "tocoo")
 
 
 def parts(where: str, first: Any, names: Sequence[str]) -> Sequence[Any]:

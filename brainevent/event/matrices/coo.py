@@ -9,10 +9,11 @@ from typing import Any, Self
 import jax
 
 from .. import units
+from ..operands import is_scipy
 from ..saved import savable
 from ..structure import are_known, are_sorted, as_indices, check_indices, checked_shape, checked_weights, narrow
 from .base import DataRepresentation
-from .build import checked_dense, dense_elements, is_scipy, parts, pick
+from .build import checked_dense, dense_elements, parts, pick
 
 __all__ = ["COO"]
 

@@ -14,6 +14,7 @@ from ...errors import ShapeError
 from .. import random as connectivity
 from .. import units
 from ..csr.reference import row_of_each
+from ..operands import is_scipy
 from ..saved import savable
 from ..structure import (
     are_known,
@@ -28,7 +29,7 @@ from ..structure import (
     narrow,
 )
 from .base import TURNED, DataRepresentation
-from .build import checked_dense, dense_elements, is_scipy, parts, pick
+from .build import checked_dense, dense_elements, parts, pick
 
 __all__ = ["CSC", "CSR", "turned_product"]
 

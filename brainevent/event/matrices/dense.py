@@ -11,11 +11,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from .. import units
+from ..operands import is_scipy
 from ..precision import precise
 from ..saved import savable
 from ..structure import checked_shape, checked_weights
 from .base import DataRepresentation
-from .build import is_scipy
 
 __all__ = ["Dense"]
 

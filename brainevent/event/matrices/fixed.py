@@ -12,6 +12,7 @@ import numpy as np
 
 from .. import random as connectivity
 from .. import units
+from ..operands import is_scipy
 from ..saved import savable
 from ..structure import (
     are_known,
@@ -26,7 +27,7 @@ from ..structure import (
     narrow,
 )
 from .base import TURNED, DataRepresentation
-from .build import checked_dense, is_scipy, parts
+from .build import checked_dense, parts
 from .csr import CSC, CSR, turned_product
 
 __all__ = ["FixedNumPerPost", "FixedNumPerPre"]
