@@ -267,6 +267,18 @@ def test_rates_and_intervals_are_drawn_for_each_group():
     assert "share of intervals" in axes.get_ylabel()
 
 
+@pytest.mark.parametrize(("shortest", "longest"), [(1, 12), (13, 150), (1, 3000)])
+def test_intervals_over_decades_have_ticks_in_plain_numbers(shortest, longest):
+    times = np.cumsum([0, *np.geomspace(shortest, longest, 40).astype(int)])
+    (axes,) = Spikes.from_dense(np.isin(np.arange(times[-1] + 1), times)[:, None], dt=1.0).plot_intervals().axes
+    axes.figure.canvas.draw()
+    ticks = [*axes.get_xticklabels(minor=False), *axes.get_xticklabels(minor=True)]
+    low, high = axes.get_xlim()
+    words = [tick.get_text() for tick in ticks if low <= tick.get_position()[0] <= high and tick.get_text()]
+    assert 2 <= len(words) <= 15
+    assert all(word == f"{float(word):g}" for word in words)
+
+
 def test_pictures_go_into_axes_that_are_there():
     outer = RUN.raster()
     axes = outer.axes[0]

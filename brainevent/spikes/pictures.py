@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..bench.plot.draw import Axes, Figure
-from ..bench.plot.picture import Picture, background_theme, caption, dress, legend
+from ..bench.plot.picture import Picture, background_theme, caption, dress, legend, log_ticks
 from ..bench.plot.style import DASHES, THEMES, Theme
 from ..errors import did_you_mean
 
@@ -76,6 +76,7 @@ def draw_intervals(
     axes.set_ylim(bottom=0)
     if edges[-1] > _DECADE * edges[0]:
         axes.set_xscale("log")
+        log_ticks(axes.xaxis, edges[0], edges[-1])
         axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
     counts = " and ".join(f"{found.size} {name}".rstrip() for name, found in parts)
     caption(axes, colours, [f"{counts} intervals, in {edges.size - 1} bins."])
