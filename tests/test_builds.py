@@ -423,7 +423,7 @@ def test_a_cache_that_cannot_be_written_is_told_once(tmp_path, monkeypatch):
     (tmp_path / "temporary").mkdir()
     monkeypatch.setattr(os, "mkdir", refused)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
-    monkeypatch.setattr(directory, "_given_up", set())
+    monkeypatch.setattr(directory, "_given_up", {})
     monkeypatch.setenv("BRAINEVENT_CACHE_DIR", str(base))
     with pytest.warns(UserWarning, match=r"read-only cannot be written \(Read-only file system\)") as caught:
         first = brainevent.load_cpp_inline("fallen", SOURCE, auto_register=False)

@@ -40,7 +40,7 @@ def base(tmp_path, monkeypatch):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
-    monkeypatch.setattr(directory, "_given_up", set())
+    monkeypatch.setattr(directory, "_given_up", {})
     cache.set_cache_dir(tmp_path / "cache")
     yield tmp_path / "cache"
     cache.set_cache_dir(None)
@@ -196,7 +196,7 @@ def test_a_chosen_build_directory_that_cannot_be_is_named(tmp_path):
         cache.get_or_build("m", KEY, Build(), directory=tmp_path / "file")
 
 
-@pytest.mark.parametrize("error", [ValueError("no"), OSError(errno.ENOSPC, "full"), KeyboardInterrupt()])
+@pytest.mark.parametrize("error", [ValueError("no"), OSError(errno.EIO, "broken"), KeyboardInterrupt()])
 def test_an_exception_of_the_build_passes_through(error, base):
     def build(folder):
         (folder / "half").touch()
@@ -397,16 +397,20 @@ def test_nothing_is_done_in_a_base_that_others_can_write(ask, base):
 
 
 def as_if_owned(monkeypatch, path, owner):
-    """Show another owner of one path: only root could give it away."""
-    real = os.lstat
+    """Show another owner of one file: only root could give it away."""
+    its = os.lstat(path)
 
-    def lstat(asked, **keywords):
-        status = real(asked, **keywords)
-        if str(asked) != str(path):
-            return status
-        return os.stat_result([owner if field == 4 else status[field] for field in range(10)])
+    def shown(real):
+        def status_of(*asked, **keywords):
+            status = real(*asked, **keywords)
+            if not os.path.samestat(status, its):
+                return status
+            return os.stat_result([owner if field == 4 else status[field] for field in range(10)])
 
-    monkeypatch.setattr(os, "lstat", lstat)
+        return status_of
+
+    for name in ("lstat", "fstat"):
+        monkeypatch.setattr(os, name, shown(getattr(os, name)))
 
 
 def test_a_base_of_another_user_is_refused(base, monkeypatch):

@@ -39,7 +39,7 @@ def machine(tmp_path, monkeypatch, request):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("BRAINEVENT_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setattr(directory, "_chosen", [])
-    monkeypatch.setattr(directory, "_given_up", set())
+    monkeypatch.setattr(directory, "_given_up", {})
     if not request.node.get_closest_marker("gpu"):
         absent = places.Place("PATH", ("nvcc",), "is not on PATH")
         monkeypatch.setattr(find, "nvcc_places", lambda: iter([absent]))

@@ -1,31 +1,39 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Choose the directory for compiled libraries, and refuse one that others can write to."""
+"""Choose the directory for compiled libraries, and refuse one that others can write to or put in its place."""
 
 from __future__ import annotations
 
+import atexit
 import os
 import shlex
+import shutil
 import stat
 import tempfile
 import threading
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from .._version import __version__
-from ..errors import KernelError, KernelToolchainError
+from ..errors import CompilationError, KernelError, KernelToolchainError
+from .trust import UntrustedError, check_ancestors, is_ours, opened_directory
 
 __all__ = [
+    "FullDiskError",
+    "UnsafeError",
     "UnwritableError",
     "bases_in_use",
+    "checked_bases",
     "current_base",
     "fall_back",
     "get_cache_dir",
     "guard",
     "guard_base",
+    "guard_way",
     "is_ours",
     "make_private",
+    "opened_base",
     "prepare",
     "set_cache_dir",
     "writing",
@@ -34,7 +42,11 @@ __all__ = [
 _CHOOSE = "choose another directory with set_cache_dir(...) or $BRAINEVENT_CACHE_DIR"
 
 _chosen: list[str] = []  # what set_cache_dir was given, if anything
-_given_up: set[Path] = set()  # bases in whose place the temporary directory is used
+_given_up: dict[Path, Path] = {}  # bases that cannot be written to, and those in their place
+_unsafe: dict[Path, Path] = {}  # bases that others can replace, and those in their place
+_links: dict[Path, Path] = {}  # bases, and the choices that led there by symbolic links
+_fresh: list[Path] = []  # the base that this process made for itself, if it had to
+_PUBLIC = ("/tmp", "/var/tmp")
 _lock = threading.Lock()
 
 
@@ -44,6 +56,24 @@ class UnwritableError(KernelToolchainError):
     def __init__(self, base: Path, error: OSError):
         self.base, self.reason = base, error.strerror or str(error)
         super().__init__(f"cache: {base} cannot be written ({self.reason}); {_CHOOSE}")
+
+
+class FullDiskError(CompilationError):
+    """A compiler found no room for what it makes."""
+
+
+class UnsafeError(UnwritableError):
+    """Others can put another directory in the place of a base directory."""
+
+    def __init__(self, base: Path, error: UntrustedError):
+        self.base, self.reason = base, error.reason
+        self.remedy = f"run `{error.remedy}`, or " if error.remedy else ""
+        KernelToolchainError.__init__(self, f"cache: {self.danger}; {self.remedy}{_CHOOSE}")
+
+    @property
+    def danger(self) -> str:
+        """What could happen."""
+        return f"others could put code in the place of {self.base} which would run as you ({self.reason})"
 
 
 @contextmanager
@@ -79,8 +109,11 @@ def get_cache_dir() -> str:
 def current_base() -> Path:
     """Return `get_cache_dir()` without symbolic links."""
     choice = _choice()
-    # The temporary base is not resolved: a link there may be someone else's.
-    return Path(os.path.realpath(choice)) if choice else _temporary_base()
+    if not choice:  # not resolved: a link there may be someone else's
+        return _temporary_base()
+    base = Path(os.path.realpath(choice))
+    _links[base] = Path(choice)
+    return base
 
 
 def _choice() -> str | None:
@@ -107,14 +140,9 @@ def _temporary_base() -> Path:
         raise KernelToolchainError(f"cache: there is no temporary directory ({error}); {_CHOOSE}") from error
 
 
-def is_ours(status: os.stat_result) -> bool:
-    """Tell whether nobody but us, and root, can change a file."""
-    return status.st_uid in (os.geteuid(), 0) and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
-
-
-def guard(path: Path, where: str = "cache", advice: str = _CHOOSE) -> bool:
-    """Tell whether this is a directory, and raise if others can change it."""
-    status = os.lstat(path)
+def guard(path: Path, where: str = "cache", advice: str = _CHOOSE, status: os.stat_result | None = None) -> bool:
+    """Tell whether this is a directory, and raise if others can change it; a `status` is that of the open file."""
+    status = status or os.lstat(path)
     if not stat.S_ISDIR(status.st_mode):
         return False
     if not is_ours(status):
@@ -130,8 +158,31 @@ def guard(path: Path, where: str = "cache", advice: str = _CHOOSE) -> bool:
 
 def guard_base(base: Path) -> None:
     """Raise if a base directory is none, or if others can change it."""
+    with opened_base(base):
+        pass
+
+
+@contextmanager
+def opened_base(base: Path) -> Iterator[int]:
+    """Open a base directory for this block; raise if it is none, or if others can change or replace it."""
     _guard_parent(base)
-    _require(base)
+    with _trusting(base), opened_directory(_links.get(base, base)) as descriptor:
+        _require(base, os.fstat(descriptor))
+        yield descriptor
+
+
+@contextmanager
+def _trusting(base: Path) -> Iterator[None]:
+    try:
+        yield
+    except UntrustedError as error:
+        raise UnsafeError(base, error) from error
+
+
+def guard_way(base: Path) -> None:
+    """Raise if others can put something else in the place of a base directory, which need not exist yet."""
+    with _trusting(base):
+        check_ancestors(_links.get(base, base))
 
 
 def _guard_parent(base: Path) -> None:
@@ -139,8 +190,8 @@ def _guard_parent(base: Path) -> None:
         _require(base.parent)
 
 
-def _require(path: Path) -> None:
-    if not guard(path):
+def _require(path: Path, status: os.stat_result | None = None) -> None:
+    if not guard(path, status=status):
         raise KernelToolchainError(f"cache: {path} is a file, not a directory; remove it, or {_CHOOSE}")
 
 
@@ -164,33 +215,93 @@ def _make(path: Path) -> None:
 
 
 def prepare(base: Path) -> None:
-    """Make the base directory if it is missing, and raise if others can change it."""
+    """Make the base directory if it is missing, and raise if others can change or replace it."""
+    if os.path.lexists(base.parent):
+        _guard_parent(base)
+    guard_way(base)
     _make(base.parent)
     _guard_parent(base)
     _make(base)
-    _require(base)
+    guard_base(base)
 
 
 def fall_back(refusal: UnwritableError) -> Path:
-    """Return the temporary directory to use in place of one that cannot be written, and say so once."""
-    base = _temporary_base()
-    if refusal.base == base:
+    """Return the private directory to use in place of one that cannot be written or trusted, and say so once."""
+    unsafe = isinstance(refusal, UnsafeError)
+    if refusal.base in _fresh or (refusal.base == _temporary_base() and not unsafe):
         raise refusal
-    with writing(base):
-        prepare(base)
+    base = _substitute(refusal)
     with _lock:
-        known = refusal.base in _given_up
-        _given_up.add(refusal.base)
+        taken_back = _unsafe if unsafe else _given_up
+        known = refusal.base in taken_back
+        taken_back[refusal.base] = base
     if not known:
-        warnings.warn(
-            f"cache: {refusal.base} cannot be written ({refusal.reason}), so compiled libraries go to {base}, "
-            f"which may not last; make it writable, or {_CHOOSE}",
-            stacklevel=2,
-        )
+        warnings.warn(_said(refusal, base), stacklevel=2)
     return base
+
+
+def _said(refusal: UnwritableError, base: Path) -> str:
+    if isinstance(refusal, UnsafeError):
+        return (
+            f"cache: {refusal.danger}, so compiled libraries go to {base}, which may not last; "
+            f"{refusal.remedy}{_CHOOSE}"
+        )
+    return (
+        f"cache: {refusal.base} cannot be written ({refusal.reason}), so compiled libraries go to {base}, "
+        f"which may not last; make it writable, or {_CHOOSE}"
+    )
+
+
+def _substitute(refusal: UnwritableError) -> Path:
+    """Return a base among the temporary files: the one that later processes find too, or one for this process."""
+    base = _temporary_base()
+    if refusal.base != base:
+        try:
+            with writing(base):
+                prepare(base)
+            return base
+        except KernelToolchainError as error:  # else someone else was there first
+            if type(error) is UnwritableError:
+                raise
+    return _made_fresh(refusal)
+
+
+def _made_fresh(refusal: UnwritableError) -> Path:
+    """Make a base that is removed when this process ends, where nobody else can replace it."""
+    with _lock:
+        for folder in (tempfile.gettempdir(), *_PUBLIC):
+            if _fresh:
+                break
+            with suppress(OSError, UntrustedError):
+                check_ancestors(Path(os.path.realpath(folder), "new"))
+                _fresh.append(Path(tempfile.mkdtemp(prefix="brainevent-", dir=os.path.realpath(folder))))
+                atexit.register(_remove_fresh, _fresh[0], os.getpid())
+    if not _fresh:
+        raise refusal
+    return _fresh[0]
+
+
+def _remove_fresh(base: Path, pid: int) -> None:
+    if os.getpid() == pid:  # a forked child goes on while its parent may need them
+        shutil.rmtree(base, ignore_errors=True)
 
 
 def bases_in_use() -> list[Path]:
     """Return where this process looks for libraries: in the base directory, and where it fell back to."""
     base = current_base()
-    return [base, _temporary_base()] if base in _given_up else [base]
+    if base in _unsafe:
+        return [_unsafe[base]]
+    return [base, _given_up[base]] if base in _given_up else [base]
+
+
+def checked_bases() -> list[Path]:
+    """Return `bases_in_use`, after a look at whether others can replace them."""
+    base = current_base()
+    if base not in _unsafe:
+        try:
+            guard_way(base)
+        except UnsafeError as refusal:
+            return [fall_back(refusal)]
+        except OSError:  # what is wrong is said where it is used
+            pass
+    return bases_in_use()

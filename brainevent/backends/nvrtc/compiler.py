@@ -78,20 +78,12 @@ def _key(unit: TranslationUnit, options: Sequence[str]) -> str:
 
 def _kept(where: str, unit: TranslationUnit, options: Sequence[str], kind: str, key: str) -> Code:
     """Look the code up in the cache on disk, or make it."""
-    made: list[Code] = []
 
     def build(folder: Path) -> Path:
-        made.append(_compile(where, unit, options, kind))
-        (folder / "code").write_bytes(made[0].packed())
+        (folder / "code").write_bytes(_compile(where, unit, options, kind).packed())
         return folder / "code"
 
-    path = cache.get_or_build(unit.name, key, build, suffix=".gpu")
-    if made:
-        return made[0]
-    try:
-        return Code.unpacked(path.read_bytes())
-    except FileNotFoundError:  # another process has cleared the cache
-        return _compile(where, unit, options, kind)
+    return Code.unpacked(cache.read(unit.name, key, build, suffix=".gpu"))
 
 
 @functools.cache

@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tell who can change a file, and open directories so that nobody else can put another in their place."""
+
+from __future__ import annotations
+
+import errno
+import functools
+import grp
+import os
+import pwd
+import shlex
+import stat
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+
+from ..errors import KernelToolchainError
+
+__all__ = ["UntrustedError", "check_ancestors", "is_ours", "opened_directory"]
+
+_LOOK = os.O_PATH | os.O_NOFOLLOW  # to look things up in a directory, one need not be allowed to list it
+_MOST_LINKS = 40  # as the kernel has it
+_OTHERS = stat.S_IWGRP | stat.S_IWOTH
+
+
+class UntrustedError(KernelToolchainError):
+    """Others can put something else in the place of a path: `reason` says how, `remedy` what to run, if anything."""
+
+    def __init__(self, reason: str, remedy: str = ""):
+        self.reason, self.remedy = reason, remedy
+        super().__init__(reason)
+
+
+def is_ours(status: os.stat_result) -> bool:
+    """Tell whether nobody but us, and root, can change a file."""
+    return status.st_uid in (os.geteuid(), 0) and not status.st_mode & _OTHERS
+
+
+@contextmanager
+def opened_directory(path: Path) -> Iterator[int]:
+    """Open a directory step by step from the root, links included; raise where others could swap a step of the way.
+
+    What is opened is what was checked. Who may change the directory itself is for the caller to judge.
+    """
+    descriptor = _descend(path)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def check_ancestors(path: Path) -> None:
+    """Raise `UntrustedError` if others could put something else in the place of a path, as far as that exists."""
+    with suppress(FileNotFoundError), opened_directory(path):
+        pass
+
+
+def _descend(path: Path) -> int:
+    with ExitStack() as opened:
+
+        def look_up(step: str, directory: int | None = None) -> int:
+            descriptor = os.open(step, _LOOK, dir_fd=directory)
+            opened.callback(os.close, descriptor)
+            return descriptor
+
+        here, current = "/", look_up("/")
+        steps, links = os.fspath(path).split("/")[::-1], 0
+        while steps:
+            step = steps.pop()
+            if step in ("", "."):
+                continue
+            _check_holder(here, os.fstat(current))
+            found = look_up(step, current)
+            if not stat.S_ISLNK(os.fstat(found).st_mode):
+                here, current = os.path.dirname(here) if step == ".." else os.path.join(here, step), found
+                continue
+            if (links := links + 1) > _MOST_LINKS:
+                raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), os.fspath(path))
+            _check_link(os.path.join(here, step), os.fstat(found), os.fstat(current))
+            target = os.readlink("", dir_fd=found)
+            steps += target.split("/")[::-1]
+            if target.startswith("/"):
+                here, current = "/", look_up("/")
+        return os.dup(current)
+
+
+def _check_holder(path: str, status: os.stat_result) -> None:
+    """Raise if others can rename or replace what lies in a directory; what is no directory holds nothing."""
+    if not stat.S_ISDIR(status.st_mode):
+        return
+    mode, quoted = f"mode {stat.S_IMODE(status.st_mode):04o}", shlex.quote(path)
+    ours = status.st_uid == os.geteuid()
+    if not _is_trusted(status.st_uid):
+        raise UntrustedError(f"{path} belongs to user {status.st_uid}")
+    if status.st_mode & stat.S_ISVTX:  # as temporary folders have it: all may add, and only owners replace
+        return
+    if status.st_mode & stat.S_IWOTH:
+        raise UntrustedError(f"{path} has {mode}, without the sticky bit", f"chmod go-w {quoted}" if ours else "")
+    if status.st_mode & stat.S_IWGRP and not _is_alone_in(path, status.st_gid):
+        who = f"the group {_group_name(status.st_gid)}, which may have other members, can write to it"
+        raise UntrustedError(f"{path} has {mode}, and {who}", f"chmod g-w {quoted}" if ours else "")
+
+
+def _check_link(path: str, link: os.stat_result, holder: os.stat_result) -> None:
+    """Raise if a link was made by another user, where all can make some."""
+    if holder.st_mode & _OTHERS and not _is_trusted(link.st_uid):
+        raise UntrustedError(f"the link {path} belongs to user {link.st_uid}")
+
+
+def _is_trusted(user: int) -> bool:
+    return user in (os.geteuid(), 0) or user == _unknown_user()
+
+
+@functools.cache
+def _unknown_user() -> int | None:
+    """Return who seems to own what belongs to root, where a container does not know root; None where it does."""
+    try:
+        unknown = int(Path("/proc/sys/kernel/overflowuid").read_text())
+        lines = Path("/proc/self/uid_map").read_text().splitlines()
+        ranges = [(int(first), int(count)) for first, _, count in map(str.split, lines)]
+    except (OSError, ValueError):
+        return None
+    return None if any(first <= unknown < first + count for first, count in ranges) else unknown
+
+
+def _is_alone_in(path: str, group: int) -> bool:
+    """Tell whether a directory's group has no members but us and root, and no access list names others."""
+    return _has_no_others(group, os.geteuid()) and not _has_access_list(path)
+
+
+@functools.cache
+def _has_no_others(group: int, user: int) -> bool:
+    """Tell whether a group is known to have no members but a user and root."""
+    try:
+        members = {*grp.getgrgid(group).gr_mem, *(one.pw_name for one in pwd.getpwall() if one.pw_gid == group)}
+        return all(pwd.getpwnam(name).pw_uid in (user, 0) for name in members)
+    except KeyError:
+        return False
+
+
+def _has_access_list(path: str) -> bool:
+    try:
+        return bool(os.getxattr(path, "system.posix_acl_access"))
+    except OSError:
+        return False
+
+
+def _group_name(group: int) -> str:
+    try:
+        return grp.getgrgid(group).gr_name
+    except KeyError:
+        return str(group)
