@@ -21,6 +21,7 @@ __all__ = [
     "get_backend",
     "get_compute_capability",
     "get_lfsr_algorithm",
+    "get_numba_cache",
     "get_numba_num_threads",
     "get_numba_parallel",
     "is_emulating",
@@ -28,6 +29,7 @@ __all__ = [
     "set_backend",
     "set_compute_capability",
     "set_lfsr_algorithm",
+    "set_numba_cache",
     "set_numba_parallel",
     "use_backend",
 ]
@@ -39,9 +41,11 @@ _LFSR_ALGORITHMS = ("lfsr88", "lfsr113", "lfsr128")
 _EMULATE = "BRAINEVENT_EMULATE"
 _SWITCH = {"": False, "0": False, "false": False, "off": False, "no": False, "1": True, "true": True, "on": True,
            "yes": True}  # fmt: skip
+_NUMBA_CACHE = "BRAINEVENT_NUMBA_CACHE"
 _SIMULATE = "NUMBA_ENABLE_CUDASIM"  # read once by Numba, when numba.cuda is imported
 _emulating: bool = False
 _simulator_asked_for: bool = False  # by us, through that variable
+_numba_cache: bool = True
 _numba_parallel: bool = False
 _numba_num_threads: int | None = None
 _lfsr_algorithm: str = "lfsr88"
@@ -146,6 +150,20 @@ def set_numba_parallel(parallel: bool = True, num_threads: int | None = None) ->
         _numba_num_threads = numba_thread_limit.value = num_threads
     _numba_parallel = bool(parallel)
     _choices.refresh("numba_parallel")
+
+
+def set_numba_cache(enabled: bool) -> None:
+    """Say whether compiled Numba kernels are kept in the cache directory, and loaded from it: they are by default.
+
+    The environment variable `BRAINEVENT_NUMBA_CACHE=0` turns it off too. Kernels that are compiled already stay.
+    """
+    global _numba_cache
+    _numba_cache = bool(enabled)
+
+
+def get_numba_cache() -> bool:
+    """Return whether compiled Numba kernels are kept in the cache directory."""
+    return _numba_cache
 
 
 def get_numba_parallel() -> bool:
@@ -265,3 +283,5 @@ def _switch(name: str) -> bool:
 
 if _switch(_EMULATE):
     emulate()
+if os.environ.get(_NUMBA_CACHE):
+    set_numba_cache(_switch(_NUMBA_CACHE))

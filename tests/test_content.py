@@ -2,6 +2,7 @@
 """Names made of content: equal where the content is, another when any part of it changes."""
 
 import collections
+import enum
 import functools
 import math
 import sys
@@ -13,7 +14,7 @@ import numpy as np
 import pytest
 
 from brainevent import numba_kernel
-from brainevent._content import content_name
+from brainevent._content import content_name, content_of
 
 A = collections.namedtuple("P", "a b")
 B = collections.namedtuple("P", "b a")
@@ -98,3 +99,146 @@ def test_attributes_of_a_users_module_count(settings):
         np.testing.assert_array_equal(numba_kernel(kernel, outs=x)(x), [scale + offset] * 2)
         names.add(content_name(kernel))
     assert len(names) == 3
+
+
+def times_by_overload(factor):
+    def times(value):
+        pass
+
+    numba.extending.overload(times)(lambda value: lambda value: value * factor)
+    return times
+
+
+def times_by_an_overload_in_a_helper(factor):
+    times = times_by_overload(factor)
+    return numba.njit(lambda value: times(value))
+
+
+def times_by_intrinsic(factor):
+    @numba.extending.intrinsic
+    def times(typing_context, value):
+        def codegen(context, builder, signature, args):
+            return builder.fmul(args[0], context.get_constant(numba.float32, factor))
+
+        return numba.float32(numba.float32), codegen
+
+    return times
+
+
+def times_by_jitable(factor):
+    return numba.extending.register_jitable(lambda value: value * np.float32(factor))
+
+
+def times_by_jitclass(factor):
+    @numba.experimental.jitclass([("value", numba.float32)])
+    class Held:
+        def __init__(self, value):
+            self.value = value
+
+        def times(self):
+            return self.value * factor
+
+    return numba.njit(lambda value: Held(value).times())
+
+
+def times_by_enumeration(factor):
+    class Factors(enum.Enum):
+        ONE = factor
+
+    return numba.njit(lambda value: value * Factors.ONE.value)
+
+
+def times_by_named_tuple(factor):
+    pair = collections.namedtuple("pair", "a b" if factor == 2 else "b a")
+    return numba.njit(lambda value: value * pair(2, 20).a)
+
+
+def times_by_typing_and_lowering(factor):
+    def times(value):
+        pass
+
+    numba.extending.type_callable(times)(lambda context: lambda value: numba.float32)
+
+    @numba.extending.lower_builtin(times, numba.float32)
+    def lowered(context, builder, signature, args):
+        return builder.fmul(args[0], context.get_constant(numba.float32, factor))
+
+    return times
+
+
+def times_by_method(factor):
+    numba.extending.overload_method(numba.types.Array, "times_for_a_test")(
+        lambda array: lambda array: array[0] * factor
+    )
+    return None, numba.njit(lambda array: array.times_for_a_test())
+
+
+def times_by_attribute(factor):
+    numba.extending.overload_attribute(numba.types.Array, "timed_for_a_test")(
+        lambda array: lambda array: array[0] * factor
+    )
+    return None, numba.njit(lambda array: array.timed_for_a_test)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        times_by_overload,
+        times_by_an_overload_in_a_helper,
+        times_by_intrinsic,
+        times_by_jitable,
+        times_by_jitclass,
+        times_by_enumeration,
+        times_by_named_tuple,
+        times_by_typing_and_lowering,
+        times_by_method,
+        times_by_attribute,
+    ],
+)
+def test_kernels_that_differ_in_what_numba_was_taught_are_not_mixed_up(make):
+    """Also in a notebook whose cell runs again."""
+
+    def kernel_of(factor):
+        made = make(factor)
+        times, of_array = made if isinstance(made, tuple) else (made, None)
+        if of_array is not None:
+            return numba.njit(lambda x, out: first_of(out, of_array(x)))
+
+        @numba.njit
+        def kernel(x, out):
+            out[0] = times(x[0])
+
+        return kernel
+
+    x = jnp.ones(1, jnp.float32)
+    assert [numba_kernel(kernel_of(factor), outs=x)(x)[0] for factor in (2, 20)] == [2, 20]
+
+
+@numba.njit
+def first_of(out, value):
+    out[0] = value
+
+
+def test_what_is_taught_for_one_kernel_leaves_the_names_of_others_alone():
+    kernel = numba.njit(scaled_by(3))
+    before = content_name(kernel)
+    content_name(numba.njit(times_by_overload(5)))
+    assert content_name(kernel) == before
+    assert content_name(numba.njit(times_by_overload(5))) == content_name(numba.njit(times_by_overload(5)))
+
+
+def test_code_says_where_it_stands_apart_from_what_it_does():
+    def compiled(line):
+        names = {}
+        exec(compile("\n" * line + "def f(x):\n    raise ValueError(x)", "user.py", "exec"), names)
+        return names["f"]
+
+    first, second = content_of(compiled(1)), content_of(compiled(7))
+    assert first.name == second.name
+    assert first.places != second.places
+    assert content_of(compiled(1)) == first
+
+
+def test_what_is_opaque_is_said():
+    assert content_of(scaled_by(3)).opaque is None
+    assert content_of(scaled_by(object())).opaque == "an object of type builtins.object"

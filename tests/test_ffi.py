@@ -49,15 +49,15 @@ def test_a_handler_answers_the_version_query_further_down_the_chain():
     import numba
     import numpy as np
 
-    from brainevent.backends.numba import runtime
     from brainevent.backends.numba.handler import ArraySpec, compile_handler
+    from brainevent.backends.numba.objects import ObjectCode
 
     @numba.njit
     def nothing(x):
         pass
 
-    runtime.prepare()
-    library = compile_handler(nothing, [ArraySpec(np.dtype(np.float32), 1)], [], "test_version_query")
+    module = compile_handler(nothing, [ArraySpec(np.dtype(np.float32), 1)], [], "test_version_query")
+    address = ObjectCode.of(module, "test_version_query").load()
     metadata = (ctypes.c_int64 * 8)()
     query = (ctypes.c_int64 * 4)(32, frame.METADATA_EXTENSION, 0, ctypes.addressof(metadata))
     other = (ctypes.c_int64 * 3)(24, 99, ctypes.addressof(query))
@@ -65,7 +65,6 @@ def test_a_handler_answers_the_version_query_further_down_the_chain():
         metadata[3] = -1
         call_frame = (ctypes.c_int64 * 24)()
         call_frame[1] = ctypes.addressof(first)
-        address = library.get_pointer_to_function("test_version_query")
         assert ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)(address)(ctypes.addressof(call_frame)) == 0
         version = ctypes.cast(ctypes.addressof(metadata) + 24, ctypes.POINTER(ctypes.c_int32))
         assert (version[0], version[1]) == frame.api_version()

@@ -9,7 +9,8 @@ import pytest
 from programs import run_program
 
 import brainevent
-from brainevent.backends.numba import without_gil
+from brainevent.backends.numba import handler, without_gil
+from brainevent.backends.numba.handler import ArraySpec
 
 STRESS = """
     import concurrent.futures, jax, jax.numpy as jnp, numba, numpy as np, brainevent
@@ -94,12 +95,13 @@ def test_the_number_of_threads_is_that_of_the_configuration():
 
 
 def test_no_parallel_loop_takes_pythons_lock():
-    x = jnp.zeros(4)
-    jax.block_until_ready(brainevent.numba_kernel(threads_used, outs=jax.ShapeDtypeStruct((4,), jnp.int32))(x))
-    (library,) = (compiled.library for compiled in threads_used.overloads.values())
-    assert without_gil.is_parallel(library)
-    assert "call ptr @PyEval_SaveThread" in str(library._get_module_for_linking())
-    text = str(without_gil.module_of(library))
+    spec = ArraySpec(np.dtype("float32"), 1)
+    plain, called = (handler._linked(handler._compile(threads_used, (spec.numba_type,) * 2)[0].library) for _ in "ab")
+    assert "call ptr @PyEval_SaveThread" in str(plain)
+    text = str(without_gil.without_gil(called))
     assert "@numba_parallel_for" in text
     assert "call ptr @PyEval_SaveThread" not in text
     assert "@PyEval_RestoreThread(ptr %" not in text
+    module = handler.compile_handler(threads_used, [spec], [spec], "test_without_gil")
+    assert without_gil.is_parallel(module)
+    assert not [function.name for function in module.functions if "GIL" in function.name or "Thread" in function.name]

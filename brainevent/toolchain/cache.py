@@ -49,7 +49,7 @@ __all__ = [
     "set_cache_dir",
 ]
 
-_SUFFIXES = (".so", ".gpu")  # libraries, and GPU code that is loaded from memory
+_SUFFIXES = (".so", ".gpu", ".numba")  # libraries; GPU code and Numba's, which are loaded from memory
 _HOUR = 3600.0
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,99}")

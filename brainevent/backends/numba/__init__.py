@@ -12,18 +12,20 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import jax
+import llvmlite.binding as llvm
 import numba
 import numpy as np
 from numba.core.dispatcher import Dispatcher
 
-from ..._content import content_name
-from ...errors import KernelArgumentError, KernelCompilationError
+from ..._content import content_of
+from ...errors import KernelArgumentError, KernelCompilationError, UnsupportedOperationError
 from ...ffi.arguments import check_operands, check_vmap_method, checked_aliases, flat_outs
 from ...ffi.call import native_call
 from ...ffi.portable import PAYLOAD, TARGET
 from ...ffi.targets import register_once
-from . import half, portable, runtime
+from . import half, portable
 from .handler import ArraySpec, compile_handler
+from .kept import address_of
 from .memory import any_of, prefetch
 
 __all__ = ["any_of", "half", "numba_kernel", "prefetch"]
@@ -31,7 +33,7 @@ __all__ = ["any_of", "half", "numba_kernel", "prefetch"]
 _PREFIX = "brainevent_numba_ffi_"
 _INTEGERS = tuple(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))
 _DTYPES = ("bool", *_INTEGERS, "float16", "bfloat16", "float32", "float64", "complex64", "complex128")
-_libraries: dict[str, Any] = {}  # by target name; handlers live as long as the process
+_compiled: set[str] = set()  # names of targets; handlers live as long as the process
 _names: weakref.WeakKeyDictionary[Dispatcher, dict[Any, str]] = weakref.WeakKeyDictionary()  # of targets
 _lock = threading.RLock()
 
@@ -93,8 +95,14 @@ class NumbaTarget:
 
     def portable(self) -> tuple[str, dict[str, Any]]:
         """Return the target that carries the compiled code."""
-        library = compile_handler(self.kernel, self.operands, self.outs, f"{self.name}_carried", self_contained=True)
-        return TARGET, {PAYLOAD: portable.carry(library, self.title)}
+        if opaque := content_of(self.kernel).opaque:
+            raise UnsupportedOperationError(
+                f"the Numba kernel {self.title!r} cannot be exported: it uses {opaque}, which has no content "
+                "that another process could know it by; pass what it holds as operands, or as numbers, strings and tuples"
+            )
+        name = f"{self.name}_carried"
+        module = compile_handler(self.kernel, self.operands, self.outs, name)
+        return TARGET, {PAYLOAD: portable.carry(module, name, self.title)}
 
     def for_types(self, operands: Sequence[Any], outs: Sequence[Any]) -> NumbaTarget:
         """Return the same function compiled for other ranks."""
@@ -111,16 +119,21 @@ def _target(kernel: Dispatcher, operands: tuple[ArraySpec, ...], outs: tuple[Arr
 
 
 def _compiled_target(kernel: Dispatcher, operands: tuple[ArraySpec, ...], outs: tuple[ArraySpec, ...]) -> str:
-    name = _PREFIX + content_name(numba.__version__, kernel, _title(kernel), *map(str, operands), "->", *map(str, outs))
-    if name not in _libraries:
+    title = _title(kernel)
+    content = content_of(numba.__version__, kernel, title, *map(str, operands), "->", *map(str, outs))
+    name = _PREFIX + content.name
+    if name not in _compiled:
         _check_arity(kernel, len(operands), len(outs))
-        runtime.prepare()
-        try:
-            library = compile_handler(kernel, operands, outs, name)
-        except Exception as error:
-            raise KernelCompilationError(_compile_failure(kernel, operands, outs, error)) from error
-        register_once(name, "cpu", lambda: library.get_pointer_to_function(name))
-        _libraries[name] = library
+
+        def compile_() -> llvm.ModuleRef:
+            try:
+                return compile_handler(kernel, operands, outs, name)
+            except Exception as error:
+                raise KernelCompilationError(_compile_failure(kernel, operands, outs, error)) from error
+
+        address = address_of(name, title, content, compile_)
+        register_once(name, "cpu", lambda: address)
+        _compiled.add(name)
     return name
 
 

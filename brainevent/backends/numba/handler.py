@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import copy
+import dis
 import inspect
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,10 +21,17 @@ from numba.core.registry import cpu_target
 from numba.np import arrayobj
 
 from ...ffi import frame
-from . import half, runtime, without_gil
+from . import half, runtime
+from .registries import load_registries
+from .without_gil import is_parallel, without_gil
 
-__all__ = ["ArraySpec", "compile_handler"]
+__all__ = ["ENVIRONMENT", "ArraySpec", "compile_handler"]
 
+ENVIRONMENT = (
+    "_ZN08NumbaEnv"  # begins the name of what Numba keeps for a function: a pointer that whoever loads it fills in
+)
+
+_WITH = ("BEFORE_WITH", "LOAD_SPECIAL")  # Python 3.11, and from 3.14 on
 I32, I64 = ir.IntType(32), ir.IntType(64)
 POINTER = ir.IntType(8).as_pointer()
 
@@ -46,65 +55,85 @@ class ArraySpec:
 
 @global_compiler_lock
 def compile_handler(
-    kernel: Dispatcher,
-    operands: Sequence[ArraySpec],
-    results: Sequence[ArraySpec],
-    name: str,
-    *,
-    self_contained: bool = False,
-) -> Any:
-    """Return a code library that holds the handler under `name`; Numba's errors pass.
+    kernel: Dispatcher, operands: Sequence[ArraySpec], results: Sequence[ArraySpec], name: str
+) -> llvm.ModuleRef:
+    """Return an optimized module that holds the handler under `name`, and all that it calls; Numba's errors pass.
 
-    The kernel is called where Numba put it; a self-contained library holds it too, for another process.
+    Kernel and handler are optimized together, once, and no code for the processor is made of the kernel alone.
     """
+    load_registries()
     specs = (*operands, *results)
     compiled, as_tuple = _compile(kernel, tuple(spec.numba_type for spec in specs))
     if compiled.objectmode or isinstance(compiled.signature.return_type, types.Generator):
         kind = "Python code in object mode" if compiled.objectmode else "a generator"
         raise TypeError(f"it is {kind}; a kernel is a function that Numba compiles whole (numba.njit)")
     library = cpu_target.target_context.codegen().create_library(name)
-    parallel = without_gil.is_parallel(compiled.library)
+    called = _linked(compiled.library)
+    parallel = is_parallel(called)
     if parallel:
-        runtime.prepare_parallel()
+        called = without_gil(called)
     module = library.create_ir_module(name)
     one = _define_call(module, compiled, as_tuple, specs, name, kernel.py_func.__name__, parallel)
     _define_handler(module, one, len(operands), specs, name)
-    code = llvm.parse_assembly(cgutils.normalize_ir_text(str(module)))
-    if parallel or self_contained:
-        _embed(code, without_gil.module_of(compiled.library), compiled.fndesc.llvm_func_name, name)
-    library.add_llvm_module(code)
-    library.finalize()
-    return library
+    library.add_ir_module(module)
+    library._final_module.link_in(called)
+    _make_private(library._final_module, name)
+    library._optimize_final_module()
+    library._final_module.verify()
+    return library._final_module
 
 
-def _embed(code: llvm.ModuleRef, kernel: llvm.ModuleRef, entry: str, name: str) -> None:
-    """Link a copy of the kernel into a handler, under a name of its own: Numba's is taken in this process."""
-    for module in (code, kernel):
-        module.get_function(entry).name = f"{name}_kernel"
-    code.link_in(kernel)
-    for function in code.functions:
+def _linked(library: Any) -> llvm.ModuleRef:
+    """Return a kernel's module, as far as Numba has come with it, with all that it calls."""
+    if library._finalized:
+        return library._get_module_for_linking().clone()
+    module = library._final_module
+    for helper in dict.fromkeys(library._linking_libraries):
+        module.link_in(helper._get_module_for_linking(), preserve=True)
+    return module
+
+
+def _make_private(module: llvm.ModuleRef, name: str) -> None:
+    """Keep all but the handler within its module: other code in this process may have the same names."""
+    for function in module.functions:
         if not function.is_declaration and function.name != name:
             function.linkage = "internal"
             function.name = f"{name}_{function.name}"  # LLVM may change how it is called, and would lend it to others
+    for variable in module.global_variables:
+        if variable.name.startswith(ENVIRONMENT):
+            variable.name = f"{name}_{variable.name}"
 
 
 def _compile(kernel: Dispatcher, arrays: tuple[types.Array, ...]) -> tuple[Any, bool]:
-    """Return Numba's compilation for these arrays, and whether it takes them as one tuple.
+    """Return what Numba makes of a kernel for these arrays, and whether it takes them as one tuple.
 
     Kernels with explicit signatures, defaults or *args are called through a function that adapts the arguments.
     """
     parameters = inspect.signature(kernel.py_func).parameters.values()
     plain = len(parameters) == len(arrays) and all(p.kind is p.POSITIONAL_OR_KEYWORD for p in parameters)
     if kernel._can_compile and plain:
-        kernel.compile(arrays)
-        return kernel.overloads[arrays], False
+        return _compile_inner(kernel, arrays), False
 
     @numba.njit
     def adapted(arrays):  # type: ignore[no-untyped-def]
         kernel(*arrays)
 
-    adapted.compile((types.Tuple(arrays),))
-    return adapted.overloads[(types.Tuple(arrays),)], True
+    return _compile_inner(adapted, (types.Tuple(arrays),)), True
+
+
+def _compile_inner(kernel: Dispatcher, arguments: tuple[types.Type, ...]) -> Any:
+    """Compile as `kernel.compile(arguments)` does, with no way in from Python, and no code for the processor yet."""
+    compiler = copy.copy(kernel._compiler)
+    # Numba needs the address of what it lifts out of a `with` block.
+    whole = not any(step.opname in _WITH for step in dis.get_instructions(kernel.py_func))
+
+    def customized(flags: Any) -> Any:
+        flags.no_cpython_wrapper = flags.no_cfunc_wrapper = True
+        flags.no_compile = whole
+        return flags
+
+    compiler._customize_flags = customized
+    return compiler._compile_core(arguments, None)
 
 
 class _Code:

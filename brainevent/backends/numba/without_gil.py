@@ -9,11 +9,10 @@ thread if the interpreter is shutting down, on which XLA then waits for ever.
 from __future__ import annotations
 
 import re
-from typing import Any
 
 import llvmlite.binding as llvm
 
-__all__ = ["is_parallel", "module_of"]
+__all__ = ["is_parallel", "without_gil"]
 
 _CALL = r"^[^\n]*\bcall\b[^\n@]*@{}\([^\n]*\n"
 _BETWEEN = r"(?P<between>(?:(?![^\n]*\bcall\b)[ \t][^\n]*\n)*)"  # instructions of the same block, none of them a call
@@ -21,19 +20,14 @@ _ACQUIRE = re.compile(_CALL.format("numba_gil_ensure") + _BETWEEN + _CALL.format
 _RELEASE = re.compile(_CALL.format("PyEval_RestoreThread") + _BETWEEN + _CALL.format("numba_gil_release"), re.MULTILINE)
 
 
-def is_parallel(library: Any) -> bool:
+def is_parallel(module: llvm.ModuleRef) -> bool:
     """Tell whether compiled code uses Numba's threads, in the kernel or in a helper."""
-    return "@numba_parallel_for" in _text(library)
+    return any(function.name == "numba_parallel_for" for function in module.functions)
 
 
-def module_of(library: Any) -> llvm.ModuleRef:
-    """Return a copy of compiled code, private but for its entries, without the lock around its parallel loops."""
-    text = _text(library)
+def without_gil(module: llvm.ModuleRef) -> llvm.ModuleRef:
+    """Return a copy of compiled code without the lock around its parallel loops."""
+    text = str(module)
     for pattern in (_RELEASE, _ACQUIRE):  # in this order: what the second removes, the first reads
         text = pattern.sub(lambda match: match["between"], text)
     return llvm.parse_assembly(text)
-
-
-def _text(library: Any) -> str:
-    """Return code as text, also that which Numba found in its cache on disk."""
-    return str(library._get_module_for_linking())

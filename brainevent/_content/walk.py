@@ -1,0 +1,239 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Walk all that decides what a function computes: bytecode, constants, closures, globals, helpers, extensions."""
+
+from __future__ import annotations
+
+import enum
+import functools
+import os
+import sys
+import types
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+
+from .extensions import Taught, installed_file
+
+__all__ = ["OpaqueError", "Walk"]
+
+_PLAIN = (bool, int, float, complex, str, bytes, type(None), type(Ellipsis), np.generic, np.dtype)
+_NAMED = (type, types.BuiltinFunctionType, np.ufunc)
+_LIBRARIES = {
+    "brainevent",
+    "jax",
+    "jax_triton",
+    "jaxlib",
+    "llvmlite",
+    "ml_dtypes",
+    "numba",
+    "numpy",
+    "scipy",
+    "triton",
+    *sys.stdlib_module_names,
+}
+# What kernels, configurations and constants of Triton are made of.
+_OF_TRITON = (
+    "fn", "configs", "keys", "values", "kwargs", "num_warps", "num_stages", "num_ctas", "maxnreg", "value", "name",
+)  # fmt: skip
+
+
+# What kernels are made with, which is no part of what they compute: it is what its version says.
+_MACHINERY = ("brainevent.backends.", "brainevent.ffi.", "brainevent.operator.", "brainevent.toolchain.")
+
+
+_OF_EVERY_CLASS = {"__dict__", "__doc__", "__firstlineno__", "__module__", "__static_attributes__", "__weakref__"}
+_PACKAGE = os.path.dirname(os.path.dirname(__file__)) + os.sep
+
+
+class OpaqueError(Exception):
+    """The function captures something that has no content: its description."""
+
+
+@functools.cache
+def _is_library(module: str) -> bool:
+    return module.partition(".")[0] in _LIBRARIES
+
+
+_taught = Taught(_is_library)
+
+
+class Walk:
+    """One walk over values: yields their content, and notes where code of users stands."""
+
+    def __init__(self) -> None:
+        self.places: list[bytes] = []
+        self._seen: list[Any] = []
+        self._uses_numba = False
+
+    def parts(self, value: Any) -> Iterator[bytes]:
+        """Yield a value's content, or raise `OpaqueError`."""
+        for index, known in enumerate(self._seen):
+            if known is value:
+                yield b"seen %d" % index
+                return
+        if isinstance(value, enum.Enum):
+            yield f"member {value.name} {value.value!r}".encode()
+            yield from self.parts(type(value))
+        elif isinstance(value, _PLAIN):
+            yield f"{type(value).__qualname__} {value!r}".encode()
+        elif isinstance(value, (tuple, list, frozenset, set, dict)):
+            yield from self._container(value)
+        elif isinstance(value, np.ndarray) and not value.dtype.hasobject:
+            yield f"array {value.dtype} {value.shape}".encode()
+            yield value.tobytes()
+        elif isinstance(value, types.FunctionType):
+            self._seen.append(value)
+            machinery = str(value.__module__).startswith(_MACHINERY) and value.__closure__ is None
+            yield from _named(value) if machinery else self._function(value)
+        elif isinstance(value, types.CodeType):
+            yield from self._code(value)
+        elif isinstance(value, types.ModuleType):
+            yield from self._module(value, ())
+        else:
+            yield from self._object(value)
+
+    def _object(self, value: Any) -> Iterator[bytes]:
+        module = str(getattr(value, "__module__", None) or type(value).__module__)
+        if isinstance(value, functools.partial):
+            yield b"partial"
+            yield from self.parts((value.func, value.args, value.keywords))
+        elif hasattr(type(value), "content_hash"):  # a compiled library of ours, or a function of one
+            yield f"compiled {value.content_hash}".encode()
+        elif isinstance(value, types.MethodType):
+            yield b"method"
+            yield from self.parts((value.__func__, value.__self__))
+        elif hasattr(value, "py_func") and hasattr(value, "targetoptions"):
+            yield from self._dispatcher(value)
+        elif isinstance(value, type) and not _is_library(module):
+            yield from self._class(value)
+        elif isinstance(value, _NAMED) or (module.startswith("jax.") and hasattr(value, "__qualname__")):
+            yield f"name {module} {getattr(value, '__qualname__', value)}".encode()
+        elif type(value).__module__.startswith("numba.core.types"):
+            yield f"type {value}".encode()
+        elif type(value).__module__.startswith("triton.") and any(hasattr(value, part) for part in _OF_TRITON):
+            self._seen.append(value)
+            yield type(value).__qualname__.encode()
+            yield from self.parts({part: getattr(value, part) for part in _OF_TRITON if hasattr(value, part)})
+        elif hasattr(value, "__wrapped__"):  # a function under jax.jit, functools.wraps and the like
+            self._seen.append(value)
+            yield type(value).__qualname__.encode()
+            yield from self.parts(value.__wrapped__)
+        else:
+            raise OpaqueError(f"an object of type {type(value).__module__}.{type(value).__qualname__}")
+
+    def _container(self, value: Any) -> Iterator[bytes]:
+        kind = type(value)
+        yield f"{kind.__module__} {kind.__qualname__} {getattr(kind, '_fields', '')} {len(value)}".encode()
+        if isinstance(value, dict):
+            for key in sorted(value, key=repr):
+                yield from self.parts((key, value[key]))
+        else:
+            for item in sorted(value, key=repr) if isinstance(value, (set, frozenset)) else value:
+                yield from self.parts(item)
+
+    def _dispatcher(self, value: Any) -> Iterator[bytes]:
+        self._seen.append(value)
+        signatures = [] if getattr(value, "_can_compile", True) else [str(s) for s in value.nopython_signatures]
+        yield b"dispatcher"
+        yield from self.parts((_options(value), signatures, value.py_func))
+        if not self._uses_numba:
+            self._uses_numba = True
+            for extension in _taught.by_no_name():
+                yield from self._extension(extension)
+
+    def _extension(self, extension: Any) -> Iterator[bytes]:
+        """Walk what any kernel may use: that of an installed package is what its file says."""
+        module = getattr(extension, "__module__", None)
+        installed = installed_file(module) if module else None
+        if installed:
+            yield f"installed {installed} {extension.__qualname__}".encode()
+        else:
+            yield from self.parts(extension)
+
+    def _class(self, value: type) -> Iterator[bytes]:
+        """Walk a class of users: a class for Numba, an enumeration, a named tuple, or any other."""
+        self._seen.append(value)
+        yield f"class {value.__module__} {value.__qualname__} {getattr(value, '_fields', '')}".encode()
+        if (of_numba := getattr(value, "class_type", None)) is not None:  # a jitclass
+            attributes = {name: str(kind) for name, kind in of_numba.struct.items()}
+            yield from self.parts((attributes, of_numba.jit_props, of_numba.jit_methods, of_numba.jit_static_methods))
+            return
+        if issubclass(value, enum.Enum):
+            for name, member in value.__members__.items():
+                yield from self.parts((name, member.value))
+        yield from self.parts(value.__bases__)
+        for name in sorted(vars(value).keys() - _OF_EVERY_CLASS):
+            yield from self._class_attribute(name, vars(value)[name])
+
+    def _class_attribute(self, name: str, value: Any) -> Iterator[bytes]:
+        """Walk an attribute, as far as it has content: kernels cannot use others."""
+        known = len(self._seen)
+        value = getattr(value, "__func__", value)
+        value = (value.fget, value.fset) if isinstance(value, property) else value
+        try:
+            found = list(self.parts(value))
+        except OpaqueError:
+            del self._seen[known:]
+            found = [type(value).__qualname__.encode()]
+        yield from (name.encode(), *found)
+
+    def _function(self, function: types.FunctionType) -> Iterator[bytes]:
+        yield b"function"
+        yield from self._code(function.__code__)
+        yield from self.parts((function.__defaults__, function.__kwdefaults__))
+        names = _names(function.__code__)
+        for cell in function.__closure__ or ():
+            try:
+                yield from self._looked_up(cell.cell_contents, names)
+            except ValueError:  # an empty cell
+                yield b"empty"
+        for name in names:
+            yield name.encode()
+            if name in function.__globals__:
+                yield from self._looked_up(function.__globals__[name], names)
+        for extension in _taught.of(function):
+            yield b"taught"
+            yield from self.parts(extension)
+
+    def _looked_up(self, value: Any, names: list[str]) -> Iterator[bytes]:
+        return self._module(value, names) if isinstance(value, types.ModuleType) else self.parts(value)
+
+    def _module(self, module: types.ModuleType, names: Iterable[str]) -> Iterator[bytes]:
+        """Walk what code that uses these names may read of a module; a library is what its version says."""
+        library = module.__name__.partition(".")[0]
+        yield f"module {module.__name__} {getattr(sys.modules.get(library), '__version__', '')}".encode()
+        if library not in _LIBRARIES:
+            for name in names:
+                if hasattr(module, name):
+                    yield name.encode()
+                    yield from self._looked_up(getattr(module, name), list(names))
+
+    def _code(self, code: types.CodeType) -> Iterator[bytes]:
+        if not code.co_filename.startswith(_PACKAGE):
+            place = f"{os.path.basename(code.co_filename)}:{code.co_firstlineno} ".encode()
+            self.places.append(place + code.co_linetable)
+        yield code.co_code
+        yield repr((code.co_names, code.co_varnames, code.co_freevars, code.co_argcount, code.co_flags)).encode()
+        yield from self.parts(code.co_consts)
+
+
+def _named(function: types.FunctionType) -> Iterator[bytes]:
+    version = getattr(sys.modules.get("brainevent"), "__version__", "")
+    yield f"function {function.__module__} {function.__qualname__} {version}".encode()
+
+
+def _options(kernel: Any) -> list[tuple[str, str]]:
+    def described(value: Any) -> str:
+        return repr(sorted(value)) if isinstance(value, (set, frozenset)) else repr(value)
+
+    return sorted((key, described(value)) for key, value in kernel.targetoptions.items())
+
+
+def _names(code: types.CodeType) -> list[str]:
+    """Return every name that the code, or code within it, may look up as a global or an attribute."""
+    names = list(code.co_names)
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            names += _names(constant)
+    return list(dict.fromkeys(names))

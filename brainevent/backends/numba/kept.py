@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Keep compiled handlers by content: what one process has compiled, the next one loads."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import llvmlite
+import llvmlite.binding as llvm
+from numba.core import config as numba_config
+from numba.core.registry import cpu_target
+
+from ... import config
+from ..._content import Content
+from ...errors import KernelToolchainError
+from ...ffi import frame
+from ...toolchain import cache
+from .objects import MissingSymbolsError, ObjectCode, local_reason
+from .registries import uninterrupted
+
+__all__ = ["address_of"]
+
+_FORMAT = 1  # of what is kept
+_SETTINGS = (
+    "BOUNDSCHECK", "DEBUGINFO_DEFAULT", "DIVERGENCE_CHECK", "ENABLE_AVX", "LLVM_REFPRUNE_FLAGS", "LLVM_REFPRUNE_PASS",
+    "LOOP_VECTORIZE", "OPT", "SLP_VECTORIZE", "USING_SVML",
+)  # fmt: skip
+_PACKAGE = Path(__file__).parents[2]
+# Our own code that decides what a handler is, besides the kernel.
+_MACHINERY = ("_content", "backends/numba", "ffi/call.py", "ffi/frame.py")
+
+
+class _LocalError(Exception):
+    """Code serves this process alone."""
+
+
+def address_of(name: str, title: str, content: Content, compile_: Callable[[], llvm.ModuleRef]) -> int:
+    """Return the address of the handler `name`: loaded from the cache, or compiled, loaded and kept there."""
+    made: list[ObjectCode] = []
+
+    def made_once() -> ObjectCode:
+        if not made:
+            module = compile_()
+            made.append(ObjectCode.of(module, name))
+            if local_reason(module):
+                raise _LocalError
+        return made[0]
+
+    def build(folder: Path) -> Path:
+        (folder / "code").write_bytes(made_once().packed())
+        return folder / "code"
+
+    if content.opaque or not config.get_numba_cache():
+        return ObjectCode.of(compile_(), name).load()
+    try:
+        kept = cache.read(_file_name(title), _key(name, content), build, suffix=".numba")
+        return (made[0] if made else ObjectCode.unpacked(kept)).load()
+    except (MissingSymbolsError, KernelToolchainError, _LocalError):  # the cache cannot be used, or not for this one
+        return (made[0] if made else ObjectCode.of(compile_(), name)).load()
+
+
+def _file_name(title: str) -> str:
+    return "numba_" + re.sub("[^A-Za-z0-9_]+", "", title)[:80]
+
+
+def _key(name: str, content: Content) -> str:
+    """Return the hash of all that must be equal where code is loaded; places are part of what exceptions say."""
+    return hashlib.sha256(f"{name} {content.places} {_environment()}".encode()).hexdigest()
+
+
+def _environment() -> str:
+    settings = {name: str(getattr(numba_config, name, None)) for name in _SETTINGS}
+    return json.dumps([_FORMAT, *_machine(), settings], sort_keys=True)
+
+
+@functools.cache
+def _machine() -> tuple[str, ...]:
+    ours = hashlib.sha256()
+    for path in map(_PACKAGE.joinpath, _MACHINERY):
+        for file in sorted(path.glob("*.py")) if path.is_dir() else (path,):
+            ours.update(file.read_bytes())
+    with uninterrupted():
+        codegen = cpu_target.target_context.codegen()
+    versions = (sys.version, llvmlite.__version__, llvm.llvm_version_info, frame.api_version())
+    return (*map(str, versions), *codegen.magic_tuple(), ours.hexdigest())

@@ -1,0 +1,244 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Compiled Numba kernels are kept by content, and loaded by the next process; what cannot be kept still works."""
+
+import json
+
+import jax
+import jax.numpy as jnp
+import numba
+import numpy as np
+import pytest
+from programs import run_program
+
+import brainevent
+from brainevent.backends.numba import kept, objects
+from brainevent.toolchain import cache
+
+X = jnp.arange(1.0, 4.0)
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    """A cache of the test's own."""
+    monkeypatch.setenv("BRAINEVENT_CACHE_DIR", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+def kernel_by(factor):
+    @numba.njit
+    def scaled(x, out):
+        for i in range(x.size):
+            out[i] = x[i] * factor
+
+    return scaled
+
+
+def run(kernel, x=X):
+    return np.asarray(brainevent.numba_kernel(kernel, outs=jax.ShapeDtypeStruct(x.shape, x.dtype))(x))
+
+
+def kept_names():
+    return [entry.name for entry in cache.entries()]
+
+
+OPS = """
+import brainevent, jax, jax.numpy as jnp, json, numba, numpy as np, sys
+from brainevent.backends.numba import handler
+from factors import times
+
+compiled = []
+real = handler.compile_handler
+brainevent.backends.numba.compile_handler = lambda *args: compiled.append(args[0].__name__) or real(*args)
+
+@numba.njit
+def scaled(x, out):
+    for i in range(x.size):
+        out[i] = times(x[i])
+
+@numba.njit
+def wary(x, out):
+    if x[0] > 1:
+        raise ValueError("the first element is", x[0])
+    out[:] = np.sort(x)[::-1]
+
+def call(kernel, x):
+    return brainevent.numba_kernel(kernel, outs=jax.ShapeDtypeStruct(x.shape, x.dtype))(x)
+
+x = jnp.array([1.0, 3.0, 2.0])
+said = {"scaled": call(scaled, x).tolist(), "wary": call(wary, x).tolist()}
+said["vmap"] = jax.vmap(lambda x: call(wary, x))(x[:, None] * 0 + x).tolist()
+try:
+    call(wary, x + 1).block_until_ready()
+except Exception as error:
+    said["error"] = str(error)
+csr = brainevent.CSR.fromdense(jnp.eye(3) * 2)
+said["product"] = (csr @ brainevent.BinaryArray(x > 1)).tolist()
+print(json.dumps({"said": said, "compiled": compiled}))
+"""
+
+
+def test_the_next_process_compiles_nothing_until_something_changes(tmp_path):
+    def process(factor, first_lines=""):
+        (tmp_path / "factors.py").write_text(f"import numba\n@numba.njit\ndef times(x):\n    return x * {factor}\n")
+        (tmp_path / "ops.py").write_text(first_lines + OPS)
+        paths = f"{tmp_path}:{brainevent.__path__[0]}/.."
+        return json.loads(run_program("import ops", PYTHONPATH=paths))
+
+    first = process(2)
+    assert first["compiled"] == ["scaled", "wary", "gather"]
+    assert first["said"]["scaled"] == [2, 6, 4]
+    assert first["said"]["wary"] == [3, 2, 1]
+    assert first["said"]["vmap"] == [[3, 2, 1]] * 3
+    assert first["said"]["product"] == [0, 2, 2]
+    assert "raised ValueError: ('the first element is', 2.0) (ops.py:18, in wary)" in first["said"]["error"]
+    assert process(2) == {"said": first["said"], "compiled": []}
+    changed = process(3, "# a line more\n")  # a helper in another file, and where an exception is raised
+    assert changed["compiled"] == ["scaled", "wary"]
+    assert changed["said"]["scaled"] == [3, 9, 6]
+    assert "(ops.py:19, in wary)" in changed["said"]["error"]
+
+
+def test_what_was_compiled_is_in_the_cache_and_can_be_turned_off():
+    np.testing.assert_array_equal(run(kernel_by(2.5)), X * 2.5)
+    assert kept_names() == ["numba_scaled"]
+    brainevent.config.set_numba_cache(False)
+    try:
+        assert not brainevent.config.get_numba_cache()
+        np.testing.assert_array_equal(run(kernel_by(3.5)), X * 3.5)
+    finally:
+        brainevent.config.set_numba_cache(True)
+    assert kept_names() == ["numba_scaled"]
+    assert brainevent.clear_cache("numba_scaled") == 1
+
+
+def test_what_this_process_alone_can_run_is_not_kept():
+    table = np.arange(300_000.0, dtype=np.float32)  # Numba holds large ones by address
+
+    @numba.njit
+    def looked_up(x, out):
+        for i in range(x.size):
+            out[i] = table[i] + x[i]
+
+    @numba.njit
+    def with_python(x, out):
+        with numba.objmode():
+            seen.append(x.size)
+        out[:] = x
+
+    np.testing.assert_array_equal(run(looked_up), X + table[:3])
+    np.testing.assert_array_equal(run(with_python), X)
+    assert seen == [3]
+    assert kept_names() == []
+
+
+seen = []
+
+
+def test_opaque_kernels_are_neither_kept_nor_exported():
+    class Opaque:
+        pass
+
+    held = Opaque()
+
+    @numba.njit
+    def opaque(x, out):
+        for i in range(x.size):
+            out[i] = x[i] + looked_at()
+
+    numba.extending.overload(looked_at)(lambda: (lambda: 1.0) if held else None)
+    np.testing.assert_array_equal(run(opaque), X + 1)
+    assert kept_names() == []
+    program = jax.jit(lambda x: brainevent.numba_kernel(opaque, outs=jax.ShapeDtypeStruct(x.shape, x.dtype))(x))
+    with pytest.raises(
+        Exception, match=r"'opaque' cannot be exported: it uses an object of type .*Opaque, which has no"
+    ):
+        jax.export.export(program, disabled_checks=brainevent.export_checks())(X)
+
+
+def looked_at():
+    pass
+
+
+def test_a_broken_entry_is_compiled_again():
+    code = objects.ObjectCode("name", ("name_a", "name_b"), b"code")
+    assert objects.ObjectCode.unpacked(code.packed()) == code
+    content, made = brainevent._content.content_of("a test of broken entries"), []
+    for name in ("test_broken_0", "test_broken_1"):  # equal code under two names, as one process loads a name once
+        for _ in range(2):
+            assert kept.address_of(name, "broken", content, lambda name=name: made.append(name) or module(name))
+    assert made == ["test_broken_0", "test_broken_1"]
+    for entry in cache.entries():
+        entry.path.write_bytes(b"{}\n")
+    assert kept.address_of("test_broken_0", "broken", content, lambda: made.append("again") or module("test_broken_0"))
+    assert made[2:] == ["again"]
+
+
+def module(name):
+    spec = kept_spec()
+    return brainevent.backends.numba.compile_handler(kernel_by(1.0), [spec], [spec], name)
+
+
+def kept_spec():
+    return brainevent.backends.numba.ArraySpec(np.dtype("float32"), 1)
+
+
+def test_a_cache_that_cannot_be_used_is_no_obstacle(folder, monkeypatch):
+    def refused(*_args, **_keywords):
+        raise brainevent.errors.KernelToolchainError("the cache cannot be used")
+
+    monkeypatch.setattr(cache, "read", refused)
+    np.testing.assert_array_equal(run(kernel_by(5.5)), X * 5.5)
+
+
+def test_code_that_calls_what_this_process_lacks_is_not_loaded(monkeypatch):
+    real = objects._undefined
+    monkeypatch.setattr(objects, "_undefined", lambda reference: [*real(reference), "no_such_function"])
+    code = objects.ObjectCode.of(module("test_missing"), "test_missing")
+    with pytest.raises(objects.MissingSymbolsError, match="no_such_function"):
+        code.load()
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"), [("OPT", 0), ("BOUNDSCHECK", 1), ("LOOP_VECTORIZE", 0), ("LLVM_REFPRUNE_PASS", 0)]
+)
+def test_numbas_settings_are_part_of_the_key(setting, value, monkeypatch):
+    before = kept._environment()
+    monkeypatch.setattr(kept.numba_config, setting, value)
+    assert kept._environment() != before
+
+
+def test_the_environment_can_turn_it_off():
+    said = "import brainevent; print(brainevent.config.get_numba_cache())"
+    assert run_program(said, BRAINEVENT_NUMBA_CACHE="0") == "False\n"
+
+
+def test_ctrl_c_in_the_first_compilation_leaves_numba_whole():
+    """Where Numba's tables are half filled, it never fills them again."""
+    out = run_program(
+        """
+        import signal, jax, jax.numpy as jnp, numba, brainevent
+        from numba.core.typing.context import BaseContext
+
+        @numba.njit
+        def double(x, out):
+            for i in range(x.size):
+                out[i] = 2 * x[i]
+
+        real = BaseContext.insert_attributes
+
+        def pressed(self, attributes):
+            if "ArrayAttribute" in str(attributes):
+                signal.raise_signal(signal.SIGINT)
+            return real(self, attributes)
+
+        BaseContext.insert_attributes = pressed
+        x = jnp.arange(3.0)
+        call = brainevent.numba_kernel(double, outs=jax.ShapeDtypeStruct(x.shape, x.dtype))
+        try:
+            call(x)
+        except KeyboardInterrupt:
+            print("interrupted")
+        print(call(x).tolist())
+        """
+    )
+    assert out == "interrupted\n[0.0, 2.0, 4.0]\n"
