@@ -5,8 +5,8 @@
 import argparse
 import json
 import os
+import signal
 import sys
-import threading
 from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -88,17 +88,18 @@ def _judge(chosen: Sequence[Mutant], arguments: argparse.Namespace) -> int:
         verdicts = {name: verdict for name, verdict in before.items() if verdict.fingerprint == prints.get(name)}
     left = [mutant for mutant in chosen if mutant.name not in verdicts]
     scratch = ROOT / "build" / "mutants" / str(os.getpid())
-    lock = threading.Lock()
-    with Judge(arguments.tree.resolve(), scratch, arguments.python, arguments.limit) as judge:
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("terminated"))  # no test is left running
+    with (
+        ThreadPoolExecutor(arguments.jobs) as pool,
+        Judge(arguments.tree.resolve(), scratch, arguments.python, arguments.limit) as judge,
+    ):
         print(f"{len(left)} mutants to judge, {len(chosen) - len(left)} were judged before", flush=True)
-        with ThreadPoolExecutor(arguments.jobs) as pool:
-            waiting = {pool.submit(judge, mutant): mutant for mutant in left}
-            for number, done in enumerate(as_completed(waiting), 1):
-                name, verdict = waiting[done].name, done.result()
-                with lock:
-                    verdicts[name] = verdict
-                    _write(arguments.json, verdicts)
-                print(f"[{number}/{len(left)}] {name}: {verdict}", flush=True)
+        waiting = {pool.submit(judge, mutant): mutant for mutant in left}
+        for number, done in enumerate(as_completed(waiting), 1):
+            name = waiting[done].name
+            verdicts[name] = done.result()
+            _write(arguments.json, verdicts)
+            print(f"[{number}/{len(left)}] {name}: {verdicts[name]}", flush=True)
     return _summary({mutant.name: verdicts[mutant.name] for mutant in chosen})
 
 

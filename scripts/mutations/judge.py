@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from .mutant import Mutant
-from .running import Finished, python_environment, run_tests
+from .running import Finished, python_environment, run_tests, stop
 
 __all__ = ["NOTICED", "NOT_APPLICABLE", "Judge", "Verdict"]
 
@@ -68,7 +68,9 @@ class Judge:
             sys.exit(f"the tests would not run the copy of {self._tree}:\n{first.stdout}{first.stderr}")
         return self
 
-    def __exit__(self, *_: Any) -> None:
+    def __exit__(self, kind: type | None, *_: Any) -> None:
+        if kind is not None:
+            stop()
         self._remove(self._scratch)
 
     def __call__(self, mutant: Mutant) -> Verdict:
@@ -121,8 +123,10 @@ class Judge:
 
 
 def _outcome(found: Finished) -> tuple[str, str]:
-    if found.late:
+    if found.late and found.stuck > found.seconds / 2:
         return TIMED_OUT, found.began
+    if found.late:
+        return NOT_JUDGED, f"no end after {found.seconds:.0f} s, though no test hung; pass a longer --limit"
     if found.failed:
         return KILLED, found.failed
     if found.status < 0 or (found.status and found.began):  # what crashes the process fails no test

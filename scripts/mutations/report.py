@@ -3,6 +3,7 @@
 
 import json
 import os
+import time
 from typing import Any
 
 _PATH = os.environ["MUTANT_REPORT"]
@@ -10,7 +11,7 @@ _PATH = os.environ["MUTANT_REPORT"]
 
 def _write(kind: str, test: str) -> None:
     with open(_PATH, "a", encoding="utf-8") as file:
-        file.write(json.dumps([kind, test]) + "\n")
+        file.write(json.dumps([kind, test, time.monotonic()]) + "\n")
 
 
 def pytest_runtest_logstart(nodeid: str) -> None:

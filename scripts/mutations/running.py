@@ -12,11 +12,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["Finished", "python_environment", "run_tests"]
+__all__ = ["Finished", "python_environment", "run_tests", "stop"]
 
 _MARKS = "not gpu and not thorough"
 _SCRIPTS = Path(__file__).resolve().parent.parent
 _CACHES = ("BRAINEVENT_CACHE_DIR", "NUMBA_CACHE_DIR", "TRITON_CACHE_DIR", "WARP_CACHE_PATH", "XDG_CACHE_HOME")
+_running: set[int] = set()  # process groups
+_stopped = threading.Event()
 _OURS = ("BRAINEVENT_", "JAX_COMPILATION_CACHE", "JAX_PERSISTENT_CACHE", "PYTEST_")
 
 
@@ -26,6 +28,7 @@ class Finished:
 
     status: int
     late: bool
+    stuck: float  # seconds in the last test
     seconds: float
     cpu_seconds: float
     passed: int
@@ -55,6 +58,8 @@ def run_tests(
     python: str, tree: Path, home: Path, tests: Sequence[str], left_out: Sequence[str], limit: float
 ) -> Finished:
     """Run tests until one fails; all processes that they started are gone after the limit."""
+    if _stopped.is_set():
+        raise InterruptedError("no more tests are run")
     environment = python_environment(tree, home)
     command = [python, "-m", "pytest", "-x", "-q", "-m", _MARKS, "-p", "mutations.report", "-p", "no:cacheprovider"]
     command += [*(f"--deselect={test}" for test in left_out), *tests]
@@ -69,29 +74,39 @@ def run_tests(
             stderr=output,
             start_new_session=True,
         )
+        _running.add(process.pid)
         timer = threading.Timer(limit, lambda: (late.set(), _kill(process.pid)))
         timer.start()
         _, status, usage = os.wait4(process.pid, 0)
         timer.cancel()
+        _running.discard(process.pid)
         process.returncode = os.waitstatus_to_exitcode(status)
         _kill(process.pid)  # what the tests left running
         output.seek(0)
         lines = output.read().decode(errors="replace").strip().splitlines()
-    cpu = usage.ru_utime + usage.ru_stime
-    reports = _reports(home / "report")
+    end, reports = time.monotonic(), _reports(home / "report")
+    began, since = next(((test, at) for kind, test, at in reversed(reports) if kind == "began"), ("", start))
     return Finished(
         status=process.returncode,
         late=late.is_set() and process.returncode < 0,
-        seconds=time.monotonic() - start,
-        cpu_seconds=cpu,
-        passed=sum(kind == "passed" for kind, _ in reports),
-        failed=next((test for kind, test in reports if kind == "failed"), ""),
-        began=next((test for kind, test in reversed(reports) if kind == "began"), ""),
+        stuck=end - since,
+        seconds=end - start,
+        cpu_seconds=usage.ru_utime + usage.ru_stime,
+        passed=sum(kind == "passed" for kind, _, _ in reports),
+        failed=next((test for kind, test, _ in reports if kind == "failed"), ""),
+        began=began,
         last_line=lines[-1] if lines else "",
     )
 
 
-def _reports(path: Path) -> list[tuple[str, str]]:
+def stop() -> None:
+    """End all runs, of all threads, and begin no more."""
+    _stopped.set()
+    for group in list(_running):
+        _kill(group)
+
+
+def _reports(path: Path) -> list[tuple[str, str, float]]:
     found = []
     if path.exists():
         for line in path.read_text(encoding="utf-8").splitlines():
