@@ -45,7 +45,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--part", metavar="K/N", help="only every Nth mutant, from the Kth on (K from 0)")
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="so many at a time (default: 1)")
-    parser.add_argument("--limit", type=float, default=300, metavar="SECONDS", help="for each mutant (default: 300)")
+    parser.add_argument("--limit", type=float, default=400, metavar="SECONDS", help="for each mutant (default: 400)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the verdicts, anew after each mutant")
     parser.add_argument(
         "--resume", type=Path, metavar="FILE", help="take over the verdicts of this file, and judge the rest"
