@@ -152,7 +152,7 @@ MUTANTS = (
         "event/csr/conversions.py",
         "keys = jnp.where(keys < 0, slices, keys)",
         "keys = jnp.asarray(keys)",
-        (*_OUT, "test_matrix_corners"),
+        ("test_matrix_corners", *_OUT),
     ),
     Mutant(
         "csr-permuted-weights-are-cut",
@@ -222,7 +222,7 @@ MUTANTS = (
         "event/coo/on_cpu.py",
         "if has(source, x.shape[0]) and has(target, out.shape[0]):",
         "if has(target, out.shape[0]):",
-        (*_OUT, *_COO),
+        (*_COO, *_OUT),
     ),
     Mutant(
         "coo-whole-weights-beside-cut-indices",
