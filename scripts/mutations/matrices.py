@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Mistakes in matrices, random connectivity, recorded spikes and saved programs."""
+
+from .mutant import Mutant
+
+__all__ = ["MUTANTS"]
+
+_MATRICES = ("test_matrix_corners", "test_matrices")
+_SORTED = ("test_sorted_indices", "test_matrices")
+_RANDOM = ("test_random_connectivity",)
+_SPIKES = ("test_spikes",)
+
+MUTANTS = (
+    Mutant(
+        "matrix-changed-indices-stay-sorted",
+        "event/matrices/base.py",
+        "self.indices_sorted = self.indices_within = False",
+        "self.indices_within = False",
+        (*_SORTED, "test_event_out_of_range"),
+    ),
+    Mutant(
+        "matrix-sum-of-one-weight",
+        "event/matrices/base.py",
+        "* (self.nse if numbers.size == 1 else 1)",
+        "* 1",
+        _MATRICES,
+    ),
+    Mutant(
+        "matrix-length-of-the-other-side",
+        "event/matrices/base.py",
+        "length = self.shape[0] if transpose else self.shape[1]",
+        "length = self.shape[1] if transpose else self.shape[0]",
+        _MATRICES,
+    ),
+    Mutant(
+        "matrix-padding-not-zero",
+        "event/matrices/build.py",
+        "jnp.where(filled, numbers[rows, columns], 0)",
+        "numbers[rows, columns]",
+        _MATRICES,
+    ),
+    Mutant(
+        "csr-diagonal-in-the-next-row",
+        "event/matrices/csr.py",
+        "np.searchsorted(missing, np.arange(self.shape[0] + 1))",
+        'np.searchsorted(missing, np.arange(self.shape[0] + 1), side="right")',
+        _MATRICES,
+    ),
+    Mutant(
+        "csc-random-by-rows",
+        "event/matrices/csr.py",
+        "num_per_row=num_per_column, num_per_column=num_per_row,",
+        "num_per_row=num_per_row, num_per_column=num_per_column,",
+        _RANDOM,
+    ),
+    Mutant(
+        "fixed-filled-rows-stay-sorted",
+        "event/matrices/fixed.py",
+        "ordered = cut.indices_sorted and bool((counts == number).all())",
+        "ordered = cut.indices_sorted",
+        _SORTED,
+    ),
+    Mutant(
+        "dense-product-in-low-precision",
+        "event/matrices/dense.py",
+        '"preferred_element_type": precise(weights.dtype)}',
+        '"preferred_element_type": weights.dtype}',
+        (*_MATRICES, "test_event_dense"),
+    ),
+    Mutant(
+        "coo-only-the-shape-is-turned",
+        "event/matrices/coo.py",
+        "(self.col, self.row), turned,",
+        "(self.row, self.col), turned,",
+        _MATRICES,
+    ),
+    Mutant(
+        "indexing-far-below-zero",
+        "event/matrices/indexing.py",
+        "jnp.where((chosen < 0) | (chosen > size), size, chosen)",
+        "jnp.where(chosen > size, size, chosen)",
+        _MATRICES,
+    ),
+    Mutant(
+        "random-gaps-of-other-draws",
+        "event/random/on_cpu.py",
+        "_gap(stream, position - first + 1, scale)",
+        "_gap(stream, position - first, scale)",
+        _RANDOM,
+    ),
+    Mutant(
+        "random-places-in-the-wrong-order",
+        "event/random/on_cpu.py",
+        "indices[place] = first + i // number",
+        "indices[place] = i // number",
+        _RANDOM,
+    ),
+    Mutant(
+        "random-more-columns-than-there-are",
+        "event/random/__init__.py",
+        '_check_number(number := checked_count("random", "the number of connections", number), rows)',
+        '_check_number(number := checked_count("random", "the number of connections", number), columns)',
+        _RANDOM,
+    ),
+    Mutant(
+        "saved-tuples-come-back-as-lists",
+        "event/saved.py",
+        "lambda saved: _tuples(json.loads(saved))",
+        "json.loads",
+        ("test_saved",),
+    ),
+    Mutant(
+        "record-last-steps-dropped",
+        "spikes/record.py",
+        "if whole < steps:",
+        "if whole < steps - 1:",
+        _SPIKES,
+    ),
+    Mutant(
+        "trains-steps-rounded-up",
+        "spikes/trains.py",
+        "math.ceil(t / self.dt - 1e-6)",
+        "math.ceil(t / self.dt)",
+        _SPIKES,
+    ),
+    Mutant(
+        "trains-intervals-between-neurons",
+        "spikes/trains.py",
+        "np.diff(steps[order])[np.diff(neurons[order]) == 0]",
+        "np.diff(steps[order])",
+        _SPIKES,
+    ),
+    Mutant(
+        "trains-second-choice-forgets-the-first",
+        "spikes/trains.py",
+        "mask = mask if self.mask is None else mask & np.asarray(self.mask)",
+        "mask = np.asarray(mask)",
+        _SPIKES,
+    ),
+    Mutant(
+        "pictures-edges-on-the-steps",
+        "spikes/pictures.py",
+        "return (np.unique(np.round(wished)) - 0.5) * dt",
+        "return np.unique(np.round(wished)) * dt",
+        _SPIKES,
+    ),
+)
