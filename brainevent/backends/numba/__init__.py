@@ -98,7 +98,7 @@ class NumbaTarget:
         if opaque := content_of(self.kernel).opaque:
             raise UnsupportedOperationError(
                 f"the Numba kernel {self.title!r} cannot be exported: it uses {opaque}, which has no content "
-                "that another process could know it by; pass what it holds as operands, or as numbers, strings and tuples"
+                "that another process could know it by; pass what it holds as operands, or as numbers and tuples"
             )
         name = f"{self.name}_carried"
         module = compile_handler(self.kernel, self.operands, self.outs, name)
