@@ -21,6 +21,7 @@ from .flags import file_digests, forced_includes, named_folders
 from .includes import included_files
 from .quoting import ByFile, compiler_words, is_plain, linker_words, quoted, to_host_compiler, to_linker
 from .signature import FunctionSpec
+from .trust import UntrustedError, check_ancestors
 from .wrap import WITHOUT_HALF, Source, translation_unit
 
 __all__ = ["INCLUDE_DIR", "Build"]
@@ -234,9 +235,16 @@ def _time_limit() -> float:
 
 
 def _private(folder: Path, where: str) -> Path:
-    """Make a folder that nobody else can write to, or check that it is one."""
+    """Make a folder that nobody else can write to or replace, or check that it is one."""
     try:
+        check_ancestors(folder)
         return make_private(folder, where, "pass another build_directory")
+    except UntrustedError as error:
+        raise KernelToolchainError(
+            f"{where}: others could put code in the place of {folder} which would run as you ({error.reason}); "
+            + (f"run `{error.remedy}`, or " if error.remedy else "")
+            + "pass another build_directory"
+        ) from error
     except NotADirectoryError:
         raise KernelToolchainError(
             f"{where}: {folder} is a file or a link, not a folder of ours; remove it, or pass another build_directory"

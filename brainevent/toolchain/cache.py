@@ -255,9 +255,12 @@ def clear_cache(name: str | None = None) -> int:
 
 def memo_dir() -> Path | None:
     """Return a private directory for small facts to remember, or None if the cache cannot be written."""
-    base = checked_bases()[0]
+    base = bases_in_use()[0]
     try:
-        prepare(base)
+        try:
+            prepare(base)
+        except UnsafeError as refusal:
+            base = fall_back(refusal)
         folder = make_private(base / "tools")
     except OSError:
         return None

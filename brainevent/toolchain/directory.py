@@ -216,12 +216,13 @@ def _make(path: Path) -> None:
 
 def prepare(base: Path) -> None:
     """Make the base directory if it is missing, and raise if others can change or replace it."""
-    if os.path.lexists(base.parent):
+    if not os.path.lexists(base):
+        if os.path.lexists(base.parent):
+            _guard_parent(base)
+        guard_way(base)
+        _make(base.parent)
         _guard_parent(base)
-    guard_way(base)
-    _make(base.parent)
-    _guard_parent(base)
-    _make(base)
+        _make(base)
     guard_base(base)
 
 
