@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import atexit
+import errno
 import os
 import shlex
 import shutil
@@ -20,6 +21,7 @@ from ..errors import CompilationError, KernelError, KernelToolchainError
 from .trust import UntrustedError, check_ancestors, is_ours, opened_directory
 
 __all__ = [
+    "FULL",
     "FullDiskError",
     "UnsafeError",
     "UnwritableError",
@@ -39,6 +41,7 @@ __all__ = [
     "writing",
 ]
 
+FULL = {number: os.strerror(number) for number in (errno.ENOSPC, errno.EDQUOT)}  # what a full disk answers
 _CHOOSE = "choose another directory with set_cache_dir(...) or $BRAINEVENT_CACHE_DIR"
 
 _chosen: list[str] = []  # what set_cache_dir was given, if anything
@@ -59,7 +62,7 @@ class UnwritableError(KernelToolchainError):
 
 
 class FullDiskError(CompilationError):
-    """A compiler found no room for what it makes."""
+    """There is no room for what a compiler makes."""
 
 
 class UnsafeError(UnwritableError):
@@ -247,9 +250,10 @@ def _said(refusal: UnwritableError, base: Path) -> str:
             f"cache: {refusal.danger}, so compiled libraries go to {base}, which may not last; "
             f"{refusal.remedy}{_CHOOSE}"
         )
+    remedy = "free some space" if refusal.reason in FULL.values() else "make it writable"
     return (
         f"cache: {refusal.base} cannot be written ({refusal.reason}), so compiled libraries go to {base}, "
-        f"which may not last; make it writable, or {_CHOOSE}"
+        f"which may not last; {remedy}, or {_CHOOSE}"
     )
 
 
