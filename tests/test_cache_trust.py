@@ -16,6 +16,7 @@ import pytest
 from programs import ROOT, run_program
 
 import brainevent
+from brainevent import doctor
 from brainevent.backends.source import library
 from brainevent.errors import KernelLoadError, KernelToolchainError
 from brainevent.toolchain import cache, directory, trust
@@ -365,6 +366,20 @@ def test_nowhere_safe_is_an_error(tmp_path, monkeypatch):
     cache.set_cache_dir(tmp_path / "open" / "cache")
     with pytest.raises(KernelToolchainError, match=r"cache: others could put code .*; run `chmod go-w .*, or choose"):
         cache.get_or_build("m", KEY, fails)
+
+
+def test_the_doctor_says_that_a_cache_is_not_used(tmp_path):
+    (tmp_path / "open").mkdir()
+    (tmp_path / "open").chmod(0o777)
+    cache.set_cache_dir(tmp_path / "open" / "cache")
+    place, state = doctor._cache()
+    assert place == doctor.Line("directory", str(tmp_path / "open" / "cache"))
+    assert state == doctor.Line(
+        "state",
+        f"not used, since others could put code in the place of {tmp_path / 'open' / 'cache'} which would run as you "
+        f"({tmp_path / 'open'} has mode 0777, without the sticky bit): compiled libraries go to the directory for "
+        "temporary files",
+    )
 
 
 def test_a_build_directory_that_others_can_swap_is_refused(tmp_path, unique_name):

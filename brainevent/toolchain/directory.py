@@ -58,7 +58,9 @@ class UnwritableError(KernelToolchainError):
 
     def __init__(self, base: Path, error: OSError):
         self.base, self.reason = base, error.strerror or str(error)
-        super().__init__(f"cache: {base} cannot be written ({self.reason}); {_CHOOSE}")
+        self.trouble = f"{base} cannot be written ({self.reason})"
+        self.remedy = "free some space, or " if error.errno in FULL else "make it writable, or "
+        super().__init__(f"cache: {self.trouble}; {_CHOOSE}")
 
 
 class FullDiskError(CompilationError):
@@ -70,13 +72,9 @@ class UnsafeError(UnwritableError):
 
     def __init__(self, base: Path, error: UntrustedError):
         self.base, self.reason = base, error.reason
+        self.trouble = f"others could put code in the place of {base} which would run as you ({self.reason})"
         self.remedy = f"run `{error.remedy}`, or " if error.remedy else ""
-        KernelToolchainError.__init__(self, f"cache: {self.danger}; {self.remedy}{_CHOOSE}")
-
-    @property
-    def danger(self) -> str:
-        """What could happen."""
-        return f"others could put code in the place of {self.base} which would run as you ({self.reason})"
+        KernelToolchainError.__init__(self, f"cache: {self.trouble}; {self.remedy}{_CHOOSE}")
 
 
 @contextmanager
@@ -240,21 +238,12 @@ def fall_back(refusal: UnwritableError) -> Path:
         known = refusal.base in taken_back
         taken_back[refusal.base] = base
     if not known:
-        warnings.warn(_said(refusal, base), stacklevel=2)
-    return base
-
-
-def _said(refusal: UnwritableError, base: Path) -> str:
-    if isinstance(refusal, UnsafeError):
-        return (
-            f"cache: {refusal.danger}, so compiled libraries go to {base}, which may not last; "
-            f"{refusal.remedy}{_CHOOSE}"
+        warnings.warn(
+            f"cache: {refusal.trouble}, so compiled libraries go to {base}, which may not last; "
+            f"{refusal.remedy}{_CHOOSE}",
+            stacklevel=2,
         )
-    remedy = "free some space" if refusal.reason in FULL.values() else "make it writable"
-    return (
-        f"cache: {refusal.base} cannot be written ({refusal.reason}), so compiled libraries go to {base}, "
-        f"which may not last; {remedy}, or {_CHOOSE}"
-    )
+    return base
 
 
 def _substitute(refusal: UnwritableError) -> Path:
