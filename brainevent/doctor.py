@@ -311,11 +311,14 @@ def _cache() -> Iterator[Line]:
     try:
         yield Line("directory", cache.get_cache_dir())
         base = directory.current_base()
+        directory.guard_way(base)
         if os.path.lexists(base):
             directory.guard_base(base)
         found = cache.entries()
         yield Line("entries", f"{len(found)}, {size_in_words(sum(entry.bytes for entry in found))}")
         yield Line("state", _state(base))
+    except directory.UnsafeError as error:
+        yield Line("state", f"not used, since {error.trouble}: {_ELSEWHERE}")
     except directory.UnwritableError as error:
         yield Line("state", f"not readable ({error.reason}): {_ELSEWHERE}")
     except (OSError, KernelToolchainError) as error:

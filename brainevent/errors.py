@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from typing import Any
 
 __all__ = [
     "BenchmarkDataFnNotProvidedError",
@@ -83,7 +84,20 @@ class KernelFallbackExhaustedError(KernelError):
 
 
 class KernelCompilationError(KernelError):
-    """A kernel generator, or the kernel it returned, failed while it was built."""
+    """A kernel generator, or the kernel it returned, failed while it was built: its own error is `__cause__`."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Set an attribute; where JAX puts a stack trace of its own before the cause, let it come before that."""
+        cause = self.__cause__ if name == "__cause__" else None
+        if cause is None or getattr(value, "__cause__", None) is not cause:
+            super().__setattr__(name, value)
+            return
+        value.__cause__ = value.__context__ = None
+        first: BaseException = cause
+        while earlier := first.__cause__ or (None if first.__suppress_context__ else first.__context__):
+            first = earlier
+        if type(first) is not type(value):  # one stack trace is enough
+            first.__cause__ = value
 
 
 class KernelOutputError(KernelCompilationError, ValueError):
@@ -95,10 +109,10 @@ class KernelArgumentError(KernelCompilationError, TypeError):
 
 
 class CompilationError(KernelCompilationError):
-    """A compiler failed, is missing or took too long."""
+    """A compiler failed, is missing or took too long; the text ends with the command, unless the message has it."""
 
     def __init__(self, message: str, compiler_output: str = "", command: str = "", stage: str = "compile"):
-        super().__init__(message)
+        super().__init__(_with_command(message, command))
         self.compiler_output, self.command, self.stage = compiler_output, command, stage
 
 
@@ -129,9 +143,13 @@ class GpuArchDetectionError(KernelToolchainError):
 class UnsupportedArchError(KernelToolchainError):
     """The CUDA compiler does not know the GPU."""
 
-    def __init__(self, message: str, *, compiler_output: str = "", command: str = "", stage: str = "compile"):
-        super().__init__(message)
+    def __init__(self, message: str, *, compiler_output: str = "", command: str = "", stage: str = ""):
+        super().__init__(_with_command(message, command))
         self.compiler_output, self.command, self.stage = compiler_output, command, stage
+
+
+def _with_command(message: str, command: str) -> str:
+    return f"{message}\ncommand: {command}" if command and command not in message else message
 
 
 class KernelLoadError(KernelError):

@@ -149,8 +149,8 @@ def remember(choice: TunedChoice, *, lasting: bool = True) -> bool:
                 _update(lambda known: known.update({choice.key: choice}))
                 written = True
             except UnwritableError as error:
-                _warn_once(f"tuning: {error.base} cannot be written ({error.reason}), so what is tuned holds in this "
-                           f"process only; make it writable, or {_ADVICE}")  # fmt: skip
+                _warn_once(f"tuning: {error.trouble}, so what is tuned holds in this process only; "
+                           f"{error.remedy}{_ADVICE}")  # fmt: skip
             except _NewerFileError as error:
                 _warn_once(f"{error}. What is tuned holds in this process only")
         if not written:

@@ -15,12 +15,13 @@ from pathlib import Path
 
 from ..errors import CompilationError, HostCompilerIncompatibleError, KernelToolchainError, UnsupportedArchError
 from . import process
-from .directory import make_private
+from .directory import FULL, FullDiskError, make_private
 from .find import CudaToolkit, HostCompiler
 from .flags import file_digests, forced_includes, named_folders
 from .includes import included_files
 from .quoting import ByFile, compiler_words, is_plain, linker_words, quoted, to_host_compiler, to_linker
 from .signature import FunctionSpec
+from .trust import UntrustedError, check_ancestors
 from .wrap import WITHOUT_HALF, Source, translation_unit
 
 __all__ = ["INCLUDE_DIR", "Build"]
@@ -136,6 +137,14 @@ class Build:
 
     def run(self, folder: Path) -> Path:
         """Compile within a folder and return the library."""
+        try:
+            return self._made_in(folder)
+        except OSError as error:
+            if error.errno not in FULL:
+                raise
+            raise self._no_room(folder, FULL[error.errno]) from error
+
+    def _made_in(self, folder: Path) -> Path:
         # A chosen folder may hold files of the user's, and other builds, perhaps at the same time, or of other users.
         folder = _private(folder / f"brainevent_{self.key()}", self.where)
         titles = {source.title for source in self.sources}
@@ -171,7 +180,9 @@ class Build:
         output = finished.output
         if self.verbose:
             print(shlex.join(command), output, sep="\n" if output else "", flush=True)  # noqa: T201 - the user asked
-        if finished.status != 0 or not (folder / library).is_file():
+        if finished.status and (reason := next((reason for reason in FULL.values() if reason in output), "")):
+            raise self._no_room(folder, reason, compiler_output=output, command=shlex.join(command))
+        if finished.status or not (folder / library).is_file():
             raise self._failure(command, finished)
         return folder / library
 
@@ -191,6 +202,14 @@ class Build:
                 command=shlex.join(command),
             )
         return finished
+
+    def _no_room(self, folder: Path, reason: str, **details: str) -> Exception:
+        shown = _shown(details.get("compiler_output", ""))
+        return FullDiskError(
+            f"{self.where}: compilation failed: the disk that holds {folder} is full; free some space there, or choose "
+            f"another directory with set_cache_dir(...) or build_directory=\n{shown or reason}",
+            **details,
+        )
 
     def _failure(self, command: Sequence[str], finished: process.Finished) -> Exception:
         output = finished.output
@@ -234,9 +253,16 @@ def _time_limit() -> float:
 
 
 def _private(folder: Path, where: str) -> Path:
-    """Make a folder that nobody else can write to, or check that it is one."""
+    """Make a folder that nobody else can write to or replace, or check that it is one."""
     try:
+        check_ancestors(folder)
         return make_private(folder, where, "pass another build_directory")
+    except UntrustedError as error:
+        raise KernelToolchainError(
+            f"{where}: others could put code in the place of {folder} which would run as you ({error.reason}); "
+            + (f"run `{error.remedy}`, or " if error.remedy else "")
+            + "pass another build_directory"
+        ) from error
     except NotADirectoryError:
         raise KernelToolchainError(
             f"{where}: {folder} is a file or a link, not a folder of ours; remove it, or pass another build_directory"

@@ -19,6 +19,7 @@ from pathlib import Path
 
 from ..errors import KernelError, KernelToolchainError
 from .directory import (
+    FULL,
     FullDiskError,
     UnsafeError,
     UnwritableError,
@@ -51,7 +52,6 @@ __all__ = [
 
 _SUFFIXES = (".so", ".gpu", ".numba")  # libraries; GPU code and Numba's, which are loaded from memory
 _HOUR = 3600.0
-_FULL = (errno.ENOSPC, errno.EDQUOT)
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,99}")
 _KEY = re.compile(r"[0-9a-f]{16,128}")
 _DIRECTORY = re.compile(rf"(?P<name>{_NAME.pattern})_(?P<key>{_KEY.pattern})")
@@ -183,9 +183,9 @@ def _noticing_a_full_disk(base: Path) -> Iterator[None]:
     try:
         yield
     except FullDiskError as error:
-        raise UnwritableError(base, OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))) from error
+        raise UnwritableError(base, OSError(errno.ENOSPC, FULL[errno.ENOSPC])) from error
     except OSError as error:
-        if error.errno in _FULL:
+        if error.errno in FULL:
             raise UnwritableError(base, error) from error
         raise
 
@@ -255,9 +255,12 @@ def clear_cache(name: str | None = None) -> int:
 
 def memo_dir() -> Path | None:
     """Return a private directory for small facts to remember, or None if the cache cannot be written."""
-    base = checked_bases()[0]
+    base = bases_in_use()[0]
     try:
-        prepare(base)
+        try:
+            prepare(base)
+        except UnsafeError as refusal:
+            base = fall_back(refusal)
         folder = make_private(base / "tools")
     except OSError:
         return None

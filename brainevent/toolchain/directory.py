@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import atexit
+import errno
 import os
 import shlex
 import shutil
@@ -20,6 +21,7 @@ from ..errors import CompilationError, KernelError, KernelToolchainError
 from .trust import UntrustedError, check_ancestors, is_ours, opened_directory
 
 __all__ = [
+    "FULL",
     "FullDiskError",
     "UnsafeError",
     "UnwritableError",
@@ -39,6 +41,7 @@ __all__ = [
     "writing",
 ]
 
+FULL = {number: os.strerror(number) for number in (errno.ENOSPC, errno.EDQUOT)}  # what a full disk answers
 _CHOOSE = "choose another directory with set_cache_dir(...) or $BRAINEVENT_CACHE_DIR"
 
 _chosen: list[str] = []  # what set_cache_dir was given, if anything
@@ -55,11 +58,13 @@ class UnwritableError(KernelToolchainError):
 
     def __init__(self, base: Path, error: OSError):
         self.base, self.reason = base, error.strerror or str(error)
-        super().__init__(f"cache: {base} cannot be written ({self.reason}); {_CHOOSE}")
+        self.trouble = f"{base} cannot be written ({self.reason})"
+        self.remedy = "free some space, or " if error.errno in FULL else "make it writable, or "
+        super().__init__(f"cache: {self.trouble}; {_CHOOSE}")
 
 
 class FullDiskError(CompilationError):
-    """A compiler found no room for what it makes."""
+    """There is no room for what a compiler makes."""
 
 
 class UnsafeError(UnwritableError):
@@ -67,13 +72,9 @@ class UnsafeError(UnwritableError):
 
     def __init__(self, base: Path, error: UntrustedError):
         self.base, self.reason = base, error.reason
+        self.trouble = f"others could put code in the place of {base} which would run as you ({self.reason})"
         self.remedy = f"run `{error.remedy}`, or " if error.remedy else ""
-        KernelToolchainError.__init__(self, f"cache: {self.danger}; {self.remedy}{_CHOOSE}")
-
-    @property
-    def danger(self) -> str:
-        """What could happen."""
-        return f"others could put code in the place of {self.base} which would run as you ({self.reason})"
+        KernelToolchainError.__init__(self, f"cache: {self.trouble}; {self.remedy}{_CHOOSE}")
 
 
 @contextmanager
@@ -216,12 +217,13 @@ def _make(path: Path) -> None:
 
 def prepare(base: Path) -> None:
     """Make the base directory if it is missing, and raise if others can change or replace it."""
-    if os.path.lexists(base.parent):
+    if not os.path.lexists(base):
+        if os.path.lexists(base.parent):
+            _guard_parent(base)
+        guard_way(base)
+        _make(base.parent)
         _guard_parent(base)
-    guard_way(base)
-    _make(base.parent)
-    _guard_parent(base)
-    _make(base)
+        _make(base)
     guard_base(base)
 
 
@@ -236,20 +238,12 @@ def fall_back(refusal: UnwritableError) -> Path:
         known = refusal.base in taken_back
         taken_back[refusal.base] = base
     if not known:
-        warnings.warn(_said(refusal, base), stacklevel=2)
-    return base
-
-
-def _said(refusal: UnwritableError, base: Path) -> str:
-    if isinstance(refusal, UnsafeError):
-        return (
-            f"cache: {refusal.danger}, so compiled libraries go to {base}, which may not last; "
-            f"{refusal.remedy}{_CHOOSE}"
+        warnings.warn(
+            f"cache: {refusal.trouble}, so compiled libraries go to {base}, which may not last; "
+            f"{refusal.remedy}{_CHOOSE}",
+            stacklevel=2,
         )
-    return (
-        f"cache: {refusal.base} cannot be written ({refusal.reason}), so compiled libraries go to {base}, "
-        f"which may not last; make it writable, or {_CHOOSE}"
-    )
+    return base
 
 
 def _substitute(refusal: UnwritableError) -> Path:

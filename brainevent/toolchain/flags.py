@@ -79,7 +79,7 @@ def _words(flags: Sequence[str]) -> Iterator[str]:
 def file_digests(flags: Sequence[str]) -> Iterator[tuple[str, str]]:
     """Yield the path and the content's hash of each file that flags name: archives, objects, linker scripts."""
     for word in dict.fromkeys(_words(flags)):
-        for path in dict.fromkeys((word, word.partition("=")[2], word.removeprefix("@"))):
+        for path in dict.fromkeys((word, word.partition("=")[2])):
             if os.path.isabs(path) and os.path.isfile(path):
                 with suppress(OSError), open(path, "rb") as file:  # the compiler will say what is wrong
                     yield path, hashlib.file_digest(file, "sha256").hexdigest()

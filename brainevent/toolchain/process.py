@@ -6,7 +6,6 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import tempfile
 import threading
 from collections.abc import Sequence
 from contextlib import suppress
@@ -31,8 +30,9 @@ class Finished:
 
 def run(command: Sequence[str], folder: str | Path, seconds: float) -> Finished:
     """Run a command in a folder, without input."""
-    # A file, for the end of a pipe would be awaited from whatever the tool leaves running.
-    with tempfile.TemporaryFile(dir=folder) as output:
+    # A file, for the end of a pipe would be awaited from whatever the tool leaves running; in memory, for what a tool
+    # says of a full disk must have room.
+    with open(os.memfd_create("output"), "w+b") as output:
         try:
             process = subprocess.Popen(
                 command,

@@ -6,12 +6,12 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ...errors import KernelArgumentError, KernelError, KernelLoadError, did_you_mean
+from ...errors import KernelArgumentError, KernelError, did_you_mean
 from ...ffi.arguments import check_operands, check_vmap_method, checked_aliases, flat_outs
 from ...ffi.call import native_call
 from ...ffi.portable import GRAPH_TARGET, PAYLOAD, TARGET
@@ -23,10 +23,10 @@ from ...toolchain.signature import FunctionSpec
 from ...toolchain.wrap import alias_symbol, cell_symbol, handler_symbol
 from . import portable
 from .attributes import attribute_value
+from .library import Library, load_library, load_library_file
 
 __all__ = ["CompiledFunction", "CompiledModule", "load"]
 
-_ATTEMPTS = 10  # to load a library that other processes remove
 _OPTIONS = ("vmap_method", "input_output_aliases")
 
 
@@ -42,13 +42,13 @@ class CompiledModule:
         platform: str = "cpu",
         key: str | None = None,
         in_graphs: bool = False,
+        library: Library | None = None,
     ):
         self.path = os.path.abspath(so_path)
         self.function_names = list(function_names)
         self.platform = platform
         self.in_graphs = in_graphs  # whether XLA may record its calls in CUDA graphs
-        self._library = _open(self.path)
-        self._descriptor = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)  # what is loaded outlives a cleared cache
+        self._library = library or load_library_file(self.path)
         self._key = key or hashlib.sha256(self.read_bytes()).hexdigest()[:16]
         self._handlers = {name: self._symbol(handler_symbol(name)) for name in self.function_names}
         self.functions = {spec.name: CompiledFunction(self, spec) for spec in functions}
@@ -75,8 +75,7 @@ class CompiledModule:
 
     def read_bytes(self) -> bytes:
         """Return the library's file, though it may be gone."""
-        with open(os.dup(self._descriptor), "rb") as file:
-            return os.pread(file.fileno(), os.fstat(file.fileno()).st_size, 0)
+        return self._library.read_bytes()
 
     def get_handler(self, func_name: str) -> Any:
         """Return the XLA handler of a function as a `ctypes` function."""
@@ -90,36 +89,19 @@ class CompiledModule:
     def redirected(self, func_name: str) -> tuple[Any, ctypes.c_void_p | None]:
         """Return a handler that passes calls on, and the cell that says where to."""
         try:
-            cell = ctypes.c_void_p.in_dll(self._library, cell_symbol(func_name))
-            return getattr(self._library, alias_symbol(func_name)), cell
+            cell = ctypes.c_void_p.in_dll(self._library.handle, cell_symbol(func_name))
+            return getattr(self._library.handle, alias_symbol(func_name)), cell
         except (AttributeError, ValueError):  # a library that something else built
             return self.get_handler(func_name), None
 
     def _symbol(self, symbol: str) -> Any:
         try:
-            return getattr(self._library, symbol)
+            return getattr(self._library.handle, symbol)
         except AttributeError:
             raise KernelError(
                 f"the library {self.path} has no symbol {symbol!r}; was it built from other source? Load that again "
                 "with force_rebuild=True"
             ) from None
-
-
-def _open(path: str) -> ctypes.CDLL:
-    try:
-        return ctypes.CDLL(path)
-    except OSError as error:
-        if not Path(path).exists():
-            raise KernelLoadError(
-                f"the library {path} vanished before it was loaded (was the cache cleared?); load the source again"
-            ) from error
-        reason = str(error)
-        hint = "build it again with force_rebuild=True"
-        if "cannot open shared object" in reason:
-            hint = "a library that it needs is not found: add its folder with extra_ldflags=['-Wl,-rpath,FOLDER']"
-        elif "undefined symbol" in reason:
-            hint = "a function that it calls is nowhere defined: name its library in extra_ldflags=['-lNAME']"
-        raise KernelLoadError(f"cannot load the library {path}: {reason}; {hint}") from error
 
 
 @dataclass(frozen=True)
@@ -231,29 +213,16 @@ def load(
     folder = None if directory is None else Path(directory)
     names = [spec.name for spec in build.functions]
 
-    def opened(again: bool) -> CompiledModule:
-        path = cache.get_or_build(name, key, build.run, force=again, directory=folder)
-        # Who builds again and replaces has changed something that the key does not see.
-        identity = f"{key}{hashlib.sha256(path.read_bytes()).hexdigest()[:16]}" if again and replace else key
-        options: dict[str, Any] = {"platform": platform, "in_graphs": build.in_graphs}
-        return CompiledModule(path, names, functions=build.functions, key=identity, **options)
-
-    module = _again_if_vanished(opened, force)
+    with cache.opened(name, key, build.run, force=force, directory=folder) as kept:
+        library = load_library(str(kept.path), kept.descriptor)
+    # Who builds again and replaces has changed something that the key does not see.
+    identity = f"{key}{kept.sha256[:16]}" if force and replace else key
+    options: dict[str, Any] = {"platform": platform, "in_graphs": build.in_graphs, "library": library}
+    module = CompiledModule(kept.path, names, functions=build.functions, key=identity, **options)
     if auto_register:
         targets = {f"{target_prefix or name}.{function}": function for function in names}
         register_ffi_targets(targets, module, platform=platform, replace=replace, content_id=module.content_hash)
     return module
-
-
-def _again_if_vanished(opened: Callable[[bool], CompiledModule], force: bool) -> CompiledModule:
-    """Load a library, though other processes may clear the cache between its building and its loading."""
-    for _ in range(_ATTEMPTS - 1):
-        try:
-            return opened(force)
-        except (FileNotFoundError, KernelLoadError) as error:
-            if isinstance(error, KernelLoadError) and "vanished" not in str(error):
-                raise
-    return opened(force)
 
 
 CompiledModule.__module__ = "brainevent"

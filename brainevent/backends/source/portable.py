@@ -13,10 +13,9 @@ from typing import Any
 import numpy as np
 
 from ...ffi.portable import pack
+from .library import load_library, load_library_file
 
 __all__ = ["carry", "load"]
-
-_libraries: list[Any] = []  # loaded code lives as long as the process
 
 
 def carry(library: bytes, symbol: str, device: str) -> np.ndarray:
@@ -36,19 +35,17 @@ def load(header: dict[str, Any], code: bytes) -> int:
             raise RuntimeError(
                 f"its compiled kernels are for {what} {header[what]}, and this is {here}; export it again here"
             )
-    library = _loaded(code)
-    _libraries.append(library)
-    return ctypes.cast(getattr(library, header["symbol"]), ctypes.c_void_p).value or 0
+    return ctypes.cast(getattr(_loaded(code), header["symbol"]), ctypes.c_void_p).value or 0
 
 
 def _loaded(code: bytes) -> ctypes.CDLL:
     """Load a library from memory, or from a file that is gone afterwards."""
     if hasattr(os, "memfd_create"):
-        descriptor = os.memfd_create("brainevent")  # open for ever: the loader knows libraries by their paths
-        with open(descriptor, "wb", closefd=False) as file:
+        with open(os.memfd_create("brainevent"), "wb") as file:
             file.write(code)
-        return ctypes.CDLL(f"/proc/self/fd/{descriptor}")
+            file.flush()
+            return load_library("of an exported program", file.fileno()).handle
     with tempfile.TemporaryDirectory(prefix="brainevent-") as folder:
         path = Path(folder, "kernel.so")
         path.write_bytes(code)
-        return ctypes.CDLL(str(path))
+        return load_library_file(str(path)).handle

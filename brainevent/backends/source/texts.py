@@ -13,6 +13,7 @@ from typing import Any
 from ...errors import KernelError
 from ...toolchain import cache
 from ...toolchain.flags import absolute_paths
+from ...toolchain.refused import refuse_flags
 from ...toolchain.wrap import Source
 
 __all__ = [
@@ -134,7 +135,9 @@ def words(where: str, what: str, value: Sequence[str] | None) -> tuple[str, ...]
 
 def flags(where: str, what: str, value: Sequence[str] | None) -> tuple[str, ...]:
     """Return a user's flags; the paths in them are those of the present folder, wherever the compiler will run."""
-    return absolute_paths(words(where, what, value))
+    found = absolute_paths(words(where, what, value))
+    refuse_flags(where, what, found)
+    return found
 
 
 def folders(where: str, paths: Sequence[str | os.PathLike[str]] | None) -> tuple[str, ...]:

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Load shared libraries from open files: code stays for the process, and nothing else outlives those who use it."""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+import mmap
+import os
+import threading
+import weakref
+from typing import Any
+
+from ...errors import KernelLoadError
+
+__all__ = ["Library", "load_library", "load_library_file"]
+
+_lock = threading.RLock()  # a library may run code while it is loaded
+_numbers = itertools.count()
+_Identity = tuple[int, int, int, int]
+_handles: dict[_Identity, ctypes.CDLL] = {}  # what is loaded stays, so that its file's number is nobody else's
+_libraries: weakref.WeakValueDictionary[_Identity, Library] = weakref.WeakValueDictionary()
+
+
+class Library:
+    """A loaded library, and its file's content, which is mapped as long as this object lives."""
+
+    def __init__(self, handle: ctypes.CDLL, descriptor: int):
+        self.handle = handle
+        self._size = os.fstat(descriptor).st_size
+        self._address = _map(descriptor, self._size)
+        weakref.finalize(self, _unmap, self._address, self._size).atexit = False
+
+    def read_bytes(self) -> bytes:
+        """Return the file's content, though the file may be gone."""
+        return ctypes.string_at(self._address, self._size)
+
+
+def load_library_file(path: str) -> Library:
+    """Load a library by its path."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY)
+    except FileNotFoundError as error:
+        raise KernelLoadError(
+            f"the library {path} vanished before it was loaded (was the cache cleared?); load the source again"
+        ) from error
+    except OSError as error:
+        raise KernelLoadError(f"cannot load the library {path}: {error.strerror}; make it readable") from error
+    try:
+        return load_library(path, descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def load_library(path: str, descriptor: int) -> Library:
+    """Load a library from its open file, whatever its path leads to by now; the caller may close the file."""
+    status = os.fstat(descriptor)
+    identity = status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
+    with _lock:
+        library = _libraries.get(identity)
+        if library is None:
+            if identity not in _handles:
+                _handles[identity] = _loaded(path, descriptor)
+            library = _libraries[identity] = Library(_handles[identity], descriptor)
+    return library
+
+
+def _loaded(path: str, descriptor: int) -> ctypes.CDLL:
+    name = _unused_name(descriptor)
+    if not os.path.exists(name):  # no /proc here
+        name = path
+    try:
+        return ctypes.CDLL(name)
+    except OSError as error:
+        reason = str(error).replace(name, path)
+        hint = "build it again with force_rebuild=True"
+        if "cannot open shared object" in reason:
+            hint = "a library that it needs is not found: add its folder with extra_ldflags=['-Wl,-rpath,FOLDER']"
+        elif "undefined symbol" in reason:
+            hint = "a function that it calls is nowhere defined: name its library in extra_ldflags=['-lNAME']"
+        raise KernelLoadError(f"cannot load the library {path}: {reason}; {hint}") from error
+
+
+def _unused_name(descriptor: int) -> str:
+    """Return a path of an open file by which no library was loaded before.
+
+    The loader takes equal paths for the same library, without a look at the file; numbers of descriptors come again.
+    """
+    spelling = f"{next(_numbers):b}".replace("0", "./").replace("1", ".//")
+    return f"/proc/self/fd/{spelling}{descriptor}"
+
+
+_libc = ctypes.CDLL(None, use_errno=True)
+_libc.mmap.restype = ctypes.c_void_p
+_libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
+_libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+
+
+def _map(descriptor: int, size: int) -> Any:
+    """Map a file; Python's own `mmap` would keep its descriptor."""
+    address = _libc.mmap(None, size, mmap.PROT_READ, mmap.MAP_PRIVATE, descriptor, 0)
+    if address == ctypes.c_void_p(-1).value:
+        raise OSError(ctypes.get_errno(), f"mmap: {os.strerror(ctypes.get_errno())}")
+    return address
+
+
+def _unmap(address: Any, size: int) -> None:
+    _libc.munmap(address, size)

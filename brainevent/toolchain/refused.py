@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Refuse compiler flags that read flags from files, write files of their own, or run programs of their own."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from ..errors import KernelError
+
+__all__ = ["refuse_flags"]
+
+_READS = "reads further flags from a file, of which error messages would show the text; write the flags themselves"
+_WRITES = "says where the library goes, which is for the cache to say; build_directory= keeps what is built"
+_LISTS = "writes a list or a map into a file; leave it out: the headers that a source includes are part of its key"
+_KEEPS = "keeps files of the compiler's; build_directory= keeps the text that is compiled, and the library"
+_SPECS = "lets a file say what the compiler runs; write flags instead, or name another compiler in CXX"
+_RUNS = "runs another program within the compiler; name another compiler in CXX, if that is what you want"
+
+# Of g++, clang++ and nvcc, which take one dash or two for many; a value follows "=", at once, or as the next word.
+_COMPILER = (
+    (re.compile(r"@.*|-optf.*|--options-file.*"), _READS),
+    (re.compile(r"-o(?!pt-info).*|--output(=.*|-file.*|-directory.*)?"), _WRITES),
+    (re.compile(r"-M.*|--(generate-(nonsystem-)?|write-(user-)?|user-)?dependenc.*"), _LISTS),
+    (re.compile(r"--?save-temps.*|--?keep(-dir)?(=.*)?"), _KEEPS),
+    (re.compile(r"--?specs.*|--config.*"), _SPECS),
+    (re.compile(r"--?wrapper.*|--?f(pass-)?plugin.*|-load(=.*)?"), _RUNS),
+)
+# Of linkers, which take one dash or two for all, and shortened words; those of the compiler are refused as well.
+_LINKER = {"output": _WRITES, "Map": _LISTS, "dependency-file": _LISTS, "plugin": _RUNS, "plugin-opt": _RUNS}
+_SHORTEST = 3  # letters of a shortened word
+
+_JOINED = re.compile(r"-W([lpa]),(.*)", re.DOTALL)
+_PASSED_ON = re.compile(
+    r"(-X\w+|--(?:compiler|linker|archive|ptxas|nvlink)-options|--for-(?:assembler|linker))(?:=(.*))?", re.DOTALL
+)
+
+
+def refuse_flags(where: str, option: str, flags: Sequence[str]) -> None:
+    """Raise for a flag that is not about how the source is compiled, also where it is passed on to another tool."""
+    for flag, word, to_linker in _words(flags, option == "extra_ldflags"):
+        if reason := _reason(word, to_linker):
+            shown = repr(flag) if flag == word else f"{flag!r}, with {word!r}"
+            raise KernelError(f"{where}: {option} has {shown}; this {reason}")
+
+
+def _words(flags: Sequence[str], to_linker: bool) -> Iterator[tuple[str, str, bool]]:
+    """Yield each flag and each word that it passes on, with whether the linker may read it."""
+    passing = None
+    for flag in flags:
+        given = _PASSED_ON.fullmatch(flag)
+        if passing is not None:  # whatever the value looks like
+            yield from _parts(f"{passing} {flag}", flag, "ink" in passing)
+            passing = None
+        elif given is None:
+            yield from _parts(flag, flag, to_linker)
+        elif given[2] is None:
+            passing = given[1]
+        else:
+            yield from _parts(flag, given[2], "ink" in given[1])
+
+
+def _parts(flag: str, text: str, to_linker: bool) -> Iterator[tuple[str, str, bool]]:
+    """Yield the words in a flag, which may be passed on twice, as in "-Xcompiler -Wl,-o,x"."""
+    yield flag, text, to_linker
+    joined = _JOINED.fullmatch(text)
+    for part in (joined[2] if joined else text).split(","):
+        yield flag, part, to_linker or bool(joined and joined[1] == "l")
+
+
+def _reason(word: str, to_linker: bool) -> str | None:
+    for pattern, reason in _COMPILER:
+        if pattern.fullmatch(word):
+            return reason
+    name = word.lstrip("-").partition("=")[0]
+    if to_linker and word.startswith("-") and len(name) >= _SHORTEST:
+        return next((reason for full, reason in _LINKER.items() if full.startswith(name)), None)
+    return None

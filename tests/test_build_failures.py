@@ -1,0 +1,244 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What users are told of a disk that is full, of flags that are refused, and of the command that failed."""
+
+import errno
+import os
+import pickle
+import re
+import subprocess
+import tempfile
+import traceback
+
+import jax
+import jax.numpy as jnp
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import brainevent
+from brainevent.errors import CompilationError, KernelCompilationError, KernelError, UnsupportedArchError
+from brainevent.toolchain import build as builds
+from brainevent.toolchain import cache, directory
+from brainevent.toolchain.refused import refuse_flags
+
+KEY = "0123456789abcdef"
+SOURCE = """#include "brainevent/common.h"
+// @BE f ret
+void f(BE::Tensor out) { out.data_ptr<float>()[0] = 7; }
+"""
+
+
+@pytest.fixture
+def base(tmp_path, monkeypatch):
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
+    monkeypatch.setattr(directory, "_given_up", {})
+    cache.set_cache_dir(tmp_path / "cache")
+    yield tmp_path / "cache"
+    cache.set_cache_dir(None)
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """Return a folder on a disk of its own, with room for less than a build."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", disk], capture_output=True, check=False
+    )
+    if mounted.returncode:
+        pytest.skip("only root can mount")
+    yield disk
+    subprocess.run(["umount", disk], check=True)
+
+
+def value(mod):
+    return float(mod.f(outs=jax.ShapeDtypeStruct((1,), jnp.float32))[0])
+
+
+# ---- a full disk ----------------------------------------------------------------------------------------------------
+
+
+def test_a_full_disk_is_named_and_libraries_go_elsewhere(small_disk, base, tmp_path):
+    cache.set_cache_dir(small_disk / "cache")
+    said = (
+        rf"{small_disk}/cache cannot be written \(No space left on device\), .* go to {tmp_path}/temporary.*; free some"
+    )
+    with pytest.warns(UserWarning, match=said):
+        mod = brainevent.load_cpp_inline("full", SOURCE, auto_register=False)
+    assert value(mod) == 7
+    assert mod.path.startswith(str(tmp_path / "temporary"))
+    assert list((small_disk / "cache").glob("full_*")) == []
+
+
+def test_a_full_build_directory_is_named(small_disk, base):
+    with pytest.raises(CompilationError) as caught:
+        brainevent.load_cpp_inline("full", SOURCE, build_directory=small_disk / "build")
+    text = str(caught.value)
+    assert text.startswith(f"load_cpp_inline('full'): compilation failed: the disk that holds {small_disk}/build")
+    assert "is full; free some space there, or choose another directory with set_cache_dir(...) or build_dir" in text
+    assert "No space left on device" in text
+    assert text.endswith(f"command: {caught.value.command}")
+    assert "No space left on device" in caught.value.compiler_output
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
+def test_what_cannot_be_written_for_lack_of_room_is_built_elsewhere(base, number):
+    folders = []
+
+    def build(folder):
+        folders.append(folder)
+        if folder.parent == base:
+            raise OSError(number, os.strerror(number))
+        (folder / "made").write_bytes(b"good")
+        return folder / "made"
+
+    with pytest.warns(UserWarning, match=rf"{base} cannot be written \({os.strerror(number)}\).*free some space, or"):
+        assert cache.read("m", KEY, build) == b"good"
+    assert cache.read("m", KEY, build) == b"good"
+    assert len(folders) == 2
+
+
+def test_no_room_anywhere_is_an_error(base, monkeypatch):
+    real = builds._write
+
+    def full(path, *arguments):
+        if path.name == "handlers.cpp":
+            raise OSError(errno.ENOSPC, "No space left on device", str(path))
+        real(path, *arguments)
+
+    monkeypatch.setattr(builds, "_write", full)
+    with pytest.warns(UserWarning, match="free some space"), pytest.raises(KernelError) as caught:
+        brainevent.load_cpp_inline("full", SOURCE, auto_register=False)
+    assert "temporary/brainevent-" in str(caught.value)
+    assert "cannot be written (No space left on device); choose another directory" in str(caught.value)
+    assert "compilation failed: the disk that holds " in str(caught.value.__cause__)
+
+
+# ---- flags that are refused -----------------------------------------------------------------------------------------
+
+
+REFUSED = {
+    "reads further flags from a file": ["@FILE", "-optf FILE", "--options-file=FILE"],
+    "says where the library goes": ["-o x", "-ox", "--output=x", "--output-file x", "-odir x", "--output-directory=x"],
+    "writes a list": [
+        "-M",
+        "-MM",
+        "-MD",
+        "-MMD",
+        "-MF x",
+        "-MJ x",
+        "--dependencies",
+        "--generate-dependencies-with-compile",
+    ],
+    "keeps files": ["-save-temps", "-save-temps=obj", "--save-temps", "--keep", "-keep-dir x"],
+    "lets a file say": ["-specs=FILE", "--specs=FILE", "--config=FILE"],
+    "runs another program": ["-wrapper gdb,--args", "-fplugin=x.so", "-fpass-plugin=x.so", "-Xclang -load"],
+}
+PASSED_ON = {
+    "reads further flags from a file": [
+        "-Wl,@FILE",
+        "-Wp,-DA,@FILE",
+        "-Wa,@FILE",
+        "-Xlinker @FILE",
+        "-Xcompiler @FILE",
+    ],
+    "says where the library goes": ["-Wl,-o,x", "-Wl,--outp=x", "-Xcompiler=-o,x", "--linker-options --output,x"],
+    "writes a list": ["-Wp,-MD,x", "-Wl,-Map,x", "-Wl,--Map=x", "-Xcompiler -Wp,-MD,x", "-Wl,--dependency-file=x"],
+    "keeps files": ["-Xcompiler -O2,-save-temps", "--compiler-options=-save-temps"],
+    "runs another program": ["-Wl,-plugin,x.so", "-Xcompiler -wrapper", "-Xlinker --plugin=x.so"],
+}
+KEPT = [
+    *(
+        "-I /@x",
+        "-I/opt",
+        "-L/opt",
+        "-lm",
+        "-l:a.a",
+        "-include a.h",
+        "-imacros a.h",
+        "--pre-include a.h",
+        "-DA=@b",
+        "-D A",
+    ),
+    *("-march=native", "-mavx2", "-Ofast", "-O2", "-pie", "-fopenmp", "-static-libgcc", "-Wl,-rpath,/opt"),
+    *("-Wl,--wrap=malloc", "-Wl,--out-implib=x", "-Xlinker -z -Xlinker now", "-Xcompiler -Wall,-O3"),
+    *("-keep-device-functions", "-opt-info inline", "-maxrregcount=32", "-Xptxas -v", "--ptxas-options=-v"),
+]
+
+
+@pytest.mark.parametrize(
+    ("reason", "text"),
+    [(reason, text) for table in (REFUSED, PASSED_ON) for reason, texts in table.items() for text in texts],
+)
+@pytest.mark.parametrize("option", ["extra_cflags", "extra_cuda_cflags", "extra_ldflags"])
+def test_a_flag_that_reaches_files_or_programs_is_refused(option, reason, text):
+    with pytest.raises(KernelError, match=rf"^here: {option} has ['\"].*; this {reason}"):
+        refuse_flags("here", option, ["-O2", *text.split()])
+
+
+@given(st.lists(st.sampled_from(KEPT)), st.sampled_from(["extra_cflags", "extra_cuda_cflags", "extra_ldflags"]))
+def test_other_flags_are_kept(texts, option):
+    words = [word for text in texts for word in text.split()]
+    assert refuse_flags("here", option, words) is None
+
+
+def test_no_flag_shows_a_file_of_the_users(tmp_path):
+    (tmp_path / "secret").write_text("password")
+    for option in ({"extra_cflags": [f"@{tmp_path}/secret"]}, {"extra_ldflags": [f"-Wl,@{tmp_path}/secret"]}):
+        with pytest.raises(
+            KernelError, match=r"load_cpp_inline\('leaky'\): extra_.* has .*@.*secret.*; this reads"
+        ) as caught:
+            brainevent.load_cpp_inline("leaky", SOURCE, **option)
+        assert "password" not in str(caught.value)
+
+
+# ---- what an error holds --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", [CompilationError, brainevent.HostCompilerIncompatibleError, UnsupportedArchError])
+def test_the_command_is_part_of_the_text(kind):
+    error = kind("it failed", compiler_output="nonsense", command="g++ a.cpp")
+    assert str(error) == "it failed\ncommand: g++ a.cpp"
+    assert (error.compiler_output, error.command) == ("nonsense", "g++ a.cpp")
+    assert str(kind("g++ a.cpp failed", command="g++ a.cpp")) == "g++ a.cpp failed"
+    assert str(kind("it failed")) == "it failed"
+    again = pickle.loads(pickle.dumps(error))
+    assert (str(again), vars(again)) == (str(error), vars(error))
+
+
+def test_no_stage_finds_that_a_gpu_is_unknown():
+    assert (CompilationError("a").stage, UnsupportedArchError("a").stage) == ("compile", "")
+    with pytest.raises(UnsupportedArchError) as caught:
+        brainevent.load_cuda_inline("ancient", SOURCE, compute_capability="1.3")
+    assert caught.value.stage == ""
+
+
+def raises_of_its_own(*, outs):
+    try:
+        raise KeyError("deeper")
+    except KeyError:
+        raise LookupError("of its own") from ValueError("before")
+
+
+@pytest.mark.parametrize("filtering", ["off", "tracebackhide", "remove_frames", "quiet_remove_frames"])
+@pytest.mark.parametrize("transform", [lambda f: f, jax.jit, lambda f: jax.jit(jax.vmap(f))])
+def test_the_cause_is_the_generators_own_error(unique_name, filtering, transform):
+    """JAX's stack trace, of where the operator was called, comes before it."""
+    operator = brainevent.XLACustomKernel(unique_name("causes"))
+    operator.def_kernel("broken", "cpu", raises_of_its_own)
+    call = transform(lambda x: operator(x, outs=jax.ShapeDtypeStruct(x.shape, x.dtype)))
+    before = jax.config.jax_traceback_filtering
+    jax.config.update("jax_traceback_filtering", filtering)
+    try:
+        with pytest.raises(KernelCompilationError) as caught:
+            call(jnp.ones((2, 3)))
+    finally:
+        jax.config.update("jax_traceback_filtering", before)
+    cause = caught.value.__cause__
+    assert (type(cause), cause.args) == (LookupError, ("of its own",))
+    assert type(cause.__cause__) is ValueError
+    text = "".join(traceback.format_exception(caught.value))
+    traces = re.findall(r"^[\w.]*?(\w+)(?=: )", text, re.MULTILINE)
+    found = [name for name in traces if name.endswith(("Error", "Transformation"))]
+    assert found == ["JaxStackTraceBeforeTransformation", "ValueError", "LookupError", "KernelCompilationError"]
