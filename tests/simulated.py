@@ -135,6 +135,15 @@ def test_arrays_without_axes_and_without_elements():
     assert numba_cuda_kernel(square, outs=like(0), grid=1, block=4)(jnp.zeros(0)).shape == (0,)
 
 
+def test_types_of_outputs_are_those_of_the_moment_of_the_call():
+    call = numba_cuda_kernel(square, outs=jax.ShapeDtypeStruct((N,), np.float64), launch_dims=N)
+    for x64 in (False, True):
+        with jax.enable_x64(x64):
+            found = call(np.arange(float(N)))
+            assert found.dtype == (np.float64 if x64 else np.float32)
+            np.testing.assert_array_equal(found, np.arange(float(N)) ** 2)
+
+
 def test_an_empty_launch_gives_zeros():
     np.testing.assert_array_equal(numba_cuda_kernel(square, outs=VECTOR, launch_dims=0)(X), np.zeros(N))
 
