@@ -3,7 +3,9 @@
 
 import dataclasses
 import math
+import signal
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import jax
@@ -330,16 +332,37 @@ def test_what_would_end_the_program_is_an_error_of_the_kernel(error):
         if cuda.grid(1) == 2:
             raise error
 
-    def ends_too(out, stream):
-        raise error
-
     kind = type(error).__name__
     words = rf"raised RuntimeError: the kernel raised {kind}: 3, in thread \(2, 0, 0\) of block \(0, 0, 0\), .*.py:\d+"
     for _ in range(2):
         with pytest.raises(jax.errors.JaxRuntimeError, match=words):
             jax.block_until_ready(numba_cuda_kernel(ends, outs=VECTOR, grid=1, block=8)())
-    with pytest.raises(jax.errors.JaxRuntimeError, match=rf"numba_cuda_callable\(ends_too\) raised {kind}: 3"):
-        jax.block_until_ready(numba_cuda_callable(ends_too, outs=VECTOR)())
+
+
+def test_what_would_end_the_program_is_an_error_of_a_function():
+    def ends(out, stream):
+        raise SystemExit(3)
+
+    with pytest.raises(jax.errors.JaxRuntimeError, match=r"numba_cuda_callable\(ends\) raised SystemExit: 3"):
+        jax.block_until_ready(numba_cuda_callable(ends, outs=VECTOR)())
+
+
+def test_ctrl_c_ends_a_simulated_launch():
+    threads = []
+
+    @cuda.jit
+    def waits(out):
+        threads.append(cuda.grid(1))
+        if cuda.grid(1) == 2:
+            signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+            time.sleep(0.05)
+        cuda.syncthreads()
+        out[cuda.grid(1)] = 1
+
+    with pytest.raises(KeyboardInterrupt):
+        waits[2, 8](cuda.device_array(16))
+    assert threads == [0, 1, 2]
+    np.testing.assert_array_equal(leaky(X, jnp.array([2.0])), 2 * X)
 
 
 def test_an_operand_is_for_reading():

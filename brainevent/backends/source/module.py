@@ -23,6 +23,7 @@ from ...toolchain.signature import FunctionSpec
 from ...toolchain.wrap import alias_symbol, cell_symbol, handler_symbol
 from . import portable
 from .attributes import attribute_value
+from .told import opened
 
 __all__ = ["CompiledFunction", "CompiledModule", "load"]
 
@@ -107,7 +108,7 @@ class CompiledModule:
 
 def _open(path: str) -> ctypes.CDLL:
     try:
-        return ctypes.CDLL(path)
+        return opened(path)
     except OSError as error:
         if not Path(path).exists():
             raise KernelLoadError(

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ...ffi.portable import pack
+from .told import opened
 
 __all__ = ["carry", "load"]
 
@@ -47,8 +48,8 @@ def _loaded(code: bytes) -> ctypes.CDLL:
         descriptor = os.memfd_create("brainevent")  # open for ever: the loader knows libraries by their paths
         with open(descriptor, "wb", closefd=False) as file:
             file.write(code)
-        return ctypes.CDLL(f"/proc/self/fd/{descriptor}")
+        return opened(f"/proc/self/fd/{descriptor}")
     with tempfile.TemporaryDirectory(prefix="brainevent-") as folder:
         path = Path(folder, "kernel.so")
         path.write_bytes(code)
-        return ctypes.CDLL(str(path))
+        return opened(str(path))
