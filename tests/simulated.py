@@ -355,7 +355,7 @@ def test_ctrl_c_ends_a_simulated_launch():
         threads.append(cuda.grid(1))
         if cuda.grid(1) == 2:
             signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
-            time.sleep(0.05)
+            time.sleep(0.3)
         cuda.syncthreads()
         out[cuda.grid(1)] = 1
 

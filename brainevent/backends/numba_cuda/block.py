@@ -53,14 +53,18 @@ class Block:
         if self._left:
             try:
                 _lane_for(self).baton.release()
-                self._done.acquire()
+                self._wait_until_done()
             except BaseException:  # Ctrl-C: what runs has XLA's memory, and must have ended before that is XLA's again
                 self._stop(RuntimeError("interrupted"))
-                while self._begun and not self._done.acquire(timeout=1):
-                    pass
+                if self._begun:
+                    self._wait_until_done()
                 raise
         if self._error is not None:
             raise self._error
+
+    def _wait_until_done(self) -> None:
+        while not self._done.acquire(timeout=0.1):  # now and then Python looks for signals
+            pass
 
     def go_on(self, lane: _Lane) -> None:
         """Run the threads that are left, as one lane; then pass the baton on."""
