@@ -3,7 +3,9 @@
 
 import dataclasses
 import math
+import signal
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import jax
@@ -133,6 +135,15 @@ def test_arrays_without_axes_and_without_elements():
 
     assert numba_cuda_kernel(double, outs=like(), grid=1, block=1)(jnp.float32(3)) == 6
     assert numba_cuda_kernel(square, outs=like(0), grid=1, block=4)(jnp.zeros(0)).shape == (0,)
+
+
+def test_types_of_outputs_are_those_of_the_moment_of_the_call():
+    call = numba_cuda_kernel(square, outs=jax.ShapeDtypeStruct((N,), np.float64), launch_dims=N)
+    for x64 in (False, True):
+        with jax.enable_x64(x64):
+            found = call(np.arange(float(N)))
+            assert found.dtype == (np.float64 if x64 else np.float32)
+            np.testing.assert_array_equal(found, np.arange(float(N)) ** 2)
 
 
 def test_an_empty_launch_gives_zeros():
@@ -321,16 +332,37 @@ def test_what_would_end_the_program_is_an_error_of_the_kernel(error):
         if cuda.grid(1) == 2:
             raise error
 
-    def ends_too(out, stream):
-        raise error
-
     kind = type(error).__name__
     words = rf"raised RuntimeError: the kernel raised {kind}: 3, in thread \(2, 0, 0\) of block \(0, 0, 0\), .*.py:\d+"
     for _ in range(2):
         with pytest.raises(jax.errors.JaxRuntimeError, match=words):
             jax.block_until_ready(numba_cuda_kernel(ends, outs=VECTOR, grid=1, block=8)())
-    with pytest.raises(jax.errors.JaxRuntimeError, match=rf"numba_cuda_callable\(ends_too\) raised {kind}: 3"):
-        jax.block_until_ready(numba_cuda_callable(ends_too, outs=VECTOR)())
+
+
+def test_what_would_end_the_program_is_an_error_of_a_function():
+    def ends(out, stream):
+        raise SystemExit(3)
+
+    with pytest.raises(jax.errors.JaxRuntimeError, match=r"numba_cuda_callable\(ends\) raised SystemExit: 3"):
+        jax.block_until_ready(numba_cuda_callable(ends, outs=VECTOR)())
+
+
+def test_ctrl_c_ends_a_simulated_launch():
+    threads = []
+
+    @cuda.jit
+    def waits(out):
+        threads.append(cuda.grid(1))
+        if cuda.grid(1) == 2:
+            signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+            time.sleep(0.3)
+        cuda.syncthreads()
+        out[cuda.grid(1)] = 1
+
+    with pytest.raises(KeyboardInterrupt):
+        waits[2, 8](cuda.device_array(16))
+    assert threads == [0, 1, 2]
+    np.testing.assert_array_equal(leaky(X, jnp.array([2.0])), 2 * X)
 
 
 def test_an_operand_is_for_reading():

@@ -38,7 +38,14 @@ FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 # Packages that need not be there, with the rooms that may import them.
 OPTIONAL = {
     "numba": {"backends/numba", "backends/numba_cuda", "config"},
-    "llvmlite": {"backends/numba", "ffi/launch/handler", "ffi/launch/host", "ffi/portable"},
+    "llvmlite": {
+        "backends/numba",
+        "ffi/callbacks",
+        "ffi/last_words",
+        "ffi/launch/handler",
+        "ffi/launch/host",
+        "ffi/portable",
+    },
     "warp": {"backends/warp"},
     "triton": {"backends/triton"},
     "jax_triton": {"backends/triton"},

@@ -2,6 +2,7 @@
 """On a real GPU: CUDA C++ entry points as functions of JAX arrays."""
 
 import ctypes
+import re
 
 import jax
 import jax.numpy as jnp
@@ -13,6 +14,7 @@ from cuda_sources import COUNTING, ECHO, KINDS, basics
 from programs import run_program
 
 import brainevent
+from brainevent.ffi import last_words
 
 pytestmark = pytest.mark.gpu
 
@@ -204,6 +206,7 @@ def test_what_is_thrown_becomes_an_error_of_jax(mod, how, words):
         jax.jit(lambda x: mod.fail(x, outs=like(x), how=how))(x).block_until_ready()
     np.testing.assert_array_equal(mod.fail(x, outs=like(x), how=0), np.zeros(3))
     np.testing.assert_array_equal(mod.add(x, x, outs=like(x)), 2 * x)  # the process and the GPU live on
+    assert any(re.search(words, said) for said in last_words._said)
 
 
 def test_a_check_in_device_code_prints_and_stops_the_program():

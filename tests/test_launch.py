@@ -12,6 +12,7 @@ from programs import run_program
 import brainevent
 from brainevent._compat import ShapedArray
 from brainevent.errors import CUDANotInstalledError, KernelArgumentError, KernelLoadError
+from brainevent.ffi import last_words
 from brainevent.ffi.call import native_call
 from brainevent.ffi.launch import (
     Configuration,
@@ -102,6 +103,7 @@ def test_what_the_driver_refuses_is_an_error_with_its_name(pretend, unique_name)
     operator.def_kernel("plan", "cpu", lambda *, outs: lambda x, y: run(bad, [x, y], [((5,), "float32")]))
     with pytest.raises(jax.errors.JaxRuntimeError, match=f"operator '{name}', kernel 'axpy': axpy<<<"):
         operator(X, Y, outs=X).block_until_ready()
+    assert any(f"operator '{name}', kernel 'axpy': axpy<<<" in text for text in last_words._said)
     pretend.failure.value = 1
     with pytest.raises(jax.errors.JaxRuntimeError, match="setting results to zero: CUDA_ERROR_INVALID_VALUE"):
         call(pretend.binary, X, Y).block_until_ready()

@@ -53,6 +53,24 @@ def test_every_dtype_and_rank_arrives_whole(dtype, shape):
         np.testing.assert_array_equal(np.asarray(result), np.asarray(x))
 
 
+@pytest.mark.parametrize("first", [False, True])
+def test_types_of_outputs_are_those_of_the_moment_of_the_call(first):
+    """Also where the kernel was wrapped, or such an array was seen, before x64 was enabled or after."""
+    x = np.arange(3.0)
+
+    @numba.njit
+    def double(x, out):
+        out[...] = 2 * x
+
+    with jax.enable_x64(first):
+        call = numba_kernel(double, outs=like(x))
+    for x64 in (first, not first):
+        with jax.enable_x64(x64):
+            found = call(x)
+            assert found.dtype == (np.float64 if x64 else np.float32)
+            np.testing.assert_array_equal(found, 2 * x)
+
+
 def test_outs_give_the_structure_of_the_results():
     x = jnp.arange(4.0)
     scalar, integer = jax.ShapeDtypeStruct((), jnp.float32), jax.ShapeDtypeStruct((), jnp.int32)

@@ -353,6 +353,35 @@ def test_what_does_not_compile_is_told(ninety):
         exported(brainevent.numba_cuda_kernel(nonsense, VECTOR, launch_dims=64), x)
 
 
+def test_an_array_without_axes_is_an_argument_and_how_to_read_it_is_told(ninety):
+    @cuda.jit
+    def scale(x, factor, out):
+        i = cuda.grid(1)
+        if i < out.size:
+            out[i] = factor[()] * x[i]
+
+    @cuda.jit
+    def first(x, factor, out):
+        out[0] = factor[0] * x[0]
+
+    operands = jnp.ones(64), jnp.float32(2)
+    assert "custom_call" in exported(brainevent.numba_cuda_kernel(scale, VECTOR, launch_dims=64), *operands)
+    with pytest.raises(KernelCompilationError, match=r"without axes is read and written as x\[\(\)\]; for all else"):
+        exported(brainevent.numba_cuda_kernel(first, VECTOR, launch_dims=64), *operands)
+
+
+@pytest.mark.parametrize("wrapper", [brainevent.numba_cuda_kernel, brainevent.numba_cuda_callable])
+def test_types_of_outputs_are_those_of_the_moment_of_the_call(ninety, wrapper):
+    def launch(x, out, stream):
+        square[1, 64, stream](x, out)
+
+    options = {} if wrapper is brainevent.numba_cuda_callable else {"launch_dims": 64}
+    call = wrapper(square if options else launch, jax.ShapeDtypeStruct((64,), np.float64), **options)
+    for x64, dtype in ((False, "f32"), (True, "f64")):
+        with jax.enable_x64(x64):
+            assert f"-> tensor<64x{dtype}>" in exported(call, np.ones(64))
+
+
 def test_wrong_arguments_are_told(ninety):
     x = jnp.ones(64)
     with pytest.raises(

@@ -296,6 +296,14 @@ def test_arrays_numbers_and_zeros_arrive(on_pretend):
     np.testing.assert_array_equal(jax.jit(lambda x, y: onto(x, y, n=5, a=1.0))(x, y), x + 2)
 
 
+@pytest.mark.parametrize(("x64", "dtype"), [(False, "f32"), (True, "f64")])
+def test_types_of_outputs_and_names_of_types_are_those_of_the_moment_of_the_call(ninety, x64, dtype):
+    call = brainevent.cuda_kernel(COPY, "copy", jax.ShapeDtypeStruct((64,), float), launch_dims=64, types={"T": float})
+    with jax.enable_x64(x64):
+        lowered = jax.jit(call).trace(np.ones(64)).lower(lowering_platforms=("cuda",))
+        assert f"-> tensor<64x{dtype}>" in lowered.as_text()
+
+
 def test_an_output_that_starts_as_an_input_is_not_zeroed(on_pretend):
     out = jax.ShapeDtypeStruct((5,), jnp.float32)
     x, y = jnp.arange(5.0), jnp.ones(5)

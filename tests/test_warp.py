@@ -92,6 +92,17 @@ def test_warp_is_imported_when_it_is_needed_and_is_quiet():
     assert run_program(source).split() == ["False", "True"]
 
 
+@pytest.mark.parametrize("adjoint", [False, True])
+def test_types_of_outputs_are_those_of_the_moment_of_the_call(adjoint):
+    x = np.arange(5.0)
+    call = brainevent.warp_kernel(wk.copy, like(x), launch_dims=5, adjoint=adjoint)
+    for x64 in (False, True):
+        with jax.enable_x64(x64):
+            found = call(jnp.asarray(x))
+            assert found.dtype == (np.float64 if x64 else np.float32)
+            np.testing.assert_array_equal(found, x)
+
+
 # ---- kernels of Warp's own jax_kernel -------------------------------------------------------------------------------
 
 

@@ -233,11 +233,14 @@ def _known() -> _Choices:
     """Return what the file held when this process first looked, or last wrote; a refused file holds nothing."""
     place = get_cache_dir()
     if place not in _read_before:
-        _read_before[place] = {}  # also if a warning is an error
         try:
             _read_before[place] = _reread()
         except KernelToolchainError as error:
+            _read_before[place] = {}
             _warn_once(f"{error}. What was tuned is ignored")
+        except Exception:  # a warning that is an error: it comes once; Ctrl-C is none, and the next call reads
+            _read_before[place] = {}
+            raise
     return _read_before[place]
 
 

@@ -11,9 +11,9 @@ import jax.numpy as jnp
 
 from .._compat import ShapedArray
 from ..errors import did_you_mean
-from .call import VMAP_METHODS, out_aval
+from .call import VMAP_METHODS, declared_aval
 
-__all__ = ["check_operands", "check_vmap_method", "checked_aliases", "flat_outs"]
+__all__ = ["canonical_outs", "check_operands", "check_vmap_method", "checked_aliases", "flat_outs"]
 
 
 def check_vmap_method(where: str, method: str | None) -> None:
@@ -26,10 +26,15 @@ def check_vmap_method(where: str, method: str | None) -> None:
 
 
 def flat_outs(where: str, outs: Any) -> tuple[tuple[ShapedArray, ...], Any]:
-    """Return the types that a pytree of outs describes, and its structure."""
+    """Return the types that a pytree of outs describes, as it does, and its structure."""
     leaves: list[Any]
     leaves, tree = jax.tree.flatten(outs)
-    return tuple(out_aval(f"{where}: outs leaf {i}", leaf) for i, leaf in enumerate(leaves)), tree
+    return tuple(declared_aval(f"{where}: outs leaf {i}", leaf) for i, leaf in enumerate(leaves)), tree
+
+
+def canonical_outs(declared: Sequence[ShapedArray]) -> tuple[ShapedArray, ...]:
+    """Return types of outputs as JAX has them now: ask in each call, since x64 may be enabled late."""
+    return tuple(ShapedArray(out.shape, jax.dtypes.canonicalize_dtype(out.dtype)) for out in declared)
 
 
 def check_operands(where: str, operands: Sequence[Any]) -> None:

@@ -28,7 +28,15 @@ from .._compat import (
     primitive_transposes,
 )
 
-__all__ = ["VMAP_METHODS", "NativeTarget", "TargetByPlatform", "current_operator", "native_call", "out_aval"]
+__all__ = [
+    "VMAP_METHODS",
+    "NativeTarget",
+    "TargetByPlatform",
+    "current_operator",
+    "declared_aval",
+    "native_call",
+    "out_aval",
+]
 
 VMAP_METHODS = (None, "sequential", "sequential_unrolled", "expand_dims", "broadcast_all", "legacy_vectorized")
 _context = threading.local()
@@ -104,6 +112,12 @@ def current_operator(name: str) -> Iterator[None]:
 
 
 def out_aval(where: str, leaf: Any) -> ShapedArray:
+    """Return the type that a leaf of `outs` describes, as JAX has it now: of 32 bits at most, unless x64 is enabled."""
+    declared = declared_aval(where, leaf)
+    return ShapedArray(declared.shape, jax.dtypes.canonicalize_dtype(declared.dtype))
+
+
+def declared_aval(where: str, leaf: Any) -> ShapedArray:
     """Return the type that a leaf of `outs` describes; anything with shape and dtype does."""
     missing = [name for name in ("shape", "dtype") if isinstance(leaf, type) or not hasattr(leaf, name)]
     if missing:
@@ -120,7 +134,7 @@ def out_aval(where: str, leaf: Any) -> ShapedArray:
         ) from None
     if any(isinstance(extent, int) and extent < 0 for extent in shape):
         raise ValueError(f"{where} has the shape {shape}; extents cannot be negative")
-    return ShapedArray(shape, jax.dtypes.canonicalize_dtype(leaf.dtype))
+    return ShapedArray(shape, jnp.dtype(leaf.dtype))
 
 
 def native_call(

@@ -20,6 +20,7 @@ import jax
 import numpy as np
 
 from . import frame
+from .callbacks import native_address
 
 __all__ = ["GRAPH_TARGET", "PAYLOAD", "TARGET", "install", "pack"]
 
@@ -29,7 +30,6 @@ PAYLOAD = "be.payload"
 
 _LAYOUT = 1  # of payloads
 _PLATFORMS = {"cpu": (TARGET,), "CUDA": (TARGET, GRAPH_TARGET)}
-_Handler = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)
 STATE_ARGS_SIZE = 48  # XLA_FFI_State_Get_Args_STRUCT_SIZE, and that of XLA_FFI_State_Set_Args
 INVALID_ARGUMENT = 3
 _loaders: dict[str, str] = {}
@@ -88,18 +88,18 @@ def _instantiate(type_id: ctypes.c_int64, call_frame: int) -> int:
     """Load the kernel of one custom call, when XLA loads the program."""
     if frame.answer_metadata_query(call_frame):
         return 0
-    try:
-        array = frame.read_attribute(call_frame, PAYLOAD)
-        size, data = (frame.read_word(array, f"XLA_FFI_Array.{part}") for part in ("size", "data"))
-        cell = _load(ctypes.string_at(data, size))
-    except Exception as error:  # noqa: BLE001 - XLA is waiting for an answer, whatever happens
-        message = f"cannot load a kernel of this program: {type(error).__name__}: {error}"
-        return frame.make_error(call_frame, message, INVALID_ARGUMENT)
+    array = frame.read_attribute(call_frame, PAYLOAD)
+    size, data = (frame.read_word(array, f"XLA_FFI_Array.{part}") for part in ("size", "data"))
+    cell = _load(ctypes.string_at(data, size))
     ctx = frame.read_word(call_frame, "XLA_FFI_CallFrame.ctx")
     args = _StateArgs(STATE_ARGS_SIZE, None, ctx, 0, ctypes.addressof(type_id), cell)
     api = frame.read_word(call_frame, "XLA_FFI_CallFrame.api")
     set_state = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)(frame.read_word(api, "XLA_FFI_Api.XLA_FFI_State_Set"))
     return cast(int, set_state(ctypes.addressof(args)))
+
+
+def _described(error: BaseException) -> str:
+    return f"cannot load a kernel of this program: {type(error).__name__}: {error}"
 
 
 # execute: the state is the address of a cell that holds the handler's address. The attribute list is the same, with
@@ -202,14 +202,13 @@ def install(loaders: Mapping[str, str]) -> None:
 def _register(platform: str, type_id: ctypes.c_int64, type_info: _TypeInfo, engine: Any) -> None:
     """Make the targets known to the XLA of one platform, now or when that is loaded."""
     capsule = jax.ffi.pycapsule
-    instantiate = _Handler(functools.partial(_instantiate, type_id))
-    _keep.extend([type_id, instantiate])
+    address = native_address(functools.partial(_instantiate, type_id), _described, code=INVALID_ARGUMENT)
+    _keep.append(type_id)
     registration: Any = {
         "type_id": capsule(ctypes.addressof(type_id)),
         "type_info": capsule(ctypes.addressof(type_info)),
     }
     jax.ffi.register_ffi_type(f"{TARGET}_handler", registration, platform=platform)
-    address = ctypes.cast(instantiate, ctypes.c_void_p).value
     for target in _PLATFORMS[platform]:
         execute = engine.get_function_address(f"{target}_on_{platform}")
         stages = {"instantiate": capsule(address), "execute": capsule(execute)}

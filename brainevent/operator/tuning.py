@@ -180,6 +180,9 @@ def autotune(operator: XLACustomKernel, operands: Sequence[Any], outs: Sequence[
         return  # the call itself says what is wrong
     except Exception as error:  # noqa: BLE001 - the call needs no tuning, and may well succeed
         warnings.warn(f"operator {operator.name!r}: autotune fails, so the call is not tuned: {error}", stacklevel=3)
+    except BaseException:  # Ctrl-C: the next call tries again
+        _tried.discard(known)
+        raise
     finally:
         _measuring.release()
 

@@ -19,7 +19,7 @@ from numba.core.dispatcher import Dispatcher
 
 from ..._content import content_of
 from ...errors import KernelArgumentError, KernelCompilationError, UnsupportedOperationError
-from ...ffi.arguments import check_operands, check_vmap_method, checked_aliases, flat_outs
+from ...ffi.arguments import canonical_outs, check_operands, check_vmap_method, checked_aliases, flat_outs
 from ...ffi.call import native_call
 from ...ffi.portable import PAYLOAD, TARGET
 from ...ffi.targets import register_once
@@ -65,10 +65,11 @@ def numba_kernel(
         raise TypeError(f"numba_kernel: kernel must be a Numba CPU dispatcher, found {_named(kernel)}; {hint}")
     where = f"numba_kernel({_title(kernel)})"
     check_vmap_method(where, vmap_method)
-    avals, tree = flat_outs(where, outs)
+    declared, tree = flat_outs(where, outs)
 
     def call(*operands: Any) -> Any:
         check_operands(where, operands)
+        avals = canonical_outs(declared)
         aliases = checked_aliases(where, input_output_aliases or {}, operands, avals)
         target = _target(kernel, _specs(operands), _specs(avals))
         return tree.unflatten(native_call(target, operands, avals, aliases, vmap_method))
@@ -146,12 +147,11 @@ def _named(thing: Any) -> str:
 
 
 def _specs(arrays: Sequence[Any]) -> tuple[ArraySpec, ...]:
-    return tuple(_spec(x.dtype, len(x.shape)) for x in arrays)
+    return tuple(_spec(jax.dtypes.canonicalize_dtype(x.dtype), len(x.shape)) for x in arrays)
 
 
 @functools.cache
 def _spec(dtype: Any, ndim: int) -> ArraySpec:
-    dtype = jax.dtypes.canonicalize_dtype(dtype)
     if str(dtype) not in _DTYPES:
         raise KernelArgumentError(
             f"Numba kernels take no arrays of {dtype}; convert first, for example "

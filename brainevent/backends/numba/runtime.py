@@ -18,7 +18,8 @@ from numba.core.serialize import runtime_build_excinfo_struct
 from numba.extending import intrinsic
 
 from ... import config
-from ...ffi import frame
+from ...ffi import frame, last_words
+from ...ffi.callbacks import native_address
 
 __all__ = ["ENTER_PARALLEL", "LEAVE_PARALLEL", "REPORT", "prepare", "prepare_parallel"]
 
@@ -27,15 +28,14 @@ ENTER_PARALLEL = "brainevent_numba_enter_parallel"
 LEAVE_PARALLEL = "brainevent_numba_leave_parallel"
 
 
-@ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int32, ctypes.c_void_p, ctypes.c_char_p)
-def _report(call_frame: int, code: int, excinfo: int, title: bytes) -> int:
+def _report(call_frame: int, code: int, excinfo: int, title: int) -> int:
     """Make the XLA error for a kernel that raised: the one moment when native code asks Python."""
-    where = f"{_operator(call_frame)}Numba kernel '{title.decode()}'"
+    where = f"{_operator(call_frame)}Numba kernel '{ctypes.string_at(title).decode()}'"
     try:
-        message = f"{where} raised {_exception(code, excinfo)}"
-    except Exception as error:  # noqa: BLE001 - native code is waiting for an answer, whatever happens
+        message = f"{where} raised {_exception(ctypes.c_int32(code).value, excinfo)}"
+    except Exception as error:  # noqa: BLE001 - then that is what is told
         message = f"{where} raised an exception that cannot be read ({type(error).__name__}: {error})"
-    return frame.make_error(call_frame, message, frame.INTERNAL)
+    return last_words.make_error(call_frame, message)
 
 
 def _operator(call_frame: int) -> str:
@@ -78,7 +78,7 @@ def _exception(code: int, excinfo: int) -> str:
 @functools.cache
 def prepare() -> None:
     """Make the symbols known that every handler needs."""
-    llvm.add_symbol(REPORT, ctypes.cast(_report, ctypes.c_void_p).value)
+    llvm.add_symbol(REPORT, native_address(_report, lambda error: f"a Numba kernel raised; {error!r}", words=4))
 
 
 @intrinsic

@@ -10,7 +10,7 @@ from typing import Any
 
 import jax.numpy as jnp
 
-from ...ffi.arguments import check_operands, check_vmap_method, checked_aliases, flat_outs
+from ...ffi.arguments import canonical_outs, check_operands, check_vmap_method, checked_aliases, flat_outs
 from ...ffi.call import native_call
 from ...ffi.launch import Configuration
 from ...languages import numba_cuda_is_simulated
@@ -45,11 +45,12 @@ def numba_cuda_kernel(
     where = f"numba_cuda_kernel({title_of(kernel)})"
     configuration = Configuration.checked(where, grid, block, launch_dims, threads_per_block, shared_mem)
     check_vmap_method(where, vmap_method)
-    avals, tree = flat_outs(where, outs)
+    declared, tree = flat_outs(where, outs)
     _check_kernel(where, kernel)
 
     def call(*operands: Any) -> Any:
         check_operands(where, operands)
+        avals = canonical_outs(declared)
         aliases = checked_aliases(where, input_output_aliases or {}, operands, avals)
         target = _here.kernel_target(where, kernel, configuration, operands, avals, aliases)
         return tree.unflatten(native_call(target, operands, avals, aliases))
@@ -83,10 +84,10 @@ def numba_cuda_callable(
         raise TypeError(f"numba_cuda_callable: func must be a function, found {type(func).__name__}")
     where = f"numba_cuda_callable({getattr(func, '__name__', type(func).__name__)})"
     check_vmap_method(where, vmap_method)
-    avals, tree = flat_outs(where, outs)
+    declared, tree = flat_outs(where, outs)
 
     def call(*operands: Any) -> Any:
-        arrays = [jnp.asarray(x) for x in operands]
+        arrays, avals = [jnp.asarray(x) for x in operands], canonical_outs(declared)
         aliases = checked_aliases(where, input_output_aliases or {}, arrays, avals)
         target, hidden = _here.function_target(where, func, arrays, avals)
         results = native_call(target, arrays, (*avals, *hidden), aliases, vmap_method)

@@ -40,6 +40,7 @@ class Block:
         self._waiting_in_warps: deque[_Lane] = deque()  # at that of their warp
         self._ready: deque[_Lane] = deque()  # released
         self._done = threading.Semaphore(0)
+        self._begun = False
         self._error: Exception | None = None
 
     def run(self, index: Any, *arguments: Any) -> None:
@@ -50,18 +51,29 @@ class Block:
         self._left = x * y * z
         self._points = enumerate(itertools.product(range(z), range(y), range(x)))  # x runs first
         if self._left:
-            _lane_for(self).baton.release()
-            self._done.acquire()
+            try:
+                _lane_for(self).baton.release()
+                self._wait_until_done()
+            except BaseException:  # Ctrl-C: what runs has XLA's memory, and must have ended before that is XLA's again
+                self._stop(RuntimeError("interrupted"))
+                if self._begun:
+                    self._wait_until_done()
+                raise
         if self._error is not None:
             raise self._error
 
+    def _wait_until_done(self) -> None:
+        while not self._done.acquire(timeout=0.1):  # now and then Python looks for signals
+            pass
+
     def go_on(self, lane: _Lane) -> None:
         """Run the threads that are left, as one lane; then pass the baton on."""
-        lane.blockIdx = self._index
+        self._begun, lane.blockIdx = True, self._index
         with np.errstate(all="ignore", divide="raise" if self._debug else "ignore"):  # a GPU warns of nothing
             try:
-                for number, (z, y, x) in self._points:
+                while (point := next(self._points, None)) is not None:
                     self._left -= 1
+                    number, (z, y, x) = point
                     lane.thread_id, lane.threadIdx = number, Dim3(x, y, z)
                     self._function(*self._arguments)
             except _AbandonedError:
@@ -103,6 +115,9 @@ class Block:
 
     def _fail(self, error: Exception, thread: Dim3) -> None:
         error.add_note(f", in thread {thread} of block {self._index}")
+        self._stop(error)
+
+    def _stop(self, error: Exception) -> None:
         self._error, self._left, self._points = error, 0, enumerate(())
 
     def _pass_on(self) -> None:

@@ -17,6 +17,7 @@ from numba import cuda
 
 from ...errors import UnsupportedOperationError
 from ...ffi import frame
+from ...ffi.callbacks import native_address
 from ...ffi.targets import register_once
 from .arguments import weak_key
 
@@ -27,9 +28,7 @@ _DTYPES = {
     1: "bool", 2: "int8", 3: "int16", 4: "int32", 5: "int64", 6: "uint8", 7: "uint16", 8: "uint32", 9: "uint64",
     10: "float16", 11: "float32", 12: "float64", 15: "complex64", 18: "complex128",
 }  # fmt: skip
-_Handler = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)
 _names: weakref.WeakKeyDictionary[Callable[..., Any], str] = weakref.WeakKeyDictionary()
-_handlers: list[Any] = []  # they live as long as the process
 _lock = threading.Lock()
 
 
@@ -70,24 +69,24 @@ def callback_target(where: str, function: Callable[..., Any], reason: str) -> Ca
                 stacklevel=5,
             )
             known = _names[weak_key(function)] = f"brainevent_numba_cuda_callable_{uuid.uuid4().hex}"
-            _handlers.append(_Handler(_handler(where, function)))
-            register_once(known, "CUDA", lambda: ctypes.cast(_handlers[-1], ctypes.c_void_p).value or 0)
+            register_once(known, "CUDA", lambda: native_address(_handler(function), _described(where)))
     return CallbackTarget(known, where, reason)
 
 
-def _handler(where: str, function: Callable[..., Any]) -> Callable[[int], int]:
+def _described(where: str) -> Callable[[BaseException], str]:
+    return lambda error: f"{where} raised {type(error).__name__}: {error}"
+
+
+def _handler(function: Callable[..., Any]) -> Callable[[int], int]:
     def handle(call_frame: int) -> int:
         if frame.answer_metadata_query(call_frame):
             return 0
-        try:
-            stream, device = frame.stream_of(call_frame), frame.device_of(call_frame)
-            with cuda.gpus[device]:
-                on = cuda.external_stream(stream)
-                for buffers in elements(call_frame):
-                    arrays = [cuda.as_cuda_array(_Memory(*buffer, stream), sync=False) for buffer in buffers]
-                    function(*arrays, on)
-        except BaseException as error:  # noqa: BLE001 - XLA is waiting for an answer, whatever happens
-            return frame.make_error(call_frame, f"{where} raised {type(error).__name__}: {error}", frame.INTERNAL)
+        stream, device = frame.stream_of(call_frame), frame.device_of(call_frame)
+        with cuda.gpus[device]:
+            on = cuda.external_stream(stream)
+            for buffers in elements(call_frame):
+                arrays = [cuda.as_cuda_array(_Memory(*buffer, stream), sync=False) for buffer in buffers]
+                function(*arrays, on)
         return 0
 
     return handle

@@ -24,6 +24,7 @@ from ..._compat import ShapedArray
 from ..._content import content_name
 from ...errors import UnsupportedOperationError
 from ...ffi import frame
+from ...ffi.callbacks import native_address
 from ...ffi.launch import Configuration, Launch, Limits, check_limits
 from ...ffi.targets import register_once
 from .arguments import check_arity, checked_dtype, title_of, weak_key
@@ -33,9 +34,7 @@ from .callback import elements
 __all__ = ["KERNEL", "function_target", "kernel_target"]
 
 KERNEL = simulator.FakeCUDAKernel
-_Handler = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)
 _Run = Callable[[list[FakeCUDAArray], int], None]  # of operands, then results, and how many are operands
-_handlers: dict[str, Any] = {}  # by target name; they live as long as the process
 _names: weakref.WeakKeyDictionary[Any, dict[Any, str]] = weakref.WeakKeyDictionary()  # by function and configuration
 _one_launch = threading.Lock()  # Numba simulates one at a time
 
@@ -152,29 +151,25 @@ def _target(where: str, function: Any, content: Any, configuration: tuple[Any, .
     names = _names.setdefault(weak_key(function), {})
     if (where, configuration) not in names:
         names[where, configuration] = f"brainevent_numba_cuda_simulated_{content_name(where, content, configuration)}"
-    name = names[where, configuration]
+    name, title = names[where, configuration], title_of(function)
 
-    def address() -> int:
-        _handlers[name] = _Handler(functools.partial(_handle, where, title_of(function), run))
-        return ctypes.cast(_handlers[name], ctypes.c_void_p).value or 0
+    def described(error: BaseException) -> str:
+        return f"{where} raised {_described(error, title)}"
 
-    register_once(name, "cpu", address)
+    register_once(name, "cpu", lambda: native_address(functools.partial(_handle, run), described))
     return SimulatedTarget(name, f"{title_of(function)} (simulated)")
 
 
-def _handle(where: str, function: str, run: _Run, call_frame: int) -> int:
+def _handle(run: _Run, call_frame: int) -> int:
     """Answer one call of XLA's."""
     if frame.answer_metadata_query(call_frame):
         return 0
-    try:
-        operands = len(frame.buffers_of(call_frame)[0])
-        for buffers in elements(call_frame):
-            results = {address for address, _, _ in buffers[operands:]}
-            arrays = [_array(*x, i >= operands or x[0] in results) for i, x in enumerate(buffers)]
-            with _one_launch:
-                run(arrays, operands)
-    except BaseException as error:  # noqa: BLE001 - XLA is waiting for an answer, whatever happens
-        return frame.make_error(call_frame, f"{where} raised {_described(error, function)}", frame.INTERNAL)
+    operands = len(frame.buffers_of(call_frame)[0])
+    for buffers in elements(call_frame):
+        results = {address for address, _, _ in buffers[operands:]}
+        arrays = [_array(*x, i >= operands or x[0] in results) for i, x in enumerate(buffers)]
+        with _one_launch:
+            run(arrays, operands)
     return 0
 
 

@@ -6,14 +6,14 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import jax
 import numpy as np
 
 from ...errors import KernelArgumentError, did_you_mean
-from ...ffi.arguments import check_operands, check_vmap_method, checked_aliases, flat_outs
+from ...ffi.arguments import canonical_outs, check_operands, check_vmap_method, checked_aliases, flat_outs
 from ...ffi.call import native_call
 from ...ffi.devices import cuda_capabilities
 from ...ffi.launch import Configuration, Launch, LaunchPlan, Limits, PlanTarget, Slot, check_limits
@@ -56,12 +56,14 @@ def cuda_kernel(
     """
     where = f"cuda_kernel({entry})"
     check_vmap_method(where, vmap_method)
-    avals, tree = flat_outs(where, outs)
-    unit = translation_unit(where, source, entry, types, options)
+    declared, tree = flat_outs(where, outs)
+    types = dict(types) if isinstance(types, Mapping) else types
+    unit = functools.partial(translation_unit, where, source, entry, types, options)  # what "T" is changes with x64
     extents = _Extents(where, grid, block, launch_dims, threads_per_block, shared_mem)
-    kernel = _Kernel(where, unit, extents, _checked_zeroed(where, zeroed))
+    checked = _Kernel(where, unit(), extents, _checked_zeroed(where, zeroed))
 
     def call(*operands: Any, **numbers: Any) -> Any:
+        kernel, avals = replace(checked, unit=unit()), canonical_outs(declared)
         kernel.check_operands(operands)
         aliases = checked_aliases(where, input_output_aliases or {}, operands, avals)
         again = functools.partial(kernel.plan, numbers, frozenset(output for _, output in aliases))

@@ -12,6 +12,7 @@ import weakref
 from typing import Any
 
 from ...errors import KernelLoadError
+from .told import let_it_tell
 
 __all__ = ["Library", "load_library", "load_library_file"]
 
@@ -70,7 +71,7 @@ def _loaded(path: str, descriptor: int) -> ctypes.CDLL:
     if not os.path.exists(name):  # no /proc here
         name = path
     try:
-        return ctypes.CDLL(name)
+        return let_it_tell(ctypes.CDLL(name))
     except OSError as error:
         reason = str(error).replace(name, path)
         hint = "build it again with force_rebuild=True"

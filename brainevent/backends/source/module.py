@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import KernelArgumentError, KernelError, did_you_mean
-from ...ffi.arguments import check_operands, check_vmap_method, checked_aliases, flat_outs
+from ...ffi.arguments import canonical_outs, check_operands, check_vmap_method, checked_aliases, flat_outs
 from ...ffi.call import native_call
 from ...ffi.portable import GRAPH_TARGET, PAYLOAD, TARGET
 from ...ffi.scalars import number_bytes
@@ -161,7 +161,8 @@ class CompiledFunction:
         declared = {attribute.name: attribute.type for attribute in self.spec.attributes}
         options = {name: keywords.pop(name) for name in _OPTIONS if name in keywords and name not in declared}
         where = f"{self.spec.name}"
-        avals, tree = flat_outs(where, outs)
+        declared_outs, tree = flat_outs(where, outs)
+        avals = canonical_outs(declared_outs)
         check_operands(where, operands)
         self._check_counts(where, len(operands), len(avals))
         method = options.get("vmap_method")

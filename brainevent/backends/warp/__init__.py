@@ -58,16 +58,16 @@ def warp_kernel(
     check_release(where)
     _check_kernel(where, warp, kernel)
     check_vmap_method(where, vmap_method)
-    avals, tree = flat_outs(where, outs)
+    described, tree = flat_outs(where, outs)
     parameters = declared(where, kernel)
-    outputs = _outputs(where, parameters, len(avals))
+    outputs = _outputs(where, parameters, len(described))
     in_out = _named(where, "in_out_argnames", in_out_argnames, outputs)
     pure = tuple(parameter.name for parameter in outputs if parameter.name not in in_out)
     description = WarpCall(
         where=where,
         kernel=kernel,
         parameters=parameters,
-        outs=tuple(zip((parameter.name for parameter in outputs), avals, strict=True)),
+        outs=tuple(zip((parameter.name for parameter in outputs), described, strict=True)),
         in_out=in_out,
         zeroed=pure if zeroed is True else _named(where, "zeroed", zeroed or (), outputs),
         dims=_dims(where, launch_dims),
@@ -81,10 +81,10 @@ def warp_kernel(
 
     def call(*operands: Any) -> Any:
         if adjoint:
-            return differentiable(description, tree, operands)
-        arrays, bound = description.bind(operands)
+            return differentiable(description.canonical(), tree, operands)
+        arrays, bound = description.canonical().bind(operands)
         check_operands(where, arrays)
-        aliases = checked_aliases(where, input_output_aliases or {}, arrays, avals)
+        aliases = checked_aliases(where, input_output_aliases or {}, arrays, bound.outs)
         return tree.unflatten(bound.run(arrays, aliases))
 
     return call

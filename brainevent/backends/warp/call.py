@@ -5,11 +5,12 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..._compat import ShapedArray
 from ...errors import KernelArgumentError
+from ...ffi.arguments import canonical_outs
 from ...ffi.call import native_call
 from .arguments import Array, Parameter, Value, as_array, as_value
 from .plan import WarpTarget
@@ -38,6 +39,11 @@ class WarpCall:
                     f"{self.where}: {name!r} is named in zeroed and in in_out_argnames; it starts as the one or the "
                     "other"
                 )
+
+    def canonical(self) -> WarpCall:
+        """Return the same with the types of outputs as JAX has them now."""
+        names, declared = zip(*self.outs, strict=True)
+        return replace(self, outs=tuple(zip(names, canonical_outs(declared), strict=True)))
 
     def bind(self, given: Sequence[Any]) -> tuple[list[Any], BoundCall]:
         """Hold arguments to the kernel's parameters; return the arrays among them, and the call."""

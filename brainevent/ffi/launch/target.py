@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from .. import frame
+from .. import frame, last_words
+from ..callbacks import native_address
 from ..portable import GRAPH_TARGET, PAYLOAD, TARGET, pack
 from . import driver
 from .plan import OTHER_ARRAYS, ZEROING, Launch, LaunchPlan, Slot
@@ -115,7 +116,7 @@ def load(header: dict[str, Any], code: bytes) -> ctypes.Array[ctypes.c_int64]:
         handler_address(),
         its.address("cuLaunchKernel"),
         its.address("cuMemsetD8Async"),
-        ctypes.cast(_report, ctypes.c_void_p).value or 0,
+        _report_address(),
         int(header["streams"]),
         plan.buffers,
         len(plan.zeroed),
@@ -143,15 +144,19 @@ def _words(launch: Launch, kernel: int) -> list[int]:
     return [kernel, *launch.grid, *launch.block, launch.shared, *counts, *data, *offsets, *slots]
 
 
-@ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
+@functools.cache
+def _report_address() -> int:
+    return native_address(_report, lambda error: f"a kernel of this program failed: {error!r}", words=4)
+
+
 def _report(call_frame: int, memory: int, index: int, code: int) -> int:
     """Make an error of what CUDA said to a launch; or of what else failed."""
     try:
         message = _message(call_frame, _plans[memory], index, code)
-    except BaseException as error:  # noqa: BLE001 - what leaves a callback is lost, and XLA would take it for success
+    except Exception as error:  # noqa: BLE001 - then that is told
         message = f"a kernel of this program failed with the code {code}; and so did its report: {error!r}"
     # A name may hold what UTF-8 does not.
-    return frame.make_error(call_frame, message.encode(errors="replace").decode(), frame.INTERNAL)
+    return last_words.make_error(call_frame, message.encode(errors="replace").decode())
 
 
 def _message(call_frame: int, plan: LaunchPlan, index: int, code: int) -> str:

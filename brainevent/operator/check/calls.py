@@ -115,9 +115,13 @@ def _in_threads(task: Callable[[int], None]) -> None:
             findings.append(error)
 
     threads = [threading.Thread(target=run, args=(k,)) for k in range(THREADS)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:  # after Ctrl-C nobody waits for the others, and all end with the call that they are in
+        end = 0.0
+        barrier.abort()
     if findings:
         raise findings[0]

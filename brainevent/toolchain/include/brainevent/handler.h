@@ -14,6 +14,12 @@
 
 #define BE_EXPORT __attribute__((visibility("default")))
 
+// Whom to tell of an error, so that it is not lost if the process is aborted: makes the error, given a text and a code.
+// The loader sets it.
+extern "C" {
+BE_EXPORT XLA_FFI_Error* (*BE_REPORT)(const XLA_FFI_CallFrame*, const char*, int64_t) = nullptr;
+}
+
 namespace BE {
 namespace detail {
 
@@ -242,6 +248,8 @@ inline XLA_FFI_Error* make_error(const Signature& signature, const XLA_FFI_CallF
     text.append(" (operator '").append(given.operation->ptr, given.operation->len).append("')");
   text << ": " << what;
   text.make_valid();
+  XLA_FFI_Error* told = BE_REPORT != nullptr ? BE_REPORT(frame, text.c_str(), code) : nullptr;
+  if (told != nullptr) return told;
   XLA_FFI_Error_Create_Args args{XLA_FFI_Error_Create_Args_STRUCT_SIZE, nullptr, text.c_str(), code};
   return frame->api->XLA_FFI_Error_Create(&args);
 }
