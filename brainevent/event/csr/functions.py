@@ -7,6 +7,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from ...errors import ShapeError
 from .. import units
@@ -246,20 +247,26 @@ def csr_slice_rows(
 ) -> Any:
     """Return some rows of a matrix in compressed sparse rows, dense; a row that there is not is zeros.
 
+    A vector of rows gives a matrix, and a single number, as in NumPy, the row as a vector.
+
     >>> import jax.numpy as jnp, brainevent
     >>> indices, indptr = jnp.array([0, 2, 2]), jnp.array([0, 2, 3])
     >>> brainevent.csr_slice_rows(jnp.ones(1), indices, indptr, jnp.array([1, 0, 7]), shape=(2, 3))
     Array([[0., 0., 1.],
            [1., 0., 1.],
            [0., 0., 0.]], dtype=float32)
+    >>> brainevent.csr_slice_rows(jnp.ones(1), indices, indptr, 0, shape=(2, 3))
+    Array([1., 0., 1.], dtype=float32)
     """
     where = "csr_slice_rows"
     data, unit = units.split(data)
     shape, data, indices, indptr, _ = _checked(where, data, indices, indptr, shape)
+    if single := np.ndim(row_indices) == 0:
+        row_indices = (row_indices if hasattr(row_indices, "dtype") else np.asarray(row_indices)).reshape(1)
     rows = checked_indices(where, "row_indices", row_indices, 1)
     out = jax.ShapeDtypeStruct((rows.shape[0], shape[1]), data.dtype)
     (found,) = csr_slice_rows_p(data, indices, indptr, rows, outs=[out], shape=shape, backend=backend)
-    return units.join(found, unit)
+    return units.join(found[0] if single else found, unit)
 
 
 def csrmv_dt2t(

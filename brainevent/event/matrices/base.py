@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ... import config
 from ...errors import MathError, ShapeError
 from .. import units
 from ..operands import is_scipy
@@ -188,6 +189,14 @@ class DataRepresentation(_Root):
         """Return the row and the column of each stored element."""
         raise NotImplementedError
 
+    def _check_structure(self, where: str) -> None:
+        """Raise, or let the program raise when it runs, if an index is out of range."""
+
+    def _look(self, where: str) -> None:
+        """Do so if `config.debug_indices` asks for it; functions of indices ask by themselves."""
+        if config.is_debugging_indices():
+            self._check_structure(where)
+
     def _multiply(self, x: Any, *, transpose: bool, event: bool) -> Any:
         """Return `A @ x` or `A.T @ x`, for a vector or the columns of a matrix, of the right length."""
         raise NotImplementedError
@@ -275,6 +284,7 @@ class DataRepresentation(_Root):
         numbers, unit = units.split(other)
         shape = np.shape(numbers)
         if shape == self.shape and np.size(numbers) != 1:
+            self._look(f"{type(self).__name__} {sign} array")
             numbers = jnp.asarray(numbers)[self._coordinates()].reshape(self._stored)
         elif np.size(numbers) == 1:
             numbers = numbers if shape == () else jnp.reshape(jnp.asarray(numbers), ())
@@ -287,6 +297,7 @@ class DataRepresentation(_Root):
 
     def sum(self, axis: int | None = None) -> Any:
         """Return the sum of all elements, of each column (axis 0) or of each row (axis 1)."""
+        self._look(f"{type(self).__name__}.sum")
         if axis is None and not self.indices_within:
             return self.sum(0).sum()
         if axis is None:
@@ -308,6 +319,7 @@ class DataRepresentation(_Root):
 
     def todense(self) -> Any:
         """Return an array; elements that are stored more than once are added up."""
+        self._look(f"{type(self).__name__}.todense")
         numbers, unit = units.split(self.data)
         sums = precise(numbers.dtype)
         flat = jnp.broadcast_to(numbers, self._stored).reshape(-1).astype(sums)
@@ -325,6 +337,7 @@ class DataRepresentation(_Root):
         """Return the matrix as a `COO`."""
         from .coo import COO
 
+        self._look(f"{type(self).__name__}.tocoo")
         return COO._of(self._flat(), self._coordinates(), self.shape, **self._kept)
 
     def _flat(self) -> Any:

@@ -19,6 +19,7 @@ from ..structure import (
     are_sorted,
     as_indices,
     check_indices,
+    check_once,
     checked_count,
     checked_indptr,
     checked_shape,
@@ -157,6 +158,9 @@ class _FixedNumber(DataRepresentation):
         indptr = checked_indptr(type(self).__name__, np.arange(slices + 1, dtype=np.int64) * number, slices * number)
         structure = (self.indices.reshape(-1), indptr)
         return self._compressed._of(self._flat(), structure, self.shape, **self._shared)
+
+    def _check_structure(self, where: str) -> None:
+        check_once(check_indices, where, "indices", self.indices, bound=self.shape[1 - self._axis], ndim=2)
 
     def _coordinates(self) -> tuple[jax.Array, jax.Array]:
         slices, number = self.indices.shape
