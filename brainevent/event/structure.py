@@ -37,6 +37,7 @@ __all__ = [
     "known_on_host",
     "looked_at",
     "narrow",
+    "places_are_wide",
 ]
 
 _INT32 = 2**31  # the first position that an int32 does not hold
@@ -228,6 +229,11 @@ def _index_dtype(where: str, keyword: str, largest: int, dtype: Any) -> np.dtype
     if found.itemsize < needed.itemsize:
         raise ValueError(f"{where}: int32 does not hold {largest}; pass {keyword}='int64'")
     return found
+
+
+def places_are_wide() -> bool:
+    """Say whether places among more elements than int32 counts are allowed."""
+    return jax.dtypes.canonicalize_dtype(np.int64) == np.int64
 
 
 def known_on_host(where: str, *arrays: Any) -> Any:

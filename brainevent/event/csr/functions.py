@@ -13,6 +13,7 @@ from ...errors import ShapeError
 from .. import units
 from ..arrays import split_operand
 from ..operands import checked_indices, checked_weights, checked_x, is_within, promises
+from ..room import check_array
 from ..structure import check_compressed, check_indices, check_once, checked_shape
 from . import benchmark_data, operators
 from .conversions import coo2csr, coo_to_csc_index, csc_to_csr_index, csr_to_coo_index, csr_to_csc_index
@@ -265,6 +266,7 @@ def csr_slice_rows(
         row_indices = (row_indices if hasattr(row_indices, "dtype") else np.asarray(row_indices)).reshape(1)
     rows = checked_indices(where, "row_indices", row_indices, 1)
     out = jax.ShapeDtypeStruct((rows.shape[0], shape[1]), data.dtype)
+    check_array(where, out.shape, out.dtype)
     (found,) = csr_slice_rows_p(data, indices, indptr, rows, outs=[out], shape=shape, backend=backend)
     return units.join(found[0] if single else found, unit)
 

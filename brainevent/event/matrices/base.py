@@ -15,19 +15,17 @@ from ...errors import MathError, ShapeError
 from .. import units
 from ..operands import is_scipy
 from ..precision import precise
+from ..room import check_array
 from ..structure import checked_weights, looked_at
 from .indexing import from_start
+from .root import Root, be_known
 
 __all__ = ["TURNED", "DataRepresentation", "unpacked"]
 
 TURNED = ("turned_indices", "turned_indptr", "turned_perm")  # buffers: the structure cut along the other axis
 
 
-class _Root:
-    """What matrices extend until units are loaded; its place can then be taken, which that of `object` cannot."""
-
-
-class DataRepresentation(_Root):
+class DataRepresentation(Root):
     """A matrix that is held as data, and as the indices that say where its data are.
 
     `matrix @ x` and `x @ matrix` take vectors and matrices: arrays, quantities and events. Matrices are pytrees whose
@@ -75,7 +73,7 @@ class DataRepresentation(_Root):
         in_order: bool = False,
         within: bool = True,
     ) -> None:
-        _be_known_to_brainunit()
+        be_known(DataRepresentation)
         self.data, self.shape, self.backend, self._buffers = data, shape, backend, dict(buffers or {})
         self.indices_sorted, self.indices_within = in_order, within
         for name, indices in zip(self._structure, structure, strict=True):
@@ -322,6 +320,7 @@ class DataRepresentation(_Root):
         self._look(f"{type(self).__name__}.todense")
         numbers, unit = units.split(self.data)
         sums = precise(numbers.dtype)
+        check_array(f"{type(self).__name__}.todense", self.shape, sums)
         flat = jnp.broadcast_to(numbers, self._stored).reshape(-1).astype(sums)
         places: tuple[jax.Array, ...] = self._coordinates()
         if not self.indices_within:  # what is before the first row or column would be counted from the last
@@ -391,10 +390,3 @@ def _dense(x: Any) -> Any:
     if is_scipy(x):
         return x.toarray()
     return x.todense() if isinstance(x, DataRepresentation) else x
-
-
-def _be_known_to_brainunit() -> None:
-    """Become a sparse matrix of brainunit, or saiunit, once loaded: then quantities leave `*` and `@` to us."""
-    found = getattr(getattr(units.loaded(), "sparse", None), "SparseMatrix", None)
-    if type(found) is type and DataRepresentation.__bases__ != (found,):
-        DataRepresentation.__bases__ = (found,)

@@ -209,7 +209,7 @@ class CSR(_Compressed):
         elif num_per_column is not None:
             indices, indptr = connectivity.fixed_columns(rows, columns, num_per_column, start)
         else:
-            indices = connectivity.fixed_rows(rows, columns, num_per_row or 0, start)
+            indices = connectivity.fixed_rows(rows, columns, num_per_row or 0, start, pointers=True)
             indptr = np.arange(rows + 1, dtype=np.int64) * indices.shape[1]
         data = connectivity.drawn_weights(weights, (indices.size,), start)
         # device_put keeps the memory that was drawn into, on a CPU; asarray would copy it.

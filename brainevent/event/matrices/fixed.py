@@ -13,6 +13,7 @@ import numpy as np
 from .. import random as connectivity
 from .. import units
 from ..operands import is_scipy
+from ..room import check_room
 from ..saved import savable
 from ..structure import (
     are_known,
@@ -130,8 +131,10 @@ class _FixedNumber(DataRepresentation):
                 f"{where}: from {counts.min()} to {counts.max()} elements a {'column' if cls._axis else 'row'}; "
                 f"pass num_conn={counts.max()}, to fill up with weights of zero"
             )
-        if (counts > number).any():
-            raise ValueError(f"{where}: num_conn is {number}, but there are up to {counts.max()} elements; pass that")
+        if (counts > number).any() or number < 0:
+            raise ValueError(f"{where}: num_conn is {number}, but there are up to {counts.max(initial=0)} elements; pass that")
+        each = indices.itemsize + (0 if cut.data.size == 1 else cut.dtype.itemsize)
+        check_room(where, f"{counts.size} x {number} elements", counts.size * number * each, on_host=True)
         if cut.data.size == 1 and (counts == number).all():
             data = cut.data
         else:
