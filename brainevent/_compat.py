@@ -118,6 +118,9 @@ def new_check(name: str, eager: Callable[..., None], lowered: Callable[..., None
     Outside of a trace `eager(*operands, **params)` runs; `lowered`, with the same arguments, is what is compiled.
     """
 
+    def looked_at(*operands: Any, **params: Any) -> list[Any]:
+        eager(*operands, **params)
+        return []
 
     def compiled(*operands: Any, **params: Any) -> list[Any]:
         run = functools.partial(lowered, **params)
@@ -130,7 +133,7 @@ def new_check(name: str, eager: Callable[..., None], lowered: Callable[..., None
 
     primitive = Primitive(name)
     primitive.multiple_results = True
-    primitive.def_impl(lambda *operands, **params: eager(*operands, **params) or [])
+    primitive.def_impl(looked_at)
     primitive.def_effectful_abstract_eval(lambda *_, **__: ([], {_debugging.debug_effect}))
     rule = mlir.lower_fun(compiled, multiple_results=True)
     mlir.register_lowering(primitive, rule)

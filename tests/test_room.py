@@ -26,8 +26,8 @@ def small_machine(monkeypatch):
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda: CSR.random(HUGE, prob=1.0), r"random: indices of 1099511627776 connections of 1048576 rows would take "
-         r"4.4 TB, and 1 GB of the host's memory are available; ask for less"),
+        (lambda: CSR.random(HUGE, prob=1.0),
+         r"random: .* 1099511627776 connections of 1048576 rows would take 4.4 TB, and 1 GB of the host's memory are"),
         (lambda: COO.random(HUGE, prob=1), r"random: indices of 1099511627776 connections"),
         (lambda: CSC.random(HUGE, prob=np.float32(0.5)), r"random: indices of 549755813888 connections"),
         (lambda: CSR.random(HUGE, num_per_row=2**20), r"random: .* would take 4.4 TB"),
@@ -35,14 +35,14 @@ def small_machine(monkeypatch):
         (lambda: CSR.random((2**60, 4), prob=0.0), r"random: indices of 0 connections of 1152921504606846976 rows"),
         (lambda: FixedNumPerPre.random(HUGE, 2**10), r"random: indices of 1073741824 connections would take 4.29 GB"),
         (lambda: FixedNumPerPost.random(HUGE, 2**19), r"random: indices of 549755813888 connections would take 2.2 TB"),
-        (lambda: Dense(2.0, shape=HUGE), r"Dense: an array of shape \(1048576, 1048576\), 1099511627776 elements, "
-         r"would take 4.4 TB, and 1 GB"),
+        (lambda: Dense(2.0, shape=HUGE),
+         r"Dense: an array of shape \(1048576, 1048576\), 1099511627776 elements, would take 4.4 TB, and 1 GB"),
         (lambda: Dense(scipy.sparse.coo_array(HUGE)), r"Dense: an array of shape .* would take 8.8 TB"),
         (lambda: FixedNumPerPre.fromsparse(CSR.fromdense(jnp.eye(3)), num_conn=10**12),
          r"FixedNumPerPre: 3 x 1000000000000 elements would take 24 TB"),
         (lambda: CSR.fromdense(jnp.eye(3), nse=10**12), r"CSR.fromdense: nse=1000000000000 elements would take 20 TB"),
-        (lambda: COO((1.0, [0], [0]), shape=(2**31 - 1, 3)).tocsr(), r"coo2csr: pointers of 2147483647 slices, and 1 "
-         r"indices, would take 8.59 GB"),
+        (lambda: COO((1.0, [0], [0]), shape=(2**31 - 1, 3)).tocsr(),
+         r"coo2csr: pointers of 2147483647 slices, and 1 indices, would take 8.59 GB"),
         (lambda: Spikes(jnp.zeros((30_000, 5000), jnp.uint8), 40_000, 0.1).todense(), r"Spikes.todense: .* 1.2 GB"),
     ],
 )  # fmt: skip
@@ -64,7 +64,7 @@ def test_a_large_matrix_that_fits_is_not_dense(small_machine):
 
 def test_pointers_that_need_int64_are_told_before_they_are_drawn(monkeypatch):
     monkeypatch.setattr(room, "_available", lambda: 10**15)
-    with pytest.raises(ValueError, match=r"random: 1099511627776 connections are at least 2147483648, the first number"):
+    with pytest.raises(ValueError, match=r"random: 1099511627776 connections are at least 2147483648, the first"):
         CSR.random(HUGE, prob=1.0)
 
 

@@ -27,7 +27,9 @@ def check_array(where: str, shape: Sequence[int], dtype: Any) -> None:
     """Raise if an array of this shape does not fit; in a trace that may be compiled for another machine."""
     if not is_tracing():
         elements = math.prod(shape)
-        check_room(where, f"an array of shape {tuple(shape)}, {elements} elements,", elements * np.dtype(dtype).itemsize)
+        check_room(
+            where, f"an array of shape {tuple(shape)}, {elements} elements,", elements * np.dtype(dtype).itemsize
+        )
 
 
 def check_room(where: str, what: str, size: int, *, on_host: bool = False) -> None:

@@ -271,9 +271,7 @@ class CSR(_Compressed):
         if given not in ((), (1,), (length,)):
             raise ShapeError(f"CSR.diag_add: the diagonal has shape {given}; pass a number, or {length} of them")
         self._look("CSR.diag_add")
-        found = with_diagonal(
-            self.data, self.indices, self.indptr, self.shape, diagonal, in_order=self.indices_sorted
-        )
+        found = with_diagonal(self.data, self.indices, self.indptr, self.shape, diagonal, in_order=self.indices_sorted)
         return CSR._of(found.data, found[1:], self.shape, indices_sorted=True, **self._kept)
 
 

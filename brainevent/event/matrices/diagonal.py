@@ -25,7 +25,9 @@ class Sum(NamedTuple):
     indptr: jax.Array
 
 
-def with_diagonal(data: Any, indices: Any, indptr: Any, shape: tuple[int, int], diagonal: Any, *, in_order: bool) -> Sum:
+def with_diagonal(
+    data: Any, indices: Any, indptr: Any, shape: tuple[int, int], diagonal: Any, *, in_order: bool
+) -> Sum:
     """Add a diagonal; what of it is not stored gets an element, and in a trace, where none is known, all of it does.
 
     `in_order` says that the columns of each row are known to ascend.

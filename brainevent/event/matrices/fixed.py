@@ -132,7 +132,9 @@ class _FixedNumber(DataRepresentation):
                 f"pass num_conn={counts.max()}, to fill up with weights of zero"
             )
         if (counts > number).any() or number < 0:
-            raise ValueError(f"{where}: num_conn is {number}, but there are up to {counts.max(initial=0)} elements; pass that")
+            raise ValueError(
+                f"{where}: num_conn is {number}, but there are up to {counts.max(initial=0)} elements; pass that"
+            )
         each = indices.itemsize + (0 if cut.data.size == 1 else cut.dtype.itemsize)
         check_room(where, f"{counts.size} x {number} elements", counts.size * number * each, on_host=True)
         if cut.data.size == 1 and (counts == number).all():
