@@ -27,7 +27,7 @@ RIGHT = {  # of each format: what its arrays are called, and hold; any is wrong 
 }
 MATRICES = {"CSR": "csr", "CSC": "csr", "COO": "coo", "FixedNumPerPre": "fcn", "FixedNumPerPost": "fcn"}
 WRONG = [(name, array) for name, arrays in RIGHT.items() for array in arrays if array != "indptr"]
-X = jnp.array([1.0, 0.0, 2.0])
+X = jnp.array([1.0, 0.0, 2.0], jnp.float32)
 HINT = re.escape(" (reported by config.debug_indices; without it, it is ignored)")
 
 
@@ -58,7 +58,7 @@ def place(name, array):
 def product(name, event=True, **options):
     """Return a function of a format's arrays and x."""
     call = getattr(brainevent, f"{'binary_' * event}{name}mv")
-    return lambda *operands: call(jnp.ones(1), *operands, shape=SHAPE, **options)
+    return lambda *operands: call(jnp.ones(1, jnp.float32), *operands, shape=SHAPE, **options)
 
 
 def raises(words):
@@ -169,7 +169,7 @@ GOOD, BAD = arrays_of("fcn")[0], arrays_of("fcn", "indices")[0]
 FOUND = r"fcnmv: indices\[2, 1\] is 7, out of range for a size of 3; pass indices from 0 to 2" + HINT
 TRANSFORMED = {
     "grad": lambda i: jax.grad(lambda w: brainevent.fcnmv(w, i, X, shape=SHAPE).sum())(jnp.ones(1)),
-    "jvp": lambda i: jax.jvp(lambda x: brainevent.fcnmv(jnp.ones(1), i, x, shape=SHAPE), (X,), (X,)),
+    "jvp": lambda i: jax.jvp(lambda x: brainevent.fcnmv(jnp.ones(1, jnp.float32), i, x, shape=SHAPE), (X,), (X,)),
     "linear_transpose": lambda i: jax.linear_transpose(lambda x: product("fcn", event=False)(i, x), X)(X),
     "checkpoint": lambda i: jax.grad(jax.checkpoint(lambda x: product("fcn", event=False)(i, x).sum()))(X),
     "scan": lambda i: jax.lax.scan(lambda x, _: (of_indices(i) + x, None), X, length=2)[0],
