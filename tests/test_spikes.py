@@ -127,6 +127,7 @@ QUIET = (lambda s, i: (s, jnp.zeros(3, bool)), 0)
             "record: unroll is 1000000, and each of so many steps would be compiled on its own; pass at most 1000",
         ),
         (lambda: brainevent.record(*QUIET, float("inf"), dt=1), TypeError, "record: steps is inf; pass an integer"),
+        (lambda: brainevent.record(*QUIET, 1, dt=10**400), ValueError, "record: dt is 1000000"),
         (lambda: brainevent.record(*QUIET, 1, dt=float("nan")), ValueError, "record: dt is nan; pass the length"),
         (lambda: brainevent.record(*QUIET, 1, dt=0), ValueError, "record: dt is 0; pass the length of a step in milli"),
         (lambda: brainevent.record(*QUIET, 1, dt="1"), ValueError, "record: dt is '1'; pass"),
@@ -220,6 +221,8 @@ RUN = Spikes.from_dense(np.random.default_rng(0).random((200, 40)) < 0.1, 0.5)
         (lambda: RUN.population_rate(0.7), ValueError, "bin is 0.7 ms; pass a multiple of dt, which is 0.5"),
         (lambda: RUN.population_rate(0), ValueError, "bin is 0 ms; pass a multiple"),
         (lambda: RUN.population_rate(-1.0), ValueError, "bin is -1 ms; pass a multiple"),
+        (lambda: RUN.population_rate(10**400), ValueError, "bin is inf ms; pass a multiple"),
+        (lambda: RUN.between(10**400, 10**400), ValueError, "no step is between inf and inf ms"),
         (lambda: RUN.population_rate(float("inf")), ValueError, "bin is inf ms; pass a multiple"),
         (lambda: RUN.population_rate(float("nan")), ValueError, "bin is nan ms; pass a multiple"),
         (lambda: RUN.population_rate("1"), TypeError, "Spikes.population_rate: bin is '1'; pass a number of millisec"),
@@ -244,9 +247,12 @@ def test_what_cannot_be_counted_is_said_in_words(call, error, words):
         call()
 
 
-@given(st.sampled_from([-np.inf, -1e300, -7, 20, 1e300, np.inf]), st.sampled_from([-np.inf, 20.5, 1e300, np.inf]))
+@given(
+    st.sampled_from([-np.inf, -(10**400), -1e300, -7, 20, 1e300, np.inf]),
+    st.sampled_from([-np.inf, 20.5, 1e300, np.inf]),
+)
 def test_times_beyond_the_run_are_its_ends(start, stop):
-    low, high = (int(np.clip(time / 0.5, 0, 200)) for time in (start, stop))
+    low, high = (0 if time < 0 else 200 if time > 100 else int(time * 2) for time in (start, stop))
     if low >= high:
         with pytest.raises(ValueError, match="no step is between"):
             RUN.between(start, stop)

@@ -33,9 +33,17 @@ def is_number(x: Any) -> bool:
     return number and not np.shape(x) and not np.iscomplexobj(x)
 
 
+def as_float(x: Any) -> float:
+    """Return a number as a float; what none holds is infinite."""
+    try:
+        return float(x)
+    except OverflowError:
+        return math.inf if x > 0 else -math.inf
+
+
 def milliseconds(where: str, dt: Any) -> float:
     """Return the length of a step as a plain number, which is above zero."""
-    if not is_number(dt) or not 0 < dt < math.inf:
+    if not is_number(dt) or not 0 < as_float(dt) < math.inf:
         raise ValueError(f"{where}: dt is {dt!r}; pass the length of a step in milliseconds, a number above zero")
     return float(dt)
 
@@ -110,6 +118,7 @@ class Spikes:
         `-math.inf` and `math.inf` are the beginning and the end of the run.
         """
         low, high = self._step_of("start", start), self._step_of("stop", stop)
+        start, stop = as_float(start), as_float(stop)
         if low >= high:
             raise ValueError(f"Spikes.between: no step is between {start:g} and {stop:g} ms; {self._when()}")
         return replace(self, bits=self.bits[low:high], first=self.first + low)
@@ -179,6 +188,7 @@ class Spikes:
         self._ran("population_rate")
         if not is_number(bin):
             raise TypeError(f"Spikes.population_rate: bin is {bin!r}; pass a number of milliseconds")
+        bin = as_float(bin)  # noqa: A001 - the word for it
         wide = round(bin / self.dt) if math.isfinite(bin / self.dt) else 0
         if wide < 1 or not math.isclose(wide * self.dt, bin, rel_tol=1e-6):
             raise ValueError(f"Spikes.population_rate: bin is {bin:g} ms; pass a multiple of dt, which is {self.dt:g}")
@@ -196,10 +206,10 @@ class Spikes:
 
     def _step_of(self, name: str, time: Any) -> int:
         """Return the first of the run's steps that is not before a time, counted from the first one."""
-        if not is_number(time) or math.isnan(time):
+        if not is_number(time) or math.isnan(as_float(time)):
             raise ValueError(f"Spikes.between: {name} is {time!r}; pass a time in milliseconds; {self._when()}")
         last = self.first + self.steps
-        return math.ceil(min(max(time / self.dt - 1e-6, self.first), last)) - self.first
+        return math.ceil(min(max(as_float(time) / self.dt - 1e-6, self.first), last)) - self.first
 
     def _ran(self, where: str) -> None:
         if not self.steps:
