@@ -33,6 +33,7 @@ HINT = re.escape(" (reported by config.debug_indices; without it, it is ignored)
 
 @pytest.fixture
 def debugging():
+    config.set_backend("cpu", "reference")  # which needs no compiler; what is reported is the same
     with config.debug_indices():
         yield
 
