@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from . import config
+from . import config, errors
 from ._version import __version__
 from .config import set_backend, use_backend
 from .errors import (
@@ -304,6 +304,7 @@ __all__ = [
     "csrmv_p",
     "cuda_kernel",
     "defjvp",
+    "errors",
     "export_checks",
     "export_tuned",
     "fcnmm",
@@ -370,4 +371,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *_LAZY])
+    return sorted(__all__)

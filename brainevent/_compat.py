@@ -14,6 +14,7 @@ import jax
 from jax._src import config as _config
 from jax._src import core as _core
 from jax._src import custom_partitioning as _custom_partitioning
+from jax._src import debugging as _debugging
 from jax._src import dispatch as _dispatch
 from jax._src import mesh as _mesh
 from jax._src import sharding_impls as _sharding_impls
@@ -58,6 +59,7 @@ __all__ = [
     "may_partition",
     "meshes_beside_manual_axes",
     "mlir",
+    "new_check",
     "new_primitive",
     "parse_sharding_rule",
     "primitive_batchers",
@@ -107,6 +109,37 @@ def new_primitive(
     primitive.def_abstract_eval(abstract_eval)
     # Lowering must learn the mesh's devices, or a sharding rule has nothing to partition over.
     _dispatch.prim_requires_devices_during_lowering.add(primitive)
+    return primitive
+
+
+def new_check(name: str, eager: Callable[..., None], lowered: Callable[..., None]) -> Primitive:
+    """Make a primitive without results that JAX never drops, as it has the effect of `jax.debug.callback`.
+
+    Outside of a trace `eager(*operands, **params)` runs; `lowered`, with the same arguments, is what is compiled.
+    """
+
+    def looked_at(*operands: Any, **params: Any) -> list[Any]:
+        eager(*operands, **params)
+        return []
+
+    def compiled(*operands: Any, **params: Any) -> list[Any]:
+        run = functools.partial(lowered, **params)
+        mesh = _core.typeof(operands[0]).sharding.mesh  # where axes are explicit, single elements cannot be taken
+        if mesh.explicit_axes:
+            everywhere = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec())
+            run = jax.sharding.auto_axes(run, axes=mesh.explicit_axes, out_sharding=everywhere)
+        run(*operands)
+        return []
+
+    primitive = Primitive(name)
+    primitive.multiple_results = True
+    primitive.def_impl(looked_at)
+    primitive.def_effectful_abstract_eval(lambda *_, **__: ([], {_debugging.debug_effect}))
+    rule = mlir.lower_fun(compiled, multiple_results=True)
+    mlir.register_lowering(primitive, rule)
+    mlir.register_lowering(primitive, rule, platform="tpu", cacheable=False)  # as JAX does for its callbacks
+    primitive_jvps[primitive] = lambda operands, _, **params: (primitive.bind(*operands, **params), [])
+    primitive_transposes[primitive] = lambda _, *operands, **__: [None] * len(operands)
     return primitive
 
 

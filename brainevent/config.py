@@ -8,7 +8,8 @@ import os
 import re
 import sys
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack
+from types import TracebackType
 
 from . import _choices
 from .errors import UnknownPlatformError, did_you_mean
@@ -16,6 +17,7 @@ from .errors import UnknownPlatformError, did_you_mean
 __all__ = [
     "autotune",
     "clear_backends",
+    "debug_indices",
     "emulate",
     "get_autotune",
     "get_backend",
@@ -24,6 +26,7 @@ __all__ = [
     "get_numba_cache",
     "get_numba_num_threads",
     "get_numba_parallel",
+    "is_debugging_indices",
     "is_emulating",
     "prefer_system_nvcc",
     "set_backend",
@@ -39,6 +42,8 @@ PLATFORMS = ("cpu", "gpu", "tpu", "cuda", "rocm", "oneapi")  # those for which J
 _CAPABILITY = re.compile(r"(?:sm_|compute_)?(?P<major>\d+?)\.?(?P<minor>\d)(?P<suffix>[a-z]?)")
 _LFSR_ALGORITHMS = ("lfsr88", "lfsr113", "lfsr128")
 _EMULATE = "BRAINEVENT_EMULATE"
+_DEBUG_INDICES = "BRAINEVENT_DEBUG_INDICES"
+_debug_indices: bool = False
 _SWITCH = {"": False, "0": False, "false": False, "off": False, "no": False, "1": True, "true": True, "on": True,
            "yes": True}  # fmt: skip
 _NUMBA_CACHE = "BRAINEVENT_NUMBA_CACHE"
@@ -259,6 +264,59 @@ def is_emulating() -> bool:
     return _emulating
 
 
+def debug_indices(on: bool = True) -> AbstractContextManager[None]:
+    """Let programs report indices and row pointers that are out of range, which kernels otherwise ignore.
+
+    The program then fails as it runs, with an error that names the function or matrix, the array, the index and its
+    place. It is on for the whole process, or, in a `with` statement, for the block and this thread. The environment
+    variable `BRAINEVENT_DEBUG_INDICES=1` does the same. Functions that are already jitted follow at their next call,
+    and nothing is added to a program while it is off.
+
+    >>> import brainevent
+    >>> with brainevent.config.debug_indices():
+    ...     brainevent.config.is_debugging_indices()
+    True
+    >>> brainevent.config.is_debugging_indices()
+    False
+    """
+    if not isinstance(on, bool):
+        raise TypeError(f"config.debug_indices: on must be True or False, found {on!r}")
+    before = _debug_indices
+    _set_debug_indices(on)
+    return _DebugIndices(on, before)
+
+
+def is_debugging_indices() -> bool:
+    """Tell whether programs report indices that are out of range."""
+    if (here := dict(_choices.block_choices()).get(_DEBUG_INDICES)) is not None:
+        return here == "on"
+    _choices.ask(_DEBUG_INDICES, lambda: _debug_indices)
+    return _debug_indices
+
+
+def _set_debug_indices(on: bool) -> None:
+    global _debug_indices
+    changed, _debug_indices = on != _debug_indices, on
+    if changed:
+        _choices.refresh(_DEBUG_INDICES)
+
+
+class _DebugIndices(AbstractContextManager[None]):
+    """Turn what was switched for the process into a choice for one block and thread."""
+
+    def __init__(self, on: bool, before: bool):
+        self._on, self._before, self._blocks = on, before, ExitStack()
+
+    def __enter__(self) -> None:
+        _set_debug_indices(self._before)
+        self._blocks.enter_context(_choices.within_block(_DEBUG_INDICES, "on" if self._on else "off"))
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._blocks.pop_all().__exit__(kind, error, trace)
+
+
 def _simulate_numba_cuda(on: bool) -> None:
     """Let `numba.cuda` be Numba's simulator, or not, if it is yet to be imported and the user has said nothing."""
     global _simulator_asked_for
@@ -285,3 +343,9 @@ if _switch(_EMULATE):
     emulate()
 if os.environ.get(_NUMBA_CACHE):
     set_numba_cache(_switch(_NUMBA_CACHE))
+if _switch(_DEBUG_INDICES):
+    debug_indices()
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

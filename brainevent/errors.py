@@ -180,3 +180,7 @@ def did_you_mean(word: object, known: Iterable[str]) -> str:
     """Return "; did you mean 'numba'?" for a near miss, else an empty string."""
     close = difflib.get_close_matches(str(word), list(known), n=1, cutoff=0.6)
     return f"; did you mean {close[0]!r}?" if close else ""
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -587,6 +587,16 @@ def test_wrong_operands_are_told(function, operands, shape, error, words):
         function(*operands, shape=shape)
 
 
+@pytest.mark.parametrize("row", [1, np.int64(1), np.array(1), jnp.array(1, jnp.int32)])
+def test_one_row_is_a_vector(row):
+    found = csr_slice_rows(jnp.array([1.0, 2.0, 4.0]), jnp.array([0, 2, 2]), jnp.array([0, 2, 3]), row, shape=(2, 3))
+    np.testing.assert_array_equal(found, [0, 0, 4])
+    rows = lambda row: csr_slice_rows(jnp.ones(1), jnp.array([0, 2, 2]), jnp.array([0, 2, 3]), row, shape=(2, 3))
+    np.testing.assert_array_equal(jax.jit(jax.vmap(rows))(jnp.array([1, 0, 9])), [[0, 0, 1], [1, 0, 1], [0, 0, 0]])
+    with pytest.raises(TypeError, match="row_indices is float"):
+        rows(1.0)
+
+
 def test_values_that_do_not_fit_are_told():
     with pytest.raises(ShapeError, match=r"csrmv_dt2t: y has shape \(4,\); pass one value for each of 3"):
         brainevent.csrmv_dt2t(jnp.ones(4), ONE, INDICES, INDPTR, shape=(3, 4))

@@ -24,7 +24,10 @@ from out_of_range import (
 )
 from product_promises import both_ways, one_or_many, vector_or_matrix
 from sparse_products import close, operand
+from test_debug_indices import BAD, FOUND, GOOD, TRANSFORMED, WRONG, X, arrays_of, place, product, raises, run
 from test_gpu_event_csr import PACKAGES, in_quarters
+
+import brainevent
 
 pytestmark = [pytest.mark.gpu, pytest.mark.filterwarnings("ignore:The Pallas Triton backend is deprecated")]
 every_language = pytest.mark.parametrize("language", PACKAGES)
@@ -106,3 +109,22 @@ def test_long_rows(homogeneous, columns, event, ascending, indexed):
     wanted = others.product(x, transpose=True, event=event)
     how = {"transpose": True, "indices_sorted": ascending, "backend": "cuda_raw", "suffix": "_indexed" * indexed}
     close(traced(name, sparse, arrays, x, **how), wanted)
+
+
+@pytest.mark.parametrize(("name", "array"), WRONG)
+def test_what_debug_indices_reports(name, array):
+    call = jax.jit(product(name))
+    with brainevent.config.debug_indices():
+        for _ in range(2):
+            with raises(rf"binary_{name}mv: {array}\[{place(name, array)}\] is 7, out of range for a size of 3"):
+                run(call, *arrays_of(name, array), X)
+            assert run(call, *arrays_of(name), X).shape == (3,)  # the device goes on
+
+
+@pytest.mark.parametrize("how", TRANSFORMED)
+def test_what_debug_indices_reports_under_transformations(how):
+    call = jax.jit(TRANSFORMED[how])
+    with brainevent.config.debug_indices():
+        run(call, GOOD)
+        with raises(FOUND):
+            run(call, BAD)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Matrices: every format against NumPy's dense products in float64, made, converted, cut, jitted and refused."""
 
+import itertools
 import math
 import operator
 import pickle
@@ -506,6 +507,8 @@ def test_a_diagonal_is_added(case):
     np.fill_diagonal(expected, dense.diagonal() + diagonal)
     matrix = coo.tocsr().diag_add(jnp.asarray(diagonal))
     close(matrix.todense(), expected)
+    assert matrix.indices_sorted
+    assert all((np.diff(matrix.indices[slice(*ends)]) >= 0).all() for ends in itertools.pairwise(matrix.indptr))
     again = matrix.diag_add(1.0)
     assert again.nse == matrix.nse  # it is stored by now
     close(again.todense(), expected + np.eye(*shape))
@@ -649,9 +652,14 @@ def test_units_may_come_after_the_first_matrix_and_are_never_brought_along(packa
 import sys
 import brainevent, jax.numpy as jnp
 matrix = brainevent.CSR.fromdense(jnp.eye(2))
+dense = brainevent.Dense(jnp.eye(2))
 matrix @ jnp.ones(2), brainevent.BinaryArray(jnp.ones(2)) @ matrix
 assert not {"brainunit", "saiunit"} & sys.modules.keys()
 u = __import__(sys.argv[1])
+for earlier in (dense, matrix):
+    found = 2 * u.mV * earlier
+    assert type(found) is type(earlier)
+    assert isinstance(found.data, u.Quantity)
 later = brainevent.CSR.fromdense(jnp.eye(2))
 assert isinstance(later, u.sparse.SparseMatrix)
 print(((jnp.ones(2) * u.mV) @ (later * u.mS)).mantissa.tolist())

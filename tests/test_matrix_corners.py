@@ -205,6 +205,36 @@ def test_rows_and_the_diagonal_of_compressed_columns():
     assert CSR.fromdense(dense).slice_rows([]).shape == (0, 3)
 
 
+@pytest.mark.parametrize("kind", [CSR, CSC])
+def test_a_diagonal_is_added_in_a_trace(kind):
+    """Where the structure is not known, an element comes in for each row; where it is, for those that lack it."""
+    dense = np.array([[0, 2, 3, 0], [4, 7, 0, 1], [0, 0, 0, 0]], np.float32)
+    matrix, diagonal = kind.fromdense(dense), jnp.array([1.0, 2.0, 3.0])
+    expected = dense + np.eye(3, 4) * [[1], [2], [3]]
+
+    def add(matrix, diagonal):
+        return matrix.diag_add(diagonal)
+
+    unknown, known = jax.jit(add)(matrix, diagonal), jax.jit(lambda diagonal: add(add(matrix, diagonal), 0.0))(diagonal)
+    assert (matrix.nse, known.nse, unknown.nse) == (5, 7, 8)
+    for found in (unknown, known, add(matrix, diagonal)):
+        assert isinstance(found, kind)
+        np.testing.assert_array_equal(found.todense(), expected)
+        assert found.indices_sorted
+        assert kind(found.data, found.indices, found.indptr, shape=found.shape).indices_sorted
+    gradient = jax.jit(jax.grad(lambda diagonal: (add(matrix, diagonal) @ jnp.arange(4.0)).sum()))(diagonal)
+    np.testing.assert_array_equal(gradient, [0, 1, 2])
+
+
+def test_a_diagonal_is_added_to_what_names_nothing():
+    """Elements that a trace leaves out stay left out, where their structure is known as well."""
+    indices, indptr = jnp.array([7, 0, -1, 1]), jnp.array([0, 3, 2])
+    add = lambda indices, indptr: CSR(jnp.ones(4), indices, indptr, shape=(2, 2), check_structure=False).diag_add(5.0)
+    inside, outside = jax.jit(add)(indices, indptr), add(indices, indptr)
+    np.testing.assert_array_equal(inside.todense(), outside.todense())
+    assert float(inside.todense()[0, 0]) == 6.0
+
+
 # ---- functions
 
 

@@ -116,6 +116,19 @@ QUIET = (lambda s, i: (s, jnp.zeros(3, bool)), 0)
         (lambda: brainevent.record(*QUIET, 2.5, dt=1), TypeError, "record: steps is 2.5; pass an integer"),
         (lambda: brainevent.record(*QUIET, -1, dt=1), ValueError, "record: steps is -1; pass at least 0"),
         (lambda: brainevent.record(*QUIET, 1, dt=1, unroll=0), ValueError, "record: unroll is 0; pass at least 1"),
+        (
+            lambda: brainevent.record(*QUIET, 2**31, dt=1),
+            ValueError,
+            "steps is 2147483648; pass at most 2147483647",
+        ),
+        (
+            lambda: brainevent.record(*QUIET, 10**6, dt=1, unroll=10**6),
+            ValueError,
+            "record: unroll is 1000000, and each of so many steps would be compiled on its own; pass at most 1000",
+        ),
+        (lambda: brainevent.record(*QUIET, float("inf"), dt=1), TypeError, "record: steps is inf; pass an integer"),
+        (lambda: brainevent.record(*QUIET, 1, dt=10**400), ValueError, "record: dt is 1000000"),
+        (lambda: brainevent.record(*QUIET, 1, dt=float("nan")), ValueError, "record: dt is nan; pass the length"),
         (lambda: brainevent.record(*QUIET, 1, dt=0), ValueError, "record: dt is 0; pass the length of a step in milli"),
         (lambda: brainevent.record(*QUIET, 1, dt="1"), ValueError, "record: dt is '1'; pass"),
         (lambda: brainevent.record(lambda s, i: s, 0, 1, dt=1), TypeError, "let it return a pair, (state, spikes)"),
@@ -207,6 +220,22 @@ RUN = Spikes.from_dense(np.random.default_rng(0).random((200, 40)) < 0.1, 0.5)
         (lambda: RUN.between(200, 300), ValueError, "no step is between 200 and 300 ms"),
         (lambda: RUN.population_rate(0.7), ValueError, "bin is 0.7 ms; pass a multiple of dt, which is 0.5"),
         (lambda: RUN.population_rate(0), ValueError, "bin is 0 ms; pass a multiple"),
+        (lambda: RUN.population_rate(-1.0), ValueError, "bin is -1 ms; pass a multiple"),
+        (lambda: RUN.population_rate(10**400), ValueError, "bin is inf ms; pass a multiple"),
+        (lambda: RUN.between(10**400, 10**400), ValueError, "no step is between inf and inf ms"),
+        (lambda: RUN.population_rate(float("inf")), ValueError, "bin is inf ms; pass a multiple"),
+        (lambda: RUN.population_rate(float("nan")), ValueError, "bin is nan ms; pass a multiple"),
+        (lambda: RUN.population_rate("1"), TypeError, "Spikes.population_rate: bin is '1'; pass a number of millisec"),
+        (lambda: RUN.between(float("nan"), 1), ValueError, "Spikes.between: start is nan; pass a time in milliseconds"),
+        (lambda: RUN.between(0, "1"), ValueError, "Spikes.between: stop is '1'; pass a time in milliseconds; the run"),
+        (
+            lambda: RUN.between(np.inf, np.inf),
+            ValueError,
+            "no step is between inf and inf ms; the run is from 0",
+        ),
+        (lambda: RUN.of([10**30]), IndexError, "there are 40 neurons"),
+        (lambda: RUN.of(float("inf")), IndexError, "there are 40 neurons"),
+        (lambda: RUN.plot_intervals(bins=2.5), TypeError, "Spikes.plot_intervals: bins is 2.5; pass an integer"),
         (lambda: RUN[0], TypeError, "this is one run, not a batch; take neurons by of(...)"),
         (lambda: RUN.raster(theme="drak"), ValueError, "Spikes.raster: unknown theme 'drak'; did you mean 'dark'?"),
         (lambda: RUN.plot_rate(7), TypeError, "Spikes.plot_rate: ax must be axes of matplotlib, found int"),
@@ -216,6 +245,36 @@ RUN = Spikes.from_dense(np.random.default_rng(0).random((200, 40)) < 0.1, 0.5)
 def test_what_cannot_be_counted_is_said_in_words(call, error, words):
     with pytest.raises(error, match=re.escape(words)):
         call()
+
+
+@given(
+    st.sampled_from([-np.inf, -(10**400), -1e300, -7, 20, 1e300, np.inf]),
+    st.sampled_from([-np.inf, 20.5, 1e300, np.inf]),
+)
+def test_times_beyond_the_run_are_its_ends(start, stop):
+    low, high = (0 if time < 0 else 200 if time > 100 else int(time * 2) for time in (start, stop))
+    if low >= high:
+        with pytest.raises(ValueError, match="no step is between"):
+            RUN.between(start, stop)
+        return
+    part = RUN.between(start, stop)
+    assert (part.first, part.steps) == (low, high - low)
+    np.testing.assert_array_equal(part.todense(), RUN.todense()[low:high])
+
+
+@pytest.mark.parametrize("wide", [1e300, 1e6, 100.0])
+def test_a_bin_that_is_longer_than_the_run_is_the_run(wide):
+    middle, rate = RUN.population_rate(wide)
+    np.testing.assert_allclose(middle, [50.0])
+    np.testing.assert_allclose(rate, [RUN.rates().mean()])
+
+
+def test_more_bins_than_steps_are_one_for_each_step():
+    figures = [RUN.plot_intervals(bins=bins) for bins in (10**4, 10**15)]
+    one, other = (figure.axes[0].patches[0].get_data() for figure in figures)
+    np.testing.assert_array_equal(one.edges, other.edges)
+    np.testing.assert_allclose(np.diff(one.edges), 0.5)
+    np.testing.assert_array_equal(one.values, other.values)
 
 
 # ---- pictures

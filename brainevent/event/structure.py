@@ -19,6 +19,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from .. import config
+from .reported import report_indices, report_pointers
+
 __all__ = [
     "are_known",
     "are_sorted",
@@ -34,6 +37,7 @@ __all__ = [
     "known_on_host",
     "looked_at",
     "narrow",
+    "places_are_wide",
 ]
 
 _INT32 = 2**31  # the first position that an int32 does not hold
@@ -99,7 +103,10 @@ def checked_weights(where: str, mantissa: Any, stored: Sequence[int]) -> jax.Arr
 def check_indices(where: str, name: str, indices: Any, bound: int, *, ndim: int = 1) -> None:
     """Raise unless these are integers in an array of this rank, and, where known, from 0 to the bound."""
     _check_integers(where, name, indices, ndim)
-    if 0 in indices.shape or not _known(indices):
+    if 0 in indices.shape:
+        return
+    if not _known(indices):
+        report_indices(where, name, indices, bound)
         return
     low, high = _extremes(indices)
     if low < 0:
@@ -121,6 +128,7 @@ def check_compressed(where: str, indices: Any, indptr: Any, *, slices: int, boun
             f"there are {'columns' if where == 'CSC' else 'rows'}"
         )
     if not _known(indptr):
+        report_pointers(where, "indptr", indptr, stored)
         return
     positions = np.asarray(indptr)
     if positions[0] != 0 or positions[-1] != stored:
@@ -140,16 +148,21 @@ def check_once(check: Callable[..., None], where: str, *arguments: Any, **facts:
     """Run a check, `check(where, *arguments, **facts)`, unless the same arrays have passed it with the same facts.
 
     An array of JAX never changes, so nothing is looked at twice. Return whether all that the arrays hold is known to be
-    right; within `looked_at` nothing is looked at, and what it was told is returned.
+    right; within `looked_at` nothing is looked at, and what it was told is returned. `config.debug_indices` believes no
+    one: all is looked at, now or when the program runs.
     """
-    if (told := _told.get()) is not None:
+    debugging = config.is_debugging_indices()
+    if (told := _told.get()) is not None and not debugging:
         return told
     arrays = [x for x in arguments if isinstance(x, jax.Array)]
+    known = are_known(*arrays)
     key = (check, *map(id, arrays), *facts.values())
-    if key not in _passed and any(map(_known, arrays)):
+    if debugging and not known:
+        check(where, *arguments, **facts)  # each time: an earlier one may be in a branch that does not run
+    elif key not in _passed and any(map(_known, arrays)):
         check(where, *arguments, **facts)
         _passed[key] = tuple(weakref.ref(array, lambda _: _passed.pop(key, None)) for array in arrays)
-    return are_known(*arrays)
+    return known
 
 
 @contextlib.contextmanager
@@ -216,6 +229,11 @@ def _index_dtype(where: str, keyword: str, largest: int, dtype: Any) -> np.dtype
     if found.itemsize < needed.itemsize:
         raise ValueError(f"{where}: int32 does not hold {largest}; pass {keyword}='int64'")
     return found
+
+
+def places_are_wide() -> bool:
+    """Say whether places among more elements than int32 counts are allowed."""
+    return jax.dtypes.canonicalize_dtype(np.int64) == np.int64
 
 
 def known_on_host(where: str, *arrays: Any) -> Any:

@@ -12,6 +12,7 @@ from ..bench.plot.draw import Axes, Figure
 from ..bench.plot.picture import Picture, background_theme, caption, dress, legend, log_ticks
 from ..bench.plot.style import DASHES, THEMES, Theme
 from ..errors import did_you_mean
+from ..event.structure import checked_count
 
 if TYPE_CHECKING:
     from .trains import Spikes
@@ -63,6 +64,7 @@ def draw_intervals(
     spikes: Spikes, ax: Any, groups: Groups, theme: str | None, title: str | None, artist: dict[str, Any], bins: int
 ) -> Figure:
     """Do what `Spikes.plot_intervals` says."""
+    bins = checked_count("Spikes.plot_intervals", "bins", bins)
     if bins < 1:
         raise ValueError(f"Spikes.plot_intervals: bins is {bins}; pass at least 1")
     axes, colours = _axes("plot_intervals", ax, theme)
@@ -92,6 +94,8 @@ def _edges(intervals: np.ndarray, dt: float, bins: int) -> np.ndarray:
     if not intervals.size:
         return np.array([0.5, 1.5]) * dt
     shortest, longest = intervals.min() / dt, intervals.max() / dt
+    if bins > (longest + 1) * np.log((longest + 1) / shortest):  # one for each step, and more say nothing more
+        return (np.arange(round(shortest), round(longest) + 2) - 0.5) * dt
     wished = np.geomspace(shortest, longest + 1, bins + 1)  # in steps, each of which is in the middle of its place
     return (np.unique(np.round(wished)) - 0.5) * dt
 

@@ -14,11 +14,14 @@ import jax.numpy as jnp
 from ..errors import ShapeError
 from ..event.activity import is_active
 from ..event.arrays import numbers_of
+from ..event.room import check_room
 from .trains import Spikes, milliseconds
 
 __all__ = ["record"]
 
 State = TypeVar("State")
+_MOST_STEPS = 2**31 - 1
+_MOST_UNROLLED = 1000  # steps: they take minutes to compile
 
 
 def record(
@@ -30,7 +33,8 @@ def record(
     per neuron, on the device; nothing goes to the host before it is asked for. `dt` is the length of a step in
     milliseconds. `operands` are what all steps share, such as a matrix: a program is compiled for a `step` and for
     shapes, and runs again with other numbers. `unroll` steps are compiled as one turn of the loop: on a GPU ten or so
-    of them save launches.
+    of them save launches; each is compiled on its own, so that there can be no more than 1000. A run has at most
+    2**31 - 1 steps, and what it keeps must fit into memory: longer ones are recorded in parts.
 
     >>> import jax.numpy as jnp, brainevent
     >>> def step(v, i, current):
@@ -42,6 +46,17 @@ def record(
     array([0, 2, 4])
     """
     steps, unroll = _counted("steps", steps, 0), _counted("unroll", unroll, 1)
+    if steps > _MOST_STEPS:
+        raise ValueError(
+            f"record: steps is {steps}; pass at most {_MOST_STEPS}, the largest number that the int32 of a step holds, "
+            "and go on from the state that is returned"
+        )
+    unroll = min(unroll, max(1, steps))
+    if unroll > _MOST_UNROLLED:
+        raise ValueError(
+            f"record: unroll is {unroll}, and each of so many steps would be compiled on its own; "
+            f"pass at most {_MOST_UNROLLED} (more than ten or so save little)"
+        )
     dt = milliseconds("record", dt)
     state, bits, sized = _run(step, steps, unroll, state, operands)
     return state, Spikes(bits, sized.shape[1], dt)
@@ -58,13 +73,14 @@ def _run(step: Callable[..., Any], steps: int, unroll: int, state: Any, operands
         state, spikes = jax.lax.scan(one, state, numbers, unroll=True)
         return state, jnp.packbits(spikes, axis=1, bitorder="little")  # of all at once: a launch for many steps
 
+    spikes = jax.eval_shape(lambda: _checked(step(state, jnp.int32(0), *operands))[1])
+    check_room("record", f"{steps} steps of {spikes.size} neurons", steps * (-(-spikes.size // 8) + 4))
     whole, numbers = steps // unroll * unroll, jnp.arange(steps, dtype=jnp.int32)
     state, bits = jax.lax.scan(turn, state, numbers[:whole].reshape(-1, unroll))
     bits = bits.reshape(whole, bits.shape[2])
     if whole < steps:
         state, rest = turn(state, numbers[whole:])
         bits = jnp.concatenate([bits, rest])
-    spikes = jax.eval_shape(lambda: _checked(step(state, jnp.int32(0), *operands))[1])
     return state, bits, jnp.zeros((0, spikes.size), bool)
 
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from ..errors import ShapeError
 from ..event.activity import is_active
+from ..event.room import check_array
 
 if TYPE_CHECKING:
     from ..bench.plot.draw import Figure
@@ -26,10 +27,23 @@ _AT_ONCE = 1 << 20  # bytes that hold spikes are unpacked in portions
 _PER_SECOND = 1e3  # milliseconds
 
 
+def is_number(x: Any) -> bool:
+    """Say whether x is one real number, which is known."""
+    number = isinstance(x, (int, float, np.number, jax.Array)) and not isinstance(x, (bool, jax.core.Tracer))
+    return number and not np.shape(x) and not np.iscomplexobj(x)
+
+
+def as_float(x: Any) -> float:
+    """Return a number as a float; what none holds is infinite."""
+    try:
+        return float(x)
+    except OverflowError:
+        return math.inf if x > 0 else -math.inf
+
+
 def milliseconds(where: str, dt: Any) -> float:
     """Return the length of a step as a plain number, which is above zero."""
-    number = isinstance(dt, (int, float, np.number, jax.Array)) and not isinstance(dt, (bool, jax.core.Tracer))
-    if not number or np.shape(dt) or not 0 < dt < math.inf:
+    if not is_number(dt) or not 0 < as_float(dt) < math.inf:
         raise ValueError(f"{where}: dt is {dt!r}; pass the length of a step in milliseconds, a number above zero")
     return float(dt)
 
@@ -69,6 +83,7 @@ class Spikes:
 
     def todense(self) -> jax.Array:
         """Return an array of booleans, (steps, n)."""
+        check_array("Spikes.todense", (*self.bits.shape[:-1], self.size), bool)
         return jnp.unpackbits(self.bits, axis=-1, count=self.size, bitorder="little").astype(bool)
 
     def __repr__(self) -> str:
@@ -98,8 +113,12 @@ class Spikes:
         return replace(self, bits=self.bits & mask, mask=mask)
 
     def between(self, start: float, stop: float) -> Spikes:
-        """Return the spikes from start, included, to stop, excluded, in milliseconds; times stay as they are."""
-        low, high = (min(max(math.ceil(t / self.dt - 1e-6) - self.first, 0), self.steps) for t in (start, stop))
+        """Return the spikes from start, included, to stop, excluded, in milliseconds; times stay as they are.
+
+        `-math.inf` and `math.inf` are the beginning and the end of the run.
+        """
+        low, high = self._step_of("start", start), self._step_of("stop", stop)
+        start, stop = as_float(start), as_float(stop)
         if low >= high:
             raise ValueError(f"Spikes.between: no step is between {start:g} and {stop:g} ms; {self._when()}")
         return replace(self, bits=self.bits[low:high], first=self.first + low)
@@ -162,11 +181,18 @@ class Spikes:
         return self.counts * (_PER_SECOND / self.duration)
 
     def population_rate(self, bin: float = 1.0) -> tuple[np.ndarray, np.ndarray]:  # noqa: A002 - the word for it
-        """Return the middle of each bin of so many milliseconds, and the mean rate of all neurons within."""
+        """Return the middle of each bin of so many milliseconds, and the mean rate of all neurons within.
+
+        The last bin is what is left of the run: all of it, if a bin is longer than the run.
+        """
         self._ran("population_rate")
-        wide = round(bin / self.dt) if math.isfinite(bin) else 0
+        if not is_number(bin):
+            raise TypeError(f"Spikes.population_rate: bin is {bin!r}; pass a number of milliseconds")
+        bin = as_float(bin)  # noqa: A001 - the word for it
+        wide = round(bin / self.dt) if math.isfinite(bin / self.dt) else 0
         if wide < 1 or not math.isclose(wide * self.dt, bin, rel_tol=1e-6):
             raise ValueError(f"Spikes.population_rate: bin is {bin:g} ms; pass a multiple of dt, which is {self.dt:g}")
+        wide = min(wide, self.steps)
         edges = np.append(np.arange(0, self.steps, wide), self.steps)
         found = np.bincount((self._events[0] - self.first) // wide, minlength=edges.size - 1)
         rate = found * (_PER_SECOND / (np.diff(edges) * self.dt * max(1, self.members.size)))
@@ -177,6 +203,13 @@ class Spikes:
         steps, neurons = self._events
         order = np.argsort(neurons, kind="stable")
         return np.diff(steps[order])[np.diff(neurons[order]) == 0] * self.dt
+
+    def _step_of(self, name: str, time: Any) -> int:
+        """Return the first of the run's steps that is not before a time, counted from the first one."""
+        if not is_number(time) or math.isnan(as_float(time)):
+            raise ValueError(f"Spikes.between: {name} is {time!r}; pass a time in milliseconds; {self._when()}")
+        last = self.first + self.steps
+        return math.ceil(min(max(as_float(time) / self.dt - 1e-6, self.first), last)) - self.first
 
     def _ran(self, where: str) -> None:
         if not self.steps:

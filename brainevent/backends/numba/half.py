@@ -116,3 +116,7 @@ def to_float16(number: Any) -> Any:
     odd = (rest >> np.uint32(13)) & np.uint32(1)
     rounded = np.uint32(rest + np.uint32(0xFFF) + odd) >> np.uint32(13)
     return _float16(np.uint16(sign | np.uint32(rounded - np.uint32(0x1C000))))
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

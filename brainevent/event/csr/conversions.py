@@ -14,6 +14,7 @@ import numpy as np
 
 from ...errors import ShapeError
 from ..operands import checked_indices
+from ..room import check_room
 from ..structure import check_compressed, check_indices, checked_shape
 from .reference import row_of_each
 
@@ -122,7 +123,7 @@ def _turned(where: str, indptr: Any, indices: Any, shape: tuple[int, int], inclu
     if _known(indptr) and _known(indices):
         from .on_host import sort_by_column
 
-        starts, rows, order = _room(indices, shape[1])
+        starts, rows, order = _room(where, indices, shape[1])
         sort_by_column(np.asarray(indices), np.asarray(indptr), starts, rows, order)
         found = tuple(map(jnp.asarray, (starts, rows, order)))
     else:
@@ -144,7 +145,7 @@ def _sorted(where: str, named_keys: Any, named_others: Any, shape: tuple[int, in
         return _sorted_in_trace(keys, others, shape[0])
     from .on_host import sort_by_key
 
-    starts, sorted_others, order = _room(others, shape[0])
+    starts, sorted_others, order = _room(where, others, shape[0])
     sort_by_key(np.asarray(keys), np.asarray(others), starts, sorted_others, order)
     return tuple(map(jnp.asarray, (starts, sorted_others, order)))
 
@@ -153,9 +154,12 @@ def _known(x: Any) -> bool:
     return not isinstance(x, jax.core.Tracer)
 
 
-def _room(indices: jax.Array, slices: int) -> tuple[Any, Any, Any]:
+def _room(where: str, indices: jax.Array, slices: int) -> tuple[Any, Any, Any]:
     """Return memory for pointers, indices and their order; places need 64 bits where 32 do not hold them."""
     places = np.int32 if indices.shape[0] < _INT32 else np.int64
+    each = np.dtype(places).itemsize
+    size = (slices + 1) * each + indices.size * (indices.dtype.itemsize + each)
+    check_room(where, f"pointers of {slices} slices, and {indices.size} indices,", size, on_host=True)
     return np.empty(slices + 1, places), np.empty(indices.shape, indices.dtype), np.empty(indices.shape, places)
 
 

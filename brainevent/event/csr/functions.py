@@ -7,11 +7,13 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from ...errors import ShapeError
 from .. import units
 from ..arrays import split_operand
 from ..operands import checked_indices, checked_weights, checked_x, is_within, promises
+from ..room import check_array
 from ..structure import check_compressed, check_indices, check_once, checked_shape
 from . import benchmark_data, operators
 from .conversions import coo2csr, coo_to_csc_index, csc_to_csr_index, csr_to_coo_index, csr_to_csc_index
@@ -246,20 +248,27 @@ def csr_slice_rows(
 ) -> Any:
     """Return some rows of a matrix in compressed sparse rows, dense; a row that there is not is zeros.
 
+    A vector of rows gives a matrix, and a single number, as in NumPy, the row as a vector.
+
     >>> import jax.numpy as jnp, brainevent
     >>> indices, indptr = jnp.array([0, 2, 2]), jnp.array([0, 2, 3])
     >>> brainevent.csr_slice_rows(jnp.ones(1), indices, indptr, jnp.array([1, 0, 7]), shape=(2, 3))
     Array([[0., 0., 1.],
            [1., 0., 1.],
            [0., 0., 0.]], dtype=float32)
+    >>> brainevent.csr_slice_rows(jnp.ones(1), indices, indptr, 0, shape=(2, 3))
+    Array([1., 0., 1.], dtype=float32)
     """
     where = "csr_slice_rows"
     data, unit = units.split(data)
     shape, data, indices, indptr, _ = _checked(where, data, indices, indptr, shape)
+    if single := np.ndim(row_indices) == 0:
+        row_indices = (row_indices if hasattr(row_indices, "dtype") else np.asarray(row_indices)).reshape(1)
     rows = checked_indices(where, "row_indices", row_indices, 1)
     out = jax.ShapeDtypeStruct((rows.shape[0], shape[1]), data.dtype)
+    check_array(where, out.shape, out.dtype)
     (found,) = csr_slice_rows_p(data, indices, indptr, rows, outs=[out], shape=shape, backend=backend)
-    return units.join(found, unit)
+    return units.join(found[0] if single else found, unit)
 
 
 def csrmv_dt2t(

@@ -10,23 +10,22 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ... import config
 from ...errors import MathError, ShapeError
 from .. import units
 from ..operands import is_scipy
 from ..precision import precise
+from ..room import check_array
 from ..structure import checked_weights, looked_at
 from .indexing import from_start
+from .root import Root, be_known
 
 __all__ = ["TURNED", "DataRepresentation", "unpacked"]
 
 TURNED = ("turned_indices", "turned_indptr", "turned_perm")  # buffers: the structure cut along the other axis
 
 
-class _Root:
-    """What matrices extend until units are loaded; its place can then be taken, which that of `object` cannot."""
-
-
-class DataRepresentation(_Root):
+class DataRepresentation(Root):
     """A matrix that is held as data, and as the indices that say where its data are.
 
     `matrix @ x` and `x @ matrix` take vectors and matrices: arrays, quantities and events. Matrices are pytrees whose
@@ -74,7 +73,7 @@ class DataRepresentation(_Root):
         in_order: bool = False,
         within: bool = True,
     ) -> None:
-        _be_known_to_brainunit()
+        be_known(DataRepresentation)
         self.data, self.shape, self.backend, self._buffers = data, shape, backend, dict(buffers or {})
         self.indices_sorted, self.indices_within = in_order, within
         for name, indices in zip(self._structure, structure, strict=True):
@@ -188,6 +187,14 @@ class DataRepresentation(_Root):
         """Return the row and the column of each stored element."""
         raise NotImplementedError
 
+    def _check_structure(self, where: str) -> None:
+        """Raise, or let the program raise when it runs, if an index is out of range."""
+
+    def _look(self, where: str) -> None:
+        """Do so if `config.debug_indices` asks for it; functions of indices ask by themselves."""
+        if config.is_debugging_indices():
+            self._check_structure(where)
+
     def _multiply(self, x: Any, *, transpose: bool, event: bool) -> Any:
         """Return `A @ x` or `A.T @ x`, for a vector or the columns of a matrix, of the right length."""
         raise NotImplementedError
@@ -275,6 +282,7 @@ class DataRepresentation(_Root):
         numbers, unit = units.split(other)
         shape = np.shape(numbers)
         if shape == self.shape and np.size(numbers) != 1:
+            self._look(f"{type(self).__name__} {sign} array")
             numbers = jnp.asarray(numbers)[self._coordinates()].reshape(self._stored)
         elif np.size(numbers) == 1:
             numbers = numbers if shape == () else jnp.reshape(jnp.asarray(numbers), ())
@@ -287,6 +295,7 @@ class DataRepresentation(_Root):
 
     def sum(self, axis: int | None = None) -> Any:
         """Return the sum of all elements, of each column (axis 0) or of each row (axis 1)."""
+        self._look(f"{type(self).__name__}.sum")
         if axis is None and not self.indices_within:
             return self.sum(0).sum()
         if axis is None:
@@ -308,8 +317,10 @@ class DataRepresentation(_Root):
 
     def todense(self) -> Any:
         """Return an array; elements that are stored more than once are added up."""
+        self._look(f"{type(self).__name__}.todense")
         numbers, unit = units.split(self.data)
         sums = precise(numbers.dtype)
+        check_array(f"{type(self).__name__}.todense", self.shape, sums)
         flat = jnp.broadcast_to(numbers, self._stored).reshape(-1).astype(sums)
         places: tuple[jax.Array, ...] = self._coordinates()
         if not self.indices_within:  # what is before the first row or column would be counted from the last
@@ -325,6 +336,7 @@ class DataRepresentation(_Root):
         """Return the matrix as a `COO`."""
         from .coo import COO
 
+        self._look(f"{type(self).__name__}.tocoo")
         return COO._of(self._flat(), self._coordinates(), self.shape, **self._kept)
 
     def _flat(self) -> Any:
@@ -378,10 +390,3 @@ def _dense(x: Any) -> Any:
     if is_scipy(x):
         return x.toarray()
     return x.todense() if isinstance(x, DataRepresentation) else x
-
-
-def _be_known_to_brainunit() -> None:
-    """Become a sparse matrix of brainunit, or saiunit, once loaded: then quantities leave `*` and `@` to us."""
-    found = getattr(getattr(units.loaded(), "sparse", None), "SparseMatrix", None)
-    if type(found) is type and DataRepresentation.__bases__ != (found,):
-        DataRepresentation.__bases__ = (found,)

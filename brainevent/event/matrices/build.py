@@ -12,6 +12,7 @@ import numpy as np
 
 from .. import units
 from ..operands import is_scipy
+from ..room import check_room
 
 __all__ = ["Elements", "checked_dense", "dense_elements", "parts", "pick"]
 
@@ -64,6 +65,7 @@ def dense_elements(where: str, matrix: Any, nse: int | None = None) -> Elements:
     extra = 0 if nse is None else nse - found[0].size
     if extra < 0 or (extra > 0 and numbers.size == 0):
         raise ValueError(f"{where}.fromdense: {found[0].size} elements are not zero; nse={nse} does not suit them")
+    check_room(f"{where}.fromdense", f"nse={nse} elements", extra * (numbers.dtype.itemsize + 16), on_host=True)
     data = jnp.pad(numbers[found], (0, extra))
     places = (np.pad(x, (0, extra), constant_values=at) for x, at in zip(found, last, strict=True))
     return Elements(units.join(data, unit), *places)

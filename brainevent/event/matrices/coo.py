@@ -11,7 +11,16 @@ import jax
 from .. import units
 from ..operands import is_scipy
 from ..saved import savable
-from ..structure import are_known, are_sorted, as_indices, check_indices, checked_shape, checked_weights, narrow
+from ..structure import (
+    are_known,
+    are_sorted,
+    as_indices,
+    check_indices,
+    check_once,
+    checked_shape,
+    checked_weights,
+    narrow,
+)
 from .base import DataRepresentation
 from .build import checked_dense, dense_elements, parts, pick
 
@@ -90,6 +99,10 @@ class COO(DataRepresentation):
         from .csr import CSR
 
         return CSR.random(shape, **options).tocoo()
+
+    def _check_structure(self, where: str) -> None:
+        check_once(check_indices, where, "row", self.row, bound=self.shape[0])
+        check_once(check_indices, where, "col", self.col, bound=self.shape[1])
 
     def _coordinates(self) -> tuple[jax.Array, jax.Array]:
         return self.row, self.col

@@ -21,6 +21,7 @@ from ..structure import (
     are_sorted,
     as_indices,
     check_compressed,
+    check_once,
     checked_indptr,
     checked_shape,
     checked_weights,
@@ -30,6 +31,7 @@ from ..structure import (
 )
 from .base import TURNED, DataRepresentation
 from .build import checked_dense, dense_elements, parts, pick
+from .diagonal import with_diagonal
 
 __all__ = ["CSC", "CSR", "turned_product"]
 
@@ -131,6 +133,10 @@ class _Compressed(DataRepresentation):
     def _sliced_shape(self) -> tuple[int, int]:
         return (self.shape[1], self.shape[0]) if self._axis else self.shape
 
+    def _check_structure(self, where: str) -> None:
+        slices, bound = self._sliced_shape
+        check_once(check_compressed, where, self.indices, self.indptr, slices=slices, bound=bound)
+
     def _coordinates(self) -> tuple[jax.Array, jax.Array]:
         slices = row_of_each(self.indptr, self.nse)
         return (self.indices, slices) if self._axis else (slices, self.indices)
@@ -203,7 +209,7 @@ class CSR(_Compressed):
         elif num_per_column is not None:
             indices, indptr = connectivity.fixed_columns(rows, columns, num_per_column, start)
         else:
-            indices = connectivity.fixed_rows(rows, columns, num_per_row or 0, start)
+            indices = connectivity.fixed_rows(rows, columns, num_per_row or 0, start, pointers=True)
             indptr = np.arange(rows + 1, dtype=np.int64) * indices.shape[1]
         data = connectivity.drawn_weights(weights, (indices.size,), start)
         # device_put keeps the memory that was drawn into, on a CPU; asarray would copy it.
@@ -238,6 +244,7 @@ class CSR(_Compressed):
         >>> brainevent.CSR.fromdense(jnp.eye(4)).slice_rows([2, 0])
         CSR(float32[2, 4], nse=2)
         """
+        self._look("CSR.slice_rows")
         indptr = known_on_host("CSR.slice_rows", self.indptr)
         wanted = rows if isinstance(rows, slice) else known_on_host("CSR.slice_rows", as_indices(rows))
         chosen = np.atleast_1d(np.arange(self.shape[0])[wanted])
@@ -249,28 +256,23 @@ class CSR(_Compressed):
         return CSR._of(pick(self.data, places), structure, (chosen.size, self.shape[1]), **how)
 
     def diag_add(self, diagonal: Any) -> CSR:
-        """Return the matrix plus a diagonal one, of a number or a vector; what of it is not stored, is from then on.
+        """Return the matrix plus a diagonal one, of a number or a vector; the columns of each row then ascend.
 
-        The structure must be known, outside of a trace; the numbers need not be.
+        What of the diagonal is not stored, is from then on. In a trace that does not know the structure, an element
+        comes in for each row: of weight zero where the diagonal is stored already.
+
+        >>> import jax.numpy as jnp, brainevent
+        >>> matrix = brainevent.CSR.fromdense(jnp.array([[0.0, 2.0], [3.0, 4.0]]))
+        >>> matrix.diag_add(1.0), jnp.asarray(matrix.diag_add(jnp.array([1.0, 10.0])).todense())
+        (CSR(float32[2, 2], nse=4), Array([[ 1.,  2.],
+               [ 3., 14.]], dtype=float32))
         """
-        indptr, indices = known_on_host("CSR.diag_add", self.indptr, self.indices)
         length, given = min(self.shape), np.shape(units.split(diagonal)[0])
         if given not in ((), (1,), (length,)):
             raise ShapeError(f"CSR.diag_add: the diagonal has shape {given}; pass a number, or {length} of them")
-        rows = np.repeat(np.arange(self.shape[0]), np.diff(indptr))
-        on_diagonal = np.flatnonzero(rows == indices)
-        stored, first = np.unique(rows[on_diagonal], return_index=True)
-        missing = np.setdiff1d(np.arange(length), stored)
-        before = np.searchsorted(missing, np.arange(self.shape[0] + 1))  # elements that come in before each row
-        old, new = np.arange(self.nse) + before[rows], indptr[missing + 1] + np.arange(missing.size)
-        where = np.empty(length, np.int64)
-        where[stored], where[missing] = old[on_diagonal[first]], new
-        size = self.nse + missing.size
-        data = _spread(self.data, old, size, self.dtype) + _spread(diagonal, where, size, self.dtype)
-        columns = np.empty(size, indices.dtype)
-        columns[old], columns[new] = indices, missing
-        structure = (jnp.asarray(columns), jnp.asarray(indptr + before.astype(indptr.dtype)))
-        return CSR._of(data, structure, self.shape, **self._kept)
+        self._look("CSR.diag_add")
+        found = with_diagonal(self.data, self.indices, self.indptr, self.shape, diagonal, in_order=self.indices_sorted)
+        return CSR._of(found.data, found[1:], self.shape, indices_sorted=True, **self._kept)
 
 
 @savable
@@ -332,9 +334,3 @@ def turned_product(data: Any, buffers: Mapping[str, Any], x: Any, *, shape: Any,
     indices, indptr, perm = (buffers[name] for name in TURNED)
     how: dict[str, Any] = {"transpose": True, "indices_sorted": True, "backend": backend}
     return multiply(data, indices, indptr, perm, x, shape=shape, **how)
-
-
-def _spread(values: Any, places: np.ndarray, size: int, dtype: Any) -> Any:
-    """Return values in their places among zeros."""
-    numbers, unit = units.split(values)
-    return units.join(jnp.zeros(size, dtype).at[places].add(jnp.asarray(numbers, dtype)), unit)

@@ -13,6 +13,7 @@ import numpy as np
 from .. import units
 from ..operands import is_scipy
 from ..precision import precise
+from ..room import check_array
 from ..saved import savable
 from ..structure import checked_shape, checked_weights
 from .base import DataRepresentation
@@ -39,9 +40,13 @@ class Dense(DataRepresentation):
         buffers: Mapping[str, Any] | None = None,
     ) -> None:
         (data,) = data if isinstance(data, tuple) else (data,)
-        data = data.toarray() if is_scipy(data) else data
+        if is_scipy(data):
+            check_array("Dense", data.shape, data.dtype)
+            data = data.toarray()
         numbers, unit = units.split(data)
         size = checked_shape("Dense", np.shape(numbers) if shape is None else shape)
+        if np.size(numbers) == 1:
+            check_array("Dense", size, getattr(numbers, "dtype", np.float32))
         weights = jnp.broadcast_to(checked_weights("Dense", numbers, size), size)
         self._hold(units.join(weights, unit), (), size, backend, buffers)
 

@@ -13,12 +13,14 @@ import numpy as np
 from .. import random as connectivity
 from .. import units
 from ..operands import is_scipy
+from ..room import check_room
 from ..saved import savable
 from ..structure import (
     are_known,
     are_sorted,
     as_indices,
     check_indices,
+    check_once,
     checked_count,
     checked_indptr,
     checked_shape,
@@ -129,8 +131,12 @@ class _FixedNumber(DataRepresentation):
                 f"{where}: from {counts.min()} to {counts.max()} elements a {'column' if cls._axis else 'row'}; "
                 f"pass num_conn={counts.max()}, to fill up with weights of zero"
             )
-        if (counts > number).any():
-            raise ValueError(f"{where}: num_conn is {number}, but there are up to {counts.max()} elements; pass that")
+        if (counts > number).any() or number < 0:
+            raise ValueError(
+                f"{where}: num_conn is {number}, but there are up to {counts.max(initial=0)} elements; pass that"
+            )
+        each = indices.itemsize + (0 if cut.data.size == 1 else cut.dtype.itemsize)
+        check_room(where, f"{counts.size} x {number} elements", counts.size * number * each, on_host=True)
         if cut.data.size == 1 and (counts == number).all():
             data = cut.data
         else:
@@ -157,6 +163,9 @@ class _FixedNumber(DataRepresentation):
         indptr = checked_indptr(type(self).__name__, np.arange(slices + 1, dtype=np.int64) * number, slices * number)
         structure = (self.indices.reshape(-1), indptr)
         return self._compressed._of(self._flat(), structure, self.shape, **self._shared)
+
+    def _check_structure(self, where: str) -> None:
+        check_once(check_indices, where, "indices", self.indices, bound=self.shape[1 - self._axis], ndim=2)
 
     def _coordinates(self) -> tuple[jax.Array, jax.Array]:
         slices, number = self.indices.shape

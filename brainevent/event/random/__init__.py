@@ -15,6 +15,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from ..room import check_places, check_room
 from ..structure import checked_count
 
 __all__ = ["bernoulli_rows", "checked_seed", "drawn_weights", "fixed_columns", "fixed_rows"]
@@ -34,9 +35,10 @@ def bernoulli_rows(rows: int, columns: int, prob: float, seed: int) -> tuple[np.
     """
     from .on_cpu import count_columns, fill_columns
 
-    if not 0 <= prob <= 1:
+    if not _is_probability(prob):
         raise ValueError(f"random: prob is {prob!r}; pass a probability from 0 to 1")
     _check_columns(columns)
+    _check_size(rows, round(rows * columns * float(prob)))
     scale = 1 / math.log1p(-prob) if 0 < prob < 1 else (-math.inf if prob == 0 else -0.0)
     counts = np.zeros(rows + 1, np.int64)
     stream = np.uint64(seed)
@@ -47,14 +49,17 @@ def bernoulli_rows(rows: int, columns: int, prob: float, seed: int) -> tuple[np.
     return indices, indptr
 
 
-def fixed_rows(rows: int, columns: int, number: int, seed: int) -> np.ndarray:
+def fixed_rows(rows: int, columns: int, number: int, seed: int, *, pointers: bool = False) -> np.ndarray:
     """Connect each row with so many different columns, all as likely: return `indices` of shape (rows, number).
+
+    `pointers` says that the matrix will have row pointers beside them.
 
     >>> fixed_rows(2, 3, 3, seed=0)
     array([[0, 1, 2],
            [0, 1, 2]], dtype=int32)
     """
     _check_number(number := checked_count("random", "the number of connections", number), columns)
+    _check_size(rows if pointers else 0, rows * number)
     indices = _aligned_empty(rows * number)
     _choose(0, rows, columns, number, seed, indices)
     return indices.reshape(rows, number)
@@ -69,6 +74,7 @@ def fixed_columns(rows: int, columns: int, number: int, seed: int) -> tuple[np.n
     from .on_cpu import count_rows, turn
 
     _check_number(number := checked_count("random", "the number of connections", number), rows)
+    _check_size(rows, columns * number)
     at_once = max(1, _AT_ONCE // max(1, number))  # columns: all are drawn twice, so that few need to be kept
     drawn = np.empty(min(at_once, columns) * number, np.int32)
 
@@ -119,6 +125,21 @@ def _check_number(number: int, columns: int) -> None:
     if not 0 <= number <= columns:
         raise ValueError(f"random: {number} different connections of {columns}; pass a number from 0 to {columns}")
     _check_columns(columns)
+
+
+def _is_probability(prob: Any) -> bool:
+    try:
+        return bool(0 <= prob <= 1)
+    except (TypeError, ValueError):  # a word, or an array
+        return False
+
+
+def _check_size(rows: int, connections: int) -> None:
+    """Raise before anything is drawn if the indices, or the pointers of so many rows, have no room."""
+    what = f"{connections} connections of {rows} rows" if rows else f"{connections} connections"
+    check_room("random", f"indices of {what}", 4 * connections + 16 * rows, on_host=True)
+    if rows:
+        check_places("random", f"{connections} connections", connections)
 
 
 def _check_columns(columns: int) -> None:

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A diagonal added to a matrix in compressed sparse rows, whose rows are then sorted by column."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from .. import units
+from ..csr.reference import row_of_each
+from ..structure import are_known, checked_indptr
+from .build import pick
+
+__all__ = ["Sum", "with_diagonal"]
+
+
+class Sum(NamedTuple):
+    """The parts of a matrix to which a diagonal was added."""
+
+    data: Any
+    indices: jax.Array
+    indptr: jax.Array
+
+
+def with_diagonal(
+    data: Any, indices: Any, indptr: Any, shape: tuple[int, int], diagonal: Any, *, in_order: bool
+) -> Sum:
+    """Add a diagonal; what of it is not stored gets an element, and in a trace, where none is known, all of it does.
+
+    `in_order` says that the columns of each row are known to ascend.
+    """
+    if are_known(indices, indptr):
+        found, pointers = np.asarray(indices), np.asarray(indptr)
+        if pointers[0] == 0 and pointers[-1] == found.size and (np.diff(pointers) >= 0).all():
+            return _with_missing(data, found, pointers, shape, diagonal, in_order=in_order)
+    return _with_all(data, indices, indptr, shape, diagonal)
+
+
+def _with_missing(
+    data: Any, indices: np.ndarray, indptr: np.ndarray, shape: tuple[int, int], diagonal: Any, *, in_order: bool
+) -> Sum:
+    """Do so on the host: each element that is missing comes in behind those of its row that are left of it."""
+    rows = np.repeat(np.arange(shape[0]), np.diff(indptr))
+    if not in_order:
+        order = np.lexsort((indices, rows))  # rows stay where they are
+        indices, data = indices[order], pick(data, order)
+    stored, first = np.unique(rows[on := np.flatnonzero(rows == indices)], return_index=True)
+    missing = np.setdiff1d(np.arange(min(shape)), stored)
+    left = np.concatenate([[0], np.cumsum(indices < rows)])
+    behind = indptr[missing] + left[indptr[missing + 1]] - left[indptr[missing]]
+    old = np.arange(indices.size) + np.searchsorted(behind, np.arange(indices.size), side="right")
+    new = behind + np.arange(missing.size)
+    size, places = indices.size + missing.size, np.empty(min(shape), np.int64)
+    places[stored], places[missing] = old[on[first]], new
+    columns = np.empty(size, indices.dtype)
+    columns[old], columns[new] = indices, missing
+    pointers = indptr.astype(np.int64) + np.searchsorted(missing, np.arange(shape[0] + 1))
+    with jax.ensure_compile_time_eval():  # it stays known in a trace
+        structure = jnp.asarray(columns), checked_indptr("CSR.diag_add", pointers, size)
+    return Sum(_added(data, old, diagonal, places, size), *structure)
+
+
+def _with_all(data: Any, indices: jax.Array, indptr: jax.Array, shape: tuple[int, int], diagonal: Any) -> Sum:
+    """Do so in a trace: an element of zero comes in wherever one is stored already."""
+    stored, length = indices.shape[0], min(shape)
+    size, along = stored + length, jnp.arange(length, dtype=indices.dtype)
+    indptr = checked_indptr("CSR.diag_add", indptr, size)
+    rows = row_of_each(indptr, stored).astype(indices.dtype)
+    places = jnp.arange(stored, dtype=indptr.dtype)
+    here = jnp.where(rows == indices, rows, length)
+    first = jnp.full(length, stored, indptr.dtype).at[here].min(places, mode="drop")
+    where = jnp.where(first < stored, first, stored + jnp.arange(length, dtype=indptr.dtype))
+    all_rows, all_columns = jnp.append(rows, along), jnp.append(indices, along)
+    order = jnp.lexsort((all_columns, all_rows))  # elements of no row come last
+    counts = jnp.zeros(shape[0] + 1, indptr.dtype).at[all_rows + 1].add(1, mode="drop")
+    pointers = jnp.cumsum(counts, dtype=indptr.dtype)
+    return Sum(_added(data, places, diagonal, where, size)[order], all_columns[order], pointers)
+
+
+def _added(data: Any, places: Any, diagonal: Any, where: Any, size: int) -> Any:
+    dtype = data.dtype
+    return _spread(data, places, size, dtype) + _spread(diagonal, where, size, dtype)
+
+
+def _spread(values: Any, places: Any, size: int, dtype: Any) -> Any:
+    """Return values in their places among zeros."""
+    numbers, unit = units.split(values)
+    return units.join(jnp.zeros(size, dtype).at[places].add(jnp.asarray(numbers, dtype)), unit)
