@@ -13,13 +13,14 @@ for program in demo "networks.cuba --ms 100" networks.classifier; do echo "-m ex
 grep -l '^```python' README.md docs/*.md | sed 's/^/-m pytest -q /'
 endef
 TWO_AT_A_TIME := JAX_PLATFORMS=cpu xargs -L 1 -P 2 $(BIN)/python
-# The tests of a file share what is compiled for the first of them: so one process runs them all.
-SUITE := JAX_PLATFORMS=cpu $(BIN)/python -m pytest -n 2 --dist loadfile
+# The tests of a file share what is compiled for the first of them: so one process runs them all, the longest file first.
+SUITE := JAX_PLATFORMS=cpu $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+PART ?=
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL: # the steps share two cores, and one virtual environment
-.PHONY: help demo test test-thorough check format format-check lint types examples docs bench test-gpu bench-gpu constraints clean
+.PHONY: help demo quick test test-thorough costs check format format-check lint types examples docs bench test-gpu bench-gpu constraints clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -30,11 +31,18 @@ help: ## Show this list
 demo: $(VENV)/.installed-plot ## Set everything up and show the main job
 	$(BIN)/python -m examples.demo
 
+quick: lint types $(VENV)/.installed-test ## Check in a minute: lint, types, and the tests that cost little
+	$(SUITE) -m "not gpu and not thorough" --cheaper-than 0.05 -q $(ARGS) tests
+
 test: $(VENV)/.installed-test ## Run the CPU suite
 	$(SUITE) -m "not gpu and not thorough" $(ARGS) tests
 
-test-thorough: $(VENV)/.installed-test ## Run what the CPU suite leaves out for its length
-	$(SUITE) -m thorough $(ARGS) tests
+test-thorough: $(VENV)/.installed-test ## Run what the CPU suite leaves out for its length; PART=k/7 runs a seventh
+	$(SUITE) -m "thorough and not gpu" $(if $(PART),--part $(PART)) $(ARGS) tests
+
+costs: $(VENV)/.installed-test ## Measure what each test costs, for quick and PART: writes tests/costs.tsv
+	rm -rf build/kept
+	$(SUITE) -m "not gpu" --record-costs $(ARGS) tests
 
 check: format-check lint types docs test ## Run all that CI runs: format, lint, types, documentation, tests
 
