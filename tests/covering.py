@@ -3,7 +3,7 @@
 
 Of a test that is marked `covering`, `make test` runs so many items that each value of each parameter occurs, and each
 pair of values of two parameters that occurs in the grid. For a test that several classes inherit, the class is one more
-parameter. `covering(strength=1)` asks for each value only.
+parameter, unless any of them stands for all: `covering(classes="any")`. With `strength=1`, each value is enough.
 """
 
 from collections import defaultdict
@@ -25,8 +25,7 @@ def covering_rows(rows: Sequence[Row], strength: int = 2) -> list[int]:
         best = max(range(len(rows)), key=lambda i: (len(missing[i]), -i))
         chosen.append(best)
         found = set(missing[best])
-        for left in missing:
-            left -= found
+        missing = [left - found for left in missing]
     return sorted(chosen)
 
 
@@ -52,10 +51,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def _strength(item: pytest.Item) -> int:
     """Return the strength that an item's mark asks for; 0 if it is to run in any case."""
     mark = item.get_closest_marker("covering")
-    return mark.kwargs.get("strength", 2) if mark and hasattr(item, "function") else 0
+    return mark.kwargs.get("strength", 2) if mark and isinstance(item, pytest.Function) else 0
 
 
 def _row(item: pytest.Item) -> Row:
     """Return which value each of an item's parameters has, and where it was collected."""
     parameters = item.callspec.params if hasattr(item, "callspec") else {}
-    return {"collected in": item.parent.nodeid} | {name: id(value) for name, value in parameters.items()}
+    row = {name: id(value) for name, value in parameters.items()}
+    return row if item.get_closest_marker("covering").kwargs.get("classes") == "any" else row | {"class": item.parent}

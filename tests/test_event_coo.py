@@ -23,6 +23,8 @@ import brainevent
 from brainevent import binary_coomm, binary_coomv, coomm, coomv
 from brainevent.errors import MathError, ShapeError
 
+pytestmark = pytest.mark.covering
+
 __all__ = ["ninety"]
 
 
@@ -33,13 +35,13 @@ def test_products(backend, **drawn):
         assert_product(coordinates, "coo", backend, **drawn)
 
 
+@pytest.mark.thorough  # TestPromises holds some of each to more
 @vector_or_matrix
 @pytest.mark.parametrize("event", [True, False], ids=["events", "numbers"])
 def test_operators_keep_what_breaks_first(event, columns):
     assert_checked(coordinates, "coo", event=event, columns=columns)
 
 
-@pytest.mark.thorough  # the family of fixed numbers keeps the same promises by the same rules
 class TestPromises(Promises):
     make = staticmethod(coordinates)
     kind = "coo"

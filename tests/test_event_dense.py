@@ -20,6 +20,8 @@ from brainevent.errors import MathError, ShapeError
 from brainevent.event.dense.reference import product
 from brainevent.ffi.launch import PlanTarget
 
+pytestmark = pytest.mark.covering
+
 BACKENDS = ("numba", "jax_raw", "reference")
 FLOATS = ("float16", "bfloat16", "float32", "float64")
 EVENTS = ("bool", "int8", "uint8", "int32", "float16", "bfloat16", "float32", "float64")
@@ -218,6 +220,7 @@ def test_operators_keep_their_promises(operator, transpose):
     checked(operator, "float32", transpose, backends=["jax_raw"], promises=some)
 
 
+@pytest.mark.covering(strength=1)
 @both_ways
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float64"])
 def test_promises_of_other_dtypes(dtype, transpose):

@@ -23,6 +23,8 @@ import brainevent
 from brainevent import binary_fcnmm, binary_fcnmv, fcnmm, fcnmv
 from brainevent.errors import MathError, ShapeError
 
+pytestmark = pytest.mark.covering
+
 __all__ = ["ninety"]
 
 
