@@ -3,7 +3,8 @@
 
 Of a test that is marked `covering`, `make test` runs so many items that each value of each parameter occurs, and each
 pair of values of two parameters that occurs in the grid. For a test that several classes inherit, the class is one more
-parameter, unless any of them stands for all: `covering(classes="any")`. With `strength=1`, each value is enough.
+parameter, unless any of them stands for all: `covering(classes="any")`. With `strength=1`, each value is enough; with
+`times=3`, all is to occur three times, as far as the grid has it.
 """
 
 from collections import defaultdict
@@ -17,16 +18,23 @@ __all__ = ["covering_rows"]
 Row = Mapping[str, Hashable]
 
 
-def covering_rows(rows: Sequence[Row], strength: int = 2) -> list[int]:
+def covering_rows(rows: Sequence[Row], strength: int = 2, times: int = 1) -> list[int]:
     """Return the numbers of rows that together hold every combination of `strength` values that is in any row."""
-    missing = [_combinations(row, strength) for row in rows]
+    chosen = []
+    for _ in range(times):
+        left = [i for i in range(len(rows)) if i not in chosen]
+        chosen += [left[i] for i in _once([_combinations(rows[i], strength) for i in left])]
+    return sorted(chosen)
+
+
+def _once(missing: list[set[Hashable]]) -> list[int]:
+    """Return the numbers of sets whose union is that of all: always the one that has most of what is missing."""
     chosen = []
     while any(missing):
-        best = max(range(len(rows)), key=lambda i: (len(missing[i]), -i))
+        best = max(range(len(missing)), key=lambda i: (len(missing[i]), -i))
         chosen.append(best)
-        found = set(missing[best])
-        missing = [left - found for left in missing]
-    return sorted(chosen)
+        missing = [left - missing[best] for left in missing]
+    return chosen
 
 
 def _combinations(row: Row, strength: int) -> set[tuple[tuple[str, Hashable], ...]]:
@@ -42,7 +50,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if _strength(item) and not item.get_closest_marker("thorough"):
             grids[item.function.__module__, item.function.__qualname__].append(item)
     for grid in grids.values():
-        chosen = set(covering_rows([_row(item) for item in grid], _strength(grid[0])))
+        times = grid[0].get_closest_marker("covering").kwargs.get("times", 1)
+        chosen = set(covering_rows([_row(item) for item in grid], _strength(grid[0]), times))
         for number, item in enumerate(grid):
             if number not in chosen:
                 item.add_marker("thorough")

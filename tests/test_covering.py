@@ -60,6 +60,10 @@ def test_a_covering_array_is_much_smaller_than_its_grid():
     assert len(covering_rows(rows, 1)) == 3
     assert covering_rows(rows, 9) == list(range(81))
     assert covering_rows([]) == []
+    twice = [rows[i] for i in covering_rows(rows, 1, times=2)]
+    assert len(twice) <= 7
+    assert all(sum(row[name] == value for row in twice) >= 2 for name in range(4) for value in range(3))
+    assert covering_rows(rows, 2, times=100) == list(range(81))
 
 
 def collected(pytester, *options):

@@ -4,14 +4,13 @@
 import math
 import operator
 import pickle
-import subprocess
-import sys
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 import scipy.sparse
+from forked import run_forked
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -658,9 +657,7 @@ later = brainevent.CSR.fromdense(jnp.eye(2))
 assert isinstance(later, u.sparse.SparseMatrix)
 print(((jnp.ones(2) * u.mV) @ (later * u.mS)).mantissa.tolist())
 """
-    done = subprocess.run([sys.executable, "-c", program, package], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.strip() == "[1.0, 1.0]"
+    assert run_forked(program, package).strip() == "[1.0, 1.0]"
 
 
 @pytest.mark.parametrize("shape", [(5,), (3, 5)])

@@ -35,6 +35,7 @@ def emulating():
     brainevent.config.emulate(before)
 
 
+@pytest.mark.covering(strength=1, times=1)
 @EVERY
 @pytest.mark.parametrize("transformation", FEW if HERE == SIMULATED else TRANSFORMATIONS)
 def test_every_language_under_every_transformation(name, transformation):
@@ -68,6 +69,7 @@ def test_shards(name):
         close(jax.jit(mapped)(*placed), animal.twin(first, second))
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(HERE == SIMULATED, reason="this is that process")
 def test_the_simulator_of_numba_cuda_in_a_process_of_its_own():
     """It is chosen before `numba.cuda` is imported: so these tests run again, in a process that emulates."""

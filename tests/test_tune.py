@@ -14,7 +14,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from programs import program_environment, run_program
+from forked import run_forked
+from programs import program_environment
 from tuned_ops import OUT, X, chosen, doubling, fast, read, reference, slow, wrong
 
 import brainevent
@@ -336,11 +337,12 @@ for i in range(4):
 
 
 def test_another_process_remembers(operator):
-    assert run_program(PROGRAM, operator.name) == "slow 50000\n"
+    assert run_forked(PROGRAM, operator.name) == "slow 50000\n"
     tune(operator)
-    assert run_program(PROGRAM, operator.name) == "fast\n"
+    assert run_forked(PROGRAM, operator.name) == "fast\n"
 
 
+@pytest.mark.thorough
 def test_processes_that_tune_at_once_lose_nothing(unique_name, folder):
     names = [unique_name("parallel") for _ in range(4)]
     command = [sys.executable, "-c", TUNES]

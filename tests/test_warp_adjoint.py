@@ -64,6 +64,7 @@ def test_other_patterns_are_refused_by_line(function, words):
         differentiable(function, function in wrong.STARTS_AS_ARGUMENT)
 
 
+@pytest.mark.thorough  # of Warp, not of this package
 @pytest.mark.parametrize("function", wrong.WRONG, ids=lambda f: f.__name__)
 def test_what_is_refused_is_wrong_indeed(function, monkeypatch):
     """Should Warp learn one of these, then this test says so."""
