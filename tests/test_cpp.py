@@ -29,6 +29,7 @@ def mod():
 # ---- arrays ---------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.covering(strength=1, times=2)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("shape", [(), (3,), (0,), (2, 3), (2, 0, 3), (1,) * 8], ids=str)
 def test_every_dtype_and_rank_arrives_whole(mod, dtype, shape):

@@ -17,7 +17,7 @@ from product_promises import (
     one_or_many,
     vector_or_matrix,
 )
-from sparse_products import CALLS, close, coordinates, operand, taken
+from sparse_products import CALLS, FEW_CALLS, close, coordinates, operand, taken
 
 import brainevent
 from brainevent import binary_coomm, binary_coomv, coomm, coomv
@@ -29,6 +29,7 @@ __all__ = ["ninety"]
 
 
 @every_backend
+@FEW_CALLS
 @given(**CALLS)
 def test_products(backend, **drawn):
     with jax.enable_x64(True):

@@ -26,7 +26,7 @@ from product_promises import (
     what_is_launched,
 )
 from product_promises import same as same_numbers
-from sparse_products import CALLS, Sparse, close, numbers, operand, taken
+from sparse_products import CALLS, FEW_CALLS, Sparse, close, numbers, operand, taken
 
 import brainevent
 from brainevent import (
@@ -66,6 +66,7 @@ def compressed(seed, m, k, connections, *, homogeneous, dtype="float32", index="
 
 
 @every_backend
+@FEW_CALLS
 @given(**CALLS)
 def test_products(backend, **drawn):
     with jax.enable_x64(True):

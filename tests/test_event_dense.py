@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from meshes import cut, mesh, sent
 from programs import run_program
@@ -62,6 +62,7 @@ def called(weights, x, **options):
     return (binary_densemv if x.ndim == 1 else binary_densemm)(weights, x, **options)
 
 
+@settings(max_examples=8)
 @every_backend
 @given(
     seed=st.integers(0, 99), k=SIZES, m=SIZES, n=st.none() | st.integers(0, 40), dtype=st.sampled_from(FLOATS),

@@ -419,7 +419,7 @@ def test_what_has_no_content_is_chosen_in_this_process_only(operator, folder):
     ],
 )
 def test_broken_and_foreign_files_are_ignored_with_one_warning(operator, folder, content):
-    tune(operator)
+    folder.mkdir(parents=True)
     (folder / "choices.json").write_bytes(content)
     with pytest.warns(UserWarning, match=r"is broken, or of another program .*; the next choice replaces it") as said:
         as_after_a_restart()
