@@ -6,20 +6,16 @@ BIN := $(VENV)/bin
 PIP_INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 SOURCES := brainevent tests benchmarks examples scripts docs conftest.py README.md
 
-# Each page is a program, as each example is. They run in processes of their own, two at a time, the longest first.
-define PROGRAMS
-echo "-m pytest -q --doctest-modules brainevent"; \
-for program in demo "networks.cuba --ms 100" networks.classifier; do echo "-m examples.$$program"; done; \
-grep -l '^```python' README.md docs/*.md | sed 's/^/-m pytest -q /'
-endef
-TWO_AT_A_TIME := JAX_PLATFORMS=cpu xargs -L 1 -P 2 $(BIN)/python
-# The tests of a file share what is compiled for the first of them: so one process runs them all.
-SUITE := JAX_PLATFORMS=cpu $(BIN)/python -m pytest -n 2 --dist loadfile
+# Each page is a program, as each example is: those run that changed since they last went well, two at a time.
+EXAMPLES := JAX_PLATFORMS=cpu $(BIN)/python scripts/run_examples.py
+# The tests of a file share what is compiled for the first of them: so one process runs them all, the longest file first.
+SUITE := JAX_PLATFORMS=cpu $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+PART ?=
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL: # the steps share two cores, and one virtual environment
-.PHONY: help demo test test-thorough check format format-check lint types examples docs bench test-gpu bench-gpu constraints clean
+.PHONY: help demo quick test test-thorough costs check format format-check lint types examples docs bench test-gpu bench-gpu constraints clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -30,11 +26,18 @@ help: ## Show this list
 demo: $(VENV)/.installed-plot ## Set everything up and show the main job
 	$(BIN)/python -m examples.demo
 
+quick: lint types $(VENV)/.installed-test ## Check in a minute: lint, types, and the tests that cost little
+	$(SUITE) -m "not gpu and not thorough" --cheaper-than 0.05 -q $(ARGS) tests
+
 test: $(VENV)/.installed-test ## Run the CPU suite
 	$(SUITE) -m "not gpu and not thorough" $(ARGS) tests
 
-test-thorough: $(VENV)/.installed-test ## Run what the CPU suite leaves out for its length
-	$(SUITE) -m thorough $(ARGS) tests
+test-thorough: $(VENV)/.installed-test ## Run what the CPU suite leaves out for its length; PART=k/7 runs a seventh
+	$(SUITE) -m "thorough and not gpu" $(if $(PART),--part $(PART)) $(ARGS) tests
+
+costs: $(VENV)/.installed-test ## Measure what each test costs, for quick and PART: writes tests/costs.tsv
+	rm -rf build/kept
+	$(SUITE) -m "not gpu" --record-costs $(ARGS) tests
 
 check: format-check lint types docs test ## Run all that CI runs: format, lint, types, documentation, tests
 
@@ -51,12 +54,11 @@ lint: $(VENV)/.installed-dev ## Check the code by rules
 types: $(VENV)/.installed-dev ## Check the types
 	$(BIN)/mypy
 
-examples: $(VENV)/.installed-docs ## Run every example: of pages, docstrings and examples/
-	@{ $(PROGRAMS); } | $(TWO_AT_A_TIME)
+examples: $(VENV)/.installed-docs ## Run every example that changed: of pages, docstrings and examples/
+	@$(EXAMPLES)
 
-docs: $(VENV)/.installed-docs ## Run every example, and build the documentation into site/
-	rm -rf site
-	@{ echo "-m sphinx --fail-on-warning --fresh-env --quiet -d build/docs docs site"; $(PROGRAMS); } | $(TWO_AT_A_TIME)
+docs: $(VENV)/.installed-docs ## Run every example that changed, and build the documentation into site/ if it did
+	@$(EXAMPLES) --site
 	@! grep -rnoE --include='*.html' '<(script|link|img)[^>]*(src|href)="?(https?:)?//[^">]*' site || { echo "site/ must not need another host"; exit 1; }
 	@echo "The documentation is at site/index.html"
 

@@ -5,11 +5,15 @@ import doctest
 import importlib.util
 import inspect
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
 import pytest
+
+sys.path.insert(0, str(Path(__file__).parent / "tests"))
+import kept_caches
 
 # A file of docstrings that cannot be imported without a package that no extra for tests brings.
 collect_ignore = [] if importlib.util.find_spec("jax_triton") else ["brainevent/event/csr/on_triton.py"]
@@ -42,10 +46,19 @@ doctest.DocTestFinder._from_module = _is_written_in  # or it skips the methods o
 
 
 @pytest.fixture(scope="session", autouse=True)
-def kernels_of_the_run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Build kernels in a cache of the run's own, which all its processes share."""
+def kernels_of_the_run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Keep what is compiled for later runs; on a GPU, for the processes of this run alone."""
     base = tmp_path_factory.getbasetemp()
-    shared = base.parent if os.environ.get("PYTEST_XDIST_WORKER") else base
+    in_parallel = bool(os.environ.get("PYTEST_XDIST_WORKER"))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("BRAINEVENT_CACHE_DIR", str(shared / "kernels"))
+        if request.config.option.markexpr == "gpu" or not kept_caches.is_safe(kept_caches.FOLDER):
+            patch.setenv("BRAINEVENT_CACHE_DIR", str((base.parent if in_parallel else base) / "kernels"))
+        else:
+            kept_caches.use(kept_caches.FOLDER)
         yield
+
+
+def pytest_sessionstart() -> None:
+    """Clean what earlier runs kept, before any worker starts."""
+    if not os.environ.get("PYTEST_XDIST_WORKER"):
+        kept_caches.clean(kept_caches.FOLDER)

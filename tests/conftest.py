@@ -12,7 +12,7 @@ import pytest
 
 import brainevent
 
-pytest_plugins = ["pretend_cuda"]
+pytest_plugins = ["costs", "covering", "pretend_cuda", "pytester"]
 
 # JAX and Numba keep all that they compile, and looking through that for garbage takes a twentieth of a run's time.
 gc.set_threshold(20_000, 20, 100)

@@ -104,6 +104,7 @@ def assert_checked(make, kind, *, event, columns):
     assert {row.promise for row in report.rows if row.status == "ok"} == set(FEW)
 
 
+@pytest.mark.covering
 class Promises:
     """`make` draws a matrix of the format, and `kind` is in the names of its functions."""
 
@@ -149,6 +150,7 @@ class Promises:
         found = called(sparse, x < -99, f"binary_{self.kind}", jnp.array(value), transpose=transpose, backend=backend)
         same(found, np.zeros(found.shape))
 
+    @pytest.mark.covering(strength=1)
     @every_backend
     @both_ways
     @one_or_many
@@ -219,6 +221,7 @@ class Promises:
         loss = lambda weights, x: called(sparse, x, f"binary_{self.kind}", weights, transpose=True).sum()
         same(jax.grad(loss)(sparse.weights, x > 0), jax.grad(loss)(sparse.weights, x))
 
+    @pytest.mark.covering(strength=1)
     @one_or_many
     @pytest.mark.parametrize("dtype", FLOATS)
     def test_gradients_have_the_dtype_of_their_operand(self, homogeneous, dtype):
@@ -279,9 +282,7 @@ class Promises:
 
     @both_ways
     @one_or_many
-    @pytest.mark.parametrize(  # batches of vectors are products with matrices, too
-        "columns", [None, pytest.param(4, marks=pytest.mark.thorough)], ids=["mv", "mm"]
-    )
+    @vector_or_matrix
     @pytest.mark.parametrize("event", [True, False], ids=["events", "numbers"])
     def test_operators_keep_their_promises(self, transpose, homogeneous, columns, event):
         sparse, x = self.drawn(9, columns, transpose=transpose, homogeneous=homogeneous, dtype="float32")
@@ -329,6 +330,7 @@ class Promises:
                 )
                 np.testing.assert_allclose(call("numba"), call("reference"), rtol=1e-4, atol=1e-4)
 
+    @pytest.mark.covering(strength=1, classes="any")
     def test_an_operator_is_whole_in_a_process_that_asks_for_nothing_else(self, tmp_path):
         """It is measured, tuned, checked and listed, whatever module would have been imported before."""
         program = """

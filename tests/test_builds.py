@@ -16,6 +16,7 @@ from pathlib import Path
 import jax
 import jax.numpy as jnp
 import pytest
+from forked import run_forked
 from hypothesis import given
 from hypothesis import strategies as st
 from programs import ROOT, run_program
@@ -369,6 +370,7 @@ def logging(tmp_path, own_cache):
     return {"CXX": compiler, "BRAINEVENT_CACHE_DIR": str(own_cache)}, tmp_path / "meeting", log
 
 
+@pytest.mark.thorough  # test_cache_processes.py has them without a compiler
 def test_eight_processes_compile_once(logging):
     environment, meeting, log = logging
     with ThreadPoolExecutor(8) as threads:
@@ -379,7 +381,7 @@ def test_eight_processes_compile_once(logging):
 
 def test_a_truncated_library_is_built_again(logging, own_cache):
     environment, meeting, log = logging
-    load = lambda: run_program(LOAD, SOURCE, meeting, 0, **environment)
+    load = lambda: run_forked(LOAD, SOURCE, meeting, 0, **environment)
     assert [load(), load()] == ["[1.]\n"] * 2
     assert len(log()) == 1
     (library,) = own_cache.glob("shared_*/shared.so")
@@ -404,7 +406,7 @@ def test_a_killed_build_leaves_nothing_that_blocks(tmp_path, own_cache):
         builder.kill()
         assert builder.wait() == -signal.SIGKILL
         (tmp_path / "meeting").mkdir()
-        assert run_program(LOAD, SOURCE, tmp_path / "meeting", 0, **environment) == "[1.]\n"
+        assert run_forked(LOAD, SOURCE, tmp_path / "meeting", 0, **environment) == "[1.]\n"
     finally:
         builder.kill()
         builder.wait()

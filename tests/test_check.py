@@ -223,7 +223,12 @@ def good_empty(unique_name):
     return op, (X[:0],), {}, {"transpose"}
 
 
-GOOD = [value for name, value in globals().items() if name.startswith("good_")]
+MORE = {good_product, good_reference_only, good_half, good_linear}
+GOOD = [
+    pytest.param(value, marks=pytest.mark.thorough) if value in MORE else value
+    for name, value in globals().items()
+    if name.startswith("good_")
+]
 
 
 @pytest.mark.parametrize("make", GOOD, ids=lambda make: make.__name__)

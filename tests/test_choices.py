@@ -214,6 +214,7 @@ def _with_custom_vjp(f):
     return wrapped
 
 
+@pytest.mark.covering(strength=1, times=3)
 @pytest.mark.parametrize("around", AROUND)
 @pytest.mark.parametrize("change", ["set_default", "set_backend", "asdefault", "again", "use_backend"])
 def test_a_choice_reaches_into_every_transformation(rig, around, change):
@@ -254,6 +255,7 @@ REPLACED = {
 }
 
 
+@pytest.mark.covering(strength=1, times=2)
 @pytest.mark.parametrize("rule", REPLACED)
 @pytest.mark.parametrize("inside", ["plain", "scan", "jit", "vmap"])
 def test_a_rule_that_is_replaced_is_followed(unique_name, rule, inside):

@@ -9,9 +9,9 @@ import ml_dtypes
 import numpy as np
 import pytest
 from cpp_sources import DTYPE_CODES, DTYPES, INTEGERS, basics
+from forked import run_forked
 from hypothesis import given
 from hypothesis import strategies as st
-from programs import run_program
 
 import brainevent
 from brainevent.errors import KernelArgumentError
@@ -29,6 +29,7 @@ def mod():
 # ---- arrays ---------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.covering(strength=1, times=2)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("shape", [(), (3,), (0,), (2, 3), (2, 0, 3), (1,) * 8], ids=str)
 def test_every_dtype_and_rank_arrives_whole(mod, dtype, shape):
@@ -531,8 +532,8 @@ def test_another_process_finds_the_library_and_the_compiled_program(tmp_path):
         before = len(hits)
         print(jax.jit(lambda x: mod.affine(x, outs=x, scale=2, offset=1))(x), len(hits) - before)
     """
-    assert run_program(source, tmp_path).split("]")[1].strip() == "0"
-    assert run_program(source, tmp_path).strip() == "[1. 3. 5. 7.] 1"
+    assert run_forked(source, tmp_path).split("]")[1].strip() == "0"
+    assert run_forked(source, tmp_path).strip() == "[1. 3. 5. 7.] 1"
 
 
 # ---- exported programs ----------------------------------------------------------------------------------------------
@@ -556,7 +557,7 @@ def test_an_exported_program_carries_the_library(echo, scaled, tmp_path):
         rows, row = program.call(jnp.arange(6.0, dtype=jnp.float32).reshape(2, 3))
         print(rows.tolist(), row.tolist())
     """
-    printed = run_program(source, tmp_path / "program", PATH="", BRAINEVENT_CACHE_DIR=str(tmp_path / "empty"))
+    printed = run_forked(source, tmp_path / "program", PATH="", BRAINEVENT_CACHE_DIR=str(tmp_path / "empty"))
     assert printed.strip() == "[[1.0, 4.0, 7.0], [10.0, 13.0, 16.0]] [-7.0, 0.5, 3.0, 1.0]"
     assert not (tmp_path / "empty").exists()
 

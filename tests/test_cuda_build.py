@@ -290,7 +290,10 @@ ODD = "a $(touch ran)`touch ran`;|&<>'#*? ü, b"
 
 
 @needs_nvcc
-@pytest.mark.parametrize("form", ["-D|WORD=", "-DWORD=", "-Xcompiler|-DWORD="])
+@pytest.mark.parametrize(
+    "form",
+    ["-D|WORD=", *(pytest.param(form, marks=pytest.mark.thorough) for form in ("-DWORD=", "-Xcompiler|-DWORD="))],
+)
 def test_what_a_shell_would_read_arrives_as_it_is(tmp_path, form):
     word = ODD.replace(", ", "") if "X" in form else ODD  # which splits at commas
     *option, last = form.split("|")
@@ -303,6 +306,7 @@ def test_what_a_shell_would_read_arrives_as_it_is(tmp_path, form):
     assert "ran" not in {path.name for path in tmp_path.rglob("*")}
 
 
+@pytest.mark.thorough
 @needs_nvcc
 def test_folders_of_libraries_may_have_any_name(tmp_path):
     folders = ["/tmp/a b", "/opt/$(touch ran);`touch ran`", "$ORIGIN/lib"]
@@ -324,6 +328,7 @@ def test_what_nvcc_would_let_a_shell_read_is_refused(flags):
         command(cflags=tuple(flags))
 
 
+@pytest.mark.thorough
 @needs_nvcc
 def test_half_types_may_be_named_by_token_pasting(capsys):
     body = "PASTE(BE::flo, at16_t) value{};\n  (void)value;"
@@ -386,6 +391,7 @@ void pair(const BE::Tensor x, const BE::Tensor y, BE::Tensor out, cudaStream_t s
     return brainevent.load_cuda_inline("interface", source, compute_capability="9.0", optimization_level=0)
 
 
+@pytest.mark.thorough
 @needs_nvcc
 @pytest.mark.parametrize("family", FAMILIES)
 def test_every_macro_launches_a_kernel_for_each_of_its_types(interface, family):
@@ -395,6 +401,7 @@ def test_every_macro_launches_a_kernel_for_each_of_its_types(interface, family):
     assert names == {name.encode() for name in FAMILIES[family]}
 
 
+@pytest.mark.thorough
 @needs_nvcc
 def test_two_index_types_make_four_kernels(interface):
     assert set(re.findall(rb"_Z4bothI(\w\w)EvPKT_", read(interface))) == {b"ii", b"il", b"li", b"ll"}
@@ -405,6 +412,7 @@ def read(mod):
     return Path(mod.path).read_bytes()
 
 
+@pytest.mark.thorough
 @needs_nvcc
 def test_device_code_may_be_relocatable():
     source = SMALL.replace("VALUE", "other()").replace("__global__", "extern __device__ float other();\n__global__", 1)
@@ -427,6 +435,7 @@ def folder(tmp_path):
     return tmp_path / "my_folder"
 
 
+@pytest.mark.thorough
 @needs_nvcc
 def test_a_folder_is_one_text_in_order(folder):
     mod = brainevent.load_cuda_dir(folder)  # in another order, or with inner/c.cu, it would not compile

@@ -17,29 +17,32 @@ from product_promises import (
     one_or_many,
     vector_or_matrix,
 )
-from sparse_products import CALLS, close, coordinates, operand, taken
+from sparse_products import CALLS, FEW_CALLS, close, coordinates, operand, taken
 
 import brainevent
 from brainevent import binary_coomm, binary_coomv, coomm, coomv
 from brainevent.errors import MathError, ShapeError
 
+pytestmark = pytest.mark.covering
+
 __all__ = ["ninety"]
 
 
 @every_backend
+@FEW_CALLS
 @given(**CALLS)
 def test_products(backend, **drawn):
     with jax.enable_x64(True):
         assert_product(coordinates, "coo", backend, **drawn)
 
 
+@pytest.mark.thorough  # TestPromises holds some of each to more
 @vector_or_matrix
 @pytest.mark.parametrize("event", [True, False], ids=["events", "numbers"])
 def test_operators_keep_what_breaks_first(event, columns):
     assert_checked(coordinates, "coo", event=event, columns=columns)
 
 
-@pytest.mark.thorough  # the family of fixed numbers keeps the same promises by the same rules
 class TestPromises(Promises):
     make = staticmethod(coordinates)
     kind = "coo"

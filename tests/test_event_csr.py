@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from meshes import cut, mesh, sent
 from product_promises import (
+    SOME,
     Promises,
     assert_checked,
     assert_product,
@@ -25,7 +26,7 @@ from product_promises import (
     what_is_launched,
 )
 from product_promises import same as same_numbers
-from sparse_products import CALLS, Sparse, close, numbers, operand, taken
+from sparse_products import CALLS, FEW_CALLS, Sparse, close, numbers, operand, taken
 
 import brainevent
 from brainevent import (
@@ -45,6 +46,8 @@ from brainevent.event.csr.operators import csr_per_element_p
 from brainevent.event.csr.slices import csr_add_rows_p, csr_slice_rows_p
 from brainevent.event.on_gpu import cut as parts_of
 
+pytestmark = pytest.mark.covering
+
 __all__ = ["ninety"]
 
 VARIANT = {"indexed": False, "indices_sorted": False, "clustered": True, "per_slice": 256, "wide": True}
@@ -63,19 +66,20 @@ def compressed(seed, m, k, connections, *, homogeneous, dtype="float32", index="
 
 
 @every_backend
+@FEW_CALLS
 @given(**CALLS)
 def test_products(backend, **drawn):
     with jax.enable_x64(True):
         assert_product(compressed, "csr", backend, **drawn)
 
 
+@pytest.mark.thorough  # TestPromises holds some of each to more
 @vector_or_matrix
 @pytest.mark.parametrize("event", [True, False], ids=["events", "numbers"])
 def test_operators_keep_what_breaks_first(event, columns):
     assert_checked(compressed, "csr", event=event, columns=columns)
 
 
-@pytest.mark.thorough  # the family of fixed numbers keeps the same promises by the same rules
 class TestPromises(Promises):
     make = staticmethod(compressed)
     kind = "csr"
@@ -271,7 +275,11 @@ def test_weights_by_a_permutation(name, transpose, homogeneous):
     jax.tree.map(close, *gradients)
 
 
-@pytest.mark.parametrize(("name", "transpose"), [*zip(INDEXED, [False, True, True, False], strict=True)])
+others = [pytest.param("csrmv_indexed", False, marks=pytest.mark.thorough)]
+others += [pytest.param("binary_csrmm_indexed", False, marks=pytest.mark.thorough)]
+
+
+@pytest.mark.parametrize(("name", "transpose"), [("csrmm_indexed", True), ("binary_csrmv_indexed", True), *others])
 def test_operators_with_a_permutation_keep_their_promises(name, transpose):
     sparse = compressed(3, 8, 12, 4, homogeneous=False)
     perm, _ = permuted(sparse, 4)
@@ -327,9 +335,10 @@ def test_chosen_rows(homogeneous, seed, m, connections, index):
 def test_operators_on_rows_keep_their_promises(homogeneous):
     sparse = compressed(9, 8, 12, 4, homogeneous=homogeneous)
     chosen, dense = jnp.array([3, 0, 3, 9], "int32"), numbers(10, 4, 12)
-    brainevent.check(csr_slice_rows_p, sparse.weights, *sparse.indices, chosen, shape=sparse.shape).raise_if_failed()
-    outs = [jax.ShapeDtypeStruct(sparse.rows.shape, jnp.float32)]
-    brainevent.check(csr_add_rows_p, *sparse.indices, chosen, dense, shape=sparse.shape, outs=outs).raise_if_failed()
+    options = {"shape": sparse.shape, "promises": None if homogeneous else SOME}
+    brainevent.check(csr_slice_rows_p, sparse.weights, *sparse.indices, chosen, **options).raise_if_failed()
+    options["outs"] = [jax.ShapeDtypeStruct(sparse.rows.shape, jnp.float32)]
+    brainevent.check(csr_add_rows_p, *sparse.indices, chosen, dense, **options).raise_if_failed()
 
 
 @both_ways
@@ -465,9 +474,10 @@ def test_sums_of_many_columns_are_made_in_tiles(homogeneous, ordered, rows, acti
     np.testing.assert_array_equal(brainevent.BinaryArray(x) @ equal, wanted)
 
 
+@pytest.mark.covering(strength=1)
 @one_or_many
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-@settings(max_examples=30)
+@settings(max_examples=12)
 @given(
     st.lists(st.sampled_from([0, 1, 15, 16, 17, 80, 511, 512, 576, 5000]), min_size=1, max_size=12),
     st.sampled_from([1, 50, 4000]),

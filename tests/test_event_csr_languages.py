@@ -17,6 +17,8 @@ from test_event_csr import compressed
 import brainevent
 from brainevent import binary_csrmv, binary_csrmv_p
 
+pytestmark = pytest.mark.covering
+
 NATIVE = ("numba", "cpp", "reference")
 SIMULATED = brainevent.config.is_emulating()  # Numba-CUDA: its simulator is chosen before it is imported
 LANGUAGES = ("numba_cuda",) if SIMULATED else (*NATIVE, "warp", "pallas", "pallas_tpu")
@@ -105,6 +107,7 @@ def test_programs_of_pallas_are_made_for_devices_that_are_elsewhere(platform, tr
     assert text.count(f"custom_call @{target}") == 1
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(SIMULATED, reason="this is that process")
 def test_the_simulator_of_numba_cuda_in_a_process_of_its_own():
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", __file__, "-k", "numba_cuda"]

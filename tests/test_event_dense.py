@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from meshes import cut, mesh, sent
 from programs import run_program
@@ -19,6 +19,8 @@ from brainevent.backends import nvrtc
 from brainevent.errors import MathError, ShapeError
 from brainevent.event.dense.reference import product
 from brainevent.ffi.launch import PlanTarget
+
+pytestmark = pytest.mark.covering
 
 BACKENDS = ("numba", "jax_raw", "reference")
 FLOATS = ("float16", "bfloat16", "float32", "float64")
@@ -60,6 +62,7 @@ def called(weights, x, **options):
     return (binary_densemv if x.ndim == 1 else binary_densemm)(weights, x, **options)
 
 
+@settings(max_examples=8)
 @every_backend
 @given(
     seed=st.integers(0, 99), k=SIZES, m=SIZES, n=st.none() | st.integers(0, 40), dtype=st.sampled_from(FLOATS),
@@ -218,6 +221,7 @@ def test_operators_keep_their_promises(operator, transpose):
     checked(operator, "float32", transpose, backends=["jax_raw"], promises=some)
 
 
+@pytest.mark.covering(strength=1)
 @both_ways
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float64"])
 def test_promises_of_other_dtypes(dtype, transpose):

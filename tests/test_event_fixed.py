@@ -17,16 +17,19 @@ from product_promises import (
     vector_or_matrix,
     what_is_launched,
 )
-from sparse_products import CALLS, called, close, fixed, operand, taken
+from sparse_products import CALLS, FEW_CALLS, called, close, fixed, operand, taken
 
 import brainevent
 from brainevent import binary_fcnmm, binary_fcnmv, fcnmm, fcnmv
 from brainevent.errors import MathError, ShapeError
 
+pytestmark = pytest.mark.covering
+
 __all__ = ["ninety"]
 
 
 @every_backend
+@FEW_CALLS
 @given(**CALLS)
 def test_products(backend, **drawn):
     with jax.enable_x64(True):

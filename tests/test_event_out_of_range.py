@@ -30,6 +30,8 @@ from brainevent import COO, CSC, CSR, BinaryArray, FixedNumPerPost, FixedNumPerP
 from brainevent.event import on_cpu_threads, structure
 from brainevent.event.csr import on_cpu
 
+pytestmark = pytest.mark.covering
+
 __all__ = ["emulating"]
 
 
@@ -39,9 +41,10 @@ def with_64_bits():
         yield
 
 
-SOME = settings(max_examples=15)  # kernels are compiled for each kind of case
+SOME = settings(max_examples=8)  # kernels are compiled for each kind of case
 
 
+@pytest.mark.covering(strength=1)
 @every_format
 @every_backend
 @SOME
@@ -50,6 +53,7 @@ def test_products(name, backend, **case):
     assert_case(name, backend=backend, **case)
 
 
+@pytest.mark.covering(strength=1)
 @pytest.mark.parametrize("name", ["csr", "fcn"])
 @both_ways
 def test_products_in_threads(name, transpose, monkeypatch):
@@ -59,6 +63,7 @@ def test_products_in_threads(name, transpose, monkeypatch):
         assert_case(name, homogeneous=False, transpose=transpose, event=True, backend="numba", **case)
 
 
+@pytest.mark.covering(strength=1)
 @one_or_many
 @pytest.mark.parametrize("name", ["csr", "fcn"])
 def test_rows_that_threads_share(name, homogeneous, monkeypatch):
@@ -240,6 +245,7 @@ def test_what_matrices_know_of_their_indices():
     assert not jax.jit(lambda indices: CSR(1.0, indices, indptr, shape=(2, 3)))(indices).indices_within
 
 
+@SOME
 @given(
     rows=st.lists(st.lists(st.integers(0, 9), min_size=5, max_size=5), min_size=1, max_size=12), ascending=st.booleans()
 )

@@ -37,6 +37,7 @@ VECTOR, MATRIX = drawn(1, (40,)), drawn(2, (40, 5))
 # ---- what they hold ---------------------------------------------------------------------------------------------
 
 
+@settings(max_examples=6)
 @every_form
 @given(seed=st.integers(0, 99), shape=SHAPES, dtype=st.sampled_from(DTYPES))
 def test_every_form_holds_the_same_events(form, seed, shape, dtype):

@@ -342,7 +342,11 @@ def test_a_file_that_cannot_be_read_is_told(tmp_path):
         brainevent.load_cpp_file(tmp_path / "latin.cpp")
 
 
-@pytest.fixture(params=["beside", "through", "path", "angles", "macro", "flag", "absolute"])
+FORMS = ["through", "path", "macro"]
+FORMS += [pytest.param(form, marks=pytest.mark.thorough) for form in ("beside", "angles", "flag", "absolute")]
+
+
+@pytest.fixture(params=FORMS)
 def including(request, tmp_path):
     """A way to include value.h: the function that loads, and the header's path."""
     folder = tmp_path / ("source" if request.param in ("beside", "through", "macro") else "elsewhere")

@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 import brainevent
 from brainevent import COO, CSC, CSR, BinaryArray, CompactBinary, Dense, FixedNumPerPost, FixedNumPerPre, Spikes
 
+pytestmark = pytest.mark.covering
+
 FORMATS = [CSR, CSC, COO, Dense, FixedNumPerPre, FixedNumPerPost]
 EYE = np.eye(3, dtype=np.float32)
 TURNS = {
@@ -22,7 +24,7 @@ TURNS = {
 }
 
 
-@settings(max_examples=60)
+@settings(max_examples=12)
 @given(
     kind=st.sampled_from(["csr", "csc", "coo", "pre"]),
     indices=st.lists(st.integers(-3, 8), min_size=6, max_size=6),

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import ml_dtypes
 import numpy as np
 import pytest
-from programs import run_program
+from forked import run_forked
 
 import brainevent
 from brainevent.backends import nvrtc
@@ -664,14 +664,14 @@ PROGRAM = """
 
 
 def test_another_process_compiles_nothing_and_lowers_to_the_same_text(ninety, tmp_path):
-    first, second = (run_program(PROGRAM, tmp_path).split() for _ in range(2))
+    first, second = (run_forked(PROGRAM, tmp_path).split() for _ in range(2))
     assert (first[0], second[0]) == ("1", "0")
     assert first[1:] == second[1:]
     assert first[2] == "1"
     brainevent.set_cache_dir(tmp_path)
     brainevent.clear_cache()
     brainevent.set_cache_dir(None)
-    assert run_program(PROGRAM, tmp_path).split() == first  # compiled anew, byte for byte the same
+    assert run_forked(PROGRAM, tmp_path).split() == first  # compiled anew, byte for byte the same
 
 
 # ---- as part of programs ----------------------------------------------------------------------------------------

@@ -524,6 +524,7 @@ CROWDS = {
 }  # fmt: skip
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("theme", THEMES)
 @pytest.mark.parametrize("kind", KINDS[:4])
 @pytest.mark.parametrize("crowd", CROWDS)

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numba
 import numpy as np
 import pytest
+from forked import run_forked
 from portable_ops import affine_op, model
 from programs import run_program
 
@@ -48,11 +49,15 @@ LOAD = """
 """
 
 
-@pytest.mark.parametrize("imports", ["import portable_ops", "import brainevent"])
-def test_an_exported_program_runs_in_another_process(tmp_path, imports):
+@pytest.mark.parametrize(
+    ("run", "imports"),
+    [(run_forked, "import portable_ops"), (run_program, "import brainevent")],
+    ids=["forked", "alone"],
+)
+def test_an_exported_program_runs_in_another_process(tmp_path, run, imports):
     file = tmp_path / "model.bin"
     file.write_bytes(exported(model, X, W).serialize())
-    printed = run_program(LOAD.format(imports=imports), file)
+    printed = run(LOAD.format(imports=imports), file)
     assert "operator 'portable_affine': Numba kernel 'affine' raised ValueError: ('negative', -1.0)" in printed
 
 
@@ -128,9 +133,9 @@ CACHED = """
 
 
 def test_the_persistent_compilation_cache_hits_and_is_right_in_another_process(tmp_path):
-    assert run_program(CACHED, tmp_path).split() == ["0", "1", "0", "1"]
-    assert run_program(CACHED, tmp_path).split() == ["1", "0", "1", "0"]
-    assert run_program(CACHED, tmp_path, "changed").split() == ["1", "0", "1", "0"]
+    assert run_forked(CACHED, tmp_path).split() == ["0", "1", "0", "1"]
+    assert run_forked(CACHED, tmp_path).split() == ["1", "0", "1", "0"]
+    assert run_forked(CACHED, tmp_path, "changed").split() == ["1", "0", "1", "0"]
 
 
 NAMES = """
@@ -174,7 +179,7 @@ except brainevent.UnsupportedOperationError as error:
 @pytest.mark.parametrize("kind", LOCAL_KERNELS)
 def test_code_that_cannot_be_carried_is_refused_when_it_is_exported(kind):
     setup, body, why = LOCAL_KERNELS[kind]
-    printed = run_program(LOCAL.format(setup=setup, body=body))
+    printed = run_forked(LOCAL.format(setup=setup, body=body))
     assert "the Numba kernel 'kernel' cannot be exported" in printed
     assert why in printed
     assert "exists in this process alone" in printed

@@ -1,13 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Programs that take matrices and events, and return spikes, are saved and run in another process."""
 
-import subprocess
-import sys
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from forked import run_forked
 
 import brainevent
 
@@ -75,7 +73,4 @@ def test_a_network_is_saved_and_runs_in_another_process(tmp_path):
 
     matrix = brainevent.CSR.fromdense(jnp.eye(3))
     (tmp_path / "network").write_bytes(saved(run, matrix))
-    command = [sys.executable, "-c", READER, tmp_path / "network"]
-    done = subprocess.run(command, check=False, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.strip() == f"{run(matrix)} {run(matrix).counts.tolist()}"
+    assert run_forked(READER, tmp_path / "network").strip() == f"{run(matrix)} {run(matrix).counts.tolist()}"

@@ -10,6 +10,8 @@ from zoo import ANIMALS
 
 import brainevent
 
+pytestmark = pytest.mark.covering
+
 RULES = pytest.mark.parametrize("rule", [None, "m k, k -> m"], ids=["no rule", "rule"])
 V = ramp(8)
 
@@ -49,6 +51,7 @@ def test_every_operator_works_inside(name):
     jax.tree.map(close, found(*first_only), expected)
 
 
+@pytest.mark.covering(strength=1, times=2)
 @pytest.mark.parametrize(
     "name", ["product", "matvec", "sum_and_product", "gather", "masked", "reference_only", "by_scan"]
 )
@@ -213,6 +216,7 @@ def test_gradients_with_explicit_axes(unique_name, rule):
                 close(got, want)
 
 
+@pytest.mark.covering(strength=1, times=2)
 @pytest.mark.parametrize("name", ["product", "sum_and_product", "masked", "reference_only", "by_scan", "by_author"])
 @pytest.mark.parametrize("transformation", ["call", "grad", "vmap", "jvp"])
 @pytest.mark.parametrize("spec", [(), ("d",)], ids=["whole", "cut"])

@@ -35,6 +35,7 @@ def emulating():
     brainevent.config.emulate(before)
 
 
+@pytest.mark.covering(strength=1, times=1)
 @EVERY
 @pytest.mark.parametrize("transformation", FEW if HERE == SIMULATED else TRANSFORMATIONS)
 def test_every_language_under_every_transformation(name, transformation):
@@ -45,11 +46,16 @@ def test_every_language_under_every_transformation(name, transformation):
         same(found, expected)
 
 
+SOME = ["outputs written", "nested vmap", "vjp", "sharded jit", "export"]
+
+
 @EVERY
-def test_every_language_keeps_every_promise(name):
+@pytest.mark.parametrize("promises", [SOME, pytest.param(None, marks=pytest.mark.thorough)], ids=["some", "all"])
+def test_every_language_keeps_its_promises(name, promises):
     for animal in animals(name):
         operator = brainevent.get_registry()[f"zoo_{animal.name}"]
-        report = brainevent.check(operator, *map(jnp.asarray, animal.operands(N)), backends=[TONGUES[name].backend])
+        options = {"backends": [TONGUES[name].backend], "promises": promises}
+        report = brainevent.check(operator, *map(jnp.asarray, animal.operands(N)), **options)
         assert report.ok, str(report)
 
 
@@ -68,6 +74,7 @@ def test_shards(name):
         close(jax.jit(mapped)(*placed), animal.twin(first, second))
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(HERE == SIMULATED, reason="this is that process")
 def test_the_simulator_of_numba_cuda_in_a_process_of_its_own():
     """It is chosen before `numba.cuda` is imported: so these tests run again, in a process that emulates."""
@@ -75,4 +82,4 @@ def test_the_simulator_of_numba_cuda_in_a_process_of_its_own():
     environment = program_environment(BRAINEVENT_EMULATE="1")
     finished = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, check=False)
     assert finished.returncode == 0, finished.stdout + finished.stderr
-    assert f"{2 * (len(FEW) + 2)} passed, 1 skipped" in finished.stdout
+    assert f"{2 * (len(FEW) + 3)} passed, 1 skipped" in finished.stdout

@@ -14,7 +14,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from programs import program_environment, run_program
+from forked import run_forked
+from programs import program_environment
 from tuned_ops import OUT, X, chosen, doubling, fast, read, reference, slow, wrong
 
 import brainevent
@@ -336,11 +337,12 @@ for i in range(4):
 
 
 def test_another_process_remembers(operator):
-    assert run_program(PROGRAM, operator.name) == "slow 50000\n"
+    assert run_forked(PROGRAM, operator.name) == "slow 50000\n"
     tune(operator)
-    assert run_program(PROGRAM, operator.name) == "fast\n"
+    assert run_forked(PROGRAM, operator.name) == "fast\n"
 
 
+@pytest.mark.thorough
 def test_processes_that_tune_at_once_lose_nothing(unique_name, folder):
     names = [unique_name("parallel") for _ in range(4)]
     command = [sys.executable, "-c", TUNES]
@@ -417,7 +419,7 @@ def test_what_has_no_content_is_chosen_in_this_process_only(operator, folder):
     ],
 )
 def test_broken_and_foreign_files_are_ignored_with_one_warning(operator, folder, content):
-    tune(operator)
+    folder.mkdir(parents=True)
     (folder / "choices.json").write_bytes(content)
     with pytest.warns(UserWarning, match=r"is broken, or of another program .*; the next choice replaces it") as said:
         as_after_a_restart()

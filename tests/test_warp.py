@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from forked import run_forked
 from hypothesis import given
 from hypothesis import strategies as st
 from programs import run_program
@@ -393,7 +394,7 @@ def test_an_exported_program_needs_no_warp(tmp_path):
         program = jax.export.deserialize(open(sys.argv[1], "rb").read())
         print(program.call(jnp.arange(5.0)[None], jnp.ones((1, 5)))[0].tolist(), "warp" in sys.modules)
     """
-    assert run_program(source, tmp_path / "program").strip() == "[1.0, 2.0, 3.0, 4.0, 5.0] False"
+    assert run_forked(source, tmp_path / "program").strip() == "[1.0, 2.0, 3.0, 4.0, 5.0] False"
 
 
 CACHED = """
@@ -412,7 +413,7 @@ CACHED = """
 
 
 def test_the_persistent_compilation_cache_serves_another_process(tmp_path):
-    runs = [run_program(CACHED, tmp_path).split() for _ in range(2)]
+    runs = [run_forked(CACHED, tmp_path).split() for _ in range(2)]
     assert runs == [["0", "8.0"], ["1", "8.0"]]
 
 

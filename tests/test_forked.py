@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A program in a fork is as one in a process of its own."""
+
+import os
+import subprocess
+
+import pytest
+from forked import run_forked
+
+ARRAYS = """
+    import sys
+
+    import jax
+
+    before = list(sys.argv)
+    print(before, __name__, jax.numpy.arange(int(sys.argv[1])).sum(), len(jax.devices()))
+"""
+
+
+def test_arguments_results_and_devices_are_its_own():
+    devices = "--xla_force_host_platform_device_count={}"
+    assert run_forked(ARRAYS, 3, XLA_FLAGS=devices.format(2)) == "['-c', '3'] __main__ 3 2\n"
+    assert run_forked(ARRAYS, 5, XLA_FLAGS=devices.format(3)) == "['-c', '5'] __main__ 10 3\n"
+
+
+def test_nothing_is_left_for_the_next():
+    change = "import os, jax; os.environ['CHANGED'] = jax.changed = '1'; print(os.getpid())"
+    look = "import os, jax; print(os.environ.get('CHANGED'), hasattr(jax, 'changed'), os.getcwd())"
+    assert int(run_forked(change)) != os.getpid()
+    assert run_forked(look) == f"None False {os.path.dirname(__file__)}\n"
+    assert run_forked("import os; print(os.environ['GIVEN'])", GIVEN="value") == "value\n"
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        ("print('so far'); raise ValueError('wrong')", r"exit status 1\nso far\n[\s\S]*ValueError: wrong"),
+        ("import sys; sys.exit(3)", "exit status 3"),
+        ("import os; os.kill(os.getpid(), 9)", "exit status -9"),
+    ],
+)
+def test_one_that_fails_says_so(source, said):
+    with pytest.raises(AssertionError, match=said):
+        run_forked(source)
+    assert run_forked("print(1)") == "1\n"
+
+
+def test_one_that_hangs_is_ended():
+    with pytest.raises(subprocess.TimeoutExpired):
+        run_forked("import time; time.sleep(100)", timeout=0.1)
+    assert run_forked("print(1)") == "1\n"
+
+
+def test_what_it_leaves_to_the_end_is_done():
+    assert run_forked("import atexit; atexit.register(print, 'end'); print('start')") == "start\nend\n"

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What tests compile is kept, in one piece, and not for ever."""
+
+import os
+import time
+from pathlib import Path
+
+import kept_caches
+import pytest
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "programs").mkdir()
+    for name in ("kernels/k_00", "kernels/tuning", "kernels/.locks", "kernels/tools"):
+        (tmp_path / name).mkdir(parents=True)
+        (tmp_path / name / "file").write_bytes(bytes(100))
+    return tmp_path
+
+
+def aged(path, days):
+    path.write_bytes(bytes(100))
+    os.utime(path, (time.time() - days * kept_caches.DAY,) * 2)
+
+
+def names(folder):
+    return sorted(path.name for part in ("kernels", "programs") for path in (folder / part).iterdir())
+
+
+def test_what_is_old_is_removed_once_a_day(folder):
+    aged(folder / "programs" / "old-cache", 8), aged(folder / "programs" / "new-cache", 6)
+    kept_caches.clean(folder)
+    assert names(folder) == [".locks", "k_00", "new-cache", "tools"]  # and what an earlier run chose is forgotten
+    aged(folder / "programs" / "old-cache", 8), aged(folder / "kernels" / "k_00" / "file", 9)
+    kept_caches.clean(folder)
+    assert "old-cache" in names(folder)
+    aged(folder / "cleaned", 2)
+    kept_caches.clean(folder)
+    assert names(folder) == [".locks", "new-cache", "tools"]
+
+
+def test_what_was_used_last_stays_where_there_is_too_much(folder):
+    for days in range(1, 6):
+        aged(folder / "programs" / f"{days}-cache", days)
+    kept_caches.clean(folder, limit=250)
+    assert names(folder) == [".locks", "1-cache", "k_00", "tools"]
+
+
+def test_a_folder_that_others_can_replace_is_not_used(tmp_path):
+    inner = tmp_path / "a" / "b"
+    inner.mkdir(parents=True)
+    assert kept_caches.is_safe(inner / "kept")
+    inner.parent.chmod(0o777)
+    assert not kept_caches.is_safe(inner / "kept")
+    inner.parent.chmod(0o1777)
+    assert kept_caches.is_safe(inner / "kept")
+
+
+def test_programs_are_written_in_one_piece(tmp_path, monkeypatch):
+    class Cache:
+        _path = tmp_path
+
+    written = []
+    monkeypatch.setattr(os, "replace", lambda source, target: written.append((source, target)))
+    kept_caches._put(Cache(), "key", b"value")
+    [(source, target)] = written
+    assert target == tmp_path / "key-cache"
+    assert Path(source).read_bytes() == b"value"
+    monkeypatch.undo()
+    kept_caches._put(Cache(), "key", b"value")
+    kept_caches._put(Cache(), "key", b"another")
+    assert target.read_bytes() == b"value"
