@@ -88,12 +88,12 @@ class KernelCompilationError(KernelError):
 
     def __setattr__(self, name: str, value: Any) -> None:
         """Set an attribute; where JAX puts a stack trace of its own before the cause, let it come before that."""
-        cause = self.__cause__ if name == "__cause__" else None
+        cause: BaseException | None = self.__cause__ if name == "__cause__" else None
         if cause is None or getattr(value, "__cause__", None) is not cause:
             super().__setattr__(name, value)
             return
         value.__cause__ = value.__context__ = None
-        first: BaseException = cause
+        first = cause
         while earlier := first.__cause__ or (None if first.__suppress_context__ else first.__context__):
             first = earlier
         if type(first) is not type(value):  # one stack trace is enough

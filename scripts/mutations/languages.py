@@ -57,9 +57,9 @@ MUTANTS = (
     ),
     Mutant(
         "numba-exported-without-its-threads",
-        "backends/numba/portable.py",
-        '"parallel": runtime.ENTER_PARALLEL in text,',
-        '"parallel": False,',
+        "backends/numba/objects.py",
+        "if runtime.ENTER_PARALLEL in wanted:",
+        "if False:",
         ("test_numba_parallel", "test_processes"),
     ),
     Mutant(
@@ -191,7 +191,7 @@ MUTANTS = (
     Mutant(
         "source-replaced-under-the-old-name",
         "backends/source/module.py",
-        "if again and replace else key",
+        "if force and replace else key",
         "if False else key",
         _CPP,
     ),

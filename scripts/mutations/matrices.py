@@ -41,9 +41,9 @@ MUTANTS = (
     ),
     Mutant(
         "csr-diagonal-in-the-next-row",
-        "event/matrices/csr.py",
-        "np.searchsorted(missing, np.arange(self.shape[0] + 1))",
-        'np.searchsorted(missing, np.arange(self.shape[0] + 1), side="right")',
+        "event/matrices/diagonal.py",
+        "np.searchsorted(missing, np.arange(shape[0] + 1))",
+        'np.searchsorted(missing, np.arange(shape[0] + 1), side="right")',
         _MATRICES,
     ),
     Mutant(
@@ -119,8 +119,8 @@ MUTANTS = (
     Mutant(
         "trains-steps-rounded-up",
         "spikes/trains.py",
-        "math.ceil(t / self.dt - 1e-6)",
-        "math.ceil(t / self.dt)",
+        "as_float(time) / self.dt - 1e-6",
+        "as_float(time) / self.dt",
         _SPIKES,
     ),
     Mutant(

@@ -224,16 +224,16 @@ MUTANTS = (
     ),
     Mutant(
         "content-constants-not-read",
-        "_content.py",
-        "yield from _parts(code.co_consts, seen)",
+        "_content/walk.py",
+        "yield from self.parts(code.co_consts)",
         "yield repr(len(code.co_consts)).encode()",
         ("test_content", "test_numba", "test_processes"),
     ),
     Mutant(
         "content-defaults-of-keywords-not-read",
-        "_content.py",
-        "yield from _parts((function.__defaults__, function.__kwdefaults__), seen)",
-        "yield from _parts(function.__defaults__, seen)",
+        "_content/walk.py",
+        "yield from self.parts((function.__defaults__, function.__kwdefaults__))",
+        "yield from self.parts(function.__defaults__)",
         ("test_content", "test_numba", "test_tune"),
     ),
     Mutant(
