@@ -83,6 +83,11 @@ class KernelFallbackExhaustedError(KernelError):
     """No kernel of this operator fits the platform or the backend that was asked for."""
 
 
+def _before(error: BaseException) -> BaseException | None:
+    """Return the error that a traceback shows before this one."""
+    return error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+
+
 class KernelCompilationError(KernelError):
     """A kernel generator, or the kernel it returned, failed while it was built: its own error is `__cause__`."""
 
@@ -93,8 +98,8 @@ class KernelCompilationError(KernelError):
             super().__setattr__(name, value)
             return
         value.__cause__ = value.__context__ = None
-        first = cause
-        while earlier := first.__cause__ or (None if first.__suppress_context__ else first.__context__):
+        first: BaseException = cause
+        while (earlier := _before(first)) is not None:
             first = earlier
         if type(first) is not type(value):  # one stack trace is enough
             first.__cause__ = value
