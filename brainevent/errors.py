@@ -98,9 +98,9 @@ class KernelCompilationError(KernelError):
             super().__setattr__(name, value)
             return
         value.__cause__ = value.__context__ = None
-        first: BaseException = cause
-        while (earlier := _before(first)) is not None:
-            first = earlier
+        earlier: BaseException | None = cause
+        while earlier is not None:
+            first, earlier = earlier, _before(earlier)
         if type(first) is not type(value):  # one stack trace is enough
             first.__cause__ = value
 
