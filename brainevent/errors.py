@@ -93,7 +93,7 @@ class KernelCompilationError(KernelError):
             super().__setattr__(name, value)
             return
         value.__cause__ = value.__context__ = None
-        first: BaseException = cause
+        first: Any = cause
         while earlier := first.__cause__ or (None if first.__suppress_context__ else first.__context__):
             first = earlier
         if type(first) is not type(value):  # one stack trace is enough

@@ -70,7 +70,9 @@ def _loaded(path: str, descriptor: int) -> ctypes.CDLL:
     if not os.path.exists(name):  # no /proc here
         name = path
     try:
-        return ctypes.CDLL(name)
+        handle = ctypes.CDLL(name)
+        _show_path(handle, name, path)
+        return handle
     except OSError as error:
         reason = str(error).replace(name, path)
         hint = "build it again with force_rebuild=True"
@@ -90,7 +92,22 @@ def _unused_name(descriptor: int) -> str:
     return f"/proc/self/fd/{spelling}{descriptor}"
 
 
+class _LinkMap(ctypes.Structure):
+    """The beginning of the loader's record of a library, which its handle points to: link_map of <link.h>."""
+
+    _fields_ = [("l_addr", ctypes.c_void_p), ("l_name", ctypes.c_void_p)]
+
+
+def _show_path(handle: ctypes.CDLL, name: str, path: str) -> None:
+    """Let debuggers and sanitizers know a library by its path: the name that it was loaded by leads nowhere soon."""
+    record = ctypes.cast(handle._handle, ctypes.POINTER(_LinkMap)).contents
+    if record.l_name and ctypes.string_at(record.l_name) == os.fsencode(name):
+        record.l_name = _libc.strdup(os.fsencode(path))  # the loader may free it, as it could the old one
+
+
 _libc = ctypes.CDLL(None, use_errno=True)
+_libc.strdup.restype = ctypes.c_void_p
+_libc.strdup.argtypes = [ctypes.c_char_p]
 _libc.mmap.restype = ctypes.c_void_p
 _libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
 _libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
