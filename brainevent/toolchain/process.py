@@ -56,7 +56,7 @@ def _file_for_output(folder: str | Path) -> IO[bytes]:
     It is in memory, if Python was built to offer that: what a tool says of a full disk must have room.
     """
     if hasattr(os, "memfd_create"):
-        return open(os.memfd_create("output"), "w+b")  # noqa: SIM115 - the caller closes it
+        return open(os.memfd_create("output"), "w+b")
     return tempfile.TemporaryFile(dir=folder)
 
 

@@ -52,20 +52,23 @@ def load_library_file(path: str) -> Library:
         os.close(descriptor)
 
 
-def load_library(path: str, descriptor: int) -> Library:
-    """Load a library from its open file, whatever its path leads to by now; the caller may close the file."""
+def load_library(path: str, descriptor: int, advice: str = "build it again with force_rebuild=True") -> Library:
+    """Load a library from its open file, whatever its path leads to by now; the caller may close the file.
+
+    `advice` is what a user should do about a file that is no library.
+    """
     status = os.fstat(descriptor)
     identity = status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
     with _lock:
         library = _libraries.get(identity)
         if library is None:
             if identity not in _handles:
-                _handles[identity] = _loaded(path, descriptor)
+                _handles[identity] = _loaded(path, descriptor, advice)
             library = _libraries[identity] = Library(_handles[identity], descriptor)
     return library
 
 
-def _loaded(path: str, descriptor: int) -> ctypes.CDLL:
+def _loaded(path: str, descriptor: int, hint: str) -> ctypes.CDLL:
     name = _unused_name(descriptor)
     if not os.path.exists(name):  # no /proc here
         name = path
@@ -75,7 +78,6 @@ def _loaded(path: str, descriptor: int) -> ctypes.CDLL:
         return handle
     except OSError as error:
         reason = str(error).replace(name, path)
-        hint = "build it again with force_rebuild=True"
         if "cannot open shared object" in reason:
             hint = "a library that it needs is not found: add its folder with extra_ldflags=['-Wl,-rpath,FOLDER']"
         elif "undefined symbol" in reason:
