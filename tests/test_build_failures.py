@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 import brainevent
 from brainevent.errors import CompilationError, KernelCompilationError, KernelError, UnsupportedArchError
 from brainevent.toolchain import build as builds
-from brainevent.toolchain import cache, directory
+from brainevent.toolchain import cache, directory, process
 from brainevent.toolchain.refused import refuse_flags
 
 KEY = "0123456789abcdef"
@@ -69,6 +69,13 @@ def test_a_full_disk_is_named_and_libraries_go_elsewhere(small_disk, base, tmp_p
     assert value(mod) == 7
     assert mod.path.startswith(str(tmp_path / "temporary"))
     assert list((small_disk / "cache").glob("full_*")) == []
+
+
+def test_what_a_tool_says_is_kept_without_files_in_memory(tmp_path, monkeypatch):
+    monkeypatch.delattr(os, "memfd_create")
+    finished = process.run(["sh", "-c", "echo said; exit 3"], tmp_path, 60)
+    assert finished == process.Finished(3, "said\n", late=False)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_full_build_directory_is_named(small_disk, base):

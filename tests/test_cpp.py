@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import brainevent
-from brainevent.errors import KernelArgumentError
+from brainevent.errors import KernelArgumentError, KernelLoadError
 
 
 def like(x):
@@ -568,7 +568,8 @@ def test_a_library_for_another_machine_is_an_error_not_a_crash(mod):
     header = {"symbol": "be_copy", "device": "cpu", "machine": "s390x", "system": "Linux"}
     with pytest.raises(RuntimeError, match=r"compiled kernels are for machine s390x, and this is .*export it again"):
         portable.load(header, b"")
-    with pytest.raises(OSError, match="file too short"):
+    words = "cannot load the library of an exported program: .*file too short; export it again"
+    with pytest.raises(KernelLoadError, match=words):
         portable.load({**header, **portable._environment()}, b"")
 
 

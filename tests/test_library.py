@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Loaded libraries: what a load takes from the process, and what it gives back."""
 
+import ctypes
 import gc
 import os
 import platform
@@ -13,7 +14,10 @@ import pytest
 import brainevent
 from brainevent.backends.source import portable
 
-CONSTANT = """#include "brainevent/common.h"
+CONSTANT = """#ifdef VIA
+#include VIA
+#endif
+#include "brainevent/common.h"
 // @BE f ret
 void f(BE::Tensor out) { out.data_ptr<float>()[0] = VALUE; }
 """
@@ -83,3 +87,26 @@ def test_a_module_outlives_a_cleared_cache(load):
     assert not os.path.exists(mod.path)
     assert mod.read_bytes() == content
     assert value(mod) == 5
+
+
+def test_what_is_built_again_is_what_runs(load, tmp_path, monkeypatch):
+    """The library of the same path, which was loaded before, is not taken for it."""
+    monkeypatch.setenv("CPATH", str(tmp_path))  # whose files' content is no part of the key
+    values = []
+    for number in (8, 9):
+        (tmp_path / "unseen.h").write_text(f"#define UNSEEN {number}\n")
+        mod = load("UNSEEN", extra_cflags=["-DVIA=<unseen.h>"], force_rebuild=True, auto_register=False)
+        values.append(value(mod))
+    assert values == [8, 9]
+
+
+def test_debuggers_and_sanitizers_know_a_library_by_its_path(load):
+    mod = load(6)
+    address = ctypes.cast(mod.get_handler("f"), ctypes.c_void_p)
+
+    class Found(ctypes.Structure):
+        _fields_ = [(name, ctypes.c_char_p) for name in ("path", "base", "symbol", "address")]
+
+    found = Found()
+    assert ctypes.CDLL(None).dladdr(address, ctypes.byref(found))
+    assert os.fsdecode(found.path) == mod.path

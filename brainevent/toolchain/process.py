@@ -6,11 +6,13 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import tempfile
 import threading
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 __all__ = ["Finished", "NotStartedError", "run"]
 
@@ -30,9 +32,7 @@ class Finished:
 
 def run(command: Sequence[str], folder: str | Path, seconds: float) -> Finished:
     """Run a command in a folder, without input."""
-    # A file, for the end of a pipe would be awaited from whatever the tool leaves running; in memory, for what a tool
-    # says of a full disk must have room.
-    with open(os.memfd_create("output"), "w+b") as output:
+    with _file_for_output(folder) as output:
         try:
             process = subprocess.Popen(
                 command,
@@ -48,6 +48,16 @@ def run(command: Sequence[str], folder: str | Path, seconds: float) -> Finished:
         late = _wait(process, seconds)
         output.seek(0)
         return Finished(process.returncode, output.read().decode(errors="replace"), late)
+
+
+def _file_for_output(folder: str | Path) -> IO[bytes]:
+    """Open a file, for the end of a pipe would be awaited from whatever the tool leaves running.
+
+    It is in memory, if Python was built to offer that: what a tool says of a full disk must have room.
+    """
+    if hasattr(os, "memfd_create"):
+        return open(os.memfd_create("output"), "w+b")
+    return tempfile.TemporaryFile(dir=folder)
 
 
 def _wait(process: subprocess.Popen[bytes], seconds: float) -> bool:

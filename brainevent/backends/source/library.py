@@ -53,28 +53,32 @@ def load_library_file(path: str) -> Library:
         os.close(descriptor)
 
 
-def load_library(path: str, descriptor: int) -> Library:
-    """Load a library from its open file, whatever its path leads to by now; the caller may close the file."""
+def load_library(path: str, descriptor: int, advice: str = "build it again with force_rebuild=True") -> Library:
+    """Load a library from its open file, whatever its path leads to by now; the caller may close the file.
+
+    `advice` is what a user should do about a file that is no library.
+    """
     status = os.fstat(descriptor)
     identity = status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
     with _lock:
         library = _libraries.get(identity)
         if library is None:
             if identity not in _handles:
-                _handles[identity] = _loaded(path, descriptor)
+                _handles[identity] = _loaded(path, descriptor, advice)
             library = _libraries[identity] = Library(_handles[identity], descriptor)
     return library
 
 
-def _loaded(path: str, descriptor: int) -> ctypes.CDLL:
+def _loaded(path: str, descriptor: int, hint: str) -> ctypes.CDLL:
     name = _unused_name(descriptor)
     if not os.path.exists(name):  # no /proc here
         name = path
     try:
-        return let_it_tell(ctypes.CDLL(name))
+        handle = let_it_tell(ctypes.CDLL(name))
+        _show_path(handle, name, path)
+        return handle
     except OSError as error:
         reason = str(error).replace(name, path)
-        hint = "build it again with force_rebuild=True"
         if "cannot open shared object" in reason:
             hint = "a library that it needs is not found: add its folder with extra_ldflags=['-Wl,-rpath,FOLDER']"
         elif "undefined symbol" in reason:
@@ -91,7 +95,22 @@ def _unused_name(descriptor: int) -> str:
     return f"/proc/self/fd/{spelling}{descriptor}"
 
 
+class _LinkMap(ctypes.Structure):
+    """The beginning of the loader's record of a library, which its handle points to: link_map of <link.h>."""
+
+    _fields_ = [("l_addr", ctypes.c_void_p), ("l_name", ctypes.c_void_p)]
+
+
+def _show_path(handle: ctypes.CDLL, name: str, path: str) -> None:
+    """Let debuggers and sanitizers know a library by its path: the name that it was loaded by leads nowhere soon."""
+    record = ctypes.cast(handle._handle, ctypes.POINTER(_LinkMap)).contents
+    if record.l_name and ctypes.string_at(record.l_name) == os.fsencode(name):
+        record.l_name = _libc.strdup(os.fsencode(path))  # the loader may free it, as it could the old one
+
+
 _libc = ctypes.CDLL(None, use_errno=True)
+_libc.strdup.restype = ctypes.c_void_p
+_libc.strdup.argtypes = [ctypes.c_char_p]
 _libc.mmap.restype = ctypes.c_void_p
 _libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
 _libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]

@@ -44,7 +44,7 @@ def _loaded(code: bytes) -> ctypes.CDLL:
         with open(os.memfd_create("brainevent"), "wb") as file:
             file.write(code)
             file.flush()
-            return load_library("of an exported program", file.fileno()).handle
+            return load_library("of an exported program", file.fileno(), "export it again").handle
     with tempfile.TemporaryDirectory(prefix="brainevent-") as folder:
         path = Path(folder, "kernel.so")
         path.write_bytes(code)
