@@ -8,10 +8,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import numba
 import numpy as np
 
-from ..backends.numba import half, prefetch
+from ..backends.numba import half, inner, prefetch
 
 __all__ = [
     "BLOCK",
@@ -21,7 +20,6 @@ __all__ = [
     "Terms",
     "add_in_tiles",
     "fetching",
-    "inner",
     "no_event",
     "places",
     "terms",
@@ -40,15 +38,6 @@ _ROWS_AHEAD = 2  # of which the next elements are asked for while as many are ad
 _TOGETHER, _ONE = np.uint64(8), np.uint64(1)  # elements of which only the last is looked at
 _ALL = 2**63 - 1  # no index is above it
 _LOADS = {"float16": half.from_float16, "bfloat16": half.from_bfloat16}
-
-
-def inner(function: Any = None, **options: Any) -> Any:
-    """Compile a function that other compiled code alone calls, as `numba.njit` does, but with no way in from Python.
-
-    That takes about two thirds of the time. To call it from Python ends the process.
-    """
-    compile_ = numba.njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, **options)
-    return compile_ if function is None else compile_(function)
 
 
 @dataclass(frozen=True)

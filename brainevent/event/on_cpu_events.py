@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ..backends.numba import any_of, prefetch
-from .on_cpu import BLOCK, LINE, Places, Terms, add_in_tiles, fetching, inner, unsigned
+from ..backends.numba import any_of, inner, prefetch
+from .on_cpu import BLOCK, LINE, Places, Terms, add_in_tiles, fetching, unsigned
 
 __all__ = ["add_rows_listed", "cut_rows", "list_events"]
 

@@ -14,7 +14,8 @@ from typing import Any
 import numba
 
 from .. import config
-from .on_cpu import BLOCK, inner, unsigned
+from ..backends.numba import inner
+from .on_cpu import BLOCK, unsigned
 
 __all__ = [
     "IN_THREADS",

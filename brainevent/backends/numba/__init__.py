@@ -25,10 +25,11 @@ from ...ffi.portable import PAYLOAD, TARGET
 from ...ffi.targets import register_once
 from . import half, portable
 from .handler import ArraySpec, compile_handler
+from .inner import inner
 from .kept import address_of
 from .memory import any_of, prefetch
 
-__all__ = ["any_of", "half", "numba_kernel", "prefetch"]
+__all__ = ["any_of", "half", "inner", "numba_kernel", "prefetch"]
 
 _PREFIX = "brainevent_numba_ffi_"
 _INTEGERS = tuple(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))

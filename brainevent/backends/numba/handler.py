@@ -77,8 +77,8 @@ def compile_handler(
     _define_handler(module, one, len(operands), specs, name)
     library.add_ir_module(module)
     library._final_module.link_in(called)
-    library._optimize_final_module()
     _make_private(library._final_module, name)
+    library._optimize_final_module()
     library._final_module.verify()
     return library._final_module
 

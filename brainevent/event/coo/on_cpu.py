@@ -9,7 +9,8 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from ..on_cpu import BLOCK, Places, Terms, inner, no_event, places, terms, unsigned
+from ...backends.numba import inner
+from ..on_cpu import BLOCK, Places, Terms, no_event, places, terms, unsigned
 
 __all__ = ["kernel"]
 

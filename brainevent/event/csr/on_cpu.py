@@ -14,7 +14,8 @@ from typing import Any
 import numba
 import numpy as np
 
-from ..on_cpu import BLOCK, LISTED, Places, Terms, inner, places, terms, unsigned
+from ...backends.numba import inner
+from ..on_cpu import BLOCK, LISTED, Places, Terms, places, terms, unsigned
 from ..on_cpu_events import add_rows_listed, cut_rows, list_events
 from ..on_cpu_threads import (
     IN_THREADS,

@@ -15,9 +15,9 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from ...backends.numba import numba_kernel
+from ...backends.numba import inner, numba_kernel
 from ..activity import as_events
-from ..on_cpu import inner, terms
+from ..on_cpu import terms
 from ..precision import precise
 
 __all__ = ["numba_product"]
