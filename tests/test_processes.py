@@ -187,7 +187,7 @@ def test_code_that_cannot_be_carried_is_refused_when_it_is_exported(kind):
 
 CACHED_ON_DISK = """
     import jax, jax.numpy as jnp, numpy as np, brainevent, disk_cached
-    f = lambda x: brainevent.numba_kernel(disk_cached.double, outs=jax.ShapeDtypeStruct(x.shape, x.dtype))(x)
+    f = lambda x: brainevent.numba_kernel(disk_cached.kernel, outs=jax.ShapeDtypeStruct(x.shape, x.dtype))(x)
     x = jnp.arange(100.0)
     np.testing.assert_allclose(jax.jit(f)(x), 2 * x)
     program = jax.export.export(jax.jit(f), disabled_checks=brainevent.export_checks())(x)
@@ -196,10 +196,11 @@ CACHED_ON_DISK = """
 """
 
 
-def test_kernels_that_numba_keeps_on_disk(tmp_path):
+def test_functions_that_numba_keeps_on_disk(tmp_path):
     (tmp_path / "disk_cached.py").write_text(
         "import numba\n\n@numba.njit(cache=True, parallel=True)\ndef double(x, out):\n"
-        "    for i in numba.prange(x.size):\n        out[i] = 2 * x[i]\n"
+        "    for i in numba.prange(x.size):\n        out[i] = 2 * x[i]\n\n"
+        "@numba.njit\ndef kernel(x, out):\n    double(x, out)\n"
     )
     source = f"import sys; sys.path.insert(0, {str(tmp_path)!r})\n" + textwrap.dedent(CACHED_ON_DISK)
     hits = [run_program(source, PYTHONWARNINGS="error::numba.NumbaWarning").strip() for _ in range(2)]

@@ -18,7 +18,7 @@ import numpy as np
 from numba.core.dispatcher import Dispatcher
 
 from ..._content import content_of
-from ...errors import KernelArgumentError, KernelCompilationError, UnsupportedOperationError
+from ...errors import KernelArgumentError, KernelCompilationError
 from ...ffi.arguments import canonical_outs, check_operands, check_vmap_method, checked_aliases, flat_outs
 from ...ffi.call import native_call
 from ...ffi.portable import PAYLOAD, TARGET
@@ -97,14 +97,9 @@ class NumbaTarget:
 
     def portable(self) -> tuple[str, dict[str, Any]]:
         """Return the target that carries the compiled code."""
-        if opaque := content_of(self.kernel).opaque:
-            raise UnsupportedOperationError(
-                f"the Numba kernel {self.title!r} cannot be exported: it uses {opaque}, which has no content "
-                "that another process could know it by; pass what it holds as operands, or as numbers and tuples"
-            )
         name = f"{self.name}_carried"
         module = compile_handler(self.kernel, self.operands, self.outs, name)
-        return TARGET, {PAYLOAD: portable.carry(module, name, self.title)}
+        return TARGET, {PAYLOAD: portable.carry(module, name, self.title, content_of(self.kernel).opaque)}
 
     def for_types(self, operands: Sequence[Any], outs: Sequence[Any]) -> NumbaTarget:
         """Return the same function compiled for other ranks."""

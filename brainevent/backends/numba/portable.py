@@ -17,12 +17,18 @@ from .objects import ObjectCode, local_reason
 __all__ = ["carry", "load"]
 
 
-def carry(module: llvm.ModuleRef, name: str, title: str) -> np.ndarray:
-    """Pack the handler `name`, and all that it calls, for an exported program."""
-    if reason := local_reason(module):
-        raise UnsupportedOperationError(
-            f"the Numba kernel {title!r} cannot be exported: {reason}, which exists in this process alone"
+def carry(module: llvm.ModuleRef, name: str, title: str, opaque: str | None) -> np.ndarray:
+    """Pack the handler `name`, and all that it calls, for an exported program, unless something in it is `opaque`."""
+    reason = None
+    if local := local_reason(module):
+        reason = f"{local}, which exists in this process alone"
+    elif opaque:
+        reason = (
+            f"it uses {opaque}, which has no content that another process could know it by; pass what it holds as "
+            "operands, or as numbers and tuples"
         )
+    if reason:
+        raise UnsupportedOperationError(f"the Numba kernel {title!r} cannot be exported: {reason}")
     return pack("numba", {"name": name, **_environment()}, module.as_bitcode())
 
 
