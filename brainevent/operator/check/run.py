@@ -84,7 +84,8 @@ def _row(promise: Promise, subject: Subject) -> CheckRow:
 
 def _why_missing(subject: Subject) -> str | None:
     """Return what to install, if a kernel does not run because its language is missing."""
-    row = language(subject.backend)
+    entry = entries(subject.operator, platform_here()).get(subject.backend)
+    row = language(entry.language) if entry is not None else None
     if row is not None and jax.default_backend() in row.platforms:
         return row.why_missing()
     try:
