@@ -60,8 +60,8 @@ def _check_others(subject: Subject, names: Collection[str]) -> Iterator[CheckRow
     for promise in PROMISES.values():
         if promise.name in (TYPES, VALUES) or promise.name not in names:
             continue
-        if promise.needs in failed:
-            yield CheckRow(subject.backend, promise.name, SKIPPED, f"{promise.needs!r} failed")
+        if broken := [name for name in promise.needs if name in failed]:
+            yield CheckRow(subject.backend, promise.name, SKIPPED, f"{broken[0]!r} failed")
             continue
         row = _row(promise, subject)
         if row.status == FAILED:
