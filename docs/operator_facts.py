@@ -180,7 +180,13 @@ class Facts:
     def backends(self) -> list[Backend]:
         """The kernels that are registered, and the reference on each other platform."""
         return [
-            Backend(platform, name, _title(name), name == self.operator.get_default(platform), _labels(entry.variants))
+            Backend(
+                platform,
+                name,
+                _title(entry.language),
+                name == self.operator.get_default(platform),
+                _labels(entry.variants),
+            )
             for platform, table in sorted(self.operator._kernels.items())
             for name, entry in table.items()
         ] + [Backend("any", REFERENCE, "jax.numpy", False, ())] * (self.reference is not None)
@@ -274,8 +280,8 @@ def _each(way: Way) -> Iterator[tuple[int, jax.ShapeDtypeStruct]]:
     return enumerate(way.operands)
 
 
-def _title(backend: str) -> str:
-    known = language(backend)
+def _title(name: str) -> str:
+    known = language(name)
     return known.title if known else "JAX"
 
 

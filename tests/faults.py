@@ -181,7 +181,7 @@ def shared_scratch_memory():
         scratch = numba.carray(scratch_memory(), 8)
         for i in range(x.size):
             scratch[i] = x[i]
-        for turn in range(20_000):  # time enough for another thread
+        for turn in range(1000):  # time enough for another thread
             for i in range(x.size):
                 scratch[i] += turn % 2
                 scratch[i] -= turn % 2

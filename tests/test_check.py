@@ -4,6 +4,7 @@
 import functools
 
 import faults
+import faults_by_data  # noqa: F401 - adds to faults.FAULTS
 import jax
 import jax.numpy as jnp
 import numba
@@ -37,6 +38,8 @@ def test_every_promise_is_broken_by_a_planted_fault():
 
 
 # ---- good operators ------------------------------------------------------------------------------------------------
+
+WITHOUT_DERIVATIVES = {"jvp", "vjp", "transpose", "vmap of grad", "grad of vmap", "sharded grad of vmap"}
 
 
 def good_product(unique_name):
@@ -91,7 +94,7 @@ def good_count(unique_name):
     op.def_numba_kernel(numba_generator(kernel))
     op.def_reference(lambda x: (x > 0).sum(dtype=np.int32))
     op.def_sharding_rule("k -> ", reduction_factors=("k",))
-    return op, (X,), {}, {"jvp", "vjp", "transpose", "vmap of grad", "grad of vmap"}
+    return op, (X,), {}, WITHOUT_DERIVATIVES
 
 
 def good_masked_gather(unique_name):
@@ -106,7 +109,7 @@ def good_masked_gather(unique_name):
     op.def_numba_kernel(numba_generator(kernel))
     op.def_reference(lambda index, keep: jnp.where(keep, index[index], -1))
     index = np.array([2, 0, 3, 1], np.int32)
-    return op, (index, index > 1), {}, {"jvp", "vjp", "transpose", "vmap of grad", "grad of vmap"}
+    return op, (index, index > 1), {}, WITHOUT_DERIVATIVES
 
 
 def good_sum_and_sign(unique_name):
@@ -162,7 +165,7 @@ def good_linear(unique_name):
     op = XLACustomKernel(unique_name("linear"))
     op.def_kernel("jnp", "cpu", plain(lambda x: [jnp.cumsum(x)]))
     op.def_transpose_rule(lambda cts, x, **_: [jnp.cumsum(cts[0][::-1])[::-1]])
-    return op, (X,), {"outs": like(X)}, {"values", "jvp", "vjp", "vmap of grad", "grad of vmap"}
+    return op, (X,), {"outs": like(X)}, (WITHOUT_DERIVATIVES | {"values", "other sizes"}) - {"transpose"}
 
 
 def good_complex(unique_name):
@@ -170,7 +173,12 @@ def good_complex(unique_name):
     op = XLACustomKernel(unique_name("complex"))
     op.def_kernel("jnp", "cpu", plain(lambda x, y: [x * x * y]))
     op.def_jvp_rule2(lambda t, x, y, **_: 2 * t * x * y, None)
-    return op, ((X + 1j * X[::-1]).astype(np.complex64), X), {"outs": like(X + 1j * X)}, {"values", "transpose"}
+    return (
+        op,
+        ((X + 1j * X[::-1]).astype(np.complex64), X),
+        {"outs": like(X + 1j * X)},
+        {"values", "transpose", "other sizes"},
+    )
 
 
 def good_half(unique_name):
@@ -191,7 +199,7 @@ def good_constant(unique_name):
     op.def_numba_kernel(numba_generator(kernel))
     op.def_reference(lambda: jnp.float32(7))
     skipped = {name for name in PROMISES if "vmap" in name or "jv" in name or "vjp" in name}
-    return op, (), {}, {*skipped, "transpose"}
+    return op, (), {}, {*skipped, "transpose", "other values", "other sizes"}
 
 
 def good_in_place(unique_name):
@@ -220,7 +228,7 @@ def good_empty(unique_name):
     op = XLACustomKernel(unique_name("empty"))
     op.def_numba_kernel(numba_generator(kernel))
     op.def_reference(twice)
-    return op, (X[:0],), {}, {"transpose"}
+    return op, (X[:0],), {}, {"transpose", "other values", "other sizes"}
 
 
 MORE = {good_product, good_reference_only, good_half, good_linear}
@@ -307,13 +315,15 @@ def sum_of_rows(pointers, values):
     return jnp.zeros(pointers.size - 1).at[rows].add(values)
 
 
-def test_sorted_integers_are_repeated_unless_samples_are_given():
-    pointers, other = np.array([0, 2, 5, 8], np.int32), np.array([0, 3, 3, 8], np.int32)
+def test_sorted_integers_stay_sorted_in_a_batch():
+    pointers, few = np.array([0, 2, 5, 8], np.int32), np.array([0, 8], np.int32)
     op = operator(plain(lambda *xs: [sum_of_rows(*xs)]), sum_of_rows)
     op.def_batching_rule(lambda args, axes, **params: _first_of(op, args, axes, 0, params))
-    blind = check(op, pointers, X, promises=["vmap of one operand"])
+    seeing = check(op, pointers, X, promises=["vmap of one operand"])
+    assert "operand 0 mapped along axis 0: output 0" in seeing.failures[0].detail
+    blind = check(op, few, X, promises=["vmap of one operand"])
     assert blind.rows[-1].detail == "batches repeat operand 0 (to vary it pass samples=)"
-    seeing = check(op, pointers, X, promises=["vmap of one operand"], samples=[(other, X + 1)])
+    seeing = check(op, few, X, promises=["vmap of one operand"], samples=[(np.array([0, 5], np.int32), X + 1)])
     assert "operand 0 mapped along axis 0: output 0" in seeing.failures[0].detail
 
 

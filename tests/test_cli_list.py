@@ -15,18 +15,18 @@ OPS = """
     one = operator("one", "dense", "binary", data=None)
     one.def_kernel("rows", "cpu", twice, variants={"block": (64, 128)})
     one.def_kernel("columns", "cpu", twice, asdefault=True)
-    one.def_kernel("tiled", "gpu", twice)
+    one.def_kernel("tiled", "gpu", twice, language="nvrtc")
     two = operator("two", "sparse")
     bare = brainevent.XLACustomKernel("bare")
 """
 TABLE = """\
-operator  tags           data  platform  backend      variants   tuned for
+operator  tags           data  platform  backend          variants   tuned for
 bare                     no
-one       binary, dense  no    cpu       rows         block=64
-                                                      block=128
+one       binary, dense  no    cpu       rows             block=64
+                                                          block=128
                                          columns *
                                          reference
-                               gpu       tiled *
+                               gpu       tiled (nvrtc) *
                                          reference
 two       sparse         yes   cpu       reference *
 """
@@ -113,16 +113,16 @@ def test_json(run, tuned):
             "cpu": {
                 "default": "columns",
                 "backends": [
-                    {"name": "rows", "variants": ["block=64", "block=128"], "tuned": [choice]},
-                    {"name": "columns", "variants": [], "tuned": []},
-                    {"name": "reference", "variants": [], "tuned": []},
+                    {"name": "rows", "language": None, "variants": ["block=64", "block=128"], "tuned": [choice]},
+                    {"name": "columns", "language": None, "variants": [], "tuned": []},
+                    {"name": "reference", "language": None, "variants": [], "tuned": []},
                 ],
             },
             "gpu": {
                 "default": "tiled",
                 "backends": [
-                    {"name": "tiled", "variants": [], "tuned": []},
-                    {"name": "reference", "variants": [], "tuned": []},
+                    {"name": "tiled", "language": "nvrtc", "variants": [], "tuned": []},
+                    {"name": "reference", "language": None, "variants": [], "tuned": []},
                 ],
             },
         },

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Registry, settings, errors, a light import, and threads that do everything at once."""
 
+import dataclasses
 import subprocess
 import sys
 import threading
@@ -12,6 +13,7 @@ import pytest
 
 import brainevent
 from brainevent import XLACustomKernel, config
+from brainevent.event.library import OPERATORS
 
 F32 = jax.ShapeDtypeStruct((3,), jnp.float32)
 X = jnp.arange(3.0)
@@ -355,3 +357,72 @@ def test_spellings_of_a_compute_capability(value, expected):
     assert config.get_compute_capability() is None
     with pytest.raises(ValueError, match="'sm_' is no compute capability"):
         config.set_compute_capability("sm_")
+
+
+# ---- the language of a kernel --------------------------------------------------------------------------------------
+
+
+def doubling(*, outs):
+    return lambda x: [2 * x]
+
+
+def test_a_kernel_has_a_language_apart_from_its_backend(unique_name):
+    operator = XLACustomKernel(unique_name("spoken"))
+    operator.def_kernel("mine", "cpu", doubling)
+    operator.def_kernel("quick", "cpu", doubling, language="numba")
+    operator.def_cuda_raw_kernel(doubling)
+    operator.def_cuda_raw_kernel(doubling, platform="cpu", language="nvrtc")
+    table = operator._kernels
+    assert {name: entry.language for name, entry in table["cpu"].items()} == {
+        "mine": "mine", "quick": "numba", "cuda_raw": "nvrtc",
+    }  # fmt: skip
+    assert table["gpu"]["cuda_raw"].language == "cuda_raw"
+    entry = brainevent.KernelEntry("warp", "gpu", doubling)
+    assert (entry.language, dataclasses.replace(entry, backend="other").language) == ("warp", "warp")
+
+
+@pytest.mark.parametrize(
+    ("language", "error", "words"),
+    [
+        (1, brainevent.errors.RegistrationTypeError, "backend 'a': language must be a string, found int"),
+        ("numbaa", brainevent.errors.RegistrationValueError, "language 'numbaa'; did you mean 'numba'.; known: numba,"),
+    ],
+)
+def test_a_language_that_cannot_be_is_refused(unique_name, language, error, words):
+    operator = XLACustomKernel(unique_name("spoken"))
+    with pytest.raises(error, match=words):
+        operator.def_kernel("a", "cpu", doubling, language=language)
+    assert operator.available_backends("cpu") == []
+
+
+def test_what_is_missing_is_said_of_the_language_and_not_of_the_backend(unique_name, monkeypatch):
+    """NVRTC needs no nvcc: a kernel that it compiles is not excused by a missing nvcc."""
+    here = {"cuda_raw": "nvcc is not found here", "nvrtc": "the package 'cuda' is not installed"}
+    rows = tuple(brainevent.languages.Language(name, name, ("cpu",), lambda name=name: here[name]) for name in here)
+    monkeypatch.setattr(brainevent.languages, "LANGUAGES", rows)
+
+    def generator(*, outs):
+        raise ImportError("no module named cuda")
+
+    operator = XLACustomKernel(unique_name("spoken"))
+    operator.def_cuda_raw_kernel(generator, platform="cpu", language="nvrtc")
+    out = jax.ShapeDtypeStruct((3,), jnp.float32)
+    with pytest.raises(brainevent.KernelNotAvailableError, match="the package 'cuda' is not installed") as caught:
+        operator(jnp.ones(3), outs=out)
+    assert "nvcc" not in str(caught.value)
+    report = brainevent.check(operator, jnp.ones(3), outs=out)
+    assert [row.detail for row in report.rows] == [here["nvrtc"]]
+    here["nvrtc"] = None
+    report = brainevent.check(operator, jnp.ones(3), outs=out)
+    assert [row.status for row in report.rows] == ["failed", "skipped"]
+
+
+def test_kernels_of_the_library_that_nvrtc_compiles_say_so():
+    found = {
+        name: entry.language
+        for name, operator in OPERATORS.items()
+        for backend, entry in operator._kernels.get("gpu", {}).items()
+        if backend == "cuda_raw"
+    }
+    assert len(found) > 10
+    assert set(found.values()) == {"nvrtc"}

@@ -390,6 +390,12 @@ def test_another_version_or_device_makes_a_choice_stale(operator, monkeypatch, n
     assert chosen(operator) == "slow 50000"
 
 
+def test_the_version_of_the_language_s_compiler_counts(operator, monkeypatch):
+    operator.def_kernel("quick", "cpu", fast, language="nvrtc")
+    monkeypatch.setattr(tuned, "_version", {"jax": "1", "nvidia-cuda-nvrtc": "13.5", "numba": "2"}.get)
+    assert tuned.versions_of(operator._kernels["cpu"].values()) == "jax 1, nvidia-cuda-nvrtc 13.5"
+
+
 class Opaque:
     """It has no content."""
 

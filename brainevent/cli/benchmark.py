@@ -223,7 +223,7 @@ def _begun(operators: Mapping[str, XLACustomKernel], arguments: argparse.Namespa
     from ..operator.tuned import versions_of
 
     tables = [candidates(operator, arguments.platform) for operator in operators.values()]
-    versions = versions_of({backend: entry for table in tables for backend, entry in table.items()})
+    versions = versions_of(entry for table in tables for entry in table.values())
     return Run(
         platform=arguments.platform,
         results=(),

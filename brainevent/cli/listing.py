@@ -13,6 +13,7 @@ from ..bench import choices
 from ..bench.choices import TunedChoice
 from ..bench.words import columns
 from ..errors import KernelToolchainError
+from ..languages import language
 from ..operator.benchmarked import backends_of
 from ..operator.lowering import candidates
 from ..operator.tuned import content_of, device_of, versions_of
@@ -28,8 +29,9 @@ __all__ = ["add"]
 _HEAD = ("operator", "tags", "data", "platform", "backend", "variants", "tuned for")
 _GENERAL = {"cuda": "gpu", "rocm": "gpu"}  # choices are for what a device is called when kernels are lowered
 _EPILOG = """\
-The default backend of a platform is marked with *. What is tuned counts if it was tuned on this kind of device, with
-these versions; `brainevent tune list` shows all. It is stale, and no longer used, once kernels have changed."""
+The default backend of a platform is marked with *. Where a backend is not named after the language of its kernel, the
+language stands in brackets. What is tuned counts if it was tuned on this kind of device, with these versions;
+`brainevent tune list` shows all. It is stale, and no longer used, once kernels have changed."""
 
 
 def add(commands: Commands[argparse.ArgumentParser]) -> None:
@@ -90,6 +92,7 @@ def _backends(operator: XLACustomKernel, platform: str, tuned: Sequence[TunedCho
     return [
         {
             "name": backend,
+            "language": row.name if (row := language(table[backend].language)) else None,
             "variants": [label(variant) for variant in table[backend].variants],
             "tuned": [
                 {
@@ -113,7 +116,7 @@ def _of_here(operator: XLACustomKernel, tuned: Sequence[TunedChoice]) -> list[Tu
         for choice in tuned
         if choice.operator == operator.name
         and choice.device == device_of(choice.platform)
-        and choice.versions == versions_of(candidates(operator, choice.platform))
+        and choice.versions == versions_of(candidates(operator, choice.platform).values())
     ]
 
 
@@ -126,7 +129,8 @@ def _rows(operator: dict[str, Any]) -> Iterator[tuple[str, ...]]:
     for platform, table in operator["platforms"].items():
         beside = [platform]
         for backend in table["backends"]:
-            mark = " *" if backend["name"] == table["default"] else ""
+            mark = "" if backend["language"] in (None, backend["name"]) else f" ({backend['language']})"
+            mark += " *" if backend["name"] == table["default"] else ""
             tuned = [
                 f"{choice['shapes']}{': ' if choice['variant'] else ''}{choice['variant']}"
                 f"{' (stale: kernels changed)' if choice['stale'] else ''}"

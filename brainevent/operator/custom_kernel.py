@@ -27,11 +27,11 @@ from .batch import Levels, general_batching_rule
 from .benchmarked import Benchmarked
 from .keywords import KINDS, check_operands, check_static, with_kinds
 from .lowering import REFERENCE, KernelEntry
-from .named import KernelGenerator, LanguageKernels
+from .named import KernelGenerator, LanguageKernels, kernel_entry
 from .reference import Reference
 from .registry import register_primitive
 from .sharding import sharding_rule
-from .variants import Declared, declared
+from .variants import Declared
 
 if TYPE_CHECKING:
     from ..bench.tune import TuneResult
@@ -206,31 +206,16 @@ class XLACustomKernel(LanguageKernels, Benchmarked):
         asdefault: bool = False,
         *,
         variants: Declared | None = None,
+        language: str | None = None,
     ) -> None:
         """Register a kernel generator: `kg(*, outs, **kwargs)` returns a function of the operands.
 
         The first backend of a platform is its default. Registering a pair again replaces the kernel, also in functions
         that are already jitted. `variants`, as in `{"block": (64, 128)}` or `[{"block": 64}, {"block": 128}]`, are
-        keyword arguments for the generator: the first is used until `tune` has found a faster one.
+        keyword arguments for the generator: the first is used until `tune` has found a faster one. `language` is what
+        the kernel is written in, by its name in `brainevent doctor`, if that is not the name of the backend.
         """
-        for what, value in (("backend", backend), ("platform", platform)):
-            if not isinstance(value, str):
-                raise RegistrationTypeError(
-                    f"operator {self.name!r}: {what} must be a string, found {type(value).__name__}"
-                )
-        if not callable(kg):
-            raise RegistrationTypeError(
-                f"operator {self.name!r}: the kernel generator must be callable, found {type(kg).__name__}"
-            )
-        if hasattr(kg, "py_func"):
-            raise RegistrationTypeError(
-                f"operator {self.name!r}: {kg.py_func.__name__!r} is a compiled kernel, not a kernel generator; "
-                f"register lambda *, outs: brainevent.numba_kernel({kg.py_func.__name__}, outs=outs)"
-            )
-        if not backend.strip():
-            raise RegistrationValueError(f"operator {self.name!r}: backend is an empty string; give it a name")
-        config.check_platform(platform)
-        entry = KernelEntry(backend, platform, kg, declared(variants, f"operator {self.name!r}, backend {backend!r}"))
+        entry = kernel_entry(self.name, backend, platform, kg, variants, language)
         with self._lock:
             self._registered_platforms.add(platform)
             self._kernels.setdefault(platform, {})[backend] = entry

@@ -79,7 +79,7 @@ def _foreign(operator: XLACustomKernel) -> Iterator[tuple[KernelEntry, Language 
         table: Mapping[str, KernelEntry] = operator._kernels.get(platform, {})
         default = operator._defaults.get(platform)
         for name in sorted(table, key=lambda name: name != default):
-            yield table[name], language(name)
+            yield table[name], language(table[name].language)
 
 
 def advice(operator: XLACustomKernel, platform: str, backend: str | None) -> str:

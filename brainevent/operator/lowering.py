@@ -55,6 +55,10 @@ class KernelEntry:
     platform: str
     kernel_generator: Callable[..., Callable[..., Any]]
     variants: tuple[Variant, ...] = ()  # the one to use first
+    language: str = ""  # what it is written in, as `brainevent doctor` names it: the backend's name if not another
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "language", self.language or self.backend)
 
     def completed(self, params: Mapping[str, Any]) -> dict[str, Any]:
         """Add the variant's keyword arguments to those of a call, which win."""
@@ -168,7 +172,7 @@ def lower(
     params = entry.completed(params)
 
     def build(outs: tuple[ShapedArray, ...], levels: Levels) -> Callable[..., list[Any]]:
-        row = language(entry.backend)
+        row = language(entry.language)
         kernel = checked_kernel(operator, platform, entry, outs, params, tree)
         return _batched_or_scanned(kernel, levels, row is not None and row.merges_batches)
 
@@ -216,7 +220,7 @@ def _explained(operator: XLACustomKernel, platform: str, entry: KernelEntry) -> 
     except KernelNotAvailableError as error:
         raise KernelNotAvailableError(_failure(operator, platform, entry, error)) from error
     except Exception as error:
-        row = language(entry.backend)
+        row = language(entry.language)
         missing = row.why_missing() if row is not None and isinstance(error, ImportError) else None
         if missing:
             raise KernelNotAvailableError(_failure(operator, platform, entry, error) + f"\n{missing}") from error

@@ -9,7 +9,7 @@ import importlib.metadata
 import os
 import platform as machine
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 __all__ = ["CallTypes", "content_of", "device_of", "lowering_platform", "tuned_choice", "unlike_here",
            "versions_of", "with_tuned_variant"]  # fmt: skip
 
-_PACKAGES = {
+_PACKAGES = {  # by language
     "numba": ("numba", "llvmlite"),
     "numba_cuda": ("numba-cuda",),
-    "nvrtc": ("cuda-bindings", "nvidia-cuda-nvrtc"),
+    "nvrtc": ("cuda-bindings", "nvidia-cuda-nvrtc", "nvidia-cuda-nvrtc-cu12"),
     "pallas": ("triton",),
     "triton": ("triton", "jax-triton"),
     "warp": ("warp-lang",),
@@ -69,7 +69,7 @@ def tuned_choice(
     if call is None or not knows(operator) or (device := device_of(platform)) is None:
         return None
     content, _ = content_of(table)
-    return find(key_of(operator, platform, device, call.shapes, versions_of(table), content, call.params))
+    return find(key_of(operator, platform, device, call.shapes, versions_of(table.values()), content, call.params))
 
 
 def with_tuned_variant(entry: KernelEntry, tuned: TunedChoice | None, call: CallTypes | None) -> KernelEntry:
@@ -113,9 +113,9 @@ def _version(package: str) -> str:
         return ""
 
 
-def versions_of(table: Mapping[str, KernelEntry]) -> str:
-    """Return the versions that decide about the speed of these kernels."""
-    packages = sorted({package for name in table for package in _PACKAGES.get(name, ())})
+def versions_of(entries: Iterable[KernelEntry]) -> str:
+    """Return the versions that decide about the speed of these kernels: those of what their languages are built by."""
+    packages = sorted({package for entry in entries for package in _PACKAGES.get(entry.language, ())})
     found = ((package, _version(package)) for package in ("brainevent", "jax", "jaxlib", *packages))
     return ", ".join(f"{package} {version}" for package, version in found if version)
 

@@ -71,7 +71,7 @@ def tune(
     for trial in trials:
         if trial.seconds is not None:
             variants.setdefault(trial.backend, trial.variant)
-    versions, found = versions_of(table), tuple(variants.items())
+    versions, found = versions_of(table.values()), tuple(variants.items())
     backend, best = trials[0].backend, trials[0].seconds
     identity = (operator.name, platform, device, call.shapes, versions, content, call.params)
     choice = TunedChoice(*identity, backend, found, best)

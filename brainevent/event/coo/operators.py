@@ -72,7 +72,7 @@ def _cut(data: Any, row: Any, col: Any, x: Any, **_: Any) -> str:
 def _define(name: str, *, event: bool) -> XLACustomKernel:
     operator = XLACustomKernel(name)
     operator.def_numba_kernel(_numba(event=event))
-    operator.def_cuda_raw_kernel(_cuda(event=event), variants={"per_thread": (4, 1, 16)})
+    operator.def_cuda_raw_kernel(_cuda(event=event), variants={"per_thread": (4, 1, 16)}, language="nvrtc")
     operator.def_reference(_reference(event=event))
     operator.def_tags("coo", "binary" if event else "float")
     operator.def_sharding_rule(_cut, reduction_factors=("e",))

@@ -110,7 +110,7 @@ def _define(kind: str, *, event: bool, indexed: bool) -> XLACustomKernel:
     """Define an operator of a kind, "mv" or "mm", with all but what leads to other operators."""
     operator = XLACustomKernel(f"{'binary_' if event else ''}csr{kind}{'_indexed' if indexed else ''}")
     operator.def_numba_kernel(_numba(event=event, indexed=indexed))
-    operator.def_cuda_raw_kernel(_cuda(event=event, indexed=indexed), variants=_VARIANTS)
+    operator.def_cuda_raw_kernel(_cuda(event=event, indexed=indexed), variants=_VARIANTS, language="nvrtc")
     operator.def_reference(_reference(event=event, indexed=indexed))
     operator.def_tags("csr", "binary" if event else "float", *(["indexed"] if indexed else []))
     rule = functools.partial(_cut, indexed=indexed)
@@ -226,7 +226,7 @@ csr_per_element_p = XLACustomKernel(
     """,
 )
 csr_per_element_p.def_numba_kernel(_numba_per_element)
-csr_per_element_p.def_cuda_raw_kernel(_cuda_per_element)
+csr_per_element_p.def_cuda_raw_kernel(_cuda_per_element, language="nvrtc")
 csr_per_element_p.def_reference(
     lambda indices, indptr, of_rows, of_columns: [reference.per_element(indices, indptr, of_rows, of_columns)]
 )

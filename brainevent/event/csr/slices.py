@@ -75,7 +75,7 @@ def _add(indices: Any, indptr: Any, chosen: Any, dense: Any, *, shape: tuple[int
 
 csr_slice_rows_p = XLACustomKernel("csr_slice_rows")
 csr_slice_rows_p.def_numba_kernel(_numba_slice)
-csr_slice_rows_p.def_cuda_raw_kernel(_cuda_slice)
+csr_slice_rows_p.def_cuda_raw_kernel(_cuda_slice, language="nvrtc")
 csr_slice_rows_p.def_reference(_slice)
 csr_slice_rows_p.def_tags("csr", "slice")
 csr_slice_rows_p.def_sharding_rule("w, e, p, r -> r k")
@@ -94,7 +94,7 @@ csr_add_rows_p = XLACustomKernel(
     """,
 )
 csr_add_rows_p.def_numba_kernel(_numba_add)
-csr_add_rows_p.def_cuda_raw_kernel(_cuda_add)
+csr_add_rows_p.def_cuda_raw_kernel(_cuda_add, language="nvrtc")
 csr_add_rows_p.def_reference(_add)
 csr_add_rows_p.def_tags("csr", "grad", "slice")
 csr_add_rows_p.def_sharding_rule("e, p, r, r k -> e", reduction_factors=("r",), need_replication_factors=("e", "k"))

@@ -97,7 +97,7 @@ def _cut(weights: Any, x: Any, *, transpose: bool) -> str:
 def _define(name: str) -> XLACustomKernel:
     operator = XLACustomKernel(name)
     operator.def_numba_kernel(_numba)
-    operator.def_cuda_raw_kernel(_cuda)
+    operator.def_cuda_raw_kernel(_cuda, language="nvrtc")
     for platform in ("cpu", "gpu", "tpu"):
         operator.def_kernel("jax_raw", platform, _by_dot)
     operator.def_reference(lambda weights, x, *, transpose: [product(weights, x, transpose=transpose)])

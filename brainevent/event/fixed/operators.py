@@ -91,7 +91,7 @@ def _cut(weights: Any, indices: Any, x: Any, *, transpose: bool, **_: Any) -> st
 def _define(name: str, *, event: bool) -> XLACustomKernel:
     operator = XLACustomKernel(name)
     operator.def_numba_kernel(_numba(event=event))
-    operator.def_cuda_raw_kernel(_cuda(event=event), variants=_VARIANTS)
+    operator.def_cuda_raw_kernel(_cuda(event=event), variants=_VARIANTS, language="nvrtc")
     operator.def_reference(_reference(event=event))
     operator.def_tags("fcn", "binary" if event else "float")
     operator.def_sharding_rule(_cut, reduction_factors=("pre",))

@@ -37,7 +37,8 @@ def check(
     """Check that every kernel of an operator that can run here keeps every promise; return a report.
 
     Called as the operator is. Kernels are held to the reference (`def_reference`), or else to one another. A broken
-    kernel raises nothing here: it is a row of the report, which prints as a table and has `raise_if_failed()`.
+    kernel raises nothing here: it is a row of the report, which prints as a table and has `raise_if_failed()`. Besides
+    these operands it tries others: zeros, negative numbers, NaN, and sizes that the reference takes.
 
     Args:
         operator: An `XLACustomKernel`, or a `functools.partial` of one, for keywords named as those below.
@@ -46,7 +47,8 @@ def check(
         backends: Which kernels to check, "reference" included; all by default.
         promises: Which promises to check, by their names in the table, besides types and values; all by default.
         samples: Further tuples of operands of the same types, for the elements of batches. By default floats are
-            scaled down, or moved around, as are booleans and unsorted integers, where the results still agree.
+            scaled down, or moved around, as are booleans and unsorted integers, where the results still agree; sorted
+            integers stay sorted, between the same ends.
         tolerance: The error that is allowed, relative to the largest value of a result; by default it suits the dtypes.
         **kwargs: The operator's keyword arguments.
 

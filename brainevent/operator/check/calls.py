@@ -1,11 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Promises about plain calls: types, values, jit, export, calls again and again, and at once."""
+"""Promises about plain calls: types, values, jit, export, and the same call again and again."""
 
 from __future__ import annotations
 
 import importlib.util
-import threading
-import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -17,9 +15,9 @@ from ..lowering import select
 from .compare import Skipped, assert_bits, assert_close, assert_types, during, to_host
 from .subject import ELEMENTS, Subject, platform_here
 
-__all__ = ["check_at_once", "check_export", "check_jit", "check_repeated", "check_types", "check_values"]
+__all__ = ["check_export", "check_jit", "check_repeated", "check_types", "check_values"]
 
-REPEATS, THREADS, SECONDS = 20, 8, 0.3
+REPEATS = 20
 
 
 def check_types(subject: Subject) -> None:
@@ -79,49 +77,8 @@ def _read_back(function: Callable[..., Any], operands: Sequence[Any]) -> list[An
 
 def check_repeated(subject: Subject) -> None:
     """The same call gives the same bits each time."""
-    jitted = jax.jit(subject.call)
-    first = to_host(jitted(*subject.operands()))
+    compiled = subject.compiled()
+    first = to_host(compiled(*subject.operands()))
     for k in range(REPEATS):
         with during(f"call {k + 2} differs from the first"):
-            assert_bits(to_host(jitted(*subject.operands())), first)
-
-
-def check_at_once(subject: Subject) -> None:
-    """Calls in several threads, and several calls in one program, do not disturb one another."""
-    batch = [subject.operands(subject.choice(b)) for b in range(ELEMENTS)]
-    compiled = jax.jit(subject.call).lower(*batch[0]).compile()  # other threads have other settings, as of float64
-    wanted = [to_host(compiled(*operands)) for operands in batch]
-    with during("in one of several threads"):
-        _in_threads(lambda k: assert_bits(to_host(compiled(*batch[k])), wanted[k]))
-    many = jax.jit(lambda *rows: [subject.call(*row) for row in rows])
-    with during("one of several calls in a program"):
-        for k, results in enumerate(many(*(batch[k % ELEMENTS] for k in range(THREADS)))):
-            assert_bits(to_host(results), wanted[k % ELEMENTS])
-
-
-def _in_threads(task: Callable[[int], None]) -> None:
-    """Run `task(k)` over and over in many threads; raise the first finding."""
-    barrier, findings = threading.Barrier(THREADS), list[Exception]()
-    end = time.monotonic() + SECONDS
-
-    def run(k: int) -> None:
-        try:
-            barrier.wait()
-            for turn in range(10_000):
-                if turn and (findings or time.monotonic() > end):
-                    return
-                task((k + turn) % ELEMENTS)
-        except Exception as error:  # noqa: BLE001 - it is raised below, in the thread that asked
-            findings.append(error)
-
-    threads = [threading.Thread(target=run, args=(k,)) for k in range(THREADS)]
-    try:
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-    finally:  # after Ctrl-C nobody waits for the others, and all end with the call that they are in
-        end = 0.0
-        barrier.abort()
-    if findings:
-        raise findings[0]
+            assert_bits(to_host(compiled(*subject.operands())), first)

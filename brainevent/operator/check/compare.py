@@ -81,28 +81,40 @@ def _type(x: Any) -> str:
 
 
 def assert_close(
-    found: Sequence[Any], wanted: Sequence[Any], tolerance: float | None = None, what: str = "output"
+    found: Sequence[Any],
+    wanted: Sequence[Any],
+    tolerance: float | None = None,
+    what: str = "output",
+    usual: Sequence[np.ndarray] | None = None,
 ) -> None:
-    """Compare values: an error may be `tolerance` times the largest value; integers must be equal."""
+    """Compare values: an error may be `tolerance` times the largest value, here or usually; integers must be equal."""
     assert_types(found, wanted)
     for i, (x, y) in enumerate(zip(to_host(found), to_host(wanted), strict=True)):
         allowed = 0.0 if not is_inexact(y) else tolerance_of(y.dtype) if tolerance is None else tolerance
-        wrong = _wrong(x, y, allowed)
+        wrong = _wrong(x, y, allowed, _largest(usual[i]) if usual is not None else 0.0)
         if wrong.any():
             raise Broken(f"{what} {i}: {_first(wrong, x, y)}")
 
 
-def _wrong(x: np.ndarray, y: np.ndarray, allowed: float) -> np.ndarray:
+def _wrong(x: np.ndarray, y: np.ndarray, allowed: float, usual: float) -> np.ndarray:
     if not is_inexact(y):
         return np.asarray(x != y)
     wide = np.complex128 if np.iscomplexobj(y) else np.float64
     x, y = x.astype(wide), y.astype(wide)
     finite = np.isfinite(y)
-    scale = np.abs(y[finite]).max(initial=0.0)
+    scale = max(_largest(y), usual)
     with np.errstate(invalid="ignore"):
         far = ~(np.abs(x - y) <= allowed * scale)
         same = (x == y) | (np.isnan(x) & np.isnan(y))
     return np.asarray(np.where(finite, far, ~same))
+
+
+def _largest(x: np.ndarray) -> float:
+    """Return the size of the largest number of an array."""
+    if not is_inexact(x):
+        return 0.0
+    wide = x.astype(np.complex128 if np.iscomplexobj(x) else np.float64)
+    return float(np.abs(wide[np.isfinite(wide)]).max(initial=0.0))
 
 
 def different_bits(x: np.ndarray, y: np.ndarray) -> np.ndarray:

@@ -14,7 +14,7 @@ from ..._compat import ShapedArray, Zero, symbolic_zero_like
 from .. import rules
 from .compare import Broken, Skipped, assert_close, assert_types, during, is_inexact, to_host, tolerance_of
 from .numerical import Derivative, central_differences, directions, inner
-from .subject import Subject
+from .subject import Subject, named
 
 __all__ = ["check_jvp", "check_transpose", "check_vjp", "cotangents_of", "floating", "moving_operands"]
 
@@ -25,7 +25,7 @@ def check_jvp(subject: Subject) -> str:
     """Tangents are those of the reference, or those that central differences give: for each operand, and for all."""
     moving, note = moving_operands(subject)
     for group in _groups(moving):
-        with during(_named(group)):
+        with during(named(group)):
             _check_tangents(subject, group)
     return note
 
@@ -49,7 +49,7 @@ def check_vjp(subject: Subject) -> str:
     """Cotangents are those of the reference, or agree with central differences."""
     moving, note = moving_operands(subject)
     for group in _groups(moving):
-        with during(_named(group)):
+        with during(named(group)):
             _check_cotangents(subject, group)
     return note
 
@@ -95,8 +95,8 @@ def check_transpose(subject: Subject) -> str:
                 _check_pairing(subject, function, directions(values, seed), cotangents, found)
         tested.append(i)
     if not tested:
-        raise Skipped(f"the rule refuses {_named(refused)}" if refused else "it is linear in no operand")
-    return f"for {_named(tested)}"
+        raise Skipped(f"the rule refuses {named(refused)}" if refused else "it is linear in no operand")
+    return f"for {named(tested)}"
 
 
 def _check_pairing(
@@ -120,8 +120,8 @@ def moving_operands(subject: Subject) -> tuple[list[int], str]:
         raise Skipped("no result is of a floating type")
     fixed = [i for i in subject.differentiable if _is_declared_fixed(subject, i)]
     if len(fixed) == len(subject.differentiable):
-        raise Skipped(f"the jvp rule gives {_named(fixed)} no derivative")
-    note = f"the jvp rule gives {_named(fixed)} no derivative" if fixed else ""
+        raise Skipped(f"the jvp rule gives {named(fixed)} no derivative")
+    note = f"the jvp rule gives {named(fixed)} no derivative" if fixed else ""
     return [i for i in subject.differentiable if i not in fixed], note
 
 
@@ -155,10 +155,6 @@ def cotangents_of(subject: Subject) -> list[jax.Array]:
 
 def _groups(moving: Sequence[int]) -> list[list[int]]:
     return [[i] for i in moving] + ([list(moving)] if len(moving) > 1 else [])
-
-
-def _named(operands: Sequence[int]) -> str:
-    return f"operand{'s' * (len(operands) > 1)} {', '.join(map(str, operands))}"
 
 
 def _function_of(subject: Subject, group: Sequence[int], call: Function) -> tuple[Function, list[jax.Array]]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Promises about derivatives together with vmap, held to the gradients of single calls."""
+"""Promises about derivatives together with vmap, and sharding, held to the gradients of single calls."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ import numpy as np
 
 from .compare import assert_close, during, to_host
 from .derivatives import cotangents_of, floating, moving_operands
-from .subject import ELEMENTS, Subject
+from .sharding import BATCH, factors_of_operands, mesh_of_batch, need_devices, rule_of, run_sharded, size_of
+from .subject import ELEMENTS, Choice, Subject
 
-__all__ = ["check_grad_of_vmap", "check_vmap_of_grad"]
+__all__ = ["check_grad_of_vmap", "check_sharded_grad_of_vmap", "check_vmap_of_grad"]
 
 Axes = list[int | None]
 
@@ -23,9 +24,8 @@ def check_vmap_of_grad(subject: Subject) -> str:
     """Give a gradient for each element of a batch."""
     moving, note = moving_operands(subject)
     gradient = jax.grad(_loss(subject), argnums=tuple(moving))
-    one = jax.jit(gradient)
     for axes in _mappings(subject):
-        wanted = [np.stack(grads) for grads in _each(subject, one, axes)]
+        wanted = [np.stack(grads) for grads in _each(subject, axes, moving)]
         with during(_named(axes)):
             found = jax.jit(jax.vmap(gradient, in_axes=tuple(axes)))(*subject.stacked(ELEMENTS, axes))
             _assert_gradients(subject, found, wanted, moving)
@@ -35,16 +35,42 @@ def check_vmap_of_grad(subject: Subject) -> str:
 def check_grad_of_vmap(subject: Subject) -> str:
     """Give the gradient of a sum over a batch; an operand that is not mapped gets the sum of its cotangents."""
     moving, note = moving_operands(subject)
-    one = jax.jit(jax.grad(_loss(subject), argnums=tuple(moving)))
     for axes in _mappings(subject):
-        each = zip(moving, _each(subject, one, axes), strict=True)
-        wanted = [np.stack(grads) if axes[i] is not None else sum(grads[1:], grads[0]) for i, grads in each]
         with during(_named(axes)):
-            batched = jax.vmap(_loss(subject), in_axes=tuple(axes))
-            gradient = jax.grad(lambda *xs, f=batched: f(*xs).sum(), argnums=tuple(moving))
-            found = jax.jit(gradient)(*subject.stacked(ELEMENTS, axes))
-            _assert_gradients(subject, found, wanted, moving)
+            found = jax.jit(_gradient_of_batch(subject, axes, moving))(*subject.stacked(ELEMENTS, axes))
+            _assert_gradients(subject, found, _of_batch(subject, axes, moving), moving)
     return note
+
+
+def check_sharded_grad_of_vmap(subject: Subject) -> str:
+    """Give the same gradient of a batch when the batch, and a factor of the sharding rule too, is cut over devices."""
+    need_devices()
+    moving, note = moving_operands(subject)
+    alone: Axes = [0 if i == 0 else None for i in range(subject.count)]
+    every: Axes = [0] * subject.count
+    for axes, factor in ((every, None), (alone, _factor(subject))):
+        mesh, specs = mesh_of_batch(subject, axes, factor)
+        elements = mesh.shape[BATCH]
+        cut = "cut" if factor is None else f"cut, and factor {factor!r}"
+        with during(f"{_named(axes)}, the batch {cut}"):
+            gradient = _gradient_of_batch(subject, axes, moving)
+            found, _ = run_sharded(gradient, subject.stacked(elements, axes), specs, mesh)
+            _assert_gradients(subject, found, _of_batch(subject, axes, moving, elements), moving)
+    return note
+
+
+def _factor(subject: Subject) -> str | None:
+    """Return a factor of the sharding rule that two devices can share, if there are two more for the batch."""
+    rule = rule_of(subject)
+    if rule is None or len(jax.devices()) < 4:
+        return None
+    cut = (name for name in factors_of_operands(rule) if name not in rule.replicated)
+    return next((name for name in cut if (size := size_of(subject, rule, name)) and size % 2 == 0), None)
+
+
+def _gradient_of_batch(subject: Subject, axes: Axes, moving: Sequence[int]) -> Callable[..., Any]:
+    batched = jax.vmap(_loss(subject), in_axes=tuple(axes))
+    return jax.grad(lambda *operands: batched(*operands).sum(), argnums=tuple(moving))
 
 
 def _mappings(subject: Subject) -> list[Axes]:
@@ -66,11 +92,24 @@ def _loss(subject: Subject) -> Callable[..., Any]:
     return loss
 
 
-def _each(subject: Subject, gradient: Callable[..., Any], axes: Axes) -> list[tuple[np.ndarray, ...]]:
+def _each(subject: Subject, axes: Axes, moving: Sequence[int], elements: int = ELEMENTS) -> list[list[np.ndarray]]:
     """Return, for each moving operand, the gradients of the single elements of a batch."""
     mapped = [i for i, axis in enumerate(axes) if axis is not None]
-    choices = [subject.choice(b, mapped) for b in range(ELEMENTS)]
-    return list(zip(*(to_host(gradient(*subject.operands(choice))) for choice in choices), strict=True))
+    gradient = subject.once("gradient", lambda: jax.jit(jax.grad(_loss(subject), argnums=tuple(moving))))
+
+    def of(choice: Choice) -> list[np.ndarray]:
+        found: list[np.ndarray] = subject.once(
+            ("gradient", choice), lambda: to_host(gradient(*subject.operands(choice)))
+        )
+        return found
+
+    return [list(grads) for grads in zip(*(of(subject.choice(b, mapped)) for b in range(elements)), strict=True)]
+
+
+def _of_batch(subject: Subject, axes: Axes, moving: Sequence[int], elements: int = ELEMENTS) -> list[np.ndarray]:
+    """Return the gradient of the sum over a batch: operands that are not mapped get the sum of their cotangents."""
+    each = zip(moving, _each(subject, axes, moving, elements), strict=True)
+    return [np.stack(grads) if axes[i] is not None else np.asarray(sum(grads[1:], grads[0])) for i, grads in each]
 
 
 def _named(axes: Axes) -> str:

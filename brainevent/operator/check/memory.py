@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -11,19 +10,19 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .compare import Broken, Skipped, assert_bits, different_bits, during, to_host
+from .compare import Broken, assert_bits, during, to_host
+from .pages import WatchedArray, pages_remember
+from .poison import Poisoned, assert_written
 from .subject import ELEMENTS, Subject
 
-__all__ = ["check_inputs_unchanged", "check_outputs_written"]
+__all__ = ["check_inputs_unchanged", "check_outputs_written", "poisoned"]
 
 Call = Callable[..., list[Any]]
-Operands = Callable[[], list[jax.Array]]
-LARGEST_TEMPORARY = 1 << 24  # bytes that are worth poisoning
 
 
 def check_inputs_unchanged(subject: Subject) -> None:
     """No operand's memory changes: that of the caller's arrays, and that of values which a program uses again."""
-    jitted = jax.jit(subject.call)
+    compiled = subject.compiled()
     for k in range(ELEMENTS):
         before = to_host(subject.operands(subject.choice(k)))
         mine = subject.operands(subject.choice(k))
@@ -31,14 +30,16 @@ def check_inputs_unchanged(subject: Subject) -> None:
             jax.block_until_ready(subject.call(*mine))
             assert_bits(_reread(mine), before, "operand")
         with during("the jitted call wrote to the caller's array"):
-            jax.block_until_ready(jitted(*mine))
+            jax.block_until_ready(compiled(*mine))
             assert_bits(_reread(mine), before, "operand")
-    axes = [0] * subject.count
-    mine, before = subject.stacked(ELEMENTS, axes), to_host(subject.stacked(ELEMENTS, axes))
-    if mine:
+    _check_untouched(compiled, subject.operands(), "")
+    if subject.count:
+        mine = subject.stacked(ELEMENTS, [0] * subject.count)
+        before, batch = to_host(mine), subject.compiled_batch()
         with during("under vmap the call wrote to the caller's array"):
-            jax.block_until_ready(jax.jit(jax.vmap(subject.call))(*mine))
+            jax.block_until_ready(batch(*mine))
             assert_bits(_reread(mine), before, "operand")
+        _check_untouched(batch, mine, "under vmap ")
 
     def used_again(*operands: Any) -> tuple[Any, Any]:
         # Of each operand a copy that XLA makes in this program, and could give to the kernel to write to.
@@ -50,6 +51,17 @@ def check_inputs_unchanged(subject: Subject) -> None:
         assert_bits(to_host(jax.jit(used_again)(*subject.operands())[1]), before, "operand")
 
 
+def _check_untouched(compiled: Call, operands: Sequence[jax.Array], where: str) -> None:
+    """Raise if an operand is written to, also if it holds the same as before in the end."""
+    if jax.default_backend() != "cpu" or not pages_remember():
+        return
+    watched = [WatchedArray(x) for x in to_host(operands)]
+    jax.block_until_ready(compiled(*(one.array for one in watched)))
+    for i, one in enumerate(watched):
+        if one.is_watched and one.was_written:
+            raise Broken(f"{where}the call wrote to the caller's array, and then restored it: operand {i}")
+
+
 def _reread(arrays: Sequence[jax.Array]) -> list[np.ndarray]:
     """Read arrays by way of a computation, past any copy that they keep for the host."""
     return to_host([jnp.copy(x) for x in arrays])
@@ -57,67 +69,16 @@ def _reread(arrays: Sequence[jax.Array]) -> list[np.ndarray]:
 
 def check_outputs_written(subject: Subject) -> None:
     """No result depends on what its memory held before."""
-    axes = [0] * subject.count
-    _check_written(subject.call, subject.operands, subject.out_types)
+    assert_written(poisoned(subject), subject.operands)
     if subject.count:
+        axes = [0] * subject.count
         types = [jax.ShapeDtypeStruct((ELEMENTS, *x.shape), x.dtype) for x in subject.out_types]
+        program = Poisoned.of(jax.vmap(subject.call), subject.compiled_batch(), types)
         with during("under vmap"):
-            _check_written(jax.vmap(subject.call), lambda: subject.stacked(ELEMENTS, axes), types)
+            assert_written(program, lambda: subject.stacked(ELEMENTS, axes))
 
 
-def _check_written(function: Call, operands: Operands, types: Sequence[Any]) -> None:
-    program = _poisonable(function, operands)
-    low, again, high = (_run_poisoned(program, operands, types, kind) for kind in (0, 0, 1))
-    if any(different_bits(x, y).any() for x, y in zip(low, again, strict=True)):
-        raise Skipped("results differ from call to call")
-    for i, (x, y) in enumerate(zip(low, high, strict=True)):
-        if (wrong := different_bits(x, y)).any():
-            raise Broken(f"output {i}: {_unwritten(wrong, x, y)}")
-
-
-def _unwritten(wrong: np.ndarray, x: np.ndarray, y: np.ndarray) -> str:
-    index = tuple(int(i) for i in np.argwhere(wrong)[0])
-    held = (x[index], y[index]) == (_poison(x.dtype, 0), _poison(y.dtype, 1))
-    what = "keeps" if held else "depends on"
-    count = f"{int(wrong.sum())} of {wrong.size} elements"
-    return f"element {list(index)} {what} what its memory held before the call ({count})"
-
-
-def _poison(dtype: Any, kind: int) -> Any:
-    """Return one of two values that differ in every way: low, or high."""
-    if dtype == np.bool_:
-        return np.bool_(kind)
-    if jnp.issubdtype(dtype, jnp.integer):
-        info = jnp.iinfo(dtype)
-        return np.array(info.max // 2 if kind else info.min // 2, dtype)[()]
-    return np.array(float(jnp.finfo(dtype).max) / 2 * (1 if kind else -1), dtype)[()]
-
-
-def _poisonable(function: Call, operands: Operands) -> Call:
-    """Return a program `(memory, word, zero, *operands)` whose memory is full of poison when it calls the function.
-
-    XLA puts the results where `memory`, donated, lies. An array as large as all temporary ones is full of `word`, and
-    is no longer needed when the call begins, so that XLA puts temporary results of the call there.
-    """
-    analysis = jax.jit(function).lower(*operands()).compile().memory_analysis()
-    words = max(1, min(analysis.temp_size_in_bytes, LARGEST_TEMPORARY) // 4) if analysis is not None else 1
-
-    def program(memory: list[jax.Array], word: jax.Array, zero: jax.Array, *operands: Any) -> list[Any]:
-        filled = jax.lax.sort(
-            word + zero * jnp.arange(words, dtype=word.dtype)
-        )  # XLA must make it: it cannot know zero
-        untouched = filled[words // 2] == word
-        return function(*(jnp.where(untouched, x, jnp.zeros_like(x)) for x in operands))
-
-    return jax.jit(program, donate_argnums=0, keep_unused=True)
-
-
-def _run_poisoned(program: Call, operands: Operands, types: Sequence[Any], kind: int) -> list[np.ndarray]:
-    memory = [jnp.full(x.shape, _poison(x.dtype, kind), x.dtype) for x in types]
-    places = [x.unsafe_buffer_pointer() for x in memory]
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Some donated buffers were not usable")
-        found = program(memory, jnp.array(_poison(np.dtype(np.uint32), kind)), jnp.uint32(0), *operands())
-    if any(x.size and x.unsafe_buffer_pointer() != place for x, place in zip(found, places, strict=True)):
-        raise Skipped("XLA gave the results other memory than that which was prepared")
-    return to_host(found)
+def poisoned(subject: Subject) -> Poisoned:
+    """Return the program of a call in poisoned memory, made once."""
+    made: Poisoned = subject.once("poisoned", lambda: Poisoned.of(subject.call, subject.compiled(), subject.out_types))
+    return made

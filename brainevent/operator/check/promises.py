@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from . import batching, calls, derivatives, gradients, memory, sharding
+from . import batching, calls, concurrency, derivatives, gradients, memory, sharding, sizes, values
 from .subject import Subject
 
 __all__ = ["PROMISES", "TYPES", "VALUES", "Promise"]
@@ -21,7 +21,7 @@ class Promise:
     name: str
     test: Callable[[Subject], str | None]
     advice: str
-    needs: str | None = None  # a promise without which this one says nothing new
+    needs: tuple[str, ...] = ()  # promises without which this one says nothing new
 
 
 _KERNEL = "correct the kernel"
@@ -37,12 +37,16 @@ _LIST = (
     Promise("jit", calls.check_jit, "let the kernel generator depend on its keyword arguments only"),
     Promise("repeated calls", calls.check_repeated, "let the kernel depend on its operands only, and sum in one order"),
     Promise(
-        "calls at once", calls.check_at_once, "keep no state outside of the kernel: pass scratch memory as an output"
+        "calls at once",
+        concurrency.check_at_once,
+        "keep no state outside of the kernel: pass scratch memory as an output",
     ),
     Promise(
         "inputs unchanged", memory.check_inputs_unchanged, "write to outputs only, or declare input_output_aliases"
     ),
     Promise("outputs written", memory.check_outputs_written, "write each element, also the zeros, before reading it"),
+    Promise("other values", values.check_values_of_its_own, _KERNEL),
+    Promise("other sizes", sizes.check_sizes, _KERNEL),
     Promise("vmap of one operand", batching.check_vmap_each, _VMAP),
     Promise("vmap of all operands", batching.check_vmap_all, _VMAP),
     Promise("nested vmap", batching.check_vmap_nested, _VMAP),
@@ -50,10 +54,16 @@ _LIST = (
     Promise("jvp", derivatives.check_jvp, _JVP),
     Promise("vjp", derivatives.check_vjp, _VJP),
     Promise("transpose", derivatives.check_transpose, "correct def_transpose_rule"),
-    Promise("vmap of grad", gradients.check_vmap_of_grad, _GRAD_VMAP, needs="vjp"),
-    Promise("grad of vmap", gradients.check_grad_of_vmap, _GRAD_VMAP, needs="vjp"),
+    Promise("vmap of grad", gradients.check_vmap_of_grad, _GRAD_VMAP, needs=("vjp",)),
+    Promise("grad of vmap", gradients.check_grad_of_vmap, _GRAD_VMAP, needs=("vjp",)),
     Promise("sharded jit", sharding.check_sharded_jit, _SHARD),
     Promise("shard_map", sharding.check_shard_map, _SHARD),
+    Promise(
+        "sharded grad of vmap",
+        gradients.check_sharded_grad_of_vmap,
+        "correct the sharding rules of this operator, and of those that its rules for derivatives call",
+        needs=("vjp", "grad of vmap", "sharded jit"),
+    ),
     Promise("export", calls.check_export, "let the kernel call native code, not Python (no callbacks)"),
 )
 PROMISES = {promise.name: promise for promise in _LIST}

@@ -60,8 +60,8 @@ def _check_others(subject: Subject, names: Collection[str]) -> Iterator[CheckRow
     for promise in PROMISES.values():
         if promise.name in (TYPES, VALUES) or promise.name not in names:
             continue
-        if promise.needs in failed:
-            yield CheckRow(subject.backend, promise.name, SKIPPED, f"{promise.needs!r} failed")
+        if broken := [name for name in promise.needs if name in failed]:
+            yield CheckRow(subject.backend, promise.name, SKIPPED, f"{broken[0]!r} failed")
             continue
         row = _row(promise, subject)
         if row.status == FAILED:
@@ -84,7 +84,8 @@ def _row(promise: Promise, subject: Subject) -> CheckRow:
 
 def _why_missing(subject: Subject) -> str | None:
     """Return what to install, if a kernel does not run because its language is missing."""
-    row = language(subject.backend)
+    entry = entries(subject.operator, platform_here()).get(subject.backend)
+    row = language(entry.language) if entry is not None else None
     if row is not None and jax.default_backend() in row.platforms:
         return row.why_missing()
     try:

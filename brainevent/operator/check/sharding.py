@@ -15,41 +15,51 @@ from ..sharding import REDUCTIONS, ShardingRule
 from .compare import Broken, Skipped, assert_close, during
 from .subject import Subject
 
-__all__ = ["check_shard_map", "check_sharded_jit"]
+__all__ = [
+    "BATCH",
+    "check_shard_map",
+    "check_sharded_jit",
+    "factors_of_operands",
+    "mesh_of_batch",
+    "need_devices",
+    "rule_of",
+    "run_sharded",
+    "size_of",
+]
 
-AXIS = "devices"
+AXIS, BATCH = "devices", "batch"
 
 
 def check_sharded_jit(subject: Subject) -> str:
     """However one operand is cut, results are right; cut by the factors of the rule, nothing is gathered."""
-    _need_devices()
+    need_devices()
     wanted = subject.expected()
     for i, samples in enumerate(subject.samples):
         for dim, size in enumerate(samples[0].shape):
             if count := _parts(size):
                 specs = [_cut(x[0].ndim, [dim] if k == i else []) for k, x in enumerate(subject.samples)]
                 with during(f"operand {i} cut along axis {dim}"):
-                    found, _ = _run_sharded(subject.call, subject.operands(), specs, count)
+                    found, _ = run_sharded(subject.call, subject.operands(), specs, _mesh(count))
                     assert_close(found, wanted, subject.tolerance)
     _check_batch_cut(subject)
     return _check_factors(subject)
 
 
 def _check_factors(subject: Subject) -> str:
-    rule = _rule(subject)
+    rule = rule_of(subject)
     if rule is None:
         return "no sharding rule: XLA gathers operands"
     whole, tried = [], False
-    for factor in _factors_of_operands(rule):
+    for factor in factors_of_operands(rule):
         if factor in rule.replicated:
             continue
-        count = _parts(_size(subject, rule, factor))
+        count = _parts(size_of(subject, rule, factor))
         if not count:
             whole.append(factor)
             continue
         specs, tried = [_cut_by(dims, factor) for dims in rule.operands], True
         with during(f"factor {factor!r} cut in {count}"):
-            found, text = _run_sharded(subject.call, subject.operands(), specs, count)
+            found, text = run_sharded(subject.call, subject.operands(), specs, _mesh(count))
             assert_close(found, subject.expected(), subject.tolerance)
             if "all-gather" in text:
                 raise Broken("XLA gathers an array")
@@ -58,7 +68,7 @@ def _check_factors(subject: Subject) -> str:
             f"nothing that the rule cuts ({', '.join(whole)}) has a size that {len(jax.devices())} devices share"
         )
     notes = [f"the sizes of {', '.join(whole)} cannot be cut evenly"] if whole else []
-    never = [factor for factor in _factors_of_operands(rule) if factor in rule.replicated]
+    never = [factor for factor in factors_of_operands(rule) if factor in rule.replicated]
     notes += [f"by the rule never cut: {', '.join(never)}"] if never else []
     return "; ".join(notes)
 
@@ -73,15 +83,15 @@ def _check_batch_cut(subject: Subject) -> None:
         wanted = subject.expected_batch([subject.choice(b, mapped) for b in range(count)])
         with during(f"a batch of operand {_listed(mapped)}, cut"):
             function = jax.vmap(subject.call, in_axes=tuple(axes))
-            found, text = _run_sharded(function, subject.stacked(count, axes), specs, count)
+            found, text = run_sharded(function, subject.stacked(count, axes), specs, _mesh(count))
             assert_close(found, wanted, subject.tolerance)
-            if _rule(subject) is not None and "all-gather" in text:
+            if rule_of(subject) is not None and "all-gather" in text:
                 raise Broken("XLA gathers an array")
 
 
 def check_shard_map(subject: Subject) -> None:
     """In `shard_map`: replicated, on parts of a batch, and on the shards that the rule allows."""
-    _need_devices()
+    need_devices()
     count, wanted = len(jax.devices()), subject.expected()
     whole = [PartitionSpec()] * subject.count
     with during("operands replicated"):
@@ -96,15 +106,15 @@ def check_shard_map(subject: Subject) -> None:
             operands, cut = subject.stacked(2 * count, axes), [PartitionSpec(AXIS)] * len(wanted)
             found = _run_shard_map(function, operands, specs, cut, count)
             assert_close(found, batch, subject.tolerance)
-    rule = _rule(subject)
+    rule = rule_of(subject)
     if rule is None:
         return
-    for factor in _factors_of_operands(rule):
+    for factor in factors_of_operands(rule):
         _check_factor_in_shard_map(subject, rule, factor)
 
 
 def _check_factor_in_shard_map(subject: Subject, rule: ShardingRule, factor: str) -> None:
-    count = _parts(_size(subject, rule, factor))
+    count = _parts(size_of(subject, rule, factor))
     if factor in rule.replicated or not count:
         return
     specs, out_specs = ([_cut_by(dims, factor) for dims in side] for side in (rule.operands, rule.results))
@@ -127,7 +137,7 @@ def _check_factor_in_shard_map(subject: Subject, rule: ShardingRule, factor: str
 
 def _places(subject: Subject, rule: ShardingRule, cut: str, count: int) -> dict[str, tuple[jax.Array, int]]:
     """Return where a device's part of each factor begins, and how long it is, if one is cut."""
-    sizes = {factor: _size(subject, rule, factor) for factor in _factors_of_operands(rule)}
+    sizes = {factor: size_of(subject, rule, factor) for factor in factors_of_operands(rule)}
     whole = {factor: (jnp.int32(0), size) for factor, size in sizes.items()}
     part = sizes[cut] // count
     return {**whole, cut: (jax.lax.axis_index(AXIS) * part, part)}
@@ -144,17 +154,17 @@ def _run_shard_map(
     return jax.jit(mapped)(*operands)
 
 
-def _run_sharded(
-    function: Callable[..., list[Any]], operands: Sequence[Any], specs: Sequence[PartitionSpec], count: int
-) -> tuple[list[Any], str]:
+def run_sharded(
+    function: Callable[..., Any], operands: Sequence[Any], specs: Sequence[PartitionSpec], mesh: Mesh
+) -> tuple[Any, str]:
     """Return the results of a jitted function of operands cut over devices, and the compiled program's text."""
-    mesh = _mesh(count)
     placed = [jax.device_put(x, NamedSharding(mesh, spec)) for x, spec in zip(operands, specs, strict=True)]
     compiled = jax.jit(function).lower(*placed).compile()
     return compiled(*placed), compiled.as_text() or ""
 
 
-def _need_devices() -> None:
+def need_devices() -> None:
+    """Skip a promise about several devices where there is one."""
     if len(jax.devices()) < 2:
         raise Skipped("one device; XLA_FLAGS=--xla_force_host_platform_device_count=4 makes four of a CPU")
 
@@ -163,12 +173,25 @@ def _mesh(count: int) -> Mesh:
     return Mesh(np.array(jax.devices()[:count]), (AXIS,), axis_types=(AxisType.Auto,))
 
 
+def mesh_of_batch(subject: Subject, axes: Sequence[int | None], factor: str | None) -> tuple[Mesh, list[PartitionSpec]]:
+    """Return a mesh for a batch of the operands with an axis (0), and for a factor of the rule; and how to cut them."""
+    rule, count = rule_of(subject), len(jax.devices())
+    shape = (count, 1) if factor is None else (count // 2, 2)
+    devices = np.array(jax.devices()[: shape[0] * shape[1]]).reshape(shape)
+    specs = []
+    for i, axis in enumerate(axes):
+        own = _cut_by(rule.operands[i], factor) if rule is not None and factor is not None else ()
+        specs.append(PartitionSpec(BATCH, *own) if axis is not None else PartitionSpec(*own))
+    return Mesh(devices, (BATCH, AXIS), axis_types=(AxisType.Auto, AxisType.Auto)), specs
+
+
 def _parts(size: int) -> int:
     """Return the largest number of devices that can share a dimension evenly, or 0."""
     return next((count for count in range(len(jax.devices()), 1, -1) if size and size % count == 0), 0)
 
 
-def _rule(subject: Subject) -> ShardingRule | None:
+def rule_of(subject: Subject) -> ShardingRule | None:
+    """Return the sharding rule of these operands, with a name for each dimension."""
     rule = subject.operator._rules.get("sharding")
     if rule is None:
         return None
@@ -180,11 +203,12 @@ def _major(dim: Any) -> str:
     return dim[0] if isinstance(dim, tuple) else dim
 
 
-def _factors_of_operands(rule: ShardingRule) -> list[str]:
+def factors_of_operands(rule: ShardingRule) -> list[str]:
+    """Return the factors by which operands can be cut."""
     return list(dict.fromkeys(_major(dim) for dims in rule.operands for dim in dims))
 
 
-def _size(subject: Subject, rule: ShardingRule, factor: str) -> int:
+def size_of(subject: Subject, rule: ShardingRule, factor: str) -> int:
     """Return a number that every array cut by the factor can be cut by: its size, if no dimension is compound."""
     sizes = dict(rule.sizes)
     for dims, samples in zip(rule.operands, subject.samples, strict=True):

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,7 +19,7 @@ from ..lowering import select
 from ..tuned import CallTypes
 from .compare import assert_close, different_bits, is_inexact, to_host, tolerance_of
 
-__all__ = ["ELEMENTS", "Choice", "Subject", "platform_here", "with_samples"]
+__all__ = ["ELEMENTS", "Choice", "Subject", "named", "platform_here", "with_samples"]
 
 ELEMENTS = 3  # of a batch
 Choice = tuple[int, ...]  # for each operand, which of its samples
@@ -46,10 +46,11 @@ class Subject:
     truth: Call | None = None
     tolerance: float | None = None
     _known: dict[Choice, list[np.ndarray]] = field(default_factory=dict, compare=False, repr=False)
+    _made: dict[Hashable, Any] = field(default_factory=dict, compare=False, repr=False)
 
     def of(self, backend: str, truth: Call | None = None) -> Subject:
         """Return the same for a backend, with another truth."""
-        return dataclasses.replace(self, backend=backend, truth=truth, _known={})
+        return dataclasses.replace(self, backend=backend, truth=truth, _known={}, _made={})
 
     @property
     def params(self) -> dict[str, Any]:
@@ -63,6 +64,24 @@ class Subject:
     def call(self, *operands: Any, outs: Any = None) -> list[Any]:
         """Call the operator with this backend."""
         return jax.tree.leaves(self.operator(*operands, outs=self.outs if outs is None else outs, **self.params))
+
+    def once(self, key: Hashable, make: Callable[[], Any]) -> Any:
+        """Return what `make` makes, made once for all promises: what is compiled, or takes long."""
+        if key not in self._made:
+            self._made[key] = make()
+        return self._made[key]
+
+    def compiled(self) -> Any:
+        """Return the compiled program of a call."""
+        return self.once("compiled", lambda: jax.jit(self.call).lower(*self.operands()).compile())
+
+    def compiled_batch(self) -> Any:
+        """Return the compiled program of a batch of all operands, along their first axes."""
+
+        def make() -> Any:
+            return jax.jit(jax.vmap(self.call)).lower(*self.stacked(ELEMENTS, [0] * self.count)).compile()
+
+        return self.once("compiled batch", make)
 
     @property
     def out_types(self) -> list[Any]:
@@ -96,7 +115,7 @@ class Subject:
         """Return what is true of one call: the oracle's results, or without one the kernel's own."""
         choice = self.choice(0) if choice is None else choice
         if choice not in self._known:
-            truth = self.truth or jax.jit(self.call)
+            truth = self.truth or self.compiled()
             self._known[choice] = to_host(truth(*self.operands(choice)))
         return self._known[choice]
 
@@ -124,6 +143,11 @@ class Subject:
         return [i for i, samples in enumerate(self.samples) if is_inexact(samples[0])]
 
 
+def named(operands: Sequence[int]) -> str:
+    """Return "operand 0", or "operands 0, 1"."""
+    return f"operand{'s' * (len(operands) > 1)} {', '.join(map(str, operands))}"
+
+
 def _stack(samples: Sequence[np.ndarray], first: int, elements: int, axis: int) -> jax.Array:
     rows = [samples[(first + b) % ELEMENTS] for b in range(elements)]
     stacked = np.stack(rows, axis) if rows else np.repeat(np.expand_dims(samples[0], axis), 0, axis)
@@ -134,15 +158,15 @@ def with_samples(subject: Subject, given: Sequence[Sequence[Any]]) -> Subject:
     """Add samples to the operands: the caller's, else such as keep an operand valid.
 
     Floats shrink, which keeps signs, order and zeros; where that changes no result they move, as do booleans and
-    integers that are not sorted (sorted ones may be the row pointers of a sparse matrix). A sample counts only if the
-    kernel and the truth agree on it.
+    integers that are not sorted. Sorted ones, which may be the row pointers of a sparse matrix, stay sorted, between
+    the same ends: some become equal to the one before. A sample counts only if the kernel and the truth agree on it.
     """
     if given:
         rows = list(itertools.islice(itertools.cycle(given), ELEMENTS - 1))
         more = zip(*(to_host(row) for row in rows), strict=True)
         samples = tuple((own[0], *others) for own, others in zip(subject.samples, more, strict=True))
     else:
-        own = jax.jit(subject.call)
+        own = subject.compiled()
         samples = tuple(_samples(subject, own, i) for i in range(subject.count))
     return dataclasses.replace(subject, samples=samples, _known={})
 
@@ -163,11 +187,20 @@ def _variations(x: np.ndarray) -> list[Callable[[int], np.ndarray]]:
     def moved(k: int) -> np.ndarray:
         return np.roll(x.reshape(-1), k).reshape(x.shape)
 
+    def flipped(k: int) -> np.ndarray:
+        return x ^ (np.arange(x.size).reshape(x.shape) % (k + 1) == 0)
+
+    def levelled(k: int) -> np.ndarray:
+        flat = x.reshape(-1).copy()
+        flat[k:-1:3] = flat[k - 1 : -2 : 3]
+        return flat.reshape(x.shape)
+
     if is_inexact(x):
         return [shrunk, moved]
+    if x.dtype == np.bool_:
+        return [moved, flipped]
     flat = x.reshape(-1)
-    is_sorted = x.dtype != np.bool_ and bool((flat[:-1] <= flat[1:]).all())
-    return [] if is_sorted else [moved]
+    return [levelled if (flat[:-1] <= flat[1:]).all() else moved]
 
 
 def _are_new_and_valid(subject: Subject, own: Call, operand: int, samples: Sequence[np.ndarray]) -> bool:

@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The promise about calls at once: in many threads, and in one program, each on operands of its own."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from .compare import Broken, assert_bits, during, is_inexact, to_host
+from .stalls import stall_while_running
+from .subject import ELEMENTS, Subject
+
+__all__ = ["check_at_once"]
+
+THREADS, SECONDS = 4, 0.15
+SECONDS_OF_A_TURN, MORE = 0.004, 20
+BATCH, BYTES = 1000, 1 << 18  # elements of a batch, and what they take: it is to stay in a processor's cache
+IN_A_PROGRAM = 4
+
+
+def check_at_once(subject: Subject) -> str:
+    """Calls in several threads, and several calls in one program, do not disturb one another."""
+    batch = [subject.operands(subject.choice(b)) for b in range(ELEMENTS)]
+    wanted = [to_host(subject.compiled()(*operands)) for operands in batch]
+    with during("in one of several threads"):
+        _in_threads(_Loop.of(subject))
+    many = jax.jit(lambda *rows: [subject.call(*row) for row in rows])
+    with during("one of several calls in a program"):
+        for k, results in enumerate(many(*(batch[k % ELEMENTS] for k in range(IN_A_PROGRAM)))):
+            assert_bits(to_host(results), wanted[k % ELEMENTS])
+    same = subject.count and not any(subject.varies(i) for i in range(subject.count))
+    return "all calls have the same operands (to vary them pass samples=)" if same else ""
+
+
+@dataclass(frozen=True)
+class _Loop:
+    """A program that runs the kernel on a batch over and over, until a result is not as wanted.
+
+    Native code runs it, and does little else: while Python starts a call, no other thread does, so that calls from
+    Python hardly overlap.
+    """
+
+    program: Any
+    stacks: list[list[jax.Array]]  # by the element that comes first
+    wanted: list[list[jax.Array]]  # what they give in this program
+
+    @classmethod
+    def of(cls, subject: Subject) -> _Loop:
+        size = max(sum(x.size * x.dtype.itemsize for x in (*subject.operands(), *subject.out_types)), 1)
+        count = max(ELEMENTS, min(BATCH, BYTES // size, int(SECONDS_OF_A_TURN / _seconds_of_a_call(subject))))
+        stacks = [subject.stacked(count, [0] * subject.count, first) for first in range(ELEMENTS)]
+        unknown = [jnp.zeros((count, *out.shape), out.dtype) for out in subject.out_types]
+        batched = _batched(subject, count)
+
+        def program(runs: Any, stacks: list[jax.Array], wanted: list[jax.Array]) -> Any:
+            def step(state: Any) -> Any:
+                i, _, _ = state
+                operands, _ = jax.lax.optimization_barrier((stacks, i))  # else XLA would call once, before the loop
+                found = jax.lax.optimization_barrier(batched(*operands))
+                return i + 1, _differ(found, wanted), found
+
+            start = jnp.int32(0), jnp.bool_(False), wanted
+            return jax.lax.while_loop(lambda state: (state[0] < runs) & ~state[1], step, start)
+
+        compiled = jax.jit(program).lower(np.int32(1), stacks[0], unknown).compile()  # threads have other settings
+        return cls(compiled, stacks, [compiled(np.int32(1), each, unknown)[2] for each in stacks])
+
+    def run(self, first: int, runs: int) -> None:
+        """Run the batch that begins with an element; raise if a result is not as wanted."""
+        wanted = self.wanted[first]
+        _, differ, found = self.program(np.int32(runs), self.stacks[first], wanted)
+        if differ:
+            assert_bits(to_host(found), to_host(wanted))
+            raise Broken("results differ from those of the same calls alone")
+
+    def runs(self) -> int:
+        """Return how many runs take some milliseconds."""
+        seconds = _seconds(lambda: self.run(0, 1))
+        if seconds < SECONDS_OF_A_TURN:  # most of them, maybe, to start it
+            seconds = (_seconds(lambda: self.run(0, 1 + MORE)) - seconds) / MORE
+        return max(1, int(SECONDS_OF_A_TURN / max(seconds, 1e-6)))
+
+
+def _batched(subject: Subject, count: int) -> Callable[..., list[Any]]:
+    """Return the kernel's function of a batch; one by one where the author's rule may call another operator."""
+    if not subject.count:
+        return lambda: [jnp.broadcast_to(x, (count, *x.shape)) for x in subject.call()]
+    if "batch" in subject.operator._rules:
+        return lambda *stacks: jax.lax.map(lambda operands: subject.call(*operands), stacks)
+    return jax.vmap(subject.call)
+
+
+def _differ(found: list[jax.Array], wanted: list[jax.Array]) -> jax.Array:
+    return functools.reduce(jnp.logical_or, map(_differs, found, wanted), jnp.bool_(False))
+
+
+def _differs(x: jax.Array, y: jax.Array) -> jax.Array:
+    """Compare bits, which takes far less time than to compare numbers that may be none."""
+    if jnp.iscomplexobj(x):
+        return _differs(x.real, y.real) | _differs(x.imag, y.imag)
+    if is_inexact(x):
+        x, y = (jax.lax.bitcast_convert_type(a, f"uint{8 * x.dtype.itemsize}") for a in (x, y))
+    return (x != y).any()
+
+
+def _seconds_of_a_call(subject: Subject) -> float:
+    """Return how long the kernel runs, without what it takes to start a program; at least some microseconds."""
+    compiled, operands = subject.compiled(), subject.operands()
+    call = min(_seconds(lambda: jax.block_until_ready(compiled(*operands))) for _ in range(5))
+    return max(call - _seconds_to_start(), SECONDS_OF_A_TURN / BATCH)
+
+
+@functools.cache
+def _seconds_to_start() -> float:
+    nothing = jax.jit(lambda x: x + 1).lower(np.float32(1)).compile()
+    return min(_seconds(lambda: jax.block_until_ready(nothing(np.float32(1)))) for _ in range(5))
+
+
+def _seconds(call: Callable[[], Any]) -> float:
+    begin = time.perf_counter()
+    call()
+    return time.perf_counter() - begin
+
+
+def _in_threads(loop: _Loop) -> None:
+    """Run the loop in many threads, over and over; raise the first finding."""
+    barrier, findings, runs = threading.Barrier(THREADS), list[Exception](), loop.runs()
+    end = time.monotonic() + SECONDS
+
+    def run(k: int) -> None:
+        try:
+            barrier.wait()
+            for turn in itertools.count(k):
+                loop.run(turn % ELEMENTS, runs)
+                if findings or time.monotonic() > end:
+                    return
+        except Exception as error:  # noqa: BLE001 - it is raised below, in the thread that asked
+            findings.append(error)
+
+    threads = [threading.Thread(target=run, args=(k,)) for k in range(THREADS)]
+    try:
+        for thread in threads:
+            thread.start()
+        stall_while_running(threads, end)
+    finally:  # after Ctrl-C nobody waits for the others, and all end with the call that they are in
+        end = 0.0
+        barrier.abort()
+    if findings:
+        raise findings[0]

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs whose memory holds odd values when a kernel begins: a result shows what the kernel left unwritten."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from .compare import Broken, Skipped, assert_close, different_bits, to_host
+
+__all__ = ["Poisoned", "assert_right", "assert_written"]
+
+Call = Callable[..., list[Any]]
+LARGEST_TEMPORARY = 1 << 24  # bytes that are worth poisoning
+
+
+@dataclass(frozen=True)
+class Poisoned:
+    """A program of a call, and the types of its results."""
+
+    program: Callable[..., list[Any]]
+    types: Sequence[Any]
+
+    @classmethod
+    def of(cls, function: Call, compiled: Any, types: Sequence[Any]) -> Poisoned:
+        """Make a program `(memory, word, zero, *operands)` whose memory is poison when it calls the function.
+
+        XLA puts the results where `memory`, donated, lies. An array as large as all temporary ones of the call, which
+        was `compiled` before, is full of `word`, and is no longer needed when the call begins, so that XLA puts
+        temporary results of the call there.
+        """
+        analysis = compiled.memory_analysis() if compiled is not None else None
+        words = max(1, min(analysis.temp_size_in_bytes, LARGEST_TEMPORARY) // 4) if analysis is not None else 1
+
+        def program(memory: list[jax.Array], word: jax.Array, zero: jax.Array, *operands: Any) -> list[Any]:
+            filled = jax.lax.sort(
+                word + zero * jnp.arange(words, dtype=word.dtype)
+            )  # XLA must make it: it cannot know zero
+            untouched = filled[words // 2] == word
+            return function(*(jnp.where(untouched, x, jnp.zeros_like(x)) for x in operands))
+
+        return cls(jax.jit(program, donate_argnums=0, keep_unused=True), types)
+
+    def run(self, operands: Sequence[Any], kind: int) -> tuple[list[np.ndarray], bool]:
+        """Return the results over one of two kinds of poison, and whether they lie where it was."""
+        memory = [jnp.full(x.shape, _poison(x.dtype, kind), x.dtype) for x in self.types]
+        places = [x.unsafe_buffer_pointer() for x in memory]
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Some donated buffers were not usable")
+            found = self.program(memory, jnp.array(_poison(np.dtype(np.uint32), kind)), jnp.uint32(0), *operands)
+        pairs = zip(found[: len(places)], places, strict=True)
+        return to_host(found), all(not x.size or x.unsafe_buffer_pointer() == place for x, place in pairs)
+
+
+def assert_written(program: Poisoned, operands: Callable[[], Sequence[Any]]) -> list[np.ndarray]:
+    """Return the results; raise if one depends on what its memory held before."""
+    runs = [program.run(operands(), kind) for kind in (0, 0, 1)]
+    (low, again, high), placed = zip(*runs, strict=True)
+    if any(different_bits(x, y).any() for x, y in zip(low, again, strict=True)):
+        raise Skipped("results differ from call to call")
+    if not all(placed):
+        raise Skipped("XLA gave the results other memory than that which was prepared")
+    for i, (x, y) in enumerate(zip(low, high, strict=True)):
+        if (wrong := different_bits(x, y)).any():
+            raise Broken(f"output {i}: {_unwritten(wrong, x, y)}")
+    return list(high)
+
+
+def assert_right(
+    program: Poisoned,
+    operands: Sequence[Any],
+    wanted: Sequence[Any] | None,
+    tolerance: float | None,
+    usual: Sequence[np.ndarray] | None = None,
+) -> None:
+    """Raise if results depend on what their memory held, or are not as wanted; `usual` results say what is large."""
+    try:
+        found = assert_written(program, lambda: operands)
+    except Skipped:
+        if wanted is None:
+            raise
+        found, _ = program.run(operands, 1)
+    if wanted is not None:
+        assert_close(found[: len(wanted)], wanted, tolerance, usual=usual)
+
+
+def _unwritten(wrong: np.ndarray, x: np.ndarray, y: np.ndarray) -> str:
+    index = tuple(int(i) for i in np.argwhere(wrong)[0])
+    held = (x[index], y[index]) == (_poison(x.dtype, 0), _poison(y.dtype, 1))
+    what = "keeps" if held else "depends on"
+    count = f"{int(wrong.sum())} of {wrong.size} elements"
+    return f"element {list(index)} {what} what its memory held before the call ({count})"
+
+
+def _poison(dtype: Any, kind: int) -> Any:
+    """Return one of two values that differ in every way: low, or high."""
+    if dtype == np.bool_:
+        return np.bool_(kind)
+    if jnp.issubdtype(dtype, jnp.integer):
+        info = jnp.iinfo(dtype)
+        return np.array(info.max // 2 if kind else info.min // 2, dtype)[()]
+    return np.array(float(jnp.finfo(dtype).max) / 2 * (1 if kind else -1), dtype)[()]

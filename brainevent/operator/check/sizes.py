@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The promise about other sizes: none, and one less, for dimensions that go together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from .compare import Broken, Skipped, described, is_inexact, to_host
+from .poison import Poisoned, assert_right
+from .sharding import rule_of
+from .subject import Subject, named
+
+__all__ = ["check_sizes"]
+
+Shapes = list[tuple[int, ...]]  # of the operands, then of the results
+MOST = 4  # groups of dimensions that are varied
+
+
+@dataclass(frozen=True)
+class _Group:
+    """Dimensions that have one size: (which array, operands first and then results; which axis)."""
+
+    name: str
+    size: int
+    dims: tuple[tuple[int, int], ...]
+
+
+def check_sizes(subject: Subject) -> str:
+    """Results are true where dimensions are one shorter, and where one group of them is empty."""
+    if any(_may_be_pointers(samples[0]) for samples in subject.samples):
+        which = [i for i, samples in enumerate(subject.samples) if _may_be_pointers(samples[0])]
+        raise Skipped(f"sizes are kept: {named(which)}: sorted integers may be pointers")
+    if subject.operator._reference is None and rule_of(subject) is None:
+        raise Skipped("sizes are kept: no reference and no sharding rule says which go together")
+    reasons: dict[str, str] = {}
+    groups = [group for group in _groups(subject) if not _why_kept(subject, group, reasons)][:MOST]
+    tried: dict[str, list[int]] = {}
+    for sizes in _variations(groups):
+        if _is_tried(subject, groups, sizes):
+            for name, size in sizes.items():
+                tried.setdefault(name, []).append(size)
+    for group in groups:
+        if group.name not in tried:
+            reasons[group.name] = "no other size suits the reference or the integers"
+    if not tried:
+        why = "; ".join(f"{name}: {reason}" for name, reason in reasons.items())
+        raise Skipped(f"sizes are kept: {why}" if why else "it has no dimension that could be varied")
+    said = [f"{name}: {', '.join(map(str, dict.fromkeys(sizes)))}" for name, sizes in tried.items()]
+    return "; ".join([*said, *(f"{name} kept: {reason}" for name, reason in reasons.items())])
+
+
+def _may_be_pointers(x: np.ndarray) -> bool:
+    """Tell whether integers are sorted, as the row pointers of a sparse matrix are, whose sizes say what they hold."""
+    flat = x.reshape(-1)
+    return bool(jnp.issubdtype(x.dtype, jnp.integer) and x.size > 1 and (flat[:-1] <= flat[1:]).all())
+
+
+def _variations(groups: Sequence[_Group]) -> Iterator[dict[str, int]]:
+    """Yield new sizes by group: one less for all at once, so that blocks do not fit; then nothing for each."""
+    if shorter := {group.name: group.size - 1 for group in groups if group.size > 2}:
+        yield shorter
+    for group in groups:
+        yield {group.name: 0}
+
+
+def _groups(subject: Subject) -> list[_Group]:
+    """Group the dimensions by the sharding rule; without one, those of one size, whose number names them."""
+    shapes = _shapes(subject)
+    rule = rule_of(subject)
+    names: list[Sequence[Any]] = [*rule.operands, *rule.results] if rule is not None else [*shapes]
+    found: dict[Any, list[tuple[int, int]]] = {}
+    for i, (shape, dims) in enumerate(zip(shapes, names, strict=True)):
+        for axis in range(len(shape)):
+            found.setdefault(dims[axis], []).append((i, axis))
+    groups = []
+    for name, dims in found.items():
+        i, axis = dims[0]
+        size = shapes[i][axis]
+        same = all(shapes[k][a] == size for k, a in dims)
+        if i < subject.count and same and size > 1 and not isinstance(name, tuple):
+            groups.append(_Group(f"size {size}" if rule is None else f"{_readable(name)} ({size})", size, tuple(dims)))
+    return groups
+
+
+def _readable(factor: str) -> str:
+    """Return the name of a factor as authors write it: the rule numbers those that an ellipsis stands for."""
+    return f"axis {factor.rpartition('_')[2]} of ..." if factor.startswith("ellipsis") else factor
+
+
+def _shapes(subject: Subject) -> Shapes:
+    return [x[0].shape for x in subject.samples] + [tuple(out.shape) for out in subject.out_types]
+
+
+def _why_kept(subject: Subject, group: _Group, reasons: dict[str, str]) -> bool:
+    """Note why a group has to keep its size, if it has to."""
+    if group.size in set(_integers(subject.kwargs)):
+        reasons[group.name] = f"{group.size} is in the keyword arguments"
+    return group.name in reasons
+
+
+def _integers(value: Any) -> Iterator[int]:
+    if isinstance(value, Mapping):
+        value = tuple(value.values())
+    if isinstance(value, (tuple, list, set, frozenset)):
+        for part in value:
+            yield from _integers(part)
+    elif isinstance(value, (int, np.integer)) and not isinstance(value, bool):
+        yield int(value)
+
+
+def _is_tried(subject: Subject, groups: Sequence[_Group], sizes: Mapping[str, int]) -> bool:
+    """Run the kernel on operands of other sizes, unless they are none that the operator takes."""
+    shapes = [list(shape) for shape in _shapes(subject)]
+    varied = [group for group in groups if group.name in sizes]
+    for group in varied:
+        for i, axis in group.dims:
+            shapes[i][axis] = sizes[group.name]
+    limits = {group.size: sizes[group.name] for group in varied}
+    resized = [_resized(x[0], shape, limits) for x, shape in zip(subject.samples, shapes, strict=False)]
+    operands = [jnp.asarray(x) for x in resized if x is not None]
+    if len(operands) < subject.count:
+        return False
+    types = _results(subject, operands, shapes[subject.count :])
+    wanted = None if types is None else _wanted(subject, operands, types)
+    if types is None or (wanted is None and subject.operator._reference is not None):
+        return False
+    outs = jax.tree.unflatten(jax.tree.structure(subject.outs), types)
+    program = Poisoned.of(lambda *xs: subject.call(*xs, outs=outs), None, types)
+    where = f"with operands {', '.join(f'{x.dtype}{list(x.shape)}' for x in operands)}"
+    try:
+        assert_right(program, operands, wanted if subject.truth is not None else None, subject.tolerance)
+    except Skipped:
+        return False
+    except Broken as finding:
+        raise Broken(f"{where}: {finding}") from None
+    except Exception as error:
+        raise Broken(f"{where}: {described(error)}") from error
+    return True
+
+
+def _resized(x: np.ndarray, shape: Sequence[int], limits: Mapping[int, int]) -> np.ndarray | None:
+    """Cut an array; integers stay indices into arrays that are shorter, and different where they were. None: cannot."""
+    cut = x[tuple(slice(size) for size in shape)] if x.ndim else x
+    if not cut.size or not jnp.issubdtype(x.dtype, jnp.integer):
+        return cut
+    values, before = x.reshape(-1), x.size
+    for size, limit in limits.items():
+        if values.max() < size:  # they may be indices along this dimension
+            values = values[values < limit]
+        if not values.size:
+            return None
+    if values.size < cut.size and np.unique(x).size == before:
+        return None
+    return cut if values.size == before else np.resize(values, cut.shape)
+
+
+def _results(subject: Subject, operands: Sequence[Any], shapes: Sequence[Sequence[int]]) -> list[Any] | None:
+    """Return the types of results: what the reference gives, if that is as many as before; else what the rule says."""
+    types: list[Any] = [
+        jax.ShapeDtypeStruct(tuple(s), out.dtype) for s, out in zip(shapes, subject.out_types, strict=True)
+    ]
+    reference = subject.operator._reference
+    if reference is None:
+        return types
+    try:
+        found = jax.tree.leaves(jax.eval_shape(reference.generator(outs=types, **subject.kwargs), *operands))
+    except Exception:  # noqa: BLE001 - such sizes are none that this operator takes
+        return None
+    if [(len(x.shape), x.dtype) for x in found] != [(len(x.shape), x.dtype) for x in types]:
+        return None
+    return [jax.ShapeDtypeStruct(x.shape, x.dtype) for x in found]
+
+
+def _wanted(subject: Subject, operands: Sequence[Any], types: Sequence[Any]) -> list[np.ndarray] | None:
+    """Return what the reference gives; None without one, or where that is no number."""
+    reference = subject.operator._reference
+    if reference is None:
+        return None
+    function = jax.jit(reference.generator(outs=types, **subject.kwargs))
+    try:
+        with jax.default_matmul_precision("highest"):
+            wanted = to_host(jax.tree.leaves(function(*operands)))
+    except Exception:  # noqa: BLE001 - as above
+        return None
+    finite = all(np.isfinite(np.asarray(x, np.complex128)).all() for x in wanted if is_inexact(x))
+    return wanted if finite else None
