@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lower many programs in one MLIR context: JAX makes one for each, which takes three quarters of a small lowering."""
+"""Lower many programs in one MLIR context: JAX makes one for each, which takes three quarters of a small lowering.
+
+Programs for several devices get one of their own: XLA crashes where it partitions a program in a context that has seen
+another.
+"""
 
 import threading
 from typing import Any
@@ -11,7 +15,7 @@ _here = threading.local()
 
 
 def share_contexts() -> None:
-    """Let the programs of a thread, from now on, share their context."""
+    """Let the programs of a thread for one device share their context from now on."""
     from jax._src.interpreters import mlir
 
     init = mlir.ModuleContext.__init__
@@ -20,8 +24,10 @@ def share_contexts() -> None:
 
 
 def _sharing(init: Any, make: Any) -> Any:
-    def init_with_shared_context(self: object, *, context: object = None, **others: object) -> None:
-        init(self, context=context or _shared(make), **others)
+    def init_with_shared_context(self: object, *, axis_context: Any, context: object = None, **others: object) -> None:
+        if context is None and getattr(axis_context, "num_devices", 2) == 1:
+            context = _shared(make)
+        init(self, axis_context=axis_context, context=context, **others)
 
     return init_with_shared_context
 
