@@ -14,6 +14,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent / "tests"))
 import kept_caches
+import quick_lowering
 
 # A file of docstrings that cannot be imported without a package that no extra for tests brings.
 collect_ignore = [] if importlib.util.find_spec("jax_triton") else ["brainevent/event/csr/on_triton.py"]
@@ -55,6 +56,7 @@ def kernels_of_the_run(request: pytest.FixtureRequest, tmp_path_factory: pytest.
             patch.setenv("BRAINEVENT_CACHE_DIR", str((base.parent if in_parallel else base) / "kernels"))
         else:
             kept_caches.use(kept_caches.FOLDER)
+            quick_lowering.share_contexts()
         yield
 
 

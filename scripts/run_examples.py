@@ -24,7 +24,7 @@ __all__ = ["Program", "programs"]
 ROOT = Path(__file__).resolve().parents[1]
 STAMPS = ROOT / "build" / "stamps"
 AT_A_TIME = 2
-SHARED = ("brainevent/**/*", "docs/*.py", "examples/**/*.py", "conftest.py", "tests/kept_caches.py", "pyproject.toml")
+SHARED = ("brainevent/**/*", "docs/*.py", "examples/**/*.py", "conftest.py", "tests/[kq]*.py", "pyproject.toml")
 SITE = ("docs/**/*.md", "docs/_static/**/*", "*.md")
 
 
@@ -132,9 +132,11 @@ def load() -> None:
     import jax.numpy as jnp
     import kept_caches
     import numba
+    import quick_lowering
 
     import brainevent
 
+    quick_lowering.share_contexts()
     assert jnp
     assert brainevent.numba_kernel
     assert numba.njit(lambda x: x + 1)(1) == 2

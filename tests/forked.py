@@ -121,9 +121,11 @@ def load() -> None:
     """Import what programs import, and let Numba load what it needs to compile."""
     import jax.numpy as jnp
     import numba
+    import quick_lowering
 
     import brainevent
 
+    quick_lowering.share_contexts()
     assert jnp
     assert brainevent.numba_kernel
     assert numba.njit(lambda x: x + 1)(1) == 2
