@@ -4,6 +4,7 @@
 import ctypes
 import signal
 import threading
+import types
 
 import jax.numpy as jnp
 import numba
@@ -12,7 +13,7 @@ import pytest
 
 import brainevent
 from brainevent.bench import choices
-from brainevent.operator.check import calls
+from brainevent.operator.check import concurrency
 
 X = jnp.arange(4.0)
 send = ctypes.CDLL(None)["raise"]
@@ -138,6 +139,10 @@ def test_a_record_ends_with_its_program_and_can_be_run_again(once):
     np.testing.assert_array_equal(run(), [0, 2, 2, 4])
 
 
+def loop_of(task):
+    return types.SimpleNamespace(run=lambda first, runs: task(first), runs=lambda: 1)
+
+
 def test_threads_of_a_check_end_when_it_is_interrupted():
     """Also those that wait for others, which were never started."""
     before, turns = set(threading.enumerate()), []
@@ -148,7 +153,7 @@ def test_threads_of_a_check_end_when_it_is_interrupted():
             signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
 
     with pytest.raises(KeyboardInterrupt):
-        calls._in_threads(task)
+        concurrency._in_threads(loop_of(task))
     left = set(threading.enumerate()) - before
     for thread in left:
         thread.join(10)
@@ -167,7 +172,7 @@ def test_threads_of_a_check_that_were_never_all_started_end(monkeypatch):
 
     monkeypatch.setattr(threading.Thread, "start", start_some)
     with pytest.raises(KeyboardInterrupt):
-        calls._in_threads(lambda k: None)
+        concurrency._in_threads(loop_of(lambda k: None))
     for thread in set(threading.enumerate()) - before:
         thread.join(10)
         assert not thread.is_alive()
