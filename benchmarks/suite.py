@@ -22,6 +22,7 @@ from benchmarks import (
     memory,
     networks,
     overhead,
+    start,
     tuned,
     vmap,
 )
@@ -44,6 +45,7 @@ BENCHMARKS = (
     Benchmark("vmap", "a batch of 1 000 over 64 floats", "cpu", vmap.measure_rows),
     Benchmark("import", "import brainevent after import jax", "cpu", import_time.measure_rows),
     Benchmark("latency", "one call from Python over 64 floats", "cpu", latency.measure_rows),
+    Benchmark("start", "the first products of a new process, in CPU seconds", "cpu", start.measure_rows),
     Benchmark("compile", "a new kernel or shape, up to its first result", "cpu", compile_time.measure_rows),
     Benchmark("build", "a vector-add from its source text to a loaded operator", "cpu", build.measure_rows),
     Benchmark("memory", "growth of the resident memory after a warm-up", "cpu", memory.measure_rows),
