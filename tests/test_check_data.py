@@ -96,16 +96,40 @@ def test_results_get_the_shape_that_the_reference_gives():
 @pytest.mark.parametrize(
     ("reference", "operands", "options", "words"),
     [
-        (lambda x, n: x[:n], (X,), {"n": 8}, "size 8: 8 is in the keyword arguments"),
-        (lambda p, x: x[p], (np.arange(8, dtype=np.int32), X), {}, "operand 0: sorted integers may be pointers"),
-        (lambda x: x @ jnp.ones(8), (X,), {}, "size 8: no other size suits the reference or the integers"),
-        (lambda x: x.reshape(2, 4), (X,), {}, "size 8: no other size suits the reference or the integers"),
+        (lambda x, n: x[:n], (X,), {"n": 8}, "size 8 kept: 8 is in the keyword arguments"),
+        (
+            lambda p, x: x[p],
+            (np.arange(8, dtype=np.int32), X),
+            {},
+            "sizes are kept: operand 0: sorted integers may be pointers",
+        ),
+        (lambda x: x @ jnp.ones(8), (X,), {}, "size 8 kept: no other size suits the reference or the integers"),
+        (lambda x: x.reshape(2, 4), (X,), {}, "size 8 kept: no other size suits the reference or the integers"),
     ],
 )
 def test_what_keeps_its_size(reference, operands, options, words):
     op = operator(lambda *, outs, **kwargs: lambda *xs: [reference(*xs, **kwargs)], reference)
     found = detail(op, *operands, promise="other sizes", **options)
-    assert found == ("skipped", f"sizes are kept: {words}")
+    assert found == ("skipped", words)
+
+
+def test_a_kernel_may_refuse_a_size_while_it_is_built():
+    def generator(*, outs):
+        def run(x):
+            if x.shape[0] % 4:
+                raise ValueError("rows in fours")
+            return [2 * x]
+
+        return run
+
+    found = detail(operator(generator, twice), X, promise="other sizes")
+    assert found == ("ok", "size 8: 0; the kernel refuses 7 for size 8 (ValueError: rows in fours)")
+
+
+def test_sizes_that_cannot_change_at_once_change_one_by_one():
+    op = operator(plain(lambda x, y: [x * y.sum()]), lambda x, y: x * (y * jnp.ones(4)).sum())
+    found = detail(op, X, X[:4], promise="other sizes")
+    assert found == ("ok", "size 8: 7, 0; size 4 kept: no other size suits the reference or the integers")
 
 
 def test_without_reference_and_rule_sizes_are_kept():

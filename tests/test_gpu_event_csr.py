@@ -14,10 +14,11 @@ from sparse_products import FLOATS, NUMBERS, Sparse, close, numbers, operand, ta
 from test_event_csr import INDEXED, compressed, permuted
 
 import brainevent
-from brainevent import binary_csrmm, binary_csrmv, binary_csrmv_p, csr_slice_rows, csrmm, csrmv
+from brainevent import binary_csrmm, binary_csrmv, binary_csrmv_p, csr_slice_rows, csrmm, csrmv, languages
 from brainevent.backends.nvrtc import clusters
 from brainevent.event.csr.operators import csr_per_element_p
 from brainevent.ffi.devices import cuda_capabilities, cuda_multiprocessors
+from brainevent.languages import LANGUAGES, language
 from brainevent.toolchain.architectures import gpu_architectures
 
 pytestmark = [pytest.mark.gpu, pytest.mark.filterwarnings("ignore:The Pallas Triton backend is deprecated")]
@@ -290,6 +291,20 @@ def test_promises(transpose, homogeneous, columns, event):
     operator = getattr(brainevent, f"{'binary_' * event}csr{'mv' if columns is None else 'mm'}_p")
     options = {"shape": sparse.shape, "transpose": transpose, "backends": ["cuda_raw"]}
     brainevent.check(operator, sparse.weights, *sparse.indices, x, **options).raise_if_failed()
+
+
+def test_a_kernel_that_nvrtc_compiles_is_checked_where_nvcc_is_missing(monkeypatch):
+    """Also where it fails: a missing nvcc is no excuse for it."""
+    row = language("cuda_raw")
+    monkeypatch.setattr(languages, "LANGUAGES", (dataclasses.replace(row, why_missing=lambda: "no nvcc"), *LANGUAGES))
+    sparse = in_quarters(compressed(14, 8, 12, 4, homogeneous=False))
+    x = operand(15, taken(sparse, transpose=True), None, "float32")
+    options = {"shape": sparse.shape, "transpose": True, "backends": ["cuda_raw"], "promises": ["other values"]}
+    report = brainevent.check(binary_csrmv_p, sparse.weights, *sparse.indices, x, **options)
+    assert [row.status for row in report.rows] == ["ok", "ok", "ok"], str(report)
+    wrong = [jax.ShapeDtypeStruct((13,), jnp.float32)]
+    report = brainevent.check(binary_csrmv_p, sparse.weights, *sparse.indices, x, outs=wrong, **options)
+    assert report.rows[0].status == "failed", str(report)
 
 
 def test_promises_of_what_gives_weights_their_gradient():

@@ -54,6 +54,14 @@ def rows_spec(size):
     return pl.BlockSpec((size, COLUMNS), lambda i: (i, 0))
 
 
+def block_of(rows):
+    """Return the rows of a block, of which there must be whole ones; a shard may be smaller than a block."""
+    block = min(BLOCK, rows)
+    if not rows or rows % block:
+        raise ValueError(f"{rows} rows are not whole blocks of {BLOCK}")
+    return block
+
+
 ONE_ROW = pl.BlockSpec((1, COLUMNS), lambda i: (0, 0))
 
 
@@ -64,7 +72,7 @@ def in_blocks(interpret):
         out[...] = x[...] * y[...] + y[...]
 
     def generator(*, outs):
-        block = min(BLOCK, outs[0].shape[0])  # a shard may be smaller than a block
+        block = block_of(outs[0].shape[0])
         spec = rows_spec(block)
         return pl.pallas_call(
             kernel,
@@ -90,7 +98,7 @@ def over_the_grid(interpret):
 
     def generator(*, outs):
         def run(x):
-            block = min(BLOCK, x.shape[0])
+            block = block_of(x.shape[0])
             return pl.pallas_call(
                 kernel,
                 grid=(x.shape[0] // block,),
@@ -121,7 +129,7 @@ def with_scratch(interpret):
 
     def generator(*, outs):
         def run(a, b):
-            m, depth = min(BLOCK, a.shape[0]), a.shape[1]
+            m, depth = block_of(a.shape[0]), a.shape[1]
             return pl.pallas_call(
                 kernel,
                 grid=(a.shape[0] // m, 1),
@@ -148,7 +156,7 @@ def several_outputs(interpret):
         count[...] = (x[...] > 0).astype(jnp.int32)
 
     def generator(*, outs):
-        block = min(BLOCK, outs[0].shape[0])
+        block = block_of(outs[0].shape[0])
         return pl.pallas_call(
             kernel,
             grid=(outs[0].shape[0] // block,),

@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -47,15 +48,28 @@ class Poisoned:
 
         return cls(jax.jit(program, donate_argnums=0, keep_unused=True), types)
 
+    def compiled(self, operands: Sequence[Any]) -> Poisoned:
+        """Return the same, compiled for operands like these; raise what the kernel raises while it is built."""
+        memory, word = [jax.ShapeDtypeStruct(x.shape, x.dtype) for x in self.types], np.uint32(0)
+        program: Any = self.program
+        with _quiet():
+            return Poisoned(program.lower(memory, word, word, *operands).compile(), self.types)
+
     def run(self, operands: Sequence[Any], kind: int) -> tuple[list[np.ndarray], bool]:
         """Return the results over one of two kinds of poison, and whether they lie where it was."""
         memory = [jnp.full(x.shape, _poison(x.dtype, kind), x.dtype) for x in self.types]
         places = [x.unsafe_buffer_pointer() for x in memory]
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "Some donated buffers were not usable")
+        with _quiet():
             found = self.program(memory, jnp.array(_poison(np.dtype(np.uint32), kind)), jnp.uint32(0), *operands)
         pairs = zip(found[: len(places)], places, strict=True)
         return to_host(found), all(not x.size or x.unsafe_buffer_pointer() == place for x, place in pairs)
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Some donated buffers were not usable")
+        yield
 
 
 def assert_written(program: Poisoned, operands: Callable[[], Sequence[Any]]) -> list[np.ndarray]:

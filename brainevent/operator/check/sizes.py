@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -38,35 +39,65 @@ def check_sizes(subject: Subject) -> str:
         raise Skipped(f"sizes are kept: {named(which)}: sorted integers may be pointers")
     if subject.operator._reference is None and rule_of(subject) is None:
         raise Skipped("sizes are kept: no reference and no sharding rule says which go together")
-    reasons: dict[str, str] = {}
-    groups = [group for group in _groups(subject) if not _why_kept(subject, group, reasons)][:MOST]
-    tried: dict[str, list[int]] = {}
-    for sizes in _variations(groups):
-        if _is_tried(subject, groups, sizes):
-            for name, size in sizes.items():
-                tried.setdefault(name, []).append(size)
-    for group in groups:
-        if group.name not in tried:
-            reasons[group.name] = "no other size suits the reference or the integers"
-    if not tried:
-        why = "; ".join(f"{name}: {reason}" for name, reason in reasons.items())
-        raise Skipped(f"sizes are kept: {why}" if why else "it has no dimension that could be varied")
-    said = [f"{name}: {', '.join(map(str, dict.fromkeys(sizes)))}" for name, sizes in tried.items()]
-    return "; ".join([*said, *(f"{name} kept: {reason}" for name, reason in reasons.items())])
+    trials = _Trials(subject, _groups(subject))
+    shorter = {group.name: group.size - 1 for group in trials.groups if group.size > 2}
+    if not trials.run(shorter) and len(shorter) > 1:  # all at once, so that blocks do not fit; or else one by one
+        for name, size in shorter.items():
+            trials.run({name: size})
+    for group in trials.groups:
+        trials.run({group.name: 0})
+    notes = "; ".join(trials.notes())
+    if not any(trials.tried.values()):
+        raise Skipped(notes or "it has no dimension that could be varied")
+    return notes
+
+
+class _RefusedError(Exception):
+    """The kernel cannot be built for such sizes, and says so."""
+
+
+class _Trials:
+    """Which sizes were tried, and why others were not."""
+
+    def __init__(self, subject: Subject, groups: Sequence[_Group]):
+        fixed = set(_integers(subject.kwargs))
+        self.subject = subject
+        self.kept = [group for group in groups if group.size in fixed]
+        self.groups = [group for group in groups if group.size not in fixed][:MOST]
+        self.tried: dict[str, list[int]] = {group.name: [] for group in self.groups}
+        self.refused: list[str] = []
+
+    def run(self, sizes: Mapping[str, int]) -> bool:
+        """Try new sizes by group; tell whether the operator takes them."""
+        try:
+            if not sizes or not _is_tried(self.subject, self.groups, sizes):
+                return False
+        except _RefusedError as error:
+            self.refused.append(f"{_listed(sizes)} ({error})")
+            return False
+        for name, size in sizes.items():
+            self.tried[name].append(size)
+        return True
+
+    def notes(self) -> list[str]:
+        """Say what was tried, and what was not."""
+        said = [f"{name}: {', '.join(map(str, sizes))}" for name, sizes in self.tried.items() if sizes]
+        said += [f"{group.name} kept: {group.size} is in the keyword arguments" for group in self.kept]
+        said += [f"the kernel refuses {what}" for what in self.refused]
+        others = [name for name, sizes in self.tried.items() if not sizes]
+        if others and not self.refused:
+            said.append(f"{', '.join(others)} kept: no other size suits the reference or the integers")
+        return said
+
+
+def _listed(sizes: Mapping[str, int]) -> str:
+    return ", ".join(f"{size} for {name}" for name, size in sizes.items())
 
 
 def _may_be_pointers(x: np.ndarray) -> bool:
     """Tell whether integers are sorted, as the row pointers of a sparse matrix are, whose sizes say what they hold."""
     flat = x.reshape(-1)
     return bool(jnp.issubdtype(x.dtype, jnp.integer) and x.size > 1 and (flat[:-1] <= flat[1:]).all())
-
-
-def _variations(groups: Sequence[_Group]) -> Iterator[dict[str, int]]:
-    """Yield new sizes by group: one less for all at once, so that blocks do not fit; then nothing for each."""
-    if shorter := {group.name: group.size - 1 for group in groups if group.size > 2}:
-        yield shorter
-    for group in groups:
-        yield {group.name: 0}
 
 
 def _groups(subject: Subject) -> list[_Group]:
@@ -97,13 +128,6 @@ def _shapes(subject: Subject) -> Shapes:
     return [x[0].shape for x in subject.samples] + [tuple(out.shape) for out in subject.out_types]
 
 
-def _why_kept(subject: Subject, group: _Group, reasons: dict[str, str]) -> bool:
-    """Note why a group has to keep its size, if it has to."""
-    if group.size in set(_integers(subject.kwargs)):
-        reasons[group.name] = f"{group.size} is in the keyword arguments"
-    return group.name in reasons
-
-
 def _integers(value: Any) -> Iterator[int]:
     if isinstance(value, Mapping):
         value = tuple(value.values())
@@ -131,7 +155,10 @@ def _is_tried(subject: Subject, groups: Sequence[_Group], sizes: Mapping[str, in
     if types is None or (wanted is None and subject.operator._reference is not None):
         return False
     outs = jax.tree.unflatten(jax.tree.structure(subject.outs), types)
-    program = Poisoned.of(lambda *xs: subject.call(*xs, outs=outs), None, types)
+    try:
+        program = Poisoned.of(lambda *xs: subject.call(*xs, outs=outs), None, types).compiled(operands)
+    except Exception as error:
+        raise _RefusedError(textwrap.shorten(_root(error), 80, placeholder=" ...")) from error
     where = f"with operands {', '.join(f'{x.dtype}{list(x.shape)}' for x in operands)}"
     try:
         assert_right(program, operands, wanted if subject.truth is not None else None, subject.tolerance)
@@ -142,6 +169,13 @@ def _is_tried(subject: Subject, groups: Sequence[_Group], sizes: Mapping[str, in
     except Exception as error:
         raise Broken(f"{where}: {described(error)}") from error
     return True
+
+
+def _root(error: BaseException) -> str:
+    """Return the words of what was raised first."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    return f"{type(error).__name__}: {error}"
 
 
 def _resized(x: np.ndarray, shape: Sequence[int], limits: Mapping[int, int]) -> np.ndarray | None:
