@@ -164,6 +164,7 @@ class Promises:
 
     # ---- derivatives ----
 
+    @pytest.mark.covering(strength=1)
     @both_ways
     @one_or_many
     @vector_or_matrix
@@ -184,6 +185,7 @@ class Promises:
         tangents = sparse.weights + 1, x + 1
         same(jax.jvp(mine, (sparse.weights, x), tangents), jax.jvp(true, (sparse.weights, x), tangents))
 
+    @pytest.mark.covering(strength=1)
     @both_ways
     @one_or_many
     @pytest.mark.parametrize("outer", [jax.jacfwd, jax.jacrev])

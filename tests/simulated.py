@@ -67,7 +67,7 @@ def operator(unique_name):
 
 def test_an_operator_keeps_every_promise(operator):
     report = brainevent.check(operator, X, jnp.array([0.5]))
-    assert report.ok, report
+    assert report.ok, str(report)
     assert {row.backend for row in report.rows} == {"numba_cuda"}
     found = {row.promise: (row.status, row.detail) for row in report.rows}
     assert found["sharded jit"][0] == "ok"

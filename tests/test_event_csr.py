@@ -91,7 +91,10 @@ class TestPromises(Promises):
         found = brainevent.get_primitives_by_tags({"csr"})
         assert set(found) == products | {"csr_per_element", "csr_slice_rows", "csr_slice_rows_grad"}
         assert set(brainevent.get_primitives_by_tags({"binary", "csr", "indexed"})) == set(INDEXED[2:])
-        for operator in found.values():
+
+    @pytest.mark.thorough
+    def test_all_are_measured(self):
+        for operator in brainevent.get_primitives_by_tags({"csr"}).values():
             configs = operator._benchmark_data_fn(platform="cpu")
             assert len({config.name for config in configs}) == len(configs)
             assert all(config.bytes > 0 for config in configs)
@@ -259,6 +262,7 @@ def permuted(sparse, seed):
     return jnp.asarray(perm, "int32"), Sparse(weights, sparse.indices, *sparse_rest(sparse))
 
 
+@pytest.mark.covering(strength=1)
 @one_or_many
 @both_ways
 @pytest.mark.parametrize("name", INDEXED)
@@ -277,9 +281,10 @@ def test_weights_by_a_permutation(name, transpose, homogeneous):
 
 others = [pytest.param("csrmv_indexed", False, marks=pytest.mark.thorough)]
 others += [pytest.param("binary_csrmm_indexed", False, marks=pytest.mark.thorough)]
+others += [pytest.param("csrmm_indexed", True, marks=pytest.mark.thorough)]
 
 
-@pytest.mark.parametrize(("name", "transpose"), [("csrmm_indexed", True), ("binary_csrmv_indexed", True), *others])
+@pytest.mark.parametrize(("name", "transpose"), [("binary_csrmv_indexed", True), *others])
 def test_operators_with_a_permutation_keep_their_promises(name, transpose):
     sparse = compressed(3, 8, 12, 4, homogeneous=False)
     perm, _ = permuted(sparse, 4)
@@ -444,6 +449,7 @@ def test_more_events_than_are_listed_at_once(transpose, columns):
     close(found, sparse.product(x, transpose=transpose, event=True))
 
 
+@pytest.mark.covering(strength=1)
 @one_or_many
 @pytest.mark.parametrize("ordered", [True, False], ids=["ordered", "any order"])
 @pytest.mark.parametrize(("rows", "active"), [(40, 1.0), (40, 0.3), (40, 0.0), (700, 0.9)])

@@ -41,6 +41,7 @@ def with_64_bits():
         yield
 
 
+csr_or_fixed = pytest.mark.parametrize("name", ["csr", pytest.param("fcn", marks=pytest.mark.thorough)])
 SOME = settings(max_examples=8)  # kernels are compiled for each kind of case
 
 
@@ -54,7 +55,7 @@ def test_products(name, backend, **case):
 
 
 @pytest.mark.covering(strength=1)
-@pytest.mark.parametrize("name", ["csr", "fcn"])
+@csr_or_fixed
 @both_ways
 def test_products_in_threads(name, transpose, monkeypatch):
     monkeypatch.setattr(on_cpu_threads, "_MANY", 0)
@@ -65,7 +66,7 @@ def test_products_in_threads(name, transpose, monkeypatch):
 
 @pytest.mark.covering(strength=1)
 @one_or_many
-@pytest.mark.parametrize("name", ["csr", "fcn"])
+@csr_or_fixed
 def test_rows_that_threads_share(name, homogeneous, monkeypatch):
     """What names nothing is at both ends of a row."""
     monkeypatch.setattr(on_cpu_threads, "_MANY", 0)
@@ -82,7 +83,7 @@ def test_rows_that_threads_share(name, homogeneous, monkeypatch):
     np.testing.assert_array_equal(found, np.bincount(indices[there], each[there], minlength=columns))
 
 
-@one_or_many
+@pytest.mark.parametrize("homogeneous", [False, pytest.param(True, marks=pytest.mark.thorough)])
 def test_row_pointers_that_are_none_of_rows_that_threads_share(homogeneous, monkeypatch):
     monkeypatch.setattr(on_cpu_threads, "_MANY", 0)
     stored, columns, random = 300_000, 50_000, np.random.default_rng(1)
@@ -198,6 +199,7 @@ def made(kind, **how):
     return kind(jnp.ones(4), jnp.array([0, 2, 1, 9]), jnp.array([0, 2, 4]), shape=shape, **how)
 
 
+@pytest.mark.covering(strength=1)
 @pytest.mark.parametrize("kind", [CSR, CSC, COO, FixedNumPerPre, FixedNumPerPost])
 @pytest.mark.parametrize("inside", [False, True], ids=["check_structure=False", "in a trace"])
 def test_matrices_that_nobody_looked_at(kind, inside):

@@ -103,6 +103,7 @@ def test_columns_are_cut_out_of_rows(seed, columns, index):
         np.testing.assert_array_equal(parts[-1][1], ends)
 
 
+@pytest.mark.covering(strength=1)
 @pytest.mark.parametrize("name", ["csr", "fixed"])
 @pytest.mark.parametrize(
     ("homogeneous", "rows", "connections"), [(True, 900, 700), (False, 900, 700), (False, 4000, 80)]

@@ -14,6 +14,8 @@ import brainevent
 from brainevent.errors import CompilationError, KernelError, KernelToolchainError
 from brainevent.toolchain import flags as flag_words
 
+pytestmark = pytest.mark.covering
+
 # Writes VALUE.
 CONSTANT = """#include "brainevent/common.h"
 // @BE f ret
@@ -76,6 +78,7 @@ def test_paths_in_flags_are_those_of_the_present_folder(tmp_path, monkeypatch, n
     assert value(load()) == 6
 
 
+@pytest.mark.covering(strength=1)
 @pytest.mark.parametrize("form", ["-include settings.h", "-includesettings.h", "-imacros settings.h"])
 @pytest.mark.parametrize("there", [".", "headers"])
 def test_a_file_that_a_flag_includes_is_part_of_the_key(tmp_path, monkeypatch, name, form, there):

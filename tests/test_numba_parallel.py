@@ -49,7 +49,7 @@ STRESS = """
 """
 
 
-@pytest.mark.parametrize("layer", ["workqueue", "omp"])
+@pytest.mark.parametrize("layer", ["workqueue", pytest.param("omp", marks=pytest.mark.thorough)])
 def test_16_threads_and_independent_operators(layer):
     assert run_program(STRESS, NUMBA_THREADING_LAYER=layer, NUMBA_NUM_THREADS="2").strip() == layer
 
@@ -69,6 +69,7 @@ UNFINISHED = """
 """
 
 
+@pytest.mark.thorough
 def test_leaving_python_while_parallel_kernels_run_does_not_hang():
     for _ in range(5):
         assert run_program(UNFINISHED, timeout=60, XLA_FLAGS="--xla_force_host_platform_device_count=4") == ""

@@ -108,7 +108,7 @@ STEPS = {
 }
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(compositions())
 def test_any_composition(drawn):
     animal, operands, steps = drawn

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Units of measurement go through products with events; and weights in the wrong unit are found out."""
 
-import subprocess
 import sys
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from forked import run_forked
 
 import brainevent
 from brainevent import BinaryArray, BitPackedBinary, CompactBinary, binary_densemm, binary_densemv
@@ -147,7 +147,7 @@ events = brainevent.BinaryArray(jnp.array([True, False]))
 assert (events @ jnp.ones((2, 3)) == 1).all() and (jnp.ones((3, 2)) @ events.bitpack() == 1).all()
 assert not sys.modules.get("brainunit") and not sys.modules.get("saiunit")
 """
-    subprocess.run([sys.executable, "-c", program], check=True)
+    run_forked(program)
 
 
 def test_a_package_that_is_being_imported_is_not_asked(monkeypatch):
