@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ...errors import KernelCompilationError
 from .compare import Broken, Skipped, described, is_inexact, to_host
 from .poison import Poisoned, assert_right
 from .sharding import rule_of
@@ -172,8 +173,8 @@ def _is_tried(subject: Subject, groups: Sequence[_Group], sizes: Mapping[str, in
 
 
 def _root(error: BaseException) -> str:
-    """Return the words of what was raised first."""
-    while error.__cause__ is not None:
+    """Return the words of what the kernel or its generator raised."""
+    while isinstance(error, KernelCompilationError) and error.__cause__ is not None:
         error = error.__cause__
     return f"{type(error).__name__}: {error}"
 
