@@ -231,7 +231,7 @@ def good_empty(unique_name):
     return op, (X[:0],), {}, {"transpose", "other values", "other sizes"}
 
 
-MORE = {good_product, good_reference_only, good_half, good_linear}
+MORE = {good_product, good_reference_only, good_half, good_linear, good_count, good_constant, good_complex}
 GOOD = [
     pytest.param(value, marks=pytest.mark.thorough) if value in MORE else value
     for name, value in globals().items()

@@ -101,6 +101,7 @@ def device_code(library):
     return sorted(parts)
 
 
+@pytest.mark.thorough
 @needs_nvcc
 def test_one_library_has_the_code_of_every_architecture(vectors):
     assert device_code(vectors.path) == [("PTX", 100), ("SASS", 80), ("SASS", 90), ("SASS", 100)]

@@ -132,6 +132,7 @@ def test_the_first_wrong_one_is_reported(wrong):
             run(call, *arrays_of("coo")[:1], jnp.array(wrong), X)
 
 
+@pytest.mark.covering(strength=1)
 @pytest.mark.parametrize("kind", MATRICES)
 @pytest.mark.parametrize("promised", [False, True])
 def test_matrices_are_looked_at_whatever_they_promise(kind, promised, debugging):
@@ -262,6 +263,7 @@ def test_wrong_operands_that_are_cut_are_told_even_if_xla_ends_the_process():
 
 
 @every_mesh
+@pytest.mark.covering(strength=1)
 @pytest.mark.parametrize("axes", [{"d": 4}, {"d": 2, "e": 2}], ids=["all axes", "one of two"])
 def test_in_shard_map_each_device_reports_its_own(kind, axes, debugging):
     m = mesh(kind, **axes)

@@ -395,6 +395,7 @@ def test_numbas_variable_is_set_and_taken_back():
     assert after == "1 True"
 
 
+@pytest.mark.thorough
 def test_processes_that_are_started_do_the_same():
     source = """
         import os, subprocess, sys, brainevent
@@ -420,6 +421,7 @@ def test_what_the_user_said_to_numba_stays():
 # ---- Numba-CUDA, in a process whose numba.cuda is the simulator -----------------------------------------------------
 
 
+@pytest.mark.thorough
 def test_numba_cuda_runs_in_its_simulator():
     source = """
         import sys, pytest

@@ -191,8 +191,8 @@ def plans(rows, columns, each, dtype="float32", **options):
     ("rows", "columns", "connections", "dtype", "looking", "parts"),
     [
         (1_000_000, 1_000_000, 1000, "float32", 977, 31),  # a thread has two rows
-        (100_000, 900_000, 2000, "bfloat16", 196, 31),
-        (4_000_000, 1_000_000, 2000, "float32", 977, 31),
+        pytest.param(100_000, 900_000, 2000, "bfloat16", 196, 31, marks=pytest.mark.thorough),
+        pytest.param(4_000_000, 1_000_000, 2000, "float32", 977, 31, marks=pytest.mark.thorough),
         (100_000, 1_000_000, 3000, "float64", 196, 36),  # what a block's memory holds
     ],
 )
@@ -284,6 +284,7 @@ others += [pytest.param("binary_csrmm_indexed", False, marks=pytest.mark.thoroug
 others += [pytest.param("csrmm_indexed", True, marks=pytest.mark.thorough)]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("name", "transpose"), [("binary_csrmv_indexed", True), *others])
 def test_operators_with_a_permutation_keep_their_promises(name, transpose):
     sparse = compressed(3, 8, 12, 4, homogeneous=False)
@@ -298,6 +299,7 @@ def test_operators_with_a_permutation_keep_their_promises(name, transpose):
 # ---- what gives weights their gradient, and rows ------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "dtype", ["float32", *(pytest.param(dtype, marks=pytest.mark.thorough) for dtype in ("float16", "float64"))]
 )
@@ -336,6 +338,7 @@ def test_chosen_rows(homogeneous, seed, m, connections, index):
         close(*gradients)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("homogeneous", [pytest.param(True, marks=pytest.mark.thorough), False])
 def test_operators_on_rows_keep_their_promises(homogeneous):
     sparse = compressed(9, 8, 12, 4, homogeneous=homogeneous)
@@ -481,9 +484,10 @@ def test_sums_of_many_columns_are_made_in_tiles(homogeneous, ordered, rows, acti
 
 
 @pytest.mark.covering(strength=1)
+@pytest.mark.covering(strength=1)
 @one_or_many
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-@settings(max_examples=12)
+@settings(max_examples=6)
 @given(
     st.lists(st.sampled_from([0, 1, 15, 16, 17, 80, 511, 512, 576, 5000]), min_size=1, max_size=12),
     st.sampled_from([1, 50, 4000]),

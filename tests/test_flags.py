@@ -65,8 +65,11 @@ def test_flags_end_at_no_zero():
         brainevent.load_cpp_inline("m", constant(1), extra_cflags=["-DA=\0"])
 
 
+MORE_FOLDERS = (["-I", "headers"], ["-isystem", "headers"], ["-Xpreprocessor", "-Iheaders"])
+
+
 @pytest.mark.parametrize(
-    "flags", [["-Iheaders"], ["-I", "headers"], ["-isystem", "headers"], ["-Xpreprocessor", "-Iheaders"]]
+    "flags", [["-Iheaders"], *(pytest.param(flags, marks=pytest.mark.thorough) for flags in MORE_FOLDERS)]
 )
 def test_paths_in_flags_are_those_of_the_present_folder(tmp_path, monkeypatch, name, flags):
     (tmp_path / "headers").mkdir()

@@ -62,7 +62,7 @@ def coordinates(shape, stored, seed, *, homogeneous=False, dtype="float32"):
 EXAMPLE = coordinates((5, 7), 12, seed=1)
 # Few shapes, so that few programs are compiled: with what is drawn among them, NumPy is asked too.
 cases = st.tuples(st.sampled_from([(5, 7), (0, 3), (4, 0), (3, 1)]), st.sampled_from([0, 9]), st.booleans())
-few = settings(max_examples=4)
+few = settings(max_examples=2)
 
 
 # ---- products

@@ -123,6 +123,7 @@ def test_units_refuse_weights_that_do_not_fit_the_drive():
 # ---- every path to the same spikes
 
 
+@pytest.mark.thorough
 def test_kernels_do_what_the_formula_says():
     keys = jax.random.split(jax.random.key(0), 3)
     state = COBA.start(keys[0], 33)
@@ -179,6 +180,7 @@ void advance(const BE::Tensor v0, const BE::Tensor exc0, const BE::Tensor inh0, 
 """
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(shutil.which("g++") is None, reason="the formula in CUDA C++ is compiled as C++ here")
 @pytest.mark.parametrize("module", [coba, cuba], ids=["coba", "cuba"])
 def test_the_formula_in_cuda_is_the_formula(module):

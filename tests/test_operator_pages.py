@@ -33,6 +33,7 @@ def failed_examples(page):
     return said
 
 
+@pytest.mark.thorough
 def test_every_operator_has_a_page():
     """All that takes the library's own data, which are large, in one test: they are made once."""
     pages = operator_pages.pages()

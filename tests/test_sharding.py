@@ -318,7 +318,7 @@ def test_an_operator_within_a_kernel_that_calls_python_is_an_error_and_no_crash(
     close(jax.jit(f)(ramp(8), ramp(8)), ramp(8) ** 2)
 
 
-@pytest.mark.parametrize("kernel", [in_python, with_a_print])
+@pytest.mark.parametrize("kernel", [in_python, pytest.param(with_a_print, marks=pytest.mark.thorough)])
 def test_kernels_that_call_python_are_right_and_live_on(unique_name, kernel):
     """XLA does not find the callback of a shard: such a kernel runs on the whole."""
     f, m = Watched(unique_name("python"), kernel, lambda x, y: x.shape, "..., ... -> ..."), mesh()
