@@ -12,6 +12,7 @@ import hashlib
 import importlib.metadata
 import os
 import runpy
+import shutil
 import sys
 import tempfile
 import traceback
@@ -50,7 +51,8 @@ class Program:
 
     def is_done(self) -> bool:
         """Say whether it went well as everything is now."""
-        return self.stamp.exists() and self.stamp.read_text() == self.digest
+        made = "site" not in self.words or (ROOT / "site" / "index.html").exists()
+        return made and self.stamp.exists() and self.stamp.read_text() == self.digest
 
     def done(self) -> None:
         """Remember that it went well."""
@@ -156,6 +158,8 @@ def main() -> int:
     print(f"{len(every) - len(waiting)} of {len(every)} programs have not changed since they went well")
     if not waiting:
         return 0
+    if any("site" in program.words for program in waiting):
+        shutil.rmtree(ROOT / "site", ignore_errors=True)  # or pages that are gone would stay
     os.chdir(ROOT)
     sys.path.insert(0, str(ROOT))
     load()

@@ -5,6 +5,7 @@ import gc
 import itertools
 import os
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import hypothesis
 import jax
@@ -48,6 +49,14 @@ def unique_name() -> Callable[[str], str]:
     """Return a function that makes an operator's name which no other test has."""
     numbers = itertools.count()
     return lambda stem="operator": f"{stem}_{next(numbers)}"
+
+
+@pytest.fixture
+def own_cache(tmp_path: Path) -> Iterator[Path]:
+    """Build in a cache that holds nothing: for a test that something is built."""
+    brainevent.set_cache_dir(tmp_path / "cache")
+    yield tmp_path / "cache"
+    brainevent.set_cache_dir(None)
 
 
 @pytest.fixture(autouse=True)

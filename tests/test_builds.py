@@ -34,13 +34,6 @@ INCLUDE = '#include "brainevent/common.h"\n'
 SOURCE = INCLUDE + "// @BE f ret\nvoid f(BE::Tensor out) { out.data_ptr<float>()[0] = 1; }\n"
 
 
-@pytest.fixture
-def own_cache(tmp_path):
-    cache.set_cache_dir(tmp_path / "cache")
-    yield tmp_path / "cache"
-    cache.set_cache_dir(None)
-
-
 def wrapper(path, body):
     """Write a compiler of a few lines of shell, which tells its version as g++ does."""
     path.write_text(f'#!/bin/sh\ncase "$*" in *--version*) exec g++ --version;; esac\n{body}\n')
@@ -145,7 +138,7 @@ def test_a_compiler_that_hangs_is_ended_with_all_that_it_started(tmp_path, monke
     wait_until(lambda: not is_running(child))
 
 
-def test_what_a_compiler_leaves_running_is_not_awaited(tmp_path, monkeypatch):
+def test_what_a_compiler_leaves_running_is_not_awaited(tmp_path, monkeypatch, own_cache):
     """A compiler cache may start a server; it holds the compiler's output open."""
     monkeypatch.setenv("CXX", wrapper(tmp_path / "cxx", f'sleep 1000 & echo $! > {tmp_path}/child; exec g++ "$@"'))
     monkeypatch.setenv("BRAINEVENT_COMPILE_TIMEOUT", "60")

@@ -189,14 +189,10 @@ def test_python_m(tmp_path):
     assert failed.stderr.startswith("brainevent: ")
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        ["cache", "list"],
-        *(pytest.param([word], marks=pytest.mark.thorough) for word in ("doctor", "--help", "--version")),
-    ],
-    ids=" ".join,
-)
+OTHERS = [pytest.param([word], marks=pytest.mark.thorough) for word in ("doctor", "--help", "--version")]
+
+
+@pytest.mark.parametrize("words", [["cache", "list"], *OTHERS], ids=" ".join)
 def test_a_closed_pipe_leaves_no_traceback(words):
     reader, writer = os.pipe()
     os.close(reader)

@@ -438,7 +438,7 @@ def test_an_undefined_symbol_is_explained(name):
         brainevent.load_cpp_inline(name, source)
 
 
-def test_a_build_directory_is_kept(tmp_path, name, capsys):
+def test_a_build_directory_is_kept(tmp_path, name, capsys, own_cache):
     folder = tmp_path / "build here"
     folder.mkdir()
     (folder / f"{name}.cpp").write_text("the user's own")
@@ -454,7 +454,7 @@ def test_a_build_directory_is_kept(tmp_path, name, capsys):
         brainevent.load_cpp_inline(name, "\n\n" + constant("nonsense"), build_directory=folder)
 
 
-def test_one_build_directory_serves_several_builds_at_once(tmp_path, unique_name):
+def test_one_build_directory_serves_several_builds_at_once(tmp_path, unique_name, own_cache):
     names, modules = [unique_name("together") for _ in range(4)], {}
 
     def load(i):
@@ -464,7 +464,7 @@ def test_one_build_directory_serves_several_builds_at_once(tmp_path, unique_name
     assert [value(modules[i]) for i in range(4)] == [0, 1, 2, 3]
 
 
-def test_verbose_is_silent_about_what_is_built_already(name, capsys):
+def test_verbose_is_silent_about_what_is_built_already(name, capsys, own_cache):
     brainevent.load_cpp_inline(name, constant(1))
     brainevent.load_cpp_inline(name, constant(1), verbose=True)
     assert capsys.readouterr().out == ""
@@ -524,7 +524,7 @@ def in_threads(jobs):
     assert errors == []
 
 
-def test_several_threads_may_load_at_once(unique_name):
+def test_several_threads_may_load_at_once(unique_name, own_cache):
     same, others, modules = unique_name("same"), [unique_name("own") for _ in range(3)], []
     load = lambda each, number: modules.append((number, brainevent.load_cpp_inline(each, constant(number))))
     in_threads([lambda: load(same, 9)] * 4 + [lambda i=i: load(others[i], i) for i in range(3)])

@@ -47,6 +47,9 @@ def test_what_has_changed_waits(tree):
     assert waiting() == everything
     for program in run_examples.programs(site=True):
         program.done()
+    assert waiting() == ["site"]  # which is not there
+    (tree / "site").mkdir()
+    (tree / "site" / "index.html").touch()
     assert waiting() == []
     (tree / "docs" / "page.md").write_text("# Page\n\n```python\nprint(3)\n```\n")
     assert waiting() == ["site", "docs/page.md"]
