@@ -157,14 +157,14 @@ def test_a_build_directory_holds_what_nobody_else_can_write(tmp_path, name):
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
-def test_a_build_folder_of_another_user_is_refused(tmp_path, name):
-    brainevent.load_cpp_inline(name, constant(1), build_directory=tmp_path)
-    (folder,) = tmp_path.iterdir()
+def test_a_build_folder_of_another_user_is_refused(tmp_path, name, own_cache):
+    brainevent.load_cpp_inline(name, constant(1), build_directory=tmp_path / "builds")
+    (folder,) = (tmp_path / "builds").iterdir()
     os.chown(folder, 12345, -1)
     with pytest.raises(
         KernelToolchainError, match=r"belongs to user 12345 and has mode 0700, .*pass another build_dir"
     ):
-        brainevent.load_cpp_inline(name, constant(1), build_directory=tmp_path, force_rebuild=True)
+        brainevent.load_cpp_inline(name, constant(1), build_directory=tmp_path / "builds", force_rebuild=True)
 
 
 def test_a_cache_directory_that_is_no_path_is_refused():
