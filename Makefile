@@ -27,7 +27,7 @@ demo: $(VENV)/.installed-plot ## Set everything up and show the main job
 	$(BIN)/python -m examples.demo
 
 quick: lint types $(VENV)/.installed-test ## Check in a minute: lint, types, and the tests that cost little
-	$(SUITE) -m "not gpu and not thorough" --cheaper-than 0.05 -q $(ARGS) tests
+	$(SUITE) -m "not gpu and not thorough" --cheaper-than 0.02 -q $(ARGS) tests
 
 test: $(VENV)/.installed-test ## Run the CPU suite
 	$(SUITE) -m "not gpu and not thorough" $(ARGS) tests

@@ -102,6 +102,7 @@ def run(waiting: Sequence[Program]) -> list[Program]:
         print(f"{'failed' if status else 'ok':7}{used.ru_utime + used.ru_stime:5.0f} CPU s  {program.name}", flush=True)
         if status:
             failed.append(program)
+            program.stamp.unlink(missing_ok=True)
             output.seek(0)
             sys.stdout.buffer.write(output.read())
         else:

@@ -2,7 +2,9 @@
 """Keep under build/ what tests and pages compile: kernels by the package's cache, programs by JAX's.
 
 Both caches know what they hold by its content, so that a change of a kernel or of a program finds nothing old. What
-asserts that something is built uses a cache of its own. What was not used for a week is removed.
+asserts that something is built uses a cache of its own. Programs for several devices are not kept: while XLA partitions
+one, it calls the package, and what that answers is no part of the program's text. What was not used for a week is
+removed.
 """
 
 import os
@@ -13,6 +15,7 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 __all__ = ["FOLDER", "clean", "is_safe", "use"]
 
@@ -24,13 +27,29 @@ LIMIT = 2**30  # bytes
 def use(folder: Path) -> None:
     """Let this process keep compiled kernels and programs in a folder, and its children the kernels."""
     import jax
-    from jax._src import lru_cache
+    from jax._src import compilation_cache, lru_cache
 
     os.environ["BRAINEVENT_CACHE_DIR"] = str(folder / "kernels")
     jax.config.update("jax_compilation_cache_dir", str(folder / "programs"))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
     jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
     lru_cache.LRUCache.put = _put  # JAX's own writes in place: a killed run leaves a part, another may read one
+    if compilation_cache.get_executable_and_time.__name__ != "get_of_one_device":
+        _keep_what_one_device_runs(compilation_cache)
+
+
+def _keep_what_one_device_runs(cache: Any) -> None:
+    """Let JAX neither look up nor keep programs for several devices."""
+    get, put = cache.get_executable_and_time, cache.put_executable_and_time
+
+    def get_of_one_device(key: str, options: object, backend: object, devices: Any) -> tuple[object, object]:
+        return get(key, options, backend, devices) if len(devices) == 1 else (None, None)
+
+    def put_of_one_device(key: str, name: str, executable: Any, *others: object) -> None:
+        if len(executable.local_devices()) == 1:
+            put(key, name, executable, *others)
+
+    cache.get_executable_and_time, cache.put_executable_and_time = get_of_one_device, put_of_one_device
 
 
 def _put(cache: object, key: str, value: bytes) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import kept_caches
 import pytest
+from forked import run_forked
 
 
 @pytest.fixture
@@ -70,3 +71,31 @@ def test_programs_are_written_in_one_piece(tmp_path, monkeypatch):
     kept_caches._put(Cache(), "key", b"value")
     kept_caches._put(Cache(), "key", b"another")
     assert target.read_bytes() == b"value"
+
+
+KEEPS = """
+    import sys
+    from pathlib import Path
+
+    import jax
+    import jax.numpy as jnp
+    import kept_caches
+
+    kept_caches.use(Path(sys.argv[1]))
+    kept_caches.use(Path(sys.argv[1]))  # twice is once
+    events = []
+    jax.monitoring.register_event_listener(lambda event, **_: events.append(event.rpartition("/")[2]))
+    mesh = jax.make_mesh((2,), ("d",))
+    for spec in (None, jax.P("d")):
+        x = jnp.arange(4.0) if spec is None else jax.device_put(jnp.arange(4.0), jax.NamedSharding(mesh, spec))
+        events.clear()
+        jax.jit(lambda x: jnp.sin(x) + 1)(x).block_until_ready()
+        print(events.count("cache_hits"), events.count("cache_misses"))
+"""
+
+
+def test_programs_for_several_devices_are_not_kept(tmp_path):
+    flags = "--xla_force_host_platform_device_count=2"
+    runs = [run_forked(KEEPS, tmp_path, XLA_FLAGS=flags).splitlines() for _ in range(2)]
+    assert [run[0] for run in runs] == ["0 1", "1 0"]
+    assert [run[1] for run in runs] == ["0 0", "0 0"]  # a miss is counted where something is kept
