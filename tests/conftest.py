@@ -16,7 +16,7 @@ import brainevent
 pytest_plugins = ["costs", "covering", "pretend_cuda", "pytester"]
 
 # JAX and Numba keep all that they compile, and looking through that for garbage takes a twentieth of a run's time.
-gc.set_threshold(20_000, 20, 100)
+gc.set_threshold(100_000, 20, 100)
 # XLA is quick with the code that it writes around kernels: a quarter of a run's time.
 QUICK = "--xla_backend_optimization_level=0"
 if jax.__version_info__ < (0, 11):  # XLA ends a process that gives it a flag which it does not know
@@ -42,6 +42,12 @@ def pytest_configure(config: pytest.Config) -> None:
     flags = os.environ.get("XLA_FLAGS", "")
     if QUICK not in flags:  # JAX reads them when it starts, at the first test
         os.environ["XLA_FLAGS"] = f"{flags} {QUICK}"
+
+
+def pytest_collection_finish() -> None:
+    """Let the search for garbage pass over what was imported: it stays."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")

@@ -8,8 +8,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from forked import run_forked
 from meshes import cut, mesh
-from programs import run_program
 from sparse_products import FLOATS, called, close, numbers, operand, taken
 
 import brainevent
@@ -354,7 +354,7 @@ class Promises:
             sys.exit(main(["list", "--tags", "binary"]))
         """
         name = f"binary_{self.kind}mv"
-        printed = run_program(program, f"{name}_p", BRAINEVENT_CACHE_DIR=str(tmp_path))
+        printed = run_forked(program, f"{name}_p", BRAINEVENT_CACHE_DIR=str(tmp_path))
         assert getattr(brainevent, f"{name}_p").name in printed
 
     def test_units_are_multiplied(self):

@@ -213,7 +213,7 @@ KERNELS = {
 EVERY = pytest.mark.parametrize("kernel", KERNELS.values(), ids=KERNELS)
 
 
-FIRST = ("active_rows", "several_outputs")
+FIRST = ("active_rows",)
 
 
 @pytest.mark.parametrize(
