@@ -19,8 +19,8 @@ from hypothesis import given
 from zoo import like, numba_generator
 
 from brainevent import check
-from brainevent.operator.check import concurrency, memory, pages, sizes, stalls
-from brainevent.operator.check.compare import assert_close
+from brainevent.operator.check import concurrency, memory, pages, poison, sizes, stalls
+from brainevent.operator.check.compare import Skipped, assert_close
 from brainevent.operator.check.subject import _variations
 
 
@@ -130,6 +130,20 @@ def test_sizes_that_cannot_change_at_once_change_one_by_one():
     op = operator(plain(lambda x, y: [x * y.sum()]), lambda x, y: x * (y * jnp.ones(4)).sum())
     found = detail(op, X, X[:4], promise="other sizes")
     assert found == ("ok", "size 8: 7, 0; size 4 kept: no other size suits the reference or the integers")
+
+
+@pytest.mark.parametrize("agreeing", [2, 3, 8])
+def test_sums_in_any_order_that_agree_by_chance_are_no_dependence_on_memory(agreeing):
+    class Program:
+        calls = 0
+
+        def run(self, operands, kind):
+            self.calls += 1
+            by_chance = kind if self.calls <= agreeing else 5 * self.calls
+            return [np.float32([by_chance])], True
+
+    with pytest.raises(Skipped, match="results differ from call to call"):
+        poison.assert_written(Program(), list)
 
 
 def test_without_reference_and_rule_sizes_are_kept():

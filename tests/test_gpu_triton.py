@@ -154,13 +154,19 @@ def test_an_exported_program_needs_neither_package(tmp_path, unique_name):
 # ---- Pallas ---------------------------------------------------------------------------------------------------------
 
 
+def whole_blocks(size):
+    if size % 128:
+        raise ValueError(f"{size} elements are not whole blocks of 128")
+    return 128
+
+
 def pallas_in_blocks(outs):
     from jax.experimental.pallas import triton as pltriton
 
     def kernel(x, y, out):
         out[...] = x[...] * y[...] + y[...]
 
-    block = min(128, outs[0].shape[0])
+    block = whole_blocks(outs[0].shape[0])
     spec = pl.BlockSpec((block,), lambda i: (i,))
     return pl.pallas_call(
         kernel,
@@ -175,7 +181,7 @@ def pallas_in_blocks(outs):
 def mosaic_in_blocks(outs):
     from jax.experimental.pallas import mosaic_gpu as plgpu
 
-    block = 128
+    block = whole_blocks(outs[0].shape[0])
 
     def kernel(x, y, out):
         here = pl.ds(jax.lax.axis_index("block") * block, block)

@@ -37,8 +37,8 @@ def softmax(x, out, size: tl.constexpr, block: tl.constexpr):
 def parts(x, shift, positive, negative, size: tl.constexpr, block: tl.constexpr):
     i = tl.program_id(0) * block + tl.arange(0, block)
     value = tl.load(x + i, mask=i < size) + shift
-    tl.store(positive + i, tl.maximum(value, 0.0), mask=i < size)
-    tl.store(negative + i, tl.minimum(value, 0.0), mask=i < size)
+    tl.store(positive + i, tl.maximum(value, 0.0, propagate_nan=tl.PropagateNan.ALL), mask=i < size)
+    tl.store(negative + i, tl.minimum(value, 0.0, propagate_nan=tl.PropagateNan.ALL), mask=i < size)
 
 
 @triton.jit
