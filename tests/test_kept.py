@@ -243,3 +243,37 @@ def test_ctrl_c_in_the_first_compilation_leaves_numba_whole():
         """
     )
     assert out == "interrupted\n[0.0, 2.0, 4.0]\n"
+
+
+THREADED = """
+import jax, jax.numpy as jnp, numba, numpy as np, sys
+import brainevent
+from brainevent.backends.numba import handler
+
+compiled = []
+real = handler.compile_handler
+brainevent.backends.numba.compile_handler = lambda *args: compiled.append(args[0].__name__) or real(*args)
+
+@numba.njit(parallel=True)
+def counted(x, out):
+    threads = numba.get_num_threads()
+    for i in numba.prange(x.size):
+        out[i] = x[i] + (0 <= numba.get_thread_id() < threads)
+
+@numba.njit
+def alone(x, out):
+    out[:] = x + numba.get_num_threads() * 0
+
+for kernel in (counted, alone):
+    f = lambda x: brainevent.numba_kernel(kernel, outs=jax.ShapeDtypeStruct(x.shape, x.dtype))(x)
+    print(f(jnp.arange(3.0)).tolist())
+saved = jax.export.export(jax.jit(f), disabled_checks=brainevent.export_checks())(jnp.arange(3.0))
+print(saved.call(jnp.arange(3.0)).tolist())
+print(compiled)
+"""
+
+
+def test_code_that_asks_for_threads_is_kept_and_exported():
+    said = "[1.0, 2.0, 3.0]\n[0.0, 1.0, 2.0]\n[0.0, 1.0, 2.0]\n"
+    assert run_program(THREADED) == said + "['counted', 'alone', 'alone']\n"
+    assert run_program(THREADED) == said + "[]\n"

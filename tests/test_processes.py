@@ -187,6 +187,7 @@ def test_code_that_cannot_be_carried_is_refused_when_it_is_exported(kind):
 
 CACHED_ON_DISK = """
     import jax, jax.numpy as jnp, numpy as np, brainevent, disk_cached
+    brainevent.config.set_numba_cache(False)
     f = lambda x: brainevent.numba_kernel(disk_cached.kernel, outs=jax.ShapeDtypeStruct(x.shape, x.dtype))(x)
     x = jnp.arange(100.0)
     np.testing.assert_allclose(jax.jit(f)(x), 2 * x)

@@ -17,7 +17,7 @@ import numba
 import numpy as np
 from numba.core.dispatcher import Dispatcher
 
-from ..._content import content_of
+from ..._content import Content, content_of
 from ...errors import KernelArgumentError, KernelCompilationError
 from ...ffi.arguments import canonical_outs, check_operands, check_vmap_method, checked_aliases, flat_outs
 from ...ffi.call import native_call
@@ -26,7 +26,7 @@ from ...ffi.targets import register_once
 from . import half, portable
 from .handler import ArraySpec, compile_handler
 from .inner import inner
-from .kept import address_of
+from .kept import address_of, payload_of
 from .memory import any_of, prefetch
 
 __all__ = ["any_of", "half", "inner", "numba_kernel", "prefetch"]
@@ -97,9 +97,13 @@ class NumbaTarget:
 
     def portable(self) -> tuple[str, dict[str, Any]]:
         """Return the target that carries the compiled code."""
-        name = f"{self.name}_carried"
-        module = compile_handler(self.kernel, self.operands, self.outs, name)
-        return TARGET, {PAYLOAD: portable.carry(module, name, self.title, content_of(self.kernel).opaque)}
+        name, content = f"{self.name}_carried", _content(self.kernel, self.operands, self.outs)
+
+        def carry() -> np.ndarray:
+            module = compile_handler(self.kernel, self.operands, self.outs, name)
+            return portable.carry(module, name, self.title, content.opaque)
+
+        return TARGET, {PAYLOAD: payload_of(name, self.title, content, carry)}
 
     def for_types(self, operands: Sequence[Any], outs: Sequence[Any]) -> NumbaTarget:
         """Return the same function compiled for other ranks."""
@@ -116,8 +120,7 @@ def _target(kernel: Dispatcher, operands: tuple[ArraySpec, ...], outs: tuple[Arr
 
 
 def _compiled_target(kernel: Dispatcher, operands: tuple[ArraySpec, ...], outs: tuple[ArraySpec, ...]) -> str:
-    title = _title(kernel)
-    content = content_of(numba.__version__, kernel, title, *map(str, operands), "->", *map(str, outs))
+    title, content = _title(kernel), _content(kernel, operands, outs)
     name = _PREFIX + content.name
     if name not in _compiled:
         _check_arity(kernel, len(operands), len(outs))
@@ -132,6 +135,10 @@ def _compiled_target(kernel: Dispatcher, operands: tuple[ArraySpec, ...], outs: 
         register_once(name, "cpu", lambda: address)
         _compiled.add(name)
     return name
+
+
+def _content(kernel: Dispatcher, operands: Sequence[ArraySpec], outs: Sequence[ArraySpec]) -> Content:
+    return content_of(numba.__version__, kernel, _title(kernel), *map(str, operands), "->", *map(str, outs))
 
 
 def _title(kernel: Dispatcher) -> str:

@@ -23,6 +23,7 @@ from numba.np import arrayobj
 from ...ffi import frame
 from . import half, runtime
 from .registries import load_registries
+from .threads import with_named_functions
 from .without_gil import is_parallel, without_gil
 
 __all__ = ["ENVIRONMENT", "ArraySpec", "compile_handler"]
@@ -68,7 +69,7 @@ def compile_handler(
         kind = "Python code in object mode" if compiled.objectmode else "a generator"
         raise TypeError(f"it is {kind}; a kernel is a function that Numba compiles whole (numba.njit)")
     library = cpu_target.target_context.codegen().create_library(name)
-    called = _linked(compiled.library)
+    called = with_named_functions(_linked(compiled.library))
     parallel = is_parallel(called)
     if parallel:
         called = without_gil(called)

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import llvmlite
 import llvmlite.binding as llvm
+import numpy as np
 from numba.core import config as numba_config
 from numba.core.registry import cpu_target
 
@@ -24,7 +25,7 @@ from ...toolchain import cache
 from .objects import MissingSymbolsError, ObjectCode, local_reason
 from .registries import uninterrupted
 
-__all__ = ["address_of"]
+__all__ = ["address_of", "payload_of"]
 
 _FORMAT = 1  # of what is kept
 _SETTINGS = (
@@ -63,6 +64,21 @@ def address_of(name: str, title: str, content: Content, compile_: Callable[[], l
         return (made[0] if made else ObjectCode.unpacked(kept)).load()
     except (MissingSymbolsError, KernelToolchainError, _LocalError):  # the cache cannot be used, or not for this one
         return (made[0] if made else ObjectCode.of(compile_(), name)).load()
+
+
+def payload_of(name: str, title: str, content: Content, carry: Callable[[], np.ndarray]) -> np.ndarray:
+    """Return what an exported program carries of the handler `name`: from the cache, or made and kept there."""
+
+    def build(folder: Path) -> Path:
+        (folder / "payload").write_bytes(carry().tobytes())
+        return folder / "payload"
+
+    if content.opaque or not config.get_numba_cache():
+        return carry()
+    try:
+        return np.frombuffer(cache.read(_file_name(title), _key(name, content), build, suffix=".numba"), np.uint8)
+    except KernelToolchainError:  # the cache cannot be used
+        return carry()
 
 
 def _file_name(title: str) -> str:

@@ -20,9 +20,11 @@ from numba.core.runtime import rtsys
 from . import runtime
 from .handler import ENVIRONMENT
 from .registries import uninterrupted
+from .threads import FUNCTIONS
 
 __all__ = ["MissingSymbolsError", "ObjectCode", "local_reason"]
 
+THREADS = frozenset({runtime.ENTER_PARALLEL, *FUNCTIONS})  # what needs Numba's threads
 _SYMBOL = struct.Struct("<IBBHQQ")  # Elf64_Sym: name, info, other, section, value, size
 _loaded: list[Any] = []  # code and what it points to live as long as the process
 
@@ -64,7 +66,7 @@ class ObjectCode:
         wanted = _undefined(reference)
         with uninterrupted():
             runtime.prepare()
-            if runtime.ENTER_PARALLEL in wanted:
+            if not THREADS.isdisjoint(wanted):
                 runtime.prepare_parallel()
             context = cpu_target.target_context
             rtsys.initialize(context)  # memory for arrays that kernels make
