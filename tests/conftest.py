@@ -20,7 +20,7 @@ gc.set_threshold(100_000, 20, 100)
 # XLA is quick with the code that it writes around kernels: a quarter of a run's time.
 QUICK = "--xla_backend_optimization_level=0"
 if jax.__version_info__ < (0, 11):  # XLA ends a process that gives it a flag which it does not know
-    QUICK += " --xla_cpu_use_fusion_emitters=false"
+    QUICK += " --xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1"
 
 hypothesis.settings.register_profile(
     "brainevent",

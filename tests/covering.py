@@ -3,8 +3,8 @@
 
 Of a test that is marked `covering`, `make test` runs so many items that each value of each parameter occurs, and each
 pair of values of two parameters that occurs in the grid. For a test that several classes inherit, the class is one more
-parameter, unless any of them stands for all: `covering(classes="any")`. With `strength=1`, each value is enough; with
-`times=3`, all is to occur three times, as far as the grid has it.
+parameter. With `strength=1`, each value is enough, and with `strength=0`, one item; with `times=3`, all is to occur
+three times, as far as the grid has it.
 """
 
 from collections import defaultdict
@@ -47,7 +47,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark as thorough what the covering arrays leave out."""
     grids = defaultdict(list)
     for item in items:
-        if _strength(item) and not item.get_closest_marker("thorough"):
+        if _strength(item) is not None and not item.get_closest_marker("thorough"):
             grids[item.function.__module__, item.function.__qualname__].append(item)
     for grid in grids.values():
         times = grid[0].get_closest_marker("covering").kwargs.get("times", 1)
@@ -57,14 +57,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                 item.add_marker("thorough")
 
 
-def _strength(item: pytest.Item) -> int:
-    """Return the strength that an item's mark asks for; 0 if it is to run in any case."""
+def _strength(item: pytest.Item) -> int | None:
+    """Return the strength that an item's mark asks for; None if it is to run in any case."""
     mark = item.get_closest_marker("covering")
-    return mark.kwargs.get("strength", 2) if mark and isinstance(item, pytest.Function) else 0
+    return mark.kwargs.get("strength", 2) if mark and isinstance(item, pytest.Function) else None
 
 
 def _row(item: pytest.Item) -> Row:
     """Return which value each of an item's parameters has, and where it was collected."""
     parameters = item.callspec.params if hasattr(item, "callspec") else {}
-    row = {name: id(value) for name, value in parameters.items()}
-    return row if item.get_closest_marker("covering").kwargs.get("classes") == "any" else row | {"class": item.parent}
+    return {name: id(value) for name, value in parameters.items()} | {"class": item.parent}

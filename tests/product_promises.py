@@ -332,7 +332,7 @@ class Promises:
                 )
                 np.testing.assert_allclose(call("numba"), call("reference"), rtol=1e-4, atol=1e-4)
 
-    @pytest.mark.covering(strength=1, classes="any")
+    @pytest.mark.thorough
     def test_an_operator_is_whole_in_a_process_that_asks_for_nothing_else(self, tmp_path):
         """It is measured, tuned, checked and listed, whatever module would have been imported before."""
         program = """

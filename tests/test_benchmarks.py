@@ -166,6 +166,7 @@ def test_rows_are_saved_as_they_come(capsys):
     assert "late: peer" in capsys.readouterr().out
 
 
+@pytest.mark.thorough
 def test_random_connections_are_timed_and_their_memory_is_seen(monkeypatch):
     monkeypatch.setattr(connectivity, "_QUICK", 9000)
     monkeypatch.setattr(connectivity, "_NEURONS", 300)

@@ -32,6 +32,7 @@ def test_operations_are_counted_once_of_a_product_in_full_precision(monkeypatch)
     assert "[HIGHEST, HIGHEST]" in function.lower(*operands).as_text()
 
 
+@pytest.mark.thorough
 def test_a_device_reaches_something():
     ceilings.measured_flops.cache_clear()
     assert 1e8 < ceilings.measured_flops(jax.devices()[0]) < 1e16

@@ -3,6 +3,7 @@
 
 from itertools import combinations, product
 
+import pytest
 from covering import covering_rows
 from hypothesis import given
 from hypothesis import strategies as st
@@ -44,7 +45,7 @@ def tuples(rows, strength):
     return {pairs for row in rows for pairs in combinations(sorted(row.items()), min(strength, len(row)))}
 
 
-@given(st.lists(st.integers(1, 4), min_size=1, max_size=5), st.integers(1, 3), st.data())
+@given(st.lists(st.integers(1, 4), min_size=1, max_size=5), st.integers(0, 3), st.data())
 def test_every_combination_of_the_grid_is_covered(sizes, strength, data):
     rows = [dict(zip("abcde", values, strict=False)) for values in product(*map(range, sizes))]
     rows = [row for row in rows if row == rows[0] or not data.draw(st.booleans())]  # a grid may have holes
@@ -83,9 +84,10 @@ def test_what_is_left_out_is_thorough(pytester):
     assert not any("-3-3" in line for line in some)  # thorough before; what is left holds all that is not
 
 
-def test_each_value_once_is_enough_where_a_test_says_so(pytester):
-    pytester.makepyfile(GRID.format(options="(strength=1)"))
-    assert len(collected(pytester, "-m", "not thorough")) == 4
+@pytest.mark.parametrize(("options", "count"), [("strength=1", 4), ("strength=0", 1), ("strength=0, times=3", 3)])
+def test_less_is_enough_where_a_test_says_so(pytester, options, count):
+    pytester.makepyfile(GRID.format(options=f"({options})"))
+    assert len(collected(pytester, "-m", "not thorough")) == count
 
 
 def test_a_class_that_inherits_a_test_is_one_more_parameter(pytester):

@@ -611,6 +611,7 @@ def test_attributes_of_ours_are_not_trusted(mod, attributes, words):
         jax.ffi.ffi_call("basics.copy", like(x))(x, **attributes).block_until_ready()
 
 
+@pytest.mark.covering(strength=0, times=3)
 @pytest.mark.parametrize(
     "text",
     [

@@ -35,7 +35,8 @@ def collected_in(folder):
 
 
 # Of classes that call the package their module, some are in these folders, and one has a method with an example.
-@pytest.mark.parametrize("folder", ["brainevent", pytest.param("brainevent/bench", marks=pytest.mark.thorough)])
+@pytest.mark.thorough
+@pytest.mark.parametrize("folder", ["brainevent", "brainevent/bench"])
 def test_every_example_is_collected_once(folder):
     collected = collected_in(folder)
     assert sorted(collected) == sorted(written_in(folder))

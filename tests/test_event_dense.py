@@ -303,6 +303,7 @@ def ninety():
     brainevent.config.set_compute_capability(None)
 
 
+@pytest.mark.covering(strength=1)
 @both_ways
 @pytest.mark.parametrize("n", [None, 40])
 @pytest.mark.parametrize("dtype", FLOATS)

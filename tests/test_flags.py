@@ -81,7 +81,7 @@ def test_paths_in_flags_are_those_of_the_present_folder(tmp_path, monkeypatch, n
     assert value(load()) == 6
 
 
-@pytest.mark.covering(strength=1)
+@pytest.mark.covering(strength=0)
 @pytest.mark.parametrize("form", ["-include settings.h", "-includesettings.h", "-imacros settings.h"])
 @pytest.mark.parametrize("there", [".", "headers"])
 def test_a_file_that_a_flag_includes_is_part_of_the_key(tmp_path, monkeypatch, name, form, there):
@@ -96,6 +96,7 @@ def test_a_file_that_a_flag_includes_is_part_of_the_key(tmp_path, monkeypatch, n
     assert values == [1, 2]
 
 
+@pytest.mark.covering(strength=0)
 @pytest.mark.parametrize(
     "flags", [["libseven.a"], ["-L", "./", "-l:libseven.a", "-Wl,libseven.a"], ["PATH/libseven.a"]]
 )

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numba
 import numpy as np
 import pytest
+from forked import run_forked
 from programs import run_program
 
 import brainevent
@@ -82,8 +83,8 @@ def test_the_next_process_compiles_nothing_until_something_changes(tmp_path):
     def process(factor, first_lines=""):
         (tmp_path / "factors.py").write_text(f"import numba\n@numba.njit\ndef times(x):\n    return x * {factor}\n")
         (tmp_path / "ops.py").write_text(first_lines + OPS)
-        paths = f"{tmp_path}:{brainevent.__path__[0]}/.."
-        return json.loads(run_program("import ops", PYTHONPATH=paths))
+        source = f"import sys; sys.dont_write_bytecode = True; sys.path.insert(0, {str(tmp_path)!r}); import ops"
+        return json.loads(run_forked(source))
 
     first = process(2)
     assert first["compiled"] == ["scaled", "wary", "gather"]
@@ -275,5 +276,5 @@ print(compiled)
 
 def test_code_that_asks_for_threads_is_kept_and_exported():
     said = "[1.0, 2.0, 3.0]\n[0.0, 1.0, 2.0]\n[0.0, 1.0, 2.0]\n"
-    assert run_program(THREADED) == said + "['counted', 'alone', 'alone']\n"
-    assert run_program(THREADED) == said + "[]\n"
+    assert run_forked(THREADED) == said + "['counted', 'alone', 'alone']\n"
+    assert run_forked(THREADED) == said + "[]\n"

@@ -100,6 +100,7 @@ def test_names_that_are_no_file_names_are_refused(loader, wrong):
         loader(wrong, constant(1))
 
 
+@pytest.mark.covering(strength=0)
 @pytest.mark.parametrize("prefix", ["other", "a/b;$(c)", "../"])
 def test_a_prefix_is_a_name_for_jax_alone(name, prefix):
     mod = brainevent.load_cpp_inline(name, constant(4), target_prefix=prefix + name)
@@ -216,6 +217,7 @@ def test_errors_of_declarations_name_the_source_and_its_line(functions, second, 
         brainevent.load_cpp_inline("one", second, functions)
 
 
+@pytest.mark.covering(strength=0, times=4)
 @pytest.mark.parametrize(
     "change",
     [
@@ -279,6 +281,7 @@ def test_a_file_is_named_after_its_stem(tmp_path):
     assert plain("another_name.f") == 3
 
 
+@pytest.mark.covering(strength=0)
 @pytest.mark.parametrize("file", ['a b/it\'s "ünï" \\ $(x);.cpp', 't??/".cpp', os.fsdecode(b"not\xffutf8.cpp")])
 def test_a_path_may_have_any_characters(tmp_path, file, name):
     path = tmp_path / file
@@ -293,6 +296,7 @@ def test_a_path_may_have_any_characters(tmp_path, file, name):
         brainevent.load_cpp_file(path)
 
 
+@pytest.mark.covering(strength=0)
 @pytest.mark.parametrize(("file", "advised"), [("2d.cpp", "_2d"), ("my kernel.v2.cpp", "my_kernel_v2"), ("ü.cpp", "_")])
 def test_a_stem_that_cannot_be_a_name_is_refused_with_another(tmp_path, file, advised):
     (tmp_path / file).write_text(constant(1))
@@ -302,6 +306,7 @@ def test_a_stem_that_cannot_be_a_name_is_refused_with_another(tmp_path, file, ad
     assert value(brainevent.load_cpp_file(tmp_path / file, name=advised)) == 1
 
 
+@pytest.mark.covering(strength=0, times=2)
 @pytest.mark.parametrize(
     "title", ["brainevent_handlers.cpp", "generated", "generated.cpp", "handlers.cpp", "library.so"]
 )

@@ -71,6 +71,7 @@ def test_columns_that_are_found_in_a_trace_are_the_same_to_every_kernel(backend)
     np.testing.assert_array_equal(product(jnp.array([0, 7])), [1, 0, 0])
 
 
+@pytest.mark.covering(strength=1)
 @pytest.mark.parametrize("kind", [CSR, CSC, COO])
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 @pytest.mark.parametrize("homogeneous", [True, False])

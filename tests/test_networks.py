@@ -248,6 +248,7 @@ def test_a_spike_resets_a_neuron_and_makes_it_wait():
 # ---- a classifier, and reports
 
 
+@pytest.mark.thorough
 def test_a_classifier_learns_through_events():
     assert classifier.main(seed=3) > 0.9
     random = np.random.default_rng(3)
@@ -301,6 +302,7 @@ def test_a_network_that_fires_at_another_rate_has_no_row(monkeypatch):
     assert rows["coba, 4000 neurons: ours: neurons as one operator"].value.median == pytest.approx(0.5)
 
 
+@pytest.mark.covering(strength=0)
 @pytest.mark.skipif(shutil.which("g++") is None, reason="it is written in C++")
 @pytest.mark.parametrize("way", ["cpp", "cpp_vector"])
 def test_the_network_by_hand_is_the_same_network(way):

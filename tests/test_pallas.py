@@ -292,6 +292,7 @@ def test_any_nest_of_vmap_agrees_with_the_twin(registered, data):
 # ---- derivatives ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.covering(strength=0, times=2)
 @EVERY
 def test_derivatives_of_batches_and_batches_of_derivatives(unique_name, kernel):
     call = kernel.operator(unique_name(kernel.name))

@@ -296,6 +296,7 @@ def boxes(figure, which):
     return [text.get_window_extent() for text in which if text.get_text()]
 
 
+@pytest.mark.covering(strength=0, times=2)
 @pytest.mark.parametrize("more", [{}, {"peak_flops": None}, {"flops": 30.0}, {"flops": 200.0}, {"bytes": 0.02}])
 def test_ticks_of_a_roofline_do_not_collide(more):
     figure = at_one_intensity(**more).plot(kind="roofline")
@@ -331,6 +332,7 @@ def test_sizes_at_many_intensities_are_told_by_their_place():
     assert not [text for text in texts(spread.plot(kind="roofline")) if text.startswith("n=")]
 
 
+@pytest.mark.covering(strength=0, times=2)
 @pytest.mark.parametrize("more", [{}, {"peak_flops": None}, {"flops": 30.0}, {"flops": 200.0}, {"bytes": 0.02}])
 def test_no_point_and_no_name_is_under_the_name_of_the_memory_line(more):
     figure = at_one_intensity(**more).plot(kind="roofline")

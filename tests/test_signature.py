@@ -643,6 +643,7 @@ def test_no_tokens_break_it(tokens):
     check_is_safe(WITH_SCALE, {"f": ["arg", "ret", *tokens]})
 
 
+@pytest.mark.covering(strength=1)
 @pytest.mark.parametrize(
     "piece",
     ["(", "f(", "/*", '"', 'R"(', "//\\", "'", "1'", "\\\n", "{", "namespace a{", "#if 0\n", "// @BE a ret\nM(\n",

@@ -412,6 +412,7 @@ def test_what_has_no_content_is_chosen_in_this_process_only(operator, folder):
     assert not folder.exists()
 
 
+@pytest.mark.covering(strength=0, times=3)
 @pytest.mark.parametrize(
     "content",
     [
@@ -488,6 +489,7 @@ def test_the_words_about_a_foreign_owner(operator, folder, monkeypatch):
         choices._guard(folder, os.lstat(folder))
 
 
+@pytest.mark.covering(strength=0)
 @pytest.mark.parametrize("change", [{"seconds": "1"}, {"backend": 3}, {"variants": "x"}, {"variants": [[1, 2]]}])
 def test_entries_of_wrong_types_make_a_file_broken(operator, folder, change):
     tune(operator)
