@@ -4,6 +4,7 @@
 import collections
 import enum
 import functools
+import json
 import math
 import sys
 import types
@@ -12,6 +13,7 @@ import jax.numpy as jnp
 import numba
 import numpy as np
 import pytest
+from forked import run_forked
 
 from brainevent import numba_kernel
 from brainevent._content import content_name, content_of
@@ -181,23 +183,22 @@ def times_by_attribute(factor):
     return None, numba.njit(lambda array: array.timed_for_a_test)
 
 
-@pytest.mark.parametrize(
-    "make",
-    [
-        times_by_overload,
-        times_by_an_overload_in_a_helper,
-        times_by_intrinsic,
-        times_by_jitable,
-        times_by_jitclass,
-        times_by_enumeration,
-        times_by_named_tuple,
-        times_by_typing_and_lowering,
-        times_by_method,
-        times_by_attribute,
-    ],
+WAYS = (
+    times_by_overload,
+    times_by_an_overload_in_a_helper,
+    times_by_intrinsic,
+    times_by_jitable,
+    times_by_jitclass,
+    times_by_enumeration,
+    times_by_named_tuple,
+    times_by_typing_and_lowering,
+    times_by_method,
+    times_by_attribute,
 )
-def test_kernels_that_differ_in_what_numba_was_taught_are_not_mixed_up(make):
-    """Also in a notebook whose cell runs again."""
+
+
+def computed(make):
+    """Return what two kernels compute that differ in what Numba was taught, as in a notebook whose cell runs again."""
 
     def kernel_of(factor):
         made = make(factor)
@@ -212,7 +213,13 @@ def test_kernels_that_differ_in_what_numba_was_taught_are_not_mixed_up(make):
         return kernel
 
     x = jnp.ones(1, jnp.float32)
-    assert [numba_kernel(kernel_of(factor), outs=x)(x)[0] for factor in (2, 20)] == [2, 20]
+    return [int(numba_kernel(kernel_of(factor), outs=x)(x)[0]) for factor in (2, 20)]
+
+
+def test_kernels_that_differ_in_what_numba_was_taught_are_not_mixed_up():
+    """In a process of its own: what arrays are taught is part of the name of every kernel that is compiled later."""
+    source = "import json, test_content as t; print(json.dumps({way.__name__: t.computed(way) for way in t.WAYS}))"
+    assert json.loads(run_forked(source)) == {way.__name__: [2, 20] for way in WAYS}
 
 
 @numba.njit
@@ -220,12 +227,17 @@ def first_of(out, value):
     out[0] = value
 
 
-def test_what_is_taught_for_one_kernel_leaves_the_names_of_others_alone():
+@pytest.mark.parametrize("times_by", [times_by_overload, times_by_intrinsic])
+def test_what_is_taught_for_one_kernel_leaves_the_names_of_others_alone(times_by):
+    def name_of_kernel_by(factor):
+        times = times_by(factor)
+        return content_name(numba.njit(lambda value: times(value)))
+
     kernel = numba.njit(scaled_by(3))
     before = content_name(kernel)
-    content_name(numba.njit(times_by_overload(5)))
+    taught = name_of_kernel_by(5)
     assert content_name(kernel) == before
-    assert content_name(numba.njit(times_by_overload(5))) == content_name(numba.njit(times_by_overload(5)))
+    assert taught == name_of_kernel_by(5) != name_of_kernel_by(6)
 
 
 def test_code_says_where_it_stands_apart_from_what_it_does():

@@ -103,6 +103,8 @@ def _named(key: Any) -> str:
 
 def _of_template(template: Any) -> _Entry:
     options = (getattr(template, "_attr", ""), getattr(template, "prefer_literal", ""))
+    if hasattr(template.key, "__wrapped__"):  # an intrinsic: who uses it holds it, with its definition
+        return None, options, ()
     function = getattr(template, "_overload_func", None) or getattr(template, "_definition_func", None)
     if function is not None:
         return template.key, options, (function,)

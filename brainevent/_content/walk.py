@@ -115,9 +115,9 @@ class Walk:
             self._seen.append(value)
             yield type(value).__qualname__.encode()
             yield from self.parts({part: getattr(value, part) for part in _OF_TRITON if hasattr(value, part)})
-        elif hasattr(value, "__wrapped__"):  # a function under jax.jit, functools.wraps and the like
+        elif hasattr(value, "__wrapped__"):  # a function under jax.jit, functools.wraps, an intrinsic and the like
             self._seen.append(value)
-            yield type(value).__qualname__.encode()
+            yield f"{type(value).__qualname__} {getattr(value, 'prefer_literal', '')}".encode()
             yield from self.parts(value.__wrapped__)
         else:
             raise OpaqueError(f"an object of type {type(value).__module__}.{type(value).__qualname__}")
