@@ -42,8 +42,8 @@ def _keep_what_one_device_runs(cache: Any) -> None:
     """Let JAX neither look up nor keep programs for several devices."""
     get, put = cache.get_executable_and_time, cache.put_executable_and_time
 
-    def get_of_one_device(key: str, options: object, backend: object, devices: Any) -> tuple[object, object]:
-        return get(key, options, backend, devices) if len(devices) == 1 else (None, None)
+    def get_of_one_device(key: str, options: object, backend: object, devices: Any, *others: object) -> Any:
+        return get(key, options, backend, devices, *others) if len(devices) == 1 else (None, None)
 
     def put_of_one_device(key: str, name: str, executable: Any, *others: object) -> None:
         if len(executable.local_devices()) == 1:

@@ -644,8 +644,7 @@ def test_no_tokens_break_it(tokens):
 
 
 @pytest.mark.covering(strength=1)
-@pytest.mark.parametrize(
-    "piece",
+@pytest.mark.parametrize("piece",
     ["(", "f(", "/*", '"', 'R"(', "//\\", "'", "1'", "\\\n", "{", "namespace a{", "#if 0\n", "// @BE a ret\nM(\n",
      "f()", "void f(BE::Tensor y);", "void f(", "<,", "=,", "[[", "::", "a::", "const ", "#define M(x) M(x)\n"],
 )  # fmt: skip
