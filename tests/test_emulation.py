@@ -422,13 +422,13 @@ def test_what_the_user_said_to_numba_stays():
 # ---- Numba-CUDA, in a process whose numba.cuda is the simulator -----------------------------------------------------
 
 
-@pytest.mark.thorough
-def test_numba_cuda_runs_in_its_simulator():
+@pytest.mark.parametrize("which", ["threads", pytest.param("", id="all", marks=pytest.mark.thorough)])
+def test_numba_cuda_runs_in_its_simulator(which):
     source = """
         import sys, pytest
-        sys.exit(pytest.main(["-q", "-p", "no:cacheprovider", "-p", "no:xdist", sys.argv[1]]))
+        sys.exit(pytest.main(["-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-k", sys.argv[2], sys.argv[1]]))
     """
-    said = run_program(source, ROOT / "tests" / "simulated.py", BRAINEVENT_EMULATE="1")
+    said = run_program(source, ROOT / "tests" / "simulated.py", which, BRAINEVENT_EMULATE="1")
     assert " passed" in said
     assert "skipped" not in said
 
