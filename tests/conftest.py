@@ -4,6 +4,7 @@
 import gc
 import itertools
 import os
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -35,6 +36,8 @@ hypothesis.settings.load_profile("brainevent")
 
 def pytest_configure(config: pytest.Config) -> None:
     """Run on the CPU, unless the environment says otherwise or the GPU tests are asked for."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in the background of a script: tests need their Ctrl-C
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if config.option.markexpr == "gpu":
         return
     if "JAX_PLATFORMS" not in os.environ:
