@@ -34,7 +34,7 @@ _SETTINGS = (
 )  # fmt: skip
 _PACKAGE = Path(__file__).parents[2]
 # Our own code that decides what a handler is, besides the kernel.
-_MACHINERY = ("_content", "backends/numba", "ffi/call.py", "ffi/frame.py")
+_MACHINERY = ("_content", "backends/numba", "ffi/call.py", "ffi/frame.py", "ffi/portable.py")
 
 
 class _LocalError(Exception):
