@@ -12,6 +12,9 @@ EXAMPLES := JAX_PLATFORMS=cpu $(BIN)/python scripts/run_examples.py
 SUITE := JAX_PLATFORMS=cpu $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 PART ?=
 
+# Python keeps what it compiled of tests, whatever the environment says: to compile all of them takes 4 seconds.
+export PYTHONDONTWRITEBYTECODE :=
+
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL: # the steps share two cores, and one virtual environment

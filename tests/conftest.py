@@ -53,6 +53,12 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish() -> None:
+    """Let it pass over all the rest when pytest looks for garbage in the end, five times."""
+    gc.freeze()
+
+
 @pytest.fixture(scope="session")
 def unique_name() -> Callable[[str], str]:
     """Return a function that makes an operator's name which no other test has."""

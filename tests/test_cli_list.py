@@ -64,6 +64,7 @@ def test_what_is_tuned(run, tuned):
     assert sum("float32" in row for row in rows) == 1
 
 
+@pytest.mark.covering(strength=0)
 @pytest.mark.parametrize("changed", [{"device": "another"}, {"versions": "jax 0.1"}, {"platform": "tpu"}])
 def test_what_was_tuned_elsewhere_is_left_out(run, tuned, changed):
     choices.clear_tuned()

@@ -556,6 +556,7 @@ def test_pictures_need_matplotlib(run, monkeypatch):
 # Processes of their own.
 
 
+@pytest.mark.thorough
 def test_the_installed_script(run, tmp_path):
     """The current directory is found, though a script's own directory is what Python searches first."""
     script = Path(sysconfig.get_path("scripts")) / "brainevent"

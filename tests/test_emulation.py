@@ -354,7 +354,7 @@ def test_a_wrong_switch_is_told():
 # ---- the environment ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.covering(strength=0, times=2)
+@pytest.mark.covering(strength=0)
 @pytest.mark.parametrize(("value", "on"), [("1", True), ("on", True), ("True", True), ("0", False), ("", False)])
 def test_the_environment_switches_it(value, on):
     source = """

@@ -315,6 +315,7 @@ def test_products_of_each_element_keep_their_promises(dtype):
         close(found, (rows[sparse.rows] * columns[sparse.columns]).sum(1), dtype)
 
 
+@pytest.mark.covering(strength=0)
 @one_or_many
 @given(
     seed=st.integers(0, 99),
@@ -483,6 +484,7 @@ def test_sums_of_many_columns_are_made_in_tiles(homogeneous, ordered, rows, acti
     np.testing.assert_array_equal(brainevent.BinaryArray(x) @ equal, wanted)
 
 
+@pytest.mark.covering(strength=1)
 @pytest.mark.covering(strength=1)
 @pytest.mark.covering(strength=1)
 @one_or_many

@@ -208,6 +208,7 @@ def checked(operator, dtype, transpose, **options):
     brainevent.check(operator, weights, x, transpose=transpose, **options).raise_if_failed()
 
 
+@pytest.mark.covering(strength=0)
 @both_ways
 @pytest.mark.parametrize(  # batches of vectors are products with matrices, too
     "operator",

@@ -42,7 +42,7 @@ def with_64_bits():
 
 
 csr_or_fixed = pytest.mark.parametrize("name", ["csr", pytest.param("fcn", marks=pytest.mark.thorough)])
-SOME = settings(max_examples=8)  # kernels are compiled for each kind of case
+SOME = settings(max_examples=6)  # kernels are compiled for each kind of case
 
 
 @pytest.mark.covering(strength=1)
@@ -54,7 +54,7 @@ def test_products(name, backend, **case):
     assert_case(name, backend=backend, **case)
 
 
-@pytest.mark.covering(strength=1)
+@pytest.mark.covering(strength=0)
 @csr_or_fixed
 @both_ways
 def test_products_in_threads(name, transpose, monkeypatch):
@@ -64,7 +64,7 @@ def test_products_in_threads(name, transpose, monkeypatch):
         assert_case(name, homogeneous=False, transpose=transpose, event=True, backend="numba", **case)
 
 
-@pytest.mark.covering(strength=1)
+@pytest.mark.covering(strength=0)
 @one_or_many
 @csr_or_fixed
 def test_rows_that_threads_share(name, homogeneous, monkeypatch):
@@ -107,6 +107,7 @@ def test_rows_that_are_long_enough(name, transpose, columns, k, connections):
     assert_case(name, columns=columns, transpose=transpose, event=True, backend="numba", **case)
 
 
+@pytest.mark.covering(strength=1)
 @pytest.mark.parametrize("language", [language for language in LANGUAGES if language not in BACKENDS])
 @both_ways
 @one_or_many
@@ -126,6 +127,7 @@ def test_row_pointers_that_are_none_in_other_languages(language, transpose, emul
         assert_pointers(pointers, homogeneous=False, transpose=transpose, backend=language)
 
 
+@pytest.mark.covering(strength=0)
 @both_ways
 @SOME
 @given(POINTERS, st.booleans(), st.booleans(), st.booleans(), st.none() | st.just(2))

@@ -32,7 +32,7 @@ def drawn(rows, columns, connections, homogeneous):
     return brainevent.FixedNumPerPre((jnp.asarray(weights, "float32"), jnp.asarray(indices)), shape=(rows, columns))
 
 
-@pytest.mark.covering(strength=0, times=2)
+@pytest.mark.covering(strength=0)
 @pytest.mark.parametrize(
     ("name", "left", "event", "homogeneous", "columns"),
     [("csr", True, True, False, None), ("fixed", True, False, True, 3), ("fixed", False, True, False, None)],

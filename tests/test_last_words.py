@@ -241,6 +241,7 @@ INTERRUPTED = """
 """
 
 
+@pytest.mark.thorough
 def test_ctrl_c_during_a_kernel_comes_after_it_also_if_it_raises():
     """It crashed the process: Python raised before the first line of the report, and XLA freed what was no error."""
     assert run_program(INTERRUPTED) == "interrupted\n" * 3 + "[2. 2. 2.]\n"

@@ -377,6 +377,7 @@ def including(request, tmp_path):
     return header, lambda **more: brainevent.load_cpp_file(file, **options, **more)
 
 
+@pytest.mark.covering(strength=0, times=2)
 def test_an_edited_header_makes_another_library(including):
     header, load = including
     header.write_text("#define VALUE 1\n")
@@ -459,6 +460,7 @@ def test_a_build_directory_is_kept(tmp_path, name, capsys, own_cache):
         brainevent.load_cpp_inline(name, "\n\n" + constant("nonsense"), build_directory=folder)
 
 
+@pytest.mark.thorough
 def test_one_build_directory_serves_several_builds_at_once(tmp_path, unique_name, own_cache):
     names, modules = [unique_name("together") for _ in range(4)], {}
 

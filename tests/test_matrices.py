@@ -78,9 +78,8 @@ def products(matrix, x, y):
     ]
 
 
-@pytest.mark.covering(strength=1)
 @formats
-@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+@pytest.mark.parametrize("dtype", ["float32", *(pytest.param(name, marks=TH) for name in ("float16", "bfloat16"))])
 @few
 @given(cases, st.integers(0, 9), st.sampled_from([(), (3,)]))
 def test_products_are_those_of_the_dense_matrix(name, dtype, case, seed, columns):

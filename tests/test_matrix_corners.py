@@ -89,6 +89,7 @@ def test_a_weight_times_how_many_there_are_need_not_fit_16_bits():
     np.testing.assert_allclose(matrix.sum(), 100, rtol=2e-3)
 
 
+@pytest.mark.covering(strength=1)
 @pytest.mark.parametrize("kind", [FixedNumPerPre, FixedNumPerPost])
 def test_a_matrix_of_one_element_is_converted(kind):
     shape = (1, 5) if kind is FixedNumPerPre else (5, 1)
@@ -115,6 +116,7 @@ def test_one_weight_of_any_rank_is_that_of_all_elements(weight):
 # ---- indices in brackets
 
 
+@pytest.mark.covering(strength=1, times=2)
 @pytest.mark.parametrize("kind", FORMATS)
 @pytest.mark.parametrize("dtype", ["int8", "int16", "uint8", "uint16", "uint32", "int64", "uint64"])
 def test_rows_and_columns_are_chosen_by_integers_of_any_width(kind, dtype):

@@ -39,6 +39,7 @@ INTEGERS = [f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)
 DTYPES = ["bool", *INTEGERS, "float16", "bfloat16", "float32", "float64", "complex64", "complex128"]
 
 
+@pytest.mark.covering(strength=0, times=9)
 @pytest.mark.parametrize(
     ("dtype", "shape"),
     [

@@ -216,6 +216,7 @@ EVERY = pytest.mark.parametrize("kernel", KERNELS.values(), ids=KERNELS)
 FIRST = ("active_rows",)
 
 
+@pytest.mark.thorough  # tests of languages and of products hold Pallas to promises, too
 @pytest.mark.parametrize(
     "kernel",
     [k if n in FIRST else pytest.param(k, marks=pytest.mark.thorough) for n, k in KERNELS.items()],
@@ -274,6 +275,7 @@ def registered(request):
     return request.param, request.param.operator(f"drawn_{request.param.name}")
 
 
+@pytest.mark.covering(strength=0, times=3)
 @settings(max_examples=6)
 @given(data=st.data())
 def test_any_nest_of_vmap_agrees_with_the_twin(registered, data):
@@ -347,6 +349,7 @@ def test_in_shard_map_each_device_runs_the_grid_of_its_part(unique_name, check_v
 WITH_MEMORY = pltpu.InterpretParams(detect_races=True)
 
 
+@pytest.mark.covering(strength=0, times=3)
 @EVERY
 def test_kernels_are_right_in_a_tpus_memory(kernel):
     """Memory that no one has written is NaN there, and reading beyond an array is an error."""
@@ -359,6 +362,7 @@ def test_kernels_are_right_in_a_tpus_memory(kernel):
     close_all(jax.jit(jax.vmap(flat(call)))(*batch), jax.vmap(flat(kernel.twin))(*batch))
 
 
+@pytest.mark.covering(strength=1)
 @pytest.mark.parametrize("name", ["over_the_grid", "with_scratch"])
 def test_it_runs_within_an_operator_one_call_after_the_other(unique_name, name):
     kernel = KERNELS[name]

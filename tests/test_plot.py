@@ -296,7 +296,7 @@ def boxes(figure, which):
     return [text.get_window_extent() for text in which if text.get_text()]
 
 
-@pytest.mark.covering(strength=0, times=2)
+@pytest.mark.covering(strength=0)
 @pytest.mark.parametrize("more", [{}, {"peak_flops": None}, {"flops": 30.0}, {"flops": 200.0}, {"bytes": 0.02}])
 def test_ticks_of_a_roofline_do_not_collide(more):
     figure = at_one_intensity(**more).plot(kind="roofline")
@@ -310,6 +310,7 @@ def test_ticks_of_a_roofline_do_not_collide(more):
         assert not any(a.overlaps(b) for a, b in itertools.combinations(shown, 2))
 
 
+@pytest.mark.covering(strength=0)
 @pytest.mark.parametrize(
     ("backends", "sizes", "named"),
     [
@@ -332,7 +333,7 @@ def test_sizes_at_many_intensities_are_told_by_their_place():
     assert not [text for text in texts(spread.plot(kind="roofline")) if text.startswith("n=")]
 
 
-@pytest.mark.covering(strength=0, times=2)
+@pytest.mark.covering(strength=0)
 @pytest.mark.parametrize("more", [{}, {"peak_flops": None}, {"flops": 30.0}, {"flops": 200.0}, {"bytes": 0.02}])
 def test_no_point_and_no_name_is_under_the_name_of_the_memory_line(more):
     figure = at_one_intensity(**more).plot(kind="roofline")
@@ -421,6 +422,7 @@ def test_matplotlib_is_asked_for_where_it_is_missing(monkeypatch):
 # ---- manners ---------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 def test_a_picture_leaves_no_trace_in_matplotlib():
     program = (
         "import sys, brainevent\n"
@@ -526,7 +528,7 @@ CROWDS = {
 }  # fmt: skip
 
 
-@pytest.mark.covering
+@pytest.mark.covering(strength=1)
 @pytest.mark.parametrize("theme", THEMES)
 @pytest.mark.parametrize("kind", KINDS[:4])
 @pytest.mark.parametrize("crowd", CROWDS)

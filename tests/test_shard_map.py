@@ -51,7 +51,7 @@ def test_every_operator_works_inside(name):
     jax.tree.map(close, found(*first_only), expected)
 
 
-@pytest.mark.covering(strength=1, times=2)
+@pytest.mark.covering(strength=1)
 @pytest.mark.parametrize(
     "name", ["product", "matvec", "sum_and_product", "gather", "masked", "reference_only", "by_scan"]
 )
@@ -145,6 +145,7 @@ def test_bindings_of_the_primitive_match_manual_axes_too(unique_name):
     close(jax.jit(mapped(m, (P("d"), P()), P("d"))(bound))(V, V[:2]), V * np.tile(V[:2], 4))
 
 
+@pytest.mark.covering(strength=1)
 @RULES
 @pytest.mark.parametrize("manual", ["a", "b"])
 @pytest.mark.parametrize(

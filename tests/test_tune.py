@@ -412,6 +412,7 @@ def test_what_has_no_content_is_chosen_in_this_process_only(operator, folder):
     assert not folder.exists()
 
 
+@pytest.mark.covering(strength=0)
 @pytest.mark.covering(strength=0, times=3)
 @pytest.mark.parametrize(
     "content",

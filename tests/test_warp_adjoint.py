@@ -59,6 +59,7 @@ def test_supported_patterns_are_accepted(function):
 SOME_OR_ALL = [f if i % 4 == 0 else pytest.param(f, marks=pytest.mark.thorough) for i, f in enumerate(right.RIGHT)]
 
 
+@pytest.mark.covering(strength=0, times=8)
 @pytest.mark.parametrize("function", SOME_OR_ALL, ids=lambda f: f.__name__)
 def test_supported_patterns_have_the_numerical_gradients(function):
     with jax.enable_x64(True):

@@ -42,10 +42,10 @@ def parts(x, shift, positive, negative, size: tl.constexpr, block: tl.constexpr)
 
 
 @triton.jit
-def add_active_rows(spikes, weights, out, columns: tl.constexpr, block: tl.constexpr):
+def add_active_rows(spikes, weights, out, rows: tl.constexpr, columns: tl.constexpr, block: tl.constexpr):
     """Each program adds one row to what all programs share, if its neuron is active."""
     row, j = tl.program_id(0), tl.arange(0, block)
-    strength = tl.load(spikes + row)
+    strength = tl.load(spikes + row, mask=row < rows, other=0)
     if strength != 0:
         values = tl.load(weights + row * columns + j, mask=j < columns)
         tl.atomic_add(out + j, strength * values, mask=j < columns)
@@ -124,8 +124,9 @@ def parted(outs, capability):
 def active(outs, capability):
     columns = outs[0].size
     return lambda spikes, weights: jax_triton.triton_call(
-        spikes, weights, kernel=add_active_rows, out_shape=like(outs[0])[0], grid=spikes.shape, zeroed_outputs=(0,),
-        columns=columns, block=triton.next_power_of_2(columns), compute_capability=capability,
+        spikes, weights, kernel=add_active_rows, out_shape=like(outs[0])[0],
+        grid=(max(1, spikes.size),), zeroed_outputs=(0,),  # a launch of no programs is refused, and would zero nothing
+        rows=spikes.size, columns=columns, block=triton.next_power_of_2(columns), compute_capability=capability,
     )  # fmt: skip
 
 
