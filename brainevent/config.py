@@ -7,6 +7,7 @@ import ctypes
 import os
 import re
 import sys
+import threading
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, ExitStack
 from types import TracebackType
@@ -43,7 +44,10 @@ _CAPABILITY = re.compile(r"(?:sm_|compute_)?(?P<major>\d+?)\.?(?P<minor>\d)(?P<s
 _LFSR_ALGORITHMS = ("lfsr88", "lfsr113", "lfsr128")
 _EMULATE = "BRAINEVENT_EMULATE"
 _DEBUG_INDICES = "BRAINEVENT_DEBUG_INDICES"
-_debug_indices: bool = False
+# What calls have said for the process, each with a token by which it is taken back; the latest counts.
+_debug_indices: list[tuple[object, bool]] = [(None, False)]
+_debug_lock = threading.Lock()
+_MOST_SWITCHES = 64  # that can still be taken back
 _SWITCH = {"": False, "0": False, "false": False, "off": False, "no": False, "1": True, "true": True, "on": True,
            "yes": True}  # fmt: skip
 _NUMBA_CACHE = "BRAINEVENT_NUMBA_CACHE"
@@ -281,34 +285,40 @@ def debug_indices(on: bool = True) -> AbstractContextManager[None]:
     """
     if not isinstance(on, bool):
         raise TypeError(f"config.debug_indices: on must be True or False, found {on!r}")
-    before = _debug_indices
-    _set_debug_indices(on)
-    return _DebugIndices(on, before)
+    return _DebugIndices(on)
 
 
 def is_debugging_indices() -> bool:
     """Tell whether programs report indices that are out of range."""
     if (here := dict(_choices.block_choices()).get(_DEBUG_INDICES)) is not None:
         return here == "on"
-    _choices.ask(_DEBUG_INDICES, lambda: _debug_indices)
-    return _debug_indices
+    _choices.ask(_DEBUG_INDICES, lambda: _debug_indices[-1][1])
+    return _debug_indices[-1][1]
 
 
-def _set_debug_indices(on: bool) -> None:
-    global _debug_indices
-    changed, _debug_indices = on != _debug_indices, on
+def _switch_debug_indices(add: tuple[object, bool] | None = None, remove: object = None) -> None:
+    """Add what a call says for the process, or take it back: the latest counts that was not taken back."""
+    with _debug_lock:
+        before = _debug_indices[-1][1]
+        if add is not None:
+            _debug_indices.append(add)
+            if oldest := _debug_indices[1:-_MOST_SWITCHES]:
+                _debug_indices[: len(oldest) + 1] = [(None, oldest[-1][1])]
+        _debug_indices[1:] = [entry for entry in _debug_indices[1:] if entry[0] is not remove]
+        changed = before != _debug_indices[-1][1]
     if changed:
         _choices.refresh(_DEBUG_INDICES)
 
 
 class _DebugIndices(AbstractContextManager[None]):
-    """Turn what was switched for the process into a choice for one block and thread."""
+    """What switches it for the process, and in a `with` statement for the block and this thread instead."""
 
-    def __init__(self, on: bool, before: bool):
-        self._on, self._before, self._blocks = on, before, ExitStack()
+    def __init__(self, on: bool):
+        self._on, self._blocks, self._said = on, ExitStack(), object()
+        _switch_debug_indices(add=(self._said, on))
 
     def __enter__(self) -> None:
-        _set_debug_indices(self._before)
+        _switch_debug_indices(remove=self._said)
         self._blocks.enter_context(_choices.within_block(_DEBUG_INDICES, "on" if self._on else "off"))
 
     def __exit__(

@@ -140,7 +140,31 @@ REFUSED = {
     ],
     "keeps files": ["-save-temps", "-save-temps=obj", "--save-temps", "--keep", "-keep-dir x"],
     "lets a file say": ["-specs=FILE", "--specs=FILE", "--config=FILE"],
-    "runs another program": ["-wrapper gdb,--args", "-fplugin=x.so", "-fpass-plugin=x.so", "-Xclang -load"],
+    "runs another program": [
+        "-wrapper gdb,--args",
+        "-fplugin=x.so",
+        "-fpass-plugin=x.so",
+        "-Xclang -load",
+        "-B/opt/bin",
+        "-B x",
+        "--prefix=x",
+        "-ccbin x",
+        "--compiler-bindir=x",
+        "-fuse-ld=/opt/ld",
+        "--ld-path=x",
+    ],
+    "writes files of its own": [
+        "-aux-info x",
+        "-fdump-tree-all=x",
+        "-fdump-go-spec=x",
+        "-dumpdir x",
+        "-dD",
+        "--coverage",
+        "-ftest-coverage",
+        "-fprofile-dir=x",
+        "-fcallgraph-info",
+        "-fdiagnostics-format=sarif-file",
+    ],
 }
 PASSED_ON = {
     "reads further flags from a file": [
@@ -169,6 +193,7 @@ KEPT = [
         "-D A",
     ),
     *("-march=native", "-mavx2", "-Ofast", "-O2", "-pie", "-fopenmp", "-static-libgcc", "-Wl,-rpath,/opt"),
+    *("-Wl,-Bstatic", "-Wl,-Bsymbolic", "-fuse-ld=gold", "-fdiagnostics-color=never", "-dc", "-dlink"),
     *("-Wl,--wrap=malloc", "-Wl,--out-implib=x", "-Xlinker -z -Xlinker now", "-Xcompiler -Wall,-O3"),
     *("-keep-device-functions", "-opt-info inline", "-maxrregcount=32", "-Xptxas -v", "--ptxas-options=-v"),
 ]

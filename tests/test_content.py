@@ -8,6 +8,7 @@ import json
 import math
 import sys
 import types
+from concurrent.futures import ThreadPoolExecutor
 
 import jax.numpy as jnp
 import numba
@@ -183,7 +184,176 @@ def times_by_attribute(factor):
     return None, numba.njit(lambda array: array.timed_for_a_test)
 
 
+def times_by_overload_of_a_decorated_function(factor):
+    @functools.wraps(times_by_overload)
+    def times(value):
+        pass
+
+    numba.extending.overload(times)(lambda value: lambda value: value * factor)
+    return times
+
+
+def times_by_overload_of_a_function_in_a_wrapper(factor):
+    @functools.lru_cache
+    def times(value):
+        pass
+
+    numba.extending.overload(times)(lambda value: lambda value: value * factor)
+    return times
+
+
+def times_by_a_partial_that_overloads(factor):
+    def times(value):
+        pass
+
+    numba.extending.overload(times)(functools.partial(lambda factor, value: lambda value: value * factor, factor))
+    return times
+
+
+def times_by_an_object_that_overloads(factor):
+    class Overloading:
+        def __call__(self, value):
+            return lambda value: value * factor
+
+    def times(value):
+        pass
+
+    numba.extending.overload(times)(Overloading())
+    return times
+
+
+def times_by_what_a_class_holds(factor):
+    class Settings:
+        held = types.SimpleNamespace(factor=factor)
+
+    def times(value):
+        pass
+
+    def overloading(value):
+        factor = Settings.held.factor
+        return lambda value: value * factor
+
+    numba.extending.overload(times)(overloading)
+    return times
+
+
+def times_by_a_method_of_a_dictionary(factor):
+    get = {"factor": factor}.get
+
+    def times(value):
+        pass
+
+    def overloading(value):
+        factor = get("factor")
+        return lambda value: value * factor
+
+    numba.extending.overload(times)(overloading)
+    return times
+
+
+def times_by_an_import(factor):
+    sys.modules["settings_of_a_test"] = types.ModuleType("settings_of_a_test")
+    sys.modules["settings_of_a_test"].FACTOR = factor
+
+    def times(value):
+        pass
+
+    def overloading(value):
+        from settings_of_a_test import FACTOR as factor  # noqa: N811
+
+        return lambda value: value * factor
+
+    numba.extending.overload(times)(overloading)
+    return times
+
+
+def times_by_a_module_named_like_one_of_python(factor):
+    code = types.ModuleType("code")
+    code.FACTOR = factor
+    sys.modules["code"] = code
+    return numba.njit(lambda value: value * code.FACTOR)
+
+
+def times_by_signatures(factor):
+    kind = numba.vectorize([{2: "int32(float32)", 20: "float32(float32)"}[factor]])
+    tenth = kind(lambda value: value * 2.5)
+    return numba.njit(lambda value: 2 if tenth(value) < 2.25 else 20)
+
+
+def times_by_a_callback(factor):
+    signature = {2: "int32(float32)", 20: "float32(float32)"}[factor]
+    tenth = numba.cfunc(signature)(lambda value: value * 2.5)
+    return numba.njit(lambda value: 2 if tenth(value) < 2.25 else 20)
+
+
+def times_by_registries_of_ones_own(factor):
+    def times(value):
+        pass
+
+    sys.modules[__name__].times = times  # where Numba looks for it
+    typing, lowering = numba.core.typing.templates.Registry(), numba.core.imputils.Registry()
+
+    @typing.register_global(times)
+    class Template(numba.core.typing.templates.AbstractTemplate):
+        key = times
+
+        def generic(self, args, kws):
+            return numba.core.typing.templates.signature(args[0], *args)
+
+    @lowering.lower(times, numba.types.Float)
+    def lowered(context, builder, signature, args):
+        return builder.fmul(args[0], context.get_constant(signature.args[0], factor))
+
+    cpu = numba.core.registry.cpu_target
+    cpu.typing_context.install_registry(typing)
+    cpu.target_context.install_registry(lowering)
+    return times
+
+
+def times_by_where_a_try_begins(factor):
+    names = {"numba": numba, "np": np}
+    lines = ["try:\n  a = bad(x)\n  r = 1", "a = bad(x)\n try:\n  r = 1"][factor == 20]
+    source = f"""
+@numba.njit
+def bad(value):
+    if value > 0:
+        raise ValueError("no")
+    return value
+
+
+@numba.njit
+def tried(x):
+ r = 2
+ {lines}
+ except Exception: r = 2
+ return r
+"""
+    exec(source, names)
+    tried = names["tried"]
+
+    @numba.njit
+    def outer(value):
+        try:
+            return tried(value)
+        except Exception:  # noqa: BLE001 - Numba knows no other
+            return 20
+
+    return outer
+
+
 WAYS = (
+    times_by_a_callback,
+    times_by_a_method_of_a_dictionary,
+    times_by_a_module_named_like_one_of_python,
+    times_by_a_partial_that_overloads,
+    times_by_an_import,
+    times_by_an_object_that_overloads,
+    times_by_overload_of_a_decorated_function,
+    times_by_overload_of_a_function_in_a_wrapper,
+    times_by_registries_of_ones_own,
+    times_by_signatures,
+    times_by_what_a_class_holds,
+    times_by_where_a_try_begins,
     times_by_overload,
     times_by_an_overload_in_a_helper,
     times_by_intrinsic,
@@ -238,6 +408,63 @@ def test_what_is_taught_for_one_kernel_leaves_the_names_of_others_alone(times_by
     taught = name_of_kernel_by(5)
     assert content_name(kernel) == before
     assert taught == name_of_kernel_by(5) != name_of_kernel_by(6)
+
+
+def test_options_of_an_overload_count():
+    def kernel_of(**options):
+        def looked_at(value):
+            pass
+
+        numba.extending.overload(looked_at, **options)(lambda value: lambda value: 1 / value)
+        return content_name(numba.njit(lambda value: looked_at(value)))
+
+    names = [kernel_of(jit_options={"error_model": model}) for model in ("python", "numpy", "python")]
+    assert names[0] == names[2] != names[1]
+    assert names[0] != kernel_of(jit_options={"error_model": "python"}, inline="always")
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (np.ones((2, 3)), np.asfortranarray(np.ones((2, 3)))),
+        ([1].copy, [2].copy),
+        (
+            numba.vectorize(["float32(float64)"])(abs_of := lambda x: abs(x)),
+            numba.vectorize(["float64(float64)"])(abs_of),
+        ),
+    ],
+)
+def test_what_looks_alike_has_another_name(one, other):
+    assert content_name(one) == content_name(one)
+    assert content_name(one) != content_name(other)
+
+
+def test_an_object_that_wraps_a_function_is_more_than_that():
+    class Wrapping:
+        def __init__(self, function):
+            functools.update_wrapper(self, function)
+
+    assert "Wrapping" in content_of(Wrapping(scaled_by(3))).opaque
+
+
+def test_threads_give_one_kernel_one_name():
+    def names():
+        def looked_at(value):
+            pass
+
+        for _ in range(20):
+            numba.extending.overload(lambda value: None)(lambda value: lambda value: value)
+        numba.extending.overload(looked_at)(lambda value: lambda value: value + 1)
+        kernel = numba.njit(lambda value: looked_at(value))
+        with ThreadPoolExecutor(3) as threads:
+            return {*threads.map(lambda _: content_name(kernel), range(3))}
+
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        assert [len(names()) for _ in range(20)] == [1] * 20
+    finally:
+        sys.setswitchinterval(before)
 
 
 def test_code_says_where_it_stands_apart_from_what_it_does():

@@ -331,6 +331,17 @@ def test_a_block_is_of_one_thread_and_gives_back_what_was():
     assert seen == [False, True, True]
 
 
+def test_blocks_that_overlap_leave_nothing_on():
+    first, second = config.debug_indices(), config.debug_indices()
+    with first, second:
+        assert config.is_debugging_indices()
+    assert not config.is_debugging_indices()
+    for _ in range(200):  # as in a loop of a notebook
+        config.debug_indices()
+    config.debug_indices(False)
+    assert not config.is_debugging_indices()
+
+
 def test_a_wrong_switch_is_told():
     with pytest.raises(TypeError, match=r"config\.debug_indices: on must be True or False, found 'yes'"):
         config.debug_indices("yes")

@@ -212,6 +212,25 @@ def test_what_a_signal_raised_before_the_call_is_raised_after_it(signalled, erro
     assert (frame.texts, calls) == ([repr(error)], [])
 
 
+AFTER_THE_END = """
+    import ctypes
+    from brainevent.ffi import last_words
+
+    last_words.note("a kernel raised")
+    ctypes.pythonapi.Py_AtExit.argtypes = [ctypes.c_void_p]
+    ctypes.pythonapi.Py_AtExit(ctypes.cast(ctypes.CDLL(None).abort, ctypes.c_void_p))  # called when Python has ended
+"""
+
+
+def test_the_last_words_outlive_python():
+    """XLA aborts 40 seconds after a kernel raised; a program may have come to its end by then."""
+    command = [sys.executable, "-c", textwrap.dedent(AFTER_THE_END)]
+    ended = subprocess.run(command, env=program_environment(), capture_output=True, text=True, timeout=60, check=False)
+    assert ended.returncode == -signal.SIGABRT
+    assert "before this process was aborted, kernels had raised:" in ended.stderr
+    assert "a kernel raised\n" in ended.stderr
+
+
 INTERRUPTED = """
     import ctypes
     import jax, jax.numpy as jnp, numba, brainevent

@@ -101,7 +101,14 @@ def _packed(**changes):
     import platform
     import zlib
 
-    header = {"layout": 1, "language": "numba", "name": "f", "parallel": False, "numba": numba.__version__}
+    header = {
+        "layout": 2,
+        "boxing": {},
+        "language": "numba",
+        "name": "f",
+        "parallel": False,
+        "numba": numba.__version__,
+    }
     header |= {"machine": platform.machine(), "system": platform.system(), **changes}
     return zlib.compress(json.dumps(header).encode() + b"\n")
 

@@ -92,6 +92,7 @@ def test_a_negative_number_of_connections_for_no_rows():
 def test_memory_is_read_where_it_is_told(tmp_path, monkeypatch):
     monkeypatch.setattr(room, "_MEMORY", tmp_path / "meminfo")
     monkeypatch.setattr(room, "_GROUP", tmp_path)
+    monkeypatch.setattr(room, "_OLD_GROUP", (tmp_path / "none", "most", "used"))
     assert room._available() is None
     (tmp_path / "meminfo").write_text("MemTotal: 9 kB\nMemAvailable:   3000 kB\n")
     assert room._available() == 3_072_000
@@ -100,6 +101,14 @@ def test_memory_is_read_where_it_is_told(tmp_path, monkeypatch):
     assert room._available() == 3_072_000
     (tmp_path / "memory.max").write_text("800\n")
     assert room._available() == 300
+    (tmp_path / "memory.stat").write_text("anon 400\ninactive_file 90\nslab_reclaimable 7\n")
+    assert room._available() == 397  # what files hold of memory is given back
+    old = tmp_path / "old"
+    old.mkdir()
+    monkeypatch.setattr(room, "_OLD_GROUP", (old, "memory.limit_in_bytes", "memory.usage_in_bytes"))
+    (old / "memory.limit_in_bytes").write_text("700\n")
+    (old / "memory.usage_in_bytes").write_text("600\n")
+    assert room._available() == 100
 
 
 def test_a_device_of_its_own_memory_is_asked(monkeypatch):
@@ -112,7 +121,7 @@ def test_a_device_of_its_own_memory_is_asked(monkeypatch):
         def __str__(self):
             return "cuda:0"
 
-    monkeypatch.setattr(room.jax, "devices", lambda: [Device()])
+    monkeypatch.setattr(room.jax, "devices", lambda *_: [Device()])
     monkeypatch.setattr(room, "_available", lambda: 10**8)
     words = r"f: an array would take 2 GB, and 1 GB of cuda:0's memory are all that there is; ask for less"
     with pytest.raises(MemoryError, match=words):

@@ -7,16 +7,18 @@ Numba keeps these in registries of its own, so that the functions which rely on 
 from __future__ import annotations
 
 import functools
+import hashlib
 import importlib.util
 import os
 import sys
 import sysconfig
+import threading
 import types
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["Taught", "installed_file"]
+__all__ = ["Taught", "installed_file", "is_intrinsic"]
 
 _Entry = tuple[Any, Any, Iterable[Any]]  # the key, what is known about it besides code, and what holds the code
 _SITE = tuple({sysconfig.get_path(name) + os.sep for name in ("purelib", "platlib")})
@@ -29,8 +31,9 @@ class Taught:
     is_library: Callable[[str], bool]
     by_function: dict[int, list[Any]] = field(default_factory=dict)
     everywhere: list[Any] = field(default_factory=list)  # what a kernel may use without naming it
-    _done: dict[tuple[str, str], int] = field(default_factory=dict)
+    _watched: _Watched | None = None
     _keys: list[Any] = field(default_factory=list)  # kept, so that no other object has their identity
+    _lock: threading.RLock = field(default_factory=threading.RLock)
 
     def of(self, function: Any) -> Sequence[Any]:
         """Return what was registered for a function: other functions, classes and plain values."""
@@ -43,14 +46,10 @@ class Taught:
         return self.everywhere
 
     def _look(self) -> None:
-        for module, lists in _REGISTRIES.items():
-            registry = getattr(sys.modules.get(module), "builtin_registry", None)
-            for name, entry in lists.items() if registry is not None else ():
-                items = getattr(registry, name)
-                first = self._done.get((module, name), 0)
-                self._done[module, name] = len(items)
-                for item in items[first:]:
-                    self._note(*entry(item))
+        with self._lock:
+            self._watched = self._watched or _Watched()
+            for entry in self._watched.new():
+                self._note(*entry)
 
     def _note(self, key: Any, plain: Any, code: Iterable[Any]) -> None:
         found = [part for function in code for part in self._of_users(function)]
@@ -59,12 +58,15 @@ class Taught:
         if isinstance(key, types.FunctionType) and not self.is_library(key.__module__):
             self._keys.append(key)
             self.by_function.setdefault(id(key), []).extend([str(plain), *found])
-        else:
+        else:  # of a library's function, or of one in a wrapper: a kernel may come to it without a name that is seen
             self.everywhere.extend([_named(key), str(plain), *found])
 
     def _of_users(self, code: Any) -> list[Any]:
-        """Return the functions and classes that hold code and that no library defines, with what they are told."""
-        if not isinstance(code, (types.FunctionType, type)):
+        """Return what holds code and what no library defines, with what it is told."""
+        if isinstance(code, functools.partial) or (callable(code) and not isinstance(code, _FUNCTIONS)):
+            function = code.func if isinstance(code, functools.partial) else type(code)
+            return [code] if self._of_users(function) or isinstance(code, functools.partial) else []
+        if not isinstance(code, _FUNCTIONS):
             return []
         module = code.__module__ or getattr(code, "__globals__", {}).get("__name__")
         if not self.is_library(module or ""):
@@ -78,7 +80,7 @@ class Taught:
 
 @functools.cache
 def installed_file(module: str) -> str | None:
-    """Return what tells one installation of a module from another, or None if it is not among the installed ones."""
+    """Return what tells one installation of a module's package from another, or None if none is installed."""
     try:
         spec = importlib.util.find_spec(module) if module in sys.modules else None
     except (ImportError, ValueError):
@@ -86,8 +88,21 @@ def installed_file(module: str) -> str | None:
     path = spec.origin if spec else None
     if not path or not path.startswith(_SITE):
         return None
-    status = os.stat(path)
-    return f"{path} {status.st_mtime_ns} {status.st_size}"
+    site = next(site for site in _SITE if path.startswith(site))
+    first = path[len(site) :].split(os.sep)[0]
+    digest = hashlib.sha256()
+    for file in sorted(_files(site + first)):
+        status = os.stat(file)
+        digest.update(f"{file} {status.st_mtime_ns} {status.st_size}\n".encode())
+    return f"{module} {digest.hexdigest()}"
+
+
+def _files(path: str) -> Iterator[str]:
+    """Yield the files with code in a package, or a file itself."""
+    if os.path.isfile(path):
+        yield path
+    for folder, _, names in os.walk(path):
+        yield from (os.path.join(folder, name) for name in names if name.endswith((".py", ".so", ".json", ".txt")))
 
 
 def _contents(cell: Any) -> Any:
@@ -102,15 +117,23 @@ def _named(key: Any) -> str:
 
 
 def _of_template(template: Any) -> _Entry:
-    options = (getattr(template, "_attr", ""), getattr(template, "prefer_literal", ""))
-    if hasattr(template.key, "__wrapped__"):  # an intrinsic: who uses it holds it, with its definition
+    inline = getattr(getattr(template, "_inline", None), "value", "")  # a word, or a function that decides
+    names = ("_attr", "prefer_literal", "_jit_options", "_strict", "metadata")
+    options = (*(getattr(template, name, "") for name in names), "" if callable(inline) else inline)
+    code = (inline,) if callable(inline) else ()
+    if is_intrinsic(template.key):  # who uses it holds it, with its definition
         return None, options, ()
     function = getattr(template, "_overload_func", None) or getattr(template, "_definition_func", None)
     if function is not None:
-        return template.key, options, (function,)
+        return template.key, options, (function, *code)
     if str(template.__module__).startswith("numba.") and template.__module__ != "numba.core.extending":
         return None, options, ()
     return template.key, options, vars(template).values()
+
+
+def is_intrinsic(key: Any) -> bool:
+    """Say whether this is what `numba.extending.intrinsic` returns."""
+    return type(key).__module__ == "numba.core.extending" and type(key).__name__ == "_Intrinsic"
 
 
 def _of_global(item: tuple[Any, Any]) -> _Entry:
@@ -122,17 +145,75 @@ def _of_global(item: tuple[Any, Any]) -> _Entry:
     )
 
 
-_REGISTRIES: dict[str, dict[str, Callable[[Any], _Entry]]] = {
-    "numba.core.typing.templates": {
-        "functions": _of_template,
-        "attributes": _of_template,
-        "globals": _of_global,
-    },
-    "numba.core.imputils": {
-        "functions": lambda item: (item[1], item[2], (item[0],)),
-        "getattrs": lambda item: (item[1], item[2], (item[0],)),
-        "setattrs": lambda item: (item[1], item[2], (item[0],)),
-        "casts": lambda item: ("cast", item[1], (item[0],)),
-        "constants": lambda item: ("constant", item[1], (item[0],)),
-    },
+class _Watched:
+    """The registries by which Numba compiles for this processor, looked through as far as they have grown."""
+
+    def __init__(self) -> None:
+        self._lists: list[tuple[list[Any], Callable[[Any], _Entry]]] = []
+        self._done: list[int] = []  # of each list
+        self._known: set[int] = set()  # registries, which live as long as what they are held by
+        self._held: list[Any] = []
+        self._counts: list[int] = []
+
+    def new(self) -> Iterator[_Entry]:
+        """Yield what has come since the last time."""
+        self._find()
+        for number, (items, entry) in enumerate(self._lists):
+            while self._done[number] < len(items):
+                self._done[number] += 1
+                yield entry(items[self._done[number] - 1])
+
+    def _find(self) -> None:
+        groups = list(_registries())
+        counts = [len(group) for group in groups]
+        if counts == self._counts:
+            return
+        self._counts = counts
+        found = [registry for group in groups for registry in list(group) if id(registry) not in self._known]
+        builtin = [id(registry) for registry in _builtin()]
+        of_numba = _of_numba() if any(id(registry) not in builtin for registry in found) else set()
+        for registry in found:
+            self._known.add(id(registry))
+            self._held.append(registry)
+            if id(registry) in builtin or id(registry) not in of_numba:
+                lists = [(getattr(registry, name), entry) for name, entry in _LISTS.items() if hasattr(registry, name)]
+                self._lists += lists
+                self._done += [0] * len(lists)
+
+
+def _builtin() -> list[Any]:
+    """Return the registries that `numba.extending` writes to, as far as they are there."""
+    modules = ("numba.core.typing.templates", "numba.core.imputils")
+    found = (getattr(sys.modules.get(name), "builtin_registry", None) for name in modules)
+    return [registry for registry in found if registry is not None]
+
+
+def _registries() -> Iterator[Any]:
+    """Yield groups of registries: the two of `numba.extending`, and those that were installed since Numba began."""
+    yield _builtin()
+    target = vars(getattr(sys.modules.get("numba.core.registry"), "cpu_target", _Watched))
+    for name in ("_toplevel_typing_context", "_toplevel_target_context"):
+        if name in target:
+            yield target[name]._registries
+
+
+def _of_numba() -> set[int]:
+    """Return which registries modules of Numba hold: what others add goes to those of `numba.extending`."""
+    modules = [module for name, module in list(sys.modules.items()) if name.startswith("numba.")]
+    return {id(x) for module in modules for name, x in list(vars(module).items()) if name.endswith("registry")}
+
+
+def _of_function(item: Any) -> _Entry:
+    return (item[1], item[2], (item[0],)) if isinstance(item, tuple) else _of_template(item)
+
+
+_FUNCTIONS = (types.FunctionType, type)
+_LISTS: dict[str, Callable[[Any], _Entry]] = {
+    "attributes": _of_template,
+    "casts": lambda item: ("cast", item[1], (item[0],)),
+    "constants": lambda item: ("constant", item[1], (item[0],)),
+    "functions": _of_function,
+    "getattrs": lambda item: (item[1], item[2], (item[0],)),
+    "globals": _of_global,
+    "setattrs": lambda item: (item[1], item[2], (item[0],)),
 }

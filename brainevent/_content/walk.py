@@ -3,17 +3,22 @@
 
 from __future__ import annotations
 
+import collections
+import dis
 import enum
 import functools
+import importlib
+import importlib.util
 import os
 import sys
+import sysconfig
 import types
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
 
-from .extensions import Taught, installed_file
+from .extensions import Taught, installed_file, is_intrinsic
 
 __all__ = ["OpaqueError", "Walk"]
 
@@ -32,6 +37,8 @@ _LIBRARIES = {
     "triton",
     *sys.stdlib_module_names,
 }
+_STANDARD = tuple({sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib")})
+_SITE = tuple({sysconfig.get_path(name) + os.sep for name in ("purelib", "platlib")})
 # What kernels, configurations and constants of Triton are made of.
 _OF_TRITON = (
     "fn", "configs", "keys", "values", "kwargs", "num_warps", "num_stages", "num_ctas", "maxnreg", "value", "name",
@@ -42,7 +49,19 @@ _OF_TRITON = (
 _MACHINERY = ("brainevent.backends.", "brainevent.ffi.", "brainevent.operator.", "brainevent.toolchain.")
 
 
-_OF_EVERY_CLASS = {"__dict__", "__doc__", "__firstlineno__", "__module__", "__static_attributes__", "__weakref__"}
+# What Python notes of a class; a default of a dataclass is an attribute, too.
+_NOTES = {
+    "__annotate_func__", "__annotations__", "__annotations_cache__", "__dataclass_fields__", "__dataclass_params__",
+    "__dict__", "__doc__", "__firstlineno__", "__module__", "__orig_bases__", "__parameters__",
+    "__static_attributes__", "__weakref__",
+}  # fmt: skip
+# Of a class, what Python makes of other things in it, or what holds what its instances have.
+_DESCRIPTORS = (
+    types.GetSetDescriptorType, types.MemberDescriptorType, types.WrapperDescriptorType, types.MethodDescriptorType,
+    types.ClassMethodDescriptorType, functools.cached_property, type(getattr(Iterable, "_abc_impl", None)),
+    type(vars(collections.namedtuple("_Pair", "first"))["first"]),
+)  # fmt: skip
+_IMPORTS = dis.opmap["IMPORT_NAME"]
 _PACKAGE = os.path.dirname(os.path.dirname(__file__)) + os.sep
 
 
@@ -50,9 +69,19 @@ class OpaqueError(Exception):
     """The function captures something that has no content: its description."""
 
 
-@functools.cache
 def _is_library(module: str) -> bool:
-    return module.partition(".")[0] in _LIBRARIES
+    """Say whether a module's version says all about it; a user's own may have the name of one of Python's."""
+    name = module.partition(".")[0]
+    if name not in _LIBRARIES:
+        return False
+    return name not in sys.stdlib_module_names or name not in sys.modules or _is_standard(sys.modules[name])
+
+
+def _is_standard(module: types.ModuleType) -> bool:
+    file = getattr(module, "__file__", None)
+    if file is None:  # built into Python, or made by hand
+        return getattr(module, "__spec__", None) is not None or module.__name__ == "__main__"
+    return file.startswith(_STANDARD) and not file.startswith(_SITE)
 
 
 _taught = Taught(_is_library)
@@ -80,7 +109,8 @@ class Walk:
         elif isinstance(value, (tuple, list, frozenset, set, dict)):
             yield from self._container(value)
         elif isinstance(value, np.ndarray) and not value.dtype.hasobject:
-            yield f"array {value.dtype} {value.shape}".encode()
+            order = "C" if value.flags.c_contiguous else "F" if value.flags.f_contiguous else "A"
+            yield f"array {value.dtype} {value.shape} {order}".encode()
             yield value.tobytes()
         elif isinstance(value, types.FunctionType):
             self._seen.append(value)
@@ -107,6 +137,9 @@ class Walk:
             yield from self._dispatcher(value)
         elif isinstance(value, type) and not _is_library(module):
             yield from self._class(value)
+        elif isinstance(value, types.BuiltinFunctionType) and not _is_of_library(value.__self__):
+            yield f"method {value.__name__}".encode()
+            yield from self.parts(value.__self__)
         elif isinstance(value, _NAMED) or (module.startswith("jax.") and hasattr(value, "__qualname__")):
             yield f"name {module} {getattr(value, '__qualname__', value)}".encode()
         elif type(value).__module__.startswith("numba.core.types"):
@@ -115,7 +148,10 @@ class Walk:
             self._seen.append(value)
             yield type(value).__qualname__.encode()
             yield from self.parts({part: getattr(value, part) for part in _OF_TRITON if hasattr(value, part)})
-        elif hasattr(value, "__wrapped__"):  # a function under jax.jit, functools.wraps, an intrinsic and the like
+        elif type(value).__module__.startswith("numba.") and not is_intrinsic(value):
+            self._seen.append(value)
+            yield from self._of_numba(value)
+        elif hasattr(value, "__wrapped__") and _is_library(type(value).__module__):  # under jax.jit, an intrinsic, ours
             self._seen.append(value)
             yield f"{type(value).__qualname__} {getattr(value, 'prefer_literal', '')}".encode()
             yield from self.parts(value.__wrapped__)
@@ -132,10 +168,29 @@ class Walk:
             for item in sorted(value, key=repr) if isinstance(value, (set, frozenset)) else value:
                 yield from self.parts(item)
 
+    def _of_numba(self, value: Any) -> Iterator[bytes]:
+        """Walk what `cfunc`, `vectorize` and `guvectorize` return; nothing else of Numba has content."""
+        kind = type(value).__name__
+        if kind == "CFunc":
+            yield f"cfunc {value._sig}".encode()
+            yield from self.parts(value._pyfunc)
+        elif kind == "DUFunc":
+            yield f"vectorized {value._frozen} {value.types} {value.identity}".encode()
+            yield from self.parts(value._dispatcher)
+        elif kind == "GUFunc":
+            builder = value.gufunc_builder
+            yield f"vectorized {value.signature} {value._frozen} {builder._sigs} {builder.identity}".encode()
+            yield from self.parts(builder.nb_func)
+        else:
+            raise OpaqueError(f"an object of type {type(value).__module__}.{kind}")
+
     def _dispatcher(self, value: Any) -> Iterator[bytes]:
         self._seen.append(value)
         signatures = [] if getattr(value, "_can_compile", True) else [str(s) for s in value.nopython_signatures]
-        yield b"dispatcher"
+        compiler = getattr(getattr(value, "_compiler", None), "pipeline_class", None)
+        yield f"dispatcher {getattr(compiler, '__module__', '')} {getattr(compiler, '__qualname__', '')}".encode()
+        if isinstance(compiler, type) and not _is_library(compiler.__module__):
+            yield from self.parts(compiler)
         yield from self.parts((_options(value), signatures, value.py_func))
         if not self._uses_numba:
             self._uses_numba = True
@@ -163,20 +218,19 @@ class Walk:
             for name, member in value.__members__.items():
                 yield from self.parts((name, member.value))
         yield from self.parts(value.__bases__)
-        for name in sorted(vars(value).keys() - _OF_EVERY_CLASS):
+        for name in sorted(vars(value).keys() - _NOTES):
             yield from self._class_attribute(name, vars(value)[name])
 
     def _class_attribute(self, name: str, value: Any) -> Iterator[bytes]:
-        """Walk an attribute, as far as it has content: kernels cannot use others."""
-        known = len(self._seen)
+        """Walk an attribute: of what Python itself has put there, the kind says all."""
         value = getattr(value, "__func__", value)
         value = (value.fget, value.fset) if isinstance(value, property) else value
-        try:
-            found = list(self.parts(value))
-        except OpaqueError:
-            del self._seen[known:]
-            found = [type(value).__qualname__.encode()]
-        yield from (name.encode(), *found)
+        yield name.encode()
+        if isinstance(value, _DESCRIPTORS):
+            yield str(type(value)).encode()
+            yield from self.parts(getattr(value, "func", None))
+        else:
+            yield from self.parts(value)
 
     def _function(self, function: types.FunctionType) -> Iterator[bytes]:
         yield b"function"
@@ -192,6 +246,9 @@ class Walk:
             yield name.encode()
             if name in function.__globals__:
                 yield from self._looked_up(function.__globals__[name], names)
+        for module in _imported(function):
+            yield b"imports"
+            yield from self._module(module, names)
         for extension in _taught.of(function):
             yield b"taught"
             yield from self.parts(extension)
@@ -203,7 +260,7 @@ class Walk:
         """Walk what code that uses these names may read of a module; a library is what its version says."""
         library = module.__name__.partition(".")[0]
         yield f"module {module.__name__} {getattr(sys.modules.get(library), '__version__', '')}".encode()
-        if library not in _LIBRARIES:
+        if not _is_library(module.__name__):
             for name in names:
                 if hasattr(module, name):
                     yield name.encode()
@@ -214,13 +271,51 @@ class Walk:
             place = f"{os.path.basename(code.co_filename)}:{code.co_firstlineno} ".encode()
             self.places.append(place + code.co_linetable)
         yield code.co_code
-        yield repr((code.co_names, code.co_varnames, code.co_freevars, code.co_argcount, code.co_flags)).encode()
+        yield code.co_exceptiontable
+        counts = code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags
+        yield repr((code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars, *counts)).encode()
         yield from self.parts(code.co_consts)
 
 
 def _named(function: types.FunctionType) -> Iterator[bytes]:
     version = getattr(sys.modules.get("brainevent"), "__version__", "")
     yield f"function {function.__module__} {function.__qualname__} {version}".encode()
+
+
+def _is_of_library(owner: Any) -> bool:
+    """Say whether a builtin function is one of a library, by its name, and not of something that holds values."""
+    if owner is None or isinstance(owner, (types.ModuleType, type)):
+        return True
+    return type(owner).__module__.startswith("numpy.random")  # whose functions Numba has, with a state of its own
+
+
+def _imported(function: types.FunctionType) -> Iterator[types.ModuleType]:
+    """Yield the modules of users that a function imports when it is called; one that is not there is not."""
+    package = function.__globals__.get("__package__") or ""
+    for code in _codes(function.__code__):
+        if _IMPORTS in code.co_code[::2]:
+            steps = list(dis.get_instructions(code))
+            for number, step in enumerate(steps):
+                if step.opname == "IMPORT_NAME":
+                    levels = [before.argval for before in steps[:number] if before.opname == "LOAD_CONST"][-2:-1]
+                    name = "." * (levels[0] if levels and isinstance(levels[0], int) else 0) + str(step.argval)
+                    yield from _module_named(name, package)
+
+
+def _module_named(name: str, package: str) -> Iterator[types.ModuleType]:
+    try:
+        name = importlib.util.resolve_name(name, package)
+        if not _is_library(name):
+            yield importlib.import_module(name)
+    except ImportError:
+        return
+
+
+def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from _codes(constant)
 
 
 def _options(kernel: Any) -> list[tuple[str, str]]:

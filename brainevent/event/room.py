@@ -18,6 +18,8 @@ __all__ = ["check_array", "check_places", "check_room", "in_bytes"]
 
 _MEMORY = Path("/proc/meminfo")
 _GROUP = Path("/sys/fs/cgroup")  # of the container, where there is one
+_OLD_GROUP = Path("/sys/fs/cgroup/memory"), "memory.limit_in_bytes", "memory.usage_in_bytes"
+_GIVEN_BACK = ("inactive_file", "slab_reclaimable")  # what files were read, and what the system remembers of them
 _INT32 = 2**31
 _SMALL = 2**26  # bytes for which nobody is asked
 _UNITS = ("bytes", "kB", "MB", "GB", "TB", "PB", "EB", "ZB", "YB")
@@ -65,7 +67,8 @@ def in_bytes(size: int) -> str:
 
 def _limits(on_host: bool) -> list[tuple[str, int]]:
     """Return the memories that count, with how much each has, as far as that can be known."""
-    device = jax.devices()[0]
+    chosen: Any = jax.config.values["jax_default_device"]  # a device, or the name of a platform
+    device = chosen if isinstance(chosen, jax.Device) else jax.devices(chosen)[0]
     found = []
     if (on_host or device.platform == "cpu") and (most := _available()) is not None:
         found.append(("the host", most))
@@ -81,8 +84,18 @@ def _available() -> int | None:
         free = int(lines["MemAvailable"].split()[0]) * 1024
     except (OSError, KeyError, ValueError):
         return None
+    rest = (left for left in (_left(_GROUP, "memory.max", "memory.current"), _left(*_OLD_GROUP)) if left is not None)
+    return max(0, min((free, *rest)))
+
+
+def _left(group: Path, most: str, used: str) -> int | None:
+    """Return what a container may still take, with what the system would give back; None where there is no limit."""
     try:
-        most, used = (int((_GROUP / f"memory.{name}").read_text()) for name in ("max", "current"))
+        left = int((group / most).read_text()) - int((group / used).read_text())
     except (OSError, ValueError):  # no container, or one without a limit, which says "max"
-        return free
-    return max(0, min(free, most - used))
+        return None
+    try:
+        lines = dict(line.split() for line in (group / "memory.stat").read_text().splitlines())
+        return left + sum(int(lines.get(name, 0)) for name in _GIVEN_BACK)
+    except (OSError, ValueError):
+        return left

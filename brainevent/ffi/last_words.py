@@ -14,12 +14,13 @@ import signal
 import sys
 import threading
 import time
-from typing import Any
+from typing import Any, TypeVar
 
 from . import frame
 
 __all__ = ["make_error", "note"]
 
+_Thing = TypeVar("_Thing")
 _MOST = 8  # errors
 _LENGTH = 2000  # of each
 _HEAD = "\nbrainevent: before this process was aborted, kernels had raised:\n"
@@ -68,7 +69,7 @@ leave:
 """
 _said: dict[str, str] = {}  # the time of day of each error, the latest last
 _words = ctypes.c_void_p()  # the address of what is to be written: its size, then its bytes
-_keep: list[Any] = []
+_held: list[Any] = []  # what is to be written, and what was before it
 _lock = threading.Lock()
 
 
@@ -88,14 +89,23 @@ def note(message: str) -> None:
             del _said[oldest]
         lines = "".join(f"  {at} {text[:_LENGTH]}\n" for text, at in _said.items())
         text = f"{_HEAD}{lines}{_TAIL}".encode(errors="replace")
-        memory = ctypes.create_string_buffer(len(text).to_bytes(8, sys.byteorder) + text)
-        _keep[:] = [*_keep[-1:], memory]  # that before it may be being written
+        memory = _outliving(ctypes.create_string_buffer(len(text).to_bytes(8, sys.byteorder) + text))
         _words.value = ctypes.addressof(memory)
         _install()
+        _held.append(memory)
+        for old in _held[:-2]:  # that before it may be being written
+            ctypes.pythonapi.Py_DecRef(ctypes.py_object(old))
+        _held[:] = _held[-2:]
+
+
+def _outliving(thing: _Thing) -> _Thing:
+    """Keep an object when Python ends: XLA's threads may abort the process after that."""
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(thing))
+    return thing
 
 
 @functools.cache
-def _install() -> tuple[Any, Any]:
+def _install() -> tuple[Any, ...]:
     """Handle the signal of `abort()` before whoever handles it now."""
     import llvmlite.binding as llvm
 
@@ -110,4 +120,4 @@ def _install() -> tuple[Any, Any]:
     engine.finalize_object()
     libc.signal.argtypes, libc.signal.restype = [ctypes.c_int, ctypes.c_void_p], ctypes.c_void_p
     libc.signal(signal.SIGABRT, engine.get_function_address("last_words"))
-    return engine, before
+    return tuple(map(_outliving, (engine, before, _words)))

@@ -28,7 +28,7 @@ TARGET = "brainevent_portable"
 GRAPH_TARGET = "brainevent_portable_graph"  # the same, for kernels that XLA may record in CUDA graphs
 PAYLOAD = "be.payload"
 
-_LAYOUT = 1  # of payloads
+_LAYOUT = 2  # of payloads
 _PLATFORMS = {"cpu": (TARGET,), "CUDA": (TARGET, GRAPH_TARGET)}
 STATE_ARGS_SIZE = 48  # XLA_FFI_State_Get_Args_STRUCT_SIZE, and that of XLA_FFI_State_Set_Args
 INVALID_ARGUMENT = 3

@@ -15,6 +15,7 @@ _WRITES = "says where the library goes, which is for the cache to say; build_dir
 _LISTS = "writes a list or a map into a file; leave it out: the headers that a source includes are part of its key"
 _KEEPS = "keeps files of the compiler's; build_directory= keeps the text that is compiled, and the library"
 _SPECS = "lets a file say what the compiler runs; write flags instead, or name another compiler in CXX"
+_DUMPS = "writes files of its own; leave it out, or compile the source by hand to look at them"
 _RUNS = "runs another program within the compiler; name another compiler in CXX, if that is what you want"
 
 # Of g++, clang++ and nvcc, which take one dash or two for many; a value follows "=", at once, or as the next word.
@@ -25,6 +26,10 @@ _COMPILER = (
     (re.compile(r"--?save-temps.*|--?keep(-dir)?(=.*)?"), _KEEPS),
     (re.compile(r"--?specs.*|--config.*"), _SPECS),
     (re.compile(r"--?wrapper.*|--?f(pass-)?plugin.*|-load(=.*)?"), _RUNS),
+    (re.compile(r"-B(?!static|dynamic|symbolic|group|shareable).*|--?prefix.*"), _RUNS),
+    (re.compile(r"--?(ccbin|compiler-bindir)(=.*)?|-ccbin.*|--?fuse-ld=.*/.*|--?ld-path.*"), _RUNS),
+    (re.compile(r"-d[A-Zump].*|--?dump-?(dir|base).*|--?fdump-.*|--?aux-info.*|--?fcallgraph-info.*"), _DUMPS),
+    (re.compile(r"--coverage|--?f(no-)?(test-coverage|profile-.*)|--?fdiagnostics-.*-file.*"), _DUMPS),
 )
 # Of linkers, which take one dash or two for all, and shortened words; those of the compiler are refused as well.
 _LINKER = {"output": _WRITES, "Map": _LISTS, "dependency-file": _LISTS, "plugin": _RUNS, "plugin-opt": _RUNS}

@@ -90,9 +90,11 @@ def _check_holder(path: str, status: os.stat_result) -> None:
         return
     mode, quoted = f"mode {stat.S_IMODE(status.st_mode):04o}", shlex.quote(path)
     ours = status.st_uid == os.geteuid()
-    if not _is_trusted(status.st_uid):
+    sticky = bool(status.st_mode & stat.S_ISVTX)  # as temporary folders have it: all may add, and only owners replace
+    unknown = status.st_uid == _unknown_user() and (path == "/" or sticky)
+    if not (_is_trusted(status.st_uid) or unknown):
         raise UntrustedError(f"{path} belongs to user {status.st_uid}")
-    if status.st_mode & stat.S_ISVTX:  # as temporary folders have it: all may add, and only owners replace
+    if sticky:
         return
     if status.st_mode & stat.S_IWOTH:
         raise UntrustedError(f"{path} has {mode}, without the sticky bit", f"chmod go-w {quoted}" if ours else "")
@@ -108,7 +110,7 @@ def _check_link(path: str, link: os.stat_result, holder: os.stat_result) -> None
 
 
 def _is_trusted(user: int) -> bool:
-    return user in (os.geteuid(), 0) or user == _unknown_user()
+    return user in (os.geteuid(), 0)
 
 
 @functools.cache
@@ -130,12 +132,15 @@ def _is_alone_in(path: str, group: int) -> bool:
 
 @functools.cache
 def _has_no_others(group: int, user: int) -> bool:
-    """Tell whether a group is known to have no members but a user and root."""
+    """Tell whether a group is a user's own, which many systems make with each user: others may be in no other.
+
+    A directory service need not list who is in a group, so that a group without known members tells nothing.
+    """
     try:
-        members = {*grp.getgrgid(group).gr_mem, *(one.pw_name for one in pwd.getpwall() if one.pw_gid == group)}
-        return all(pwd.getpwnam(name).pw_uid in (user, 0) for name in members)
+        us, found = pwd.getpwuid(user), grp.getgrgid(group)
     except KeyError:
         return False
+    return us.pw_gid == group and us.pw_name == found.gr_name and {*found.gr_mem} <= {us.pw_name, "root"}
 
 
 def _has_access_list(path: str) -> bool:

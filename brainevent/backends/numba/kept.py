@@ -8,6 +8,7 @@ import hashlib
 import json
 import re
 import sys
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 
@@ -22,23 +23,21 @@ from ..._content import Content
 from ...errors import KernelToolchainError
 from ...ffi import frame
 from ...toolchain import cache
-from .objects import MissingSymbolsError, ObjectCode, local_reason
+from ...toolchain.directory import UnwritableError
+from .objects import LocalError, MissingSymbolsError, ObjectCode, local_reason
 from .registries import uninterrupted
 
 __all__ = ["address_of", "payload_of"]
 
-_FORMAT = 1  # of what is kept
+_FORMAT = 2  # of what is kept
 _SETTINGS = (
     "BOUNDSCHECK", "DEBUGINFO_DEFAULT", "DIVERGENCE_CHECK", "ENABLE_AVX", "LLVM_REFPRUNE_FLAGS", "LLVM_REFPRUNE_PASS",
     "LOOP_VECTORIZE", "OPT", "SLP_VECTORIZE", "USING_SVML",
 )  # fmt: skip
 _PACKAGE = Path(__file__).parents[2]
+_told: set[str] = set()
 # Our own code that decides what a handler is, besides the kernel.
 _MACHINERY = ("_content", "backends/numba", "ffi/call.py", "ffi/frame.py", "ffi/portable.py")
-
-
-class _LocalError(Exception):
-    """Code serves this process alone."""
 
 
 def address_of(name: str, title: str, content: Content, compile_: Callable[[], llvm.ModuleRef]) -> int:
@@ -49,8 +48,8 @@ def address_of(name: str, title: str, content: Content, compile_: Callable[[], l
         if not made:
             module = compile_()
             made.append(ObjectCode.of(module, name))
-            if local_reason(module):
-                raise _LocalError
+            if reason := local_reason(module):
+                raise LocalError(reason)
         return made[0]
 
     def build(folder: Path) -> Path:
@@ -62,7 +61,8 @@ def address_of(name: str, title: str, content: Content, compile_: Callable[[], l
     try:
         kept = cache.read(_file_name(title), _key(name, content), build, suffix=".numba")
         return (made[0] if made else ObjectCode.unpacked(kept)).load()
-    except (MissingSymbolsError, KernelToolchainError, _LocalError):  # the cache cannot be used, or not for this one
+    except (MissingSymbolsError, KernelToolchainError, LocalError) as error:  # not from the cache, or not into it
+        _tell(error)
         return (made[0] if made else ObjectCode.of(compile_(), name)).load()
 
 
@@ -77,8 +77,16 @@ def payload_of(name: str, title: str, content: Content, carry: Callable[[], np.n
         return carry()
     try:
         return np.frombuffer(cache.read(_file_name(title), _key(name, content), build, suffix=".numba"), np.uint8)
-    except KernelToolchainError:  # the cache cannot be used
+    except KernelToolchainError as error:  # the cache cannot be used
+        _tell(error)
         return carry()
+
+
+def _tell(error: Exception) -> None:
+    """Say once why nothing is kept, if that has not been said: a cache that cannot be written to warns by itself."""
+    if isinstance(error, KernelToolchainError) and not isinstance(error, UnwritableError) and str(error) not in _told:
+        _told.add(str(error))
+        warnings.warn(f"compiled Numba kernels are not kept: {error}", RuntimeWarning, stacklevel=2)
 
 
 def _file_name(title: str) -> str:

@@ -3,15 +3,17 @@
 
 from __future__ import annotations
 
+import base64
 import ctypes
 import json
 import struct
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import llvmlite.binding as llvm
+from numba.core import serialize
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.lowering import Environment
 from numba.core.registry import cpu_target
@@ -22,7 +24,7 @@ from .handler import ENVIRONMENT
 from .registries import uninterrupted
 from .threads import FUNCTIONS
 
-__all__ = ["MissingSymbolsError", "ObjectCode", "local_reason"]
+__all__ = ["Boxing", "LocalError", "MissingSymbolsError", "ObjectCode", "local_reason"]
 
 THREADS = frozenset({runtime.ENTER_PARALLEL, *FUNCTIONS})  # what needs Numba's threads
 _SYMBOL = struct.Struct("<IBBHQQ")  # Elf64_Sym: name, info, other, section, value, size
@@ -33,23 +35,56 @@ class MissingSymbolsError(Exception):
     """Code calls functions that this process does not have."""
 
 
+class LocalError(Exception):
+    """Code serves the process alone in which it was compiled."""
+
+
+class Boxing(dict[str, list[Any]]):
+    """What code makes Python's values with, for messages and for what it prints: objects, by the name of a pointer."""
+
+    @classmethod
+    def of(cls, module: llvm.ModuleRef, name: str) -> Boxing:
+        """Return what a module of the handler `name` needs that was compiled in this process."""
+        known = {
+            variable: Environment._memo.get(variable.removeprefix(f"{name}_")) for variable in _pointers(module, name)
+        }
+        return cls(
+            {variable: list(environment.consts) if environment else [] for variable, environment in known.items()}
+        )
+
+    def written(self) -> dict[str, str]:
+        """Return it as text, or raise `LocalError`."""
+        try:
+            return {
+                variable: base64.b64encode(serialize.dumps(objects)).decode() if objects else ""
+                for variable, objects in self.items()
+            }
+        except Exception as error:  # whatever the objects raise
+            raise LocalError(f"it makes Python objects of what cannot be written down ({error})") from error
+
+    @classmethod
+    def read(cls, text: Mapping[str, str]) -> Boxing:
+        """Return what was written."""
+        return cls({name: serialize.loads(base64.b64decode(word)) if word else [] for name, word in text.items()})
+
+
 @dataclass(frozen=True)
 class ObjectCode:
-    """A handler's object code; `environments` are the names of pointers that are filled in when it is loaded."""
+    """A handler's object code, and what it makes Python's values with: pointers to fill in when it is loaded."""
 
     name: str
-    environments: tuple[str, ...]
+    boxing: Boxing
     code: bytes
 
     @classmethod
-    def of(cls, module: llvm.ModuleRef, name: str) -> ObjectCode:
+    def of(cls, module: llvm.ModuleRef, name: str, boxing: Boxing | None = None) -> ObjectCode:
         """Make code for this processor of a module that holds the handler `name`."""
         machine = cpu_target.target_context.codegen()._tm
-        return cls(name, tuple(_environments(module, name)), machine.emit_object(module))
+        return cls(name, Boxing.of(module, name) if boxing is None else boxing, machine.emit_object(module))
 
     def packed(self) -> bytes:
-        """Return it as the cache keeps it."""
-        header = json.dumps({"name": self.name, "environments": self.environments})
+        """Return it as the cache keeps it, or raise `LocalError`."""
+        header = json.dumps({"name": self.name, "boxing": self.boxing.written()})
         return header.encode() + b"\n" + zlib.compress(self.code, 1)
 
     @classmethod
@@ -57,7 +92,7 @@ class ObjectCode:
         """Return what was packed."""
         line, code = content.split(b"\n", 1)
         header = json.loads(line)
-        return cls(header["name"], tuple(header["environments"]), zlib.decompress(code))
+        return cls(header["name"], Boxing.read(header["boxing"]), zlib.decompress(code))
 
     @global_compiler_lock
     def load(self) -> int:
@@ -76,16 +111,13 @@ class ObjectCode:
             raise MissingSymbolsError(", ".join(missing))
         engine._ee.add_object_file(reference)
         engine.finalize_object()
-        for variable in self.environments:
-            self._fill_in(engine, variable)
+        for variable, objects in self.boxing.items():
+            environment = Environment({})
+            environment.consts.extend(objects)
+            _loaded.append(environment)
+            ctypes.c_void_p.from_address(engine.get_global_value_address(variable)).value = id(environment)
         _loaded.append(reference)
         return int(engine.get_function_address(self.name))
-
-    def _fill_in(self, engine: Any, variable: str) -> None:
-        """Let code box values for an exception's message, as it does where Numba loads it."""
-        environment = Environment._memo.get(variable.removeprefix(f"{self.name}_")) or Environment({})
-        _loaded.append(environment)
-        ctypes.c_void_p.from_address(engine.get_global_value_address(variable)).value = id(environment)
 
 
 def local_reason(module: llvm.ModuleRef) -> str | None:
@@ -97,7 +129,7 @@ def local_reason(module: llvm.ModuleRef) -> str | None:
     return None
 
 
-def _environments(module: llvm.ModuleRef, name: str) -> Iterator[str]:
+def _pointers(module: llvm.ModuleRef, name: str) -> Iterator[str]:
     return (v.name for v in module.global_variables if v.name.startswith(f"{name}_{ENVIRONMENT}"))
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from ...errors import UnsupportedOperationError
 from ...ffi.portable import pack
-from .objects import ObjectCode, local_reason
+from .objects import Boxing, LocalError, ObjectCode, local_reason
 
 __all__ = ["carry", "load"]
 
@@ -27,9 +27,13 @@ def carry(module: llvm.ModuleRef, name: str, title: str, opaque: str | None) -> 
             f"it uses {opaque}, which has no content that another process could know it by; pass what it holds as "
             "operands, or as numbers and tuples"
         )
+    try:
+        boxing = Boxing.of(module, name).written()
+    except LocalError as error:
+        reason = reason or str(error)
     if reason:
         raise UnsupportedOperationError(f"the Numba kernel {title!r} cannot be exported: {reason}")
-    return pack("numba", {"name": name, **_environment()}, module.as_bitcode())
+    return pack("numba", {"name": name, "boxing": boxing, **_environment()}, module.as_bitcode())
 
 
 def _environment() -> dict[str, str]:
@@ -44,4 +48,4 @@ def load(header: dict[str, Any], code: bytes) -> int:
             raise RuntimeError(
                 f"its Numba kernels were compiled for {what} {header[what]}, and this is {here}; export it again here"
             )
-    return ObjectCode.of(llvm.parse_bitcode(code), header["name"]).load()
+    return ObjectCode.of(llvm.parse_bitcode(code), header["name"], Boxing.read(header["boxing"])).load()
