@@ -27,6 +27,20 @@ def scaled_by(value):
     return lambda x: x * value
 
 
+def test_modules_may_hold_one_another(monkeypatch):
+    one, other = types.ModuleType("one"), types.ModuleType("other")
+    one.other, other.one, one.SCALE = other, one, 2.0
+    monkeypatch.setitem(sys.modules, "one", one)
+
+    def names():
+        return content_name(numba.njit(lambda x: x * one.SCALE * one.other.one.SCALE))
+
+    before = names()
+    assert names() == before
+    one.SCALE = 3.0
+    assert names() != before
+
+
 @pytest.fixture
 def settings(monkeypatch):
     """A user's module, whose attributes kernels read."""
@@ -428,6 +442,7 @@ def test_options_of_an_overload_count():
     [
         (np.ones((2, 3)), np.asfortranarray(np.ones((2, 3)))),
         ([1].copy, [2].copy),
+        (slice(1, 3), slice(1, 4)),
         (
             numba.vectorize(["float32(float64)"])(abs_of := lambda x: abs(x)),
             numba.vectorize(["float64(float64)"])(abs_of),

@@ -35,6 +35,7 @@ _LIBRARIES = {
     "numpy",
     "scipy",
     "triton",
+    "warp",
     *sys.stdlib_module_names,
 }
 _STANDARD = tuple({sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib")})
@@ -93,6 +94,7 @@ class Walk:
     def __init__(self) -> None:
         self.places: list[bytes] = []
         self._seen: list[Any] = []
+        self._modules: list[tuple[types.ModuleType, tuple[str, ...]]] = []
         self._uses_numba = False
 
     def parts(self, value: Any) -> Iterator[bytes]:
@@ -108,6 +110,9 @@ class Walk:
             yield f"{type(value).__qualname__} {value!r}".encode()
         elif isinstance(value, (tuple, list, frozenset, set, dict)):
             yield from self._container(value)
+        elif isinstance(value, slice):
+            yield b"slice"
+            yield from self.parts((value.start, value.stop, value.step))
         elif isinstance(value, np.ndarray) and not value.dtype.hasobject:
             order = "C" if value.flags.c_contiguous else "F" if value.flags.f_contiguous else "A"
             yield f"array {value.dtype} {value.shape} {order}".encode()
@@ -253,18 +258,21 @@ class Walk:
             yield b"taught"
             yield from self.parts(extension)
 
-    def _looked_up(self, value: Any, names: list[str]) -> Iterator[bytes]:
+    def _looked_up(self, value: Any, names: Iterable[str]) -> Iterator[bytes]:
         return self._module(value, names) if isinstance(value, types.ModuleType) else self.parts(value)
 
     def _module(self, module: types.ModuleType, names: Iterable[str]) -> Iterator[bytes]:
         """Walk what code that uses these names may read of a module; a library is what its version says."""
         library = module.__name__.partition(".")[0]
         yield f"module {module.__name__} {getattr(sys.modules.get(library), '__version__', '')}".encode()
-        if not _is_library(module.__name__):
-            for name in names:
-                if hasattr(module, name):
-                    yield name.encode()
-                    yield from self._looked_up(getattr(module, name), list(names))
+        names = tuple(names)
+        if _is_library(module.__name__) or (module, names) in self._modules:
+            return
+        self._modules.append((module, names))
+        for name in names:
+            if hasattr(module, name):
+                yield name.encode()
+                yield from self._looked_up(getattr(module, name), names)
 
     def _code(self, code: types.CodeType) -> Iterator[bytes]:
         if not code.co_filename.startswith(_PACKAGE):

@@ -69,7 +69,7 @@ def _exception(code: int, excinfo: int) -> str:
         kind, args, place = runtime_build_excinfo_struct(pickled, arguments)
         ctypes.CFUNCTYPE(None, ctypes.c_void_p)(_nrt_python.c_helpers["Free"])(excinfo)
     else:
-        kind, args, place = pickle.loads(pickled)  # written by Numba's compiler, in this program
+        kind, args, place = pickle.loads(pickled)  # written by Numba's compiler, in code that we load
     message = str(kind(*(args or ())))
     where = f" ({os.path.basename(place[1])}:{place[2]}, in {place[0]})" if place else ""
     return f"{kind.__name__}{': ' if message else ''}{message}{where}"
