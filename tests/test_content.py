@@ -454,6 +454,174 @@ def test_what_looks_alike_has_another_name(one, other):
     assert content_name(one) != content_name(other)
 
 
+class Rounded(float):
+    def __repr__(self):
+        return "about one"
+
+
+def with_locals(kind):
+    return numba.njit(lambda x: x * 0.5, locals={"x": kind})
+
+
+def with_options(model):
+    return numba.cfunc("float64(float64)", error_model=model)(inverse)
+
+
+def inverse(x):
+    return 1 / x
+
+
+def reading(value):
+    """Return a function that reads a value where code of a kind of user leaves it."""
+    module = types.ModuleType("module_of_a_test")
+    module.VALUE = value
+    return module
+
+
+def by_getattr(value):
+    module = reading(value)
+    return lambda: getattr(module, "VALUE")  # noqa: B009
+
+
+def by_tuple(value):
+    modules = (reading(value),)
+    return lambda: modules[0].VALUE
+
+
+def by_function_attribute(value):
+    def held():
+        return held.value
+
+    held.value = value
+    return held
+
+
+def by_metaclass(value):
+    class Meta(type):
+        def scale(cls):
+            return value
+
+    class Scaled(metaclass=Meta):
+        pass
+
+    return lambda: Scaled.scale()
+
+
+def by_class_of_a_tuple(value):
+    class Pair(collections.namedtuple("Pair", "a b")):
+        __slots__ = ()
+
+        def scaled(self):
+            return self.a * value
+
+    pair = Pair(1, 2)
+    return lambda: pair.scaled()
+
+
+def by_class_without_a_module(value):
+    names = {"enum": enum}
+    exec(f"class Factors(enum.IntEnum):\n    ONE = {value}", names)
+    factors = names["Factors"]
+    return lambda: factors.ONE
+
+
+@pytest.mark.parametrize(
+    ("make", "one", "other"),
+    [
+        (lambda x: x, Rounded(1.0001), Rounded(1.0002)),
+        (lambda x: x, math.nan, math.copysign(math.nan, -1)),
+        (lambda x: x, {"a": 1, "b": 2}, {"b": 2, "a": 1}),
+        (lambda x: x, collections.defaultdict(int), collections.defaultdict(float)),
+        (with_locals, numba.int32, numba.float32),
+        (with_options, "python", "numpy"),
+        (by_getattr, 1, 2),
+        (by_tuple, 1, 2),
+        (by_function_attribute, 1, 2),
+        (by_metaclass, 1, 2),
+        (by_class_of_a_tuple, 1, 2),
+        (by_class_without_a_module, 1, 2),
+    ],
+)
+def test_what_a_function_reaches_counts(make, one, other):
+    assert content_name(make(one)) == content_name(make(one))
+    assert content_name(make(one)) != content_name(make(other))
+
+
+def test_settings_of_numba_that_a_function_reads_count(monkeypatch):
+    reads = numba.njit(lambda: numba.config.NUMBA_NUM_THREADS)
+    before = content_name(reads)
+    monkeypatch.setattr(numba.config, "NUMBA_NUM_THREADS", 4711)
+    assert content_name(reads) != before
+
+
+def test_a_function_that_hides_what_it_reads_is_opaque():
+    assert content_of(lambda: globals()["A"]).opaque == "a function that calls globals()"
+
+
+SCALE = 2.0
+
+
+@numba.njit
+def scaled_by_a_global(value):
+    return value * SCALE
+
+
+def test_a_helper_that_was_compiled_before_gives_a_name_of_this_process(monkeypatch):
+    """Numba compiles it once: what its globals hold by now may be something else."""
+    kernel = numba.njit(lambda x: scaled_by_a_global(x))
+    assert not content_of(kernel).fleeting
+    assert scaled_by_a_global(1.0) == 2
+    assert content_of(kernel).fleeting
+    assert content_of(kernel) == content_of(kernel)
+    assert content_of(kernel).opaque is None
+
+
+def test_code_that_points_to_an_array_keeps_it():
+    def kernel_of(table):
+        @numba.njit
+        def kernel(x, out):
+            out[0] = table[0] + x[0]
+
+        return kernel
+
+    x = jnp.ones(1)
+    for _ in range(3):  # equal kernels, of which the code of the first is used
+        assert numba_kernel(kernel_of(np.full(300_000, 5.0)), outs=x)(x)[0] == 6
+        np.full(300_000, 7.0)
+
+
+def test_how_values_are_laid_out_counts():
+    """In a process of its own, as above."""
+    source = """
+        import numba, test_content as t
+        from numba.core.rewrites import Rewrite, register_rewrite
+        from numba.extending import models, register_model
+
+        class Kind(numba.types.Type):
+            pass
+
+        kernel, names = numba.njit(lambda x: x), []
+        for factor in (2, 20):
+            names.append(t.content_name(kernel))
+
+            class Model(models.OpaqueModel):
+                scale = factor
+
+            register_model(type("Kind", (Kind,), {}))(Model)
+            names.append(t.content_name(kernel))
+
+            @register_rewrite("before-inference")
+            class Rewriting(Rewrite):
+                scale = factor
+
+                def match(self, *_):
+                    return False
+
+        print(len(set(names)))
+    """
+    assert run_forked(source) == "4\n"
+
+
 def test_an_object_that_wraps_a_function_is_more_than_that():
     class Wrapping:
         def __init__(self, function):

@@ -7,7 +7,7 @@ import hashlib
 import sys
 import uuid
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import jax
@@ -19,11 +19,16 @@ __all__ = ["Content", "content_name", "content_of"]
 
 @dataclass(frozen=True)
 class Content:
-    """What values compute, and where their code stands, in hexadecimal digits; and what of them has no content."""
+    """What values compute, and where their code stands, in hexadecimal digits; and what of them has no content.
+
+    A name that is `fleeting` is met in this process alone. `large` are arrays that compiled code points to.
+    """
 
     name: str
     places: str
     opaque: str | None
+    fleeting: bool = False
+    large: tuple[Any, ...] = field(default=(), compare=False, repr=False)
 
 
 def content_of(*values: Any) -> Content:
@@ -33,7 +38,7 @@ def content_of(*values: Any) -> Content:
         name = _digest(walk.parts((sys.version_info[:2], jax.__version__, values)))
     except OpaqueError as error:
         return Content(uuid.uuid4().hex, "", str(error))
-    return Content(name, _digest(walk.places), None)
+    return Content(name, _digest(walk.places), None, walk.fleeting, tuple(walk.large))
 
 
 def content_name(*values: Any) -> str:

@@ -154,6 +154,7 @@ class _Watched:
         self._known: set[int] = set()  # registries, which live as long as what they are held by
         self._held: list[Any] = []
         self._counts: list[int] = []
+        self._others: dict[str, int] = {}
 
     def new(self) -> Iterator[_Entry]:
         """Yield what has come since the last time."""
@@ -162,6 +163,12 @@ class _Watched:
             while self._done[number] < len(items):
                 self._done[number] += 1
                 yield entry(items[self._done[number] - 1])
+        for kind, known in _others().items():
+            if len(known) > self._others.get(kind, 0):
+                new = list(known.items() if isinstance(known, dict) else known)[self._others.get(kind, 0) :]
+                self._others[kind] = len(known)
+                for item in new:
+                    yield kind, "", item if isinstance(item, tuple) else (item,)
 
     def _find(self) -> None:
         groups = list(_registries())
@@ -195,6 +202,13 @@ def _registries() -> Iterator[Any]:
     for name in ("_toplevel_typing_context", "_toplevel_target_context"):
         if name in target:
             yield target[name]._registries
+
+
+def _others() -> dict[str, Any]:
+    """Return how values are laid out in memory, by their types, and what is done to code before and after types."""
+    models = getattr(sys.modules.get("numba.core.datamodel.registry"), "default_manager", None)
+    rewrites = getattr(sys.modules.get("numba.core.rewrites.registry"), "rewrite_registry", None)
+    return {"model": getattr(models, "_handlers", ()), **getattr(rewrites, "rewrites", {})}
 
 
 def _of_numba() -> set[int]:

@@ -3,43 +3,28 @@
 
 from __future__ import annotations
 
+import builtins
 import collections
-import dis
 import enum
 import functools
-import importlib
-import importlib.util
 import os
+import re
 import sys
-import sysconfig
 import types
-from collections.abc import Iterable, Iterator
+import uuid
+import weakref
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
 from .extensions import Taught, installed_file, is_intrinsic
+from .named import imported, is_found, is_library, names_in, reads_data
+from .plain import KINDS, bytes_of
 
 __all__ = ["OpaqueError", "Walk"]
 
-_PLAIN = (bool, int, float, complex, str, bytes, type(None), type(Ellipsis), np.generic, np.dtype)
 _NAMED = (type, types.BuiltinFunctionType, np.ufunc)
-_LIBRARIES = {
-    "brainevent",
-    "jax",
-    "jax_triton",
-    "jaxlib",
-    "llvmlite",
-    "ml_dtypes",
-    "numba",
-    "numpy",
-    "scipy",
-    "triton",
-    "warp",
-    *sys.stdlib_module_names,
-}
-_STANDARD = tuple({sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib")})
-_SITE = tuple({sysconfig.get_path(name) + os.sep for name in ("purelib", "platlib")})
 # What kernels, configurations and constants of Triton are made of.
 _OF_TRITON = (
     "fn", "configs", "keys", "values", "kwargs", "num_warps", "num_stages", "num_ctas", "maxnreg", "value", "name",
@@ -62,7 +47,10 @@ _DESCRIPTORS = (
     types.ClassMethodDescriptorType, functools.cached_property, type(getattr(Iterable, "_abc_impl", None)),
     type(vars(collections.namedtuple("_Pair", "first"))["first"]),
 )  # fmt: skip
-_IMPORTS = dis.opmap["IMPORT_NAME"]
+_HIDING = {"eval", "exec", "globals", "__import__"}  # by which a function reads what it does not name
+_ADDRESS = re.compile(r"#[0-9a-f]{6,}|0x[0-9a-f]{6,}")
+_LARGE = 10**6  # bytes of a global array, from which on Numba does not copy it
+_tokens: weakref.WeakKeyDictionary[Any, bytes] = weakref.WeakKeyDictionary()  # of functions that were compiled before
 _PACKAGE = os.path.dirname(os.path.dirname(__file__)) + os.sep
 
 
@@ -70,22 +58,7 @@ class OpaqueError(Exception):
     """The function captures something that has no content: its description."""
 
 
-def _is_library(module: str) -> bool:
-    """Say whether a module's version says all about it; a user's own may have the name of one of Python's."""
-    name = module.partition(".")[0]
-    if name not in _LIBRARIES:
-        return False
-    return name not in sys.stdlib_module_names or name not in sys.modules or _is_standard(sys.modules[name])
-
-
-def _is_standard(module: types.ModuleType) -> bool:
-    file = getattr(module, "__file__", None)
-    if file is None:  # built into Python, or made by hand
-        return getattr(module, "__spec__", None) is not None or module.__name__ == "__main__"
-    return file.startswith(_STANDARD) and not file.startswith(_SITE)
-
-
-_taught = Taught(_is_library)
+_taught = Taught(is_library)
 
 
 class Walk:
@@ -93,6 +66,9 @@ class Walk:
 
     def __init__(self) -> None:
         self.places: list[bytes] = []
+        self.large: list[np.ndarray] = []  # arrays that Numba holds by address
+        self.fleeting = False  # whether the name is one of this process
+        self._names: tuple[str, ...] = ()  # of the function that is being walked, and those around it
         self._seen: list[Any] = []
         self._modules: list[tuple[types.ModuleType, tuple[str, ...]]] = []
         self._uses_numba = False
@@ -103,20 +79,16 @@ class Walk:
             if known is value:
                 yield b"seen %d" % index
                 return
-        if isinstance(value, enum.Enum):
-            yield f"member {value.name} {value.value!r}".encode()
-            yield from self.parts(type(value))
-        elif isinstance(value, _PLAIN):
-            yield f"{type(value).__qualname__} {value!r}".encode()
+        if isinstance(value, (enum.Enum, *KINDS, slice)):
+            yield from self._plain(value)
         elif isinstance(value, (tuple, list, frozenset, set, dict)):
             yield from self._container(value)
-        elif isinstance(value, slice):
-            yield b"slice"
-            yield from self.parts((value.start, value.stop, value.step))
         elif isinstance(value, np.ndarray) and not value.dtype.hasobject:
             order = "C" if value.flags.c_contiguous else "F" if value.flags.f_contiguous else "A"
             yield f"array {value.dtype} {value.shape} {order}".encode()
             yield value.tobytes()
+            if value.nbytes > _LARGE:
+                self.large.append(value)
         elif isinstance(value, types.FunctionType):
             self._seen.append(value)
             machinery = str(value.__module__).startswith(_MACHINERY) and value.__closure__ is None
@@ -124,9 +96,21 @@ class Walk:
         elif isinstance(value, types.CodeType):
             yield from self._code(value)
         elif isinstance(value, types.ModuleType):
-            yield from self._module(value, ())
+            yield from self._module(value, self._names)
         else:
             yield from self._object(value)
+
+    def _plain(self, value: Any) -> Iterator[bytes]:
+        if isinstance(value, enum.Enum):
+            yield f"member {value.name} {value.value!r}".encode()
+            yield from self.parts(type(value))
+        elif isinstance(value, slice):
+            yield b"slice"
+            yield from self.parts((value.start, value.stop, value.step))
+        else:
+            yield bytes_of(value)
+            if not (type(value) in KINDS or isinstance(value, (np.generic, np.dtype))):
+                yield from self.parts(type(value))
 
     def _object(self, value: Any) -> Iterator[bytes]:
         module = str(getattr(value, "__module__", None) or type(value).__module__)
@@ -140,7 +124,7 @@ class Walk:
             yield from self.parts((value.__func__, value.__self__))
         elif hasattr(value, "py_func") and hasattr(value, "targetoptions"):
             yield from self._dispatcher(value)
-        elif isinstance(value, type) and not _is_library(module):
+        elif isinstance(value, type) and not (is_library(module) and is_found(value)):
             yield from self._class(value)
         elif isinstance(value, types.BuiltinFunctionType) and not _is_of_library(value.__self__):
             yield f"method {value.__name__}".encode()
@@ -148,6 +132,7 @@ class Walk:
         elif isinstance(value, _NAMED) or (module.startswith("jax.") and hasattr(value, "__qualname__")):
             yield f"name {module} {getattr(value, '__qualname__', value)}".encode()
         elif type(value).__module__.startswith("numba.core.types"):
+            self.fleeting |= bool(_ADDRESS.search(str(value)))
             yield f"type {value}".encode()
         elif type(value).__module__.startswith("triton.") and any(hasattr(value, part) for part in _OF_TRITON):
             self._seen.append(value)
@@ -156,7 +141,7 @@ class Walk:
         elif type(value).__module__.startswith("numba.") and not is_intrinsic(value):
             self._seen.append(value)
             yield from self._of_numba(value)
-        elif hasattr(value, "__wrapped__") and _is_library(type(value).__module__):  # under jax.jit, an intrinsic, ours
+        elif hasattr(value, "__wrapped__") and is_library(type(value).__module__):  # under jax.jit, an intrinsic, ours
             self._seen.append(value)
             yield f"{type(value).__qualname__} {getattr(value, 'prefer_literal', '')}".encode()
             yield from self.parts(value.__wrapped__)
@@ -166,8 +151,11 @@ class Walk:
     def _container(self, value: Any) -> Iterator[bytes]:
         kind = type(value)
         yield f"{kind.__module__} {kind.__qualname__} {getattr(kind, '_fields', '')} {len(value)}".encode()
+        if kind not in (tuple, list, frozenset, set, dict) and not (is_library(kind.__module__) and is_found(kind)):
+            yield from self.parts(kind)
+        yield from self.parts(getattr(value, "default_factory", None))
         if isinstance(value, dict):
-            for key in sorted(value, key=repr):
+            for key in value:
                 yield from self.parts((key, value[key]))
         else:
             for item in sorted(value, key=repr) if isinstance(value, (set, frozenset)) else value:
@@ -178,7 +166,8 @@ class Walk:
         kind = type(value).__name__
         if kind == "CFunc":
             yield f"cfunc {value._sig}".encode()
-            yield from self.parts(value._pyfunc)
+            compiler = value._compiler
+            yield from self.parts((_described(compiler.targetoptions), _described(compiler.locals), value._pyfunc))
         elif kind == "DUFunc":
             yield f"vectorized {value._frozen} {value.types} {value.identity}".encode()
             yield from self.parts(value._dispatcher)
@@ -194,9 +183,16 @@ class Walk:
         signatures = [] if getattr(value, "_can_compile", True) else [str(s) for s in value.nopython_signatures]
         compiler = getattr(getattr(value, "_compiler", None), "pipeline_class", None)
         yield f"dispatcher {getattr(compiler, '__module__', '')} {getattr(compiler, '__qualname__', '')}".encode()
-        if isinstance(compiler, type) and not _is_library(compiler.__module__):
+        if isinstance(compiler, type) and not is_library(compiler.__module__):
             yield from self.parts(compiler)
-        yield from self.parts((_options(value), signatures, value.py_func))
+        places = getattr(getattr(value, "_compiler", None), "locals", {})
+        options = _described(value.targetoptions), _described(places)
+        self.fleeting |= bool(_ADDRESS.search(str(options)))
+        yield from self.parts((*options, signatures))
+        if len(self._seen) > 1 and getattr(value, "overloads", None) and reads_data(value.py_func):
+            self.fleeting = True  # it was compiled with what its globals held then
+            yield _tokens.setdefault(value, uuid.uuid4().bytes)
+        yield from self.parts(value.py_func)
         if not self._uses_numba:
             self._uses_numba = True
             for extension in _taught.by_no_name():
@@ -207,7 +203,9 @@ class Walk:
         module = getattr(extension, "__module__", None)
         installed = installed_file(module) if module else None
         if installed:
-            yield f"installed {installed} {extension.__qualname__}".encode()
+            yield f"installed {installed} {getattr(extension, '__qualname__', type(extension).__qualname__)}".encode()
+            held = [cell.cell_contents for cell in getattr(extension, "__closure__", None) or ()]
+            yield from self.parts((held, getattr(extension, "__defaults__", None)))
         else:
             yield from self.parts(extension)
 
@@ -222,7 +220,7 @@ class Walk:
         if issubclass(value, enum.Enum):
             for name, member in value.__members__.items():
                 yield from self.parts((name, member.value))
-        yield from self.parts(value.__bases__)
+        yield from self.parts((type(value), value.__bases__))
         for name in sorted(vars(value).keys() - _NOTES):
             yield from self._class_attribute(name, vars(value)[name])
 
@@ -241,7 +239,11 @@ class Walk:
         yield b"function"
         yield from self._code(function.__code__)
         yield from self.parts((function.__defaults__, function.__kwdefaults__))
-        names = _names(function.__code__)
+        around, names = self._names, tuple(names_in(function.__code__))
+        if hidden := _HIDING.intersection(names) - function.__globals__.keys():
+            raise OpaqueError(f"a function that calls {min(hidden)}()")
+        self._names = tuple(dict.fromkeys((*around, *names)))
+        yield from self.parts({name: x for name, x in vars(function).items() if name != "__wrapped__"})
         for cell in function.__closure__ or ():
             try:
                 yield from self._looked_up(cell.cell_contents, names)
@@ -251,12 +253,15 @@ class Walk:
             yield name.encode()
             if name in function.__globals__:
                 yield from self._looked_up(function.__globals__[name], names)
-        for module in _imported(function):
+            elif not isinstance(known := vars(builtins).get(name), (types.BuiltinFunctionType, type, type(None))):
+                yield from self._looked_up(known, names)
+        for module in imported(function):
             yield b"imports"
             yield from self._module(module, names)
         for extension in _taught.of(function):
             yield b"taught"
             yield from self.parts(extension)
+        self._names = around
 
     def _looked_up(self, value: Any, names: Iterable[str]) -> Iterator[bytes]:
         return self._module(value, names) if isinstance(value, types.ModuleType) else self.parts(value)
@@ -266,7 +271,10 @@ class Walk:
         library = module.__name__.partition(".")[0]
         yield f"module {module.__name__} {getattr(sys.modules.get(library), '__version__', '')}".encode()
         names = tuple(names)
-        if _is_library(module.__name__) or (module, names) in self._modules:
+        if module.__name__ in ("numba", "numba.core.config"):  # settings, which compiled functions may read
+            settings = sys.modules.get("numba.core.config")
+            yield repr([(name, getattr(settings, name, None)) for name in names if name.isupper()]).encode()
+        if is_library(module.__name__) or (module, names) in self._modules:
             return
         self._modules.append((module, names))
         for name in names:
@@ -297,46 +305,8 @@ def _is_of_library(owner: Any) -> bool:
     return type(owner).__module__.startswith("numpy.random")  # whose functions Numba has, with a state of its own
 
 
-def _imported(function: types.FunctionType) -> Iterator[types.ModuleType]:
-    """Yield the modules of users that a function imports when it is called; one that is not there is not."""
-    package = function.__globals__.get("__package__") or ""
-    for code in _codes(function.__code__):
-        if _IMPORTS in code.co_code[::2]:
-            steps = list(dis.get_instructions(code))
-            for number, step in enumerate(steps):
-                if step.opname == "IMPORT_NAME":
-                    levels = [before.argval for before in steps[:number] if before.opname == "LOAD_CONST"][-2:-1]
-                    name = "." * (levels[0] if levels and isinstance(levels[0], int) else 0) + str(step.argval)
-                    yield from _module_named(name, package)
-
-
-def _module_named(name: str, package: str) -> Iterator[types.ModuleType]:
-    try:
-        name = importlib.util.resolve_name(name, package)
-        if not _is_library(name):
-            yield importlib.import_module(name)
-    except ImportError:
-        return
-
-
-def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
-    yield code
-    for constant in code.co_consts:
-        if isinstance(constant, types.CodeType):
-            yield from _codes(constant)
-
-
-def _options(kernel: Any) -> list[tuple[str, str]]:
+def _described(options: Mapping[str, Any]) -> list[tuple[str, str]]:
     def described(value: Any) -> str:
         return repr(sorted(value)) if isinstance(value, (set, frozenset)) else repr(value)
 
-    return sorted((key, described(value)) for key, value in kernel.targetoptions.items())
-
-
-def _names(code: types.CodeType) -> list[str]:
-    """Return every name that the code, or code within it, may look up as a global or an attribute."""
-    names = list(code.co_names)
-    for constant in code.co_consts:
-        if isinstance(constant, types.CodeType):
-            names += _names(constant)
-    return list(dict.fromkeys(names))
+    return sorted((key, described(value)) for key, value in options.items())

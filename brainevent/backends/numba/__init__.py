@@ -26,7 +26,7 @@ from ...ffi.targets import register_once
 from . import half, portable
 from .handler import ArraySpec, compile_handler
 from .inner import inner
-from .kept import address_of, payload_of
+from .kept import address_of, payload_of, settings
 from .memory import any_of, prefetch
 
 __all__ = ["any_of", "half", "inner", "numba_kernel", "prefetch"]
@@ -138,7 +138,8 @@ def _compiled_target(kernel: Dispatcher, operands: tuple[ArraySpec, ...], outs: 
 
 
 def _content(kernel: Dispatcher, operands: Sequence[ArraySpec], outs: Sequence[ArraySpec]) -> Content:
-    return content_of(numba.__version__, kernel, _title(kernel), *map(str, operands), "->", *map(str, outs))
+    types = [*map(str, operands), "->", *map(str, outs)]
+    return content_of(kernel, numba.__version__, settings(), _title(kernel), *types)
 
 
 def _title(kernel: Dispatcher) -> str:

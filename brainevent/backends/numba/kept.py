@@ -11,6 +11,7 @@ import sys
 import warnings
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import llvmlite
 import llvmlite.binding as llvm
@@ -27,7 +28,7 @@ from ...toolchain.directory import UnwritableError
 from .objects import LocalError, MissingSymbolsError, ObjectCode, local_reason
 from .registries import uninterrupted
 
-__all__ = ["address_of", "payload_of"]
+__all__ = ["address_of", "payload_of", "settings"]
 
 _FORMAT = 2  # of what is kept
 _SETTINGS = (
@@ -36,6 +37,7 @@ _SETTINGS = (
 )  # fmt: skip
 _PACKAGE = Path(__file__).parents[2]
 _told: set[str] = set()
+_alive: list[Any] = []  # arrays that code points to, which lives as long as the process
 # Our own code that decides what a handler is, besides the kernel.
 _MACHINERY = ("_content", "backends/numba", "ffi/call.py", "ffi/frame.py", "ffi/portable.py")
 
@@ -49,6 +51,7 @@ def address_of(name: str, title: str, content: Content, compile_: Callable[[], l
             module = compile_()
             made.append(ObjectCode.of(module, name))
             if reason := local_reason(module):
+                _alive.append(content.large)
                 raise LocalError(reason)
         return made[0]
 
@@ -56,7 +59,8 @@ def address_of(name: str, title: str, content: Content, compile_: Callable[[], l
         (folder / "code").write_bytes(made_once().packed())
         return folder / "code"
 
-    if content.opaque or not config.get_numba_cache():
+    if content.opaque or content.fleeting or not config.get_numba_cache():
+        _alive.append(content.large)
         return ObjectCode.of(compile_(), name).load()
     try:
         kept = cache.read(_file_name(title), _key(name, content), build, suffix=".numba")
@@ -73,7 +77,7 @@ def payload_of(name: str, title: str, content: Content, carry: Callable[[], np.n
         (folder / "payload").write_bytes(carry().tobytes())
         return folder / "payload"
 
-    if content.opaque or not config.get_numba_cache():
+    if content.opaque or content.fleeting or not config.get_numba_cache():
         return carry()
     try:
         return np.frombuffer(cache.read(_file_name(title), _key(name, content), build, suffix=".numba"), np.uint8)
@@ -98,9 +102,13 @@ def _key(name: str, content: Content) -> str:
     return hashlib.sha256(f"{name} {content.places} {_environment()}".encode()).hexdigest()
 
 
+def settings() -> dict[str, Any]:
+    """Return what Numba's settings say of compiled code."""
+    return {name: str(getattr(numba_config, name, None)) for name in _SETTINGS}
+
+
 def _environment() -> str:
-    settings = {name: str(getattr(numba_config, name, None)) for name in _SETTINGS}
-    return json.dumps([_FORMAT, *_machine(), settings], sort_keys=True)
+    return json.dumps([_FORMAT, *_machine(), settings()], sort_keys=True)
 
 
 @functools.cache

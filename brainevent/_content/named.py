@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What code names and imports, and which modules and classes are those of libraries, of which a version says all."""
+
+from __future__ import annotations
+
+import dis
+import importlib
+import importlib.util
+import os
+import sys
+import sysconfig
+import types
+from collections.abc import Iterator
+from typing import Any
+
+__all__ = ["imported", "is_found", "is_library", "names_in", "reads_data"]
+
+_LIBRARIES = {
+    "brainevent",
+    "jax",
+    "jax_triton",
+    "jaxlib",
+    "llvmlite",
+    "ml_dtypes",
+    "numba",
+    "numpy",
+    "scipy",
+    "triton",
+    "warp",
+    *sys.stdlib_module_names,
+}
+_STANDARD = tuple({sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib")})
+_SITE = tuple({sysconfig.get_path(name) + os.sep for name in ("purelib", "platlib")})
+_IMPORTS = dis.opmap["IMPORT_NAME"]
+
+
+def is_library(module: str) -> bool:
+    """Say whether a module's version says all about it; a user's own may have the name of one of Python's."""
+    name = module.partition(".")[0]
+    if name not in _LIBRARIES:
+        return False
+    return name not in sys.stdlib_module_names or name not in sys.modules or _is_standard(sys.modules[name])
+
+
+def _is_standard(module: types.ModuleType) -> bool:
+    file = getattr(module, "__file__", None)
+    if file is None:  # built into Python, or made by hand
+        return getattr(module, "__spec__", None) is not None or module.__name__ == "__main__"
+    return file.startswith(_STANDARD) and not file.startswith(_SITE)
+
+
+def is_found(value: type) -> bool:
+    """Say whether a class is the one that its module holds under its name: others can say that they are of a module."""
+    if value.__module__.partition(".")[0] not in sys.stdlib_module_names:
+        return True
+    found: Any = sys.modules.get(value.__module__)
+    for name in value.__qualname__.split("."):
+        found = getattr(found, name, None)
+    return found is value
+
+
+def reads_data(function: types.FunctionType) -> bool:
+    """Say whether a function reads globals that may change: all but functions, classes and libraries."""
+    if is_library(str(function.__module__)):
+        return False
+    for name in names_in(function.__code__):
+        value = function.__globals__.get(name)
+        library = isinstance(value, types.ModuleType) and is_library(value.__name__)
+        if not (value is None or callable(value) or library):
+            return True
+    return False
+
+
+def imported(function: types.FunctionType) -> Iterator[types.ModuleType]:
+    """Yield the modules of users that a function imports when it is called; one that is not there is not."""
+    package = function.__globals__.get("__package__") or ""
+    for code in _codes(function.__code__):
+        if _IMPORTS in code.co_code[::2]:
+            steps = list(dis.get_instructions(code))
+            for number, step in enumerate(steps):
+                if step.opname == "IMPORT_NAME":
+                    levels = [before.argval for before in steps[:number] if before.opname == "LOAD_CONST"][-2:-1]
+                    name = "." * (levels[0] if levels and isinstance(levels[0], int) else 0) + str(step.argval)
+                    yield from _module_named(name, package)
+
+
+def _module_named(name: str, package: str) -> Iterator[types.ModuleType]:
+    try:
+        name = importlib.util.resolve_name(name, package)
+        if not is_library(name):
+            yield importlib.import_module(name)
+    except ImportError:
+        return
+
+
+def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from _codes(constant)
+
+
+def names_in(code: types.CodeType) -> list[str]:
+    """Return every name that the code, or code within it, may look up as a global or an attribute."""
+    names = list(code.co_names)
+    if "getattr" in names:
+        names += [constant for constant in code.co_consts if isinstance(constant, str) and constant.isidentifier()]
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            names += names_in(constant)
+    return list(dict.fromkeys(names))
