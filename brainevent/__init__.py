@@ -100,6 +100,23 @@ if TYPE_CHECKING:
     from .event.matrices.csr import CSC, CSR
     from .event.matrices.dense import Dense
     from .event.matrices.fixed import FixedNumPerPost, FixedNumPerPre
+    from .event.plasticity.functions import (
+        update_csc_on_binary_post,
+        update_csc_on_binary_pre,
+        update_csr_on_binary_post,
+        update_csr_on_binary_pre,
+        update_dense_on_binary_post,
+        update_dense_on_binary_pre,
+        update_fixed_post_conn_on_binary_pre,
+        update_fixed_pre_conn_on_binary_post,
+    )
+    from .event.plasticity.operators import (
+        fcn_plasticity_row_p,
+        update_csr_on_binary_post_p,
+        update_csr_on_binary_pre_p,
+        update_dense_on_binary_post_p,
+        update_dense_on_binary_pre_p,
+    )
     from .operator.check import CheckReport, check
     from .operator.check.report import CheckRow
     from .spikes.record import record
@@ -179,6 +196,7 @@ _LAZY = {
     "csrmv_p": "brainevent.event.csr.operators",
     "cuda_kernel": "brainevent.backends.nvrtc",
     "export_tuned": "brainevent.bench.choices",
+    "fcn_plasticity_row_p": "brainevent.event.plasticity.operators",
     "fcnmm": "brainevent.event.fixed.functions",
     "fcnmm_p": "brainevent.event.fixed.operators",
     "fcnmv": "brainevent.event.fixed.functions",
@@ -201,6 +219,18 @@ _LAZY = {
     "record": "brainevent.spikes.record",
     "set_cache_dir": "brainevent.toolchain.cache",
     "tuned_choices": "brainevent.bench.choices",
+    "update_csc_on_binary_post": "brainevent.event.plasticity.functions",
+    "update_csc_on_binary_pre": "brainevent.event.plasticity.functions",
+    "update_csr_on_binary_post": "brainevent.event.plasticity.functions",
+    "update_csr_on_binary_post_p": "brainevent.event.plasticity.operators",
+    "update_csr_on_binary_pre": "brainevent.event.plasticity.functions",
+    "update_csr_on_binary_pre_p": "brainevent.event.plasticity.operators",
+    "update_dense_on_binary_post": "brainevent.event.plasticity.functions",
+    "update_dense_on_binary_post_p": "brainevent.event.plasticity.operators",
+    "update_dense_on_binary_pre": "brainevent.event.plasticity.functions",
+    "update_dense_on_binary_pre_p": "brainevent.event.plasticity.operators",
+    "update_fixed_post_conn_on_binary_pre": "brainevent.event.plasticity.functions",
+    "update_fixed_pre_conn_on_binary_post": "brainevent.event.plasticity.functions",
     "warp_kernel": "brainevent.backends.warp",
 }
 
@@ -307,6 +337,7 @@ __all__ = [
     "errors",
     "export_checks",
     "export_tuned",
+    "fcn_plasticity_row_p",
     "fcnmm",
     "fcnmm_p",
     "fcnmv",
@@ -336,6 +367,18 @@ __all__ = [
     "set_backend",
     "set_cache_dir",
     "tuned_choices",
+    "update_csc_on_binary_post",
+    "update_csc_on_binary_pre",
+    "update_csr_on_binary_post",
+    "update_csr_on_binary_post_p",
+    "update_csr_on_binary_pre",
+    "update_csr_on_binary_pre_p",
+    "update_dense_on_binary_post",
+    "update_dense_on_binary_post_p",
+    "update_dense_on_binary_pre",
+    "update_dense_on_binary_pre_p",
+    "update_fixed_post_conn_on_binary_pre",
+    "update_fixed_pre_conn_on_binary_post",
     "use_backend",
     "warp_kernel",
 ]
@@ -352,7 +395,15 @@ _portable.install(
 
 
 # Names of earlier releases, which existing programs use.
-_RENAMED = {"EventArray": "BinaryArray", "FixedPostNumConn": "FixedNumPerPre", "FixedPreNumConn": "FixedNumPerPost"}
+_RENAMED = {
+    "EventArray": "BinaryArray",
+    "FixedPostNumConn": "FixedNumPerPre",
+    "FixedPreNumConn": "FixedNumPerPost",
+    "csr2csc_on_post": "update_csr_on_binary_post",
+    "csr_on_pre": "update_csr_on_binary_pre",
+    "dense_on_post": "update_dense_on_binary_post",
+    "dense_on_pre": "update_dense_on_binary_pre",
+}
 
 
 def __getattr__(name: str) -> Any:

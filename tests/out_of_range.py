@@ -115,7 +115,7 @@ def assert_derivatives(name, *, seed, columns, transpose, event, backend):
 
     by_weights, by_x = pulled(sparse.weights, arrays, x)
     sources, targets = (others.rows, others.columns) if transpose else (others.columns, others.rows)
-    values = np.where(np.asarray(x) > 0, 1, 0) if event else np.asarray(x)
+    values = np.where(np.asarray(x) != 0, 1, 0) if event else np.asarray(x)
     terms = values[sources] * np.asarray(cotangent)[targets]
     wanted = np.zeros(there.size)
     wanted[there] = terms.reshape(terms.shape[0], -1).sum(1)

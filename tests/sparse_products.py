@@ -40,7 +40,7 @@ class Sparse:
         into, out_of, size = self._directed(transpose)
         each = np.broadcast_to(np.asarray(self.weights, np.float64).reshape(-1), self.rows.shape)
         each = each.reshape(-1, *[1] * (x.ndim - 1))
-        terms = np.where(values[out_of] > 0, each, 0) if event else each * values[out_of]
+        terms = np.where(values[out_of] != 0, each, 0) if event else each * values[out_of]
         found = np.zeros((size, *x.shape[1:]))
         np.add.at(found, into, terms)
         return found

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Arrays of events in every form: what they hold, what they are in JAX, and their products with `@`."""
 
+import contextlib
 import subprocess
 import sys
 
@@ -26,8 +27,8 @@ SHAPES = st.tuples(SIZES) | st.tuples(SIZES, SIZES)
 
 def drawn(seed, shape, dtype="float32", active=0.3):
     random = np.random.default_rng(seed)
-    numbers = np.where(random.random(shape) < active, random.integers(1, 4, shape), -random.integers(0, 3, shape))
-    return jnp.asarray(np.maximum(numbers, 0) if dtype in ("bool", "uint32") else numbers).astype(dtype)
+    numbers = np.where(random.random(shape) < active, random.choice([-2, -1, 1, 2, 3], shape), 0)
+    return jnp.asarray(np.abs(numbers) if dtype in ("bool", "uint32") else numbers).astype(dtype)
 
 
 WEIGHTS = jnp.asarray(np.random.default_rng(0).normal(size=(40, 9)), jnp.float32)
@@ -46,7 +47,7 @@ def test_every_form_holds_the_same_events(form, seed, shape, dtype):
     assert isinstance(events, EventRepresentation)
     assert (events.shape, events.ndim, events.size, len(events)) == (x.shape, x.ndim, x.size, len(x))
     assert events.dtype == events.value.dtype
-    np.testing.assert_array_equal(is_active(events.value), np.asarray(x.astype("float32")) > 0)
+    np.testing.assert_array_equal(is_active(events.value), np.asarray(x.astype("float32")) != 0)
     other = events.with_value(jnp.ones(3))
     assert type(other) is type(events)
     assert other.value.all()
@@ -57,7 +58,7 @@ def test_a_binary_array_keeps_its_numbers():
     assert events.value is VECTOR
     assert BinaryArray(events).value is VECTOR
     np.testing.assert_array_equal(BinaryArray([0, 2]).value, [0, 2])
-    np.testing.assert_array_equal(BinaryArray(CompactBinary.from_array(VECTOR)).value, VECTOR > 0)
+    np.testing.assert_array_equal(BinaryArray(CompactBinary.from_array(VECTOR)).value, VECTOR != 0)
     np.testing.assert_array_equal(BinaryArray(MATRIX).T.value, MATRIX.T)
     np.testing.assert_array_equal(BinaryArray(MATRIX).transpose(1, 0).value, MATRIX.T)
     np.testing.assert_array_equal(BinaryArray(MATRIX).transpose().value, MATRIX.T)
@@ -69,10 +70,10 @@ def test_a_binary_array_keeps_its_numbers():
 def test_indexing_and_iterating_give_arrays(form):
     events = form(MATRIX)
     assert isinstance(events[3], jax.Array)
-    np.testing.assert_array_equal(events[3:7, 1] > 0, MATRIX[3:7, 1] > 0)
+    np.testing.assert_array_equal(events[3:7, 1] != 0, MATRIX[3:7, 1] != 0)
     rows = list(events)
     assert len(rows) == 40
-    np.testing.assert_array_equal(jnp.stack(rows) > 0, MATRIX > 0)
+    np.testing.assert_array_equal(jnp.stack(rows) != 0, MATRIX != 0)
 
 
 def test_events_without_a_dimension():
@@ -90,9 +91,9 @@ def test_bits_are_packed_along_any_axis(seed, shape, data):
     assert words.dtype == jnp.uint32
     assert words.shape[axis] == -(-shape[axis] // 32)
     bits = np.unpackbits(np.moveaxis(np.asarray(words), axis, -1).copy().view(np.uint8), axis=-1, bitorder="little")
-    np.testing.assert_array_equal(bits[..., : shape[axis]], np.moveaxis(np.asarray(x) > 0, axis, -1))
+    np.testing.assert_array_equal(bits[..., : shape[axis]], np.moveaxis(np.asarray(x) != 0, axis, -1))
     assert not bits[..., shape[axis] :].any()
-    np.testing.assert_array_equal(unpack(words, axis, shape[axis]), x > 0)
+    np.testing.assert_array_equal(unpack(words, axis, shape[axis]), x != 0)
 
 
 def test_bit_packed_events_are_packed_along_each_axis():
@@ -113,7 +114,7 @@ def test_an_axis_that_is_none_is_told():
 def test_compact_events_list_who_is_active(seed, shape, active):
     x = drawn(seed, shape, active=active)
     events = jax.jit(CompactBinary.from_array)(x)
-    (ids,) = np.nonzero(np.asarray(x > 0).any(tuple(range(1, x.ndim))))
+    (ids,) = np.nonzero(np.asarray(x != 0).any(tuple(range(1, x.ndim))))
     assert (events.n_orig, events.batch_size) == (shape[0], shape[1] if len(shape) == 2 else None)
     assert events.n_active == ids.size
     assert events.active_ids.dtype == events.n_active.dtype == jnp.int32
@@ -170,7 +171,7 @@ def test_one_jitted_function_takes_all_events_of_a_shape(form):
     for seed in range(3):
         events = form(drawn(seed, (40,)))
         product, again = run(events)
-        np.testing.assert_allclose(product, (events.value > 0) @ WEIGHTS, atol=1e-5)
+        np.testing.assert_allclose(product, (events.value != 0) @ WEIGHTS, atol=1e-5)
         np.testing.assert_array_equal(again.value, events.value)
     assert len(traced) == 1
 
@@ -180,16 +181,16 @@ def test_events_in_scan_and_vmap(form):
     def step(events, _):
         return events.with_value(~is_active(events.value)), (events @ WEIGHTS).sum()
 
-    first = form(VECTOR > 0)
+    first = form(VECTOR != 0)
     _, sums = jax.lax.scan(step, first, length=3)
     np.testing.assert_allclose(sums[0], sums[2], atol=1e-5)
     np.testing.assert_allclose(sums[0] + sums[1], WEIGHTS.sum(), atol=1e-4)
     many = jnp.stack([VECTOR, -VECTOR, VECTOR[::-1]])
     events = jax.vmap(form)(many)
     assert events.shape == many.shape
-    np.testing.assert_array_equal(is_active(events.value), many > 0)
+    np.testing.assert_array_equal(is_active(events.value), many != 0)
     found = jax.vmap(lambda events: events @ WEIGHTS)(events)
-    np.testing.assert_allclose(found, (many > 0) @ WEIGHTS, atol=1e-5)
+    np.testing.assert_allclose(found, (many != 0) @ WEIGHTS, atol=1e-5)
 
 
 # ---- products ---------------------------------------------------------------------------------------------------
@@ -222,9 +223,33 @@ def test_products_with_sparse_matrices(form, name):
     dense = jnp.where(abs(WEIGHTS) > 1, WEIGHTS, 0)
     matrix = getattr(brainevent, name).fromdense(dense)
     for x in (VECTOR, MATRIX.T):
-        np.testing.assert_allclose(form(x) @ matrix, (x > 0) @ dense, atol=1e-5)
+        np.testing.assert_allclose(form(x) @ matrix, (x != 0) @ dense, atol=1e-5)
     for x in (VECTOR, MATRIX):
-        np.testing.assert_allclose(matrix.T @ form(x), dense.T @ (x > 0), atol=1e-5)
+        np.testing.assert_allclose(matrix.T @ form(x), dense.T @ (x != 0), atol=1e-5)
+
+
+KERNELS = [
+    (kind, name)
+    for kind in ("CSR", "CSC", "COO", "FixedNumPerPre", "FixedNumPerPost", "Dense")
+    for name in (None, "jax_raw")
+]
+
+
+@pytest.mark.parametrize(("kind", "backend"), [*KERNELS, ("CSR", "cpp"), ("Dense", "dot")])
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+def test_a_number_that_is_not_zero_is_an_event_and_a_weight_that_meets_none_adds_nothing(kind, backend, dtype):
+    """Also a negative number, and NaN; such a weight may be NaN, too."""
+    numbers = jnp.array([-1, jnp.nan, 0, -0.0, 2, jnp.inf], dtype)
+    weights = np.array([[1, 2, np.nan, np.inf, 4, 8], [16, 32, -np.inf, np.nan, 64, 128]], dtype)
+    matrix = getattr(brainevent, kind).fromdense(jnp.asarray(weights))
+    with brainevent.use_backend("cpu", backend) if backend else contextlib.nullcontext():
+        np.testing.assert_array_equal(matrix @ BinaryArray(numbers), [15, 240])
+        np.testing.assert_array_equal(BinaryArray(numbers) @ matrix.T, [15, 240])
+        np.testing.assert_array_equal(
+            matrix @ BinaryArray(jnp.stack([numbers, jnp.zeros(6, dtype)], 1)), [[15, 0], [240, 0]]
+        )
+        slope = jax.grad(lambda m: (m @ BinaryArray(numbers)).sum(), allow_int=True)(matrix)
+    np.testing.assert_array_equal(matrix.with_data(slope.data).todense(), [[1, 1, 0, 0, 1, 1]] * 2)
 
 
 def test_a_matrix_of_another_kind_is_asked_for_its_product():
@@ -256,7 +281,7 @@ def test_gradients_go_through_products(side):
         "weights @ events": lambda w, x: w.T @ BinaryArray(x),
     }[side]
     by_weights, by_x = jax.grad(lambda w, x: (product(w, x) * jnp.arange(9.0)).sum(), (0, 1))(WEIGHTS, VECTOR)
-    np.testing.assert_allclose(by_weights, jnp.outer(VECTOR > 0, jnp.arange(9.0)))
+    np.testing.assert_allclose(by_weights, jnp.outer(VECTOR != 0, jnp.arange(9.0)))
     np.testing.assert_allclose(by_x, WEIGHTS @ jnp.arange(9.0), rtol=1e-5)
 
 

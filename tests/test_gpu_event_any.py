@@ -88,7 +88,7 @@ def operand(seed, shape, kind, active):
 
 def product(sparse, x, *, transpose, event):
     """Return the product in float64: a weight that is no number counts where it is added, and nowhere else."""
-    x = (x > 0 if event else x).astype(np.float64)
+    x = (x != 0 if event else x).astype(np.float64)
     each = np.broadcast_to(np.asarray(sparse.weights, np.float64).ravel(), sparse.rows.shape)
     sums, lost = (
         scipy.sparse.coo_array((numbers, (sparse.rows, sparse.columns)), shape=sparse.shape)

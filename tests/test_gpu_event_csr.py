@@ -137,7 +137,7 @@ def test_long_rows(homogeneous, columns, dtype, event, where):
     assert matrix.indices_sorted == (where != "unsorted")
     for active in (0.0, 0.001, 0.5, 1.0):
         x = (random.random(rows) < active) * random.integers(1, 3, rows)
-        each = weights * ((x > 0) if event else x)[of_row]
+        each = weights * ((x != 0) if event else x)[of_row]
         wanted = np.bincount(indices, each, minlength=columns)
         operand = jnp.asarray(x, dtype)
         found = (brainevent.BinaryArray(operand) if event else operand) @ matrix

@@ -71,7 +71,7 @@ def test_many_columns(homogeneous, event, columns, dtype):
         x = (random.random(rows) < scale * shares) * random.integers(1, 3, rows)
         operand = jnp.asarray(x, dtype)
         found = (brainevent.BinaryArray(operand) if event else operand) @ matrix
-        wanted = added(weights, indices, indptr, (x > 0) if event else x, columns)
+        wanted = added(weights, indices, indptr, (x != 0) if event else x, columns)
         np.testing.assert_array_equal(found, np.asarray(jnp.asarray(wanted).astype(dtype)))
 
 

@@ -15,7 +15,7 @@ MATRICES = {
     "CSR": lambda: brainevent.CSR.fromdense(jnp.eye(4, 6), precompute_weight_indices=True),
     "CSC": lambda: brainevent.CSC.fromdense(jnp.eye(4, 6)),
     "COO": lambda: brainevent.COO.fromdense(jnp.eye(4, 6)),
-    "Dense": lambda: brainevent.Dense(jnp.eye(4, 6), backend="jax_raw"),
+    "Dense": lambda: brainevent.Dense(jnp.eye(4, 6), backend="dot"),
     "FixedNumPerPre": lambda: brainevent.FixedNumPerPre.fromdense(jnp.eye(4, 6)),
     "FixedNumPerPost": lambda: brainevent.FixedNumPerPost.fromdense(jnp.eye(4, 6), num_conn=1),
 }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The one rule for what is an event: True, or a number above zero; it counts as one, whatever its value."""
+"""The one rule for what is an event: True, or a number that is not zero; it counts as one, whatever its value."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ def is_active(x: Any) -> jax.Array:
 
     >>> import jax.numpy as jnp
     >>> is_active(jnp.array([-1.0, 0.0, 0.5, 2.0]))
-    Array([False, False,  True,  True], dtype=bool)
+    Array([ True, False,  True,  True], dtype=bool)
     """
     x = jnp.asarray(x)
     if jnp.issubdtype(x.dtype, jnp.complexfloating):
         raise TypeError(f"events are {x.dtype}; pass booleans, integers or real numbers")
-    return x if x.dtype == bool else x > 0
+    return x if x.dtype == bool else x != 0
 
 
 def as_events(x: Any) -> jax.Array:
-    """Return an array that every kernel language can ask whether `x > 0`: itself, unless its numbers have 16 bits."""
+    """Return an array that every kernel language can ask whether `x != 0`: itself, unless its numbers have 16 bits."""
     x = jnp.asarray(x)
     return x if x.dtype.name in _NATIVE else is_active(x)
 

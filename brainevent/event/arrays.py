@@ -38,7 +38,7 @@ def split_operand(x: Any, *, event: bool) -> tuple[Any, Any]:
 
 
 class EventRepresentation(ABC):
-    """Events in some form: `value` is an array of them, of which every element that is True or above zero is one.
+    """Events in some form: `value` is an array of them, of which every element that is True or not zero is one.
 
     `events @ matrix` and `matrix @ events` visit only the weights of who is active. Indexing and iterating give arrays.
     """
@@ -140,7 +140,7 @@ def _is_array(x: Any) -> bool:
 @savable
 @jax.tree_util.register_pytree_with_keys_class
 class BinaryArray(EventRepresentation):
-    """An array whose elements are events where they are True, or above zero; an event counts as one.
+    """An array whose elements are events where they are True, or not zero; an event counts as one.
 
     >>> import jax.numpy as jnp, brainevent
     >>> spikes = brainevent.BinaryArray(jnp.array([0.0, 2.0, 1.0]))
@@ -154,7 +154,7 @@ class BinaryArray(EventRepresentation):
 
     @property
     def value(self) -> Any:
-        """The array, or quantity, of which the elements above zero are events."""
+        """The array, or quantity, of which the elements that are not zero are events."""
         return self._value
 
     def with_value(self, value: Any) -> BinaryArray:

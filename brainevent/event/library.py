@@ -13,12 +13,14 @@ from .dense import functions as dense
 from .dense import operators as of_dense
 from .fixed import functions as fixed
 from .fixed import operators as of_fixed
+from .plasticity import functions as plasticity
+from .plasticity import operators as of_plasticity
 
-__all__ = ["OPERATORS", "coo", "csr", "dense", "fixed"]
+__all__ = ["OPERATORS", "coo", "csr", "dense", "fixed", "plasticity"]
 
 OPERATORS: dict[str, XLACustomKernel] = {
     operator.name: operator
-    for module in (of_coo, of_csr, slices, of_dense, of_fixed)
+    for module in (of_coo, of_csr, slices, of_dense, of_fixed, of_plasticity)
     for operator in vars(module).values()
     if isinstance(operator, XLACustomKernel)
 }

@@ -68,7 +68,7 @@ def terms(dtype: str, *, event: bool, homogeneous: bool) -> Terms:
     else:
         common = inner(lambda weights: 0)
         weight = inner(lambda common, weights, where: load(weights[where]))
-    counts = inner((lambda x: x > 0) if event else (lambda x: True))
+    counts = inner((lambda x: x != 0) if event else (lambda x: True))
     term = inner((lambda weight, x: weight) if event else (lambda weight, x: weight * x))
     return Terms(event, homogeneous, dtype == "float64", common, weight, counts, term)
 
@@ -135,10 +135,10 @@ def no_event(x: Any, start: int, stop: int) -> bool:
     first, found = np.uint64(start), np.uint8(0)
     if stop - start == BLOCK:
         for i in range(BLOCK):
-            found |= np.uint8(x[first + np.uint64(i)] > 0)
+            found |= np.uint8(x[first + np.uint64(i)] != 0)
     else:
         for i in range(stop - start):
-            found |= np.uint8(x[first + np.uint64(i)] > 0)
+            found |= np.uint8(x[first + np.uint64(i)] != 0)
     return found == 0
 
 

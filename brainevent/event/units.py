@@ -14,7 +14,7 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
 
-__all__ = ["is_quantity", "join", "loaded", "product", "split", "when_loaded"]
+__all__ = ["is_quantity", "join", "loaded", "numbers_in", "product", "split", "when_loaded"]
 
 _PACKAGES = ("brainunit", "saiunit")  # the second is what the first is made of, and loaded alone by some
 
@@ -76,6 +76,15 @@ def join(numbers: Any, unit: Any) -> Any:
         return numbers
     package = loaded()
     return package.maybe_decimal(package.Quantity(numbers, unit=unit))
+
+
+def numbers_in(x: Any, unit: Any) -> Any:
+    """Return the numbers of x in a unit; None is no unit. The package of units raises where x has another dimension."""
+    package = loaded()
+    if package is None or (unit is None and not isinstance(x, package.Quantity)):
+        return x
+    quantity = x if isinstance(x, package.Quantity) else package.Quantity(x)
+    return quantity.to_decimal(package.UNITLESS if unit is None else unit)
 
 
 def product(*units: Any) -> Any:

@@ -20,7 +20,7 @@ from ..bench.record import BenchmarkConfig, BenchmarkRecord, a_type, failed, suc
 from ..bench.result import BenchmarkResult
 from ..errors import BenchmarkDataFnNotProvidedError, did_you_mean
 from .benchmarked import backends_of
-from .lowering import REFERENCE
+from .lowering import REFERENCE, meant
 
 if TYPE_CHECKING:
     from .custom_kernel import XLACustomKernel
@@ -61,9 +61,9 @@ def _checked(operator: XLACustomKernel, platform: str, backends: Sequence[str] |
     known = backends_of(operator, platform)
     if not known:
         platforms = sorted(name for name, table in operator._kernels.items() if table)
-        meant = "" if platform in config.PLATFORMS else did_you_mean(platform, platforms)
+        advice = "" if platform in config.PLATFORMS else did_you_mean(platform, platforms)
         raise ValueError(
-            f"operator {operator.name!r} has no backends for the platform {platform!r}{meant}; "
+            f"operator {operator.name!r} has no backends for the platform {platform!r}{advice}; "
             f"platforms that have: {', '.join(platforms) or 'none'}"
         )
     if backends is None:
@@ -72,12 +72,12 @@ def _checked(operator: XLACustomKernel, platform: str, backends: Sequence[str] |
     if not wanted:
         raise ValueError(f"operator {operator.name!r}: backends is empty; leave it out to measure {', '.join(known)}")
     for backend in wanted:
-        if backend not in known:
+        if meant(backend, known) is None:
             raise ValueError(
                 f"operator {operator.name!r}: unknown backend {backend!r} for {platform}"
                 f"{did_you_mean(backend, known)}; registered: {', '.join(known)}"
             )
-    return list(dict.fromkeys(wanted))
+    return list(dict.fromkeys(meant(backend, known) or backend for backend in wanted))
 
 
 def _device(name: str, platform: str) -> jax.Device:

@@ -226,8 +226,9 @@ class XLACustomKernel(LanguageKernels, Benchmarked):
     def def_reference(self, fn: Callable[..., Any]) -> Callable[..., Any]:
         """Give the operator a `jax.numpy` implementation `fn(*operands, **kwargs)`; usable as a decorator.
 
-        It is the kernel where none is registered (and `backend="reference"` everywhere), gives derivatives, batching
-        and `outs` to callers and authors who write none, and is what `brainevent.check` compares every kernel with.
+        It is the kernel where none is registered, and everywhere under the names `"reference"`, `"jax_raw"` and `"jax"`
+        that no kernel has. It gives derivatives, batching and `outs` to callers and authors who write none, and is what
+        `brainevent.check` compares every kernel with.
         """
         if not callable(fn):
             raise RegistrationTypeError(
@@ -257,7 +258,7 @@ class XLACustomKernel(LanguageKernels, Benchmarked):
                 f"operator {self.name!r} has no kernels for the platform {platform!r}{meant}; "
                 f"platforms that have: {', '.join(known) or 'none'}"
             )
-        if backend not in here:
+        if lowering.meant(backend, here) is None:
             raise ValueError(
                 f"operator {self.name!r}: unknown backend {backend!r} for {platform}{did_you_mean(backend, here)}; "
                 f"registered: {', '.join(here)}"

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -41,9 +41,10 @@ from .variants import Variant
 if TYPE_CHECKING:
     from .custom_kernel import XLACustomKernel
 
-__all__ = ["REFERENCE", "KernelEntry", "candidates", "checked_kernel", "entries", "lower", "select"]
+__all__ = ["REFERENCE", "KernelEntry", "candidates", "checked_kernel", "entries", "lower", "meant", "select"]
 
 REFERENCE = "reference"  # the backend name of an operator's jax.numpy implementation
+_REFERENCES = (REFERENCE, "jax_raw", "jax")  # it answers to all of these, but for those that kernels have
 _GENERAL = {"cuda": "gpu", "rocm": "gpu", "oneapi": "gpu"}
 
 
@@ -105,6 +106,12 @@ def candidates(operator: XLACustomKernel, platform: str) -> dict[str, KernelEntr
     return table
 
 
+def meant(backend: str, known: Container[str]) -> str | None:
+    """Return which of the known backends a name means; any name of the reference means what has one of them."""
+    others = _REFERENCES if backend in _REFERENCES else ()
+    return next((name for name in (backend, *others) if name in known), None)
+
+
 def _find(
     operator: XLACustomKernel, platform: str, backend: str | None, preferred: str | None, call: CallTypes | None
 ) -> KernelEntry | None:
@@ -116,8 +123,8 @@ def _find(
         best = tuned.backend if tuned else None
         wishes = (preferred, _global_backend(platform), best, _default(operator, platform), *table)
     for wish in wishes:
-        if wish is not None and wish in table:
-            return with_tuned_variant(table[wish], tuned, call)
+        if wish is not None and (name := meant(wish, table)) is not None:
+            return with_tuned_variant(table[name], tuned, call)
     return None
 
 
@@ -131,9 +138,9 @@ def _default(operator: XLACustomKernel, platform: str) -> str | None:
 
 def _warn_of_ignored(operator: XLACustomKernel, platform: str, backend: str | None, preferred: str | None) -> None:
     """Say once that a backend which was asked for in general does not exist for this operator."""
-    known = [*entries(operator, platform), *([REFERENCE] if operator._reference else [])]
+    known = list(candidates(operator, platform))
     for wish, said in ((preferred, "use_backend"), (_global_backend(platform), "config.set_backend")):
-        if backend is None and wish is not None and wish not in known:
+        if backend is None and wish is not None and meant(wish, known) is None:
             operator._warn_backend_once(
                 f"operator {operator.name!r}: {said} asks for {wish!r} on {platform}, which has no such kernel here; "
                 f"ignoring it{did_you_mean(wish, known)}; registered: {', '.join(known) or 'none'}"

@@ -37,8 +37,8 @@ def binary_coomv(
     duplicates add up. k spikes give (m,); if `transpose`, m spikes give (k,). All elements are looked at, whoever
     spikes: another format is faster where few do.
 
-    A spike is True, or a number above zero, and counts as one. Gradients: by the weights, and by the spikes as if each
-    counted as its number. Quantities of `brainunit` give a quantity, of the product of the units.
+    A spike is True, or a number that is not zero, and counts as one. Gradients: by the weights, and by the spikes as if
+    each counted as its number. Quantities of `brainunit` give a quantity, of the product of the units.
 
     >>> import jax.numpy as jnp, brainevent
     >>> row, col, data = jnp.array([0, 0, 1]), jnp.array([0, 2, 2]), jnp.array([1.0, 2.0, 4.0])

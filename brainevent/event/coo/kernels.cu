@@ -4,7 +4,7 @@
 // takes from x[out_of] and adds to out[into]; neighbouring threads have neighbouring elements. WITHIN: all indices are known
 // to be in range, which is below `sums` and `sources`; else an element of which one is not adds nothing.
 
-__device__ __forceinline__ bool counts(E x) { return !EVENTS || x > E(0); }
+__device__ __forceinline__ bool counts(E x) { return !EVENTS || x != E(0); }
 __device__ __forceinline__ A value(E x) { return EVENTS ? A(1) : A(x); }
 template <class T>
 __device__ __forceinline__ bool within(T index, long long size) {

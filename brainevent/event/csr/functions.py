@@ -58,11 +58,11 @@ def binary_csrmv(
     places; columns need no order, and duplicates add up. If `transpose`, m spikes give (k,), and only the rows of who
     spikes are visited: the fast way. Otherwise k spikes give (m,).
 
-    A spike is True, or a number above zero, and counts as one. Gradients: by the weights, and by the spikes as if each
-    counted as its number. Quantities of `brainunit` give a quantity, of the product of the units. `workspace` is not
-    needed, and what is passed is ignored. `indices_sorted=True` promises that the columns of each row ascend: then long
-    rows are quicker on GPUs, and on CPUs where threads share a product. A `CSR` knows it itself. What indices hold is
-    looked at once; in a trace, where that is not known, one that is out of range adds nothing.
+    A spike is True, or a number that is not zero, and counts as one. Gradients: by the weights, and by the spikes as if
+    each counted as its number. Quantities of `brainunit` give a quantity, of the product of the units. `workspace` is
+    not needed, and what is passed is ignored. `indices_sorted=True` promises that the columns of each row ascend: then
+    long rows are quicker on GPUs, and on CPUs where threads share a product. A `CSR` knows it itself. What indices hold
+    is looked at once; in a trace, where that is not known, one that is out of range adds nothing.
 
     >>> import jax.numpy as jnp, brainevent
     >>> indices, indptr = jnp.array([0, 2, 2]), jnp.array([0, 2, 3])

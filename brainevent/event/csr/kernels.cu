@@ -10,7 +10,7 @@
 
 static constexpr unsigned ALL = 0xffffffffu;
 
-__device__ __forceinline__ bool counts(E x) { return !EVENTS || x > E(0); }
+__device__ __forceinline__ bool counts(E x) { return !EVENTS || x != E(0); }
 __device__ __forceinline__ A value(E x) { return EVENTS ? A(1) : A(x); }
 __device__ __forceinline__ long long thread() { return blockIdx.x * (long long)blockDim.x + threadIdx.x; }
 

@@ -24,8 +24,8 @@ __all__ = ["binary_densemm", "binary_densemv"]
 def binary_densemv(weights: Any, spikes: Any, *, transpose: bool = False, backend: str | None = None) -> Any:
     """Sum the weights of who spikes: (m, k) with k spikes -> (m,); if `transpose`, (k, m) with k spikes -> (m,).
 
-    A spike is True, or a number above zero, and counts as one. Gradients: by the weights, and by the spikes as if each
-    counted as its number. Quantities of `brainunit` give a quantity, of the product of the units.
+    A spike is True, or a number that is not zero, and counts as one. Gradients: by the weights, and by the spikes as if
+    each counted as its number. Quantities of `brainunit` give a quantity, of the product of the units.
 
     >>> import jax.numpy as jnp, brainevent
     >>> weights = jnp.array([[1.0, 2.0, 4.0], [8.0, 16.0, 32.0]])

@@ -6,7 +6,7 @@ static constexpr unsigned ALL = 0xffffffffu;
 static constexpr int LOOK = 4;  // elements of x that are asked for at once
 
 __device__ __forceinline__ bool is_event(const E* __restrict__ x, long long i, long long size) {
-  return i < size && x[i] > E(0);
+  return i < size && x[i] != E(0);
 }
 
 __device__ __forceinline__ A sum_of_warp(A value) {
@@ -75,7 +75,7 @@ __global__ void __launch_bounds__(32 * WARPS)
   for (long long base = warp * LOOK; base < inner; base += WARPS * LOOK) {
     bool active[LOOK];
 #pragma unroll
-    for (int k = 0; k < LOOK; k++) active[k] = column < columns && base + k < inner && x[(base + k) * columns + column] > E(0);
+    for (int k = 0; k < LOOK; k++) active[k] = column < columns && base + k < inner && x[(base + k) * columns + column] != E(0);
 #pragma unroll
     for (int k = 0; k < LOOK; k++) {
       if (!__any_sync(ALL, active[k])) continue;

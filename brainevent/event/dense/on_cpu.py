@@ -33,7 +33,7 @@ def _list_events(x: Any, events: Any, counts: Any) -> None:
     for row in range(x.shape[0]):
         for b in range(x.shape[1]):
             events[b, counts[b]] = row
-            counts[b] += x[row, b] > 0
+            counts[b] += x[row, b] != 0
 
 
 def _load(dtype: str) -> Callable[..., Any]:

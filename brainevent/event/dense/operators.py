@@ -99,7 +99,7 @@ def _define(name: str) -> XLACustomKernel:
     operator.def_numba_kernel(_numba)
     operator.def_cuda_raw_kernel(_cuda, language="nvrtc")
     for platform in ("cpu", "gpu", "tpu"):
-        operator.def_kernel("jax_raw", platform, _by_dot)
+        operator.def_kernel("dot", platform, _by_dot)
     operator.def_reference(lambda weights, x, *, transpose: [product(weights, x, transpose=transpose)])
     operator.def_tags("dense", "binary")
     operator.def_sharding_rule(_cut, reduction_factors=("k",))

@@ -37,8 +37,8 @@ def binary_fcnmv(
     up. If `transpose`, n_pre spikes give (n_post,), and only the rows of who spikes are visited: the fast way.
     Otherwise n_post spikes give (n_pre,).
 
-    A spike is True, or a number above zero, and counts as one. Gradients: by the weights, and by the spikes as if each
-    counted as its number. Quantities of `brainunit` give a quantity, of the product of the units.
+    A spike is True, or a number that is not zero, and counts as one. Gradients: by the weights, and by the spikes as if
+    each counted as its number. Quantities of `brainunit` give a quantity, of the product of the units.
     `indices_sorted=True` promises that the columns of each row ascend: then long rows are quicker on GPUs, and
     on CPUs where threads share a product. A `FixedNumPerPre` knows it itself.
 

@@ -14,7 +14,7 @@ from ..._compat import Tracer
 from ...errors import did_you_mean
 from ..custom_kernel import XLACustomKernel
 from ..keywords import check_operands
-from ..lowering import REFERENCE, entries
+from ..lowering import REFERENCE, entries, meant
 from .compare import described, to_host, tolerance_of
 from .promises import PROMISES, TYPES, VALUES
 from .report import FAILED, CheckReport, CheckRow
@@ -133,12 +133,12 @@ def _chosen(
         raise TypeError(f"check: backends is the string {backends!r}; pass a list ([{backends!r}])")
     wanted = [backend] if backend is not None else here or known if backends is None else list(backends)
     for name in wanted:
-        if name not in known:
+        if meant(name, known) is None:
             raise ValueError(
                 f"check: operator {operator.name!r} has no backend {name!r} here{did_you_mean(name, known)}; "
                 f"it has: {', '.join(known) or 'none'}"
             )
-    return wanted
+    return [meant(name, known) or name for name in wanted]
 
 
 def _tolerance(operands: Sequence[Any], outs: Any) -> float | None:

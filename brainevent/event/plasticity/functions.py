@@ -1,0 +1,398 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Weights after spikes: a spike adds, to each synapse of its neuron, the trace of the neuron at the other end.
+
+Amplitudes, signs and decay are in the trace, which the caller scales. A spike is True, or a number that is not zero,
+and counts once. Then weights are held between `w_min` and `w_max`, touched or not, where these are given: numbers, or
+arrays that broadcast to the weights; if they cross, all weights become `w_max`. What is returned has the type, the unit
+and the order of the weights. `after` is any array that must be there first: pass what a product with the same weights
+gave, and XLA changes them in place, where it would copy them.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ...errors import ShapeError
+from ...operator.custom_kernel import XLACustomKernel
+from .. import units
+from ..arrays import split_operand
+from ..csr.conversions import csr_to_csc_index
+from ..operands import checked_indices, promises
+from ..precision import precise
+from ..structure import check_compressed, check_indices, check_once, checked_shape
+from . import benchmark_data
+from .operators import (
+    fcn_plasticity_row_p,
+    update_csr_on_binary_post_p,
+    update_csr_on_binary_pre_p,
+    update_dense_on_binary_post_p,
+    update_dense_on_binary_pre_p,
+)
+
+__all__ = [
+    "update_csc_on_binary_post",
+    "update_csc_on_binary_pre",
+    "update_csr_on_binary_post",
+    "update_csr_on_binary_pre",
+    "update_dense_on_binary_post",
+    "update_dense_on_binary_pre",
+    "update_fixed_post_conn_on_binary_pre",
+    "update_fixed_pre_conn_on_binary_post",
+]
+
+
+def update_csr_on_binary_pre(
+    weight: Any,
+    indices: Any,
+    indptr: Any,
+    pre_spike: Any,
+    post_trace: Any,
+    w_min: Any = None,
+    w_max: Any = None,
+    *,
+    shape: tuple[int, int],
+    backend: str | None = None,
+    after: Any = None,
+) -> Any:
+    """Add to each weight of a row that spikes the trace of its column, in a matrix of `shape` (pre, post).
+
+    The matrix is in compressed sparse rows, and only the rows of who spikes are visited.
+
+    >>> import jax.numpy as jnp, brainevent
+    >>> indices, indptr = jnp.array([0, 2, 2]), jnp.array([0, 2, 3])
+    >>> spikes, trace = jnp.array([True, False]), jnp.array([0.1, 0.2, 0.3])
+    >>> brainevent.update_csr_on_binary_pre(jnp.ones(3), indices, indptr, spikes, trace, shape=(2, 3))
+    Array([1.1, 1.3, 1. ], dtype=float32)
+    """
+    where, shape = "update_csr_on_binary_pre", checked_shape("update_csr_on_binary_pre", shape)
+    structure, within = _compressed(where, indices, indptr, shape)
+    sides = ("pre_spike", pre_spike, shape[0]), ("post_trace", post_trace, shape[1])
+    how = {"backend": backend, **promises(indices_within=within)}
+    return _updated(where, update_csr_on_binary_pre_p, weight, structure, sides, (w_min, w_max), after, how)
+
+
+def update_csr_on_binary_post(
+    weight: Any,
+    indices: Any,
+    indptr: Any,
+    weight_indices: Any,
+    pre_trace: Any,
+    post_spike: Any,
+    w_min: Any = None,
+    w_max: Any = None,
+    *,
+    shape: tuple[int, int],
+    backend: str | None = None,
+    after: Any = None,
+) -> Any:
+    """Add to each weight of a column that spikes the trace of its row, in a matrix of `shape` (pre, post).
+
+    The weights are in the order of compressed sparse rows. `indices` and `indptr` cut the same elements into columns,
+    and `weight_indices` says where each of them has its weight: `csr_to_csc_index` returns all three. Only the columns
+    of who spikes are visited.
+
+    >>> import jax.numpy as jnp, brainevent
+    >>> indptr, rows, places = brainevent.csr_to_csc_index(jnp.array([0, 2, 3]), jnp.array([0, 2, 2]), shape=(2, 3))
+    >>> trace, spikes = jnp.array([0.1, 0.2]), jnp.array([False, False, True])
+    >>> brainevent.update_csr_on_binary_post(jnp.ones(3), rows, indptr, places, trace, spikes, shape=(2, 3))
+    Array([1. , 1.1, 1.2], dtype=float32)
+    """
+    where, shape = "update_csr_on_binary_post", checked_shape("update_csr_on_binary_post", shape)
+    structure, within = _compressed(where, indices, indptr, shape[::-1])
+    places = checked_indices(where, "weight_indices", weight_indices, 1)
+    if places.shape != structure[0].shape:
+        raise ShapeError(
+            f"{where}: weight_indices has shape {places.shape}; pass one place for each of {structure[0].shape[0]}"
+        )
+    within &= check_once(check_indices, where, "weight_indices", places, bound=places.size)
+    sides = ("pre_trace", pre_trace, shape[0]), ("post_spike", post_spike, shape[1])
+    how = {"backend": backend, **promises(indices_within=within)}
+    structure = (*structure, places)
+    return _updated(where, update_csr_on_binary_post_p, weight, structure, sides, (w_min, w_max), after, how)
+
+
+def update_csc_on_binary_pre(
+    weight: Any,
+    indices: Any,
+    indptr: Any,
+    pre_spike: Any,
+    post_trace: Any,
+    w_min: Any = None,
+    w_max: Any = None,
+    *,
+    shape: tuple[int, int],
+    backend: str | None = None,
+    after: Any = None,
+) -> Any:
+    """Do what `update_csr_on_binary_pre` does with a matrix in compressed sparse columns.
+
+    Its elements are sorted by rows for it, at each call: a `CSC` with `precompute_weight_indices()` does so once.
+    """
+    where, shape = "update_csc_on_binary_pre", checked_shape("update_csc_on_binary_pre", shape)
+    (indices, indptr), _ = _compressed(where, indices, indptr, shape[::-1])
+    pointers, columns, places = csr_to_csc_index(indptr, indices, shape=shape[::-1])
+    return _of_indexed_rows(
+        where, weight, (columns, pointers, places), pre_spike, post_trace, (w_min, w_max), shape, backend, after
+    )
+
+
+def update_csc_on_binary_post(
+    weight: Any,
+    indices: Any,
+    indptr: Any,
+    pre_trace: Any,
+    post_spike: Any,
+    w_min: Any = None,
+    w_max: Any = None,
+    *,
+    shape: tuple[int, int],
+    backend: str | None = None,
+    after: Any = None,
+) -> Any:
+    """Add to each weight of a column that spikes the trace of its row; the matrix is in compressed sparse columns.
+
+    >>> import jax.numpy as jnp, brainevent
+    >>> rows, indptr = jnp.array([0, 0, 1]), jnp.array([0, 1, 1, 3])
+    >>> trace, spikes = jnp.array([0.1, 0.2]), jnp.array([False, False, True])
+    >>> brainevent.update_csc_on_binary_post(jnp.ones(3), rows, indptr, trace, spikes, shape=(2, 3))
+    Array([1. , 1.1, 1.2], dtype=float32)
+    """
+    where, shape = "update_csc_on_binary_post", checked_shape("update_csc_on_binary_post", shape)
+    structure, within = _compressed(where, indices, indptr, shape[::-1])
+    sides = ("post_spike", post_spike, shape[1]), ("pre_trace", pre_trace, shape[0])
+    how = {"backend": backend, **promises(indices_within=within)}
+    return _updated(where, update_csr_on_binary_pre_p, weight, structure, sides, (w_min, w_max), after, how)
+
+
+def update_dense_on_binary_pre(
+    weight: Any,
+    pre_spike: Any,
+    post_trace: Any,
+    w_min: Any = None,
+    w_max: Any = None,
+    *,
+    backend: str | None = None,
+    after: Any = None,
+) -> Any:
+    """Add the trace to each row of a dense matrix that spikes, to elements that are zero, too.
+
+    >>> import jax.numpy as jnp, brainevent
+    >>> brainevent.update_dense_on_binary_pre(jnp.zeros((2, 2)), jnp.array([False, True]), jnp.array([1.0, 2.0]))
+    Array([[0., 0.],
+           [1., 2.]], dtype=float32)
+    """
+    where = "update_dense_on_binary_pre"
+    rows, columns = _dense_shape(where, weight)
+    sides = ("pre_spike", pre_spike, rows), ("post_trace", post_trace, columns)
+    how = {"backend": backend}
+    return _updated(where, update_dense_on_binary_pre_p, weight, (), sides, (w_min, w_max), after, how)
+
+
+def update_dense_on_binary_post(
+    weight: Any,
+    pre_trace: Any,
+    post_spike: Any,
+    w_min: Any = None,
+    w_max: Any = None,
+    *,
+    backend: str | None = None,
+    after: Any = None,
+) -> Any:
+    """Add the trace to each column of a dense matrix that spikes, to elements that are zero, too.
+
+    >>> import jax.numpy as jnp, brainevent
+    >>> brainevent.update_dense_on_binary_post(jnp.zeros((2, 2)), jnp.array([1.0, 2.0]), jnp.array([False, True]))
+    Array([[0., 1.],
+           [0., 2.]], dtype=float32)
+    """
+    where = "update_dense_on_binary_post"
+    rows, columns = _dense_shape(where, weight)
+    sides = ("pre_trace", pre_trace, rows), ("post_spike", post_spike, columns)
+    how = {"backend": backend}
+    return _updated(where, update_dense_on_binary_post_p, weight, (), sides, (w_min, w_max), after, how)
+
+
+def update_fixed_post_conn_on_binary_pre(
+    data: Any,
+    indices: Any,
+    pre_spike: Any,
+    post_trace: Any,
+    w_min: Any = None,
+    w_max: Any = None,
+    *,
+    shape: tuple[int, int],
+    backend: str | None = None,
+    after: Any = None,
+) -> Any:
+    """Add to each weight of a pre neuron that spikes the trace of its target; data and indices are (pre, number).
+
+    >>> import jax.numpy as jnp, brainevent
+    >>> indices, spikes, trace = jnp.array([[0, 2], [1, 2]]), jnp.array([False, True]), jnp.array([1.0, 2.0, 3.0])
+    >>> brainevent.update_fixed_post_conn_on_binary_pre(jnp.zeros((2, 2)), indices, spikes, trace, shape=(2, 3))
+    Array([[0., 0.],
+           [2., 3.]], dtype=float32)
+    """
+    where, shape = "update_fixed_post_conn_on_binary_pre", checked_shape("update_fixed_post_conn_on_binary_pre", shape)
+    sides = ("pre_spike", pre_spike, shape[0]), ("post_trace", post_trace, shape[1])
+    return _of_fixed(where, data, indices, sides, (w_min, w_max), shape, backend, after)
+
+
+def update_fixed_pre_conn_on_binary_post(
+    data: Any,
+    indices: Any,
+    pre_trace: Any,
+    post_spike: Any,
+    w_min: Any = None,
+    w_max: Any = None,
+    *,
+    shape: tuple[int, int],
+    backend: str | None = None,
+    after: Any = None,
+) -> Any:
+    """Add to each weight of a post neuron that spikes the trace of its source; data and indices are (post, number)."""
+    where, shape = "update_fixed_pre_conn_on_binary_post", checked_shape("update_fixed_pre_conn_on_binary_post", shape)
+    sides = ("post_spike", post_spike, shape[1]), ("pre_trace", pre_trace, shape[0])
+    return _of_fixed(where, data, indices, sides, (w_min, w_max), shape[::-1], backend, after)
+
+
+# ---- what they share
+
+
+def _of_fixed(
+    where: str, data: Any, indices: Any, sides: Any, bounds: Any, cut: tuple[int, int], backend: Any, after: Any
+) -> Any:
+    """Update rows of as many elements, in a matrix of the shape in which it is cut into rows."""
+    indices = checked_indices(where, "indices", indices, 2)
+    if indices.shape[0] != cut[0]:
+        raise ShapeError(f"{where}: indices has shape {indices.shape}; pass one row for each of {cut[0]} neurons")
+    within = check_once(check_indices, where, "indices", indices, bound=cut[1], ndim=2)
+    how = {"backend": backend, **promises(indices_within=within)}
+    return _updated(where, fcn_plasticity_row_p, data, (indices,), sides, bounds, after, how)
+
+
+def _of_indexed_rows(
+    where: str,
+    weight: Any,
+    structure: Any,
+    pre_spike: Any,
+    post_trace: Any,
+    bounds: Any,
+    shape: tuple[int, int],
+    backend: Any,
+    after: Any,
+) -> Any:
+    """Update rows of elements whose weights are in the order of columns."""
+    sides = ("post_trace", post_trace, shape[1]), ("pre_spike", pre_spike, shape[0])
+    how = {"backend": backend, **promises(indices_within=False)}
+    return _updated(where, update_csr_on_binary_post_p, weight, structure, sides, bounds, after, how)
+
+
+def _compressed(where: str, indices: Any, indptr: Any, cut: tuple[int, int]) -> tuple[tuple[Any, Any], bool]:
+    """Return indices and pointers, if they go together in so many slices, and whether all are known to be in range."""
+    indices = checked_indices(where, "indices", indices, 1)
+    indptr = checked_indices(where, "indptr", indptr, 1)
+    if indptr.shape[0] != cut[0] + 1:
+        raise ShapeError(
+            f"{where}: indptr has shape {indptr.shape}; it has an element for each of {cut[0]} slices, and one more"
+        )
+    within = check_once(check_compressed, where, indices, indptr, slices=cut[0], bound=cut[1])
+    return (indices, indptr), within
+
+
+def _dense_shape(where: str, weight: Any) -> tuple[int, int]:
+    shape = np.shape(units.split(weight)[0])
+    if len(shape) != 2:
+        raise ShapeError(f"{where}: weight has shape {shape}; pass a matrix (pre, post), a weight for each pair")
+    return shape
+
+
+def _weights(where: str, weight: Any, stored: tuple[int, ...] | None) -> tuple[jax.Array, Any]:
+    """Return the numbers of weights, which are floating and of which each synapse has one, and their unit."""
+    numbers, unit = units.split(weight)
+    numbers = jnp.asarray(numbers)
+    if not jnp.issubdtype(numbers.dtype, jnp.floating):
+        raise TypeError(f'{where}: weight is {numbers.dtype}; pass floating weights (weight.astype("float32"))')
+    if stored is not None and numbers.shape != stored:
+        count = math.prod(stored)
+        if numbers.size != 1:
+            raise ShapeError(f"{where}: weight has shape {numbers.shape}; pass one for each synapse, {stored}")
+        if count != 1:
+            raise ValueError(
+                f"{where}: weight is homogeneous (size-1), and there are {count} synapses; plasticity needs "
+                "heterogeneous weights, one for each: jnp.full(indices.shape, weight)"
+            )
+        numbers = numbers.reshape(stored)
+    return numbers, unit
+
+
+def _updated(
+    where: str,
+    operator: XLACustomKernel,
+    weight: Any,
+    structure: tuple[Any, ...],
+    sides: tuple[tuple[str, Any, int], tuple[str, Any, int]],
+    bounds: tuple[Any, Any],
+    after: Any,
+    how: dict[str, Any],
+) -> Any:
+    """Check what an update needs, make it, and hold weights to their bounds."""
+    weights, unit = _weights(where, weight, structure[0].shape if structure else None)
+    operands = []
+    for name, given, length in sides:
+        x = _spikes(where, name, given) if "spike" in name else _trace(where, name, given, weights.dtype, unit)
+        if x.shape != (length,):
+            raise ShapeError(f"{where}: {name} has shape {x.shape}; pass one for each of {length} neurons")
+        operands.append(x)
+    first = jnp.zeros(0, "float32") if after is None else _one_of(where, after)
+    out = jax.ShapeDtypeStruct(weights.shape, weights.dtype)
+    (found,) = operator(weights, *structure, *operands, first, outs=[out], **how)
+    return units.join(_bounded(where, found, unit, *bounds), unit)
+
+
+def _spikes(where: str, name: str, spikes: Any) -> jax.Array:
+    x = jnp.asarray(split_operand(spikes, event=True)[0])
+    if jnp.issubdtype(x.dtype, jnp.complexfloating):
+        raise TypeError(f"{where}: {name} is {x.dtype}; pass booleans, integers or real numbers")
+    return x
+
+
+def _trace(where: str, name: str, trace: Any, dtype: Any, unit: Any) -> jax.Array:
+    """Return a trace in the unit of the weights, in numbers that are added to them."""
+    x = jnp.asarray(units.numbers_in(trace, unit))
+    if jnp.issubdtype(x.dtype, jnp.complexfloating):
+        raise TypeError(f"{where}: {name} is {x.dtype}; pass real numbers")
+    return x.astype(precise(dtype))
+
+
+def _one_of(where: str, after: Any) -> jax.Array:
+    """Return an element of an array, as a number: whoever needs it comes after the array."""
+    x = jnp.asarray(split_operand(after, event=True)[0]).reshape(-1)[:1]
+    return jnp.real(x).astype("float32")
+
+
+def _bounded(where: str, weights: jax.Array, unit: Any, w_min: Any, w_max: Any) -> jax.Array:
+    bounds = []
+    for name, given in (("w_min", w_min), ("w_max", w_max)):
+        bound = None if given is None else jnp.asarray(units.numbers_in(given, unit)).astype(weights.dtype)
+        if bound is not None and np.broadcast_shapes(bound.shape, weights.shape) != weights.shape:
+            raise ShapeError(
+                f"{where}: {name} has shape {bound.shape}; weights have {weights.shape}: pass a number, or one for each"
+            )
+        bounds.append(bound)
+    return weights if bounds == [None, None] else jnp.clip(weights, *bounds)
+
+
+for _operator, _call in (
+    (update_csr_on_binary_pre_p, update_csr_on_binary_pre),
+    (update_csr_on_binary_post_p, update_csr_on_binary_post),
+    (fcn_plasticity_row_p, update_fixed_post_conn_on_binary_pre),
+    (update_dense_on_binary_pre_p, update_dense_on_binary_pre),
+    (update_dense_on_binary_post_p, update_dense_on_binary_post),
+):
+    _operator.def_call(_call)
+    _operator.def_benchmark_data(benchmark_data.of(_operator.name))
