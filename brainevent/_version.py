@@ -1,4 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
 """The version, where every room can read it."""
 
-__version__ = "0.1.0"
+__version__ = "0.4.0"

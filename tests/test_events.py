@@ -248,7 +248,7 @@ def test_a_number_that_is_not_zero_is_an_event_and_a_weight_that_meets_none_adds
         np.testing.assert_array_equal(
             matrix @ BinaryArray(jnp.stack([numbers, jnp.zeros(6, dtype)], 1)), [[15, 0], [240, 0]]
         )
-        slope = jax.grad(lambda m: (m @ BinaryArray(numbers)).sum(), allow_int=True)(matrix)
+    slope = jax.grad(lambda m: (m @ BinaryArray(numbers)).sum(), allow_int=True)(matrix)
     np.testing.assert_array_equal(matrix.with_data(slope.data).todense(), [[1, 1, 0, 0, 1, 1]] * 2)
 
 

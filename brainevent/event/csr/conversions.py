@@ -6,6 +6,7 @@ Within a row or column, elements keep their order. Under `jit` the same is done 
 
 from __future__ import annotations
 
+import weakref
 from typing import Any
 
 import jax
@@ -18,7 +19,7 @@ from ..room import check_room
 from ..structure import check_compressed, check_indices, checked_shape
 from .reference import row_of_each
 
-__all__ = ["coo2csr", "coo_to_csc_index", "csc_to_csr_index", "csr_to_coo_index", "csr_to_csc_index"]
+__all__ = ["coo2csr", "coo_to_csc_index", "csc_to_csr_index", "csr_to_coo_index", "csr_to_csc_index", "turned_once"]
 
 _INT32 = 2**31  # the first number of elements whose places int32 does not hold
 _METHODS = ("coo", "numpy", "gpu_column_block")  # of which some programs pass one
@@ -90,6 +91,26 @@ def csr_to_csc_index(
     where = "csr_to_csc_index"
     _check_method(where, method)
     return _turned(where, indptr, indices, checked_shape(where, shape), include_perm)
+
+
+_turned_before: dict[tuple[Any, ...], tuple[list[weakref.ref[Any]], tuple[jax.Array, ...]]] = {}
+
+
+def turned_once(indptr: Any, indices: Any, shape: tuple[int, int]) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """Return indices, pointers and places of weights cut along the other axis: sorted once for arrays that are known.
+
+    An array of JAX never changes. What was sorted is forgotten with the arrays that it is of.
+    """
+    known = isinstance(indptr, jax.Array) and isinstance(indices, jax.Array) and _known(indptr) and _known(indices)
+    key = (id(indptr), id(indices), shape)
+    if not known or key not in _turned_before:
+        pointers, rows, places = csr_to_csc_index(indptr, indices, shape=shape)
+        if not known:
+            return rows, pointers, places
+        references = [weakref.ref(array, lambda _: _turned_before.pop(key, None)) for array in (indptr, indices)]
+        _turned_before[key] = references, (rows, pointers, places)
+    rows, pointers, places = _turned_before[key][1]
+    return rows, pointers, places
 
 
 def csc_to_csr_index(

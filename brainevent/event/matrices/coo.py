@@ -23,13 +23,14 @@ from ..structure import (
 )
 from .base import DataRepresentation
 from .build import checked_dense, dense_elements, parts, pick
+from .plastic import Plastic
 
 __all__ = ["COO"]
 
 
 @savable
 @jax.tree_util.register_pytree_node_class
-class COO(DataRepresentation):
+class COO(Plastic, DataRepresentation):
     """A matrix of elements `data[i]` at `(row[i], col[i])`; products look at all of them, in both directions.
 
     It is made by `COO(data, row, col, shape=...)`, `COO((data, row, col), shape=...)` or `COO(scipy_matrix)`.
@@ -106,6 +107,18 @@ class COO(DataRepresentation):
 
     def _coordinates(self) -> tuple[jax.Array, jax.Array]:
         return self.row, self.col
+
+    def _on_pre(self, pre_spike: Any, post_trace: Any, *bounds: Any, **how: Any) -> Any:
+        from ..plasticity.functions import update_coordinates
+
+        sides = ("pre_spike", pre_spike, self.shape[0]), ("post_trace", post_trace, self.shape[1])
+        return update_coordinates("COO.update_on_pre", self.data, self.row, self.col, *sides, bounds, **how)
+
+    def _on_post(self, pre_trace: Any, post_spike: Any, *bounds: Any, **how: Any) -> Any:
+        from ..plasticity.functions import update_coordinates
+
+        sides = ("post_spike", post_spike, self.shape[1]), ("pre_trace", pre_trace, self.shape[0])
+        return update_coordinates("COO.update_on_post", self.data, self.col, self.row, *sides, bounds, **how)
 
     def _multiply(self, x: Any, *, transpose: bool, event: bool) -> Any:
         from ..coo import functions

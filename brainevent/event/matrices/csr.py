@@ -32,11 +32,12 @@ from ..structure import (
 from .base import TURNED, DataRepresentation
 from .build import checked_dense, dense_elements, parts, pick
 from .diagonal import with_diagonal
+from .plastic import Plastic
 
 __all__ = ["CSC", "CSR", "turned_product"]
 
 
-class _Compressed(DataRepresentation):
+class _Compressed(Plastic, DataRepresentation):
     """A matrix that is cut along an axis: `indptr` says where each slice begins, `indices` where its elements lie."""
 
     indices: jax.Array
@@ -155,6 +156,33 @@ class _Compressed(DataRepresentation):
             return turned_product(self.data, self._buffers, x, shape=shape[::-1], backend=self.backend)
         how: dict[str, Any] = {"transpose": across, "indices_sorted": self.indices_sorted, "backend": self.backend}
         return multiply(self.data, self.indices, self.indptr, x, shape=shape, **how)
+
+    def _places(self) -> tuple[Any, Any, Any]:
+        """Return indices, pointers and places of weights of the structure that is cut along the other axis."""
+        from ..csr.conversions import turned_once
+
+        if TURNED[0] in self._buffers:
+            indices, indptr, places = (self._buffers[name] for name in TURNED)
+            return indices, indptr, places
+        return turned_once(self.indptr, self.indices, self._sliced_shape)
+
+    def _on_pre(self, pre_spike: Any, post_trace: Any, *bounds: Any, **how: Any) -> Any:
+        from ..plasticity import functions
+
+        how["shape"] = self.shape
+        if self._axis:
+            return functions.update_indexed_on_pre(self.data, *self._places(), pre_spike, post_trace, *bounds, **how)
+        update = functions.update_csr_on_binary_pre
+        return update(self.data, self.indices, self.indptr, pre_spike, post_trace, *bounds, **how)
+
+    def _on_post(self, pre_trace: Any, post_spike: Any, *bounds: Any, **how: Any) -> Any:
+        from ..plasticity import functions
+
+        how["shape"] = self.shape
+        if self._axis:
+            update = functions.update_csc_on_binary_post
+            return update(self.data, self.indices, self.indptr, pre_trace, post_spike, *bounds, **how)
+        return functions.update_csr_on_binary_post(self.data, *self._places(), pre_trace, post_spike, *bounds, **how)
 
     def _turned(self) -> tuple[Any, tuple[Any, Any]]:
         """Return data and structure cut along the other axis."""

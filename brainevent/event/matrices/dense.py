@@ -17,13 +17,14 @@ from ..room import check_array
 from ..saved import savable
 from ..structure import checked_shape, checked_weights
 from .base import DataRepresentation
+from .plastic import Plastic
 
 __all__ = ["Dense"]
 
 
 @savable
 @jax.tree_util.register_pytree_node_class
-class Dense(DataRepresentation):
+class Dense(Plastic, DataRepresentation):
     """A matrix that stores every element; products with events read only the rows, or columns, of events.
 
     >>> import jax.numpy as jnp, brainevent
@@ -86,6 +87,16 @@ class Dense(DataRepresentation):
             return units.join(found.astype(weights.dtype), units.product(unit, unit_of_x))
         multiply = functions.binary_densemv if x.ndim == 1 else functions.binary_densemm
         return multiply(self.data, x, transpose=transpose, backend=self.backend)
+
+    def _on_pre(self, pre_spike: Any, post_trace: Any, *bounds: Any, **how: Any) -> Any:
+        from ..plasticity.functions import update_dense_on_binary_pre
+
+        return update_dense_on_binary_pre(self.data, pre_spike, post_trace, *bounds, **how)
+
+    def _on_post(self, pre_trace: Any, post_spike: Any, *bounds: Any, **how: Any) -> Any:
+        from ..plasticity.functions import update_dense_on_binary_post
+
+        return update_dense_on_binary_post(self.data, pre_trace, post_spike, *bounds, **how)
 
     def with_data(self, data: Any) -> Dense:
         """Return a matrix with other data: one number, or one for each element."""

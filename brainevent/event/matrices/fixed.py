@@ -31,11 +31,12 @@ from ..structure import (
 from .base import TURNED, DataRepresentation
 from .build import checked_dense, parts
 from .csr import CSC, CSR, turned_product
+from .plastic import Plastic
 
 __all__ = ["FixedNumPerPost", "FixedNumPerPre"]
 
 
-class _FixedNumber(DataRepresentation):
+class _FixedNumber(Plastic, DataRepresentation):
     """A matrix cut along an axis into slices of as many elements: `indices[i]` are where those of slice i lie."""
 
     indices: jax.Array
@@ -163,6 +164,26 @@ class _FixedNumber(DataRepresentation):
         indptr = checked_indptr(type(self).__name__, np.arange(slices + 1, dtype=np.int64) * number, slices * number)
         structure = (self.indices.reshape(-1), indptr)
         return self._compressed._of(self._flat(), structure, self.shape, **self._shared)
+
+    def _on_pre(self, pre_spike: Any, post_trace: Any, *bounds: Any, **how: Any) -> Any:
+        from ..plasticity import functions
+
+        if self._axis:
+            return self._as_stored(self._cut()._on_pre(pre_spike, post_trace, *bounds, **how))
+        update = functions.update_fixed_post_conn_on_binary_pre
+        return update(self.data, self.indices, pre_spike, post_trace, *bounds, shape=self.shape, **how)
+
+    def _on_post(self, pre_trace: Any, post_spike: Any, *bounds: Any, **how: Any) -> Any:
+        from ..plasticity import functions
+
+        if not self._axis:
+            return self._as_stored(self._cut()._on_post(pre_trace, post_spike, *bounds, **how))
+        update = functions.update_fixed_pre_conn_on_binary_post
+        return update(self.data, self.indices, pre_trace, post_spike, *bounds, shape=self.shape, **how)
+
+    def _as_stored(self, data: Any) -> Any:
+        numbers, unit = units.split(data)
+        return units.join(numbers.reshape(self.indices.shape), unit)
 
     def _check_structure(self, where: str) -> None:
         check_once(check_indices, where, "indices", self.indices, bound=self.shape[1 - self._axis], ndim=2)

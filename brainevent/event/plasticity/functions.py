@@ -10,24 +10,22 @@ gave, and XLA changes them in place, where it would copy them.
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from ...errors import ShapeError
 from ...operator.custom_kernel import XLACustomKernel
 from .. import units
-from ..arrays import split_operand
-from ..csr.conversions import csr_to_csc_index
+from ..csr.conversions import turned_once
 from ..operands import checked_indices, promises
-from ..precision import precise
-from ..structure import check_compressed, check_indices, check_once, checked_shape
+from ..structure import check_indices, check_once, checked_shape
 from . import benchmark_data
+from .checked import bounded, compressed, dense_shape, one_of, sides_of, weights_of
 from .operators import (
     fcn_plasticity_row_p,
+    of_coordinates,
     update_csr_on_binary_post_p,
     update_csr_on_binary_pre_p,
     update_dense_on_binary_post_p,
@@ -35,6 +33,7 @@ from .operators import (
 )
 
 __all__ = [
+    "update_coordinates",
     "update_csc_on_binary_post",
     "update_csc_on_binary_pre",
     "update_csr_on_binary_post",
@@ -43,6 +42,7 @@ __all__ = [
     "update_dense_on_binary_pre",
     "update_fixed_post_conn_on_binary_pre",
     "update_fixed_pre_conn_on_binary_post",
+    "update_indexed_on_pre",
 ]
 
 
@@ -70,7 +70,7 @@ def update_csr_on_binary_pre(
     Array([1.1, 1.3, 1. ], dtype=float32)
     """
     where, shape = "update_csr_on_binary_pre", checked_shape("update_csr_on_binary_pre", shape)
-    structure, within = _compressed(where, indices, indptr, shape)
+    structure, within = compressed(where, indices, indptr, shape)
     sides = ("pre_spike", pre_spike, shape[0]), ("post_trace", post_trace, shape[1])
     how = {"backend": backend, **promises(indices_within=within)}
     return _updated(where, update_csr_on_binary_pre_p, weight, structure, sides, (w_min, w_max), after, how)
@@ -103,7 +103,7 @@ def update_csr_on_binary_post(
     Array([1. , 1.1, 1.2], dtype=float32)
     """
     where, shape = "update_csr_on_binary_post", checked_shape("update_csr_on_binary_post", shape)
-    structure, within = _compressed(where, indices, indptr, shape[::-1])
+    structure, within = compressed(where, indices, indptr, shape[::-1])
     places = checked_indices(where, "weight_indices", weight_indices, 1)
     if places.shape != structure[0].shape:
         raise ShapeError(
@@ -112,8 +112,8 @@ def update_csr_on_binary_post(
     within &= check_once(check_indices, where, "weight_indices", places, bound=places.size)
     sides = ("pre_trace", pre_trace, shape[0]), ("post_spike", post_spike, shape[1])
     how = {"backend": backend, **promises(indices_within=within)}
-    structure = (*structure, places)
-    return _updated(where, update_csr_on_binary_post_p, weight, structure, sides, (w_min, w_max), after, how)
+    operands = (*structure, places)
+    return _updated(where, update_csr_on_binary_post_p, weight, operands, sides, (w_min, w_max), after, how)
 
 
 def update_csc_on_binary_pre(
@@ -131,14 +131,14 @@ def update_csc_on_binary_pre(
 ) -> Any:
     """Do what `update_csr_on_binary_pre` does with a matrix in compressed sparse columns.
 
-    Its elements are sorted by rows for it, at each call: a `CSC` with `precompute_weight_indices()` does so once.
+    Its elements are sorted by rows for it: once for arrays that are known, and at each call in a compiled program.
+    A `CSC` with `precompute_weight_indices()` carries the order with it.
     """
     where, shape = "update_csc_on_binary_pre", checked_shape("update_csc_on_binary_pre", shape)
-    (indices, indptr), _ = _compressed(where, indices, indptr, shape[::-1])
-    pointers, columns, places = csr_to_csc_index(indptr, indices, shape=shape[::-1])
-    return _of_indexed_rows(
-        where, weight, (columns, pointers, places), pre_spike, post_trace, (w_min, w_max), shape, backend, after
-    )
+    (indices, indptr), _ = compressed(where, indices, indptr, shape[::-1])
+    structure = turned_once(indptr, indices, shape[::-1])
+    how: dict[str, Any] = {"shape": shape, "backend": backend, "after": after}
+    return update_indexed_on_pre(weight, *structure, pre_spike, post_trace, w_min, w_max, **how)
 
 
 def update_csc_on_binary_post(
@@ -163,7 +163,7 @@ def update_csc_on_binary_post(
     Array([1. , 1.1, 1.2], dtype=float32)
     """
     where, shape = "update_csc_on_binary_post", checked_shape("update_csc_on_binary_post", shape)
-    structure, within = _compressed(where, indices, indptr, shape[::-1])
+    structure, within = compressed(where, indices, indptr, shape[::-1])
     sides = ("post_spike", post_spike, shape[1]), ("pre_trace", pre_trace, shape[0])
     how = {"backend": backend, **promises(indices_within=within)}
     return _updated(where, update_csr_on_binary_pre_p, weight, structure, sides, (w_min, w_max), after, how)
@@ -187,7 +187,7 @@ def update_dense_on_binary_pre(
            [1., 2.]], dtype=float32)
     """
     where = "update_dense_on_binary_pre"
-    rows, columns = _dense_shape(where, weight)
+    rows, columns = dense_shape(where, weight)
     sides = ("pre_spike", pre_spike, rows), ("post_trace", post_trace, columns)
     how = {"backend": backend}
     return _updated(where, update_dense_on_binary_pre_p, weight, (), sides, (w_min, w_max), after, how)
@@ -211,7 +211,7 @@ def update_dense_on_binary_post(
            [0., 2.]], dtype=float32)
     """
     where = "update_dense_on_binary_post"
-    rows, columns = _dense_shape(where, weight)
+    rows, columns = dense_shape(where, weight)
     sides = ("pre_trace", pre_trace, rows), ("post_spike", post_spike, columns)
     how = {"backend": backend}
     return _updated(where, update_dense_on_binary_post_p, weight, (), sides, (w_min, w_max), after, how)
@@ -275,59 +275,37 @@ def _of_fixed(
     return _updated(where, fcn_plasticity_row_p, data, (indices,), sides, bounds, after, how)
 
 
-def _of_indexed_rows(
-    where: str,
+def update_indexed_on_pre(
     weight: Any,
-    structure: Any,
+    indices: Any,
+    indptr: Any,
+    places: Any,
     pre_spike: Any,
     post_trace: Any,
-    bounds: Any,
+    w_min: Any,
+    w_max: Any,
+    *,
     shape: tuple[int, int],
-    backend: Any,
+    backend: str | None,
     after: Any,
 ) -> Any:
-    """Update rows of elements whose weights are in the order of columns."""
+    """Update rows whose element j has the weight `weight[places[j]]`: of a matrix in compressed columns."""
+    where = "update_csc_on_binary_pre"
+    structure, within = compressed(where, indices, indptr, shape)
     sides = ("post_trace", post_trace, shape[1]), ("pre_spike", pre_spike, shape[0])
-    how = {"backend": backend, **promises(indices_within=False)}
-    return _updated(where, update_csr_on_binary_post_p, weight, structure, sides, bounds, after, how)
+    within &= check_once(check_indices, where, "places", places, bound=places.size)
+    how = {"backend": backend, **promises(indices_within=within)}
+    operands = (*structure, places)
+    return _updated(where, update_csr_on_binary_post_p, weight, operands, sides, (w_min, w_max), after, how)
 
 
-def _compressed(where: str, indices: Any, indptr: Any, cut: tuple[int, int]) -> tuple[tuple[Any, Any], bool]:
-    """Return indices and pointers, if they go together in so many slices, and whether all are known to be in range."""
-    indices = checked_indices(where, "indices", indices, 1)
-    indptr = checked_indices(where, "indptr", indptr, 1)
-    if indptr.shape[0] != cut[0] + 1:
-        raise ShapeError(
-            f"{where}: indptr has shape {indptr.shape}; it has an element for each of {cut[0]} slices, and one more"
-        )
-    within = check_once(check_compressed, where, indices, indptr, slices=cut[0], bound=cut[1])
-    return (indices, indptr), within
-
-
-def _dense_shape(where: str, weight: Any) -> tuple[int, int]:
-    shape = np.shape(units.split(weight)[0])
-    if len(shape) != 2:
-        raise ShapeError(f"{where}: weight has shape {shape}; pass a matrix (pre, post), a weight for each pair")
-    return shape
-
-
-def _weights(where: str, weight: Any, stored: tuple[int, ...] | None) -> tuple[jax.Array, Any]:
-    """Return the numbers of weights, which are floating and of which each synapse has one, and their unit."""
-    numbers, unit = units.split(weight)
-    numbers = jnp.asarray(numbers)
-    if not jnp.issubdtype(numbers.dtype, jnp.floating):
-        raise TypeError(f'{where}: weight is {numbers.dtype}; pass floating weights (weight.astype("float32"))')
-    if stored is not None and numbers.shape != stored:
-        count = math.prod(stored)
-        if numbers.size != 1:
-            raise ShapeError(f"{where}: weight has shape {numbers.shape}; pass one for each synapse, {stored}")
-        if count != 1:
-            raise ValueError(
-                f"{where}: weight is homogeneous (size-1), and there are {count} synapses; plasticity needs "
-                "heterogeneous weights, one for each: jnp.full(indices.shape, weight)"
-            )
-        numbers = numbers.reshape(stored)
-    return numbers, unit
+def update_coordinates(
+    where: str, weight: Any, own: Any, other: Any, spikes: Any, trace: Any, bounds: Any, *, backend: Any, after: Any
+) -> Any:
+    """Update elements in any order, each of which is looked at: `own` are the neurons that spike."""
+    weights, unit = weights_of(where, weight, other.shape)
+    x, added = sides_of(where, (spikes, trace), weights.dtype, unit)
+    return units.join(bounded(where, of_coordinates(weights, own, other, x, added), unit, *bounds), unit)
 
 
 def _updated(
@@ -341,50 +319,12 @@ def _updated(
     how: dict[str, Any],
 ) -> Any:
     """Check what an update needs, make it, and hold weights to their bounds."""
-    weights, unit = _weights(where, weight, structure[0].shape if structure else None)
-    operands = []
-    for name, given, length in sides:
-        x = _spikes(where, name, given) if "spike" in name else _trace(where, name, given, weights.dtype, unit)
-        if x.shape != (length,):
-            raise ShapeError(f"{where}: {name} has shape {x.shape}; pass one for each of {length} neurons")
-        operands.append(x)
-    first = jnp.zeros(0, "float32") if after is None else _one_of(where, after)
+    weights, unit = weights_of(where, weight, structure[0].shape if structure else None)
+    operands = sides_of(where, sides, weights.dtype, unit)
+    first = jnp.zeros(0, "float32") if after is None else one_of(where, after)
     out = jax.ShapeDtypeStruct(weights.shape, weights.dtype)
     (found,) = operator(weights, *structure, *operands, first, outs=[out], **how)
-    return units.join(_bounded(where, found, unit, *bounds), unit)
-
-
-def _spikes(where: str, name: str, spikes: Any) -> jax.Array:
-    x = jnp.asarray(split_operand(spikes, event=True)[0])
-    if jnp.issubdtype(x.dtype, jnp.complexfloating):
-        raise TypeError(f"{where}: {name} is {x.dtype}; pass booleans, integers or real numbers")
-    return x
-
-
-def _trace(where: str, name: str, trace: Any, dtype: Any, unit: Any) -> jax.Array:
-    """Return a trace in the unit of the weights, in numbers that are added to them."""
-    x = jnp.asarray(units.numbers_in(trace, unit))
-    if jnp.issubdtype(x.dtype, jnp.complexfloating):
-        raise TypeError(f"{where}: {name} is {x.dtype}; pass real numbers")
-    return x.astype(precise(dtype))
-
-
-def _one_of(where: str, after: Any) -> jax.Array:
-    """Return an element of an array, as a number: whoever needs it comes after the array."""
-    x = jnp.asarray(split_operand(after, event=True)[0]).reshape(-1)[:1]
-    return jnp.real(x).astype("float32")
-
-
-def _bounded(where: str, weights: jax.Array, unit: Any, w_min: Any, w_max: Any) -> jax.Array:
-    bounds = []
-    for name, given in (("w_min", w_min), ("w_max", w_max)):
-        bound = None if given is None else jnp.asarray(units.numbers_in(given, unit)).astype(weights.dtype)
-        if bound is not None and np.broadcast_shapes(bound.shape, weights.shape) != weights.shape:
-            raise ShapeError(
-                f"{where}: {name} has shape {bound.shape}; weights have {weights.shape}: pass a number, or one for each"
-            )
-        bounds.append(bound)
-    return weights if bounds == [None, None] else jnp.clip(weights, *bounds)
+    return units.join(bounded(where, found, unit, *bounds), unit)
 
 
 for _operator, _call in (

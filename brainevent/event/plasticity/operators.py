@@ -28,6 +28,7 @@ from ..precision import precise
 
 __all__ = [
     "fcn_plasticity_row_p",
+    "of_coordinates",
     "update_csr_on_binary_post_p",
     "update_csr_on_binary_pre_p",
     "update_dense_on_binary_post_p",
@@ -44,6 +45,12 @@ def _added(weights: Any, changes: Any, where: Any) -> jax.Array:
 def _at(x: Any, places: Any) -> jax.Array:
     """Return what of a vector is at places, and anything for a place that there is not."""
     return x[jnp.where(is_within(places, x.shape[0]), places, 0)] if x.shape[0] else jnp.zeros(places.shape, x.dtype)
+
+
+def of_coordinates(weights: Any, own: Any, other: Any, spikes: Any, trace: Any) -> jax.Array:
+    """Return weights in any order, where `own` are the neurons that may spike, and `other` those with a trace."""
+    touched = is_within(own, spikes.shape[0]) & is_within(other, trace.shape[0]) & _at(is_active(spikes), own)
+    return _added(weights, _at(trace, other), touched)
 
 
 # ---- elements that are stored slice by slice

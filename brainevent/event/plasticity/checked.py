@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What plasticity asks of its operands, before a kernel sees them, and how weights are held to their bounds."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ...errors import ShapeError
+from .. import units
+from ..arrays import split_operand
+from ..operands import checked_indices
+from ..precision import precise
+from ..structure import check_compressed, check_once
+
+__all__ = ["bounded", "compressed", "dense_shape", "one_of", "sides_of", "weights_of"]
+
+
+def compressed(where: str, indices: Any, indptr: Any, cut: tuple[int, int]) -> tuple[tuple[Any, Any], bool]:
+    """Return indices and pointers, if they go together in so many slices, and whether all are known to be in range."""
+    indices = checked_indices(where, "indices", indices, 1)
+    indptr = checked_indices(where, "indptr", indptr, 1)
+    if indptr.shape[0] != cut[0] + 1:
+        raise ShapeError(
+            f"{where}: indptr has shape {indptr.shape}; it has an element for each of {cut[0]} slices, and one more"
+        )
+    within = check_once(check_compressed, where, indices, indptr, slices=cut[0], bound=cut[1])
+    return (indices, indptr), within
+
+
+def dense_shape(where: str, weight: Any) -> tuple[int, int]:
+    """Return the shape of a matrix of weights."""
+    shape = np.shape(units.split(weight)[0])
+    if len(shape) != 2:
+        raise ShapeError(f"{where}: weight has shape {shape}; pass a matrix (pre, post), a weight for each pair")
+    return shape
+
+
+def weights_of(where: str, weight: Any, stored: tuple[int, ...] | None) -> tuple[jax.Array, Any]:
+    """Return the numbers of weights, which are floating and of which each synapse has one, and their unit."""
+    numbers, unit = units.split(weight)
+    numbers = jnp.asarray(numbers)
+    if not jnp.issubdtype(numbers.dtype, jnp.floating):
+        raise TypeError(f'{where}: weight is {numbers.dtype}; pass floating weights (weight.astype("float32"))')
+    if stored is not None and numbers.shape != stored:
+        count = math.prod(stored)
+        if numbers.size != 1:
+            raise ShapeError(f"{where}: weight has shape {numbers.shape}; pass one for each synapse, {stored}")
+        if count != 1:
+            raise ValueError(
+                f"{where}: weight is homogeneous (size-1), and there are {count} synapses; plasticity needs "
+                "heterogeneous weights, one for each: jnp.full(indices.shape, weight)"
+            )
+        numbers = numbers.reshape(stored)
+    return numbers, unit
+
+
+def sides_of(where: str, sides: Any, dtype: Any, unit: Any) -> list[jax.Array]:
+    """Return spikes and trace as kernels take them; each has a name, and a length that it must have."""
+    found = []
+    for name, given, length in sides:
+        x = _spikes(where, name, given) if "spike" in name else _trace(where, name, given, dtype, unit)
+        if x.shape != (length,):
+            raise ShapeError(f"{where}: {name} has shape {x.shape}; pass one for each of {length} neurons")
+        found.append(x)
+    return found
+
+
+def _spikes(where: str, name: str, spikes: Any) -> jax.Array:
+    x = jnp.asarray(split_operand(spikes, event=True)[0])
+    if jnp.issubdtype(x.dtype, jnp.complexfloating):
+        raise TypeError(f"{where}: {name} is {x.dtype}; pass booleans, integers or real numbers")
+    return x
+
+
+def _trace(where: str, name: str, trace: Any, dtype: Any, unit: Any) -> jax.Array:
+    """Return a trace in the unit of the weights, in numbers that are added to them."""
+    x = jnp.asarray(units.numbers_in(trace, unit))
+    if jnp.issubdtype(x.dtype, jnp.complexfloating):
+        raise TypeError(f"{where}: {name} is {x.dtype}; pass real numbers")
+    return x.astype(precise(dtype))
+
+
+def one_of(where: str, after: Any) -> jax.Array:
+    """Return an element of an array, as a number: whoever needs it comes after the array."""
+    x = jnp.asarray(split_operand(after, event=True)[0]).reshape(-1)[:1]
+    return jnp.real(x).astype("float32")
+
+
+def bounded(where: str, weights: jax.Array, unit: Any, w_min: Any, w_max: Any) -> jax.Array:
+    """Hold all weights between bounds, which are in their unit or in one of its kind, and None where there is none."""
+    bounds = []
+    for name, given in (("w_min", w_min), ("w_max", w_max)):
+        bound = None if given is None else jnp.asarray(units.numbers_in(given, unit)).astype(weights.dtype)
+        if bound is not None and not _fits(bound.shape, weights.shape):
+            raise ShapeError(
+                f"{where}: {name} has shape {bound.shape}; weights have {weights.shape}: pass a number, or one for each"
+            )
+        bounds.append(bound)
+    return weights if bounds == [None, None] else jnp.clip(weights, *bounds)
+
+
+def _fits(shape: tuple[int, ...], wanted: tuple[int, ...]) -> bool:
+    """Say whether an array broadcasts to a shape."""
+    try:
+        return np.broadcast_shapes(shape, wanted) == wanted
+    except ValueError:
+        return False
