@@ -235,6 +235,7 @@ KERNELS = [
 ]
 
 
+@pytest.mark.filterwarnings("ignore:operator 'binary_csrmm'.* asks for 'cpp'")
 @pytest.mark.parametrize(("kind", "backend"), [*KERNELS, ("CSR", "cpp"), ("Dense", "dot")])
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
 def test_a_number_that_is_not_zero_is_an_event_and_a_weight_that_meets_none_adds_nothing(kind, backend, dtype):

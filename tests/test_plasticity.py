@@ -200,25 +200,35 @@ def test_units():
 # ---- transformations ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", OPERATORS)
-def test_operators_keep_every_promise(name):
+def operands_of(name):
+    """Return operands of an operator."""
     (spikes, _), (of_rows, of_columns) = neurons(4, (8, 12))
+    of_post = neurons(5, (8, 12))[0][1]
     random, after = np.random.default_rng(0), jnp.zeros(0)
     if "dense" in name:
-        sides = (spikes, of_columns) if "pre" in name else (of_rows, neurons(5, (8, 12))[0][1])
-        operands = (jnp.asarray(random.integers(1, 9, (8, 12)) / 4, "float32"), *sides, after)
-    else:
-        indices = jnp.asarray(np.sort(random.integers(0, 12, (8, 4)), 1), "int32")
-        weights = jnp.asarray(random.integers(1, 9, (8, 4)) / 4, "float32")
-        if name.startswith("fcn"):
-            operands = (weights, indices, spikes, of_columns, after)
-        elif name.endswith("pre_p"):
-            operands = (weights.ravel(), indices.ravel(), jnp.arange(9) * 4, spikes, of_columns, after)
-        else:
-            pointers, rows, places = brainevent.csr_to_csc_index(jnp.arange(9) * 4, indices.ravel(), shape=(8, 12))
-            spikes = neurons(5, (8, 12))[0][1]
-            operands = (weights.ravel(), rows, pointers, places, of_rows, spikes, after)
-    brainevent.check(getattr(brainevent, name), *operands).raise_if_failed()
+        weights = jnp.asarray(random.integers(1, 9, (8, 12)) / 4, "float32")
+        return (weights, spikes, of_columns, after) if "pre" in name else (weights, of_rows, of_post, after)
+    indices = jnp.asarray(np.sort(random.integers(0, 12, (8, 4)), 1), "int32")
+    weights = jnp.asarray(random.integers(1, 9, (8, 4)) / 4, "float32")
+    if name.startswith("fcn"):
+        return weights, indices, spikes, of_columns, after
+    pointers = jnp.arange(9) * 4
+    if name.endswith("pre_p"):
+        return weights.ravel(), indices.ravel(), pointers, spikes, of_columns, after
+    pointers, rows, places = brainevent.csr_to_csc_index(pointers, indices.ravel(), shape=(8, 12))
+    return weights.ravel(), rows, pointers, places, of_rows, of_post, after
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+def test_operators_keep_every_promise(name):
+    brainevent.check(getattr(brainevent, name), *operands_of(name)).raise_if_failed()
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+def test_they_are_found_by_tags_and_measured(name):
+    operator = getattr(brainevent, name)
+    assert operator.name in brainevent.get_primitives_by_tags({"plasticity"})
+    assert all(config.bytes > 0 for config in operator._benchmark_data_fn(platform="cpu"))
 
 
 @every_format

@@ -15,10 +15,10 @@ _TONGUES = ("test_event_csr_languages",)
 
 MUTANTS = (
     Mutant(
-        "activity-negative-numbers-are-events",
+        "activity-negative-numbers-are-no-events",
         "event/activity.py",
-        "return x if x.dtype == bool else x > 0",
         "return x if x.dtype == bool else x != 0",
+        "return x if x.dtype == bool else x > 0",
         (*_EVENTS, *_COO),
     ),
     Mutant(
@@ -27,6 +27,41 @@ MUTANTS = (
         "weighted(jnp.ones(x.shape, weights.dtype), x) + straight",
         "weighted(jnp.ones(x.shape, weights.dtype), x)",
         (*_COO, *_FIXED),
+    ),
+    Mutant(
+        "plasticity-blocks-begin-where-they-are-asked-for",
+        "event/plasticity/on_cpu.py",
+        "stop = min(start + BLOCK - start % BLOCK, size)",
+        "stop = min(start + BLOCK, size - 1)",
+        ("test_plasticity",),
+    ),
+    Mutant(
+        "plasticity-places-not-used",
+        "event/plasticity/on_cpu.py",
+        "place = unsigned(perm[j])",
+        "place = unsigned(j)",
+        ("test_plasticity",),
+    ),
+    Mutant(
+        "plasticity-untouched-zeros-lose-their-sign",
+        "event/plasticity/operators.py",
+        "jnp.where(where, (weights.astype(sums) + changes.astype(sums)).astype(weights.dtype), weights)",
+        "(weights.astype(sums) + jnp.where(where, changes.astype(sums), 0)).astype(weights.dtype)",
+        ("test_plasticity",),
+    ),
+    Mutant(
+        "plasticity-crossed-bounds-are-the-lower",
+        "event/plasticity/checked.py",
+        "jnp.clip(weights, *bounds)",
+        "jnp.maximum(jnp.clip(weights, None, bounds[1]), -jnp.inf if bounds[0] is None else bounds[0])",
+        ("test_plasticity",),
+    ),
+    Mutant(
+        "plasticity-the-update-need-not-come-after",
+        "event/plasticity/functions.py",
+        'jnp.zeros(0, "float32") if after is None else one_of(where, after)',
+        'jnp.zeros(0, "float32")',
+        ("test_plasticity",),
     ),
     Mutant(
         "arrays-product-not-turned-back",

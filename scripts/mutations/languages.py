@@ -16,8 +16,8 @@ MUTANTS = (
     Mutant(
         "numba-name-without-the-results",
         "backends/numba/__init__.py",
-        '*map(str, operands), "->", *map(str, outs))',
-        "*map(str, operands))",
+        '[*map(str, operands), "->", *map(str, outs)]',
+        "[*map(str, operands)]",
         _NUMBA,
     ),
     Mutant(

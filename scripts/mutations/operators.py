@@ -134,8 +134,8 @@ MUTANTS = (
     Mutant(
         "benchmarking-a-backend-twice",
         "operator/benchmarking.py",
-        "return list(dict.fromkeys(wanted))",
-        "return wanted",
+        "return list(dict.fromkeys(meant(backend, known) or backend for backend in wanted))",
+        "return [meant(backend, known) or backend for backend in wanted]",
         ("test_benchmark", "test_cli_performance"),
     ),
     Mutant(
