@@ -34,7 +34,7 @@ def drawn(m, k, n, *, dtype="float32", events="bool", active=0.1, transpose=Fals
 
 def expected(weights, x, *, transpose):
     rows = np.asarray(weights.astype("float64")).T if transpose else np.asarray(weights.astype("float64"))
-    active = np.asarray(x.astype("float64")) > 0
+    active = np.asarray(x.astype("float64")) != 0
     if x.ndim == 1:
         return rows[:, active].sum(1)
     columns = [rows[:, column].sum(1) for column in active.T]

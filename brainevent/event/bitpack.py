@@ -63,9 +63,9 @@ class BitPackedBinary(EventRepresentation):
     >>> import jax.numpy as jnp, brainevent
     >>> events = brainevent.BitPackedBinary(jnp.array([0.0, 3.0, -1.0, 1.0]))
     >>> events.packed
-    (Array([10], dtype=uint32),)
+    (Array([14], dtype=uint32),)
     >>> events @ jnp.ones((4, 2))
-    Array([2., 2.], dtype=float32)
+    Array([3., 3.], dtype=float32)
     """
 
     packed: tuple[jax.Array, ...]

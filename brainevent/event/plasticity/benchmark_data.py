@@ -34,12 +34,12 @@ def _sparse(make: Callable[..., Any], n: int, connections: int, active: float) -
     random = np.random.default_rng(0)
     indices = np.sort(random.integers(0, n, (n, connections), np.int32))
     spikes, trace = jnp.asarray(random.random(n) < active), jnp.asarray(random.random(n), jnp.float32)
-    operands, keywords = make(n, connections, indices, spikes, trace)
+    operands = make(n, connections, indices, spikes, trace)
     changed = int(spikes.sum()) * connections
     return BenchmarkConfig(
         f"{n} x {connections}, active={active:g}",
-        operands,
-        keywords,
+        (*operands, jnp.zeros(0)),
+        {},
         {"n": n, "connections": connections, "active": active},
         bytes=n + 16 * changed,
     )
@@ -47,17 +47,17 @@ def _sparse(make: Callable[..., Any], n: int, connections: int, active: float) -
 
 def _rows(n: int, connections: int, indices: Any, spikes: Any, trace: Any) -> Any:
     pointers = jnp.arange(n + 1, dtype=jnp.int32) * connections
-    return (jnp.ones(indices.size), jnp.asarray(indices.reshape(-1)), pointers, spikes, trace), {"shape": (n, n)}
+    return jnp.ones(indices.size), jnp.asarray(indices.reshape(-1)), pointers, spikes, trace
 
 
 def _columns(n: int, connections: int, indices: Any, spikes: Any, trace: Any) -> Any:
-    (weights, columns, pointers, *_), keywords = _rows(n, connections, indices, spikes, trace)
+    weights, columns, pointers, *_ = _rows(n, connections, indices, spikes, trace)
     starts, rows, places = csr_to_csc_index(pointers, columns, shape=(n, n))
-    return (weights, rows, starts, places, trace, spikes), keywords
+    return weights, rows, starts, places, trace, spikes
 
 
 def _fixed(n: int, connections: int, indices: Any, spikes: Any, trace: Any) -> Any:
-    return (jnp.ones(indices.shape), jnp.asarray(indices), spikes, trace), {"shape": (n, n)}
+    return jnp.ones(indices.shape), jnp.asarray(indices), spikes, trace
 
 
 def _dense(n: int, active: float, *, post: bool) -> BenchmarkConfig:
@@ -66,5 +66,9 @@ def _dense(n: int, active: float, *, post: bool) -> BenchmarkConfig:
     sides = (trace, spikes) if post else (spikes, trace)
     size = int(spikes.sum()) * n * (64 if post else 8)  # of a column, memory sends a whole line for each element
     return BenchmarkConfig(
-        f"{n} x {n}, active={active:g}", (jnp.ones((n, n)), *sides), {}, {"n": n, "active": active}, bytes=size
+        f"{n} x {n}, active={active:g}",
+        (jnp.ones((n, n)), *sides, jnp.zeros(0)),
+        {},
+        {"n": n, "active": active},
+        bytes=size,
     )

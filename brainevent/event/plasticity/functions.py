@@ -10,6 +10,7 @@ gave, and XLA changes them in place, where it would copy them.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -327,12 +328,22 @@ def _updated(
     return units.join(bounded(where, found, unit, *bounds), unit)
 
 
-for _operator, _call in (
-    (update_csr_on_binary_pre_p, update_csr_on_binary_pre),
-    (update_csr_on_binary_post_p, update_csr_on_binary_post),
-    (fcn_plasticity_row_p, update_fixed_post_conn_on_binary_pre),
-    (update_dense_on_binary_pre_p, update_dense_on_binary_pre),
-    (update_dense_on_binary_post_p, update_dense_on_binary_post),
+def _called(operator: XLACustomKernel, count: int) -> Callable[..., Any]:
+    """Return a function that calls an operator, with or without the last operand."""
+
+    def call(*operands: Any, shape: Any = None, backend: str | None = None) -> Any:
+        rest = () if len(operands) == count else (jnp.zeros(0, "float32"),)
+        return operator(*operands, *rest, backend=backend)
+
+    return call
+
+
+for _operator, _count in (
+    (update_csr_on_binary_pre_p, 6),
+    (update_csr_on_binary_post_p, 7),
+    (fcn_plasticity_row_p, 5),
+    (update_dense_on_binary_pre_p, 4),
+    (update_dense_on_binary_post_p, 4),
 ):
-    _operator.def_call(_call)
+    _operator.def_call(_called(_operator, _count))
     _operator.def_benchmark_data(benchmark_data.of(_operator.name))
