@@ -147,7 +147,7 @@ def test_rows_that_there_are_not_are_zero(far):
 
 
 def test_events_beside_matrices_of_scipy_are_not_taken_as_numbers():
-    events = BinaryArray(jnp.array([2.0, -1.0, 0.0]))
+    events = BinaryArray(jnp.array([2.0, 0.0, 0.0]))
     for matrix in (scipy.sparse.eye_array(3), scipy.sparse.csr_matrix(EYE)):
         with pytest.raises(TypeError, match=r"SciPy does not know events; .* with brainevent.CSR.fromscipy"):
             events @ matrix
@@ -172,7 +172,7 @@ def test_a_sparse_matrix_is_not_dense(kind):
 @pytest.mark.parametrize("event", [True, False])
 def test_functions_take_events_too(form, event):
     name = "binary_" * event
-    weights, x = jnp.arange(1.0, 10).reshape(3, 3), jnp.array([2.0, -1.0, 0.5])
+    weights, x = jnp.arange(1.0, 10).reshape(3, 3), jnp.array([2.0, 0.0, -0.5])
     csr, coo, pre = CSR.fromdense(weights), COO.fromdense(weights), FixedNumPerPre.fromdense(weights)
     calls = {
         "csrmv": lambda call, x: call(csr.data, csr.indices, csr.indptr, x, shape=(3, 3)),

@@ -47,12 +47,12 @@ def test_every_spike_is_recorded(dense, dtype, unroll):
     np.testing.assert_allclose(spikes.times, times)
 
 
-def test_what_is_below_zero_is_no_spike():
+def test_what_is_not_zero_is_a_spike():
     rows = jnp.array([[-1.0, 0.0, 2.0, jnp.nan]])
     _, spikes = brainevent.record(replay(rows), jnp.int32(0), 1, dt=1)
-    assert spikes.counts.tolist() == [0, 0, 1, 0]
+    assert spikes.counts.tolist() == [1, 0, 1, 1]
     _, wrapped = brainevent.record(lambda s, i: (s, brainevent.BinaryArray(rows[0])), 0, 2, dt=1)
-    assert wrapped.counts.tolist() == [0, 0, 2, 0]
+    assert wrapped.counts.tolist() == [2, 0, 2, 2]
 
 
 def test_a_step_takes_one_bit_per_neuron_on_the_device():
