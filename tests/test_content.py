@@ -576,6 +576,17 @@ def test_a_helper_that_was_compiled_before_gives_a_name_of_this_process(monkeypa
     assert content_of(kernel).opaque is None
 
 
+def test_what_cannot_be_looked_at_is_opaque():
+    endless = []
+    endless.append(endless)
+    assert "RecursionError" in content_of(scaled_by(endless)).opaque
+
+
+def test_what_numba_itself_has_kept_gives_a_name_of_this_process():
+    helper = numba.njit(cache=True)(scaled_by_a_global.py_func)
+    assert content_of(numba.njit(lambda x: helper(x))).fleeting
+
+
 def test_code_that_points_to_an_array_keeps_it():
     def kernel_of(table):
         @numba.njit

@@ -38,6 +38,8 @@ def content_of(*values: Any) -> Content:
         name = _digest(walk.parts((sys.version_info[:2], jax.__version__, values)))
     except OpaqueError as error:
         return Content(uuid.uuid4().hex, "", str(error))
+    except Exception as error:  # noqa: BLE001 - whatever users' objects raise, or how deep they are
+        return Content(uuid.uuid4().hex, "", f"what cannot be looked at ({type(error).__name__}: {error})")
     return Content(name, _digest(walk.places), None, walk.fleeting, tuple(walk.large))
 
 

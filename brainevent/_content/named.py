@@ -60,15 +60,19 @@ def is_found(value: type) -> bool:
 
 
 def reads_data(function: types.FunctionType) -> bool:
-    """Say whether a function reads globals that may change: all but functions, classes and libraries."""
+    """Say whether a function reads globals that may change: all but functions, and what libraries have."""
     if is_library(str(function.__module__)):
         return False
-    for name in names_in(function.__code__):
-        value = function.__globals__.get(name)
-        library = isinstance(value, types.ModuleType) and is_library(value.__name__)
-        if not (value is None or callable(value) or library):
-            return True
-    return False
+    values = (function.__globals__[name] for name in names_in(function.__code__) if name in function.__globals__)
+    return not all(_is_fixed(value) for value in values)
+
+
+def _is_fixed(value: Any) -> bool:
+    if isinstance(value, types.ModuleType):
+        return is_library(value.__name__)
+    if isinstance(value, type):
+        return is_library(value.__module__) and is_found(value)
+    return callable(value)
 
 
 def imported(function: types.FunctionType) -> Iterator[types.ModuleType]:

@@ -167,6 +167,7 @@ class Walk:
         if kind == "CFunc":
             yield f"cfunc {value._sig}".encode()
             compiler = value._compiler
+            yield from self._compiled_before(value, value._pyfunc)
             yield from self.parts((_described(compiler.targetoptions), _described(compiler.locals), value._pyfunc))
         elif kind == "DUFunc":
             yield f"vectorized {value._frozen} {value.types} {value.identity}".encode()
@@ -189,14 +190,20 @@ class Walk:
         options = _described(value.targetoptions), _described(places)
         self.fleeting |= bool(_ADDRESS.search(str(options)))
         yield from self.parts((*options, signatures))
-        if len(self._seen) > 1 and getattr(value, "overloads", None) and reads_data(value.py_func):
-            self.fleeting = True  # it was compiled with what its globals held then
-            yield _tokens.setdefault(value, uuid.uuid4().bytes)
+        kept = type(getattr(value, "_cache", None)).__name__ not in ("NullCache", "NoneType")  # by Numba, as it was
+        if len(self._seen) > 1 and (kept or getattr(value, "overloads", None)):
+            yield from self._compiled_before(value, value.py_func)
         yield from self.parts(value.py_func)
         if not self._uses_numba:
             self._uses_numba = True
             for extension in _taught.by_no_name():
                 yield from self._extension(extension)
+
+    def _compiled_before(self, compiled: Any, function: types.FunctionType) -> Iterator[bytes]:
+        """Give what was compiled with what its globals held then a mark that no other process has."""
+        if reads_data(function):
+            self.fleeting = True
+            yield _tokens.setdefault(compiled, uuid.uuid4().bytes)
 
     def _extension(self, extension: Any) -> Iterator[bytes]:
         """Walk what any kernel may use: that of an installed package is what its file says."""

@@ -288,6 +288,13 @@ update_csr_on_binary_post_p = _define(
 
     Operands: weights, rows and pointers of the matrix cut into columns, where each of its elements has its weight, a
     trace for each row, a spike for each column, and `after`.
+
+    >>> import jax.numpy as jnp, brainevent
+    >>> pointers, rows, places = brainevent.csr_to_csc_index(jnp.array([0, 2, 3]), jnp.array([0, 2, 2]), shape=(2, 3))
+    >>> trace, spikes = jnp.array([1.0, 2.0]), jnp.array([False, False, True])
+    >>> operator = brainevent.update_csr_on_binary_post_p
+    >>> operator(jnp.zeros(3), rows, pointers, places, trace, spikes, jnp.zeros(0))
+    [Array([0., 1., 2.], dtype=float32)]
     """,
     "csr",
     _numba_csr_post,
@@ -301,6 +308,13 @@ fcn_plasticity_row_p = _define(
     """Add to each weight of a row that spikes the trace that its index names, where rows have as many elements.
 
     Operands: weights and indices (rows, number), a spike for each row, a trace for each column, and `after`.
+
+    >>> import jax.numpy as jnp, brainevent
+    >>> spikes, trace = jnp.array([True, False]), jnp.array([1.0, 2.0, 3.0])
+    >>> indices = jnp.array([[0, 2], [1, 2]])
+    >>> brainevent.fcn_plasticity_row_p(jnp.zeros((2, 2)), indices, spikes, trace, jnp.zeros(0))
+    [Array([[1., 3.],
+           [0., 0.]], dtype=float32)]
     """,
     "fcn",
     _numba_fixed,
@@ -310,7 +324,14 @@ fcn_plasticity_row_p = _define(
 )
 update_dense_on_binary_pre_p = _define(
     "dense_on_pre",
-    """Add the trace to each row that spikes. Operands: weights, a spike for each row, the trace, and `after`.""",
+    """Add the trace to each row that spikes. Operands: weights, a spike for each row, the trace, and `after`.
+
+    >>> import jax.numpy as jnp, brainevent
+    >>> spikes, trace = jnp.array([True, False]), jnp.array([1.0, 2.0])
+    >>> brainevent.update_dense_on_binary_pre_p(jnp.zeros((2, 2)), spikes, trace, jnp.zeros(0))
+    [Array([[1., 2.],
+           [0., 0.]], dtype=float32)]
+    """,
     "dense",
     _numba_dense_pre,
     functools.partial(_cuda_dense, pre=True),
@@ -319,7 +340,14 @@ update_dense_on_binary_pre_p = _define(
 )
 update_dense_on_binary_post_p = _define(
     "dense_on_post",
-    """Add the trace to each column that spikes. Operands: weights, the trace, a spike for each column, and `after`.""",
+    """Add the trace to each column that spikes. Operands: weights, the trace, a spike for each column, and `after`.
+
+    >>> import jax.numpy as jnp, brainevent
+    >>> trace, spikes = jnp.array([1.0, 2.0]), jnp.array([True, False])
+    >>> brainevent.update_dense_on_binary_post_p(jnp.zeros((2, 2)), trace, spikes, jnp.zeros(0))
+    [Array([[1., 0.],
+           [2., 0.]], dtype=float32)]
+    """,
     "dense",
     _numba_dense_post,
     functools.partial(_cuda_dense, pre=False),
