@@ -331,7 +331,7 @@ def test_what_nvcc_would_let_a_shell_read_is_refused(flags):
 
 @pytest.mark.thorough
 @needs_nvcc
-def test_half_types_may_be_named_by_token_pasting(capsys):
+def test_half_types_may_be_named_by_token_pasting(capsys, own_cache):
     body = "PASTE(BE::flo, at16_t) value{};\n  (void)value;"
     source = "#define PASTE(a, b) a##b\n" + SMALL.replace("fill<<<", f"{body} fill<<<").replace("VALUE", "2")
     mod = brainevent.load_cuda_inline("pasted", source, verbose=True)
