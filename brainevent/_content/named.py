@@ -13,7 +13,7 @@ import types
 from collections.abc import Iterator
 from typing import Any
 
-__all__ = ["imported", "is_found", "is_library", "names_in", "reads_data"]
+__all__ = ["imported", "is_found", "is_library", "names_in"]
 
 _LIBRARIES = {
     "brainevent",
@@ -57,22 +57,6 @@ def is_found(value: type) -> bool:
     for name in value.__qualname__.split("."):
         found = getattr(found, name, None)
     return found is value
-
-
-def reads_data(function: types.FunctionType) -> bool:
-    """Say whether a function reads globals that may change: all but functions, and what libraries have."""
-    if is_library(str(function.__module__)):
-        return False
-    values = (function.__globals__[name] for name in names_in(function.__code__) if name in function.__globals__)
-    return not all(_is_fixed(value) for value in values)
-
-
-def _is_fixed(value: Any) -> bool:
-    if isinstance(value, types.ModuleType):
-        return is_library(value.__name__)
-    if isinstance(value, type):
-        return is_library(value.__module__) and is_found(value)
-    return callable(value)
 
 
 def imported(function: types.FunctionType) -> Iterator[types.ModuleType]:
