@@ -100,6 +100,19 @@ def by_a_closure(value):
     return types.SimpleNamespace(helper=helper, names=None)
 
 
+def by_an_overload(value):
+    source = """
+def times(x): pass
+@numba.extending.overload(times)
+def overloading(x):
+    value = VALUE
+    return lambda x: x * value
+@numba.njit
+def helper(x): return times(x)
+"""
+    return defined(source, VALUE=value)
+
+
 MAKERS = [
     by_a_number, by_a_function, by_a_function_written_inline, by_a_function_two_calls_away, by_an_array, by_a_module,
     by_a_closure,
@@ -240,6 +253,17 @@ def test_what_numba_has_loaded_from_disk_gives_a_name_of_this_process(tmp_path):
         "helpers.helper(1.0); print(t.content_of(t.kernel_by(helpers.helper)).fleeting)"
     )
     assert [run_forked(source) for _ in range(2)] == ["False\n", "True\n"]
+
+
+@pytest.mark.parametrize("value", [2, 3])
+def test_what_an_overload_has_returned_is_used_again(value):
+    made = by_an_overload(2)
+    assert run(kernel_of_its_own(made.names["times"])) == 2
+    made.names["VALUE"] = value
+    assert content_of(kernel_by(made.names["times"])).fleeting == (value == 3)
+    assert run(kernel_of_its_own(made.names["times"])) == 2
+    made.names["VALUE"] = 2
+    assert content_of(kernel_by(made.names["times"])).fleeting == (value == 3)  # one was compiled from each
 
 
 TAUGHT = """

@@ -18,11 +18,13 @@ import numpy as np
 from .named import is_found, is_library, names_in
 from .plain import KINDS, bytes_of
 
-__all__ = ["is_current", "mark_of", "needs_nothing_else", "note"]
+__all__ = ["is_current", "is_unchanged", "mark_of", "needs_nothing_else", "note"]
 
 # What a function was, and what Numba had been taught: by the library that holds the code.
 _sources: weakref.WeakKeyDictionary[Any, tuple[bytes, bytes]] = weakref.WeakKeyDictionary()
 _marks: weakref.WeakKeyDictionary[Any, bytes] = weakref.WeakKeyDictionary()
+# What overloads were when they were last seen before Numba called them; "" if they have changed since.
+_overloads: weakref.WeakKeyDictionary[Any, bytes] = weakref.WeakKeyDictionary()
 _FUNCTIONS = (types.FunctionType, types.BuiltinFunctionType, types.MethodType, np.ufunc)
 
 
@@ -48,6 +50,15 @@ def is_current(overload: Any, content: bytes, taught: bytes | None, function: ty
     if is_library(str(function.__module__)):
         return True
     return not taught and all(_holds(overload, name, value) for name, value in _named(function))
+
+
+def is_unchanged(template: Any, content: bytes) -> bool:
+    """Say whether an overload had this content whenever Numba called it: what it returned then is used again."""
+    if not template._impl_cache:
+        _overloads[template] = content
+    elif _overloads.get(template) != content:
+        _overloads[template] = b""
+    return _overloads[template] == content
 
 
 def needs_nothing_else(function: types.FunctionType) -> bool:

@@ -32,6 +32,7 @@ class Taught:
     is_library: Callable[[str], bool]
     by_function: dict[int, dict[_Rank, list[Any]]] = field(default_factory=dict)
     everywhere: dict[_Rank, list[Any]] = field(default_factory=dict)  # what a kernel may use without naming it
+    _templates: dict[int, list[Any]] = field(default_factory=dict)  # that Numba makes of overloads, by their function
     _watched: _Watched | None = None
     _keys: list[Any] = field(default_factory=list)  # kept, so that no other object has their identity
     _lock: threading.RLock = field(default_factory=threading.RLock)
@@ -41,6 +42,10 @@ class Taught:
         self._look()
         return _in_order(self.by_function.get(id(function), {}))
 
+    def templates(self, function: Any) -> Sequence[Any]:
+        """Return what holds the code that overloads of a function have returned."""
+        return self._templates.get(id(function), ())
+
     def by_no_name(self) -> Sequence[Any]:
         """Return what was registered for methods, attributes, operators and the like."""
         self._look()
@@ -49,16 +54,18 @@ class Taught:
     def _look(self) -> None:
         with self._lock:
             self._watched = self._watched or _Watched()
-            for rank, entry in self._watched.new():
-                self._note(rank, *entry)
+            for rank, item, entry in self._watched.new():
+                self._note(rank, item, *entry)
 
-    def _note(self, rank: _Rank, key: Any, plain: Any, code: Iterable[Any]) -> None:
+    def _note(self, rank: _Rank, item: Any, key: Any, plain: Any, code: Iterable[Any]) -> None:
         found = [part for function in code for part in self._of_users(function)]
         if not found:
             return
         if isinstance(key, types.FunctionType) and not self.is_library(key.__module__):
             self._keys.append(key)
             self.by_function.setdefault(id(key), {})[rank] = [str(plain), *found]
+            if hasattr(item, "_impl_cache"):
+                self._templates.setdefault(id(key), []).append(item)
         else:  # of a library's function, or of one in a wrapper: a kernel may come to it without a name that is seen
             self.everywhere[rank] = [_named(key), str(plain), *found]
 
@@ -162,19 +169,20 @@ class _Watched:
         self._counts: list[int] = []
         self._others: dict[str, int] = {}
 
-    def new(self) -> Iterator[tuple[_Rank, _Entry]]:
+    def new(self) -> Iterator[tuple[_Rank, Any, _Entry]]:
         """Yield what has come since the last time."""
         self._find()
         for number, (rank, items, entry) in enumerate(self._lists):
             while self._done[number] < len(items):
                 self._done[number] += 1
-                yield (*rank, self._done[number]), entry(items[self._done[number] - 1])
+                item = items[self._done[number] - 1]
+                yield (*rank, self._done[number]), item, entry(item)
         for number, (kind, known) in enumerate(sorted(_others().items())):
             done = self._others.get(kind, 0)
             if len(known) > done:
                 self._others[kind] = len(known)
                 for index, item in enumerate(list(known.items() if isinstance(known, dict) else known)[done:], done):
-                    yield (_LAST, number, index), (kind, "", item if isinstance(item, tuple) else (item,))
+                    yield (_LAST, number, index), item, (kind, "", item if isinstance(item, tuple) else (item,))
 
     def _find(self) -> None:
         groups = list(_registries())

@@ -4,18 +4,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from .compiled import is_current, mark_of, needs_nothing_else
-from .extensions import installed_file
+from .compiled import is_current, is_unchanged, mark_of, needs_nothing_else
+from .extensions import Taught, installed_file
 from .named import is_library
 from .plain import OpaqueError
 
 if TYPE_CHECKING:
     from .walk import Walk
 
-__all__ = ["class_parts", "compiled_parts", "dispatcher_parts", "taught_parts", "type_parts"]
+__all__ = ["class_parts", "compiled_parts", "dispatcher_parts", "overload_parts", "taught_parts", "type_parts"]
 
 _ADDRESS = re.compile(r"#[0-9a-f]{6,}|0x[0-9a-f]{6,}")
 
@@ -25,16 +25,36 @@ def dispatcher_parts(walk: Walk, dispatcher: Any) -> Iterator[bytes]:
 
     The digest depends on the function alone, so that it can be compared with that of another time.
     """
-    if id(dispatcher) in walk.open:  # it calls itself
-        walk.recursive.add(id(dispatcher))
-        yield b"itself %d" % (len(walk.open) - walk.open[id(dispatcher)])
+    yield from _known(walk, dispatcher, _dispatcher, _marks)
+
+
+def overload_parts(walk: Walk, function: Any, taught: Taught) -> Iterator[bytes]:
+    """Yield the digest of what was registered for a function, and marks of overloads that were called before."""
+    if found := taught.of(function):
+
+        def walked(walk: Walk, _: Any) -> Iterator[bytes]:
+            return (part for extension in found for part in walk.parts(extension))
+
+        def marks(walk: Walk, function: Any, content: bytes) -> Iterator[bytes]:
+            for template in taught.templates(function):
+                if not walk.as_written and not is_unchanged(template, content):
+                    yield from _mark(walk, template)
+
+        yield from _known(walk, function, walked, marks)
+
+
+def _known(walk: Walk, value: Any, parts: Callable[..., Iterator[bytes]], marks: Callable[..., Any]) -> Iterator[bytes]:
+    """Walk something once, by itself."""
+    if id(value) in walk.open:  # it calls itself
+        walk.recursive.add(id(value))
+        yield b"itself %d" % (len(walk.open) - walk.open[id(value)])
         return
-    if id(dispatcher) not in walk.known:
-        walk.open[id(dispatcher)] = len(walk.open)
-        content = walk.apart(_dispatcher(walk, dispatcher))
-        del walk.open[id(dispatcher)]
-        walk.known[id(dispatcher)] = dispatcher, (content, *_marks(walk, dispatcher, content))
-    yield from walk.known[id(dispatcher)][1]
+    if id(value) not in walk.known:
+        walk.open[id(value)] = len(walk.open)
+        content = walk.apart(parts(walk, value))
+        del walk.open[id(value)]
+        walk.known[id(value)] = value, (content, *marks(walk, value, content))
+    yield from walk.known[id(value)][1]
 
 
 def _dispatcher(walk: Walk, value: Any) -> Iterator[bytes]:

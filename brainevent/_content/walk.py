@@ -18,7 +18,7 @@ import numpy as np
 
 from .extensions import Taught, is_intrinsic
 from .named import imported, is_found, is_library, names_in
-from .of_numba import class_parts, compiled_parts, dispatcher_parts, taught_parts, type_parts
+from .of_numba import class_parts, compiled_parts, dispatcher_parts, overload_parts, taught_parts, type_parts
 from .plain import KINDS, PLAIN, OpaqueError, bytes_of, digest_of
 
 __all__ = ["Walk"]
@@ -255,9 +255,7 @@ class Walk:
         for module in imported(function):
             yield b"imports"
             yield from self._module(module, names)
-        for extension in _taught.of(function):
-            yield b"taught"
-            yield from self.parts(extension)
+        yield from overload_parts(self, function, _taught)
         self._scope.names = around
 
     def _named(self, function: types.FunctionType) -> Iterator[bytes]:
