@@ -266,6 +266,37 @@ def test_what_an_overload_has_returned_is_used_again(value):
     assert content_of(kernel_by(made.names["times"])).fleeting == (value == 3)  # one was compiled from each
 
 
+def test_older_code_still_makes_values_when_its_function_was_compiled_again():
+    """In a process of its own, twice: the second loads what the first has kept."""
+    source = """
+        import numba, test_compiled_before as t
+
+        @numba.njit
+        def shown(values):
+            print(values)
+
+        @numba.njit
+        def outer(x):
+            shown([x, x])
+
+        @numba.njit
+        def first(x, out):
+            outer(x)
+            out[:] = x
+
+        @numba.njit
+        def second(x, out):
+            outer(x)
+            out[:] = x + 1
+
+        t.run(first)
+        shown.recompile()
+        print(t.run(second))
+    """
+    said = "[array([1.], dtype=float32), array([1.], dtype=float32)]\n"
+    assert [run_forked(source) for _ in range(2)] == [said + said + "2.0\n"] * 2
+
+
 TAUGHT = """
     import numba, sys
     from brainevent._content import content_name

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -12,6 +13,10 @@ from numba.core import caching, event
 from ..._content import needs_nothing_else, note_before
 
 __all__ = ["nothing_outdated", "start"]
+
+
+# What code makes Python's values with: other code may call it still when the function has been compiled again.
+_environments: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
 
 
 class _Noting(event.Listener):  # type: ignore[misc]
@@ -28,6 +33,8 @@ class _Noting(event.Listener):  # type: ignore[misc]
         overload = event.data["dispatcher"].overloads.get(tuple(event.data["args"]))
         if note is not None and overload is not None:
             note(overload)
+            if (library := getattr(overload, "library", None)) is not None:
+                _environments[library] = getattr(overload, "environment", None)
 
 
 def start() -> None:
