@@ -3,6 +3,7 @@
 
 import functools
 import itertools
+import sys
 import types
 import weakref
 
@@ -14,7 +15,8 @@ import pytest
 from forked import run_forked
 
 import brainevent
-from brainevent._content import compiled, content_name, content_of
+from brainevent._content import compiled, content_name, content_of, named
+from brainevent._content.plain import OpaqueError
 from brainevent.toolchain import cache
 
 X = jnp.ones(1)
@@ -341,3 +343,20 @@ def test_a_function_that_calls_itself_has_one_name(called):
     assert content_of(kernel_by(helper)) == content_of(kernel_by(make(2)))
     assert content_of(kernel_by(helper)) != content_of(kernel_by(make(3)))
     assert not content_of(kernel_by(helper)).fleeting
+
+
+def test_nothing_is_imported_to_note_what_is_compiled(tmp_path, monkeypatch):
+    """Numba's lock is held then, for which a thread may wait that is importing the same module."""
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "not_loaded_yet.py").write_text("VALUE = 1\n")
+    body = {}
+    exec("def helper(x):\n    import not_loaded_yet\n    return x", body)
+    with (
+        named.importing_nothing(),
+        pytest.raises(OpaqueError, match="an import of not_loaded_yet, which is not loaded"),
+    ):
+        list(named.imported(body["helper"]))
+    assert "not_loaded_yet" not in sys.modules
+    (module,) = named.imported(body["helper"])
+    with named.importing_nothing():
+        assert list(named.imported(body["helper"])) == [module]

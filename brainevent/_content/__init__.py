@@ -12,6 +12,7 @@ from typing import Any
 import jax
 
 from .compiled import needs_nothing_else, note
+from .named import importing_nothing
 from .of_numba import dispatcher_parts
 from .plain import OpaqueError, digest_of
 from .walk import Walk
@@ -58,8 +59,9 @@ def note_before(dispatcher: Any) -> Callable[[Any], None]:
     """Look at a function that Numba is about to compile; return what is to be called with what it has compiled."""
     walk = Walk(dispatcher)
     try:
-        content, *_ = dispatcher_parts(walk, dispatcher)
-        taught = walk.taught() or b""
+        with importing_nothing():
+            content, *_ = dispatcher_parts(walk, dispatcher)
+            taught = walk.taught() or b""
     except Exception:  # noqa: BLE001 - as above: what was compiled is unknown then
         return lambda overload: None
     return lambda overload: note(overload, content, taught)
