@@ -16,7 +16,7 @@ from ..precision import precise
 __all__ = ["updated"]
 
 _EACH = 256  # synapses of a neuron, on average, for which there is a warp
-_MOST_PARTS = 8  # warps that share a neuron: those of neurons without a spike have to start, too
+_MOST_PARTS = 4  # warps that share a neuron: those of neurons without a spike have to start, too
 
 
 @functools.cache

@@ -150,8 +150,20 @@ def _listed(operands: Sequence[int]) -> str:
 def _run_shard_map(
     function: Callable[..., Any], operands: Sequence[Any], specs: Sequence[Any], out_specs: Sequence[Any], count: int
 ) -> list[Any]:
-    mapped = jax.shard_map(function, mesh=_mesh(count), in_specs=tuple(specs), out_specs=list(out_specs))
-    return jax.jit(mapped)(*operands)
+    # Operands without elements are made within: XLA of JAX 0.11 ends the process if they come from outside.
+    given = [i for i, x in enumerate(operands) if jnp.size(x)]
+    kinds = [
+        jax.ShapeDtypeStruct(_local(jnp.shape(x), spec, count), jnp.result_type(x))
+        for x, spec in zip(operands, specs, strict=True)
+    ]
+
+    def within(*own: Any) -> Any:
+        parts = dict(zip(given, own, strict=True))
+        return function(*(parts[i] if i in parts else jnp.zeros(x.shape, x.dtype) for i, x in enumerate(kinds)))
+
+    chosen = tuple(specs[i] for i in given)
+    mapped = jax.shard_map(within, mesh=_mesh(count), in_specs=chosen, out_specs=list(out_specs))
+    return jax.jit(mapped)(*(operands[i] for i in given))
 
 
 def run_sharded(
@@ -227,4 +239,5 @@ def _cut_by(dims: Sequence[Any], factor: str) -> PartitionSpec:
 
 
 def _local(shape: Sequence[int], spec: PartitionSpec, count: int) -> tuple[int, ...]:
-    return tuple(size // count if entry == AXIS else size for size, entry in zip(shape, spec, strict=True))
+    entries = [*spec, *[None] * (len(shape) - len(spec))]
+    return tuple(size // count if entry == AXIS else size for size, entry in zip(shape, entries, strict=True))
