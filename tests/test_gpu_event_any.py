@@ -99,9 +99,9 @@ def product(sparse, x, *, transpose, event):
 
 def same(found, wanted, dtype):
     """Compare, to the precision of the type, what no type can add in an order of its own."""
+    most = float(jnp.finfo(found.dtype).max)
     found = np.asarray(found, np.float64)
     np.testing.assert_array_equal(np.isnan(found), np.isnan(wanted))
-    most = float(jnp.finfo(dtype).max)
     wanted = np.where(abs(wanted) > most, np.copysign(np.inf, wanted), wanted)
     np.testing.assert_allclose(found, wanted, rtol=4 * TOLERANCE[dtype], atol=TOLERANCE[dtype])
 
