@@ -44,7 +44,7 @@ MUTANTS = (
     ),
     Mutant(
         "plasticity-untouched-zeros-lose-their-sign",
-        "event/plasticity/operators.py",
+        "event/plasticity/reference.py",
         "jnp.where(where, (weights.astype(sums) + changes.astype(sums)).astype(weights.dtype), weights)",
         "(weights.astype(sums) + jnp.where(where, changes.astype(sums), 0)).astype(weights.dtype)",
         ("test_plasticity",),

@@ -31,7 +31,8 @@ from ..structure import (
 from .base import DataRepresentation
 from .buffers import TURNED
 from .build import checked_dense, parts
-from .csr import CSC, CSR, turned_product
+from .compressed import turned_product
+from .csr import CSC, CSR
 from .plastic import Plastic
 
 __all__ = ["FixedNumConn", "FixedNumPerPost", "FixedNumPerPre"]

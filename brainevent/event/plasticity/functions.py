@@ -27,12 +27,12 @@ from . import benchmark_data
 from .checked import bounded, dense_shape, one_of, sides_of, weights_of
 from .operators import (
     fcn_plasticity_row_p,
-    of_coordinates,
     update_csr_on_binary_post_p,
     update_csr_on_binary_pre_p,
     update_dense_on_binary_post_p,
     update_dense_on_binary_pre_p,
 )
+from .reference import of_coordinates
 
 __all__ = [
     "update_coordinates",

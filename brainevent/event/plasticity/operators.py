@@ -20,15 +20,13 @@ from ...backends.numba import numba_kernel
 from ...operator.custom_kernel import XLACustomKernel
 from ..activity import is_active
 from ..csr.operators import binary_csrmv_indexed_p, binary_csrmv_p
-from ..csr.reference import row_of_each
 from ..dense.operators import binary_densemv_p
 from ..fixed.operators import binary_fcnmv_p
-from ..operands import is_within
 from ..precision import precise
+from . import reference
 
 __all__ = [
     "fcn_plasticity_row_p",
-    "of_coordinates",
     "update_csr_on_binary_post_p",
     "update_csr_on_binary_pre_p",
     "update_dense_on_binary_post_p",
@@ -36,40 +34,7 @@ __all__ = [
 ]
 
 
-def _added(weights: Any, changes: Any, where: Any) -> jax.Array:
-    """Add changes where something is true; elsewhere not even the sign of a zero changes."""
-    sums = precise(weights.dtype)
-    return jnp.where(where, (weights.astype(sums) + changes.astype(sums)).astype(weights.dtype), weights)
-
-
-def _at(x: Any, places: Any) -> jax.Array:
-    """Return what of a vector is at places, and anything for a place that there is not."""
-    return x[jnp.where(is_within(places, x.shape[0]), places, 0)] if x.shape[0] else jnp.zeros(places.shape, x.dtype)
-
-
-def of_coordinates(weights: Any, own: Any, other: Any, spikes: Any, trace: Any) -> jax.Array:
-    """Return weights in any order, where `own` are the neurons that may spike, and `other` those with a trace."""
-    touched = is_within(own, spikes.shape[0]) & is_within(other, trace.shape[0]) & _at(is_active(spikes), own)
-    return _added(weights, _at(trace, other), touched)
-
-
 # ---- elements that are stored slice by slice
-
-
-def _csr_pre(weights: Any, indices: Any, indptr: Any, spikes: Any, trace: Any, after: Any, **_: Any) -> list[Any]:
-    rows = row_of_each(indptr, indices.shape[0])
-    touched = is_within(indices, trace.shape[0]) & (rows < spikes.shape[0]) & _at(is_active(spikes), rows)
-    return [_added(weights, _at(trace, indices), touched)]
-
-
-def _csr_post(
-    weights: Any, indices: Any, indptr: Any, perm: Any, trace: Any, spikes: Any, after: Any, **_: Any
-) -> list[Any]:
-    columns = row_of_each(indptr, indices.shape[0])
-    touched = is_within(indices, trace.shape[0]) & (columns < spikes.shape[0]) & _at(is_active(spikes), columns)
-    touched &= is_within(perm, weights.shape[0])
-    found = _added(_at(weights, perm), _at(trace, indices), touched)
-    return [weights.at[jnp.where(touched, perm, weights.shape[0])].set(found, mode="drop")]
 
 
 def _on_cpu(weights: Any, name: str, *operands: Any, **how: Any) -> list[Any]:
@@ -122,11 +87,6 @@ def _cuda_csr_post(*, outs: Sequence[Any], **_: Any) -> Callable[..., Any]:
 # ---- rows of as many elements
 
 
-def _fixed(weights: Any, indices: Any, spikes: Any, trace: Any, after: Any, **_: Any) -> list[Any]:
-    touched = is_within(indices, trace.shape[0]) & is_active(spikes)[:, None]
-    return [_added(weights, _at(trace, indices), touched)]
-
-
 def _numba_fixed(*, outs: Sequence[Any], indices_within: bool = False) -> Callable[..., Any]:
     def run(weights: Any, indices: Any, spikes: Any, trace: Any, after: Any) -> list[Any]:
         rest = is_active(spikes), trace.astype(precise(weights.dtype)), after
@@ -147,14 +107,6 @@ def _cuda_fixed(*, outs: Sequence[Any], **_: Any) -> Callable[..., Any]:
 
 
 # ---- dense matrices
-
-
-def _dense_pre(weights: Any, spikes: Any, trace: Any, after: Any) -> list[Any]:
-    return [_added(weights, trace, is_active(spikes)[:, None])]
-
-
-def _dense_post(weights: Any, trace: Any, spikes: Any, after: Any) -> list[Any]:
-    return [_added(weights, trace[:, None], is_active(spikes))]
 
 
 def _numba_dense_pre(*, outs: Sequence[Any]) -> Callable[..., Any]:
@@ -278,7 +230,7 @@ update_csr_on_binary_pre_p = _define(
     "csr",
     _numba_csr_pre,
     _cuda_csr_pre,
-    _csr_pre,
+    reference.of_slices,
     "e, e, p, m, k, a -> e",
     of_part=_of_elements,
 )
@@ -299,7 +251,7 @@ update_csr_on_binary_post_p = _define(
     "csr",
     _numba_csr_post,
     _cuda_csr_post,
-    _csr_post,
+    reference.of_indexed_slices,
     "w, e, p, e, m, k, a -> w",
     need_replication_factors=("w", "e"),
 )
@@ -319,7 +271,7 @@ fcn_plasticity_row_p = _define(
     "fcn",
     _numba_fixed,
     _cuda_fixed,
-    _fixed,
+    reference.of_equal_slices,
     "r c, r c, r, k, a -> r c",
 )
 update_dense_on_binary_pre_p = _define(
@@ -335,7 +287,7 @@ update_dense_on_binary_pre_p = _define(
     "dense",
     _numba_dense_pre,
     functools.partial(_cuda_dense, pre=True),
-    _dense_pre,
+    reference.of_rows,
     "m k, m, k, a -> m k",
 )
 update_dense_on_binary_post_p = _define(
@@ -351,7 +303,7 @@ update_dense_on_binary_post_p = _define(
     "dense",
     _numba_dense_post,
     functools.partial(_cuda_dense, pre=False),
-    _dense_post,
+    reference.of_columns,
     "m k, m, k, a -> m k",
 )
 
