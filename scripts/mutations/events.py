@@ -218,11 +218,11 @@ MUTANTS = (
         (*_CSR, *_OUT),
     ),
     Mutant(
-        "csr-values-of-rows-and-columns-swapped",
-        "event/csr/functions.py",
-        "place = indices if of_columns else row_of_each(indptr, indices.shape[0])",
-        "place = row_of_each(indptr, indices.shape[0]) if of_columns else indices",
-        _CSR,
+        "synapses-values-of-rows-and-columns-swapped",
+        "event/synapses/operators.py",
+        "places, sums = indices if transpose else row_of_each(indptr, indices.shape[0])",
+        "places, sums = row_of_each(indptr, indices.shape[0]) if transpose else indices",
+        ("test_synapses",),
     ),
     Mutant(
         "csr-negative-keys-come-first",

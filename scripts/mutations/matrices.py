@@ -63,8 +63,8 @@ MUTANTS = (
     Mutant(
         "dense-product-in-low-precision",
         "event/matrices/dense.py",
-        '"preferred_element_type": precise(weights.dtype)}',
-        '"preferred_element_type": weights.dtype}',
+        '"preferred_element_type": precise(dtype)}',
+        '"preferred_element_type": dtype}',
         (*_MATRICES, "test_event_dense"),
     ),
     Mutant(
