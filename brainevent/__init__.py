@@ -72,12 +72,10 @@ if TYPE_CHECKING:
         binary_csrmm_indexed,
         binary_csrmv,
         binary_csrmv_indexed,
-        cscmv_dt2t,
         csr_slice_rows,
         csrmm,
         csrmm_indexed,
         csrmv,
-        csrmv_dt2t,
         csrmv_indexed,
     )
     from .event.csr.operators import (
@@ -117,6 +115,8 @@ if TYPE_CHECKING:
         update_dense_on_binary_post_p,
         update_dense_on_binary_pre_p,
     )
+    from .event.synapses.functions import cscmm_dt2t, cscmv_dt2t, csrmm_dt2t, csrmv_dt2t, fcnmm_dt2t, fcnmv_dt2t
+    from .event.synapses.operators import csrmm_dt2t_p, csrmv_dt2t_p
     from .operator.check import CheckReport, check
     from .operator.check.report import CheckRow
     from .spikes.record import record
@@ -148,8 +148,8 @@ _ROOMS = {
     "event.coo.operators": "binary_coomm_p binary_coomv_p coomm_p coomv_p",
     "event.csr.conversions": "coo2csr coo_to_csc_index csc_to_csr_index csr_to_coo_index csr_to_csc_index",
     "event.csr.functions": """
-        binary_csrmm binary_csrmm_indexed binary_csrmv binary_csrmv_indexed cscmv_dt2t csr_slice_rows csrmm
-        csrmm_indexed csrmv csrmv_dt2t csrmv_indexed
+        binary_csrmm binary_csrmm_indexed binary_csrmv binary_csrmv_indexed csr_slice_rows csrmm csrmm_indexed
+        csrmv csrmv_indexed
     """,
     "event.csr.operators": """
         binary_csrmm_indexed_p binary_csrmm_p binary_csrmv_indexed_p binary_csrmv_p csrmm_indexed_p csrmm_p
@@ -174,6 +174,8 @@ _ROOMS = {
         fcn_plasticity_row_p update_csr_on_binary_post_p update_csr_on_binary_pre_p
         update_dense_on_binary_post_p update_dense_on_binary_pre_p
     """,
+    "event.synapses.functions": "cscmm_dt2t cscmv_dt2t csrmm_dt2t csrmv_dt2t fcnmm_dt2t fcnmv_dt2t",
+    "event.synapses.operators": "csrmm_dt2t_p csrmv_dt2t_p",
     "operator.check": "CheckReport check",
     "operator.check.report": "CheckRow",
     "spikes.record": "record",
@@ -267,17 +269,21 @@ __all__ = [
     "coomv",
     "coomv_p",
     "csc_to_csr_index",
+    "cscmm_dt2t",
     "cscmv_dt2t",
     "csr_slice_rows",
     "csr_slice_rows_p",
     "csr_to_coo_index",
     "csr_to_csc_index",
     "csrmm",
+    "csrmm_dt2t",
+    "csrmm_dt2t_p",
     "csrmm_indexed",
     "csrmm_indexed_p",
     "csrmm_p",
     "csrmv",
     "csrmv_dt2t",
+    "csrmv_dt2t_p",
     "csrmv_indexed",
     "csrmv_indexed_p",
     "csrmv_p",
@@ -288,8 +294,10 @@ __all__ = [
     "export_tuned",
     "fcn_plasticity_row_p",
     "fcnmm",
+    "fcnmm_dt2t",
     "fcnmm_p",
     "fcnmv",
+    "fcnmv_dt2t",
     "fcnmv_p",
     "general_batching_rule",
     "get_all_primitive_names",

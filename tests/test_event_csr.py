@@ -593,7 +593,7 @@ INDICES, INDPTR, ONE = jnp.zeros(3, "int32"), jnp.array([0, 2, 3, 3]), jnp.ones(
          r'binary_csrmv: indices is float32; pass int32 or int64 \(indices.astype\("int32"\)\)'),
         (csrmv, (ONE, INDICES, INDPTR.astype("int8"), ONE), (3, 4), TypeError, "csrmv: indptr is int8; pass int32"),
         (csrmv, (ONE, INDICES, INDPTR, ONE), (4, 4), ShapeError,
-         r"indptr has shape \(4,\); with shape=\(4, 4\) it has an element for each of 4 rows, and one more"),
+         r"indptr has shape \(4,\); it has an element for each of 4 slices \(rows or columns\), and one more"),
         (csrmv, (INDICES, INDICES, INDPTR, ONE), (3, 4), TypeError, "data is int32; pass floating weights"),
         (csrmv, (jnp.ones(2), INDICES, INDPTR, ONE), (3, 4), ShapeError, r"data has shape \(2,\); pass one weight"),
         (csrmv, (ONE, INDICES, INDPTR, jnp.ones((4, 2))), (3, 4), MathError, "its rank must be 1; call csrmm"),

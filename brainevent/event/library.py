@@ -15,12 +15,14 @@ from .fixed import functions as fixed
 from .fixed import operators as of_fixed
 from .plasticity import functions as plasticity
 from .plasticity import operators as of_plasticity
+from .synapses import functions as synapses
+from .synapses import operators as of_synapses
 
-__all__ = ["OPERATORS", "coo", "csr", "dense", "fixed", "plasticity"]
+__all__ = ["OPERATORS", "coo", "csr", "dense", "fixed", "plasticity", "synapses"]
 
 OPERATORS: dict[str, XLACustomKernel] = {
     operator.name: operator
-    for module in (of_coo, of_csr, slices, of_dense, of_fixed, of_plasticity)
+    for module in (of_coo, of_csr, slices, of_dense, of_fixed, of_plasticity, of_synapses)
     for operator in vars(module).values()
     if isinstance(operator, XLACustomKernel)
 }

@@ -22,7 +22,7 @@ from ..operator.lowering import REFERENCE, meant
 from .activity import weighted
 from .precision import precise
 
-__all__ = ["relate"]
+__all__ = ["has_kernel_for", "relate"]
 
 PerElement = Callable[[Sequence[Any], Any, Any], jax.Array]
 
@@ -62,7 +62,7 @@ class _Rules:
         return self.operator(tangent, *rest, **params)
 
     def by_x(self, tangent: Any, *operands: Any, **params: Any) -> Any:
-        if not _has(self.linear, params):
+        if not has_kernel_for(self.linear, params):
             params = {**params, "backend": None}
         return self.linear(*operands[:-1], tangent, **params)  # straight through: an event changes as its number does
 
@@ -97,7 +97,7 @@ class _Rules:
 
     def batch(self, args: Sequence[Any], axes: Sequence[Any], **params: Any) -> Any:
         *structure, x = args
-        if any(axis is not None for axis in axes[:-1]) or not _has(self.of_matrices, params):
+        if any(axis is not None for axis in axes[:-1]) or not has_kernel_for(self.of_matrices, params):
             return NotImplemented  # the kernel goes through the batch
         x = jnp.moveaxis(x, axes[-1], -1)
         (out,) = params["outs"]
@@ -107,7 +107,7 @@ class _Rules:
         return [found.reshape(*out.shape, x.shape[-1])], [len(out.shape)]
 
 
-def _has(operator: XLACustomKernel, params: Mapping[str, Any]) -> bool:
+def has_kernel_for(operator: XLACustomKernel, params: Mapping[str, Any]) -> bool:
     """Say whether an operator has the kernel that a call of another one names, if it does."""
     backend = params.get("backend")
     known = {REFERENCE, *(name for platform in PLATFORMS for name in operator.available_backends(platform))}

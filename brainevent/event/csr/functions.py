@@ -6,18 +6,17 @@ from __future__ import annotations
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from ...errors import ShapeError
 from .. import units
 from ..arrays import split_operand
-from ..operands import checked_indices, checked_weights, checked_x, is_within, promises
+from ..operands import checked_indices, checked_weights, checked_x, promises
 from ..room import check_array
-from ..structure import check_compressed, check_indices, check_once, checked_shape
+from ..structure import check_indices, check_once, checked_shape
 from . import benchmark_data, operators
+from .checked import checked_structure
 from .conversions import coo2csr, coo_to_csc_index, csc_to_csr_index, csr_to_coo_index, csr_to_csc_index
-from .reference import row_of_each
 from .slices import csr_add_rows_p, csr_slice_rows_p
 
 __all__ = [
@@ -28,14 +27,12 @@ __all__ = [
     "coo2csr",
     "coo_to_csc_index",
     "csc_to_csr_index",
-    "cscmv_dt2t",
     "csr_slice_rows",
     "csr_to_coo_index",
     "csr_to_csc_index",
     "csrmm",
     "csrmm_indexed",
     "csrmv",
-    "csrmv_dt2t",
     "csrmv_indexed",
 ]
 
@@ -271,72 +268,13 @@ def csr_slice_rows(
     return units.join(found[0] if single else found, unit)
 
 
-def csrmv_dt2t(
-    y: Any,
-    w: Any,
-    indices: Any,
-    indptr: Any,
-    *,
-    shape: tuple[int, int],
-    transpose: bool = False,
-    backend: str | None = None,
-) -> Any:
-    """Multiply each stored weight with the value of its row, or if `transpose` of its column; the unit is that of w.
-
-    >>> import jax.numpy as jnp, brainevent
-    >>> indices, indptr = jnp.array([0, 2, 2]), jnp.array([0, 2, 3])
-    >>> brainevent.csrmv_dt2t(jnp.array([10.0, 100.0]), jnp.array([1.0, 2.0, 4.0]), indices, indptr, shape=(2, 3))
-    Array([ 10.,  20., 400.], dtype=float32)
-    """
-    return _per_weight("csrmv_dt2t", y, w, indices, indptr, shape, of_columns=transpose)
-
-
-def cscmv_dt2t(
-    y: Any,
-    w: Any,
-    indices: Any,
-    indptr: Any,
-    *,
-    shape: tuple[int, int],
-    transpose: bool = False,
-    backend: str | None = None,
-) -> Any:
-    """Do what `csrmv_dt2t` does with a matrix of `shape` (m, k) in compressed sparse columns.
-
-    >>> import jax.numpy as jnp, brainevent
-    >>> indices, indptr = jnp.array([0, 2, 2]), jnp.array([0, 2, 3])
-    >>> brainevent.cscmv_dt2t(jnp.array([1.0, 2.0, 3.0]), jnp.ones(1), indices, indptr, shape=(3, 2))
-    Array([1., 3., 3.], dtype=float32)
-    """
-    turned = checked_shape("cscmv_dt2t", shape)[::-1]
-    return _per_weight("cscmv_dt2t", y, w, indices, indptr, turned, of_columns=not transpose)
-
-
-def _per_weight(where: str, y: Any, w: Any, indices: Any, indptr: Any, shape: Any, *, of_columns: bool) -> Any:
-    (w, unit), (y, _) = units.split(w), units.split(y)
-    shape, w, indices, indptr, _ = _checked(where, w, indices, indptr, shape)
-    y = jnp.asarray(y)
-    if y.shape != (shape[of_columns],):
-        raise ShapeError(f"{where}: y has shape {y.shape}; pass one value for each of {shape[of_columns]}")
-    place = indices if of_columns else row_of_each(indptr, indices.shape[0])
-    return units.join(jnp.where(is_within(place, y.shape[0]), w * y[place].astype(w.dtype), 0), unit)
-
-
 def _checked(
     where: str, data: Any, indices: Any, indptr: Any, shape: Any
 ) -> tuple[tuple[int, int], Any, Any, Any, bool]:
     """Return the shape and the arrays of a matrix, if they go together, and whether all are known to be in range."""
     shape = checked_shape(where, shape)
-    indices = checked_indices(where, "indices", indices, 1)
-    indptr = checked_indices(where, "indptr", indptr, 1)
-    if indptr.shape[0] != shape[0] + 1:
-        raise ShapeError(
-            f"{where}: indptr has shape {indptr.shape}; with shape={shape} it has an element for each of {shape[0]} "
-            "rows, and one more"
-        )
-    data = checked_weights(where, "data", data, indices.shape)
-    within = check_once(check_compressed, where, indices, indptr, slices=shape[0], bound=shape[1])
-    return shape, data, indices, indptr, within
+    (indices, indptr), within = checked_structure(where, indices, indptr, shape)
+    return shape, checked_weights(where, "data", data, indices.shape), indices, indptr, within
 
 
 def _product(

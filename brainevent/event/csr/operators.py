@@ -37,6 +37,7 @@ __all__ = [
     "csrmm_p",
     "csrmv_indexed_p",
     "csrmv_p",
+    "of_elements",
 ]
 
 _VARIANTS = [  # of the kernels in CUDA C++; the first is used until `tune` has found a faster one
@@ -114,7 +115,7 @@ def _define(kind: str, *, event: bool, indexed: bool) -> XLACustomKernel:
     operator.def_reference(_reference(event=event, indexed=indexed))
     operator.def_tags("csr", "binary" if event else "float", *(["indexed"] if indexed else []))
     rule = functools.partial(_cut, indexed=indexed)
-    operator.def_sharding_rule(rule, reduction_factors=("e",), of_part=functools.partial(_of_elements, pointers=2))
+    operator.def_sharding_rule(rule, reduction_factors=("e",), of_part=functools.partial(of_elements, pointers=2))
     return operator
 
 
@@ -125,7 +126,7 @@ def _cut(data: Any, indices: Any, indptr: Any, *rest: Any, indexed: bool, **_: A
     return f"{each}, e, p, {'e, ' * indexed}k{columns} -> m{columns}"
 
 
-def _of_elements(places: Mapping[str, tuple[Any, int]], *operands: Any, pointers: int) -> tuple[Any, ...]:
+def of_elements(places: Mapping[str, tuple[Any, int]], *operands: Any, pointers: int) -> tuple[Any, ...]:
     """Return operands in which rows begin and end where they do among the elements of a part."""
     begin, size = places["e"]
     indptr = operands[pointers]
@@ -232,7 +233,7 @@ csr_per_element_p.def_reference(
 )
 csr_per_element_p.def_tags("csr", "float")
 csr_per_element_p.def_sharding_rule(
-    "e, p, m n, k n -> e", reduction_factors=("n",), of_part=functools.partial(_of_elements, pointers=1)
+    "e, p, m n, k n -> e", reduction_factors=("n",), of_part=functools.partial(of_elements, pointers=1)
 )
 
 

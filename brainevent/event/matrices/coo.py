@@ -120,6 +120,11 @@ class COO(Plastic, DataRepresentation):
         sides = ("post_spike", post_spike, self.shape[1]), ("pre_trace", pre_trace, self.shape[0])
         return update_coordinates("COO.update_on_post", self.data, self.col, self.row, *sides, bounds, **how)
 
+    def _per_synapse(self, y: Any, w: Any, *, of_columns: bool) -> Any:
+        from ..synapses.functions import of_places
+
+        return of_places("COO.dt2t", y, w, self.col if of_columns else self.row, self.shape[of_columns])
+
     def _multiply(self, x: Any, *, transpose: bool, event: bool) -> Any:
         from ..coo import functions
 

@@ -184,6 +184,13 @@ class _Compressed(Plastic, DataRepresentation):
             return update(self.data, self.indices, self.indptr, pre_trace, post_spike, *bounds, **how)
         return functions.update_csr_on_binary_post(self.data, *self._places(), pre_trace, post_spike, *bounds, **how)
 
+    def _per_synapse(self, y: Any, w: Any, *, of_columns: bool) -> Any:
+        from ..synapses import functions
+
+        multiply = functions.cscmv_dt2t if self._axis else functions.csrmv_dt2t
+        how: dict[str, Any] = {"shape": self.shape, "transpose": of_columns, "backend": self.backend}
+        return multiply(y, w, self.indices, self.indptr, **how)
+
     def _turned(self) -> tuple[Any, tuple[Any, Any]]:
         """Return data and structure cut along the other axis."""
         from ..csr.functions import csr_to_csc_index

@@ -98,6 +98,11 @@ class Dense(Plastic, DataRepresentation):
 
         return update_dense_on_binary_post(self.data, pre_trace, post_spike, *bounds, **how)
 
+    def _per_synapse(self, y: Any, w: Any, *, of_columns: bool) -> Any:
+        from ..synapses.functions import of_dense
+
+        return of_dense("Dense.dt2t", y, w, self.shape, of_columns=of_columns)
+
     def with_data(self, data: Any) -> Dense:
         """Return a matrix with other data: one number, or one for each element."""
         return Dense(data, shape=self.shape, backend=self.backend, buffers=self._buffers)

@@ -181,6 +181,12 @@ class _FixedNumber(Plastic, DataRepresentation):
         update = functions.update_fixed_pre_conn_on_binary_post
         return update(self.data, self.indices, pre_trace, post_spike, *bounds, shape=self.shape, **how)
 
+    def _per_synapse(self, y: Any, w: Any, *, of_columns: bool) -> Any:
+        from ..synapses.functions import fcnmv_dt2t
+
+        shape = self.shape[::-1] if self._axis else self.shape
+        return fcnmv_dt2t(w, self.indices, y, shape=shape, transpose=of_columns ^ bool(self._axis))
+
     def _as_stored(self, data: Any) -> Any:
         numbers, unit = units.split(data)
         return units.join(numbers.reshape(self.indices.shape), unit)

@@ -6,17 +6,17 @@ from __future__ import annotations
 from typing import Any, Self
 
 from ..structure import looked_at
+from .per_synapse import PerSynapse
 
 __all__ = ["Plastic"]
 
 
-class Plastic:
+class Plastic(PerSynapse):
     """What plastic matrices share."""
 
     data: Any
     shape: tuple[int, int]
     backend: str | None
-    indices_within: bool
 
     def update_on_pre(
         self, pre_spike: Any, post_trace: Any, w_min: Any = None, w_max: Any = None, *, after: Any = None

@@ -13,23 +13,9 @@ import numpy as np
 from ...errors import ShapeError
 from .. import units
 from ..arrays import split_operand
-from ..operands import checked_indices
 from ..precision import precise
-from ..structure import check_compressed, check_once
 
-__all__ = ["bounded", "compressed", "dense_shape", "one_of", "sides_of", "weights_of"]
-
-
-def compressed(where: str, indices: Any, indptr: Any, cut: tuple[int, int]) -> tuple[tuple[Any, Any], bool]:
-    """Return indices and pointers, if they go together in so many slices, and whether all are known to be in range."""
-    indices = checked_indices(where, "indices", indices, 1)
-    indptr = checked_indices(where, "indptr", indptr, 1)
-    if indptr.shape[0] != cut[0] + 1:
-        raise ShapeError(
-            f"{where}: indptr has shape {indptr.shape}; it has an element for each of {cut[0]} slices, and one more"
-        )
-    within = check_once(check_compressed, where, indices, indptr, slices=cut[0], bound=cut[1])
-    return (indices, indptr), within
+__all__ = ["bounded", "dense_shape", "one_of", "sides_of", "weights_of"]
 
 
 def dense_shape(where: str, weight: Any) -> tuple[int, int]:

@@ -19,11 +19,12 @@ import jax.numpy as jnp
 from ...errors import ShapeError
 from ...operator.custom_kernel import XLACustomKernel
 from .. import units
+from ..csr.checked import checked_structure
 from ..csr.conversions import turned_once
 from ..operands import checked_indices, promises
 from ..structure import check_indices, check_once, checked_shape
 from . import benchmark_data
-from .checked import bounded, compressed, dense_shape, one_of, sides_of, weights_of
+from .checked import bounded, dense_shape, one_of, sides_of, weights_of
 from .operators import (
     fcn_plasticity_row_p,
     of_coordinates,
@@ -71,7 +72,7 @@ def update_csr_on_binary_pre(
     Array([1.1, 1.3, 1. ], dtype=float32)
     """
     where, shape = "update_csr_on_binary_pre", checked_shape("update_csr_on_binary_pre", shape)
-    structure, within = compressed(where, indices, indptr, shape)
+    structure, within = checked_structure(where, indices, indptr, shape)
     sides = ("pre_spike", pre_spike, shape[0]), ("post_trace", post_trace, shape[1])
     how = {"backend": backend, **promises(indices_within=within)}
     return _updated(where, update_csr_on_binary_pre_p, weight, structure, sides, (w_min, w_max), after, how)
@@ -104,7 +105,7 @@ def update_csr_on_binary_post(
     Array([1. , 1.1, 1.2], dtype=float32)
     """
     where, shape = "update_csr_on_binary_post", checked_shape("update_csr_on_binary_post", shape)
-    structure, within = compressed(where, indices, indptr, shape[::-1])
+    structure, within = checked_structure(where, indices, indptr, shape[::-1])
     places = checked_indices(where, "weight_indices", weight_indices, 1)
     if places.shape != structure[0].shape:
         raise ShapeError(
@@ -136,7 +137,7 @@ def update_csc_on_binary_pre(
     A `CSC` with `precompute_weight_indices()` carries the order with it.
     """
     where, shape = "update_csc_on_binary_pre", checked_shape("update_csc_on_binary_pre", shape)
-    (indices, indptr), _ = compressed(where, indices, indptr, shape[::-1])
+    (indices, indptr), _ = checked_structure(where, indices, indptr, shape[::-1])
     structure = turned_once(indptr, indices, shape[::-1])
     how: dict[str, Any] = {"shape": shape, "backend": backend, "after": after}
     return update_indexed_on_pre(weight, *structure, pre_spike, post_trace, w_min, w_max, **how)
@@ -164,7 +165,7 @@ def update_csc_on_binary_post(
     Array([1. , 1.1, 1.2], dtype=float32)
     """
     where, shape = "update_csc_on_binary_post", checked_shape("update_csc_on_binary_post", shape)
-    structure, within = compressed(where, indices, indptr, shape[::-1])
+    structure, within = checked_structure(where, indices, indptr, shape[::-1])
     sides = ("post_spike", post_spike, shape[1]), ("pre_trace", pre_trace, shape[0])
     how = {"backend": backend, **promises(indices_within=within)}
     return _updated(where, update_csr_on_binary_pre_p, weight, structure, sides, (w_min, w_max), after, how)
@@ -292,7 +293,7 @@ def update_indexed_on_pre(
 ) -> Any:
     """Update rows whose element j has the weight `weight[places[j]]`: of a matrix in compressed columns."""
     where = "update_csc_on_binary_pre"
-    structure, within = compressed(where, indices, indptr, shape)
+    structure, within = checked_structure(where, indices, indptr, shape)
     sides = ("post_trace", post_trace, shape[1]), ("pre_spike", pre_spike, shape[0])
     within &= check_once(check_indices, where, "places", places, bound=places.size)
     how = {"backend": backend, **promises(indices_within=within)}

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Values of synapses times values of neurons, in the order in which a matrix stores its elements."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+from ..structure import looked_at
+
+__all__ = ["PerSynapse"]
+
+
+class PerSynapse:
+    """What matrices offer to programs that hold a value for each synapse, such as an eligibility trace."""
+
+    indices_within: bool
+
+    def dt2t(self, y_dim_arr: Any, w_dim_arr: Any) -> Any:
+        """Multiply the value of each synapse with that of its row: `w[j] * y[row of j]`, in the order of `data`.
+
+        `w_dim_arr` is any array in the shape of the stored elements, or one number; it need not be the weights. The
+        unit is that of `w_dim_arr` alone, but for rows of as many elements: these have the product of both. Batches
+        go through `jax.vmap`.
+
+        >>> import jax.numpy as jnp, brainevent
+        >>> matrix = brainevent.CSR.fromdense(jnp.array([[1.0, 0.0, 2.0], [0.0, 0.0, 4.0]]))
+        >>> matrix.dt2t(jnp.array([10.0, 100.0]), matrix.data)
+        Array([ 10.,  20., 400.], dtype=float32)
+        """
+        with looked_at(within=self.indices_within):
+            return self._per_synapse(y_dim_arr, w_dim_arr, of_columns=False)
+
+    def dt2t_transposed(self, y_dim_arr: Any, w_dim_arr: Any) -> Any:
+        """Multiply the value of each synapse with that of its column: `w[j] * y[column of j]`.
+
+        As `dt2t`.
+
+        >>> import jax.numpy as jnp, brainevent
+        >>> matrix = brainevent.CSR.fromdense(jnp.array([[1.0, 0.0, 2.0], [0.0, 0.0, 4.0]]))
+        >>> matrix.dt2t_transposed(jnp.array([1.0, 10.0, 100.0]), matrix.data)
+        Array([  1., 200., 400.], dtype=float32)
+        """
+        with looked_at(within=self.indices_within):
+            return self._per_synapse(y_dim_arr, w_dim_arr, of_columns=True)
+
+    def yw_to_w(self, y_dim_arr: Any, w_dim_arr: Any) -> Any:
+        """Do what `dt2t` does, which this was called before."""
+        _warn(type(self).__name__, "yw_to_w", "dt2t")
+        return self.dt2t(y_dim_arr, w_dim_arr)
+
+    def yw_to_w_transposed(self, y_dim_arr: Any, w_dim_arr: Any) -> Any:
+        """Do what `dt2t_transposed` does, which this was called before."""
+        _warn(type(self).__name__, "yw_to_w_transposed", "dt2t_transposed")
+        return self.dt2t_transposed(y_dim_arr, w_dim_arr)
+
+    def _per_synapse(self, y: Any, w: Any, *, of_columns: bool) -> Any:
+        """Return w times the values of rows, or of columns."""
+        raise NotImplementedError
+
+
+def _warn(kind: str, old: str, new: str) -> None:
+    warnings.warn(f"{kind}.{old} is now called {kind}.{new}", DeprecationWarning, stacklevel=3)
