@@ -32,8 +32,8 @@ def outcomes(result: Path) -> dict[str, Outcome]:
         if said is None:
             found.setdefault(name, Outcome("passed"))
         else:
-            why = (said.get("message") or said.text or "").strip()
-            found[name] = Outcome("skipped" if said.tag == "skipped" else "failed", " ".join(why.split()))
+            why = " ".join((said.get("message") or said.text or "").split()).partition(" ------")[0]  # JAX adds a note
+            found[name] = Outcome("skipped" if said.tag == "skipped" else "failed", why)
     return found
 
 

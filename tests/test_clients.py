@@ -39,7 +39,7 @@ def row(text, name):
 
 
 def test_tests_are_counted_by_file_and_in_all(write, tmp_path, capsys):
-    other = ("failed", "E: 1\n  assert 2")
+    other = ("failed", "E: 1\n  assert 2\n--------------------\nFor simplicity, JAX has removed ...")
     differ = {"theirs": other, "both": other, "left": ("skipped", "no GPU")}
     write("pypi", "one/a_test.py", same=PASSED, drawn=PASSED, broken=PASSED, **differ)
     write("ours", "one/a_test.py", same=PASSED, drawn=("failed", DRAWN), broken=other, theirs=PASSED, both=other)
