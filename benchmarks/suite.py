@@ -22,6 +22,7 @@ from benchmarks import (
     memory,
     networks,
     overhead,
+    plasticity,
     start,
     tuned,
     vmap,
@@ -53,6 +54,7 @@ BENCHMARKS = (
     Benchmark("tuned", "one call over 64 floats, chosen in three ways", "cpu", tuned.measure_rows),
     Benchmark("events", "spikes times a sparse matrix, beside other ways and the limit", "cpu", events.measure_rows),
     Benchmark("formats", "one in a hundred spikes, times a matrix in each format", "cpu", formats.measure_rows),
+    Benchmark("plasticity", "a product, and then a change of the weights", "cpu", plasticity.measure_rows),
     Benchmark("connectivity", "matrices of random connections", "cpu", connectivity.measure_rows),
     Benchmark("networks", "wall time over the network's time, CUBA and COBA", "cpu", networks.measure_rows),
     Benchmark("gpu_overhead", "one call over 1024 floats on a GPU", "gpu", gpu_overhead.measure_rows),
@@ -66,5 +68,6 @@ BENCHMARKS = (
     Benchmark("gpu_tuned", "one call over 1024 floats on a GPU, chosen in three ways", "gpu", tuned.measure_gpu_rows),
     Benchmark("gpu_events", "spikes times a sparse matrix, beside the limit", "gpu", events.measure_gpu_rows),
     Benchmark("gpu_formats", "one in a hundred spikes, times a matrix in each format", "gpu", formats.measure_gpu_rows),
+    Benchmark("gpu_plasticity", "a product, and then a change of the weights", "gpu", plasticity.measure_gpu_rows),
     Benchmark("gpu_networks", "wall time over the network's time, on a GPU", "gpu", networks.measure_gpu_rows),
 )

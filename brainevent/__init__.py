@@ -97,7 +97,8 @@ if TYPE_CHECKING:
     from .event.matrices.coo import COO
     from .event.matrices.csr import CSC, CSR
     from .event.matrices.dense import Dense
-    from .event.matrices.fixed import FixedNumPerPost, FixedNumPerPre
+    from .event.matrices.fixed import FixedNumConn, FixedNumPerPost, FixedNumPerPre
+    from .event.matrices.gradients import grad, value_and_grad
     from .event.plasticity.functions import (
         update_csc_on_binary_post,
         update_csc_on_binary_pre,
@@ -164,7 +165,8 @@ _ROOMS = {
     "event.matrices.coo": "COO",
     "event.matrices.csr": "CSC CSR",
     "event.matrices.dense": "Dense",
-    "event.matrices.fixed": "FixedNumPerPost FixedNumPerPre",
+    "event.matrices.fixed": "FixedNumConn FixedNumPerPost FixedNumPerPre",
+    "event.matrices.gradients": "grad value_and_grad",
     "event.plasticity.functions": """
         update_csc_on_binary_post update_csc_on_binary_pre update_csr_on_binary_post update_csr_on_binary_pre
         update_dense_on_binary_post update_dense_on_binary_pre update_fixed_post_conn_on_binary_pre
@@ -206,6 +208,7 @@ __all__ = [
     "DataRepresentation",
     "Dense",
     "EventRepresentation",
+    "FixedNumConn",
     "FixedNumPerPost",
     "FixedNumPerPre",
     "GpuArchDetectionError",
@@ -304,6 +307,7 @@ __all__ = [
     "get_cache_dir",
     "get_primitives_by_tags",
     "get_registry",
+    "grad",
     "half",
     "import_tuned",
     "jaxinfo_to_warpinfo",
@@ -337,6 +341,7 @@ __all__ = [
     "update_fixed_post_conn_on_binary_pre",
     "update_fixed_pre_conn_on_binary_post",
     "use_backend",
+    "value_and_grad",
     "warp_kernel",
 ]
 

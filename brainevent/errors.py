@@ -33,6 +33,7 @@ __all__ = [
     "RegistrationTypeError",
     "RegistrationValueError",
     "ShapeError",
+    "UnknownBufferError",
     "UnknownPlatformError",
     "UnsupportedArchError",
     "UnsupportedOperationError",
@@ -53,6 +54,12 @@ class ShapeError(MathError, ValueError, AssertionError):
 
 class UnsupportedOperationError(BrainEventError):
     """An operation that this kind of matrix does not offer."""
+
+
+class UnknownBufferError(BrainEventError, KeyError, ValueError):
+    """A buffer that was not registered; existing programs expect either built-in class."""
+
+    __str__ = Exception.__str__  # that of KeyError puts the message in quotes
 
 
 class BenchmarkDataFnNotProvidedError(BrainEventError):

@@ -38,7 +38,7 @@ def assert_product(make, kind, backend, *, seed, m, k, connections, columns, of_
     sparse = make(seed, m, k, connections, **options)
     x = operand(seed, taken(sparse, transpose=transpose), columns, of_x, active)
     found = called(sparse, x, "binary_" * event + kind, transpose=transpose, backend=backend)
-    assert found.dtype == sparse.weights.dtype
+    assert found.dtype == (sparse.weights.dtype if event else jnp.promote_types(sparse.weights.dtype, x.dtype))
     close(found, sparse.product(x, transpose=transpose, event=event), options["dtype"])
 
 
@@ -159,7 +159,7 @@ class Promises:
         sparse = self.make(3, 1, 1, 3000, homogeneous=homogeneous, dtype=dtype)
         weights = jnp.full(sparse.weights.shape, 2**-4, dtype)
         for kind in (f"binary_{self.kind}", self.kind):
-            found = called(sparse, jnp.ones(1), kind, weights, transpose=transpose, backend=backend)
+            found = called(sparse, jnp.ones(1, dtype), kind, weights, transpose=transpose, backend=backend)
             assert found == jnp.asarray(3000 / 16, dtype)  # 0.0625 added to 128 in bfloat16 is 128 again
 
     # ---- derivatives ----

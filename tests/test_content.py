@@ -2,12 +2,14 @@
 """Names made of content: equal where the content is, another when any part of it changes."""
 
 import collections
+import dataclasses
 import enum
 import functools
 import json
 import math
 import sys
 import types
+import typing
 from concurrent.futures import ThreadPoolExecutor
 
 import jax.numpy as jnp
@@ -558,33 +560,10 @@ def test_a_function_that_hides_what_it_reads_is_opaque():
     assert content_of(lambda: globals()["A"]).opaque == "a function that calls globals()"
 
 
-SCALE = 2.0
-
-
-@numba.njit
-def scaled_by_a_global(value):
-    return value * SCALE
-
-
-def test_a_helper_that_was_compiled_before_gives_a_name_of_this_process(monkeypatch):
-    """Numba compiles it once: what its globals hold by now may be something else."""
-    kernel = numba.njit(lambda x: scaled_by_a_global(x))
-    assert not content_of(kernel).fleeting
-    assert scaled_by_a_global(1.0) == 2
-    assert content_of(kernel).fleeting
-    assert content_of(kernel) == content_of(kernel)
-    assert content_of(kernel).opaque is None
-
-
 def test_what_cannot_be_looked_at_is_opaque():
     endless = []
     endless.append(endless)
     assert "RecursionError" in content_of(scaled_by(endless)).opaque
-
-
-def test_what_numba_itself_has_kept_gives_a_name_of_this_process():
-    helper = numba.njit(cache=True)(scaled_by_a_global.py_func)
-    assert content_of(numba.njit(lambda x: helper(x))).fleeting
 
 
 def test_code_that_points_to_an_array_keeps_it():
@@ -639,6 +618,43 @@ def test_an_object_that_wraps_a_function_is_more_than_that():
             functools.update_wrapper(self, function)
 
     assert "Wrapping" in content_of(Wrapping(scaled_by(3))).opaque
+
+
+def stencil_of(value):
+    return numba.stencil(lambda a: a[0] * value)
+
+
+def data_class_of(value):
+    @dataclasses.dataclass
+    class Held:
+        values: list = dataclasses.field(default_factory=lambda: [value])
+
+    return Held
+
+
+def protocol_of(value):
+    class Scaling(typing.Protocol):
+        def scale(self):
+            return value
+
+    return Scaling
+
+
+@pytest.mark.parametrize("make", [stencil_of, data_class_of, protocol_of])
+def test_what_decorators_and_protocols_make_has_content(make):
+    assert content_of(scaled_by(make(2))).opaque is None
+    assert content_name(scaled_by(make(2))) != content_name(scaled_by(make(3)))
+    if make is not stencil_of:  # it has looked at its closure already
+        assert content_of(scaled_by(make(2))) == content_of(scaled_by(make(2)))
+
+
+def test_a_stencil_of_nothing_else_has_a_name():
+    def make(**options):
+        return numba.stencil(**options)(lambda a: a[0] + a[1])
+
+    assert content_of(make()) == content_of(make())
+    assert not content_of(make()).fleeting
+    assert content_name(make()) != content_name(make(neighborhood=((0, 2),)))
 
 
 def test_threads_give_one_kernel_one_name():

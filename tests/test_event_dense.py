@@ -358,7 +358,7 @@ ONES = jnp.ones((3, 4), "float32")
         (binary_densemv, (ONES, ONES[None]), MathError, "its rank must be 1"),
         (binary_densemv, (ONES, ONES[:, 0]), ShapeError, r"takes spikes of 4 rows; spikes has shape \(3,\)"),
         (binary_densemm, (ONES, ONES), ValueError, r"takes spikes of 4 rows; spikes has shape \(3, 4\)"),
-        (binary_densemv, (ONES.astype(int), ONES[0]), TypeError, r"weights is int32; pass floating weights"),
+        (binary_densemv, (ONES.astype(bool), ONES[0]), TypeError, r"weights is bool; pass floating weights"),
         (binary_densemv, (ONES.astype(complex), ONES[0]), TypeError, "weights is complex64; pass floating"),
         (binary_densemv, (ONES, ONES[0].astype(complex)), TypeError, "spikes is complex64; pass booleans, integers"),
     ],

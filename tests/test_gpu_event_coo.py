@@ -27,7 +27,7 @@ def with_64_bits():
 
 def assert_product(sparse, x, *, transpose, event, dtype="float32"):
     found = called(sparse, x, "binary_" * event + "coo", transpose=transpose, backend="cuda_raw")
-    assert found.dtype == sparse.weights.dtype
+    assert found.dtype == (sparse.weights.dtype if event else jnp.promote_types(sparse.weights.dtype, x.dtype))
     close(found, sparse.product(x, transpose=transpose, event=event), dtype)
 
 

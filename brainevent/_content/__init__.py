@@ -3,18 +3,21 @@
 
 from __future__ import annotations
 
-import hashlib
 import sys
 import uuid
-from collections.abc import Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 import jax
 
-from .walk import OpaqueError, Walk
+from .compiled import needs_nothing_else, note
+from .named import importing_nothing
+from .of_numba import dispatcher_parts
+from .plain import OpaqueError, digest_of
+from .walk import Walk
 
-__all__ = ["Content", "content_name", "content_of"]
+__all__ = ["Content", "content_name", "content_of", "needs_nothing_else", "note_before"]
 
 
 @dataclass(frozen=True)
@@ -31,25 +34,34 @@ class Content:
     large: tuple[Any, ...] = field(default=(), compare=False, repr=False)
 
 
-def content_of(*values: Any) -> Content:
-    """Return the content of values: the name is random if something in them is opaque."""
-    walk = Walk()
+def content_of(*values: Any, anew: Any = None, as_written: bool = False) -> Content:
+    """Return the content of values: the name is random if something in them is opaque.
+
+    `anew` is a function for Numba that is compiled anew, whatever of it was compiled before. What functions are
+    `as_written` does not depend on what was compiled before.
+    """
+    walk = Walk(anew, as_written)
     try:
-        name = _digest(walk.parts((sys.version_info[:2], jax.__version__, values)))
+        name = digest_of(walk.all_parts((sys.version_info[:2], jax.__version__, values)))
     except OpaqueError as error:
         return Content(uuid.uuid4().hex, "", str(error))
     except Exception as error:  # noqa: BLE001 - whatever users' objects raise, or how deep they are
         return Content(uuid.uuid4().hex, "", f"what cannot be looked at ({type(error).__name__}: {error})")
-    return Content(name, _digest(walk.places), None, walk.fleeting, tuple(walk.large))
+    return Content(name.hex()[:32], digest_of(walk.places).hex()[:32], None, walk.fleeting, tuple(walk.large))
 
 
-def content_name(*values: Any) -> str:
+def content_name(*values: Any, as_written: bool = False) -> str:
     """Return 32 hex digits that are the same for the same content; random if something in it is opaque."""
-    return content_of(*values).name
+    return content_of(*values, as_written=as_written).name
 
 
-def _digest(parts: Iterable[bytes]) -> str:
-    digest = hashlib.sha256()
-    for part in parts:
-        digest.update(len(part).to_bytes(8, "little") + part)
-    return digest.hexdigest()[:32]
+def note_before(dispatcher: Any) -> Callable[[Any], None]:
+    """Look at a function that Numba is about to compile; return what is to be called with what it has compiled."""
+    walk = Walk(dispatcher)
+    try:
+        with importing_nothing():
+            content, *_ = dispatcher_parts(walk, dispatcher)
+            taught = walk.taught() or b""
+    except Exception:  # noqa: BLE001 - as above: what was compiled is unknown then
+        return lambda overload: None
+    return lambda overload: note(overload, content, taught)

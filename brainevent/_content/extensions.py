@@ -21,6 +21,7 @@ from typing import Any
 __all__ = ["Taught", "installed_file", "is_intrinsic"]
 
 _Entry = tuple[Any, Any, Iterable[Any]]  # the key, what is known about it besides code, and what holds the code
+_Rank = tuple[int, ...]  # where an entry stands: it does not depend on when it was found
 _SITE = tuple({sysconfig.get_path(name) + os.sep for name in ("purelib", "platlib")})
 
 
@@ -29,8 +30,9 @@ class Taught:
     """What Numba's registries hold of others' code, looked through as far as they have grown."""
 
     is_library: Callable[[str], bool]
-    by_function: dict[int, list[Any]] = field(default_factory=dict)
-    everywhere: list[Any] = field(default_factory=list)  # what a kernel may use without naming it
+    by_function: dict[int, dict[_Rank, list[Any]]] = field(default_factory=dict)
+    everywhere: dict[_Rank, list[Any]] = field(default_factory=dict)  # what a kernel may use without naming it
+    _templates: dict[int, list[Any]] = field(default_factory=dict)  # that Numba makes of overloads, by their function
     _watched: _Watched | None = None
     _keys: list[Any] = field(default_factory=list)  # kept, so that no other object has their identity
     _lock: threading.RLock = field(default_factory=threading.RLock)
@@ -38,28 +40,34 @@ class Taught:
     def of(self, function: Any) -> Sequence[Any]:
         """Return what was registered for a function: other functions, classes and plain values."""
         self._look()
-        return self.by_function.get(id(function), ())
+        return _in_order(self.by_function.get(id(function), {}))
+
+    def templates(self, function: Any) -> Sequence[Any]:
+        """Return what holds the code that overloads of a function have returned."""
+        return self._templates.get(id(function), ())
 
     def by_no_name(self) -> Sequence[Any]:
         """Return what was registered for methods, attributes, operators and the like."""
         self._look()
-        return self.everywhere
+        return _in_order(self.everywhere)
 
     def _look(self) -> None:
         with self._lock:
             self._watched = self._watched or _Watched()
-            for entry in self._watched.new():
-                self._note(*entry)
+            for rank, item, entry in self._watched.new():
+                self._note(rank, item, *entry)
 
-    def _note(self, key: Any, plain: Any, code: Iterable[Any]) -> None:
+    def _note(self, rank: _Rank, item: Any, key: Any, plain: Any, code: Iterable[Any]) -> None:
         found = [part for function in code for part in self._of_users(function)]
         if not found:
             return
         if isinstance(key, types.FunctionType) and not self.is_library(key.__module__):
             self._keys.append(key)
-            self.by_function.setdefault(id(key), []).extend([str(plain), *found])
+            self.by_function.setdefault(id(key), {})[rank] = [str(plain), *found]
+            if hasattr(item, "_impl_cache"):
+                self._templates.setdefault(id(key), []).append(item)
         else:  # of a library's function, or of one in a wrapper: a kernel may come to it without a name that is seen
-            self.everywhere.extend([_named(key), str(plain), *found])
+            self.everywhere[rank] = [_named(key), str(plain), *found]
 
     def _of_users(self, code: Any) -> list[Any]:
         """Return what holds code and what no library defines, with what it is told."""
@@ -76,6 +84,11 @@ class Taught:
         cells = [_contents(cell) for cell in code.__closure__]
         found = [part for cell in cells if cell is not code for part in self._of_users(cell)]
         return [*found, *(cell for cell in cells if isinstance(cell, (str, int)))] if found else []
+
+
+def _in_order(entries: dict[_Rank, list[Any]]) -> list[Any]:
+    """Return entries in the order of registration, list by list: they may have been found in another."""
+    return [part for rank in sorted(entries) for part in entries[rank]]
 
 
 @functools.cache
@@ -149,26 +162,27 @@ class _Watched:
     """The registries by which Numba compiles for this processor, looked through as far as they have grown."""
 
     def __init__(self) -> None:
-        self._lists: list[tuple[list[Any], Callable[[Any], _Entry]]] = []
+        self._lists: list[tuple[_Rank, list[Any], Callable[[Any], _Entry]]] = []
         self._done: list[int] = []  # of each list
         self._known: set[int] = set()  # registries, which live as long as what they are held by
         self._held: list[Any] = []
         self._counts: list[int] = []
         self._others: dict[str, int] = {}
 
-    def new(self) -> Iterator[_Entry]:
+    def new(self) -> Iterator[tuple[_Rank, Any, _Entry]]:
         """Yield what has come since the last time."""
         self._find()
-        for number, (items, entry) in enumerate(self._lists):
+        for number, (rank, items, entry) in enumerate(self._lists):
             while self._done[number] < len(items):
                 self._done[number] += 1
-                yield entry(items[self._done[number] - 1])
-        for kind, known in _others().items():
-            if len(known) > self._others.get(kind, 0):
-                new = list(known.items() if isinstance(known, dict) else known)[self._others.get(kind, 0) :]
+                item = items[self._done[number] - 1]
+                yield (*rank, self._done[number]), item, entry(item)
+        for number, (kind, known) in enumerate(sorted(_others().items())):
+            done = self._others.get(kind, 0)
+            if len(known) > done:
                 self._others[kind] = len(known)
-                for item in new:
-                    yield kind, "", item if isinstance(item, tuple) else (item,)
+                for index, item in enumerate(list(known.items() if isinstance(known, dict) else known)[done:], done):
+                    yield (_LAST, number, index), item, (kind, "", item if isinstance(item, tuple) else (item,))
 
     def _find(self) -> None:
         groups = list(_registries())
@@ -176,16 +190,18 @@ class _Watched:
         if counts == self._counts:
             return
         self._counts = counts
-        found = [registry for group in groups for registry in list(group) if id(registry) not in self._known]
+        places = ((place, x) for place, group in enumerate(groups) for x in enumerate(list(group)))
+        found = [(place, *item) for place, item in places if id(item[1]) not in self._known]
         builtin = [id(registry) for registry in _builtin()]
-        of_numba = _of_numba() if any(id(registry) not in builtin for registry in found) else set()
-        for registry in found:
+        of_numba = _of_numba() if any(id(registry) not in builtin for *_, registry in found) else set()
+        for group, number, registry in found:
             self._known.add(id(registry))
             self._held.append(registry)
             if id(registry) in builtin or id(registry) not in of_numba:
-                lists = [(getattr(registry, name), entry) for name, entry in _LISTS.items() if hasattr(registry, name)]
-                self._lists += lists
-                self._done += [0] * len(lists)
+                for index, (name, entry) in enumerate(_LISTS.items()):
+                    if hasattr(registry, name):
+                        self._lists.append(((group, number, index), getattr(registry, name), entry))
+                        self._done.append(0)
 
 
 def _builtin() -> list[Any]:
@@ -222,6 +238,7 @@ def _of_function(item: Any) -> _Entry:
 
 
 _FUNCTIONS = (types.FunctionType, type)
+_LAST = 9  # after all registries
 _LISTS: dict[str, Callable[[Any], _Entry]] = {
     "attributes": _of_template,
     "casts": lambda item: ("cast", item[1], (item[0],)),

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import contextvars
 import dis
 import importlib
 import importlib.util
@@ -13,8 +15,11 @@ import types
 from collections.abc import Iterator
 from typing import Any
 
-__all__ = ["imported", "is_found", "is_library", "names_in", "reads_data"]
+from .plain import OpaqueError
 
+__all__ = ["imported", "importing_nothing", "is_found", "is_library", "names_in"]
+
+_may_import: contextvars.ContextVar[bool] = contextvars.ContextVar("may_import", default=True)
 _LIBRARIES = {
     "brainevent",
     "jax",
@@ -59,22 +64,6 @@ def is_found(value: type) -> bool:
     return found is value
 
 
-def reads_data(function: types.FunctionType) -> bool:
-    """Say whether a function reads globals that may change: all but functions, and what libraries have."""
-    if is_library(str(function.__module__)):
-        return False
-    values = (function.__globals__[name] for name in names_in(function.__code__) if name in function.__globals__)
-    return not all(_is_fixed(value) for value in values)
-
-
-def _is_fixed(value: Any) -> bool:
-    if isinstance(value, types.ModuleType):
-        return is_library(value.__name__)
-    if isinstance(value, type):
-        return is_library(value.__module__) and is_found(value)
-    return callable(value)
-
-
 def imported(function: types.FunctionType) -> Iterator[types.ModuleType]:
     """Yield the modules of users that a function imports when it is called; one that is not there is not."""
     package = function.__globals__.get("__package__") or ""
@@ -88,10 +77,22 @@ def imported(function: types.FunctionType) -> Iterator[types.ModuleType]:
                     yield from _module_named(name, package)
 
 
+@contextlib.contextmanager
+def importing_nothing() -> Iterator[None]:
+    """Import nothing to look at it: another thread may be importing it, and wait for a lock that this one has."""
+    before = _may_import.set(False)
+    try:
+        yield
+    finally:
+        _may_import.reset(before)
+
+
 def _module_named(name: str, package: str) -> Iterator[types.ModuleType]:
     try:
         name = importlib.util.resolve_name(name, package)
         if not is_library(name):
+            if name not in sys.modules and not _may_import.get():
+                raise OpaqueError(f"an import of {name}, which is not loaded yet")
             yield importlib.import_module(name)
     except ImportError:
         return

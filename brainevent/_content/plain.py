@@ -3,14 +3,30 @@
 
 from __future__ import annotations
 
+import hashlib
 import struct
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
-__all__ = ["KINDS", "bytes_of"]
+__all__ = ["KINDS", "PLAIN", "OpaqueError", "bytes_of", "digest_of"]
 
+PLAIN = {bool: b"bool ", int: b"int ", str: b"str ", bytes: b"bytes ", type(None): b"NoneType "}  # written by repr
 KINDS = (bool, int, float, complex, str, bytes, type(None), type(Ellipsis), type(NotImplemented), np.generic, np.dtype)
+
+
+class OpaqueError(Exception):
+    """The function captures something that has no content: its description."""
+
+
+def digest_of(parts: Iterable[bytes]) -> bytes:
+    """Return a hash of parts, of which each is kept apart from the next."""
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(b"%d " % len(part))
+        digest.update(part)
+    return digest.digest()
 
 
 def bytes_of(value: Any) -> bytes:
@@ -19,6 +35,8 @@ def bytes_of(value: Any) -> bytes:
     >>> bytes_of(0.0) == bytes_of(-0.0)
     False
     """
+    if word := PLAIN.get(type(value)):
+        return word + repr(value).encode(errors="surrogatepass")
     kind = type(value).__qualname__.encode() + b" "
     if isinstance(value, np.generic):
         return kind + str(value.dtype).encode() + value.tobytes()

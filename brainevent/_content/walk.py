@@ -8,22 +8,22 @@ import collections
 import enum
 import functools
 import os
-import re
 import sys
 import types
-import uuid
-import weakref
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from .extensions import Taught, installed_file, is_intrinsic
-from .named import imported, is_found, is_library, names_in, reads_data
-from .plain import KINDS, bytes_of
+from .extensions import Taught, is_intrinsic
+from .named import imported, is_found, is_library, names_in
+from .of_numba import class_parts, compiled_parts, dispatcher_parts, overload_parts, taught_parts, type_parts
+from .plain import KINDS, PLAIN, OpaqueError, bytes_of, digest_of
 
-__all__ = ["OpaqueError", "Walk"]
+__all__ = ["Walk"]
 
+_PLAIN = (enum.Enum, *KINDS, slice)
 _NAMED = (type, types.BuiltinFunctionType, np.ufunc)
 # What kernels, configurations and constants of Triton are made of.
 _OF_TRITON = (
@@ -33,6 +33,10 @@ _OF_TRITON = (
 
 # What kernels are made with, which is no part of what they compute: it is what its version says.
 _MACHINERY = ("brainevent.backends.", "brainevent.ffi.", "brainevent.operator.", "brainevent.toolchain.")
+
+
+# Whose functions classes of users have.
+_PYTHONS = ("abc", "dataclasses", "enum", "typing")
 
 
 # What Python notes of a class; a default of a dataclass is an attribute, too.
@@ -47,39 +51,75 @@ _DESCRIPTORS = (
     types.ClassMethodDescriptorType, functools.cached_property, type(getattr(Iterable, "_abc_impl", None)),
     type(vars(collections.namedtuple("_Pair", "first"))["first"]),
 )  # fmt: skip
+_ABSENT = ("_HAS_DEFAULT_FACTORY_CLASS", "_MISSING_TYPE")  # in place of a default
 _HIDING = {"eval", "exec", "globals", "__import__"}  # by which a function reads what it does not name
-_ADDRESS = re.compile(r"#[0-9a-f]{6,}|0x[0-9a-f]{6,}")
 _LARGE = 10**6  # bytes of a global array, from which on Numba does not copy it
-_tokens: weakref.WeakKeyDictionary[Any, bytes] = weakref.WeakKeyDictionary()  # of functions that were compiled before
 _PACKAGE = os.path.dirname(os.path.dirname(__file__)) + os.sep
-
-
-class OpaqueError(Exception):
-    """The function captures something that has no content: its description."""
-
-
 _taught = Taught(is_library)
 
 
-class Walk:
-    """One walk over values: yields their content, and notes where code of users stands."""
+@dataclass
+class _Scope:
+    """What is walked together: the index of all that may be met again, and what was read of modules."""
 
-    def __init__(self) -> None:
+    seen: dict[int, tuple[int, Any]] = field(default_factory=dict)  # by identity, which the value keeps valid
+    modules: set[tuple[int, tuple[str, ...]]] = field(default_factory=set)
+    attributes: set[tuple[int, str]] = field(default_factory=set)
+    names: tuple[str, ...] = ()  # of the function that is being walked, and those around it
+
+
+class Walk:
+    """One walk over values: yields their content, and notes where code of users stands.
+
+    `anew` is a function that Numba will compile anew, whatever of it was compiled before. What is `as_written` leaves
+    out all that was compiled before.
+    """
+
+    def __init__(self, anew: Any = None, as_written: bool = False) -> None:
         self.places: list[bytes] = []
         self.large: list[np.ndarray] = []  # arrays that Numba holds by address
         self.fleeting = False  # whether the name is one of this process
-        self._names: tuple[str, ...] = ()  # of the function that is being walked, and those around it
-        self._seen: list[Any] = []
-        self._modules: list[tuple[types.ModuleType, tuple[str, ...]]] = []
-        self._uses_numba = False
+        self.anew, self.as_written = anew, as_written
+        self.known: dict[int, tuple[Any, tuple[bytes, ...]]] = {}  # of functions for Numba: what they are
+        self.open: dict[int, int] = {}  # those that are being walked
+        self.recursive: set[int] = set()
+        self._taught: Any = ...  # it is looked up once
+        self._scope = _Scope()
+
+    def all_parts(self, value: Any) -> Iterator[bytes]:
+        """Yield a value's content, and what programs have taught Numba if it is used; or raise `OpaqueError`."""
+        yield from self.parts(value)
+        if self.known:
+            yield self.taught() or b""
+
+    def taught(self) -> bytes | None:
+        """Return the digest of what any kernel may use; b"" if there is nothing, None while that is walked itself."""
+        if self._taught is ...:
+            walk = Walk(as_written=self.as_written)
+            walk.places, walk.large, walk._taught = self.places, self.large, None
+            parts = [part for extension in _taught.by_no_name() for part in taught_parts(walk, extension)]
+            self._taught = digest_of(parts) if parts else b""
+            self.fleeting |= walk.fleeting
+        return self._taught
+
+    def apart(self, parts: Iterator[bytes]) -> bytes:
+        """Return the digest of parts that are walked by themselves: it is the same wherever they are met."""
+        around, self._scope = self._scope, _Scope()
+        try:
+            return digest_of(parts)
+        finally:
+            self._scope = around
+
+    def _see(self, value: Any) -> None:
+        self._scope.seen[id(value)] = len(self._scope.seen), value
 
     def parts(self, value: Any) -> Iterator[bytes]:
         """Yield a value's content, or raise `OpaqueError`."""
-        for index, known in enumerate(self._seen):
-            if known is value:
-                yield b"seen %d" % index
-                return
-        if isinstance(value, (enum.Enum, *KINDS, slice)):
+        if type(value) in PLAIN:
+            yield bytes_of(value)
+        elif known := self._scope.seen.get(id(value)):
+            yield b"seen %d" % known[0]
+        elif isinstance(value, _PLAIN):
             yield from self._plain(value)
         elif isinstance(value, (tuple, list, frozenset, set, dict)):
             yield from self._container(value)
@@ -90,13 +130,12 @@ class Walk:
             if value.nbytes > _LARGE:
                 self.large.append(value)
         elif isinstance(value, types.FunctionType):
-            self._seen.append(value)
-            machinery = str(value.__module__).startswith(_MACHINERY) and value.__closure__ is None
-            yield from _named(value) if machinery else self._function(value)
+            self._see(value)
+            yield from self._named(value) if _is_named(value) else self._function(value)
         elif isinstance(value, types.CodeType):
             yield from self._code(value)
         elif isinstance(value, types.ModuleType):
-            yield from self._module(value, self._names)
+            yield from self._module(value, self._scope.names)
         else:
             yield from self._object(value)
 
@@ -123,26 +162,32 @@ class Walk:
             yield b"method"
             yield from self.parts((value.__func__, value.__self__))
         elif hasattr(value, "py_func") and hasattr(value, "targetoptions"):
-            yield from self._dispatcher(value)
+            yield from dispatcher_parts(self, value)
         elif isinstance(value, type) and not (is_library(module) and is_found(value)):
             yield from self._class(value)
         elif isinstance(value, types.BuiltinFunctionType) and not _is_of_library(value.__self__):
             yield f"method {value.__name__}".encode()
             yield from self.parts(value.__self__)
+        else:
+            yield from self._of_library(value, module)
+
+    def _of_library(self, value: Any, module: str) -> Iterator[bytes]:
+        """Walk what libraries have or make, or raise `OpaqueError`."""
+        if type(value).__module__ == "dataclasses" and type(value).__name__ in _ABSENT:
+            yield type(value).__name__.encode()
         elif isinstance(value, _NAMED) or (module.startswith("jax.") and hasattr(value, "__qualname__")):
             yield f"name {module} {getattr(value, '__qualname__', value)}".encode()
         elif type(value).__module__.startswith("numba.core.types"):
-            self.fleeting |= bool(_ADDRESS.search(str(value)))
-            yield f"type {value}".encode()
+            yield from type_parts(self, value)
         elif type(value).__module__.startswith("triton.") and any(hasattr(value, part) for part in _OF_TRITON):
-            self._seen.append(value)
+            self._see(value)
             yield type(value).__qualname__.encode()
             yield from self.parts({part: getattr(value, part) for part in _OF_TRITON if hasattr(value, part)})
         elif type(value).__module__.startswith("numba.") and not is_intrinsic(value):
-            self._seen.append(value)
-            yield from self._of_numba(value)
+            self._see(value)
+            yield from compiled_parts(self, value)
         elif hasattr(value, "__wrapped__") and is_library(type(value).__module__):  # under jax.jit, an intrinsic, ours
-            self._seen.append(value)
+            self._see(value)
             yield f"{type(value).__qualname__} {getattr(value, 'prefer_literal', '')}".encode()
             yield from self.parts(value.__wrapped__)
         else:
@@ -153,7 +198,8 @@ class Walk:
         yield f"{kind.__module__} {kind.__qualname__} {getattr(kind, '_fields', '')} {len(value)}".encode()
         if kind not in (tuple, list, frozenset, set, dict) and not (is_library(kind.__module__) and is_found(kind)):
             yield from self.parts(kind)
-        yield from self.parts(getattr(value, "default_factory", None))
+        if hasattr(value, "default_factory"):
+            yield from self.parts(value.default_factory)
         if isinstance(value, dict):
             for key in value:
                 yield from self.parts((key, value[key]))
@@ -161,68 +207,12 @@ class Walk:
             for item in sorted(value, key=repr) if isinstance(value, (set, frozenset)) else value:
                 yield from self.parts(item)
 
-    def _of_numba(self, value: Any) -> Iterator[bytes]:
-        """Walk what `cfunc`, `vectorize` and `guvectorize` return; nothing else of Numba has content."""
-        kind = type(value).__name__
-        if kind == "CFunc":
-            yield f"cfunc {value._sig}".encode()
-            compiler = value._compiler
-            yield from self._compiled_before(value, value._pyfunc)
-            yield from self.parts((_described(compiler.targetoptions), _described(compiler.locals), value._pyfunc))
-        elif kind == "DUFunc":
-            yield f"vectorized {value._frozen} {value.types} {value.identity}".encode()
-            yield from self.parts(value._dispatcher)
-        elif kind == "GUFunc":
-            builder = value.gufunc_builder
-            yield f"vectorized {value.signature} {value._frozen} {builder._sigs} {builder.identity}".encode()
-            yield from self.parts(builder.nb_func)
-        else:
-            raise OpaqueError(f"an object of type {type(value).__module__}.{kind}")
-
-    def _dispatcher(self, value: Any) -> Iterator[bytes]:
-        self._seen.append(value)
-        signatures = [] if getattr(value, "_can_compile", True) else [str(s) for s in value.nopython_signatures]
-        compiler = getattr(getattr(value, "_compiler", None), "pipeline_class", None)
-        yield f"dispatcher {getattr(compiler, '__module__', '')} {getattr(compiler, '__qualname__', '')}".encode()
-        if isinstance(compiler, type) and not is_library(compiler.__module__):
-            yield from self.parts(compiler)
-        places = getattr(getattr(value, "_compiler", None), "locals", {})
-        options = _described(value.targetoptions), _described(places)
-        self.fleeting |= bool(_ADDRESS.search(str(options)))
-        yield from self.parts((*options, signatures))
-        kept = type(getattr(value, "_cache", None)).__name__ not in ("NullCache", "NoneType")  # by Numba, as it was
-        if len(self._seen) > 1 and (kept or getattr(value, "overloads", None)):
-            yield from self._compiled_before(value, value.py_func)
-        yield from self.parts(value.py_func)
-        if not self._uses_numba:
-            self._uses_numba = True
-            for extension in _taught.by_no_name():
-                yield from self._extension(extension)
-
-    def _compiled_before(self, compiled: Any, function: types.FunctionType) -> Iterator[bytes]:
-        """Give what was compiled with what its globals held then a mark that no other process has."""
-        if reads_data(function):
-            self.fleeting = True
-            yield _tokens.setdefault(compiled, uuid.uuid4().bytes)
-
-    def _extension(self, extension: Any) -> Iterator[bytes]:
-        """Walk what any kernel may use: that of an installed package is what its file says."""
-        module = getattr(extension, "__module__", None)
-        installed = installed_file(module) if module else None
-        if installed:
-            yield f"installed {installed} {getattr(extension, '__qualname__', type(extension).__qualname__)}".encode()
-            held = [cell.cell_contents for cell in getattr(extension, "__closure__", None) or ()]
-            yield from self.parts((held, getattr(extension, "__defaults__", None)))
-        else:
-            yield from self.parts(extension)
-
     def _class(self, value: type) -> Iterator[bytes]:
         """Walk a class of users: a class for Numba, an enumeration, a named tuple, or any other."""
-        self._seen.append(value)
+        self._see(value)
         yield f"class {value.__module__} {value.__qualname__} {getattr(value, '_fields', '')}".encode()
         if (of_numba := getattr(value, "class_type", None)) is not None:  # a jitclass
-            attributes = {name: str(kind) for name, kind in of_numba.struct.items()}
-            yield from self.parts((attributes, of_numba.jit_props, of_numba.jit_methods, of_numba.jit_static_methods))
+            yield from class_parts(self, of_numba)
             return
         if issubclass(value, enum.Enum):
             for name, member in value.__members__.items():
@@ -246,10 +236,10 @@ class Walk:
         yield b"function"
         yield from self._code(function.__code__)
         yield from self.parts((function.__defaults__, function.__kwdefaults__))
-        around, names = self._names, tuple(names_in(function.__code__))
+        around, names = self._scope.names, tuple(names_in(function.__code__))
         if hidden := _HIDING.intersection(names) - function.__globals__.keys():
             raise OpaqueError(f"a function that calls {min(hidden)}()")
-        self._names = tuple(dict.fromkeys((*around, *names)))
+        self._scope.names = tuple(dict.fromkeys((*around, *names)))
         yield from self.parts({name: x for name, x in vars(function).items() if name != "__wrapped__"})
         for cell in function.__closure__ or ():
             try:
@@ -265,10 +255,15 @@ class Walk:
         for module in imported(function):
             yield b"imports"
             yield from self._module(module, names)
-        for extension in _taught.of(function):
-            yield b"taught"
-            yield from self.parts(extension)
-        self._names = around
+        yield from overload_parts(self, function, _taught)
+        self._scope.names = around
+
+    def _named(self, function: types.FunctionType) -> Iterator[bytes]:
+        """Yield the name of a function of which a version says all, and what it closes over."""
+        version = getattr(sys.modules.get("brainevent"), "__version__", "")
+        yield f"function {function.__module__} {function.__qualname__} {version}".encode()
+        for cell in function.__closure__ or ():
+            yield from self.parts(cell.cell_contents)
 
     def _looked_up(self, value: Any, names: Iterable[str]) -> Iterator[bytes]:
         return self._module(value, names) if isinstance(value, types.ModuleType) else self.parts(value)
@@ -281,13 +276,17 @@ class Walk:
         if module.__name__ in ("numba", "numba.core.config"):  # settings, which compiled functions may read
             settings = sys.modules.get("numba.core.config")
             yield repr([(name, getattr(settings, name, None)) for name in names if name.isupper()]).encode()
-        if is_library(module.__name__) or (module, names) in self._modules:
+        scope = self._scope
+        if is_library(module.__name__) or (id(module), names) in scope.modules:
             return
-        self._modules.append((module, names))
+        scope.modules.add((id(module), names))
         for name in names:
-            if hasattr(module, name):
+            if (id(module), name) not in scope.attributes and hasattr(module, name):
                 yield name.encode()
-                yield from self._looked_up(getattr(module, name), names)
+                value = getattr(module, name)
+                if not isinstance(value, types.ModuleType):  # what is read of a module depends on the names
+                    scope.attributes.add((id(module), name))
+                yield from self._looked_up(value, names)
 
     def _code(self, code: types.CodeType) -> Iterator[bytes]:
         if not code.co_filename.startswith(_PACKAGE):
@@ -300,9 +299,11 @@ class Walk:
         yield from self.parts(code.co_consts)
 
 
-def _named(function: types.FunctionType) -> Iterator[bytes]:
-    version = getattr(sys.modules.get("brainevent"), "__version__", "")
-    yield f"function {function.__module__} {function.__qualname__} {version}".encode()
+def _is_named(function: types.FunctionType) -> bool:
+    """Say whether a version says all about a function: it is one that makes kernels, or one of Python's own."""
+    module = str(function.__module__)
+    of_python = module in _PYTHONS and function.__globals__ is getattr(sys.modules.get(module), "__dict__", None)
+    return of_python or (module.startswith(_MACHINERY) and function.__closure__ is None)
 
 
 def _is_of_library(owner: Any) -> bool:
@@ -310,10 +311,3 @@ def _is_of_library(owner: Any) -> bool:
     if owner is None or isinstance(owner, (types.ModuleType, type)):
         return True
     return type(owner).__module__.startswith("numpy.random")  # whose functions Numba has, with a state of its own
-
-
-def _described(options: Mapping[str, Any]) -> list[tuple[str, str]]:
-    def described(value: Any) -> str:
-        return repr(sorted(value)) if isinstance(value, (set, frozenset)) else repr(value)
-
-    return sorted((key, described(value)) for key, value in options.items())

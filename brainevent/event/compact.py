@@ -8,13 +8,16 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from ..errors import MathError
+from ..errors import MathError, ShapeError
 from .activity import is_active
 from .arrays import EventRepresentation, numbers_of
 from .bitpack import bitpack, unpack
 from .saved import savable
+from .structure import checked_count
 
 __all__ = ["CompactBinary"]
+
+_BITS = 32  # of a word
 
 
 @savable
@@ -24,7 +27,8 @@ class CompactBinary(EventRepresentation):
 
     `packed` holds 32 events per word along the last axis. `active_ids`, of n elements, begins with the neurons that
     have an event, in a batch in any column, in order; there are `n_active`, and the rest is n. `n_orig` is n, and
-    `batch_size` that of the batch, or None. Products are those of `BinaryArray`; `value` is boolean.
+    `batch_size` that of the batch, or None. Products are those of `BinaryArray`; `value` is boolean. Where only one of
+    bits and list is needed, `from_array_light` leaves out the list, and `compacy_only_vector` the bits.
 
     >>> import jax.numpy as jnp, brainevent
     >>> events = brainevent.CompactBinary.from_array(jnp.array([False, True, False, True]))
@@ -47,22 +51,72 @@ class CompactBinary(EventRepresentation):
         self.n_orig, self.batch_size = n_orig, batch_size
 
     @classmethod
-    def from_array(cls, x: Any) -> CompactBinary:
+    def from_array(cls, x: Any, bit_width: int = _BITS) -> CompactBinary:
         """Find and pack the events of a vector, or of a matrix with one column per element of a batch."""
-        active = is_active(numbers_of(x))
-        if active.ndim not in (1, 2):
-            raise MathError(f"CompactBinary: the events have shape {active.shape}; pass a vector, or a matrix")
-        neurons = active if active.ndim == 1 else active.any(1)
-        size = neurons.shape[0]
-        place = jnp.where(neurons, jnp.cumsum(neurons, dtype=jnp.int32) - 1, size)  # beyond the list: dropped
-        ids = jnp.full(size, size, jnp.int32).at[place].set(jnp.arange(size, dtype=jnp.int32), mode="drop")
-        count = neurons.sum(dtype=jnp.int32)
-        return cls(bitpack(active, -1), ids, count, size, None if active.ndim == 1 else active.shape[1])
+        _check_width(bit_width)
+        active = _active(x)
+        ids, count = _listed(active if active.ndim == 1 else active.any(1))
+        return cls(bitpack(active, -1), ids, count, *_sizes(active))
+
+    @classmethod
+    def from_array_light(cls, x: Any, bit_width: int = _BITS) -> CompactBinary:
+        """Pack the events of a vector, and list none: `n_active` is 0. A matrix is treated as by `from_array`."""
+        _check_width(bit_width)
+        active = _active(x)
+        if active.ndim == 2:
+            return cls.from_array(active)
+        ids, count = _listed(jnp.zeros_like(active))
+        return cls(bitpack(active, -1), ids, count, *_sizes(active))
+
+    @classmethod
+    def compacy_only_vector(cls, x: Any, bit_width: int = _BITS) -> CompactBinary:
+        """List the events of a vector, and pack none: `packed` is empty. The name is spelt as programs spell it."""
+        _check_width(bit_width)
+        active = _active(x)
+        if active.ndim != 1:
+            raise MathError(f"CompactBinary: the events have shape {active.shape}; pass a vector, or call from_array")
+        return cls(jnp.zeros(0, jnp.uint32), *_listed(active), *_sizes(active))
+
+    @classmethod
+    def from_packed(
+        cls,
+        packed: Any,
+        active_ids: Any,
+        n_active: Any,
+        value: Any = None,
+        n_orig: Any = None,
+        batch_size: int | None = None,
+        bit_width: int = _BITS,
+    ) -> CompactBinary:
+        """Put together what is known; `value` need not be given, since the bits or the list say what it holds."""
+        _check_width(bit_width)
+        if n_orig is None:
+            raise TypeError("CompactBinary.from_packed: n_orig is not given; pass the number of neurons")
+        size = checked_count("CompactBinary.from_packed", "n_orig", n_orig)
+        batch = None if batch_size is None else checked_count("CompactBinary.from_packed", "batch_size", batch_size)
+        words = jnp.asarray(packed, jnp.uint32)
+        wanted = (-(-size // _BITS),) if batch is None else (size, -(-batch // _BITS))
+        if words.shape != wanted and (batch is not None or words.shape != (0,)):
+            raise ShapeError(f"CompactBinary.from_packed: packed has shape {words.shape}; pass words of shape {wanted}")
+        return cls(words, jnp.asarray(active_ids), jnp.asarray(n_active), size, batch)
+
+    @property
+    def bit_width(self) -> int:
+        """How many events a word of `packed` holds: 32."""
+        return _BITS
 
     @property
     def value(self) -> jax.Array:
         """Which elements are events, as booleans."""
+        if self.batch_size is None and self.packed.shape == (0,):
+            places = jnp.arange(self.active_ids.shape[0])
+            listed = jnp.where(places < self.n_active, self.active_ids, self.n_orig)
+            return jnp.zeros(self.n_orig, bool).at[listed].set(True, mode="drop")
         return unpack(self.packed, -1, self.n_orig if self.batch_size is None else self.batch_size)
+
+    def to_dense(self) -> jax.Array:
+        """Return `value`."""
+        return self.value
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -89,3 +143,27 @@ class CompactBinary(EventRepresentation):
         """Put together again what JAX took apart, whatever the leaves are."""
         packed, active_ids, n_active = children
         return cls(packed, active_ids, n_active, *sizes)
+
+
+def _check_width(bit_width: int) -> None:
+    if bit_width != _BITS:
+        raise ValueError(f"CompactBinary: bit_width is {bit_width}; words have {_BITS} bits")
+
+
+def _active(x: Any) -> jax.Array:
+    active = is_active(numbers_of(x))
+    if active.ndim not in (1, 2):
+        raise MathError(f"CompactBinary: the events have shape {active.shape}; pass a vector, or a matrix")
+    return active
+
+
+def _sizes(active: jax.Array) -> tuple[int, int | None]:
+    return active.shape[0], None if active.ndim == 1 else active.shape[1]
+
+
+def _listed(neurons: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Return who is active, in order, then the number of neurons; and how many are active."""
+    size = neurons.shape[0]
+    place = jnp.where(neurons, jnp.cumsum(neurons, dtype=jnp.int32) - 1, size)  # beyond the list: dropped
+    ids = jnp.full(size, size, jnp.int32).at[place].set(jnp.arange(size, dtype=jnp.int32), mode="drop")
+    return ids, neurons.sum(dtype=jnp.int32)

@@ -16,7 +16,7 @@ import numpy as np
 from ..errors import MathError, ShapeError
 from .structure import as_indices, held
 
-__all__ = ["checked_indices", "checked_weights", "checked_x", "is_scipy", "is_within", "promises"]
+__all__ = ["checked_indices", "checked_weights", "checked_x", "is_scipy", "is_within", "promises", "promoted"]
 
 
 def checked_weights(where: str, name: str, weights: Any, stored: Sequence[int]) -> jax.Array:
@@ -75,6 +75,11 @@ def is_scipy(x: Any) -> bool:
 def is_within(indices: Any, size: int) -> jax.Array:
     """Say of each index whether it is within range; one that is not, of a trace, adds nothing to a product."""
     return (indices >= 0) & (indices < size)
+
+
+def promoted(weights: jax.Array, x: Any, *, event: bool) -> jax.Array:
+    """Return weights in the type that their product with x has: JAX's for both, and their own where x are events."""
+    return weights if event else weights.astype(jnp.result_type(weights, x))
 
 
 def promises(**known: bool) -> dict[str, bool]:

@@ -99,8 +99,8 @@ def content_of(table: Mapping[str, KernelEntry]) -> tuple[str, bool]:
 
 
 def _named(kernels: Any) -> tuple[str, bool]:
-    name = content_name(kernels)
-    return name, name == content_name(kernels)  # what has no content gets a name by chance
+    name = content_name(kernels, as_written=True)
+    return name, name == content_name(kernels, as_written=True)  # what has no content gets a name by chance
 
 
 @functools.cache

@@ -20,7 +20,7 @@ MUTANTS = (
     ),
     Mutant(
         "matrix-sum-of-one-weight",
-        "event/matrices/base.py",
+        "event/matrices/arithmetic.py",
         "* (self.nse if numbers.size == 1 else 1)",
         "* 1",
         _MATRICES,

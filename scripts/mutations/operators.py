@@ -141,7 +141,7 @@ MUTANTS = (
     Mutant(
         "tuned-names-by-chance-are-kept",
         "operator/tuned.py",
-        "return name, name == content_name(kernels)",
+        "return name, name == content_name(kernels, as_written=True)",
         "return name, True",
         _TUNED,
     ),

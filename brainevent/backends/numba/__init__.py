@@ -23,8 +23,8 @@ from ...ffi.arguments import canonical_outs, check_operands, check_vmap_method, 
 from ...ffi.call import native_call
 from ...ffi.portable import PAYLOAD, TARGET
 from ...ffi.targets import register_once
-from . import half, portable
-from .handler import ArraySpec, compile_handler
+from . import half, noting, portable
+from .handler import ArraySpec, compile_handler, takes_arrays
 from .inner import inner
 from .kept import address_of, payload_of, settings
 from .memory import any_of, prefetch
@@ -37,6 +37,7 @@ _DTYPES = ("bool", *_INTEGERS, "float16", "bfloat16", "float32", "float64", "com
 _compiled: set[str] = set()  # names of targets; handlers live as long as the process
 _names: weakref.WeakKeyDictionary[Dispatcher, dict[Any, str]] = weakref.WeakKeyDictionary()  # of targets
 _lock = threading.RLock()
+noting.start()
 
 
 def numba_kernel(
@@ -139,7 +140,8 @@ def _compiled_target(kernel: Dispatcher, operands: tuple[ArraySpec, ...], outs: 
 
 def _content(kernel: Dispatcher, operands: Sequence[ArraySpec], outs: Sequence[ArraySpec]) -> Content:
     types = [*map(str, operands), "->", *map(str, outs)]
-    return content_of(kernel, numba.__version__, settings(), _title(kernel), *types)
+    anew = kernel if takes_arrays(kernel, len(operands) + len(outs)) else None
+    return content_of(kernel, numba.__version__, settings(), _title(kernel), *types, anew=anew)
 
 
 def _title(kernel: Dispatcher) -> str:

@@ -22,11 +22,12 @@ from numba.np import arrayobj
 
 from ...ffi import frame
 from . import half, runtime
+from .noting import nothing_outdated
 from .registries import load_registries
 from .threads import with_named_functions
 from .without_gil import is_parallel, without_gil
 
-__all__ = ["ENVIRONMENT", "ArraySpec", "compile_handler"]
+__all__ = ["ENVIRONMENT", "ArraySpec", "compile_handler", "takes_arrays"]
 
 ENVIRONMENT = (
     "_ZN08NumbaEnv"  # begins the name of what Numba keeps for a function: a pointer that whoever loads it fills in
@@ -64,7 +65,8 @@ def compile_handler(
     """
     load_registries()
     specs = (*operands, *results)
-    compiled, as_tuple = _compile(kernel, tuple(spec.numba_type for spec in specs))
+    with nothing_outdated():
+        compiled, as_tuple = _compile(kernel, tuple(spec.numba_type for spec in specs))
     if compiled.objectmode or isinstance(compiled.signature.return_type, types.Generator):
         kind = "Python code in object mode" if compiled.objectmode else "a generator"
         raise TypeError(f"it is {kind}; a kernel is a function that Numba compiles whole (numba.njit)")
@@ -110,9 +112,7 @@ def _compile(kernel: Dispatcher, arrays: tuple[types.Array, ...]) -> tuple[Any, 
 
     Kernels with explicit signatures, defaults or *args are called through a function that adapts the arguments.
     """
-    parameters = inspect.signature(kernel.py_func).parameters.values()
-    plain = len(parameters) == len(arrays) and all(p.kind is p.POSITIONAL_OR_KEYWORD for p in parameters)
-    if kernel._can_compile and plain:
+    if takes_arrays(kernel, len(arrays)):
         return _compile_inner(kernel, arrays), False
 
     @numba.njit
@@ -120,6 +120,13 @@ def _compile(kernel: Dispatcher, arrays: tuple[types.Array, ...]) -> tuple[Any, 
         kernel(*arrays)
 
     return _compile_inner(adapted, (types.Tuple(arrays),)), True
+
+
+def takes_arrays(kernel: Dispatcher, count: int) -> bool:
+    """Say whether a kernel can be compiled, each time anew, for this number of arrays as they are."""
+    parameters = inspect.signature(kernel.py_func).parameters.values()
+    plain = len(parameters) == count and all(p.kind is p.POSITIONAL_OR_KEYWORD for p in parameters)
+    return bool(kernel._can_compile and plain)
 
 
 def _compile_inner(kernel: Dispatcher, arguments: tuple[types.Type, ...]) -> Any:

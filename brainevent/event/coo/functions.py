@@ -14,7 +14,7 @@ from ...bench.record import BenchmarkConfig
 from ...errors import ShapeError
 from .. import units
 from ..arrays import split_operand
-from ..operands import checked_indices, checked_weights, checked_x, promises
+from ..operands import checked_indices, checked_weights, checked_x, promises, promoted
 from ..structure import check_indices, check_once, checked_shape
 from .operators import binary_coomm_p, binary_coomv_p, coomm_p, coomv_p
 
@@ -124,7 +124,8 @@ def _product(
     backend: str | None,
 ) -> Any:
     name, x = named
-    (data, weight_unit), (x, unit) = units.split(data), split_operand(x, event=where.startswith("binary"))
+    event = where.startswith("binary")
+    (data, weight_unit), (x, unit) = units.split(data), split_operand(x, event=event)
     shape, transpose = checked_shape(where, shape), bool(transpose)
     row, col = checked_indices(where, "row", row, 1), checked_indices(where, "col", col, 1)
     if row.shape != col.shape:
@@ -133,6 +134,7 @@ def _product(
     within = check_once(check_indices, where, "row", row, bound=shape[0])
     within &= check_once(check_indices, where, "col", col, bound=shape[1])
     x, result = checked_x(where, name, x, 1 if where.endswith("mv") else 2, shape, transpose=transpose)
+    data = promoted(data, x, event=event)
     out = jax.ShapeDtypeStruct(result, data.dtype)
     keywords = {"shape": shape, "transpose": transpose, "backend": backend, **promises(indices_within=within)}
     (found,) = operator(data, row, col, x, outs=[out], **keywords)

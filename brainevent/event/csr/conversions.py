@@ -70,19 +70,21 @@ def coo_to_csc_index(pre_ids: Any, indices: Any, *, shape: tuple[int, int]) -> t
 
 
 def csr_to_csc_index(
-    indptr: Any,
-    indices: Any,
+    indptr: Any = None,
+    indices: Any = None,
     *,
     shape: tuple[int, int],
     include_perm: bool = True,
     method: str = "coo",
     column_block_size: int = 4096,
+    csr_indptr: Any = None,
+    csr_indices: Any = None,
 ) -> Any:
     """Cut a matrix of `shape` (m, k) into columns instead of rows: return (indptr, rows, perm) of its columns.
 
     `data[perm]` are the weights in the new order; without `include_perm` it is left out. `method`, one of "coo",
     "numpy" and "gpu_column_block", and `column_block_size` are what others need to choose a way; here they change
-    nothing.
+    nothing. `csr_indptr` and `csr_indices` are other names of the first two.
 
     >>> import jax.numpy as jnp, brainevent
     >>> brainevent.csr_to_csc_index(jnp.array([0, 2, 3]), jnp.array([0, 2, 2]), shape=(2, 3))
@@ -90,6 +92,8 @@ def csr_to_csc_index(
     """
     where = "csr_to_csc_index"
     _check_method(where, method)
+    indptr = _either(where, "indptr", indptr, "csr_indptr", csr_indptr)
+    indices = _either(where, "indices", indices, "csr_indices", csr_indices)
     return _turned(where, indptr, indices, checked_shape(where, shape), include_perm)
 
 
@@ -114,13 +118,15 @@ def turned_once(indptr: Any, indices: Any, shape: tuple[int, int]) -> tuple[jax.
 
 
 def csc_to_csr_index(
-    indptr: Any,
-    indices: Any,
+    indptr: Any = None,
+    indices: Any = None,
     *,
     shape: tuple[int, int],
     include_perm: bool = True,
     method: str = "coo",
     column_block_size: int = 4096,
+    csc_indptr: Any = None,
+    csc_indices: Any = None,
 ) -> Any:
     """Cut a matrix of `shape` (m, k) into rows instead of columns: return (indptr, columns, perm) of its rows.
 
@@ -130,7 +136,18 @@ def csc_to_csr_index(
     """
     where = "csc_to_csr_index"
     _check_method(where, method)
+    indptr = _either(where, "indptr", indptr, "csc_indptr", csc_indptr)
+    indices = _either(where, "indices", indices, "csc_indices", csc_indices)
     return _turned(where, indptr, indices, checked_shape(where, shape)[::-1], include_perm)
+
+
+def _either(where: str, name: str, given: Any, other: str, of_other: Any) -> Any:
+    """Return what is passed by one of two names."""
+    if (given is None) == (of_other is None):
+        raise TypeError(
+            f"{where}: pass {name}, or {other}, which is the same; found {'neither' if given is None else 'both'}"
+        )
+    return of_other if given is None else given
 
 
 def _check_method(where: str, method: str) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 from ...errors import ShapeError
 from .. import units
 from ..arrays import split_operand
-from ..operands import checked_indices, checked_weights, checked_x, promises
+from ..operands import checked_indices, checked_weights, checked_x, promises, promoted
 from ..room import check_array
 from ..structure import check_indices, check_once, checked_shape
 from . import benchmark_data, operators
@@ -289,7 +289,8 @@ def _product(
     indices_sorted: bool,
     backend: str | None,
 ) -> Any:
-    (data, weight_unit), (x, unit) = units.split(data), split_operand(x, event=where.startswith("binary"))
+    event = where.startswith("binary")
+    (data, weight_unit), (x, unit) = units.split(data), split_operand(x, event=event)
     shape, data, indices, indptr, within = _checked(where, data, indices, indptr, shape)
     rank = 1 if "mv" in where else 2
     x, result = checked_x(where, "v" if rank == 1 else "B", x, rank, shape, transpose=bool(transpose))
@@ -300,6 +301,7 @@ def _product(
             raise ShapeError(f"{where}: perm has shape {perm.shape}; pass one place for each of {indices.shape[0]}")
         within &= check_once(check_indices, where, "perm", perm, bound=perm.size)
         structure.append(perm)
+    data = promoted(data, x, event=event)
     out = jax.ShapeDtypeStruct(result, data.dtype)
     operator = getattr(operators, f"{where}_p")
     keywords = {"shape": shape, "transpose": bool(transpose), "backend": backend}

@@ -14,6 +14,7 @@ import numpy as np
 from ...bench.record import BenchmarkConfig
 from ...errors import ShapeError
 from .. import units
+from ..activity import is_active
 from ..arrays import split_operand
 from ..operands import checked_weights, checked_x
 from .operators import binary_densemm_p, binary_densemv_p
@@ -25,7 +26,8 @@ def binary_densemv(weights: Any, spikes: Any, *, transpose: bool = False, backen
     """Sum the weights of who spikes: (m, k) with k spikes -> (m,); if `transpose`, (k, m) with k spikes -> (m,).
 
     A spike is True, or a number that is not zero, and counts as one. Gradients: by the weights, and by the spikes as if
-    each counted as its number. Quantities of `brainunit` give a quantity, of the product of the units.
+    each counted as its number. Quantities of `brainunit` give a quantity, of the product of the units. Integers are
+    added as integers, by `jax.numpy`.
 
     >>> import jax.numpy as jnp, brainevent
     >>> weights = jnp.array([[1.0, 2.0, 4.0], [8.0, 16.0, 32.0]])
@@ -59,8 +61,11 @@ def _product(
     weights = jnp.asarray(weights)
     if weights.ndim != 2:
         raise ShapeError(f"{where}: weights has shape {weights.shape}; pass a matrix, of two dimensions")
-    weights = checked_weights(where, "weights", weights, weights.shape)
     spikes, shape = checked_x(where, "spikes", spikes, rank, weights.shape, transpose=transpose)
+    if jnp.issubdtype(weights.dtype, jnp.integer):  # no kernel adds integers
+        found = jnp.matmul(weights.T if transpose else weights, is_active(spikes).astype(weights.dtype))
+        return units.join(found, units.product(weight_unit, spike_unit))
+    weights = checked_weights(where, "weights", weights, weights.shape)
     out = jax.ShapeDtypeStruct(shape, weights.dtype)
     (found,) = operator(weights, spikes, outs=[out], transpose=bool(transpose), backend=backend)
     return units.join(found, units.product(weight_unit, spike_unit))

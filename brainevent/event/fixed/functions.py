@@ -14,7 +14,7 @@ from ...bench.record import BenchmarkConfig
 from ...errors import ShapeError
 from .. import units
 from ..arrays import split_operand
-from ..operands import checked_indices, checked_weights, checked_x, promises
+from ..operands import checked_indices, checked_weights, checked_x, promises, promoted
 from ..structure import check_indices, check_once, checked_shape
 from .operators import binary_fcnmm_p, binary_fcnmv_p, fcnmm_p, fcnmv_p
 
@@ -134,7 +134,8 @@ def _product(
     backend: str | None,
 ) -> Any:
     name, x = named
-    (weights, weight_unit), (x, unit) = units.split(weights), split_operand(x, event=where.startswith("binary"))
+    event = where.startswith("binary")
+    (weights, weight_unit), (x, unit) = units.split(weights), split_operand(x, event=event)
     shape, transpose = checked_shape(where, shape), bool(transpose)
     indices = checked_indices(where, "indices", indices, 2)
     if indices.shape[0] != shape[0]:
@@ -142,6 +143,7 @@ def _product(
     weights = checked_weights(where, "weights", weights, indices.shape)
     within = check_once(check_indices, where, "indices", indices, bound=shape[1], ndim=2)
     x, result = checked_x(where, name, x, 1 if where.endswith("mv") else 2, shape, transpose=transpose)
+    weights = promoted(weights, x, event=event)
     out = jax.ShapeDtypeStruct(result, weights.dtype)
     keywords = {"shape": shape, "transpose": transpose, "backend": backend}
     keywords |= promises(indices_sorted=indices_sorted, indices_within=within)

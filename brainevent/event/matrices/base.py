@@ -17,15 +17,16 @@ from ..operands import is_scipy
 from ..precision import precise
 from ..room import check_array
 from ..structure import checked_shape, checked_weights, looked_at
+from .arithmetic import Arithmetic
+from .asked import refuse_jax_grad
+from .buffers import TURNED, WithBuffers
 from .indexing import from_start
 from .root import Root, be_known
 
-__all__ = ["TURNED", "DataRepresentation", "unpacked"]
-
-TURNED = ("turned_indices", "turned_indptr", "turned_perm")  # buffers: the structure cut along the other axis
+__all__ = ["DataRepresentation", "unpacked"]
 
 
-class DataRepresentation(Root):
+class DataRepresentation(WithBuffers, Arithmetic, Root):
     """A matrix that is held as data, and as the indices that say where its data are.
 
     `matrix @ x` and `x @ matrix` take vectors and matrices: arrays, quantities and events. Matrices are pytrees whose
@@ -38,7 +39,6 @@ class DataRepresentation(Root):
     backend: str | None
     indices_sorted: bool  # whether those of each row, or of what else is cut, are known to ascend
     indices_within: bool  # whether all are known to be within range, so that kernels need not test them
-    _buffers: dict[str, Any]
     _structure: ClassVar[tuple[str, ...]] = ()  # the attributes that hold indices
     __array_ufunc__ = None  # NumPy's arrays leave `array @ matrix` to us
     __hash__ = object.__hash__
@@ -93,6 +93,8 @@ class DataRepresentation(Root):
 
     def tree_flatten(self) -> tuple[tuple[Any, ...], Any]:
         """Return data, indices and buffers; and what is static."""
+        if self._structure:
+            refuse_jax_grad(type(self).__name__)
         indices = (getattr(self, name) for name in self._structure)
         static = (self.shape, self.backend, self.indices_sorted, self.indices_within, tuple(self._buffers))
         return (self.data, *indices, *self._buffers.values()), static
@@ -129,25 +131,6 @@ class DataRepresentation(Root):
     def _kept(self) -> dict[str, Any]:
         """What a matrix of some of the same elements, or of all in another order, has, too."""
         return {"backend": self.backend, "indices_within": self.indices_within}
-
-    # ---- arrays that travel with the matrix
-
-    @property
-    def buffers(self) -> dict[str, Any]:
-        """The arrays that were registered, by name."""
-        return dict(self._buffers)
-
-    def register_buffer(self, name: str, value: Any) -> None:
-        """Let an array travel with the matrix, as a leaf of its pytree."""
-        self._buffers[name] = value
-        self.indices_within &= name not in TURNED  # these are indices, too, at which nobody looked
-
-    def set_buffer(self, name: str, value: Any) -> None:
-        """Replace an array that was registered."""
-        if name not in self._buffers:
-            known = ", ".join(self._buffers) or "none"
-            raise KeyError(f"{type(self).__name__}: no buffer {name!r}; register it first (registered: {known})")
-        self.register_buffer(name, value)
 
     # ---- what it is
 
@@ -205,7 +188,7 @@ class DataRepresentation(Root):
         """Return `A @ x` or `A.T @ x`, for a vector or the columns of a matrix, of the right length."""
         raise NotImplementedError
 
-    def transpose(self) -> DataRepresentation:
+    def _transposed(self) -> DataRepresentation:
         """Return the transposed matrix, which shares all arrays."""
         raise NotImplementedError
 
@@ -245,81 +228,18 @@ class DataRepresentation(Root):
     def __rmatmul__(self, x: Any) -> Any:
         return self.product(x, transpose=True)
 
-    # ---- arithmetic
-
-    def __neg__(self) -> Self:
-        return self._like(-self.data)
-
-    def __pos__(self) -> Self:
-        return self
-
-    def __abs__(self) -> Self:
-        """Return the matrix of the sizes of what is stored; duplicates are not added up before."""
-        return self._like(abs(self.data))
-
-    def __mul__(self, other: Any) -> Self:
-        return self.with_data(self.data * self._beside_data("*", other))
-
-    __rmul__ = __mul__
-
-    def __truediv__(self, other: Any) -> Self:
-        return self.with_data(self.data / self._beside_data("/", other))
-
-    def __add__(self, other: Any) -> Any:
-        return self.todense() + _dense(other)
-
-    def __radd__(self, other: Any) -> Any:
-        return _dense(other) + self.todense()
-
-    def __sub__(self, other: Any) -> Any:
-        return self.todense() - _dense(other)
-
-    def __rsub__(self, other: Any) -> Any:
-        return _dense(other) - self.todense()
-
-    def _beside_data(self, sign: str, other: Any) -> Any:
-        """Return a factor as a scalar, or its elements in the places of the stored ones."""
-        if isinstance(other, DataRepresentation):
-            raise NotImplementedError(
-                f"{type(self).__name__} {sign} {type(other).__name__}: multiply by .todense() of the second"
-            )
-        if not isinstance(other, (int, float, Sequence)) and not hasattr(other, "shape"):
-            return other  # a unit, which data are multiplied by as they are
-        numbers, unit = units.split(other)
-        shape = np.shape(numbers)
-        if shape == self.shape and np.size(numbers) != 1:
-            self._look(f"{type(self).__name__} {sign} array")
-            numbers = jnp.asarray(numbers)[self._coordinates()].reshape(self._stored)
-        elif np.size(numbers) == 1:
-            numbers = numbers if shape == () else jnp.reshape(jnp.asarray(numbers), ())
-        else:
-            raise ValueError(
-                f"{type(self).__name__}{self.shape} {sign} array of shape {shape}: pass a scalar, "
-                f"or an array of the shape {self.shape}"
-            )
-        return units.join(numbers, unit)
-
-    def sum(self, axis: int | None = None) -> Any:
-        """Return the sum of all elements, of each column (axis 0) or of each row (axis 1)."""
-        self._look(f"{type(self).__name__}.sum")
-        if axis is None and not self.indices_within:
-            return self.sum(0).sum()
-        if axis is None:
-            numbers, unit = units.split(self.data)
-            found = numbers.sum(dtype=precise(self.dtype)) * (self.nse if numbers.size == 1 else 1)
-            return units.join(found.astype(self.dtype), unit)
-        if axis not in (0, 1, -1, -2):
-            raise ValueError(f"{type(self).__name__}.sum: axis is {axis!r}; pass 0, 1, or None for the sum of all")
-        along = axis % 2
-        ones = jnp.ones(self.shape[along], self.dtype)
-        return self.product(ones, transpose=along == 0)
-
     # ---- conversions
 
     @property
     def T(self) -> Any:  # noqa: N802
         """The transposed matrix, which shares all arrays."""
         return self.transpose()
+
+    def transpose(self, axes: Any = None) -> Any:
+        """Return the transposed matrix, which shares all arrays; `axes` may be given as (1, 0), as for arrays."""
+        if axes is not None and tuple(axis % 2 for axis in axes) != (1, 0):
+            raise ValueError(f"{type(self).__name__}.transpose: axes are {axes!r}; pass None, or (1, 0)")
+        return self._transposed()
 
     def todense(self) -> Any:
         """Return an array; elements that are stored more than once are added up."""
@@ -390,9 +310,3 @@ def unpacked(x: Any) -> tuple[Any, bool]:
     if isinstance(x, np.ndarray) or not hasattr(x, "ndim"):
         x = jnp.asarray(x)
     return x, x.dtype == bool
-
-
-def _dense(x: Any) -> Any:
-    if is_scipy(x):
-        return x.toarray()
-    return x.todense() if isinstance(x, DataRepresentation) else x

@@ -135,8 +135,7 @@ class COO(Plastic, DataRepresentation):
             multiply = functions.coomv if x.ndim == 1 else functions.coomm
         return multiply(self.data, self.row, self.col, x, shape=self.shape, transpose=transpose, backend=self.backend)
 
-    def transpose(self) -> COO:
-        """Return the transposed matrix, which shares all arrays."""
+    def _transposed(self) -> COO:
         turned = (self.shape[1], self.shape[0])
         return COO._of(self.data, (self.col, self.row), turned, **self._shared)
 

@@ -29,7 +29,8 @@ from ..structure import (
     looked_at,
     narrow,
 )
-from .base import TURNED, DataRepresentation
+from .base import DataRepresentation
+from .buffers import TURNED
 from .build import checked_dense, dense_elements, parts, pick
 from .diagonal import with_diagonal
 from .plastic import Plastic
@@ -252,8 +253,7 @@ class CSR(_Compressed):
         known: dict[str, Any] = {"indices_sorted": True, "indices_within": True}
         return cls(data, *structure, shape=shape, check_structure=False, **known)
 
-    def transpose(self) -> CSC:
-        """Return the transposed matrix, which shares all arrays."""
+    def _transposed(self) -> CSC:
         structure, shape = (self.indices, self.indptr), (self.shape[1], self.shape[0])
         return CSC._of(self.data, structure, shape, **self._shared)
 
@@ -338,8 +338,7 @@ class CSC(_Compressed):
         )
         return of_rows.transpose()
 
-    def transpose(self) -> CSR:
-        """Return the transposed matrix, which shares all arrays."""
+    def _transposed(self) -> CSR:
         structure, shape = (self.indices, self.indptr), (self.shape[1], self.shape[0])
         return CSR._of(self.data, structure, shape, **self._shared)
 

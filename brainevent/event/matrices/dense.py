@@ -79,12 +79,13 @@ class Dense(Plastic, DataRepresentation):
 
         if not event:
             (weights, unit), (x, unit_of_x) = units.split(self.data), units.split(x)
-            x = jnp.asarray(x, weights.dtype)
+            dtype = jnp.result_type(weights, x)
+            weights, x = weights.astype(dtype), x.astype(dtype)
             # As exact as the products of the other formats: GPUs would round float32 to 10 bits.
-            exact = {"precision": jax.lax.Precision.HIGHEST, "preferred_element_type": precise(weights.dtype)}
+            exact = {"precision": jax.lax.Precision.HIGHEST, "preferred_element_type": precise(dtype)}
             # XLA takes up to thirty times as long for weights.T @ x on a CPU.
             found = jnp.matmul(x.T, weights, **exact).T if transpose else jnp.matmul(weights, x, **exact)
-            return units.join(found.astype(weights.dtype), units.product(unit, unit_of_x))
+            return units.join(found.astype(dtype), units.product(unit, unit_of_x))
         multiply = functions.binary_densemv if x.ndim == 1 else functions.binary_densemm
         return multiply(self.data, x, transpose=transpose, backend=self.backend)
 
@@ -107,8 +108,7 @@ class Dense(Plastic, DataRepresentation):
         """Return a matrix with other data: one number, or one for each element."""
         return Dense(data, shape=self.shape, backend=self.backend, buffers=self._buffers)
 
-    def transpose(self) -> Dense:
-        """Return the transposed matrix."""
+    def _transposed(self) -> Dense:
         return Dense._of(self.data.T, (), (self.shape[1], self.shape[0]), backend=self.backend, buffers=self._buffers)
 
     def todense(self) -> Any:

@@ -28,15 +28,16 @@ from ..structure import (
     known_on_host,
     narrow,
 )
-from .base import TURNED, DataRepresentation
+from .base import DataRepresentation
+from .buffers import TURNED
 from .build import checked_dense, parts
 from .csr import CSC, CSR, turned_product
 from .plastic import Plastic
 
-__all__ = ["FixedNumPerPost", "FixedNumPerPre"]
+__all__ = ["FixedNumConn", "FixedNumPerPost", "FixedNumPerPre"]
 
 
-class _FixedNumber(Plastic, DataRepresentation):
+class FixedNumConn(Plastic, DataRepresentation):
     """A matrix cut along an axis into slices of as many elements: `indices[i]` are where those of slice i lie."""
 
     indices: jax.Array
@@ -158,6 +159,21 @@ class _FixedNumber(Plastic, DataRepresentation):
         self._buffers.update(self._cut().precompute_weight_indices().buffers)
         return self
 
+    @property
+    def num_pre(self) -> int:
+        """How many pre neurons there are: rows."""
+        return self.shape[0]
+
+    @property
+    def num_post(self) -> int:
+        """How many post neurons there are: columns."""
+        return self.shape[1]
+
+    @property
+    def num_conn(self) -> int:
+        """How many connections each neuron has, of pre or of post."""
+        return int(self.indices.shape[1])
+
     def _cut(self) -> Any:
         """Return the same elements, in the same order, compressed."""
         slices, number = self.indices.shape
@@ -219,7 +235,7 @@ class _FixedNumber(Plastic, DataRepresentation):
 
 @savable
 @jax.tree_util.register_pytree_node_class
-class FixedNumPerPre(_FixedNumber):
+class FixedNumPerPre(FixedNumConn):
     """A matrix of shape (pre, post) in which each pre neuron has as many connections: `indices` are (pre, number).
 
     `x @ matrix` visits the connections of active pre neurons alone, `matrix @ x` all.
@@ -234,8 +250,7 @@ class FixedNumPerPre(_FixedNumber):
     _axis = 0
     _compressed = CSR
 
-    def transpose(self) -> FixedNumPerPost:
-        """Return the transposed matrix, which shares all arrays."""
+    def _transposed(self) -> FixedNumPerPost:
         turned = (self.shape[1], self.shape[0])
         return FixedNumPerPost._of(self.data, (self.indices,), turned, **self._shared)
 
@@ -246,7 +261,7 @@ class FixedNumPerPre(_FixedNumber):
 
 @savable
 @jax.tree_util.register_pytree_node_class
-class FixedNumPerPost(_FixedNumber):
+class FixedNumPerPost(FixedNumConn):
     """A matrix of shape (pre, post) in which each post neuron has as many connections: `indices` are (post, number).
 
     `matrix @ x` visits the connections of active post neurons alone, `x @ matrix` all.
@@ -256,8 +271,7 @@ class FixedNumPerPost(_FixedNumber):
     _axis = 1
     _compressed = CSC
 
-    def transpose(self) -> FixedNumPerPre:
-        """Return the transposed matrix, which shares all arrays."""
+    def _transposed(self) -> FixedNumPerPre:
         turned = (self.shape[1], self.shape[0])
         return FixedNumPerPre._of(self.data, (self.indices,), turned, **self._shared)
 

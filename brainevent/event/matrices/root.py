@@ -20,8 +20,8 @@ def be_known(matrices: type) -> None:
     package = units.loaded()
     if package is not None:
         found = getattr(getattr(package, "sparse", None), "SparseMatrix", None)
-        if type(found) is type and matrices.__bases__ != (found,):
-            matrices.__bases__ = (found,)
+        if type(found) is type and found not in matrices.__bases__:
+            matrices.__bases__ = tuple(found if base is Root else base for base in matrices.__bases__)
     elif matrices not in _watched:
         _watched.append(matrices)
         units.when_loaded(lambda: be_known(matrices))

@@ -10,10 +10,13 @@ from typing import Any
 import jax
 
 from ...backends.nvrtc import cuda_kernel
-from ..on_gpu import WARP
+from ..on_gpu import WARP, power_of_two
 from ..precision import precise
 
 __all__ = ["updated"]
+
+_EACH = 256  # synapses of a neuron, on average, for which there is a warp
+_MOST_PARTS = 8  # warps that share a neuron: those of neurons without a spike have to start, too
 
 
 @functools.cache
@@ -28,12 +31,14 @@ def updated(entry: str, neurons: int, operands: tuple[Any, ...], **numbers: int)
     indices = {"of_slices": "IP", "of_indexed_slices": "IPQ", "of_equal_slices": "I"}.get(entry, "")
     known = dict(zip(indices, (x.dtype for x in structure), strict=False))
     names |= {name: known.get(name, "int32") for name in "IPQ"}
+    parts = power_of_two(weights.size // max(1, neurons) // _EACH, _MOST_PARTS)
     kernel = cuda_kernel(
         _source(),
         entry,
         jax.ShapeDtypeStruct(weights.shape, weights.dtype),
-        launch_dims=WARP * neurons,
+        launch_dims=WARP * parts * neurons,
         types=names,
+        options=(f"-DPARTS={parts}",),
         input_output_aliases={0: 0},
     )
     found: jax.Array = kernel(*operands, **numbers)

@@ -92,7 +92,11 @@ def _transposed(operator: XLACustomKernel, cotangents: Any, y: Any, w: Any, *res
         out = jax.ShapeDtypeStruct(cotangent.shape, w.aval.dtype)
         (found,) = operator(y, cotangent, *rest, **{**params, "outs": [out]})
         return [None, _summed(found, w.aval), None, None]
-    sum_up = functools.partial(_sum_of_each, *rest, size=y.aval.shape[-1], **params)
+    indices, indptr = rest
+
+    def sum_up(each: Any) -> jax.Array:
+        return _sum_of_each(indices, indptr, each, size=y.aval.shape[-1], **params)
+
     sums = precise(w.dtype)
     terms = cotangent.astype(sums) * w.astype(sums)
     found = sum_up(terms) if terms.ndim == 1 else jax.vmap(sum_up)(terms)

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tell whether code that Numba compiled earlier still holds what its function names now.
+
+Numba compiles a function once for each signature, and uses that code again whatever its globals and closures have
+become. What the code was compiled from is noted where that can be seen; else Numba's own notes on it must show it.
+"""
+
+from __future__ import annotations
+
+import types
+import uuid
+import weakref
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from .named import is_found, is_library, names_in
+from .plain import KINDS, bytes_of
+
+__all__ = ["is_current", "is_unchanged", "mark_of", "needs_nothing_else", "note"]
+
+# What a function was, and what Numba had been taught: by the library that holds the code.
+_sources: weakref.WeakKeyDictionary[Any, tuple[bytes, bytes]] = weakref.WeakKeyDictionary()
+_marks: weakref.WeakKeyDictionary[Any, bytes] = weakref.WeakKeyDictionary()
+# What overloads were when they were last seen before Numba called them; "" if they have changed since.
+_overloads: weakref.WeakKeyDictionary[Any, bytes] = weakref.WeakKeyDictionary()
+_FUNCTIONS = (types.FunctionType, types.BuiltinFunctionType, types.MethodType, np.ufunc)
+
+
+def note(overload: Any, content: bytes, taught: bytes) -> None:
+    """Note the content that a function had when Numba compiled this overload, and what Numba had been taught."""
+    _sources[_library(overload)] = content, taught
+
+
+def mark_of(compiled: Any) -> bytes:
+    """Return what names this compiled code and nothing else, in no other process."""
+    return _marks.setdefault(_library(compiled), uuid.uuid4().bytes)
+
+
+def is_current(overload: Any, content: bytes, taught: bytes | None, function: types.FunctionType) -> bool:
+    """Say whether an overload holds this content; where `taught` is None, it is compared elsewhere.
+
+    Of code that was compiled unseen, that is before this package listened or by a previous process, only what Numba
+    notes of it is sure.
+    """
+    known = _sources.get(_library(overload))
+    if known is not None:
+        return known[0] == content and taught in (known[1], None)
+    if is_library(str(function.__module__)):
+        return True
+    return not taught and all(_holds(overload, name, value) for name, value in _named(function))
+
+
+def is_unchanged(template: Any, content: bytes) -> bool:
+    """Say whether an overload had this content whenever Numba called it: what it returned then is used again."""
+    if not template._impl_cache:
+        _overloads[template] = content
+    elif _overloads.get(template) != content:
+        _overloads[template] = b""
+    return _overloads[template] == content
+
+
+def needs_nothing_else(function: types.FunctionType) -> bool:
+    """Say whether a function uses only what libraries have, so that its source says all."""
+    return is_library(str(function.__module__)) or all(_is_of_library(value) for _, value in _named(function))
+
+
+def _library(compiled: Any) -> Any:
+    """Return what lives as long as compiled code, and can be weakly referenced."""
+    return getattr(compiled, "library", None) or compiled
+
+
+def _named(function: types.FunctionType) -> Iterator[tuple[str, Any]]:
+    """Yield the globals and the closure of a function."""
+    for name in names_in(function.__code__):
+        if name in function.__globals__:
+            yield name, function.__globals__[name]
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+        try:
+            yield name, cell.cell_contents
+        except ValueError:
+            yield name, None
+
+
+def _is_of_library(value: Any) -> bool:
+    if isinstance(value, types.ModuleType):
+        return is_library(value.__name__)
+    if isinstance(value, type):
+        return is_library(value.__module__) and is_found(value)
+    if isinstance(value, _FUNCTIONS) or hasattr(value, "py_func"):
+        return is_library(str(getattr(value, "__module__", None) or type(value).__module__))
+    return False
+
+
+def _holds(overload: Any, name: str, value: Any) -> bool:
+    """Say whether code is sure to hold what a name stands for."""
+    if _is_of_library(value):
+        return True
+    noted = [known for known_name, known in _noted(overload) if known_name == name]
+    if not noted or not all(_is_same(known, value) for known in noted):
+        return False
+    if not hasattr(value, "overloads"):
+        return True
+    linked = getattr(overload.library, "_linking_libraries", ())  # of what it calls, also what was compiled again since
+    return any(inner.library in linked for inner in list(value.overloads.values()))
+
+
+def _noted(overload: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the globals and free variables that Numba found when it compiled; some may have been optimized away."""
+    blocks = getattr(getattr(overload, "type_annotation", None), "blocks", {})
+    for block in blocks.values():
+        for statement in block.body:
+            found: Any = getattr(statement, "value", None)
+            if type(found).__name__ in ("Global", "FreeVar"):
+                yield found.name, found.value
+
+
+def _is_same(known: Any, value: Any) -> bool:
+    """Say whether two values are one: functions that Numba compiled, its types, and plain values."""
+    if known is value and (hasattr(value, "py_func") or type(value).__module__.startswith("numba.core.types")):
+        return True
+    plain = type(value) in KINDS or isinstance(value, np.generic)
+    return plain and type(known) is type(value) and bytes_of(known) == bytes_of(value)

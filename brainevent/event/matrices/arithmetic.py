@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is computed with all that a matrix stores: factors keep its format, and sums with others are arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from .. import units
+from ..operands import is_scipy
+from ..precision import precise
+
+__all__ = ["Arithmetic"]
+
+
+class Arithmetic:
+    """Operators of matrices, but `@`; with what they need of a matrix."""
+
+    data: Any
+    shape: tuple[int, int]
+    indices_within: bool
+    dtype: Any
+    nse: Any
+    product: Any
+    todense: Any
+    with_data: Any
+    _coordinates: Any
+    _like: Any
+    _look: Any
+    _stored: Any
+
+    def __neg__(self) -> Any:
+        return self._like(-self.data)
+
+    def __pos__(self) -> Any:
+        return self
+
+    def __abs__(self) -> Any:
+        """Return the matrix of the sizes of what is stored; duplicates are not added up before."""
+        return self._like(abs(self.data))
+
+    def __mul__(self, other: Any) -> Any:
+        return self.with_data(self.data * self._beside_data("*", other))
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, other: Any) -> Any:
+        return self.with_data(self.data / self._beside_data("/", other))
+
+    def __add__(self, other: Any) -> Any:
+        return self.todense() + _dense(other)
+
+    def __radd__(self, other: Any) -> Any:
+        return _dense(other) + self.todense()
+
+    def __sub__(self, other: Any) -> Any:
+        return self.todense() - _dense(other)
+
+    def __rsub__(self, other: Any) -> Any:
+        return _dense(other) - self.todense()
+
+    def _beside_data(self, sign: str, other: Any) -> Any:
+        """Return a factor as a scalar, or its elements in the places of the stored ones."""
+        if isinstance(other, Arithmetic):
+            raise NotImplementedError(
+                f"{type(self).__name__} {sign} {type(other).__name__}: multiply by .todense() of the second"
+            )
+        if not isinstance(other, (int, float, Sequence)) and not hasattr(other, "shape"):
+            return other  # a unit, which data are multiplied by as they are
+        numbers, unit = units.split(other)
+        shape = np.shape(numbers)
+        if shape == self.shape and np.size(numbers) != 1:
+            self._look(f"{type(self).__name__} {sign} array")
+            numbers = jnp.asarray(numbers)[self._coordinates()].reshape(self._stored)
+        elif np.size(numbers) == 1:
+            numbers = numbers if shape == () else jnp.reshape(jnp.asarray(numbers), ())
+        else:
+            raise ValueError(
+                f"{type(self).__name__}{self.shape} {sign} array of shape {shape}: pass a scalar, "
+                f"or an array of the shape {self.shape}"
+            )
+        return units.join(numbers, unit)
+
+    def sum(self, axis: int | None = None) -> Any:
+        """Return the sum of all elements, of each column (axis 0) or of each row (axis 1)."""
+        self._look(f"{type(self).__name__}.sum")
+        if axis is None and not self.indices_within:
+            return self.sum(0).sum()
+        if axis is None:
+            numbers, unit = units.split(self.data)
+            found = numbers.sum(dtype=precise(self.dtype)) * (self.nse if numbers.size == 1 else 1)
+            return units.join(found.astype(self.dtype), unit)
+        if axis not in (0, 1, -1, -2):
+            raise ValueError(f"{type(self).__name__}.sum: axis is {axis!r}; pass 0, 1, or None for the sum of all")
+        along = axis % 2
+        ones = jnp.ones(self.shape[along], self.dtype)
+        return self.product(ones, transpose=along == 0)
+
+
+def _dense(x: Any) -> Any:
+    if is_scipy(x):
+        return x.toarray()
+    return x.todense() if isinstance(x, Arithmetic) else x

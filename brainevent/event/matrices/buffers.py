@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Arrays that travel with a matrix: leaves of its pytree, and attributes of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...errors import UnknownBufferError
+
+__all__ = ["TURNED", "WithBuffers"]
+
+TURNED = ("turned_indices", "turned_indptr", "turned_perm")  # the structure cut along the other axis
+
+
+class WithBuffers:
+    """What has arrays of the user's own, by name."""
+
+    indices_within: bool
+    _buffers: dict[str, Any]
+
+    @property
+    def buffers(self) -> dict[str, Any]:
+        """The arrays that were registered, by name."""
+        return dict(self._buffers)
+
+    def register_buffer(self, name: str, value: Any = None) -> None:
+        """Let an array travel with the matrix, as a leaf of its pytree and as the attribute `name`.
+
+        >>> import jax.numpy as jnp, brainevent
+        >>> matrix = brainevent.CSR.fromdense(jnp.eye(2))
+        >>> matrix.register_buffer("trace", jnp.zeros(2))
+        >>> matrix.trace = jnp.ones(2)
+        >>> matrix.T.trace
+        Array([1., 1.], dtype=float32)
+        """
+        if name not in self._buffers and (name in self.__dict__ or hasattr(type(self), name)):
+            raise ValueError(f"{type(self).__name__}: {name!r} is an attribute already; choose another name")
+        self._buffers[name] = value
+        self.indices_within &= name not in TURNED  # these are indices, too, at which nobody looked
+
+    def set_buffer(self, name: str, value: Any) -> None:
+        """Replace an array that was registered."""
+        if name not in self._buffers:
+            known = ", ".join(self._buffers) or "none"
+            raise UnknownBufferError(
+                f"{type(self).__name__}: no buffer {name!r}; register it first (registered: {known})"
+            )
+        self.register_buffer(name, value)
+
+    def __getattr__(self, name: str) -> Any:
+        """Return a buffer; all else that a matrix has is found before."""
+        try:
+            return self.__dict__["_buffers"][name]
+        except KeyError:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}") from None
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in self.__dict__.get("_buffers", ()):
+            self.set_buffer(name, value)
+        else:
+            super().__setattr__(name, value)
