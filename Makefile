@@ -18,7 +18,7 @@ export PYTHONDONTWRITEBYTECODE :=
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL: # the steps share two cores, and one virtual environment
-.PHONY: help demo quick test test-thorough costs check format format-check lint types examples docs bench test-gpu bench-gpu constraints clean
+.PHONY: help demo quick test test-thorough costs check format format-check lint types examples docs bench clients test-gpu bench-gpu constraints clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -67,6 +67,9 @@ docs: $(VENV)/.installed-docs ## Run every example that changed, and build the d
 
 bench: $(VENV)/.installed-bench ## Measure on the CPU, beside other ways to the same end
 	$(BIN)/python -m benchmarks $(ARGS)
+
+clients: ## Run the tests of packages that import brainevent, on this and on PyPI's, and print a table: an hour
+	@PYTHON=$(PYTHON) scripts/clients.sh $(ARGS)
 
 # A machine with a GPU may have no network: these two run with $(PYTHON) as it is, and install nothing.
 test-gpu: ## Run the GPU tests with $(PYTHON)

@@ -282,3 +282,20 @@ def test_a_step_has_a_length_of_any_floating_type(dt):
     assert Spikes.from_dense(np.ones((2, 3), bool), dt=dt).duration == 1
     _, spikes = brainevent.record(lambda x, i: (x, x > 0), jnp.ones(3), 2, dt=dt)
     assert spikes.duration == 1
+
+
+def test_others_define_matrices_of_their_own():
+    class Diagonal(brainevent.DataRepresentation):
+        def __init__(self, values):
+            super().__init__((values,), shape=(len(values), len(values)), buffers={"trace": 3})
+            self.values = values
+
+        def __matmul__(self, x):
+            return self.values * x
+
+    matrix = Diagonal(jnp.array([1.0, 2.0]))
+    assert isinstance(matrix, brainevent.DataRepresentation)
+    assert (matrix.shape, matrix.ndim, matrix.size, matrix.buffers) == ((2, 2), 2, 4, {"trace": 3})
+    assert (matrix @ jnp.array([3.0, 4.0])).tolist() == [3, 8]
+    with pytest.raises(TypeError, match="shape"):
+        brainevent.DataRepresentation(jnp.ones(2))

@@ -16,7 +16,7 @@ from .. import units
 from ..operands import is_scipy
 from ..precision import precise
 from ..room import check_array
-from ..structure import checked_weights, looked_at
+from ..structure import checked_shape, checked_weights, looked_at
 from .arithmetic import Arithmetic
 from .asked import refuse_jax_grad
 from .buffers import TURNED, WithBuffers
@@ -44,6 +44,12 @@ class DataRepresentation(WithBuffers, Arithmetic, Root):
     __hash__ = object.__hash__
 
     # ---- made from its parts, as a pytree and with other data
+
+    def __init__(self, *_: Any, shape: Sequence[int], buffers: Mapping[str, Any] | None = None) -> None:
+        """Begin a matrix of a class that others define, which keeps its data itself."""
+        be_known(DataRepresentation)
+        self.shape, self.backend, self._buffers = checked_shape(type(self).__name__, shape), None, dict(buffers or {})
+        self.indices_sorted = self.indices_within = False
 
     @classmethod
     def _of(

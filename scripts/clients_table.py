@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Print the table of clients.sh, from pytest's report of each test file: RESULTS/{pypi,ours}/CLIENT/FILE.xml."""
+
+import re
+import sys
+import xml.etree.ElementTree as ET
+from collections import defaultdict
+from dataclasses import dataclass, field
+from pathlib import Path
+
+# What a later part of this package brings: connectivity that is drawn anew in each product.
+LATER = re.compile(r"no attribute '(JITC\w*|(binary_)?jit[snu](|mv|mm|mv_dt2t)(_p)?)'")
+HEAD = ("PyPI's", "ours", "ours fails", "both fail")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of one test: passed, failed, skipped or missing, and the first words on why."""
+
+    state: str
+    why: str = ""
+
+
+def outcomes(result: Path) -> dict[str, Outcome]:
+    """Read what became of the tests of one file; of a file that ended without a report, of none."""
+    if not result.exists():
+        return {}
+    found = {}
+    for case in ET.parse(result).iter("testcase"):
+        name = "::".join(filter(None, (case.get("classname", "").rpartition(".")[2], case.get("name", ""))))
+        said = next((child for child in case if child.tag in ("failure", "error", "skipped")), None)
+        if said is None:
+            found.setdefault(name, Outcome("passed"))
+        else:
+            why = " ".join((said.get("message") or said.text or "").split()).partition(" ------")[0]  # JAX adds a note
+            found[name] = Outcome("skipped" if said.tag == "skipped" else "failed", why)
+    return found
+
+
+@dataclass
+class Compared:
+    """The tests of one file, on both packages."""
+
+    theirs: dict[str, Outcome]
+    ours: dict[str, Outcome]
+    behind: dict[str, str] = field(init=False)
+
+    def __post_init__(self):
+        """Find the tests that pass on PyPI's alone, and why ours does not pass."""
+        self.behind = {
+            name: outcome.why if outcome.state == "failed" else f"{outcome.state}: {outcome.why}"
+            for name, outcome in ((name, self.ours.get(name) or self.absent()) for name in self.passed(self.theirs))
+            if outcome.state != "passed"
+        }
+
+    def absent(self) -> Outcome:
+        """Say why a test is not there: what stopped its file from being read, if anything did."""
+        return Outcome("missing", "; ".join(outcome.why for outcome in self.ours.values() if outcome.state == "failed"))
+
+    @staticmethod
+    def passed(of: dict[str, Outcome]) -> list[str]:
+        return [name for name, outcome in of.items() if outcome.state == "passed"]
+
+    def counts(self) -> tuple[int, ...]:
+        failed = [name for name, outcome in self.theirs.items() if outcome.state == "failed"]
+        both = [name for name in failed if self.ours.get(name, Outcome("missing")).state in ("failed", "missing")]
+        return len(self.passed(self.theirs)), len(self.passed(self.ours)), len(self.behind), len(both)
+
+
+def compare(results: Path) -> dict[str, Compared]:
+    """Compare file by file: a log is there for every file that was run, a report where pytest came to its end."""
+    folders = (results / "pypi", results / "ours")
+    logs = sorted({log.relative_to(folder) for folder in folders for log in folder.rglob("*.log")})
+    if not logs:
+        raise FileNotFoundError(f"no reports in {results}")
+    reports = [log.with_suffix(".xml") for log in logs]
+    return {
+        str(report.with_suffix("")): Compared(outcomes(results / "pypi" / report), outcomes(results / "ours" / report))
+        for report in reports
+    }
+
+
+def table(files: dict[str, Compared]) -> str:
+    rows = [(name, *compared.counts()) for name, compared in files.items()]
+    rows.append(("all", *(sum(row[column] for row in rows) for column in range(1, 5))))
+    width = max(len(row[0]) for row in rows)
+    lines = [f"{'':{width}}" + "".join(f"{word:>12}" for word in HEAD)]
+    lines += [f"{row[0]:{width}}" + "".join(f"{number:12}" for number in row[1:]) for row in rows]
+    return "\n".join(lines)
+
+
+def listed(files: dict[str, Compared], *, later: bool) -> str:
+    """List the tests that pass on PyPI's alone, by file and by reason."""
+    lines = []
+    for name, compared in files.items():
+        by_reason = defaultdict(list)
+        for test, why in compared.behind.items():
+            if bool(LATER.search(why)) == later:
+                by_reason[why[:200]].append(test)
+        for why, tests in by_reason.items():
+            lines += [f"  {name}: {why}", *(f"    {test}" for test in tests)]
+    return "\n".join(lines) or "  none"
+
+
+def main(results: Path) -> bool:
+    """Print the table and the two lists; tell whether ours lacks more than a later part brings."""
+    files = compare(results)
+    print("Tests that pass on PyPI's, and on ours; of the former, those that ours fails; those that both fail\n")
+    print(table(files))
+    print("\nPasses on PyPI's alone, and needs drawn connectivity (JITC..., jits..., jitn..., jitu...)")
+    print(listed(files, later=True))
+    print("\nPasses on PyPI's alone, for another reason")
+    print(listed(files, later=False))
+    return any(not LATER.search(why) for compared in files.values() for why in compared.behind.values())
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1])))
