@@ -74,6 +74,7 @@ def test_a_failing_benchmark_costs_the_others_nothing(monkeypatch, tmp_path, cap
     assert "failed: partly: Bad FAILED: it crashed" in capsys.readouterr().out
 
 
+@pytest.mark.thorough
 def test_a_probe_says_what_it_does_and_how_it_ends(capfd):
     with pytest.raises(ProbeError, match=r"exit status 1\n(.*\n)*.*KeyError: 'nothing'") as raised:
         run_probe("gpu_start", {"way": "nothing"})

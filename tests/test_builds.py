@@ -128,6 +128,7 @@ def wait_until(condition):
         time.sleep(0.01)
 
 
+@pytest.mark.thorough
 def test_a_compiler_that_hangs_is_ended_with_all_that_it_started(tmp_path, monkeypatch):
     monkeypatch.setenv("CXX", wrapper(tmp_path / "cxx", f"sleep 1000 & echo $! > {tmp_path}/child; wait"))
     monkeypatch.setenv("BRAINEVENT_COMPILE_TIMEOUT", "1")
@@ -295,6 +296,7 @@ def test_a_script_that_always_runs_the_same_compiler_is_remembered(tmp_path, mon
     assert commands.count([str(wrapper), "--version"]) == 1 + asked_again
 
 
+@pytest.mark.thorough
 def test_the_key_is_the_same_in_another_process():
     program = """
         from test_builds import CUDA, a_build
@@ -372,6 +374,7 @@ def test_eight_processes_compile_once(logging):
     assert len(log()) == 1
 
 
+@pytest.mark.thorough
 def test_a_truncated_library_is_built_again(logging, own_cache):
     environment, meeting, log = logging
     load = lambda: run_forked(LOAD, SOURCE, meeting, 0, **environment)

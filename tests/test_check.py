@@ -251,6 +251,7 @@ def test_good_operators_keep_every_promise(make, unique_name):
     assert {row.promise for row in report.rows} == set(PROMISES)
 
 
+@pytest.mark.thorough
 def test_float64_is_held_to_its_own_precision(unique_name):
     with jax.enable_x64(True):
         op = operator(plain(lambda x: [jnp.sin(x) + 1e-8]), jnp.sin)

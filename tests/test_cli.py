@@ -180,6 +180,7 @@ def test_the_installed_script_is_this_command():
     assert getattr(importlib.import_module(module), function) is main
 
 
+@pytest.mark.thorough
 def test_python_m():
     """The arguments and the exit status go through."""
     assert as_process("--version").stdout == f"brainevent {brainevent.__version__}\n"
@@ -238,6 +239,7 @@ def test_packages_are_asked_for_their_versions_without_an_import(run, monkeypatc
     assert status == 1
 
 
+@pytest.mark.thorough
 def test_nothing_heavy_is_imported():
     program = "import sys, io, brainevent\nbrainevent.print_diagnostics(io.StringIO())\nprint(*sys.modules)"
     assert not {"warp", "triton", "jax_triton", "numba_cuda"} & set(run_program(program).split())

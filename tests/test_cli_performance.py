@@ -576,6 +576,7 @@ def test_the_installed_script(run, tmp_path):
     assert len(Run.read(tmp_path / "run.json").results) == 2
 
 
+@pytest.mark.thorough
 def test_the_help_loads_nothing_that_measures():
     program = """
         import contextlib, io, sys

@@ -247,6 +247,7 @@ def test_what_numba_has_kept_is_compiled_anew_if_it_uses_other_code(tmp_path):
     assert process(3) == "3.0 False\n"
 
 
+@pytest.mark.thorough
 def test_what_numba_has_loaded_from_disk_gives_a_name_of_this_process(tmp_path):
     path = tmp_path / "helpers.py"
     path.write_text("import numba\nSCALE = 2\n@numba.njit(cache=True)\ndef helper(x): return x * SCALE\n")
@@ -268,6 +269,7 @@ def test_what_an_overload_has_returned_is_used_again(value):
     assert content_of(kernel_by(made.names["times"])).fleeting == (value == 3)  # one was compiled from each
 
 
+@pytest.mark.thorough
 def test_older_code_still_makes_values_when_its_function_was_compiled_again():
     """In a process of its own, twice: the second loads what the first has kept."""
     source = """

@@ -518,6 +518,7 @@ def test_a_cpu_kernel_in_a_program_for_the_gpu_is_explained(mod):
         jax.export.export(jax.jit(lambda x: mod.copy(x, outs=like(x))), platforms=["cuda"])(x)
 
 
+@pytest.mark.thorough
 def test_another_process_finds_the_library_and_the_compiled_program(tmp_path):
     """Names are made of content, so JAX's persistent compilation cache serves a second process."""
     source = """
@@ -539,6 +540,7 @@ def test_another_process_finds_the_library_and_the_compiled_program(tmp_path):
 # ---- exported programs ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 def test_an_exported_program_carries_the_library(echo, scaled, tmp_path):
     """The other process has only imported the package: no source, no compiler, no cache."""
 

@@ -121,6 +121,7 @@ def query(handler):
 
 
 @needs_nvcc
+@pytest.mark.thorough
 def test_handlers_answer_xla(vectors, unrecorded):
     for name in ("vector_add", "scale_by"):
         assert query(vectors.get_handler(name)) == query(vectors.redirected(name)[0]) == (frame.api_version(), 1)

@@ -376,6 +376,7 @@ def test_an_odd_value_in_the_environment_is_told():
     assert said == "BRAINEVENT_EMULATE is 'maybe' in the environment; set it to 1 or 0\n"
 
 
+@pytest.mark.thorough
 def test_numbas_variable_is_set_and_taken_back():
     source = """
         import os, brainevent
@@ -409,6 +410,7 @@ def test_processes_that_are_started_do_the_same():
     assert run_program(source).splitlines() == ["True 1", "False None", "True 1", "1"]
 
 
+@pytest.mark.thorough
 def test_what_the_user_said_to_numba_stays():
     source = """
         import os, brainevent
@@ -423,6 +425,7 @@ def test_what_the_user_said_to_numba_stays():
 
 
 @pytest.mark.parametrize("which", ["threads", pytest.param("", id="all", marks=pytest.mark.thorough)])
+@pytest.mark.thorough
 def test_numba_cuda_runs_in_its_simulator(which):
     source = """
         import sys, pytest
@@ -433,6 +436,7 @@ def test_numba_cuda_runs_in_its_simulator(which):
     assert "skipped" not in said
 
 
+@pytest.mark.thorough
 def test_a_real_numba_cuda_is_told_through_an_operator():
     pytest.importorskip("numba_cuda", reason="needs numba-cuda")
     source = """

@@ -265,6 +265,7 @@ def test_they_are_found_by_tags_and_measured():
             np.testing.assert_allclose(found[0], other, atol=1e-4)
 
 
+@pytest.mark.thorough
 def test_an_operator_alone_can_be_measured():
     """In a process that has used no other name of this package."""
     program = "import brainevent; print(brainevent.binary_densemv_p.call([[1.0, 2.0]], [True, True], backend='numba'))"

@@ -309,6 +309,7 @@ def test_events_of_another_rank(shape):
             product()
 
 
+@pytest.mark.thorough
 def test_nothing_heavy_is_loaded_before_it_is_used():
     program = """
 import sys, brainevent

@@ -71,6 +71,7 @@ MORE_FOLDERS = (["-I", "headers"], ["-isystem", "headers"], ["-Xpreprocessor", "
 @pytest.mark.parametrize(
     "flags", [["-Iheaders"], *(pytest.param(flags, marks=pytest.mark.thorough) for flags in MORE_FOLDERS)]
 )
+@pytest.mark.thorough
 def test_paths_in_flags_are_those_of_the_present_folder(tmp_path, monkeypatch, name, flags):
     (tmp_path / "headers").mkdir()
     (tmp_path / "headers" / "value.h").write_text("#define VALUE 5\n")
@@ -100,6 +101,7 @@ def test_a_file_that_a_flag_includes_is_part_of_the_key(tmp_path, monkeypatch, n
 @pytest.mark.parametrize(
     "flags", [["libseven.a"], ["-L", "./", "-l:libseven.a", "-Wl,libseven.a"], ["PATH/libseven.a"]]
 )
+@pytest.mark.thorough
 def test_an_archive_is_part_of_the_key(tmp_path, monkeypatch, name, flags):
     monkeypatch.chdir(tmp_path)
     flags = [flag.replace("PATH", str(tmp_path)).replace("-Wl,", f"-Wl,{tmp_path}/") for flag in flags]
@@ -112,6 +114,7 @@ def test_an_archive_is_part_of_the_key(tmp_path, monkeypatch, name, flags):
     assert values == [7, 8]
 
 
+@pytest.mark.thorough
 def test_our_headers_pass_where_every_warning_is_an_error(name):
     strict = ["-Wall", "-Wextra", "-Wpedantic", "-Werror"]
     assert value(brainevent.load_cpp_inline(name, constant(3), extra_cflags=strict)) == 3

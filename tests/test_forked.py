@@ -31,6 +31,7 @@ def test_nothing_is_left_for_the_next():
     assert run_forked("import os; print(os.environ['GIVEN'])", GIVEN="value") == "value\n"
 
 
+@pytest.mark.covering(strength=0)
 @pytest.mark.parametrize(
     ("source", "said"),
     [

@@ -116,6 +116,7 @@ def test_what_was_compiled_is_in_the_cache_and_can_be_turned_off():
     assert brainevent.clear_cache("numba_scaled") == 1
 
 
+@pytest.mark.thorough
 def test_what_this_process_alone_can_run_is_not_kept():
     table = np.arange(300_000.0, dtype=np.float32)  # Numba holds large ones by address
 
@@ -279,6 +280,7 @@ print(compiled)
 """
 
 
+@pytest.mark.thorough
 def test_code_that_asks_for_threads_is_kept_and_exported():
     said = "[1.0, 2.0, 3.0]\n[0.0, 1.0, 2.0]\n[0.0, 1.0, 2.0]\n"
     assert run_forked(THREADED) == said + "['counted', 'alone', 'alone']\n"

@@ -94,6 +94,7 @@ KEEPS = """
 """
 
 
+@pytest.mark.thorough
 def test_programs_for_several_devices_are_not_kept(tmp_path):
     flags = "--xla_force_host_platform_device_count=2"
     runs = [run_forked(KEEPS, tmp_path, XLA_FLAGS=flags).splitlines() for _ in range(2)]

@@ -60,6 +60,7 @@ ABORTED = """
 """
 
 
+@pytest.mark.thorough
 def test_an_error_on_one_device_before_a_collective_is_told_before_xla_aborts():
     flags = (
         "--xla_force_host_platform_device_count=4 --xla_cpu_collective_call_warn_stuck_timeout_seconds=1 "
@@ -222,6 +223,7 @@ AFTER_THE_END = """
 """
 
 
+@pytest.mark.thorough
 def test_the_last_words_outlive_python():
     """XLA aborts 40 seconds after a kernel raised; a program may have come to its end by then."""
     command = [sys.executable, "-c", textwrap.dedent(AFTER_THE_END)]

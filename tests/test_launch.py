@@ -244,6 +244,7 @@ def test_a_plan_of_the_largest_size_runs(pretend):
     np.testing.assert_array_equal(run(plan, [X, Y], [((5,), "float32")])[0], 2 * X + Y)
 
 
+@pytest.mark.thorough
 def test_an_exported_program_carries_its_plan(pretend, tmp_path, pretend_library):
     program = jax.export.export(
         jax.jit(lambda x, y: call(pretend.binary, x, y)), disabled_checks=brainevent.export_checks()

@@ -65,6 +65,7 @@ def test_an_exported_program_keeps_no_descriptor(load):
     assert 0 not in addresses
 
 
+@pytest.mark.thorough
 def test_a_dropped_module_gives_back_what_it_exports_from(load):
     """Its code stays, for XLA may call it; its file's content is mapped while a module can be exported."""
     mod = load(4, auto_register=False)
@@ -89,6 +90,7 @@ def test_a_module_outlives_a_cleared_cache(load):
     assert value(mod) == 5
 
 
+@pytest.mark.thorough
 def test_what_is_built_again_is_what_runs(load, tmp_path, monkeypatch):
     """The library of the same path, which was loaded before, is not taken for it."""
     monkeypatch.setenv("CPATH", str(tmp_path))  # whose files' content is no part of the key

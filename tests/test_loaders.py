@@ -427,6 +427,7 @@ def test_a_flag_reaches_the_source_and_the_key(name):
     assert len({mod.content_hash for mod in modules}) == 2
 
 
+@pytest.mark.thorough
 def test_other_libraries_can_be_linked(tmp_path, name):
     (tmp_path / "seven.cpp").write_text('extern "C" int seven() { return 7; }')
     library = tmp_path / "libseven.so"
@@ -531,6 +532,7 @@ def in_threads(jobs):
     assert errors == []
 
 
+@pytest.mark.thorough
 def test_several_threads_may_load_at_once(unique_name, own_cache):
     same, others, modules = unique_name("same"), [unique_name("own") for _ in range(3)], []
     load = lambda each, number: modules.append((number, brainevent.load_cpp_inline(each, constant(number))))

@@ -653,6 +653,7 @@ def test_quantities_are_data_and_operands(name):
         matrix + dense * u.mV
 
 
+@pytest.mark.covering(strength=0)
 @pytest.mark.parametrize("package", ["brainunit", "saiunit"])
 def test_units_may_come_after_the_first_matrix_and_are_never_brought_along(package):
     pytest.importorskip(package)

@@ -663,6 +663,7 @@ PROGRAM = """
 """
 
 
+@pytest.mark.thorough
 def test_another_process_compiles_nothing_and_lowers_to_the_same_text(ninety, tmp_path):
     first, second = (run_forked(PROGRAM, tmp_path).split() for _ in range(2))
     assert (first[0], second[0]) == ("1", "0")

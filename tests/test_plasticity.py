@@ -219,11 +219,17 @@ def operands_of(name):
     return weights.ravel(), rows, pointers, places, of_rows, of_post, after
 
 
-@pytest.mark.parametrize("name", OPERATORS)
+CHECKED = ("update_csr_on_binary_post_p", "fcn_plasticity_row_p")
+
+
+@pytest.mark.parametrize(
+    "name", [name if name in CHECKED else pytest.param(name, marks=pytest.mark.thorough) for name in OPERATORS]
+)
 def test_operators_keep_every_promise(name):
     brainevent.check(getattr(brainevent, name), *operands_of(name)).raise_if_failed()
 
 
+@pytest.mark.covering(strength=1)
 @pytest.mark.parametrize("name", OPERATORS)
 def test_they_are_found_by_tags_and_measured(name):
     operator = getattr(brainevent, name)

@@ -473,6 +473,7 @@ def test_keywords_go_to_what_is_drawn():
         RESULT.plot(basline="numba")
 
 
+@pytest.mark.thorough
 def test_files_are_the_same_each_time_and_their_text_is_text(tmp_path):
     for name in ("a", "b"):
         RESULT.plot().savefig(tmp_path / f"{name}.svg")
@@ -586,6 +587,7 @@ def structure(svg):
     )
 
 
+@pytest.mark.thorough
 def test_the_pictures_on_the_page_are_those_of_the_numbers_beside_them(tmp_path):
     page = Path(draw.__file__).with_name("plots.md").read_text()
     drawn = draw.draw(tmp_path)

@@ -49,6 +49,7 @@ LOAD = """
 """
 
 
+@pytest.mark.covering(strength=0)
 @pytest.mark.parametrize(
     ("run", "imports"),
     [(run_forked, "import portable_ops"), (run_program, "import brainevent")],
@@ -153,6 +154,7 @@ NAMES = """
 """
 
 
+@pytest.mark.thorough
 def test_a_lowered_program_is_the_same_text_in_every_process():
     first, second = run_program(NAMES, PYTHONHASHSEED="1"), run_forked(NAMES)  # the second hashes as this process does
     assert first == second
@@ -183,6 +185,7 @@ except brainevent.UnsupportedOperationError as error:
 """
 
 
+@pytest.mark.covering(strength=0)
 @pytest.mark.parametrize("kind", LOCAL_KERNELS)
 def test_code_that_cannot_be_carried_is_refused_when_it_is_exported(kind):
     setup, body, why = LOCAL_KERNELS[kind]
@@ -204,6 +207,7 @@ CACHED_ON_DISK = """
 """
 
 
+@pytest.mark.thorough
 def test_functions_that_numba_keeps_on_disk(tmp_path):
     (tmp_path / "disk_cached.py").write_text(
         "import numba\n\n@numba.njit(cache=True, parallel=True)\ndef double(x, out):\n"

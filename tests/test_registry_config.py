@@ -119,6 +119,7 @@ def test_the_other_settings():
         assert config.get_lfsr_algorithm() == algorithm
 
 
+@pytest.mark.thorough
 def test_the_number_of_threads_is_numba_s():
     program = (
         "import numba, brainevent; c = brainevent.config; c.set_numba_parallel(True, num_threads=1);"
@@ -216,6 +217,7 @@ def test_the_import_is_light():
     assert run_python(program) == "[]"
 
 
+@pytest.mark.thorough
 def test_an_operator_without_numba_kernels_never_loads_numba():
     program = (
         "import sys, jax, jax.numpy as jnp, brainevent; op = brainevent.XLACustomKernel('light');"

@@ -63,6 +63,7 @@ print(spikes, spikes.counts.tolist())
 """
 
 
+@pytest.mark.thorough
 def test_a_network_is_saved_and_runs_in_another_process(tmp_path):
     def step(v, i, matrix):
         spikes = v >= 1

@@ -210,8 +210,8 @@ def operands_of(name):
 @pytest.mark.parametrize(
     ("name", "transpose"),
     [
-        ("csrmv_dt2t_p", False),
         ("csrmm_dt2t_p", True),
+        pytest.param("csrmv_dt2t_p", False, marks=pytest.mark.thorough),
         pytest.param("csrmv_dt2t_p", True, marks=pytest.mark.thorough),
         pytest.param("csrmm_dt2t_p", False, marks=pytest.mark.thorough),
     ],

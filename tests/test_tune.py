@@ -336,6 +336,7 @@ for i in range(4):
 """
 
 
+@pytest.mark.thorough
 def test_another_process_remembers(operator):
     assert run_forked(PROGRAM, operator.name) == "slow 50000\n"
     tune(operator)
@@ -545,6 +546,7 @@ def test_a_folder_that_cannot_be_written(operator, tmp_path, monkeypatch):
     assert chosen(operator) == "fast"
 
 
+@pytest.mark.thorough
 def test_choices_can_be_listed_cleared_and_shared(operator, unique_name, tmp_path):
     other = doubling(unique_name("tuned"))
     tune(operator), tune(other)
@@ -569,6 +571,7 @@ def test_what_cannot_be_imported_or_exported(tmp_path):
         brainevent.export_tuned(tmp_path / "none" / "file")
 
 
+@pytest.mark.thorough
 def test_the_command_line(operator, tmp_path, capsys):
     file = str(tmp_path / "shared.json")
     assert main(["tune", "list"]) == 0

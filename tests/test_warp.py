@@ -80,6 +80,7 @@ def test_without_warp_it_is_told_what_to_install(monkeypatch):
         dtypes.the_warp.cache_clear()
 
 
+@pytest.mark.thorough
 def test_warp_is_imported_when_it_is_needed_and_is_quiet():
     source = """
         import sys, brainevent
@@ -386,6 +387,7 @@ def test_over_devices():
 # ---- other processes ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 def test_an_exported_program_needs_no_warp(tmp_path):
     program = jax.export.export(jax.jit(jax.vmap(added)), disabled_checks=brainevent.export_checks())(X[None], Y[None])
     (tmp_path / "program").write_bytes(program.serialize())
@@ -412,6 +414,7 @@ CACHED = """
 """
 
 
+@pytest.mark.thorough
 def test_the_persistent_compilation_cache_serves_another_process(tmp_path):
     runs = [run_forked(CACHED, tmp_path).split() for _ in range(2)]
     assert runs == [["0", "8.0"], ["1", "8.0"]]
