@@ -25,8 +25,7 @@ SECTIONS = [
     "Versions", "Devices", "C++ compiler", "CUDA compiler", "Environment", "Cache", "Registered targets",
     "Kernel languages", "Emulation on the CPU",
 ]  # fmt: skip
-KEYS = {"alpha": "a" * 16, "beta": "b" * 16}
-BYTES = {"alpha": b"x" * 1536, "beta": b"y" * 10}
+KEYS, BYTES = {"alpha": "a" * 16, "beta": "b" * 16}, {"alpha": b"x" * 1536, "beta": b"y" * 10}
 NO_SUCH_CXX = "no C++ compiler: $CXX names /nonexistent/c++, which does not exist; correct or unset that variable"
 HEADERS = "run: pip install nvidia-cuda-runtime nvidia-cuda-crt nvidia-cuda-cccl"
 REAL_DEVICES = jax.devices

@@ -26,8 +26,7 @@ from brainevent.ffi.launch import LaunchPlan, PlanTarget, Slot
 
 compiler = importlib.import_module("brainevent.backends.nvrtc.compiler")
 
-VECTOR = jax.ShapeDtypeStruct((64,), jnp.float32)
-X = jnp.ones(64)
+VECTOR, X = jax.ShapeDtypeStruct((64,), jnp.float32), jnp.ones(64)
 
 ADD = """
 __global__ void add(const float* __restrict__ x, const float* y, float* out, int n) {

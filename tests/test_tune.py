@@ -546,7 +546,6 @@ def test_a_folder_that_cannot_be_written(operator, tmp_path, monkeypatch):
     assert chosen(operator) == "fast"
 
 
-@pytest.mark.thorough
 def test_choices_can_be_listed_cleared_and_shared(operator, unique_name, tmp_path):
     other = doubling(unique_name("tuned"))
     tune(operator), tune(other)

@@ -14,8 +14,8 @@ MUTANTS = (
     Mutant(
         "matrix-changed-indices-stay-sorted",
         "event/matrices/base.py",
-        "self.indices_sorted = self.indices_within = False",
-        "self.indices_within = False",
+        "            self.indices_sorted = self.indices_within = False",
+        "            self.indices_within = False",
         (*_SORTED, "test_event_out_of_range"),
     ),
     Mutant(
