@@ -387,6 +387,7 @@ def test_a_truncated_library_is_built_again(logging, own_cache):
     assert library.stat().st_size > 5000
 
 
+@pytest.mark.thorough
 def test_a_killed_build_leaves_nothing_that_blocks(tmp_path, own_cache):
     started = tmp_path / "started"
     body = f'[ -e {started} ] && exec g++ "$@"\necho partly > library.so\necho $$ > {started}\nexec sleep 1000'

@@ -228,6 +228,7 @@ def test_names_of_what_is_written_do_not_ask_what_was_compiled():
     assert name(kernel_by(made.helper)) == name(kernel_by(by_a_number(3).helper))
 
 
+@pytest.mark.thorough
 def test_what_numba_has_kept_is_compiled_anew_if_it_uses_other_code(tmp_path):
     """Numba looks at the file of a function alone, not at what it calls."""
 

@@ -197,6 +197,7 @@ def unrecorded(tmp_path_factory, printed):
 
 
 @needs_nvcc
+@pytest.mark.thorough
 def test_options_reach_the_command(unrecorded, printed):
     words = " --use_fast_math -O1 -allow-unsupported-compiler -DHALF=__half -lineinfo -nodlink -std=c++17 -lm -shared "
     missing = [word for word in words.split() if f" {word} " not in printed["unrecorded"]]

@@ -188,6 +188,7 @@ def plans(rows, columns, each, dtype="float32", **options):
     return made
 
 
+@pytest.mark.covering(strength=0)
 @pytest.mark.parametrize(
     ("rows", "columns", "connections", "dtype", "looking", "parts"),
     [
@@ -485,7 +486,7 @@ def test_sums_of_many_columns_are_made_in_tiles(homogeneous, ordered, rows, acti
     np.testing.assert_array_equal(brainevent.BinaryArray(x) @ equal, wanted)
 
 
-@pytest.mark.covering(strength=1)
+@pytest.mark.covering(strength=0)
 @pytest.mark.covering(strength=1)
 @pytest.mark.covering(strength=1)
 @one_or_many

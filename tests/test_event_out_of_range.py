@@ -67,6 +67,7 @@ def test_products_in_threads(name, transpose, monkeypatch):
 @pytest.mark.covering(strength=0)
 @one_or_many
 @csr_or_fixed
+@pytest.mark.thorough
 def test_rows_that_threads_share(name, homogeneous, monkeypatch):
     """What names nothing is at both ends of a row."""
     monkeypatch.setattr(on_cpu_threads, "_MANY", 0)
@@ -142,6 +143,7 @@ def test_row_pointers_that_are_none(transpose, pointers, event, homogeneous, ind
     st.booleans(),
     st.booleans(),
 )
+@pytest.mark.thorough
 def test_row_pointers_that_are_none_of_long_rows(pointers, homogeneous, indexed):
     how = {"homogeneous": homogeneous, "indexed": indexed, "connections": 3000}
     assert_pointers(pointers, transpose=True, backend="numba", **how)

@@ -37,6 +37,7 @@ def drawn(rows, columns, connections, homogeneous):
     ("name", "left", "event", "homogeneous", "columns"),
     [("csr", True, True, False, None), ("fixed", True, False, True, 3), ("fixed", False, True, False, None)],
 )
+@pytest.mark.thorough
 def test_threads_share_the_rows(name, left, event, homogeneous, columns, monkeypatch):
     brainevent.config.set_numba_parallel()
     matrix = drawn(301, 700, 2000, homogeneous)

@@ -222,6 +222,7 @@ def test_aliased_outputs_start_as_their_inputs():
 # ---- kernels of every make -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 def test_explicit_signatures_defaults_and_star_arguments():
     @numba.njit("void(float32[:], float32[:])")
     def signed(x, out):
