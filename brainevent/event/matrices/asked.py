@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Is it `jax.grad` that takes a matrix apart? Then its indices would be the trouble, and JAX would name no matrix."""
+"""Raise a helpful error if `jax.grad` is applied to a matrix: its own error names an int32, and no matrix."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ _ASKING = "value_and_grad_f"  # as JAX calls the function that `jax.grad` and `j
 
 
 def refuse_jax_grad(kind: str) -> None:
-    """Raise if leaves are asked for by `jax.grad` of what has integer leaves; called by what takes a matrix apart.
+    """Raise if `jax.grad` is flattening a matrix, whose indices are integers; `tree_flatten` calls this.
 
-    JAX gives no way to say so but to look at who is asking. Where it is called otherwise, JAX's own error remains.
+    JAX has no hook for this, so the calling frames are inspected. If JAX renames its function, its own error remains.
     """
     of_jax = sys._getframe(1).f_back  # what called the matrix's own method: a function that takes trees apart
     asking = of_jax and of_jax.f_back

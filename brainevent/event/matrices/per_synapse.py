@@ -20,7 +20,7 @@ class PerSynapse:
         """Multiply the value of each synapse with that of its row: `w[j] * y[row of j]`, in the order of `data`.
 
         `w_dim_arr` is any array in the shape of the stored elements, or one number; it need not be the weights. The
-        unit is that of `w_dim_arr` alone, but for rows of as many elements: these have the product of both. Batches
+        unit is that of `w_dim_arr` alone; with rows of equal length it is the product of both. Batches
         go through `jax.vmap`.
 
         >>> import jax.numpy as jnp, brainevent

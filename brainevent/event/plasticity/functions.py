@@ -63,7 +63,7 @@ def update_csr_on_binary_pre(
 ) -> Any:
     """Add to each weight of a row that spikes the trace of its column, in a matrix of `shape` (pre, post).
 
-    The matrix is in compressed sparse rows, and only the rows of who spikes are visited.
+    The matrix is in compressed sparse rows, and only rows of neurons that spiked are visited.
 
     >>> import jax.numpy as jnp, brainevent
     >>> indices, indptr = jnp.array([0, 2, 2]), jnp.array([0, 2, 3])
@@ -95,8 +95,8 @@ def update_csr_on_binary_post(
     """Add to each weight of a column that spikes the trace of its row, in a matrix of `shape` (pre, post).
 
     The weights are in the order of compressed sparse rows. `indices` and `indptr` cut the same elements into columns,
-    and `weight_indices` says where each of them has its weight: `csr_to_csc_index` returns all three. Only the columns
-    of who spikes are visited.
+    and `weight_indices` says where each of them has its weight: `csr_to_csc_index` returns all three. Only columns
+    of neurons that spiked are visited.
 
     >>> import jax.numpy as jnp, brainevent
     >>> indptr, rows, places = brainevent.csr_to_csc_index(jnp.array([0, 2, 3]), jnp.array([0, 2, 2]), shape=(2, 3))

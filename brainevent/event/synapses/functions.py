@@ -115,7 +115,7 @@ def fcnmv_dt2t(
 ) -> Any:
     """Multiply each value of `weights` with that of its row, or if `transpose` of its column; units are multiplied.
 
-    The matrix of `shape` (m, k) has rows of as many elements: row i stores `weights[i]`, or one number for all, in the
+    The matrix of `shape` (m, k) has rows of equal length: row i stores `weights[i]`, or one number for all, in the
     columns `indices[i]`.
 
     >>> import jax.numpy as jnp, brainevent
@@ -254,7 +254,7 @@ def _batch(where: str, y: jax.Array, w: jax.Array, stored: int, name: str = "w")
         return tuple(sizes)
     if not sizes:
         raise MathError(f"{where}: neither y nor {name} has an axis for a batch; call {where.replace('mm_', 'mv_')}")
-    raise ShapeError(f"{where}: y has shape {y.shape} and {name} {w.shape}; pass as many entries of a batch in both")
+    raise ShapeError(f"{where}: y has shape {y.shape} and {name} {w.shape}; pass batches of the same size")
 
 
 def _called(operator: Any) -> Any:
