@@ -68,6 +68,8 @@ def settings(monkeypatch):
         (functools.partial(max, 1), functools.partial(max, 2)),
         (numba.njit(scaled_by(1)), numba.njit(scaled_by(1), fastmath=True)),
         (lambda x: 2.5 * x, lambda x: 3.5 * x),
+        (lambda x=2.5: x, lambda x=3.5: x),
+        (lambda *, x=2.5: x, lambda *, x=3.5: x),
     ],
 )
 def test_what_differs_has_another_name(one, other):
