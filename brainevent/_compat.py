@@ -18,6 +18,7 @@ from jax._src import debugging as _debugging
 from jax._src import dispatch as _dispatch
 from jax._src import mesh as _mesh
 from jax._src import sharding_impls as _sharding_impls
+from jax._src import source_info_util as _source_info
 from jax._src.custom_partitioning_sharding_rule import (
     BATCHING,
     ArrayMapping,
@@ -65,6 +66,7 @@ __all__ = [
     "primitive_batchers",
     "primitive_jvps",
     "primitive_transposes",
+    "source_line",
     "spec_over",
     "symbolic_zero_like",
     "typeof",
@@ -343,6 +345,12 @@ def described_devices(ctx: mlir.LoweringRuleContext) -> str:
         return repr(([device.id for device in axes.device_assignment or ()], axes.abstract_mesh))
     ids = [device.id for device in axes.mesh.devices.flat]
     return repr((ids, list(axes.mesh.shape.items()), sorted(axes.manual_axes)))
+
+
+def source_line(eqn: Any) -> str:
+    """Return "file:line" of the user's code that an equation of a jaxpr comes from, or an empty string."""
+    frame = _source_info.user_frame(eqn.source_info.traceback)
+    return f"{frame.file_name}:{frame.start_line}" if frame else ""
 
 
 _partitionings: dict[bytes, Any] = {}

@@ -32,8 +32,10 @@ __all__ = [
     "NvccNotFoundError",
     "RegistrationTypeError",
     "RegistrationValueError",
+    "RuleError",
     "ShapeError",
     "UnknownBufferError",
+    "UnknownNameError",
     "UnknownPlatformError",
     "UnsupportedArchError",
     "UnsupportedOperationError",
@@ -186,6 +188,14 @@ class UnknownPlatformError(BrainEventError, ValueError, NotImplementedError):
 
 class NoRuleError(BrainEventError, NotImplementedError):
     """An operator was differentiated or transposed but has no rule for it."""
+
+
+class RuleError(BrainEventError, ValueError):
+    """The rule of a neuron does what no engine can run."""
+
+
+class UnknownNameError(RuleError, AttributeError):
+    """A rule reads or replaces a state, receptor or parameter that is not there."""
 
 
 def did_you_mean(word: object, known: Iterable[str]) -> str:

@@ -31,6 +31,7 @@ FLOORS = [
     {"operator", "backends"},
     {"event", "doctor"},
     {"spikes"},
+    {"network"},
     {"cli"},
 ]
 FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Loops and branches of a jaxpr, as those of the form."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .form import Branch, Constant, Line, Loop, Name, Operand, constant
+from .writer import Values, boxed
+
+if TYPE_CHECKING:
+    from .lower import Lowering
+
+__all__ = ["CONTROL"]
+
+Eqn = Any
+_MOST_STEPS = 64  # of a loop that is unrolled
+
+
+def _scalars(values: Sequence[Values]) -> tuple[Operand, ...]:
+    return tuple(operand for value in values for operand in value.reshape(-1))
+
+
+def _shaped(operands: Sequence[Operand], like: Sequence[Values]) -> list[Values]:
+    """Return scalars as values of the shapes of others."""
+    rest = iter(operands)
+    return [boxed([next(rest) for _ in range(value.size)], value.shape) for value in like]
+
+
+def _block(lowering: Lowering, jaxpr: Any, arguments: Sequence[Values]) -> tuple[tuple[Line, ...], tuple[Operand, ...]]:
+    """Write a jaxpr as lines of their own; return them and its outputs as scalars."""
+    with lowering.writer.block() as lines:
+        results = lowering.jaxpr(jaxpr, arguments)
+    return tuple(lines), _scalars(results)
+
+
+def _carried(lowering: Lowering, starts: Sequence[Values]) -> tuple[Name, ...]:
+    return tuple(lowering.writer.name(operand.dtype) for operand in _scalars(starts))
+
+
+def _while(lowering: Lowering, eqn: Any, x: list[Values]) -> list[Values]:
+    p = eqn.params
+    c, b = p["cond_nconsts"], p["body_nconsts"]
+    starts = x[c + b :]
+    carries = _carried(lowering, starts)
+    values = _shaped(carries, starts)
+    head, (go,) = _block(lowering, p["cond_jaxpr"], [*x[:c], *values])
+    body, results = _block(lowering, p["body_jaxpr"], [*x[c : c + b], *values])
+    lowering.writer.lines.append(Loop(carries, _scalars(starts), head, go, body, results))
+    return values
+
+
+def _scan(lowering: Lowering, eqn: Any, x: list[Values]) -> list[Values]:
+    """Write a loop that counts; unrolled where it reads or writes arrays step by step."""
+    p = eqn.params
+    consts, starts, columns = (
+        x[: p["num_consts"]],
+        x[p["num_consts"] : p["num_consts"] + p["num_carry"]],
+        x[p["num_consts"] + p["num_carry"] :],
+    )
+    if columns or len(eqn.outvars) > p["num_carry"]:
+        return _unrolled(lowering, p, consts, starts, columns)
+    counter = lowering.writer.name("int32")
+    carries = _carried(lowering, starts)
+    values = _shaped(carries, starts)
+    with lowering.writer.block() as head:
+        go = lowering.writer.emit("lt", counter, constant(p["length"], "int32"))
+    with lowering.writer.block() as body:
+        results = _scalars(lowering.jaxpr(p["jaxpr"], [*consts, *values]))
+        following = lowering.writer.emit("add", counter, constant(1, "int32"))
+    all_starts = (constant(0, "int32"), *_scalars(starts))
+    lowering.writer.lines.append(
+        Loop((counter, *carries), all_starts, tuple(head), go, tuple(body), (following, *results))
+    )
+    return values
+
+
+def _unrolled(
+    lowering: Lowering, p: dict[str, Any], consts: list[Values], carried: list[Values], columns: list[Values]
+) -> list[Values]:
+    if p["length"] > _MOST_STEPS:
+        raise lowering.error(f"scans {p['length']} elements of an array; at most {_MOST_STEPS} can be unrolled")
+    steps = range(p["length"])
+    rows: dict[int, list[Values]] = {}
+    for step in reversed(steps) if p["reverse"] else steps:
+        read = [boxed(column[step].reshape(-1), column.shape[1:]) if column.ndim > 1 else boxed(column[step])
+                for column in columns]  # fmt: skip
+        results = lowering.jaxpr(p["jaxpr"], [*consts, *carried, *read])
+        carried, rows[step] = results[: p["num_carry"]], results[p["num_carry"] :]
+    return [*carried, *(np.stack(column) for column in zip(*(rows[step] for step in steps), strict=True))]
+
+
+def _cond(lowering: Lowering, eqn: Any, x: list[Values]) -> list[Values]:
+    """Write branches, of which an index chooses: as in XLA the last one where it is out of range."""
+    return _chosen_branch(lowering, x[0].item(), 0, eqn.params["branches"], x[1:])
+
+
+def _chosen_branch(
+    lowering: Lowering, index: Operand, place: int, branches: Sequence[Any], x: list[Values]
+) -> list[Values]:
+    if len(branches) == 1:
+        return lowering.jaxpr(branches[0], x)
+    condition = lowering.writer.emit("eq", index, constant(place, index.dtype))
+    if isinstance(condition, Constant):
+        return (
+            lowering.jaxpr(branches[0], x)
+            if condition.value
+            else _chosen_branch(lowering, index, place + 1, branches[1:], x)
+        )
+    with lowering.writer.block() as then:
+        taken = lowering.jaxpr(branches[0], x)
+    with lowering.writer.block() as otherwise:
+        left = _scalars(_chosen_branch(lowering, index, place + 1, branches[1:], x))
+    targets = _carried(lowering, taken)
+    lowering.writer.lines.append(Branch(condition, targets, tuple(then), _scalars(taken), tuple(otherwise), left))
+    return _shaped(targets, taken)
+
+
+# By primitive of JAX: functions of the lowering, the equation and its operands' values.
+CONTROL: dict[str, Callable[[Lowering, Eqn, list[Values]], list[Values]]] = {
+    "while": _while,
+    "scan": _scan,
+    "cond": _cond,
+}

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Primitives of JAX that are a few of ours, written in `jax.lax` and inlined where they are used."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+__all__ = ["DERIVED"]
+
+Scalar = Any
+
+
+def _like(value: float, x: Scalar) -> Scalar:
+    return jnp.asarray(value, x.dtype)
+
+
+def _clamp(low: Scalar, x: Scalar, high: Scalar) -> Scalar:
+    return lax.min(lax.max(x, low), high)
+
+
+def _integer_pow(x: Scalar, *, y: int) -> Scalar:
+    """Multiply by squaring, from the lowest bit of the exponent to the highest."""
+    result, power, left = None, x, abs(y)
+    while left:
+        if left & 1:
+            result = power if result is None else result * power
+        left >>= 1
+        power = power * power if left else power
+    if result is None:
+        return _like(1, x)
+    return _like(1, x) / result if y < 0 else result
+
+
+def _sign(x: Scalar) -> Scalar:
+    """Return -1, 1, or x itself where it is zero or NaN."""
+    below = x if x.dtype == np.uint32 else lax.select(x < 0, _like(-1, x), x)
+    return lax.select(x > 0, _like(1, x), below)
+
+
+def _round_from_zero(x: Scalar, **_: Any) -> Scalar:
+    whole = lax.floor(lax.abs(x))
+    whole = lax.select(lax.abs(x) - whole >= np.float32(0.5), whole + np.float32(1), whole)
+    sign = lax.bitcast_convert_type(x, np.uint32) & np.uint32(2**31)
+    return lax.bitcast_convert_type(lax.bitcast_convert_type(whole, np.uint32) | sign, np.float32)
+
+
+def _clz(x: Scalar) -> Scalar:
+    """Count the zeros before the highest bit: set all bits below it, and count those that are left."""
+    for amount in (1, 2, 4, 8, 16):
+        x = x | lax.shift_right_logical(x, _like(amount, x))
+    return lax.population_count(~x)
+
+
+def _before(x: Scalar, y: Scalar) -> Scalar:
+    """Say whether x is less than y where NaN is greater than all numbers."""
+    return (x < y) | (lax.eq(x, x) & lax.ne(y, y))
+
+
+def _cosh(x: Scalar) -> Scalar:
+    e = lax.exp(lax.abs(x))
+    return np.float32(0.5) * e + np.float32(0.5) / e
+
+
+def _sinh(x: Scalar) -> Scalar:
+    """Return sinh by expm1, which is accurate near zero."""
+    e = lax.expm1(lax.abs(x))
+    half = np.float32(0.5) * e
+    large = half + half / (e + np.float32(1))
+    large = lax.select(e < np.float32(np.inf), large, e)
+    return lax.select(x < 0, -large, lax.select(x == 0, x, large))
+
+
+# By primitive of JAX: functions of its operands and its parameters.
+DERIVED: dict[str, Callable[..., Scalar]] = {
+    "clamp": _clamp,
+    "integer_pow": _integer_pow,
+    "square": lambda x: x * x,
+    "sign": _sign,
+    "rsqrt": lambda x: np.float32(1) / lax.sqrt(x),
+    "is_finite": lambda x: lax.abs(x) < np.float32(np.inf),
+    "round": _round_from_zero,  # to nearest even is a primitive of ours
+    "clz": _clz,
+    "lt_to": _before,
+    "le_to": lambda x, y: ~_before(y, x),
+    "tan": lambda x, **_: lax.sin(x) / lax.cos(x),
+    "sinh": _sinh,
+    "cosh": _cosh,
+}

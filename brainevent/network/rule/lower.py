@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Write the equations of a jaxpr as lines of the form."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+from jax.extend.core import ClosedJaxpr
+
+from ..._compat import source_line
+from ...errors import RuleError
+from .control import CONTROL
+from .derived import DERIVED
+from .form import DTYPES, Form, Name, Operand, constant
+from .functions import FUNCTIONS
+from .vectors import MOVES, chosen
+from .writer import Values, Writer, boxed
+
+__all__ = ["MOST_ELEMENTS", "Lowering", "function_form"]
+
+MOST_ELEMENTS = 64  # of an array within a rule: each is a scalar of its own
+
+# Primitives of JAX that are primitives of ours, by either name.
+_SAME = {
+    **{name: name for name in ("add", "sub", "mul", "div", "rem", "neg", "abs", "max", "min", "floor", "ceil", "sqrt")},
+    **{name: name for name in ("and", "or", "xor", "not", "lt", "le", "gt", "ge", "eq", "ne", "copy")},
+    **{name: name for name in ("shift_left", "shift_right_logical", "shift_right_arithmetic")},
+    "copy_p": "copy",
+    "stop_gradient": "copy",
+    "population_count": "bit_count",
+    "add_any": "add",
+}
+_CALLS = ("jit", "pjit", "closed_call", "core_call", "custom_jvp_call", "custom_vjp_call", "remat2", "checkpoint")
+
+
+@functools.cache
+def function_form(name: str, dtypes: tuple[str, ...] = ("float32",)) -> Form:
+    """Return a function of `functions.py` as a form."""
+    with jax.enable_x64(False):
+        shapes = [jax.ShapeDtypeStruct((), dtype) for dtype in dtypes]
+        jaxpr = jax.make_jaxpr(FUNCTIONS[name])(*shapes)
+    lowering = Lowering(name, follow=False)
+    inputs = tuple(Name(f"a{place}", dtype) for place, dtype in enumerate(dtypes))
+    (output,) = lowering.jaxpr(jaxpr, [boxed(i) for i in inputs])
+    writer = lowering.writer
+    return Form(name, inputs, tuple(writer.lines), (output.item(),), tuple(writer.functions.values()))
+
+
+class Lowering:
+    """Lines of one rule; `rule` is its name in errors, and `follow` says whether its source lines are noted."""
+
+    def __init__(self, rule: str, *, follow: bool = True):
+        self.rule, self.follow, self.writer = rule, follow, Writer()
+
+    def jaxpr(self, closed: Any, arguments: Sequence[Values]) -> list[Values]:
+        """Write the equations of a closed jaxpr, and return the values of its outputs."""
+        known: dict[Any, Values] = {}
+
+        def read(atom: Any) -> Values:
+            return self.literal(np.asarray(atom.val, atom.aval.dtype)) if hasattr(atom, "val") else known[atom]
+
+        for var, value in zip(closed.jaxpr.constvars, closed.consts, strict=True):
+            known[var] = self.literal(value)
+        known.update(zip(closed.jaxpr.invars, arguments, strict=True))
+        for eqn in closed.jaxpr.eqns:
+            if self.follow:
+                self.writer.source = source_line(eqn) or self.writer.source
+            self._check_types(eqn)
+            results = self.equation(eqn, [read(atom) for atom in eqn.invars])
+            known.update(zip(eqn.outvars, results, strict=True))
+        return [read(atom) for atom in closed.jaxpr.outvars]
+
+    def literal(self, value: Any) -> Values:
+        """Return an array that is known at tracing."""
+        array = np.asarray(value)
+        dtype = str(array.dtype)
+        if dtype not in DTYPES or array.size > MOST_ELEMENTS:
+            raise self.error(f"uses a constant array of {dtype}{list(array.shape)}; {_ALLOWED}")
+        return boxed([constant(x, dtype) for x in array.reshape(-1)], array.shape)
+
+    def error(self, problem: str) -> RuleError:
+        """Return an error that names the rule and the line of it."""
+        return RuleError(f"rule {self.rule}, {self.writer.source or 'unknown line'}: {problem}")
+
+    def _check_types(self, eqn: Any) -> None:
+        for var in eqn.outvars:
+            dtype, shape = str(getattr(var.aval, "dtype", var.aval)), getattr(var.aval, "shape", ())
+            if dtype not in DTYPES or math.prod(shape) > MOST_ELEMENTS or 0 in shape:
+                raise self.error(f"{eqn.primitive.name} makes {dtype}{list(shape)}; {_ALLOWED}")
+
+    def equation(self, eqn: Any, x: list[Values]) -> list[Values]:
+        """Write one equation."""
+        name = eqn.primitive.name
+        if name in _CALLS:
+            return self.jaxpr(_inner(eqn), x)
+        if name in CONTROL:
+            return CONTROL[name](self, eqn, x)
+        if name in MOVES:
+            try:
+                return [MOVES[name](self.writer, eqn, *x)]
+            except NotImplementedError as problem:
+                raise self.error(f"no engine has {name} {problem}; write it with scalars") from None
+        return [self.elementwise(eqn, self.scalar_operation(eqn), x)]
+
+    def elementwise(self, eqn: Any, operation: Callable[..., Operand], x: list[Values]) -> Values:
+        """Apply an operation of scalars to each element."""
+        elements = np.broadcast(*x) if len(x) > 1 else ((item,) for item in x[0].reshape(-1))
+        return boxed([operation(*operands) for operands in elements], eqn.outvars[0].aval.shape)
+
+    def scalar_operation(self, eqn: Any) -> Callable[..., Operand]:
+        """Return what an elementwise primitive of JAX does to scalars."""
+        name, writer = eqn.primitive.name, self.writer
+        if name == "round" and eqn.params["rounding_method"] == jax.lax.RoundingMethod.TO_NEAREST_EVEN:
+            return functools.partial(writer.emit, "round")
+        if name in _SAME:
+            return self._same(eqn, _SAME[name])
+        if name in ("convert_element_type", "bitcast_convert_type"):
+            return functools.partial(self._converted, name.split("_", maxsplit=1)[0], str(eqn.params["new_dtype"]))
+        if name == "select_n":
+            return self._selected
+        if name in FUNCTIONS:
+            return functools.partial(self._called, name)
+        if name in DERIVED:
+            return functools.partial(self._derived, name, eqn.params)
+        raise self.error(f"no engine has the primitive {name} of JAX; write it with others, or outside of the rule")
+
+    def _same(self, eqn: Any, op: str) -> Callable[..., Operand]:
+        if op == "copy":
+            return lambda operand: operand
+        if op in ("max", "min") and str(eqn.outvars[0].aval.dtype) == "bool":
+            op = {"max": "or", "min": "and"}[op]
+        return functools.partial(self.writer.emit, op)
+
+    def _converted(self, op: str, dtype: str, operand: Operand) -> Operand:
+        return operand if operand.dtype == dtype else self.writer.emit(op, operand, dtype=dtype)
+
+    def _selected(self, which: Operand, *cases: Operand) -> Operand:
+        if which.dtype == "bool":
+            return self.writer.emit("select", which, *reversed(cases))
+        return chosen(self.writer, which, list(cases))
+
+    def _called(self, name: str, *operands: Operand) -> Operand:
+        operands = tuple(self._converted("convert", "float32", operand) for operand in operands)
+        return self.writer.call(function_form(name, ("float32",) * len(operands)), *operands)
+
+    def _derived(self, name: str, params: dict[str, Any], *operands: Operand) -> Operand:
+        settings = {key: params[key] for key in ("y",) if key in params}
+        jaxpr = _derived_jaxpr(name, tuple(o.dtype for o in operands), tuple(settings.items()))
+        follow, self.follow = self.follow, False  # the lines belong to the line of the rule that needs them
+        (result,) = self.jaxpr(jaxpr, [boxed(operand) for operand in operands])
+        self.follow = follow
+        return result.item()
+
+
+_ALLOWED = f"a rule may use float32, int32, uint32 and bool, and arrays of up to {MOST_ELEMENTS} elements"
+
+
+@functools.cache
+def _derived_jaxpr(name: str, dtypes: tuple[str, ...], params: tuple[tuple[str, Any], ...]) -> Any:
+    with jax.enable_x64(False):
+        function = functools.partial(DERIVED[name], **dict(params))
+        return jax.make_jaxpr(function)(*(jax.ShapeDtypeStruct((), dtype) for dtype in dtypes))
+
+
+def _inner(eqn: Any) -> Any:
+    inner = eqn.params.get("jaxpr") or eqn.params.get("call_jaxpr")
+    return inner if hasattr(inner, "consts") else ClosedJaxpr(inner, ())

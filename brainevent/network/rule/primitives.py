@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The primitives of the form and their exact meaning, as NumPy functions of arrays.
+
+This is the one place where the meaning is decided; every engine must return the same bits.
+
+- float32 operations round to nearest even, each by itself: no contraction.
+- A result whose magnitude, so rounded, is below 2^-126 becomes a zero of its sign; inputs of a rule likewise.
+- All NaN are one NaN: no rule can tell them apart, and `bitcast` to an integer gives 0x7FC00000.
+- `max(a, b)` is a if a > b or a is NaN, else b; `min` likewise: NaN propagates, of two zeros the second is returned.
+- Integers wrap. `div` truncates; x / 0 is -1 (all bits set), x % 0 is x, -2^31 / -1 is -2^31.
+- A shift by 32 or more (a negative amount counts as such) gives 0, or the sign for an arithmetic shift to the right.
+- float32 to integer truncates and saturates; NaN gives 0. `rem` of float32 is C's fmod.
+- `select(c, a, b)` is a where c holds, else b.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+__all__ = ["PRIMITIVES", "SMALLEST", "apply", "flush", "result_dtype"]
+
+SMALLEST = np.float32(2**-126)  # the smallest normal number
+_NAN = np.uint32(0x7FC00000)
+_COMPARISONS = {"lt", "le", "gt", "ge", "eq", "ne"}
+
+Array = Any
+
+
+def flush(x: Array) -> Array:
+    """Return float32 values with denormals replaced by zeros of their sign."""
+    return np.where(np.abs(x) < SMALLEST, np.copysign(np.float32(0), x), x)
+
+
+def _divide(a: Array, b: Array) -> Array:
+    if a.dtype == np.float32:
+        return a / b
+    wide = a.astype(np.int64), np.where(b == 0, 1, b).astype(np.int64)
+    quotient = np.sign(wide[0]) * np.sign(wide[1]) * (np.abs(wide[0]) // np.abs(wide[1]))
+    return np.where(b == 0, -1, quotient).astype(a.dtype)
+
+
+def _remainder(a: Array, b: Array) -> Array:
+    if a.dtype == np.float32:
+        return np.fmod(a, b)
+    wide = a.astype(np.int64), np.where(b == 0, 1, b).astype(np.int64)
+    return np.where(b == 0, wide[0], np.fmod(*wide)).astype(a.dtype)
+
+
+def _shift(function: Any, a: Array, n: Array, beyond: Array) -> Array:
+    amount = n.view(np.uint32)
+    return np.where(amount < 32, function(a, np.minimum(amount, 31).astype(a.dtype)), beyond)
+
+
+def _shift_right_logical(a: Array, n: Array) -> Array:
+    return _shift(np.right_shift, a.view(np.uint32), n, np.uint32(0)).view(a.dtype)
+
+
+def _shift_right_arithmetic(a: Array, n: Array) -> Array:
+    signed = a.view(np.int32)
+    return _shift(np.right_shift, signed, n, signed >> 31).view(a.dtype)
+
+
+def _bit_count(a: Array) -> Array:
+    return np.bitwise_count(a.view(np.uint32)).astype(a.dtype)
+
+
+# By name: elementwise functions of arrays of equal shape, whose result has the dtype of the operands unless said.
+PRIMITIVES: dict[str, Callable[..., Array]] = {
+    "copy": lambda a: a,
+    "add": lambda a, b: a + b,
+    "sub": lambda a, b: a - b,
+    "mul": lambda a, b: a * b,
+    "div": _divide,
+    "rem": _remainder,
+    "neg": lambda a: -a,
+    "abs": np.abs,
+    "max": lambda a, b: np.where((a > b) | np.not_equal(a, a), a, b),
+    "min": lambda a, b: np.where((a < b) | np.not_equal(a, a), a, b),
+    "floor": np.floor,
+    "ceil": np.ceil,
+    "round": np.rint,
+    "sqrt": np.sqrt,
+    "and": lambda a, b: a & b,
+    "or": lambda a, b: a | b,
+    "xor": lambda a, b: a ^ b,
+    "not": lambda a: ~a,
+    "shift_left": lambda a, n: _shift(np.left_shift, a, n, np.zeros_like(a)),
+    "shift_right_logical": _shift_right_logical,
+    "shift_right_arithmetic": _shift_right_arithmetic,
+    "bit_count": _bit_count,
+    "lt": lambda a, b: a < b,
+    "le": lambda a, b: a <= b,
+    "gt": lambda a, b: a > b,
+    "ge": lambda a, b: a >= b,
+    "eq": lambda a, b: a == b,
+    "ne": lambda a, b: a != b,
+    "select": np.where,
+}
+
+
+def _convert(x: Array, dtype: str) -> Array:
+    if x.dtype != np.float32 or dtype in ("bool", "float32"):
+        return x.astype(dtype)
+    bounds = np.iinfo(dtype)
+    wide = np.clip(np.trunc(x.astype(np.float64)), float(bounds.min), float(bounds.max))
+    return np.where(np.isnan(wide), 0, wide).astype(np.int64).astype(dtype)
+
+
+def _bitcast(x: Array, dtype: str) -> Array:
+    if x.dtype == np.float32:
+        return np.where(np.isnan(x), _NAN, x.view(np.uint32)).view(dtype)
+    return x.view(dtype)
+
+
+def result_dtype(op: str, operand_dtypes: tuple[str, ...]) -> str:
+    """Return the dtype of a primitive's result; that of `convert` and `bitcast` is chosen by the line."""
+    return "bool" if op in _COMPARISONS else operand_dtypes[-1 if op == "select" else 0]
+
+
+def apply(op: str, dtype: str, operands: tuple[Array, ...]) -> Array:
+    """Apply a primitive to arrays of one dimension and equal length, where dtype is that of the result."""
+    with np.errstate(all="ignore"):
+        if op == "convert":
+            result = _convert(operands[0], dtype)
+        elif op == "bitcast":
+            result = _bitcast(operands[0], dtype)
+        else:
+            result = PRIMITIVES[op](*operands)
+        return flush(result) if dtype == "float32" else result
