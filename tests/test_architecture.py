@@ -59,7 +59,7 @@ OPTIONAL = {
 def holds_kernels(path):
     """Say whether this is a file of kernels in one language, which may import that language."""
     relative = path.relative_to(PACKAGE)
-    return relative.parts[0] == "event" and relative.name.startswith("on_")
+    return relative.parts[0] in ("event", "network") and relative.name.startswith("on_")
 
 
 def room_of(path):

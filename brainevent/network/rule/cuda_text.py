@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Print forms as CUDA C++, which a C++ compiler takes as well after `SHIM`.
+
+Compile without contraction: NVRTC `--fmad=false` (and its default, correctly rounded division and root), g++
+`-ffp-contract=off`. Denormals are flushed by the text itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from .form import Assign, Constant, Form, Name, Operand
+from .text import all_functions, printed
+
+__all__ = ["PREAMBLE", "SHIM", "cuda_text"]
+
+# What CUDA has and C++ has not.
+SHIM = r"""
+#include <cmath>
+#include <cstring>
+#define __device__ static
+#define __forceinline__ inline
+static inline unsigned __float_as_uint(float x) { unsigned u; std::memcpy(&u, &x, 4); return u; }
+static inline float __uint_as_float(unsigned u) { float x; std::memcpy(&x, &u, 4); return x; }
+static inline int __popc(unsigned u) { return __builtin_popcount(u); }
+"""
+
+# Integers are added and multiplied without a sign, where overflow is defined.
+PREAMBLE = r"""
+#define BE __device__ __forceinline__
+BE float flush(float x) { return fabsf(x) < 0x1p-126f ? x * 0.0f : x; }
+BE unsigned bits_of(float x) { return x != x ? 0x7FC00000u : __float_as_uint(x); }
+BE int int32_of_float32(float x) {
+    return x != x ? 0 : x >= 0x1p31f ? 2147483647 : x <= -0x1p31f ? -2147483647 - 1 : (int)x;
+}
+BE unsigned uint32_of_float32(float x) { return x >= 0x1p32f ? 4294967295u : x > 0.0f ? (unsigned)x : 0u; }
+BE int div_int32(int a, int b) { return b == 0 ? -1 : b == -1 ? (int)(0u - (unsigned)a) : a / b; }
+BE int rem_int32(int a, int b) { return b == 0 ? a : b == -1 ? 0 : a % b; }
+BE unsigned div_uint32(unsigned a, unsigned b) { return b == 0 ? 4294967295u : a / b; }
+BE unsigned rem_uint32(unsigned a, unsigned b) { return b == 0 ? a : a % b; }
+BE unsigned shift_left_uint32(unsigned a, unsigned n) { return n < 32 ? a << n : 0u; }
+BE unsigned shift_right_logical_uint32(unsigned a, unsigned n) { return n < 32 ? a >> n : 0u; }
+BE int shift_right_arithmetic_int32(int a, unsigned n) { return a >> (n < 32 ? n : 31u); }
+BE int shift_left_int32(int a, unsigned n) { return (int)shift_left_uint32((unsigned)a, n); }
+BE int shift_right_logical_int32(int a, unsigned n) { return (int)shift_right_logical_uint32((unsigned)a, n); }
+BE unsigned shift_right_arithmetic_uint32(unsigned a, unsigned n) {
+    return (unsigned)shift_right_arithmetic_int32((int)a, n);
+}
+BE unsigned bit_count_uint32(unsigned a) { return (unsigned)__popc(a); }
+BE int bit_count_int32(int a) { return __popc((unsigned)a); }
+"""
+
+_TYPES = {"float32": "float", "int32": "int", "uint32": "unsigned", "bool": "bool"}
+_COMPARE = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}
+_FLOAT = {"add": "flush({0} + {1})", "sub": "flush({0} - {1})", "mul": "flush({0} * {1})", "div": "flush({0} / {1})"}
+_FLOAT |= {"rem": "flush(fmodf({0}, {1}))", "neg": "-{0}", "abs": "fabsf({0})", "floor": "floorf({0})"}
+_FLOAT |= {"ceil": "ceilf({0})", "round": "rintf({0})", "sqrt": "sqrtf({0})"}
+_FLOAT |= {"max": "{0} > {1} || {0} != {0} ? {0} : {1}", "min": "{0} < {1} || {0} != {0} ? {0} : {1}"}
+_UNSIGNED = {"add": "+", "sub": "-", "mul": "*", "and": "&", "or": "|", "xor": "^"}
+_INTEGER = {"max": "{0} > {1} ? {0} : {1}", "min": "{0} < {1} ? {0} : {1}", "not": "~{0}"}
+_BOOL = {"and": "{0} && {1}", "or": "{0} || {1}", "xor": "{0} != {1}", "not": "!{0}"}
+
+
+class _Cuda:
+    """CUDA C++."""
+
+    closing: tuple[str, ...] = ("}",)
+    separator: str = ";"
+
+    def __init__(self, form: Form):
+        self.returns = len(form.outputs) == 1
+
+    def operand(self, operand: Operand) -> str:
+        return operand.text if isinstance(operand, Name) else _literal(operand)
+
+    def operation(self, line: Assign) -> str:
+        x = [self.operand(operand) for operand in line.operands]
+        dtype, given = line.target.dtype, line.operands[0].dtype
+        if line.op == "select":
+            return f"{x[0]} ? {x[1]} : {x[2]}"
+        if line.op in _COMPARE:
+            return f"{x[0]} {_COMPARE[line.op]} {x[1]}"
+        if line.op in ("convert", "bitcast"):
+            return _converted(line.op, given, dtype, x[0])
+        if dtype == "float32":
+            return _FLOAT[line.op].format(*x)
+        return _BOOL[line.op].format(*x) if dtype == "bool" else _integer(line.op, dtype, x)
+
+    def begin(self, form: Form) -> str:
+        inputs = [f"{_TYPES[name.dtype]} {name.text}" for name in form.inputs]
+        if self.returns:
+            return f"BE {_TYPES[form.outputs[0].dtype]} be_{form.name}({', '.join(inputs)}) {{"
+        outputs = [f"{_TYPES[output.dtype]}& r{place}" for place, output in enumerate(form.outputs)]
+        return f"BE void be_{form.name}({', '.join(inputs + outputs)}) {{"
+
+    def end(self, outputs: Sequence[Operand]) -> list[str]:
+        if self.returns:
+            return [f"return {self.operand(outputs[0])};"]
+        return [f"r{place} = {self.operand(output)};" for place, output in enumerate(outputs)]
+
+    def define(self, target: Name, expression: str) -> str:
+        return f"const {_TYPES[target.dtype]} {target.text} = {expression};"
+
+    def declare(self, target: Name, start: str | None) -> list[str]:
+        return [f"{_TYPES[target.dtype]} {target.text}{'' if start is None else f' = {start}'};"]
+
+    def assign(self, targets: Sequence[Name], values: Sequence[str]) -> list[str]:
+        pairs = list(zip(targets, values, strict=True))
+        kept = [f"const {_TYPES[name.dtype]} new_{name.text} = {value};" for name, value in pairs]
+        return kept + [f"{name.text} = new_{name.text};" for name, _ in pairs]
+
+    def opening(self, words: str, condition: str) -> str:
+        return {"while": "while (true) {", "if": f"if ({condition}) {{", "else": "else {"}[words]
+
+    def leave_unless(self, condition: str) -> str:
+        return f"if (!({condition})) break;"
+
+
+def _literal(operand: Constant) -> str:
+    value: Any = operand.value
+    if operand.dtype == "bool":
+        return "true" if value else "false"
+    if operand.dtype == "float32":
+        return f"{float(value).hex()}f" if np.isfinite(value) else f"__uint_as_float({operand.bits}u)"
+    return f"{operand.bits}u" if operand.dtype == "uint32" else f"(int){operand.bits}u"
+
+
+def _integer(op: str, dtype: str, x: list[str]) -> str:
+    kind = _TYPES[dtype]
+    if op in _UNSIGNED:
+        return f"({kind})((unsigned){x[0]} {_UNSIGNED[op]} (unsigned){x[1]})"
+    if op == "neg":
+        return f"({kind})(0u - (unsigned){x[0]})"
+    if op == "abs":
+        return x[0] if dtype == "uint32" else f"{x[0]} < 0 ? (int)(0u - (unsigned){x[0]}) : {x[0]}"
+    return _INTEGER[op].format(*x) if op in _INTEGER else f"{op}_{dtype}({', '.join(x)})"
+
+
+def _converted(op: str, given: str, dtype: str, x: str) -> str:
+    kind = _TYPES[dtype]
+    if op == "bitcast":
+        if given == "float32":
+            return f"({kind})bits_of({x})"
+        return f"flush(__uint_as_float((unsigned){x}))" if dtype == "float32" else f"({kind}){x}"
+    if dtype == "bool":
+        return f"{x} != 0"
+    return f"{dtype}_of_float32({x})" if given == "float32" else f"({kind}){x}"
+
+
+def cuda_text(forms: Iterable[Form]) -> str:
+    """Return forms, and the functions that they call, as functions `be_NAME`: outputs by reference if several."""
+    forms = list(forms)
+    return PREAMBLE + "\n".join(printed(form, _Cuda(form)) for form in [*all_functions(forms), *forms])

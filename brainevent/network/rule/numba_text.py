@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Print forms as Python for Numba; the helpers that the text names are those of `on_numba.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from .form import Assign, Constant, Form, Name, Operand
+from .text import all_functions, printed
+
+__all__ = ["numba_text"]
+
+_COMPARE = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}
+_FLOAT = {"add": "flush({0} + {1})", "sub": "flush({0} - {1})", "mul": "flush({0} * {1})", "div": "flush({0} / {1})"}
+_FLOAT |= {"rem": "flush(np.fmod({0}, {1}))", "neg": "-{0}", "abs": "abs({0})", "floor": "np.floor({0})"}
+_FLOAT |= {"ceil": "np.ceil({0})", "round": "np.rint({0})", "sqrt": "np.sqrt({0})"}
+_FLOAT |= {"max": "{0} if ({0} > {1}) | ({0} != {0}) else {1}", "min": "{0} if ({0} < {1}) | ({0} != {0}) else {1}"}
+# Numba computes integers of 32 bits in 64: each result is cast.
+_INTEGER = {"add": "{0} + {1}", "sub": "{0} - {1}", "mul": "{0} * {1}", "neg": "-{0}", "not": "~{0}", "abs": "abs({0})"}
+_INTEGER |= {"and": "{0} & {1}", "or": "{0} | {1}", "xor": "{0} ^ {1}"}
+_INTEGER |= {"max": "{0} if {0} > {1} else {1}", "min": "{0} if {0} < {1} else {1}"}
+_BOOL = {"and": "{0} & {1}", "or": "{0} | {1}", "xor": "{0} ^ {1}", "not": "not {0}"}
+
+
+class _Python:
+    """Python as Numba compiles it."""
+
+    closing: tuple[str, ...] = ()
+    separator: str = "pass"
+
+    def operand(self, operand: Operand) -> str:
+        if isinstance(operand, Name):
+            return operand.text
+        return _literal(operand)
+
+    def operation(self, line: Assign) -> str:
+        x = [self.operand(operand) for operand in line.operands]
+        dtype, given = line.target.dtype, line.operands[0].dtype
+        if line.op == "select":
+            return f"{x[1]} if {x[0]} else {x[2]}"
+        if line.op in _COMPARE:
+            return f"{x[0]} {_COMPARE[line.op]} {x[1]}"
+        if line.op in ("convert", "bitcast"):
+            return _converted(line.op, given, dtype, x[0])
+        if dtype == "float32":
+            return _FLOAT[line.op].format(*x)
+        if dtype == "bool":
+            return _BOOL[line.op].format(*x)
+        pattern = _INTEGER.get(line.op)
+        return f"np.{dtype}({pattern.format(*x)})" if pattern else f"{line.op}_{dtype}({', '.join(x)})"
+
+    def begin(self, form: Form) -> str:
+        return f"def be_{form.name}({', '.join(name.text for name in form.inputs)}):"
+
+    def end(self, outputs: Sequence[Operand]) -> list[str]:
+        return [f"return {', '.join(self.operand(output) for output in outputs)}"]
+
+    def define(self, target: Name, expression: str) -> str:
+        return f"{target.text} = {expression}"
+
+    def declare(self, target: Name, start: str | None) -> list[str]:
+        return [] if start is None else [f"{target.text} = {start}"]
+
+    def assign(self, targets: Sequence[Name], values: Sequence[str]) -> list[str]:
+        return [f"{', '.join(name.text for name in targets)} = {', '.join(values)}"] if targets else []
+
+    def opening(self, words: str, condition: str) -> str:
+        return {"while": "while True:", "if": f"if {condition}:", "else": "else:"}[words]
+
+    def leave_unless(self, condition: str) -> str:
+        return f"if not {condition}: break"
+
+
+def _literal(operand: Constant) -> str:
+    value: Any = operand.value
+    if operand.dtype == "bool":
+        return str(bool(value))
+    if operand.dtype == "float32" and not np.isfinite(value):
+        return f"np.float32({'np.nan' if np.isnan(value) else 'np.inf' if value > 0 else '-np.inf'})"
+    return f"np.{operand.dtype}({value.item()!r})"
+
+
+def _converted(op: str, given: str, dtype: str, x: str) -> str:
+    if op == "bitcast":
+        if given == "float32":
+            return f"np.{dtype}(bits_of({x}))"
+        return f"flush(np.{given}({x}).view(np.float32))" if dtype == "float32" else f"np.{dtype}({x})"
+    if dtype == "bool":
+        return f"{x} != np.{given}(0)"
+    return f"{dtype}_of_float32({x})" if given == "float32" else f"np.{dtype}({x})"
+
+
+def numba_text(forms: Iterable[Form]) -> str:
+    """Return forms, and the functions that they call, as Python functions `be_NAME`."""
+    forms = list(forms)
+    return "\n\n".join(printed(form, _Python()) for form in [*all_functions(forms), *forms])

@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Compile the text of forms with Numba: without contraction, and with denormals flushed after each operation."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any
+
+import numba
+import numpy as np
+
+from .form import Form
+from .numba_text import numba_text
+from .text import all_functions
+
+__all__ = ["compiled_forms"]
+
+_njit = numba.njit(error_model="numpy", nogil=True)
+_SMALLEST = np.float32(2**-126)
+_ZERO = np.float32(0)
+
+
+@_njit
+def flush(x: Any) -> Any:
+    """Return a float32 number, or a zero of its sign if it is a denormal."""
+    return x * _ZERO if abs(x) < _SMALLEST else x
+
+
+@_njit
+def bits_of(x: Any) -> Any:
+    """Return the bits of a float32 number, the same for all NaN."""
+    return np.uint32(0x7FC00000) if x != x else np.float32(x).view(np.uint32)  # noqa: PLR0124 - NaN alone differs
+
+
+@_njit
+def int32_of_float32(x: Any) -> Any:
+    """Truncate and saturate; NaN gives 0."""
+    inside = np.int32(x) if abs(x) < np.float32(2**31) else np.int32(0)
+    return (
+        np.int32(2**31 - 1) if x >= np.float32(2**31) else np.int32(-(2**31)) if x <= np.float32(-(2**31)) else inside
+    )
+
+
+@_njit
+def uint32_of_float32(x: Any) -> Any:
+    """Truncate and saturate; NaN gives 0."""
+    inside = np.uint32(x) if (x > _ZERO) & (x < np.float32(2**32)) else np.uint32(0)
+    return np.uint32(2**32 - 1) if x >= np.float32(2**32) else inside
+
+
+@_njit
+def div_int32(a: Any, b: Any) -> Any:
+    """Truncate; x / 0 is -1."""
+    if b == 0:
+        return np.int32(-1)
+    quotient = abs(np.int64(a)) // abs(np.int64(b))
+    return np.int32(quotient if (a < 0) == (b < 0) else -quotient)
+
+
+@_njit
+def rem_int32(a: Any, b: Any) -> Any:
+    """Return what is left of a, with its sign; x % 0 is x."""
+    if b == 0:
+        return a
+    rest = abs(np.int64(a)) % abs(np.int64(b))
+    return np.int32(-rest if a < 0 else rest)
+
+
+@_njit
+def div_uint32(a: Any, b: Any) -> Any:
+    """Truncate; x / 0 has all bits set."""
+    return np.uint32(2**32 - 1) if b == 0 else np.uint32(a // b)
+
+
+@_njit
+def rem_uint32(a: Any, b: Any) -> Any:
+    """Return what is left of a; x % 0 is x."""
+    return a if b == 0 else np.uint32(a % b)
+
+
+@_njit
+def shift_left_uint32(a: Any, n: Any) -> Any:
+    """Shift; by 32 and more to 0."""
+    return np.uint32(np.uint32(a) << (np.uint32(n) & np.uint32(31))) if np.uint32(n) < 32 else np.uint32(0)
+
+
+@_njit
+def shift_right_logical_uint32(a: Any, n: Any) -> Any:
+    """Shift; by 32 and more to 0."""
+    return np.uint32(np.uint32(a) >> (np.uint32(n) & np.uint32(31))) if np.uint32(n) < 32 else np.uint32(0)
+
+
+@_njit
+def shift_right_arithmetic_int32(a: Any, n: Any) -> Any:
+    """Shift; by 32 and more to the sign."""
+    return np.int32(np.int32(a) >> np.int32(min(np.uint32(n), np.uint32(31))))
+
+
+@_njit
+def shift_left_int32(a: Any, n: Any) -> Any:
+    """Shift as if without a sign."""
+    return np.int32(shift_left_uint32(a, n))
+
+
+@_njit
+def shift_right_logical_int32(a: Any, n: Any) -> Any:
+    """Shift as if without a sign."""
+    return np.int32(shift_right_logical_uint32(a, n))
+
+
+@_njit
+def shift_right_arithmetic_uint32(a: Any, n: Any) -> Any:
+    """Shift as if with a sign."""
+    return np.uint32(shift_right_arithmetic_int32(a, n))
+
+
+@_njit
+def bit_count_uint32(a: Any) -> Any:
+    """Count the bits that are set: in pairs, fours and eights."""
+    a = np.uint32(a - ((a >> 1) & np.uint32(0x55555555)))
+    a = np.uint32((a & np.uint32(0x33333333)) + ((a >> 2) & np.uint32(0x33333333)))
+    a = np.uint32((a + (a >> 4)) & np.uint32(0x0F0F0F0F))
+    return np.uint32(np.uint32(a * np.uint32(0x01010101)) >> 24)
+
+
+@_njit
+def bit_count_int32(a: Any) -> Any:
+    """Count the bits that are set."""
+    return np.int32(bit_count_uint32(np.uint32(a)))
+
+
+_HELPERS = {name: value for name, value in globals().items() if re.match("[a-z]", name) and hasattr(value, "py_func")}
+
+
+def compiled_forms(forms: Iterable[Form]) -> dict[str, Any]:
+    """Return a Numba function of scalars for each form, by its name: it returns the outputs.
+
+    Float inputs that are denormals must be flushed by the caller: `flush`.
+    """
+    forms = list(forms)
+    scope: dict[str, Any] = {"np": np, **_HELPERS}
+    exec(compile(numba_text(forms), "<rule>", "exec"), scope)
+    for form in [*all_functions(forms), *forms]:
+        scope[f"be_{form.name}"] = _njit(scope[f"be_{form.name}"])
+    return {form.name: scope[f"be_{form.name}"] for form in forms}

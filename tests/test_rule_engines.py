@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The same bits from every engine: rules in Numba and as C++ text, beside the interpreter."""
+
+import ctypes
+import dataclasses
+import functools
+import subprocess
+import threading
+
+import numba
+import numpy as np
+import pytest
+from neuron_rules import INPUTS, RULES, hard_values, traced
+
+from brainevent.network.rule import primitives
+from brainevent.network.rule.cuda_text import SHIM, cuda_text
+from brainevent.network.rule.form import Assign
+from brainevent.network.rule.interpret import interpret
+from brainevent.network.rule.on_numba import compiled_forms
+
+POINTER = {"float32": "float", "int32": "int", "uint32": "unsigned", "bool": "bool"}
+NAMES = tuple(RULES)
+
+
+@functools.cache
+def forms():
+    """Return the rules as functions of the six inputs alone, by name."""
+    result = {}
+    for name in NAMES:
+        form = traced(name).form
+        result[name] = dataclasses.replace(form, name=f"rule_{name}", inputs=form.inputs[:6], outputs=form.outputs[6:7])
+    return result
+
+
+def primitives_of(form):
+    lines = [line for part in (form, *form.functions) for line in part.all_lines()]
+    return {
+        (line.op, line.target.dtype, line.operands[0].dtype) if isinstance(line, Assign) else type(line)
+        for line in lines
+    }
+
+
+@functools.cache
+def few_rules():
+    """Return rules that together have every primitive of all: Numba takes long to compile."""
+    chosen, seen = [], set()
+    for name, form in forms().items():
+        if not primitives_of(form) <= seen:
+            chosen.append(name)
+            seen |= primitives_of(form)
+    return tuple(chosen)
+
+
+@functools.cache
+def by_numba(names):
+    """Compile a loop over neurons that runs rules."""
+    scope = {f"be_{k}": v for k, v in compiled_forms([forms()[name] for name in names]).items()}
+    outs = [f"o{place}" for place in range(len(names))]
+    calls = [
+        f"        o{place}[k] = be_rule_{name}(x[k], y[k], i[k], j[k], u[k], b[k])" for place, name in enumerate(names)
+    ]
+    text = f"def run(x, y, i, j, u, b, {', '.join(outs)}):\n    for k in range(x.size):\n" + "\n".join(calls)
+    exec(text, scope)
+    return numba.njit(error_model="numpy", nogil=True)(scope["run"])
+
+
+@pytest.fixture(scope="session")
+def by_cpp(tmp_path_factory):
+    """Compile a loop over neurons that runs all rules, from the text of a GPU."""
+    inputs = ", ".join(f"const {POINTER[dtype]}* {name}" for name, dtype in INPUTS.items())
+    outs = ", ".join(f"{POINTER[form.outputs[0].dtype]}* o{place}" for place, form in enumerate(forms().values()))
+    calls = "".join(
+        f"o{place}[k] = be_rule_{name}(x[k], y[k], i[k], j[k], u[k], b[k]);\n" for place, name in enumerate(NAMES)
+    )
+    run = f'extern "C" void run({inputs}, {outs}, long n) {{ for (long k = 0; k < n; k++) {{\n{calls}}} }}'
+    source = tmp_path_factory.mktemp("rules") / "rules.cpp"
+    source.write_text(SHIM + cuda_text(forms().values()) + run)
+    library = source.with_suffix(".so")
+    flags = ["-O2", "-std=c++17", "-ffp-contract=off", "-fPIC", "-shared"]
+    subprocess.run(["g++", *flags, "-o", str(library), str(source)], check=True)
+    function = ctypes.CDLL(str(library)).run
+    return lambda *arrays: function(*(ctypes.c_void_p(a.ctypes.data) for a in arrays), ctypes.c_long(arrays[0].size))
+
+
+def flushed(values):
+    return [primitives.flush(a) if a.dtype == np.float32 else a for a in values]
+
+
+def run_in_threads(function, names, values, threads):
+    """Run a function over slices of the values, one slice a thread."""
+    outs = [np.empty(values[0].size, forms()[name].outputs[0].dtype) for name in names]
+    parts = np.array_split(np.arange(values[0].size), threads)
+    slices = [slice(part[0], part[-1] + 1) for part in parts]
+    running = [threading.Thread(target=function, args=[a[s] for a in (*flushed(values), *outs)]) for s in slices]
+    for thread in running:
+        thread.start()
+    for thread in running:
+        thread.join()
+    return outs
+
+
+def differing(ours, theirs, values):
+    """Describe where bits differ; all NaN are one."""
+    assert ours.dtype == theirs.dtype
+    kind = np.uint8 if ours.dtype == bool else np.uint32
+    wrong = ours.view(kind) != theirs.view(kind)
+    if ours.dtype == np.float32:
+        wrong &= ~(np.isnan(ours) & np.isnan(theirs))
+    return [(*(a[k] for a in values), ours[k], theirs[k]) for k in np.flatnonzero(wrong)[:3]]
+
+
+def check(function, names, count, threads, seed=0):
+    values = hard_values(count, seed)
+    found = dict(zip(names, run_in_threads(function, names, values, threads), strict=True))
+    wrong = {name: differing(found[name], interpret(forms()[name], values)[0], values) for name in names}
+    assert {name: where for name, where in wrong.items() if where} == {}
+
+
+def test_numba_gives_the_bits_of_the_interpreter():
+    assert len(few_rules()) < 60
+    check(by_numba(few_rules()), few_rules(), 3000, 1)
+
+
+def test_the_text_for_gpus_gives_the_bits_of_the_interpreter(by_cpp):
+    check(by_cpp, NAMES, 3000, 1)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_many_hard_values_in_threads(threads, by_cpp):
+    check(by_numba(NAMES), NAMES, 100_000, threads, seed=threads)
+    check(by_cpp, NAMES, 100_000, threads, seed=threads)
+
+
+def test_a_difference_is_found():
+    x = np.float32([1.0, np.nan, 0.0])
+    assert differing(x, x.copy(), [x]) == []
+    assert len(differing(x, np.float32([1.0000001, np.nan, -0.0]), [x])) == 2
