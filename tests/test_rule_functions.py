@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""exp and its relatives in float32: their errors against float64, and their values at the limits."""
+
+import numpy as np
+import pytest
+from scipy import special
+
+from brainevent.network.rule.functions import FUNCTIONS, LARGEST_ERRORS
+from brainevent.network.rule.interpret import interpret
+from brainevent.network.rule.lower import function_form
+from brainevent.network.rule.primitives import flush
+
+F = np.float32
+SMALLEST = 2.0**-126
+EXACT = {
+    **{name: getattr(np, name) for name in ("cos", "exp", "exp2", "expm1", "log", "log1p", "sin", "tanh")},
+    "erf": special.erf,
+    "erf_inv": lambda x: np.copysign(special.erfinv(x), x),
+    "logistic": special.expit,
+}
+
+
+def run(name, *values):
+    return interpret(function_form(name, ("float32",) * len(values)), values)[0]
+
+
+def arguments(name, count, seed=0):
+    rng = np.random.default_rng(seed)
+    if name == "erf_inv":
+        return np.concatenate([rng.uniform(-1, 1, count), 1 - 10.0 ** rng.uniform(-7.2, 0, count)]).astype(F)
+    bits = rng.integers(0, 2**32, count, dtype=np.uint32).view(F)
+    plain = [rng.uniform(-110, 110, count), rng.uniform(-4, 4, count), 1 + rng.uniform(-0.5, 0.5, count)]
+    tiny = rng.normal(size=count) * 10.0 ** rng.uniform(-8, 2, count)
+    return np.concatenate([bits, *(part.astype(F) for part in (*plain, tiny))])
+
+
+def largest_error(found, exact, *given):
+    """Return the largest error in units in the last place, where arguments and results are normal numbers."""
+    with np.errstate(all="ignore"):
+        rounded = exact.astype(F)
+    normal = np.isfinite(rounded) & (np.abs(rounded) >= SMALLEST)
+    for values in given:
+        normal &= (np.abs(values) >= SMALLEST) & np.isfinite(values)
+    assert normal.sum() > 1000
+    return np.max(np.abs(found[normal] - exact[normal]) / np.spacing(np.abs(rounded[normal])).astype(float))
+
+
+def check_errors(name, count, seed):
+    x = arguments(name, count, seed)
+    with np.errstate(all="ignore"):
+        exact = EXACT[name](x.astype(float))
+    error = largest_error(run(name, x), exact, x)
+    assert LARGEST_ERRORS[name] / 4 < error < LARGEST_ERRORS[name]
+
+
+def check_powers(count, seed):
+    rng = np.random.default_rng(seed)
+    x = np.exp(rng.normal(size=count) * rng.choice([0.1, 1, 15], count)).astype(F)
+    y = (rng.uniform(-87, 88, count) / np.log(x.astype(float))).astype(F)
+    y = np.where(rng.random(count) < 0.3, np.round(y), y)
+    with np.errstate(all="ignore"):
+        exact = x.astype(float) ** y
+    assert 0.9 < largest_error(run("pow", x, y), exact, x, y) < LARGEST_ERRORS["pow"]
+
+
+def test_all_functions_are_measured():
+    assert set(FUNCTIONS) == set(LARGEST_ERRORS) == {*EXACT, "pow"}
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_errors_are_small(name):
+    check_errors(name, 4000, seed=0)
+
+
+def test_errors_of_powers_are_small():
+    check_powers(20_000, seed=0)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("seed", range(1, 4))
+def test_errors_are_small_on_many_arguments(seed):
+    for name in EXACT:
+        check_errors(name, 300_000, seed)
+    check_powers(1_000_000, seed)
+
+
+LIMITS = F([0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, 200.0, -200.0, 3e38, -3e38])
+
+
+@pytest.mark.parametrize("name", [name for name in EXACT if name not in ("sin", "cos")])
+def test_limits(name):
+    with np.errstate(all="ignore"):
+        exact = EXACT[name](LIMITS.astype(float)).astype(F)
+    exact = flush(exact)
+    found = run(name, LIMITS)
+    np.testing.assert_allclose(found, exact, rtol=1e-6)
+    numbers = ~np.isnan(exact)
+    np.testing.assert_array_equal(np.signbit(found[numbers]), np.signbit(exact[numbers]))
+
+
+def test_sine_and_cosine_of_what_is_no_number():
+    with np.errstate(all="ignore"):
+        assert np.isnan(run("sin", F([np.inf, -np.inf, np.nan]))).all()
+        assert np.isnan(run("cos", F([np.inf, -np.inf, np.nan]))).all()
+    assert run("cos", F([0.0, -0.0])).tolist() == [1.0, 1.0]
+    assert np.signbit(run("sin", F([0.0, -0.0]))).tolist() == [False, True]
+
+
+def test_powers_at_their_limits():
+    ends = F([0.0, -0.0, 1, -1, 0.5, -0.5, 2, -2, 3, -3, np.inf, -np.inf, np.nan, 1e30, -1e30, 2.5])
+    x, y = (values.ravel() for values in np.meshgrid(ends, ends))
+    with np.errstate(all="ignore"):
+        exact = np.power(x.astype(float), y.astype(float)).astype(F)
+    found = run("pow", x, y)
+    np.testing.assert_allclose(found, exact, rtol=1e-6)
+    numbers = ~np.isnan(exact)
+    np.testing.assert_array_equal(np.signbit(found[numbers]), np.signbit(exact[numbers]))
