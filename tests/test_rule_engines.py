@@ -136,3 +136,37 @@ def test_a_difference_is_found():
     x = np.float32([1.0, np.nan, 0.0])
     assert differing(x, x.copy(), [x]) == []
     assert len(differing(x, np.float32([1.0000001, np.nan, -0.0]), [x])) == 2
+
+
+def ptx_of(names):
+    """Compile a kernel that runs rules, as far as that goes without a GPU."""
+    nvrtc = pytest.importorskip("cuda.bindings.nvrtc")
+    inputs = ", ".join(f"const {POINTER[dtype]}* {name}" for name, dtype in INPUTS.items())
+    calls = "".join(f"sum += float(be_rule_{name}(x[k], y[k], i[k], j[k], u[k], b[k]));\n" for name in names)
+    head = f'extern "C" __global__ void run({inputs}, float* out)'
+    text = cuda_text(forms()[name] for name in names)
+    text += f"{head} {{ int k = threadIdx.x; float sum = 0;\n{calls}out[k] = sum; }}"
+    _, program = nvrtc.nvrtcCreateProgram(text.encode(), b"rules.cu", 0, [], [])
+    options = [b"--fmad=false", b"--gpu-architecture=compute_75"]
+    (error,) = nvrtc.nvrtcCompileProgram(program, len(options), options)
+    _, size = nvrtc.nvrtcGetProgramLogSize(program)
+    log = b" " * size
+    nvrtc.nvrtcGetProgramLog(program, log)
+    assert error == nvrtc.nvrtcResult.NVRTC_SUCCESS, log.decode()
+    _, size = nvrtc.nvrtcGetPTXSize(program)
+    ptx = b" " * size
+    nvrtc.nvrtcGetPTX(program, ptx)
+    return ptx.decode()
+
+
+def test_the_text_for_gpus_compiles_for_gpus():
+    assert ".entry run" in ptx_of(NAMES)
+
+
+def test_gpus_round_each_operation_by_itself():
+    """The remainder is left out: CUDA's own is exact, and made of fused operations."""
+    ptx = ptx_of([name for name in NAMES if ("rem", "float32", "float32") not in primitives_of(forms()[name])])
+    assert "fma." not in ptx
+    assert "mul.f32" in ptx or "mul.rn.f32" in ptx
+    assert "approx" not in ptx
+    assert {"div.rn.f32", "sqrt.rn.f32"} <= set(ptx.split())
