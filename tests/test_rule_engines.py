@@ -4,6 +4,7 @@
 import ctypes
 import dataclasses
 import functools
+import platform
 import subprocess
 import threading
 
@@ -136,6 +137,22 @@ def test_a_difference_is_found():
     x = np.float32([1.0, np.nan, 0.0])
     assert differing(x, x.copy(), [x]) == []
     assert len(differing(x, np.float32([1.0000001, np.nan, -0.0]), [x])) == 2
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="looks for instructions of x86-64")
+def test_numba_computes_several_neurons_at_once():
+    rule = compiled_forms([forms()["contraction"]])["rule_contraction"]
+
+    @numba.njit(error_model="numpy")
+    def run(x, y, out):
+        for k in range(x.size):
+            out[k] = rule(x[k], y[k], np.int32(0), np.int32(0), np.uint32(0), True)
+
+    x = np.float32([1, 2, 3])
+    out = np.empty_like(x)
+    run(x, x, out)
+    assert out.tolist() == [2.5, 5.5, 10.5]
+    assert any("mulps" in text for text in run.inspect_asm().values())
 
 
 def ptx_of(names):

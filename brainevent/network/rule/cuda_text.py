@@ -125,7 +125,11 @@ def _literal(operand: Constant) -> str:
         return "true" if value else "false"
     if operand.dtype == "float32":
         return f"{float(value).hex()}f" if np.isfinite(value) else f"__uint_as_float({operand.bits}u)"
-    return f"{operand.bits}u" if operand.dtype == "uint32" else f"(int){operand.bits}u"
+    if operand.dtype == "uint32":
+        return f"{operand.bits}u"
+    if value == -(2**31):  # C++ reads 2147483648 first, which is no int
+        return "(-2147483647 - 1)"
+    return f"({value})" if value < 0 else f"{value}"
 
 
 def _integer(op: str, dtype: str, x: list[str]) -> str:
