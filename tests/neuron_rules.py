@@ -87,6 +87,7 @@ GRID, VALUES = np.array([-2.0, -1.0, 0.5, 3.0], np.float32), np.array([0.0, 1.0,
 RULES = {
     "arithmetic": lambda x, y, i, j, u, b: (x + y) * 0.5 - x / 3.0,
     "contraction": lambda x, y, i, j, u, b: x * y + 1.5,
+    "product": lambda x, y, i, j, u, b: x * y,
     "divide": lambda x, y, i, j, u, b: x / y,
     "remainder": lambda x, y, i, j, u, b: jnp.fmod(x, y),
     "modulo": lambda x, y, i, j, u, b: x % 3.0,
@@ -211,6 +212,7 @@ def traced(name):
 FLOATS = np.array([
     *(0.0, 0.5, 1.0, 1.5, 2.5, 3.0, 1e-3, 7.25, 88.5, 100.0, 1e5, 2.0**23, 2.0**24 + 2, 2.0**31, 2.0**32, 3e9, 1e20),
     *(np.inf, np.nan, 3.4e38, 2.0**-126, 2.0**-127, 1e-40, 1.4e-45, 2.0**-100, 0.9999999, 1.0000001, 2.0**-24),
+    *(float.fromhex("0x1.6afb1ap-1"), float.fromhex("0x1.691952p-126")),  # their product rounds up to 2^-126
 ], np.float32)  # fmt: skip
 INTEGERS = np.array([0, 1, 2, 3, 5, 7, 31, 32, 33, 63, 100, 2**23 + 1, 2**24 + 1, 2**30, 2**31 - 1], np.int64)
 

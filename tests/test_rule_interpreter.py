@@ -66,6 +66,7 @@ def test_rules_give_no_denormals(name):
         ("max", "float32", [[np.nan, 1, 1], [1, np.nan, 2]], [np.nan, np.nan, 2]),
         ("min", "float32", [[np.nan, 1, 1], [1, np.nan, 2]], [np.nan, np.nan, 1]),
         ("mul", "float32", [[2.0**-100, -(2.0**-100)], [2.0**-27, 2.0**-27]], [0.0, -0.0]),
+        ("mul", "float32", [[float.fromhex("0x1.6afb1ap-1")], [float.fromhex("0x1.691952p-126")]], [2.0**-126]),
         ("add", "int32", [[2**31 - 1], [1]], [-(2**31)]),
         ("round", "float32", [[0.5, 1.5, -0.5]], [0.0, 2.0, -0.0]),
     ],
