@@ -5,8 +5,8 @@ This is the one place where the meaning is decided; every engine must return the
 
 - float32 operations round to nearest even, each by itself: no contraction.
 - A result whose magnitude, so rounded, is below 2^-126 becomes a zero of its sign; inputs of a rule likewise.
-  The flush-to-zero mode of x86 differs: it also flushes products just below 2^-126 that round to it. So engines flush by
-  an operation of their own.
+  The flush-to-zero mode of x86 differs: it also flushes products just below 2^-126 that round to it. So engines flush
+  by an operation of their own.
 - All NaN are one NaN: no rule can tell them apart, and `bitcast` to an integer gives 0x7FC00000.
 - `max(a, b)` is a if a > b or a is NaN, else b; `min` likewise: NaN propagates, of two zeros the second is returned.
 - Integers wrap. `div` truncates; x / 0 is -1 (all bits set), x % 0 is x, -2^31 / -1 is -2^31.
