@@ -66,6 +66,7 @@ __all__ = [
     "primitive_batchers",
     "primitive_jvps",
     "primitive_transposes",
+    "scan_counts",
     "source_line",
     "spec_over",
     "symbolic_zero_like",
@@ -345,6 +346,14 @@ def described_devices(ctx: mlir.LoweringRuleContext) -> str:
         return repr(([device.id for device in axes.device_assignment or ()], axes.abstract_mesh))
     ids = [device.id for device in axes.mesh.devices.flat]
     return repr((ids, list(axes.mesh.shape.items()), sorted(axes.manual_axes)))
+
+
+def scan_counts(params: dict[str, Any]) -> tuple[int, int]:
+    """Return how many constants and how many carried values a `scan` has."""
+    if "ft_in" in params:  # from 0.11 on
+        consts, carry, _ = params["ft_in"].unpack()
+        return len(consts), len(carry)
+    return params["num_consts"], params["num_carry"]
 
 
 def source_line(eqn: Any) -> str:

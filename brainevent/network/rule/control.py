@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..._compat import scan_counts
 from .form import Branch, Constant, Line, Loop, Name, Operand, constant
 from .writer import Values, boxed
 
@@ -56,12 +57,9 @@ def _while(lowering: Lowering, eqn: Any, x: list[Values]) -> list[Values]:
 def _scan(lowering: Lowering, eqn: Any, x: list[Values]) -> list[Values]:
     """Write a loop that counts; unrolled where it reads or writes arrays step by step."""
     p = eqn.params
-    consts, starts, columns = (
-        x[: p["num_consts"]],
-        x[p["num_consts"] : p["num_consts"] + p["num_carry"]],
-        x[p["num_consts"] + p["num_carry"] :],
-    )
-    if columns or len(eqn.outvars) > p["num_carry"]:
+    count, carried = scan_counts(p)
+    consts, starts, columns = x[:count], x[count : count + carried], x[count + carried :]
+    if columns or len(eqn.outvars) > carried:
         return _unrolled(lowering, p, consts, starts, columns)
     counter = lowering.writer.name("int32")
     carries = _carried(lowering, starts)
@@ -89,7 +87,7 @@ def _unrolled(
         read = [boxed(column[step].reshape(-1), column.shape[1:]) if column.ndim > 1 else boxed(column[step])
                 for column in columns]  # fmt: skip
         results = lowering.jaxpr(p["jaxpr"], [*consts, *carried, *read])
-        carried, rows[step] = results[: p["num_carry"]], results[p["num_carry"] :]
+        carried, rows[step] = results[: len(carried)], results[len(carried) :]
     return [*carried, *(np.stack(column) for column in zip(*(rows[step] for step in steps), strict=True))]
 
 
