@@ -12,6 +12,7 @@ __all__ = [
     "BrainEventError",
     "CUDANotInstalledError",
     "CheckFailedError",
+    "CheckpointError",
     "CompilationError",
     "GpuArchDetectionError",
     "HeaderNotFoundError",
@@ -28,7 +29,9 @@ __all__ = [
     "KernelRegistrationError",
     "KernelToolchainError",
     "MathError",
+    "NetworkError",
     "NoRuleError",
+    "NotFiniteError",
     "NvccNotFoundError",
     "RegistrationTypeError",
     "RegistrationValueError",
@@ -192,6 +195,18 @@ class NoRuleError(BrainEventError, NotImplementedError):
 
 class RuleError(BrainEventError, ValueError):
     """The rule of a neuron does what no engine can run."""
+
+
+class NetworkError(BrainEventError, ValueError):
+    """The description of a network, or what is asked of one, does not fit."""
+
+
+class CheckpointError(NetworkError):
+    """A file is no checkpoint, or one of another network."""
+
+
+class NotFiniteError(BrainEventError, ArithmeticError):
+    """A state of a neuron became infinite or NaN."""
 
 
 class UnknownNameError(RuleError, AttributeError):

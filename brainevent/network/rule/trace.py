@@ -35,7 +35,8 @@ _NOT_OF_USERS = (str(Path(jax.__file__).parent), str(Path(__file__).parent))
 class TracedRule:
     """A rule as a form: its inputs are the states, what arrives and the parameters; its outputs states and spike.
 
-    `states`, `arriving` and `params` are names and dtypes in the order of the form's inputs.
+    `states`, `arriving`, `params` and `random` are names and dtypes in the order of the form's inputs. `random` is
+    empty unless the rule draws random numbers: then it has the neuron, the step and the two words of the key.
     """
 
     name: str
@@ -43,6 +44,7 @@ class TracedRule:
     arriving: tuple[Name, ...]
     params: tuple[Name, ...]
     form: Form
+    random: tuple[Name, ...] = ()
 
 
 def trace(rule: Rule, state: Mapping[str, Any], arriving: Iterable[str], params: Mapping[str, Any]) -> TracedRule:

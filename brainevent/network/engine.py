@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`Engine`: what runs a plan, step by step, and holds its state."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from .recorded import Recorded, Wanted
+from .state import NetworkState
+
+__all__ = ["Engine"]
+
+Array = Any
+
+
+class Engine(Protocol):
+    """A network that runs.
+
+    Step t reads what arrives at t, runs the rules, and sends the spikes of t: each adds its weight to what arrives at
+    t + delay. All engines but the reference return the same bits.
+    """
+
+    @property
+    def state(self) -> NetworkState:
+        """The state before the next step, as arrays of NumPy that do not change when the engine runs."""
+
+    def load(self, state: NetworkState) -> None:
+        """Go on from a state."""
+
+    def set(self, population: str, param: str, value: Array) -> None:
+        """Replace a parameter: a scalar () or an array (neurons,), whichever it had before."""
+
+    def run(self, steps: int, wanted: Wanted, inputs: Mapping[tuple[str, str], Array]) -> Recorded:
+        """Run steps; `inputs` are float32 (steps, neurons) or (steps, 1) by population and receptor.
+
+        They are added to what arrives. If `check_finite` of the plan holds, the first state that is not finite raises
+        `NotFiniteError`.
+        """

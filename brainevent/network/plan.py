@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`Plan`: a network that is built, as arrays and traced rules: what every engine runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .rule.trace import TracedRule
+
+__all__ = ["Plan", "PopulationPlan", "SynapsePlan", "part_bounds"]
+
+Array = Any
+
+
+def part_bounds(size: int, parts: int) -> Array:
+    """Return where the parts of a population begin and end: part p has neurons bounds[p] to bounds[p + 1] - 1."""
+    return np.arange(parts + 1, dtype=np.int64) * size // parts
+
+
+@dataclass(frozen=True)
+class PopulationPlan:
+    """Neurons of one rule.
+
+    `state` has an array (size,) for each state, of the dtype of the form. `params` has a scalar (), the same for all
+    neurons, or an array (size,). `quanta` says for each receptor what one unit of its integer sums is worth.
+    `key` are the two words, below 2**32, from which all random numbers of the population follow.
+    """
+
+    name: str
+    size: int
+    rule: TracedRule
+    state: Mapping[str, Array]
+    params: Mapping[str, Array]
+    quanta: Mapping[str, np.float32]
+    key: tuple[int, int]
+
+
+@dataclass(frozen=True)
+class SynapsePlan:
+    """Synapses of one projection, by source neuron, and within a source by the part of the network that they end in.
+
+    Source neuron i has the entries `starts[i * parts + p]` to `starts[i * parts + p + 1] - 1` in part p of the target
+    population (`part_bounds`), sorted by delay and then by target. An entry is a target neuron, a weight in quanta of
+    the receptor and a delay in steps, of at least 1. Entries of one pair of neurons add up.
+
+    `targets` is uint16 where the target population has at most 2**16 neurons, else int32. `weights` is int16 or int32,
+    and has one element if it is the same for all. `delays` is uint8 or uint16, likewise.
+    """
+
+    name: str
+    source: str
+    target: str
+    receptor: str
+    starts: Array
+    targets: Array
+    weights: Array
+    delays: Array
+
+    @property
+    def largest_delay(self) -> int:
+        """The largest delay in steps."""
+        return int(self.delays.max(initial=1))
+
+    @property
+    def nbytes(self) -> int:
+        """How much memory the arrays take."""
+        return sum(int(array.nbytes) for array in (self.starts, self.targets, self.weights, self.delays))
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A network as engines run it.
+
+    `parts` is the number of parts into which each population, with the synapses that end there, is divided: one for
+    each thread. No result depends on it. `fingerprint` names the description, seed included, in checkpoints.
+    """
+
+    populations: tuple[PopulationPlan, ...]
+    synapses: tuple[SynapsePlan, ...]
+    dt: float
+    seed: int
+    parts: int
+    fingerprint: str
+    check_finite: bool = False
+
+    def population(self, name: str) -> PopulationPlan:
+        """Return the population of a name."""
+        return next(population for population in self.populations if population.name == name)
+
+    def rows(self, population: str, receptor: str) -> int:
+        """Return for how many steps ahead sums are held: the largest delay into a receptor, at least 1."""
+        return max(
+            (s.largest_delay for s in self.synapses if (s.target, s.receptor) == (population, receptor)), default=1
+        )
+
+    def receptors(self) -> Iterator[tuple[str, str]]:
+        """Yield population and receptor, of each."""
+        return ((population.name, receptor) for population in self.populations for receptor in population.quanta)

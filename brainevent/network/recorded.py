@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What an engine is asked to record, and what it returns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+__all__ = ["Recorded", "Sample", "Wanted"]
+
+Array = Any
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A state of chosen neurons, after each step whose number is a multiple of `every`."""
+
+    population: str
+    state: str
+    every: int
+    neurons: Array  # int64, (chosen,)
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What to record of a run.
+
+    Attributes:
+        spikes: Populations of which every spike is listed.
+        counts: Populations of which the spikes of each neuron are counted.
+        rates: Populations of which the spikes in each step are counted.
+        samples: States to sample, by label.
+    """
+
+    spikes: tuple[str, ...] = ()
+    counts: tuple[str, ...] = ()
+    rates: tuple[str, ...] = ()
+    samples: Mapping[str, Sample] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """What an engine recorded in `steps` steps from step `first` on.
+
+    Attributes:
+        first: Number of the first step.
+        steps: How many steps ran.
+        spikes: By population, steps (uint32) and neurons (int32) of all spikes, by step and then by neuron.
+        counts: By population, int32 (neurons,).
+        rates: By population, int32 (steps,).
+        samples: By label, an array (samples, chosen) of the state's dtype.
+    """
+
+    first: int
+    steps: int
+    spikes: Mapping[str, tuple[Array, Array]]
+    counts: Mapping[str, Array]
+    rates: Mapping[str, Array]
+    samples: Mapping[str, Array]

@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`NetworkState`: where a run of a network is, in the same layout for every engine."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import numpy as np
+
+from .plan import Plan
+
+__all__ = ["NetworkState", "initial_state"]
+
+Array = Any
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class NetworkState:
+    """The state before a step.
+
+    Attributes:
+        step: The number of the step that comes next, uint32.
+        neurons: By population and state, an array (neurons,).
+        arriving: By population and receptor, sums in quanta (rows, neurons): row k arrives k steps after the next one.
+    """
+
+    step: Array
+    neurons: Mapping[str, Mapping[str, Array]]
+    arriving: Mapping[str, Mapping[str, Array]]
+
+
+def initial_state(plan: Plan) -> NetworkState:
+    """Return the state before the first step: nothing is on its way."""
+    neurons = {p.name: {name: array.copy() for name, array in p.state.items()} for p in plan.populations}
+    arriving = {
+        p.name: {receptor: np.zeros((plan.rows(p.name, receptor), p.size), np.int32) for receptor in p.quanta}
+        for p in plan.populations
+    }
+    return NetworkState(np.uint32(0), neurons, arriving)
