@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Delivery of spikes: the synapses of a projection as a matrix from source neurons to delays and target neurons."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ...event.csr.functions import binary_csrmv
+from ..plan import Plan, SynapsePlan
+
+__all__ = ["Delivery", "deliveries"]
+
+Array = Any
+_INDICES = 2**31  # columns that indices of int32 can name
+
+
+@dataclass(frozen=True)
+class Delivery:
+    """The synapses of one projection, in the order of the plan.
+
+    `starts` are those of the sources' rows; `delays` are the different delays, ascending; `which` is each synapse's
+    place among them.
+    """
+
+    synapses: SynapsePlan
+    sources: int
+    neurons: int
+    starts: Array
+    delays: Array
+    which: Array
+
+    def added(self, ring: Array, spikes: Array, weights: Array, turn: Array) -> Array:
+        """Add what spikes (sources,) of a turn send to a ring (rows, neurons), in whose dtype the weights are."""
+        if ring.dtype == np.float32 and len(self.delays) * self.neurons < _INDICES:
+            return self._product(ring, spikes, weights, turn)
+        return self._scatter(ring, spikes, weights, turn)
+
+    def _product(self, ring: Array, spikes: Array, weights: Array, turn: Array) -> Array:
+        """Visit only the synapses of neurons that spiked."""
+        shape = (self.sources, len(self.delays) * self.neurons)
+        columns = self.which * self.neurons + self.synapses.targets.astype(np.int32)
+        sums = binary_csrmv(weights, columns, self.starts, spikes, shape=shape, transpose=True)
+        rows = (turn + self.delays) % ring.shape[0]
+        return ring.at[rows].add(sums.reshape(len(self.delays), self.neurons), unique_indices=True)
+
+    def _scatter(self, ring: Array, spikes: Array, weights: Array, turn: Array) -> Array:
+        """Visit all synapses: products of integers, and matrices of 2^31 columns and more, are not offered."""
+        sources = np.repeat(np.arange(self.sources), np.diff(self.starts))
+        rows = (turn + self.delays[self.which]) % ring.shape[0]
+        return ring.at[rows, self.synapses.targets.astype(np.int32)].add(weights * spikes[sources].astype(ring.dtype))
+
+
+def deliveries(plan: Plan) -> list[Delivery]:
+    """Return how each projection that has synapses delivers spikes."""
+    return [_delivery(plan, synapses) for synapses in plan.synapses if synapses.targets.size]
+
+
+def _delivery(plan: Plan, synapses: SynapsePlan) -> Delivery:
+    delays, which = np.unique(synapses.delays, return_inverse=True)
+    return Delivery(
+        synapses,
+        plan.population(synapses.source).size,
+        plan.population(synapses.target).size,
+        synapses.starts[:: plan.parts].astype(np.int32),
+        delays.astype(np.int32),
+        np.broadcast_to(which, synapses.targets.shape).astype(np.int32),
+    )

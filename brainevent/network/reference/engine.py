@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`ReferenceEngine`: the reference as an engine that holds its state."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from ..finite import check_finite
+from ..plan import Plan
+from ..recorded import Recorded, Wanted
+from ..state import NetworkState, initial_state
+from .loop import Piece, piece
+from .params import initial_params
+from .prepare import checked_state
+
+__all__ = ["ReferenceEngine"]
+
+Array = Any
+_SPIKES = 2**24  # neurons times steps that one piece records
+
+
+class ReferenceEngine:
+    """Plain JAX, on any platform. It differs from the other engines by rounding, and may be slow.
+
+    A run is cut into pieces, which are compiled for a few lengths only. One that is interrupted changes nothing.
+    """
+
+    def __init__(self, plan: Plan):
+        self.plan = plan
+        self.params = initial_params(plan)
+        self._pieces: dict[Any, Piece] = {}
+        self.load(initial_state(plan))
+
+    @property
+    def state(self) -> NetworkState:
+        """The state before the next step."""
+        return self._state
+
+    def load(self, state: NetworkState) -> None:
+        """Go on from a state."""
+        self._state = _in_numpy(self.plan, checked_state(self.plan, state))
+
+    def set(self, population: str, param: str, value: Array) -> None:
+        """Replace a parameter."""
+        self.params[population][param] = np.array(value, self.params[population][param].dtype)
+
+    def run(self, steps: int, wanted: Wanted, inputs: Mapping[tuple[str, str], Array]) -> Recorded:
+        """Run steps."""
+        given = {f"{name}.{receptor}": np.asarray(array, np.float32) for (name, receptor), array in inputs.items()}
+        longest = max(1, _SPIKES // max(1, sum(p.size for p in self.plan.populations)))
+        length = 1 << (min(steps, longest, 1024) - 1).bit_length()
+        state, outs, done = self._state, [], 0
+        while done < steps:
+            count = min(length, steps - done)
+            rows = {name: array[done : done + count] for name, array in given.items()}
+            state, out = self._run_piece(length, count, wanted, state, rows)
+            outs.append(out)
+            done += count
+        first, self._state = int(self._state.step), state
+        return _recorded(first, steps, wanted, outs, self.plan)
+
+    def _run_piece(
+        self, length: int, count: int, wanted: Wanted, state: NetworkState, rows: Mapping[str, Array]
+    ) -> tuple[NetworkState, dict[str, Array]]:
+        """Run `count` steps of a program that has room for `length`."""
+        key = (length, _content(wanted))
+        if key not in self._pieces:
+            self._pieces[key] = piece(self.plan, wanted, length)
+        padded = {name: np.pad(array, ((0, length - count), (0, 0))) for name, array in rows.items()}
+        after, recorded, finite = self._pieces[key](state, self.params, padded, count)
+        if not np.all(finite[:count]):
+            bad = int(np.argmin(finite[:count]))
+            after, _, _ = self._pieces[key](state, self.params, padded, bad + 1)
+            self.load(after)
+            check_finite(self.plan, int(state.step) + bad, self._state.neurons)
+        return _in_numpy(self.plan, after), _trimmed(wanted, int(state.step), count, recorded)
+
+
+def _in_numpy(plan: Plan, state: NetworkState) -> NetworkState:
+    """Return a state as arrays of NumPy of their own, in the order of the plan: JAX sorts names."""
+    neurons = {
+        p.name: {key: np.array(state.neurons[p.name][key], array.dtype) for key, array in p.state.items()}
+        for p in plan.populations
+    }
+    arriving = {p.name: {r: np.array(state.arriving[p.name][r], np.int32) for r in p.quanta} for p in plan.populations}
+    return NetworkState(np.uint32(state.step), neurons, arriving)
+
+
+def _content(wanted: Wanted) -> Any:
+    samples = tuple((label, s.population, s.state, s.every, s.neurons.tobytes()) for label, s in wanted.samples.items())
+    return wanted.spikes, wanted.counts, wanted.rates, samples
+
+
+def _trimmed(wanted: Wanted, first: int, count: int, recorded: Mapping[str, Array]) -> dict[str, Array]:
+    """Return what `count` steps recorded, of outputs that have room for more."""
+    rows = {label: -(-(first + count) // s.every) - -(-first // s.every) for label, s in wanted.samples.items()}
+    whole = {f"{name}.counts" for name in wanted.counts}
+    return {
+        label: np.asarray(array) if label in whole else np.asarray(array)[: rows.get(label, count)]
+        for label, array in recorded.items()
+    }
+
+
+def _recorded(first: int, steps: int, wanted: Wanted, outs: list[dict[str, Array]], plan: Plan) -> Recorded:
+    """Join what pieces recorded."""
+    spikes = {}
+    for name in wanted.spikes:
+        at, who = np.nonzero(np.concatenate([out[f"{name}.spikes"] for out in outs]))
+        spikes[name] = (at + first).astype(np.uint32), who.astype(np.int32)
+    return Recorded(
+        first,
+        steps,
+        spikes,
+        {name: sum(out[f"{name}.counts"].astype(np.int32) for out in outs) for name in wanted.counts},
+        {name: np.concatenate([out[f"{name}.rate"] for out in outs]).astype(np.int32) for name in wanted.rates},
+        {label: np.concatenate([out[label] for out in outs]) for label in wanted.samples},
+    )

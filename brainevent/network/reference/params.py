@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The parameters of a network as one tree: those of its neurons, and the weights of its synapses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from ...errors import ShapeError, UnknownNameError, did_you_mean
+from ..plan import Plan
+
+__all__ = ["check_name", "completed", "initial_params"]
+
+Array = Any
+Params = Mapping[str, Any]
+
+
+def initial_params(plan: Plan) -> dict[str, Any]:
+    """Return the parameters with which a network was built.
+
+    Args:
+        plan: The network.
+
+    Returns:
+        By population the parameters by name, each () or (neurons,); by projection its weights, float32 (1,) if it has
+        one for all, else (entries,) in the order of the plan, in the unit of what arrives.
+
+    Examples:
+        >>> from brainevent.network.plan import Plan
+        >>> initial_params(Plan((), (), 0.1, 0, 1, ""))
+        {}
+    """
+    weights = {
+        s.name: s.weights.astype(np.float32) * plan.population(s.target).quanta[s.receptor] for s in plan.synapses
+    }
+    return {**{p.name: dict(p.params) for p in plan.populations}, **weights}
+
+
+def completed(plan: Plan, params: Params) -> dict[str, Any]:
+    """Return all parameters: the given ones, checked, and the initial ones of what is not given."""
+    result = initial_params(plan)
+    for name in params:
+        check_name("params", name, result)
+    for p in plan.populations:
+        own = params.get(p.name, {})
+        for key in own:
+            check_name(f"params[{p.name!r}]", key, p.params)
+        given = {key: jnp.asarray(value, p.params[key].dtype) for key, value in own.items()}
+        for key, value in given.items():
+            _check_shape(f"params[{p.name!r}][{key!r}]", value, ((), (p.size,)))
+        result[p.name] |= given
+    for s in plan.synapses:
+        if s.name in params:
+            result[s.name] = jnp.asarray(params[s.name], np.float32)
+            _check_shape(f"params[{s.name!r}]", result[s.name], ((1,), s.targets.shape))
+    return result
+
+
+def check_name(where: str, name: str, names: Iterable[str]) -> None:
+    """Raise if a name is not one of those that there are."""
+    names = list(names)
+    if name not in names:
+        guess = did_you_mean(name, names)
+        raise UnknownNameError(f"simulate: {where} has no {name!r}{guess}; names: {', '.join(names) or 'none'}")
+
+
+def _check_shape(where: str, value: Array, shapes: tuple[tuple[int, ...], ...]) -> None:
+    if value.shape not in shapes:
+        raise ShapeError(f"simulate: {where} has shape {value.shape}; pass {' or '.join(map(str, shapes))}")

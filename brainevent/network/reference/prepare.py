@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Check what a simulation is given, and make it the program that runs."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from ...errors import NetworkError, ShapeError
+from ..plan import Plan
+from ..state import NetworkState
+from .delivery import deliveries
+from .outputs import Outputs
+from .params import check_name, completed
+from .program import Program
+from .quanta import exact_in_floats, in_quanta
+
+__all__ = ["checked_count", "checked_inputs", "checked_state", "program_of"]
+
+Array = Any
+
+
+def program_of(
+    plan: Plan,
+    outputs: Outputs,
+    params: Mapping[str, Any],
+    surrogate: Callable[[Array], Array] | None,
+    keys: Mapping[str, Array],
+) -> Program:
+    """Return the program of a network, with weights in quanta and all keys."""
+    exact = exact_in_floats(plan)
+    whole = completed(plan, params)
+    for s in plan.synapses:
+        quantum = plan.population(s.target).quanta[s.receptor]
+        whole[s.name] = in_quanta(whole[s.name], quantum, exact_floats=exact)
+    for name in keys:
+        check_name("keys", name, [p.name for p in plan.populations])
+    own = {p.name: jnp.asarray(keys.get(p.name, np.array(p.key, np.uint32)), np.uint32) for p in plan.populations}
+    return Program(plan, deliveries(plan), whole, own, outputs, surrogate if exact else None, exact)
+
+
+def checked_count(what: str, value: Any) -> int:
+    """Return a number of steps."""
+    try:
+        count = operator.index(value)
+    except TypeError:
+        count = 0
+    if not 1 <= count < 2**31:
+        raise NetworkError(f"simulate: {what} is {value}; pass a whole number of Python, from 1 to 2**31 - 1")
+    return count
+
+
+def checked_inputs(plan: Plan, inputs: Mapping[str, Array], steps: int) -> dict[str, Array]:
+    """Return inputs as float32, by "population.receptor"."""
+    sizes = {f"{name}.{receptor}": plan.population(name).size for name, receptor in plan.receptors()}
+    for name in inputs:
+        check_name("inputs", name, sizes)
+    arrays = {name: jnp.asarray(array, np.float32) for name, array in inputs.items()}
+    arrays = {name: array[:, None] if array.ndim == 1 else array for name, array in arrays.items()}
+    for name, array in arrays.items():
+        if array.shape not in ((steps, sizes[name]), (steps, 1)):
+            raise ShapeError(
+                f"simulate: inputs[{name!r}] has shape {array.shape}; pass ({steps}, {sizes[name]}), a row for each "
+                f"step, or ({steps},), the same to all neurons"
+            )
+    return arrays
+
+
+def checked_state(plan: Plan, state: NetworkState) -> NetworkState:
+    """Raise unless a state has the arrays of a network, in their shapes."""
+    for p in plan.populations:
+        shapes = {
+            f"neurons[{p.name!r}]": (state.neurons.get(p.name, {}), dict.fromkeys(p.state, (p.size,))),
+            f"arriving[{p.name!r}]": (
+                state.arriving.get(p.name, {}),
+                {receptor: (plan.rows(p.name, receptor), p.size) for receptor in p.quanta},
+            ),
+        }
+        for where, (arrays, expected) in shapes.items():
+            found = {name: jnp.shape(array) for name, array in arrays.items()}
+            if found != expected:
+                raise ShapeError(
+                    f"simulate: state.{where} has the shapes {found}, but the network's are {expected}; "
+                    "pass a state of this network"
+                )
+    return state

@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`simulate`: many steps of a network as a pure function of its state, parameters and inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ...errors import NetworkError
+from ..plan import Plan
+from ..recorded import Wanted
+from ..state import NetworkState
+from ..surrogate import fast_sigmoid
+from .engine import ReferenceEngine
+from .outputs import Outputs
+from .placement import placed
+from .prepare import checked_count, checked_inputs, checked_state, program_of
+from .program import Carry, Program
+from .quanta import refuse_derivatives
+
+__all__ = ["simulate"]
+
+Array = Any
+_USUAL = fast_sigmoid()
+
+Given = tuple[Array, Mapping[str, Array]]  # turns and inputs, by steps
+
+
+def simulate(
+    sim: Any,
+    state: NetworkState,
+    params: Mapping[str, Any],
+    steps: int,
+    inputs: Mapping[str, Array] | None = None,
+    record: Wanted | None = None,
+    surrogate: Callable[[Array], Array] | None = _USUAL,
+    checkpoint_every: int | None = None,
+    keys: Mapping[str, Array] | None = None,
+) -> tuple[NetworkState, dict[str, Array]]:
+    """Run a network for some steps, as a pure function: for `jax.jit`, `jax.vmap` and `jax.grad`.
+
+    Spikes are differentiated with a surrogate: `spike = v >= threshold` has the derivative `surrogate(v - threshold)`
+    with respect to the margin `v - threshold`, and the choice `jnp.where(spike, reset, v)` has none with respect to
+    `spike`. Weights are rounded to whole quanta, and differentiated as if they were not.
+
+    Args:
+        sim: A simulation that was built with `backend="jax"`, or a plan.
+        state: The state before the first step.
+        params: By population the parameters by name, () or (neurons,); by projection its weights, float32 (1,) or
+            (entries,), in the unit of what arrives. Those left out are as the network was built.
+        steps: How many steps, a number of Python.
+        inputs: What is added to what arrives: by "population.receptor", float32 (steps, neurons), or (steps,) for
+            the same to all neurons.
+        record: What to record.
+        surrogate: The derivative of a spike with respect to its margin, as a function of the margin: one of
+            `network.surrogate`, or any other. None: spikes have no derivative. The default, `fast_sigmoid(25)`, is
+            for margins of about 1; for voltages in mV a slope of about 1 reaches more neurons.
+        checkpoint_every: For the gradient, keep the state only after each chunk of this many steps, and compute the
+            steps within a chunk again: less memory, more time.
+        keys: By population the two words of its random numbers, uint32 (2,), instead of those of the network's seed.
+
+    Returns:
+        The state after the last step, and what was recorded: "exc.spikes" float32 (steps, neurons) of 0 and 1,
+        "exc.counts" float32 (neurons,), "exc.rate" float32 (steps,), which is how many neurons spiked in each step, all
+        of them differentiable; samples by their labels, (ceil(steps / every), chosen), whose last row is 0 if one
+        sample less falls within the run. The sums in the state are of the dtypes of those in `state`: pass float32 to
+        differentiate through several calls.
+
+    Raises:
+        NetworkError: The simulation has another backend; or a derivative is needed where sums reach 2^24 quanta.
+        UnknownNameError: A population, parameter, projection or receptor does not exist.
+        ShapeError: A parameter, an input or the state has another shape.
+
+    Examples:
+        >>> from brainevent.network.plan import Plan
+        >>> from brainevent.network.reference import simulate
+        >>> from brainevent.network.state import initial_state
+        >>> plan = Plan((), (), 0.1, 0, 1, "")
+        >>> state, out = simulate(plan, initial_state(plan), {}, 20)
+        >>> int(state.step)
+        20
+    """
+    plan, wanted = _plan(sim), record or Wanted()
+    steps = checked_count("steps", steps)
+    every = None if checkpoint_every is None else min(checked_count("checkpoint_every", checkpoint_every), steps)
+
+    def run(
+        state: NetworkState, params: Mapping[str, Any], given: Mapping[str, Array], keys: Mapping[str, Array]
+    ) -> tuple[NetworkState, dict[str, Array]]:
+        outputs = Outputs(plan, wanted, steps, jnp.asarray(state.step, np.uint32))
+        program = program_of(plan, outputs, params, surrogate, keys)
+        rows = jnp.arange(steps, dtype=np.int32), given
+        carry, recorded = _looped(program, program.start(state), rows, steps, every)
+        return program.state(carry, steps, state), {**recorded, **carry.filled}
+
+    with jax.enable_x64(False):
+        given = checked_inputs(plan, inputs or {}, steps)
+        state, params, given = refuse_derivatives((checked_state(plan, state), params, given), plan)
+        return placed(run, wanted, state)(state, params, given, keys or {})
+
+
+def _plan(sim: Any) -> Plan:
+    if isinstance(sim, Plan):
+        return sim
+    if not isinstance(sim.engine, ReferenceEngine):
+        raise NetworkError(
+            f"simulate: the simulation runs on {type(sim.engine).__name__}, which JAX cannot transform; "
+            'build it with backend="jax", or call its method run'
+        )
+    return sim.plan
+
+
+def _looped(
+    program: Program, carry: Carry, rows: Given, steps: int, every: int | None
+) -> tuple[Carry, dict[str, Array]]:
+    """Scan over steps; or over chunks of `every` steps, of which the gradient keeps only the first state."""
+
+    def chunk(carry: Carry, rows: Given) -> tuple[Carry, dict[str, Array]]:
+        return jax.lax.scan(program.step, carry, rows)
+
+    if every is None:
+        return chunk(carry, rows)
+    whole = steps // every * every
+    cut = jax.tree.map(lambda x: x[:whole].reshape(-1, every, *x.shape[1:]), rows)
+    kept = jax.checkpoint(chunk, prevent_cse=False)  # within a scan nothing is shared that this would prevent
+    carry, recorded = jax.lax.scan(kept, carry, cut)
+    recorded = jax.tree.map(lambda x: x.reshape(whole, *x.shape[2:]), recorded)
+    if whole == steps:
+        return carry, recorded
+    carry, rest = jax.checkpoint(chunk)(carry, jax.tree.map(lambda x: x[whole:], rows))
+    return carry, jax.tree.map(lambda *x: jnp.concatenate(x), recorded, rest)

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Surrogates: what stands for the derivative of a spike with respect to its margin."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import jax.numpy as jnp
+
+from ..errors import NetworkError
+
+__all__ = ["Surrogate", "arctan", "fast_sigmoid", "triangle"]
+
+Array = Any
+
+_SHAPES: dict[str, Callable[[float, Array], Array]] = {
+    "fast_sigmoid": lambda slope, margin: 1 / (1 + slope * jnp.abs(margin)) ** 2,
+    "arctan": lambda slope, margin: slope / 2 / (1 + (math.pi / 2 * slope * margin) ** 2),
+    "triangle": lambda slope, margin: jnp.maximum(1 - slope * jnp.abs(margin), 0),
+}
+
+
+@dataclass(frozen=True)
+class Surrogate:
+    """A named function of the margin, the distance to the threshold in the units of the rule.
+
+    Two of the same name and slope are equal, so that `jax.jit` takes them as static arguments. `simulate` accepts any
+    other function of the margin as well.
+    """
+
+    name: str
+    slope: float
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.slope) and self.slope > 0):
+            raise NetworkError(f"surrogate {self.name}: slope is {self.slope}; pass a finite number above 0")
+
+    def __call__(self, margin: Array) -> Array:
+        """Return the derivative at a margin, in its shape."""
+        return _SHAPES[self.name](self.slope, margin)
+
+
+def fast_sigmoid(slope: float = 25.0) -> Surrogate:
+    """Return the derivative 1 / (1 + slope |margin|)^2, which is 1 at the threshold and has long tails.
+
+    Args:
+        slope: How fast the derivative falls, per unit of the margin: with voltages in mV, smaller numbers such as 1
+            reach more neurons.
+
+    Returns:
+        A surrogate for `simulate`.
+
+    Raises:
+        NetworkError: `slope` is not a finite number above 0.
+
+    Examples:
+        >>> from brainevent.network.surrogate import fast_sigmoid
+        >>> float(fast_sigmoid(slope=1.0)(1.0))
+        0.25
+    """
+    return Surrogate("fast_sigmoid", slope)
+
+
+def arctan(slope: float = 2.0) -> Surrogate:
+    """Return the derivative (slope / 2) / (1 + (pi / 2 slope margin)^2), that of an arctangent.
+
+    Args:
+        slope: Twice the derivative at the threshold, per unit of the margin.
+
+    Returns:
+        A surrogate for `simulate`.
+
+    Raises:
+        NetworkError: `slope` is not a finite number above 0.
+
+    Examples:
+        >>> from brainevent.network.surrogate import arctan
+        >>> float(arctan(slope=4.0)(0.0))
+        2.0
+    """
+    return Surrogate("arctan", slope)
+
+
+def triangle(slope: float = 1.0) -> Surrogate:
+    """Return the derivative max(0, 1 - slope |margin|), which is 0 at a distance of 1 / slope and beyond.
+
+    Args:
+        slope: How fast the derivative falls, per unit of the margin.
+
+    Returns:
+        A surrogate for `simulate`.
+
+    Raises:
+        NetworkError: `slope` is not a finite number above 0.
+
+    Examples:
+        >>> from brainevent.network.surrogate import triangle
+        >>> float(triangle(slope=0.5)(-1.0))
+        0.5
+    """
+    return Surrogate("triangle", slope)
