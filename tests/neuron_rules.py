@@ -6,6 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from brainevent.network.rule.random import Random
 from brainevent.network.rule.trace import trace
 
 INPUTS = {"x": "float32", "y": "float32", "i": "int32", "j": "int32", "u": "uint32", "b": "bool"}
@@ -79,6 +80,22 @@ def gating(x, y, i, j, u, b):
     v = jnp.clip(x, -90, 50)
     alpha = 0.1 * (v + 40) / jnp.where(v == -40, 1.0, -jnp.expm1(-(v + 40) / 10))
     return alpha / (alpha + 4 * jnp.exp(-(v + 65) / 18))
+
+
+def drawn(method):
+    """Return a rule that draws: its inputs are neuron, step and key as well."""
+
+    def rule(x, y, i, j, u, b):
+        random = Random(
+            u, lax.bitcast_convert_type(i, jnp.uint32), jnp.uint32(7), lax.bitcast_convert_type(j, jnp.uint32)
+        )
+        return method(random, x, y, i)
+
+    return rule
+
+
+def drawn_in_a_loop(random, x, y, i):
+    return lax.fori_loop(0, i & 3, lambda k, c: c + random.uniform(index=k), random.normal())
 
 
 GRID, VALUES = np.array([-2.0, -1.0, 0.5, 3.0], np.float32), np.array([0.0, 1.0, -1.0, 4.0], np.float32)
@@ -193,6 +210,15 @@ RULES = {
     "adaptive": adaptive,
     "izhikevich": izhikevich,
     "gating": gating,
+    "random_bits": drawn(lambda random, x, y, i: random.bits()),
+    "random_uniform": drawn(lambda random, x, y, i: random.uniform() + random.uniform(x, y)),
+    "random_normal": drawn(lambda random, x, y, i: random.normal(0.5, y)),
+    "random_exponential": drawn(lambda random, x, y, i: random.exponential(y)),
+    "random_bernoulli": drawn(lambda random, x, y, i: random.bernoulli(jnp.abs(x) / 2) ^ random.bernoulli(0.5)),
+    "random_integers": drawn(lambda random, x, y, i: random.integers(-5, i) + random.integers(0, 2**31 - 1)),
+    "random_poisson": drawn(lambda random, x, y, i: random.poisson(jnp.minimum(x * x, 200.0)) + random.poisson(1.5)),
+    "random_index": drawn(lambda random, x, y, i: random.uniform(index=jnp.arange(3) + i).sum()),
+    "random_loop": drawn(drawn_in_a_loop),
     "constant": lambda x, y, i, j, u, b: 1.5,
 }  # fmt: skip
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The functions of our own that replace primitives of JAX, and their errors.
+"""The functions of our own: those that replace primitives of JAX, with their errors, and those of random numbers.
 
 They are traced as a rule is, once, and each engine runs these lines: so all return the same bits.
 """
@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from .circular import cos, sin
+from .circular import be_high_product, cos, sin
 from .elementary import Scalar, erf, erf_inv, exp, exp2, expm1, log, log1p, logistic, tanh
+from .poisson import be_poisson_more, be_poisson_of
 from .power import power
+from .threefry import be_bits
 
-__all__ = ["FUNCTIONS", "LARGEST_ERRORS"]
+__all__ = ["CALLED", "FUNCTIONS", "LARGEST_ERRORS"]
 
 # By primitive of JAX.
 FUNCTIONS: dict[str, Callable[..., Scalar]] = {
@@ -43,4 +45,11 @@ LARGEST_ERRORS: dict[str, float] = {
     "pow": 1.4,
     "sin": 2.6,
     "tanh": 1.4,
+}
+# Functions of `jax.jit` that stay calls, with the dtypes of their operands; by the name that JAX gives them.
+CALLED: dict[str, tuple[Callable[..., Scalar], tuple[str, ...]]] = {
+    "be_bits": (be_bits, ("uint32",) * 4),
+    "be_high_product": (be_high_product, ("uint32",) * 2),
+    "be_poisson_of": (be_poisson_of, ("float32",) * 2),
+    "be_poisson_more": (be_poisson_more, (*("uint32",) * 4, "float32")),
 }
