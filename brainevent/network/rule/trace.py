@@ -38,8 +38,8 @@ _NOT_OF_USERS = (str(Path(jax.__file__).parent), str(Path(__file__).parent))
 class TracedRule:
     """A rule as a form: its inputs are states, what arrives, parameters and keys; its outputs states and spike.
 
-    `states`, `arriving`, `params` and `random` are names and dtypes in the order of the form's inputs. `random` is empty
-    if the rule takes no random numbers; else neuron, step, and the two keys of seed and population.
+    `states`, `arriving`, `params` and `random` are names and dtypes in the order of the form's inputs. `random` is
+    empty if the rule takes no random numbers; else neuron, step, and the two keys of seed and population.
     """
 
     name: str
