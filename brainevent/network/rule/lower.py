@@ -19,7 +19,8 @@ from .control import CONTROL
 from .derived import DERIVED
 from .form import DTYPES, Constant, Form, Name, Operand, constant
 from .functions import CALLED, FUNCTIONS
-from .vectors import MOVES, chosen
+from .indexed import chosen
+from .vectors import MOVES, SPLITS
 from .writer import Values, Writer, boxed
 
 __all__ = ["MOST_ELEMENTS", "Lowering", "called_form", "form_of", "function_form"]
@@ -39,6 +40,7 @@ _SAME = {
     "add_any": "add",
 }
 _CALLS = ("jit", "pjit", "closed_call", "core_call", "custom_jvp_call", "custom_vjp_call", "remat2", "checkpoint")
+_PRINTS = ("debug_print", "debug_callback")
 
 
 @functools.cache
@@ -120,6 +122,10 @@ class Lowering:
                 return [MOVES[name](self.writer, eqn, *x)]
             except NotImplementedError as problem:
                 raise self.error(f"no engine has {name} {problem}; write it with scalars") from None
+        if name in SPLITS:
+            return SPLITS[name](eqn, *x)
+        if name in _PRINTS:
+            raise self.error('no engine has jax.debug.print; take it out, or build with backend="jax", which prints')
         return [self.elementwise(eqn, self.scalar_operation(eqn), x)]
 
     def _call(self, eqn: Any, x: list[Values]) -> list[Values]:
