@@ -44,6 +44,7 @@ __all__ = [
     "Zero",
     "abstract_result",
     "alone",
+    "bind_equation",
     "calls_python",
     "described_devices",
     "for_export",
@@ -354,6 +355,12 @@ def scan_counts(params: dict[str, Any]) -> tuple[int, int]:
         consts, carry, _ = params["ft_in"].unpack()
         return len(consts), len(carry)
     return params["num_consts"], params["num_carry"]
+
+
+def bind_equation(eqn: Any, operands: Sequence[Any]) -> list[Any]:
+    """Apply the primitive of an equation of a jaxpr to operands, and return its results."""
+    results = eqn.primitive.bind(*operands, **eqn.primitive.get_bind_params(eqn.params))
+    return list(results) if eqn.primitive.multiple_results else [results]
 
 
 def source_line(eqn: Any, without: str) -> str:

@@ -23,7 +23,7 @@ from .indexed import chosen
 from .vectors import MOVES, SPLITS
 from .writer import Values, Writer, boxed
 
-__all__ = ["MOST_ELEMENTS", "Lowering", "called_form", "form_of", "function_form"]
+__all__ = ["CALLS", "MOST_ELEMENTS", "Lowering", "called_form", "form_of", "function_form", "inner_jaxpr"]
 
 MOST_ELEMENTS = 64  # of an array within a rule: each is a scalar of its own
 
@@ -39,7 +39,7 @@ _SAME = {
     "population_count": "bit_count",
     "add_any": "add",
 }
-_CALLS = ("jit", "pjit", "closed_call", "core_call", "custom_jvp_call", "custom_vjp_call", "remat2", "checkpoint")
+CALLS = ("jit", "pjit", "closed_call", "core_call", "custom_jvp_call", "custom_vjp_call", "remat2", "checkpoint")
 _PRINTS = ("debug_print", "debug_callback")
 
 
@@ -68,10 +68,10 @@ def form_of(name: str, function: Callable[..., Any], dtypes: Sequence[str]) -> F
 
 
 class Lowering:
-    """Lines of one rule; `rule` is its name in errors, and `follow` says whether its source lines are noted."""
+    """Lines of one rule: its name in errors, whether its source lines are noted, and whether it may print."""
 
-    def __init__(self, rule: str, *, follow: bool = True):
-        self.rule, self.follow, self.writer = rule, follow, Writer()
+    def __init__(self, rule: str, *, follow: bool = True, prints: bool = False):
+        self.rule, self.follow, self.prints, self.writer = rule, follow, prints, Writer()
         self.draws: set[tuple[Operand, ...]] = set()  # number and index of each draw of the rule
 
     def jaxpr(self, closed: Any, arguments: Sequence[Values]) -> list[Values]:
@@ -113,7 +113,7 @@ class Lowering:
     def equation(self, eqn: Any, x: list[Values]) -> list[Values]:
         """Write one equation."""
         name = eqn.primitive.name
-        if name in _CALLS:
+        if name in CALLS:
             return self._call(eqn, x)
         if name in CONTROL:
             return CONTROL[name](self, eqn, x)
@@ -124,6 +124,8 @@ class Lowering:
                 raise self.error(f"no engine has {name} {problem}; write it with scalars") from None
         if name in SPLITS:
             return SPLITS[name](eqn, *x)
+        if name in _PRINTS and self.prints:
+            return []
         if name in _PRINTS:
             raise self.error('no engine has jax.debug.print; take it out, or build with backend="jax", which prints')
         return [self.elementwise(eqn, self.scalar_operation(eqn), x)]
@@ -134,7 +136,7 @@ class Lowering:
             return [self.elementwise(eqn, functools.partial(self.writer.call, called_form(name)), x)]
         if name == "be_keys":
             self._check_draw(*(value.reshape(-1) for value in x[2:]))
-        inner = _inner(eqn)
+        inner = inner_jaxpr(eqn)
         # JAX traces its own functions once: their lines are those of the rule that used them first.
         of_users = not (inner.jaxpr.debug_info.func_filename or "").startswith(_NOT_OF_USERS)
         return self._within(inner, x, follow=self.follow and of_users)
@@ -216,6 +218,7 @@ def _derived_jaxpr(name: str, dtypes: tuple[str, ...], params: tuple[tuple[str, 
         return jax.make_jaxpr(function)(*(jax.ShapeDtypeStruct((), dtype) for dtype in dtypes))
 
 
-def _inner(eqn: Any) -> Any:
+def inner_jaxpr(eqn: Any) -> Any:
+    """Return the closed jaxpr of an equation that is a call."""
     inner = eqn.params.get("jaxpr") or eqn.params.get("call_jaxpr")
     return inner if hasattr(inner, "consts") else ClosedJaxpr(inner, ())

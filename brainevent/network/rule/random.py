@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
@@ -152,10 +153,7 @@ class Random:
             >>> bool(random.bernoulli(1.0))
             True
         """
-        p = lax.stop_gradient(_float(p))
-        below = lax.clamp(np.float32(0), p, np.float32(1 - 2**-24)) * np.float32(2**32)
-        below = jnp.where(p > 0, below, np.float32(0))  # of NaN too
-        return (self._bits("bernoulli", index) < lax.convert_element_type(below, np.uint32)) | (p >= 1)
+        return be_happens(self._bits("bernoulli", index), lax.stop_gradient(_float(p)))
 
     def integers(self, low: Scalar, high: Scalar, index: Scalar | None = None) -> Scalar:
         """Draw an integer from low to high, without high.
@@ -213,6 +211,14 @@ class Random:
         if index is None:
             return be_keys(*self._keys, draw)
         return be_keys(*self._keys, draw, _integer(f"{method}: index", index).astype(np.uint32))
+
+
+@jax.jit
+def be_happens(bits: Scalar, p: Scalar) -> Scalar:
+    """Say whether random bits are below a probability."""
+    below = lax.clamp(np.float32(0), p, np.float32(1 - 2**-24)) * np.float32(2**32)
+    below = jnp.where(p > 0, below, np.float32(0))  # of NaN too
+    return (bits < lax.convert_element_type(below, np.uint32)) | (p >= 1)
 
 
 def _float(value: Scalar) -> Scalar:

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A rule as a function of flat scalars that checks what the rule takes and returns."""
+
+from __future__ import annotations
+
+import inspect
+import traceback
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from ...errors import RuleError
+from .form import DTYPES, Name
+from .random import Random
+from .record import Record
+
+__all__ = ["Checked", "Rule"]
+
+Rule = Callable[..., Any]
+_NEEDS_VALUE = (
+    jax.errors.ConcretizationTypeError,
+    jax.errors.TracerArrayConversionError,
+    jax.errors.TracerIntegerConversionError,
+    jax.errors.TracerBoolConversionError,
+)
+_RANDOM = tuple(Name(f"r_{key}", "uint32") for key in ("neuron", "step", "key0", "key1"))
+_NOT_OF_USERS = (str(Path(jax.__file__).parent), str(Path(__file__).parent))
+
+
+class Checked:
+    """A rule as a function of flat scalars; `groups` are names and dtypes of states, what arrives, and parameters."""
+
+    def __init__(self, name: str, rule: Rule, *groups: Mapping[str, str]):
+        self.name, self.rule, self.groups = name, rule, groups
+        self.random = _RANDOM if _takes_random(name, rule) else ()
+        self.returned: dict[str, str] = {}  # dtypes of the states that the rule returned
+
+    def jaxpr(self) -> Any:
+        """Trace the rule."""
+        dtypes = [dtype for group in self.groups for dtype in group.values()] + [name.dtype for name in self.random]
+        try:
+            return jax.make_jaxpr(self.flat)(*(jax.ShapeDtypeStruct((), dtype) for dtype in dtypes))
+        except _NEEDS_VALUE as error:
+            raise RuleError(
+                f"rule {self.name}, {_line_of(error)}: Python needs the value of a number that is known only when the "
+                "network runs; use jnp.where, jax.lax.cond or jax.lax.while_loop instead of if, and, or, while, int()"
+            ) from error
+
+    def flat(self, *scalars: Any) -> list[Any]:
+        """Return the states and the spike that the rule returns for scalars of all groups, and keys if it draws."""
+        rest = iter(scalars)
+        kinds = ("state", "arriving", "params")
+        records = [
+            Record(kind, {key: next(rest) for key in group}) for kind, group in zip(kinds, self.groups, strict=True)
+        ]
+        result = self.rule(*records, Random(*rest)) if self.random else self.rule(*records)
+        if not (isinstance(result, tuple) and len(result) == 2 and isinstance(result[0], Record)):
+            raise RuleError(f"rule {self.name}: returns {_shown(result)}; return (state.replace(...), spike)")
+        new, spike = result
+        if list(new) != list(self.groups[0]):
+            raise RuleError(f"rule {self.name}: returns {_shown(new)}; return state.replace(...) of its own state")
+        values = [self._state(key, getattr(new, key), dtype) for key, dtype in self.groups[0].items()]
+        spike = self._scalar("spike", spike)
+        if spike.dtype != bool:
+            raise RuleError(f"rule {self.name}: spike is {spike.dtype}; return a bool, such as v >= threshold")
+        return [*values, spike]
+
+    def _state(self, key: str, value: Any, dtype: str) -> Any:
+        array = self._scalar(f"state {key}", value)
+        if type(value) is int and dtype in ("float32", "uint32"):
+            array = array.astype(dtype)
+        self.returned[key] = str(array.dtype)
+        return array
+
+    def _scalar(self, what: str, value: Any) -> Any:
+        try:
+            array = jnp.asarray(value)
+        except TypeError as error:
+            raise RuleError(f"rule {self.name}: {what} is {_shown(value)}; return a scalar") from error
+        if array.shape != ():
+            raise RuleError(
+                f"rule {self.name}: {what} has shape {array.shape}; a rule is of one neuron: return a scalar"
+            )
+        return array
+
+    def check_dtypes(self) -> None:
+        """Raise unless the rule returned each state in its dtype."""
+        for key, dtype in self.groups[0].items():
+            found = self.returned[key]
+            if found != dtype:
+                other = f", or begin with a value of {found}" if found in DTYPES else ""
+                raise RuleError(
+                    f"rule {self.name}: state {key} is {dtype} but the rule returns {found}; "
+                    f"return .astype({dtype!r}){other}"
+                )
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, tuple):
+        return f"a tuple of {', '.join(_shown(part) for part in value) or 'nothing'}"
+    return f"a record of {', '.join(value)}" if isinstance(value, Record) else type(value).__name__
+
+
+def _takes_random(name: str, rule: Rule) -> bool:
+    """Say whether a rule has a fourth argument; one with a default is it if its name is `random`."""
+    kinds = inspect.Parameter
+    given = [p for p in inspect.signature(rule).parameters.values() if p.kind is not kinds.VAR_KEYWORD]
+    needed = [p for p in given if p.default is kinds.empty and p.kind is not kinds.VAR_POSITIONAL]
+    places = [p for p in given if p.kind in (kinds.POSITIONAL_ONLY, kinds.POSITIONAL_OR_KEYWORD)]
+    variable = any(p.kind is kinds.VAR_POSITIONAL for p in given)
+    if len(needed) > min(4, len(places)) or (len(places) < 3 and not variable):
+        shown = ", ".join(str(p) for p in given) or "nothing"
+        raise RuleError(f"rule {name}: takes {shown}; write rule(s, arriving, p) or rule(s, arriving, p, random)")
+    return len(places) > 3 and (places[3] in needed or places[3].name == "random")
+
+
+def _line_of(error: BaseException) -> str:
+    """Return file:line of the innermost line that is neither JAX's nor ours."""
+    frames = traceback.extract_tb(error.__traceback__)
+    lines = [f"{frame.filename}:{frame.lineno}" for frame in frames if not frame.filename.startswith(_NOT_OF_USERS)]
+    return lines[-1] if lines else "unknown line"
