@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import jax
@@ -25,7 +25,8 @@ class TracedRule:
     """A rule as a form: its inputs are states, what arrives, parameters and keys; its outputs states and spike.
 
     `states`, `arriving`, `params` and `random` are names and dtypes in the order of the form's inputs. `random` is
-    empty if the rule takes no random numbers; else neuron, step, and the two keys of seed and population.
+    empty if the rule takes no random numbers; else neuron, step, and the two keys of seed and population. `function`
+    is what was traced, for the reference.
     """
 
     name: str
@@ -34,7 +35,7 @@ class TracedRule:
     params: tuple[Name, ...]
     random: tuple[Name, ...]
     form: Form
-    random: tuple[Name, ...] = ()
+    function: Rule | None = field(default=None, compare=False, repr=False)
 
 
 def trace(
@@ -81,7 +82,8 @@ def trace(
                 break
             states |= dict.fromkeys(grown, "float32")
         checked.check_dtypes()
-        return _lowered(Lowering(name, prints=prints), jaxpr, checked.random, states, *others)
+        lowered = _lowered(Lowering(name, prints=prints), jaxpr, checked.random, states, *others)
+        return replace(lowered, function=rule)
 
 
 def flat_rule(rule: Rule, traced: TracedRule) -> Callable[..., list[Any]]:
