@@ -11,8 +11,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ...errors import RuleError
 from ..plan import PopulationPlan
 from ..rule.margin import with_margin
+from ..rule.trace import flat_rule
 
 __all__ = ["updated"]
 
@@ -37,16 +39,27 @@ def updated(
     ]
     if population.rule.random:
         arguments += [jnp.arange(population.size, dtype=np.uint32), step, key[0], key[1]]
-    over_neurons = [0 if jnp.ndim(argument) else None for argument in arguments]
-    flat = population.rule.flat
-    if surrogate is None:
-        *new, spikes = jax.vmap(flat, over_neurons, axis_size=population.size)(*arguments)
-        floats = spikes.astype(np.float32)
-    else:
-        rule = jax.vmap(with_margin(flat), over_neurons, axis_size=population.size)
-        (*new, spikes), margin, gate = rule(*arguments)
-        floats = _events(surrogate, spikes, margin, gate)
+    new, spikes, decided = _spiked(population, arguments, surrogate is not None)
+    floats = spikes.astype(np.float32) if surrogate is None or decided is None else _events(surrogate, spikes, *decided)
     return dict(zip(population.state, new, strict=True)), floats
+
+
+def _spiked(
+    population: PopulationPlan, arguments: list[Array], with_margins: bool
+) -> tuple[list[Array], Array, tuple[Array, Array] | None]:
+    """Run the rule over all neurons: new states, spikes, and margin and gate if they are asked for and exist."""
+    over_neurons = [0 if jnp.ndim(argument) else None for argument in arguments]
+    rule = population.rule
+    assert rule.function is not None
+    flat = flat_rule(rule.function, rule)
+    if with_margins:
+        try:
+            (*new, spikes), *decided = jax.vmap(with_margin(flat), over_neurons, axis_size=population.size)(*arguments)
+            return new, spikes, (decided[0], decided[1])
+        except RuleError:  # no comparison decides: spikes are drawn at random, and have no derivative
+            pass
+    *new, spikes = jax.vmap(flat, over_neurons, axis_size=population.size)(*arguments)
+    return new, spikes, None
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
@@ -58,5 +71,5 @@ def _events(surrogate: SurrogateLike, spikes: Array, margin: Array, gate: Array)
 @_events.defjvp
 def _events_jvp(surrogate: SurrogateLike, primals: Any, tangents: Any) -> tuple[Array, Array]:
     spikes, margin, gate = primals
-    slope = jax.lax.stop_gradient(surrogate(margin)) * gate
+    slope = jnp.where(gate, jax.lax.stop_gradient(surrogate(margin)), 0)
     return _events(surrogate, spikes, margin, gate), slope * tangents[1]

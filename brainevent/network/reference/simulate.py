@@ -45,7 +45,8 @@ def simulate(
 
     Spikes are differentiated with a surrogate: `spike = v >= threshold` has the derivative `surrogate(v - threshold)`
     with respect to the margin `v - threshold`, and the choice `jnp.where(spike, reset, v)` has none with respect to
-    `spike`. Weights are rounded to whole quanta, and differentiated as if they were not.
+    `spike`. Spikes that no comparison of floats decides, such as those drawn at random, have no derivative. Weights are
+    rounded to whole quanta, and differentiated as if they were not.
 
     Args:
         sim: A simulation that was built with `backend="jax"`, or a plan.
