@@ -56,7 +56,8 @@ class Spikes:
 
     `bits` has a row for each step, and a byte for eight neurons, the first in its lowest bit. `size` neurons ran for
     steps of `dt`, from step `first` on; only those in `mask` count, if there is one. Spikes are a pytree: `jax.jit` and
-    `jax.vmap` return them, and `spikes[k]` is run k of a batch.
+    `jax.vmap` return them, and `spikes[k]` is run k of a batch. Those of `from_events` hold a list of events instead:
+    they answer the same questions, make `bits` when it is asked for, and are no pytree.
 
     >>> import numpy as np, brainevent
     >>> spikes = brainevent.Spikes.from_dense(np.array([[0, 1], [1, 1], [0, 1]]), dt=0.5)
@@ -81,6 +82,36 @@ class Spikes:
         bits = jnp.packbits(is_active(spikes), axis=1, bitorder="little")
         return cls(bits, spikes.shape[1], milliseconds("Spikes.from_dense", dt))
 
+    @staticmethod
+    def from_events(steps: Any, neurons: Any, size: int, dt: float, *, first: int = 0, n_steps: int) -> Spikes:
+        """Return spikes as a list of events: it takes memory for each spike, whatever the length of the run.
+
+        Args:
+            steps: Number of the step of each spike: integers from `first` to `first + n_steps - 1`, in any order.
+            neurons: Neuron of each spike: integers below `size`.
+            size: How many neurons ran.
+            dt: Length of a step, in milliseconds.
+            first: Number of the first step of the run.
+            n_steps: How many steps ran.
+
+        Returns:
+            Spikes with all methods of others.
+
+        Raises:
+            ValueError: A step or neuron is out of range, or a neuron spikes twice in a step.
+
+        Examples:
+            >>> import brainevent
+            >>> spikes = brainevent.Spikes.from_events([1, 4, 9], [0, 2, 0], size=3, dt=0.5, n_steps=10)
+            >>> spikes
+            Spikes(3 neurons, 10 steps of 0.5 ms, 3 spikes)
+            >>> spikes.rates()
+            array([400.,   0., 200.])
+        """
+        from .listed import listed
+
+        return listed(steps, neurons, size, dt, first=first, n_steps=n_steps)
+
     def todense(self) -> jax.Array:
         """Return an array of booleans, (steps, n)."""
         check_array("Spikes.todense", (*self.bits.shape[:-1], self.size), bool)
@@ -95,11 +126,16 @@ class Spikes:
     def __getitem__(self, run: Any) -> Spikes:
         """Return the spikes of one run of a batch."""
         if self.bits.ndim == 2:
-            raise TypeError("Spikes: this is one run, not a batch; take neurons by of(...), and time by between(...)")
+            raise self._no_batch()
         return replace(self, bits=self.bits[run], mask=None if self.mask is None else self.mask[run])
 
     def of(self, neurons: Any) -> Spikes:
         """Return the spikes of some neurons, which keep their numbers: a slice, numbers, or a mask."""
+        mask = self._mask_of(neurons)
+        return replace(self, bits=self.bits & mask, mask=mask)
+
+    def _mask_of(self, neurons: Any) -> np.ndarray:
+        """Return which neurons count and are chosen, as bits."""
         chosen = np.zeros(self.size, bool)
         if not isinstance(neurons, slice):
             neurons = np.asarray(neurons)
@@ -109,8 +145,7 @@ class Spikes:
         except IndexError as error:
             raise IndexError(f"Spikes.of: {error}; there are {self.size} neurons") from None
         mask = np.packbits(chosen, bitorder="little")
-        mask = mask if self.mask is None else mask & np.asarray(self.mask)
-        return replace(self, bits=self.bits & mask, mask=mask)
+        return mask if self.mask is None else mask & np.asarray(self.mask)
 
     def between(self, start: float, stop: float) -> Spikes:
         """Return the spikes from start, included, to stop, excluded, in milliseconds; times stay as they are.
@@ -121,7 +156,15 @@ class Spikes:
         start, stop = as_float(start), as_float(stop)
         if low >= high:
             raise ValueError(f"Spikes.between: no step is between {start:g} and {stop:g} ms; {self._when()}")
+        return self._cut(low, high)
+
+    def _cut(self, low: int, high: int) -> Spikes:
+        """Return what happened in some of the run's steps, counted from the first one."""
         return replace(self, bits=self.bits[low:high], first=self.first + low)
+
+    @staticmethod
+    def _no_batch() -> TypeError:
+        return TypeError("Spikes: this is one run, not a batch; take neurons by of(...), and time by between(...)")
 
     @property
     def steps(self) -> int:

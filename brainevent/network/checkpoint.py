@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Checkpoints: the state and the parameters of a network in a file, which every engine reads.
+
+A file is an npz archive without pickled objects. `header` is JSON: the format, and what names the network. The other
+arrays are `step`, `neurons/POPULATION/STATE`, `arriving/POPULATION/RECEPTOR` and `params/POPULATION/PARAMETER`, in the
+layout of `NetworkState` and of the plan.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import pickle
+import zipfile
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .._version import __version__
+from ..bench.whole import write_whole
+from ..errors import CheckpointError, NetworkError
+from .given import checked_state
+from .plan import Plan
+from .rule.numba_text import numba_text
+from .rule.threefry import SCHEME
+from .rule.trace import TracedRule
+from .state import NetworkState
+
+__all__ = ["FORMAT", "read_checkpoint", "write_checkpoint"]
+
+FORMAT = 1
+
+Array = Any
+Params = Mapping[str, Mapping[str, Array]]
+_UNREADABLE = (ValueError, OSError, EOFError, KeyError, MemoryError, zipfile.BadZipFile, zlib.error)
+
+
+def write_checkpoint(path: str | os.PathLike[str], plan: Plan, state: NetworkState, params: Params) -> None:
+    """Write a file in one piece: whoever reads it finds what was there before, or all that is new."""
+    arrays = {"header": np.array(json.dumps(_header(plan))), "step": np.asarray(state.step, np.uint32)}
+    for group, tree in (("neurons", state.neurons), ("arriving", state.arriving), ("params", params)):
+        arrays |= {f"{group}/{name}/{key}": array for name, parts in tree.items() for key, array in parts.items()}
+    packed = io.BytesIO()
+    np.savez_compressed(packed, allow_pickle=False, **arrays)
+    write_whole(Path(path), packed.getvalue())
+
+
+def read_checkpoint(
+    path: str | os.PathLike[str], plan: Plan, *, force: bool = False
+) -> tuple[NetworkState, dict[str, dict[str, Array]]]:
+    """Return the state and the parameters of a file, or raise `CheckpointError` if it is not of this network.
+
+    With `force`, a file of another network gives its state, if that has the same layout, and no parameters.
+    """
+    arrays, header = _opened(path)
+    where = f"checkpoint {os.fspath(path)}"
+    different = _difference(plan, header)
+    if different and not force:
+        raise CheckpointError(
+            f"{where}: {different} (the file was written by brainevent {header.get('brainevent')}); build the network "
+            "of the file, or pass force=True to go on from its state with this network and its parameters"
+        )
+    if header["quanta"] != _quanta(plan):
+        raise CheckpointError(
+            f"{where}: what is on its way to neurons is in units of {header['quanta']}, and in this network of "
+            f"{_quanta(plan)}; build it with the weights of the file"
+        )
+    try:
+        neurons, arriving = (_tree(arrays, group) for group in ("neurons", "arriving"))
+        everyone: dict[str, dict[str, Array]] = {p.name: {} for p in plan.populations}  # also without receptors
+        state = checked_state(plan, NetworkState(arrays["step"], neurons, {**everyone, **arriving}), where)
+    except NetworkError as error:
+        raise CheckpointError(str(error)) from None
+    return state, {} if different else _params(where, plan, arrays)
+
+
+def _opened(path: str | os.PathLike[str]) -> tuple[dict[str, Array], dict[str, Any]]:
+    """Return all arrays of a file, and its header."""
+    where = f"checkpoint {os.fspath(path)}"
+    with open(path, "rb") as file:
+        data = file.read()
+    try:
+        with np.load(io.BytesIO(data), allow_pickle=False) as archive:
+            arrays = {name: archive[name] for name in archive.files}
+        header = json.loads(str(arrays["header"]))
+        number = header["format"]
+    except (*_UNREADABLE, pickle.UnpicklingError, AttributeError, TypeError) as error:
+        raise CheckpointError(
+            f"{where}: the file is cut, damaged, or no checkpoint of brainevent ({type(error).__name__}: {error}); "
+            "pass a file that sim.save(...) wrote"
+        ) from None
+    if number != FORMAT:
+        raise CheckpointError(
+            f"{where}: the file has format {number}, written by brainevent {header.get('brainevent')}; "
+            f"brainevent {__version__} reads format {FORMAT}"
+        )
+    if "step" not in arrays:
+        raise CheckpointError(f"{where}: the file lacks the array step; it is damaged")
+    if missing := {"fingerprint", "seed", "scheme", "rules", "quanta"} - set(header):
+        raise CheckpointError(f"{where}: its header lacks {', '.join(sorted(missing))}; the file is damaged")
+    return arrays, header
+
+
+def _header(plan: Plan) -> dict[str, Any]:
+    return {
+        "format": FORMAT,
+        "brainevent": __version__,
+        "fingerprint": plan.fingerprint,
+        "seed": plan.seed,
+        "scheme": SCHEME,
+        "rules": {population.name: _digest(population.rule) for population in plan.populations},
+        "quanta": _quanta(plan),
+    }
+
+
+def _quanta(plan: Plan) -> dict[str, dict[str, float]]:
+    return {p.name: {receptor: float(quantum) for receptor, quantum in p.quanta.items()} for p in plan.populations}
+
+
+def _digest(rule: TracedRule) -> str:
+    """Return a hash of what a rule computes, wherever it is written."""
+    inputs = [(name.text, name.dtype) for name in rule.form.inputs]
+    return hashlib.sha256(f"{inputs}\n{numba_text([rule.form])}".encode()).hexdigest()[:16]
+
+
+def _difference(plan: Plan, header: Mapping[str, Any]) -> str:
+    """Return how the network of a file differs from this one; nothing if it does not."""
+    if header["scheme"] != SCHEME:
+        return f"its random numbers are of scheme {header['scheme']}, and those of this brainevent of {SCHEME}"
+    if header["fingerprint"] == plan.fingerprint:
+        return ""
+    rules = {population.name: _digest(population.rule) for population in plan.populations}
+    if set(header["rules"]) != set(rules):
+        return f"it has the populations {', '.join(header['rules'])}, and this network {', '.join(rules)}"
+    if header["seed"] != plan.seed:
+        return f"it has the seed {header['seed']}, and this network {plan.seed}"
+    changed = [name for name in rules if rules[name] != header["rules"][name]]
+    if changed:
+        return f"the rule of {', '.join(changed)} has changed since"
+    return "sizes, first states, parameters or synapses are not those of this network"
+
+
+def _tree(arrays: Mapping[str, Array], group: str) -> dict[str, dict[str, Array]]:
+    """Return the arrays of a group by population and name."""
+    tree: dict[str, dict[str, Array]] = {}
+    for path, array in arrays.items():
+        if path.startswith(f"{group}/"):
+            name, _, key = path.removeprefix(f"{group}/").rpartition("/")
+            tree.setdefault(name, {})[key] = array
+    return tree
+
+
+def _params(where: str, plan: Plan, arrays: Mapping[str, Array]) -> dict[str, dict[str, Array]]:
+    """Return the parameters of a file, which must be those of the plan."""
+    found = _tree(arrays, "params")
+    for population in plan.populations:
+        given = {key: (array.dtype, array.shape) for key, array in found.get(population.name, {}).items()}
+        expected = {key: (array.dtype, np.shape(array)) for key, array in population.params.items()}
+        if given != expected:
+            raise CheckpointError(
+                f"{where}: parameters of {population.name} do not have the shapes of this network; the file is damaged"
+            )
+    return found

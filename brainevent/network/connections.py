@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`Connections`: the synapses of a projection, as arrays with one element for each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..errors import NetworkError, did_you_mean
+from .plan import Plan, SynapsePlan
+
+__all__ = ["Connections", "connections", "weights_of"]
+
+Array = Any
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Connections:
+    """Synapses of one projection, by source neuron, in the order of its weights in `Simulation.params`.
+
+    Attributes:
+        name: Name of the projection.
+        sources: Source neuron of each synapse: int32.
+        targets: Target neuron of each synapse: int32.
+        weights: Weight as it is delivered, a multiple of the receptor's quantum: float32.
+        delays: Delay in milliseconds: float64.
+    """
+
+    name: str
+    sources: Array
+    targets: Array
+    weights: Array
+    delays: Array
+
+    def __len__(self) -> int:
+        """Return how many synapses there are."""
+        return int(self.targets.size)
+
+    def __repr__(self) -> str:
+        if not len(self):
+            return f"Connections({self.name!r}, no synapses)"
+        weights, delays = (f"{part.min():g} to {part.max():g}" for part in (self.weights, self.delays))
+        return f"Connections({self.name!r}, {len(self)} synapses, weights {weights}, delays {delays} ms)"
+
+
+def connections(plan: Plan, name: str) -> Connections:
+    """Return the synapses of a projection."""
+    names = [synapses.name for synapses in plan.synapses]
+    if name not in names:
+        raise NetworkError(
+            f"connections: there is no projection {name!r}{did_you_mean(name, names)}; "
+            f"projections: {', '.join(names) or 'none'}"
+        )
+    synapses = plan.synapses[names.index(name)]
+    size, entries = plan.population(synapses.source).size, synapses.targets.size
+    sources = np.repeat(np.arange(size, dtype=np.int32), np.diff(synapses.starts[:: plan.parts]))
+    weights, delays = weights_of(plan, synapses), synapses.delays * plan.dt
+    weights, delays = (np.broadcast_to(part, entries) if part.size == 1 else part for part in (weights, delays))
+    return Connections(name, sources, synapses.targets.astype(np.int32), weights, delays)
+
+
+def weights_of(plan: Plan, synapses: SynapsePlan) -> Array:
+    """Return the weights of a projection as numbers: float32, one for each entry or one for all."""
+    quantum = plan.population(synapses.target).quanta[synapses.receptor]
+    return synapses.weights.astype(np.float32) * np.float32(quantum)

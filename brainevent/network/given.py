@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Numbers that a user gives to a simulation, as arrays that engines take: or what is wrong with them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from ..errors import NetworkError, did_you_mean
+from .plan import Plan, PopulationPlan
+from .requests import found_population
+from .state import NetworkState
+from .units import plain
+
+__all__ = ["as_dtype", "checked_inputs", "checked_state", "split_values"]
+
+Array = Any
+Arrays = Mapping[str, Mapping[str, Array]]
+_TAKEN = {"b": "b", "i": "biu", "u": "biu", "f": "biuf"}  # kinds of dtypes that a kind takes
+
+
+def as_dtype(where: str, value: Any, dtype: Any) -> Array:
+    """Return numbers, without their unit, in a dtype of the form: none is NaN, or changes but for rounding."""
+    value = plain(where, value)
+    try:
+        array = np.asarray(value)
+    except (TypeError, ValueError):
+        array = np.empty(0, object)
+    dtype = np.dtype(dtype)
+    if array.dtype.kind not in _TAKEN[dtype.kind]:
+        kind = {"b": "booleans", "f": "real numbers"}.get(dtype.kind, "integers")
+        raise NetworkError(f"{where}: found {_shown(value, array)}; pass {kind}, which become {dtype}")
+    if array.dtype.kind == "f" and np.isnan(array).any():
+        raise NetworkError(f"{where}: {_where_true(np.isnan(array))}is NaN; pass numbers")
+    with np.errstate(over="ignore"):
+        new = array.astype(dtype)
+    if dtype.kind == "f":
+        beyond = np.isinf(new) & np.isfinite(array)
+    elif dtype.kind == "b":
+        beyond = np.zeros(array.shape, bool)
+    else:
+        beyond = (array < np.iinfo(dtype).min) | (array > np.iinfo(dtype).max)
+    if beyond.any():
+        raise NetworkError(f"{where}: {array[beyond][0]} is out of the range of {dtype}")
+    return new
+
+
+def split_values(population: PopulationPlan, values: Mapping[str, Any]) -> tuple[dict[str, Array], dict[str, Array]]:
+    """Return the new parameters and the new states of `Simulation.set`, checked."""
+    params, states = {}, {}
+    for name, value in values.items():
+        where = f"set: {name} of {population.name}"
+        if name in population.params and name in population.state:
+            raise NetworkError(f"{where} is a parameter and a state; give one of them another name in the rule")
+        if name in population.params:
+            params[name] = _param(where, population, value, population.params[name])
+        elif name in population.state:
+            array = as_dtype(where, value, population.state[name].dtype)
+            states[name] = _spread(where, population, array)
+        else:
+            names = [*population.params, *population.state]
+            raise NetworkError(
+                f"set: {population.name} has no {name!r}{did_you_mean(name, names)}; "
+                f"parameters: {', '.join(population.params) or 'none'}; states: {', '.join(population.state) or 'none'}"
+            )
+    return params, states
+
+
+def checked_inputs(plan: Plan, inputs: Mapping[str, Any] | None, steps: int) -> dict[tuple[str, str], Array]:
+    """Return `inputs=` by population and receptor: float32, (steps, neurons) or (steps, 1)."""
+    checked = {}
+    for label, value in (inputs or {}).items():
+        name, _, receptor = str(label).rpartition(".")
+        population = found_population(plan, f"inputs: {label!r}", name)
+        if receptor not in population.quanta:
+            guess = did_you_mean(receptor, population.quanta)
+            there = ", ".join(population.quanta) or "none"
+            raise NetworkError(f"inputs: {name} has no receptor {receptor!r}{guess}; receptors: {there}")
+        array = as_dtype(f"inputs: {label!r}", value, np.float32)
+        array = array[:, None] if array.ndim == 1 else array
+        if array.shape not in ((steps, population.size), (steps, 1)):
+            raise NetworkError(
+                f"inputs: {label!r} has shape {np.shape(value)}; pass ({steps}, {population.size}), a row for each "
+                f"step, or ({steps},), the same for all neurons"
+            )
+        if not np.isfinite(array).all():
+            raise NetworkError(f"inputs: {label!r}: {_where_true(np.isinf(array))}is infinite; pass finite numbers")
+        checked[name, receptor] = array
+    return checked
+
+
+def checked_state(plan: Plan, state: NetworkState, where: str) -> NetworkState:
+    """Return a state as arrays of NumPy, if it has the layout of the plan; else raise."""
+    neurons = {p.name: {key: (array.dtype, array.shape) for key, array in p.state.items()} for p in plan.populations}
+    arriving = {
+        p.name: {key: (np.dtype(np.int32), (plan.rows(p.name, key), p.size)) for key in p.quanta}
+        for p in plan.populations
+    }
+    step = np.asarray(state.step)
+    if step.shape != () or step.dtype.kind not in "iu" or not 0 <= int(step) < 2**32:
+        raise NetworkError(f"{where}: step is {step}; pass an integer from 0 to {2**32 - 1}")
+    return NetworkState(
+        np.uint32(step),
+        _fitting(where, state.neurons, neurons),
+        _fitting(f"{where}: arriving", state.arriving, arriving),
+    )
+
+
+def _fitting(where: str, given: Arrays, expected: Mapping[str, Mapping[str, tuple[Any, Any]]]) -> Arrays:
+    found: dict[str, dict[str, Array]] = {}
+    for name, parts in expected.items():
+        if set(given.get(name, ())) != set(parts):
+            there = ", ".join(given.get(name, ())) or "nothing"
+            raise NetworkError(f"{where}: {name} has {there}; this network has {', '.join(parts) or 'nothing'}")
+        found[name] = {}
+        for key, (dtype, shape) in parts.items():
+            array = np.asarray(given[name][key])
+            if (array.dtype, array.shape) != (dtype, shape):
+                raise NetworkError(
+                    f"{where}: {name}.{key} is {array.dtype} {array.shape}; this network has {dtype} {shape}"
+                )
+            found[name][key] = array
+    if extra := [name for name in given if name not in expected]:
+        raise NetworkError(f"{where}: there is no population {extra[0]!r}; populations: {', '.join(expected)}")
+    return found
+
+
+def _param(where: str, population: PopulationPlan, value: Any, before: Array) -> Array:
+    array = as_dtype(where, value, before.dtype)
+    if np.ndim(before):
+        return _spread(where, population, array)
+    if array.shape not in ((), (1,)):
+        raise NetworkError(
+            f"{where} has shape {array.shape}, but was built as one number for all neurons; pass a number, or build "
+            f"the network with an array ({population.size},)"
+        )
+    return array.reshape(())
+
+
+def _spread(where: str, population: PopulationPlan, array: Array) -> Array:
+    if array.shape not in ((), (1,), (population.size,)):
+        raise NetworkError(f"{where} has shape {array.shape}; pass a number or an array ({population.size},)")
+    return np.broadcast_to(array, population.size).copy()
+
+
+def _shown(value: Any, array: Array) -> str:
+    return repr(value) if not array.ndim else f"{type(value).__name__} of {array.dtype}"
+
+
+def _where_true(wrong: Array) -> str:
+    """Return "[3, 0] " for the first place of an array, nothing for a number."""
+    return f"element {[int(index[0]) for index in np.nonzero(wrong)]} " if wrong.ndim else ""

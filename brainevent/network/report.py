@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A network in numbers: populations, synapses, receptors, and the memory that they take."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..bench.words import columns, short
+from .plan import Plan, PopulationPlan, SynapsePlan
+
+__all__ = ["Text", "in_bytes", "reported"]
+
+
+class Text(str):
+    """A text that an interactive session shows as it is, without quotes."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def reported(plan: Plan, backend: str, step: int) -> str:
+    """Return the network in tables."""
+    entries = sum(s.targets.size for s in plan.synapses)
+    neurons = sum(p.size for p in plan.populations)
+    held = sum(s.nbytes for s in plan.synapses), sum(_nbytes(plan, p) for p in plan.populations)
+    threads = f"{plan.parts} thread{'' if plan.parts == 1 else 's'}"
+    head = (
+        f"{neurons} neurons, {entries} synapses, dt {plan.dt:g} ms, seed {plan.seed}, "
+        f"at step {step} ({step * plan.dt:g} ms)\n"
+        f"backend {backend}, {threads}; synapses take {in_bytes(held[0])}, "
+        f"neurons and what is on its way {in_bytes(held[1])}"
+    )
+    return "\n".join([head, "", _populations(plan), "", *_synapses(plan), _receptors(plan)]).rstrip()
+
+
+def in_bytes(size: int) -> str:
+    """Return a number of bytes in the unit that suits it."""
+    units = ("bytes", "kB", "MB", "GB", "TB")
+    power = min(len(units) - 1, max(0, (len(str(size)) - 1) // 3))
+    return f"{short(size / 1000**power, 3)} {units[power]}"
+
+
+def _nbytes(plan: Plan, population: PopulationPlan) -> int:
+    """Return the bytes of states, parameters and sums of a population."""
+    arrays = [*population.state.values(), *population.params.values()]
+    rows = sum(plan.rows(population.name, receptor) for receptor in population.quanta)
+    return sum(int(np.asarray(array).nbytes) for array in arrays) + 4 * rows * population.size
+
+
+def _populations(plan: Plan) -> str:
+    rows = [("population", "neurons", "rule", "states", "random", "memory")]
+    for p in plan.populations:
+        states = ", ".join(f"{key} {array.dtype}" for key, array in p.state.items())
+        random = "yes" if p.rule.random else "no"
+        rows.append((p.name, str(p.size), p.rule.name, states or "none", random, in_bytes(_nbytes(plan, p))))
+    return columns(rows, right=[1])
+
+
+def _synapses(plan: Plan) -> Sequence[str]:
+    if not plan.synapses:
+        return []
+    rows: list[tuple[str, ...]] = [
+        ("projection", "synapses", "per neuron", "weights", "delays (ms)", "memory", "bytes a synapse")
+    ]
+    rows += [_projection(plan, synapses) for synapses in plan.synapses]
+    return [columns(rows, right=[1, 2]), ""]
+
+
+def _projection(plan: Plan, synapses: SynapsePlan) -> tuple[str, ...]:
+    entries, sources = int(synapses.targets.size), plan.population(synapses.source).size
+    if not entries:
+        return (synapses.name, "0", "0", "-", "-", in_bytes(synapses.nbytes), "-")
+    quantum = plan.population(synapses.target).quanta[synapses.receptor]
+    low, high = (float(end * np.float32(quantum)) for end in (synapses.weights.min(), synapses.weights.max()))
+    delays = [float(end * plan.dt) for end in (synapses.delays.min(), synapses.delays.max())]
+    return (
+        synapses.name,
+        str(entries),
+        short(entries / sources, 3),
+        f"{_span(low, high)} ({synapses.weights.dtype})",
+        _span(*delays),
+        in_bytes(synapses.nbytes),
+        short(synapses.nbytes / entries, 3),
+    )
+
+
+def _span(low: float, high: float) -> str:
+    return f"{low:g}" if low == high else f"{low:g} to {high:g}"
+
+
+def _receptors(plan: Plan) -> str:
+    rows = [("receptor", "quantum", "rounding at most", "of the smallest weight", "steps held")]
+    for name, receptor in plan.receptors():
+        quantum = float(plan.population(name).quanta[receptor])
+        into = [s for s in plan.synapses if (s.target, s.receptor) == (name, receptor)]
+        smallest = min((size for s in into if (size := _smallest(s.weights))), default=0)
+        share = f"{50 / smallest:.2g} %" if smallest else "-"
+        rows.append((f"{name}.{receptor}", f"{quantum:g}", f"{quantum / 2:g}", share, str(plan.rows(name, receptor))))
+    return columns(rows) if len(rows) > 1 else ""
+
+
+def _smallest(weights: Any) -> int:
+    """Return the size of the smallest weight that is not zero, in quanta; 0 if there is none."""
+    limits = np.iinfo(weights.dtype)
+    ends = (
+        int(weights.min(where=weights > 0, initial=limits.max)),
+        -int(weights.max(where=weights < 0, initial=limits.min)),
+    )
+    return min(ends) if weights.any() else 0

@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a user asks to record, as requests that are checked against the plan."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..errors import NetworkError, did_you_mean
+from .plan import Plan, PopulationPlan
+from .recorded import Sample, Wanted
+
+__all__ = ["Every", "Request", "every", "parsed", "wanted"]
+
+KINDS = ("spikes", "counts", "rate")
+
+
+@dataclass(frozen=True)
+class Every:
+    """A state to record every so many steps, as `every` returns it."""
+
+    steps: int
+    what: str
+    neurons: Any = None
+    label: str | None = None
+
+
+@dataclass(frozen=True)
+class Request:
+    """One thing to record: spikes, counts or the rate of a population, or, if there is a sample, a state."""
+
+    label: str
+    kind: str  # one of KINDS, or "sample"
+    population: str
+    sample: Sample | None = None
+
+
+def every(steps: int, what: str, neurons: Any = None, label: str | None = None) -> Every:
+    """Ask to record a state of some neurons every so many steps.
+
+    It is recorded after each step whose number is a multiple of `steps`, counted from the beginning of the simulation,
+    so that runs in pieces record what one run records.
+
+    Args:
+        steps: How many steps there are from one record to the next, at least 1.
+        what: Population and state, such as `"exc.v"`. Every state can be recorded, also one that is called `rate`.
+        neurons: Slice, numbers or mask of neurons, in the order that is asked for; None for all.
+        label: Name of the record in the result; None for `what`.
+
+    Returns:
+        A request for `Simulation.run`.
+
+    Examples:
+        >>> from brainevent.network.requests import every
+        >>> every(5, "exc.v", neurons=slice(0, 10))
+        Every(steps=5, what='exc.v', neurons=slice(0, 10, None), label=None)
+    """
+    return Every(steps, what, neurons, label)
+
+
+def parsed(plan: Plan, record: str | Every | Iterable[str | Every]) -> tuple[Request, ...]:
+    """Return the requests of `record=`, or raise for one that is not there."""
+    requests = tuple(_request(plan, one) for one in ((record,) if isinstance(record, str | Every) else record))
+    seen: set[str] = set()
+    for request in requests:
+        if request.label in seen:
+            raise NetworkError(
+                f"record: {request.label!r} is asked for twice; pass every(..., label=...) to one of them"
+            )
+        seen.add(request.label)
+    return requests
+
+
+def wanted(requests: Iterable[Request]) -> Wanted:
+    """Return requests as engines take them."""
+    names: dict[str, list[str]] = {kind: [] for kind in KINDS}
+    samples: dict[str, Sample] = {}
+    for request in requests:
+        if request.sample is None:
+            names[request.kind].append(request.population)
+        else:
+            samples[request.label] = request.sample
+    spikes, counts, rates = (tuple(names[kind]) for kind in KINDS)
+    return Wanted(spikes, counts, rates, samples)
+
+
+def found_population(plan: Plan, where: str, name: str) -> PopulationPlan:
+    """Return the population of a name, or raise."""
+    names = [population.name for population in plan.populations]
+    if name not in names:
+        raise NetworkError(
+            f"{where}: there is no population {name!r}{did_you_mean(name, names)}; populations: {', '.join(names)}"
+        )
+    return plan.population(name)
+
+
+def _request(plan: Plan, one: Any) -> Request:
+    asked = Every(1, one) if isinstance(one, str) else one
+    if not isinstance(asked, Every) or not isinstance(asked.what, str):
+        raise NetworkError(f"record: found {one!r}; pass strings such as 'exc.spikes', or every(5, 'exc.v')")
+    name, _, what = asked.what.rpartition(".")
+    if not name:
+        first = plan.populations[0].name
+        raise NetworkError(f"record: {asked.what!r} names no population; pass for example '{first}.{what or 'spikes'}'")
+    population = found_population(plan, f"record: {asked.what!r}", name)
+    if isinstance(one, str) and what in KINDS:
+        return Request(one, what, name)
+    _check_state(population, asked.what, what)
+    sample = Sample(name, what, _period(asked), _chosen(population, asked))
+    return Request(asked.what if asked.label is None else asked.label, "sample", name, sample)
+
+
+def _check_state(population: PopulationPlan, asked: str, what: str) -> None:
+    if what in population.state:
+        return
+    there = [*KINDS, *population.state]
+    if what in KINDS:
+        raise NetworkError(f"record: {what} are recorded of every step; pass {asked!r} without every(...)")
+    if what in population.quanta or what in population.params:
+        kind = "a receptor" if what in population.quanta else "a parameter"
+        hint = f" is {kind}, and only states are recorded; let the rule keep it in a state"
+    else:
+        hint = f" is not there{did_you_mean(what, there)}"
+    raise NetworkError(f"record: {asked!r}{hint}; {population.name} has {', '.join(there)}")
+
+
+def _period(asked: Every) -> int:
+    try:
+        steps = operator.index(asked.steps)
+    except TypeError:
+        steps = 0
+    if not 0 < steps < 2**32:
+        raise NetworkError(f"every: steps is {asked.steps!r}; pass an integer of at least 1")
+    return steps
+
+
+def _chosen(population: PopulationPlan, asked: Every) -> Any:
+    """Return the numbers of the chosen neurons."""
+    everyone = np.arange(population.size)
+    if asked.neurons is None:
+        return everyone
+    numbers = asked.neurons if isinstance(asked.neurons, slice) else np.atleast_1d(np.asarray(asked.neurons))
+    if not isinstance(numbers, slice) and not numbers.size:
+        return everyone[:0]
+    try:
+        return np.ascontiguousarray(everyone[numbers])
+    except IndexError as error:
+        raise NetworkError(
+            f"every: neurons of {asked.what!r}: {error}; {population.name} has {population.size} neurons: "
+            "pass a slice, integers, or a mask"
+        ) from None

@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`Result`: what a run recorded, by the names it was asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..bench.words import columns
+from ..errors import NetworkError, did_you_mean
+from ..spikes.listed import ListedSpikes, joined
+from .plan import Plan
+from .recorded import Recorded
+from .requests import Request
+
+__all__ = ["Result", "result_of"]
+
+Array = Any
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Result(Mapping[str, Any]):
+    """What a run recorded: `result["exc.spikes"]`.
+
+    | Label | Value |
+    | --- | --- |
+    | `"exc.spikes"` | all spikes: `Spikes` |
+    | `"exc.counts"` | how often each neuron spiked: int32 (neurons,) |
+    | `"exc.rate"` | how many neurons of the population spiked in each step: int32 (steps,) |
+    | `"exc.v"` | a state, after each step or those of `every`: (records, neurons) |
+
+    Results of consecutive runs add up: `first + second`.
+
+    Attributes:
+        requests: What was asked for.
+        recorded: What was recorded, by label.
+        first: Number of the first step.
+        steps: How many steps ran.
+        dt: Length of a step in milliseconds.
+        interrupted: Whether the run ended early, by Ctrl-C.
+    """
+
+    requests: tuple[Request, ...]
+    recorded: Mapping[str, Any]
+    first: int
+    steps: int
+    dt: float
+    interrupted: bool = False
+
+    def __getitem__(self, label: str) -> Any:
+        """Return what was recorded under a label."""
+        self._request(label)
+        return self.recorded[label]
+
+    def __iter__(self) -> Iterator[str]:
+        """Iterate over the labels."""
+        return iter(self.recorded)
+
+    def __len__(self) -> int:
+        """Return how many labels there are."""
+        return len(self.recorded)
+
+    def times(self, label: str) -> Array:
+        """Return the time of each row of a record, or of each spike, in milliseconds.
+
+        What happens in step t has the time t x dt: a spike, and a state that is recorded after the step.
+        """
+        request = self._request(label)
+        if request.kind == "spikes":
+            return self.recorded[label].times
+        if request.kind == "counts":
+            raise NetworkError(f"result.times: {label} are of the whole run, and have no times")
+        period = 1 if request.sample is None else request.sample.every
+        begin = -(-self.first // period) * period
+        return np.arange(begin, self.first + self.steps, period) * self.dt
+
+    def __add__(self, later: Result) -> Result:
+        """Return this run and the one after it as one."""
+        if not isinstance(later, Result):
+            return NotImplemented
+        if later.first != self.first + self.steps or later.dt != self.dt:
+            raise NetworkError(
+                f"result + result: one is {self._when()}, the other {later._when()}; "
+                "add the results of consecutive runs, in their order"
+            )
+        different = [f"{label!r}" for label in {**self.recorded, **later.recorded} if not self._same(later, label)]
+        if different:
+            raise NetworkError(
+                f"result + result: {', '.join(different)} was not recorded in both, or of other neurons or steps; "
+                "pass the same record= to both runs"
+            )
+        values = {r.label: _joined(r.kind, [self.recorded[r.label], later.recorded[r.label]]) for r in self.requests}
+        return Result(self.requests, values, self.first, self.steps + later.steps, self.dt, later.interrupted)
+
+    def __repr__(self) -> str:
+        rows = [(f"  {label}", _described(value)) for label, value in self.recorded.items()]
+        table = "\n" + columns(rows) if rows else ""
+        return f"Result({self._when()}{', interrupted' if self.interrupted else ''}){table}"
+
+    def _when(self) -> str:
+        return f"{self.steps} steps of {self.dt:g} ms from step {self.first}"
+
+    def _request(self, label: str) -> Request:
+        found = {request.label: request for request in self.requests}
+        if label not in found:
+            raise _NotRecordedError(
+                f"result: {label!r} was not recorded{did_you_mean(label, found)}; "
+                f"recorded: {', '.join(found) or 'nothing'}"
+            )
+        return found[label]
+
+    def _same(self, other: Result, label: str) -> bool:
+        """Say whether a label means the same in both."""
+        if label not in self.recorded or label not in other.recorded:
+            return False
+        one, two = self._request(label), other._request(label)
+        if one.sample is None or two.sample is None:
+            return one == two
+        return (
+            (one.population, one.sample.state, one.sample.every) == (two.population, two.sample.state, two.sample.every)
+        ) and np.array_equal(one.sample.neurons, two.sample.neurons)
+
+
+class _NotRecordedError(NetworkError, KeyError):
+    """A label that a result does not have: of a mapping, a `KeyError` as well."""
+
+    __str__ = Exception.__str__  # that of KeyError puts the message in quotes
+
+
+def result_of(
+    plan: Plan, requests: tuple[Request, ...], parts: Sequence[Recorded], first: int, *, interrupted: bool = False
+) -> Result:
+    """Return what consecutive runs of an engine recorded, from step `first` on, as one result."""
+    values = {}
+    for request in requests:
+        pieces = [_value(plan, request, part) for part in parts] or [_nothing(plan, request, first)]
+        values[request.label] = pieces[0] if len(pieces) == 1 else _joined(request.kind, pieces)
+    return Result(requests, values, first, sum(part.steps for part in parts), plan.dt, interrupted)
+
+
+def _value(plan: Plan, request: Request, part: Recorded) -> Any:
+    """Return what was asked for, out of what an engine recorded."""
+    if request.kind == "counts":
+        return part.counts[request.population]
+    if request.kind == "rate":
+        return part.rates[request.population]
+    if request.kind == "sample":
+        return part.samples[request.label]
+    size = plan.population(request.population).size
+    return ListedSpikes(part.spikes[request.population], part.steps, size, plan.dt, part.first)
+
+
+def _nothing(plan: Plan, request: Request, first: int) -> Any:
+    """Return what is recorded in no steps."""
+    population = plan.population(request.population)
+    if request.kind == "spikes":
+        events = np.empty(0, np.uint32), np.empty(0, np.int32)
+        return ListedSpikes(events, 0, population.size, plan.dt, first)
+    if request.sample is not None:
+        return np.empty((0, request.sample.neurons.size), population.state[request.sample.state].dtype)
+    return np.zeros(population.size if request.kind == "counts" else 0, np.int32)
+
+
+def _joined(kind: str, pieces: list[Any]) -> Any:
+    if kind == "spikes":
+        return joined(pieces)
+    return np.sum(pieces, axis=0, dtype=np.int32) if kind == "counts" else np.concatenate(pieces)
+
+
+def _described(value: Any) -> str:
+    return repr(value) if isinstance(value, ListedSpikes) else f"{value.dtype} {value.shape}"

@@ -1,0 +1,273 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`Simulation`: a network that is built: run it, record it, change it, save it and go on."""
+
+from __future__ import annotations
+
+import operator
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from ..bench.progress import counted
+from ..errors import NetworkError
+from .checkpoint import read_checkpoint, write_checkpoint
+from .connections import Connections, connections, weights_of
+from .engine import Engine
+from .engines import engine_name, make_engine
+from .explain import explained
+from .given import checked_inputs, checked_state, split_values
+from .pace import Pace, Stop, stopped_by_ctrl_c
+from .plan import Plan
+from .recorded import Recorded, Wanted
+from .report import Text, reported
+from .requests import Every, found_population, parsed, wanted
+from .result import Result, result_of
+from .state import NetworkState, initial_state
+
+__all__ = ["Simulation", "make_engine"]
+
+Array = Any
+_MOST_STEPS = 2**32 - 1
+
+
+class Simulation:
+    """A network that is built, as `Network.build` returns it.
+
+    Attributes:
+        plan: The network as engines run it.
+        engine: The engine that runs it.
+        network: The description that it was built from, or None.
+    """
+
+    def __init__(self, plan: Plan, engine: Engine, *, network: Any = None):
+        self.plan, self.engine, self.network = plan, engine, network
+        self._params = {p.name: dict(p.params) for p in plan.populations}
+        self._step = int(engine.state.step)
+        self._pace = Pace()
+        self._broken = ""  # why the state is that of the middle of a step
+
+    # ---- running
+
+    def run(
+        self,
+        steps: int,
+        record: str | Every | Iterable[str | Every] = (),
+        inputs: Mapping[str, Any] | None = None,
+        progress: bool = False,
+        callback: Callable[[Simulation, Result], object] | None = None,
+        chunk: int | None = None,
+    ) -> Result:
+        """Run the network, and return what was recorded.
+
+        A long run is cut into chunks of about half a second. Ctrl-C ends it after a chunk: what ran is returned, and
+        its `interrupted` is True. No result depends on the chunks.
+
+        Args:
+            steps: How many steps to run, at least 1.
+            record: What to record: `"exc.spikes"`, `"exc.counts"` (spikes of each neuron), `"exc.rate"` (spikes of the
+                population in each step), a state such as `"exc.v"`, or `every(5, "exc.v", neurons=slice(0, 10))`.
+            inputs: What to add to that which arrives, by `"population.receptor"`: (steps, neurons), or (steps,) for the
+                same to all neurons.
+            progress: Whether to show on stderr how far the run has come.
+            callback: Called after each chunk, with the simulation and the result of this chunk. It may change
+                parameters and states, and save; `KeyboardInterrupt` from it ends the run as Ctrl-C does.
+            chunk: Steps of a chunk; None for what half a second takes.
+
+        Returns:
+            The result: a mapping from each label of `record` to what was recorded.
+
+        Raises:
+            NetworkError: A number of steps, a request or an input does not fit. Nothing has run then.
+            NotFiniteError: A state became NaN or infinite, if the network was built with `check_finite=True`.
+        """
+        total = _counted("steps", steps)
+        fixed = None if chunk is None else _counted("chunk", chunk)
+        self._check_whole("run")
+        if self._step + total > _MOST_STEPS:
+            raise NetworkError(
+                f"run: steps is {total}, after {self._step}; a simulation has at most {_MOST_STEPS} steps"
+            )
+        requests, given = parsed(self.plan, record), checked_inputs(self.plan, inputs, total)
+        first, parts = self._step, list[Recorded]()
+        with stopped_by_ctrl_c() as stop, counted(total, "network", "steps", quiet=not progress) as update:
+            for part in self._chunks(total, fixed, wanted(requests), given, stop):
+                parts.append(part)
+                update(part.steps)
+                if callback is not None:
+                    self._call_back(callback, result_of(self.plan, requests, [part], part.first), stop)
+        return result_of(self.plan, requests, parts, first, interrupted=self._step < first + total)
+
+    def _chunks(
+        self, total: int, fixed: int | None, asked: Wanted, given: Mapping[tuple[str, str], Array], stop: Stop
+    ) -> Iterator[Recorded]:
+        """Run steps, and yield what each chunk recorded, until Ctrl-C is pressed."""
+        done = 0
+        while done < total and not stop.pressed:
+            count = min(total - done, fixed or self._pace.steps)
+            part = self._chunk(count, asked, {key: values[done : done + count] for key, values in given.items()})
+            done += part.steps
+            if part.steps < count:  # the engine itself was interrupted
+                stop.pressed = True
+            yield part
+
+    def _chunk(self, count: int, asked: Wanted, given: Mapping[tuple[str, str], Array]) -> Recorded:
+        began = time.perf_counter()
+        try:
+            part = self.engine.run(count, asked, given)
+        except BaseException as error:
+            self._broken = f"the run from step {self._step} on broke off by {type(error).__name__}"
+            raise
+        self._step += part.steps
+        self._pace.took(part.steps, time.perf_counter() - began)
+        return part
+
+    def _call_back(self, callback: Callable[[Simulation, Result], object], result: Result, stop: Stop) -> None:
+        step = self._step
+        try:
+            callback(self, result)
+        except KeyboardInterrupt:
+            stop.pressed = True
+        if self._step != step:
+            raise NetworkError(
+                f"run: the callback moved the simulation from step {step} to {self._step}; "
+                "run, load and reset it after the run"
+            )
+
+    def _check_whole(self, where: str) -> None:
+        if self._broken:
+            raise NetworkError(
+                f"{where}: {self._broken}, and left a state of the middle of a step; "
+                "call sim.reset(), or sim.load(...) a checkpoint"
+            )
+
+    # ---- looking
+
+    @property
+    def steps(self) -> int:
+        """How many steps ran: the number of the step that comes next."""
+        return self._step
+
+    @property
+    def time(self) -> float:
+        """How long the network ran, in milliseconds."""
+        return self._step * self.plan.dt
+
+    @property
+    def state(self) -> NetworkState:
+        """The state before the next step, as arrays of NumPy that do not change; it can be assigned."""
+        return self.engine.state
+
+    @state.setter
+    def state(self, state: NetworkState) -> None:
+        self._go_on_from(checked_state(self.plan, state, "state"))
+
+    @property
+    def params(self) -> dict[str, Any]:
+        """Copies of all parameters by population, and of the weights by projection, as `simulate` takes them.
+
+        Weights are float32, one for each synapse in the order of `connections`, or one for all: (1,).
+        """
+        params: dict[str, Any] = {
+            name: {key: np.array(value) for key, value in values.items()} for name, values in self._params.items()
+        }
+        return params | {synapses.name: weights_of(self.plan, synapses) for synapses in self.plan.synapses}
+
+    def connections(self, name: str) -> Connections:
+        """Return the synapses of a projection: sources, targets, weights, and delays in milliseconds."""
+        return connections(self.plan, name)
+
+    def report(self) -> Text:
+        """Return the network in tables: populations, synapses, memory, and by how much weights are rounded."""
+        return Text(reported(self.plan, engine_name(self.engine), self._step))
+
+    def explain(self) -> Text:
+        """Return each rule, line by line, with the lines that are run for it."""
+        return Text(explained(self.plan, engine_name(self.engine)))
+
+    def __repr__(self) -> str:
+        neurons = sum(population.size for population in self.plan.populations)
+        synapses = sum(synapses.targets.size for synapses in self.plan.synapses)
+        threads = f"{self.plan.parts} thread{'' if self.plan.parts == 1 else 's'}"
+        return (
+            f"Simulation({neurons} neurons, {synapses} synapses, at step {self._step}, "
+            f"{engine_name(self.engine)} on {threads})"
+        )
+
+    # ---- changing
+
+    def set(self, population: str, /, **values: Any) -> None:
+        """Replace parameters and states of a population: all of them, or, if one does not fit, none.
+
+        Args:
+            population: Name of the population.
+            **values: A number, or an array with one element for each neuron, by name. A parameter that was built as
+                one number for all neurons stays one.
+
+        Raises:
+            NetworkError: A name is not there, or a value does not fit.
+        """
+        chosen = found_population(self.plan, "set", population)
+        params, states = split_values(chosen, values)
+        for name, value in params.items():
+            self._set_param(population, name, value)
+        if states:
+            state = self.engine.state
+            neurons = {**state.neurons, population: {**state.neurons[population], **states}}
+            self.engine.load(NetworkState(state.step, neurons, state.arriving))
+
+    def reset(self) -> None:
+        """Go back to step 0, and to the states and parameters of the build."""
+        self._go_on_from(initial_state(self.plan))
+        for population in self.plan.populations:
+            for name, value in population.params.items():
+                if self._params[population.name][name] is not value:
+                    self._set_param(population.name, name, value)
+
+    def _set_param(self, population: str, name: str, value: Array) -> None:
+        self.engine.set(population, name, value)
+        self._params[population][name] = value
+
+    def _go_on_from(self, state: NetworkState) -> None:
+        self.engine.load(state)
+        self._step, self._broken = int(state.step), ""
+
+    # ---- files
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write state and parameters to a file, from which every engine goes on; it is replaced in one piece.
+
+        Args:
+            path: Name of the file, such as `"day1.npz"`.
+        """
+        self._check_whole("save")
+        write_checkpoint(path, self.plan, self.engine.state, self._params)
+
+    def load(self, path: str | os.PathLike[str], force: bool = False) -> None:
+        """Go on from a file that `save` wrote.
+
+        Args:
+            path: Name of the file.
+            force: Whether to take the state of a file whose rule, parameters, synapses or seed are others: then
+                parameters stay as they are here. The layout must be the same in any case.
+
+        Raises:
+            CheckpointError: The file is cut, no checkpoint, or one of another network. The simulation stays as it was.
+        """
+        state, params = read_checkpoint(path, self.plan, force=force)
+        self._go_on_from(state)
+        for population, values in params.items():
+            for name, value in values.items():
+                self._set_param(population, name, value)
+
+
+def _counted(name: str, number: Any) -> int:
+    try:
+        count = operator.index(number)
+    except TypeError:
+        raise NetworkError(f"run: {name} is {number!r}; pass an integer") from None
+    if not 1 <= count <= _MOST_STEPS:
+        raise NetworkError(f"run: {name} is {count}; pass 1 to {_MOST_STEPS}")
+    return count
