@@ -4,7 +4,6 @@
 import dataclasses
 import functools
 import operator
-from types import SimpleNamespace
 
 import jax
 import jax.numpy as jnp
@@ -20,8 +19,10 @@ from brainevent.network.interpreted import Interpreted
 from brainevent.network.plan import Plan, PopulationPlan
 from brainevent.network.recorded import Sample, Wanted
 from brainevent.network.reference import ReferenceEngine, initial_params, simulate
+from brainevent.network.requests import every
 from brainevent.network.rule.margin import with_margin
 from brainevent.network.rule.trace import flat_rule, trace
+from brainevent.network.simulation import Simulation
 from brainevent.network.state import initial_state
 from brainevent.network.surrogate import arctan, fast_sigmoid, triangle
 
@@ -167,6 +168,20 @@ def test_samples_have_the_same_shape_wherever_a_run_begins():
     assert not np.any(third["v"][2])
 
 
+def test_requests_are_those_of_simulations():
+    plan = small_plan()
+    asked = ["a.spikes", "a.counts", "b.rate", every(7, "a.v", neurons=[3, 0], label="few"), "b.v"]
+    sim = Simulation(plan, ReferenceEngine(plan))
+    _, out = simulate(sim, sim.state, {}, 40, record=asked)
+    result = sim.run(40, record=asked)
+    assert set(out) == set(result)
+    for label in ("a.counts", "b.rate", "few", "b.v"):
+        np.testing.assert_allclose(out[label], result[label], rtol=1e-5, atol=1e-6)
+    assert out["a.counts"].sum() == out["a.spikes"].sum() > 0
+    with pytest.raises(NetworkError, match="did you mean 'spikes'"):
+        simulate(sim, sim.state, {}, 40, record="a.spiked")
+
+
 def test_inputs_are_added_to_what_arrives():
     plan = small_plan()
     driven, alone = ReferenceEngine(plan), ReferenceEngine(plan)
@@ -286,12 +301,12 @@ def test_gradients_equal_those_of_a_dense_program():
         np.testing.assert_allclose(here, values, rtol=1e-4, atol=1e-4 * scale, err_msg=str(path))
 
 
-@pytest.mark.parametrize("every", [7, 50, 1000])
-def test_checkpoints_change_no_gradient(every):
+@pytest.mark.parametrize("chunk", [7, 50, 1000])
+def test_checkpoints_change_no_gradient(chunk):
     plan = two_populations()
     params = {"a->b.syn": initial_params(plan)["a->b.syn"]}
     expected = jax.jit(jax.value_and_grad(lambda params: loss(params, plan)))(params)
-    found = jax.jit(jax.value_and_grad(lambda params: loss(params, plan, checkpoint_every=every)))(params)
+    found = jax.jit(jax.value_and_grad(lambda params: loss(params, plan, checkpoint_every=chunk)))(params)
     close(found, expected, rtol=1e-4, atol=1e-7)
 
 
@@ -436,7 +451,7 @@ def test_gradients_are_mapped():
 
 def test_a_simulation_is_a_static_argument():
     plan = small_plan()
-    sim = type("Simulation", (), {"plan": plan, "engine": ReferenceEngine(plan)})()
+    sim = Simulation(plan, ReferenceEngine(plan))
     run = jax.jit(simulate, static_argnums=(0, 3), static_argnames="surrogate")
     state, _ = run(sim, initial_state(plan), {}, 9, surrogate=triangle(2.0))
     expected, _ = simulate(plan, initial_state(plan), {}, 9)
@@ -447,7 +462,7 @@ def test_a_simulation_is_a_static_argument():
 
 def test_a_simulation_of_another_backend_says_which_one_to_build():
     plan = small_plan()
-    sim = SimpleNamespace(plan=plan, engine=Interpreted(plan))
+    sim = Simulation(plan, Interpreted(plan))
     with pytest.raises(
         NetworkError, match=r'runs on Interpreted, which JAX cannot transform; build it with backend="jax"'
     ):

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import jax
@@ -13,6 +13,7 @@ import numpy as np
 from ...errors import NetworkError
 from ..plan import Plan
 from ..recorded import Wanted
+from ..requests import Every, parsed, wanted
 from ..state import NetworkState
 from ..surrogate import fast_sigmoid
 from .engine import ReferenceEngine
@@ -36,7 +37,7 @@ def simulate(
     params: Mapping[str, Any],
     steps: int,
     inputs: Mapping[str, Array] | None = None,
-    record: Wanted | None = None,
+    record: Wanted | str | Every | Iterable[str | Every] = (),
     surrogate: Callable[[Array], Array] | None = _USUAL,
     checkpoint_every: int | None = None,
     keys: Mapping[str, Array] | None = None,
@@ -56,7 +57,7 @@ def simulate(
         steps: How many steps, a number of Python.
         inputs: What is added to what arrives: by "population.receptor", float32 (steps, neurons), or (steps,) for
             the same to all neurons.
-        record: What to record.
+        record: What to record, as for `Simulation.run`: `"exc.spikes"`, `every(5, "exc.v")` or several of them.
         surrogate: The derivative of a spike with respect to its margin, as a function of the margin: one of
             `network.surrogate`, or any other. None: spikes have no derivative. The default, `fast_sigmoid(25)`, is
             for margins of about 1; for voltages in mV a slope of about 1 reaches more neurons.
@@ -85,14 +86,15 @@ def simulate(
         >>> int(state.step)
         20
     """
-    plan, wanted = _plan(sim), record or Wanted()
+    plan = _plan(sim)
+    asked = record if isinstance(record, Wanted) else wanted(parsed(plan, record))
     steps = checked_count("steps", steps)
     every = None if checkpoint_every is None else min(checked_count("checkpoint_every", checkpoint_every), steps)
 
     def run(
         state: NetworkState, params: Mapping[str, Any], given: Mapping[str, Array], keys: Mapping[str, Array]
     ) -> tuple[NetworkState, dict[str, Array]]:
-        outputs = Outputs(plan, wanted, steps, jnp.asarray(state.step, np.uint32))
+        outputs = Outputs(plan, asked, steps, jnp.asarray(state.step, np.uint32))
         program = program_of(plan, outputs, params, surrogate, keys)
         rows = jnp.arange(steps, dtype=np.int32), given
         carry, recorded = _looped(program, program.start(state), rows, steps, every)
@@ -101,7 +103,7 @@ def simulate(
     with jax.enable_x64(False):
         given = checked_inputs(plan, inputs or {}, steps)
         state, params, given = refuse_derivatives((checked_state(plan, state), params, given), plan)
-        return placed(run, wanted, state)(state, params, given, keys or {})
+        return placed(run, asked, state)(state, params, given, keys or {})
 
 
 def _plan(sim: Any) -> Plan:
