@@ -122,11 +122,11 @@ def _synapses(
                 RoundedWeightsWarning,
                 stacklevel=2,
             )
-    for (population, receptor), sums in loads.items():
+    for (population, name), sums in loads.items():
         if sums.max() > LARGEST_SUM:
             raise NetworkError(
-                f"population {population}: weights into neuron {int(sums.argmax())} by {receptor} add up to "
-                f"{sums.max()} times {quanta[population, receptor]:g}, the number that all are multiples of; sums "
+                f"population {population}: weights into neuron {int(sums.argmax())} by {name} add up to "
+                f"{sums.max()} times {quanta[population, name]:g}, the number that all are multiples of; sums "
                 f"have 32 bits, up to {LARGEST_SUM}: pass fewer synapses, or weights that differ less"
             )
     return tuple(found)

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import NetworkError
+from .checks import is_integer, is_number
 
 __all__ = ["Connect", "all_to_all", "in_degree", "one_to_one", "out_degree", "prob", "total"]
 
@@ -134,7 +135,7 @@ def prob(p: float, *, weight: Weight = 1.0, replace: bool = False, self_connecti
         >>> connect.prob(0.02, weight=1.62)
         prob(0.02, weight=1.62)
     """
-    if isinstance(p, bool) or not isinstance(p, (int, float, np.number)) or not 0 <= p <= 1:
+    if not is_number(p) or not 0 <= p <= 1:
         raise NetworkError(f"connect.prob: p is {p!r}; pass a probability from 0 to 1")
     if replace and p == 1:
         raise NetworkError("connect.prob: p is 1 with replace=True; pass all_to_all(), or a smaller p")
@@ -177,7 +178,7 @@ def one_to_one(*, weight: Weight = 1.0) -> Connect:
 
 
 def _count(where: str, number: Any) -> int:
-    if isinstance(number, bool) or not isinstance(number, (int, np.integer)) or number < 0:
+    if not is_integer(number) or number < 0:
         raise NetworkError(f"connect.{where}: number is {number!r}; pass an integer that is not negative")
     return int(number)
 

@@ -20,7 +20,7 @@ _NEAR = 1e-6  # of a step, and of the number of steps
 Array = Any
 
 
-def steps_of(where: str, delay: Any, dt: float, *, round_delays: bool = False) -> Array | Law:
+def steps_of(where: str, delay: Any, dt: float, *, round_delays: bool = False) -> Any:
     """Return a delay in steps: int64 (), an array of them, or the law by which they are drawn."""
     if delay is None:
         return np.int64(1)

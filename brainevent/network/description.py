@@ -10,9 +10,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from ..errors import NetworkError, did_you_mean
+from .checks import is_integer, is_number
 from .threads import parts_for
 from .units import plain
 
@@ -61,7 +60,7 @@ class Population:
 
     def __post_init__(self) -> None:
         _check_name("Population", self.name)
-        if isinstance(self.size, bool) or not isinstance(self.size, (int, np.integer)) or not 0 < self.size < 2**31:
+        if not is_integer(self.size) or not 0 < self.size < 2**31:
             raise NetworkError(f"population {self.name}: size is {self.size!r}; pass a positive integer below 2**31")
         if not callable(self.rule):
             raise NetworkError(f"population {self.name}: rule is {self.rule!r}; pass a function of one neuron")
@@ -116,12 +115,12 @@ class Projection:
             found = getattr(self, what)
             if not isinstance(found, Population):
                 raise NetworkError(f"Projection: {what} is {found!r}; pass a Population")
-        if not isinstance(self.into, str) or not self.into.isidentifier():
+        if not _is_word(self.into) or not self.into.isidentifier():
             raise NetworkError(
                 f"projection {self.source.name}->{self.target.name}: into is {self.into!r}; pass the name that the "
                 "target's rule reads in `arriving`"
             )
-        if self.name is not None and (not isinstance(self.name, str) or not self.name):
+        if self.name is not None and not _is_word(self.name):
             raise NetworkError(f"Projection: name is {self.name!r}; pass a string that is not empty, or None")
 
     @property
@@ -162,7 +161,7 @@ class Network:
         object.__setattr__(self, "populations", _all_of(Population, self.populations))
         object.__setattr__(self, "projections", _all_of(Projection, self.projections))
         dt = plain("Network: dt", self.dt, "ms")
-        if not np.ndim(dt) == 0 or isinstance(dt, (bool, str)) or not (math.isfinite(dt) and dt > 0):
+        if not is_number(dt) or not (math.isfinite(dt) and dt > 0):
             raise NetworkError(f"Network: dt is {self.dt!r}; pass a positive number of ms")
         object.__setattr__(self, "dt", float(dt))
         if not self.populations:
@@ -231,8 +230,12 @@ class Network:
         return Simulation(plan, make_engine(plan, backend), network=self)
 
 
+def _is_word(value: Any) -> bool:
+    return isinstance(value, str) and value != ""
+
+
 def _check_name(what: str, name: Any) -> None:
-    if not isinstance(name, str) or not _NAME.fullmatch(name):
+    if not _is_word(name) or not _NAME.fullmatch(name):
         raise NetworkError(f"{what}: name is {name!r}; pass a string without spaces and the characters . # >")
 
 

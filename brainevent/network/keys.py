@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import NetworkError
+from .checks import is_integer
 
 __all__ = ["DRAWING", "checked_seed", "key_of", "key_words", "threefry"]
 
@@ -36,10 +37,8 @@ def threefry(key: tuple[int, int], counter: tuple[int, int], rounds: int = 13) -
 
 def checked_seed(seed: Any) -> int:
     """Return a seed: an integer from 0 to 2**64 - 1."""
-    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)):
+    if not is_integer(seed) or not 0 <= int(seed) < 2**64:
         raise NetworkError(f"build: seed is {seed!r}; pass an integer from 0 to 2**64 - 1")
-    if not 0 <= seed < 2**64:
-        raise NetworkError(f"build: seed is {seed}; pass an integer from 0 to 2**64 - 1")
     return int(seed)
 
 

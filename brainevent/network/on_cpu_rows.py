@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .on_cpu_words import F, I, U, below, compiled, draw_words, inlined, log1p, values_of
+from .on_cpu_words import F, I, below, compiled, draw_words, inlined, log1p, values_of
 
 __all__ = ["ALL", "DISTINCT", "GAPS", "ONE", "REPLACED", "Drawn", "Scratch", "count_drawn", "count_gaps", "draw_row"]
 __all__ += ["count_ends", "scratch_for"]
@@ -68,7 +68,7 @@ def scratch_for(room: int, ends: int) -> Any:
 
 @compiled
 def count_drawn(first: int, last: int, sources: int, key: Any, counts: Any) -> None:
-    """Count how many of the synapses 2 first to 2 last - 1 each source has: synapse j takes word j % 2 of place j // 2."""
+    """Add how many of the synapses 2 first to 2 last - 1 each source has: synapse j takes word j % 2 of place j // 2."""
     words, more = np.empty(_BLOCK, np.uint32), np.empty(_BLOCK, np.uint32)
     for start in range(first, last, _BLOCK):
         count = min(_BLOCK, last - start)

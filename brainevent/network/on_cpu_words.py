@@ -20,7 +20,7 @@ from .law import EXPONENTIAL, LOGNORMAL, NORMAL, UNIFORM
 
 __all__ = ["F", "I", "U", "below", "compiled", "draw_words", "inlined", "log1p", "values_of"]
 
-U, I, F = np.uint32, np.int32, np.float32
+U, I, F = np.uint32, np.int32, np.float32  # noqa: E741 - short, as they are around every operation
 _13, _15, _26, _6, _17, _29, _16, _24, _32 = (U(x) for x in (13, 15, 26, 6, 17, 29, 16, 24, 32))
 _PARITY = U(0x1BD11BDA)
 _TEXTS = b"".join(path.read_bytes() for path in sorted(Path(__file__).parent.glob("on_cpu_*.py")))

@@ -44,7 +44,7 @@ def choose_quantum(wirings: Sequence[Wiring]) -> np.float32:
         return np.float32(1)
     if not laws and (exact := _common_divisor(given)) and largest_sum / exact <= LARGEST_SUM:
         return np.float32(exact)
-    smallest = min([_smallest(law) for law in laws] + ([float(given.min())] if given.size else []))
+    smallest: float = min([_smallest(law) for law in laws] + ([float(given.min())] if given.size else []))
     finest = smallest / _FINEST
     if smallest > 0 and largest / _below(finest) <= _LARGEST_16:
         return _below(finest)

@@ -34,7 +34,7 @@ def traced(population: Population) -> TracedRule:
             # Python notes which name of which object was missed.
             if not (isinstance(error.obj, Record) and error.obj._what == "arriving") or error.name in receptors:
                 raise
-            receptors.append(error.name)
+            receptors.append(str(error.name))
 
 
 def check_receptor(where: str, population: str, receptor: str, known: Iterable[str]) -> None:

@@ -141,12 +141,12 @@ def _place(wiring: Wiring, drawn: Drawn, rows: Array, counts: Array, layout: Lay
     """Write synapses at their sources, in the order of targets or of the list; return how many weights were rounded."""
     places = rows[:-1] + np.cumsum(counts, axis=0) - counts
     if (found := wiring.listed) is not None:
-        delays = np.ravel(wiring.steps).astype(np.int32)
+        delays = np.asarray(wiring.steps).reshape(-1).astype(np.int32)
         place_listed(found.sources, found.targets, layout.numbers, delays, places[0], layout.entries)
         return 0
     targets, number = wiring.shape[1], int(wiring.number)
     edges = _even(targets, targets * number)
-    chunk = {first: place for first, place in zip(edges[:-1], places, strict=True)}
+    chunk = dict(zip(edges[:-1], places, strict=True))
     return sum(
         in_threads(lambda first, last: place_rows(first, last, drawn, number, chunk[first], layout.entries), edges)
     )

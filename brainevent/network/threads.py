@@ -8,9 +8,8 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-import numpy as np
-
 from ..errors import NetworkError
+from .checks import is_integer
 
 __all__ = ["cores", "in_threads", "parts_for"]
 
@@ -42,6 +41,6 @@ def in_threads(work: Callable[[int, int], Any], edges: Sequence[int]) -> list[An
 
 
 def _checked(where: str, threads: Any) -> int:
-    if isinstance(threads, bool) or not isinstance(threads, (int, np.integer)) or not 1 <= threads <= _MOST:
+    if not is_integer(threads) or not 1 <= threads <= _MOST:
         raise NetworkError(f"{where} is {threads!r}; pass an integer from 1 to {_MOST}")
     return int(threads)

@@ -7,9 +7,8 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from ..errors import NetworkError
+from .checks import is_integer, is_number
 from .law import EXPONENTIAL, INTEGERS, LOGNORMAL, NORMAL, UNIFORM, Law
 from .units import split
 
@@ -152,7 +151,7 @@ def integers(low: int, high: int) -> Values:
         (0.0, 19.0)
     """
     for name, value in (("low", low), ("high", high)):
-        if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or abs(value) > 2**24:
+        if not is_integer(value) or abs(value) > 2**24:
             raise NetworkError(f"integers: {name} is {value!r}; pass an integer from -2**24 to 2**24")
     if not 0 < high - low <= 2**24:
         raise NetworkError(f"integers: low is {low} and high is {high}; pass low < high, at most 2**24 apart")
@@ -161,13 +160,14 @@ def integers(low: int, high: int) -> Values:
 
 def _numbers(where: str, **given: Any) -> tuple[list[Any], str | None]:
     """Return finite numbers, and the one unit that they have."""
-    numbers, names = [], []
+    numbers: list[float | None] = []
+    names: list[str | None] = []
     for name, value in given.items():
         if value is None:
             numbers.append(None)
             continue
         number, unit = split(f"{where}: {name}", value)
-        if np.ndim(number) != 0 or not np.issubdtype(np.asarray(number).dtype, np.number):
+        if not is_number(number):
             raise NetworkError(f"{where}: {name} is {value!r}; pass a number")
         if not math.isfinite(number):
             raise NetworkError(f"{where}: {name} is {number}; pass a finite number")

@@ -40,8 +40,8 @@ class Wiring:
     number: float
     replace: bool
     skip: bool
-    weights: Array | Law
-    steps: Array | Law
+    weights: Any
+    steps: Any
     listed: Listed | None = None
 
     @property
@@ -99,7 +99,7 @@ def wiring_of(name: str, projection: Projection, dt: float, *, round_delays: boo
     return Wiring(name, projection, kind, number, connect.replace, skip, weights, steps)
 
 
-def _listed(name: str, projection: Projection, found: Listed, steps: Array | Law) -> Wiring:
+def _listed(name: str, projection: Projection, found: Listed, steps: Any) -> Wiring:
     where = f"projection {name}"
     _check_weights(f"{where}: weight", found.weights)
     if np.ndim(steps):
