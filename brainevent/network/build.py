@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`build_plan`: from the description of a network to what engines run."""
+
+from __future__ import annotations
+
+import warnings
+from collections import defaultdict
+from typing import Any
+
+import numpy as np
+
+from ..errors import NetworkError
+from .description import Network, Population
+from .drawn_values import array_of
+from .fingerprint import fingerprint
+from .keys import DRAWING, checked_seed, key_of
+from .plan import Plan, PopulationPlan, SynapsePlan
+from .quantum import LARGEST_SUM, RoundedWeightsWarning, choose_quantum
+from .receptors import check_receptor, traced
+from .rule.trace import TracedRule
+from .wiring import Wiring, wiring_of
+
+__all__ = ["build_plan"]
+
+Receptor = tuple[str, str]  # population and name
+Array = Any
+
+
+def build_plan(
+    network: Network, *, seed: int = 0, parts: int = 1, round_delays: bool = False, check_finite: bool = False
+) -> Plan:
+    """Trace the rules, draw states, parameters and synapses, and return the plan.
+
+    Args:
+        network: The description.
+        seed: From 0 to 2**64 - 1: all random numbers follow from it and from names.
+        parts: Into how many parts each population is divided; nothing but the order of synapses depends on it.
+        round_delays: Whether delays that are no multiples of the step are rounded; else they raise.
+        check_finite: Whether a state that becomes infinite or NaN raises when the network runs.
+
+    Returns:
+        The plan.
+
+    Raises:
+        NetworkError: The description does not fit, or cannot be run; the message says where.
+        RuleError: A rule cannot be run.
+
+    Examples:
+        >>> from brainevent.network.build import build_plan
+        >>> from brainevent.network.description import Network, Population
+        >>> cells = Population("cells", 100, lambda s, arriving, p: (s, arriving.syn > 1))
+        >>> build_plan(Network([cells]), seed=1).populations[0].quanta
+        {'syn': 1.0}
+    """
+    seed = checked_seed(seed)
+    rules = {population.name: traced(population) for population in network.populations}
+    wirings = _wirings(network, rules, round_delays=round_delays)
+    quanta = {receptor: choose_quantum(group) for receptor, group in _by_receptor(network, rules, wirings).items()}
+    populations = tuple(_population(p, rules[p.name], quanta, seed) for p in network.populations)
+    named = fingerprint(populations, wirings, network.dt, seed, DRAWING)
+    synapses = _synapses(wirings, quanta, seed, parts)
+    return Plan(populations, synapses, network.dt, seed, parts, named, check_finite)
+
+
+def _wirings(network: Network, rules: dict[str, TracedRule], *, round_delays: bool) -> list[Wiring]:
+    """Return the wiring of each projection, all of which end in receptors that are there."""
+    named = list(zip(network.projection_names, network.projections, strict=True))
+    for name, projection in named:
+        target = projection.target.name
+        check_receptor(f"projection {name}", target, projection.into, _receptors(rules[target]))
+    return [wiring_of(name, projection, network.dt, round_delays=round_delays) for name, projection in named]
+
+
+def _receptors(rule: TracedRule) -> list[str]:
+    return [name.text.removeprefix("a_") for name in rule.arriving]
+
+
+def _by_receptor(network: Network, rules: dict[str, TracedRule], wirings: list[Wiring]) -> dict[Receptor, list[Wiring]]:
+    groups: dict[Receptor, list[Wiring]] = {
+        (p.name, r): [] for p in network.populations for r in _receptors(rules[p.name])
+    }
+    for wiring in wirings:
+        groups[wiring.projection.target.name, wiring.projection.into].append(wiring)
+    return groups
+
+
+def _population(
+    population: Population, rule: TracedRule, quanta: dict[Receptor, np.float32], seed: int
+) -> PopulationPlan:
+    """Return neurons with their states and parameters."""
+    name, size = population.name, population.size
+    arrays: list[dict[str, Array]] = []
+    for kind, given, dtypes in (("state", population.state, rule.states), ("params", population.params, rule.params)):
+        found = {}
+        for (key, value), typed in zip(given.items(), dtypes, strict=True):
+            where = f"population {name}: {kind} {key}"
+            found[key] = array_of(where, value, f"{kind} {name}.{key}", size, typed.dtype, seed)
+        arrays.append(found)
+    state = {key: np.array(np.broadcast_to(value, size)) for key, value in arrays[0].items()}
+    own = {receptor: quanta[name, receptor] for receptor in _receptors(rule)}
+    return PopulationPlan(name, size, rule, state, arrays[1], own, key_of(seed, name))
+
+
+def _synapses(
+    wirings: list[Wiring], quanta: dict[Receptor, np.float32], seed: int, parts: int
+) -> tuple[SynapsePlan, ...]:
+    """Draw all synapses; raise if sums may leave 32 bits, and warn of weights that were rounded by much."""
+    from .synapses import placed_synapses
+
+    loads: dict[Receptor, Any] = defaultdict(int)
+    found = []
+    for wiring in wirings:
+        receptor = wiring.projection.target.name, wiring.projection.into
+        placed = placed_synapses(wiring, quanta[receptor], seed, parts)
+        loads[receptor] = loads[receptor] + placed.loads
+        found.append(placed.synapses)
+        if placed.rounded:
+            warnings.warn(
+                f"projection {wiring.name}: {placed.rounded} of {placed.synapses.targets.size} weights were rounded "
+                f"by more than 2**-9 of themselves, to multiples of {quanta[receptor]:g}: weights into "
+                f"{'.'.join(receptor)} differ too much; set a smallest weight (low=), or use another receptor",
+                RoundedWeightsWarning,
+                stacklevel=2,
+            )
+    for (population, name), sums in loads.items():
+        if sums.max() > LARGEST_SUM:
+            raise NetworkError(
+                f"population {population}: weights into neuron {int(sums.argmax())} by {name} add up to "
+                f"{sums.max()} times {quanta[population, name]:g}, the number that all are multiples of; sums "
+                f"have 32 bits, up to {LARGEST_SUM}: pass fewer synapses, or weights that differ less"
+            )
+    return tuple(found)

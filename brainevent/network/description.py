@@ -1,0 +1,257 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a user writes: `Population`, `Projection` and `Network`."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from ..errors import NetworkError, did_you_mean
+from .checks import is_integer, is_number
+from .threads import parts_for
+from .units import plain
+
+if TYPE_CHECKING:
+    from .simulation import Simulation
+
+__all__ = ["Network", "Population", "Projection"]
+
+_NAME = re.compile(r"[^\s.#>]+")
+
+Value = Any  # a number, an array (neurons,), a quantity of one, or Values
+
+
+@dataclass(frozen=True, eq=False)
+class Population:
+    """Neurons that follow one rule.
+
+    Args:
+        name: Its name, without spaces and the characters . # >
+        size: How many neurons.
+        rule: The rule of one neuron: `rule(s, arriving, p)` or `rule(s, arriving, p, random)` returns its new state,
+            and whether it spikes. It is written in `jax.numpy`, once for all engines.
+        state: Where each state begins: a number, an array (size,), or values that are drawn, such as `uniform(-60,
+            -50)`. A quantity counts in ms, mV, pA, nS or pF.
+        params: Parameters of the rule, likewise.
+
+    Raises:
+        NetworkError: A name or the size is none.
+
+    Examples:
+        >>> import jax.numpy as jnp
+        >>> from brainevent.network.description import Population
+        >>> def leaky(s, arriving, p):
+        ...     v = s.v * p.decay + arriving.syn
+        ...     spike = v >= 1
+        ...     return s.replace(v=jnp.where(spike, 0.0, v)), spike
+        >>> Population("exc", 800, leaky, state=dict(v=0.0), params=dict(decay=0.9))
+        Population('exc', 800, leaky)
+    """
+
+    name: str
+    size: int
+    rule: Callable[..., Any]
+    state: Mapping[str, Value] = field(default_factory=dict)
+    params: Mapping[str, Value] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        _check_name("Population", self.name)
+        if not is_integer(self.size) or not 0 < self.size < 2**31:
+            raise NetworkError(f"population {self.name}: size is {self.size!r}; pass a positive integer below 2**31")
+        if not callable(self.rule):
+            raise NetworkError(f"population {self.name}: rule is {self.rule!r}; pass a function of one neuron")
+        object.__setattr__(self, "size", int(self.size))
+        for what in ("state", "params"):
+            given = getattr(self, what)
+            if not isinstance(given, Mapping) or not all(isinstance(key, str) for key in given):
+                raise NetworkError(f"population {self.name}: {what} is {given!r}; pass dict(name=value)")
+            object.__setattr__(self, what, dict(given))
+
+    def __repr__(self) -> str:
+        rule = getattr(self.rule, "__name__", type(self.rule).__name__)
+        return f"Population({self.name!r}, {self.size}, {rule})"
+
+
+@dataclass(frozen=True, eq=False)
+class Projection:
+    """Synapses from one population to another, or to itself.
+
+    Args:
+        source: Population whose spikes they carry.
+        target: Population that receives them.
+        connect: Which neurons they connect, and with which weights: a description such as `connect.prob(0.02,
+            weight=1.6)`; or a matrix (sources, targets) of ours or of SciPy, or a dense array, whose zeros are no
+            synapses.
+        into: What the weights add to: the name that the target's rule reads in `arriving`.
+        delay: From a spike to its arrival, in ms: a number, values that are drawn, such as `normal(1.5, 0.75)`, or for
+            a matrix an array with one delay for each stored element, in their order. None is one step. Delays that are
+            drawn are rounded to whole steps, at least one.
+        name: Its name; without one it is "source->target.into", with "#2" for the second of that name.
+
+    Raises:
+        NetworkError: A population is none, or the name.
+
+    Examples:
+        >>> import brainevent.network.connect as connect
+        >>> from brainevent.network.description import Population, Projection
+        >>> cells = Population("cells", 100, lambda s, arriving, p: (s, arriving.syn > 1))
+        >>> Projection(cells, cells, connect.prob(0.1, weight=0.5), into="syn", delay=1.5)
+        Projection('cells->cells.syn', prob(0.1, weight=0.5))
+    """
+
+    source: Population
+    target: Population
+    connect: Any
+    into: str
+    delay: Any = None
+    name: str | None = None
+
+    def __post_init__(self) -> None:
+        for what in ("source", "target"):
+            found = getattr(self, what)
+            if not isinstance(found, Population):
+                raise NetworkError(f"Projection: {what} is {found!r}; pass a Population")
+        if not _is_word(self.into) or not self.into.isidentifier():
+            raise NetworkError(
+                f"projection {self.source.name}->{self.target.name}: into is {self.into!r}; pass the name that the "
+                "target's rule reads in `arriving`"
+            )
+        if self.name is not None and not _is_word(self.name):
+            raise NetworkError(f"Projection: name is {self.name!r}; pass a string that is not empty, or None")
+
+    @property
+    def usual_name(self) -> str:
+        """The name, or the one that it has without."""
+        return self.name or f"{self.source.name}->{self.target.name}.{self.into}"
+
+    def __repr__(self) -> str:
+        how = self.connect if type(self.connect).__name__ == "Connect" else type(self.connect).__name__
+        return f"Projection({self.usual_name!r}, {how})"
+
+
+@dataclass(frozen=True, eq=False)
+class Network:
+    """Populations and the projections between them: a description, from which `build` makes what runs.
+
+    Args:
+        populations: All populations.
+        projections: All projections.
+        dt: Time step, in ms.
+
+    Raises:
+        NetworkError: Two populations or projections have one name, a projection's population is none of these, or the
+            step is not positive.
+
+    Examples:
+        >>> from brainevent.network.description import Network, Population
+        >>> cells = Population("cells", 100, lambda s, arriving, p: (s, arriving.syn > 1))
+        >>> Network([cells], dt=0.1)
+        Network(100 neurons, 0 projections, dt=0.1)
+    """
+
+    populations: tuple[Population, ...]
+    projections: tuple[Projection, ...] = ()
+    dt: float = 0.1
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "populations", _all_of(Population, self.populations))
+        object.__setattr__(self, "projections", _all_of(Projection, self.projections))
+        dt = plain("Network: dt", self.dt, "ms")
+        if not is_number(dt) or not (math.isfinite(dt) and dt > 0):
+            raise NetworkError(f"Network: dt is {self.dt!r}; pass a positive number of ms")
+        object.__setattr__(self, "dt", float(dt))
+        if not self.populations:
+            raise NetworkError("Network: has no populations; pass at least one")
+        _check_different("populations", [population.name for population in self.populations])
+        _check_different("projections", [p.name for p in self.projections if p.name is not None])
+        names = [population.name for population in self.populations]
+        for projection in self.projections:
+            for end in (projection.source, projection.target):
+                if not any(end is population for population in self.populations):
+                    hint = "it is another of that name" if end.name in names else did_you_mean(end.name, names)[2:]
+                    raise NetworkError(
+                        f"projection {projection.usual_name}: population {end.name} is not in the network; "
+                        f"{hint or 'pass it to Network'}"
+                    )
+
+    def __repr__(self) -> str:
+        neurons = sum(population.size for population in self.populations)
+        return f"Network({neurons} neurons, {len(self.projections)} projections, dt={self.dt:g})"
+
+    @property
+    def projection_names(self) -> tuple[str, ...]:
+        """Names of the projections: "#2" tells the second of a name from the first."""
+        taken = {p.name for p in self.projections if p.name is not None}
+        names: list[str] = []
+        for projection in self.projections:
+            name, number = projection.usual_name, 1
+            while projection.name is None and name in taken:
+                number += 1
+                name = f"{projection.usual_name}#{number}"
+            taken.add(name)
+            names.append(name)
+        return tuple(names)
+
+    def build(
+        self,
+        seed: int = 0,
+        *,
+        backend: str | None = None,
+        threads: int | None = None,
+        check_finite: bool = False,
+        round_delays: bool = False,
+    ) -> Simulation:
+        """Draw all that is to be drawn, and return what runs the network.
+
+        Args:
+            seed: From 0 to 2**64 - 1: all random numbers follow from it, and from names.
+            backend: What runs it; None chooses.
+            threads: How many threads run it; None takes one for each core that the process may use and each 5 000
+                neurons, or what the environment variable BRAINEVENT_THREADS says. No result depends on it.
+            check_finite: Whether a state that becomes infinite or NaN raises `NotFiniteError`.
+            round_delays: Whether delays that are no multiples of the step are rounded; else they raise.
+
+        Returns:
+            The simulation, before its first step.
+
+        Raises:
+            NetworkError: The description does not fit, or cannot be run; the message says where.
+            RuleError: A rule cannot be run.
+        """
+        from .build import build_plan
+        from .simulation import Simulation, make_engine
+
+        parts = parts_for(sum(population.size for population in self.populations), threads)
+        plan = build_plan(self, seed=seed, parts=parts, round_delays=round_delays, check_finite=check_finite)
+        return Simulation(plan, make_engine(plan, backend), network=self)
+
+
+def _is_word(value: Any) -> bool:
+    return isinstance(value, str) and value != ""
+
+
+def _check_name(what: str, name: Any) -> None:
+    if not _is_word(name) or not _NAME.fullmatch(name):
+        raise NetworkError(f"{what}: name is {name!r}; pass a string without spaces and the characters . # >")
+
+
+def _all_of(kind: type, given: Iterable[Any]) -> tuple[Any, ...]:
+    """Return all as a tuple, if each is what it should be."""
+    what = f"{kind.__name__.lower()}s"
+    if isinstance(given, (str, kind)) or not isinstance(given, Iterable):
+        raise NetworkError(f"Network: {what} is {given!r}; pass a list of {kind.__name__}")
+    found = tuple(given)
+    for one in found:
+        if not isinstance(one, kind):
+            raise NetworkError(f"Network: {one!r} is among the {what}; pass {kind.__name__}")
+    return found
+
+
+def _check_different(what: str, names: list[str]) -> None:
+    for name, count in Counter(names).items():
+        if count > 1:
+            raise NetworkError(f"Network: {count} {what} are named {name!r}; give each a name of its own")

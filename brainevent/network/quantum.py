@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Choose quanta: weights are whole numbers of a quantum, so that sums do not depend on their order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from .law import Law
+from .wiring import Wiring
+
+__all__ = ["LARGEST_SUM", "ROUNDED", "RoundedWeightsWarning", "choose_quantum", "in_quanta", "weight_dtype"]
+
+LARGEST_SUM = 2**31 - 1  # quanta into a neuron
+ROUNDED = 2.0**-9  # by how much of itself rounding may change a weight
+_EXACT = 1e-6  # by how much of itself a weight may differ from a multiple that it is meant to be
+_FINEST = 256  # quanta of the smallest weight: then no weight changes by more than 2^-9 of itself
+_LARGEST_16 = 2**15 - 1
+_SOME = 64  # weights that are looked at before all are
+_SMALLEST = float(np.finfo(np.float32).tiny)
+
+Array = Any
+
+
+class RoundedWeightsWarning(UserWarning):
+    """Some weights were rounded by more than 2^-9 of themselves."""
+
+
+def choose_quantum(wirings: Sequence[Wiring]) -> np.float32:
+    """Return the quantum of the weights of all projections into one receptor.
+
+    It is the largest number of which all are multiples, if that is at least a 256th of the smallest weight. Else it is
+    a 256th of the smallest weight, if the largest then fits 16 bits. Else weights have 32 bits, and the quantum is as
+    small as the sums allow, or a 256th of the smallest weight.
+    """
+    numbers = [np.abs(w.weights[w.weights != 0]) for w in wirings if not isinstance(w.weights, Law)]
+    given = np.concatenate([np.zeros(0), *numbers])
+    laws = [w.weights for w in wirings if isinstance(w.weights, Law)]
+    largest_sum = sum(w.largest_sum for w in wirings)
+    largest = max((w.largest_weight for w in wirings), default=0.0)
+    if largest == 0:
+        return np.float32(1)
+    if not laws and (exact := _common_divisor(given)) and largest_sum / exact <= LARGEST_SUM:
+        return np.float32(exact)
+    smallest: float = min([_smallest(law) for law in laws] + ([float(given.min())] if given.size else []))
+    finest = smallest / _FINEST
+    if smallest > 0 and largest / _below(finest) <= _LARGEST_16:
+        return _below(finest)
+    return np.float32(max(_below(finest), largest_sum / 2**30, _SMALLEST))
+
+
+def in_quanta(weights: Array, quantum: np.float32) -> tuple[Array, int]:
+    """Return weights as int32 numbers of quanta, and how many are rounded by more than 2^-9 of themselves."""
+    scaled = weights / np.float64(quantum)
+    whole = np.rint(scaled)
+    return whole.astype(np.int32), int((np.abs(scaled - whole) > np.abs(scaled) * ROUNDED).sum())
+
+
+def weight_dtype(wiring: Wiring, quantum: np.float32) -> type:
+    """Return int16 if it holds all weights, else int32."""
+    return np.int16 if round(wiring.largest_weight / np.float64(quantum)) <= _LARGEST_16 else np.int32
+
+
+def _below(x: float) -> np.float32:
+    """Return the float32 number at or below a number."""
+    near = np.float32(x)
+    return near if near <= x else np.nextafter(near, np.float32(0))
+
+
+def _smallest(law: Law) -> float:
+    """Return the smallest |value| but 0 of a law; 0 if there are values on both sides of 0, or beside it."""
+    first, last = law.bounds
+    return 0.0 if first <= 0 <= last else min(abs(first), abs(last))
+
+
+def _common_divisor(numbers: Array) -> float:
+    """Return the largest number, at least a 256th of the smallest, of which all are multiples; 0 if there is none."""
+    if not numbers.size:
+        return 0.0
+    smallest = numbers.min()
+    looked_at = np.unique(numbers[:: max(1, numbers.size // _SOME)])
+    for divisor in smallest / np.arange(1, _FINEST + 1):
+        if not _are_multiples(looked_at, divisor).all():
+            continue
+        fits = _are_multiples(numbers, divisor)
+        if fits.all():
+            return float(divisor)
+        looked_at = np.append(looked_at, numbers[~fits][:_SOME])
+    return 0.0
+
+
+def _are_multiples(numbers: Array, divisor: float) -> Array:
+    multiples = numbers / divisor
+    return np.abs(multiples - np.rint(multiples)) <= _EXACT * multiples

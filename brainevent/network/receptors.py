@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Trace the rule of a population, and find its receptors: the names that the rule reads in `arriving`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from ..errors import NetworkError, UnknownNameError, did_you_mean
+from .description import Population
+from .law import INTEGERS
+from .rule.record import Record
+from .rule.trace import TracedRule, trace
+from .units import plain
+from .values import Values
+
+__all__ = ["check_receptor", "traced"]
+
+
+def traced(population: Population) -> TracedRule:
+    """Return the rule of a population as a form, of which `arriving` are its receptors."""
+    kinds = {"state": population.state, "params": population.params}
+    state, params = (
+        {name: _example(f"population {population.name}: {kind} {name}", value) for name, value in given.items()}
+        for kind, given in kinds.items()
+    )
+    receptors: list[str] = []
+    while True:
+        try:
+            return trace(population.rule, state, receptors, params)
+        except UnknownNameError as error:
+            # Python notes which name of which object was missed.
+            if not (isinstance(error.obj, Record) and error.obj._what == "arriving") or error.name in receptors:
+                raise
+            receptors.append(str(error.name))
+
+
+def check_receptor(where: str, population: str, receptor: str, known: Iterable[str]) -> None:
+    """Raise if the rule of a population does not read a receptor."""
+    known = list(known)
+    if receptor not in known:
+        raise NetworkError(
+            f"{where}: the rule of {population} reads no arriving.{receptor}{did_you_mean(receptor, known)}; "
+            f"it reads {', '.join(known) or 'none'}"
+        )
+
+
+def _example(where: str, value: Any) -> Any:
+    """Return a value of which the dtype counts, as the rule's trace takes it."""
+    if isinstance(value, Values):
+        return 0 if value.law.kind == INTEGERS else 0.0
+    value = plain(where, value)
+    if isinstance(value, (bool, int, float)):
+        return value
+    array = np.asarray(value)
+    if array.dtype.kind not in "biuf":
+        raise NetworkError(f"{where}: is {value!r}; pass a number, an array, or values such as uniform(-60, -50)")
+    return np.zeros((), array.dtype)[()]

@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Draw the synapses of a projection, straight into the arrays of a plan."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .delays import LARGEST_DELAY
+from .keys import key_words, threefry
+from .law import Law
+from .layout import Layout, layout_of
+from .on_cpu_rows import ALL, DISTINCT, GAPS, ONE, REPLACED, Drawn, count_drawn, count_ends, count_gaps
+from .on_cpu_sorting import draw_rows, place_listed, place_rows, sort_rows
+from .plan import SynapsePlan
+from .quantum import weight_dtype
+from .threads import cores, in_threads
+from .wiring import Wiring
+
+__all__ = ["Placed", "placed_synapses"]
+
+_FEW = 50_000  # synapses that one thread draws
+_CHUNKS = 4  # for each thread: some take longer than others
+_LARGEST_32 = 2**30
+
+Array = Any
+
+
+@dataclass(frozen=True)
+class Placed:
+    """Synapses of a plan, and what follows from them.
+
+    `loads` are sums of |weight| into each target, in quanta; `rounded` is how many weights were rounded by more than
+    2^-9 of themselves.
+    """
+
+    synapses: SynapsePlan
+    loads: Array
+    rounded: int
+
+
+def placed_synapses(wiring: Wiring, quantum: np.float32, seed: int, parts: int) -> Placed:
+    """Draw the synapses of a projection: the same, but for their order, for any number of parts."""
+    keys = key_words(seed, *(f"{what} of {wiring.name}" for what in ("targets", "delays", "sources")))
+    drawn = _drawn(wiring, quantum, keys)
+    counts = _counts(wiring, drawn, keys[2])
+    rows = np.zeros(wiring.shape[0] + 1, np.int64)
+    np.cumsum(counts.sum(0), out=rows[1:])
+    layout = layout_of(wiring, quantum, int(rows[-1]), parts)
+    rounded = layout.rounded
+    by_source = wiring.kind not in ("in_degree", "listed")
+    rounded = layout.rounded + (0 if by_source else _place(wiring, drawn, rows, counts, layout))
+
+    def finished(first: int, last: int) -> tuple[Array, int]:
+        loads = np.zeros(wiring.shape[1], np.int64)
+        if by_source:
+            return loads, draw_rows(first, last, drawn, rows, layout.entries, loads)
+        sort_rows(first, last, rows, layout.entries, loads)
+        return loads, 0
+
+    done = in_threads(finished, _edges(rows))
+    loads = np.sum([loads for loads, _ in done], axis=0) * layout.weight
+    return Placed(_plan(wiring, layout), loads, rounded + sum(off for _, off in done))
+
+
+def _plan(wiring: Wiring, layout: Layout) -> SynapsePlan:
+    projection = wiring.projection
+    ends = projection.source.name, projection.target.name
+    return SynapsePlan(
+        wiring.name, *ends, projection.into, layout.starts, layout.targets, layout.weights, layout.delays
+    )
+
+
+def _drawn(wiring: Wiring, quantum: np.float32, keys: Array) -> Drawn:
+    """Return how rows are drawn: those of targets for in_degree, else those of sources."""
+    sources, targets = wiring.shape
+    kinds = {"total": REPLACED, "prob": GAPS, "all_to_all": ALL, "one_to_one": ONE}
+    kind = kinds.get(wiring.kind, REPLACED if wiring.replace else DISTINCT)
+    p = wiring.number if kind == GAPS else 1
+    scale = np.float32(-1 / math.log1p(-p) if 0 < p < 1 else 0)
+    weights = delays = np.zeros(0, np.float32)
+    if isinstance(wiring.weights, Law):
+        most = 2**15 - 1 if weight_dtype(wiring, quantum) is np.int16 else _LARGEST_32
+        weights = wiring.weights.scaled(1 / float(quantum)).numbers(-most, most)
+    if isinstance(wiring.steps, Law):
+        delays = wiring.steps.numbers(1, LARGEST_DELAY)
+    ends = sources if wiring.kind == "in_degree" else targets
+    return Drawn(kind, ends, int(wiring.skip), scale, keys[:2], weights, delays)
+
+
+def _counts(wiring: Wiring, drawn: Drawn, key: Array) -> Array:
+    """Return how many synapses each source has, int64 (1, sources); of in_degree, for each chunk that draws them."""
+    (sources, targets), number = wiring.shape, wiring.number
+    if wiring.listed is not None:
+        return np.bincount(wiring.listed.sources, minlength=sources)[None]
+    if wiring.kind == "total":
+        return _drawn_counts(sources, int(number), key)[None]
+    if wiring.kind == "in_degree":
+        return _end_counts(wiring, drawn)
+    if wiring.kind == "prob":
+        counts = np.zeros((1, sources), np.int64)
+        if number > 0:
+            edges = _even(sources, sources * targets * number)
+            in_threads(lambda first, last: count_gaps(first, last, drawn, counts[0]), edges)
+        return counts
+    fixed = {"out_degree": number, "all_to_all": targets - wiring.skip, "one_to_one": 1}[wiring.kind]
+    return np.full((1, sources), fixed, np.int64)
+
+
+def _drawn_counts(sources: int, number: int, key: Array) -> Array:
+    """Draw the source of each synapse; return how many each has."""
+
+    def counted(first: int, last: int) -> Array:
+        counts = np.zeros(sources, np.int64)
+        count_drawn(first, last, sources, key, counts)
+        return counts
+
+    counts = np.sum(in_threads(counted, _even(number // 2, number)), axis=0)
+    if number % 2:
+        last = divmod(number // 2, 2**32)
+        counts[threefry((int(key[0]), int(key[1])), last)[0] * sources >> 32] += 1
+    return counts
+
+
+def _end_counts(wiring: Wiring, drawn: Drawn) -> Array:
+    """Draw the sources of each target; return how many synapses each source has, by the chunk of targets."""
+    (sources, targets), number = wiring.shape, int(wiring.number)
+
+    def counted(first: int, last: int) -> Array:
+        counts = np.zeros(sources, np.int64)
+        count_ends(first, last, drawn, number, counts)
+        return counts
+
+    return np.array(in_threads(counted, _even(targets, targets * number)))
+
+
+def _place(wiring: Wiring, drawn: Drawn, rows: Array, counts: Array, layout: Layout) -> int:
+    """Write synapses at their sources, in the order of targets or of the list; return how many weights were rounded."""
+    places = rows[:-1] + np.cumsum(counts, axis=0) - counts
+    if (found := wiring.listed) is not None:
+        delays = np.asarray(wiring.steps).reshape(-1).astype(np.int32)
+        place_listed(found.sources, found.targets, layout.numbers, delays, places[0], layout.entries)
+        return 0
+    targets, number = wiring.shape[1], int(wiring.number)
+    edges = _even(targets, targets * number)
+    chunk = dict(zip(edges[:-1], places, strict=True))
+    return sum(
+        in_threads(lambda first, last: place_rows(first, last, drawn, number, chunk[first], layout.entries), edges)
+    )
+
+
+def _even(rows: int, synapses: float) -> list[int]:
+    """Return where chunks of rows begin and end that have as many synapses each."""
+    chunks = 1 if synapses < _FEW else min(max(rows, 1), cores() * _CHUNKS)
+    return [rows * i // chunks for i in range(chunks + 1)]
+
+
+def _edges(rows: Array) -> list[int]:
+    """Return where chunks of rows begin and end, about as many synapses each; row i has those up to rows[i + 1]."""
+    total = int(rows[-1])
+    if total < _FEW:
+        return [0, rows.size - 1]
+    marks = np.linspace(0, total, cores() * _CHUNKS + 1)[1:-1]
+    return [0, *np.unique(np.searchsorted(rows, marks).clip(1, rows.size - 2)).tolist(), rows.size - 1]

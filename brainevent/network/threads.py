@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How many threads run a network, or draw it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from ..errors import NetworkError
+from .checks import is_integer
+
+__all__ = ["cores", "in_threads", "parts_for"]
+
+_VARIABLE = "BRAINEVENT_THREADS"
+_NEURONS = 5000  # of a thread, at least: with fewer, threads wait for each other longer than they work
+_MOST = 1024
+
+
+def cores() -> int:
+    """Return how many cores the process may use."""
+    return len(os.sched_getaffinity(0))
+
+
+def parts_for(neurons: int, threads: int | None = None) -> int:
+    """Return into how many parts a network is divided: as many as asked for, or what suits machine and size."""
+    if threads is not None:
+        return _checked("build: threads", threads)
+    if variable := os.environ.get(_VARIABLE, "").strip():
+        return _checked(_VARIABLE, int(variable) if variable.isdecimal() else variable)
+    return max(1, min(cores(), neurons // _NEURONS))
+
+
+def in_threads(work: Callable[[int, int], Any], edges: Sequence[int]) -> list[Any]:
+    """Do the work from each edge to the next, in threads: it must hold no lock of Python's. Return the results."""
+    if len(edges) <= 2:
+        return [work(edges[0], edges[-1])]
+    with ThreadPoolExecutor(cores()) as pool:
+        return list(pool.map(work, edges[:-1], edges[1:]))
+
+
+def _checked(where: str, threads: Any) -> int:
+    if not is_integer(threads) or not 1 <= threads <= _MOST:
+        raise NetworkError(f"{where} is {threads!r}; pass an integer from 1 to {_MOST}")
+    return int(threads)

@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`Wiring`: a projection with numbers instead of quantities, steps instead of ms, and checked shapes."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..errors import NetworkError
+from .connect import Connect
+from .delays import steps_of
+from .description import Projection
+from .law import Law
+from .matrices import Listed, listed
+from .units import plain
+from .values import Values
+
+__all__ = ["Wiring", "wiring_of"]
+
+_LARGEST = float(np.finfo(np.float32).max)
+
+Array = Any
+
+
+@dataclass(frozen=True)
+class Wiring:
+    """Synapses of one projection, before they are drawn.
+
+    `kind` is a name of `connect.py`, where `prob` is without multapses, or "listed"; `number` belongs to it. `weights`
+    is float64 (1,) or (synapses,), or the law by which they are drawn; `steps` is int64 () or (synapses,), or a law.
+    `skip` says that neurons do not connect to themselves, though source and target are one population.
+    """
+
+    name: str
+    projection: Projection
+    kind: str
+    number: float
+    replace: bool
+    skip: bool
+    weights: Any
+    steps: Any
+    listed: Listed | None = None
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """How many sources and targets there are."""
+        return self.projection.source.size, self.projection.target.size
+
+    @property
+    def largest_weight(self) -> float:
+        """The largest |weight| that there may be."""
+        if isinstance(self.weights, Law):
+            return max(map(abs, self.weights.bounds))
+        return float(np.abs(self.weights).max(initial=0))
+
+    @property
+    def largest_sum(self) -> float:
+        """The largest sum of |weight| into a neuron; of drawn synapses, a bound that is hardly ever exceeded."""
+        if self.listed is not None:
+            weights = np.broadcast_to(np.abs(self.weights), self.listed.targets.shape)
+            return float(np.bincount(self.listed.targets, weights, minlength=1).max())
+        sources, targets = self.shape
+        number = float(self.number)
+        mean = {
+            "total": number / targets,
+            "prob": number * sources,
+            "out_degree": number * sources / targets,
+        }.get(self.kind)
+        if mean is None:
+            return self.largest_weight * {"in_degree": number, "all_to_all": sources, "one_to_one": 1}[self.kind]
+        return self.largest_weight * (mean + 10 * math.sqrt(mean) + 20)
+
+
+def wiring_of(name: str, projection: Projection, dt: float, *, round_delays: bool = False) -> Wiring:
+    """Return the wiring of a projection."""
+    where = f"projection {name}"
+    steps = steps_of(f"{where}: delay", projection.delay, dt, round_delays=round_delays)
+    connect, shape = projection.connect, (projection.source.size, projection.target.size)
+    if not isinstance(connect, Connect):
+        return _listed(name, projection, listed(f"{where}: matrix", connect, shape), steps)
+    _check_connect(where, connect, shape, same=projection.source is projection.target)
+    if connect.kind in ("all_to_all", "one_to_one") and not isinstance(connect.weight, Values):
+        array = np.asarray(plain(f"{where}: weight", connect.weight))
+        if array.ndim or np.ndim(steps):
+            return _listed(name, projection, _written_out(where, connect, array, shape, projection), steps)
+    if np.ndim(steps):
+        raise NetworkError(
+            f"{where}: delay has the shape {np.shape(steps)}, but synapses are drawn; pass one delay, or values such "
+            "as normal(1.5, 0.75)"
+        )
+    skip = not connect.self_connections and projection.source is projection.target
+    kind, number = connect.kind, connect.number
+    if kind == "prob" and connect.replace:
+        kind, number = "total", _multapses(number, shape[0] * (shape[1] - skip))
+    weights = _weights(where, connect.weight)
+    return Wiring(name, projection, kind, number, connect.replace, skip, weights, steps)
+
+
+def _listed(name: str, projection: Projection, found: Listed, steps: Any) -> Wiring:
+    where = f"projection {name}"
+    _check_weights(f"{where}: weight", found.weights)
+    if np.ndim(steps):
+        steps = found.delays(f"{where}: delay", steps)
+    return Wiring(name, projection, "listed", found.sources.size, False, False, found.weights, steps, found)
+
+
+def _weights(where: str, weight: Any) -> Array | Law:
+    if isinstance(weight, Values):
+        if max(map(abs, weight.law.bounds)) > _LARGEST:
+            raise NetworkError(f"{where}: weight: values may be beyond float32; pass smaller ones, or high=")
+        return weight.law
+    number = np.asarray(plain(f"{where}: weight", weight))
+    if number.ndim:
+        raise NetworkError(
+            f"{where}: weight has the shape {number.shape}, but synapses are drawn; pass a number, or values such as "
+            "normal(1.0, 0.1); arrays are for matrices, all_to_all and one_to_one"
+        )
+    if number.dtype.kind not in "iuf":
+        raise NetworkError(f"{where}: weight is {weight!r}; pass a number, or values such as normal(1.0, 0.1)")
+    _check_weights(f"{where}: weight", number)
+    return number.astype(np.float64).reshape(1)
+
+
+def _check_weights(where: str, weights: Array) -> None:
+    wrong = ~(np.abs(weights) <= _LARGEST)
+    if wrong.any():
+        place = int(np.flatnonzero(wrong)[0])
+        element = f"element {place} is " if np.ndim(weights) else "is "
+        raise NetworkError(f"{where}: {element}{np.ravel(weights)[place]}; pass finite numbers that float32 holds")
+
+
+def _check_connect(where: str, connect: Connect, shape: tuple[int, int], *, same: bool) -> None:
+    """Raise if so many different neurons are not there, or none that synapses could connect."""
+    others = {"in_degree": shape[0], "out_degree": shape[1]}
+    skip = same and not connect.self_connections
+    if connect.kind in others and connect.number:
+        available = others[connect.kind] - skip
+        if not connect.replace and connect.number > available:
+            raise NetworkError(
+                f"{where}: {connect.kind}({connect.number}) without multapses, of {available} neurons; "
+                f"pass at most {available}, or replace=True"
+            )
+    if connect.kind == "one_to_one" and shape[0] != shape[1]:
+        raise NetworkError(
+            f"{where}: one_to_one, but there are {shape[0]} sources and {shape[1]} targets; make them as many"
+        )
+    if skip and shape[0] == 1 and connect.replace and connect.number:
+        raise NetworkError(f"{where}: one neuron cannot connect to itself without self_connections; pass True")
+
+
+def _multapses(p: float, pairs: int) -> int:
+    """Return of how many synapses p is the probability that two neurons have at least one."""
+    if pairs <= 1:
+        return 0 if p == 0 else 1
+    return round(math.log1p(-p) / math.log1p(-1 / pairs))
+
+
+def _written_out(where: str, connect: Connect, weight: Array, shape: tuple[int, int], projection: Projection) -> Listed:
+    """Return synapses of which weights or delays are given one by one."""
+    one = connect.kind == "one_to_one"
+    stored = (shape[0],) if one else shape
+    if weight.ndim and weight.shape != stored:
+        raise NetworkError(f"{where}: weight has the shape {weight.shape}; pass a number, or an array {stored}")
+    weights = weight.astype(np.float64)
+    if one:
+        everyone = np.arange(shape[0], dtype=np.int32)
+        return Listed(everyone, everyone, weights.reshape(-1), stored, ...)
+    chosen = np.ones(shape, bool)
+    if not connect.self_connections and projection.source is projection.target:
+        np.fill_diagonal(chosen, False)
+    places = np.nonzero(chosen)
+    sources, targets = (place.astype(np.int32) for place in places)
+    return Listed(sources, targets, weights[places] if weights.ndim else weights.reshape(1), stored, places)
