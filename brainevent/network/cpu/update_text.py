@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The text of a population's update: the rule of one neuron in a loop over a slice of neurons, block by block."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ..plan import PopulationPlan
+from ..rule.form import Name
+from .layout import UPDATE
+
+__all__ = ["BLOCK", "Update", "update_of"]
+
+BLOCK = 512  # neurons whose intermediate values stay in the nearest cache
+
+_RING = ("ring", "row", "mask", "quantum", "input", "input_row", "input_item")
+
+
+@dataclass(frozen=True)
+class Update:
+    """The text of `update(table, step, turn)`, and the words of its table: a name, or a kind and a name.
+
+    `scratch` is how many bytes the update needs for values of one block.
+    """
+
+    text: str
+    words: tuple[str, ...]
+    scratch: int
+
+
+class _Block:
+    """What the loop over a block is made of, argument by argument."""
+
+    def __init__(self, words: Sequence[str]):
+        self.words = list(words)
+        self.setup: list[str] = []  # before all blocks
+        self.prepared: list[str] = []  # before the loop over one block
+        self.parameters: list[str] = []
+        self.given: list[str] = []
+        self.values: list[str] = []  # of the rule, for neuron k
+        self.scratch = 0
+
+    def argument(self, name: str, given: str, value: str) -> None:
+        self.parameters.append(name)
+        self.given.append(given)
+        self.values.append(value)
+
+    def place(self, *words: str) -> list[str]:
+        """Return how the text reads new words of the table."""
+        first = len(self.words)
+        self.words += words
+        return [f"word(table, {first + k})" for k in range(len(words))]
+
+    def room(self, itemsize: int) -> str:
+        """Return the address of scratch for one block."""
+        self.scratch += itemsize * BLOCK
+        return f"scratch + {self.scratch - itemsize * BLOCK}"
+
+
+def _slice(address: str, dtype: str) -> str:
+    itemsize = 1 if dtype == "bool" else 4
+    return f"array_at({address} + {itemsize} * start, count, np.{_element(dtype)})"
+
+
+def _element(dtype: str) -> str:
+    return "bool_" if dtype == "bool" else dtype
+
+
+def _flushed(value: str, dtype: str) -> str:
+    return f"flush({value})" if dtype == "float32" else value
+
+
+def _states(block: _Block, names: Sequence[Name]) -> None:
+    for name in names:
+        (address,) = block.place(f"state:{name.text}")
+        block.argument(name.text, _slice(address, name.dtype), _flushed(f"{name.text}[k]", name.dtype))
+
+
+def _arriving(block: _Block, names: Sequence[Name]) -> None:
+    for name in names:
+        ring, row, mask, quantum, given, given_row, item = block.place(*(f"{kind}:{name.text}" for kind in _RING))
+        at = block.room(4)
+        block.prepared += [
+            f"{name.text} = array_at({at}, count, np.float32)",
+            f"sums = array_at({ring} + (step & {mask}) * {row} + 4 * start, count, np.int32)",
+            f"gather(sums, array_at({quantum}, 1, np.float32)[0], {name.text})",
+            f"if {given} != 0: add_input({given} + turn * {given_row}, {item}, start, {name.text})",
+        ]
+        block.argument(name.text, name.text, f"{name.text}[k]")
+
+
+def _params(block: _Block, names: Sequence[Name], scalars: Sequence[bool]) -> None:
+    for name, scalar in zip(names, scalars, strict=True):
+        (address,) = block.place(f"param:{name.text}")
+        if scalar:
+            block.setup.append(f"{name.text} = array_at({address}, 1, np.{_element(name.dtype)})[0]")
+            block.argument(name.text, name.text, name.text)
+        else:
+            block.argument(name.text, _slice(address, name.dtype), f"{name.text}[k]")
+
+
+def _random(block: _Block, names: Sequence[Name]) -> None:
+    if not names:
+        return
+    keys = (f"np.uint32(word(table, {place}))" for place in (UPDATE.key0, UPDATE.key1))
+    values = ("np.uint32(low + start)", "np.uint32(step)", *keys)
+    for place, (name, value) in enumerate(zip(names, values, strict=True)):
+        used = f"np.uint32({name.text} + np.uint32(k))" if place == 0 else name.text
+        block.argument(name.text, value, used)
+
+
+def update_of(population: PopulationPlan) -> Update:
+    """Return the update of a population; sizes and values are not part of it."""
+    rule = population.rule
+    scalars = [value.ndim == 0 for value in population.params.values()]
+    block = _Block(UPDATE._fields)
+    flags = block.room(1)
+    _states(block, rule.states)
+    _arriving(block, rule.arriving)
+    _params(block, rule.params, scalars)
+    _random(block, rule.random)
+    results = [f"new_{name.text}" for name in rule.states]
+    return Update(_written(block, flags, results, [name.text for name in rule.states]), tuple(block.words), block.scratch)
+
+
+def _written(block: _Block, flags: str, results: Sequence[str], states: Sequence[str]) -> str:
+    loop = [
+        f"{', '.join([*results, 'spike'])} = be_rule({', '.join(block.values)})",
+        *(f"{state}[k] = {result}" for state, result in zip(states, results, strict=True)),
+        "flags[k] = spike",
+    ]
+    run = [
+        *block.prepared,
+        f"flags = array_at({flags}, count, np.bool_)",
+        f"run_block({', '.join(['count', *block.given, 'flags'])})",
+        f"found = list_spikes({flags}, count, low + start, spikes, found)",
+    ]
+    lines = [
+        f"def run_block({', '.join(['count', *block.parameters, 'flags'])}):",
+        "    for k in range(count):",
+        *(f"        {line}" for line in loop),
+        "",
+        "def update(table, step, turn):",
+        f"    size, low, found = word(table, {UPDATE.size}), word(table, {UPDATE.low}), 0",
+        f"    scratch = word(table, {UPDATE.scratch})",
+        f"    spikes = array_at(word(table, {UPDATE.spikes0} + (step & 1)), size, np.int32)",
+        *(f"    {line}" for line in block.setup),
+        f"    for start in range(0, size, {BLOCK}):",
+        f"        count = min({BLOCK}, size - start)",
+        *(f"        {line}" for line in run),
+        "    return found",
+    ]
+    return "\n".join(lines) + "\n"
