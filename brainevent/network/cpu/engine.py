@@ -55,6 +55,7 @@ class NumbaEngine:
         given = {place: np.ascontiguousarray(array, np.float32) for place, array in inputs.items()}
         with self._whole() as memory:
             memory.give(given)
+            memory.flush()
             recording = Recording(memory, steps, wanted)
             for step in Legs(memory, recording):
                 check_finite(self.plan, step, memory.neurons)

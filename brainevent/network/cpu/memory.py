@@ -32,6 +32,7 @@ class Memory:
     def __init__(self, plan: Plan):
         self.plan, self.step = plan, 0
         self.torn = False  # whether a run broke off within a step
+        self.fresh = True  # whether no step ran since states were given: they may have denormals
         self.neurons = {p.name: {key: np.array(a) for key, a in p.state.items()} for p in plan.populations}
         self.params = {p.name: {key: _flushed(a) for key, a in p.params.items()} for p in plan.populations}
         self.quanta = {p.name: {key: np.array(q, np.float32) for key, q in p.quanta.items()} for p in plan.populations}
@@ -70,7 +71,7 @@ class Memory:
 
     def load(self, state: NetworkState) -> None:
         """Copy a state into the arrays."""
-        self.step, self.torn = int(state.step), False
+        self.step, self.torn, self.fresh = int(state.step), False, True
         for name, states in self.neurons.items():
             for key, array in states.items():
                 array[...] = state.neurons[name][key]
@@ -82,6 +83,13 @@ class Memory:
         """Copy a parameter into its array."""
         array = self.params[population][param]
         array[...] = _flushed(np.asarray(value, array.dtype))
+
+    def flush(self) -> None:
+        """Flush denormals of states, as a rule does with its inputs; it returns none."""
+        if self.fresh:
+            for array in (array for states in self.neurons.values() for array in states.values()):
+                array[...] = _flushed(array)
+        self.fresh = False
 
     def give(self, inputs: Mapping[tuple[str, str], Array]) -> None:
         """Tell the updates where inputs lie: (steps, neurons) or (steps, 1); those must live until others are given."""

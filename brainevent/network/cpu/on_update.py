@@ -15,15 +15,21 @@ from .on_words import array_at, word
 
 __all__ = ["compiled_update"]
 
+_SMALLEST = np.float32(2**-126)
 _inner = inner(error_model="numpy", apart=True)
 
 
 @_inner
 def gather(sums, quantum, arriving):  # type: ignore[no-untyped-def]
     """Turn sums in quanta into what arrives, and leave zeros for a later step."""
-    for k in range(arriving.size):
-        arriving[k] = flush(np.float32(sums[k]) * quantum)
-        sums[k] = 0
+    if abs(quantum) >= _SMALLEST:  # then no product is denormal
+        for k in range(arriving.size):
+            arriving[k] = np.float32(sums[k]) * quantum
+            sums[k] = 0
+    else:
+        for k in range(arriving.size):
+            arriving[k] = flush(np.float32(sums[k]) * quantum)
+            sums[k] = 0
 
 
 @_inner

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..plan import PopulationPlan
-from ..rule.form import Name
+from ..rule.form import Constant, Form, Name
+from ..rule.primitives import SMALLEST
 from .layout import UPDATE
 
 __all__ = ["BLOCK", "Update", "update_of"]
@@ -67,14 +68,11 @@ def _element(dtype: str) -> str:
     return "bool_" if dtype == "bool" else dtype
 
 
-def _flushed(value: str, dtype: str) -> str:
-    return f"flush({value})" if dtype == "float32" else value
-
-
-def _states(block: _Block, names: Sequence[Name]) -> None:
+def _states(block: _Block, names: Sequence[Name], flushed: bool) -> None:
     for name in names:
         (address,) = block.place(f"state:{name.text}")
-        block.argument(name.text, _slice(address, name.dtype), _flushed(f"{name.text}[k]", name.dtype))
+        value = f"flush({name.text}[k])" if name.dtype == "float32" and not flushed else f"{name.text}[k]"
+        block.argument(name.text, _slice(address, name.dtype), value)
 
 
 def _arriving(block: _Block, names: Sequence[Name]) -> None:
@@ -110,13 +108,20 @@ def _random(block: _Block, names: Sequence[Name]) -> None:
         block.argument(name.text, value, used)
 
 
+def _has_denormals(form: Form) -> bool:
+    """Say whether a form names a denormal: else it returns none if it is given none."""
+    lines = [form, *form.all_lines()]
+    operands = (operand for line in lines for group in vars(line).values() if isinstance(group, tuple) for operand in group)
+    return any(isinstance(o, Constant) and o.dtype == "float32" and 0 < abs(o.value) < SMALLEST for o in operands)
+
+
 def update_of(population: PopulationPlan) -> Update:
     """Return the update of a population; sizes and values are not part of it."""
     rule = population.rule
     scalars = [value.ndim == 0 for value in population.params.values()]
     block = _Block(UPDATE._fields)
     flags = block.room(1)
-    _states(block, rule.states)
+    _states(block, rule.states, flushed=not any(map(_has_denormals, (rule.form, *rule.form.functions))))
     _arriving(block, rule.arriving)
     _params(block, rule.params, scalars)
     _random(block, rule.random)
