@@ -356,10 +356,14 @@ def scan_counts(params: dict[str, Any]) -> tuple[int, int]:
     return params["num_consts"], params["num_carry"]
 
 
-def source_line(eqn: Any) -> str:
-    """Return "file:line" of the user's code that an equation of a jaxpr comes from, or an empty string."""
-    frame = _source_info.user_frame(eqn.source_info.traceback)
-    return f"{frame.file_name}:{frame.start_line}" if frame else ""
+def source_line(eqn: Any, without: str) -> str:
+    """Return "file:line" of the user's code that an equation of a jaxpr comes from, or an empty string.
+
+    Lines of files in the folder `without` are passed over.
+    """
+    frames = _source_info.user_frames(eqn.source_info.traceback)
+    lines = (f"{frame.file_name}:{frame.start_line}" for frame in frames if not frame.file_name.startswith(without))
+    return next(lines, "")
 
 
 _partitionings: dict[bytes, Any] = {}

@@ -6,6 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from brainevent.network.rule.random import Random
 from brainevent.network.rule.trace import trace
 
 INPUTS = {"x": "float32", "y": "float32", "i": "int32", "j": "int32", "u": "uint32", "b": "bool"}
@@ -81,6 +82,22 @@ def gating(x, y, i, j, u, b):
     return alpha / (alpha + 4 * jnp.exp(-(v + 65) / 18))
 
 
+def drawn(method):
+    """Return a rule that draws: its inputs are neuron, step and key as well."""
+
+    def rule(x, y, i, j, u, b):
+        random = Random(
+            u, lax.bitcast_convert_type(i, jnp.uint32), jnp.uint32(7), lax.bitcast_convert_type(j, jnp.uint32)
+        )
+        return method(random, x, y, i)
+
+    return rule
+
+
+def drawn_in_a_loop(random, x, y, i):
+    return lax.fori_loop(0, i & 3, lambda k, c: c + random.uniform(index=k), random.normal())
+
+
 GRID, VALUES = np.array([-2.0, -1.0, 0.5, 3.0], np.float32), np.array([0.0, 1.0, -1.0, 4.0], np.float32)
 
 # Names say what a rule is about; all take x, y: float32, i, j: int32, u: uint32, b: bool.
@@ -130,6 +147,15 @@ RULES = {
     "float_to_int_power": lambda x, y, i, j, u, b: lax.pow(x, i & 7),
     "erf": lambda x, y, i, j, u, b: lax.erf(x),
     "erf_inv": lambda x, y, i, j, u, b: lax.erf_inv(x),
+    "erfc": lambda x, y, i, j, u, b: lax.erfc(x),
+    "gelu": lambda x, y, i, j, u, b: jax.nn.gelu(x, approximate=False),
+    "cube_root": lambda x, y, i, j, u, b: jnp.cbrt(x),
+    "log2": lambda x, y, i, j, u, b: jnp.log2(x),
+    "arcs": lambda x, y, i, j, u, b: jnp.arcsin(x) + 2 * jnp.arccos(y) + jnp.arctan(x),
+    "angle": lambda x, y, i, j, u, b: jnp.arctan2(y, x),
+    "inverse_hyperbolic": lambda x, y, i, j, u, b: jnp.arcsinh(x) + jnp.arctanh(y) + jnp.arccosh(jnp.abs(y)),
+    "hypotenuse": lambda x, y, i, j, u, b: jnp.hypot(x, y) + jnp.sinc(x),
+    "next_number": lambda x, y, i, j, u, b: jnp.nextafter(jnp.where(x == 0, 1.0, x), y),
     "where": lambda x, y, i, j, u, b: jnp.where(x > y, x, 20),
     "select": lambda x, y, i, j, u, b: jnp.select([x < 0, x > y, b], [-x, y, 3.0], 7.0),
     "piecewise": lambda x, y, i, j, u, b: jnp.piecewise(x, [x < 0, x > 1], [lambda x: -x, lambda x: x * 2, 0.5]),
@@ -144,6 +170,21 @@ RULES = {
     "argmin": lambda x, y, i, j, u, b: jnp.argmin(jnp.array([i, j, 3])),
     "dot": lambda x, y, i, j, u, b: jnp.dot(jnp.array([x, y]), jnp.array([0.25, 4.0])),
     "updated": lambda x, y, i, j, u, b: lax.dynamic_update_slice(jnp.asarray(VALUES), x[None], (i,))[2],
+    "set": lambda x, y, i, j, u, b: jnp.asarray(VALUES).at[i].set(x)[1],
+    "add_at": lambda x, y, i, j, u, b: jnp.asarray(VALUES).at[jnp.stack([i & 3, j & 3])].add(x)[2],
+    "largest_at": lambda x, y, i, j, u, b: jnp.asarray(VALUES).at[i].max(x, mode="clip")[0],
+    "set_rows": lambda x, y, i, j, u, b: jnp.zeros((3, 2)).at[i].set(jnp.stack([x, y])).sum(axis=1)[2],
+    "set_column": lambda x, y, i, j, u, b: jnp.zeros((2, 3)).at[1, i % 3].multiply(x).at[:, j & 1].set(y)[1, 1],
+    "updated_block": lambda x, y, i, j, u, b: lax.dynamic_update_slice(
+        jnp.arange(9.0).reshape(3, 3), jnp.stack([x, y])[None], (i, j)
+    )[1].sum(),
+    "matrix": lambda x, y, i, j, u, b: (jnp.arange(4.0).reshape(2, 2) @ jnp.stack([x, y]))[1],
+    "padded": lambda x, y, i, j, u, b: lax.pad(jnp.stack([x, y]), x, [(2, -1, 1)]).sum(),
+    "columns": lambda x, y, i, j, u, b: jnp.cumsum(jnp.tile(jnp.stack([x, y]), (2, 1)), axis=0)[1].sum(),
+    "rolled": lambda x, y, i, j, u, b: jnp.roll(jnp.stack([x, y, 1.0]), i)[0],
+    "split": lambda x, y, i, j, u, b: jnp.split(jnp.stack([x, y]), 2)[1][0],
+    "unstacked": lambda x, y, i, j, u, b: lax.optimization_barrier(jnp.unstack(jnp.stack([x, y])))[0],
+    "searched": lambda x, y, i, j, u, b: jnp.searchsorted(jnp.asarray(GRID), x) + jnp.digitize(y, jnp.asarray(GRID)),
     "swap": swapped,
     "fixed_loop": lambda x, y, i, j, u, b: lax.fori_loop(0, 8, lambda k, c: c * 0.5 + k, x),
     "no_turns": lambda x, y, i, j, u, b: lax.fori_loop(0, 0, lambda k, c: c + 1, x),
@@ -193,6 +234,15 @@ RULES = {
     "adaptive": adaptive,
     "izhikevich": izhikevich,
     "gating": gating,
+    "random_bits": drawn(lambda random, x, y, i: random.bits()),
+    "random_uniform": drawn(lambda random, x, y, i: random.uniform() + random.uniform(x, y)),
+    "random_normal": drawn(lambda random, x, y, i: random.normal(0.5, y)),
+    "random_exponential": drawn(lambda random, x, y, i: random.exponential(y)),
+    "random_bernoulli": drawn(lambda random, x, y, i: random.bernoulli(jnp.abs(x) / 2) ^ random.bernoulli(0.5)),
+    "random_integers": drawn(lambda random, x, y, i: random.integers(-5, i) + random.integers(0, 2**31 - 1)),
+    "random_poisson": drawn(lambda random, x, y, i: random.poisson(jnp.minimum(x * x, 200.0)) + random.poisson(1.5)),
+    "random_index": drawn(lambda random, x, y, i: random.uniform(index=jnp.arange(3) + i).sum()),
+    "random_loop": drawn(drawn_in_a_loop),
     "constant": lambda x, y, i, j, u, b: 1.5,
 }  # fmt: skip
 

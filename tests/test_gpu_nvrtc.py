@@ -308,3 +308,13 @@ FAULT = """
 
 def test_a_kernel_that_faults_is_an_error_and_a_clean_exit():
     assert run_program(FAULT, JAX_PLATFORMS="cuda,cpu").strip() == "told: True"
+
+
+def test_an_option_that_the_own_cache_of_nvrtc_ignores_is_followed():
+    """A denormal product is kept or flushed as asked, whichever was compiled before."""
+    source = """
+    __global__ void product(const float* x, const float* y, float* out) { out[0] = x[0] * y[0]; }"""
+    x, y = jnp.full(1, 0.5, jnp.float32), jnp.full(1, 2.0**-126, jnp.float32)
+    for options, expected in ((("--ftz=true",), 0.0), (("--ftz=false",), 2.0**-127), ((), 2.0**-127)):
+        product = brainevent.cuda_kernel(source, "product", like(x), launch_dims=1, options=options)
+        assert float(np.asarray(product(x, y))[0]) == expected, options

@@ -14,7 +14,11 @@ F = np.float32
 SMALLEST = 2.0**-126
 EXACT = {
     **{name: getattr(np, name) for name in ("cos", "exp", "exp2", "expm1", "log", "log1p", "sin", "tanh")},
+    **{name: getattr(np, f"arc{name[1:]}") for name in ("acos", "acosh", "asin", "asinh", "atan", "atanh")},
+    "cbrt": np.cbrt,
+    "log2": np.log2,
     "erf": special.erf,
+    "erfc": special.erfc,
     "erf_inv": lambda x: np.copysign(special.erfinv(x), x),
     "logistic": special.expit,
 }
@@ -30,6 +34,8 @@ def arguments(name, count, seed=0):
         return np.concatenate([rng.uniform(-1, 1, count), 1 - 10.0 ** rng.uniform(-7.2, 0, count)]).astype(F)
     bits = rng.integers(0, 2**32, count, dtype=np.uint32).view(F)
     plain = [rng.uniform(-110, 110, count), rng.uniform(-4, 4, count), 1 + rng.uniform(-0.5, 0.5, count)]
+    if name in ("asin", "acos", "atanh"):
+        plain = [rng.uniform(-1, 1, count), 1 - 10.0 ** rng.uniform(-7.2, 0, count)]
     tiny = rng.normal(size=count) * 10.0 ** rng.uniform(-8, 2, count)
     return np.concatenate([bits, *(part.astype(F) for part in (*plain, tiny))])
 
@@ -53,6 +59,13 @@ def check_errors(name, count, seed):
     assert LARGEST_ERRORS[name] / 4 < error < LARGEST_ERRORS[name]
 
 
+def check_angles(count, seed):
+    rng = np.random.default_rng(seed)
+    y, x = ((rng.normal(size=count) * 10.0 ** rng.uniform(-6, 6, count)).astype(F) for _ in "yx")
+    error = largest_error(run("atan2", y, x), np.arctan2(y.astype(float), x.astype(float)), y, x)
+    assert LARGEST_ERRORS["atan2"] / 4 < error < LARGEST_ERRORS["atan2"]
+
+
 def check_powers(count, seed):
     rng = np.random.default_rng(seed)
     x = np.exp(rng.normal(size=count) * rng.choice([0.1, 1, 15], count)).astype(F)
@@ -65,7 +78,7 @@ def check_powers(count, seed):
 
 
 def test_all_functions_are_measured():
-    assert set(FUNCTIONS) == set(LARGEST_ERRORS) == {*EXACT, "pow"}
+    assert set(FUNCTIONS) == set(LARGEST_ERRORS) == {*EXACT, "pow", "atan2"}
 
 
 @pytest.mark.parametrize("name", EXACT)
@@ -73,8 +86,9 @@ def test_errors_are_small(name):
     check_errors(name, 4000, seed=0)
 
 
-def test_errors_of_powers_are_small():
+def test_errors_of_powers_and_angles_are_small():
     check_powers(20_000, seed=0)
+    check_angles(20_000, seed=0)
 
 
 @pytest.mark.thorough
@@ -83,6 +97,7 @@ def test_errors_are_small_on_many_arguments(seed):
     for name in EXACT:
         check_errors(name, 300_000, seed)
     check_powers(1_000_000, seed)
+    check_angles(1_000_000, seed)
 
 
 LIMITS = F([0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, 200.0, -200.0, 3e38, -3e38])
@@ -107,12 +122,13 @@ def test_sine_and_cosine_of_what_is_no_number():
     assert np.signbit(run("sin", F([0.0, -0.0]))).tolist() == [False, True]
 
 
-def test_powers_at_their_limits():
+@pytest.mark.parametrize(("name", "function"), [("pow", np.power), ("atan2", np.arctan2)])
+def test_functions_of_two_numbers_at_their_limits(name, function):
     ends = F([0.0, -0.0, 1, -1, 0.5, -0.5, 2, -2, 3, -3, np.inf, -np.inf, np.nan, 1e30, -1e30, 2.5])
     x, y = (values.ravel() for values in np.meshgrid(ends, ends))
     with np.errstate(all="ignore"):
-        exact = np.power(x.astype(float), y.astype(float)).astype(F)
-    found = run("pow", x, y)
+        exact = flush(function(x.astype(float), y.astype(float)).astype(F))
+    found = run(name, x, y)
     np.testing.assert_allclose(found, exact, rtol=1e-6)
     numbers = ~np.isnan(exact)
     np.testing.assert_array_equal(np.signbit(found[numbers]), np.signbit(exact[numbers]))

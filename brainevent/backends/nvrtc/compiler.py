@@ -123,7 +123,10 @@ def _compile(where: str, unit: TranslationUnit, options: Sequence[str], kind: st
     with _lock, _program(nvrtc, where, unit) as program:
         for expression in unit.expressions:
             _check(nvrtc, where, nvrtc.nvrtcAddNameExpression(program, expression.encode()))
-        (status,) = nvrtc.nvrtcCompileProgram(program, len(words), [word.encode() for word in words])
+        # NVRTC's own cache holds one binary for --ftz=true and --ftz=false (13.0); ours makes it superfluous.
+        status = _run(nvrtc, program, [*words, "--no-cache"])
+        if status == nvrtc.nvrtcResult.NVRTC_ERROR_INVALID_OPTION:  # an older NVRTC, which has no cache
+            status = _run(nvrtc, program, words)
         if status != nvrtc.nvrtcResult.NVRTC_SUCCESS:
             log = _text(nvrtc, where, program, "ProgramLog").rstrip(b"\0").decode(errors="replace")
             raise _failure(where, log, words, version)
@@ -133,6 +136,11 @@ def _compile(where: str, unit: TranslationUnit, options: Sequence[str], kind: st
             for expression in unit.expressions
         ]
     return Code(binary, entry, unit.types(where, probes))
+
+
+def _run(nvrtc: Any, program: Any, words: Sequence[str]) -> Any:
+    (status,) = nvrtc.nvrtcCompileProgram(program, len(words), [word.encode() for word in words])
+    return status
 
 
 @contextlib.contextmanager

@@ -5,13 +5,14 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
 from .elementary import F, Scalar, bits, polynomial, scaled, where
 
-__all__ = ["cos", "sin"]
+__all__ = ["be_high_product", "cos", "sin"]
 
 _LARGE = F(64)
 # The sum is pi / 2; the products of all parts but the last with up to 12 bits are exact.
@@ -30,6 +31,12 @@ def _product(a: Scalar, b: Scalar) -> tuple[Scalar, Scalar]:
     other = a0 * b1 + (middle & low)
     high = a1 * b1 + lax.shift_right_logical(middle, half) + lax.shift_right_logical(other, half)
     return high, a * b
+
+
+@jax.jit
+def be_high_product(a: Scalar, b: Scalar) -> Scalar:
+    """Return the high 32 bits of such a product."""
+    return _product(a, b)[0]
 
 
 def _windows(exponent: Scalar) -> list[Scalar]:

@@ -32,8 +32,8 @@ def _shaped(operands: Sequence[Operand], like: Sequence[Values]) -> list[Values]
 
 
 def _block(lowering: Lowering, jaxpr: Any, arguments: Sequence[Values]) -> tuple[tuple[Line, ...], tuple[Operand, ...]]:
-    """Write a jaxpr as lines of their own; return them and its outputs as scalars."""
-    with lowering.writer.block() as lines:
+    """Write a jaxpr as lines of a loop; return them and its outputs as scalars."""
+    with lowering.writer.block(repeats=True) as lines:
         results = lowering.jaxpr(jaxpr, arguments)
     return tuple(lines), _scalars(results)
 
@@ -66,7 +66,7 @@ def _scan(lowering: Lowering, eqn: Any, x: list[Values]) -> list[Values]:
     values = _shaped(carries, starts)
     with lowering.writer.block() as head:
         go = lowering.writer.emit("lt", counter, constant(p["length"], "int32"))
-    with lowering.writer.block() as body:
+    with lowering.writer.block(repeats=True) as body:
         results = _scalars(lowering.jaxpr(p["jaxpr"], [*consts, *values]))
         following = lowering.writer.emit("add", counter, constant(1, "int32"))
     all_starts = (constant(0, "int32"), *_scalars(starts))

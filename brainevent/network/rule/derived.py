@@ -75,6 +75,17 @@ def _sinh(x: Scalar) -> Scalar:
     return lax.select(x < 0, -large, lax.select(x == 0, x, large))
 
 
+def _nextafter(x: Scalar, y: Scalar) -> Scalar:
+    """Return the next normal number after x towards y; those beside zero are the smallest of either sign."""
+    raw = lax.bitcast_convert_type(x, np.int32)
+    outward = (x < y) == (x > 0)
+    moved = lax.bitcast_convert_type(raw + lax.select(outward, np.int32(1), np.int32(-1)), np.float32)
+    smallest = lax.select(y > 0, np.float32(2**-126), np.float32(-(2**-126)))
+    moved = lax.select(lax.eq(x, np.float32(0)), smallest, moved)
+    moved = lax.select(lax.eq(x, y), y, moved)
+    return lax.select(lax.ne(x, x) | lax.ne(y, y), x + y, moved)
+
+
 # By primitive of JAX: functions of its operands and its parameters.
 DERIVED: dict[str, Callable[..., Scalar]] = {
     "clamp": _clamp,
@@ -90,4 +101,6 @@ DERIVED: dict[str, Callable[..., Scalar]] = {
     "tan": lambda x, **_: lax.sin(x) / lax.cos(x),
     "sinh": _sinh,
     "cosh": _cosh,
+    "nextafter": _nextafter,
+    "one_minus_square": lambda x, **_: _like(1, x) - x * x,
 }

@@ -19,6 +19,7 @@ __all__ = [
     "bits",
     "erf",
     "erf_inv",
+    "erfc",
     "exp",
     "exp2",
     "expm1",
@@ -26,6 +27,7 @@ __all__ = [
     "from_bits",
     "log",
     "log1p",
+    "log2",
     "logistic",
     "polynomial",
     "power_of_two",
@@ -139,6 +141,14 @@ def log(x: Scalar) -> Scalar:
     return where(x == 0, -INFINITY, where(x < 0, F(np.nan), result))
 
 
+def log2(x: Scalar) -> Scalar:
+    """Return the logarithm to base 2: exact of powers of two."""
+    e, m = split(x)
+    number = (x > F(0)) & (x < INFINITY)
+    natural = lax.log(where(number, m, x))
+    return where(number, e + natural * LOG2_E, natural)
+
+
 def log1p(x: Scalar) -> Scalar:
     """Return log(1 + x)."""
     u = F(1) + x
@@ -163,14 +173,8 @@ def logistic(x: Scalar) -> Scalar:
     return where(x < 0, e, F(1)) / (F(1) + e)
 
 
-def erf(x: Scalar) -> Scalar:
-    """Return the error function."""
-    a = lax.abs(x)
-    square = x * x
-    small = x * polynomial(
-        *(square, 7.853861353153693e-5, -8.010193625184903e-4, 5.188327685732524e-3, -2.685381193529856e-2),
-        *(1.128358514861418e-1, -3.761262582423300e-1, 1.128379165726710),
-    )
+def _tail(a: Scalar) -> Scalar:
+    """Return exp(a^2) erfc(a) of numbers from 1."""
     q = F(1) / a
     y = q * q
     middle = polynomial(
@@ -182,9 +186,30 @@ def erf(x: Scalar) -> Scalar:
         *(y, -1.047766399936249e1, 1.297719955372516e1, -7.495518717768503, 2.921019019210786),
         *(-1.015265279202700, 4.218463358204948e-1, -2.820767439740514e-1, 5.641895067754075e-1),
     )
-    complement = lax.exp(-square) * q * where(a < F(2), middle, far)
+    return q * where(a < F(2), middle, far)
+
+
+def erf(x: Scalar) -> Scalar:
+    """Return the error function."""
+    a = lax.abs(x)
+    square = x * x
+    small = x * polynomial(
+        *(square, 7.853861353153693e-5, -8.010193625184903e-4, 5.188327685732524e-3, -2.685381193529856e-2),
+        *(1.128358514861418e-1, -3.761262582423300e-1, 1.128379165726710),
+    )
+    complement = lax.exp(-square) * _tail(a)
     large = where(a < F(4), F(1) - complement, F(1))
     return where(a < F(1), small, with_sign_of(where(lax.eq(a, a), large, x), x))
+
+
+def erfc(x: Scalar) -> Scalar:
+    """Return 1 - erf(x), accurate where that is small: e^(-a^2) by the square of 12 bits of a, and the rest."""
+    a = lax.abs(x)
+    head = from_bits(bits(a) & np.int32(-4096))
+    small = lax.exp(-(head * head)) * lax.exp((head - a) * (head + a)) * _tail(a)
+    small = where(a < F(10), small, F(0))
+    large = where(x < F(0), F(2) - small, small)
+    return where(lax.eq(x, x), where(a < F(1), F(1) - lax.erf(x), large), x)
 
 
 def erf_inv(x: Scalar) -> Scalar:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -16,15 +17,18 @@ from ..._compat import source_line
 from ...errors import RuleError
 from .control import CONTROL
 from .derived import DERIVED
-from .form import DTYPES, Form, Name, Operand, constant
-from .functions import FUNCTIONS
-from .vectors import MOVES, chosen
+from .form import DTYPES, Constant, Form, Name, Operand, constant
+from .functions import CALLED, FUNCTIONS
+from .indexed import chosen
+from .vectors import MOVES, SPLITS
 from .writer import Values, Writer, boxed
 
-__all__ = ["MOST_ELEMENTS", "Lowering", "function_form"]
+__all__ = ["MOST_ELEMENTS", "Lowering", "called_form", "form_of", "function_form"]
 
 MOST_ELEMENTS = 64  # of an array within a rule: each is a scalar of its own
 
+_HERE = str(Path(__file__).parent)
+_NOT_OF_USERS = (_HERE, str(Path(jax.__file__).parent))
 # Primitives of JAX that are primitives of ours, by either name.
 _SAME = {
     **{name: name for name in ("add", "sub", "mul", "div", "rem", "neg", "abs", "max", "min", "floor", "ceil", "sqrt")},
@@ -36,19 +40,31 @@ _SAME = {
     "add_any": "add",
 }
 _CALLS = ("jit", "pjit", "closed_call", "core_call", "custom_jvp_call", "custom_vjp_call", "remat2", "checkpoint")
+_PRINTS = ("debug_print", "debug_callback")
 
 
 @functools.cache
 def function_form(name: str, dtypes: tuple[str, ...] = ("float32",)) -> Form:
-    """Return a function of `functions.py` as a form."""
+    """Return a function of `functions.py` that replaces a primitive as a form."""
+    return form_of(name, FUNCTIONS[name], dtypes)
+
+
+@functools.cache
+def called_form(name: str) -> Form:
+    """Return a function of `functions.py` that stays a call as a form, by the name that JAX gives it."""
+    function, dtypes = CALLED[name]
+    return form_of(name.removeprefix("be_"), function.__wrapped__, dtypes)  # type: ignore[attr-defined]
+
+
+def form_of(name: str, function: Callable[..., Any], dtypes: Sequence[str]) -> Form:
+    """Return a function of scalars in `jax.numpy` as a form."""
     with jax.enable_x64(False):
-        shapes = [jax.ShapeDtypeStruct((), dtype) for dtype in dtypes]
-        jaxpr = jax.make_jaxpr(FUNCTIONS[name])(*shapes)
+        jaxpr = jax.make_jaxpr(function)(*(jax.ShapeDtypeStruct((), dtype) for dtype in dtypes))
     lowering = Lowering(name, follow=False)
     inputs = tuple(Name(f"a{place}", dtype) for place, dtype in enumerate(dtypes))
-    (output,) = lowering.jaxpr(jaxpr, [boxed(i) for i in inputs])
+    outputs = tuple(output.item() for output in lowering.jaxpr(jaxpr, [boxed(i) for i in inputs]))
     writer = lowering.writer
-    return Form(name, inputs, tuple(writer.lines), (output.item(),), tuple(writer.functions.values()))
+    return Form(name, inputs, tuple(writer.lines), outputs, tuple(writer.functions.values()))
 
 
 class Lowering:
@@ -56,6 +72,7 @@ class Lowering:
 
     def __init__(self, rule: str, *, follow: bool = True):
         self.rule, self.follow, self.writer = rule, follow, Writer()
+        self.draws: set[tuple[Operand, ...]] = set()  # number and index of each draw of the rule
 
     def jaxpr(self, closed: Any, arguments: Sequence[Values]) -> list[Values]:
         """Write the equations of a closed jaxpr, and return the values of its outputs."""
@@ -69,7 +86,7 @@ class Lowering:
         known.update(zip(closed.jaxpr.invars, arguments, strict=True))
         for eqn in closed.jaxpr.eqns:
             if self.follow:
-                self.writer.source = source_line(eqn) or self.writer.source
+                self.writer.source = source_line(eqn, _HERE) or self.writer.source
             self._check_types(eqn)
             results = self.equation(eqn, [read(atom) for atom in eqn.invars])
             known.update(zip(eqn.outvars, results, strict=True))
@@ -97,7 +114,7 @@ class Lowering:
         """Write one equation."""
         name = eqn.primitive.name
         if name in _CALLS:
-            return self.jaxpr(_inner(eqn), x)
+            return self._call(eqn, x)
         if name in CONTROL:
             return CONTROL[name](self, eqn, x)
         if name in MOVES:
@@ -105,7 +122,40 @@ class Lowering:
                 return [MOVES[name](self.writer, eqn, *x)]
             except NotImplementedError as problem:
                 raise self.error(f"no engine has {name} {problem}; write it with scalars") from None
+        if name in SPLITS:
+            return SPLITS[name](eqn, *x)
+        if name in _PRINTS:
+            raise self.error('no engine has jax.debug.print; take it out, or build with backend="jax", which prints')
         return [self.elementwise(eqn, self.scalar_operation(eqn), x)]
+
+    def _call(self, eqn: Any, x: list[Values]) -> list[Values]:
+        name = str(eqn.params.get("name"))
+        if name in CALLED:
+            return [self.elementwise(eqn, functools.partial(self.writer.call, called_form(name)), x)]
+        if name == "be_keys":
+            self._check_draw(*(value.reshape(-1) for value in x[2:]))
+        inner = _inner(eqn)
+        # JAX traces its own functions once: their lines are those of the rule that used them first.
+        of_users = not (inner.jaxpr.debug_info.func_filename or "").startswith(_NOT_OF_USERS)
+        return self._within(inner, x, follow=self.follow and of_users)
+
+    def _within(self, closed: Any, x: list[Values], *, follow: bool) -> list[Values]:
+        """Write the equations of a jaxpr; unless `follow`, its lines belong to the line of the rule that needs them."""
+        outer, self.follow = self.follow, follow
+        try:
+            return self.jaxpr(closed, x)
+        finally:
+            self.follow = outer
+
+    def _check_draw(self, draw: Values, index: Values | None = None) -> None:
+        """Raise unless a draw is made once, or each of its repetitions has an index of its own."""
+        if index is None and self.writer.depth:
+            raise self.error(f"draws a random number in a loop or a branch: {_SAME_NUMBER}")
+        for place in [None] if index is None else index:
+            key = (draw[0],) if place is None else (draw[0], place)
+            if key in self.draws or (isinstance(place, Constant) and self.writer.repeated):
+                raise self.error(f"draws a random number more than once: {_SAME_NUMBER}")
+            self.draws.add(key)
 
     def elementwise(self, eqn: Any, operation: Callable[..., Operand], x: list[Values]) -> Values:
         """Apply an operation of scalars to each element."""
@@ -151,12 +201,11 @@ class Lowering:
     def _derived(self, name: str, params: dict[str, Any], *operands: Operand) -> Operand:
         settings = {key: params[key] for key in ("y",) if key in params}
         jaxpr = _derived_jaxpr(name, tuple(o.dtype for o in operands), tuple(settings.items()))
-        follow, self.follow = self.follow, False  # the lines belong to the line of the rule that needs them
-        (result,) = self.jaxpr(jaxpr, [boxed(operand) for operand in operands])
-        self.follow = follow
+        (result,) = self._within(jaxpr, [boxed(operand) for operand in operands], follow=False)
         return result.item()
 
 
+_SAME_NUMBER = "it would be the same each time; pass index=, an integer that differs"
 _ALLOWED = f"a rule may use float32, int32, uint32 and bool, and arrays of up to {MOST_ELEMENTS} elements"
 
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import inspect
 import traceback
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -16,33 +17,36 @@ import numpy as np
 from ...errors import RuleError
 from .form import DTYPES, Form, Name
 from .lower import Lowering
+from .random import Random
 from .record import Record
 from .writer import boxed
 
 __all__ = ["TracedRule", "trace"]
 
-Rule = Callable[[Any, Any, Any], Any]
+Rule = Callable[..., Any]
 _NEEDS_VALUE = (
     jax.errors.ConcretizationTypeError,
     jax.errors.TracerArrayConversionError,
     jax.errors.TracerIntegerConversionError,
     jax.errors.TracerBoolConversionError,
 )
+_RANDOM = tuple(Name(f"r_{key}", "uint32") for key in ("neuron", "step", "key0", "key1"))
 _NOT_OF_USERS = (str(Path(jax.__file__).parent), str(Path(__file__).parent))
 
 
 @dataclass(frozen=True)
 class TracedRule:
-    """A rule as a form: its inputs are the states, what arrives and the parameters; its outputs states and spike.
+    """A rule as a form: its inputs are states, what arrives, parameters and keys; its outputs states and spike.
 
     `states`, `arriving`, `params` and `random` are names and dtypes in the order of the form's inputs. `random` is
-    empty unless the rule draws random numbers: then it has the neuron, the step and the two words of the key.
+    empty if the rule takes no random numbers; else neuron, step, and the two keys of seed and population.
     """
 
     name: str
     states: tuple[Name, ...]
     arriving: tuple[Name, ...]
     params: tuple[Name, ...]
+    random: tuple[Name, ...]
     form: Form
     random: tuple[Name, ...] = ()
 
@@ -50,8 +54,10 @@ class TracedRule:
 def trace(rule: Rule, state: Mapping[str, Any], arriving: Iterable[str], params: Mapping[str, Any]) -> TracedRule:
     """Trace `rule(state, arriving, params) -> (state, spike)`, of which each value is a scalar.
 
+    A rule with a fourth argument gets its random numbers as well: `rule(state, arriving, params, random)`.
+
     Args:
-        rule: The function of one neuron, in `jax.numpy`.
+        rule: The function of one neuron, in `jax.numpy`, of three or four arguments.
         state: A value of each state, which says its dtype; an integer of Python becomes float32 if the rule returns
             that.
         arriving: Names of what arrives: float32.
@@ -62,7 +68,7 @@ def trace(rule: Rule, state: Mapping[str, Any], arriving: Iterable[str], params:
 
     Raises:
         RuleError: The rule returns something else than its state and whether it spiked, needs the value of a traced
-            number, or uses what no engine has. The message names the line.
+            number, draws one random number several times, or uses what no engine has. The message names the line.
 
     Examples:
         >>> import jax.numpy as jnp
@@ -86,7 +92,20 @@ def trace(rule: Rule, state: Mapping[str, Any], arriving: Iterable[str], params:
                 break
             states |= dict.fromkeys(grown, "float32")
         checked.check_dtypes()
-        return _lowered(name, jaxpr, states, *others)
+        return _lowered(name, jaxpr, checked.random, states, *others)
+
+
+def _takes_random(name: str, rule: Rule) -> bool:
+    """Say whether a rule has a fourth argument; one with a default is it if its name is `random`."""
+    kinds = inspect.Parameter
+    given = [p for p in inspect.signature(rule).parameters.values() if p.kind is not kinds.VAR_KEYWORD]
+    needed = [p for p in given if p.default is kinds.empty and p.kind is not kinds.VAR_POSITIONAL]
+    places = [p for p in given if p.kind in (kinds.POSITIONAL_ONLY, kinds.POSITIONAL_OR_KEYWORD)]
+    variable = any(p.kind is kinds.VAR_POSITIONAL for p in given)
+    if len(needed) > min(4, len(places)) or (len(places) < 3 and not variable):
+        shown = ", ".join(str(p) for p in given) or "nothing"
+        raise RuleError(f"rule {name}: takes {shown}; write rule(s, arriving, p) or rule(s, arriving, p, random)")
+    return len(places) > 3 and (places[3] in needed or places[3].name == "random")
 
 
 def _dtype(rule: str, kind: str, key: str, value: Any) -> str:
@@ -99,15 +118,20 @@ def _dtype(rule: str, kind: str, key: str, value: Any) -> str:
 
 
 def _lowered(
-    name: str, jaxpr: Any, states: Mapping[str, str], arriving: Mapping[str, str], params: Mapping[str, str]
+    name: str,
+    jaxpr: Any,
+    random: tuple[Name, ...],
+    states: Mapping[str, str],
+    arriving: Mapping[str, str],
+    params: Mapping[str, str],
 ) -> TracedRule:
     groups = [_names("s", states), _names("a", arriving), _names("p", params)]
-    inputs = (*groups[0], *groups[1], *groups[2])
+    inputs = (*groups[0], *groups[1], *groups[2], *random)
     lowering = Lowering(name)
     outputs = tuple(value.item() for value in lowering.jaxpr(jaxpr, [boxed(i) for i in inputs]))
     writer = lowering.writer
     form = Form("rule", inputs, tuple(writer.lines), outputs, tuple(writer.functions.values()))
-    return TracedRule(name, groups[0], groups[1], groups[2], form)
+    return TracedRule(name, groups[0], groups[1], groups[2], random, form)
 
 
 def _names(prefix: str, dtypes: Mapping[str, str]) -> tuple[Name, ...]:
@@ -119,10 +143,11 @@ class _Checked:
 
     def __init__(self, name: str, rule: Rule, *groups: Mapping[str, str]):
         self.name, self.rule, self.groups = name, rule, groups
+        self.random = _RANDOM if _takes_random(name, rule) else ()
         self.returned: dict[str, str] = {}  # dtypes of the states that the rule returned
 
     def jaxpr(self) -> Any:
-        dtypes = [dtype for group in self.groups for dtype in group.values()]
+        dtypes = [dtype for group in self.groups for dtype in group.values()] + [name.dtype for name in self.random]
         try:
             return jax.make_jaxpr(self._flat)(*(jax.ShapeDtypeStruct((), dtype) for dtype in dtypes))
         except _NEEDS_VALUE as error:
@@ -137,7 +162,7 @@ class _Checked:
         records = [
             Record(kind, {key: next(rest) for key in group}) for kind, group in zip(kinds, self.groups, strict=True)
         ]
-        result = self.rule(*records)
+        result = self.rule(*records, Random(*rest)) if self.random else self.rule(*records)
         if not (isinstance(result, tuple) and len(result) == 2 and isinstance(result[0], Record)):
             raise RuleError(f"rule {self.name}: returns {_shown(result)}; return (state.replace(...), spike)")
         new, spike = result

@@ -5,27 +5,18 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
-from jax.lax import GatherScatterMode
 
 from .form import Operand, constant
+from .indexed import INDEXED
 from .writer import Values, Writer, boxed
 
-__all__ = ["MOVES", "chosen"]
+__all__ = ["MOVES", "SPLITS"]
 
 Eqn = Any
-
-
-def chosen(writer: Writer, index: Operand, options: list[Operand]) -> Operand:
-    """Return options[index], of the first or last option where the index is out of range."""
-    result = options[-1]
-    for place in range(len(options) - 2, -1, -1):
-        here = writer.emit("le", index, constant(place, index.dtype))
-        result = writer.emit("select", here, options[place], result)
-    return result
 
 
 def _broadcast_in_dim(writer: Writer, eqn: Eqn, x: Values, *_: Values) -> Values:
@@ -67,68 +58,6 @@ def _iota(writer: Writer, eqn: Eqn, *_: Values) -> Values:
     return boxed([constant(place[axis], dtype) for place in np.ndindex(*aval.shape)], aval.shape)
 
 
-def _pieces(x: Values, sizes: tuple[int, ...]) -> list[tuple[tuple[int, ...], Values]]:
-    """Return every start at which a piece of such sizes lies within x, with the piece."""
-    starts = itertools.product(*(range(whole - size + 1) for whole, size in zip(x.shape, sizes, strict=True)))
-    return [(s, x[tuple(slice(a, a + size) for a, size in zip(s, sizes, strict=True))]) for s in starts]
-
-
-def _dynamic_slice(writer: Writer, eqn: Eqn, x: Values, *starts: Values) -> Values:
-    """Clamp the starts, as XLA does, by choosing among all pieces: axis by axis, the last one first."""
-    sizes = eqn.params["slice_sizes"]
-    table = dict(_pieces(x, sizes))
-    for axis in range(x.ndim - 1, -1, -1):
-        places = range(x.shape[axis] - sizes[axis] + 1)
-        heads = dict.fromkeys(start[:axis] for start in table)
-        table = {
-            head: _chosen_piece(writer, starts[axis].item(), [table[(*head, place)] for place in places])
-            for head in heads
-        }
-    return table[()]
-
-
-def _chosen_piece(writer: Writer, index: Operand, pieces: list[Values]) -> Values:
-    flat = [piece.reshape(-1) for piece in pieces]
-    return boxed([chosen(writer, index, list(options)) for options in zip(*flat, strict=True)], pieces[0].shape)
-
-
-def _dynamic_update_slice(writer: Writer, eqn: Eqn, x: Values, update: Values, *starts: Values) -> Values:
-    if x.ndim != 1:
-        raise NotImplementedError("of more than one dimension")
-    last = len(x) - len(update)
-    start = writer.emit("max", starts[0].item(), constant(0, starts[0].item().dtype))
-    start = writer.emit("min", start, constant(last, start.dtype))
-    result = x.copy()
-    for place, offset in itertools.product(range(last + 1), range(len(update))):
-        here = writer.emit("eq", start, constant(place, start.dtype))
-        result[place + offset] = writer.emit("select", here, update[offset], result[place + offset])
-    return result
-
-
-def _gather(writer: Writer, eqn: Eqn, x: Values, indices: Values) -> Values:
-    """Read elements of a vector at indices of any shape."""
-    p = eqn.params
-    numbers = p["dimension_numbers"]
-    if x.ndim != 1 or tuple(numbers.collapsed_slice_dims) != (0,) or tuple(p["slice_sizes"]) != (1,):
-        raise NotImplementedError("other than elements of a vector")
-    result = []
-    for index in indices.reshape(-1):
-        element = chosen(writer, index, list(x))
-        if p["mode"] == GatherScatterMode.FILL_OR_DROP:
-            inside = writer.emit("ge", index, constant(0, index.dtype))
-            within = writer.emit("lt", index, constant(len(x), index.dtype))
-            fill = constant(_fill(p["fill_value"], element.dtype), element.dtype)
-            element = writer.emit("select", writer.emit("and", inside, within), element, fill)
-        result.append(element)
-    return boxed(result, eqn.outvars[0].aval.shape)
-
-
-def _fill(value: Any, dtype: str) -> Any:
-    if value is not None:
-        return value
-    return {"float32": np.nan, "int32": -(2**31), "uint32": 2**32 - 1, "bool": True}[dtype]
-
-
 def _reduced(op: str, writer: Writer, eqn: Eqn, x: Values) -> Values:
     """Reduce from the first element to the last, in this order."""
     axes = eqn.params["axes"]
@@ -140,11 +69,13 @@ def _reduced(op: str, writer: Writer, eqn: Eqn, x: Values) -> Values:
 
 
 def _cumulative(op: str, writer: Writer, eqn: Eqn, x: Values) -> Values:
-    if x.ndim != 1:
-        raise NotImplementedError("of more than one dimension")
-    row = list(x[::-1] if eqn.params["reverse"] else x)
-    sums = list(itertools.accumulate(row, functools.partial(writer.emit, op)))
-    return boxed(sums[::-1] if eqn.params["reverse"] else sums, x.shape)
+    """Accumulate along an axis, from its first element or its last."""
+    rows = np.moveaxis(np.flip(x, eqn.params["axis"]) if eqn.params["reverse"] else x, eqn.params["axis"], -1)
+    sums = np.empty(rows.shape, object)
+    for place in np.ndindex(*rows.shape[:-1]):
+        sums[place] = list(itertools.accumulate(rows[place], functools.partial(writer.emit, op)))
+    sums = np.moveaxis(sums, -1, eqn.params["axis"])
+    return np.flip(sums, eqn.params["axis"]) if eqn.params["reverse"] else sums
 
 
 def _arg(op: str, writer: Writer, eqn: Eqn, x: Values) -> Values:
@@ -172,10 +103,46 @@ def _better(writer: Writer, op: str, new: Operand, best: Operand) -> Operand:
 
 
 def _dot_general(writer: Writer, eqn: Eqn, a: Values, b: Values) -> Values:
-    if a.ndim != 1 or b.ndim != 1 or eqn.params["dimension_numbers"][0] != ((0,), (0,)):
-        raise NotImplementedError("other than the product of two vectors")
-    products = [writer.emit("mul", x, y) for x, y in zip(a, b, strict=True)]
-    return boxed(functools.reduce(functools.partial(writer.emit, "add"), products))
+    """Multiply vectors and matrices: products are added from the first to the last, in this order."""
+    (axes_a, axes_b), batch = eqn.params["dimension_numbers"]
+    if batch != ((), ()):
+        raise NotImplementedError("of batches")
+    rows, columns = _last(a, axes_a), _last(b, axes_b)
+    result = np.empty(rows.shape[:-1] + columns.shape[:-1], object)
+    for i, j in itertools.product(np.ndindex(*rows.shape[:-1]), np.ndindex(*columns.shape[:-1])):
+        products = [writer.emit("mul", x, y) for x, y in zip(rows[i], columns[j], strict=True)]
+        result[i + j] = functools.reduce(functools.partial(writer.emit, "add"), products)
+    return result
+
+
+def _last(x: Values, axes: Sequence[int]) -> Values:
+    """Return an array with some axes as one, the last."""
+    kept = [axis for axis in range(x.ndim) if axis not in axes]
+    return x.transpose([*kept, *axes]).reshape([*(x.shape[axis] for axis in kept), -1])
+
+
+def _pad(writer: Writer, eqn: Eqn, x: Values, value: Values) -> Values:
+    """Pad before, after and between the elements of each axis; a negative number takes away."""
+    for axis, (low, high, between) in enumerate(eqn.params["padding_config"]):
+        size = x.shape[axis] + max(x.shape[axis] - 1, 0) * between
+        wide = np.full([*x.shape[:axis], max(low, 0) + size + max(high, 0), *x.shape[axis + 1 :]], value.item(), object)
+        inside = np.moveaxis(wide, axis, 0)
+        inside[max(low, 0) : max(low, 0) + size : between + 1] = np.moveaxis(x, axis, 0)
+        x = np.moveaxis(inside[max(-low, 0) : len(inside) - max(-high, 0)], 0, axis)
+    return x
+
+
+def _split(eqn: Eqn, x: Values) -> list[Values]:
+    return np.split(x, np.cumsum(eqn.params["sizes"])[:-1], axis=eqn.params["axis"])
+
+
+def _unstack(eqn: Eqn, x: Values) -> list[Values]:
+    return [boxed(part.reshape(-1), part.shape) for part in _parts(x, eqn.params["axis"])]
+
+
+def _parts(x: Values, axis: int) -> Iterator[Values]:
+    for place in range(x.shape[axis]):
+        yield x.take([place], axis).squeeze(axis)
 
 
 # By primitive of JAX: functions of the writer, the equation and its operands' values.
@@ -190,9 +157,9 @@ MOVES: dict[str, Callable[..., Values]] = {
     "transpose": _transpose,
     "rev": _rev,
     "iota": _iota,
-    "dynamic_slice": _dynamic_slice,
-    "dynamic_update_slice": _dynamic_update_slice,
-    "gather": _gather,
+    "tile": lambda writer, eqn, x: np.tile(x, eqn.params["reps"]),
+    "pad": _pad,
+    **INDEXED,
     "dot_general": _dot_general,
     "argmax": functools.partial(_arg, "gt"),
     "argmin": functools.partial(_arg, "lt"),
@@ -203,3 +170,9 @@ MOVES: dict[str, Callable[..., Values]] = {
         "sum": "add", "prod": "mul", "max": "max", "min": "min",
     }.items()},
 }  # fmt: skip
+# By primitive of JAX: functions of the equation and its operands' values, that return several values.
+SPLITS: dict[str, Callable[..., list[Values]]] = {
+    "split": _split,
+    "unstack": _unstack,
+    "optimization_barrier": lambda eqn, *x: list(x),
+}

@@ -34,6 +34,7 @@ class Writer:
         self.lines: list[Line] = []
         self.functions: dict[str, Form] = {}
         self.source = ""  # of the lines that follow
+        self.depth = self.repeated = 0  # how many blocks, and how many bodies of loops, are open
         self._count = 0
 
     def name(self, dtype: str) -> Name:
@@ -42,13 +43,15 @@ class Writer:
         return Name(f"t{self._count}", dtype)
 
     @contextmanager
-    def block(self) -> Iterator[list[Line]]:
-        """Collect the lines of a block apart."""
+    def block(self, *, repeats: bool = False) -> Iterator[list[Line]]:
+        """Collect the lines of a block apart; one that repeats is of a loop."""
         outer, self.lines = self.lines, []
+        self.depth, self.repeated = self.depth + 1, self.repeated + repeats
         try:
             yield self.lines
         finally:
             self.lines = outer
+            self.depth, self.repeated = self.depth - 1, self.repeated - repeats
 
     def emit(self, op: str, *operands: Operand, dtype: str = "") -> Operand:
         """Write `op(operands)` and return its result: a constant if all operands are."""

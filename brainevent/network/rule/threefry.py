@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Random bits as a function of keys and counters: threefry2x32 (Salmon et al., 2011), with 13 rounds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import numpy as np
+from jax import lax
+
+__all__ = ["SCHEME", "be_bits", "be_keys", "part_key", "threefry", "unit"]
+
+SCHEME = 1  # which numbers a seed gives: the cipher, its keys, and how each method of `Random` uses its bits
+
+_ROTATIONS = (13, 15, 26, 6, 17, 29, 16, 24)
+_PARITY = np.uint32(0x1BD11BDA)
+# Odd numbers, by which draws, indices and parts of a draw move the keys.
+_OF_DRAW, _OF_INDEX, _OF_PART = np.uint32(0x9E3779B9), np.uint32(0x85EBCA6B), np.uint32(0xC2B2AE35)
+
+Scalar = Any
+
+
+def _rotated(x: Scalar, by: int) -> Scalar:
+    return lax.shift_left(x, np.uint32(by)) | lax.shift_right_logical(x, np.uint32(32 - by))
+
+
+def threefry(key0: Scalar, key1: Scalar, x0: Scalar, x1: Scalar, rounds: int = 13) -> tuple[Scalar, Scalar]:
+    """Return both words of the block cipher of a counter (x0, x1): uint32 throughout."""
+    keys = (key0, key1, key0 ^ key1 ^ _PARITY)
+    x0, x1 = x0 + key0, x1 + key1
+    for k in range(rounds):
+        x0 = x0 + x1
+        x1 = _rotated(x1, _ROTATIONS[k % 8]) ^ x0
+        if k % 4 == 3:
+            turn = k // 4 + 1
+            x0, x1 = x0 + keys[turn % 3], x1 + keys[(turn + 1) % 3] + np.uint32(turn)
+    return x0, x1
+
+
+# The lowering knows the functions of `jax.jit` that follow by their names.
+
+
+@jax.jit
+def be_keys(key0: Scalar, key1: Scalar, draw: Scalar, index: Scalar | None = None) -> tuple[Scalar, Scalar]:
+    """Return the keys of one draw of a rule: draws move the second key, and indices the first."""
+    if index is not None:
+        key0 = key0 + (index + np.uint32(1)) * _OF_INDEX
+    return key0, key1 + draw * _OF_DRAW
+
+
+@jax.jit
+def be_bits(neuron: Scalar, step: Scalar, key0: Scalar, key1: Scalar) -> Scalar:
+    """Return 32 random bits."""
+    return threefry(key0, key1, neuron, step)[0]
+
+
+def part_key(key0: Scalar, part: Scalar) -> Scalar:
+    """Return the first key of a part of a draw that needs several numbers; part 0 is the draw itself."""
+    return key0 + part * _OF_PART
+
+
+def unit(bits: Scalar) -> Scalar:
+    """Return the top 24 bits as a float32 number from 0 to 1, without 1."""
+    return lax.convert_element_type(lax.shift_right_logical(bits, np.uint32(8)), np.float32) * np.float32(2**-24)

@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+"""On a real GPU: every rule gives the bits of the interpreter."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from test_rule_engines import INPUTS, NAMES, POINTER, differing, flushed, forms, hard_values
+
+import brainevent
+from brainevent.network.rule.cuda_text import cuda_text
+from brainevent.network.rule.interpret import interpret
+
+pytestmark = pytest.mark.gpu
+pytest.importorskip("cuda.bindings.nvrtc")
+COUNT = 100_000
+
+
+def by_nvrtc(values):
+    """Run all rules in one kernel; `--fmad=false` is all that the text needs."""
+    inputs = ", ".join(f"const {POINTER[dtype]}* {name}" for name, dtype in INPUTS.items())
+    outs = ", ".join(f"{POINTER[forms()[name].outputs[0].dtype]}* o{place}" for place, name in enumerate(NAMES))
+    calls = "".join(
+        f"o{place}[k] = be_rule_{name}(x[k], y[k], i[k], j[k], u[k], b[k]);\n" for place, name in enumerate(NAMES)
+    )
+    head = f'extern "C" __global__ void run({inputs}, {outs}, int n)'
+    source = cuda_text(forms().values())
+    source += f"{head} {{ int k = blockIdx.x * blockDim.x + threadIdx.x; if (k < n) {{\n{calls}}} }}"
+    shapes = [jax.ShapeDtypeStruct((COUNT,), forms()[name].outputs[0].dtype) for name in NAMES]
+    kernel = brainevent.cuda_kernel(source, "run", shapes, launch_dims=COUNT, options=("--fmad=false",))
+    return [np.asarray(out) for out in kernel(*map(jnp.asarray, flushed(values)), n=COUNT)]
+
+
+def test_rules_give_the_bits_of_the_interpreter():
+    values = hard_values(COUNT, 3)
+    found = dict(zip(NAMES, by_nvrtc(values), strict=True))
+    wrong = {name: differing(found[name], interpret(forms()[name], values)[0], values) for name in NAMES}
+    assert {name: where for name, where in wrong.items() if where} == {}
