@@ -54,7 +54,8 @@ class NumbaEngine:
         """Run steps."""
         given = {place: np.ascontiguousarray(array, np.float32) for place, array in inputs.items()}
         with self._whole() as memory:
-            memory.give(given)
+            for updates in memory.updates.values():
+                updates.give(given)
             memory.flush()
             recording = Recording(memory, steps, wanted)
             for step in Legs(memory, recording):

@@ -75,9 +75,10 @@ class Legs:
 
     def _run_table(self, part: int) -> Table:
         memory, recording = self.memory, self.recording
-        functions = {"updates": memory.updates, "deliveries": memory.deliveries}
+        updates = [(update.address, update.tables) for update in memory.updates.values()]
         lists = {
-            **{key: [word for f, tables in functions[key] for word in (f, tables[part].address)] for key in functions},
+            "updates": [word for f, tables in updates for word in (f, tables[part].address)],
+            "deliveries": [word for f, tables in memory.deliveries for word in (f, tables[part].address)],
             "records": [record.address for record in recording.records[part].values()],
             "sampled": [table.address for table in recording.samples[part]],
             "finite": [table.address for table in memory.finite[part]],

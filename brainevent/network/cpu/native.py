@@ -9,7 +9,7 @@ import hashlib
 from pathlib import Path
 from typing import Any
 
-from ..plan import PopulationPlan, SynapsePlan
+from ..plan import SynapsePlan
 from ..rule.numba_text import numba_text
 from .update_text import Update
 
@@ -31,16 +31,15 @@ def _address(title: str, text: str, words: int, make: Any) -> int:
     return native_address(title, _sources() + text, words, make)
 
 
-def update_address(population: PopulationPlan, update: Update) -> int:
+def update_address(update: Update) -> int:
     """Return the address of `update(table, step, turn)`: one for all networks in which its text is the same."""
-    form = population.rule.form
 
     def make() -> Any:
         from .on_update import compiled_update
 
-        return compiled_update(form, update.text)
+        return compiled_update(update.forms, update.text)
 
-    return _address("network_update", numba_text([form]) + update.text, 3, make)
+    return _address("network_update", numba_text(update.forms) + update.text, 3, make)
 
 
 def delivery_address(synapses: SynapsePlan) -> int:

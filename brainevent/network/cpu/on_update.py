@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numba
@@ -65,11 +66,28 @@ def list_spikes(flags, count, first, spikes, found):  # type: ignore[no-untyped-
     return found
 
 
-def compiled_update(form: Form, text: str) -> Any:
-    """Return the Numba function `update(table, step, turn)` of a text."""
+@_inner
+def count_events(uniform, table, counts):  # type: ignore[no-untyped-def]
+    """Count for each number how many of a rising table are at most that; none is looked at that all are below."""
+    largest = np.float32(0)
+    for k in range(uniform.size):
+        counts[k] = 0
+        largest = max(largest, uniform[k])
+    for entry in table:
+        if entry > largest:
+            break
+        for k in range(uniform.size):
+            counts[k] += np.int32(uniform[k] >= entry)
+
+
+def compiled_update(forms: Sequence[Form], text: str) -> Any:
+    """Return the Numba function `update(table, step, turn)` of a text; its other functions are loops over arrays."""
     scope = {"np": np, "array_at": array_at, "word": word, "flush": flush, "gather": gather}
-    scope |= {"add_input": add_input, "list_spikes": list_spikes}
-    scope |= {f"be_{name}": function for name, function in compiled_forms([form]).items()}
+    scope |= {"add_input": add_input, "list_spikes": list_spikes, "count_events": count_events}
+    scope |= {f"be_{name}": function for name, function in compiled_forms(forms).items()}
+    known = set(scope)
     exec(compile(text, "<update>", "exec"), scope)
-    scope["run_block"] = _inner(scope["run_block"])
-    return numba.njit(error_model="numpy", nogil=True)(scope["update"])
+    update = scope.pop("update")
+    for name in scope.keys() - known - {"__builtins__"}:
+        scope[name] = _inner(scope[name])
+    return numba.njit(error_model="numpy", nogil=True)(update)

@@ -24,12 +24,12 @@ class Recording:
 
     def __init__(self, memory: Memory, steps: int, wanted: Wanted):
         self.memory, self.first, self.steps, self.wanted = memory, memory.step, steps, wanted
-        self.counts = {name: np.zeros(memory.bounds[name][-1], np.int32) for name in wanted.counts}
+        self.counts = {name: np.zeros(memory.arrays[name].bounds[-1], np.int32) for name in wanted.counts}
         per_step = dict.fromkeys((*wanted.rates, *wanted.spikes))
         parts = memory.plan.parts
         self.rates = {name: np.zeros((parts, steps), np.int32) for name in per_step}
         self.spikes = {name: [np.empty(0, np.int32) for _ in range(parts)] for name in wanted.spikes}
-        self.records = [{name: self._record(name, part) for name in memory.bounds} for part in range(parts)]
+        self.records = [{name: self._record(name, part) for name in memory.arrays} for part in range(parts)]
         self.out = {label: self._empty(sample) for label, sample in wanted.samples.items()}
         self._alive: list[Array] = []  # what tables of samples point to
         self.samples = [
@@ -40,7 +40,7 @@ class Recording:
     def make_room(self) -> None:
         """Let there be room for the spikes of one more step, and for twice those that are there."""
         for name, arrays in self.spikes.items():
-            sizes = (high - low for low, high in pairwise(self.memory.bounds[name]))
+            sizes = (high - low for low, high in pairwise(self.memory.arrays[name].bounds))
             for part, size in enumerate(sizes):
                 record = self.records[part][name]
                 used = record["used"]
@@ -75,9 +75,9 @@ class Recording:
         return steps, neurons
 
     def _record(self, name: str, part: int) -> Table:
-        low, high = self.memory.bounds[name][part : part + 2]
+        low, high = self.memory.arrays[name].bounds[part : part + 2]
         words = dict.fromkeys(RECORD._fields, 0)
-        words |= {"list": address(self.memory.spikes[name].table[part]), "size": high - low}
+        words |= {"list": address(self.memory.lists[name][part]), "size": high - low}
         if name in self.counts:
             words["counts"] = address(self.counts[name])
         if name in self.rates:
@@ -86,7 +86,7 @@ class Recording:
 
     def _empty(self, sample: Sample) -> Array:
         rows = self._rows_before(sample, self.first + self.steps) - self._rows_before(sample, self.first)
-        dtype = self.memory.neurons[sample.population][sample.state].dtype
+        dtype = self.memory.arrays[sample.population].states[sample.state].dtype
         return np.empty((rows, sample.neurons.size), dtype)
 
     def _rows_before(self, sample: Sample, step: int) -> int:
@@ -94,11 +94,11 @@ class Recording:
         return -(-step // sample.every)
 
     def _sample(self, sample: Sample, part: int, out: Array) -> Table:
-        low, high = self.memory.bounds[sample.population][part : part + 2]
+        low, high = self.memory.arrays[sample.population].bounds[part : part + 2]
         places = np.flatnonzero((sample.neurons >= low) & (sample.neurons < high)).astype(np.int64)
         neurons = sample.neurons[places].astype(np.int64)
         self._alive += [places, neurons]
-        state = self.memory.neurons[sample.population][sample.state]
+        state = self.memory.arrays[sample.population].states[sample.state]
         words = {
             "every": sample.every,
             "before": self._rows_before(sample, self.first),

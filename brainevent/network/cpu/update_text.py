@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from ..plan import PopulationPlan
 from ..rule.form import Constant, Form, Name
 from ..rule.primitives import SMALLEST
+from .drawn import Drawn, split
 from .layout import UPDATE
 
 __all__ = ["BLOCK", "Update", "update_of"]
@@ -20,32 +22,32 @@ _RING = ("ring", "row", "mask", "quantum", "input", "input_row", "input_item")
 
 @dataclass(frozen=True)
 class Update:
-    """The text of `update(table, step, turn)`, and the words of its table: a name, or a kind and a name.
+    """The text of `update(table, step, turn)`, the forms that it calls, and the words of its table.
 
-    `scratch` is how many bytes the update needs for values of one block.
+    A word is a name, or a kind and a name. `drawn` are the Poisson numbers that are counted in tables, which the words
+    "counted:N" and "entries:N" tell of. `scratch` is how many bytes the update needs for values of one block.
     """
 
     text: str
+    forms: tuple[Form, ...]
     words: tuple[str, ...]
+    drawn: tuple[Drawn, ...]
     scratch: int
 
 
 class _Block:
-    """What the loop over a block is made of, argument by argument."""
+    """What the loop over a block is made of."""
 
     def __init__(self, words: Sequence[str]):
         self.words = list(words)
         self.setup: list[str] = []  # before all blocks
         self.prepared: list[str] = []  # before the loop over one block
-        self.parameters: list[str] = []
-        self.given: list[str] = []
-        self.values: list[str] = []  # of the rule, for neuron k
+        self.given: dict[str, str] = {}  # what the loop is given, by the name of the rule's input
+        self.values: dict[str, str] = {}  # what the rule is given, for neuron k
         self.scratch = 0
 
     def argument(self, name: str, given: str, value: str) -> None:
-        self.parameters.append(name)
-        self.given.append(given)
-        self.values.append(value)
+        self.given[name], self.values[name] = given, value
 
     def place(self, *words: str) -> list[str]:
         """Return how the text reads new words of the table."""
@@ -57,6 +59,23 @@ class _Block:
         """Return the address of scratch for one block."""
         self.scratch += itemsize * BLOCK
         return f"scratch + {self.scratch - itemsize * BLOCK}"
+
+    def loop(self, function: str, form: Form, results: Sequence[str]) -> tuple[list[str], str]:
+        """Return a function that runs a form for each neuron of a block, and its call.
+
+        `results` are the arrays that the form's outputs go to: inputs of the form, or arrays of the block by name.
+        """
+        names = [name.text for name in form.inputs]
+        passed = {name: self.given[name] for name in names} | {n: n for n in results if n not in names}
+        outputs = [f"new_{name}" for name in results]
+        lines = [
+            f"def {function}({', '.join(['count', *passed])}):",
+            "    for k in range(count):",
+            f"        {', '.join(outputs)} = be_{form.name}({', '.join(self.values[name] for name in names)})",
+            *(f"        {name}[k] = {output}" for name, output in zip(results, outputs, strict=True)),
+            "",
+        ]
+        return lines, f"{function}({', '.join(['count', *passed.values()])})"
 
 
 def _slice(address: str, dtype: str) -> str:
@@ -108,6 +127,25 @@ def _random(block: _Block, names: Sequence[Name]) -> None:
         block.argument(name.text, value, used)
 
 
+def _drawn(block: _Block, drawn: Sequence[Drawn]) -> list[str]:
+    """Prepare Poisson numbers; return the functions for it."""
+    functions = []
+    for place, one in enumerate(drawn):
+        uniform = f"u{place}"
+        lines, call = block.loop(f"draw{place}", one.uniform, [uniform])
+        functions += lines
+        counted, entries = block.place(f"counted:{place}", f"entries:{place}")
+        name = one.result.text
+        block.prepared += [
+            f"{uniform} = array_at({block.room(4)}, count, np.float32)",
+            f"{name} = array_at({block.room(4)}, count, np.int32)",
+            call,
+            f"count_events({uniform}, array_at({counted}, {entries}, np.float32), {name})",
+        ]
+        block.argument(name, name, f"{name}[k]")
+    return functions
+
+
 def _has_denormals(form: Form) -> bool:
     """Say whether a form names a denormal: else it returns none if it is given none."""
     lines = [form, *form.all_lines()]
@@ -115,37 +153,31 @@ def _has_denormals(form: Form) -> bool:
     return any(isinstance(o, Constant) and o.dtype == "float32" and 0 < abs(o.value) < SMALLEST for o in operands)
 
 
-def update_of(population: PopulationPlan) -> Update:
-    """Return the update of a population; sizes and values are not part of it."""
+def update_of(population: PopulationPlan, params: Mapping[str, Any]) -> Update:
+    """Return the update of a population with parameters, by the names of its form.
+
+    The values of parameters are not part of it, but whether Poisson numbers have a mean of at most 64 is.
+    """
     rule = population.rule
-    scalars = [value.ndim == 0 for value in population.params.values()]
+    scalars = {name: value for name, value in params.items() if value.ndim == 0}
+    form, drawn = split(rule.form, scalars)
     block = _Block(UPDATE._fields)
     flags = block.room(1)
     _states(block, rule.states, flushed=not any(map(_has_denormals, (rule.form, *rule.form.functions))))
     _arriving(block, rule.arriving)
-    _params(block, rule.params, scalars)
+    _params(block, rule.params, [name.text in scalars for name in rule.params])
     _random(block, rule.random)
-    results = [f"new_{name.text}" for name in rule.states]
-    return Update(_written(block, flags, results, [name.text for name in rule.states]), tuple(block.words), block.scratch)
+    functions = _drawn(block, drawn)
+    lines, call = block.loop("run", form, [*(name.text for name in rule.states), "flags"])
+    block.prepared += [f"flags = array_at({flags}, count, np.bool_)", call]
+    block.prepared.append(f"found = list_spikes({flags}, count, low + start, spikes, found)")
+    forms = (form, *(one.uniform for one in drawn))
+    return Update(_written(block, functions + lines), forms, tuple(block.words), drawn, block.scratch)
 
 
-def _written(block: _Block, flags: str, results: Sequence[str], states: Sequence[str]) -> str:
-    loop = [
-        f"{', '.join([*results, 'spike'])} = be_rule({', '.join(block.values)})",
-        *(f"{state}[k] = {result}" for state, result in zip(states, results, strict=True)),
-        "flags[k] = spike",
-    ]
-    run = [
-        *block.prepared,
-        f"flags = array_at({flags}, count, np.bool_)",
-        f"run_block({', '.join(['count', *block.given, 'flags'])})",
-        f"found = list_spikes({flags}, count, low + start, spikes, found)",
-    ]
+def _written(block: _Block, functions: Sequence[str]) -> str:
     lines = [
-        f"def run_block({', '.join(['count', *block.parameters, 'flags'])}):",
-        "    for k in range(count):",
-        *(f"        {line}" for line in loop),
-        "",
+        *functions,
         "def update(table, step, turn):",
         f"    size, low, found = word(table, {UPDATE.size}), word(table, {UPDATE.low}), 0",
         f"    scratch = word(table, {UPDATE.scratch})",
@@ -153,7 +185,7 @@ def _written(block: _Block, flags: str, results: Sequence[str], states: Sequence
         *(f"    {line}" for line in block.setup),
         f"    for start in range(0, size, {BLOCK}):",
         f"        count = min({BLOCK}, size - start)",
-        *(f"        {line}" for line in run),
+        *(f"        {line}" for line in block.prepared),
         "    return found",
     ]
     return "\n".join(lines) + "\n"
