@@ -58,7 +58,7 @@ class Legs:
         def go(part: int) -> None:
             came[part] = drive_function()(self._runs[part].address, part)
 
-        others = [threading.Thread(target=go, args=(part,), daemon=True) for part in range(1, len(came))]
+        others = [threading.Thread(target=go, args=(part,), name=f"brainevent part {part}", daemon=True) for part in range(1, len(came))]
         try:
             for thread in others:
                 thread.start()

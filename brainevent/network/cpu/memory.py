@@ -37,7 +37,7 @@ class Memory:
         self.arrays = {p.name: _arrays(plan, p) for p in plan.populations}
         self.lists = {name: _lists(arrays) for name, arrays in self.arrays.items()}
         self.updates = {p.name: Updates(p, self.arrays[p.name]) for p in plan.populations}
-        parts = range(plan.parts)
+        parts, self._alive = range(plan.parts), []
         self.deliveries = [
             (delivery_address(s), [self._delivery(s, part) for part in parts]) for s in plan.synapses if s.targets.size
         ]
@@ -88,12 +88,14 @@ class Memory:
 
     def _delivery(self, synapses: SynapsePlan, part: int) -> Table:
         ring = self.arrays[synapses.target].rings[synapses.receptor]
+        entries = (*map(np.ascontiguousarray, (synapses.starts, synapses.targets)), _wide(synapses.weights, np.int32), _wide(synapses.delays, np.uint16))
+        self._alive += entries
         words = {
             "parts": self.plan.parts,
             "part": part,
             "lists": address(self.lists[synapses.source]),
             "sources": self.plan.population(synapses.source).size,
-            **{key: address(getattr(synapses, key)) for key in ("starts", "targets", "weights", "delays")},
+            **dict(zip(("starts", "targets", "weights", "delays"), map(address, entries), strict=True)),
             "ring": address(ring),
             "row": ring.shape[1],
             "mask": len(ring) - 1,
@@ -128,6 +130,11 @@ def _lists(arrays: PopulationArrays) -> Array:
     for line, (even, odd) in zip(table, arrays.spikes, strict=True):
         line[[0, 2]] = address(even), address(odd)
     return table
+
+
+def _wide(values: Array, dtype: Any) -> Array:
+    """Return the entries of synapses: one that is the same for all has the widest dtype, all others have their own."""
+    return values.astype(dtype) if values.size == 1 else np.ascontiguousarray(values)
 
 
 def _flushed(value: Array) -> Array:

@@ -18,8 +18,8 @@ _AHEAD = 4  # spikes whose rows are asked for from memory before they are needed
 
 
 def delivery(targets: Any, weights: Any, delays: Any) -> Any:
-    """Return `deliver(table, step, _)` for dtypes of entries; None for a weight or delay that is the same for all."""
-    weight_type, delay_type = weights or np.int16, delays or np.uint8
+    """Return `deliver(table, step, _)` for dtypes of entries; None for what is the same for all: int32, uint16."""
+    weight_type, delay_type = weights or np.int32, delays or np.uint16
     one_weight, one_delay = weights is None, delays is None
 
     @inner(error_model="numpy", apart=True)

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..plan import PopulationPlan
-from ..rule.form import Constant, Form, Name
-from ..rule.primitives import SMALLEST
+from ..rule.form import Form, Name
 from .drawn import Drawn, split
 from .layout import UPDATE
 
@@ -87,11 +86,10 @@ def _element(dtype: str) -> str:
     return "bool_" if dtype == "bool" else dtype
 
 
-def _states(block: _Block, names: Sequence[Name], flushed: bool) -> None:
+def _states(block: _Block, names: Sequence[Name]) -> None:
     for name in names:
         (address,) = block.place(f"state:{name.text}")
-        value = f"flush({name.text}[k])" if name.dtype == "float32" and not flushed else f"{name.text}[k]"
-        block.argument(name.text, _slice(address, name.dtype), value)
+        block.argument(name.text, _slice(address, name.dtype), f"{name.text}[k]")
 
 
 def _arriving(block: _Block, names: Sequence[Name]) -> None:
@@ -146,13 +144,6 @@ def _drawn(block: _Block, drawn: Sequence[Drawn]) -> list[str]:
     return functions
 
 
-def _has_denormals(form: Form) -> bool:
-    """Say whether a form names a denormal: else it returns none if it is given none."""
-    lines = [form, *form.all_lines()]
-    operands = (operand for line in lines for group in vars(line).values() if isinstance(group, tuple) for operand in group)
-    return any(isinstance(o, Constant) and o.dtype == "float32" and 0 < abs(o.value) < SMALLEST for o in operands)
-
-
 def update_of(population: PopulationPlan, params: Mapping[str, Any]) -> Update:
     """Return the update of a population with parameters, by the names of its form.
 
@@ -163,7 +154,7 @@ def update_of(population: PopulationPlan, params: Mapping[str, Any]) -> Update:
     form, drawn = split(rule.form, scalars)
     block = _Block(UPDATE._fields)
     flags = block.room(1)
-    _states(block, rule.states, flushed=not any(map(_has_denormals, (rule.form, *rule.form.functions))))
+    _states(block, rule.states)
     _arriving(block, rule.arriving)
     _params(block, rule.params, [name.text in scalars for name in rule.params])
     _random(block, rule.random)

@@ -58,9 +58,13 @@ class Updates:
         for receptor, name in zip(population.quanta, population.rule.arriving, strict=True):
             given = inputs.get((population.name, receptor))
             for table in self.tables:
-                table[f"input:{name.text}"] = 0 if given is None else address(given)
-                table[f"input_row:{name.text}"] = 0 if given is None else 4 * given.shape[1]
-                table[f"input_item:{name.text}"] = 0 if given is None or given.shape[1] == 1 else 4
+                if given is None:
+                    table[f"input:{name.text}"] = 0
+                    continue
+                item = 4 if given.shape[1] == population.size else 0  # bytes from one neuron's to the next one's
+                table[f"input:{name.text}"] = address(given) + item * table["low"]
+                table[f"input_row:{name.text}"] = 4 * given.shape[1]
+                table[f"input_item:{name.text}"] = item
 
     def _prepare(self) -> None:
         params = self._params()
