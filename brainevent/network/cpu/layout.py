@@ -12,7 +12,7 @@ __all__ = ["DELIVERY", "FINITE", "GO_ON", "LINE", "LIST", "NOT_FINITE", "NO_ROOM
 def _places(name: str, words: str) -> Any:
     """Return a named tuple of 0, 1, ...: Numba takes one as a constant."""
     names = words.split()
-    return namedtuple(name, names)(*range(len(names)))  # noqa: PYI024 - the names are the data
+    return namedtuple(name, names)(*range(len(names)))
 
 
 LINE = 8  # words of a line of cache: what different parts write is so far apart

@@ -58,7 +58,10 @@ class Legs:
         def go(part: int) -> None:
             came[part] = drive_function()(self._runs[part].address, part)
 
-        others = [threading.Thread(target=go, args=(part,), name=f"brainevent part {part}", daemon=True) for part in range(1, len(came))]
+        others = [
+            threading.Thread(target=go, args=(part,), name=f"brainevent part {part}", daemon=True)
+            for part in range(1, len(came))
+        ]
         try:
             for thread in others:
                 thread.start()
@@ -88,9 +91,13 @@ class Legs:
             "first": recording.first,
             "begin": 0,
             "end": 0,
-            **{"meeting": address(self._meeting), "abort": address(self._abort), "stops": address(self._stops)},
-            **{"populations": len(memory.updates), "projections": len(memory.deliveries)},
-            **{"samples": len(lists["sampled"]), "states": len(lists["finite"])},
+            "meeting": address(self._meeting),
+            "abort": address(self._abort),
+            "stops": address(self._stops),
+            "populations": len(memory.updates),
+            "projections": len(memory.deliveries),
+            "samples": len(lists["sampled"]),
+            "states": len(lists["finite"]),
             **{key: self._list(values) for key, values in lists.items()},
         }
         return Table(RUN._fields, words)

@@ -37,11 +37,9 @@ class Memory:
         self.arrays = {p.name: _arrays(plan, p) for p in plan.populations}
         self.lists = {name: _lists(arrays) for name, arrays in self.arrays.items()}
         self.updates = {p.name: Updates(p, self.arrays[p.name]) for p in plan.populations}
-        parts, self._alive = range(plan.parts), []
-        self.deliveries = [
-            (delivery_address(s), [self._delivery(s, part) for part in parts]) for s in plan.synapses if s.targets.size
-        ]
-        self.finite = [self._float_states(part) if plan.check_finite else [] for part in parts]
+        self._entries: list[tuple[Array, ...]] = []  # of synapses, as native code reads them
+        self.deliveries = [(delivery_address(s), self._deliveries(s)) for s in plan.synapses if s.targets.size]
+        self.finite = [self._float_states(part) if plan.check_finite else [] for part in range(plan.parts)]
 
     @property
     def neurons(self) -> dict[str, dict[str, Array]]:
@@ -86,13 +84,18 @@ class Memory:
         ring = self.arrays[population].rings[receptor]
         return (self.step + np.arange(self.rows[population, receptor])) & (len(ring) - 1)
 
-    def _delivery(self, synapses: SynapsePlan, part: int) -> Table:
+    def _deliveries(self, synapses: SynapsePlan) -> list[Table]:
+        """Return the tables of a projection, one for each part."""
         ring = self.arrays[synapses.target].rings[synapses.receptor]
-        entries = (*map(np.ascontiguousarray, (synapses.starts, synapses.targets)), _wide(synapses.weights, np.int32), _wide(synapses.delays, np.uint16))
-        self._alive += entries
+        entries = (
+            np.ascontiguousarray(synapses.starts, np.int64),
+            np.ascontiguousarray(synapses.targets),
+            _wide(synapses.weights, np.int32),
+            _wide(synapses.delays, np.uint16),
+        )
+        self._entries.append(entries)
         words = {
             "parts": self.plan.parts,
-            "part": part,
             "lists": address(self.lists[synapses.source]),
             "sources": self.plan.population(synapses.source).size,
             **dict(zip(("starts", "targets", "weights", "delays"), map(address, entries), strict=True)),
@@ -100,7 +103,7 @@ class Memory:
             "row": ring.shape[1],
             "mask": len(ring) - 1,
         }
-        return Table(DELIVERY._fields, words)
+        return [Table(DELIVERY._fields, words | {"part": part}) for part in range(self.plan.parts)]
 
     def _float_states(self, part: int) -> list[Table]:
         tables = []

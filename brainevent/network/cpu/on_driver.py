@@ -62,8 +62,10 @@ def sample(table, step):  # type: ignore[no-untyped-def]
     every = word(table, SAMPLE.every)
     if step % every != 0:
         return
-    chosen, out = word(table, SAMPLE.chosen), word(table, SAMPLE.out) + (step // every - word(table, SAMPLE.before)) * word(table, SAMPLE.row)
-    neurons, places = array_at(word(table, SAMPLE.neurons), chosen, np.int64), array_at(word(table, SAMPLE.places), chosen, np.int64)
+    chosen, row = word(table, SAMPLE.chosen), step // every - word(table, SAMPLE.before)
+    out = word(table, SAMPLE.out) + row * word(table, SAMPLE.row)
+    neurons = array_at(word(table, SAMPLE.neurons), chosen, np.int64)
+    places = array_at(word(table, SAMPLE.places), chosen, np.int64)
     if word(table, SAMPLE.itemsize) == 4:
         values, wide = array_at(word(table, SAMPLE.state), chosen, np.int32), array_at(out, chosen, np.int32)
         for k in range(chosen):
