@@ -317,6 +317,13 @@ def test_a_run_that_breaks_off_within_a_step_says_so(monkeypatch):
     equal(as_tree(engine.run(60, ALL, {})), as_tree(other.run(60, ALL, {})))
 
 
+@pytest.mark.parametrize("shape", [(4, 37), (5, 36), (5,)])
+def test_inputs_of_another_shape_are_refused(shape):
+    message = re.escape(f"inputs a.syn: have shape {shape}; pass (5, 37), or (5, 1) for all")
+    with pytest.raises(NetworkError, match=message):
+        NumbaEngine(small_plans.plan()).run(5, Wanted(), {("a", "syn"): np.zeros(shape, np.float32)})
+
+
 def in_threads(*functions):
     threads = [threading.Thread(target=function) for function in functions]
     for thread in threads:

@@ -52,7 +52,7 @@ class NumbaEngine:
 
     def run(self, steps: int, wanted: Wanted, inputs: Mapping[tuple[str, str], Array]) -> Recorded:
         """Run steps."""
-        given = {place: np.ascontiguousarray(array, np.float32) for place, array in inputs.items()}
+        given = {place: self._input(steps, place, array) for place, array in inputs.items()}
         with self._whole() as memory:
             for updates in memory.updates.values():
                 updates.give(given)
@@ -61,6 +61,15 @@ class NumbaEngine:
             for step in Legs(memory, recording):
                 check_finite(self.plan, step, memory.neurons)
             return recording.recorded(steps)
+
+    def _input(self, steps: int, place: tuple[str, str], given: Array) -> Array:
+        """Return inputs as native code reads them."""
+        array, size = np.ascontiguousarray(given, np.float32), self.plan.population(place[0]).size
+        if array.shape not in ((steps, size), (steps, 1)):
+            raise NetworkError(
+                f"inputs {'.'.join(place)}: have shape {array.shape}; pass ({steps}, {size}), or ({steps}, 1) for all"
+            )
+        return array
 
     @contextmanager
     def _whole(self) -> Iterator[Memory]:

@@ -14,7 +14,8 @@ from .on_words import array_at, word
 
 __all__ = ["delivery"]
 
-_AHEAD = 4  # spikes whose rows are asked for from memory before they are needed
+_AHEAD = 16  # spikes for which it is asked where their rows begin; for half of them, their rows are asked for
+_FETCHED = 256  # entries of a row that are asked for: the processor sees for itself that more follow
 
 
 def delivery(targets: Any, weights: Any, delays: Any) -> Any:
@@ -32,6 +33,18 @@ def delivery(targets: Any, weights: Any, delays: Any) -> Any:
                 place = ((step + np.int64(delays[entry])) & mask) * row
             ring[place + np.int64(targets[entry])] += weight
 
+    @inner(error_model="numpy")
+    def fetch_row(starts, first, targets, weights, delays):  # type: ignore[no-untyped-def]
+        begin, end = starts[first], min(starts[first + 1], starts[first] + _FETCHED)
+        for entry in range(begin, end, 64 // targets.itemsize):
+            prefetch(targets, entry)
+        if not one_weight:
+            for entry in range(begin, end, 64 // weights.itemsize):
+                prefetch(weights, entry)
+        if not one_delay:
+            for entry in range(begin, end, 64 // delays.itemsize):
+                prefetch(delays, entry)
+
     @numba.njit(error_model="numpy", nogil=True)
     def deliver(table, step, _):  # type: ignore[no-untyped-def]
         parts, part = word(table, DELIVERY.parts), word(table, DELIVERY.part)
@@ -46,14 +59,15 @@ def delivery(targets: Any, weights: Any, delays: Any) -> Any:
             at = word(table, DELIVERY.lists) + 8 * LINE * other + 16 * (step & 1)
             count = word(at, LIST.count)
             spikes = array_at(word(at, LIST.address), count, np.int32)
+            for k in range(min(_AHEAD, count)):
+                prefetch(starts, np.int64(spikes[k]) * parts + part)
+            for k in range(min(_AHEAD // 2, count)):
+                fetch_row(starts, np.int64(spikes[k]) * parts + part, targets_, weights_, delays_)
             for k in range(count):
                 if k + _AHEAD < count:
-                    ahead = starts[np.int64(spikes[k + _AHEAD]) * parts + part]
-                    prefetch(targets_, ahead)
-                    if not one_weight:
-                        prefetch(weights_, ahead)
-                    if not one_delay:
-                        prefetch(delays_, ahead)
+                    prefetch(starts, np.int64(spikes[k + _AHEAD]) * parts + part)
+                if k + _AHEAD // 2 < count:
+                    fetch_row(starts, np.int64(spikes[k + _AHEAD // 2]) * parts + part, targets_, weights_, delays_)
                 first = np.int64(spikes[k]) * parts + part
                 add_row(starts[first], starts[first + 1], targets_, weights_, delays_, ring, step, row, mask)
         return 0
