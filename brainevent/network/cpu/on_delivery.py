@@ -14,14 +14,19 @@ from .on_words import array_at, word
 
 __all__ = ["delivery"]
 
-_AHEAD = 16  # spikes for which it is asked where their rows begin; for half of them, their rows are asked for
-_FETCHED = 256  # entries of a row that are asked for: the processor sees for itself that more follow
+_AHEAD, _ROWS_AHEAD = 16, 8  # spikes between asking where a row begins, asking for the row, and adding it
+_FETCHED = 256  # entries
 
 
-def delivery(targets: Any, weights: Any, delays: Any) -> Any:
-    """Return `deliver(table, step, _)` for dtypes of entries; None for what is the same for all: int32, uint16."""
-    weight_type, delay_type = weights or np.int32, delays or np.uint16
-    one_weight, one_delay = weights is None, delays is None
+@inner(error_model="numpy")
+def fetch(values, begin, end):  # type: ignore[no-untyped-def]
+    """Ask for the entries of a row; of a long row, the processor sees for itself that more follow."""
+    for entry in range(begin, min(end, begin + _FETCHED), 64 // values.itemsize):
+        prefetch(values, entry)
+
+
+def row_adder(one_weight: bool, one_delay: bool) -> Any:
+    """Return a function that adds the entries of one row to the ring."""
 
     @inner(error_model="numpy", apart=True)
     def add_row(begin, end, targets, weights, delays, ring, step, row, mask):  # type: ignore[no-untyped-def]
@@ -33,17 +38,27 @@ def delivery(targets: Any, weights: Any, delays: Any) -> Any:
                 place = ((step + np.int64(delays[entry])) & mask) * row
             ring[place + np.int64(targets[entry])] += weight
 
+    return add_row
+
+
+def row_fetcher(one_weight: bool, one_delay: bool) -> Any:
+    """Return a function that asks for one row from memory."""
+
     @inner(error_model="numpy")
-    def fetch_row(starts, first, targets, weights, delays):  # type: ignore[no-untyped-def]
-        begin, end = starts[first], min(starts[first + 1], starts[first] + _FETCHED)
-        for entry in range(begin, end, 64 // targets.itemsize):
-            prefetch(targets, entry)
+    def fetch_row(begin, end, targets, weights, delays):  # type: ignore[no-untyped-def]
+        fetch(targets, begin, end)
         if not one_weight:
-            for entry in range(begin, end, 64 // weights.itemsize):
-                prefetch(weights, entry)
+            fetch(weights, begin, end)
         if not one_delay:
-            for entry in range(begin, end, 64 // delays.itemsize):
-                prefetch(delays, entry)
+            fetch(delays, begin, end)
+
+    return fetch_row
+
+
+def delivery(targets: Any, weights: Any, delays: Any) -> Any:
+    """Return `deliver(table, step, _)` for dtypes of entries; None for what is the same for all: int32, uint16."""
+    weight_type, delay_type = weights or np.int32, delays or np.uint16
+    add_row, fetch_row = (make(weights is None, delays is None) for make in (row_adder, row_fetcher))
 
     @numba.njit(error_model="numpy", nogil=True)
     def deliver(table, step, _):  # type: ignore[no-untyped-def]
@@ -59,17 +74,15 @@ def delivery(targets: Any, weights: Any, delays: Any) -> Any:
             at = word(table, DELIVERY.lists) + 8 * LINE * other + 16 * (step & 1)
             count = word(at, LIST.count)
             spikes = array_at(word(at, LIST.address), count, np.int32)
-            for k in range(min(_AHEAD, count)):
-                prefetch(starts, np.int64(spikes[k]) * parts + part)
-            for k in range(min(_AHEAD // 2, count)):
-                fetch_row(starts, np.int64(spikes[k]) * parts + part, targets_, weights_, delays_)
-            for k in range(count):
+            for k in range(-_AHEAD if count else 0, count):  # what is needed at k is asked for some turns before
                 if k + _AHEAD < count:
                     prefetch(starts, np.int64(spikes[k + _AHEAD]) * parts + part)
-                if k + _AHEAD // 2 < count:
-                    fetch_row(starts, np.int64(spikes[k + _AHEAD // 2]) * parts + part, targets_, weights_, delays_)
-                first = np.int64(spikes[k]) * parts + part
-                add_row(starts[first], starts[first + 1], targets_, weights_, delays_, ring, step, row, mask)
+                if 0 <= k + _ROWS_AHEAD < count:
+                    first = np.int64(spikes[k + _ROWS_AHEAD]) * parts + part
+                    fetch_row(starts[first], starts[first + 1], targets_, weights_, delays_)
+                if k >= 0:
+                    first = np.int64(spikes[k]) * parts + part
+                    add_row(starts[first], starts[first + 1], targets_, weights_, delays_, ring, step, row, mask)
         return 0
 
     return deliver
