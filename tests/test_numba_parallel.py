@@ -98,7 +98,7 @@ def test_the_number_of_threads_is_that_of_the_configuration():
 
 def test_no_parallel_loop_takes_pythons_lock():
     spec = ArraySpec(np.dtype("float32"), 1)
-    plain, called = (handler._linked(handler._compile(threads_used, (spec.numba_type,) * 2)[0].library) for _ in "ab")
+    plain, called = (handler.linked(handler._compile(threads_used, (spec.numba_type,) * 2)[0].library) for _ in "ab")
     assert "call ptr @PyEval_SaveThread" in str(plain)
     text = str(without_gil.without_gil(called))
     assert "@numba_parallel_for" in text

@@ -27,7 +27,7 @@ from .registries import load_registries
 from .threads import with_named_functions
 from .without_gil import is_parallel, without_gil
 
-__all__ = ["ENVIRONMENT", "ArraySpec", "compile_handler", "takes_arrays"]
+__all__ = ["ENVIRONMENT", "ArraySpec", "compile_handler", "compile_inner", "linked", "make_private", "takes_arrays"]
 
 ENVIRONMENT = (
     "_ZN08NumbaEnv"  # begins the name of what Numba keeps for a function: a pointer that whoever loads it fills in
@@ -71,7 +71,7 @@ def compile_handler(
         kind = "Python code in object mode" if compiled.objectmode else "a generator"
         raise TypeError(f"it is {kind}; a kernel is a function that Numba compiles whole (numba.njit)")
     library = cpu_target.target_context.codegen().create_library(name)
-    called = with_named_functions(_linked(compiled.library))
+    called = with_named_functions(linked(compiled.library))
     parallel = is_parallel(called)
     if parallel:
         called = without_gil(called)
@@ -80,13 +80,13 @@ def compile_handler(
     _define_handler(module, one, len(operands), specs, name)
     library.add_ir_module(module)
     library._final_module.link_in(called)
-    _make_private(library._final_module, name)
+    make_private(library._final_module, name)
     library._optimize_final_module()
     library._final_module.verify()
     return library._final_module
 
 
-def _linked(library: Any) -> llvm.ModuleRef:
+def linked(library: Any) -> llvm.ModuleRef:
     """Return a kernel's module, as far as Numba has come with it, with all that it calls."""
     if library._finalized:
         return library._get_module_for_linking().clone()
@@ -96,7 +96,7 @@ def _linked(library: Any) -> llvm.ModuleRef:
     return module
 
 
-def _make_private(module: llvm.ModuleRef, name: str) -> None:
+def make_private(module: llvm.ModuleRef, name: str) -> None:
     """Keep all but the handler within its module: other code in this process may have the same names."""
     for function in module.functions:
         if not function.is_declaration and function.name != name:
@@ -113,13 +113,13 @@ def _compile(kernel: Dispatcher, arrays: tuple[types.Array, ...]) -> tuple[Any, 
     Kernels with explicit signatures, defaults or *args are called through a function that adapts the arguments.
     """
     if takes_arrays(kernel, len(arrays)):
-        return _compile_inner(kernel, arrays), False
+        return compile_inner(kernel, arrays), False
 
     @numba.njit
     def adapted(arrays):  # type: ignore[no-untyped-def]
         kernel(*arrays)
 
-    return _compile_inner(adapted, (types.Tuple(arrays),)), True
+    return compile_inner(adapted, (types.Tuple(arrays),)), True
 
 
 def takes_arrays(kernel: Dispatcher, count: int) -> bool:
@@ -129,7 +129,7 @@ def takes_arrays(kernel: Dispatcher, count: int) -> bool:
     return bool(kernel._can_compile and plain)
 
 
-def _compile_inner(kernel: Dispatcher, arguments: tuple[types.Type, ...]) -> Any:
+def compile_inner(kernel: Dispatcher, arguments: tuple[types.Type, ...]) -> Any:
     """Compile as `kernel.compile(arguments)` does, with no way in from Python, and no code for the processor yet."""
     compiler = copy.copy(kernel._compiler)
     # Numba needs the address of what it lifts out of a `with` block.

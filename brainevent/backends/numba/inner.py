@@ -12,12 +12,14 @@ from numba.core.compiler import Compiler
 __all__ = ["inner"]
 
 
-def inner(function: Any = None, **options: Any) -> Any:
+def inner(function: Any = None, *, apart: bool = False, **options: Any) -> Any:
     """Compile a function that other compiled code alone calls, as `numba.njit` does, as far as that needs it.
 
-    That takes about half of the time. To call it from Python ends the process.
+    That takes about half of the time. To call it from Python ends the process. `apart` promises that no two arrays
+    that it is given overlap: loops over many arrays are then computed for several elements at once.
     """
-    compile_ = numba.njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, pipeline_class=_InnerCompiler, **options)
+    pipeline = _ApartCompiler if apart else _InnerCompiler
+    compile_ = numba.njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, pipeline_class=pipeline, **options)
     return compile_ if function is None else compile_(function)
 
 
@@ -26,6 +28,14 @@ class _InnerCompiler(Compiler):
 
     def __init__(self, typing: Any, target: Any, library: Any, *rest: Any):
         super().__init__(typing, target, library or _LinkedLibrary(target.codegen(), "inner"), *rest)
+
+
+class _ApartCompiler(_InnerCompiler):
+    """The same, of functions whose arrays do not overlap."""
+
+    def __init__(self, typing: Any, target: Any, library: Any, args: Any, result: Any, flags: Any, locals_: Any):
+        flags.noalias = True
+        super().__init__(typing, target, library, args, result, flags, locals_)
 
 
 class _LinkedLibrary(JITCodeLibrary):

@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from .primitives import flush
+
 __all__ = ["DTYPES", "Assign", "Branch", "Constant", "Form", "Line", "Loop", "Name", "Operand", "constant"]
 
 DTYPES = ("float32", "int32", "uint32", "bool")
@@ -40,8 +42,9 @@ Operand = Name | Constant
 
 
 def constant(value: Any, dtype: str) -> Constant:
-    """Return a value as a constant of a dtype of the form."""
-    return Constant(int(np.asarray(value, dtype).view(_BITS[dtype])), dtype)
+    """Return a value as a constant of a dtype of the form; a denormal counts as zero, as an input does."""
+    array = np.asarray(value, dtype)
+    return Constant(int((flush(array) if dtype == "float32" else array).view(_BITS[dtype])), dtype)
 
 
 @dataclass(frozen=True)

@@ -17,14 +17,15 @@ from .text import all_functions
 __all__ = ["compiled_forms"]
 
 _njit = numba.njit(error_model="numpy", nogil=True)
-_SMALLEST = np.float32(2**-126)
+_EXPONENT, _SIGN = np.uint32(0x7F800000), np.uint32(0x80000000)
 _ZERO = np.float32(0)
 
 
 @_njit
 def flush(x: Any) -> Any:
-    """Return a float32 number, or a zero of its sign if it is a denormal."""
-    return x * _ZERO if abs(x) < _SMALLEST else x
+    """Return a float32 number, or a zero of its sign if it is a denormal: by bits, in two vector instructions."""
+    bits = np.float32(x).view(np.uint32)
+    return np.uint32(bits if bits & _EXPONENT else bits & _SIGN).view(np.float32)
 
 
 @_njit

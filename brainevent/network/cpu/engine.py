@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`NumbaEngine`: a network in native code on the CPU, one thread for each part of its plan."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from ...errors import NetworkError
+from ..finite import check_finite
+from ..plan import Plan
+from ..recorded import Recorded, Wanted
+from ..state import NetworkState
+from .legs import Legs
+from .memory import Memory
+from .recording import Recording
+
+__all__ = ["NumbaEngine"]
+
+Array = Any
+
+
+class NumbaEngine:
+    """An `Engine` for the CPU. Several engines run at once; one that runs lets other threads wait.
+
+    Ctrl-C ends a run after a whole step, from which another run goes on.
+    """
+
+    def __init__(self, plan: Plan):
+        self.plan = plan
+        self._memory, self._lock = Memory(plan), threading.Lock()
+
+    @property
+    def state(self) -> NetworkState:
+        """The state before the next step, copied."""
+        with self._whole() as memory:
+            return memory.state
+
+    def load(self, state: NetworkState) -> None:
+        """Go on from a state."""
+        with self._lock:
+            self._memory.load(state)
+
+    def set(self, population: str, param: str, value: Array) -> None:
+        """Replace a parameter."""
+        with self._lock:
+            self._memory.set(population, param, value)
+
+    def run(self, steps: int, wanted: Wanted, inputs: Mapping[tuple[str, str], Array]) -> Recorded:
+        """Run steps."""
+        given = {place: self._input(steps, place, array) for place, array in inputs.items()}
+        with self._whole() as memory:
+            for updates in memory.updates.values():
+                updates.give(given)
+            memory.flush()
+            recording = Recording(memory, steps, wanted)
+            for step in Legs(memory, recording):
+                check_finite(self.plan, step, memory.neurons)
+            return recording.recorded(steps)
+
+    def _input(self, steps: int, place: tuple[str, str], given: Array) -> Array:
+        """Return inputs as native code reads them."""
+        array, size = np.ascontiguousarray(given, np.float32), self.plan.population(place[0]).size
+        if array.shape not in ((steps, size), (steps, 1)):
+            raise NetworkError(
+                f"inputs {'.'.join(place)}: have shape {array.shape}; pass ({steps}, {size}), or ({steps}, 1) for all"
+            )
+        return array
+
+    @contextmanager
+    def _whole(self) -> Iterator[Memory]:
+        """Hold the memory, which is between two steps."""
+        with self._lock:
+            if self._memory.torn:
+                raise NetworkError("network: a run broke off within a step; load a state before going on")
+            yield self._memory

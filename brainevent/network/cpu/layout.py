@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The words of the tables that native code reads: each layout gives the places of its words by name."""
+
+from __future__ import annotations
+
+from collections import namedtuple
+from typing import Any
+
+__all__ = ["DELIVERY", "FINITE", "GO_ON", "LINE", "LIST", "NOT_FINITE", "NO_ROOM", "RECORD", "RUN", "SAMPLE", "UPDATE"]
+
+
+def _places(name: str, words: str) -> Any:
+    """Return a named tuple of 0, 1, ...: Numba takes one as a constant."""
+    names = words.split()
+    return namedtuple(name, names)(*range(len(names)))
+
+
+LINE = 8  # words of a line of cache: what different parts write is so far apart
+GO_ON, NO_ROOM, NOT_FINITE = 0, 1, 2  # why all parts stop after a step: bits
+# Of a run, the same for all parts but for their own lists of tables: lists hold addresses, one after another; those of
+# functions hold an address and a table's address each.
+RUN = _places(
+    "RUN",
+    "parts first begin end meeting abort stops populations updates records projections deliveries samples sampled "
+    "states finite",
+)
+UPDATE = _places("UPDATE", "size low spikes0 spikes1 scratch key0 key1")  # then those that the text of a rule needs
+LIST = _places("LIST", "address count")  # of spikes in one step: in a line, for even steps and then for odd ones
+DELIVERY = _places("DELIVERY", "parts part lists sources starts targets weights delays ring row mask")
+RECORD = _places("RECORD", "list spikes room used counts rates size")  # of a population
+SAMPLE = _places("SAMPLE", "every before itemsize chosen neurons places state out row")
+FINITE = _places("FINITE", "state size")

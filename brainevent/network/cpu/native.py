@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Find the native functions of a network: loaded if an earlier process compiled them, else compiled and kept."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import hashlib
+from pathlib import Path
+from typing import Any
+
+from ..plan import SynapsePlan
+from ..rule.numba_text import numba_text
+from .update_text import Update
+
+__all__ = ["delivery_address", "drive_function", "update_address"]
+
+_HERE = Path(__file__).parent
+
+
+@functools.cache
+def _sources() -> str:
+    """Return the hash of our own code that decides what native functions do, besides the text of a rule."""
+    files = [*sorted(_HERE.glob("on_*.py")), _HERE / "layout.py", _HERE.parent / "rule" / "on_numba.py"]
+    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
+
+
+def _address(title: str, text: str, words: int, make: Any) -> int:
+    from ...backends.numba.native import native_address
+
+    return native_address(title, _sources() + text, words, make)
+
+
+def update_address(update: Update) -> int:
+    """Return the address of `update(table, step, turn)`: one for all networks in which its text is the same."""
+
+    def make() -> Any:
+        from .on_update import compiled_update
+
+        return compiled_update(update.forms, update.text)
+
+    return _address("network_update", numba_text(update.forms) + update.text, 3, make)
+
+
+def delivery_address(synapses: SynapsePlan) -> int:
+    """Return the address of `deliver(table, step, _)` for the dtypes of a projection."""
+    weights, delays = (None if a.size == 1 else a.dtype.type for a in (synapses.weights, synapses.delays))
+
+    def make() -> Any:
+        from .on_delivery import delivery
+
+        return delivery(synapses.targets.dtype.type, weights, delays)
+
+    return _address("network_delivery", f"{synapses.targets.dtype} {weights} {delays}", 3, make)
+
+
+@functools.cache
+def drive_function() -> Any:
+    """Return `drive(run, part)` as a function of `ctypes`, which runs without Python's lock."""
+
+    def make() -> Any:
+        from .on_driver import drive
+
+        return drive
+
+    return ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)(_address("network_drive", "", 2, make))

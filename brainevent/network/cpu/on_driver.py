@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Drive one part of a network through many steps: updates, records, the meeting of all parts, deliveries."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba
+import numpy as np
+
+from ...backends.numba import inner
+from .layout import FINITE, GO_ON, LINE, LIST, NO_ROOM, NOT_FINITE, RECORD, RUN, SAMPLE
+from .on_words import acquire, array_at, call, default_floats, put, release, restore_floats, word, yield_thread
+
+__all__ = ["drive"]
+
+_SPINS = 200
+
+_compile = inner(error_model="numpy")
+
+
+@_compile
+def meet(meeting, abort, part, parts, turn):  # type: ignore[no-untyped-def]
+    """Wait until all parts have come to this turn; return whether they have."""
+    release(meeting + 8 * LINE * part, turn)
+    for other in range(parts):
+        spins = 0
+        while acquire(meeting + 8 * LINE * other) < turn:
+            spins += 1
+            if spins > _SPINS:
+                if acquire(abort) != 0:
+                    return False
+                yield_thread()
+    return True
+
+
+@_compile
+def keep_spikes(table, parity, turn):  # type: ignore[no-untyped-def]
+    """Record the spikes of one population in this step; return whether there is no room for those of another."""
+    at = word(table, RECORD.list) + 16 * parity
+    count = word(at, LIST.count)
+    listed = array_at(word(at, LIST.address), count, np.int32)
+    if word(table, RECORD.counts) != 0:
+        counts = array_at(word(table, RECORD.counts), count, np.int32)
+        for k in range(count):
+            counts[np.int64(listed[k])] += np.int32(1)
+    if word(table, RECORD.rates) != 0:
+        array_at(word(table, RECORD.rates), turn + 1, np.int32)[turn] = np.int32(count)
+    if word(table, RECORD.spikes) == 0:
+        return False
+    used = word(table, RECORD.used)
+    kept = array_at(word(table, RECORD.spikes) + 4 * used, count, np.int32)
+    for k in range(count):
+        kept[k] = listed[k]
+    put(table, RECORD.used, used + count)
+    return word(table, RECORD.room) - used - count < word(table, RECORD.size)
+
+
+@_compile
+def sample(table, step):  # type: ignore[no-untyped-def]
+    """Record a state of chosen neurons."""
+    every = word(table, SAMPLE.every)
+    if step % every != 0:
+        return
+    chosen, row = word(table, SAMPLE.chosen), step // every - word(table, SAMPLE.before)
+    out = word(table, SAMPLE.out) + row * word(table, SAMPLE.row)
+    neurons = array_at(word(table, SAMPLE.neurons), chosen, np.int64)
+    places = array_at(word(table, SAMPLE.places), chosen, np.int64)
+    if word(table, SAMPLE.itemsize) == 4:
+        values, wide = array_at(word(table, SAMPLE.state), chosen, np.int32), array_at(out, chosen, np.int32)
+        for k in range(chosen):
+            wide[places[k]] = values[neurons[k]]
+    else:
+        flags, narrow = array_at(word(table, SAMPLE.state), chosen, np.uint8), array_at(out, chosen, np.uint8)
+        for k in range(chosen):
+            narrow[places[k]] = flags[neurons[k]]
+
+
+@_compile
+def not_finite(table):  # type: ignore[no-untyped-def]
+    """Say whether a float state has a number that is not finite."""
+    values = array_at(word(table, FINITE.state), word(table, FINITE.size), np.uint32)
+    found = np.uint32(0)
+    for k in range(values.size):
+        found |= np.uint32((values[k] & np.uint32(0x7F800000)) == np.uint32(0x7F800000))
+    return found != 0
+
+
+@_compile
+def updated(run, step, turn):  # type: ignore[no-untyped-def]
+    """Run all rules of a part, and record; return why all must stop."""
+    why = np.int64(GO_ON)
+    updates, records = word(run, RUN.updates), word(run, RUN.records)
+    for population in range(word(run, RUN.populations)):
+        record = word(records, population)
+        count = call(word(updates, 2 * population), word(updates, 2 * population + 1), step, turn)
+        put(word(record, RECORD.list) + 16 * (step & 1), LIST.count, count)
+        if keep_spikes(record, step & 1, turn):
+            why |= NO_ROOM
+    for k in range(word(run, RUN.samples)):
+        sample(word(word(run, RUN.sampled), k), step)
+    for k in range(word(run, RUN.states)):
+        if not_finite(word(word(run, RUN.finite), k)):
+            why |= NOT_FINITE
+    return why
+
+
+@_compile
+def stopped(stops, parts, parity):  # type: ignore[no-untyped-def]
+    """Return why some part wants all to stop."""
+    why = np.int64(GO_ON)
+    for part in range(parts):
+        why |= word(stops, LINE * part + parity)
+    return why
+
+
+@numba.njit(error_model="numpy", nogil=True)
+def drive(run: Any, part: Any) -> Any:
+    """Drive a part of a network, turn by turn; return the turn it came to, or -1 if aborted.
+
+    A turn is a step of this run. Spike lists, and the reasons to stop, are kept twice, for even and for odd steps: so
+    parts need to meet only once a step, after their updates. Whoever writes for step t + 2 has met all others in
+    t + 1, so they have read what was written for t.
+    """
+    before = default_floats()
+    parts, stops, deliveries = word(run, RUN.parts), word(run, RUN.stops), word(run, RUN.deliveries)
+    turn, end = word(run, RUN.begin), word(run, RUN.end)
+    why = np.int64(GO_ON)
+    while turn < end and why == GO_ON:
+        step = word(run, RUN.first) + turn
+        why = updated(run, step, turn)
+        put(stops, LINE * part + (step & 1), why)
+        turn += 1
+        if parts > 1:
+            if not meet(word(run, RUN.meeting), word(run, RUN.abort), part, parts, turn):
+                turn = -1
+                break
+            why = stopped(stops, parts, step & 1)
+        for k in range(word(run, RUN.projections)):
+            call(word(deliveries, 2 * k), word(deliveries, 2 * k + 1), step, 0)
+    restore_floats(before)
+    return turn

@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Words of 64 bits in native code: read and written at addresses, as arrays, as functions, and between threads.
+
+A *table* is an array of such words, of which native code is given the address.
+"""
+
+from __future__ import annotations
+
+import platform
+from typing import Any
+
+from llvmlite import ir
+from numba.core import cgutils, types
+from numba.extending import intrinsic
+from numba.np import arrayobj
+
+__all__ = ["acquire", "array_at", "call", "default_floats", "put", "release", "restore_floats", "word", "yield_thread"]
+
+_I32, _I64 = ir.IntType(32), ir.IntType(64)
+_BYTES = ir.IntType(8).as_pointer()
+
+
+def _pointer(builder: ir.IRBuilder, address: Any, index: Any = None) -> Any:
+    pointer = builder.inttoptr(address, _I64.as_pointer())
+    return pointer if index is None else builder.gep(pointer, [index])
+
+
+@intrinsic
+def word(typing_context: Any, table: Any, index: Any) -> Any:
+    """Return a word of a table."""
+
+    def codegen(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> ir.Value:
+        return builder.load(_pointer(builder, *args))
+
+    return types.int64(types.int64, types.int64), codegen
+
+
+@intrinsic
+def put(typing_context: Any, table: Any, index: Any, value: Any) -> Any:
+    """Write a word of a table."""
+
+    def codegen(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> ir.Value:
+        builder.store(args[2], _pointer(builder, *args[:2]))
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64, types.int64), codegen
+
+
+@intrinsic
+def array_at(typing_context: Any, address: Any, size: Any, dtype: Any) -> Any:
+    """Return the array of so many elements that lies at an address."""
+    kind = types.Array(dtype.dtype, 1, "C")
+
+    def codegen(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> ir.Value:
+        array = context.make_array(kind)(context, builder)
+        itemsize = _I64(context.get_abi_sizeof(context.get_data_type(kind.dtype)))
+        data = builder.inttoptr(args[0], array.data.type)
+        arrayobj.populate_array(array, data, [args[1]], [itemsize], itemsize, None)
+        return array._getvalue()
+
+    return kind(types.int64, types.int64, dtype), codegen
+
+
+@intrinsic
+def call(typing_context: Any, function: Any, a: Any, b: Any, c: Any) -> Any:
+    """Call the native function of three words at an address."""
+
+    def codegen(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> ir.Value:
+        kind = ir.FunctionType(_I64, [_I64] * 3).as_pointer()
+        return builder.call(builder.inttoptr(args[0], kind), args[1:])
+
+    return types.int64(*[types.int64] * 4), codegen
+
+
+@intrinsic
+def acquire(typing_context: Any, address: Any) -> Any:
+    """Read a word that another thread releases: what that thread wrote before is seen afterwards."""
+
+    def codegen(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> ir.Value:
+        return builder.load_atomic(_pointer(builder, args[0]), "acquire", 8)
+
+    return types.int64(types.int64), codegen
+
+
+@intrinsic
+def release(typing_context: Any, address: Any, value: Any) -> Any:
+    """Write a word for other threads, after all that this thread wrote before."""
+
+    def codegen(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> ir.Value:
+        builder.store_atomic(args[1], _pointer(builder, args[0]), "release", 8)
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64), codegen
+
+
+@intrinsic
+def yield_thread(typing_context: Any) -> Any:
+    """Let another thread of the machine run."""
+
+    def codegen(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> ir.Value:
+        kind = ir.FunctionType(_I32, [])
+        builder.call(cgutils.get_or_insert_function(builder.module, kind, "sched_yield"), [])
+        return context.get_dummy_value()
+
+    return types.void(), codegen
+
+
+_DEFAULT = 0x1F80  # of x86: round to nearest, keep denormals, no traps
+_IS_X86 = platform.machine() in ("x86_64", "AMD64")
+
+
+def _control(builder: ir.IRBuilder, name: str, value: Any = None) -> Any:
+    """Read or write the register that says how x86 computes floats."""
+    cell = cgutils.alloca_once(builder, _I32)
+    if value is not None:
+        builder.store(value, cell)
+    kind = ir.FunctionType(ir.VoidType(), [_BYTES])
+    function = cgutils.get_or_insert_function(builder.module, kind, f"llvm.x86.sse.{name}")
+    builder.call(function, [builder.bitcast(cell, _BYTES)])
+    return builder.load(cell)
+
+
+@intrinsic
+def default_floats(typing_context: Any) -> Any:
+    """Let this thread round to nearest and keep denormals; return how it computed before."""
+
+    def codegen(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> ir.Value:
+        if not _IS_X86:
+            return _I64(0)
+        before = _control(builder, "stmxcsr")
+        _control(builder, "ldmxcsr", _I32(_DEFAULT))
+        return builder.zext(before, _I64)
+
+    return types.int64(), codegen
+
+
+@intrinsic
+def restore_floats(typing_context: Any, before: Any) -> Any:
+    """Let this thread compute as it did before."""
+
+    def codegen(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> ir.Value:
+        if _IS_X86:
+            _control(builder, "ldmxcsr", builder.trunc(args[0], _I32))
+        return context.get_dummy_value()
+
+    return types.void(types.int64), codegen

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What native code records in one run: the arrays that it fills, those that grow, and what is made of them."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from ..recorded import Recorded, Sample, Wanted
+from .layout import RECORD, SAMPLE
+from .memory import Memory
+from .words import Table, address
+
+__all__ = ["Recording"]
+
+Array = Any
+_LEAST_ROOM = 1024  # spikes
+
+
+class Recording:
+    """The arrays of one run of `steps` steps, for each part its own where parts write at the same time."""
+
+    def __init__(self, memory: Memory, steps: int, wanted: Wanted):
+        self.memory, self.first, self.steps, self.wanted = memory, memory.step, steps, wanted
+        self.counts = {name: np.zeros(memory.arrays[name].bounds[-1], np.int32) for name in wanted.counts}
+        per_step = dict.fromkeys((*wanted.rates, *wanted.spikes))
+        parts = memory.plan.parts
+        self.rates = {name: np.zeros((parts, steps), np.int32) for name in per_step}
+        self.spikes = {name: [np.empty(0, np.int32) for _ in range(parts)] for name in wanted.spikes}
+        self.records = [{name: self._record(name, part) for name in memory.arrays} for part in range(parts)]
+        self.out = {label: self._empty(sample) for label, sample in wanted.samples.items()}
+        self._alive: list[Array] = []  # what tables of samples point to
+        self.samples = [
+            [self._sample(sample, part, self.out[label]) for label, sample in wanted.samples.items()]
+            for part in range(parts)
+        ]
+
+    def make_room(self) -> None:
+        """Let there be room for the spikes of one more step, and for twice those that are there."""
+        for name, arrays in self.spikes.items():
+            sizes = (high - low for low, high in pairwise(self.memory.arrays[name].bounds))
+            for part, size in enumerate(sizes):
+                record = self.records[part][name]
+                used = record["used"]
+                if arrays[part].size - used < size:
+                    larger = np.empty(2 * used + size + _LEAST_ROOM, np.int32)
+                    larger[:used] = arrays[part][:used]
+                    arrays[part] = larger
+                    record["spikes"], record["room"] = address(larger), larger.size
+
+    def recorded(self, steps: int) -> Recorded:
+        """Return what was recorded, after so many steps."""
+        return Recorded(
+            self.first,
+            steps,
+            {name: self._listed(name) for name in self.wanted.spikes},
+            dict(self.counts),
+            {name: self.rates[name].sum(0, np.int32) for name in self.wanted.rates},
+            self.out,
+        )
+
+    def _listed(self, name: str) -> tuple[Array, Array]:
+        """Return steps and neurons of all spikes: within a step, those of one part after those of the part before."""
+        counts = self.rates[name].astype(np.int64)
+        steps = np.repeat(np.arange(self.first, self.first + self.steps).astype(np.uint32), counts.sum(0))
+        lists = [array[: record[name]["used"]] for array, record in zip(self.spikes[name], self.records, strict=True)]
+        if len(lists) == 1:
+            return steps, lists[0].copy()
+        ends = counts.T.reshape(-1).cumsum().reshape(counts.T.shape).T  # in the result, of each part and step
+        neurons = np.empty(steps.size, np.int32)
+        for count, end, listed in zip(counts, ends, lists, strict=True):
+            neurons[np.arange(listed.size) + np.repeat(end - count.cumsum(), count)] = listed
+        return steps, neurons
+
+    def _record(self, name: str, part: int) -> Table:
+        low, high = self.memory.arrays[name].bounds[part : part + 2]
+        words = dict.fromkeys(RECORD._fields, 0)
+        words |= {"list": address(self.memory.lists[name][part]), "size": high - low}
+        if name in self.counts:
+            words["counts"] = address(self.counts[name])
+        if name in self.rates:
+            words["rates"] = address(self.rates[name][part])
+        return Table(RECORD._fields, words)
+
+    def _empty(self, sample: Sample) -> Array:
+        rows = self._rows_before(sample, self.first + self.steps) - self._rows_before(sample, self.first)
+        dtype = self.memory.arrays[sample.population].states[sample.state].dtype
+        return np.empty((rows, sample.neurons.size), dtype)
+
+    def _rows_before(self, sample: Sample, step: int) -> int:
+        """Return how many multiples of `every`, 0 included, are below a step."""
+        return -(-step // sample.every)
+
+    def _sample(self, sample: Sample, part: int, out: Array) -> Table:
+        low, high = self.memory.arrays[sample.population].bounds[part : part + 2]
+        places = np.flatnonzero((sample.neurons >= low) & (sample.neurons < high)).astype(np.int64)
+        neurons = sample.neurons[places].astype(np.int64)
+        self._alive += [places, neurons]
+        state = self.memory.arrays[sample.population].states[sample.state]
+        words = {
+            "every": sample.every,
+            "before": self._rows_before(sample, self.first),
+            "itemsize": out.itemsize,
+            "chosen": places.size,
+            "neurons": address(neurons),
+            "places": address(places),
+            "state": address(state),
+            "out": address(out),
+            "row": out.itemsize * out.shape[1],
+        }
+        return Table(SAMPLE._fields, words)

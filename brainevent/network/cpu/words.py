@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tables of words: arrays of int64 that tell native code where everything lies."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from .layout import LINE
+
+__all__ = ["Table", "address", "lines", "words_of"]
+
+Array = Any
+
+
+def address(array: Array) -> int:
+    """Return where an array begins; it must be contiguous, and live as long as the address is used."""
+    assert array.flags.c_contiguous
+    return int(array.ctypes.data)
+
+
+def words_of(values: Sequence[int]) -> Array:
+    """Return words without names."""
+    return np.array(values, np.int64)
+
+
+def lines(count: int) -> Array:
+    """Return so many lines of cache, of words that are 0."""
+    bytes_ = 8 * LINE
+    memory = np.zeros((count + 1) * bytes_, np.uint8)
+    start = -address(memory) % bytes_
+    return memory[start : start + count * bytes_].view(np.int64).reshape(count, LINE)
+
+
+class Table:
+    """Words by name."""
+
+    def __init__(self, names: Sequence[str], values: Mapping[str, int]):
+        assert set(names) == set(values), set(names) ^ set(values)
+        self._places = {name: place for place, name in enumerate(names)}
+        self._words = words_of([values[name] for name in names])
+        self.address = address(self._words)
+
+    def __getitem__(self, name: str) -> int:
+        """Return a word."""
+        return int(self._words[self._places[name]])
+
+    def __setitem__(self, name: str, value: int) -> None:
+        """Write a word."""
+        self._words[self._places[name]] = value

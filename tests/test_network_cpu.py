@@ -1,0 +1,396 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The CPU engine beside the interpreted network: the same bits for every plan, number of parts and split of a run."""
+
+import dataclasses
+import hashlib
+import os
+import platform
+import re
+import signal
+import subprocess
+import sys
+import threading
+
+import jax
+import jax.numpy as jnp
+import neuron_rules
+import numba
+import numpy as np
+import pytest
+import small_plans
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numba.core.registry import cpu_target
+
+from brainevent.backends.numba.native import compile_native
+from brainevent.errors import NetworkError, NotFiniteError
+from brainevent.network.cpu import legs
+from brainevent.network.cpu.engine import NumbaEngine
+from brainevent.network.cpu.on_update import compiled_update
+from brainevent.network.cpu.on_words import restore_floats
+from brainevent.network.cpu.update_text import update_of
+from brainevent.network.interpreted import Interpreted
+from brainevent.network.plan import Plan, PopulationPlan
+from brainevent.network.recorded import Sample, Wanted
+from brainevent.network.rule.trace import trace
+
+ALL = Wanted(
+    ("b", "a"),
+    ("a",),
+    ("a", "b"),
+    {"v": Sample("a", "v", 7, np.array([3, 0, 3, 36])), "pause": Sample("b", "pause", 1, np.arange(21))},
+)
+
+
+def equal(ours, theirs):
+    """Compare states or records bit for bit; all NaN are one."""
+    assert jax.tree.structure(ours) == jax.tree.structure(theirs)
+    for a, b in zip(jax.tree.leaves(ours), jax.tree.leaves(theirs), strict=True):
+        assert a.dtype == b.dtype
+        np.testing.assert_array_equal(a, b)
+        if a.dtype == np.float32:
+            np.testing.assert_array_equal(np.signbit(a[~np.isnan(a)]), np.signbit(b[~np.isnan(b)]))
+
+
+def as_tree(recorded):
+    tree = {field.name: getattr(recorded, field.name) for field in dataclasses.fields(recorded)}
+    return jax.tree.map(np.asarray, tree)
+
+
+def compare(plan, pieces, wanted, inputs=None):
+    """Run both engines in the same pieces; return what ours recorded."""
+    ours, theirs, records, begun = NumbaEngine(plan), Interpreted(plan), [], 0
+    for steps in pieces:
+        part = {place: array[begun : begun + steps] for place, array in (inputs or {}).items()}
+        records.append(ours.run(steps, wanted, part))
+        equal(as_tree(records[-1]), as_tree(theirs.run(steps, wanted, part)))
+        equal(ours.state, theirs.state)
+        begun += steps
+    return records
+
+
+def plan_of(populations, synapses, parts, **more):
+    return Plan(tuple(populations), tuple(synapses), 0.1, 1, parts, "test", **more)
+
+
+def single(rule, state, params, parts=1, quantum=1.0, **more):
+    """Return a plan of one population "a" without synapses."""
+    traced = trace(rule, {key: array[0] for key, array in state.items()}, ["syn"], params)
+    size = len(next(iter(state.values())))
+    population = PopulationPlan("a", size, traced, state, params, {"syn": np.float32(quantum)}, (2**32 - 5, 17))
+    return plan_of([population], [], parts, **more)
+
+
+@st.composite
+def plans(draw, parts):
+    """Draw two populations, and projections of any layout between them."""
+    sizes = draw(st.lists(st.integers(1, 90), min_size=2, max_size=2))
+    pair = [small_plans.population(name, size, seed) for seed, (name, size) in enumerate(zip("ab", sizes, strict=True))]
+    projections = []
+    for seed in range(draw(st.integers(0, 4))):
+        made = small_plans.synapses(
+            *(draw(st.sampled_from(pair)) for _ in range(2)),
+            draw(st.integers(0, 300)),
+            parts,
+            weight=draw(st.sampled_from(["int16", "int32", -3, 7])),
+            delay=draw(st.sampled_from(["uint8", "uint16", 1, 6])),
+            targets=draw(st.sampled_from(["uint16", "int32"])),
+            seed=seed,
+        )
+        longer = draw(st.sampled_from([1, 28 if made.delays.dtype == np.uint8 else 1000]))
+        projections.append(dataclasses.replace(made, delays=made.delays * made.delays.dtype.type(longer)))
+    return plan_of(pair, projections, parts)
+
+
+@st.composite
+def wishes(draw, plan):
+    """Draw what to record, and inputs of 24 steps."""
+    names = [population.name for population in plan.populations]
+    chosen = st.lists(st.sampled_from(names), unique=True).map(tuple)
+    samples = {}
+    for label in draw(st.lists(st.sampled_from("xyz"), unique=True)):
+        name, state = draw(st.sampled_from(names)), draw(st.sampled_from(["v", "pause"]))
+        neurons = draw(st.lists(st.integers(0, plan.population(name).size - 1), max_size=9))
+        samples[label] = Sample(name, state, draw(st.integers(1, 9)), np.array(neurons, np.int64))
+    inputs = {}
+    for name in draw(chosen):
+        width = draw(st.sampled_from([1, plan.population(name).size]))
+        inputs[name, "syn"] = np.random.default_rng(0).normal(0, 2, (24, width)).astype(np.float32)
+    return Wanted(draw(chosen), draw(chosen), draw(chosen), samples), inputs
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.data())
+def test_it_equals_the_interpreter(data):
+    plan = data.draw(plans(data.draw(st.integers(1, 3))))
+    wanted, inputs = data.draw(wishes(plan))
+    cut = data.draw(st.integers(1, 23))
+    compare(plan, [cut, 24 - cut], wanted, inputs)
+
+
+@pytest.mark.parametrize("parts", [1, 2, 3])
+def test_a_busy_network_equals_the_interpreter(parts):
+    (record,) = compare(small_plans.plan(parts), [300], ALL)
+    assert record.spikes["a"][0].size > 100
+    assert record.rates["b"].sum() == record.spikes["b"][0].size
+
+
+def test_no_result_depends_on_parts_or_pieces():
+    whole = NumbaEngine(small_plans.plan(1))
+    expected = whole.run(200, ALL, {})
+    for parts, pieces in ((2, [200]), (3, [1, 57, 142]), (1, [199, 1])):
+        engine, spikes = NumbaEngine(small_plans.plan(parts)), []
+        for steps in pieces:
+            spikes.append(engine.run(steps, ALL, {}).spikes["a"])
+            again = NumbaEngine(small_plans.plan(parts))
+            again.load(engine.state)
+            engine = again
+        equal(engine.state, whole.state)
+        equal(tuple(np.concatenate(x) for x in zip(*spikes, strict=True)), expected.spikes["a"])
+
+
+def test_bits_that_do_not_change():
+    """One digest for all processors, versions of Python and of JAX."""
+    engine = NumbaEngine(single(drawing, DRAWN_STATE, DRAWN_PARAMS, parts=2))
+    engine.run(50, Wanted(), {})
+    small = NumbaEngine(small_plans.plan(2))
+    small.run(500, Wanted(), {})
+    digest = hashlib.sha256()
+    for leaf in jax.tree.leaves([engine.state, small.state]):
+        digest.update(np.ascontiguousarray(leaf).tobytes())
+    assert digest.hexdigest()[:16] == "018d47350d451b91"
+
+
+def drawing(s, arriving, p, random):
+    """Draw numbers of several distributions; `each` has a mean for each neuron."""
+    events = random.poisson(p.mean) + random.poisson(p.rate * 0.5) + random.poisson(p.each)
+    v = s.v * 0.5 + arriving.syn + events + random.normal() + random.uniform()
+    return s.replace(v=v, n=s.n + random.poisson(3.0)), v > p.threshold
+
+
+DRAWN_STATE = {"v": np.zeros(700, np.float32), "n": np.zeros(700, np.int32)}
+DRAWN_PARAMS = {
+    "mean": np.float32(1.6),
+    "rate": np.float32(100),
+    "each": np.random.default_rng(0).uniform(0, 9, 700).astype(np.float32),
+    "threshold": np.float32(130),
+}
+
+
+@pytest.mark.parametrize("parts", [1, 3])
+def test_random_numbers_equal_the_interpreter(parts):
+    plan = single(drawing, DRAWN_STATE, DRAWN_PARAMS, parts)
+    ours, theirs = NumbaEngine(plan), Interpreted(plan)
+    for param, value in (("mean", 1.6), ("mean", 30), ("rate", 300), ("mean", np.nan), ("rate", 8), ("mean", -1)):
+        for engine in (ours, theirs):
+            engine.set("a", param, np.float32(value))
+        equal(*(as_tree(engine.run(3, Wanted(("a",)), {})) for engine in (ours, theirs)))
+        equal(ours.state, theirs.state)
+    assert ours.state.neurons["a"]["n"].mean() == pytest.approx(18 * 3, rel=0.02)
+
+
+def test_rules_on_hard_values_equal_the_interpreter():
+    names = ("arithmetic", "adaptive", "branch_in_loop", "table", "to_int", "shift_far", "int_divide", "select", "hash")
+    functions = {name: neuron_rules.RULES[name] for name in names}
+
+    def rule(s, arriving, p):
+        given = {key: getattr(s, key) for key in neuron_rules.INPUTS}
+        outs = {f"out_{name}": function(**given) for name, function in functions.items()}
+        return s.replace(**outs, x=s.x + arriving.syn), s.b
+
+    values = dict(zip(neuron_rules.INPUTS, neuron_rules.hard_values(3000), strict=True))
+    shapes = {key: jax.ShapeDtypeStruct((), dtype) for key, dtype in neuron_rules.INPUTS.items()}
+    for name, function in functions.items():
+        out = jax.eval_shape(lambda function=function, **k: jnp.asarray(function(**k)), **shapes)
+        values[f"out_{name}"] = np.zeros(3000, out.dtype)
+    for parts in (1, 2, 3):
+        (record, *_) = compare(single(rule, values, {}, parts), [1, 2], Wanted(("a",)))
+        assert record.spikes["a"][1].size == values["b"].sum()
+
+
+@pytest.mark.parametrize("quantum", [0.25, 1e-39, 3e-38])
+def test_denormals_are_flushed_as_by_the_interpreter(quantum):
+    def rule(s, arriving, p):
+        return s.replace(v=jnp.where(s.v == p.least, 1.0, s.v), tiny=jnp.where(s.v > 0, 1e-39, s.tiny)), s.v == 0
+
+    state = {"v": np.float32([1e-39, -1e-40, 1, 0]), "tiny": np.float32([1, 2, 3, 1e-41])}
+    plan = single(rule, state, {"least": np.float32([0, 1e-39, 2, 3])}, quantum=quantum)
+    engine = NumbaEngine(plan)
+    equal(engine.state, Interpreted(plan).state)  # before a step, a state is what it was given
+    compare(plan, [1, 1], Wanted(("a",)), {("a", "syn"): np.full((2, 1), 1e-40, np.float32)})
+
+    def adding(s, arriving, p):
+        return s.replace(v=s.v * 0.5 + arriving.syn), s.v > 1
+
+    sent = single(adding, {"v": np.zeros(4, np.float32)}, {}, quantum=quantum)
+    ours, theirs = NumbaEngine(sent), Interpreted(sent)
+    state = dataclasses.replace(theirs.state, arriving={"a": {"syn": np.array([[1, -4, 9, 2**30]], np.int32)}})
+    for engine in (ours, theirs):
+        engine.load(state)
+        engine.run(2, Wanted(), {("a", "syn"): np.full((2, 4), 1e-39, np.float32)})
+    equal(ours.state, theirs.state)
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="sets a register of x86-64")
+def test_a_thread_that_flushes_in_its_own_way_gets_the_same_bits():
+    """The product is below 2^-126 and rounds up to it: the processor's own flushing gives 0."""
+
+    def rule(s, arriving, p):
+        return s.replace(v=s.v * p.factor), s.v > 1
+
+    @numba.njit
+    def set_floats(mode):
+        restore_floats(mode)
+
+    numbers = np.float32([float.fromhex("0x1.6afb1ap-1"), float.fromhex("0x1.691952p-126")])
+    engine = NumbaEngine(single(rule, {"v": numbers[:1]}, {"factor": numbers[1]}))
+    set_floats(0x9FC0)
+    engine.run(1, Wanted(), {})
+    set_floats(0x1F80)
+    assert engine.state.neurons["a"]["v"] == np.float32(2**-126)
+
+
+@pytest.mark.parametrize("parts", [1, 3])
+def test_no_spike_is_dropped(parts):
+    def rule(s, arriving, p):
+        return s.replace(n=s.n + 1), (s.n + s.k) % 3 != 0
+
+    state = {"n": np.zeros(500, np.int32), "k": np.arange(500, dtype=np.int32)}
+    (record, _) = compare(single(rule, state, {}, parts), [60, 7], Wanted(("a",), ("a",), ("a",)))
+    assert record.spikes["a"][0].size == 60 * 500 * 2 // 3
+
+
+@pytest.mark.parametrize("parts", [1, 2, 3])
+def test_what_is_not_finite_is_named_in_order_of_steps_and_then_of_the_plan(parts):
+    def failing(engine):
+        engine.run(3, Wanted(), {})
+        engine.set("b", "drive", np.where(np.arange(21) == 4, np.float32(np.nan), np.float32(0)))
+        engine.set("a", "drive", np.where(np.arange(37) >= 30, np.float32(np.inf), np.float32(0)))
+        with pytest.raises(NotFiniteError) as error:
+            engine.run(10, ALL, {})
+        return str(error.value)
+
+    plan = small_plans.plan(parts, check_finite=True)
+    message = failing(NumbaEngine(plan))
+    assert message == failing(Interpreted(plan))
+    assert re.search(r"population b: state v of neuron 4 is nan after step \d", message)
+
+
+def test_what_is_not_finite_passes_where_nobody_asked():
+    engine = NumbaEngine(small_plans.plan())
+    engine.set("b", "drive", np.full(21, np.nan, np.float32))
+    engine.run(9, Wanted(), {})
+    assert np.isnan(engine.state.neurons["b"]["v"]).any()
+
+
+@pytest.mark.parametrize("parts", [1, 2])
+def test_ctrl_c_ends_a_run_after_a_whole_step(parts):
+    engine, other = (NumbaEngine(small_plans.plan(parts)) for _ in range(2))
+    threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+    with pytest.raises(KeyboardInterrupt):
+        engine.run(2**31, Wanted(), {})
+    steps = int(engine.state.step)
+    assert steps > 0
+    other.run(steps, Wanted(), {})
+    equal(engine.state, other.state)
+    equal(as_tree(engine.run(50, ALL, {})), as_tree(other.run(50, ALL, {})))
+
+
+def test_a_run_that_breaks_off_within_a_step_says_so(monkeypatch):
+    engine = NumbaEngine(small_plans.plan(3))
+    start = engine.state
+
+    class NoMoreThreads(threading.Thread):
+        def start(self):
+            if self.name == "brainevent part 2":
+                raise RuntimeError("can't start new thread")
+            super().start()
+
+    monkeypatch.setattr(legs.threading, "Thread", NoMoreThreads)
+    with pytest.raises(RuntimeError, match="can't start new thread"):
+        engine.run(5, Wanted(), {})
+    monkeypatch.undo()
+    with pytest.raises(NetworkError, match=r"broke off within a step; load a state"):
+        engine.run(5, Wanted(), {})
+    engine.load(start)
+    other = Interpreted(small_plans.plan(3))
+    equal(as_tree(engine.run(60, ALL, {})), as_tree(other.run(60, ALL, {})))
+
+
+@pytest.mark.parametrize("shape", [(4, 37), (5, 36), (5,)])
+def test_inputs_of_another_shape_are_refused(shape):
+    message = re.escape(f"inputs a.syn: have shape {shape}; pass (5, 37), or (5, 1) for all")
+    with pytest.raises(NetworkError, match=message):
+        NumbaEngine(small_plans.plan()).run(5, Wanted(), {("a", "syn"): np.zeros(shape, np.float32)})
+
+
+def in_threads(*functions):
+    threads = [threading.Thread(target=function) for function in functions]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+def test_engines_run_at_once_and_one_engine_lets_others_wait():
+    expected = NumbaEngine(small_plans.plan(2))
+    expected.run(3000, Wanted(), {})
+    engines = [NumbaEngine(small_plans.plan(2)) for _ in range(3)]
+    runs = [lambda engine=engine: engine.run(3000, Wanted(), {}) for engine in engines[:2]]
+    halves = [lambda: engines[2].run(1500, Wanted(), {})] * 2
+    in_threads(*runs, *halves)
+    for engine in engines:
+        equal(engine.state, expected.state)
+
+
+def test_the_state_does_not_change_when_the_engine_runs():
+    engine = NumbaEngine(small_plans.plan())
+    before = engine.state
+    kept = jax.tree.map(np.copy, before)
+    engine.run(20, Wanted(), {})
+    equal(before, kept)
+
+
+def updates_of(name, size, **params):
+    population = small_plans.population(name, size, **params)
+    named = {n.text: np.asarray(v) for n, v in zip(population.rule.params, population.params.values(), strict=True)}
+    return update_of(population, named)
+
+
+def test_text_is_the_same_for_all_sizes_and_values():
+    one = updates_of("a", 10, threshold=np.float32(3))
+    assert updates_of("b", 999, threshold=np.float32(7), quantum=0.5) == one
+    assert updates_of("a", 10, threshold=np.full(10, 3, np.float32)).text != one.text
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="looks for instructions of x86-64")
+def test_native_code_updates_several_neurons_at_once():
+    update = updates_of("a", 10)
+    module = compile_native(compiled_update(update.forms, update.text), 3, "looked_at")
+    text = cpu_target.target_context.codegen()._tm.emit_assembly(module)
+    for instruction in ("v?mulps", "v?addps"):
+        assert re.search(rf"\b{instruction}\b", text)
+
+
+AGAIN = """
+import small_plans
+from brainevent.backends.numba import native
+from brainevent.network.cpu.engine import NumbaEngine
+from brainevent.network.recorded import Wanted
+def refuse(*_):
+    raise AssertionError("compiled again")
+native.compile_native = refuse
+engine = NumbaEngine(small_plans.plan(2))
+engine.run(7, Wanted(), {})
+print(engine.state.neurons["a"]["v"].view("uint32").sum())
+"""
+
+
+def test_a_later_process_compiles_nothing(tmp_path):
+    engine = NumbaEngine(small_plans.plan(2))
+    engine.run(7, Wanted(), {})
+    run = subprocess.run(
+        [sys.executable, "-c", AGAIN], cwd=os.path.dirname(__file__), capture_output=True, text=True, check=False
+    )
+    assert run.returncode == 0, run.stderr
+    assert int(run.stdout) == engine.state.neurons["a"]["v"].view("uint32").sum()
