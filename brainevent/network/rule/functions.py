@@ -45,11 +45,11 @@ FUNCTIONS: dict[str, Callable[..., Scalar]] = {
 # In units in the last place, against float64, where arguments and results are normal numbers.
 LARGEST_ERRORS: dict[str, float] = {
     "acos": 1.3,
-    "acosh": 2.7,
+    "acosh": 2.9,
     "asin": 2.4,
     "asinh": 2.0,
     "atan": 2.8,
-    "atan2": 2.9,
+    "atan2": 3.3,
     "atanh": 2.4,
     "cbrt": 0.8,
     "cos": 2.6,
