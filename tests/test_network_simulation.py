@@ -487,6 +487,7 @@ def test_connections_are_the_synapses(parts):
     assert (len(found), found.weights.dtype) == (300, np.float32)
     assert repr(found) == "Connections('a->b.syn', 300 synapses, weights -10 to 19.5, delays 0.1 to 0.8 ms)"
     one = simulation(plan).connections("b->b.syn")
+    assert repr(one) == "Connections('b->b.syn', 90 synapses, weights 2.5, delays 0.1 to 0.8 ms)"
     assert (set(one.weights), one.weights.shape) == ({2.5}, (90,))
     with pytest.raises(
         NetworkError, match=re.escape("no projection 'a->b'; did you mean 'a->b.syn'?; projections: a->")

@@ -11,7 +11,7 @@ import numpy as np
 from ..errors import NetworkError, did_you_mean
 from .plan import Plan, SynapsePlan
 
-__all__ = ["Connections", "connections", "weights_of"]
+__all__ = ["Connections", "connections", "span", "weights_of"]
 
 Array = Any
 
@@ -41,7 +41,7 @@ class Connections:
     def __repr__(self) -> str:
         if not len(self):
             return f"Connections({self.name!r}, no synapses)"
-        weights, delays = (f"{part.min():g} to {part.max():g}" for part in (self.weights, self.delays))
+        weights, delays = (span(part.min(), part.max()) for part in (self.weights, self.delays))
         return f"Connections({self.name!r}, {len(self)} synapses, weights {weights}, delays {delays} ms)"
 
 
@@ -59,6 +59,11 @@ def connections(plan: Plan, name: str) -> Connections:
     weights, delays = weights_of(plan, synapses), synapses.delays * plan.dt
     weights, delays = (np.broadcast_to(part, entries) if part.size == 1 else part for part in (weights, delays))
     return Connections(name, sources, synapses.targets.astype(np.int32), weights, delays)
+
+
+def span(low: float, high: float) -> str:
+    """Return two numbers as a range, or as one if they are equal."""
+    return f"{low:g}" if low == high else f"{low:g} to {high:g}"
 
 
 def weights_of(plan: Plan, synapses: SynapsePlan) -> Array:

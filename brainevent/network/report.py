@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..bench.words import columns, short
+from .connections import span
 from .plan import Plan, PopulationPlan, SynapsePlan
 
 __all__ = ["Text", "in_bytes", "reported"]
@@ -82,15 +83,11 @@ def _projection(plan: Plan, synapses: SynapsePlan) -> tuple[str, ...]:
         synapses.name,
         str(entries),
         short(entries / sources, 3),
-        f"{_span(low, high)} ({synapses.weights.dtype})",
-        _span(*delays),
+        f"{span(low, high)} ({synapses.weights.dtype})",
+        span(*delays),
         in_bytes(synapses.nbytes),
         short(synapses.nbytes / entries, 3),
     )
-
-
-def _span(low: float, high: float) -> str:
-    return f"{low:g}" if low == high else f"{low:g} to {high:g}"
 
 
 def _receptors(plan: Plan) -> str:
