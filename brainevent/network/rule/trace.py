@@ -48,7 +48,6 @@ class TracedRule:
     params: tuple[Name, ...]
     random: tuple[Name, ...]
     form: Form
-    random: tuple[Name, ...] = ()
 
 
 def trace(rule: Rule, state: Mapping[str, Any], arriving: Iterable[str], params: Mapping[str, Any]) -> TracedRule:
