@@ -44,11 +44,11 @@ def choose_quantum(wirings: Sequence[Wiring]) -> np.float32:
         return np.float32(1)
     if not laws and (exact := _common_divisor(given)) and largest_sum / exact <= LARGEST_SUM:
         return np.float32(exact)
-    smallest: float = min([_smallest(law) for law in laws] + ([float(given.min())] if given.size else []))
-    finest = smallest / _FINEST
-    if smallest > 0 and largest / _below(finest) <= _LARGEST_16:
-        return _below(finest)
-    return np.float32(max(_below(finest), largest_sum / 2**30, _SMALLEST))
+    smallest = min([*map(_smallest, laws), *([float(given.min())] if given.size else [])])
+    finest = _below(smallest / _FINEST)
+    if smallest > 0 and largest / finest <= _LARGEST_16:
+        return np.float32(finest)
+    return np.float32(max(finest, largest_sum / 2**30, _SMALLEST))
 
 
 def in_quanta(weights: Array, quantum: np.float32) -> tuple[Array, int]:
@@ -63,10 +63,10 @@ def weight_dtype(wiring: Wiring, quantum: np.float32) -> type:
     return np.int16 if round(wiring.largest_weight / np.float64(quantum)) <= _LARGEST_16 else np.int32
 
 
-def _below(x: float) -> np.float32:
-    """Return the float32 number at or below a number."""
+def _below(x: float) -> float:
+    """Return the float32 number at or below a number that is not negative."""
     near = np.float32(x)
-    return near if near <= x else np.nextafter(near, np.float32(0))
+    return float(near if near <= x else np.nextafter(near, np.float32(0)))
 
 
 def _smallest(law: Law) -> float:
