@@ -49,8 +49,8 @@ def build_plan(
         >>> from brainevent.network.build import build_plan
         >>> from brainevent.network.description import Network, Population
         >>> cells = Population("cells", 100, lambda s, arriving, p: (s, arriving.syn > 1))
-        >>> build_plan(Network([cells]), seed=1).populations[0].quanta
-        {'syn': 1.0}
+        >>> float(build_plan(Network([cells]), seed=1).populations[0].quanta["syn"])
+        1.0
     """
     seed = checked_seed(seed)
     rules = {population.name: traced(population) for population in network.populations}

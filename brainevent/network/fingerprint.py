@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from .plan import PopulationPlan
+from .rule.trace import TracedRule
 from .wiring import Wiring
 
 __all__ = ["fingerprint"]
@@ -39,6 +40,8 @@ def _add(digest: Any, value: Any) -> None:
     if isinstance(value, (np.ndarray, np.generic)):
         digest.update(f"{value.dtype}{value.shape}".encode())
         digest.update(np.ascontiguousarray(value).data)
+    elif isinstance(value, TracedRule):
+        _add(digest, value.form)
     elif dataclasses.is_dataclass(value):
         _add(digest, (type(value).__name__, [getattr(value, name) for name in _fields(value)]))
     elif isinstance(value, Mapping):

@@ -68,7 +68,7 @@ def scratch_for(room: int, ends: int) -> Any:
 
 @compiled
 def count_drawn(first: int, last: int, sources: int, key: Any, counts: Any) -> None:
-    """Add how many of the synapses 2 first to 2 last - 1 each source has: synapse j takes word j % 2 of place j // 2."""
+    """Add how many synapses from 2 first to 2 last - 1 each source has; synapse j takes word j % 2 of place j // 2."""
     words, more = np.empty(_BLOCK, np.uint32), np.empty(_BLOCK, np.uint32)
     for start in range(first, last, _BLOCK):
         count = min(_BLOCK, last - start)

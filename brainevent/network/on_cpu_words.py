@@ -151,7 +151,7 @@ def values_of(law: Any, words: Any, count: int, out: Any) -> None:
             out[i] = _exp(min(max(a + b * _gaussian(words[i]), F(-87)), F(87)))
     elif kind == EXPONENTIAL:
         for i in range(count):
-            out[i] = a * -log1p(-_unit(words[i]))
+            out[i] = a * -_log(F(1) - _unit(words[i]))
     else:
         for i in range(count):
             out[i] = a + b * F(below(words[i], law[5]))

@@ -17,6 +17,7 @@ LARGEST_SUM = 2**31 - 1  # quanta into a neuron
 ROUNDED = 2.0**-9  # by how much of itself rounding may change a weight
 _EXACT = 1e-6  # by how much of itself a weight may differ from a multiple that it is meant to be
 _FINEST = 256  # quanta of the smallest weight: then no weight changes by more than 2^-9 of itself
+_MOST_PARTS = 1024  # into which the smallest weight is divided to find what all are multiples of
 _LARGEST_16 = 2**15 - 1
 _SOME = 64  # weights that are looked at before all are
 _SMALLEST = float(np.finfo(np.float32).tiny)
@@ -31,9 +32,9 @@ class RoundedWeightsWarning(UserWarning):
 def choose_quantum(wirings: Sequence[Wiring]) -> np.float32:
     """Return the quantum of the weights of all projections into one receptor.
 
-    It is the largest number of which all are multiples, if that is at least a 256th of the smallest weight. Else it is
-    a 256th of the smallest weight, if the largest then fits 16 bits. Else weights have 32 bits, and the quantum is as
-    small as the sums allow, or a 256th of the smallest weight.
+    It is the largest number of which all are multiples, if that is at least a 1024th of the smallest weight. Else it
+    is a 256th of the smallest weight, if the largest then fits 16 bits. Else weights have 32 bits, and the quantum is
+    as small as the sums allow, or a 256th of the smallest weight.
     """
     numbers = [np.abs(w.weights[w.weights != 0]) for w in wirings if not isinstance(w.weights, Law)]
     given = np.concatenate([np.zeros(0), *numbers])
@@ -44,11 +45,11 @@ def choose_quantum(wirings: Sequence[Wiring]) -> np.float32:
         return np.float32(1)
     if not laws and (exact := _common_divisor(given)) and largest_sum / exact <= LARGEST_SUM:
         return np.float32(exact)
-    smallest: float = min([_smallest(law) for law in laws] + ([float(given.min())] if given.size else []))
-    finest = smallest / _FINEST
-    if smallest > 0 and largest / _below(finest) <= _LARGEST_16:
-        return _below(finest)
-    return np.float32(max(_below(finest), largest_sum / 2**30, _SMALLEST))
+    smallest = min([*map(_smallest, laws), *([float(given.min())] if given.size else [])])
+    finest = _below(smallest / _FINEST)
+    if smallest > 0 and largest / finest <= _LARGEST_16:
+        return np.float32(finest)
+    return np.float32(max(finest, largest_sum / 2**30, _SMALLEST))
 
 
 def in_quanta(weights: Array, quantum: np.float32) -> tuple[Array, int]:
@@ -63,10 +64,10 @@ def weight_dtype(wiring: Wiring, quantum: np.float32) -> type:
     return np.int16 if round(wiring.largest_weight / np.float64(quantum)) <= _LARGEST_16 else np.int32
 
 
-def _below(x: float) -> np.float32:
-    """Return the float32 number at or below a number."""
+def _below(x: float) -> float:
+    """Return the float32 number at or below a number that is not negative."""
     near = np.float32(x)
-    return near if near <= x else np.nextafter(near, np.float32(0))
+    return float(near if near <= x else np.nextafter(near, np.float32(0)))
 
 
 def _smallest(law: Law) -> float:
@@ -76,18 +77,17 @@ def _smallest(law: Law) -> float:
 
 
 def _common_divisor(numbers: Array) -> float:
-    """Return the largest number, at least a 256th of the smallest, of which all are multiples; 0 if there is none."""
+    """Return the largest number, at least a 1024th of the smallest, of which all are multiples; 0 if there is none."""
     if not numbers.size:
         return 0.0
-    smallest = numbers.min()
+    divisors = numbers.min() / np.arange(1, _MOST_PARTS + 1)
     looked_at = np.unique(numbers[:: max(1, numbers.size // _SOME)])
-    for divisor in smallest / np.arange(1, _FINEST + 1):
-        if not _are_multiples(looked_at, divisor).all():
-            continue
-        fits = _are_multiples(numbers, divisor)
-        if fits.all():
+    while (fit := _are_multiples(looked_at, divisors[:, None]).all(1)).any():
+        divisor = divisors[fit.argmax()]
+        wrong = ~_are_multiples(numbers, divisor)
+        if not wrong.any():
             return float(divisor)
-        looked_at = np.append(looked_at, numbers[~fits][:_SOME])
+        looked_at = np.append(looked_at, numbers[wrong][:_SOME])
     return 0.0
 
 
