@@ -12,16 +12,8 @@ from brainevent.network import models
 from brainevent.network.models.hodgkin_huxley import _ratio
 
 DT = 0.1
-QUIET = {
-    models.lif_current: {"syn": 0},
-    models.lif_delta: {"syn": 0},
-    models.lif_exponential: {"exc": 0, "inh": 0},
-    models.lif_conductance: {"exc": 0, "inh": 0},
-    models.adex: {"exc": 0, "inh": 0},
-    models.izhikevich: {"syn": 0},
-    models.hodgkin_huxley: {"exc": 0, "inh": 0},
-}
-LEAKY = list(QUIET)[:4]
+LEAKY = [models.lif_current, models.lif_delta, models.lif_exponential, models.lif_conductance]
+MODELS = [*LEAKY, models.adex, models.izhikevich, models.hodgkin_huxley]
 EVERY = st.integers(0, 2**32 - 1)
 
 
@@ -50,7 +42,7 @@ def test_intervals_under_a_constant_current_are_those_of_the_closed_form(model, 
     neurons = model(
         "n", size, tau=tau, rest=-65, reset=-65, threshold=-50, refractory=refractory * DT, current=current, v=-65
     )
-    result = run(neurons, steps, **QUIET[model])
+    result = run(neurons, steps)
     needed = tau * np.log(depth / (depth - 1)) / DT  # steps from the reset to the threshold
     found = 0
     for neuron in range(size):
@@ -114,7 +106,7 @@ def test_conductances_make_the_potential_of_the_solution_with_an_error_of_second
     for dt in (0.5, 0.25, 0.125):
         steps = round(50 / dt)
         neurons = models.lif_conductance("n", 1, dt=dt, current=5, threshold=0, exc=2.0, inh=6.0)
-        v = run(neurons, steps, ("v",), exc=0, inh=0).states["v"][:, 0]
+        v = run(neurons, steps, ("v",)).states["v"][:, 0]
         errors.append(np.abs(v - exact.sol(dt * np.arange(1, steps + 1))[0]).max())
     assert errors[2] < 2e-4
     assert 3.3 < errors[0] / errors[1] < 4.7
@@ -122,9 +114,9 @@ def test_conductances_make_the_potential_of_the_solution_with_an_error_of_second
 
 
 def test_every_conductance_is_stable():
-    hard = np.full((200, 1), 1e4)
+    hard = np.full((60, 1), 1e4)
     for model in (models.lif_conductance, models.adex, models.hodgkin_huxley):
-        result = run(model("n", 1), 200, ("v",), exc=hard, inh=10 * hard)
+        result = run(model("n", 1), 60, ("v",), exc=hard, inh=10 * hard)
         assert np.all(np.abs(result.states["v"]) < 130), model
 
 
@@ -168,7 +160,7 @@ ADEX = {  # reset, tau_w, b, current: adaptation as in the paper; bursts; tonic 
 def test_adaptive_exponential_neurons_spike_when_the_solution_does():
     reset, tau_w, b, current = np.array(list(ADEX.values()), float).T
     steps = 1200
-    result = run(models.adex("n", 3, reset=reset, tau_w=tau_w, b=b, current=current), steps, ("v", "w"), exc=0, inh=0)
+    result = run(models.adex("n", 3, reset=reset, tau_w=tau_w, b=b, current=current), steps, ("v", "w"))
     for k in range(3):
 
         def slopes(t, y, k=k):
@@ -187,7 +179,7 @@ def test_adaptive_exponential_neurons_spike_when_the_solution_does():
 
 
 def test_an_adaptive_neuron_is_refractory_and_adapts_meanwhile():
-    result = run(models.adex("n", 1, current=1000, refractory=3.0), 400, ("v", "w"), exc=0, inh=0)
+    result = run(models.adex("n", 1, current=1000, refractory=3.0), 400, ("v", "w"))
     at = result.steps_of()[0]
     v, w = result.states["v"][at : at + 32, 0], result.states["w"][at : at + 32, 0]
     assert np.all(v[:31] == np.float32(-70.6))
@@ -209,7 +201,7 @@ def kinds():
     """Neurons of all kinds with a current of 10 for 300 ms."""
     a, b, c, d = np.array(list(KINDS.values())).T
     neurons = models.izhikevich("n", len(KINDS), a=a, b=b, c=c, d=d, current=10)
-    return run(neurons, 3000, ("v",), syn=0)
+    return run(neurons, 3000, ("v",))
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -269,47 +261,49 @@ def squid(current):
 
 @pytest.fixture(scope="module")
 def axon():
-    """Solutions for each current: times of upward crossings of 0 mV within 40 ms."""
+    """Solutions for each current: times of upward crossings of 0 mV within 25 ms."""
 
     def crossed(t, y):
         return y[0]
 
     crossed.direction = 1
     start = [-65, 0.05293, 0.59612, 0.31768]
-    return [solve_ivp(squid(i), (0, 40), start, events=crossed, rtol=1e-7, atol=1e-7).t_events[0] for i in CURRENTS]
+    return [solve_ivp(squid(i), (0, 25), start, events=crossed, rtol=1e-7, atol=1e-7).t_events[0] for i in CURRENTS]
 
 
 @pytest.mark.parametrize(("dt", "late"), [(0.1, 0.15), (0.05, 0.05)])
 def test_channels_make_spikes_when_the_solution_does_with_an_error_of_second_order(axon, dt, late):
     neurons = models.hodgkin_huxley("n", CURRENTS.size, dt=dt, current=100 * CURRENTS)
-    result = run(neurons, round(40 / dt), exc=0, inh=0)
+    result = run(neurons, round(26 / dt))
     for k, expected in enumerate(axon):
         found = dt * (result.steps_of(k) + 1)
+        found, later = np.split(found, [expected.size])
         assert found.size == expected.size
+        assert np.all(later > 25)
         shift = np.diff(found - expected, prepend=0)  # of each spike since the one before
         assert np.all((-dt - 1e-6 < shift) & (shift < dt + late))
 
 
 def test_channels_have_the_published_rates():
-    """Of Hodgkin and Huxley's axon at 6.3 degrees: silent at 6 after a few spikes, 68 Hz at 10 uA/cm^2."""
-    result = run(models.hodgkin_huxley("n", 3, current=np.array([200, 600, 1000.0])), 900, ("v",), exc=0, inh=0)
-    assert result.spikes.sum(0).tolist()[:2] == [0, 2]
-    assert 1000 / (DT * np.diff(result.steps_of(2))[-1]) == pytest.approx(68, abs=1)
-    assert 35 < result.states["v"][:, 2].max() < 45
-    assert -80 < result.states["v"][:, 2].min() < -70
+    """Of Hodgkin and Huxley's axon at 6.3 degrees: one spike at 5, 68 Hz at 10 uA/cm^2."""
+    result = run(models.hodgkin_huxley("n", 2, current=np.array([500, 1000.0])), 500, ("v",))
+    assert result.spikes[:, 0].sum() == 1
+    assert 1000 / (DT * np.diff(result.steps_of(1))[-1]) == pytest.approx(68, abs=1)
+    assert 35 < result.states["v"][:, 1].max() < 45
+    assert -80 < result.states["v"][:, 1].min() < -70
 
 
 def test_a_gate_is_defined_where_its_rate_is_a_quotient_of_zeros():
     for v in (-40.0, -55.0):
-        states = run(models.hodgkin_huxley("n", 1, v=v), 1, ("v", "m", "n"), exc=0, inh=0).states
+        states = run(models.hodgkin_huxley("n", 1, v=v), 1, ("v", "m", "n")).states
         assert np.isfinite(list(states.values())).all()
     assert float(_ratio(np.float32(0))) == 1.0
     assert float(_ratio(np.float32(1e-4))) == pytest.approx(1 - 5e-5, rel=1e-6)
 
 
-@pytest.mark.parametrize("model", QUIET)
+@pytest.mark.parametrize("model", MODELS)
 def test_without_input_neurons_stay_at_rest(model):
     extra = {"rest": -60} if model is models.lif_exponential else {}
-    result = run(model("n", 2, **extra), 50, ("v",), **QUIET[model])
+    result = run(model("n", 2, **extra), 50, ("v",))
     assert not result.spikes.any()
     assert np.ptp(result.states["v"]) < 1e-2
