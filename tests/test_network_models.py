@@ -215,9 +215,8 @@ def test_izhikevich_neurons_spike_when_the_solution_does(kinds, kind):
     neuron = list(KINDS).index(kind)
     found = kinds.steps_of(neuron)
     assert found.size == expected.size
-    # A potential that passes the threshold slowly turns its error into a shift that later spikes keep.
-    assert np.abs(found - expected).max() <= 8
-    assert np.median(np.abs(found - expected)) <= 3
+    # An error before a spike shifts all that follow: more where there are many.
+    assert np.abs(found - expected).max() <= (8 if expected.size > 20 and kind != "chattering" else 1)
     before = slice(0, expected[0] - 10)
     np.testing.assert_allclose(kinds.states["v"][before, neuron], states[before, 0], atol=0.05)
 
