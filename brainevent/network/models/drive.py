@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Add an amount, computed anew in each step, to a parameter or to a receptor of the neurons of a population."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NoReturn
+
+from ...errors import NetworkError, UnknownNameError, did_you_mean
+from ..description import Population
+
+__all__ = ["driven", "step_of"]
+
+Amount = Callable[..., tuple[Mapping[str, Any], Any]]
+
+
+class _Raised:
+    """A record of which one value is raised by an amount; it notes whether that was read."""
+
+    def __init__(self, record: Any, name: str, amount: Any):
+        self._record, self._name, self._amount, self.read = record, name, amount, False
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(self._record, name)
+        if name != self._name:
+            return value
+        self.read = True
+        return value + self._amount
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._record)
+
+
+def step_of(population: Population, dt: Any) -> Any:
+    """Return the time step for which the parameters of a population were computed."""
+    if dt is None and "dt" not in population.params:
+        raise NetworkError(f"population {population.name} has no parameter dt; pass dt=, the time step of the network")
+    return population.params["dt"] if dt is None else dt
+
+
+def driven(
+    population: Population,
+    amount: Amount,
+    *,
+    into: str,
+    state: Mapping[str, Any],
+    params: Mapping[str, Any],
+    draws: bool = False,
+) -> Population:
+    """Return a population whose rule runs with an amount added to the parameter or the receptor `into`.
+
+    Args:
+        population: Neurons of any rule.
+        amount: `amount(s, arriving, p)`, with a fourth argument `random` if it draws, returns new values of its
+            states, and what is added.
+        into: Name of a parameter, else of a receptor.
+        state: States of the amount.
+        params: Parameters of the amount.
+        draws: Whether the amount draws random numbers.
+
+    Returns:
+        A population of the same name and size with these states and parameters as well.
+
+    Raises:
+        NetworkError: The population has a state or a parameter of such a name.
+
+    Examples:
+        >>> from brainevent.network.models import lif_delta
+        >>> exc = driven(
+        ...     lif_delta("exc", 10),
+        ...     lambda s, arriving, p: ({}, p.more),
+        ...     into="current",
+        ...     state={},
+        ...     params={"more": 5.0},
+        ... )
+        >>> exc.params["more"]
+        5.0
+    """
+    for kind, old, new in (("state", population.state, state), ("parameter", population.params, params)):
+        for name in set(old) & set(new):
+            raise NetworkError(f"population {population.name} has a {kind} {name} already; pass another name=")
+    rule, is_param = population.rule, into in population.params
+    inner_draws = len(inspect.signature(rule).parameters) > 3
+
+    def run(s: Any, arriving: Any, p: Any, *random: Any) -> Any:
+        changed, added = amount(s, arriving, p, *(random if draws else ()))
+        raised = _Raised(p if is_param else arriving, into, added)
+        result = rule(s, *((arriving, raised) if is_param else (raised, p)), *(random if inner_draws else ()))
+        if not raised.read:
+            _not_read(population, into)
+        new, spike = result
+        return new.replace(**changed), spike
+
+    def with_random(s: Any, arriving: Any, p: Any, random: Any) -> Any:
+        return run(s, arriving, p, random)
+
+    def without(s: Any, arriving: Any, p: Any) -> Any:
+        return run(s, arriving, p)
+
+    chosen = with_random if draws or inner_draws else without
+    chosen.__name__ = rule.__name__
+    return dataclasses.replace(
+        population, rule=chosen, state={**population.state, **state}, params={**population.params, **params}
+    )
+
+
+def _not_read(population: Population, into: str) -> NoReturn:
+    guess = did_you_mean(into, population.params)
+    raise UnknownNameError(
+        f"population {population.name}: its rule {population.rule.__name__} reads no parameter or receptor {into!r}"
+        f"{guess}; pass another into="
+    )

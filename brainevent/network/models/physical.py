@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Physical values as users give them, and the factors of one step that follow from them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...errors import NetworkError
+from ...event.units import is_quantity, loaded, numbers_in
+
+__all__ = ["Physical", "decay", "gain", "rise"]
+
+Value = Any  # a number, an array (neurons,), or either with a unit
+Array = Any
+
+
+class Physical:
+    """Reads the values of one population for steps of `dt` milliseconds.
+
+    It reads what becomes a factor of a step, as float64: numbers or arrays (neurons,). Values that a rule uses as they
+    are, such as a threshold, need no reading: `Population` takes them with units, and values that are drawn too.
+    """
+
+    def __init__(self, population: str, dt: Value):
+        self.population = population
+        (step,) = self.positive("ms", dt=dt)
+        if step.ndim:
+            raise NetworkError(f"population {population}: dt has shape {step.shape}; pass one number, in ms")
+        self.dt = float(step)
+
+    def positive(self, unit: str, **values: Value) -> list[Array]:
+        """Return values that must be above 0."""
+        return [self._checked(name, value, unit, positive=True) for name, value in values.items()]
+
+    def not_negative(self, unit: str, **values: Value) -> list[Array]:
+        """Return values that must not be below 0."""
+        return [self._checked(name, value, unit, positive=False) for name, value in values.items()]
+
+    def steps(self, **times: Value) -> list[Array]:
+        """Return times as numbers of steps, rounded: int32."""
+        return [np.rint(time / self.dt).astype(np.int32) for time in self.not_negative("ms", **times)]
+
+    def _checked(self, name: str, value: Value, unit: str, positive: bool) -> Array:
+        where = f"population {self.population}: {name}"
+        plain = _plain(where, value, unit)
+        try:
+            numbers = np.asarray(plain, np.float64)
+        except (TypeError, ValueError) as error:
+            raise NetworkError(f"{where} is {value!r}; pass a number of {unit}, or an array of one a neuron") from error
+        wrong = ~np.isfinite(numbers) | ((numbers <= 0) if positive else (numbers < 0))
+        if wrong.any():
+            must = "above 0" if positive else "0 or more"
+            raise NetworkError(f"{where} is {numbers[wrong].flat[0]}; it must be {must} and finite, in {unit}")
+        return numbers
+
+
+def _plain(where: str, value: Value, unit: str) -> Any:
+    """Return the numbers of a value in a unit."""
+    if not is_quantity(value):
+        return value
+    wanted = getattr(loaded(), unit)
+    if value.dim != wanted.dim:
+        raise NetworkError(f"{where} has the unit {value.unit}; pass it in {unit}")
+    return numbers_in(value, wanted)
+
+
+def decay(dt: Array, tau: Array) -> Array:
+    """Return the factor by which what decays with a time constant becomes smaller in one step; 0 where tau is 0."""
+    with np.errstate(divide="ignore"):
+        return np.exp(-np.divide(dt, tau))
+
+
+def gain(dt: Array, tau: Array, tau_in: Array) -> Array:
+    """Return how much `dv/dt = (x - v) / tau` changes v in a step, where x begins at 1 and decays with `tau_in`.
+
+    It is the exact solution, also where both time constants are equal.
+    """
+    x = np.asarray(dt / tau - dt / tau_in)
+    near = np.abs(x) < 1e-8
+    ratio = np.where(near, 1.0, np.expm1(x) / np.where(near, 1.0, x))
+    return dt / tau * decay(dt, tau) * ratio
+
+
+def rise(dt: Array, tau: Array) -> Array:
+    """Return how much `dv/dt = (x - v) / tau` changes v in a step, where x stays 1."""
+    return -np.expm1(-dt / tau)
