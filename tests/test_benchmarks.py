@@ -221,7 +221,7 @@ def test_programs_for_processors_run_once_beside_a_gpu(monkeypatch, tmp_path):
 
     def pretend(probe, arguments, platform, **where):
         ran.append((probe, arguments.get("way"), platform))
-        rate = 21 if arguments["model"] == "coba" else 5.5
+        rate = networks.RIGHT[arguments["model"], arguments["n"]].low
         memory = {"resident": 2**20, **({"on_gpu": 2**21} if platform == "gpu" else {})}
         return {"seconds": [1.0, 2.0, 3.0], "rate": rate, **memory}
 
@@ -239,7 +239,7 @@ def test_programs_for_processors_run_once_beside_a_gpu(monkeypatch, tmp_path):
     rows = [one for one in networks.measure_gpu_rows(Options(rounds=2)) if isinstance(one, Row)]
     count = {one: ran.count(one) for one in set(ran)}
     assert count == {
-        ("network", "ours", "gpu"): 12,
+        ("network", "example", "gpu"): 12,
         ("network", "jnp", "gpu"): 12,
         ("network", "cpp", "cpu"): 6,
         ("network", "cpp_vector", "cpu"): 6,

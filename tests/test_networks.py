@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from product_promises import ninety  # noqa: F401 - a fixture
 
 import brainevent
-from benchmarks import networks
+from benchmarks import microcircuit, networks
 from benchmarks.options import Options
 from benchmarks.probes.network import measure
 from benchmarks.row import Absent, Failed, Row
@@ -281,25 +281,64 @@ def test_a_network_says_how_it_went(monkeypatch, tmp_path, capsys):
 # ---- benchmarks
 
 
-def test_a_network_that_fires_at_another_rate_has_no_row(monkeypatch):
-    rates_of = {"ours": 21.0, "jnp": 22.0, "cpp": 50.0, "cpp_vector": 20.0}
+def pretend(rates_of):
+    """Return a probe that says at which rate each way fires, in Hz of COBA, and takes 50 us a step, or 100."""
 
-    def pretend(probe, arguments, **where):
-        rate = rates_of[arguments["way"]] * (0.27 if arguments["model"] == "cuba" else 1)
-        seconds = 1e-4 * arguments["steps"] * (0.5 if arguments["way"] == "ours" else 1)
+    def probe(name, arguments, **where):
+        way = arguments.get("way", name)
+        rate = rates_of[way] * (0.27 if arguments["model"] == "cuba" else 1)
+        seconds = 1e-4 * arguments["steps"] * (0.5 if way == "network_engine" else 1)
         return {"seconds": [seconds] * 3, "rate": rate, "resident": 2**20}
 
-    monkeypatch.setattr(networks, "run_probe", pretend)
+    return probe
+
+
+def test_a_network_that_fires_at_another_rate_has_no_row(monkeypatch):
+    rates_of = {"network_engine": 21.0, "example": 21.0, "jnp": 22.0, "cpp": 50.0, "cpp_vector": 20.0}
+    monkeypatch.setattr(networks, "run_probe", pretend(rates_of))
     found = list(networks.measure_rows(Options(quick=True)))
     rows = {one.name: one for one in found if isinstance(one, Row)}
     assert [str(one) for one in found if isinstance(one, Failed)] == [
-        "cuba, 4000 neurons: C++: one loop FAILED: it fires at 13.50 Hz, which is another network",
-        "coba, 4000 neurons: C++: one loop FAILED: it fires at 50.00 Hz, which is another network",
+        "cuba, 4000 neurons, 1 thread: C++: one loop FAILED: it fires at 13.50 Hz, not at 5.4 to 5.9: another network",
+        "coba, 4000 neurons, 1 thread: C++: one loop FAILED: it fires at 50.00 Hz, not at 20.1 to 23: another network",
     ]
     assert [one.what for one in found if isinstance(one, Absent)] == ["Brian2 and the PyPI package"]
-    row = rows["coba, 4000 neurons: C++: a loop without branches"]
-    assert (row.value.median, row.ratio.median, row.met) == (pytest.approx(1), pytest.approx(2), True)
-    assert rows["coba, 4000 neurons: ours: neurons as one operator"].value.median == pytest.approx(0.5)
+    row = rows["coba, 4000 neurons, 1 thread: C++: a loop without branches"]
+    assert (row.value.median, row.ratio.median, row.met) == (pytest.approx(100), pytest.approx(0.5), True)
+    assert rows["coba, 4000 neurons, 2 threads: the network engine"].value.median == pytest.approx(50)
+    bars = {name: row.bar and row.bar.limit for name, row in rows.items() if name.startswith("coba, 4000 neurons, 2")}
+    assert list(bars.values()) == [None, 0.6, None]
+
+
+@pytest.mark.parametrize(
+    ("rate", "runs", "right"), [(19.0, 1, True), (18.9, 4, False), (20.0, 4, True), (24.0, 4, True), (24.2, 4, False)]
+)
+def test_a_rate_is_judged_by_its_standard_error(rate, runs, right):
+    assert networks.Rates(20.1, 23.0, 1.1).hold(rate, runs) == right
+
+
+def test_a_microcircuit_that_fires_at_another_rate_has_no_row(monkeypatch):
+    def probe(name, arguments):
+        drive = arguments.get("drive") or arguments["model"].removeprefix("pd14_")
+        rates = dict(microcircuit.RIGHT[drive])
+        if arguments.get("threads") == 1:
+            rates["L5E"] *= 1.5
+        return {"seconds": [3.0 if name == "network_engine" else 15.0], "rates": rates, "resident": 2**30}
+
+    monkeypatch.setattr(microcircuit, "run_probe", probe)
+    found = list(microcircuit.measure_rows(Options(rounds=2)))
+    assert [str(one) for one in found if isinstance(one, Failed)] == [
+        f"PD14, {drive} drive: the network engine, 1 thread FAILED: "
+        f"it is another network: L5E fires at {fires} Hz instead of {right} Hz"
+        for drive, fires, right in (("poisson", "11.29", "7.53"), ("dc", "11.54", "7.69"))
+    ]
+    rows = {one.name: one for one in found if isinstance(one, Row)}
+    judged = {drive: rows[f"PD14, {drive} drive: the network engine, 2 threads"] for drive in ("poisson", "dc")}
+    assert {drive: (row.value.median, row.met) for drive, row in judged.items()} == {
+        "poisson": (pytest.approx(3), True),
+        "dc": (pytest.approx(3), False),
+    }
+    assert judged["dc"].ratio.median == pytest.approx(0.2)
 
 
 @pytest.mark.covering(strength=0)

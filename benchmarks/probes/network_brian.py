@@ -7,6 +7,8 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from benchmarks.probes.network import limit_processors
+
 _STATE = {
     "cuba": """
         dv/dt = (exc + inh - (v + 49*mV)) / (20*ms) : volt (unless refractory)
@@ -23,14 +25,19 @@ _METHOD = {"cuba": "exact", "coba": "exponential_euler"}
 _ON_SPIKE = {"cuba": ("exc += 1.62*mV", "inh -= 9*mV"), "coba": ("exc += 0.6", "inh += 6.7")}
 
 
-def measure(model: str, n: int, steps: int, repeats: int) -> dict[str, Any]:
-    """Build the program once, and run it so many times; it says itself how long its steps took."""
+def measure(model: str, n: int, steps: int, repeats: int, threads: int | None = None) -> dict[str, Any]:
+    """Build the program once, and run it several times; it reports itself how long its steps took.
+
+    Each run draws another network; the rate is that of the last. `threads` is the number of processors to use.
+    """
+    limit_processors(threads)
     import setuptools  # noqa: F401, I001 - first: it brings distutils, which Brian2 imports and Python 3.12 lacks
     import brian2
     from brian2 import ms
 
     with tempfile.TemporaryDirectory() as folder:
         brian2.set_device("cpp_standalone", directory=folder, build_on_run=False)
+        brian2.prefs.devices.cpp_standalone.openmp_threads = 0 if threads in (None, 1) else threads  # 0: no OpenMP
         brian2.prefs.core.default_float_dtype = brian2.float32
         brian2.defaultclock.dt = 0.1 * ms
         neurons = brian2.NeuronGroup(

@@ -33,9 +33,9 @@ def _fire(v: Any, after: Any, exc: Any, inh: Any, pause: Any) -> Any:
 FORMULAS = {"coba": _coba, "cuba": _cuba}
 
 
-def start(model: str, n: int) -> tuple[Any, ...]:
+def start(model: str, n: int, seed: int = 0) -> tuple[Any, ...]:
     """Draw the first state of n neurons."""
-    keys = jax.random.split(jax.random.key(0), 3)
+    keys = jax.random.split(jax.random.key(seed), 3)
     zeros = jnp.zeros(n)
     if model == "cuba":
         return jax.random.uniform(keys[0], n, minval=-60, maxval=-50), zeros, zeros, zeros
