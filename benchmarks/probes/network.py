@@ -46,8 +46,8 @@ def _ours(model: str, n: int, steps: int, repeats: int, unroll: int) -> dict[str
     import jax
 
     import brainevent
-    from examples.networks.coba import COBA
-    from examples.networks.cuba import CUBA
+    from benchmarks.operators.coba import COBA
+    from benchmarks.operators.cuba import CUBA
 
     network = {"coba": COBA, "cuba": CUBA}[model]
     state, synapses = network.prepare(n)
