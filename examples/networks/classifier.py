@@ -40,27 +40,40 @@ def readout(s, arriving, p):
     return s.replace(v=v), v > jnp.inf
 
 
-def network():
-    """Return inputs that are sparsely connected to hidden neurons, and those to an output for each class."""
+def drawn(random, scale, shape):
+    """Return normally distributed weights: multiples of 2^-14, which sums of float32 add without an error."""
+    return np.round(scale * random.normal(size=shape) * 2**14) / 2**14
+
+
+def network(seed=0):
+    """Return inputs that are connected to half of the hidden neurons, and those to an output for each class."""
+    random = np.random.default_rng(seed)
     given = be.Population("given", INPUTS, relay)
     hidden = be.Population("hidden", HIDDEN, leaky, state={"v": 0.0}, params={"keep": 0.9})
     out = be.Population("out", CLASSES, readout, state={"v": 0.0}, params={"keep": 0.95})
-    sparse = be.connect.out_degree(HIDDEN // 2, weight=be.normal(0, 0.4))
-    dense = be.connect.all_to_all(weight=be.normal(0, 0.2))
-    projections = [be.Projection(given, hidden, sparse, into="syn"), be.Projection(hidden, out, dense, into="syn")]
+    half = random.random((INPUTS, HIDDEN)) < 0.5
+    projections = [
+        be.Projection(given, hidden, half * drawn(random, 0.4, (INPUTS, HIDDEN)), into="syn"),
+        be.Projection(hidden, out, drawn(random, 0.2, (HIDDEN, CLASSES)), into="syn"),
+    ]
     return be.Network([given, hidden, out], projections, dt=1.0)
 
 
-def outputs(simulation, params, spikes):
-    """Run the network for each sample (count, steps, inputs); return the mean potential of each output."""
+def first_weights(simulation):
+    """Return the weights of each projection, as they were drawn."""
+    return {name: simulation.params[name] for name in ("given->hidden.syn", "hidden->out.syn")}
 
-    def run(sample):
-        _, out = be.simulate(
-            simulation, simulation.state, params, STEPS, inputs={"given.given": sample}, record=["out.v"]
-        )
-        return out["out.v"].mean(0)
 
-    return jax.vmap(run)(spikes)
+def potentials(simulation, weights, sample):
+    """Run the network for a sample (steps, inputs); return the potentials of the outputs, (steps, outputs)."""
+    params = simulation.params | weights
+    inputs = {"given.given": sample}
+    return be.simulate(simulation, simulation.state, params, STEPS, inputs=inputs, record=["out.v"])[1]["out.v"]
+
+
+def outputs(simulation, weights, spikes):
+    """Return the mean potential of each output for each sample of (count, steps, inputs)."""
+    return jax.vmap(lambda sample: potentials(simulation, weights, sample).mean(0))(spikes)
 
 
 # ---- data
@@ -83,48 +96,47 @@ def samples(random, times, count):
 # ---- training
 
 
-def loss(params, simulation, spikes, labels):
+def loss(weights, simulation, spikes, labels):
     """Return the cross entropy of the outputs."""
-    scores = jax.nn.log_softmax(outputs(simulation, params, spikes))
+    scores = jax.nn.log_softmax(outputs(simulation, weights, spikes))
     return -jnp.take_along_axis(scores, labels[:, None], 1).mean()
 
 
 @partial(jax.jit, static_argnums=0)
-def improved(simulation, params, mean, square, i, spikes, labels):
-    """Return parameters after a step of Adam, its two means, and the loss before."""
-    found, slope = jax.value_and_grad(loss)(params, simulation, spikes, labels)
+def improved(simulation, weights, mean, square, i, spikes, labels):
+    """Return weights after a step of Adam, its two means, and the loss before."""
+    found, slope = jax.value_and_grad(loss)(weights, simulation, spikes, labels)
     mean = jax.tree.map(lambda m, g: 0.9 * m + 0.1 * g, mean, slope)
     square = jax.tree.map(lambda s, g: 0.99 * s + 0.01 * g**2, square, slope)
     rate = 0.02 * jnp.sqrt(1 - 0.99**i) / (1 - 0.9**i)
-    params = jax.tree.map(lambda w, m, s: w - rate * m / (jnp.sqrt(s) + 1e-8), params, mean, square)
-    return params, mean, square, found
+    weights = jax.tree.map(lambda w, m, s: w - rate * m / (jnp.sqrt(s) + 1e-8), weights, mean, square)
+    return weights, mean, square, found
 
 
 def train(simulation, random, times, rounds=60, batch=64):
-    """Return the parameters of the network after training, and the loss of each round."""
-    params = simulation.params
-    mean = square = jax.tree.map(jnp.zeros_like, params)
+    """Return the weights after training, and the loss of each round."""
+    weights = first_weights(simulation)
+    mean = square = jax.tree.map(jnp.zeros_like, weights)
     losses = []
     for i in range(1, rounds + 1):
-        params, mean, square, found = improved(
-            simulation, params, mean, square, float(i), *samples(random, times, batch)
-        )
+        data = samples(random, times, batch)
+        weights, mean, square, found = improved(simulation, weights, mean, square, float(i), *data)
         losses.append(float(found))
-    return params, losses
+    return weights, losses
 
 
-def accuracy(simulation, params, spikes, labels):
+def accuracy(simulation, weights, spikes, labels):
     """Return the share of samples whose class has the highest output."""
-    return float((outputs(simulation, params, spikes).argmax(1) == labels).mean())
+    return float((outputs(simulation, weights, spikes).argmax(1) == labels).mean())
 
 
 def main(seed=0, rounds=60):
     """Train, and return the share of new samples that are told right."""
     random = np.random.default_rng(seed)
-    times, simulation = patterns(random), network().build(seed=seed, backend="jax")
+    times, simulation = patterns(random), network(seed).build(seed=seed, backend="jax")
     start = time.perf_counter()
-    params, losses = train(simulation, random, times, rounds)
-    right = accuracy(simulation, params, *samples(random, times, 1000))
+    weights, losses = train(simulation, random, times, rounds)
+    right = accuracy(simulation, weights, *samples(random, times, 1000))
     print(f"  loss              {losses[0]:.2f}, after {rounds} rounds {np.mean(losses[-10:]):.2f}")
     print(f"  right             {right:.1%} of 1000 new samples of {CLASSES} classes")
     print(f"  time              {time.perf_counter() - start:.1f} s, with compiling")

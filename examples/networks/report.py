@@ -13,18 +13,22 @@ from matplotlib.figure import Figure
 import brainevent as be
 
 SHOWN, MOST = 300.0, 200  # ms and neurons in a picture: readable
+MOST_COLOURS = 6  # of more populations, excitatory ones, whose names end with E, have one colour
 
 
-def together(network: be.Network, result: Any, share: float = 1.0) -> tuple[be.Spikes, dict[str, slice]]:
+def together(network: be.Network, result: Any, share: float = 1.0) -> tuple[be.Spikes, dict[str, Any]]:
     """Return the spikes of a share of each population, and the neurons of each, numbered one after the other."""
-    steps, neurons, groups, first = [], [], {}, 0
+    steps, neurons, first = [], [], 0
+    groups: dict[str, Any] = {}
     for population in network.populations:
         count = max(1, round(share * population.size))
         part = result[f"{population.name}.spikes"].of(slice(0, count))
         steps.append(np.rint(part.times / network.dt).astype(int))
         neurons.append(part.neurons + first)
-        groups[population.name] = slice(first, first + count)
+        groups[population.name] = np.arange(first, first + count)
         first += count
+    if len(groups) > MOST_COLOURS:
+        groups = {kind: np.concatenate([groups[name] for name in groups if name[-1] == kind]) for kind in "EI"}
     spikes = be.Spikes.from_events(
         np.concatenate(steps), np.concatenate(neurons), first, network.dt, first=result.first, n_steps=result.steps
     )
@@ -39,9 +43,12 @@ def draw(network: be.Network, result: Any, title: str, figure: Any = None, theme
     total = sum(population.size for population in network.populations)
     some, some_groups = together(network, result, min(1, MOST / total))
     everyone, groups = together(network, result)
-    some.between(end - SHOWN, end).raster(ax=marks, groups=some_groups, theme=theme)
-    everyone.between(end - SHOWN, end).plot_rate(bin=2, ax=lines, groups=groups, theme=theme)
-    marks.set(xlabel="", title=title)
+    look = {"markersize": 3.5, "markeredgewidth": 1.1}
+    some.between(end - SHOWN, end).raster(ax=marks, groups=some_groups, theme=theme, **look)
+    everyone.between(end - SHOWN, end).plot_rate(bin=5, ax=lines, groups=groups, theme=theme)
+    lines.get_legend().remove()
+    marks.set(xlabel="")
+    figure.suptitle(title, x=0.012, ha="left", fontsize=12.5, fontweight="bold", color=lines.xaxis.label.get_color())
     return figure
 
 
@@ -51,20 +58,19 @@ def show(
     """Build and run a network, print what came of it, and return the rate of each population in Hz."""
     start = time.perf_counter()
     simulation = network.build(seed=seed)
-    built = time.perf_counter()
-    result = simulation.run(
-        round(milliseconds / network.dt), record=[f"{population.name}.spikes" for population in network.populations]
-    )
-    ended = time.perf_counter()
-    spikes = {population.name: result[f"{population.name}.spikes"] for population in network.populations}
-    rates = {population: float(found.rates().mean()) for population, found in spikes.items()}
+    record = [f"{population.name}.spikes" for population in network.populations]
+    first = simulation.run(1, record=record)
+    began = time.perf_counter()
+    result = first + simulation.run(round(milliseconds / network.dt) - 1, record=record)
+    seconds = time.perf_counter() - began
+    rates = {p.name: float(result[f"{p.name}.spikes"].rates().mean()) for p in network.populations}
     sizes = [population.size for population in network.populations]
     mean = np.average(list(rates.values()), weights=sizes)
     each = ", ".join(f"{population} {rate:.1f}" for population, rate in rates.items())
-    print(f"  network           {name}: {sum(sizes)} neurons, {milliseconds:g} ms")
+    print(f"  network           {name}: {sum(sizes)} neurons, {milliseconds:g} ms of life")
     print(f"  rate              {mean:.1f} Hz ({each})")
-    print(f"  time              {built - start:.2f} s to build, {ended - built:.2f} s to run: ", end="")
-    print(f"real-time factor {(ended - built) * 1e3 / milliseconds:.3f}")
+    print(f"  real-time factor  {seconds * 1e3 / milliseconds:.3f}: it took {seconds:.3f} s", end="")
+    print(f", and {began - start:.1f} s to build and compile")
     if picture is not None:
         picture.parent.mkdir(parents=True, exist_ok=True)
         draw(network, result, title=f"{name}: {min(MOST, sum(sizes))} of {sum(sizes)} neurons").savefig(picture)

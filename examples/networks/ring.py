@@ -39,9 +39,10 @@ def neuron(s, arriving, p, random):
 
 def network(w_exc=0.006, w_inh=-0.03):
     """Return neurons that excite those of near directions, and inhibit all."""
-    near = w_exc * np.exp(-(distance(ANGLES[:, None], ANGLES) ** 2) / (2 * WIDTH**2))
+    near = np.exp(-(distance(ANGLES[:, None], ANGLES) ** 2) / (2 * WIDTH**2))
+    near[near < 0.02] = 0  # zeros are no synapses
     ring = be.Population("ring", N, neuron, state=STATE, params=PARAMS)
-    excitation = be.Projection(ring, ring, near.astype(np.float32), into="exc")
+    excitation = be.Projection(ring, ring, w_exc * near, into="exc")
     inhibition = be.Projection(ring, ring, be.connect.all_to_all(weight=w_inh), into="inh")
     return be.Network([ring], [excitation, inhibition], dt=DT)
 
