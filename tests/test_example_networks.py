@@ -197,6 +197,8 @@ def test_a_constant_drive_is_the_mean_of_the_random_one():
     charge = random["w_ext"] * random["events"] / microcircuit.DT * microcircuit.TAU_S  # pA
     kept = np.exp(-microcircuit.DT / microcircuit.TAU_M)
     assert random["drift"] == 0
+    with pytest.raises(ValueError, match="scale is 0.1 with a constant drive"):
+        microcircuit.network(0.1, "dc")
     assert constant["drift"] == pytest.approx(charge * microcircuit.TAU_M / microcircuit.CAPACITANCE * (1 - kept))
 
 

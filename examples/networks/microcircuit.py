@@ -74,7 +74,7 @@ def population(k, scale, drive):
         contacts(k, j) / SIZES[k] * weight(k, j) * RATES[j] * 1e-3 * TAU_S for j in range(8) if PROBABILITIES[k][j]
     )
     # With fewer inputs, weights grow so that the variance stays; a constant current makes up for what the mean loses.
-    current = (1 - sqrt(scale)) * (recurrent + external) + (sqrt(scale) * external if drive == "dc" else 0)
+    current = external if drive == "dc" else (1 - sqrt(scale)) * (recurrent + external)
     params = PARAMS | {"drift": current * TAU_M / CAPACITANCE * (1 - exp(-DT / TAU_M))}
     if drive == "poisson":
         params |= {"w_ext": WEIGHT / sqrt(scale), "events": scale * EXTERNAL[k] * 8e-3 * DT}
@@ -97,6 +97,8 @@ def projection(populations, target, source, scale):
 
 def network(scale=1.0, drive="poisson"):
     """Return the microcircuit, or a part of its neurons that each have that part of their inputs."""
+    if drive == "dc" and scale != 1:
+        raise ValueError(f"microcircuit: scale is {scale} with a constant drive, which would silence it; pass scale=1")
     populations = [population(k, scale, drive) for k in range(8)]
     pairs = [(target, source) for target in range(8) for source in range(8) if PROBABILITIES[target][source]]
     return be.Network(populations, [projection(populations, *pair, scale) for pair in pairs], dt=DT)
