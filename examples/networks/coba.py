@@ -21,9 +21,10 @@ STATE = {"v": be.normal(-55, 5), "exc": be.normal(4, 1.5), "inh": be.normal(20, 
 def neuron(s, arriving, p):
     """Open conductances, and let the potential approach the value that they pull it to."""
     exc, inh = s.exc + arriving.exc, s.inh + arriving.inh
-    total = 1 + exc + inh
-    pulled_to = (p.rest + p.drive + exc * p.e_exc + inh * p.e_inh) / total
-    v = pulled_to + (s.v - pulled_to) * jnp.exp(-total * p.rate)
+    push = p.rest + p.drive - s.v + exc * (p.e_exc - s.v) + inh * (p.e_inh - s.v)
+    a = p.rate * (1 + exc + inh)
+    # (1 - exp(-a)) / a is 12 / (12 + 6 a + a^2), to a millionth for a < 0.15; that is quick for many neurons at once.
+    v = s.v + push * (12 * p.rate / (12 + a * (6 + a)))
     v = jnp.where(s.pause > 0, s.v, v)
     spike = v > p.threshold
     v = jnp.where(spike, p.reset, v)
