@@ -156,7 +156,7 @@ def main():
     kernels = ["numba", "cpp"] if HAS_CPP else ["numba"]
     print(f"\nDo these kernels keep every promise: {', '.join(kernels)}? brainevent.check says:\n")
     print(brainevent.check(spike_input, spikes, weights, backends=kernels))
-    print("\nOn such operators stands a simulator of spiking networks. One second of COBA:\n")
+    print("\nAnd a network of neurons, described in a page, one second of it (examples/networks/coba.py):\n")
     show("COBA", coba.network(), picture=Path("build/coba.svg"))
 
 
