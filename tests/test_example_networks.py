@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-pytest.importorskip("matplotlib")
 from docs.blocks import blocks
 from examples.networks import brunel, classifier, coba, cuba, microcircuit, report, ring
 
@@ -138,10 +137,13 @@ def test_neurons_spike_seldom_and_in_waves_with_little_input():
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize(("regime", "hertz", "cv"), [("B", 58.7, 0.82), ("C", 37.5, 0.42), ("D", 6.5, 0.53)])
-def test_regimes_at_full_size(regime, hertz, cv):
+@pytest.mark.parametrize(
+    ("regime", "low", "high", "cv"), [("B", 57, 62, 0.82), ("C", 36.5, 39, 0.42), ("D", 5.2, 6.8, 0.53)]
+)
+def test_regimes_at_full_size(regime, low, high, cv):
+    """The paper has 60.7, 37.7 and 5.5 Hz, a plain C++ program 58.7, 37.5 and 6.5; slow waves differ between seeds."""
     spikes = ran(brunel.network(regime), 1000, after=200)["exc"]
-    assert spikes.rates().mean() == pytest.approx(hertz, rel=0.05)
+    assert low < spikes.rates().mean() < high
     assert variation(spikes) == pytest.approx(cv, abs=0.08)
 
 
@@ -197,7 +199,7 @@ def test_a_constant_drive_is_the_mean_of_the_random_one():
     charge = random["w_ext"] * random["events"] / microcircuit.DT * microcircuit.TAU_S  # pA
     kept = np.exp(-microcircuit.DT / microcircuit.TAU_M)
     assert random["drift"] == 0
-    with pytest.raises(ValueError, match="scale is 0.1 with a constant drive"):
+    with pytest.raises(ValueError, match=r"scale is 0\.1 with a constant drive"):
         microcircuit.network(0.1, "dc")
     assert constant["drift"] == pytest.approx(charge * microcircuit.TAU_M / microcircuit.CAPACITANCE * (1 - kept))
 
@@ -245,6 +247,7 @@ def test_samples_of_all_classes_have_as_many_spikes():
 
 
 def test_a_network_says_how_it_went(monkeypatch, tmp_path, capsys):
+    pytest.importorskip("matplotlib")
     picture = tmp_path / "new" / "coba.svg"
     monkeypatch.setattr(sys, "argv", ["coba", "--n", "500", "--ms", "50", "--picture", str(picture)])
     report.main("COBA", coba.network, n=4000)
@@ -289,7 +292,7 @@ def test_all_pictures_are_shown_in_both_themes():
 @pytest.mark.thorough
 @pytest.mark.parametrize("name", ["first", "cuba", "ring"])
 def test_pictures_are_of_the_programs(name, tmp_path):
-    from docs import networks
+    networks = pytest.importorskip("docs.networks")
 
     def words(svg):
         return re.findall(r"<text[^>]*>([^<]*)</text>", svg), svg.count("<path"), svg.count("<use")

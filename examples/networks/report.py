@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from matplotlib.figure import Figure
 
 import brainevent as be
 
@@ -37,6 +36,8 @@ def together(network: be.Network, result: Any, share: float = 1.0) -> tuple[be.S
 
 def draw(network: be.Network, result: Any, title: str, figure: Any = None, theme: str = "light") -> Any:
     """Draw spikes of 200 neurons in the last 300 ms, above the rates of all neurons; return the figure."""
+    from matplotlib.figure import Figure  # no network needs it to run
+
     figure = figure or Figure(figsize=(7.4, 5.4), layout="constrained")
     marks, lines = figure.subplots(2, 1, sharex=True, height_ratios=[2.2, 1])
     end = (result.first + result.steps) * network.dt
