@@ -1,31 +1,248 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Draw the pictures of docs/networks.md: `python -m docs.networks`."""
+"""Draw the pictures of the pages on networks: `python -m docs.networks`, with names to draw some of them.
 
+Each is drawn from the program on its page, or from the one in examples/networks that its page shows.
+"""
+
+import functools
+import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
-from examples.networks.coba import COBA
-from examples.networks.network import groups
+import numpy as np
+from matplotlib.axes import Axes
 
-FOLDER = Path(__file__).parent / "_static" / "networks"
-THEMES = ("light", "dark")
+from brainevent.bench.plot.picture import Picture, caption, dress
+from brainevent.bench.plot.style import DASHES, THEMES, Theme
+from docs.blocks import blocks
+from examples.networks import brunel, classifier, coba, cuba, microcircuit, report, ring
+
+HERE = Path(__file__).parent
+FOLDER = HERE / "_static" / "networks"
+WIDE = 7.4  # inches
 
 
-def draw(folder: Path = FOLDER) -> list[Path]:
-    """Run COBA for half a second, draw all pictures into a folder, and return their paths."""
-    spikes, kinds = COBA.simulate(steps=5000), groups(4000)
-    some = spikes.of(slice(3100, 3300)).between(200, 400)
+@functools.cache
+def page(name: str) -> dict[str, Any]:
+    """Run the first program of a page, and return what it defines."""
+    names: dict[str, Any] = {"__name__": "__main__"}
+    exec(next(iter(blocks((HERE / f"{name}.md").read_text(encoding="utf-8")))).source, names)
+    return names
+
+
+@functools.cache
+def ran(module: Any, milliseconds: int = 1000, **options: Any) -> tuple[Any, Any]:
+    """Run an example for some time; return the network, and all spikes."""
+    network = module.network(**options)
+    record = [f"{population.name}.spikes" for population in network.populations]
+    return network, network.build(seed=1).run(round(milliseconds / network.dt), record=record)
+
+
+def figure_of(height: float, title: str, theme: Theme) -> Picture:
+    """Return an empty figure with its title at the left."""
+    figure = Picture(figsize=(WIDE, height), layout="constrained", facecolor=theme.background)
+    figure.suptitle(title, x=0.012, ha="left", fontsize=12.5, fontweight="bold", color=theme.ink)
+    return figure
+
+
+def named(axes: Axes, title: str, theme: Theme) -> None:
+    """Give axes a title at the left."""
+    axes.set_title(title, loc="left", fontsize=10, color=theme.ink)
+
+
+def marks(network: Any, result: Any, title: str, name: str) -> Picture:
+    """Draw spikes of 200 neurons above the rates of all."""
+    figure = Picture(figsize=(WIDE, 5.2), layout="constrained")
+    return report.draw(network, result, title, figure=figure, theme=name)
+
+
+def first(name: str) -> Picture:
+    """Draw the network of the first page."""
+    names = page("networks")
+    return marks(names["network"], names["result"], "200 of 1000 neurons, for 300 ms", name)
+
+
+def potentials(name: str) -> Picture:
+    """Draw the potentials of three neurons of the first page."""
+    theme, result = THEMES[name], page("networks")["result"]
+    figure = figure_of(3.6, "Potentials of three neurons", theme)
+    rows = figure.subplots(3, 1, sharex=True, sharey=True)
+    times, values = result.times("exc.v"), result["exc.v"]
+    shown = times >= times[-1] - 300
+    for k, axes in enumerate(rows):
+        dress(axes, theme)
+        axes.axhline(20, color=theme.muted, linewidth=1, linestyle=DASHES[1])
+        axes.plot(times[shown], values[shown, k], color=theme.colours[0], linewidth=1.1)
+        axes.set(xlim=(times[shown][0], times[-1]), ylim=(-12, 24), yticks=[0, 20])
+    rows[1].set_ylabel("potential (mV)")
+    rows[-1].set_xlabel("time (ms)")
+    caption(rows[-1], theme, ["Dashed: the threshold."])
+    return figure
+
+
+def coba_rate(name: str) -> Picture:
+    """Draw the rates of COBA from its first step on."""
+    spikes, groups = report.together(*ran(coba))
+    return spikes.between(0, 500).plot_rate(bin=2, groups=groups, theme=name, title="Rates of COBA")
+
+
+def coba_intervals(name: str) -> Picture:
+    """Draw the intervals of COBA."""
+    spikes, groups = report.together(*ran(coba))
+    return spikes.plot_intervals(groups=groups, theme=name, title="Intervals of COBA")
+
+
+def regimes(name: str) -> Picture:
+    """Draw the four regimes of Brunel's network."""
+    theme = THEMES[name]
+    figure = figure_of(6.4, "One network, four regimes", theme)
+    grid = figure.subplots(4, 2, sharex=True, height_ratios=[2, 1, 2, 1])
+    titles = {
+        "A": "A: synchronous and regular",
+        "B": "B: fast oscillation",
+        "C": "C: asynchronous and irregular",
+        "D": "D: slow oscillation",
+    }
+    for place, (regime, title) in enumerate(titles.items()):
+        row, column = 2 * (place // 2), place % 2
+        spikes = ran(brunel, 400, regime=regime)[1]["exc.spikes"].between(280, 400)
+        some, colour = spikes.of(slice(0, 60)), theme.colours[place]
+        above, below = grid[row, column], grid[row + 1, column]
+        look = {"color": colour, "markersize": 2.6}
+        some.raster(ax=above, theme=name, **look)
+        middle, rate = spikes.population_rate(bin=0.5)
+        dress(below, theme)
+        below.fill_between(middle, rate, color=colour, linewidth=0)
+        named(above, title, theme)
+        above.set(xlabel="", ylabel="neuron" if column == 0 else "")
+        below.set(ylim=(0, 1.1 * rate.max()), ylabel="rate (Hz)" if column == 0 else "")
+    for axes in grid[-1]:
+        axes.set_xlabel("time (ms)")
+    return figure
+
+
+def cortex(name: str) -> Picture:
+    """Draw spikes and rates of a tenth of the microcircuit."""
+    theme = THEMES[name]
+    network, result = ran(microcircuit, 1500, scale=0.1)
+    figure = figure_of(5.0, "A tenth of the microcircuit", theme)
+    left, right = figure.subplots(1, 2, sharey=True, width_ratios=[2.2, 1])
+    for axes in (left, right):
+        dress(axes, theme)
+        axes.grid(visible=False)
+    bottom, ticks, rates = 0, [], []
+    sizes = [population.size // 10 for population in network.populations]
+    for k, (population, size) in enumerate(zip(network.populations, sizes, strict=True)):
+        spikes = result[f"{population.name}.spikes"].between(500, 1500)
+        some = spikes.of(slice(0, size)).between(1200, 1500)
+        look = {"linestyle": "none", "marker": "s", "markersize": 1.5, "markeredgewidth": 0}
+        left.plot(some.times, bottom + some.neurons, color=theme.colours[k % 2], **look)
+        rates.append(spikes.rates().mean())
+        ticks.append(bottom + size / 2)
+        bottom += size
+    colours = [theme.colours[k % 2] for k in range(8)]
+    heights = [0.8 * size for size in sizes]
+    right.barh(ticks, rates, heights, color=colours)
+    right.plot(
+        microcircuit.RATES, ticks, linestyle="none", marker="|", markersize=11, markeredgewidth=2, color=theme.ink
+    )
+    left.set(xlabel="time (ms)", xlim=(1200, 1500), ylim=(bottom, 0), yticks=ticks, yticklabels=microcircuit.NAMES)
+    left.tick_params(axis="y", length=0, labelcolor=theme.ink)
+    right.set(xlabel="rate (Hz)", xlim=(0, 10))
+    caption(right, theme, ["Black: published rates." if name == "light" else "White: published rates."])
+    return figure
+
+
+def memory(name: str) -> Picture:
+    """Draw the bump of the ring over time."""
+    theme = THEMES[name]
+    spikes = ring.remember()
+    figure = figure_of(3.8, "A ring that remembers a direction", theme)
+    axes = figure.subplots()
+    dress(axes, theme)
+    axes.grid(visible=False)
+    axes.axvspan(0, 300, color=theme.grid, linewidth=0)
+    look = {"linestyle": "none", "marker": ".", "markersize": 2.2, "markeredgewidth": 0, "rasterized": True}
+    axes.plot(spikes.times, ring.ANGLES[spikes.neurons], color=theme.colours[0], **look)
+    times, found, _ = ring.directions(spikes)
+    axes.plot(times, found, color=theme.colours[1], linewidth=1.8)
+    axes.text(150, 340, "cue", color=theme.ink, ha="center", fontsize=10)
+    axes.set(xlabel="time (ms)", ylabel="direction (degrees)", xlim=(0, 3000), ylim=(0, 360), yticks=range(0, 361, 90))
+    caption(axes, theme, ["Line: the middle of the bump."])
+    return figure
+
+
+@functools.cache
+def learned() -> tuple[Any, ...]:
+    """Train the classifier; return all losses, and the potentials of the outputs for one sample and its class."""
+    random = np.random.default_rng(0)
+    times, simulation = classifier.patterns(random), classifier.network().build(seed=0, backend="jax")
+    weights, losses = classifier.train(simulation, random, times)
+    spikes, labels = classifier.samples(random, times, 1)
+    return losses, np.asarray(classifier.potentials(simulation, weights, spikes[0])), int(labels[0])
+
+
+def learning(name: str) -> Picture:
+    """Draw the loss, and the outputs for one sample."""
+    theme = THEMES[name]
+    losses, potentials, label = learned()
+    figure = figure_of(3.4, "A network that learns to tell patterns of spikes apart", theme)
+    left, right = figure.subplots(1, 2)
+    for axes, title in ((left, "training"), (right, "one sample")):
+        dress(axes, theme)
+        named(axes, title, theme)
+    left.plot(np.arange(1, len(losses) + 1), losses, color=theme.colours[0], linewidth=1.6)
+    left.set(xlabel="round", ylabel="loss", xlim=(1, len(losses)), ylim=(0, None))
+    for k, values in enumerate(potentials.T):
+        right_one = k == label
+        look = {"color": theme.colours[1 if right_one else 0], "linewidth": 2.0 if right_one else 1.1}
+        right.plot(values, label="the right class" if right_one else None if k else "others", **look)
+    right.set(xlabel="step", ylabel="potential of an output", xlim=(0, len(potentials) - 1))
+    right.legend(frameon=False, labelcolor=theme.ink, fontsize=9)
+    return figure
+
+
+def rhythms(name: str) -> Picture:
+    """Draw the rates of the network on the page of delays, for each of its delays."""
+    theme, rates = THEMES[name], page("delays")["rates"]
+    figure = figure_of(4.4, "The longer the delay, the slower the rhythm", theme)
+    rows = figure.subplots(len(rates), 1, sharex=True)
+    for axes, (delay, rate), colour in zip(rows, rates.items(), theme.colours, strict=False):
+        dress(axes, theme)
+        binned = rate[:1000].reshape(-1, 5).mean(1) / 2000 * 1e4
+        axes.fill_between(np.arange(0.25, 100, 0.5), binned, color=colour, linewidth=0)
+        axes.set(xlim=(0, 100), ylim=(0, None))
+        named(axes, f"delay {delay:g} ms", theme)
+    rows[1].set_ylabel("rate (Hz)")
+    rows[-1].set_xlabel("time (ms)")
+    return figure
+
+
+PICTURES: dict[str, Callable[[str], Picture]] = {
+    "first": first,
+    "potentials": potentials,
+    "cuba": lambda name: marks(*ran(cuba), "200 of the 4000 neurons of CUBA, for 300 ms", name),
+    "coba": lambda name: marks(*ran(coba), "200 of the 4000 neurons of COBA, for 300 ms", name),
+    "rate": coba_rate,
+    "intervals": coba_intervals,
+    "brunel": regimes,
+    "microcircuit": cortex,
+    "ring": memory,
+    "classifier": learning,
+    "delays": rhythms,
+}
+
+
+def draw(folder: Path = FOLDER, names: tuple[str, ...] = tuple(PICTURES)) -> list[Path]:
+    """Draw pictures in each theme into a folder, and return their paths."""
     paths = []
-    for theme in THEMES:
-        pictures = {
-            "raster": some.raster(groups=kinds, theme=theme, title="200 of the 4000 neurons of COBA"),
-            "rate": spikes.plot_rate(bin=2, groups=kinds, theme=theme, title="Rates of COBA"),
-            "intervals": spikes.plot_intervals(groups=kinds, theme=theme, title="Intervals of COBA"),
-        }
-        for name, picture in pictures.items():
+    for name in names:
+        for theme in THEMES:
             paths.append(folder / f"{name}-{theme}.svg")
-            picture.savefig(paths[-1])
+            PICTURES[name](theme).savefig(paths[-1])
     return paths
 
 
 if __name__ == "__main__":
-    draw()
+    draw(names=tuple(sys.argv[1:]) or tuple(PICTURES))

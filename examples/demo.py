@@ -19,7 +19,7 @@ from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
 import brainevent
 from brainevent.languages import LANGUAGES, language
-from examples.networks.coba import COBA
+from examples.networks import coba
 from examples.networks.report import show
 
 CPUS = jax.devices("cpu")
@@ -156,8 +156,8 @@ def main():
     kernels = ["numba", "cpp"] if HAS_CPP else ["numba"]
     print(f"\nDo these kernels keep every promise: {', '.join(kernels)}? brainevent.check says:\n")
     print(brainevent.check(spike_input, spikes, weights, backends=kernels))
-    print("\nOn such operators stands a library for spiking networks. One second of COBA:\n")
-    show(COBA, picture=Path("build/coba.svg"))
+    print("\nAnd a network of neurons, described in a page, one second of it (examples/networks/coba.py):\n")
+    show("COBA", coba.network(), picture=Path("build/coba.svg"))
 
 
 if __name__ == "__main__":

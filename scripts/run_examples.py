@@ -80,6 +80,11 @@ def programs(site: bool) -> list[Program]:
     """Return all programs, the longest first."""
     found = [Program(("pytest", "-q", "--doctest-modules", "brainevent"))]
     found += [Program(("examples.networks.cuba", "--ms", "100")), Program(("examples.networks.classifier",))]
+    found += [Program(("examples.networks.microcircuit", "--scale", "0.1", "--ms", "50"))]
+    found += [
+        Program(("examples.networks.brunel", "--n_exc", "4000", "--ms", "50")),
+        Program(("examples.networks.ring",)),
+    ]
     found += [Program(("examples.demo",))]
     if site:
         words = "sphinx --fail-on-warning --fresh-env --quiet -d build/docs docs site"

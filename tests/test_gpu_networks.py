@@ -7,10 +7,9 @@ import numpy as np
 import pytest
 
 import brainevent
-from examples.networks import report
-from examples.networks.coba import COBA
-from examples.networks.cuba import CUBA
-from examples.networks.network import DT
+from benchmarks.operators.coba import COBA
+from benchmarks.operators.cuba import CUBA
+from benchmarks.operators.network import DT
 
 pytestmark = pytest.mark.gpu
 pytest.importorskip("cuda.bindings.nvrtc")
@@ -47,8 +46,3 @@ def test_spikes_stay_on_the_device():
         _, spikes = jax.block_until_ready(brainevent.record(COBA.step, state, 500, synapses, dt=DT))
     assert spikes.bits.devices().pop().platform == "gpu"
     assert spikes.counts.sum() == int(jnp.sum(spikes.todense()))
-
-
-def test_the_report_names_kernels_of_the_gpu():
-    state, synapses = COBA.prepare(1000)
-    assert report.kernels(COBA, state, synapses, "gpu")[0] == "coba (nvrtc)"

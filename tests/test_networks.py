@@ -1,16 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The networks of examples/networks fire as they should, on every path, and a classifier learns."""
+"""Networks whose neurons are one operator fire as they should, on every path."""
 
 import dataclasses
 import functools
-import re
 import shutil
-import sys
-import types
 
 import jax
 import jax.numpy as jnp
-import numba
 import numpy as np
 import pytest
 from hypothesis import given
@@ -19,11 +15,11 @@ from product_promises import ninety  # noqa: F401 - a fixture
 
 import brainevent
 from benchmarks import microcircuit, networks
+from benchmarks.operators import coba, cuba
+from benchmarks.operators.network import DT, connect, groups
 from benchmarks.options import Options
 from benchmarks.probes.network import measure
 from benchmarks.row import Absent, Failed, Row
-from examples.networks import classifier, coba, cuba, report
-from examples.networks.network import DT, connect, groups
 
 COBA, CUBA = coba.COBA, cuba.CUBA
 NETWORKS = pytest.mark.parametrize("network", [COBA, CUBA], ids=["coba", "cuba"])
@@ -35,24 +31,6 @@ SEEDS = range(5)
 @functools.cache
 def rates(network, steps=10_000):
     return [network.simulate(steps=steps, seed=seed).rates().mean() for seed in SEEDS]
-
-
-def test_a_report_names_the_kernels_that_run(unique_name):
-    assert report.kernels(COBA, *COBA.prepare(400, 0), "cpu") == ["coba (numba)", "ell_binary_matvec (numba)"]
-    operator = brainevent.XLACustomKernel(name := unique_name("doubles"))
-    doubled = numba.njit(lambda x, out: np.multiply(x, 2, out))
-    kernel = lambda *, outs: lambda x: [brainevent.numba_kernel(doubled, outs=outs[0])(x)]
-    operator.def_kernel("one", "cpu", kernel)
-    operator.def_kernel("other", "cpu", kernel)
-    network = types.SimpleNamespace(step=lambda x, _, outs: operator(x, outs=[outs]))
-    x = jnp.ones(3)
-    assert report.kernels(network, x, x, "cpu") == [f"{name} (one)"]
-    brainevent.set_backend("cpu", "other")
-    assert report.kernels(network, x, x, "cpu") == [f"{name} (other)"]
-    brainevent.set_backend("cpu", "numba")
-    x = jnp.ones(4)  # the program for three is known by now, and need not be lowered, and warn, again
-    with pytest.warns(UserWarning, match="config.set_backend asks for 'numba' on cpu, which has no such kernel"):
-        assert report.kernels(network, x, x, "cpu") == [f"{name} (one)"]
 
 
 # ---- rates
@@ -243,39 +221,6 @@ def test_a_spike_resets_a_neuron_and_makes_it_wait():
         assert (waiting[0], waiting[3], waiting[4]) == (-60, 0, False)
         assert waiting[1] == pytest.approx(50 * np.exp(-DT / 5))
         assert module.neuron(*np.float32([-60, 1, 0, 0, 0, 0, 1, 1]))[0] > -60
-
-
-# ---- a classifier, and reports
-
-
-@pytest.mark.thorough
-def test_a_classifier_learns_through_events():
-    assert classifier.main(seed=3) > 0.9
-    random = np.random.default_rng(3)
-    indices, weights = classifier.first_weights(random)
-    samples = classifier.samples(random, classifier.patterns(random), 500)
-    assert classifier.accuracy(weights, indices, *samples) < 0.6
-
-
-def test_samples_of_all_classes_have_as_many_spikes():
-    """So only the times of spikes can tell the classes apart."""
-    random = np.random.default_rng(0)
-    spikes, labels = classifier.samples(random, classifier.patterns(random), 2000)
-    totals = [float(spikes[:, labels == k].sum((0, 2)).mean()) for k in range(classifier.CLASSES)]
-    assert np.ptp(totals) < 0.05 * np.mean(totals)
-
-
-def test_a_network_says_how_it_went(monkeypatch, tmp_path, capsys):
-    picture = tmp_path / "new" / "coba.svg"
-    monkeypatch.setattr(sys, "argv", ["coba", "-n", "500", "--ms", "50", "--picture", str(picture)])
-    report.main(COBA)
-    said = capsys.readouterr().out
-    assert "coba: 500 neurons, 40000 synapses, 50 ms of life" in said
-    assert re.search(r"rate +\d+\.\d Hz \(excitatory \d+\.\d, inhibitory \d+\.\d\)", said)
-    assert re.search(r"real-time factor +\d+\.\d{3}: it took \d+\.\d{3} s, and \d+\.\d s to compile", said)
-    assert re.search(r"kernels +coba \(numba\), \w+ \(numba\); on cpu", said)
-    assert f"picture           {picture}" in said
-    assert "COBA with 500 neurons" in picture.read_text()
 
 
 # ---- benchmarks

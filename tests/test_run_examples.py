@@ -42,7 +42,8 @@ def waiting():
 
 
 def test_what_has_changed_waits(tree):
-    everything = ["site", "brainevent", "100", "examples.networks.classifier", "examples.demo"]
+    everything = ["site", "brainevent", "100", "examples.networks.classifier", "50", "50", "examples.networks.ring"]
+    everything += ["examples.demo"]
     everything += ["docs/longer.md", "docs/page.md"]  # of pages with programs, the longest first
     assert waiting() == everything
     for program in run_examples.programs(site=True):

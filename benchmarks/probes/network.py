@@ -63,8 +63,8 @@ def _example(model: str, n: int, steps: int, repeats: int, unroll: int) -> dict[
     import jax
 
     import brainevent
-    from examples.networks.coba import COBA
-    from examples.networks.cuba import CUBA
+    from benchmarks.operators.coba import COBA
+    from benchmarks.operators.cuba import CUBA
 
     network = {"coba": COBA, "cuba": CUBA}[model]
 

@@ -4,58 +4,45 @@
 Conductances are in units of the leak's, potentials in mV, times in ms. `python -m examples.networks.coba` runs it.
 """
 
-import jax
-import jax.numpy as jnp
-import numpy as np
+from math import exp
 
-from examples.networks.network import DT, Network
-from examples.networks.neurons import neurons
+import jax.numpy as jnp
+
+import brainevent as be
 from examples.networks.report import main
 
-E_LEAK, E_EXC, E_INH, DRIVE = np.float32([-60, 0, -80, 20])
-THRESHOLD, RESET = np.float32([-50, -60])
-RATE = np.float32(DT / 20)  # a step over the time constant of the membrane
-DECAY_E, DECAY_I = np.exp(-DT / np.float32([5, 10]))
-REFRACTORY = np.float32(5 / DT)  # steps
-ONE, SIX, TWELVE = np.float32([1, 6, 12])
-WEIGHTS = {"w_e": 0.6, "w_i": 6.7}
+DT = 0.1
+PARAMS = {"rest": -60.0, "drive": 20.0, "e_exc": 0.0, "e_inh": -80.0}
+PARAMS |= {"threshold": -50.0, "reset": -60.0, "refractory": round(5 / DT)}
+PARAMS |= {"rate": DT / 20, "keep_exc": exp(-DT / 5), "keep_inh": exp(-DT / 10)}
+STATE = {"v": be.normal(-55, 5), "exc": be.normal(4, 1.5), "inh": be.normal(20, 12), "pause": 0}
 
 
-def neuron(v, exc, inh, pause, from_e, from_i, w_e, w_i):
-    """Return the next state of a neuron, or of arrays of them, and whether it spikes."""
-    exc, inh = exc + w_e * from_e, inh + w_i * from_i
-    push = E_LEAK + DRIVE - v + exc * (E_EXC - v) + inh * (E_INH - v)
-    a = RATE * (ONE + exc + inh)
+def neuron(s, arriving, p):
+    """Open conductances, and let the potential approach the value that they pull it to."""
+    exc, inh = s.exc + arriving.exc, s.inh + arriving.inh
+    push = p.rest + p.drive - s.v + exc * (p.e_exc - s.v) + inh * (p.e_inh - s.v)
+    a = p.rate * (1 + exc + inh)
     # (1 - exp(-a)) / a is 12 / (12 + 6 a + a^2), to a millionth for a < 0.15; that is quick for many neurons at once.
-    v = v + (pause <= 0) * push * (TWELVE * RATE / (TWELVE + a * (SIX + a)))
-    spike = v > THRESHOLD
-    v = v + spike * (RESET - v)
-    pause = pause - ONE + spike * (REFRACTORY - pause)
-    return v, exc * DECAY_E, inh * DECAY_I, pause, spike
+    v = s.v + push * (12 * p.rate / (12 + a * (6 + a)))
+    v = jnp.where(s.pause > 0, s.v, v)
+    spike = v > p.threshold
+    v = jnp.where(spike, p.reset, v)
+    pause = jnp.where(spike, p.refractory, jnp.maximum(s.pause - 1, 0))
+    return s.replace(v=v, exc=exc * p.keep_exc, inh=inh * p.keep_inh, pause=pause), spike
 
 
-CUDA = """
-  exc += w_e * from_e, inh += w_i * from_i;
-  const float push = E_LEAK + DRIVE - v + exc * (E_EXC - v) + inh * (E_INH - v), a = RATE * (1 + exc + inh);
-  if (pause <= 0) v += push * (12 * RATE / (12 + a * (6 + a)));
-  spike = v > THRESHOLD;
-  if (spike) v = RESET, pause = REFRACTORY;
-  exc *= DECAY_E, inh *= DECAY_I, pause -= 1;
-"""
+def network(n=4000, w_exc=0.6, w_inh=6.7):
+    """Return n neurons, four fifths of them excitatory, that each have 80 synapses on average."""
+    exc = be.Population("exc", n * 4 // 5, neuron, state=STATE, params=PARAMS)
+    inh = be.Population("inh", n // 5, neuron, state=STATE, params=PARAMS)
+    projections = [
+        be.Projection(source, target, be.connect.prob(80 / n, weight=weight), into=source.name)
+        for source, weight in ((exc, w_exc), (inh, w_inh))
+        for target in (exc, inh)
+    ]
+    return be.Network([exc, inh], projections, dt=DT)
 
-
-def start(key, n):
-    """Draw the first state of n neurons."""
-    of_v, of_exc, of_inh = jax.random.split(key, 3)
-    v = -55 + 5 * jax.random.normal(of_v, n)
-    exc = 4 + 1.5 * jax.random.normal(of_exc, n)
-    inh = 20 + 12 * jax.random.normal(of_inh, n)
-    return v, exc, inh, jnp.zeros(n)
-
-
-CONSTANTS = {name: globals()[name] for name in ("E_LEAK", "E_EXC", "E_INH", "DRIVE", "THRESHOLD", "RESET", "RATE")}
-CONSTANTS |= {"DECAY_E": DECAY_E, "DECAY_I": DECAY_I, "REFRACTORY": REFRACTORY}
-COBA = Network("coba", start, neurons("coba", neuron, CUDA, CONSTANTS), WEIGHTS)
 
 if __name__ == "__main__":
-    main(COBA)
+    main("COBA", network, n=4000)

@@ -1,58 +1,52 @@
 # SPDX-License-Identifier: Apache-2.0
 """CUBA: excitatory and inhibitory neurons whose synapses inject currents (Vogels & Abbott 2005).
 
-Currents are in mV, as what they would do to a membrane in the end; times are in ms. `python -m examples.networks.cuba`
-runs it.
+Potentials and currents are in mV, times in ms. `python -m examples.networks.cuba` runs it.
 """
 
-import jax
-import jax.numpy as jnp
-import numpy as np
+from math import exp
 
-from examples.networks.network import DT, Network
-from examples.networks.neurons import neurons
+import jax.numpy as jnp
+
+import brainevent as be
 from examples.networks.report import main
 
-E_LEAK, THRESHOLD, RESET = np.float32([-49, -50, -60])
-TAU_M, TAU_E, TAU_I = 20, 5, 10
-DECAY_V, DECAY_E, DECAY_I = (np.float32(np.exp(-DT / tau)) for tau in (TAU_M, TAU_E, TAU_I))
-# What a current of 1 mV does to the membrane in a step, exactly.
-EXC_TO_V, INH_TO_V = (
-    np.float32(tau / (TAU_M - tau) * (np.exp(-DT / TAU_M) - np.exp(-DT / tau))) for tau in (TAU_E, TAU_I)
-)
-REFRACTORY = np.float32(5 / DT)  # steps
-ONE = np.float32(1)
-WEIGHTS = {"w_e": 1.62, "w_i": -9.0}
+DT = 0.1
 
 
-def neuron(v, exc, inh, pause, from_e, from_i, w_e, w_i):
-    """Return the next state of a neuron, or of arrays of them, and whether it spikes."""
-    exc, inh = exc + w_e * from_e, inh + w_i * from_i
-    after = E_LEAK + (v - E_LEAK) * DECAY_V + exc * EXC_TO_V + inh * INH_TO_V
-    v = v + (pause <= 0) * (after - v)
-    spike = v > THRESHOLD
-    v = v + spike * (RESET - v)
-    pause = pause - ONE + spike * (REFRACTORY - pause)
-    return v, exc * DECAY_E, inh * DECAY_I, pause, spike
+def current_to_v(tau, tau_m=20):
+    """Return what a current of 1 mV adds to the potential in one step, exactly."""
+    return tau / (tau_m - tau) * (exp(-DT / tau_m) - exp(-DT / tau))
 
 
-CUDA = """
-  exc += w_e * from_e, inh += w_i * from_i;
-  if (pause <= 0) v = E_LEAK + (v - E_LEAK) * DECAY_V + exc * EXC_TO_V + inh * INH_TO_V;
-  spike = v > THRESHOLD;
-  if (spike) v = RESET, pause = REFRACTORY;
-  exc *= DECAY_E, inh *= DECAY_I, pause -= 1;
-"""
+PARAMS = {"rest": -49.0, "threshold": -50.0, "reset": -60.0, "refractory": round(5 / DT)}
+PARAMS |= {"keep_v": exp(-DT / 20), "keep_exc": exp(-DT / 5), "keep_inh": exp(-DT / 10)}
+PARAMS |= {"exc_to_v": current_to_v(5), "inh_to_v": current_to_v(10)}
+STATE = {"v": be.uniform(-60, -50), "exc": 0.0, "inh": 0.0, "pause": 0}
 
 
-def start(key, n):
-    """Draw the first state of n neurons."""
-    return jax.random.uniform(key, n, minval=-60, maxval=-50), jnp.zeros(n), jnp.zeros(n), jnp.zeros(n)
+def neuron(s, arriving, p):
+    """Add what arrives to the currents, and integrate them for a step."""
+    exc, inh = s.exc + arriving.exc, s.inh + arriving.inh
+    v = p.rest + (s.v - p.rest) * p.keep_v + exc * p.exc_to_v + inh * p.inh_to_v
+    v = jnp.where(s.pause > 0, s.v, v)
+    spike = v > p.threshold
+    v = jnp.where(spike, p.reset, v)
+    pause = jnp.where(spike, p.refractory, jnp.maximum(s.pause - 1, 0))
+    return s.replace(v=v, exc=exc * p.keep_exc, inh=inh * p.keep_inh, pause=pause), spike
 
 
-CONSTANTS = {"E_LEAK": E_LEAK, "THRESHOLD": THRESHOLD, "RESET": RESET, "REFRACTORY": REFRACTORY, "DECAY_V": DECAY_V}
-CONSTANTS |= {"DECAY_E": DECAY_E, "DECAY_I": DECAY_I, "EXC_TO_V": EXC_TO_V, "INH_TO_V": INH_TO_V}
-CUBA = Network("cuba", start, neurons("cuba", neuron, CUDA, CONSTANTS), WEIGHTS)
+def network(n=4000, w_exc=1.62, w_inh=-9.0):
+    """Return n neurons, four fifths of them excitatory, that each have 80 synapses on average."""
+    exc = be.Population("exc", n * 4 // 5, neuron, state=STATE, params=PARAMS)
+    inh = be.Population("inh", n // 5, neuron, state=STATE, params=PARAMS)
+    projections = [
+        be.Projection(source, target, be.connect.prob(80 / n, weight=weight), into=source.name)
+        for source, weight in ((exc, w_exc), (inh, w_inh))
+        for target in (exc, inh)
+    ]
+    return be.Network([exc, inh], projections, dt=DT)
+
 
 if __name__ == "__main__":
-    main(CUBA)
+    main("CUBA", network, n=4000)

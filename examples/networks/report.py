@@ -1,59 +1,95 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Run a network, and say how it went: its rate, its speed, its kernels and a picture."""
+"""Build and run a network, say how it went, and draw a part of its spikes."""
 
 import argparse
-import re
 import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
-import jax
+import numpy as np
 
-import brainevent
-from examples.networks.network import DT, Network, groups
+import brainevent as be
+
+SHOWN, MOST = 300.0, 200  # ms and neurons in a picture: readable
+MOST_COLOURS = 6  # of more populations, excitatory ones, whose names end with E, have one colour
 
 
-def show(network: Network, n: int = 4000, steps: int = 10_000, seed: int = 0, picture: Path | None = None) -> None:
-    """Run n neurons twice, since the first time compiles, and print what came of it."""
-    state, synapses = network.prepare(n, seed)
-    seconds = []
-    for _ in range(2):
-        start = time.perf_counter()
-        _, spikes = jax.block_until_ready(brainevent.record(network.step, state, steps, synapses, dt=DT))
-        seconds.append(time.perf_counter() - start)
-    kinds = ", ".join(f"{name} {spikes.of(part).rates().mean():.1f}" for name, part in groups(n).items())
-    print(f"  network           {network.name}: {n} neurons, {synapses.nse} synapses, {spikes.duration:g} ms of life")
-    print(f"  rate              {spikes.rates().mean():.1f} Hz ({kinds})")
-    print(f"  real-time factor  {seconds[1] * 1e3 / spikes.duration:.3f}: it took {seconds[1]:.3f} s", end="")
-    print(f", and {seconds[0] - seconds[1]:.1f} s to compile")
-    (device,) = spikes.bits.devices()
-    ran = ", ".join(kernels(network, state, synapses, device.platform))
-    print(f"  kernels           {ran}; on {device.device_kind}")
+def together(network: be.Network, result: Any, share: float = 1.0) -> tuple[be.Spikes, dict[str, Any]]:
+    """Return the spikes of a share of each population, and the neurons of each, numbered one after the other."""
+    steps, neurons, first = [], [], 0
+    groups: dict[str, Any] = {}
+    for population in network.populations:
+        count = max(1, round(share * population.size))
+        part = result[f"{population.name}.spikes"].of(slice(0, count))
+        steps.append(np.rint(part.times / network.dt).astype(int))
+        neurons.append(part.neurons + first)
+        groups[population.name] = np.arange(first, first + count)
+        first += count
+    if len(groups) > MOST_COLOURS:
+        groups = {kind: np.concatenate([groups[name] for name in groups if name[-1] == kind]) for kind in "EI"}
+    spikes = be.Spikes.from_events(
+        np.concatenate(steps), np.concatenate(neurons), first, network.dt, first=result.first, n_steps=result.steps
+    )
+    return spikes, groups
+
+
+def draw(network: be.Network, result: Any, title: str, figure: Any = None, theme: str = "light") -> Any:
+    """Draw spikes of 200 neurons in the last 300 ms, above the rates of all neurons; return the figure."""
+    from matplotlib.figure import Figure  # no network needs it to run
+
+    figure = figure or Figure(figsize=(7.4, 5.4), layout="constrained")
+    marks, lines = figure.subplots(2, 1, sharex=True, height_ratios=[2.2, 1])
+    end = (result.first + result.steps) * network.dt
+    total = sum(population.size for population in network.populations)
+    some, some_groups = together(network, result, min(1, MOST / total))
+    everyone, groups = together(network, result)
+    look = {"markersize": 3.5, "markeredgewidth": 1.1}
+    some.between(end - SHOWN, end).raster(ax=marks, groups=some_groups, theme=theme, **look)
+    everyone.between(end - SHOWN, end).plot_rate(bin=5, ax=lines, groups=groups, theme=theme)
+    lines.get_legend().remove()
+    marks.set(xlabel="")
+    figure.suptitle(title, x=0.012, ha="left", fontsize=12.5, fontweight="bold", color=lines.xaxis.label.get_color())
+    return figure
+
+
+def show(
+    name: str, network: be.Network, milliseconds: float = 1000, seed: int = 0, picture: Path | None = None
+) -> dict[str, float]:
+    """Build and run a network, print what came of it, and return the rate of each population in Hz."""
+    start = time.perf_counter()
+    simulation = network.build(seed=seed)
+    record = [f"{population.name}.spikes" for population in network.populations]
+    first = simulation.run(1, record=record)
+    began = time.perf_counter()
+    result = first + simulation.run(round(milliseconds / network.dt) - 1, record=record)
+    seconds = time.perf_counter() - began
+    rates = {p.name: float(result[f"{p.name}.spikes"].rates().mean()) for p in network.populations}
+    sizes = [population.size for population in network.populations]
+    mean = np.average(list(rates.values()), weights=sizes)
+    each = ", ".join(f"{population} {rate:.1f}" for population, rate in rates.items())
+    print(f"  network           {name}: {sum(sizes)} neurons, {milliseconds:g} ms of life")
+    print(f"  rate              {mean:.1f} Hz ({each})")
+    print(f"  real-time factor  {seconds * 1e3 / milliseconds:.3f}: it took {seconds:.3f} s", end="")
+    print(f", and {began - start:.1f} s to build and compile")
     if picture is not None:
         picture.parent.mkdir(parents=True, exist_ok=True)
-        title = f"{network.name.upper()} with {n} neurons"
-        spikes.raster(groups=groups(n), title=title).savefig(picture)
+        draw(network, result, title=f"{name}: {min(MOST, sum(sizes))} of {sum(sizes)} neurons").savefig(picture)
         print(f"  picture           {picture}")
+    return rates
 
 
-def kernels(network: Network, state, synapses, platform: str) -> list[str]:
-    """Return each operator of a step, with the kernel that it is compiled to on a platform."""
-    program = jax.jit(network.step).lower(state, 0, synapses).as_text()
-    operators = re.findall(r'be\.operator = "(\w+)"', program)
-    return [f"{name} ({_backend(brainevent.get_registry()[name], platform)})" for name in operators]
-
-
-def _backend(operator: brainevent.XLACustomKernel, platform: str) -> str:
-    """Return the backend of an operator on a platform: the one that is set for all, if it has it, or its own."""
-    chosen = brainevent.config.get_backend(platform)
-    return chosen if chosen in operator.available_backends(platform) else operator.get_default(platform)
-
-
-def main(network: Network) -> None:
-    """Take what to run from the command line."""
-    parser = argparse.ArgumentParser(description=f"Run the network {network.name}, and draw its spikes")
-    parser.add_argument("-n", type=int, default=4000, help="how many neurons")
+def main(name: str, network: Callable[..., be.Network], **options: float | Sequence[str]) -> None:
+    """Take what to run from the command line; each of the `options` of `network` is a number or a list of choices."""
+    parser = argparse.ArgumentParser(description=f"Run the network {name}, and draw its spikes")
     parser.add_argument("--ms", type=float, default=1000, help="how many milliseconds")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--picture", type=Path, help="a file to draw: SVG, PNG or PDF")
+    for option, values in options.items():
+        if isinstance(values, (int, float)):
+            parser.add_argument(f"--{option}", type=type(values), default=values)
+        else:
+            parser.add_argument(f"--{option}", choices=values, default=values[0])
     given = parser.parse_args()
-    show(network, given.n, round(given.ms / DT), given.seed, given.picture)
+    described = network(**{option: getattr(given, option) for option in options})
+    show(name, described, given.ms, given.seed, given.picture)
