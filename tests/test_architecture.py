@@ -21,7 +21,7 @@ OURS = [
 
 # From the ground up: a room may import those of lower floors, and of its own floor only itself.
 FLOORS = [
-    {"errors", "_compat", "_content", "_version"},
+    {"errors", "_compat", "_content", "_names", "_version"},
     {"_choices"},
     {"config"},
     {"ffi"},

@@ -13,7 +13,7 @@ MUTANTS = (
     Mutant(
         "names-renamed-without-the-new-name",
         "__init__.py",
-        'message = f"brainevent.{name} is now called brainevent.{_RENAMED[name]}"',
+        'message = f"brainevent.{name} is now called brainevent.{RENAMED[name]}"',
         'message = f"brainevent.{name} has another name"',
         ("test_registry_config", "test_events", "test_matrices"),
     ),

@@ -133,8 +133,8 @@ MUTANTS = (
     Mutant(
         "trains-second-choice-forgets-the-first",
         "spikes/trains.py",
-        "mask = mask if self.mask is None else mask & np.asarray(self.mask)",
-        "mask = np.asarray(mask)",
+        "return mask if self.mask is None else mask & np.asarray(self.mask)",
+        "return np.asarray(mask)",
         _SPIKES,
     ),
     Mutant(

@@ -7,6 +7,9 @@ __all__ = ["MUTANTS"]
 
 _RULE = ("test_rule_interpreter", "test_rule_trace", "test_rule_engines")
 _PRIMITIVES = "network/rule/primitives.py"
+_CPU = ("test_network_cpu",)
+_REFERENCE = ("test_network_reference",)
+_MODELS = ("test_network_models", "test_network_sources")
 
 MUTANTS = (
     Mutant(
@@ -43,5 +46,40 @@ MUTANTS = (
         "constant(place, index.dtype)",
         "constant(place + 1, index.dtype)",
         _RULE,
+    ),
+    Mutant(
+        "poisson-counts-a-threshold-too-few",
+        "network/rule/poisson.py",
+        "return grew & (u >= c)",
+        "return grew & (u > c)",
+        ("test_rule_random",),
+    ),
+    Mutant(
+        "engine-numbers-the-rows-of-sums-from-the-step-after",
+        "network/cpu/on_delivery.py",
+        "place = ((step + np.int64(delays[entry])) & mask) * row",
+        "place = ((step + np.int64(delays[entry]) + 1) & mask) * row",
+        _CPU,
+    ),
+    Mutant(
+        "engine-stops-for-the-spikes-of-the-other-step",
+        "network/cpu/on_driver.py",
+        "if keep_spikes(record, step & 1, turn):",
+        "if keep_spikes(record, (step + 1) & 1, turn):",
+        _CPU,
+    ),
+    Mutant(
+        "reference-opens-every-gate",
+        "network/reference/neurons.py",
+        "slope = jnp.where(gate, jax.lax.stop_gradient(surrogate(margin)), 0)",
+        "slope = jax.lax.stop_gradient(surrogate(margin))",
+        _REFERENCE,
+    ),
+    Mutant(
+        "models-adaptation-decays-for-a-whole-step-twice",
+        "network/models/adex.py",
+        '"half_w": decay(read.dt / 2, tau_w),',
+        '"half_w": decay(read.dt, tau_w),',
+        _MODELS,
     ),
 )

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Public names that are loaded when they are first used, and those of earlier releases."""
+
+__all__ = ["LAZY", "RENAMED"]
+
+# Loaded when first used, so that `import brainevent` stays light.
+_ROOMS = {
+    "backends.numba": "half numba_kernel",
+    "backends.numba_cuda": "numba_cuda_callable numba_cuda_kernel",
+    "backends.nvrtc": "cuda_kernel",
+    "backends.source.cpp": "load_cpp_file load_cpp_inline",
+    "backends.source.cuda": "load_cuda_dir load_cuda_file load_cuda_inline",
+    "backends.source.module": "CompiledModule",
+    "backends.warp": "jaxinfo_to_warpinfo jaxtype_to_warptype warp_kernel",
+    "bench.choices": "TunedChoice clear_tuned export_tuned import_tuned tuned_choices",
+    "bench.measure": "benchmark_function",
+    "bench.record": "BenchmarkConfig BenchmarkRecord",
+    "bench.result": "BenchmarkResult",
+    "bench.tune": "TuneResult",
+    "doctor": "print_diagnostics",
+    "event.arrays": "BinaryArray EventRepresentation",
+    "event.bitpack": "BitPackedBinary bitpack",
+    "event.compact": "CompactBinary",
+    "event.coo.functions": "binary_coomm binary_coomv coomm coomv",
+    "event.coo.operators": "binary_coomm_p binary_coomv_p coomm_p coomv_p",
+    "event.csr.conversions": "coo2csr coo_to_csc_index csc_to_csr_index csr_to_coo_index csr_to_csc_index",
+    "event.csr.functions": """
+        binary_csrmm binary_csrmm_indexed binary_csrmv binary_csrmv_indexed csr_slice_rows csrmm csrmm_indexed
+        csrmv csrmv_indexed
+    """,
+    "event.csr.operators": """
+        binary_csrmm_indexed_p binary_csrmm_p binary_csrmv_indexed_p binary_csrmv_p csrmm_indexed_p csrmm_p
+        csrmv_indexed_p csrmv_p
+    """,
+    "event.csr.slices": "csr_slice_rows_p",
+    "event.dense.functions": "binary_densemm binary_densemv",
+    "event.dense.operators": "binary_densemm_p binary_densemv_p",
+    "event.fixed.functions": "binary_fcnmm binary_fcnmv fcnmm fcnmv",
+    "event.fixed.operators": "binary_fcnmm_p binary_fcnmv_p fcnmm_p fcnmv_p",
+    "event.matrices.base": "DataRepresentation",
+    "event.matrices.coo": "COO",
+    "event.matrices.csr": "CSC CSR",
+    "event.matrices.dense": "Dense",
+    "event.matrices.fixed": "FixedNumConn FixedNumPerPost FixedNumPerPre",
+    "event.matrices.gradients": "grad value_and_grad",
+    "event.plasticity.functions": """
+        update_csc_on_binary_post update_csc_on_binary_pre update_csr_on_binary_post update_csr_on_binary_pre
+        update_dense_on_binary_post update_dense_on_binary_pre update_fixed_post_conn_on_binary_pre
+        update_fixed_pre_conn_on_binary_post
+    """,
+    "event.plasticity.operators": """
+        fcn_plasticity_row_p update_csr_on_binary_post_p update_csr_on_binary_pre_p
+        update_dense_on_binary_post_p update_dense_on_binary_pre_p
+    """,
+    "event.synapses.functions": "cscmm_dt2t cscmv_dt2t csrmm_dt2t csrmv_dt2t fcnmm_dt2t fcnmv_dt2t",
+    "event.synapses.operators": "csrmm_dt2t_p csrmv_dt2t_p",
+    "network": "connect models surrogate",
+    "network.description": "Network Population Projection",
+    "network.quantum": "RoundedWeightsWarning",
+    "network.reference.simulate": "simulate",
+    "network.requests": "every",
+    "network.result": "Result",
+    "network.simulation": "Simulation",
+    "network.values": "exponential integers lognormal normal uniform",
+    "operator.check": "CheckReport check",
+    "operator.check.report": "CheckRow",
+    "spikes.record": "record",
+    "spikes.trains": "Spikes",
+    "toolchain.cache": "clear_cache get_cache_dir set_cache_dir",
+    "toolchain.signature": "normalize_tokens",
+}
+LAZY = {name: f"brainevent.{room}" for room, names in _ROOMS.items() for name in names.split()}
+
+# Names of earlier releases, which existing programs use.
+RENAMED = {
+    "EventArray": "BinaryArray",
+    "FixedPostNumConn": "FixedNumPerPre",
+    "FixedPreNumConn": "FixedNumPerPost",
+    "csr2csc_on_post": "update_csr_on_binary_post",
+    "csr_on_pre": "update_csr_on_binary_pre",
+    "dense_on_post": "update_dense_on_binary_post",
+    "dense_on_pre": "update_dense_on_binary_pre",
+}
