@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import brainevent as be
 from brainevent.errors import NetworkError, RuleError
-from brainevent.network import connect
+from brainevent.network import connect, models
 from brainevent.network.build import build_plan
 from brainevent.network.description import Network, Population, Projection
 from brainevent.network.interpreted import Interpreted
@@ -530,3 +530,10 @@ def test_descriptions_are_frozen_and_readable():
     assert repr(Projection(A, B, CSR, into="syn")) == "Projection('a->b.syn', CSR)"
     assert repr(connect.all_to_all(weight=np.ones((2, 2)))) == "all_to_all(weight=an array (2, 2))"
     assert repr(Network([A, B])) == "Network(9 neurons, 0 projections, dt=0.1)"
+
+
+def test_a_population_made_for_another_step_raises():
+    cells = models.lif_current("cells", 3, dt=0.2)
+    with pytest.raises(NetworkError, match=r"cells: its parameter dt is 0\.2 ms but that of the network is 0\.1"):
+        build_plan(Network([cells], dt=0.1))
+    assert build_plan(Network([cells], dt=0.2)).dt == 0.2

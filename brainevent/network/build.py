@@ -57,9 +57,21 @@ def build_plan(
     wirings = _wirings(network, rules, round_delays=round_delays)
     quanta = {receptor: choose_quantum(group) for receptor, group in _by_receptor(network, rules, wirings).items()}
     populations = tuple(_population(p, rules[p.name], quanta, seed) for p in network.populations)
+    _check_steps(populations, network.dt)
     named = fingerprint(populations, wirings, network.dt, seed, DRAWING)
     synapses = _synapses(wirings, quanta, seed, parts)
     return Plan(populations, synapses, network.dt, seed, parts, named, check_finite)
+
+
+def _check_steps(populations: tuple[PopulationPlan, ...], dt: float) -> None:
+    """Raise if a parameter called dt, from which others may have been computed, is not the step of the network."""
+    for population in populations:
+        own = population.params.get("dt", np.float32(dt))
+        if np.any(own != np.float32(dt)):
+            raise NetworkError(
+                f"population {population.name}: its parameter dt is {float(np.ravel(own)[0]):g} ms but that of the "
+                f"network is {dt:g} ms; make the population with dt={dt:g}"
+            )
 
 
 def _wirings(network: Network, rules: dict[str, TracedRule], *, round_delays: bool) -> list[Wiring]:
