@@ -389,8 +389,14 @@ print(engine.state.neurons["a"]["v"].view("uint32").sum())
 def test_a_later_process_compiles_nothing(tmp_path):
     engine = NumbaEngine(small_plans.plan(2))
     engine.run(7, Wanted(), {})
+    tests = os.path.dirname(os.path.abspath(__file__))
+    folders = os.pathsep.join([os.path.dirname(tests), tests])  # the package need not be installed
     run = subprocess.run(
-        [sys.executable, "-c", AGAIN], cwd=os.path.dirname(__file__), capture_output=True, text=True, check=False
+        [sys.executable, "-c", AGAIN],
+        env={**os.environ, "PYTHONPATH": folders},
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert run.returncode == 0, run.stderr
     assert int(run.stdout) == engine.state.neurons["a"]["v"].view("uint32").sum()
