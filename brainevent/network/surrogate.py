@@ -44,7 +44,7 @@ class Surrogate:
 
 
 def fast_sigmoid(slope: float = 25.0) -> Surrogate:
-    """Return the derivative 1 / (1 + slope |margin|)^2, which is 1 at the threshold and has long tails.
+    """Return the derivative `1 / (1 + slope * abs(margin))**2`, which is 1 at the threshold and has long tails.
 
     Args:
         slope: How fast the derivative falls, per unit of the margin: with voltages in mV, smaller numbers such as 1
@@ -85,7 +85,7 @@ def arctan(slope: float = 2.0) -> Surrogate:
 
 
 def triangle(slope: float = 1.0) -> Surrogate:
-    """Return the derivative max(0, 1 - slope |margin|), which is 0 at a distance of 1 / slope and beyond.
+    """Return the derivative `max(0, 1 - slope * abs(margin))`, which is 0 at a distance of 1 / slope and beyond.
 
     Args:
         slope: How fast the derivative falls, per unit of the margin.

@@ -99,7 +99,7 @@ def spike_input(times: Times, steps: int, *, dt: Value = 0.1, start: int = 0) ->
         start: Number of the first step that runs. Spikes before it, and after the last one, are left out.
 
     Returns:
-        float32 (steps, neurons): how many spikes each neuron has in each step.
+        How many spikes each neuron has in each step, as float32 (steps, neurons).
 
     Raises:
         NetworkError: A time is negative, or a neuron has two spikes in one step.
