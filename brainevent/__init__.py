@@ -124,14 +124,15 @@ if TYPE_CHECKING:
     )
     from .event.synapses.functions import cscmm_dt2t, cscmv_dt2t, csrmm_dt2t, csrmv_dt2t, fcnmm_dt2t, fcnmv_dt2t
     from .event.synapses.operators import csrmm_dt2t_p, csrmv_dt2t_p
-    from .network import connect, models, surrogate
-    from .network.description import Network, Population, Projection
-    from .network.quantum import RoundedWeightsWarning
+    from .network import models, surrogate
+    from .network.description import connect
+    from .network.description.network import Network, Population, Projection
+    from .network.description.values import exponential, integers, lognormal, normal, uniform
+    from .network.plan.quantum import RoundedWeightsWarning
     from .network.reference.simulate import simulate
-    from .network.requests import every
-    from .network.result import Result
-    from .network.simulation import Simulation
-    from .network.values import exponential, integers, lognormal, normal, uniform
+    from .network.run.requests import every
+    from .network.run.result import Result
+    from .network.run.simulation import Simulation
     from .operator.check import CheckReport, check
     from .operator.check.report import CheckRow
     from .spikes.record import record

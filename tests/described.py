@@ -3,9 +3,9 @@
 
 import jax.numpy as jnp
 import numpy as np
+from brainevent.network.plan.plan.build import build_plan
 
-from brainevent.network.build import build_plan
-from brainevent.network.description import Network, Population, Projection
+from brainevent.network.description.network import Network, Population, Projection
 
 
 def silent(s, arriving, p):

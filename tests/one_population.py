@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from brainevent.network.plan.plan.build import build_plan
 
-from brainevent.network.build import build_plan
-from brainevent.network.description import Network
+from brainevent.network.description.network import Network
 from brainevent.network.interpreted import Interpreted
-from brainevent.network.recorded import Sample, Wanted
+from brainevent.network.run.recorded import Sample, Wanted
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@
 import jax.numpy as jnp
 import numpy as np
 
-from brainevent.network.plan import Plan, PopulationPlan, SynapsePlan, part_bounds
+from brainevent.network.plan.plan import Plan, PopulationPlan, SynapsePlan, part_bounds
 from brainevent.network.rule.trace import trace
 
 

@@ -9,21 +9,22 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import scipy.sparse
+from brainevent.network.plan.plan.build import build_plan
 from described import cells, joined
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import brainevent as be
 from brainevent.errors import NetworkError, RuleError
-from brainevent.network import connect, models
-from brainevent.network.build import build_plan
-from brainevent.network.description import Network, Population, Projection
+from brainevent.network import models
+from brainevent.network.description import connect
+from brainevent.network.description.network import Network, Population, Projection
+from brainevent.network.description.values import exponential, integers, lognormal, normal, uniform
 from brainevent.network.interpreted import Interpreted
-from brainevent.network.quantum import RoundedWeightsWarning
-from brainevent.network.recorded import Wanted
+from brainevent.network.plan.quantum import RoundedWeightsWarning
+from brainevent.network.plan.threads import cores, parts_for
+from brainevent.network.run.recorded import Wanted
 from brainevent.network.state import initial_state
-from brainevent.network.threads import cores, parts_for
-from brainevent.network.values import exponential, integers, lognormal, normal, uniform
 
 # ---- matrices
 
@@ -401,7 +402,7 @@ def test_an_empty_projection_runs():
 
 def test_parts_follow_size_machine_and_wishes(monkeypatch):
     monkeypatch.delenv("BRAINEVENT_THREADS", raising=False)
-    monkeypatch.setattr("brainevent.network.threads.cores", lambda: 4)
+    monkeypatch.setattr("brainevent.network.plan.threads.cores", lambda: 4)
     assert [parts_for(n) for n in (1, 9999, 10_000, 15_000, 10**6)] == [1, 1, 2, 3, 4]
     assert parts_for(10, 3) == 3
     monkeypatch.setenv("BRAINEVENT_THREADS", "5")

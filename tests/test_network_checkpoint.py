@@ -16,10 +16,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from brainevent.errors import CheckpointError
-from brainevent.network.checkpoint import FORMAT
 from brainevent.network.engines import ENGINES
 from brainevent.network.interpreted import Interpreted
-from brainevent.network.simulation import Simulation, make_engine
+from brainevent.network.run.checkpoint import FORMAT
+from brainevent.network.run.simulation import Simulation, make_engine
 
 PLAN = small_plans.plan()
 KEPT = Path(__file__).parent / "data"

@@ -9,14 +9,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from brainevent.network import connect, keys
-from brainevent.network.law import EXPONENTIAL, LOGNORMAL, NORMAL, UNIFORM, Law
-from brainevent.network.on_cpu_words import draw_words, values_of
-from brainevent.network.plan import part_bounds
+from brainevent.network.description import connect
+from brainevent.network.description.values import exponential, integers, lognormal, normal, uniform
+from brainevent.network.plan import keys
+from brainevent.network.plan.law import EXPONENTIAL, LOGNORMAL, NORMAL, UNIFORM, Law
+from brainevent.network.plan.on_cpu_words import draw_words, values_of
+from brainevent.network.plan.plan import part_bounds
 from brainevent.network.rule.interpret import interpret
 from brainevent.network.rule.threefry import threefry
 from brainevent.network.rule.trace import trace
-from brainevent.network.values import exponential, integers, lognormal, normal, uniform
 
 KINDS = {
     "total": lambda n, replace, own: connect.total(3 * n, self_connections=own),
@@ -204,8 +205,8 @@ def check_order(found, targets, parts):
 def test_threads_and_chunks_change_nothing(kind, monkeypatch):
     how = KINDS[kind](20, False, True)
     one, _, _ = described.synapses(how, 40, 60)
-    monkeypatch.setattr("brainevent.network.synapses._FEW", 1)
-    monkeypatch.setattr("brainevent.network.synapses.cores", lambda: 3)
+    monkeypatch.setattr("brainevent.network.plan.synapses._FEW", 1)
+    monkeypatch.setattr("brainevent.network.plan.synapses.cores", lambda: 3)
     many, _, _ = described.synapses(how, 40, 60)
     np.testing.assert_array_equal(one.starts, many.starts)
     np.testing.assert_array_equal(one.targets, many.targets)

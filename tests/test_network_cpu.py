@@ -30,9 +30,9 @@ from brainevent.network.cpu.on_update import compiled_update
 from brainevent.network.cpu.on_words import restore_floats
 from brainevent.network.cpu.update_text import update_of
 from brainevent.network.interpreted import Interpreted
-from brainevent.network.plan import Plan, PopulationPlan
-from brainevent.network.recorded import Sample, Wanted
+from brainevent.network.plan.plan import Plan, PopulationPlan
 from brainevent.network.rule.trace import trace
+from brainevent.network.run.recorded import Sample, Wanted
 
 ALL = Wanted(
     ("b", "a"),
@@ -376,7 +376,7 @@ AGAIN = """
 import small_plans
 from brainevent.backends.numba import native
 from brainevent.network.cpu.engine import NumbaEngine
-from brainevent.network.recorded import Wanted
+from brainevent.network.run.recorded import Wanted
 def refuse(*_):
     raise AssertionError("compiled again")
 native.compile_native = refuse

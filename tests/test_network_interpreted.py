@@ -10,7 +10,7 @@ import small_plans
 
 from brainevent.errors import NotFiniteError
 from brainevent.network.interpreted import Interpreted
-from brainevent.network.recorded import Sample, Wanted
+from brainevent.network.run.recorded import Sample, Wanted
 from brainevent.network.state import initial_state
 
 ALL = Wanted(("a", "b"), ("a",), ("b",), {"v": Sample("a", "v", 7, np.array([3, 0, 3]))})

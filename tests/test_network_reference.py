@@ -16,13 +16,13 @@ from programs import run_program
 
 from brainevent.errors import NetworkError, NotFiniteError, ShapeError, UnknownNameError
 from brainevent.network.interpreted import Interpreted
-from brainevent.network.plan import Plan, PopulationPlan
-from brainevent.network.recorded import Sample, Wanted
+from brainevent.network.plan.plan import Plan, PopulationPlan
 from brainevent.network.reference import ReferenceEngine, initial_params, simulate
-from brainevent.network.requests import every
 from brainevent.network.rule.margin import with_margin
 from brainevent.network.rule.trace import flat_rule, trace
-from brainevent.network.simulation import Simulation
+from brainevent.network.run.recorded import Sample, Wanted
+from brainevent.network.run.requests import every
+from brainevent.network.run.simulation import Simulation
 from brainevent.network.state import initial_state
 from brainevent.network.surrogate import arctan, fast_sigmoid, triangle
 
@@ -501,8 +501,8 @@ import sys
 import jax, numpy as np
 from jax.sharding import AxisType, NamedSharding, PartitionSpec as P
 import small_plans
-from brainevent.network.plan import Plan
-from brainevent.network.recorded import Wanted
+from brainevent.network.plan.plan import Plan
+from brainevent.network.run.recorded import Wanted
 from brainevent.network.reference import initial_params, simulate
 from brainevent.network.state import initial_state
 
@@ -544,8 +544,8 @@ MEMORY = """
 import resource
 import jax, numpy as np
 import small_plans
-from brainevent.network.plan import Plan
-from brainevent.network.recorded import Wanted
+from brainevent.network.plan.plan import Plan
+from brainevent.network.run.recorded import Wanted
 from brainevent.network.reference import initial_params, simulate
 from brainevent.network.state import initial_state
 

@@ -24,10 +24,10 @@ from brainevent.bench.progress import counted
 from brainevent.errors import NetworkError, NotFiniteError
 from brainevent.network.engines import ENGINES, engine_name
 from brainevent.network.interpreted import Interpreted
-from brainevent.network.pace import Pace
-from brainevent.network.recorded import Sample, Wanted
-from brainevent.network.requests import every
-from brainevent.network.simulation import Simulation, make_engine
+from brainevent.network.run.pace import Pace
+from brainevent.network.run.recorded import Sample, Wanted
+from brainevent.network.run.requests import every
+from brainevent.network.run.simulation import Simulation, make_engine
 
 PLAN = small_plans.plan()
 ALL = ["a.spikes", "b.spikes", "a.counts", "b.rate", "a.pause", every(7, "b.v", neurons=[3, 0, 3])]

@@ -11,7 +11,7 @@ from scipy import stats
 
 from brainevent.errors import NetworkError, UnknownNameError
 from brainevent.network import models
-from brainevent.network.description import Population
+from brainevent.network.description.network import Population
 
 DT = 0.1
 SURE = 1e-9  # of a correct program, so few of the runs would fail a test of chance

@@ -7,9 +7,9 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from . import connect, models, surrogate
+    from . import models, surrogate
 
-__all__ = ["connect", "models", "surrogate"]
+__all__ = ["models", "surrogate"]
 
 
 def __getattr__(name: str) -> Any:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from .recorded import Recorded, Wanted
+from .run.recorded import Recorded, Wanted
 from .state import NetworkState
 
 __all__ = ["Engine"]

@@ -7,7 +7,7 @@ import importlib
 
 from ..errors import NetworkError, did_you_mean
 from .engine import Engine
-from .plan import Plan
+from .plan.plan import Plan
 
 __all__ = ["ENGINES", "engine_name", "make_engine"]
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from .finite import check_finite
-from .plan import Plan, PopulationPlan, SynapsePlan
-from .recorded import Recorded, Wanted
+from .plan.plan import Plan, PopulationPlan, SynapsePlan
 from .rule.interpret import interpret
 from .rule.primitives import flush
+from .run.finite import check_finite
+from .run.recorded import Recorded, Wanted
 from .state import NetworkState, initial_state
 
 __all__ = ["Interpreted"]

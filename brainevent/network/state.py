@@ -10,7 +10,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from .plan import Plan
+from .plan.plan import Plan
 
 __all__ = ["NetworkState", "initial_state"]
 

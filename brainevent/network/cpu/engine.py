@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from ...errors import NetworkError
-from ..finite import check_finite
-from ..plan import Plan
-from ..recorded import Recorded, Wanted
+from ..plan.plan import Plan
+from ..run.finite import check_finite
+from ..run.recorded import Recorded, Wanted
 from ..state import NetworkState
 from .legs import Legs
 from .memory import Memory

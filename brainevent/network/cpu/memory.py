@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..plan import Plan, PopulationPlan, SynapsePlan, part_bounds
+from ..plan.plan import Plan, PopulationPlan, SynapsePlan, part_bounds
 from ..rule.primitives import flush
 from ..state import NetworkState
 from .layout import DELIVERY, FINITE

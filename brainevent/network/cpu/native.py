@@ -9,7 +9,7 @@ import hashlib
 from pathlib import Path
 from typing import Any
 
-from ..plan import SynapsePlan
+from ..plan.plan import SynapsePlan
 from ..rule.numba_text import numba_text
 from .update_text import Update
 

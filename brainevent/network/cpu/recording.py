@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..recorded import Recorded, Sample, Wanted
+from ..run.recorded import Recorded, Sample, Wanted
 from .layout import RECORD, SAMPLE
 from .memory import Memory
 from .words import Table, address

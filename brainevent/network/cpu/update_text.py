@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..plan import PopulationPlan
+from ..plan.plan import PopulationPlan
 from ..rule.form import Form, Name
 from .drawn import Drawn, split
 from .layout import UPDATE

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..plan import PopulationPlan
+from ..plan.plan import PopulationPlan
 from .layout import UPDATE
 from .native import update_address
 from .update_text import update_of

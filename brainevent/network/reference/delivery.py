@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...event.csr.functions import binary_csrmv
-from ..plan import Plan, SynapsePlan
+from ..plan.plan import Plan, SynapsePlan
 
 __all__ = ["Delivery", "deliveries"]
 

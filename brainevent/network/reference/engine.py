@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from ..finite import check_finite
-from ..plan import Plan
-from ..recorded import Recorded, Wanted
+from ..plan.plan import Plan
+from ..run.finite import check_finite
+from ..run.recorded import Recorded, Wanted
 from ..state import NetworkState, initial_state
 from .loop import Piece, piece
 from .params import initial_params

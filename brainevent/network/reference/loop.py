@@ -10,8 +10,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..plan import Plan
-from ..recorded import Wanted
+from ..plan.plan import Plan
+from ..run.recorded import Wanted
 from ..state import NetworkState
 from .outputs import Outputs
 from .prepare import program_of

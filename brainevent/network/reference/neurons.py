@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ...errors import RuleError
-from ..plan import PopulationPlan
+from ..plan.plan import PopulationPlan
 from ..rule.margin import with_margin
 from ..rule.trace import flat_rule
 

@@ -10,8 +10,8 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from ..plan import Plan
-from ..recorded import Sample, Wanted
+from ..plan.plan import Plan
+from ..run.recorded import Sample, Wanted
 
 __all__ = ["Outputs"]
 

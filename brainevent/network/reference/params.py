@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ...errors import ShapeError, UnknownNameError, did_you_mean
-from ..plan import Plan
+from ..plan.plan import Plan
 
 __all__ = ["check_name", "completed", "initial_params"]
 
@@ -29,7 +29,7 @@ def initial_params(plan: Plan) -> dict[str, Any]:
         one for all, else (entries,) in the order of the plan, in the unit of what arrives.
 
     Examples:
-        >>> from brainevent.network.plan import Plan
+        >>> from brainevent.network.plan.plan import Plan
         >>> initial_params(Plan((), (), 0.1, 0, 1, ""))
         {}
     """

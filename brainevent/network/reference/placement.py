@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
-from ..recorded import Wanted
+from ..run.recorded import Wanted
 from ..state import NetworkState
 
 __all__ = ["placed"]

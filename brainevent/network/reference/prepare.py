@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ...errors import NetworkError, ShapeError
-from ..plan import Plan
+from ..plan.plan import Plan
 from ..state import NetworkState
 from .delivery import deliveries
 from .outputs import Outputs

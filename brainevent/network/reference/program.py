@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..plan import Plan
+from ..plan.plan import Plan
 from ..state import NetworkState
 from .delivery import Delivery
 from .neurons import updated

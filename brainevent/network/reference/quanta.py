@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ...errors import NetworkError
-from ..plan import Plan
+from ..plan.plan import Plan
 
 __all__ = ["exact_in_floats", "in_quanta", "refuse_derivatives"]
 

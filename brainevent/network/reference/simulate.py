@@ -11,9 +11,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from ...errors import NetworkError
-from ..plan import Plan
-from ..recorded import Wanted
-from ..requests import Every, parsed, wanted
+from ..plan.plan import Plan
+from ..run.recorded import Wanted
+from ..run.requests import Every, parsed, wanted
 from ..state import NetworkState
 from ..surrogate import fast_sigmoid
 from .engine import ReferenceEngine
@@ -78,7 +78,7 @@ def simulate(
         ShapeError: A parameter, an input or the state has another shape.
 
     Examples:
-        >>> from brainevent.network.plan import Plan
+        >>> from brainevent.network.plan.plan import Plan
         >>> from brainevent.network.reference import simulate
         >>> from brainevent.network.state import initial_state
         >>> plan = Plan((), (), 0.1, 0, 1, "")

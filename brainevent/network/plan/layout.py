@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..event.room import check_room
+from ...event.room import check_room
 from .delays import delay_dtype
 from .law import Law
 from .on_cpu_sorting import Entries

@@ -21,15 +21,15 @@ from typing import Any
 
 import numpy as np
 
-from .._version import __version__
-from ..bench.whole import write_whole
-from ..errors import CheckpointError, NetworkError
+from ..._version import __version__
+from ...bench.whole import write_whole
+from ...errors import CheckpointError, NetworkError
+from ..plan.plan import Plan
+from ..rule.numba_text import numba_text
+from ..rule.threefry import SCHEME
+from ..rule.trace import TracedRule
+from ..state import NetworkState
 from .given import checked_state
-from .plan import Plan
-from .rule.numba_text import numba_text
-from .rule.threefry import SCHEME
-from .rule.trace import TracedRule
-from .state import NetworkState
 
 __all__ = ["FORMAT", "read_checkpoint", "write_checkpoint"]
 

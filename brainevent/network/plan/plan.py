@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from .rule.trace import TracedRule
+from ..rule.trace import TracedRule
 
 __all__ = ["Plan", "PopulationPlan", "SynapsePlan", "part_bounds"]
 

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import NetworkError, UnknownNameError, did_you_mean
-from .description import Population
+from ...errors import NetworkError, UnknownNameError, did_you_mean
+from ..description.network import Population
+from ..description.units import plain
+from ..description.values import Values
+from ..rule.record import Record
+from ..rule.trace import TracedRule, trace
 from .law import INTEGERS
-from .rule.record import Record
-from .rule.trace import TracedRule, trace
-from .units import plain
-from .values import Values
 
 __all__ = ["check_receptor", "traced"]
 

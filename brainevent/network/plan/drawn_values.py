@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import NetworkError
+from ...errors import NetworkError
+from ..description.units import plain
+from ..description.values import Values
 from .keys import key_of
-from .units import plain
-from .values import Values
 
 __all__ = ["array_of"]
 

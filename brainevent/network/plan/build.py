@@ -9,15 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import NetworkError
-from .description import Network, Population
+from ...errors import NetworkError
+from ..description.network import Network, Population
+from ..rule.trace import TracedRule
 from .drawn_values import array_of
 from .fingerprint import fingerprint
 from .keys import DRAWING, checked_seed, key_of
 from .plan import Plan, PopulationPlan, SynapsePlan
 from .quantum import LARGEST_SUM, RoundedWeightsWarning, choose_quantum
 from .receptors import check_receptor, traced
-from .rule.trace import TracedRule
 from .wiring import Wiring, wiring_of
 
 __all__ = ["build_plan"]
@@ -46,8 +46,8 @@ def build_plan(
         RuleError: A rule cannot be run.
 
     Examples:
-        >>> from brainevent.network.build import build_plan
-        >>> from brainevent.network.description import Network, Population
+        >>> from brainevent.network.plan.plan.build import build_plan
+        >>> from brainevent.network.description.network import Network, Population
         >>> cells = Population("cells", 100, lambda s, arriving, p: (s, arriving.syn > 1))
         >>> float(build_plan(Network([cells]), seed=1).populations[0].quanta["syn"])
         1.0

@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from ..errors import NetworkError
-from .checks import is_integer
+from ...errors import NetworkError
+from ..description.checks import is_integer
 
 __all__ = ["cores", "in_threads", "parts_for"]
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import NetworkError, did_you_mean
+from ...errors import NetworkError, did_you_mean
 from .plan import Plan, SynapsePlan
 
 __all__ = ["Connections", "connections", "span", "weights_of"]

@@ -7,9 +7,9 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from ..errors import NetworkError
+from ...errors import NetworkError
+from ..plan.law import EXPONENTIAL, INTEGERS, LOGNORMAL, NORMAL, UNIFORM, Law
 from .checks import is_integer, is_number
-from .law import EXPONENTIAL, INTEGERS, LOGNORMAL, NORMAL, UNIFORM, Law
 from .units import split
 
 __all__ = ["Values", "exponential", "integers", "lognormal", "normal", "uniform"]
@@ -46,7 +46,7 @@ def uniform(low: Number, high: Number) -> Values:
         NetworkError: They are not finite, or not in order.
 
     Examples:
-        >>> from brainevent.network.values import uniform
+        >>> from brainevent.network.description.values import uniform
         >>> uniform(-60, -50).law.bounds
         (-60.0, -50.0)
     """
@@ -72,7 +72,7 @@ def normal(mean: Number, sd: Number, *, low: Number | None = None, high: Number 
         NetworkError: A number is not finite, or out of range.
 
     Examples:
-        >>> from brainevent.network.values import normal
+        >>> from brainevent.network.description.values import normal
         >>> normal(87.8, 8.78, low=0).law.a
         87.8
     """
@@ -97,7 +97,7 @@ def lognormal(mean: Number, sd: Number, *, low: Number | None = None, high: Numb
         NetworkError: A number is not finite, or out of range.
 
     Examples:
-        >>> from brainevent.network.values import lognormal
+        >>> from brainevent.network.description.values import lognormal
         >>> round(lognormal(1.0, 0.5).law.b, 3)
         0.472
     """
@@ -122,7 +122,7 @@ def exponential(mean: Number) -> Values:
         NetworkError: The mean is not finite, or 0.
 
     Examples:
-        >>> from brainevent.network.values import exponential
+        >>> from brainevent.network.description.values import exponential
         >>> exponential(2.0).law.a
         2.0
     """
@@ -146,7 +146,7 @@ def integers(low: int, high: int) -> Values:
         NetworkError: They are no integers, or not in order.
 
     Examples:
-        >>> from brainevent.network.values import integers
+        >>> from brainevent.network.description.values import integers
         >>> integers(0, 20).law.bounds
         (0.0, 19.0)
     """

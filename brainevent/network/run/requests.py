@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import NetworkError, did_you_mean
-from .plan import Plan, PopulationPlan
+from ...errors import NetworkError, did_you_mean
+from ..plan.plan import Plan, PopulationPlan
 from .recorded import Sample, Wanted
 
 __all__ = ["Every", "Request", "every", "parsed", "wanted"]
@@ -55,7 +55,7 @@ def every(steps: int, what: str, neurons: Any = None, label: str | None = None) 
         A request for `Simulation.run`.
 
     Examples:
-        >>> from brainevent.network.requests import every
+        >>> from brainevent.network.run.requests import every
         >>> every(5, "exc.v", neurons=slice(0, 10))
         Every(steps=5, what='exc.v', neurons=slice(0, 10, None), label=None)
     """

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..errors import NetworkError
-from ..event import units
+from ...errors import NetworkError
+from ...event import units
 
 __all__ = ["UNITS", "plain", "split"]
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import NetworkError, did_you_mean
-from .plan import Plan, PopulationPlan
+from ...errors import NetworkError, did_you_mean
+from ..description.units import plain
+from ..plan.plan import Plan, PopulationPlan
+from ..state import NetworkState
 from .requests import found_population
-from .state import NetworkState
-from .units import plain
 
 __all__ = ["as_dtype", "checked_inputs", "checked_state", "split_values"]
 

@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import NetworkError
-from .connect import Connect
+from ...errors import NetworkError
+from ..description.connect import Connect
+from ..description.network import Projection
+from ..description.units import plain
+from ..description.values import Values
 from .delays import steps_of
-from .description import Projection
 from .law import Law
 from .matrices import Listed, listed
-from .units import plain
-from .values import Values
 
 __all__ = ["Wiring", "wiring_of"]
 

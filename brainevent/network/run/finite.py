@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import NotFiniteError
-from .plan import Plan
+from ...errors import NotFiniteError
+from ..plan.plan import Plan
 
 __all__ = ["check_finite"]
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import NetworkError
-from .checks import is_integer
+from ...errors import NetworkError
+from ..description.checks import is_integer
 
 __all__ = ["DRAWING", "checked_seed", "key_of", "key_words", "threefry"]
 

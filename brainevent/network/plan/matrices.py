@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import NetworkError
-from ..event.matrices.base import DataRepresentation
-from ..event.matrices.dense import Dense
-from ..event.operands import is_scipy
-from .units import plain
+from ...errors import NetworkError
+from ...event.matrices.base import DataRepresentation
+from ...event.matrices.dense import Dense
+from ...event.operands import is_scipy
+from ..description.units import plain
 
 __all__ = ["Listed", "listed"]
 

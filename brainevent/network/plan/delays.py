@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import NetworkError
+from ...errors import NetworkError
+from ..description.units import plain
+from ..description.values import Values
 from .law import Law
-from .units import plain
-from .values import Values
 
 __all__ = ["LARGEST_DELAY", "delay_dtype", "steps_of"]
 

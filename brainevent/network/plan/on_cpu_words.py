@@ -15,7 +15,7 @@ from typing import Any
 import numba
 import numpy as np
 
-from .. import config
+from ... import config
 from .law import EXPONENTIAL, LOGNORMAL, NORMAL, UNIFORM
 
 __all__ = ["F", "I", "U", "below", "compiled", "draw_words", "inlined", "log1p", "values_of"]

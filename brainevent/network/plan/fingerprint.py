@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from ..rule.trace import TracedRule
 from .plan import PopulationPlan
-from .rule.trace import TracedRule
 from .wiring import Wiring
 
 __all__ = ["fingerprint"]

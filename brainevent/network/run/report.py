@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from ..bench.words import columns, short
-from .connections import span
-from .plan import Plan, PopulationPlan, SynapsePlan
+from ...bench.words import columns, short
+from ..plan.connections import span
+from ..plan.plan import Plan, PopulationPlan, SynapsePlan
 
 __all__ = ["Text", "in_bytes", "reported"]
 

@@ -10,13 +10,13 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from ..errors import NetworkError, did_you_mean
+from ...errors import NetworkError, did_you_mean
+from ..plan.threads import parts_for
 from .checks import is_integer, is_number
-from .threads import parts_for
 from .units import plain
 
 if TYPE_CHECKING:
-    from .simulation import Simulation
+    from ..run.simulation import Simulation
 
 __all__ = ["Network", "Population", "Projection"]
 
@@ -43,7 +43,7 @@ class Population:
 
     Examples:
         >>> import jax.numpy as jnp
-        >>> from brainevent.network.description import Population
+        >>> from brainevent.network.description.network import Population
         >>> def leaky(s, arriving, p):
         ...     v = s.v * p.decay + arriving.syn
         ...     spike = v >= 1
@@ -96,8 +96,8 @@ class Projection:
         NetworkError: A population is none, or the name.
 
     Examples:
-        >>> import brainevent.network.connect as connect
-        >>> from brainevent.network.description import Population, Projection
+        >>> import brainevent.network.description.connect as connect
+        >>> from brainevent.network.description.network import Population, Projection
         >>> cells = Population("cells", 100, lambda s, arriving, p: (s, arriving.syn > 1))
         >>> Projection(cells, cells, connect.prob(0.1, weight=0.5), into="syn", delay=1.5)
         Projection('cells->cells.syn', prob(0.1, weight=0.5))
@@ -147,7 +147,7 @@ class Network:
             step is not positive.
 
     Examples:
-        >>> from brainevent.network.description import Network, Population
+        >>> from brainevent.network.description.network import Network, Population
         >>> cells = Population("cells", 100, lambda s, arriving, p: (s, arriving.syn > 1))
         >>> Network([cells], dt=0.1)
         Network(100 neurons, 0 projections, dt=0.1)
@@ -222,8 +222,8 @@ class Network:
             NetworkError: The description does not fit, or cannot be run; the message says where.
             RuleError: A rule cannot be run.
         """
-        from .build import build_plan
-        from .simulation import Simulation, make_engine
+        from ..plan.build import build_plan
+        from ..run.simulation import Simulation, make_engine
 
         parts = parts_for(sum(population.size for population in self.populations), threads)
         plan = build_plan(self, seed=seed, parts=parts, round_delays=round_delays, check_finite=check_finite)

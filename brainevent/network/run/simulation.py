@@ -11,21 +11,21 @@ from typing import Any
 
 import numpy as np
 
-from ..bench.progress import counted
-from ..errors import NetworkError
+from ...bench.progress import counted
+from ...errors import NetworkError
+from ..engine import Engine
+from ..engines import engine_name, make_engine
+from ..plan.connections import Connections, connections, weights_of
+from ..plan.plan import Plan
+from ..state import NetworkState, initial_state
 from .checkpoint import read_checkpoint, write_checkpoint
-from .connections import Connections, connections, weights_of
-from .engine import Engine
-from .engines import engine_name, make_engine
 from .explain import explained
 from .given import checked_inputs, checked_state, split_values
 from .pace import Pace, Stop, stopped_by_ctrl_c
-from .plan import Plan
 from .recorded import Recorded, Wanted
 from .report import Text, reported
 from .requests import Every, found_population, parsed, wanted
 from .result import Result, result_of
-from .state import NetworkState, initial_state
 
 __all__ = ["Simulation", "make_engine"]
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import NetworkError
+from ...errors import NetworkError
 from .checks import is_integer, is_number
 
 __all__ = ["Connect", "all_to_all", "in_degree", "one_to_one", "out_degree", "prob", "total"]

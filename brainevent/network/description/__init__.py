@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a user writes: populations, projections, kinds of connections, drawn values."""
