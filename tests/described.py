@@ -3,7 +3,7 @@
 
 import jax.numpy as jnp
 import numpy as np
-from brainevent.network.plan.plan.build import build_plan
+from brainevent.network.plan.build import build_plan
 
 from brainevent.network.description.network import Network, Population, Projection
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from brainevent.network.plan.plan.build import build_plan
+from brainevent.network.plan.build import build_plan
 
 from brainevent.network.description.network import Network
 from brainevent.network.interpreted import Interpreted

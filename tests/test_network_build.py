@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import scipy.sparse
-from brainevent.network.plan.plan.build import build_plan
+from brainevent.network.plan.build import build_plan
 from described import cells, joined
 from hypothesis import given, settings
 from hypothesis import strategies as st

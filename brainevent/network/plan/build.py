@@ -46,7 +46,7 @@ def build_plan(
         RuleError: A rule cannot be run.
 
     Examples:
-        >>> from brainevent.network.plan.plan.build import build_plan
+        >>> from brainevent.network.plan.build import build_plan
         >>> from brainevent.network.description.network import Network, Population
         >>> cells = Population("cells", 100, lambda s, arriving, p: (s, arriving.syn > 1))
         >>> float(build_plan(Network([cells]), seed=1).populations[0].quanta["syn"])
