@@ -3,9 +3,9 @@
 
 import jax.numpy as jnp
 import numpy as np
-from brainevent.network.plan.build import build_plan
 
 from brainevent.network.description.network import Network, Population, Projection
+from brainevent.network.plan.build import build_plan
 
 
 def silent(s, arriving, p):

@@ -105,6 +105,8 @@ RULES = {
     "arithmetic": lambda x, y, i, j, u, b: (x + y) * 0.5 - x / 3.0,
     "contraction": lambda x, y, i, j, u, b: x * y + 1.5,
     "product": lambda x, y, i, j, u, b: x * y,
+    "difference": lambda x, y, i, j, u, b: x - y,
+    "difference_compared": lambda x, y, i, j, u, b: jnp.where(x - y == 0, 1, jnp.where(x - y > 0, 2, 3)),
     "divide": lambda x, y, i, j, u, b: x / y,
     "remainder": lambda x, y, i, j, u, b: jnp.fmod(x, y),
     "modulo": lambda x, y, i, j, u, b: x % 3.0,
@@ -282,7 +284,12 @@ def hard_values(count, seed=0):
         bits = rng.integers(-(2**31), 2**31, count).astype(np.int32)
         return np.choose(rng.integers(0, 3, count), [bits, bits & 31, rng.choice(whole, count)])
 
-    return [floats(), floats(), integers(), integers(), integers().view(np.uint32), rng.random(count) < 0.5]
+    x, y = floats(), floats()
+    with np.errstate(all="ignore"):  # products, quotients and differences close to 2^-126
+        partner = np.stack([y, 2**-126 / x, x * 2**126, x + rng.choice(np.float32([1, -1, 2]), count) * 2**-126])
+        partner = partner.astype(np.float32).view(np.int32) + rng.integers(-2, 3, count, dtype=np.int32)
+    y = np.choose(rng.choice(4, count, p=[0.7, 0.1, 0.1, 0.1]), [y, *partner.view(np.float32)[1:]])
+    return [x, y, integers(), integers(), integers().view(np.uint32), rng.random(count) < 0.5]
 
 
 def mild_values(count, seed=1):

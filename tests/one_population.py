@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from brainevent.network.plan.build import build_plan
 
 from brainevent.network.description.network import Network
 from brainevent.network.interpreted import Interpreted
+from brainevent.network.plan.build import build_plan
 from brainevent.network.run.recorded import Sample, Wanted
 
 

@@ -8,7 +8,7 @@ import pytest
 from test_rule_engines import INPUTS, NAMES, POINTER, differing, flushed, forms, hard_values
 
 import brainevent
-from brainevent.network.rule.cuda_text import cuda_text
+from brainevent.network.rule.cuda_text import NVRTC_OPTIONS, cuda_text
 from brainevent.network.rule.interpret import interpret
 
 pytestmark = pytest.mark.gpu
@@ -17,7 +17,7 @@ COUNT = 100_000
 
 
 def by_nvrtc(names, values):
-    """Run rules in one kernel; `--fmad=false` is all that the text needs."""
+    """Run rules in one kernel."""
     inputs = ", ".join(f"const {POINTER[dtype]}* {name}" for name, dtype in INPUTS.items())
     outs = ", ".join(f"{POINTER[forms()[name].outputs[0].dtype]}* o{place}" for place, name in enumerate(names))
     calls = "".join(
@@ -27,7 +27,7 @@ def by_nvrtc(names, values):
     source = cuda_text(forms()[name] for name in names)
     source += f"{head} {{ int k = blockIdx.x * blockDim.x + threadIdx.x; if (k < n) {{\n{calls}}} }}"
     shapes = [jax.ShapeDtypeStruct((COUNT,), forms()[name].outputs[0].dtype) for name in names]
-    kernel = brainevent.cuda_kernel(source, "run", shapes, launch_dims=COUNT, options=("--fmad=false",))
+    kernel = brainevent.cuda_kernel(source, "run", shapes, launch_dims=COUNT, options=NVRTC_OPTIONS)
     return [np.asarray(out) for out in kernel(*map(jnp.asarray, flushed(values)), n=COUNT)]
 
 

@@ -9,7 +9,6 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import scipy.sparse
-from brainevent.network.plan.build import build_plan
 from described import cells, joined
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -21,6 +20,7 @@ from brainevent.network.description import connect
 from brainevent.network.description.network import Network, Population, Projection
 from brainevent.network.description.values import exponential, integers, lognormal, normal, uniform
 from brainevent.network.interpreted import Interpreted
+from brainevent.network.plan.build import build_plan
 from brainevent.network.plan.quantum import RoundedWeightsWarning
 from brainevent.network.plan.threads import cores, parts_for
 from brainevent.network.run.recorded import Wanted

@@ -27,10 +27,10 @@ from brainevent.errors import NetworkError, NotFiniteError
 from brainevent.network.cpu import legs
 from brainevent.network.cpu.engine import NumbaEngine
 from brainevent.network.cpu.on_update import compiled_update
-from brainevent.network.cpu.on_words import restore_floats
 from brainevent.network.cpu.update_text import update_of
 from brainevent.network.interpreted import Interpreted
 from brainevent.network.plan.plan import Plan, PopulationPlan
+from brainevent.network.rule.on_floats import restore_floats
 from brainevent.network.rule.trace import trace
 from brainevent.network.run.recorded import Sample, Wanted
 
@@ -208,7 +208,7 @@ def test_rules_on_hard_values_equal_the_interpreter():
         assert record.spikes["a"][1].size == values["b"].sum()
 
 
-@pytest.mark.parametrize("quantum", [0.25, 1e-39, 3e-38])
+@pytest.mark.parametrize("quantum", [0.25, 2.0**-126, 3e-38])
 def test_denormals_are_flushed_as_by_the_interpreter(quantum):
     def rule(s, arriving, p):
         return s.replace(v=jnp.where(s.v == p.least, 1.0, s.v), tiny=jnp.where(s.v > 0, 1e-39, s.tiny)), s.v == 0
@@ -232,22 +232,24 @@ def test_denormals_are_flushed_as_by_the_interpreter(quantum):
 
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="sets a register of x86-64")
-def test_a_thread_that_flushes_in_its_own_way_gets_the_same_bits():
-    """The product is below 2^-126 and rounds up to it: the processor's own flushing gives 0."""
+def test_a_thread_that_rounds_in_its_own_way_gets_the_same_bits():
+    """The first product is below 2^-126 and rounds up to it as a denormal; a sum is rounded to nearest."""
 
     def rule(s, arriving, p):
-        return s.replace(v=s.v * p.factor), s.v > 1
+        return s.replace(v=s.v * p.factor, w=s.w + np.float32(2**-24 * 1.5)), s.v > 1
 
     @numba.njit
     def set_floats(mode):
         restore_floats(mode)
 
     numbers = np.float32([float.fromhex("0x1.6afb1ap-1"), float.fromhex("0x1.691952p-126")])
-    engine = NumbaEngine(single(rule, {"v": numbers[:1]}, {"factor": numbers[1]}))
-    set_floats(0x9FC0)
+    engine = NumbaEngine(single(rule, {"v": numbers[:1], "w": np.float32([1])}, {"factor": numbers[1]}))
+    set_floats(0x7F80)  # towards zero, denormals kept
     engine.run(1, Wanted(), {})
+    after = np.float32(2**-126) * np.float32(0.5), np.float32(1) + np.float32(2**-24 * 1.5)
     set_floats(0x1F80)
-    assert engine.state.neurons["a"]["v"] == np.float32(2**-126)
+    assert (engine.state.neurons["a"]["v"], engine.state.neurons["a"]["w"]) == (0, np.float32(1 + 2**-23))
+    assert after == (np.float32(2**-127), 1)
 
 
 @pytest.mark.parametrize("parts", [1, 3])

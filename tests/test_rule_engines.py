@@ -13,10 +13,12 @@ import numpy as np
 import pytest
 from neuron_rules import INPUTS, RULES, hard_values, traced
 
+from brainevent.backends.numba import inner
 from brainevent.network.rule import primitives
-from brainevent.network.rule.cuda_text import SHIM, cuda_text
+from brainevent.network.rule.cuda_text import FLUSHING, NVRTC_OPTIONS, SHIM, cuda_text
 from brainevent.network.rule.form import Assign
 from brainevent.network.rule.interpret import interpret
+from brainevent.network.rule.on_floats import HARDWARE_FLUSHES, flush_floats, restore_floats
 from brainevent.network.rule.on_numba import compiled_forms
 
 POINTER = {"float32": "float", "int32": "int", "uint32": "unsigned", "bool": "bool"}
@@ -53,15 +55,18 @@ def few_rules():
 
 
 @functools.cache
-def by_numba(names):
+def by_numba(names, by_hand=not HARDWARE_FLUSHES):
     """Compile a loop over neurons that runs rules."""
-    scope = {f"be_{k}": v for k, v in compiled_forms([forms()[name] for name in names]).items()}
+    compiled = compiled_forms([forms()[name] for name in names], by_hand=by_hand)
+    scope = {f"be_{k}": v for k, v in compiled.items()}
+    scope |= {"flush_floats": flush_floats, "restore_floats": restore_floats}
     outs = [f"o{place}" for place in range(len(names))]
     calls = [
         f"        o{place}[k] = be_rule_{name}(x[k], y[k], i[k], j[k], u[k], b[k])" for place, name in enumerate(names)
     ]
-    text = f"def run(x, y, i, j, u, b, {', '.join(outs)}):\n    for k in range(x.size):\n" + "\n".join(calls)
-    exec(text, scope)
+    head = f"def run(x, y, i, j, u, b, {', '.join(outs)}):"
+    loop = ["    before = flush_floats()", "    for k in range(x.size):", *calls, "    restore_floats(before)"]
+    exec("\n".join([head, *(loop[1:-1] if by_hand else loop)]), scope)
     return numba.njit(error_model="numpy", nogil=True)(scope["run"])
 
 
@@ -73,7 +78,7 @@ def by_cpp(tmp_path_factory):
     calls = "".join(
         f"o{place}[k] = be_rule_{name}(x[k], y[k], i[k], j[k], u[k], b[k]);\n" for place, name in enumerate(NAMES)
     )
-    run = f'extern "C" void run({inputs}, {outs}, long n) {{ for (long k = 0; k < n; k++) {{\n{calls}}} }}'
+    run = f'extern "C" void run({inputs}, {outs}, long n) {{ {FLUSHING} for (long k = 0; k < n; k++) {{\n{calls}}} }}'
     source = tmp_path_factory.mktemp("rules") / "rules.cpp"
     source.write_text(SHIM + cuda_text(forms().values()) + run)
     library = source.with_suffix(".so")
@@ -122,6 +127,12 @@ def test_numba_gives_the_bits_of_the_interpreter():
     check(by_numba(few_rules()), few_rules(), 3000, 1)
 
 
+def test_a_processor_that_flushes_nothing_gives_the_same_bits():
+    names = ("product", "divide", "difference", "difference_compared")
+    check(by_numba(names, by_hand=True), names, 20_000, 1)
+
+
+@pytest.mark.skipif(not HARDWARE_FLUSHES, reason="the processor flushes otherwise than GPUs")
 def test_the_text_for_gpus_gives_the_bits_of_the_interpreter(by_cpp):
     check(by_cpp, NAMES, 3000, 1)
 
@@ -143,10 +154,14 @@ def test_a_difference_is_found():
 def test_numba_computes_several_neurons_at_once():
     rule = compiled_forms([forms()["contraction"]])["rule_contraction"]
 
-    @numba.njit(error_model="numpy")
-    def run(x, y, out):
+    @inner(error_model="numpy", flushes=HARDWARE_FLUSHES)
+    def loop(x, y, out):
         for k in range(x.size):
             out[k] = rule(x[k], y[k], np.int32(0), np.int32(0), np.uint32(0), True)
+
+    @numba.njit
+    def run(x, y, out):
+        loop(x, y, out)
 
     x = np.float32([1, 2, 3])
     out = np.empty_like(x)
@@ -164,7 +179,7 @@ def ptx_of(names):
     text = cuda_text(forms()[name] for name in names)
     text += f"{head} {{ int k = threadIdx.x; float sum = 0;\n{calls}out[k] = sum; }}"
     _, program = nvrtc.nvrtcCreateProgram(text.encode(), b"rules.cu", 0, [], [])
-    options = [b"--fmad=false", b"--gpu-architecture=compute_75"]
+    options = [*(option.encode() for option in NVRTC_OPTIONS), b"--gpu-architecture=compute_75"]
     (error,) = nvrtc.nvrtcCompileProgram(program, len(options), options)
     _, size = nvrtc.nvrtcGetProgramLogSize(program)
     log = b" " * size
@@ -184,6 +199,6 @@ def test_gpus_round_each_operation_by_itself():
     """The remainder is left out: CUDA's own is exact, and made of fused operations."""
     ptx = ptx_of([name for name in NAMES if ("rem", "float32", "float32") not in primitives_of(forms()[name])])
     assert "fma." not in ptx
-    assert "mul.f32" in ptx or "mul.rn.f32" in ptx
+    assert "mul.ftz.f32" in ptx or "mul.rn.ftz.f32" in ptx
     assert "approx" not in ptx
-    assert {"div.rn.f32", "sqrt.rn.f32"} <= set(ptx.split())
+    assert {"div.rn.ftz.f32", "sqrt.rn.ftz.f32"} <= set(ptx.split())

@@ -77,7 +77,7 @@ class Interpreted:
         arriving = []
         for receptor, quantum in population.quanta.items():
             amount = flush(self.arriving[population.name][receptor][0].astype(np.float32) * quantum)
-            arriving.append(flush(amount + given[receptor].astype(np.float32)) if receptor in given else amount)
+            arriving.append(flush(amount + flush(given[receptor].astype(np.float32))) if receptor in given else amount)
         random = [np.arange(population.size, dtype=np.uint32), *np.array([self.step, *population.key], np.uint32)]
         params = [np.broadcast_to(value, population.size) for value in self.params[population.name].values()]
         *new, spikes = interpret(

@@ -3,22 +3,28 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
+import llvmlite.binding as llvm
 import numba
+from numba.core import cgutils
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
 
 __all__ = ["inner"]
 
+_FLUSHES = '"denormal-fp-math"="preserve-sign,preserve-sign"'
 
-def inner(function: Any = None, *, apart: bool = False, **options: Any) -> Any:
+
+def inner(function: Any = None, *, apart: bool = False, flushes: bool = False, **options: Any) -> Any:
     """Compile a function that other compiled code alone calls, as `numba.njit` does, as far as that needs it.
 
     That takes about half of the time. To call it from Python ends the process. `apart` promises that no two arrays
-    that it is given overlap: loops over many arrays are then computed for several elements at once.
+    that it is given overlap: loops over many arrays are then computed for several elements at once. `flushes` promises
+    that the processor flushes denormals to zero when it runs: what is known when it is compiled is then flushed, too.
     """
-    pipeline = _ApartCompiler if apart else _InnerCompiler
+    pipeline = _PIPELINES[apart, flushes]
     compile_ = numba.njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, pipeline_class=pipeline, **options)
     return compile_ if function is None else compile_(function)
 
@@ -38,6 +44,25 @@ class _ApartCompiler(_InnerCompiler):
         super().__init__(typing, target, library, args, result, flags, locals_)
 
 
+class _FlushingCompiler(_InnerCompiler):
+    """The same, of functions that run where denormals are flushed."""
+
+    def __init__(self, typing: Any, target: Any, library: Any, *rest: Any):
+        super().__init__(typing, target, library or _FlushingLibrary(target.codegen(), "inner"), *rest)
+
+
+class _FlushingApartCompiler(_ApartCompiler, _FlushingCompiler):
+    """Both."""
+
+
+_PIPELINES = {
+    (False, False): _InnerCompiler,
+    (True, False): _ApartCompiler,
+    (False, True): _FlushingCompiler,
+    (True, True): _FlushingApartCompiler,
+}
+
+
 class _LinkedLibrary(JITCodeLibrary):
     """A module that is optimized, to be linked into others, and not given to the engine."""
 
@@ -55,6 +80,18 @@ class _LinkedLibrary(JITCodeLibrary):
         """Say that the function has no address, as where a name is not defined."""
         self._ensure_finalized()
         return 0
+
+
+class _FlushingLibrary(_LinkedLibrary):
+    """The same, of functions that say to LLVM that denormals are flushed."""
+
+    def add_ir_module(self, ir_module: Any) -> None:
+        """Add what Numba wrote; it has no way to say so."""
+        text = cgutils.normalize_ir_text(str(ir_module))
+        module = llvm.parse_assembly(re.sub(r"^(define .*)$", rf"\1 {_FLUSHES}", text, flags=re.M))
+        module.name = ir_module.name
+        module.verify()
+        self.add_llvm_module(module)
 
 
 class _WithoutEnvironments:

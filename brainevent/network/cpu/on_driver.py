@@ -9,8 +9,9 @@ import numba
 import numpy as np
 
 from ...backends.numba import inner
+from ..rule.on_floats import flush_floats, restore_floats
 from .layout import FINITE, GO_ON, LINE, LIST, NO_ROOM, NOT_FINITE, RECORD, RUN, SAMPLE
-from .on_words import acquire, array_at, call, default_floats, put, release, restore_floats, word, yield_thread
+from .on_words import acquire, array_at, call, put, release, word, yield_thread
 
 __all__ = ["drive"]
 
@@ -122,7 +123,7 @@ def drive(run: Any, part: Any) -> Any:
     parts need to meet only once a step, after their updates. Whoever writes for step t + 2 has met all others in
     t + 1, so they have read what was written for t.
     """
-    before = default_floats()
+    before = flush_floats()
     parts, stops, deliveries = word(run, RUN.parts), word(run, RUN.stops), word(run, RUN.deliveries)
     turn, end = word(run, RUN.begin), word(run, RUN.end)
     why = np.int64(GO_ON)

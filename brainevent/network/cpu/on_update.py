@@ -11,39 +11,34 @@ import numpy as np
 
 from ...backends.numba import inner
 from ..rule.form import Form
+from ..rule.on_floats import HARDWARE_FLUSHES
 from ..rule.on_numba import compiled_forms, flush
 from .on_words import array_at, word
 
 __all__ = ["compiled_update"]
 
-_SMALLEST = np.float32(2**-126)
-_inner = inner(error_model="numpy", apart=True)
+_inner = inner(error_model="numpy", apart=True, flushes=HARDWARE_FLUSHES)
 
 
 @_inner
 def gather(sums, quantum, arriving):  # type: ignore[no-untyped-def]
     """Turn sums in quanta into what arrives, and leave zeros for a later step."""
-    if abs(quantum) >= _SMALLEST:  # then no product is denormal
-        for k in range(arriving.size):
-            arriving[k] = np.float32(sums[k]) * quantum
-            sums[k] = 0
-    else:
-        for k in range(arriving.size):
-            arriving[k] = flush(np.float32(sums[k]) * quantum)
-            sums[k] = 0
+    for k in range(arriving.size):  # a quantum is no denormal, so no product is one
+        arriving[k] = np.float32(sums[k]) * quantum
+        sums[k] = 0
 
 
 @_inner
 def add_input(row, item, start, arriving):  # type: ignore[no-untyped-def]
     """Add a row of inputs: one for all neurons, where an item has no bytes, or one each."""
     if item == 0:
-        same = array_at(row, 1, np.float32)[0]
+        same = flush(array_at(row, 1, np.float32)[0])
         for k in range(arriving.size):
             arriving[k] = flush(arriving[k] + same)
     else:
         each = array_at(row + 4 * start, arriving.size, np.float32)
         for k in range(arriving.size):
-            arriving[k] = flush(arriving[k] + each[k])
+            arriving[k] = flush(arriving[k] + flush(each[k]))
 
 
 @_inner

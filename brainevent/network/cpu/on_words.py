@@ -6,7 +6,6 @@ A *table* is an array of such words, of which native code is given the address.
 
 from __future__ import annotations
 
-import platform
 from typing import Any
 
 from llvmlite import ir
@@ -14,10 +13,9 @@ from numba.core import cgutils, types
 from numba.extending import intrinsic
 from numba.np import arrayobj
 
-__all__ = ["acquire", "array_at", "call", "default_floats", "put", "release", "restore_floats", "word", "yield_thread"]
+__all__ = ["acquire", "array_at", "call", "put", "release", "word", "yield_thread"]
 
 _I32, _I64 = ir.IntType(32), ir.IntType(64)
-_BYTES = ir.IntType(8).as_pointer()
 
 
 def _pointer(builder: ir.IRBuilder, address: Any, index: Any = None) -> Any:
@@ -103,44 +101,3 @@ def yield_thread(typing_context: Any) -> Any:
         return context.get_dummy_value()
 
     return types.void(), codegen
-
-
-_DEFAULT = 0x1F80  # of x86: round to nearest, keep denormals, no traps
-_IS_X86 = platform.machine() in ("x86_64", "AMD64")
-
-
-def _control(builder: ir.IRBuilder, name: str, value: Any = None) -> Any:
-    """Read or write the register that says how x86 computes floats."""
-    cell = cgutils.alloca_once(builder, _I32)
-    if value is not None:
-        builder.store(value, cell)
-    kind = ir.FunctionType(ir.VoidType(), [_BYTES])
-    function = cgutils.get_or_insert_function(builder.module, kind, f"llvm.x86.sse.{name}")
-    builder.call(function, [builder.bitcast(cell, _BYTES)])
-    return builder.load(cell)
-
-
-@intrinsic
-def default_floats(typing_context: Any) -> Any:
-    """Let this thread round to nearest and keep denormals; return how it computed before."""
-
-    def codegen(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> ir.Value:
-        if not _IS_X86:
-            return _I64(0)
-        before = _control(builder, "stmxcsr")
-        _control(builder, "ldmxcsr", _I32(_DEFAULT))
-        return builder.zext(before, _I64)
-
-    return types.int64(), codegen
-
-
-@intrinsic
-def restore_floats(typing_context: Any, before: Any) -> Any:
-    """Let this thread compute as it did before."""
-
-    def codegen(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> ir.Value:
-        if _IS_X86:
-            _control(builder, "ldmxcsr", builder.trunc(args[0], _I32))
-        return context.get_dummy_value()
-
-    return types.void(types.int64), codegen

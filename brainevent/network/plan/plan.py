@@ -26,7 +26,7 @@ class PopulationPlan:
     """Neurons of one rule.
 
     `state` has an array (size,) for each state, of the dtype of the form. `params` has a scalar (), the same for all
-    neurons, or an array (size,). `quanta` says for each receptor what one unit of its integer sums is worth.
+    neurons, or an array (size,). `quanta` says for each receptor what one unit of its integer sums is worth: no denormal.
     `key` are the two words, below 2**32, from which all random numbers of the population follow.
     """
 

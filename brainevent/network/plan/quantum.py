@@ -34,7 +34,7 @@ def choose_quantum(wirings: Sequence[Wiring]) -> np.float32:
 
     It is the largest number of which all are multiples, if that is at least a 1024th of the smallest weight. Else it
     is a 256th of the smallest weight, if the largest then fits 16 bits. Else weights have 32 bits, and the quantum is
-    as small as the sums allow, or a 256th of the smallest weight.
+    as small as the sums allow, or a 256th of the smallest weight. It is never denormal.
     """
     numbers = [np.abs(w.weights[w.weights != 0]) for w in wirings if not isinstance(w.weights, Law)]
     given = np.concatenate([np.zeros(0), *numbers])
@@ -44,11 +44,11 @@ def choose_quantum(wirings: Sequence[Wiring]) -> np.float32:
     if largest == 0:
         return np.float32(1)
     if not laws and (exact := _common_divisor(given)) and largest_sum / exact <= LARGEST_SUM:
-        return np.float32(exact)
+        return np.float32(max(exact, _SMALLEST))
     smallest = min([*map(_smallest, laws), *([float(given.min())] if given.size else [])])
     finest = _below(smallest / _FINEST)
     if smallest > 0 and largest / finest <= _LARGEST_16:
-        return np.float32(finest)
+        return np.float32(max(finest, _SMALLEST))
     return np.float32(max(finest, largest_sum / 2**30, _SMALLEST))
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Print forms as CUDA C++, which a C++ compiler takes as well after `SHIM`.
 
-Compile without contraction: NVRTC `--fmad=false` (and its default, correctly rounded division and root), g++
-`-ffp-contract=off`. Denormals are flushed by the text itself.
+Compile without contraction, and flush denormals: NVRTC `--fmad=false --ftz=true` (and its default, correctly rounded
+division and root); g++ `-ffp-contract=off`, and on x86 `FLUSHING` in the function that is called first.
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ import numpy as np
 from .form import Assign, Constant, Form, Name, Operand
 from .text import all_functions, printed
 
-__all__ = ["PREAMBLE", "SHIM", "cuda_text"]
+__all__ = ["FLUSHING", "NVRTC_OPTIONS", "PREAMBLE", "SHIM", "cuda_text"]
+
+NVRTC_OPTIONS = ("--fmad=false", "--ftz=true")
 
 # What CUDA has and C++ has not.
 SHIM = r"""
@@ -26,12 +28,21 @@ SHIM = r"""
 static inline unsigned __float_as_uint(float x) { unsigned u; std::memcpy(&u, &x, 4); return u; }
 static inline float __uint_as_float(unsigned u) { float x; std::memcpy(&x, &u, 4); return x; }
 static inline int __popc(unsigned u) { return __builtin_popcount(u); }
+#include <xmmintrin.h>
+struct Flushing {  // while it lives, this thread flushes denormals, of operands and of results
+    unsigned before = _mm_getcsr();
+    Flushing() { _mm_setcsr(0x9FC0); }
+    ~Flushing() { _mm_setcsr(before); }
+};
 """
+FLUSHING = "Flushing flushing;"
 
 # Integers are added and multiplied without a sign, where overflow is defined.
 PREAMBLE = r"""
 #define BE __device__ __forceinline__
-BE float flush(float x) { return fabsf(x) < 0x1p-126f ? x * 0.0f : x; }
+BE float flush(float x) {
+    return __float_as_uint(x) & 0x7F800000u ? x : __uint_as_float(__float_as_uint(x) & 0x80000000u);
+}
 BE unsigned bits_of(float x) { return x != x ? 0x7FC00000u : __float_as_uint(x); }
 BE int int32_of_float32(float x) {
     return x != x ? 0 : x >= 0x1p31f ? 2147483647 : x <= -0x1p31f ? -2147483647 - 1 : (int)x;
@@ -55,7 +66,7 @@ BE int bit_count_int32(int a) { return __popc((unsigned)a); }
 
 _TYPES = {"float32": "float", "int32": "int", "uint32": "unsigned", "bool": "bool"}
 _COMPARE = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}
-_FLOAT = {"add": "flush({0} + {1})", "sub": "flush({0} - {1})", "mul": "flush({0} * {1})", "div": "flush({0} / {1})"}
+_FLOAT = {"add": "{0} + {1}", "sub": "{0} - {1}", "mul": "{0} * {1}", "div": "{0} / {1}"}
 _FLOAT |= {"rem": "flush(fmodf({0}, {1}))", "neg": "-{0}", "abs": "fabsf({0})", "floor": "floorf({0})"}
 _FLOAT |= {"ceil": "ceilf({0})", "round": "rintf({0})", "sqrt": "sqrtf({0})"}
 _FLOAT |= {"max": "{0} > {1} || {0} != {0} ? {0} : {1}", "min": "{0} < {1} || {0} != {0} ? {0} : {1}"}

@@ -14,7 +14,9 @@ from .text import all_functions, printed
 __all__ = ["numba_text"]
 
 _COMPARE = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}
-_FLOAT = {"add": "flush({0} + {1})", "sub": "flush({0} - {1})", "mul": "flush({0} * {1})", "div": "flush({0} / {1})"}
+_FLOAT = {"add": "{0} + {1}", "sub": "{0} - {1}", "mul": "{0} * {1}", "div": "{0} / {1}"}
+_BY_HAND = {"add": "flush({0} + {1})", "sub": "flush({0} - {1})", "mul": "product({0}, {1})"}
+_BY_HAND |= {"div": "quotient({0}, {1})"}
 _FLOAT |= {"rem": "flush(np.fmod({0}, {1}))", "neg": "-{0}", "abs": "abs({0})", "floor": "np.floor({0})"}
 _FLOAT |= {"ceil": "np.ceil({0})", "round": "np.rint({0})", "sqrt": "np.sqrt({0})"}
 _FLOAT |= {"max": "{0} if ({0} > {1}) | ({0} != {0}) else {1}", "min": "{0} if ({0} < {1}) | ({0} != {0}) else {1}"}
@@ -31,6 +33,9 @@ class _Python:
     closing: tuple[str, ...] = ()
     separator: str = "pass"
 
+    def __init__(self, *, by_hand: bool):
+        self.float = _FLOAT | _BY_HAND if by_hand else _FLOAT
+
     def operand(self, operand: Operand) -> str:
         if isinstance(operand, Name):
             return operand.text
@@ -46,7 +51,7 @@ class _Python:
         if line.op in ("convert", "bitcast"):
             return _converted(line.op, given, dtype, x[0])
         if dtype == "float32":
-            return _FLOAT[line.op].format(*x)
+            return self.float[line.op].format(*x)
         if dtype == "bool":
             return _BOOL[line.op].format(*x)
         pattern = _INTEGER.get(line.op)
@@ -93,7 +98,10 @@ def _converted(op: str, given: str, dtype: str, x: str) -> str:
     return f"{dtype}_of_float32({x})" if given == "float32" else f"np.{dtype}({x})"
 
 
-def numba_text(forms: Iterable[Form]) -> str:
-    """Return forms, and the functions that they call, as Python functions `be_NAME`."""
-    forms = list(forms)
-    return "\n\n".join(printed(form, _Python()) for form in [*all_functions(forms), *forms])
+def numba_text(forms: Iterable[Form], *, by_hand: bool = False) -> str:
+    """Return forms, and the functions that they call, as Python functions `be_NAME`.
+
+    Denormals are flushed by the processor, or `by_hand`: by operations in the text.
+    """
+    forms, language = list(forms), _Python(by_hand=by_hand)
+    return "\n\n".join(printed(form, language) for form in [*all_functions(forms), *forms])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compile the text of forms with Numba: without contraction, and with denormals flushed after each operation."""
+"""Compile the text of forms with Numba: without contraction, and with denormals flushed."""
 
 from __future__ import annotations
 
@@ -7,16 +7,18 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-import numba
 import numpy as np
 
+from ...backends.numba import inner
 from .form import Form
 from .numba_text import numba_text
+from .on_floats import HARDWARE_FLUSHES
+from .primitives import ROUNDS_TO_SMALLEST, SMALLEST
 from .text import all_functions
 
 __all__ = ["compiled_forms"]
 
-_njit = numba.njit(error_model="numpy", nogil=True)
+_njit = inner(error_model="numpy", flushes=HARDWARE_FLUSHES)
 _EXPONENT, _SIGN = np.uint32(0x7F800000), np.uint32(0x80000000)
 _ZERO = np.float32(0)
 
@@ -26,6 +28,22 @@ def flush(x: Any) -> Any:
     """Return a float32 number, or a zero of its sign if it is a denormal: by bits, in two vector instructions."""
     bits = np.float32(x).view(np.uint32)
     return np.uint32(bits if bits & _EXPONENT else bits & _SIGN).view(np.float32)
+
+
+@_njit
+def product(x: Any, y: Any) -> Any:
+    """Return the product of two float32 numbers, flushed without the help of the processor."""
+    result = x * y
+    tiny = (abs(result) == SMALLEST) & (abs(np.float64(x) * np.float64(y)) < ROUNDS_TO_SMALLEST)
+    return result * _ZERO if tiny else flush(result)
+
+
+@_njit
+def quotient(x: Any, y: Any) -> Any:
+    """Return the quotient of two float32 numbers, flushed without the help of the processor."""
+    result = x / y
+    tiny = (abs(result) == SMALLEST) & (abs(np.float64(x) / np.float64(y)) < ROUNDS_TO_SMALLEST)
+    return result * _ZERO if tiny else flush(result)
 
 
 @_njit
@@ -134,14 +152,15 @@ def bit_count_int32(a: Any) -> Any:
 _HELPERS = {name: value for name, value in globals().items() if re.match("[a-z]", name) and hasattr(value, "py_func")}
 
 
-def compiled_forms(forms: Iterable[Form]) -> dict[str, Any]:
+def compiled_forms(forms: Iterable[Form], *, by_hand: bool = not HARDWARE_FLUSHES) -> dict[str, Any]:
     """Return a Numba function of scalars for each form, by its name: it returns the outputs.
 
-    Float inputs that are denormals must be flushed by the caller: `flush`.
+    Compiled code alone may call it, in a thread that flushes denormals (`flush_floats`), or if they are flushed
+    `by_hand`. Float inputs that are denormals must be flushed by the caller: `flush`.
     """
     forms = list(forms)
     scope: dict[str, Any] = {"np": np, **_HELPERS}
-    exec(compile(numba_text(forms), "<rule>", "exec"), scope)
+    exec(compile(numba_text(forms, by_hand=by_hand), "<rule>", "exec"), scope)
     for form in [*all_functions(forms), *forms]:
         scope[f"be_{form.name}"] = _njit(scope[f"be_{form.name}"])
     return {form.name: scope[f"be_{form.name}"] for form in forms}

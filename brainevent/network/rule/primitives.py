@@ -4,9 +4,8 @@
 This is the one place where the meaning is decided; every engine must return the same bits.
 
 - float32 operations round to nearest even, each by itself: no contraction.
-- A result whose magnitude, so rounded, is below 2^-126 becomes a zero of its sign; inputs of a rule likewise.
-  The flush-to-zero mode of x86 differs: it also flushes products just below 2^-126 that round to it. So engines flush
-  by an operation of their own.
+- A result that would be below 2^-126 in magnitude, rounded to 24 bits as if exponents had no end, becomes a zero of its
+  sign; inputs of a rule likewise. So do x86 and GPUs with their denormals flushed to zero.
 - All NaN are one NaN: no rule can tell them apart, and `bitcast` to an integer gives 0x7FC00000.
 - `max(a, b)` is a if a > b or a is NaN, else b; `min` likewise: NaN propagates, of two zeros the second is returned.
 - Integers wrap. `div` truncates; x / 0 is -1 (all bits set), x % 0 is x, -2^31 / -1 is -2^31.
@@ -22,9 +21,10 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["PRIMITIVES", "SMALLEST", "apply", "flush", "result_dtype"]
+__all__ = ["PRIMITIVES", "ROUNDS_TO_SMALLEST", "SMALLEST", "apply", "flush", "result_dtype"]
 
 SMALLEST = np.float32(2**-126)  # the smallest normal number
+ROUNDS_TO_SMALLEST = 2**-126 - 2**-151  # the smallest real number that 24 bits round to it
 _NAN = np.uint32(0x7FC00000)
 _COMPARISONS = {"lt", "le", "gt", "ge", "eq", "ne"}
 
@@ -36,9 +36,23 @@ def flush(x: Array) -> Array:
     return np.where(np.abs(x) < SMALLEST, np.copysign(np.float32(0), x), x)
 
 
+def _without_tiny(operation: Callable[[Array, Array], Array], a: Array, b: Array) -> Array:
+    """Return a product or quotient, and zeros where only denormals' coarse rounding made it the smallest number."""
+    result = operation(a, b)
+    edge = np.flatnonzero(np.abs(result) == SMALLEST)
+    exact = operation(a[edge].astype(np.float64), b[edge].astype(np.float64))
+    tiny = edge[np.abs(exact) < ROUNDS_TO_SMALLEST]
+    result[tiny] = np.copysign(np.float32(0), result[tiny])
+    return result
+
+
+def _multiply(a: Array, b: Array) -> Array:
+    return _without_tiny(np.multiply, a, b) if a.dtype == np.float32 else a * b
+
+
 def _divide(a: Array, b: Array) -> Array:
     if a.dtype == np.float32:
-        return a / b
+        return _without_tiny(np.divide, a, b)
     wide = a.astype(np.int64), np.where(b == 0, 1, b).astype(np.int64)
     quotient = np.sign(wide[0]) * np.sign(wide[1]) * (np.abs(wide[0]) // np.abs(wide[1]))
     return np.where(b == 0, -1, quotient).astype(a.dtype)
@@ -74,7 +88,7 @@ PRIMITIVES: dict[str, Callable[..., Array]] = {
     "copy": lambda a: a,
     "add": lambda a, b: a + b,
     "sub": lambda a, b: a - b,
-    "mul": lambda a, b: a * b,
+    "mul": _multiply,
     "div": _divide,
     "rem": _remainder,
     "neg": lambda a: -a,
