@@ -92,7 +92,7 @@ def _converted(op: str, given: str, dtype: str, x: str) -> str:
     if op == "bitcast":
         if given == "float32":
             return f"np.{dtype}(bits_of({x}))"
-        return f"flush(np.{given}({x}).view(np.float32))" if dtype == "float32" else f"np.{dtype}({x})"
+        return f"flush(float_of_bits(np.uint32({x})))" if dtype == "float32" else f"np.{dtype}({x})"
     if dtype == "bool":
         return f"{x} != np.{given}(0)"
     return f"{dtype}_of_float32({x})" if given == "float32" else f"np.{dtype}({x})"

@@ -12,7 +12,7 @@ import numpy as np
 from ...backends.numba import inner
 from .form import Form
 from .numba_text import numba_text
-from .on_floats import HARDWARE_FLUSHES
+from .on_floats import HARDWARE_FLUSHES, bits_of_float, float_of_bits
 from .primitives import ROUNDS_TO_SMALLEST, SMALLEST
 from .text import all_functions
 
@@ -26,8 +26,8 @@ _ZERO = np.float32(0)
 @_njit
 def flush(x: Any) -> Any:
     """Return a float32 number, or a zero of its sign if it is a denormal: by bits, in two vector instructions."""
-    bits = np.float32(x).view(np.uint32)
-    return np.uint32(bits if bits & _EXPONENT else bits & _SIGN).view(np.float32)
+    bits = bits_of_float(x)
+    return float_of_bits(bits if bits & _EXPONENT else bits & _SIGN)
 
 
 @_njit
@@ -49,7 +49,7 @@ def quotient(x: Any, y: Any) -> Any:
 @_njit
 def bits_of(x: Any) -> Any:
     """Return the bits of a float32 number, the same for all NaN."""
-    return np.uint32(0x7FC00000) if x != x else np.float32(x).view(np.uint32)  # noqa: PLR0124 - NaN alone differs
+    return np.uint32(0x7FC00000) if x != x else bits_of_float(x)  # noqa: PLR0124 - NaN alone differs
 
 
 @_njit
@@ -159,7 +159,7 @@ def compiled_forms(forms: Iterable[Form], *, by_hand: bool = not HARDWARE_FLUSHE
     `by_hand`. Float inputs that are denormals must be flushed by the caller: `flush`.
     """
     forms = list(forms)
-    scope: dict[str, Any] = {"np": np, **_HELPERS}
+    scope: dict[str, Any] = {"np": np, "float_of_bits": float_of_bits, **_HELPERS}
     exec(compile(numba_text(forms, by_hand=by_hand), "<rule>", "exec"), scope)
     for form in [*all_functions(forms), *forms]:
         scope[f"be_{form.name}"] = _njit(scope[f"be_{form.name}"])
