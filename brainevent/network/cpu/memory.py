@@ -14,9 +14,11 @@ from ..state import NetworkState
 from .layout import DELIVERY, FINITE
 from .native import delivery_address
 from .updates import PopulationArrays, Updates
-from .words import Table, address, lines
+from .words import Table, address, aligned, lines
 
 __all__ = ["Memory"]
+
+_VECTOR = 16  # numbers of 32 bits in a line of cache
 
 Array = Any
 
@@ -51,7 +53,10 @@ class Memory:
         """A copy of the state, in the layout that all engines share."""
         neurons = {name: {key: a.copy() for key, a in arrays.states.items()} for name, arrays in self.arrays.items()}
         arriving = {
-            name: {receptor: ring[self._slots(name, receptor)] for receptor, ring in arrays.rings.items()}
+            name: {
+                receptor: ring[self._slots(name, receptor), : self.plan.population(name).size]
+                for receptor, ring in arrays.rings.items()
+            }
             for name, arrays in self.arrays.items()
         }
         return NetworkState(np.uint32(self.step), neurons, arriving)
@@ -64,7 +69,7 @@ class Memory:
                 array[...] = state.neurons[name][key]
             for receptor, ring in arrays.rings.items():
                 ring[...] = 0
-                ring[self._slots(name, receptor)] = state.arriving[name][receptor]
+                ring[self._slots(name, receptor), : self.plan.population(name).size] = state.arriving[name][receptor]
 
     def set(self, population: str, param: str, value: Array) -> None:
         """Copy a parameter into its array."""
@@ -118,9 +123,9 @@ def _arrays(plan: Plan, population: PopulationPlan) -> PopulationArrays:
     bounds = [int(bound) for bound in part_bounds(population.size, plan.parts)]
     slots = {key: 1 << (plan.rows(population.name, key) - 1).bit_length() for key in population.quanta}
     return PopulationArrays(
-        {key: np.array(array) for key, array in population.state.items()},
-        {key: _flushed(array) for key, array in population.params.items()},
-        {key: np.zeros((count, population.size), np.int32) for key, count in slots.items()},
+        {key: _copied(array) for key, array in population.state.items()},
+        {key: _copied(_flushed(array)) for key, array in population.params.items()},
+        {key: aligned((count, population.size + -population.size % _VECTOR), np.int32) for key, count in slots.items()},
         {key: np.array([quantum], np.float32) for key, quantum in population.quanta.items()},
         # Native code writes one element behind the last spike.
         [(np.empty(high - low + 1, np.int32), np.empty(high - low + 1, np.int32)) for low, high in pairwise(bounds)],
@@ -138,6 +143,12 @@ def _lists(arrays: PopulationArrays) -> Array:
 def _wide(values: Array, dtype: Any) -> Array:
     """Return the entries of synapses: one that is the same for all has the widest dtype, all others have their own."""
     return values.astype(dtype) if values.size == 1 else np.ascontiguousarray(values)
+
+
+def _copied(array: Array) -> Array:
+    copy = aligned(array.shape, array.dtype)
+    copy[...] = array
+    return copy
 
 
 def _flushed(value: Array) -> Array:

@@ -23,7 +23,7 @@ _inner = inner(error_model="numpy", apart=True, flushes=HARDWARE_FLUSHES)
 @_inner
 def gather(sums, quantum, arriving):  # type: ignore[no-untyped-def]
     """Turn sums in quanta into what arrives, and leave zeros for a later step."""
-    for k in range(arriving.size):  # a quantum is no denormal, so no product is one
+    for k in range(arriving.size):
         arriving[k] = np.float32(sums[k]) * quantum
         sums[k] = 0
 

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +16,8 @@ __all__ = ["BLOCK", "Update", "update_of"]
 
 BLOCK = 512  # neurons whose intermediate values stay in the nearest cache
 
-_RING = ("ring", "row", "mask", "quantum", "input", "input_row", "input_item")
+_RING = ("ring", "row", "mask", "quantum")
+_INPUT = ("input", "input_row", "input_item")
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,7 @@ class _Block:
         self.prepared: list[str] = []  # before the loop over one block
         self.given: dict[str, str] = {}  # what the loop is given, by the name of the rule's input
         self.values: dict[str, str] = {}  # what the rule is given, for neuron k
+        self.factors: dict[str, str] = {}  # of inputs that are sums in quanta: what a quantum is worth
         self.scratch = 0
 
     def argument(self, name: str, given: str, value: str) -> None:
@@ -66,12 +68,14 @@ class _Block:
         """
         names = [name.text for name in form.inputs]
         passed = {name: self.given[name] for name in names} | {n: n for n in results if n not in names}
+        passed |= {self.factors[name]: self.factors[name] for name in names if name in self.factors}
         outputs = [f"new_{name}" for name in results]
         lines = [
             f"def {function}({', '.join(['count', *passed])}):",
             "    for k in range(count):",
             f"        {', '.join(outputs)} = be_{form.name}({', '.join(self.values[name] for name in names)})",
             *(f"        {name}[k] = {output}" for name, output in zip(results, outputs, strict=True)),
+            *(f"        {name}[k] = 0" for name in self.factors if name in names),
             "",
         ]
         return lines, f"{function}({', '.join(['count', *passed.values()])})"
@@ -92,17 +96,23 @@ def _states(block: _Block, names: Sequence[Name]) -> None:
         block.argument(name.text, _slice(address, name.dtype), f"{name.text}[k]")
 
 
-def _arriving(block: _Block, names: Sequence[Name]) -> None:
-    for name in names:
-        ring, row, mask, quantum, given, given_row, item = block.place(*(f"{kind}:{name.text}" for kind in _RING))
-        at = block.room(4)
-        block.prepared += [
-            f"{name.text} = array_at({at}, count, np.float32)",
-            f"sums = array_at({ring} + (step & {mask}) * {row} + 4 * start, count, np.int32)",
-            f"gather(sums, array_at({quantum}, 1, np.float32)[0], {name.text})",
-            f"if {given} != 0: add_input({given} + turn * {given_row}, {item}, start, {name.text})",
-        ]
-        block.argument(name.text, name.text, f"{name.text}[k]")
+def _arriving(block: _Block, name: str, *, fed: bool) -> None:
+    """Turn sums in quanta into what arrives, and leave zeros for a later step; add inputs if it is fed."""
+    ring, row, mask, quantum = block.place(*(f"{kind}:{name}" for kind in _RING))
+    sums = f"array_at({ring} + (step & {mask}) * {row} + 4 * start, count, np.int32)"
+    factor = f"quantum_{name}"
+    block.setup.append(f"{factor} = array_at({quantum}, 1, np.float32)[0]")
+    if not fed:
+        block.argument(name, sums, f"np.float32({name}[k]) * {factor}")
+        block.factors[name] = factor
+        return
+    given, given_row, item = block.place(*(f"{kind}:{name}" for kind in _INPUT))
+    block.prepared += [
+        f"{name} = array_at({block.room(4)}, count, np.float32)",
+        f"gather({sums}, {factor}, {name})",
+        f"add_input({given} + turn * {given_row}, {item}, start, {name})",
+    ]
+    block.argument(name, name, f"{name}[k]")
 
 
 def _params(block: _Block, names: Sequence[Name], scalars: Sequence[bool]) -> None:
@@ -144,8 +154,8 @@ def _drawn(block: _Block, drawn: Sequence[Drawn]) -> list[str]:
     return functions
 
 
-def update_of(population: PopulationPlan, params: Mapping[str, Any]) -> Update:
-    """Return the update of a population with parameters, by the names of its form.
+def update_of(population: PopulationPlan, params: Mapping[str, Any], fed: Collection[str] = ()) -> Update:
+    """Return the update of a population with parameters, by the names of its form, some of its receptors fed by inputs.
 
     The values of parameters are not part of it, but whether Poisson numbers have a mean of at most 64 is.
     """
@@ -155,7 +165,8 @@ def update_of(population: PopulationPlan, params: Mapping[str, Any]) -> Update:
     block = _Block(UPDATE._fields)
     flags = block.room(1)
     _states(block, rule.states)
-    _arriving(block, rule.arriving)
+    for name in rule.arriving:
+        _arriving(block, name.text, fed=name.text in fed)
     _params(block, rule.params, [name.text in scalars for name in rule.params])
     _random(block, rule.random)
     functions = _drawn(block, drawn)

@@ -42,6 +42,7 @@ class Updates:
 
     def __init__(self, population: PopulationPlan, arrays: PopulationArrays):
         self.population, self.arrays = population, arrays
+        self.fed: set[str] = set()  # the receptors that get inputs, by their names in the form
         self._prepare()
 
     def follow_params(self) -> None:
@@ -55,20 +56,21 @@ class Updates:
     def give(self, inputs: Mapping[tuple[str, str], Array]) -> None:
         """Say where inputs lie: (steps, neurons) or (steps, 1); those must live until others are given."""
         population = self.population
-        for receptor, name in zip(population.quanta, population.rule.arriving, strict=True):
-            given = inputs.get((population.name, receptor))
+        named = zip(population.quanta, population.rule.arriving, strict=True)
+        fed = {name.text: inputs[population.name, key] for key, name in named if (population.name, key) in inputs}
+        if fed.keys() != self.fed:
+            self.fed = set(fed)
+            self._prepare()
+        for name, given in fed.items():
             for table in self.tables:
-                if given is None:
-                    table[f"input:{name.text}"] = 0
-                    continue
                 item = 4 if given.shape[1] == population.size else 0  # bytes from one neuron's to the next one's
-                table[f"input:{name.text}"] = address(given) + item * table["low"]
-                table[f"input_row:{name.text}"] = 4 * given.shape[1]
-                table[f"input_item:{name.text}"] = item
+                table[f"input:{name}"] = address(given) + item * table["low"]
+                table[f"input_row:{name}"] = 4 * given.shape[1]
+                table[f"input_item:{name}"] = item
 
     def _prepare(self) -> None:
         params = self._params()
-        self.update = update_of(self.population, params)
+        self.update = update_of(self.population, params, self.fed)
         self.address = update_address(self.update)
         parts = list(pairwise(self.arrays.bounds))
         self._scratch = [lines(self.update.scratch // 64 + 1) for _ in parts]

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -10,7 +11,9 @@ import numpy as np
 
 from .layout import LINE
 
-__all__ = ["Table", "address", "lines", "words_of"]
+__all__ = ["Table", "address", "aligned", "lines", "words_of"]
+
+_BYTES = 8 * LINE
 
 Array = Any
 
@@ -26,12 +29,17 @@ def words_of(values: Sequence[int]) -> Array:
     return np.array(values, np.int64)
 
 
+def aligned(shape: tuple[int, ...], dtype: Any) -> Array:
+    """Return zeros that begin with a line of cache: a vector that crosses lines takes twice as long."""
+    size = math.prod(shape) * np.dtype(dtype).itemsize
+    memory = np.zeros(size + _BYTES, np.uint8)
+    start = -address(memory) % _BYTES
+    return memory[start : start + size].view(dtype).reshape(shape)
+
+
 def lines(count: int) -> Array:
     """Return so many lines of cache, of words that are 0."""
-    bytes_ = 8 * LINE
-    memory = np.zeros((count + 1) * bytes_, np.uint8)
-    start = -address(memory) % bytes_
-    return memory[start : start + count * bytes_].view(np.int64).reshape(count, LINE)
+    return aligned((count, LINE), np.int64)
 
 
 class Table:

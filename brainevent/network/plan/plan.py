@@ -13,12 +13,21 @@ from ..rule.trace import TracedRule
 
 __all__ = ["Plan", "PopulationPlan", "SynapsePlan", "part_bounds"]
 
+_IN_LINE = 16  # numbers of 32 bits in a line of cache
+_LARGE = 256  # neurons
+
 Array = Any
 
 
 def part_bounds(size: int, parts: int) -> Array:
-    """Return where the parts of a population begin and end: part p has neurons bounds[p] to bounds[p + 1] - 1."""
-    return np.arange(parts + 1, dtype=np.int64) * size // parts
+    """Return where the parts of a population begin and end: part p has neurons bounds[p] to bounds[p + 1] - 1.
+
+    Large parts begin with a line of cache: two threads then never write the same one.
+    """
+    bounds = np.arange(parts + 1, dtype=np.int64) * size // parts
+    if size >= _LARGE * parts:
+        bounds[1:-1] &= -_IN_LINE
+    return bounds
 
 
 @dataclass(frozen=True)
