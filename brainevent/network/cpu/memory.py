@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from ..._pages import aligned
 from ..plan.plan import Plan, PopulationPlan, SynapsePlan, part_bounds
 from ..rule.primitives import flush
 from ..state import NetworkState
 from .layout import DELIVERY, FINITE
 from .native import delivery_address
 from .updates import PopulationArrays, Updates
-from .words import Table, address, aligned, lines
+from .words import Table, address, lines
 
 __all__ = ["Memory"]
 

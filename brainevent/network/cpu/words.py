@@ -3,17 +3,15 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from ..._pages import aligned
 from .layout import LINE
 
-__all__ = ["Table", "address", "aligned", "lines", "words_of"]
-
-_BYTES = 8 * LINE
+__all__ = ["Table", "address", "lines", "words_of"]
 
 Array = Any
 
@@ -27,14 +25,6 @@ def address(array: Array) -> int:
 def words_of(values: Sequence[int]) -> Array:
     """Return words without names."""
     return np.array(values, np.int64)
-
-
-def aligned(shape: tuple[int, ...], dtype: Any) -> Array:
-    """Return zeros that begin with a line of cache: a vector that crosses lines takes twice as long."""
-    size = math.prod(shape) * np.dtype(dtype).itemsize
-    memory = np.zeros(size + _BYTES, np.uint8)
-    start = -address(memory) % _BYTES
-    return memory[start : start + size].view(dtype).reshape(shape)
 
 
 def lines(count: int) -> Array:

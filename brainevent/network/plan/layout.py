@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ..._pages import aligned
 from ...event.room import check_room
 from .delays import delay_dtype
 from .law import Law
@@ -53,8 +54,8 @@ def layout_of(wiring: Wiring, quantum: np.float32, number: int, parts: int) -> L
     sizes = [number, 0 if one_weight else number, 0 if one_delay else number]
     size = sum(np.dtype(dtype).itemsize * many for dtype, many in zip(dtypes, sizes, strict=True))
     check_room(f"projection {wiring.name}", f"{number} synapses", size, on_host=True)
-    filled: list[Array] = [np.empty(many, dtype) for dtype, many in zip(dtypes, sizes, strict=True)]
-    starts = np.empty(sources * parts + 1, np.int64)
+    filled: list[Array] = [aligned((many,), dtype) for dtype, many in zip(dtypes, sizes, strict=True)]
+    starts = aligned((sources * parts + 1,), np.int64)
     starts[-1] = number
     largest = 0 if one_delay else int(np.iinfo(dtypes[2]).max)
     bounds = part_bounds(targets, parts)[1:]
