@@ -205,8 +205,8 @@ def check_order(found, targets, parts):
 def test_threads_and_chunks_change_nothing(kind, monkeypatch):
     how = KINDS[kind](20, False, True)
     one, _, _ = described.synapses(how, 40, 60)
-    monkeypatch.setattr("brainevent.network.plan.synapses._FEW", 1)
-    monkeypatch.setattr("brainevent.network.plan.synapses.cores", lambda: 3)
+    monkeypatch.setattr("brainevent.network.plan.threads._FEW", 1)
+    monkeypatch.setattr("brainevent.network.plan.threads.cores", lambda: 3)
     many, _, _ = described.synapses(how, 40, 60)
     np.testing.assert_array_equal(one.starts, many.starts)
     np.testing.assert_array_equal(one.targets, many.targets)

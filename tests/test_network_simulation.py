@@ -502,7 +502,7 @@ def test_the_report_has_every_number():
     assert "58 neurons, 740 synapses, dt 0.1 ms, seed 1, at step 0 (0 ms)" in text
     assert "backend interpreted, 1 thread;" in text
     assert lines["a"][1:3] == ["37", "leaky"]
-    assert " ".join(lines["a->b.syn"][1:]) == "300 8.11 -10 to 19.5 (int16) 0.1 to 0.8 1.8 kB 6.01"
+    assert " ".join(lines["a->b.syn"][1:]) == "300 8.11 -10 to 19.5 (int16) 0.1 to 0.8 1.5 kB 5"
     assert lines["b.syn"][1:] == ["0.5", "0.25", "50", "%", "8"]
     assert lines["a.syn"][-1] == "8"
     assert repr(simulation()) == "Simulation(58 neurons, 740 synapses, at step 0, interpreted on 1 thread)"

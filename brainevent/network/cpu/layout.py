@@ -6,7 +6,21 @@ from __future__ import annotations
 from collections import namedtuple
 from typing import Any
 
-__all__ = ["DELIVERY", "FINITE", "GO_ON", "LINE", "LIST", "NOT_FINITE", "NO_ROOM", "RECORD", "RUN", "SAMPLE", "UPDATE"]
+__all__ = [
+    "BUNDLE",
+    "DELIVERY",
+    "FINITE",
+    "GO_ON",
+    "LINE",
+    "LIST",
+    "NOT_FINITE",
+    "NO_ROOM",
+    "RECORD",
+    "RUN",
+    "SAMPLE",
+    "STRETCHES",
+    "UPDATE",
+]
 
 
 def _places(name: str, words: str) -> Any:
@@ -21,12 +35,15 @@ GO_ON, NO_ROOM, NOT_FINITE = 0, 1, 2  # why all parts stop after a step: bits
 # functions hold an address and a table's address each.
 RUN = _places(
     "RUN",
-    "parts first begin end meeting abort stops populations updates records projections deliveries samples sampled "
-    "states finite",
+    "parts first begin end meeting abort stops populations updates records projections deliveries bundles "
+    "bundled samples sampled states finite",
 )
-UPDATE = _places("UPDATE", "size low spikes0 spikes1 scratch key0 key1")  # then those that the text of a rule needs
-LIST = _places("LIST", "address count")  # of spikes in one step: in a line, for even steps and then for odd ones
+UPDATE = _places("UPDATE", "size low list scratch key0 key1")  # then those that the text of a rule needs
+# Of the lists of spikes of a part, one for each step & mask: so many bytes apart, and their counts.
+LIST = _places("LIST", "spikes stride counts mask")
 DELIVERY = _places("DELIVERY", "parts part lists sources starts targets weights delays ring row mask")
+STRETCHES = 64  # of entries, that are asked for before the first one is added
+BUNDLE = _places("BUNDLE", "parts part lists sources delays many starts places weights ring row mask found")
 RECORD = _places("RECORD", "list spikes room used counts rates size")  # of a population
 SAMPLE = _places("SAMPLE", "every before itemsize chosen neurons places state out row")
 FINITE = _places("FINITE", "state size")

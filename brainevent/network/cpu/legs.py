@@ -40,9 +40,10 @@ class Legs:
             self.recording.make_room()
             began = time.perf_counter()
             with uninterrupted():
-                ran = self._leg(turn, min(turn + leg, self.recording.steps)) - turn
+                end = min(turn + leg, self.recording.steps, turn + self.memory.steps_left)
+                ran = self._leg(turn, end) - turn
                 turn += ran
-                self.memory.step += ran
+                self.memory.advance(ran)
             seconds = max(time.perf_counter() - began, 1e-9)
             leg = max(1, min(int(ran * _SECONDS / seconds), 8 * leg))
             last = self.memory.step - 1
@@ -82,6 +83,7 @@ class Legs:
         lists = {
             "updates": [word for f, tables in updates for word in (f, tables[part].address)],
             "deliveries": [word for f, tables in memory.deliveries for word in (f, tables[part].address)],
+            "bundled": [word for f, tables in memory.bundles for word in (f, tables[part].address)],
             "records": [record.address for record in recording.records[part].values()],
             "sampled": [table.address for table in recording.samples[part]],
             "finite": [table.address for table in memory.finite[part]],
@@ -96,6 +98,7 @@ class Legs:
             "stops": address(self._stops),
             "populations": len(memory.updates),
             "projections": len(memory.deliveries),
+            "bundles": len(memory.bundles),
             "samples": len(lists["sampled"]),
             "states": len(lists["finite"]),
             **{key: self._list(values) for key, values in lists.items()},

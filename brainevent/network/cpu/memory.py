@@ -3,45 +3,51 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from ..._pages import aligned
+from ..pages import aligned
+from ..plan.bundles import Bundle, BundledSynapses
 from ..plan.plan import Plan, PopulationPlan, SynapsePlan, part_bounds
 from ..rule.primitives import flush
 from ..state import NetworkState
-from .layout import DELIVERY, FINITE
-from .native import delivery_address
+from .layout import BUNDLE, DELIVERY, FINITE, STRETCHES
+from .native import bundle_address, bundle_function, delivery_address
+from .ring import Ring
+from .spike_lists import SpikeLists
 from .updates import PopulationArrays, Updates
-from .words import Table, address, lines
+from .words import Table, address
 
 __all__ = ["Memory"]
-
-_VECTOR = 16  # numbers of 32 bits in a line of cache
 
 Array = Any
 
 
 class Memory:
-    """States, parameters, sums that are on their way and lists of spikes: allocated once.
+    """States, parameters, sums and lists of spikes, and the tables of all that native code runs.
 
-    The sums of a receptor are a ring of slots (a power of two), one for each step: those of step t lie in slot
-    t & mask. The lists of spikes of a population are kept for even and for odd steps, by part; `lists` has a line for
-    each part, with address and count of both.
+    Spikes wait in lists until they arrive, and what arrives is added to the sums of one step. Only sums that were
+    given, and those of synapses that no bundle has, wait themselves: then the ring has more than one slot.
     """
 
     def __init__(self, plan: Plan):
         self.plan, self.step = plan, 0
         self.torn = False  # whether a run broke off within a step
         self._fresh = True  # whether no step ran since states were given: they may have denormals
-        self.rows = {place: plan.rows(*place) for place in plan.receptors()}
+        self.synapses = BundledSynapses.of(plan.populations, plan.parts, plan.synapses)
+        held = self._held()
+        self._least = max((int(synapses.delays.max()) for synapses in held), default=0)  # steps that sums wait
+        self._left = 0  # steps until what was given has arrived
+        self.ring = Ring(self.synapses.places, self._least)
+        self.lists = {p.name: self._lists(p) for p in plan.populations}
         self.arrays = {p.name: _arrays(plan, p) for p in plan.populations}
-        self.lists = {name: _lists(arrays) for name, arrays in self.arrays.items()}
-        self.updates = {p.name: Updates(p, self.arrays[p.name]) for p in plan.populations}
-        self._entries: list[tuple[Array, ...]] = []  # of synapses, as native code reads them
-        self.deliveries = [(delivery_address(s), self._deliveries(s)) for s in plan.synapses if s.targets.size]
+        self.updates = {
+            p.name: Updates(p, self.arrays[p.name], self.lists[p.name], self.ring) for p in plan.populations
+        }
+        self._alive: list[Any] = []  # what tables point to
+        self.bundles = [(bundle_address(bundle), self._bundle(bundle)) for bundle in self.synapses.bundles]
+        self.deliveries = [(delivery_address(synapses), self._deliveries(synapses)) for synapses in held]
         self.finite = [self._float_states(part) if plan.check_finite else [] for part in range(plan.parts)]
 
     @property
@@ -54,23 +60,38 @@ class Memory:
         """A copy of the state, in the layout that all engines share."""
         neurons = {name: {key: a.copy() for key, a in arrays.states.items()} for name, arrays in self.arrays.items()}
         arriving = {
-            name: {
-                receptor: ring[self._slots(name, receptor), : self.plan.population(name).size]
-                for receptor, ring in arrays.rings.items()
-            }
-            for name, arrays in self.arrays.items()
+            p.name: {key: np.zeros((self.plan.rows(p.name, key), p.size), np.int32) for key in p.quanta}
+            for p in self.plan.populations
         }
+        self._add_waiting(arriving)
         return NetworkState(np.uint32(self.step), neurons, arriving)
+
+    @property
+    def steps_left(self) -> int:
+        """How many steps may run before `advance` is called."""
+        return self._left or 2**62
+
+    def advance(self, steps: int) -> None:
+        """Say that steps were run."""
+        self.step += steps
+        if self._left:
+            self._left -= steps
+            if not self._left:
+                self._use_ring(self._least)
 
     def load(self, state: NetworkState) -> None:
         """Copy a state into the arrays."""
         self.step, self.torn, self._fresh = int(state.step), False, True
         for name, arrays in self.arrays.items():
+            self.lists[name].clear()
             for key, array in arrays.states.items():
                 array[...] = state.neurons[name][key]
-            for receptor, ring in arrays.rings.items():
-                ring[...] = 0
-                ring[self._slots(name, receptor), : self.plan.population(name).size] = state.arriving[name][receptor]
+        given = [(name, key, rows) for name, keys in state.arriving.items() for key, rows in keys.items()]
+        self._left = max((_last(rows) for _, _, rows in given), default=0)
+        self.ring = Ring(self.synapses.places, 1)  # empty
+        self._use_ring(max(self._left, self._least))
+        for name, key, rows in given:
+            self.ring.write(name, key, self.step, rows)
 
     def set(self, population: str, param: str, value: Array) -> None:
         """Copy a parameter into its array."""
@@ -86,30 +107,93 @@ class Memory:
                     array[...] = _flushed(array)
         self._fresh = False
 
-    def _slots(self, population: str, receptor: str) -> Array:
-        ring = self.arrays[population].rings[receptor]
-        return (self.step + np.arange(self.rows[population, receptor])) & (len(ring) - 1)
+    def _use_ring(self, steps: int) -> None:
+        """Let the ring have slots for so many steps; it keeps what it has for those."""
+        ring = Ring(self.synapses.places, steps)
+        for name, receptor in self.plan.receptors():
+            rows = np.zeros((min(ring.slots, self.ring.slots), self.plan.population(name).size), np.int32)
+            self.ring.read(name, receptor, self.step, rows)
+            ring.write(name, receptor, self.step, rows)
+        self.ring = ring
+        for updates in self.updates.values():
+            updates.follow_ring(ring)
+        for synapses, (_, tables) in zip(self._held(), self.deliveries, strict=True):
+            for part, table in enumerate(tables):
+                table.update(self._ring_words(synapses, part))
+        for _, tables in self.bundles:
+            for part, table in enumerate(tables):
+                table.update(ring.words(part))
+
+    def _add_waiting(self, arriving: dict[str, dict[str, Array]]) -> None:
+        """Add what is on its way: sums, and what spikes will send that wait in lists."""
+        for name, keys in arriving.items():
+            for key, rows in keys.items():
+                self.ring.read(name, key, self.step, rows)
+        empty = Ring(self.synapses.places, 1)
+        for ahead in range(max((int(bundle.delays[-1]) for bundle in self.synapses.bundles), default=0)):
+            for function, tables in self.bundles:
+                for part, table in enumerate(tables):
+                    of_step = table.changed(empty.words(part))
+                    bundle_function(function)(of_step.address, self.step + ahead, self.step)
+            for name, keys in arriving.items():
+                for key, rows in keys.items():
+                    empty.read(name, key, 0, rows[ahead : ahead + 1])
+            for sums in empty.parts:
+                sums[...] = 0
+
+    def _held(self) -> list[SynapsePlan]:
+        return [synapses for synapses in self.synapses.held.values() if synapses.targets.size]
+
+    def _lists(self, population: PopulationPlan) -> SpikeLists:
+        delays = [int(b.delays[-1]) for b in self.synapses.bundles if b.source == population.name]
+        bounds = [int(bound) for bound in self.synapses.places.bounds[population.name]]
+        return SpikeLists(bounds, 1 + max(delays, default=1))
+
+    def _bundle(self, bundle: Bundle) -> list[Table]:
+        """Return the tables of a bundle, one for each part."""
+        weights, delays = _wide(bundle.weights, np.int32), bundle.delays.astype(np.int64)
+        found = [aligned((STRETCHES,), np.int64) for _ in range(self.plan.parts)]
+        self._alive += [bundle, weights, delays, found]
+        words = {
+            "parts": self.plan.parts,
+            "lists": address(self.lists[bundle.source].lines),
+            "sources": self.plan.population(bundle.source).size,
+            "delays": address(delays),
+            "many": delays.size,
+            "starts": address(bundle.starts),
+            "places": address(bundle.places),
+            "weights": address(weights),
+        }
+        return [
+            Table(BUNDLE._fields, words | self.ring.words(part) | {"part": part, "found": address(found[part])})
+            for part in range(self.plan.parts)
+        ]
 
     def _deliveries(self, synapses: SynapsePlan) -> list[Table]:
-        """Return the tables of a projection, one for each part."""
-        ring = self.arrays[synapses.target].rings[synapses.receptor]
+        """Return the tables of a projection that no bundle has, one for each part."""
         entries = (
-            np.ascontiguousarray(synapses.starts, np.int64),
+            np.ascontiguousarray(synapses.starts),
             np.ascontiguousarray(synapses.targets),
             _wide(synapses.weights, np.int32),
             _wide(synapses.delays, np.uint16),
         )
-        self._entries.append(entries)
+        self._alive.append(entries)
         words = {
             "parts": self.plan.parts,
-            "lists": address(self.lists[synapses.source]),
+            "lists": address(self.lists[synapses.source].lines),
             "sources": self.plan.population(synapses.source).size,
             **dict(zip(("starts", "targets", "weights", "delays"), map(address, entries), strict=True)),
-            "ring": address(ring),
-            "row": ring.shape[1],
-            "mask": len(ring) - 1,
         }
-        return [Table(DELIVERY._fields, words | {"part": part}) for part in range(self.plan.parts)]
+        return [
+            Table(DELIVERY._fields, words | self._ring_words(synapses, part) | {"part": part})
+            for part in range(self.plan.parts)
+        ]
+
+    def _ring_words(self, synapses: SynapsePlan, part: int) -> dict[str, int]:
+        """Return where the sums of a target lie in a part, as if they began with neuron 0."""
+        words = self.ring.words(part)
+        shift = int(self.synapses.places.shifts(synapses.target, synapses.receptor)[part])
+        return words | {"ring": words["ring"] + 4 * shift}
 
     def _float_states(self, part: int) -> list[Table]:
         tables = []
@@ -121,24 +205,18 @@ class Memory:
 
 
 def _arrays(plan: Plan, population: PopulationPlan) -> PopulationArrays:
-    bounds = [int(bound) for bound in part_bounds(population.size, plan.parts)]
-    slots = {key: 1 << (plan.rows(population.name, key) - 1).bit_length() for key in population.quanta}
     return PopulationArrays(
         {key: _copied(array) for key, array in population.state.items()},
         {key: _copied(_flushed(array)) for key, array in population.params.items()},
-        {key: aligned((count, population.size + -population.size % _VECTOR), np.int32) for key, count in slots.items()},
         {key: np.array([quantum], np.float32) for key, quantum in population.quanta.items()},
-        # Native code writes one element behind the last spike.
-        [(np.empty(high - low + 1, np.int32), np.empty(high - low + 1, np.int32)) for low, high in pairwise(bounds)],
-        bounds,
+        [int(bound) for bound in part_bounds(population.size, plan.parts)],
     )
 
 
-def _lists(arrays: PopulationArrays) -> Array:
-    table = lines(len(arrays.spikes))
-    for line, (even, odd) in zip(table, arrays.spikes, strict=True):
-        line[[0, 2]] = address(even), address(odd)
-    return table
+def _last(rows: Array) -> int:
+    """Return how many rows there are up to the last one that is not all zero."""
+    found = np.flatnonzero(rows.any(1))
+    return int(found[-1]) + 1 if found.size else 0
 
 
 def _wide(values: Array, dtype: Any) -> Array:

@@ -9,11 +9,12 @@ import hashlib
 from pathlib import Path
 from typing import Any
 
+from ..plan.bundles import Bundle
 from ..plan.plan import SynapsePlan
 from ..rule.numba_text import numba_text
 from .update_text import Update
 
-__all__ = ["delivery_address", "drive_function", "update_address"]
+__all__ = ["bundle_address", "bundle_function", "delivery_address", "drive_function", "update_address"]
 
 _HERE = Path(__file__).parent
 
@@ -42,6 +43,18 @@ def update_address(update: Update) -> int:
     return _address("network_update", numba_text(update.forms) + update.text, 3, make)
 
 
+def bundle_address(bundle: Bundle) -> int:
+    """Return the address of `deliver(table, step, before)` for the dtypes of a bundle."""
+    weights = None if bundle.weights.size == 1 else bundle.weights.dtype.type
+
+    def make() -> Any:
+        from .on_bundles import bundle_delivery
+
+        return bundle_delivery(bundle.places.dtype.type, weights)
+
+    return _address("network_bundle", f"{bundle.places.dtype} {weights}", 3, make)
+
+
 def delivery_address(synapses: SynapsePlan) -> int:
     """Return the address of `deliver(table, step, _)` for the dtypes of a projection."""
     weights, delays = (None if a.size == 1 else a.dtype.type for a in (synapses.weights, synapses.delays))
@@ -52,6 +65,12 @@ def delivery_address(synapses: SynapsePlan) -> int:
         return delivery(synapses.targets.dtype.type, weights, delays)
 
     return _address("network_delivery", f"{synapses.targets.dtype} {weights} {delays}", 3, make)
+
+
+@functools.cache
+def bundle_function(address: int) -> Any:
+    """Return the `deliver(table, step, before)` at an address as a function of `ctypes`."""
+    return ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)(address)
 
 
 @functools.cache

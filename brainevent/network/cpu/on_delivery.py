@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Deliver the spikes of one step through one projection, into the sums of one part of its target."""
+"""Deliver the spikes of one step through one projection: into the sums of later steps, of one part of its target."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import numba
 import numpy as np
 
 from ...backends.numba import inner, prefetch
-from .layout import DELIVERY, LINE, LIST
+from .layout import DELIVERY, LINE
+from .on_lists import count_of, spikes_of
 from .on_words import array_at, word
 
 __all__ = ["delivery"]
@@ -71,9 +72,9 @@ def delivery(targets: Any, weights: Any, delays: Any) -> Any:
         delays_ = array_at(word(table, DELIVERY.delays), starts[last], delay_type)
         ring = array_at(word(table, DELIVERY.ring), (mask + 1) * row, np.int32)
         for other in range(parts):
-            at = word(table, DELIVERY.lists) + 8 * LINE * other + 16 * (step & 1)
-            count = word(at, LIST.count)
-            spikes = array_at(word(at, LIST.address), count, np.int32)
+            line = word(table, DELIVERY.lists) + 8 * LINE * other
+            count = count_of(line, step)
+            spikes = spikes_of(line, step, count)
             for k in range(-_AHEAD if count else 0, count):  # what is needed at k is asked for some turns before
                 if k + _AHEAD < count:
                     prefetch(starts, np.int64(spikes[k + _AHEAD]) * parts + part)

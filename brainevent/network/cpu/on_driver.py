@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Drive one part of a network through many steps: updates, records, the meeting of all parts, deliveries."""
+"""Drive one part of a network through many steps: deliveries, updates, records, and the meeting of all parts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ import numpy as np
 
 from ...backends.numba import inner
 from ..rule.on_floats import flush_floats, restore_floats
-from .layout import FINITE, GO_ON, LINE, LIST, NO_ROOM, NOT_FINITE, RECORD, RUN, SAMPLE
+from .layout import FINITE, GO_ON, LINE, NO_ROOM, NOT_FINITE, RECORD, RUN, SAMPLE
+from .on_lists import count_of, put_count, spikes_of
 from .on_words import acquire, array_at, call, put, release, word, yield_thread
 
 __all__ = ["drive"]
@@ -36,11 +37,11 @@ def meet(meeting, abort, part, parts, turn):  # type: ignore[no-untyped-def]
 
 
 @_compile
-def keep_spikes(table, parity, turn):  # type: ignore[no-untyped-def]
+def keep_spikes(table, step, turn):  # type: ignore[no-untyped-def]
     """Record the spikes of one population in this step; return whether there is no room for those of another."""
-    at = word(table, RECORD.list) + 16 * parity
-    count = word(at, LIST.count)
-    listed = array_at(word(at, LIST.address), count, np.int32)
+    line = word(table, RECORD.list)
+    count = count_of(line, step)
+    listed = spikes_of(line, step, count)
     if word(table, RECORD.counts) != 0:
         counts = array_at(word(table, RECORD.counts), count, np.int32)
         for k in range(count):
@@ -95,8 +96,8 @@ def updated(run, step, turn):  # type: ignore[no-untyped-def]
     for population in range(word(run, RUN.populations)):
         record = word(records, population)
         count = call(word(updates, 2 * population), word(updates, 2 * population + 1), step, turn)
-        put(word(record, RECORD.list) + 16 * (step & 1), LIST.count, count)
-        if keep_spikes(record, step & 1, turn):
+        put_count(word(record, RECORD.list), step, count)
+        if keep_spikes(record, step, turn):
             why |= NO_ROOM
     for k in range(word(run, RUN.samples)):
         sample(word(word(run, RUN.sampled), k), step)
@@ -119,16 +120,19 @@ def stopped(stops, parts, parity):  # type: ignore[no-untyped-def]
 def drive(run: Any, part: Any) -> Any:
     """Drive a part of a network, turn by turn; return the turn it came to, or -1 if aborted.
 
-    A turn is a step of this run. Spike lists, and the reasons to stop, are kept twice, for even and for odd steps: so
-    parts need to meet only once a step, after their updates. Whoever writes for step t + 2 has met all others in
-    t + 1, so they have read what was written for t.
+    A turn is a step of this run. The reasons to stop are kept twice, for even and for odd steps, and spikes for one
+    step more than any is delayed: so parts need to meet only once a step, after their updates. Whoever writes for step
+    t + 2 has met all others in t + 1, so they have read what was written for t.
     """
     before = flush_floats()
-    parts, stops, deliveries = word(run, RUN.parts), word(run, RUN.stops), word(run, RUN.deliveries)
+    parts, stops = word(run, RUN.parts), word(run, RUN.stops)
+    bundled, deliveries = word(run, RUN.bundled), word(run, RUN.deliveries)
     turn, end = word(run, RUN.begin), word(run, RUN.end)
     why = np.int64(GO_ON)
     while turn < end and why == GO_ON:
         step = word(run, RUN.first) + turn
+        for k in range(word(run, RUN.bundles)):
+            call(word(bundled, 2 * k), word(bundled, 2 * k + 1), step, step)
         why = updated(run, step, turn)
         put(stops, LINE * part + (step & 1), why)
         turn += 1

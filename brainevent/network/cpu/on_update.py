@@ -13,6 +13,7 @@ from ...backends.numba import inner
 from ..rule.form import Form
 from ..rule.on_floats import HARDWARE_FLUSHES
 from ..rule.on_numba import compiled_forms, flush
+from .on_lists import spikes_of
 from .on_words import array_at, word
 
 __all__ = ["compiled_update"]
@@ -78,7 +79,7 @@ def count_events(uniform, table, counts):  # type: ignore[no-untyped-def]
 def compiled_update(forms: Sequence[Form], text: str) -> Any:
     """Return the Numba function `update(table, step, turn)` of a text; its other functions are loops over arrays."""
     scope = {"np": np, "array_at": array_at, "word": word, "flush": flush, "gather": gather}
-    scope |= {"add_input": add_input, "list_spikes": list_spikes, "count_events": count_events}
+    scope |= {"spikes_of": spikes_of, "add_input": add_input, "list_spikes": list_spikes, "count_events": count_events}
     scope |= {f"be_{name}": function for name, function in compiled_forms(forms).items()}
     known = set(scope)
     exec(compile(text, "<update>", "exec"), scope)

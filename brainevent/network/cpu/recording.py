@@ -77,7 +77,7 @@ class Recording:
     def _record(self, name: str, part: int) -> Table:
         low, high = self.memory.arrays[name].bounds[part : part + 2]
         words = dict.fromkeys(RECORD._fields, 0)
-        words |= {"list": address(self.memory.lists[name][part]), "size": high - low}
+        words |= {"list": address(self.memory.lists[name].lines[part]), "size": high - low}
         if name in self.counts:
             words["counts"] = address(self.counts[name])
         if name in self.rates:

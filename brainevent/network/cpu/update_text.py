@@ -183,7 +183,7 @@ def _written(block: _Block, functions: Sequence[str]) -> str:
         "def update(table, step, turn):",
         f"    size, low, found = word(table, {UPDATE.size}), word(table, {UPDATE.low}), 0",
         f"    scratch = word(table, {UPDATE.scratch})",
-        f"    spikes = array_at(word(table, {UPDATE.spikes0} + (step & 1)), size, np.int32)",
+        f"    spikes = spikes_of(word(table, {UPDATE.list}), step, size)",
         *(f"    {line}" for line in block.setup),
         f"    for start in range(0, size, {BLOCK}):",
         f"        count = min({BLOCK}, size - start)",

@@ -13,6 +13,8 @@ import numpy as np
 from ..plan.plan import PopulationPlan
 from .layout import UPDATE
 from .native import update_address
+from .ring import Ring
+from .spike_lists import SpikeLists
 from .update_text import update_of
 from .words import Table, address, lines
 
@@ -25,23 +27,20 @@ Array = Any
 class PopulationArrays:
     """The arrays of a population that native code reads and writes; none of them moves.
 
-    `rings` are (slots, neurons) and `quanta` (1,), by receptor; `spikes` has a list for even and one for odd steps of
-    each part, and `bounds` says where parts begin and end.
+    `quanta` are (1,), by receptor, and `bounds` says where parts begin and end.
     """
 
     states: Mapping[str, Array]
     params: Mapping[str, Array]
-    rings: Mapping[str, Array]
     quanta: Mapping[str, Array]
-    spikes: list[tuple[Array, Array]]
     bounds: list[int]
 
 
 class Updates:
     """The native update of a population for the parameters that it has now."""
 
-    def __init__(self, population: PopulationPlan, arrays: PopulationArrays):
-        self.population, self.arrays = population, arrays
+    def __init__(self, population: PopulationPlan, arrays: PopulationArrays, spikes: SpikeLists, ring: Ring):
+        self.population, self.arrays, self.spikes, self.ring = population, arrays, spikes, ring
         self.fed: set[str] = set()  # the receptors that get inputs, by their names in the form
         self._prepare()
 
@@ -52,6 +51,12 @@ class Updates:
             self._count_anew(params)
         else:
             self._prepare()
+
+    def follow_ring(self, ring: Ring) -> None:
+        """Read sums from another ring."""
+        self.ring = ring
+        for part, table in enumerate(self.tables):
+            table.update(self._sums(part))
 
     def give(self, inputs: Mapping[tuple[str, str], Array]) -> None:
         """Say where inputs lie: (steps, neurons) or (steps, 1); those must live until others are given."""
@@ -90,16 +95,24 @@ class Updates:
 
     def _table(self, part: int, low: int, high: int) -> Table:
         arrays, rule = self.arrays, self.population.rule
-        even, odd = arrays.spikes[part]
-        head = (high - low, low, address(even), address(odd), address(self._scratch[part]), *self.population.key)
+        line = address(self.spikes.lines[part])
+        head = (high - low, low, line, address(self._scratch[part]), *self.population.key)
         words = dict.fromkeys(self.update.words, 0)
         words |= zip(UPDATE._fields, head, strict=True)
         for state, array in zip(rule.states, arrays.states.values(), strict=True):
             words[f"state:{state.text}"] = address(array) + low * array.itemsize
-        for receptor, (name, ring) in zip(rule.arriving, arrays.rings.items(), strict=True):
-            of_ring = {"ring": address(ring) + 4 * low, "row": 4 * ring.shape[1], "mask": len(ring) - 1}
-            for word, value in {**of_ring, "quantum": address(arrays.quanta[name])}.items():
-                words[f"{word}:{receptor.text}"] = value
+        words |= self._sums(part)
+        for receptor, quantum in zip(rule.arriving, arrays.quanta.values(), strict=True):
+            words[f"quantum:{receptor.text}"] = address(quantum)
         for param, array in zip(rule.params, arrays.params.values(), strict=True):
             words[f"param:{param.text}"] = address(array) + (low * array.itemsize if array.ndim else 0)
         return Table(self.update.words, words)
+
+    def _sums(self, part: int) -> dict[str, int]:
+        """Return where the sums of a part lie."""
+        words, found = self.ring.words(part), dict[str, int]()
+        for receptor, name in zip(self.population.rule.arriving, self.population.quanta, strict=True):
+            first = int(self.ring.places.first[self.population.name, name][part])
+            own = {"ring": words["ring"] + 4 * first, "row": 4 * words["row"], "mask": words["mask"]}
+            found |= {f"{word}:{receptor.text}": value for word, value in own.items()}
+        return found

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._pages import aligned
+from ..pages import aligned
 from .layout import LINE
 
 __all__ = ["Table", "address", "lines", "words_of"]
@@ -40,6 +40,16 @@ class Table:
         self._places = {name: place for place, name in enumerate(names)}
         self._words = words_of([values[name] for name in names])
         self.address = address(self._words)
+
+    def update(self, values: Mapping[str, int]) -> None:
+        """Write words."""
+        for name, value in values.items():
+            self[name] = value
+
+    def changed(self, values: Mapping[str, int]) -> Table:
+        """Return a copy with other words."""
+        words = {name: self[name] for name in self._places}
+        return Table(list(words), words | dict(values))
 
     def __getitem__(self, name: str) -> int:
         """Return a word."""

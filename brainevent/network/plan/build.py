@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import warnings
 from collections import defaultdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from .plan import Plan, PopulationPlan, SynapsePlan
 from .quantum import LARGEST_SUM, RoundedWeightsWarning, choose_quantum
 from .receptors import check_receptor, traced
 from .wiring import Wiring, wiring_of
+
+if TYPE_CHECKING:
+    from .bundles import BundledSynapses
 
 __all__ = ["build_plan"]
 
@@ -59,7 +62,7 @@ def build_plan(
     populations = tuple(_population(p, rules[p.name], quanta, seed) for p in network.populations)
     _check_steps(populations, network.dt)
     named = fingerprint(populations, wirings, network.dt, seed, DRAWING)
-    synapses = _synapses(wirings, quanta, seed, parts)
+    synapses = _synapses(wirings, populations, quanta, seed, parts)
     return Plan(populations, synapses, network.dt, seed, parts, named, check_finite)
 
 
@@ -114,26 +117,22 @@ def _population(
 
 
 def _synapses(
-    wirings: list[Wiring], quanta: dict[Receptor, np.float32], seed: int, parts: int
-) -> tuple[SynapsePlan, ...]:
+    wirings: list[Wiring],
+    populations: tuple[PopulationPlan, ...],
+    quanta: dict[Receptor, np.float32],
+    seed: int,
+    parts: int,
+) -> BundledSynapses:
     """Draw all synapses; raise if sums may leave 32 bits, and warn of weights that were rounded by much."""
-    from .synapses import placed_synapses
+    from .bundles import BundledSynapses
 
     loads: dict[Receptor, Any] = defaultdict(int)
-    found = []
-    for wiring in wirings:
-        receptor = wiring.projection.target.name, wiring.projection.into
-        placed = placed_synapses(wiring, quanta[receptor], seed, parts)
-        loads[receptor] = loads[receptor] + placed.loads
-        found.append(placed.synapses)
-        if placed.rounded:
-            warnings.warn(
-                f"projection {wiring.name}: {placed.rounded} of {placed.synapses.targets.size} weights were rounded "
-                f"by more than 2**-9 of themselves, to multiples of {quanta[receptor]:g}: weights into "
-                f"{'.'.join(receptor)} differ too much; set a smallest weight (low=), or use another receptor",
-                RoundedWeightsWarning,
-                stacklevel=2,
-            )
+    by_source = defaultdict(list)
+    for place, wiring in enumerate(wirings):
+        by_source[wiring.projection.source.name].append((place, wiring))
+    result = BundledSynapses(populations, parts, len(wirings))
+    for group in by_source.values():
+        result.add([(place, _placed(wiring, quanta, seed, parts, loads)) for place, wiring in group])
     for (population, name), sums in loads.items():
         if sums.max() > LARGEST_SUM:
             raise NetworkError(
@@ -141,4 +140,24 @@ def _synapses(
                 f"{sums.max()} times {quanta[population, name]:g}, the number that all are multiples of; sums "
                 f"have 32 bits, up to {LARGEST_SUM}: pass fewer synapses, or weights that differ less"
             )
-    return tuple(found)
+    return result
+
+
+def _placed(
+    wiring: Wiring, quanta: dict[Receptor, np.float32], seed: int, parts: int, loads: dict[Receptor, Any]
+) -> SynapsePlan:
+    """Draw the synapses of a projection, and add what they may send to each target."""
+    from .synapses import placed_synapses
+
+    receptor = wiring.projection.target.name, wiring.projection.into
+    placed = placed_synapses(wiring, quanta[receptor], seed, parts)
+    loads[receptor] = loads[receptor] + placed.loads
+    if placed.rounded:
+        warnings.warn(
+            f"projection {wiring.name}: {placed.rounded} of {placed.synapses.targets.size} weights were rounded "
+            f"by more than 2**-9 of themselves, to multiples of {quanta[receptor]:g}: weights into "
+            f"{'.'.join(receptor)} differ too much; set a smallest weight (low=), or use another receptor",
+            RoundedWeightsWarning,
+            stacklevel=2,
+        )
+    return placed.synapses

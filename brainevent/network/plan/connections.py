@@ -47,7 +47,7 @@ class Connections:
 
 def connections(plan: Plan, name: str) -> Connections:
     """Return the synapses of a projection."""
-    names = [synapses.name for synapses in plan.synapses]
+    names = [projection.name for projection in plan.projections]
     if name not in names:
         raise NetworkError(
             f"connections: there is no projection {name!r}{did_you_mean(name, names)}; "

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ..._pages import aligned
 from ...event.room import check_room
+from ..pages import aligned
 from .delays import delay_dtype
 from .law import Law
 from .on_cpu_sorting import Entries

@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ..rule.trace import TracedRule
+from .projections import ProjectionPlan, projection_of
 
 __all__ = ["Plan", "PopulationPlan", "SynapsePlan", "part_bounds"]
 
@@ -35,7 +36,8 @@ class PopulationPlan:
     """Neurons of one rule.
 
     `state` has an array (size,) for each state, of the dtype of the form. `params` has a scalar (), the same for all
-    neurons, or an array (size,). `quanta` says for each receptor what one unit of its integer sums is worth: no denormal.
+    neurons, or an array (size,). `quanta` says for each receptor what one unit of its integer sums is worth, never a
+    denormal.
     `key` are the two words, below 2**32, from which all random numbers of the population follow.
     """
 
@@ -70,11 +72,6 @@ class SynapsePlan:
     delays: Array
 
     @property
-    def largest_delay(self) -> int:
-        """The largest delay in steps."""
-        return int(self.delays.max(initial=1))
-
-    @property
     def nbytes(self) -> int:
         """How much memory the arrays take."""
         return sum(int(array.nbytes) for array in (self.starts, self.targets, self.weights, self.delays))
@@ -89,7 +86,7 @@ class Plan:
     """
 
     populations: tuple[PopulationPlan, ...]
-    synapses: tuple[SynapsePlan, ...]
+    synapses: Sequence[SynapsePlan]
     dt: float
     seed: int
     parts: int
@@ -102,9 +99,20 @@ class Plan:
 
     def rows(self, population: str, receptor: str) -> int:
         """Return for how many steps ahead sums are held: the largest delay into a receptor, at least 1."""
-        return max(
-            (s.largest_delay for s in self.synapses if (s.target, s.receptor) == (population, receptor)), default=1
-        )
+        into = (p for p in self.projections if (p.target, p.receptor) == (population, receptor))
+        return max((p.largest_delay for p in into), default=1)
+
+    @property
+    def projections(self) -> Sequence[ProjectionPlan]:
+        """What is known of each projection, without its synapses."""
+        known: Sequence[ProjectionPlan] | None = getattr(self.synapses, "projections", None)
+        return [projection_of(synapses) for synapses in self.synapses] if known is None else known
+
+    @property
+    def synapse_bytes(self) -> int:
+        """How much memory all synapses take."""
+        known: int | None = getattr(self.synapses, "nbytes", None)
+        return sum(one.nbytes for one in self.synapses) if known is None else known
 
     def receptors(self) -> Iterator[tuple[str, str]]:
         """Yield population and receptor, of each."""

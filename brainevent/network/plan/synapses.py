@@ -17,13 +17,11 @@ from .on_cpu_rows import ALL, DISTINCT, GAPS, ONE, REPLACED, Drawn, count_drawn,
 from .on_cpu_sorting import draw_rows, place_listed, place_rows, sort_rows
 from .plan import SynapsePlan
 from .quantum import weight_dtype
-from .threads import cores, in_threads
+from .threads import even_edges, in_threads, row_edges
 from .wiring import Wiring
 
 __all__ = ["Placed", "placed_synapses"]
 
-_FEW = 50_000  # synapses that one thread draws
-_CHUNKS = 4  # for each thread: some take longer than others
 _LARGEST_32 = 2**30
 
 Array = Any
@@ -61,7 +59,7 @@ def placed_synapses(wiring: Wiring, quantum: np.float32, seed: int, parts: int) 
         sort_rows(first, last, rows, layout.entries, loads)
         return loads, 0
 
-    done = in_threads(finished, _edges(rows))
+    done = in_threads(finished, row_edges(rows))
     loads = np.sum([loads for loads, _ in done], axis=0) * layout.weight
     return Placed(_plan(wiring, layout), loads, rounded + sum(off for _, off in done))
 
@@ -103,7 +101,7 @@ def _counts(wiring: Wiring, drawn: Drawn, key: Array) -> Array:
     if wiring.kind == "prob":
         counts = np.zeros((1, sources), np.int64)
         if number > 0:
-            edges = _even(sources, sources * targets * number)
+            edges = even_edges(sources, sources * targets * number)
             in_threads(lambda first, last: count_gaps(first, last, drawn, counts[0]), edges)
         return counts
     fixed = {"out_degree": number, "all_to_all": targets - wiring.skip, "one_to_one": 1}[wiring.kind]
@@ -118,7 +116,7 @@ def _drawn_counts(sources: int, number: int, key: Array) -> Array:
         count_drawn(first, last, sources, key, counts)
         return counts
 
-    counts = np.sum(in_threads(counted, _even(number // 2, number)), axis=0)
+    counts = np.sum(in_threads(counted, even_edges(number // 2, number)), axis=0)
     if number % 2:
         last = divmod(number // 2, 2**32)
         counts[threefry((int(key[0]), int(key[1])), last)[0] * sources >> 32] += 1
@@ -134,7 +132,7 @@ def _end_counts(wiring: Wiring, drawn: Drawn) -> Array:
         count_ends(first, last, drawn, number, counts)
         return counts
 
-    return np.array(in_threads(counted, _even(targets, targets * number)))
+    return np.array(in_threads(counted, even_edges(targets, targets * number)))
 
 
 def _place(wiring: Wiring, drawn: Drawn, rows: Array, counts: Array, layout: Layout) -> int:
@@ -145,23 +143,8 @@ def _place(wiring: Wiring, drawn: Drawn, rows: Array, counts: Array, layout: Lay
         place_listed(found.sources, found.targets, layout.numbers, delays, places[0], layout.entries)
         return 0
     targets, number = wiring.shape[1], int(wiring.number)
-    edges = _even(targets, targets * number)
+    edges = even_edges(targets, targets * number)
     chunk = dict(zip(edges[:-1], places, strict=True))
     return sum(
         in_threads(lambda first, last: place_rows(first, last, drawn, number, chunk[first], layout.entries), edges)
     )
-
-
-def _even(rows: int, synapses: float) -> list[int]:
-    """Return where chunks of rows begin and end that have as many synapses each."""
-    chunks = 1 if synapses < _FEW else min(max(rows, 1), cores() * _CHUNKS)
-    return [rows * i // chunks for i in range(chunks + 1)]
-
-
-def _edges(rows: Array) -> list[int]:
-    """Return where chunks of rows begin and end, about as many synapses each; row i has those up to rows[i + 1]."""
-    total = int(rows[-1])
-    if total < _FEW:
-        return [0, rows.size - 1]
-    marks = np.linspace(0, total, cores() * _CHUNKS + 1)[1:-1]
-    return [0, *np.unique(np.searchsorted(rows, marks).clip(1, rows.size - 2)).tolist(), rows.size - 1]

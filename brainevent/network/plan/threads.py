@@ -8,14 +8,18 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import numpy as np
+
 from ...errors import NetworkError
 from ..description.checks import is_integer
 
-__all__ = ["cores", "in_threads", "parts_for"]
+__all__ = ["cores", "even_edges", "in_threads", "parts_for", "row_edges"]
 
 _VARIABLE = "BRAINEVENT_THREADS"
 _NEURONS = 5000  # of a thread, at least: with fewer, threads wait for each other longer than they work
 _MOST = 1024
+_FEW = 50_000  # synapses that one thread draws
+_CHUNKS = 4  # for each thread: some take longer than others
 
 
 def cores() -> int:
@@ -30,6 +34,21 @@ def parts_for(neurons: int, threads: int | None = None) -> int:
     if variable := os.environ.get(_VARIABLE, "").strip():
         return _checked(_VARIABLE, int(variable) if variable.isdecimal() else variable)
     return max(1, min(cores(), neurons // _NEURONS))
+
+
+def even_edges(rows: int, synapses: float) -> list[int]:
+    """Return where chunks of rows begin and end that have as many synapses each: one if all are few."""
+    chunks = 1 if synapses < _FEW else min(max(rows, 1), cores() * _CHUNKS)
+    return [rows * i // chunks for i in range(chunks + 1)]
+
+
+def row_edges(rows: Any) -> list[int]:
+    """Return where chunks of rows begin and end, about as many synapses each; row i has those up to rows[i + 1]."""
+    total = int(rows[-1])
+    if total < _FEW:
+        return [0, rows.size - 1]
+    marks = np.linspace(0, total, cores() * _CHUNKS + 1)[1:-1]
+    return [0, *np.unique(np.searchsorted(rows, marks).clip(1, rows.size - 2)).tolist(), rows.size - 1]
 
 
 def in_threads(work: Callable[[int, int], Any], edges: Sequence[int]) -> list[Any]:

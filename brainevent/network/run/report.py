@@ -4,13 +4,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from ...bench.words import columns, short
 from ..plan.connections import span
-from ..plan.plan import Plan, PopulationPlan, SynapsePlan
+from ..plan.plan import Plan, PopulationPlan
+from ..plan.projections import ProjectionPlan
 
 __all__ = ["Text", "in_bytes", "reported"]
 
@@ -26,9 +26,9 @@ class Text(str):
 
 def reported(plan: Plan, backend: str, step: int) -> str:
     """Return the network in tables."""
-    entries = sum(s.targets.size for s in plan.synapses)
+    entries = sum(p.entries for p in plan.projections)
     neurons = sum(p.size for p in plan.populations)
-    held = sum(s.nbytes for s in plan.synapses), sum(_nbytes(plan, p) for p in plan.populations)
+    held = plan.synapse_bytes, sum(_nbytes(plan, p) for p in plan.populations)
     threads = f"{plan.parts} thread{'' if plan.parts == 1 else 's'}"
     head = (
         f"{neurons} neurons, {entries} synapses, dt {plan.dt:g} ms, seed {plan.seed}, "
@@ -63,30 +63,29 @@ def _populations(plan: Plan) -> str:
 
 
 def _synapses(plan: Plan) -> Sequence[str]:
-    if not plan.synapses:
+    if not plan.projections:
         return []
     rows: list[tuple[str, ...]] = [
         ("projection", "synapses", "per neuron", "weights", "delays (ms)", "memory", "bytes a synapse")
     ]
-    rows += [_projection(plan, synapses) for synapses in plan.synapses]
+    rows += [_projection(plan, projection) for projection in plan.projections]
     return [columns(rows, right=[1, 2]), ""]
 
 
-def _projection(plan: Plan, synapses: SynapsePlan) -> tuple[str, ...]:
-    entries, sources = int(synapses.targets.size), plan.population(synapses.source).size
+def _projection(plan: Plan, projection: ProjectionPlan) -> tuple[str, ...]:
+    entries, sources = projection.entries, plan.population(projection.source).size
     if not entries:
-        return (synapses.name, "0", "0", "-", "-", in_bytes(synapses.nbytes), "-")
-    quantum = plan.population(synapses.target).quanta[synapses.receptor]
-    low, high = (float(end * np.float32(quantum)) for end in (synapses.weights.min(), synapses.weights.max()))
-    delays = [float(end * plan.dt) for end in (synapses.delays.min(), synapses.delays.max())]
+        return (projection.name, "0", "0", "-", "-", in_bytes(projection.nbytes), "-")
+    quantum = plan.population(projection.target).quanta[projection.receptor]
+    low, high = (float(np.float32(end) * np.float32(quantum)) for end in projection.weights)
     return (
-        synapses.name,
+        projection.name,
         str(entries),
         short(entries / sources, 3),
-        f"{span(low, high)} ({synapses.weights.dtype})",
-        span(*delays),
-        in_bytes(synapses.nbytes),
-        short(synapses.nbytes / entries, 3),
+        f"{span(low, high)} ({projection.dtypes[1]})",
+        span(*(end * plan.dt for end in projection.delays)),
+        in_bytes(projection.nbytes),
+        short(projection.nbytes / entries, 3),
     )
 
 
@@ -94,18 +93,8 @@ def _receptors(plan: Plan) -> str:
     rows = [("receptor", "quantum", "rounding at most", "of the smallest weight", "steps held")]
     for name, receptor in plan.receptors():
         quantum = float(plan.population(name).quanta[receptor])
-        into = [s for s in plan.synapses if (s.target, s.receptor) == (name, receptor)]
-        smallest = min((size for s in into if (size := _smallest(s.weights))), default=0)
+        into = [p for p in plan.projections if (p.target, p.receptor) == (name, receptor)]
+        smallest = min((p.least for p in into if p.least), default=0)
         share = f"{50 / smallest:.2g} %" if smallest else "-"
         rows.append((f"{name}.{receptor}", f"{quantum:g}", f"{quantum / 2:g}", share, str(plan.rows(name, receptor))))
     return columns(rows) if len(rows) > 1 else ""
-
-
-def _smallest(weights: Any) -> int:
-    """Return the size of the smallest weight that is not zero, in quanta; 0 if there is none."""
-    limits = np.iinfo(weights.dtype)
-    ends = (
-        int(weights.min(where=weights > 0, initial=limits.max)),
-        -int(weights.max(where=weights < 0, initial=limits.min)),
-    )
-    return min(ends) if weights.any() else 0

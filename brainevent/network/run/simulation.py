@@ -189,7 +189,7 @@ class Simulation:
 
     def __repr__(self) -> str:
         neurons = sum(population.size for population in self.plan.populations)
-        synapses = sum(synapses.targets.size for synapses in self.plan.synapses)
+        synapses = sum(projection.entries for projection in self.plan.projections)
         threads = f"{self.plan.parts} thread{'' if self.plan.parts == 1 else 's'}"
         return (
             f"Simulation({neurons} neurons, {synapses} synapses, at step {self._step}, "

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["LINE_BYTES", "aligned"]
+__all__ = ["LINE_BYTES", "aligned", "untouched"]
 
 LINE_BYTES = 64  # of a line of cache
 
@@ -32,3 +32,11 @@ def aligned(shape: tuple[int, ...], dtype: Any) -> Array:
     room = np.zeros(size + LINE_BYTES, np.uint8)
     start = -room.ctypes.data % LINE_BYTES
     return room[start : start + size].view(dtype).reshape(shape)
+
+
+def untouched(shape: tuple[int, ...], dtype: Any) -> Array:
+    """Return zeros of which the system holds only the pages that something was written to."""
+    size = math.prod(shape) * np.dtype(dtype).itemsize
+    if size < _LARGE:
+        return aligned(shape, dtype)
+    return np.frombuffer(mmap.mmap(-1, size), dtype).reshape(shape)

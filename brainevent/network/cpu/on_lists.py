@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Lists of spikes: those of one part of a population, for as many steps as some synapse delays them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...backends.numba import inner
+from .layout import LIST
+from .on_words import array_at, put, word
+
+__all__ = ["count_of", "put_count", "spikes_of"]
+
+_compile = inner(error_model="numpy")
+
+
+@_compile
+def _count_at(line, step):  # type: ignore[no-untyped-def]
+    return word(line, LIST.counts) + 8 * (step & word(line, LIST.mask))
+
+
+@_compile
+def count_of(line, step):  # type: ignore[no-untyped-def]
+    """Return how many neurons of a part spiked in a step."""
+    return word(_count_at(line, step), 0)
+
+
+@_compile
+def put_count(line, step, count):  # type: ignore[no-untyped-def]
+    """Say how many neurons of a part spiked in a step."""
+    put(_count_at(line, step), 0, count)
+
+
+@_compile
+def spikes_of(line, step, count):  # type: ignore[no-untyped-def]
+    """Return the array of the neurons of a part that spiked in a step."""
+    at = word(line, LIST.spikes) + word(line, LIST.stride) * (step & word(line, LIST.mask))
+    return array_at(at, count, np.int32)

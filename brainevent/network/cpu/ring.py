@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`Ring`: the sums that a network has on its way."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..pages import aligned
+from ..plan.sums import SumPlaces
+from .words import address
+
+__all__ = ["Ring"]
+
+Array = Any
+
+
+class Ring:
+    """Slots of sums, a power of two, each for one step: the sums of step t lie in slot t & mask."""
+
+    def __init__(self, places: SumPlaces, steps: int):
+        self.places, self.slots = places, 1 << (max(steps, 1) - 1).bit_length()
+        self.parts = [aligned((self.slots, int(size)), np.int32) for size in places.sizes]
+
+    def words(self, part: int) -> dict[str, int]:
+        """Return what native code needs to find the sums of a part."""
+        ring = self.parts[part]
+        return {"ring": address(ring), "row": ring.shape[1], "mask": self.slots - 1}
+
+    def read(self, population: str, receptor: str, step: int, out: Array) -> None:
+        """Add the sums of a receptor, from a step on, to an array (steps, neurons)."""
+        for slots, own in self._own(population, receptor, step, len(out)):
+            out[: slots.size, own[0]] += own[1][slots]
+
+    def write(self, population: str, receptor: str, step: int, rows: Array) -> None:
+        """Replace the sums of a receptor, from a step on, by those of an array (steps, neurons)."""
+        for slots, own in self._own(population, receptor, step, len(rows)):
+            own[1][slots] = rows[: slots.size, own[0]]
+
+    def _own(self, population: str, receptor: str, step: int, rows: int) -> Any:
+        slots = (step + np.arange(min(rows, self.slots))) & (self.slots - 1)
+        bounds, first = self.places.bounds[population], self.places.first[population, receptor]
+        for part, ring in enumerate(self.parts):
+            low, high = int(bounds[part]), int(bounds[part + 1])
+            yield slots, (slice(low, high), ring[:, int(first[part]) : int(first[part]) + high - low])

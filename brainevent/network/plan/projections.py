@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`ProjectionPlan`: the synapses of a projection in numbers, without the synapses."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+__all__ = ["ProjectionPlan", "projection_of"]
+
+Array = Any
+
+
+@dataclass(frozen=True)
+class ProjectionPlan:
+    """What is known of a projection.
+
+    `weights` are the smallest and the largest, in quanta, and `least` the size of the smallest that is not zero;
+    `delays` are the smallest and the largest, in steps: all 0 without synapses. `same` says whether weights and delays
+    are the same for all, and `dtypes` are those of targets, weights and delays.
+    """
+
+    name: str
+    source: str
+    target: str
+    receptor: str
+    entries: int
+    weights: tuple[int, int]
+    least: int
+    delays: tuple[int, int]
+    same: tuple[bool, bool]
+    dtypes: tuple[str, str, str]
+
+    @property
+    def largest_delay(self) -> int:
+        """The largest delay in steps, at least 1."""
+        return max(1, self.delays[1])
+
+    @property
+    def nbytes(self) -> int:
+        """How much memory the synapses take, without the table of their rows."""
+        held = (True, not self.same[0], not self.same[1])
+        return self.entries * sum(np.dtype(d).itemsize for d, own in zip(self.dtypes, held, strict=True) if own)
+
+
+def projection_of(synapses: Any) -> ProjectionPlan:
+    """Return what is known of the projection of a `SynapsePlan`."""
+    arrays = synapses.targets, synapses.weights, synapses.delays
+    entries = int(synapses.targets.size)
+    return ProjectionPlan(
+        synapses.name,
+        synapses.source,
+        synapses.target,
+        synapses.receptor,
+        entries,
+        _ends(synapses.weights) if entries else (0, 0),
+        _least(synapses.weights) if entries else 0,
+        _ends(synapses.delays) if entries else (0, 0),
+        (synapses.weights.size == 1, synapses.delays.size == 1),
+        (str(arrays[0].dtype), str(arrays[1].dtype), str(arrays[2].dtype)),
+    )
+
+
+def _ends(values: Array) -> tuple[int, int]:
+    return int(values.min()), int(values.max())
+
+
+def _least(weights: Array) -> int:
+    """Return the size of the smallest weight that is not zero, in quanta; 0 if there is none."""
+    limits = np.iinfo(weights.dtype)
+    above = int(weights.min(where=weights > 0, initial=limits.max))
+    below = -int(weights.max(where=weights < 0, initial=limits.min))
+    return min(above, below) if weights.any() else 0
