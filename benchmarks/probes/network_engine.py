@@ -21,7 +21,7 @@ def measure(model: str, n: int, steps: int, repeats: int, threads: int, discard:
     record = [f"{name}.spikes" for name in names]
     seconds, rates, counts = [], [], 0.0
     for seed in range(repeats):
-        simulation = ours(model, n, threads, seed)
+        simulation = ours(model, n, None, seed)  # as many threads as suit the processors that it may use
         simulation.run(_FIRST, record=record)
         simulation.reset()
         if discard:
