@@ -24,7 +24,7 @@ WEIGHTS, DELAYS, TARGETS = ("int16", "int32", 7), ("uint8", "uint16", 3, 300), (
 def networks(draw):
     """Return populations and projections between them, of all dtypes, with one or several to a receptor."""
     parts = draw(st.integers(1, 3))
-    cells = [small_plans.population("a", 37, 1), small_plans.population("b", 300, 2, quantum=0.5)]
+    cells = [small_plans.population("a", 48, 1), small_plans.population("b", 300, 2, quantum=0.5)]
     joined = []
     for k in range(draw(st.integers(1, 5))):
         ends = [cells[draw(st.integers(0, 1))] for _ in range(2)]

@@ -8,6 +8,7 @@ __all__ = ["MUTANTS"]
 _RULE = ("test_rule_interpreter", "test_rule_trace", "test_rule_engines")
 _PRIMITIVES = "network/rule/primitives.py"
 _CPU = ("test_network_cpu",)
+_BUNDLES = ("test_network_bundles",)
 _REFERENCE = ("test_network_reference",)
 _MODELS = ("test_network_models", "test_network_sources")
 
@@ -41,6 +42,41 @@ MUTANTS = (
         _RULE,
     ),
     Mutant(
+        "rule-products-that-round-up-to-the-smallest-number-stay",
+        _PRIMITIVES,
+        "np.abs(exact) < ROUNDS_TO_SMALLEST",
+        "np.abs(exact) < 0",
+        _RULE,
+    ),
+    Mutant(
+        "rule-denormals-are-kept",
+        "network/rule/on_floats.py",
+        "_FLUSHING = 0x9FC0",
+        "_FLUSHING = 0x1F80",
+        (*_RULE, *_CPU),
+    ),
+    Mutant(
+        "bundles-mix-up-projections",
+        "network/plan/on_cpu_bundles.py",
+        "if place < low or place >= high:",
+        "if place < low or place > high:",
+        _BUNDLES,
+    ),
+    Mutant(
+        "bundles-send-what-has-not-spiked-yet",
+        "network/cpu/on_bundles.py",
+        "if sent >= before:",
+        "if sent > before:",
+        _BUNDLES,
+    ),
+    Mutant(
+        "given-sums-are-dropped",
+        "network/cpu/memory.py",
+        "self._use_ring(max(self._left, self._least))",
+        "self._use_ring(self._least)",
+        _BUNDLES,
+    ),
+    Mutant(
         "rule-another-branch-is-chosen",
         "network/rule/control.py",
         "constant(place, index.dtype)",
@@ -62,10 +98,10 @@ MUTANTS = (
         _CPU,
     ),
     Mutant(
-        "engine-stops-for-the-spikes-of-the-other-step",
+        "engine-stops-for-the-spikes-of-the-step-before",
         "network/cpu/on_driver.py",
-        "if keep_spikes(record, step & 1, turn):",
-        "if keep_spikes(record, (step + 1) & 1, turn):",
+        "if keep_spikes(record, step, turn):",
+        "if keep_spikes(record, step - 1, turn):",
         _CPU,
     ),
     Mutant(
