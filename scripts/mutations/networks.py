@@ -58,8 +58,8 @@ MUTANTS = (
     Mutant(
         "bundles-mix-up-projections",
         "network/plan/on_cpu_bundles.py",
-        "if place < low or place >= high:",
-        "if place < low or place > high:",
+        "(place >= low) & (place < high)",
+        "(place >= low) & (place <= high)",
         _BUNDLES,
     ),
     Mutant(
