@@ -26,11 +26,11 @@ def networks(draw):
     parts = draw(st.integers(1, 3))
     cells = [small_plans.population("a", 48, 1), small_plans.population("b", 300, 2, quantum=0.5)]
     joined = []
-    for k in range(draw(st.integers(1, 5))):
+    for k in range(draw(st.integers(2, 5))):
         ends = [cells[draw(st.integers(0, 1))] for _ in range(2)]
         kinds = {"weight": WEIGHTS, "delay": DELAYS, "targets": TARGETS}
         chosen = {key: draw(st.sampled_from(values)) for key, values in kinds.items()}
-        synapses = small_plans.synapses(*ends, draw(st.sampled_from([0, 1, 40, 2000])), parts, seed=k, **chosen)
+        synapses = small_plans.synapses(*ends, draw(st.sampled_from([2000, 1, 2000, 0])), parts, seed=k, **chosen)
         joined.append(dataclasses.replace(synapses, name=f"{k}"))
     return cells, parts, joined
 
