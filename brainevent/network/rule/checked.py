@@ -57,10 +57,13 @@ class Checked:
         """Return the states and the spike that the rule returns for scalars of all groups, and keys if it draws."""
         rest = iter(scalars)
         kinds = ("state", "arriving", "params")
-        records = [
+        records: list[Any] = [
             Record(kind, {key: next(rest) for key in group}) for kind, group in zip(kinds, self.groups, strict=True)
         ]
-        result = self.rule(*records, Random(*rest, self.dtype)) if self.random else self.rule(*records)
+        if self.random:
+            neuron, step, key0, key1 = rest
+            records = [*records, Random(neuron, step, key0, key1, self.dtype)]
+        result = self.rule(*records)
         if not (isinstance(result, tuple) and len(result) == 2 and isinstance(result[0], Record)):
             raise RuleError(f"rule {self.name}: returns {_shown(result)}; return (state.replace(...), spike)")
         new, spike = result
