@@ -32,7 +32,7 @@ class Engine(Protocol):
         """Replace a parameter: a scalar () or an array (neurons,), whichever it had before."""
 
     def run(self, steps: int, wanted: Wanted, inputs: Mapping[tuple[str, str], Array]) -> Recorded:
-        """Run steps; `inputs` are float32 (steps, neurons) or (steps, 1) by population and receptor.
+        """Run steps; `inputs` are (steps, neurons) or (steps, 1) by population and receptor, of the plan's dtype.
 
         They are added to what arrives. If `check_finite` of the plan holds, the first state that is not finite raises
         `NotFiniteError`.

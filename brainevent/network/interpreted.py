@@ -24,6 +24,10 @@ def _copied(tree: Mapping[str, Mapping[str, Array]]) -> dict[str, dict[str, Arra
     return {name: {key: np.array(array) for key, array in arrays.items()} for name, arrays in tree.items()}
 
 
+def _flushed(array: Array) -> Array:
+    return flush(array) if array.dtype == np.float32 else array
+
+
 class Interpreted:
     """The engine that states what the others do."""
 
@@ -76,8 +80,10 @@ class Interpreted:
         states = self.neurons[population.name]
         arriving = []
         for receptor, quantum in population.quanta.items():
-            amount = flush(self.arriving[population.name][receptor][0].astype(np.float32) * quantum)
-            arriving.append(flush(amount + flush(given[receptor].astype(np.float32))) if receptor in given else amount)
+            amount = _flushed(self.arriving[population.name][receptor][0].astype(quantum.dtype) * quantum)
+            if receptor in given:
+                amount = _flushed(amount + _flushed(given[receptor].astype(quantum.dtype)))
+            arriving.append(amount)
         random = [np.arange(population.size, dtype=np.uint32), *np.array([self.step, *population.key], np.uint32)]
         params = [np.broadcast_to(value, population.size) for value in self.params[population.name].values()]
         *new, spikes = interpret(

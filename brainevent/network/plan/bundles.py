@@ -186,7 +186,7 @@ class BundledSynapses(Sequence[SynapsePlan]):
         member = Member(starts, *_pairs(arrays[0], own[0], own[1]), np.zeros(0, np.int64), shifts)
         in_threads(_bound(take_runs, bundle.delays, merged, lows, highs, member), edges)
         ends = about.name, about.source, about.target, about.receptor
-        return SynapsePlan(*ends, starts, *arrays)
+        return SynapsePlan(*ends, starts, *arrays, about.rounding)
 
 
 def _bound(function: Any, *arguments: Any) -> Any:

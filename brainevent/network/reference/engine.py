@@ -49,7 +49,7 @@ class ReferenceEngine:
 
     def run(self, steps: int, wanted: Wanted, inputs: Mapping[tuple[str, str], Array]) -> Recorded:
         """Run steps."""
-        given = {f"{name}.{receptor}": np.asarray(array, np.float32) for (name, receptor), array in inputs.items()}
+        given = {f"{name}.{receptor}": np.asarray(array, self.plan.dtype) for (name, receptor), array in inputs.items()}
         longest = max(1, _SPIKES // max(1, sum(p.size for p in self.plan.populations)))
         length = 1 << (min(steps, longest, 1024) - 1).bit_length()
         state, outs, done = self._state, [], 0

@@ -59,6 +59,10 @@ def read_checkpoint(
     """
     arrays, header = _opened(path)
     where = f"checkpoint {os.fspath(path)}"
+    if (dtype := header.get("dtype", "float32")) != plan.dtype:
+        raise CheckpointError(
+            f"{where}: it is of a network in {dtype}, and this one is in {plan.dtype}; build it with dtype={dtype!r}"
+        )
     different = _difference(plan, header)
     if different and not force:
         raise CheckpointError(
@@ -112,6 +116,7 @@ def _header(plan: Plan) -> dict[str, Any]:
         "brainevent": __version__,
         "fingerprint": plan.fingerprint,
         "seed": plan.seed,
+        "dtype": plan.dtype,
         "scheme": SCHEME,
         "rules": {population.name: _digest(population.rule) for population in plan.populations},
         "quanta": _quanta(plan),

@@ -69,7 +69,7 @@ def split_values(population: PopulationPlan, values: Mapping[str, Any]) -> tuple
 
 
 def checked_inputs(plan: Plan, inputs: Mapping[str, Any] | None, steps: int) -> dict[tuple[str, str], Array]:
-    """Return `inputs=` by population and receptor: float32, (steps, neurons) or (steps, 1)."""
+    """Return `inputs=` by population and receptor, in the dtype of the plan: (steps, neurons) or (steps, 1)."""
     checked = {}
     for label, value in (inputs or {}).items():
         name, _, receptor = str(label).rpartition(".")
@@ -78,7 +78,7 @@ def checked_inputs(plan: Plan, inputs: Mapping[str, Any] | None, steps: int) -> 
             guess = did_you_mean(receptor, population.quanta)
             there = ", ".join(population.quanta) or "none"
             raise NetworkError(f"inputs: {name} has no receptor {receptor!r}{guess}; receptors: {there}")
-        array = as_dtype(f"inputs: {label!r}", value, np.float32)
+        array = as_dtype(f"inputs: {label!r}", value, plan.dtype)
         array = array[:, None] if array.ndim == 1 else array
         if array.shape not in ((steps, population.size), (steps, 1)):
             raise NetworkError(
