@@ -64,7 +64,7 @@ class NumbaEngine:
 
     def _input(self, steps: int, place: tuple[str, str], given: Array) -> Array:
         """Return inputs as native code reads them."""
-        array, size = np.ascontiguousarray(given, np.float32), self.plan.population(place[0]).size
+        array, size = np.ascontiguousarray(given, self.plan.dtype), self.plan.population(place[0]).size
         if array.shape not in ((steps, size), (steps, 1)):
             raise NetworkError(
                 f"inputs {'.'.join(place)}: have shape {array.shape}; pass ({steps}, {size}), or ({steps}, 1) for all"
