@@ -33,6 +33,7 @@ class Interpreted:
 
     def __init__(self, plan: Plan):
         self.plan = plan
+        self.synapses = list(plan.synapses)
         self.params = {p.name: dict(p.params) for p in plan.populations}
         self.load(initial_state(plan))
 
@@ -49,6 +50,10 @@ class Interpreted:
     def set(self, population: str, param: str, value: Array) -> None:
         """Replace a parameter."""
         self.params[population][param] = value
+
+    def set_weights(self, plan: Plan) -> None:
+        """Go on with the weights of a plan that differs in nothing else."""
+        self.plan, self.synapses = plan, list(plan.synapses)
 
     def run(self, steps: int, wanted: Wanted, inputs: Mapping[tuple[str, str], Array]) -> Recorded:
         """Run steps."""
@@ -99,7 +104,7 @@ class Interpreted:
             for sums in receptors.values():
                 sums[:-1] = sums[1:]
                 sums[-1] = 0
-        for synapses in self.plan.synapses:
+        for synapses in self.synapses:
             sums = self.arriving[synapses.target][synapses.receptor]
             for source in np.nonzero(spikes[synapses.source])[0]:
                 self.deliver(synapses, int(source), sums)

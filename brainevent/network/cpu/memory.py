@@ -99,6 +99,15 @@ class Memory:
         array[...] = _flushed(np.asarray(value, array.dtype))
         self.updates[population].follow_params()
 
+    def with_weights(self, plan: Plan) -> Memory:
+        """Return the memory of a plan that differs in weights alone; what is on its way keeps those that it had."""
+        other = Memory(plan)
+        for name, arrays in self.arrays.items():
+            for key, array in arrays.params.items():
+                other.set(name, key, array)
+        other.load(self.state)
+        return other
+
     def flush(self) -> None:
         """Flush denormals of states that were given, as a rule does with its inputs: it returns none."""
         if self._fresh:

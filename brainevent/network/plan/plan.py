@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -96,6 +96,17 @@ class Plan:
     fingerprint: str
     check_finite: bool = False
     dtype: str = "float32"
+
+    def replaced(self, synapses: SynapsePlan) -> Plan:
+        """Return the plan with other weights of a projection."""
+        place, bundled = self.place(synapses.name), getattr(self.synapses, "replaced", None)
+        if bundled is not None:
+            return replace(self, synapses=bundled(place, synapses))
+        return replace(self, synapses=(*self.synapses[:place], synapses, *self.synapses[place + 1 :]))
+
+    def place(self, projection: str) -> int:
+        """Return the place of a projection among all."""
+        return [one.name for one in self.projections].index(projection)
 
     def population(self, name: str) -> PopulationPlan:
         """Return the population of a name."""

@@ -19,8 +19,8 @@ class ProjectionPlan:
 
     `weights` are the smallest and the largest, in quanta, and `least` the size of the smallest that is not zero;
     `delays` are the smallest and the largest, in steps: all 0 without synapses. `same` says whether weights and delays
-    are the same for all, and `dtypes` are those of targets, weights and delays. `rounding` is by how much a weight differs
-    at most from the one that was asked for.
+    are the same for all, and `dtypes` are those of targets, weights and delays. `rounding` is by how much a weight
+    differs at most from the one that was asked for.
     """
 
     name: str

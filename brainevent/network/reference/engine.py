@@ -15,6 +15,7 @@ from ..state import NetworkState, initial_state
 from .loop import Piece, piece
 from .params import initial_params
 from .prepare import checked_state
+from .quanta import exact_in_floats
 
 __all__ = ["ReferenceEngine"]
 
@@ -46,6 +47,14 @@ class ReferenceEngine:
     def set(self, population: str, param: str, value: Array) -> None:
         """Replace a parameter."""
         self.params[population][param] = np.array(value, self.params[population][param].dtype)
+
+    def set_weights(self, plan: Plan) -> None:
+        """Go on with other weights; programs stay, unless sums change between floats and integers."""
+        if exact_in_floats(self.plan) != exact_in_floats(plan):
+            self._pieces.clear()
+        weights = initial_params(plan)
+        self.params |= {projection.name: weights[projection.name] for projection in plan.projections}
+        self.plan = plan
 
     def run(self, steps: int, wanted: Wanted, inputs: Mapping[tuple[str, str], Array]) -> Recorded:
         """Run steps."""
