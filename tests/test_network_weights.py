@@ -4,6 +4,7 @@
 import dataclasses
 import re
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 import small_plans
@@ -92,6 +93,46 @@ def test_spikes_on_their_way_keep_their_weights():
     sim.set(NAME, weights=0)
     np.testing.assert_array_equal(sim.state.arriving["b"]["syn"], waiting)
     assert sim.run(1, "b.v")["b.v"].tolist() == other.run(1, "b.v")["b.v"].tolist()
+
+
+def leaky(s, arriving, p):
+    v = s.v * 0.9 + arriving.exc - arriving.inh
+    spike = v >= 1
+    return s.replace(v=jnp.where(spike, 0.0, v)), spike
+
+
+def drawn():
+    """Return a network of which several projections leave one population, with many delays."""
+    a = be.Population("a", 60, leaky, {"v": be.uniform(0.3, 1.5)})
+    b = be.Population("b", 40, leaky, {"v": be.uniform(0.3, 1.5)})
+    some = be.connect.prob(0.2, weight=be.normal(0.5, 0.1, low=0.1))
+    joined = [be.Projection(a, b, some, into=into, delay=be.uniform(0.1, 1.2)) for into in ("exc", "inh")]
+    back = [be.Projection(b, end, be.connect.in_degree(4, weight=0.25), into="exc", delay=0.7) for end in (a, b)]
+    return be.Network([a, b], joined + back, dt=0.1)
+
+
+def test_weights_are_set_in_the_middle_of_a_run():
+    sims = [
+        drawn().build(seed=2, backend=name, threads=k) for name, k in (("interpreted", 1), ("numba", 1), ("numba", 2))
+    ]
+    built = drawn().build(seed=2, backend="interpreted")
+    results = []
+    for sim in sims:
+        parts = [sim.run(9, ["a.v", "b.v"])]
+        found = sim.connections("a->b.exc")
+        sim.set("a->b.exc", weights=(found.sources % 5 + found.targets % 3 + np.rint(10 * found.delays)) / 8)
+        sim.set("b->a.exc", weights=1.5)
+        parts.append(sim.run(9, ["a.v", "b.v"]))
+        sim.set("a->b.inh", weights=0)
+        parts.append(sim.run(12, ["a.v", "b.v"]))
+        results.append([part[label] for part in parts for label in ("a.v", "b.v")])
+    same(results[1], results[0])
+    same(results[2], results[0])
+    assert not np.array_equal(results[0][3], built.run(18, "b.v")["b.v"][9:])
+    np.testing.assert_array_equal(sims[0].plan.synapses[0].weights, built.plan.synapses[0].weights)
+    for sim in sims:
+        sim.reset()
+        np.testing.assert_array_equal(sim.run(9, ["a.v"])["a.v"], results[0][0])
 
 
 def test_all_that_looks_at_weights_sees_the_new_ones():
