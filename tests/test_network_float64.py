@@ -132,6 +132,20 @@ def test_synapses_first_states_and_counts_are_those_of_float32():
     }  # fmt: skip
 
 
+MODELS = ("lif_current", "lif_delta", "lif_exponential", "lif_conductance", "adex", "izhikevich", "hodgkin_huxley")
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_ready_models_are_computed_in_either(model):
+    net = be.Network([getattr(be.models, model)("n", 3)], dt=0.1)
+    wide, narrow = (net.build(backend="interpreted", dtype=dtype) for dtype in ("float64", "float32"))
+    receptor = f"n.{next(iter(wide.plan.populations[0].quanta))}"
+    one, other = (sim.run(70, "n.v", inputs={receptor: np.full(70, 0.2)})["n.v"] for sim in (wide, narrow))
+    assert (one.dtype, other.dtype) == (np.float64, np.float32)
+    assert np.ptp(one) > 1e-3
+    np.testing.assert_allclose(one, other, rtol=1e-3)
+
+
 # ---- the same bits
 
 
