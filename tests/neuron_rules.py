@@ -86,9 +86,8 @@ def drawn(method):
     """Return a rule that draws: its inputs are neuron, step and key as well."""
 
     def rule(x, y, i, j, u, b):
-        random = Random(
-            u, lax.bitcast_convert_type(i, jnp.uint32), jnp.uint32(7), lax.bitcast_convert_type(j, jnp.uint32)
-        )
+        step, key = (lax.bitcast_convert_type(k, jnp.uint32) for k in (i, j))
+        random = Random(u, step, jnp.uint32(7), key, dtype=x.dtype)
         return method(random, x, y, i)
 
     return rule
@@ -249,16 +248,19 @@ RULES = {
 }  # fmt: skip
 
 
-def traced(name):
+def traced(name, dtype="float32"):
     """Trace a rule of the table: its state is its six scalars and `out`, what the function returns."""
     function = RULES[name]
-    shapes = {key: jax.ShapeDtypeStruct((), dtype) for key, dtype in INPUTS.items()}
-    out = jax.eval_shape(lambda **k: jnp.asarray(function(**k)), **shapes).dtype
+    inputs = {key: dtype if kind == "float32" else kind for key, kind in INPUTS.items()}
+    shapes = {key: jax.ShapeDtypeStruct((), kind) for key, kind in inputs.items()}
+    with jax.enable_x64(dtype == "float64"):
+        out = jax.eval_shape(lambda **k: jnp.asarray(function(**k)), **shapes).dtype
 
     def rule(s, arriving, p):
         return s.replace(out=function(**{key: getattr(s, key) for key in INPUTS})), s.b
 
-    return trace(rule, {**{k: np.zeros((), d) for k, d in INPUTS.items()}, "out": np.zeros((), out)}, [], {})
+    zeros = {key: np.zeros((), kind) for key, kind in (inputs | {"out": out}).items()}
+    return trace(rule, zeros, [], {}, dtype=dtype)
 
 
 FLOATS = np.array([

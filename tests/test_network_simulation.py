@@ -19,6 +19,7 @@ import small_plans
 from hypothesis import given
 from hypothesis import strategies as st
 
+import brainevent as be
 from brainevent import Spikes
 from brainevent.bench.progress import counted
 from brainevent.errors import NetworkError, NotFiniteError
@@ -503,12 +504,44 @@ def test_the_report_has_every_number():
     assert "backend interpreted, 1 thread;" in text
     assert lines["a"][1:3] == ["37", "leaky"]
     assert " ".join(lines["a->b.syn"][1:]) == "300 8.11 -10 to 19.5 (int16) 0.1 to 0.8 1.5 kB 5"
-    assert lines["b.syn"][1:] == ["0.5", "0.25", "50", "%", "8"]
+    assert lines["b.syn"][1:] == ["0.5", "0", "0", "%", "8"]
     assert lines["a.syn"][-1] == "8"
     assert repr(simulation()) == "Simulation(58 neurons, 740 synapses, at step 0, interpreted on 1 thread)"
     alone = simulation(dataclasses.replace(PLAN, synapses=(), parts=2)).report()
     assert "58 neurons, 0 synapses" in alone
     assert "2 threads" in alone
+
+
+def rounding_of(connect):
+    """Return what the report says of a receptor: quantum, rounding at most, and that of the smallest weight in %."""
+    cells = be.Population("cells", 2, lambda s, arriving, p: (s.replace(v=s.v + arriving.syn), s.v > 1), {"v": 0.0})
+    sim = be.Network([cells], [be.Projection(cells, cells, connect, into="syn")]).build(backend="interpreted")
+    line = next(line.split() for line in sim.report().splitlines() if line.startswith("cells.syn"))
+    assert line[4] == "%"
+    return [float(number) for number in line[1:4]]
+
+
+@pytest.mark.parametrize(
+    ("connect", "quantum"),
+    [
+        (be.connect.all_to_all(weight=0.275), 0.275),
+        (np.array([[0.5, -2.5], [1.5, 0.0]]), 0.5),
+        (be.connect.all_to_all(weight=be.integers(1, 4)), 1 / 256),
+    ],
+    ids=["one", "multiples", "integers"],
+)
+def test_the_report_calls_exact_weights_exact(connect, quantum):
+    assert rounding_of(connect) == pytest.approx([quantum, 0, 0], rel=1e-5)
+
+
+def test_the_report_says_by_how_much_weights_are_rounded():
+    given_ = np.array([[1.0, np.pi], [np.e, 0.0]])
+    quantum, rounding, share = rounding_of(given_)
+    assert rounding == pytest.approx(np.abs(given_ - np.rint(given_ / quantum) * quantum).max(), rel=0.02)
+    assert share == pytest.approx(100 * rounding, rel=0.1)
+    quantum, rounding, share = rounding_of(be.connect.all_to_all(weight=be.uniform(1, 2)))
+    assert rounding == pytest.approx(quantum / 2, rel=1e-4)
+    assert 0 < share < 100 * 2**-9
 
 
 def test_rules_are_explained_line_by_line():
@@ -574,7 +607,11 @@ def test_reset_is_the_build_again(whole):
 @pytest.mark.parametrize(
     ("population", "given_values", "words"),
     [
-        ("c", {"v": 0}, "set: there is no population 'c'; populations: a, b"),
+        (
+            "c",
+            {"v": 0},
+            "set: there is no population 'c', nor a projection; populations: a, b; projections: a->b.syn, b->a.syn, a",
+        ),
         (
             "a",
             {"treshold": 0},

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Protocol
 
+from .plan.plan import Plan
 from .run.recorded import Recorded, Wanted
 from .state import NetworkState
 
@@ -31,8 +32,11 @@ class Engine(Protocol):
     def set(self, population: str, param: str, value: Array) -> None:
         """Replace a parameter: a scalar () or an array (neurons,), whichever it had before."""
 
+    def set_weights(self, plan: Plan) -> None:
+        """Go on with the weights of a plan that differs in nothing else; what is on its way stays as it is."""
+
     def run(self, steps: int, wanted: Wanted, inputs: Mapping[tuple[str, str], Array]) -> Recorded:
-        """Run steps; `inputs` are float32 (steps, neurons) or (steps, 1) by population and receptor.
+        """Run steps; `inputs` are (steps, neurons) or (steps, 1) by population and receptor, of the plan's dtype.
 
         They are added to what arrives. If `check_finite` of the plan holds, the first state that is not finite raises
         `NotFiniteError`.

@@ -9,13 +9,27 @@ from ..errors import NetworkError, did_you_mean
 from .engine import Engine
 from .plan.plan import Plan
 
-__all__ = ["ENGINES", "engine_name", "make_engine"]
+__all__ = ["ENGINES", "check_dtype", "engine_name", "make_engine"]
 
 ENGINES = {
     "numba": ("cpu.engine", "NumbaEngine"),
     "jax": ("reference.engine", "ReferenceEngine"),
     "interpreted": ("interpreted", "Interpreted"),
 }
+_DTYPES = ("float32", "float64")
+_WIDE = ("numba", "jax", "interpreted")  # that compute in float64
+
+
+def check_dtype(dtype: str, backend: str | None) -> None:
+    """Raise unless networks are computed in a dtype, by this backend."""
+    if dtype not in _DTYPES:
+        guess = did_you_mean(str(dtype), _DTYPES)
+        raise NetworkError(f"build: unknown dtype {dtype!r}{guess}; pass one of {', '.join(map(repr, _DTYPES))}")
+    if dtype == "float64" and backend in ENGINES and backend not in _WIDE:
+        raise NetworkError(
+            f"build: backend {backend!r} computes in float32 alone; pass dtype='float32', or backend= one of "
+            f"{', '.join(map(repr, _WIDE))}"
+        )
 
 
 def make_engine(plan: Plan, backend: str | None = None) -> Engine:

@@ -24,11 +24,16 @@ def _copied(tree: Mapping[str, Mapping[str, Array]]) -> dict[str, dict[str, Arra
     return {name: {key: np.array(array) for key, array in arrays.items()} for name, arrays in tree.items()}
 
 
+def _flushed(array: Array) -> Array:
+    return flush(array) if array.dtype == np.float32 else array
+
+
 class Interpreted:
     """The engine that states what the others do."""
 
     def __init__(self, plan: Plan):
         self.plan = plan
+        self.synapses = list(plan.synapses)
         self.params = {p.name: dict(p.params) for p in plan.populations}
         self.load(initial_state(plan))
 
@@ -45,6 +50,10 @@ class Interpreted:
     def set(self, population: str, param: str, value: Array) -> None:
         """Replace a parameter."""
         self.params[population][param] = value
+
+    def set_weights(self, plan: Plan) -> None:
+        """Go on with the weights of a plan that differs in nothing else."""
+        self.plan, self.synapses = plan, list(plan.synapses)
 
     def run(self, steps: int, wanted: Wanted, inputs: Mapping[tuple[str, str], Array]) -> Recorded:
         """Run steps."""
@@ -76,8 +85,10 @@ class Interpreted:
         states = self.neurons[population.name]
         arriving = []
         for receptor, quantum in population.quanta.items():
-            amount = flush(self.arriving[population.name][receptor][0].astype(np.float32) * quantum)
-            arriving.append(flush(amount + flush(given[receptor].astype(np.float32))) if receptor in given else amount)
+            amount = _flushed(self.arriving[population.name][receptor][0].astype(quantum.dtype) * quantum)
+            if receptor in given:
+                amount = _flushed(amount + _flushed(given[receptor].astype(quantum.dtype)))
+            arriving.append(amount)
         random = [np.arange(population.size, dtype=np.uint32), *np.array([self.step, *population.key], np.uint32)]
         params = [np.broadcast_to(value, population.size) for value in self.params[population.name].values()]
         *new, spikes = interpret(
@@ -93,7 +104,7 @@ class Interpreted:
             for sums in receptors.values():
                 sums[:-1] = sums[1:]
                 sums[-1] = 0
-        for synapses in self.plan.synapses:
+        for synapses in self.synapses:
             sums = self.arriving[synapses.target][synapses.receptor]
             for source in np.nonzero(spikes[synapses.source])[0]:
                 self.deliver(synapses, int(source), sums)

@@ -50,6 +50,11 @@ class NumbaEngine:
         with self._lock:
             self._memory.set(population, param, value)
 
+    def set_weights(self, plan: Plan) -> None:
+        """Go on with the weights of a plan that differs in nothing else."""
+        with self._whole() as memory:
+            self._memory, self.plan = memory.with_weights(plan), plan
+
     def run(self, steps: int, wanted: Wanted, inputs: Mapping[tuple[str, str], Array]) -> Recorded:
         """Run steps."""
         given = {place: self._input(steps, place, array) for place, array in inputs.items()}
@@ -64,7 +69,7 @@ class NumbaEngine:
 
     def _input(self, steps: int, place: tuple[str, str], given: Array) -> Array:
         """Return inputs as native code reads them."""
-        array, size = np.ascontiguousarray(given, np.float32), self.plan.population(place[0]).size
+        array, size = np.ascontiguousarray(given, self.plan.dtype), self.plan.population(place[0]).size
         if array.shape not in ((steps, size), (steps, 1)):
             raise NetworkError(
                 f"inputs {'.'.join(place)}: have shape {array.shape}; pass ({steps}, {size}), or ({steps}, 1) for all"

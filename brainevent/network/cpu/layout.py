@@ -46,4 +46,4 @@ STRETCHES = 64  # of entries, that are asked for before the first one is added
 BUNDLE = _places("BUNDLE", "parts part lists sources delays many starts places weights ring row mask found")
 RECORD = _places("RECORD", "list spikes room used counts rates size")  # of a population
 SAMPLE = _places("SAMPLE", "every before itemsize chosen neurons places state out row")
-FINITE = _places("FINITE", "state size")
+FINITE = _places("FINITE", "state size itemsize")

@@ -99,6 +99,15 @@ class Memory:
         array[...] = _flushed(np.asarray(value, array.dtype))
         self.updates[population].follow_params()
 
+    def with_weights(self, plan: Plan) -> Memory:
+        """Return the memory of a plan that differs in weights alone; what is on its way keeps those that it had."""
+        other = Memory(plan)
+        for name, arrays in self.arrays.items():
+            for key, array in arrays.params.items():
+                other.set(name, key, array)
+        other.load(self.state)
+        return other
+
     def flush(self) -> None:
         """Flush denormals of states that were given, as a rule does with its inputs: it returns none."""
         if self._fresh:
@@ -199,8 +208,10 @@ class Memory:
         tables = []
         for arrays in self.arrays.values():
             low, high = arrays.bounds[part : part + 2]
-            floats = (array for array in arrays.states.values() if array.dtype == np.float32)
-            tables += [Table(FINITE._fields, {"state": address(a) + 4 * low, "size": high - low}) for a in floats]
+            for array in (array for array in arrays.states.values() if array.dtype.kind == "f"):
+                at = address(array) + array.itemsize * low
+                words = {"state": at, "size": high - low, "itemsize": array.itemsize}
+                tables.append(Table(FINITE._fields, words))
         return tables
 
 
@@ -208,7 +219,7 @@ def _arrays(plan: Plan, population: PopulationPlan) -> PopulationArrays:
     return PopulationArrays(
         {key: _copied(array) for key, array in population.state.items()},
         {key: _copied(_flushed(array)) for key, array in population.params.items()},
-        {key: np.array([quantum], np.float32) for key, quantum in population.quanta.items()},
+        {key: np.array([quantum]) for key, quantum in population.quanta.items()},
         [int(bound) for bound in part_bounds(population.size, plan.parts)],
     )
 

@@ -22,7 +22,7 @@ _HERE = Path(__file__).parent
 @functools.cache
 def _sources() -> str:
     """Return the hash of our own code that decides what native functions do, besides the text of a rule."""
-    files = [*sorted(_HERE.glob("on_*.py")), _HERE / "layout.py", _HERE.parent / "rule" / "on_numba.py"]
+    files = [*sorted(_HERE.glob("on_*.py")), _HERE / "layout.py", *sorted((_HERE.parent / "rule").glob("on_*.py"))]
     return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
 
 

@@ -68,7 +68,11 @@ def sample(table, step):  # type: ignore[no-untyped-def]
     out = word(table, SAMPLE.out) + row * word(table, SAMPLE.row)
     neurons = array_at(word(table, SAMPLE.neurons), chosen, np.int64)
     places = array_at(word(table, SAMPLE.places), chosen, np.int64)
-    if word(table, SAMPLE.itemsize) == 4:
+    if word(table, SAMPLE.itemsize) == 8:
+        doubles, double = array_at(word(table, SAMPLE.state), chosen, np.int64), array_at(out, chosen, np.int64)
+        for k in range(chosen):
+            double[places[k]] = doubles[neurons[k]]
+    elif word(table, SAMPLE.itemsize) == 4:
         values, wide = array_at(word(table, SAMPLE.state), chosen, np.int32), array_at(out, chosen, np.int32)
         for k in range(chosen):
             wide[places[k]] = values[neurons[k]]
@@ -81,8 +85,13 @@ def sample(table, step):  # type: ignore[no-untyped-def]
 @_compile
 def not_finite(table):  # type: ignore[no-untyped-def]
     """Say whether a float state has a number that is not finite."""
-    values = array_at(word(table, FINITE.state), word(table, FINITE.size), np.uint32)
     found = np.uint32(0)
+    if word(table, FINITE.itemsize) == 8:
+        doubles = array_at(word(table, FINITE.state), word(table, FINITE.size), np.uint64)
+        for k in range(doubles.size):
+            found |= np.uint32((doubles[k] & np.uint64(0x7FF << 52)) == np.uint64(0x7FF << 52))
+        return found != 0
+    values = array_at(word(table, FINITE.state), word(table, FINITE.size), np.uint32)
     for k in range(values.size):
         found |= np.uint32((values[k] & np.uint32(0x7F800000)) == np.uint32(0x7F800000))
     return found != 0

@@ -22,24 +22,39 @@ _inner = inner(error_model="numpy", apart=True, flushes=HARDWARE_FLUSHES)
 
 
 @_inner
-def gather(sums, quantum, arriving):  # type: ignore[no-untyped-def]
-    """Turn sums in quanta into what arrives, and leave zeros for a later step."""
-    for k in range(arriving.size):
-        arriving[k] = np.float32(sums[k]) * quantum
-        sums[k] = 0
+def same(x):  # type: ignore[no-untyped-def]
+    """Return a float64 number."""
+    return x
 
 
-@_inner
-def add_input(row, item, start, arriving):  # type: ignore[no-untyped-def]
-    """Add a row of inputs: one for all neurons, where an item has no bytes, or one each."""
-    if item == 0:
-        same = flush(array_at(row, 1, np.float32)[0])
+def gather_of(kind: Any) -> Any:
+    """Return a function that turns sums in quanta into what arrives, and leaves zeros for a later step."""
+
+    @_inner
+    def gather(sums, quantum, arriving):  # type: ignore[no-untyped-def]
         for k in range(arriving.size):
-            arriving[k] = flush(arriving[k] + same)
-    else:
-        each = array_at(row + 4 * start, arriving.size, np.float32)
-        for k in range(arriving.size):
-            arriving[k] = flush(arriving[k] + flush(each[k]))
+            arriving[k] = kind(sums[k]) * quantum
+            sums[k] = 0
+
+    return gather
+
+
+def add_input_of(kind: Any) -> Any:
+    """Return a function that adds a row of inputs: one for all neurons, where an item has no bytes, or one each."""
+    flushed, itemsize = flush if kind is np.float32 else same, np.dtype(kind).itemsize
+
+    @_inner
+    def add_input(row, item, start, arriving):  # type: ignore[no-untyped-def]
+        if item == 0:
+            all_ = flushed(array_at(row, 1, kind)[0])
+            for k in range(arriving.size):
+                arriving[k] = flushed(arriving[k] + all_)
+        else:
+            each = array_at(row + itemsize * start, arriving.size, kind)
+            for k in range(arriving.size):
+                arriving[k] = flushed(arriving[k] + flushed(each[k]))
+
+    return add_input
 
 
 @_inner
@@ -78,8 +93,10 @@ def count_events(uniform, table, counts):  # type: ignore[no-untyped-def]
 
 def compiled_update(forms: Sequence[Form], text: str) -> Any:
     """Return the Numba function `update(table, step, turn)` of a text; its other functions are loops over arrays."""
-    scope = {"np": np, "array_at": array_at, "word": word, "flush": flush, "gather": gather}
-    scope |= {"spikes_of": spikes_of, "add_input": add_input, "list_spikes": list_spikes, "count_events": count_events}
+    scope = {"np": np, "array_at": array_at, "word": word, "spikes_of": spikes_of, "list_spikes": list_spikes}
+    scope["count_events"] = count_events
+    for kind in (np.float32, np.float64):
+        scope |= {f"gather_{kind.__name__}": gather_of(kind), f"add_input_{kind.__name__}": add_input_of(kind)}
     scope |= {f"be_{name}": function for name, function in compiled_forms(forms).items()}
     known = set(scope)
     exec(compile(text, "<update>", "exec"), scope)

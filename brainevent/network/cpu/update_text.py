@@ -82,8 +82,11 @@ class _Block:
 
 
 def _slice(address: str, dtype: str) -> str:
-    itemsize = 1 if dtype == "bool" else 4
-    return f"array_at({address} + {itemsize} * start, count, np.{_element(dtype)})"
+    return f"array_at({address} + {_itemsize(dtype)} * start, count, np.{_element(dtype)})"
+
+
+def _itemsize(dtype: str) -> int:
+    return {"bool": 1, "float64": 8}.get(dtype, 4)
 
 
 def _element(dtype: str) -> str:
@@ -96,21 +99,21 @@ def _states(block: _Block, names: Sequence[Name]) -> None:
         block.argument(name.text, _slice(address, name.dtype), f"{name.text}[k]")
 
 
-def _arriving(block: _Block, name: str, *, fed: bool) -> None:
+def _arriving(block: _Block, name: str, dtype: str, *, fed: bool) -> None:
     """Turn sums in quanta into what arrives, and leave zeros for a later step; add inputs if it is fed."""
     ring, row, mask, quantum = block.place(*(f"{kind}:{name}" for kind in _RING))
     sums = f"array_at({ring} + (step & {mask}) * {row} + 4 * start, count, np.int32)"
     factor = f"quantum_{name}"
-    block.setup.append(f"{factor} = array_at({quantum}, 1, np.float32)[0]")
+    block.setup.append(f"{factor} = array_at({quantum}, 1, np.{dtype})[0]")
     if not fed:
-        block.argument(name, sums, f"np.float32({name}[k]) * {factor}")
+        block.argument(name, sums, f"np.{dtype}({name}[k]) * {factor}")
         block.factors[name] = factor
         return
     given, given_row, item = block.place(*(f"{kind}:{name}" for kind in _INPUT))
     block.prepared += [
-        f"{name} = array_at({block.room(4)}, count, np.float32)",
-        f"gather({sums}, {factor}, {name})",
-        f"add_input({given} + turn * {given_row}, {item}, start, {name})",
+        f"{name} = array_at({block.room(_itemsize(dtype))}, count, np.{dtype})",
+        f"gather_{dtype}({sums}, {factor}, {name})",
+        f"add_input_{dtype}({given} + turn * {given_row}, {item}, start, {name})",
     ]
     block.argument(name, name, f"{name}[k]")
 
@@ -166,7 +169,7 @@ def update_of(population: PopulationPlan, params: Mapping[str, Any], fed: Collec
     flags = block.room(1)
     _states(block, rule.states)
     for name in rule.arriving:
-        _arriving(block, name.text, fed=name.text in fed)
+        _arriving(block, name.text, name.dtype, fed=name.text in fed)
     _params(block, rule.params, [name.text in scalars for name in rule.params])
     _random(block, rule.random)
     functions = _drawn(block, drawn)

@@ -68,9 +68,10 @@ class Updates:
             self._prepare()
         for name, given in fed.items():
             for table in self.tables:
-                item = 4 if given.shape[1] == population.size else 0  # bytes from one neuron's to the next one's
+                # Bytes from the number of one neuron to that of the next one.
+                item = given.itemsize if given.shape[1] == population.size else 0
                 table[f"input:{name}"] = address(given) + item * table["low"]
-                table[f"input_row:{name}"] = 4 * given.shape[1]
+                table[f"input_row:{name}"] = given.itemsize * given.shape[1]
                 table[f"input_item:{name}"] = item
 
     def _prepare(self) -> None:

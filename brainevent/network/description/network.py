@@ -204,6 +204,7 @@ class Network:
         threads: int | None = None,
         check_finite: bool = False,
         round_delays: bool = False,
+        dtype: str = "float32",
     ) -> Simulation:
         """Draw all that is to be drawn, and return what runs the network.
 
@@ -214,6 +215,8 @@ class Network:
                 neurons, or what the environment variable BRAINEVENT_THREADS says. No result depends on it.
             check_finite: Whether a state that becomes infinite or NaN raises `NotFiniteError`.
             round_delays: Whether delays that are no multiples of the step are rounded; else they raise.
+            dtype: Of states, parameters, what arrives, and the rules: "float32", or "float64" on a CPU and in JAX.
+                Only float32 promises the same bits on every machine.
 
         Returns:
             The simulation, before its first step.
@@ -222,11 +225,14 @@ class Network:
             NetworkError: The description does not fit, or cannot be run; the message says where.
             RuleError: A rule cannot be run.
         """
+        from ..engines import check_dtype, make_engine
         from ..plan.build import build_plan
-        from ..run.simulation import Simulation, make_engine
+        from ..run.simulation import Simulation
 
+        check_dtype(dtype, backend)
         parts = parts_for(sum(population.size for population in self.populations), threads)
-        plan = build_plan(self, seed=seed, parts=parts, round_delays=round_delays, check_finite=check_finite)
+        how: dict[str, Any] = {"round_delays": round_delays, "check_finite": check_finite, "dtype": dtype}
+        plan = build_plan(self, seed=seed, parts=parts, **how)
         return Simulation(plan, make_engine(plan, backend), network=self)
 
 

@@ -30,7 +30,13 @@ Array = Any
 
 
 def build_plan(
-    network: Network, *, seed: int = 0, parts: int = 1, round_delays: bool = False, check_finite: bool = False
+    network: Network,
+    *,
+    seed: int = 0,
+    parts: int = 1,
+    round_delays: bool = False,
+    check_finite: bool = False,
+    dtype: str = "float32",
 ) -> Plan:
     """Trace the rules, draw states, parameters and synapses, and return the plan.
 
@@ -40,6 +46,7 @@ def build_plan(
         parts: Into how many parts each population is divided; nothing but the order of synapses depends on it.
         round_delays: Whether delays that are no multiples of the step are rounded; else they raise.
         check_finite: Whether a state that becomes infinite or NaN raises when the network runs.
+        dtype: Of floats: float32 or float64.
 
     Returns:
         The plan.
@@ -56,21 +63,22 @@ def build_plan(
         1.0
     """
     seed = checked_seed(seed)
-    rules = {population.name: traced(population) for population in network.populations}
+    rules = {population.name: traced(population, dtype) for population in network.populations}
     wirings = _wirings(network, rules, round_delays=round_delays)
-    quanta = {receptor: choose_quantum(group) for receptor, group in _by_receptor(network, rules, wirings).items()}
+    groups = _by_receptor(network, rules, wirings)
+    quanta = {receptor: choose_quantum(group, dtype) for receptor, group in groups.items()}
     populations = tuple(_population(p, rules[p.name], quanta, seed) for p in network.populations)
     _check_steps(populations, network.dt)
-    named = fingerprint(populations, wirings, network.dt, seed, DRAWING)
+    named = fingerprint(populations, wirings, network.dt, seed, DRAWING, *([] if dtype == "float32" else [dtype]))
     synapses = _synapses(wirings, populations, quanta, seed, parts)
-    return Plan(populations, synapses, network.dt, seed, parts, named, check_finite)
+    return Plan(populations, synapses, network.dt, seed, parts, named, check_finite, dtype)
 
 
 def _check_steps(populations: tuple[PopulationPlan, ...], dt: float) -> None:
     """Raise if a parameter called dt, from which others may have been computed, is not the step of the network."""
     for population in populations:
-        own = population.params.get("dt", np.float32(dt))
-        if np.any(own != np.float32(dt)):
+        own = np.asarray(population.params.get("dt", dt))
+        if np.any(own != own.dtype.type(dt)):
             raise NetworkError(
                 f"population {population.name}: its parameter dt is {float(np.ravel(own)[0]):g} ms but that of the "
                 f"network is {dt:g} ms; make the population with dt={dt:g}"
@@ -100,7 +108,7 @@ def _by_receptor(network: Network, rules: dict[str, TracedRule], wirings: list[W
 
 
 def _population(
-    population: Population, rule: TracedRule, quanta: dict[Receptor, np.float32], seed: int
+    population: Population, rule: TracedRule, quanta: dict[Receptor, np.floating[Any]], seed: int
 ) -> PopulationPlan:
     """Return neurons with their states and parameters."""
     name, size = population.name, population.size
@@ -119,7 +127,7 @@ def _population(
 def _synapses(
     wirings: list[Wiring],
     populations: tuple[PopulationPlan, ...],
-    quanta: dict[Receptor, np.float32],
+    quanta: dict[Receptor, np.floating[Any]],
     seed: int,
     parts: int,
 ) -> BundledSynapses:
@@ -144,7 +152,7 @@ def _synapses(
 
 
 def _placed(
-    wiring: Wiring, quanta: dict[Receptor, np.float32], seed: int, parts: int, loads: dict[Receptor, Any]
+    wiring: Wiring, quanta: dict[Receptor, np.floating[Any]], seed: int, parts: int, loads: dict[Receptor, Any]
 ) -> SynapsePlan:
     """Draw the synapses of a projection, and add what they may send to each target."""
     from .synapses import placed_synapses

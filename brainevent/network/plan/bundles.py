@@ -125,6 +125,13 @@ class BundledSynapses(Sequence[SynapsePlan]):
             return self.held[place]
         return self._taken(place, next(bundle for bundle in self.bundles if place in bundle.members))
 
+    def replaced(self, place: int, synapses: SynapsePlan) -> BundledSynapses:
+        """Return all with other synapses in the place of a projection's; those from other populations are shared."""
+        result = BundledSynapses(list(self.populations.values()), self.parts, len(self))
+        result.projections, result.bundles, result.held = [*self.projections], [*self.bundles], {**self.held}
+        result.replace(place, synapses)
+        return result
+
     def replace(self, place: int, synapses: SynapsePlan) -> None:
         """Put other synapses, between the same populations, in the place of a projection's."""
         source = self.projections[place].source
@@ -186,7 +193,7 @@ class BundledSynapses(Sequence[SynapsePlan]):
         member = Member(starts, *_pairs(arrays[0], own[0], own[1]), np.zeros(0, np.int64), shifts)
         in_threads(_bound(take_runs, bundle.delays, merged, lows, highs, member), edges)
         ends = about.name, about.source, about.target, about.receptor
-        return SynapsePlan(*ends, starts, *arrays)
+        return SynapsePlan(*ends, starts, arrays[0], arrays[1], arrays[2], about.rounding)
 
 
 def _bound(function: Any, *arguments: Any) -> Any:

@@ -13,6 +13,8 @@ from .plan import Plan, SynapsePlan
 
 __all__ = ["Connections", "connections", "span", "weights_of"]
 
+_TOLD_APART = 2**23  # quanta: float32 tells numbers of them apart, also divided by the quantum again
+
 Array = Any
 
 
@@ -24,7 +26,8 @@ class Connections:
         name: Name of the projection.
         sources: Source neuron of each synapse: int32.
         targets: Target neuron of each synapse: int32.
-        weights: Weight as it is delivered, a multiple of the receptor's quantum: float32.
+        weights: Weight as it is delivered, a multiple of the receptor's quantum: float32, or float64 where float32
+            does not tell such multiples apart, and in a network of float64.
         delays: Delay in milliseconds: float64.
     """
 
@@ -67,6 +70,12 @@ def span(low: float, high: float) -> str:
 
 
 def weights_of(plan: Plan, synapses: SynapsePlan) -> Array:
-    """Return the weights of a projection as numbers: float32, one for each entry or one for all."""
+    """Return the weights of a projection as numbers, of which each is one number of quanta: one for each entry or all.
+
+    They are float32, or float64 where that is needed.
+    """
     quantum = plan.population(synapses.target).quanta[synapses.receptor]
-    return synapses.weights.astype(np.float32) * np.float32(quantum)
+    wide = synapses.weights * np.float64(quantum)
+    if plan.dtype == "float64" or np.abs(synapses.weights).max(initial=0) >= _TOLD_APART:
+        return wide
+    return wide.astype(np.float32)

@@ -14,7 +14,7 @@ from .delays import delay_dtype
 from .law import Law
 from .on_cpu_sorting import Entries
 from .plan import part_bounds
-from .quantum import in_quanta, weight_dtype
+from .quantum import in_quanta, largest_rounding, weight_dtype
 from .wiring import Wiring
 
 __all__ = ["Layout", "layout_of"]
@@ -28,7 +28,7 @@ class Layout:
 
     `numbers` are the weights that are given, in quanta, int32 (1,) or (synapses,); nothing if they are drawn.
     `rounded` is how many of them differ by more than 2^-9 of themselves. `weight` is the |weight| that all synapses
-    have; 1 if they have weights of their own.
+    have; 1 if they have weights of their own. `rounding` is by how much a weight differs at most.
     """
 
     starts: Array
@@ -39,9 +39,10 @@ class Layout:
     numbers: Array
     rounded: int
     weight: int
+    rounding: float
 
 
-def layout_of(wiring: Wiring, quantum: np.float32, number: int, parts: int) -> Layout:
+def layout_of(wiring: Wiring, quantum: np.floating[Any], number: int, parts: int) -> Layout:
     """Return the arrays for so many synapses."""
     sources, targets = wiring.shape
     numbers, rounded = (np.zeros(0, np.int32), 0)
@@ -73,6 +74,7 @@ def layout_of(wiring: Wiring, quantum: np.float32, number: int, parts: int) -> L
         numbers,
         rounded,
         abs(int(numbers[0])) if one_weight else 1,
+        largest_rounding(wiring.weights, quantum),
     )
 
 

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -36,9 +36,9 @@ class PopulationPlan:
     """Neurons of one rule.
 
     `state` has an array (size,) for each state, of the dtype of the form. `params` has a scalar (), the same for all
-    neurons, or an array (size,). `quanta` says for each receptor what one unit of its integer sums is worth, never a
-    denormal.
-    `key` are the two words, below 2**32, from which all random numbers of the population follow.
+    neurons, or an array (size,). `quanta` says for each receptor what one unit of its integer sums is worth: no
+    denormal, and of the dtype of the plan. `key` are the two words, below 2**32, from which all random numbers of the
+    population follow.
     """
 
     name: str
@@ -46,7 +46,7 @@ class PopulationPlan:
     rule: TracedRule
     state: Mapping[str, Array]
     params: Mapping[str, Array]
-    quanta: Mapping[str, np.float32]
+    quanta: Mapping[str, np.floating[Any]]
     key: tuple[int, int]
 
 
@@ -59,7 +59,8 @@ class SynapsePlan:
     the receptor and a delay in steps, of at least 1. Entries of one pair of neurons add up.
 
     `targets` is uint16 where the target population has at most 2**16 neurons, else int32. `weights` is int16 or int32,
-    and has one element if it is the same for all. `delays` is uint8 or uint16, likewise.
+    and has one element if it is the same for all. `delays` is uint8 or uint16, likewise. `rounding` is by how much a
+    weight differs at most from the one that was asked for.
     """
 
     name: str
@@ -70,6 +71,7 @@ class SynapsePlan:
     targets: Array
     weights: Array
     delays: Array
+    rounding: float = 0.0
 
     @property
     def nbytes(self) -> int:
@@ -82,7 +84,8 @@ class Plan:
     """A network as engines run it.
 
     `parts` is the number of parts into which each population, with the synapses that end there, is divided: one for
-    each thread. No result depends on it. `fingerprint` names the description, seed included, in checkpoints.
+    each thread. No result depends on it. `fingerprint` names the description, seed included, in checkpoints. `dtype`
+    is that of all floats: of states, parameters, what arrives, and the rules.
     """
 
     populations: tuple[PopulationPlan, ...]
@@ -92,6 +95,18 @@ class Plan:
     parts: int
     fingerprint: str
     check_finite: bool = False
+    dtype: str = "float32"
+
+    def replaced(self, synapses: SynapsePlan) -> Plan:
+        """Return the plan with other weights of a projection."""
+        place, bundled = self.place(synapses.name), getattr(self.synapses, "replaced", None)
+        if bundled is not None:
+            return replace(self, synapses=bundled(place, synapses))
+        return replace(self, synapses=(*self.synapses[:place], synapses, *self.synapses[place + 1 :]))
+
+    def place(self, projection: str) -> int:
+        """Return the place of a projection among all."""
+        return [one.name for one in self.projections].index(projection)
 
     def population(self, name: str) -> PopulationPlan:
         """Return the population of a name."""

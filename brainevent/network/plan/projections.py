@@ -19,7 +19,8 @@ class ProjectionPlan:
 
     `weights` are the smallest and the largest, in quanta, and `least` the size of the smallest that is not zero;
     `delays` are the smallest and the largest, in steps: all 0 without synapses. `same` says whether weights and delays
-    are the same for all, and `dtypes` are those of targets, weights and delays.
+    are the same for all, and `dtypes` are those of targets, weights and delays. `rounding` is by how much a weight
+    differs at most from the one that was asked for.
     """
 
     name: str
@@ -32,6 +33,7 @@ class ProjectionPlan:
     delays: tuple[int, int]
     same: tuple[bool, bool]
     dtypes: tuple[str, str, str]
+    rounding: float = 0.0
 
     @property
     def largest_delay(self) -> int:
@@ -60,6 +62,7 @@ def projection_of(synapses: Any) -> ProjectionPlan:
         _ends(synapses.delays) if entries else (0, 0),
         (synapses.weights.size == 1, synapses.delays.size == 1),
         (str(arrays[0].dtype), str(arrays[1].dtype), str(arrays[2].dtype)),
+        synapses.rounding,
     )
 
 

@@ -8,10 +8,18 @@ from typing import Any
 
 import numpy as np
 
-from .law import Law
+from .law import INTEGERS, Law
 from .wiring import Wiring
 
-__all__ = ["LARGEST_SUM", "ROUNDED", "RoundedWeightsWarning", "choose_quantum", "in_quanta", "weight_dtype"]
+__all__ = [
+    "LARGEST_SUM",
+    "ROUNDED",
+    "RoundedWeightsWarning",
+    "choose_quantum",
+    "in_quanta",
+    "largest_rounding",
+    "weight_dtype",
+]
 
 LARGEST_SUM = 2**31 - 1  # quanta into a neuron
 ROUNDED = 2.0**-9  # by how much of itself rounding may change a weight
@@ -29,12 +37,14 @@ class RoundedWeightsWarning(UserWarning):
     """Some weights were rounded by more than 2^-9 of themselves."""
 
 
-def choose_quantum(wirings: Sequence[Wiring]) -> np.float32:
+def choose_quantum(wirings: Sequence[Wiring], dtype: str = "float32") -> np.floating[Any]:
     """Return the quantum of the weights of all projections into one receptor.
 
     It is the largest number of which all are multiples, if that is at least a 1024th of the smallest weight. Else it
     is a 256th of the smallest weight, if the largest then fits 16 bits. Else weights have 32 bits, and the quantum is
     as small as the sums allow, or a 256th of the smallest weight. It is never denormal.
+
+    In float64 weights are the same numbers of quanta, and a quantum of which all are multiples has all its digits.
     """
     numbers = [np.abs(w.weights[w.weights != 0]) for w in wirings if not isinstance(w.weights, Law)]
     given = np.concatenate([np.zeros(0), *numbers])
@@ -42,24 +52,33 @@ def choose_quantum(wirings: Sequence[Wiring]) -> np.float32:
     largest_sum = sum(w.largest_sum for w in wirings)
     largest = max((w.largest_weight for w in wirings), default=0.0)
     if largest == 0:
-        return np.float32(1)
+        return np.dtype(dtype).type(1)
     if not laws and (exact := _common_divisor(given)) and largest_sum / exact <= LARGEST_SUM:
-        return np.float32(max(exact, _SMALLEST))
+        return np.dtype(dtype).type(max(exact, _SMALLEST))
     smallest = min([*map(_smallest, laws), *([float(given.min())] if given.size else [])])
     finest = _below(smallest / _FINEST)
     if smallest > 0 and largest / finest <= _LARGEST_16:
-        return np.float32(max(finest, _SMALLEST))
-    return np.float32(max(finest, largest_sum / 2**30, _SMALLEST))
+        return np.dtype(dtype).type(max(finest, _SMALLEST))
+    return np.dtype(dtype).type(np.float32(max(finest, largest_sum / 2**30, _SMALLEST)))
 
 
-def in_quanta(weights: Array, quantum: np.float32) -> tuple[Array, int]:
+def in_quanta(weights: Array, quantum: np.floating[Any]) -> tuple[Array, int]:
     """Return weights as int32 numbers of quanta, and how many are rounded by more than 2^-9 of themselves."""
     scaled = weights / np.float64(quantum)
     whole = np.rint(scaled)
     return whole.astype(np.int32), int((np.abs(scaled - whole) > np.abs(scaled) * ROUNDED).sum())
 
 
-def weight_dtype(wiring: Wiring, quantum: np.float32) -> type:
+def largest_rounding(weights: Array | Law, quantum: np.floating[Any]) -> float:
+    """Return by how much a weight is rounded at most: by nothing if all are meant to be multiples of the quantum."""
+    if isinstance(weights, Law):
+        exact = weights.kind == INTEGERS and _are_multiples(np.abs([weights.a, weights.b]), float(quantum)).all()
+        return 0.0 if exact else float(quantum) / 2
+    rounded = weights[~_are_multiples(np.abs(weights), float(quantum))]
+    return float(np.abs(rounded - np.rint(rounded / float(quantum)) * float(quantum)).max(initial=0))
+
+
+def weight_dtype(wiring: Wiring, quantum: np.floating[Any]) -> type:
     """Return int16 if it holds all weights, else int32."""
     return np.int16 if round(wiring.largest_weight / np.float64(quantum)) <= _LARGEST_16 else np.int32
 

@@ -19,7 +19,7 @@ from .law import INTEGERS
 __all__ = ["check_receptor", "traced"]
 
 
-def traced(population: Population) -> TracedRule:
+def traced(population: Population, dtype: str = "float32") -> TracedRule:
     """Return the rule of a population as a form, of which `arriving` are its receptors."""
     kinds = {"state": population.state, "params": population.params}
     state, params = (
@@ -29,7 +29,7 @@ def traced(population: Population) -> TracedRule:
     receptors: list[str] = []
     while True:
         try:
-            return trace(population.rule, state, receptors, params)
+            return trace(population.rule, state, receptors, params, dtype=dtype)
         except UnknownNameError as error:
             # Python notes which name of which object was missed.
             if not (isinstance(error.obj, Record) and error.obj._what == "arriving") or error.name in receptors:

@@ -40,7 +40,7 @@ class Placed:
     rounded: int
 
 
-def placed_synapses(wiring: Wiring, quantum: np.float32, seed: int, parts: int) -> Placed:
+def placed_synapses(wiring: Wiring, quantum: np.floating[Any], seed: int, parts: int) -> Placed:
     """Draw the synapses of a projection: the same, but for their order, for any number of parts."""
     keys = key_words(seed, *(f"{what} of {wiring.name}" for what in ("targets", "delays", "sources")))
     drawn = _drawn(wiring, quantum, keys)
@@ -66,13 +66,11 @@ def placed_synapses(wiring: Wiring, quantum: np.float32, seed: int, parts: int) 
 
 def _plan(wiring: Wiring, layout: Layout) -> SynapsePlan:
     projection = wiring.projection
-    ends = projection.source.name, projection.target.name
-    return SynapsePlan(
-        wiring.name, *ends, projection.into, layout.starts, layout.targets, layout.weights, layout.delays
-    )
+    ends = wiring.name, projection.source.name, projection.target.name, projection.into
+    return SynapsePlan(*ends, layout.starts, layout.targets, layout.weights, layout.delays, layout.rounding)
 
 
-def _drawn(wiring: Wiring, quantum: np.float32, keys: Array) -> Drawn:
+def _drawn(wiring: Wiring, quantum: np.floating[Any], keys: Array) -> Drawn:
     """Return how rows are drawn: those of targets for in_degree, else those of sources."""
     sources, targets = wiring.shape
     kinds = {"total": REPLACED, "prob": GAPS, "all_to_all": ALL, "one_to_one": ONE}

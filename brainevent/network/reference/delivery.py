@@ -34,7 +34,7 @@ class Delivery:
 
     def added(self, ring: Array, spikes: Array, weights: Array, turn: Array) -> Array:
         """Add what spikes (sources,) of a turn send to a ring (rows, neurons), in whose dtype the weights are."""
-        if ring.dtype == np.float32 and len(self.delays) * self.neurons < _INDICES:
+        if ring.dtype != np.int32 and len(self.delays) * self.neurons < _INDICES:
             return self._product(ring, spikes, weights, turn)
         return self._scatter(ring, spikes, weights, turn)
 

@@ -15,6 +15,7 @@ from ..state import NetworkState, initial_state
 from .loop import Piece, piece
 from .params import initial_params
 from .prepare import checked_state
+from .quanta import exact_in_floats
 
 __all__ = ["ReferenceEngine"]
 
@@ -47,9 +48,17 @@ class ReferenceEngine:
         """Replace a parameter."""
         self.params[population][param] = np.array(value, self.params[population][param].dtype)
 
+    def set_weights(self, plan: Plan) -> None:
+        """Go on with other weights; programs stay, unless sums change between floats and integers."""
+        if exact_in_floats(self.plan) != exact_in_floats(plan):
+            self._pieces.clear()
+        weights = initial_params(plan)
+        self.params |= {projection.name: weights[projection.name] for projection in plan.projections}
+        self.plan = plan
+
     def run(self, steps: int, wanted: Wanted, inputs: Mapping[tuple[str, str], Array]) -> Recorded:
         """Run steps."""
-        given = {f"{name}.{receptor}": np.asarray(array, np.float32) for (name, receptor), array in inputs.items()}
+        given = {f"{name}.{receptor}": np.asarray(array, self.plan.dtype) for (name, receptor), array in inputs.items()}
         longest = max(1, _SPIKES // max(1, sum(p.size for p in self.plan.populations)))
         length = 1 << (min(steps, longest, 1024) - 1).bit_length()
         state, outs, done = self._state, [], 0

@@ -55,7 +55,7 @@ def piece(plan: Plan, wanted: Wanted, length: int) -> Piece:
     def called(
         state: NetworkState, params: Any, inputs: Mapping[str, Array], count: int
     ) -> tuple[NetworkState, dict[str, Array], Array]:
-        with jax.enable_x64(False):
+        with jax.enable_x64(plan.dtype == "float64"):
             return compiled(state, params, inputs, np.int32(count))
 
     return called

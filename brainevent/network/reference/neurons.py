@@ -31,7 +31,7 @@ def updated(
     key: Array,
     surrogate: SurrogateLike | None,
 ) -> tuple[dict[str, Array], Array]:
-    """Return the states after a step, and the spikes as float32: 1 or 0."""
+    """Return the states after a step, and the spikes as floats: 1 or 0."""
     arguments = [
         *(states[name] for name in population.state),
         *(arriving[name] for name in population.quanta),
@@ -40,7 +40,8 @@ def updated(
     if population.rule.random:
         arguments += [jnp.arange(population.size, dtype=np.uint32), step, key[0], key[1]]
     new, spikes, decided = _spiked(population, arguments, surrogate is not None)
-    floats = spikes.astype(np.float32) if surrogate is None or decided is None else _events(surrogate, spikes, *decided)
+    dtype = population.rule.dtype
+    floats = spikes.astype(dtype) if surrogate is None or decided is None else _events(surrogate, spikes, *decided)
     return dict(zip(population.state, new, strict=True)), floats
 
 
@@ -55,7 +56,7 @@ def _spiked(
     if with_margins:
         try:
             (*new, spikes), *decided = jax.vmap(with_margin(flat), over_neurons, axis_size=population.size)(*arguments)
-            return new, spikes, (decided[0], decided[1])
+            return new, spikes, (decided[0].astype(rule.dtype), decided[1])
         except RuleError:  # no comparison decides: spikes are drawn at random, and have no derivative
             pass
     *new, spikes = jax.vmap(flat, over_neurons, axis_size=population.size)(*arguments)
@@ -64,8 +65,8 @@ def _spiked(
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
 def _events(surrogate: SurrogateLike, spikes: Array, margin: Array, gate: Array) -> Array:
-    """Return spikes as float32; the derivative by the margin is the surrogate's where the gate is open."""
-    return spikes.astype(np.float32)
+    """Return spikes as floats; the derivative by the margin is the surrogate's where the gate is open."""
+    return spikes.astype(margin.dtype)
 
 
 @_events.defjvp

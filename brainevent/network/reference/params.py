@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import jax.numpy as jnp
-import numpy as np
 
 from ...errors import ShapeError, UnknownNameError, did_you_mean
 from ..plan.plan import Plan
@@ -25,7 +24,7 @@ def initial_params(plan: Plan) -> dict[str, Any]:
         plan: The network.
 
     Returns:
-        By population the parameters by name, each () or (neurons,); by projection its weights, float32 (1,) if it has
+        By population the parameters by name, each () or (neurons,); by projection its weights, floats (1,) if it has
         one for all, else (entries,) in the order of the plan, in the unit of what arrives.
 
     Examples:
@@ -34,7 +33,7 @@ def initial_params(plan: Plan) -> dict[str, Any]:
         {}
     """
     weights = {
-        s.name: s.weights.astype(np.float32) * plan.population(s.target).quanta[s.receptor] for s in plan.synapses
+        s.name: s.weights.astype(plan.dtype) * plan.population(s.target).quanta[s.receptor] for s in plan.synapses
     }
     return {**{p.name: dict(p.params) for p in plan.populations}, **weights}
 
@@ -54,7 +53,7 @@ def completed(plan: Plan, params: Params) -> dict[str, Any]:
         result[p.name] |= given
     for s in plan.synapses:
         if s.name in params:
-            result[s.name] = jnp.asarray(params[s.name], np.float32)
+            result[s.name] = jnp.asarray(params[s.name], plan.dtype)
             _check_shape(f"params[{s.name!r}]", result[s.name], ((1,), s.targets.shape))
     return result
 

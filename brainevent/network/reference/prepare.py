@@ -55,11 +55,11 @@ def checked_count(what: str, value: Any) -> int:
 
 
 def checked_inputs(plan: Plan, inputs: Mapping[str, Array], steps: int) -> dict[str, Array]:
-    """Return inputs as float32, by "population.receptor"."""
+    """Return inputs as floats of the plan, by "population.receptor"."""
     sizes = {f"{name}.{receptor}": plan.population(name).size for name, receptor in plan.receptors()}
     for name in inputs:
         check_name("inputs", name, sizes)
-    arrays = {name: jnp.asarray(array, np.float32) for name, array in inputs.items()}
+    arrays = {name: jnp.asarray(array, plan.dtype) for name, array in inputs.items()}
     arrays = {name: array[:, None] if array.ndim == 1 else array for name, array in arrays.items()}
     for name, array in arrays.items():
         if array.shape not in ((steps, sizes[name]), (steps, 1)):

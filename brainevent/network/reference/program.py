@@ -54,7 +54,10 @@ class Program:
             for p in self.plan.populations
         }
         rings = {
-            p.name: {r: as_ring(state.arriving[p.name][r], exact_floats=self.exact_floats) for r in p.quanta}
+            p.name: {
+                r: as_ring(state.arriving[p.name][r], self.plan.dtype if self.exact_floats else "int32")
+                for r in p.quanta
+            }
             for p in self.plan.populations
         }
         return Carry(jnp.asarray(state.step, np.uint32), neurons, rings, self.outputs.start())
@@ -68,7 +71,7 @@ class Program:
             arriving = {}
             for receptor, quantum in p.quanta.items():
                 sums, rings[p.name][receptor] = emptied(rings[p.name][receptor], turn)
-                arriving[receptor] = sums.astype(np.float32) * quantum + inputs.get(f"{p.name}.{receptor}", 0)
+                arriving[receptor] = sums.astype(quantum.dtype) * quantum + inputs.get(f"{p.name}.{receptor}", 0)
             neurons[p.name], spikes[p.name] = updated(
                 p, carry.neurons[p.name], arriving, self.params[p.name], carry.step, self.keys[p.name], self.surrogate
             )

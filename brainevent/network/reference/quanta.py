@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Weights as whole numbers of quanta: in float32 with a derivative where sums stay exact, else in int32."""
+"""Weights as whole numbers of quanta: in floats with a derivative where sums stay exact, else in int32."""
 
 from __future__ import annotations
 
@@ -40,22 +40,22 @@ def _rounded_jvp(primals: Any, tangents: Any) -> tuple[Array, Array]:
     return _rounded(*primals), tangents[0]
 
 
-def in_quanta(weights: Array, quantum: np.float32, *, exact_floats: bool) -> Array:
+def in_quanta(weights: Array, quantum: np.floating[Any], *, exact_floats: bool) -> Array:
     """Return weights in whole quanta."""
-    rounded = _rounded(jnp.asarray(weights, np.float32) / quantum)
+    rounded = _rounded(jnp.asarray(weights, quantum.dtype) / quantum)
     return rounded if exact_floats else rounded.astype(np.int32)
 
 
 def exact_in_floats(plan: Plan) -> bool:
-    """Say whether all sums of quanta are exact in float32."""
-    return largest_sum(plan)[0] < _EXACT
+    """Say whether all sums of quanta are exact in the floats of a plan: those of float64 always are."""
+    return plan.dtype == "float64" or largest_sum(plan)[0] < _EXACT
 
 
 def refuse_derivatives(tree: Any, plan: Plan) -> Any:
     """Return arrays; if sums in float32 are not exact, those that raise when they are differentiated."""
-    largest, place = largest_sum(plan)
-    if largest < _EXACT:
+    if exact_in_floats(plan):
         return tree
+    largest, place = largest_sum(plan)
 
     @jax.custom_jvp
     def undifferentiated(x: Array) -> Array:
@@ -65,8 +65,8 @@ def refuse_derivatives(tree: Any, plan: Plan) -> Any:
     def raises(primals: Any, tangents: Any) -> Any:
         raise NetworkError(
             f"simulate: weights of {largest:.0f} quanta in all reach a neuron of {place}; float32 is exact only below "
-            "2^24 quanta, so sums are integers here, which have no derivative; "
-            "build the network with weights that are multiples of a larger number, or with fewer synapses a neuron"
+            "2^24 quanta, so sums are integers here, which have no derivative; build the network with weights that "
+            "are multiples of a larger number, with fewer synapses a neuron, or with dtype='float64'"
         )
 
     return jax.tree.map(lambda x: undifferentiated(x) if _is_float(x) else x, tree)

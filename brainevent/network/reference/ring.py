@@ -6,7 +6,6 @@ from __future__ import annotations
 from typing import Any
 
 import jax.numpy as jnp
-import numpy as np
 
 __all__ = ["as_ring", "emptied", "in_order"]
 
@@ -19,9 +18,9 @@ def emptied(ring: Array, turn: Array) -> tuple[Array, Array]:
     return ring[row], ring.at[row].set(0)
 
 
-def as_ring(sums: Array, *, exact_floats: bool) -> Array:
-    """Return sums (rows, neurons) of a state, in order of arrival, as the ring of turn 0."""
-    return jnp.asarray(sums).astype(np.float32 if exact_floats else np.int32)
+def as_ring(sums: Array, dtype: str) -> Array:
+    """Return sums (rows, neurons) of a state, in order of arrival, as the ring of turn 0, in a dtype."""
+    return jnp.asarray(sums).astype(dtype)
 
 
 def in_order(ring: Array, turn: Any, dtype: Any) -> Array:

@@ -52,10 +52,10 @@ def simulate(
     Args:
         sim: A simulation that was built with `backend="jax"`, or a plan.
         state: The state before the first step.
-        params: By population the parameters by name, () or (neurons,); by projection its weights, float32 (1,) or
+        params: By population the parameters by name, () or (neurons,); by projection its weights, (1,) or
             (entries,), in the unit of what arrives. Those left out are as the network was built.
         steps: How many steps, a number of Python.
-        inputs: What is added to what arrives: by "population.receptor", float32 (steps, neurons), or (steps,) for
+        inputs: What is added to what arrives: by "population.receptor", (steps, neurons), or (steps,) for
             the same to all neurons.
         record: What to record, as for `Simulation.run`: `"exc.spikes"`, `every(5, "exc.v")` or several of them.
         surrogate: The derivative of a spike with respect to its margin, as a function of the margin: one of
@@ -68,9 +68,9 @@ def simulate(
     Returns:
         The state after the last step, and what was recorded: "exc.spikes" float32 (steps, neurons) of 0 and 1,
         "exc.counts" float32 (neurons,), "exc.rate" float32 (steps,), which is how many neurons spiked in each step, all
-        of them differentiable; samples by their labels, (ceil(steps / every), chosen), whose last row is 0 if one
-        sample less falls within the run. The sums in the state are of the dtypes of those in `state`: pass float32 to
-        differentiate through several calls.
+        of them differentiable, and float64 in a network of float64; samples by their labels, (ceil(steps / every),
+        chosen), whose last row is 0 if one sample less falls within the run. The sums in the state are of the dtypes of
+        those in `state`: pass floats to differentiate through several calls.
 
     Raises:
         NetworkError: The simulation has another backend; or a derivative is needed where sums reach 2^24 quanta.
@@ -100,10 +100,21 @@ def simulate(
         carry, recorded = _looped(program, program.start(state), rows, steps, every)
         return program.state(carry, steps, state), {**recorded, **carry.filled}
 
-    with jax.enable_x64(False):
+    _check_width(plan, (state, params, inputs, keys))
+    with jax.enable_x64(plan.dtype == "float64"):
         given = checked_inputs(plan, inputs or {}, steps)
         state, params, given = refuse_derivatives((checked_state(plan, state), params, given), plan)
         return placed(run, asked, state)(state, params, given, keys or {})
+
+
+def _check_width(plan: Plan, arguments: Any) -> None:
+    """Raise if JAX transforms a run in float64 with floats of 32 bits."""
+    traced = any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(arguments))
+    if plan.dtype == "float64" and traced and jax.dtypes.canonicalize_dtype(np.float64) != np.float64:
+        raise NetworkError(
+            "simulate: the network was built with dtype='float64', but JAX transforms this call with 32 bits; "
+            "transform and call it within `with jax.enable_x64(True):`, or set jax_enable_x64"
+        )
 
 
 def _plan(sim: Any) -> Plan:

@@ -11,9 +11,10 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from ...errors import RuleError
-from .form import DTYPES, Name
+from .form import DTYPES, FLOATS, Name, form_dtype
 from .random import Random
 from .record import Record
 
@@ -31,10 +32,13 @@ _NOT_OF_USERS = (str(Path(jax.__file__).parent), str(Path(__file__).parent))
 
 
 class Checked:
-    """A rule as a function of flat scalars; `groups` are names and dtypes of states, what arrives, and parameters."""
+    """A rule as a function of flat scalars; `groups` are names and dtypes of states, what arrives, and parameters.
 
-    def __init__(self, name: str, rule: Rule, *groups: Mapping[str, str]):
-        self.name, self.rule, self.groups = name, rule, groups
+    `dtype` is that of its floats, of random numbers too.
+    """
+
+    def __init__(self, name: str, rule: Rule, *groups: Mapping[str, str], dtype: str = "float32"):
+        self.name, self.rule, self.groups, self.dtype = name, rule, groups, dtype
         self.random = _RANDOM if _takes_random(name, rule) else ()
         self.returned: dict[str, str] = {}  # dtypes of the states that the rule returned
 
@@ -53,10 +57,13 @@ class Checked:
         """Return the states and the spike that the rule returns for scalars of all groups, and keys if it draws."""
         rest = iter(scalars)
         kinds = ("state", "arriving", "params")
-        records = [
+        records: list[Any] = [
             Record(kind, {key: next(rest) for key in group}) for kind, group in zip(kinds, self.groups, strict=True)
         ]
-        result = self.rule(*records, Random(*rest)) if self.random else self.rule(*records)
+        if self.random:
+            neuron, step, key0, key1 = rest
+            records = [*records, Random(neuron, step, key0, key1, self.dtype)]
+        result = self.rule(*records)
         if not (isinstance(result, tuple) and len(result) == 2 and isinstance(result[0], Record)):
             raise RuleError(f"rule {self.name}: returns {_shown(result)}; return (state.replace(...), spike)")
         new, spike = result
@@ -70,8 +77,9 @@ class Checked:
 
     def _state(self, key: str, value: Any, dtype: str) -> Any:
         array = self._scalar(f"state {key}", value)
-        if type(value) is int and dtype in ("float32", "uint32"):
+        if (type(value) is int and dtype in (*FLOATS, "uint32")) or (dtype, array.dtype) == ("float64", np.float32):
             array = array.astype(dtype)
+        array = array.astype(form_dtype(array.dtype))
         self.returned[key] = str(array.dtype)
         return array
 

@@ -45,8 +45,7 @@ def _sign(x: Scalar) -> Scalar:
 def _round_from_zero(x: Scalar, **_: Any) -> Scalar:
     whole = lax.floor(lax.abs(x))
     whole = lax.select(lax.abs(x) - whole >= np.float32(0.5), whole + np.float32(1), whole)
-    sign = lax.bitcast_convert_type(x, np.uint32) & np.uint32(2**31)
-    return lax.bitcast_convert_type(lax.bitcast_convert_type(whole, np.uint32) | sign, np.float32)
+    return lax.select(x == 0, x, lax.select(x < 0, -whole, whole))
 
 
 def _clz(x: Scalar) -> Scalar:

@@ -11,10 +11,30 @@ import numpy as np
 
 from .primitives import flush
 
-__all__ = ["DTYPES", "Assign", "Branch", "Constant", "Form", "Line", "Loop", "Name", "Operand", "constant"]
+__all__ = [
+    "DTYPES",
+    "FLOATS",
+    "Assign",
+    "Branch",
+    "Constant",
+    "Form",
+    "Line",
+    "Loop",
+    "Name",
+    "Operand",
+    "constant",
+    "form_dtype",
+]
 
-DTYPES = ("float32", "int32", "uint32", "bool")
-_BITS = {"float32": "uint32", "int32": "uint32", "uint32": "uint32", "bool": "uint8"}
+FLOATS = ("float32", "float64")
+DTYPES = (*FLOATS, "int32", "uint32", "bool")
+_NARROW = {"int64": "int32", "uint64": "uint32"}
+_BITS = {"float32": "uint32", "float64": "uint64", "int32": "uint32", "uint32": "uint32", "bool": "uint8"}
+
+
+def form_dtype(dtype: Any) -> str:
+    """Return the dtype of the form for one of JAX: integers have 32 bits, also where JAX counts with 64."""
+    return _NARROW.get(str(dtype), str(dtype))
 
 
 @dataclass(frozen=True)

@@ -124,7 +124,7 @@ def _gather(writer: Writer, eqn: Eqn, x: Values, indices: Values) -> Values:
 def _fill(value: Any, dtype: str) -> Any:
     if value is not None:
         return value
-    return {"float32": np.nan, "int32": -(2**31), "uint32": 2**32 - 1, "bool": True}[dtype]
+    return {"float32": np.nan, "float64": np.nan, "int32": -(2**31), "uint32": 2**32 - 1, "bool": True}[dtype]
 
 
 def _scatter(op: str, writer: Writer, eqn: Eqn, x: Values, indices: Values, updates: Values) -> Values:

@@ -17,7 +17,8 @@ from ..._compat import source_line
 from ...errors import RuleError
 from .control import CONTROL
 from .derived import DERIVED
-from .form import DTYPES, Constant, Form, Name, Operand, constant
+from .float64 import COMPOSED, PRIMITIVES_64, of_float64
+from .form import DTYPES, Constant, Form, Name, Operand, constant, form_dtype
 from .functions import CALLED, FUNCTIONS
 from .indexed import chosen
 from .vectors import MOVES, SPLITS
@@ -45,8 +46,8 @@ _PRINTS = ("debug_print", "debug_callback")
 
 @functools.cache
 def function_form(name: str, dtypes: tuple[str, ...] = ("float32",)) -> Form:
-    """Return a function of `functions.py` that replaces a primitive as a form."""
-    return form_of(name, FUNCTIONS[name], dtypes)
+    """Return a function of `functions.py` or `float64.py` that replaces a primitive as a form."""
+    return form_of(name, COMPOSED.get(name) or FUNCTIONS[name], dtypes)
 
 
 @functools.cache
@@ -58,7 +59,7 @@ def called_form(name: str) -> Form:
 
 def form_of(name: str, function: Callable[..., Any], dtypes: Sequence[str]) -> Form:
     """Return a function of scalars in `jax.numpy` as a form."""
-    with jax.enable_x64(False):
+    with jax.enable_x64("float64" in dtypes):
         jaxpr = jax.make_jaxpr(function)(*(jax.ShapeDtypeStruct((), dtype) for dtype in dtypes))
     lowering = Lowering(name, follow=False)
     inputs = tuple(Name(f"a{place}", dtype) for place, dtype in enumerate(dtypes))
@@ -95,9 +96,13 @@ class Lowering:
     def literal(self, value: Any) -> Values:
         """Return an array that is known at tracing."""
         array = np.asarray(value)
-        dtype = str(array.dtype)
+        dtype = form_dtype(array.dtype)
         if dtype not in DTYPES or array.size > MOST_ELEMENTS:
             raise self.error(f"uses a constant array of {dtype}{list(array.shape)}; {_ALLOWED}")
+        if np.any(array != array.astype(dtype)) and array.dtype.kind in "iu":
+            raise self.error(
+                f"uses the integer {array[array != array.astype(dtype)].flat[0]}, which {dtype} does not hold"
+            )
         return boxed([constant(x, dtype) for x in array.reshape(-1)], array.shape)
 
     def error(self, problem: str) -> RuleError:
@@ -106,7 +111,7 @@ class Lowering:
 
     def _check_types(self, eqn: Any) -> None:
         for var in eqn.outvars:
-            dtype, shape = str(getattr(var.aval, "dtype", var.aval)), getattr(var.aval, "shape", ())
+            dtype, shape = form_dtype(getattr(var.aval, "dtype", var.aval)), getattr(var.aval, "shape", ())
             if dtype not in DTYPES or math.prod(shape) > MOST_ELEMENTS or 0 in shape:
                 raise self.error(f"{eqn.primitive.name} makes {dtype}{list(shape)}; {_ALLOWED}")
 
@@ -172,9 +177,11 @@ class Lowering:
         if name in _SAME:
             return self._same(eqn, _SAME[name])
         if name in ("convert_element_type", "bitcast_convert_type"):
-            return functools.partial(self._converted, name.split("_", maxsplit=1)[0], str(eqn.params["new_dtype"]))
+            return self._converting(eqn, name.split("_", maxsplit=1)[0])
         if name == "select_n":
             return self._selected
+        if str(eqn.outvars[0].aval.dtype) == "float64" and of_float64(name) in (*PRIMITIVES_64, *COMPOSED):
+            return functools.partial(self._wide, of_float64(name))
         if name in FUNCTIONS:
             return functools.partial(self._called, name)
         if name in DERIVED:
@@ -188,6 +195,12 @@ class Lowering:
             op = {"max": "or", "min": "and"}[op]
         return functools.partial(self.writer.emit, op)
 
+    def _converting(self, eqn: Any, op: str) -> Callable[..., Operand]:
+        given, dtype = (str(x) for x in (eqn.invars[0].aval.dtype, eqn.params["new_dtype"]))
+        if op == "bitcast" and not {given, dtype}.isdisjoint(("float64", "int64", "uint64")):
+            raise self.error(f"no engine has the bits of 64-bit numbers ({given} as {dtype}); build it in float32")
+        return functools.partial(self._converted, op, form_dtype(dtype))
+
     def _converted(self, op: str, dtype: str, operand: Operand) -> Operand:
         return operand if operand.dtype == dtype else self.writer.emit(op, operand, dtype=dtype)
 
@@ -199,6 +212,12 @@ class Lowering:
     def _called(self, name: str, *operands: Operand) -> Operand:
         operands = tuple(self._converted("convert", "float32", operand) for operand in operands)
         return self.writer.call(function_form(name, ("float32",) * len(operands)), *operands)
+
+    def _wide(self, name: str, *operands: Operand) -> Operand:
+        operands = tuple(self._converted("convert", "float64", operand) for operand in operands)
+        if name in PRIMITIVES_64:
+            return self.writer.emit(name, *operands)
+        return self.writer.call(function_form(name, ("float64",) * len(operands)), *operands)
 
     def _derived(self, name: str, params: dict[str, Any], *operands: Operand) -> Operand:
         settings = {key: params[key] for key in ("y",) if key in params}
@@ -213,7 +232,7 @@ _ALLOWED = f"a rule may use float32, int32, uint32 and bool, and arrays of up to
 
 @functools.cache
 def _derived_jaxpr(name: str, dtypes: tuple[str, ...], params: tuple[tuple[str, Any], ...]) -> Any:
-    with jax.enable_x64(False):
+    with jax.enable_x64("float64" in dtypes):
         function = functools.partial(DERIVED[name], **dict(params))
         return jax.make_jaxpr(function)(*(jax.ShapeDtypeStruct((), dtype) for dtype in dtypes))
 

@@ -40,9 +40,9 @@ def with_margin(flat: Callable[..., Sequence[Scalar]]) -> Callable[..., tuple[li
         flat: A function of scalars that returns states and, last, the spike: see `flat_rule`.
 
     Returns:
-        A function of the same scalars that returns what `flat` returns; the margin: float32, differentiable by JAX; and
-        the gate: bool, which holds where the spike is true for a margin above zero and false below, and does not hold
-        where the spike does not depend on it. `vmap`, `grad`, `jit` and `scan` work.
+        A function of the same scalars that returns what `flat` returns; the margin: float32, or float64 if that is
+        compared, differentiable by JAX; and the gate: bool, which holds where the spike is true for a margin above zero
+        and false below, and does not hold where the spike does not depend on it. `vmap`, `grad`, `jit` and `scan` work.
 
     Raises:
         RuleError: When it is called or traced: no comparison of floats decides the spike.
@@ -64,7 +64,8 @@ def with_margin(flat: Callable[..., Sequence[Scalar]]) -> Callable[..., tuple[li
                 f"rule {name}: no comparison of floats decides the spike, so it has no surrogate gradient; "
                 "return one that is made of comparisons such as v >= threshold by &, |, ~ and jnp.where"
             )
-        margin = lax.convert_element_type(spike.margin, np.float32)
+        wide = jnp.result_type(spike.margin) == np.float64
+        margin = spike.margin if wide else lax.convert_element_type(spike.margin, np.float32)
         return [result.value for result in results], margin, spike.gate
 
     return flat_with_margin

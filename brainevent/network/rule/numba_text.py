@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from .form import Assign, Constant, Form, Name, Operand
+from .float64 import PRIMITIVES_64
+from .form import FLOATS, Assign, Constant, Form, Name, Operand
 from .text import all_functions, printed
 
 __all__ = ["numba_text"]
@@ -20,6 +21,7 @@ _BY_HAND |= {"div": "quotient({0}, {1})"}
 _FLOAT |= {"rem": "flush(np.fmod({0}, {1}))", "neg": "-{0}", "abs": "abs({0})", "floor": "np.floor({0})"}
 _FLOAT |= {"ceil": "np.ceil({0})", "round": "np.rint({0})", "sqrt": "np.sqrt({0})"}
 _FLOAT |= {"max": "{0} if ({0} > {1}) | ({0} != {0}) else {1}", "min": "{0} if ({0} < {1}) | ({0} != {0}) else {1}"}
+_FLOAT64 = {name: text.replace("flush(np.fmod({0}, {1}))", "np.fmod({0}, {1})") for name, text in _FLOAT.items()}
 # Numba computes integers of 32 bits in 64: each result is cast.
 _INTEGER = {"add": "{0} + {1}", "sub": "{0} - {1}", "mul": "{0} * {1}", "neg": "-{0}", "not": "~{0}", "abs": "abs({0})"}
 _INTEGER |= {"and": "{0} & {1}", "or": "{0} | {1}", "xor": "{0} ^ {1}"}
@@ -52,6 +54,8 @@ class _Python:
             return _converted(line.op, given, dtype, x[0])
         if dtype == "float32":
             return self.float[line.op].format(*x)
+        if dtype == "float64":
+            return f"{line.op}({', '.join(x)})" if line.op in PRIMITIVES_64 else _FLOAT64[line.op].format(*x)
         if dtype == "bool":
             return _BOOL[line.op].format(*x)
         pattern = _INTEGER.get(line.op)
@@ -83,8 +87,8 @@ def _literal(operand: Constant) -> str:
     value: Any = operand.value
     if operand.dtype == "bool":
         return str(bool(value))
-    if operand.dtype == "float32" and not np.isfinite(value):
-        return f"np.float32({'np.nan' if np.isnan(value) else 'np.inf' if value > 0 else '-np.inf'})"
+    if operand.dtype in FLOATS and not np.isfinite(value):
+        return f"np.{operand.dtype}({'np.nan' if np.isnan(value) else 'np.inf' if value > 0 else '-np.inf'})"
     return f"np.{operand.dtype}({value.item()!r})"
 
 
@@ -95,7 +99,9 @@ def _converted(op: str, given: str, dtype: str, x: str) -> str:
         return f"flush(float_of_bits(np.uint32({x})))" if dtype == "float32" else f"np.{dtype}({x})"
     if dtype == "bool":
         return f"{x} != np.{given}(0)"
-    return f"{dtype}_of_float32({x})" if given == "float32" else f"np.{dtype}({x})"
+    if dtype in FLOATS:
+        return f"flush(np.float32({x}))" if (given, dtype) == ("float64", "float32") else f"np.{dtype}({x})"
+    return f"{dtype}_of_float32({x})" if given in FLOATS else f"np.{dtype}({x})"
 
 
 def numba_text(forms: Iterable[Form], *, by_hand: bool = False) -> str:

@@ -13,6 +13,7 @@ from ...backends.numba import inner
 from .form import Form
 from .numba_text import numba_text
 from .on_floats import HARDWARE_FLUSHES, bits_of_float, float_of_bits
+from .on_libm import FUNCTIONS_OF_C
 from .primitives import ROUNDS_TO_SMALLEST, SMALLEST
 from .text import all_functions
 
@@ -159,7 +160,7 @@ def compiled_forms(forms: Iterable[Form], *, by_hand: bool = not HARDWARE_FLUSHE
     `by_hand`. Float inputs that are denormals must be flushed by the caller: `flush`.
     """
     forms = list(forms)
-    scope: dict[str, Any] = {"np": np, "float_of_bits": float_of_bits, **_HELPERS}
+    scope: dict[str, Any] = {"np": np, "float_of_bits": float_of_bits, **_HELPERS, **FUNCTIONS_OF_C}
     exec(compile(numba_text(forms, by_hand=by_hand), "<rule>", "exec"), scope)
     for form in [*all_functions(forms), *forms]:
         scope[f"be_{form.name}"] = _njit(scope[f"be_{form.name}"])

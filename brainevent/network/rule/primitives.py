@@ -10,7 +10,9 @@ This is the one place where the meaning is decided; every engine must return the
 - `max(a, b)` is a if a > b or a is NaN, else b; `min` likewise: NaN propagates, of two zeros the second is returned.
 - Integers wrap. `div` truncates; x / 0 is -1 (all bits set), x % 0 is x, -2^31 / -1 is -2^31.
 - A shift by 32 or more (a negative amount counts as such) gives 0, or the sign for an arithmetic shift to the right.
-- float32 to integer truncates and saturates; NaN gives 0. `rem` of float32 is C's fmod.
+- Floats to integers truncate and saturate; NaN gives 0. `rem` of floats is C's fmod.
+- float64 operations round as float32 does, and no denormal of theirs is flushed by the interpreter; engines may. They
+  have functions such as `exp_float64`, whose last bits are those of the library that an engine calls.
 - `select(c, a, b)` is a where c holds, else b.
 """
 
@@ -20,6 +22,8 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+
+from .float64 import PRIMITIVES_64
 
 __all__ = ["PRIMITIVES", "ROUNDS_TO_SMALLEST", "SMALLEST", "apply", "flush", "result_dtype"]
 
@@ -53,13 +57,15 @@ def _multiply(a: Array, b: Array) -> Array:
 def _divide(a: Array, b: Array) -> Array:
     if a.dtype == np.float32:
         return _without_tiny(np.divide, a, b)
+    if a.dtype == np.float64:
+        return a / b
     wide = a.astype(np.int64), np.where(b == 0, 1, b).astype(np.int64)
     quotient = np.sign(wide[0]) * np.sign(wide[1]) * (np.abs(wide[0]) // np.abs(wide[1]))
     return np.where(b == 0, -1, quotient).astype(a.dtype)
 
 
 def _remainder(a: Array, b: Array) -> Array:
-    if a.dtype == np.float32:
+    if a.dtype.kind == "f":
         return np.fmod(a, b)
     wide = a.astype(np.int64), np.where(b == 0, 1, b).astype(np.int64)
     return np.where(b == 0, wide[0], np.fmod(*wide)).astype(a.dtype)
@@ -114,11 +120,12 @@ PRIMITIVES: dict[str, Callable[..., Array]] = {
     "eq": lambda a, b: a == b,
     "ne": lambda a, b: a != b,
     "select": np.where,
+    **PRIMITIVES_64,
 }
 
 
 def _convert(x: Array, dtype: str) -> Array:
-    if x.dtype != np.float32 or dtype in ("bool", "float32"):
+    if x.dtype.kind != "f" or dtype in ("bool", "float32", "float64"):
         return x.astype(dtype)
     bounds = np.iinfo(dtype)
     wide = np.clip(np.trunc(x.astype(np.float64)), float(bounds.min), float(bounds.max))

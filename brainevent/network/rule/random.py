@@ -13,12 +13,11 @@ from jax import lax
 from ...errors import RuleError, UnknownNameError, did_you_mean
 from .circular import be_high_product
 from .poisson import be_poisson_more, be_poisson_of
-from .threefry import be_bits, be_keys, unit
+from .threefry import be_bits, be_keys, be_more_bits, unit, unit_of_53_bits
 
 __all__ = ["METHODS", "Random"]
 
 METHODS = ("bits", "uniform", "normal", "exponential", "bernoulli", "integers", "poisson")
-_ROOT_TWO = np.float32(np.sqrt(2))
 
 Scalar = Any  # a number or a traced scalar; an array where index is one
 
@@ -30,11 +29,15 @@ class Random:
     JAX traces them. Within a loop or a branch, and within a function of `jax.jit` that is called twice, a draw needs
     `index=`, an integer or an array of integers that tells its repetitions apart.
 
+    In float64, `uniform` has 53 bits, of which the first 24 are the number that it is in float32, and `normal`,
+    `exponential` and `bernoulli` are made of it; `bits`, `integers` and `poisson` are the same in both.
+
     Args:
         neuron: Number of the neuron in its population: uint32 scalar.
         step: Number of the step: uint32 scalar.
         key0: First key, of the seed: uint32 scalar.
         key1: Second key, of the population: uint32 scalar.
+        dtype: Of the floats that are drawn: float32 or float64; below, "float" is one of these.
 
     Examples:
         >>> import numpy as np
@@ -44,9 +47,10 @@ class Random:
         True
     """
 
-    __slots__ = ("_count", "_counter", "_keys")
+    __slots__ = ("_count", "_counter", "_dtype", "_keys")
 
-    def __init__(self, neuron: Scalar, step: Scalar, key0: Scalar, key1: Scalar):
+    def __init__(self, neuron: Scalar, step: Scalar, key0: Scalar, key1: Scalar, dtype: str = "float32"):
+        self._dtype = np.dtype(dtype)
         self._counter, self._keys, self._count = (neuron, step), (key0, key1), 0
 
     def __getattr__(self, name: str) -> NoReturn:
@@ -77,12 +81,12 @@ class Random:
         """Draw a number from low to high, without high.
 
         Args:
-            low: Smallest number: float32.
-            high: Bound: float32; where it is not above low, low is returned.
+            low: Smallest number: float.
+            high: Bound: float; where it is not above low, low is returned.
             index: As in `bits`.
 
         Returns:
-            float32: one of 2^24 equally likely numbers, rounded; where rounding leads to high, low.
+            float: one of 2^24 (2^53) equally likely numbers, rounded; where rounding leads to high, low.
 
         Examples:
             >>> import numpy as np
@@ -93,7 +97,7 @@ class Random:
         u = self._unit("uniform", index)
         if isinstance(low, (int, float)) and isinstance(high, (int, float)) and (low, high) == (0, 1):
             return u
-        low, high = _float(low), _float(high)
+        low, high = self._float(low), self._float(high)
         value = low + (high - low) * u
         return jnp.where(value < high, value, low)
 
@@ -101,12 +105,12 @@ class Random:
         """Draw a number of the normal distribution.
 
         Args:
-            mean: Mean: float32.
-            sd: Standard deviation: float32.
+            mean: Mean: float.
+            sd: Standard deviation: float.
             index: As in `bits`.
 
         Returns:
-            float32, at most 5.5 standard deviations from the mean.
+            float, at most 5.5 standard deviations from the mean; in float64 8.3.
 
         Examples:
             >>> import numpy as np
@@ -114,20 +118,25 @@ class Random:
             >>> bool(abs(random.normal()) < 6)
             True
         """
-        top = lax.convert_element_type(lax.shift_right_logical(self._bits("normal", index), np.uint32(8)), np.int32)
-        odd = top + top + np.int32(1 - 2**24)  # from -(2^24 - 1) to 2^24 - 1
-        x = lax.erf_inv(lax.convert_element_type(odd, np.float32) * np.float32(2**-24))
-        return _float(mean) + _float(sd) * (x * _ROOT_TWO)
+        if self._dtype == np.float32:
+            bits = self._bits("normal", index)
+            top = lax.convert_element_type(lax.shift_right_logical(bits, np.uint32(8)), np.int32)
+            odd = top + top + np.int32(1 - 2**24)  # from -(2^24 - 1) to 2^24 - 1
+            x = lax.erf_inv(lax.convert_element_type(odd, np.float32) * np.float32(2**-24))
+        else:
+            u = self._unit("normal", index)
+            x = lax.erf_inv((u - np.float64(0.5)) * np.float64(2) + np.float64(2**-53))  # all exact; never 0
+        return self._float(mean) + self._float(sd) * (x * self._dtype.type(np.sqrt(2)))
 
     def exponential(self, mean: Scalar = 1.0, index: Scalar | None = None) -> Scalar:
         """Draw a number of the exponential distribution.
 
         Args:
-            mean: Mean: float32.
+            mean: Mean: float.
             index: As in `bits`.
 
         Returns:
-            float32, at most 16.7 means.
+            float, at most 16.7 means; in float64 36.8.
 
         Examples:
             >>> import numpy as np
@@ -135,13 +144,15 @@ class Random:
             >>> bool(random.exponential(2.0) >= 0)
             True
         """
-        return _float(mean) * (np.float32(0) - lax.log(np.float32(1) - self._unit("exponential", index)))
+        u = self._unit("exponential", index)
+        log = lax.log(np.float32(1) - u) if self._dtype == np.float32 else lax.log1p(-u)
+        return self._float(mean) * (self._dtype.type(0) - log)
 
     def bernoulli(self, p: Scalar, index: Scalar | None = None) -> Scalar:
         """Draw whether something happens that has a probability.
 
         Args:
-            p: Probability: float32; never where it is NaN or not above 0, always from 1 on.
+            p: Probability: float; never where it is NaN or not above 0, always from 1 on.
             index: As in `bits`.
 
         Returns:
@@ -153,7 +164,10 @@ class Random:
             >>> bool(random.bernoulli(1.0))
             True
         """
-        return be_happens(self._bits("bernoulli", index), lax.stop_gradient(_float(p)))
+        p = lax.stop_gradient(self._float(p))
+        if self._dtype == np.float32:
+            return be_happens(self._bits("bernoulli", index), p)
+        return be_is_below(self._unit("bernoulli", index), p)
 
     def integers(self, low: Scalar, high: Scalar, index: Scalar | None = None) -> Scalar:
         """Draw an integer from low to high, without high.
@@ -181,7 +195,7 @@ class Random:
         """Draw a number of events.
 
         Args:
-            mean: Mean: float32; 0 events where it is NaN or not above 0; above 2^20 it counts as 2^20.
+            mean: Mean, rounded to float32; 0 events where it is NaN or not above 0; above 2^20 it counts as 2^20.
             index: As in `bits`.
 
         Returns:
@@ -193,7 +207,7 @@ class Random:
             >>> int(random.poisson(0.0))
             0
         """
-        mean = lax.stop_gradient(_float(mean))
+        mean = lax.stop_gradient(jnp.asarray(mean, np.float32))
         keys = self._draw("poisson", index)
         first = be_poisson_of(unit(be_bits(*self._counter, *keys)), mean)
         return first + be_poisson_more(*self._counter, *keys, mean)
@@ -202,7 +216,14 @@ class Random:
         return be_bits(*self._counter, *self._draw(method, index))
 
     def _unit(self, method: str, index: Scalar | None) -> Scalar:
-        return unit(self._bits(method, index))
+        """Draw a number from 0 to 1, without 1."""
+        words = (*self._counter, *self._draw(method, index))
+        if self._dtype == np.float32:
+            return unit(be_bits(*words))
+        return unit_of_53_bits(be_bits(*words), be_more_bits(*words))
+
+    def _float(self, value: Scalar) -> Scalar:
+        return jnp.asarray(value, self._dtype)
 
     def _draw(self, method: str, index: Scalar | None) -> tuple[Scalar, Scalar]:
         """Number one more draw, and return its keys."""
@@ -221,8 +242,10 @@ def be_happens(bits: Scalar, p: Scalar) -> Scalar:
     return (bits < lax.convert_element_type(below, np.uint32)) | (p >= 1)
 
 
-def _float(value: Scalar) -> Scalar:
-    return jnp.asarray(value, np.float32)
+@jax.jit
+def be_is_below(u: Scalar, p: Scalar) -> Scalar:
+    """Say whether a uniform number is below a probability."""
+    return u < p
 
 
 def _integer(what: str, value: Scalar) -> Scalar:

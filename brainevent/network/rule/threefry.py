@@ -9,7 +9,7 @@ import jax
 import numpy as np
 from jax import lax
 
-__all__ = ["SCHEME", "be_bits", "be_keys", "part_key", "threefry", "unit"]
+__all__ = ["SCHEME", "be_bits", "be_keys", "be_more_bits", "part_key", "threefry", "unit", "unit_of_53_bits"]
 
 SCHEME = 1  # which numbers a seed gives: the cipher, its keys, and how each method of `Random` uses its bits
 
@@ -55,6 +55,12 @@ def be_bits(neuron: Scalar, step: Scalar, key0: Scalar, key1: Scalar) -> Scalar:
     return threefry(key0, key1, neuron, step)[0]
 
 
+@jax.jit
+def be_more_bits(neuron: Scalar, step: Scalar, key0: Scalar, key1: Scalar) -> Scalar:
+    """Return 32 random bits that belong to those of `be_bits`, for numbers that need more than 32."""
+    return threefry(key0, key1, neuron, step)[1]
+
+
 def part_key(key0: Scalar, part: Scalar) -> Scalar:
     """Return the first key of a part of a draw that needs several numbers; part 0 is the draw itself."""
     return key0 + part * _OF_PART
@@ -63,3 +69,10 @@ def part_key(key0: Scalar, part: Scalar) -> Scalar:
 def unit(bits: Scalar) -> Scalar:
     """Return the top 24 bits as a float32 number from 0 to 1, without 1."""
     return lax.convert_element_type(lax.shift_right_logical(bits, np.uint32(8)), np.float32) * np.float32(2**-24)
+
+
+def unit_of_53_bits(bits: Scalar, more: Scalar) -> Scalar:
+    """Return 53 bits as a float64 number from 0 to 1, without 1: cut to 24 bits it is `unit(bits)`."""
+    high = lax.convert_element_type(lax.shift_right_logical(bits, np.uint32(5)), np.float64)
+    low = lax.convert_element_type(lax.shift_right_logical(more, np.uint32(6)), np.float64)
+    return (high * np.float64(2**26) + low) * np.float64(2**-53)

@@ -13,7 +13,7 @@ import numpy as np
 
 from ...errors import RuleError
 from .checked import Checked, Rule
-from .form import DTYPES, Form, Name
+from .form import DTYPES, FLOATS, Form, Name, form_dtype
 from .lower import Lowering
 from .writer import boxed
 
@@ -26,7 +26,7 @@ class TracedRule:
 
     `states`, `arriving`, `params` and `random` are names and dtypes in the order of the form's inputs. `random` is
     empty if the rule takes no random numbers; else neuron, step, and the two keys of seed and population. `function`
-    is what was traced, for the reference.
+    is what was traced, for the reference. `dtype` is that of floats.
     """
 
     name: str
@@ -36,10 +36,17 @@ class TracedRule:
     random: tuple[Name, ...]
     form: Form
     function: Rule | None = field(default=None, compare=False, repr=False)
+    dtype: str = "float32"
 
 
 def trace(
-    rule: Rule, state: Mapping[str, Any], arriving: Iterable[str], params: Mapping[str, Any], *, prints: bool = False
+    rule: Rule,
+    state: Mapping[str, Any],
+    arriving: Iterable[str],
+    params: Mapping[str, Any],
+    *,
+    prints: bool = False,
+    dtype: str = "float32",
 ) -> TracedRule:
     """Trace `rule(state, arriving, params) -> (state, spike)`, of which each value is a scalar.
 
@@ -47,11 +54,12 @@ def trace(
 
     Args:
         rule: The function of one neuron, in `jax.numpy`, of three or four arguments.
-        state: A value of each state, which says its dtype; an integer of Python becomes float32 if the rule returns
+        state: A value of each state, which says its dtype; an integer of Python becomes a float if the rule returns
             that.
-        arriving: Names of what arrives: float32.
+        arriving: Names of what arrives: floats.
         params: A value of each parameter, which says its dtype.
         prints: Whether the rule may use `jax.debug.print`, which the form leaves out: the reference prints.
+        dtype: Of floats: float32, or float64. What a rule itself makes float32 stays that.
 
     Returns:
         The rule as a form, for `interpret` and for the printers.
@@ -70,20 +78,20 @@ def trace(
         ['mul', 'add', 'gt']
     """
     name = getattr(rule, "__name__", type(rule).__name__)
-    states = {key: _dtype(name, "state", key, value) for key, value in state.items()}
-    others = (dict.fromkeys(arriving, "float32"), {k: _dtype(name, "parameter", k, v) for k, v in params.items()})
+    states = {key: _dtype(name, "state", key, value, dtype) for key, value in state.items()}
+    others = (dict.fromkeys(arriving, dtype), {k: _dtype(name, "parameter", k, v, dtype) for k, v in params.items()})
     loose = {key for key, value in state.items() if type(value) is int}
-    with jax.enable_x64(False):
+    with jax.enable_x64(dtype == "float64"):
         while True:
-            checked = Checked(name, rule, states, *others)
+            checked = Checked(name, rule, states, *others, dtype=dtype)
             jaxpr = checked.jaxpr()
-            grown = {key for key in loose if states[key] == "int32" and checked.returned[key] == "float32"}
+            grown = {key for key in loose if states[key] == "int32" and checked.returned[key] == dtype}
             if not grown:
                 break
-            states |= dict.fromkeys(grown, "float32")
+            states |= dict.fromkeys(grown, dtype)
         checked.check_dtypes()
         lowered = _lowered(Lowering(name, prints=prints), jaxpr, checked.random, states, *others)
-        return replace(lowered, function=rule)
+        return replace(lowered, function=rule, dtype=dtype)
 
 
 def flat_rule(rule: Rule, traced: TracedRule) -> Callable[..., list[Any]]:
@@ -105,7 +113,7 @@ def flat_rule(rule: Rule, traced: TracedRule) -> Callable[..., list[Any]]:
         [1.5, 1.0]
     """
     groups = ({n.text[2:]: n.dtype for n in names} for names in (traced.states, traced.arriving, traced.params))
-    checked = Checked(traced.name, rule, *groups)
+    checked = Checked(traced.name, rule, *groups, dtype=traced.dtype)
 
     def flat(*scalars: Any) -> list[Any]:
         *states, spike = checked.flat(*scalars)
@@ -116,12 +124,12 @@ def flat_rule(rule: Rule, traced: TracedRule) -> Callable[..., list[Any]]:
     return flat
 
 
-def _dtype(rule: str, kind: str, key: str, value: Any) -> str:
-    """Return the dtype of the form that a value has: 64 bits become 32."""
+def _dtype(rule: str, kind: str, key: str, value: Any, floats: str) -> str:
+    """Return the dtype of the form that a value has: floats have one, and integers 32 bits."""
     dtype = np.asarray(value).dtype
-    found = {"float64": "float32", "int64": "int32", "uint64": "uint32"}.get(str(dtype), str(dtype))
+    found = floats if str(dtype) in FLOATS else form_dtype(dtype)
     if found not in DTYPES:
-        raise RuleError(f"rule {rule}: {kind} {key} is {dtype}; pass one of {', '.join(DTYPES)}")
+        raise RuleError(f"rule {rule}: {kind} {key} is {dtype}; pass one of float32, int32, uint32, bool")
     return found
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from .form import Operand, constant
+from .form import FLOATS, Operand, constant, form_dtype
 from .indexed import INDEXED
 from .writer import Values, Writer, boxed
 
@@ -54,7 +54,7 @@ def _rev(writer: Writer, eqn: Eqn, x: Values) -> Values:
 
 def _iota(writer: Writer, eqn: Eqn, *_: Values) -> Values:
     aval, axis = eqn.outvars[0].aval, eqn.params["dimension"]
-    dtype = str(aval.dtype)
+    dtype = form_dtype(aval.dtype)
     return boxed([constant(place[axis], dtype) for place in np.ndindex(*aval.shape)], aval.shape)
 
 
@@ -82,7 +82,7 @@ def _arg(op: str, writer: Writer, eqn: Eqn, x: Values) -> Values:
     """Return the place of the first largest (smallest) element, or of the first NaN."""
     if x.ndim != 1:
         raise NotImplementedError("of more than one dimension")
-    dtype = str(eqn.outvars[0].aval.dtype)
+    dtype = form_dtype(eqn.outvars[0].aval.dtype)
     best, place = x[0], constant(0, dtype)
     found: Operand = place
     for k in range(1, len(x)):
@@ -96,7 +96,7 @@ def _better(writer: Writer, op: str, new: Operand, best: Operand) -> Operand:
     if new.dtype == "bool":
         new, best = (writer.emit("convert", x, dtype="int32") for x in (new, best))
     better = writer.emit(op, new, best)
-    if new.dtype != "float32":
+    if new.dtype not in FLOATS:
         return better
     better = writer.emit("or", better, writer.emit("ne", new, new))
     return writer.emit("and", better, writer.emit("eq", best, best))

@@ -3,7 +3,8 @@
 
 A file is an npz archive without pickled objects. `header` is JSON: the format, and what names the network. The other
 arrays are `step`, `neurons/POPULATION/STATE`, `arriving/POPULATION/RECEPTOR` and `params/POPULATION/PARAMETER`, in the
-layout of `NetworkState` and of the plan.
+layout of `NetworkState` and of the plan, and `weights/PROJECTION` of weights that were replaced, in quanta, by source,
+delay and target.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import os
 import pickle
 import zipfile
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,8 @@ import numpy as np
 from ..._version import __version__
 from ...bench.whole import write_whole
 from ...errors import CheckpointError, NetworkError
-from ..plan.plan import Plan
+from ..plan.plan import Plan, SynapsePlan
+from ..plan.replaced import in_order, of_order
 from ..rule.numba_text import numba_text
 from ..rule.threefry import SCHEME
 from ..rule.trace import TracedRule
@@ -40,11 +42,19 @@ Params = Mapping[str, Mapping[str, Array]]
 _UNREADABLE = (ValueError, OSError, EOFError, KeyError, MemoryError, zipfile.BadZipFile, zlib.error)
 
 
-def write_checkpoint(path: str | os.PathLike[str], plan: Plan, state: NetworkState, params: Params) -> None:
-    """Write a file in one piece: whoever reads it finds what was there before, or all that is new."""
-    arrays = {"header": np.array(json.dumps(_header(plan))), "step": np.asarray(state.step, np.uint32)}
+def write_checkpoint(
+    path: str | os.PathLike[str], plan: Plan, state: NetworkState, params: Params, replaced: Iterable[SynapsePlan]
+) -> None:
+    """Write a file in one piece: whoever reads it finds what was there before, or all that is new.
+
+    `replaced` are the synapses whose weights are no longer those of the plan.
+    """
+    replaced = list(replaced)
+    header = _header(plan) | {"rounding": {synapses.name: synapses.rounding for synapses in replaced}}
+    arrays = {"header": np.array(json.dumps(header)), "step": np.asarray(state.step, np.uint32)}
     for group, tree in (("neurons", state.neurons), ("arriving", state.arriving), ("params", params)):
         arrays |= {f"{group}/{name}/{key}": array for name, parts in tree.items() for key, array in parts.items()}
+    arrays |= {f"weights/{synapses.name}": in_order(plan, synapses) for synapses in replaced}
     packed = io.BytesIO()
     np.savez_compressed(packed, allow_pickle=False, **arrays)
     write_whole(Path(path), packed.getvalue())
@@ -52,13 +62,17 @@ def write_checkpoint(path: str | os.PathLike[str], plan: Plan, state: NetworkSta
 
 def read_checkpoint(
     path: str | os.PathLike[str], plan: Plan, *, force: bool = False
-) -> tuple[NetworkState, dict[str, dict[str, Array]]]:
-    """Return the state and the parameters of a file, or raise `CheckpointError` if it is not of this network.
+) -> tuple[NetworkState, dict[str, dict[str, Array]], list[SynapsePlan] | None]:
+    """Return the state, the parameters and the replaced synapses of a file, or raise `CheckpointError`.
 
-    With `force`, a file of another network gives its state, if that has the same layout, and no parameters.
+    With `force`, a file of another network gives its state, if that has the same layout, no parameters, and None.
     """
     arrays, header = _opened(path)
     where = f"checkpoint {os.fspath(path)}"
+    if (dtype := header.get("dtype", "float32")) != plan.dtype:
+        raise CheckpointError(
+            f"{where}: it is of a network in {dtype}, and this one is in {plan.dtype}; build it with dtype={dtype!r}"
+        )
     different = _difference(plan, header)
     if different and not force:
         raise CheckpointError(
@@ -76,7 +90,9 @@ def read_checkpoint(
         state = checked_state(plan, NetworkState(arrays["step"], neurons, {**everyone, **arriving}), where)
     except NetworkError as error:
         raise CheckpointError(str(error)) from None
-    return state, {} if different else _params(where, plan, arrays)
+    if different:
+        return state, {}, None
+    return state, _params(where, plan, arrays), _replaced(where, plan, arrays, header)
 
 
 def _opened(path: str | os.PathLike[str]) -> tuple[dict[str, Array], dict[str, Any]]:
@@ -112,6 +128,7 @@ def _header(plan: Plan) -> dict[str, Any]:
         "brainevent": __version__,
         "fingerprint": plan.fingerprint,
         "seed": plan.seed,
+        "dtype": plan.dtype,
         "scheme": SCHEME,
         "rules": {population.name: _digest(population.rule) for population in plan.populations},
         "quanta": _quanta(plan),
@@ -165,4 +182,19 @@ def _params(where: str, plan: Plan, arrays: Mapping[str, Array]) -> dict[str, di
             raise CheckpointError(
                 f"{where}: parameters of {population.name} do not have the shapes of this network; the file is damaged"
             )
+    return found
+
+
+def _replaced(where: str, plan: Plan, arrays: Mapping[str, Array], header: Mapping[str, Any]) -> list[SynapsePlan]:
+    """Return the synapses of which a file has weights."""
+    names, found = [projection.name for projection in plan.projections], []
+    for path, weights in arrays.items():
+        if not path.startswith("weights/"):
+            continue
+        name = path.removeprefix("weights/")
+        entries = plan.projections[plan.place(name)].entries if name in names else 1
+        if name not in names or weights.shape not in ((1,), (entries,)) or weights.dtype not in (np.int16, np.int32):
+            raise CheckpointError(f"{where}: {path} does not have the shape of this network; the file is damaged")
+        rounding = float(header.get("rounding", {}).get(name, 0))
+        found.append(of_order(plan, plan.synapses[plan.place(name)], weights, rounding))
     return found

@@ -10,11 +10,11 @@ import numpy as np
 
 from ...errors import NetworkError, did_you_mean
 from ..description.units import plain
-from ..plan.plan import Plan, PopulationPlan
+from ..plan.plan import Plan, PopulationPlan, SynapsePlan
 from ..state import NetworkState
 from .requests import found_population
 
-__all__ = ["as_dtype", "checked_inputs", "checked_state", "split_values"]
+__all__ = ["as_dtype", "checked_inputs", "checked_state", "checked_weights", "split_values"]
 
 Array = Any
 Arrays = Mapping[str, Mapping[str, Array]]
@@ -68,8 +68,27 @@ def split_values(population: PopulationPlan, values: Mapping[str, Any]) -> tuple
     return params, states
 
 
+def checked_weights(synapses: SynapsePlan, values: Mapping[str, Any]) -> Array:
+    """Return the new weights of `Simulation.set`: float64, () or (synapses,)."""
+    for name in values:
+        if name != "weights":
+            guess = did_you_mean(name, ["weights"])
+            raise NetworkError(f"set: {synapses.name} has no {name!r}{guess}; of a projection, weights can be set")
+    where, entries = f"set: weights of {synapses.name}", synapses.targets.size
+    if "weights" not in values:
+        raise NetworkError(f"{where} are missing; pass weights=")
+    array = as_dtype(where, values["weights"], np.float64)
+    if array.shape not in ((), (1,), (entries,)):
+        raise NetworkError(
+            f"{where} have the shape {array.shape}; pass a number, or an array ({entries},) in the order of connections"
+        )
+    if not np.isfinite(array).all():
+        raise NetworkError(f"{where}: {_where_true(np.isinf(array))}is infinite; pass finite numbers")
+    return array.reshape(()) if array.shape == (1,) else array
+
+
 def checked_inputs(plan: Plan, inputs: Mapping[str, Any] | None, steps: int) -> dict[tuple[str, str], Array]:
-    """Return `inputs=` by population and receptor: float32, (steps, neurons) or (steps, 1)."""
+    """Return `inputs=` by population and receptor, in the dtype of the plan: (steps, neurons) or (steps, 1)."""
     checked = {}
     for label, value in (inputs or {}).items():
         name, _, receptor = str(label).rpartition(".")
@@ -78,7 +97,7 @@ def checked_inputs(plan: Plan, inputs: Mapping[str, Any] | None, steps: int) -> 
             guess = did_you_mean(receptor, population.quanta)
             there = ", ".join(population.quanta) or "none"
             raise NetworkError(f"inputs: {name} has no receptor {receptor!r}{guess}; receptors: {there}")
-        array = as_dtype(f"inputs: {label!r}", value, np.float32)
+        array = as_dtype(f"inputs: {label!r}", value, plan.dtype)
         array = array[:, None] if array.ndim == 1 else array
         if array.shape not in ((steps, population.size), (steps, 1)):
             raise NetworkError(

@@ -77,7 +77,7 @@ def _projection(plan: Plan, projection: ProjectionPlan) -> tuple[str, ...]:
     if not entries:
         return (projection.name, "0", "0", "-", "-", in_bytes(projection.nbytes), "-")
     quantum = plan.population(projection.target).quanta[projection.receptor]
-    low, high = (float(np.float32(end) * np.float32(quantum)) for end in projection.weights)
+    low, high = (float(end * quantum) for end in projection.weights)
     return (
         projection.name,
         str(entries),
@@ -94,7 +94,8 @@ def _receptors(plan: Plan) -> str:
     for name, receptor in plan.receptors():
         quantum = float(plan.population(name).quanta[receptor])
         into = [p for p in plan.projections if (p.target, p.receptor) == (name, receptor)]
-        smallest = min((p.least for p in into if p.least), default=0)
-        share = f"{50 / smallest:.2g} %" if smallest else "-"
-        rows.append((f"{name}.{receptor}", f"{quantum:g}", f"{quantum / 2:g}", share, str(plan.rows(name, receptor))))
+        smallest = quantum * min((p.least for p in into if p.least), default=0)
+        rounding = max((p.rounding for p in into), default=0)
+        share = f"{100 * rounding / smallest:.2g} %" if smallest else "-"
+        rows.append((f"{name}.{receptor}", f"{quantum:g}", f"{rounding:g}", share, str(plan.rows(name, receptor))))
     return columns(rows) if len(rows) > 1 else ""

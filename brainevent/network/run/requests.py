@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from ...errors import NetworkError, did_you_mean
-from ..plan.plan import Plan, PopulationPlan
+from ..plan.plan import Plan, PopulationPlan, SynapsePlan
 from .recorded import Sample, Wanted
 
-__all__ = ["Every", "Request", "every", "parsed", "wanted"]
+__all__ = ["Every", "Request", "every", "found_population", "found_projection", "parsed", "wanted"]
 
 KINDS = ("spikes", "counts", "rate")
 
@@ -96,6 +96,18 @@ def found_population(plan: Plan, where: str, name: str) -> PopulationPlan:
             f"{where}: there is no population {name!r}{did_you_mean(name, names)}; populations: {', '.join(names)}"
         )
     return plan.population(name)
+
+
+def found_projection(plan: Plan, where: str, name: str) -> SynapsePlan:
+    """Return the synapses of the projection of a name, or raise: there is no population of that name either."""
+    populations, projections = ([one.name for one in many] for many in (plan.populations, plan.projections))
+    if name not in projections:
+        raise NetworkError(
+            f"{where}: there is no population {name!r}, nor a projection"
+            f"{did_you_mean(name, [*populations, *projections])}; populations: {', '.join(populations)}; "
+            f"projections: {', '.join(projections) or 'none'}"
+        )
+    return plan.synapses[plan.place(name)]
 
 
 def _request(plan: Plan, one: Any) -> Request:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 import operator
 import os
 import time
@@ -17,14 +18,15 @@ from ..engine import Engine
 from ..engines import engine_name, make_engine
 from ..plan.connections import Connections, connections, weights_of
 from ..plan.plan import Plan
+from ..plan.replaced import with_weights
 from ..state import NetworkState, initial_state
 from .checkpoint import read_checkpoint, write_checkpoint
 from .explain import explained
-from .given import checked_inputs, checked_state, split_values
+from .given import checked_inputs, checked_state, checked_weights, split_values
 from .pace import Pace, Stop, stopped_by_ctrl_c
 from .recorded import Recorded, Wanted
 from .report import Text, reported
-from .requests import Every, found_population, parsed, wanted
+from .requests import Every, found_projection, parsed, wanted
 from .result import Result, result_of
 
 __all__ = ["Simulation", "make_engine"]
@@ -45,6 +47,8 @@ class Simulation:
     def __init__(self, plan: Plan, engine: Engine, *, network: Any = None):
         self.plan, self.engine, self.network = plan, engine, network
         self._params = {p.name: dict(p.params) for p in plan.populations}
+        self._now = plan  # with the weights of now
+        self._replaced: set[str] = set()  # projections that have other weights than those of the build
         self._step = int(engine.state.step)
         self._pace = Pace()
         self._broken = ""  # why the state is that of the middle of a step
@@ -168,20 +172,21 @@ class Simulation:
     def params(self) -> dict[str, Any]:
         """Copies of all parameters by population, and of the weights by projection, as `simulate` takes them.
 
-        Weights are float32, one for each synapse in the order of `connections`, or one for all: (1,).
+        Weights are one for each synapse in the order of `connections`, or one for all: (1,). They are multiples of the
+        receptor's quantum, in float32, or in float64 where float32 would not tell them apart: `set` takes them back.
         """
         params: dict[str, Any] = {
             name: {key: np.array(value) for key, value in values.items()} for name, values in self._params.items()
         }
-        return params | {synapses.name: weights_of(self.plan, synapses) for synapses in self.plan.synapses}
+        return params | {synapses.name: weights_of(self._now, synapses) for synapses in self._now.synapses}
 
     def connections(self, name: str) -> Connections:
         """Return the synapses of a projection: sources, targets, weights, and delays in milliseconds."""
-        return connections(self.plan, name)
+        return connections(self._now, name)
 
     def report(self) -> Text:
         """Return the network in tables: populations, synapses, memory, and by how much weights are rounded."""
-        return Text(reported(self.plan, engine_name(self.engine), self._step))
+        return Text(reported(self._now, engine_name(self.engine), self._step))
 
     def explain(self) -> Text:
         """Return each rule, line by line, with the lines that are run for it."""
@@ -198,29 +203,48 @@ class Simulation:
 
     # ---- changing
 
-    def set(self, population: str, /, **values: Any) -> None:
-        """Replace parameters and states of a population: all of them, or, if one does not fit, none.
+    def set(self, name: str, /, **values: Any) -> None:
+        """Replace parameters and states of a population, or weights of a projection: all, or none if one does not fit.
 
         Args:
-            population: Name of the population.
-            **values: A number, or an array with one element for each neuron, by name. A parameter that was built as
-                one number for all neurons stays one.
+            name: Name of the population or projection.
+            **values: Of a population, a number, or an array with one element for each neuron, by name. A parameter that
+                was built as one number for all neurons stays one. Of a projection, `weights`: a number, or an array
+                with one element for each synapse in the order of `connections`; spikes that are on their way keep the
+                weights that they had. Weights are rounded to multiples of the quantum that the build chose.
 
         Raises:
             NetworkError: A name is not there, or a value does not fit.
+            RoundedWeightsWarning: A warning: weights were rounded by more than 2**-9 of themselves.
         """
-        chosen = found_population(self.plan, "set", population)
-        params, states = split_values(chosen, values)
-        for name, value in params.items():
-            self._set_param(population, name, value)
+        if name not in [population.name for population in self.plan.populations]:
+            self._set_weights(name, values)
+            return
+        params, states = split_values(self.plan.population(name), values)
+        for param, value in params.items():
+            self._set_param(name, param, value)
         if states:
             state = self.engine.state
-            neurons = {**state.neurons, population: {**state.neurons[population], **states}}
+            neurons = {**state.neurons, name: {**state.neurons[name], **states}}
             self.engine.load(NetworkState(state.step, neurons, state.arriving))
 
+    def _set_weights(self, name: str, values: Mapping[str, Any]) -> None:
+        synapses = found_projection(self._now, "set", name)
+        weights = checked_weights(synapses, values)
+        waiting = np.abs(self.engine.state.arriving[synapses.target][synapses.receptor].astype(np.int64))
+        self._use_weights(self._now.replaced(with_weights(self._now, synapses, weights, waiting.max(0))))
+        self._replaced.add(name)
+
+    def _use_weights(self, plan: Plan) -> None:
+        self.engine.set_weights(plan)
+        self._now = plan
+
     def reset(self) -> None:
-        """Go back to step 0, and to the states and parameters of the build."""
+        """Go back to step 0, and to the states, parameters and weights of the build."""
         self._go_on_from(initial_state(self.plan))
+        if self._replaced:
+            self._use_weights(self.plan)
+            self._replaced.clear()
         for population in self.plan.populations:
             for name, value in population.params.items():
                 if self._params[population.name][name] is not value:
@@ -237,13 +261,14 @@ class Simulation:
     # ---- files
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write state and parameters to a file, from which every engine goes on; it is replaced in one piece.
+        """Write state, parameters and replaced weights to a file, in one piece; every engine goes on from it.
 
         Args:
             path: Name of the file, such as `"day1.npz"`.
         """
         self._check_whole("save")
-        write_checkpoint(path, self.plan, self.engine.state, self._params)
+        replaced = [self._now.synapses[self.plan.place(name)] for name in sorted(self._replaced)]
+        write_checkpoint(path, self.plan, self.engine.state, self._params, replaced)
 
     def load(self, path: str | os.PathLike[str], force: bool = False) -> None:
         """Go on from a file that `save` wrote.
@@ -251,13 +276,16 @@ class Simulation:
         Args:
             path: Name of the file.
             force: Whether to take the state of a file whose rule, parameters, synapses or seed are others: then
-                parameters stay as they are here. The layout must be the same in any case.
+                parameters and weights stay as they are here. The layout must be the same in any case.
 
         Raises:
             CheckpointError: The file is cut, no checkpoint, or one of another network. The simulation stays as it was.
         """
-        state, params = read_checkpoint(path, self.plan, force=force)
+        state, params, replaced = read_checkpoint(path, self.plan, force=force)
         self._go_on_from(state)
+        if replaced is not None and (replaced or self._replaced):
+            self._use_weights(functools.reduce(Plan.replaced, replaced, self.plan))
+            self._replaced = {synapses.name for synapses in replaced}
         for population, values in params.items():
             for name, value in values.items():
                 self._set_param(population, name, value)
