@@ -366,12 +366,18 @@ def test_text_is_the_same_for_all_sizes_and_values():
 
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="looks for instructions of x86-64")
-def test_native_code_updates_several_neurons_at_once():
-    update = updates_of("a", 10)
+@pytest.mark.parametrize("function", [lambda x: x, jnp.exp, jnp.log, jnp.tanh, jnp.sin])
+def test_native_code_updates_several_neurons_at_once(function):
+    def rule(s, arriving, p):
+        v = function(s.v * p.decay + arriving.syn)
+        return s.replace(v=v, pause=s.pause), v > p.threshold + p.drive
+
+    update = updates_of("a", 10, rule=rule)
     module = compile_native(compiled_update(update.forms, update.text), 3, "looked_at")
     text = cpu_target.target_context.codegen()._tm.emit_assembly(module)
     for instruction in ("v?mulps", "v?addps"):
         assert re.search(rf"\b{instruction}\b", text)
+    assert "vector.body" in str(module)
 
 
 AGAIN = """

@@ -114,7 +114,7 @@ def shift_right_logical_uint32(a: Any, n: Any) -> Any:
 @_njit
 def shift_right_arithmetic_int32(a: Any, n: Any) -> Any:
     """Shift; by 32 and more to the sign."""
-    return np.int32(np.int32(a) >> np.int32(min(np.uint32(n), np.uint32(31))))
+    return np.int32(np.int32(a) >> np.int32(np.uint32(n) if np.uint32(n) < np.uint32(31) else np.uint32(31)))
 
 
 @_njit
