@@ -29,8 +29,11 @@ def population(name, size, seed=0, quantum=0.25, rule=leaky, **params):
     return PopulationPlan(name, size, traced, state, given, {"syn": np.float32(quantum)}, (seed, 17))
 
 
-def synapses(source, target, edges, parts, *, weight="int16", delay="uint8", targets="uint16", seed=0):
-    """Return random synapses; `weight` and `delay` are dtypes, or a number that is the same for all."""
+def synapses(source, target, edges, parts, *, weight="int16", delay="uint8", targets="uint16", seed=0, number=1):
+    """Return random synapses; `weight` and `delay` are dtypes, or a number that is the same for all.
+
+    `number` is 2 for the second projection between two populations.
+    """
     rng = np.random.default_rng(seed)
     at, to = rng.integers(0, source.size, edges), rng.integers(0, target.size, edges)
     weights = rng.integers(-20, 40, edges) if isinstance(weight, str) else np.array([weight])
@@ -40,7 +43,7 @@ def synapses(source, target, edges, parts, *, weight="int16", delay="uint8", tar
     starts = np.zeros(source.size * parts + 1, np.int64)
     np.add.at(starts[1:], at * parts + part, 1)
     return SynapsePlan(
-        f"{source.name}->{target.name}.syn",
+        f"{source.name}->{target.name}.syn{'' if number == 1 else f'#{number}'}",
         source.name,
         target.name,
         "syn",
@@ -59,6 +62,6 @@ def plan(parts=1, check_finite=False):
         synapses(b, a, 200, parts, weight=-9, delay=3, seed=2),
         synapses(a, a, 150, parts, weight="int32", delay="uint16", targets="int32", seed=3),
         synapses(b, b, 90, parts, weight=5, delay="uint16", seed=4),
-        synapses(b, a, 0, parts, seed=5),
+        synapses(b, a, 0, parts, seed=5, number=2),
     )
     return Plan((a, b), joined, 0.1, 1, parts, "small", check_finite)

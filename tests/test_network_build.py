@@ -2,7 +2,9 @@
 """From the description of a network to its plan: receptors, quanta, delays, matrices, states, and what does not fit."""
 
 import dataclasses
+import importlib
 import warnings
+from pathlib import Path
 
 import described
 import jax.numpy as jnp
@@ -25,6 +27,8 @@ from brainevent.network.plan.quantum import RoundedWeightsWarning
 from brainevent.network.plan.threads import cores, parts_for
 from brainevent.network.run.recorded import Wanted
 from brainevent.network.state import initial_state
+
+ROOMS = Path(be.__file__).parent / "network"
 
 # ---- matrices
 
@@ -311,10 +315,36 @@ def test_units_are_stripped():
             build_plan(wrong())
 
 
+# ---- plans
+
+
+def test_what_holds_arrays_is_compared_by_identity():
+    """Arrays have no one truth value, and no hash; plans are static arguments of JAX."""
+    rooms = (path.relative_to(ROOMS).with_suffix("") for path in ROOMS.rglob("[a-z]*.py"))
+    names = [".".join(("brainevent.network", *room.parts)) for room in rooms]
+    kinds = [kind for name in names for kind in vars(importlib.import_module(name)).values()]
+    hold = {
+        kind
+        for kind in kinds
+        if dataclasses.is_dataclass(kind) and any("Array" in str(field.type) for field in dataclasses.fields(kind))
+    }
+    assert {"PopulationPlan", "SynapsePlan", "NetworkState", "Recorded"} <= {kind.__name__ for kind in hold}
+    assert [kind for kind in hold if kind.__eq__ is not object.__eq__ or kind.__hash__ is not object.__hash__] == []
+
+
+def test_plans_are_keys():
+    one, other = (build_plan(joined(WEIGHTS, 12, 7)) for _ in range(2))
+    assert one == one != other
+    assert {one: 1, other: 2}[one] == 1
+    for parts in ("populations", "synapses"):
+        first, second = getattr(one, parts)[0], getattr(other, parts)[0]
+        assert first in {first} and first != second
+
+
 # ---- the fingerprint
 
 
-def test_the_fingerprint_names_the_network():
+def test_the_fingerprint_names_the_network(monkeypatch):
     def net(weight=1.0, delay=1.0, size=20, v=0.0, dt=0.1, rule=described.silent, kind=connect.total):
         a = cells("a", size, rule, v=v)
         return Network([a], [Projection(a, a, kind(30, weight=weight), into="syn", delay=delay)], dt=dt)
@@ -328,6 +358,11 @@ def test_the_fingerprint_names_the_network():
     assert len({named(**change) for change in [{}, *changes]}) == len(changes) + 1
     matrices = [build_plan(joined(WEIGHTS * k, 12, 7)).fingerprint for k in (1, 1, 2)]
     assert matrices[0] == matrices[1] != matrices[2]
+    usual = named()
+    for number in ("SCHEME", "DRAWING"):  # of the functions that make random numbers
+        with monkeypatch.context() as patch:
+            patch.setattr(f"brainevent.network.plan.build.{number}", 1000)
+            assert named() != usual
 
 
 def test_the_same_rule_elsewhere_has_the_same_fingerprint():

@@ -91,7 +91,7 @@ def test_a_file_does_not_depend_on_threads(file, parts):
 
 @pytest.mark.parametrize("backend", ENGINES)
 def test_every_engine_goes_on_from_a_file_of_another(file, tmp_path, backend):
-    plan = dataclasses.replace(small_plans.plan(2), synapses=small_plans.plan(2).synapses[:4])  # without two of a name
+    plan = small_plans.plan(2)
     first, sim, last = simulation(plan), Simulation(plan, make_engine(plan, backend)), simulation(plan)
     first.load(file)
     sim.load(file)

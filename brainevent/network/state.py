@@ -18,7 +18,7 @@ Array = Any
 
 
 @jax.tree_util.register_dataclass
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class NetworkState:
     """The state before a step.
 

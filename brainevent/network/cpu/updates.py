@@ -23,7 +23,7 @@ __all__ = ["PopulationArrays", "Updates"]
 Array = Any
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class PopulationArrays:
     """The arrays of a population that native code reads and writes; none of them moves.
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from ...errors import NetworkError
 from ..description.network import Network, Population
+from ..rule.threefry import SCHEME
 from ..rule.trace import TracedRule
 from .drawn_values import array_of
 from .fingerprint import fingerprint
@@ -69,7 +70,7 @@ def build_plan(
     quanta = {receptor: choose_quantum(group, dtype) for receptor, group in groups.items()}
     populations = tuple(_population(p, rules[p.name], quanta, seed) for p in network.populations)
     _check_steps(populations, network.dt)
-    named = fingerprint(populations, wirings, network.dt, seed, DRAWING, *([] if dtype == "float32" else [dtype]))
+    named = fingerprint(populations, wirings, network.dt, seed, DRAWING, SCHEME, dtype)
     synapses = _synapses(wirings, populations, quanta, seed, parts)
     return Plan(populations, synapses, network.dt, seed, parts, named, check_finite, dtype)
 

@@ -22,7 +22,7 @@ __all__ = ["Layout", "layout_of"]
 Array = Any
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Layout:
     """Arrays to fill, as a plan has them.
 

@@ -19,7 +19,7 @@ __all__ = ["Listed", "listed"]
 Array = Any
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Listed:
     """Synapses one by one.
 

@@ -31,7 +31,7 @@ def part_bounds(size: int, parts: int) -> Array:
     return bounds
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class PopulationPlan:
     """Neurons of one rule.
 
@@ -50,7 +50,7 @@ class PopulationPlan:
     key: tuple[int, int]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class SynapsePlan:
     """Synapses of one projection, by source neuron, and within a source by the part of the network that they end in.
 
@@ -79,7 +79,7 @@ class SynapsePlan:
         return sum(int(array.nbytes) for array in (self.starts, self.targets, self.weights, self.delays))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Plan:
     """A network as engines run it.
 

@@ -27,7 +27,7 @@ _LARGEST_32 = 2**30
 Array = Any
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Placed:
     """Synapses of a plan, and what follows from them.
 

@@ -25,7 +25,7 @@ _LARGEST = float(np.finfo(np.float32).max)
 Array = Any
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Wiring:
     """Synapses of one projection, before they are drawn.
 

@@ -17,7 +17,7 @@ Array = Any
 _INDICES = 2**31  # columns that indices of int32 can name
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Delivery:
     """The synapses of one projection, in the order of the plan.
 

@@ -18,7 +18,7 @@ __all__ = ["Outputs"]
 Array = Any
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Outputs:
     """The outputs of `steps` steps from step `first` on, which may be traced."""
 

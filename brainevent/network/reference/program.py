@@ -25,7 +25,7 @@ Tree = Mapping[str, Mapping[str, Array]]
 
 
 @jax.tree_util.register_dataclass
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Carry:
     """What one step hands to the next: step and states, what is on its way, and what is recorded."""
 
@@ -35,7 +35,7 @@ class Carry:
     filled: Mapping[str, Array]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Program:
     """A network with its parameters: weights in quanta, in the dtype of the rings."""
 

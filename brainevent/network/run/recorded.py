@@ -12,7 +12,7 @@ __all__ = ["Recorded", "Sample", "Wanted"]
 Array = Any
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Sample:
     """A state of chosen neurons, after each step whose number is a multiple of `every`."""
 
@@ -22,7 +22,7 @@ class Sample:
     neurons: Array  # int64, (chosen,)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Wanted:
     """What to record of a run.
 
@@ -39,7 +39,7 @@ class Wanted:
     samples: Mapping[str, Sample] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Recorded:
     """What an engine recorded in `steps` steps from step `first` on.
 

@@ -19,7 +19,7 @@ __all__ = ["Every", "Request", "every", "found_population", "found_projection", 
 KINDS = ("spikes", "counts", "rate")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Every:
     """A state to record every so many steps, as `every` returns it."""
 
