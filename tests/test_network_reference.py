@@ -156,6 +156,23 @@ def test_a_run_in_pieces_equals_one_run_and_the_pure_function():
     assert int(state.step) == 60
 
 
+def test_no_number_of_steps_is_compiled_anew():
+    calls = []
+
+    def counted(s, arriving, p):
+        calls.append(1)
+        return small_plans.leaky(s, arriving, p)
+
+    cells = small_plans.population("a", 5, rule=counted)
+    engine = ReferenceEngine(Plan((cells,), (), 0.1, 1, 1, "counted"))
+    engine.run(1000, Wanted(("a",)), {})
+    engine.run(3, Wanted(("a",)), {})
+    traced = len(calls)
+    for steps in (1, 2, 16, 17, 128, 700, 1025):
+        assert engine.run(steps, Wanted(("a",)), {}).steps == steps
+    assert len(calls) == traced
+
+
 def test_samples_have_the_same_shape_wherever_a_run_begins():
     plan = small_plan()
     run = jax.jit(lambda state: simulate(plan, state, {}, 20, record=ALL))
@@ -478,7 +495,8 @@ def test_x64_changes_no_dtype():
             initial_state(plan), np.ones((5, 20))
         )
     expected, spikes = simulate(plan, initial_state(plan), {}, 5, {"a.syn": np.ones((5, 20))}, Wanted(("a",)))
-    assert jax.tree.map(lambda x: x.dtype, (state, out)) == jax.tree.map(lambda x: x.dtype, (expected, spikes))
+    dtypes = [[x.dtype for x in jax.tree.leaves(found)] for found in ((state, out), (expected, spikes))]
+    assert dtypes[0] == dtypes[1]
     np.testing.assert_array_equal(out["a.spikes"], spikes["a.spikes"])
 
 

@@ -3,24 +3,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from .plan.plan import Plan
 from .run.recorded import Recorded, Wanted
 from .state import NetworkState
 
-__all__ = ["Engine"]
+__all__ = ["Engine", "Stopped", "never"]
 
 Array = Any
+Stopped = Callable[[], bool]
+
+
+def never() -> bool:
+    """Say that a run is not to be stopped."""
+    return False
 
 
 class Engine(Protocol):
     """A network that runs.
 
     Step t reads what arrives at t, runs the rules, and sends the spikes of t: each adds its weight to what arrives at
-    t + delay. All engines but the reference return the same bits.
+    t + delay. All engines but the reference return the same bits. After an exception, also one that a signal raises
+    anywhere, an engine has the state after a whole step, or `run` and `state` raise until a state is loaded.
     """
+
+    @property
+    def step(self) -> int:
+        """The number of the step that comes next."""
 
     @property
     def state(self) -> NetworkState:
@@ -35,9 +46,12 @@ class Engine(Protocol):
     def set_weights(self, plan: Plan) -> None:
         """Go on with the weights of a plan that differs in nothing else; what is on its way stays as it is."""
 
-    def run(self, steps: int, wanted: Wanted, inputs: Mapping[tuple[str, str], Array]) -> Recorded:
+    def run(
+        self, steps: int, wanted: Wanted, inputs: Mapping[tuple[str, str], Array], stopped: Stopped = never
+    ) -> Recorded:
         """Run steps; `inputs` are (steps, neurons) or (steps, 1) by population and receptor, of the plan's dtype.
 
-        They are added to what arrives. If `check_finite` of the plan holds, the first state that is not finite raises
-        `NotFiniteError`.
+        They are added to what arrives. Every now and then, `stopped` is asked whether the run is to end: it ends after
+        a whole step then, with all that was recorded. If `check_finite` of the plan holds, the first state that is not
+        finite raises `NotFiniteError`, and is the state of the engine.
         """

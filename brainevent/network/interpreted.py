@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from .engine import Stopped, never
 from .plan.plan import Plan, PopulationPlan, SynapsePlan
 from .rule.interpret import interpret
 from .rule.primitives import flush
@@ -18,10 +19,12 @@ from .state import NetworkState, initial_state
 __all__ = ["Interpreted"]
 
 Array = Any
+Tree = Mapping[str, Mapping[str, Array]]
 
 
-def _copied(tree: Mapping[str, Mapping[str, Array]]) -> dict[str, dict[str, Array]]:
-    return {name: {key: np.array(array) for key, array in arrays.items()} for name, arrays in tree.items()}
+def _copied(tree: Tree, like: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Array]]:
+    """Return copies of arrays in the order of the plan: JAX sorts names."""
+    return {name: {key: np.array(tree[name][key]) for key in keys} for name, keys in like.items()}
 
 
 def _flushed(array: Array) -> Array:
@@ -38,14 +41,26 @@ class Interpreted:
         self.load(initial_state(plan))
 
     @property
+    def step(self) -> int:
+        """The number of the step that comes next."""
+        return int(self._state.step)
+
+    @property
     def state(self) -> NetworkState:
         """The state before the next step."""
-        return NetworkState(np.uint32(self.step), _copied(self.neurons), _copied(self.arriving))
+        return self._copy_of(self._state)
 
     def load(self, state: NetworkState) -> None:
         """Go on from a state."""
-        self.step = int(state.step)
-        self.neurons, self.arriving = _copied(state.neurons), _copied(state.arriving)
+        self._state = self._copy_of(state)
+
+    def _copy_of(self, state: NetworkState) -> NetworkState:
+        populations = self.plan.populations
+        return NetworkState(
+            np.uint32(state.step),
+            _copied(state.neurons, {p.name: p.state for p in populations}),
+            _copied(state.arriving, {p.name: p.quanta for p in populations}),
+        )
 
     def set(self, population: str, param: str, value: Array) -> None:
         """Replace a parameter."""
@@ -55,37 +70,48 @@ class Interpreted:
         """Go on with the weights of a plan that differs in nothing else."""
         self.plan, self.synapses = plan, list(plan.synapses)
 
-    def run(self, steps: int, wanted: Wanted, inputs: Mapping[tuple[str, str], Array]) -> Recorded:
+    def run(
+        self, steps: int, wanted: Wanted, inputs: Mapping[tuple[str, str], Array], stopped: Stopped = never
+    ) -> Recorded:
         """Run steps."""
         first, spiked = self.step, {p.name: np.zeros((steps, p.size), bool) for p in self.plan.populations}
         samples: dict[str, list[Array]] = {label: [] for label in wanted.samples}
-        for turn in range(steps):
-            for population in self.plan.populations:
-                given = {receptor: array[turn] for (name, receptor), array in inputs.items() if name == population.name}
-                spiked[population.name][turn] = self.update(population, given)
-            self.send({name: spikes[turn] for name, spikes in spiked.items()})
+        turn = 0
+        while turn < steps and not stopped():
+            spikes, state = self.after({place: array[turn] for place, array in inputs.items()})
+            for name, which in spikes.items():
+                spiked[name][turn] = which
             for label, sample in wanted.samples.items():
                 if self.step % sample.every == 0:
-                    samples[label].append(self.neurons[sample.population][sample.state][sample.neurons])
+                    samples[label].append(state.neurons[sample.population][sample.state][sample.neurons])
+            turn, self._state = turn + 1, state
             if self.plan.check_finite:
-                check_finite(self.plan, self.step, self.neurons)
-            self.step += 1
+                check_finite(self.plan, self.step - 1, state.neurons)
         listed = {name: np.nonzero(spiked[name]) for name in wanted.spikes}
         return Recorded(
             first,
-            steps,
+            turn,
             {name: ((at + first).astype(np.uint32), who.astype(np.int32)) for name, (at, who) in listed.items()},
             {name: spiked[name].sum(0, np.int32) for name in wanted.counts},
-            {name: spiked[name].sum(1, np.int32) for name in wanted.rates},
+            {name: spiked[name][:turn].sum(1, np.int32) for name in wanted.rates},
             {label: self.sampled(wanted, label, rows) for label, rows in samples.items()},
         )
 
-    def update(self, population: PopulationPlan, given: Mapping[str, Array]) -> Array:
-        """Run the rule of a population for one step; return which neurons spiked."""
-        states = self.neurons[population.name]
+    def after(self, inputs: Mapping[tuple[str, str], Array]) -> tuple[dict[str, Array], NetworkState]:
+        """Return which neurons spike in the next step, and the state after it; that of now does not change."""
+        neurons: dict[str, Mapping[str, Array]] = {}
+        spikes = {}
+        for p in self.plan.populations:
+            given = {receptor: array for (name, receptor), array in inputs.items() if name == p.name}
+            neurons[p.name], spikes[p.name] = self.update(p, given)
+        return spikes, NetworkState(np.uint32(self.step + 1), neurons, self.sent(spikes))
+
+    def update(self, population: PopulationPlan, given: Mapping[str, Array]) -> tuple[dict[str, Array], Array]:
+        """Run the rule of a population for one step; return its states, and which neurons spiked."""
+        states, sums = self._state.neurons[population.name], self._state.arriving[population.name]
         arriving = []
         for receptor, quantum in population.quanta.items():
-            amount = _flushed(self.arriving[population.name][receptor][0].astype(quantum.dtype) * quantum)
+            amount = _flushed(sums[receptor][0].astype(quantum.dtype) * quantum)
             if receptor in given:
                 amount = _flushed(amount + _flushed(given[receptor].astype(quantum.dtype)))
             arriving.append(amount)
@@ -95,19 +121,19 @@ class Interpreted:
             population.rule.form,
             [*states.values(), *arriving, *params, *(random if population.rule.random else ())],
         )
-        self.neurons[population.name] = dict(zip(states, new, strict=True))
-        return spikes
+        return dict(zip(states, new, strict=True)), spikes
 
-    def send(self, spikes: Mapping[str, Array]) -> None:
-        """Move what is on its way one step on, and add what the spikes of this step send."""
-        for receptors in self.arriving.values():
-            for sums in receptors.values():
-                sums[:-1] = sums[1:]
-                sums[-1] = 0
+    def sent(self, spikes: Mapping[str, Array]) -> dict[str, dict[str, Array]]:
+        """Return what is on its way after a step: moved one step on, and what the spikes of this step send."""
+        arriving = {
+            name: {receptor: np.append(sums[1:], np.zeros_like(sums[:1]), 0) for receptor, sums in receptors.items()}
+            for name, receptors in self._state.arriving.items()
+        }
         for synapses in self.synapses:
-            sums = self.arriving[synapses.target][synapses.receptor]
+            sums = arriving[synapses.target][synapses.receptor]
             for source in np.nonzero(spikes[synapses.source])[0]:
                 self.deliver(synapses, int(source), sums)
+        return arriving
 
     def deliver(self, synapses: SynapsePlan, source: int, sums: Array) -> None:
         """Add the weights of one source neuron."""
@@ -119,5 +145,5 @@ class Interpreted:
     def sampled(self, wanted: Wanted, label: str, rows: list[Array]) -> Array:
         """Return the samples of a label as one array, also if there are none."""
         sample = wanted.samples[label]
-        dtype = self.neurons[sample.population][sample.state].dtype
+        dtype = self.plan.population(sample.population).state[sample.state].dtype
         return np.array(rows, dtype).reshape(len(rows), sample.neurons.size)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import NetworkError
+from ..engine import Stopped, never
 from ..plan.plan import Plan
 from ..run.finite import check_finite
 from ..run.recorded import Recorded, Wanted
@@ -27,12 +28,17 @@ Array = Any
 class NumbaEngine:
     """An `Engine` for the CPU. Several engines run at once; one that runs lets other threads wait.
 
-    Ctrl-C ends a run after a whole step, from which another run goes on.
+    Ctrl-C is held back within a step, so another run goes on from a whole one.
     """
 
     def __init__(self, plan: Plan):
         self.plan = plan
         self._memory, self._lock = Memory(plan), threading.Lock()
+
+    @property
+    def step(self) -> int:
+        """The number of the step that comes next."""
+        return self._memory.step
 
     @property
     def state(self) -> NetworkState:
@@ -55,7 +61,9 @@ class NumbaEngine:
         with self._whole() as memory:
             self._memory, self.plan = memory.with_weights(plan), plan
 
-    def run(self, steps: int, wanted: Wanted, inputs: Mapping[tuple[str, str], Array]) -> Recorded:
+    def run(
+        self, steps: int, wanted: Wanted, inputs: Mapping[tuple[str, str], Array], stopped: Stopped = never
+    ) -> Recorded:
         """Run steps."""
         given = {place: self._input(steps, place, array) for place, array in inputs.items()}
         with self._whole() as memory:
@@ -63,9 +71,9 @@ class NumbaEngine:
                 updates.give(given)
             memory.flush()
             recording = Recording(memory, steps, wanted)
-            for step in Legs(memory, recording):
+            for step in Legs(memory, recording, stopped):
                 check_finite(self.plan, step, memory.neurons)
-            return recording.recorded(steps)
+            return recording.recorded(memory.step - recording.first)
 
     def _input(self, steps: int, place: tuple[str, str], given: Array) -> Array:
         """Return inputs as native code reads them."""
@@ -81,5 +89,7 @@ class NumbaEngine:
         """Hold the memory, which is between two steps."""
         with self._lock:
             if self._memory.torn:
-                raise NetworkError("network: a run broke off within a step; load a state before going on")
+                raise NetworkError(
+                    "network: a run broke off within a step; call sim.reset(), or sim.load(...) a checkpoint"
+                )
             yield self._memory

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ...backends.numba.registries import uninterrupted
+from ..engine import Stopped, never
 from .layout import NOT_FINITE, RUN
 from .memory import Memory
 from .native import drive_function
@@ -24,10 +25,13 @@ _SECONDS = 0.05  # of a leg: so long does Ctrl-C wait
 
 
 class Legs:
-    """Runs the steps of a recording; yields each step after which a float state is not finite, if that is checked."""
+    """Runs the steps of a recording; yields each step after which a float state is not finite, if that is checked.
 
-    def __init__(self, memory: Memory, recording: Recording):
-        self.memory, self.recording = memory, recording
+    Before each leg, `stopped` says whether it is the end.
+    """
+
+    def __init__(self, memory: Memory, recording: Recording, stopped: Stopped = never):
+        self.memory, self.recording, self.stopped = memory, recording, stopped
         parts = memory.plan.parts
         self._meeting, self._stops, self._abort = lines(parts), lines(parts), lines(1)
         self._alive: list[Array] = []
@@ -36,7 +40,7 @@ class Legs:
     def __iter__(self) -> Iterator[int]:
         """Run leg by leg; Ctrl-C is held back within a leg, so that it ends with a whole step."""
         turn, leg = 0, 1
-        while turn < self.recording.steps:
+        while turn < self.recording.steps and not self.stopped():
             self.recording.make_room()
             began = time.perf_counter()
             with uninterrupted():

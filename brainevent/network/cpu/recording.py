@@ -51,20 +51,22 @@ class Recording:
                     record["spikes"], record["room"] = address(larger), larger.size
 
     def recorded(self, steps: int) -> Recorded:
-        """Return what was recorded, after so many steps."""
+        """Return what was recorded in so many steps: all of them, or those that ran."""
+        last = self.first + steps
+        samples = {label: self.out[label][: self._rows(sample, last)] for label, sample in self.wanted.samples.items()}
         return Recorded(
             self.first,
             steps,
-            {name: self._listed(name) for name in self.wanted.spikes},
+            {name: self._listed(name, steps) for name in self.wanted.spikes},
             dict(self.counts),
-            {name: self.rates[name].sum(0, np.int32) for name in self.wanted.rates},
-            self.out,
+            {name: self.rates[name][:, :steps].sum(0, np.int32) for name in self.wanted.rates},
+            samples,
         )
 
-    def _listed(self, name: str) -> tuple[Array, Array]:
+    def _listed(self, name: str, ran: int) -> tuple[Array, Array]:
         """Return steps and neurons of all spikes: within a step, those of one part after those of the part before."""
-        counts = self.rates[name].astype(np.int64)
-        steps = np.repeat(np.arange(self.first, self.first + self.steps).astype(np.uint32), counts.sum(0))
+        counts = self.rates[name][:, :ran].astype(np.int64)
+        steps = np.repeat(np.arange(self.first, self.first + ran).astype(np.uint32), counts.sum(0))
         lists = [array[: record[name]["used"]] for array, record in zip(self.spikes[name], self.records, strict=True)]
         if len(lists) == 1:
             return steps, lists[0].copy()
@@ -85,9 +87,13 @@ class Recording:
         return Table(RECORD._fields, words)
 
     def _empty(self, sample: Sample) -> Array:
-        rows = self._rows_before(sample, self.first + self.steps) - self._rows_before(sample, self.first)
+        rows = self._rows(sample, self.first + self.steps)
         dtype = self.memory.arrays[sample.population].states[sample.state].dtype
         return np.empty((rows, sample.neurons.size), dtype)
+
+    def _rows(self, sample: Sample, end: int) -> int:
+        """Return how many samples fall within the run up to a step."""
+        return self._rows_before(sample, end) - self._rows_before(sample, self.first)
 
     def _rows_before(self, sample: Sample, step: int) -> int:
         """Return how many multiples of `every`, 0 included, are below a step."""

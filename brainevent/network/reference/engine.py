@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ..engine import Stopped, never
 from ..plan.plan import Plan
 from ..run.finite import check_finite
 from ..run.recorded import Recorded, Wanted
@@ -21,12 +22,14 @@ __all__ = ["ReferenceEngine"]
 
 Array = Any
 _SPIKES = 2**24  # neurons times steps that one piece records
+_LONG, _SHORT = 1024, 16  # steps of a piece
 
 
 class ReferenceEngine:
     """Plain JAX, on any platform. It differs from the other engines by rounding, and may be slow.
 
-    A run is cut into pieces, which are compiled for a few lengths only. One that is interrupted changes nothing.
+    A run is cut into pieces, which are compiled for two lengths: so no new number of steps is compiled anew. A run that
+    raises changes nothing.
     """
 
     def __init__(self, plan: Plan):
@@ -34,6 +37,11 @@ class ReferenceEngine:
         self.params = initial_params(plan)
         self._pieces: dict[Any, Piece] = {}
         self.load(initial_state(plan))
+
+    @property
+    def step(self) -> int:
+        """The number of the step that comes next."""
+        return int(self._state.step)
 
     @property
     def state(self) -> NetworkState:
@@ -56,20 +64,22 @@ class ReferenceEngine:
         self.params |= {projection.name: weights[projection.name] for projection in plan.projections}
         self.plan = plan
 
-    def run(self, steps: int, wanted: Wanted, inputs: Mapping[tuple[str, str], Array]) -> Recorded:
+    def run(
+        self, steps: int, wanted: Wanted, inputs: Mapping[tuple[str, str], Array], stopped: Stopped = never
+    ) -> Recorded:
         """Run steps."""
         given = {f"{name}.{receptor}": np.asarray(array, self.plan.dtype) for (name, receptor), array in inputs.items()}
-        longest = max(1, _SPIKES // max(1, sum(p.size for p in self.plan.populations)))
-        length = 1 << (min(steps, longest, 1024) - 1).bit_length()
-        state, outs, done = self._state, [], 0
-        while done < steps:
+        longest = min(_LONG, max(1, _SPIKES // max(1, sum(p.size for p in self.plan.populations))))
+        length = longest if steps > _SHORT else min(_SHORT, longest)
+        state, outs, done = self._state, list[dict[str, Array]](), 0
+        while done < steps and not (done and stopped()):
             count = min(length, steps - done)
             rows = {name: array[done : done + count] for name, array in given.items()}
             state, out = self._run_piece(length, count, wanted, state, rows)
             outs.append(out)
             done += count
         first, self._state = int(self._state.step), state
-        return _recorded(first, steps, wanted, outs, self.plan)
+        return _recorded(first, done, wanted, outs, self.plan)
 
     def _run_piece(
         self, length: int, count: int, wanted: Wanted, state: NetworkState, rows: Mapping[str, Array]

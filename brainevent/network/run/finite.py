@@ -17,7 +17,8 @@ __all__ = ["check_finite"]
 def check_finite(plan: Plan, step: int, neurons: Mapping[str, Mapping[str, Any]]) -> None:
     """Raise `NotFiniteError` for the first float state, in the order of the plan, that is not finite."""
     for population in plan.populations:
-        for state, values in neurons[population.name].items():
+        for state in population.state:
+            values = neurons[population.name][state]
             if values.dtype.kind != "f" or np.isfinite(values).all():
                 continue
             neuron = int(np.flatnonzero(~np.isfinite(values))[0])

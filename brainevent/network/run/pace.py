@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
@@ -16,6 +17,7 @@ _SECONDS = 0.5  # a chunk should take no longer
 _FIRST = 16  # steps
 _GROWTH = 8  # at most, from one chunk to the next: the first one may have compiled the network
 _MOST = 1 << 30
+_PATIENCE = 1.0  # seconds in which an engine should have ended its step
 
 
 class Pace:
@@ -26,6 +28,8 @@ class Pace:
 
     def took(self, steps: int, seconds: float) -> None:
         """Learn from a chunk; one that was shorter than planned says little if it took little."""
+        if not steps:
+            return
         wished = steps * _SECONDS / max(seconds, 1e-9)
         if steps < self.steps and wished >= self.steps:
             return
@@ -33,23 +37,30 @@ class Pace:
 
 
 class Stop:
-    """Whether Ctrl-C was pressed."""
+    """Whether a run is to end: Ctrl-C was pressed."""
 
     pressed = False
+
+    def asked(self) -> bool:
+        """Say whether it is."""
+        return self.pressed
 
 
 @contextmanager
 def stopped_by_ctrl_c() -> Iterator[Stop]:
-    """Let the first Ctrl-C be noted, so that no chunk breaks off; the second one raises `KeyboardInterrupt`.
+    """Let Ctrl-C be noted, so that the engine ends the run after a whole step.
 
-    A handler that the program has set itself stays, and threads other than the main one receive no signals.
+    If it is pressed again more than a second later, something hangs, and it raises `KeyboardInterrupt`. A handler that
+    the program has set itself stays, and threads other than the main one receive no signals.
     """
-    stop = Stop()
+    stop, first = Stop(), math.inf
 
     def note(number: int, frame: FrameType | None) -> None:
-        if stop.pressed:
+        nonlocal first
+        now = time.monotonic()
+        stop.pressed, first = True, min(first, now)
+        if now - first > _PATIENCE:
             signal.default_int_handler(number, frame)
-        stop.pressed = True
 
     in_main = threading.current_thread() is threading.main_thread()
     if not in_main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:

@@ -40,7 +40,7 @@ class Result(Mapping[str, Any]):
         first: Number of the first step.
         steps: How many steps ran.
         dt: Length of a step in milliseconds.
-        interrupted: Whether the run ended early, by Ctrl-C.
+        interrupted: Whether Ctrl-C was pressed: then fewer steps may have run.
     """
 
     requests: tuple[Request, ...]

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import operator
 import os
@@ -49,9 +50,7 @@ class Simulation:
         self._params = {p.name: dict(p.params) for p in plan.populations}
         self._now = plan  # with the weights of now
         self._replaced: set[str] = set()  # projections that have other weights than those of the build
-        self._step = int(engine.state.step)
         self._pace = Pace()
-        self._broken = ""  # why the state is that of the middle of a step
 
     # ---- running
 
@@ -66,8 +65,9 @@ class Simulation:
     ) -> Result:
         """Run the network, and return what was recorded.
 
-        A long run is cut into chunks of about half a second. Ctrl-C ends it after a chunk: what ran is returned, and
-        its `interrupted` is True. No result depends on the chunks.
+        A long run is cut into chunks of about half a second. No result depends on the chunks. Ctrl-C ends the run after
+        a whole step: what ran is returned, with `interrupted=True`, and another run goes on from there. An exception,
+        from the callback or from a second Ctrl-C where the engine hangs, leaves the state after the last whole step.
 
         Args:
             steps: How many steps to run, at least 1.
@@ -77,7 +77,8 @@ class Simulation:
                 same to all neurons.
             progress: Whether to show on stderr how far the run has come.
             callback: Called after each chunk, with the simulation and the result of this chunk. It may change
-                parameters and states, and save; `KeyboardInterrupt` from it ends the run as Ctrl-C does.
+                parameters and states, and save; `KeyboardInterrupt` from it ends the run as Ctrl-C does. What was
+                recorded is lost if it raises something else.
             chunk: Steps of a chunk; None for what half a second takes.
 
         Returns:
@@ -89,62 +90,46 @@ class Simulation:
         """
         total = _counted("steps", steps)
         fixed = None if chunk is None else _counted("chunk", chunk)
-        self._check_whole("run")
-        if self._step + total > _MOST_STEPS:
+        if self.steps + total > _MOST_STEPS:
             raise NetworkError(
-                f"run: steps is {total}, after {self._step}; a simulation has at most {_MOST_STEPS} steps"
+                f"run: steps is {total}, after {self.steps}; a simulation has at most {_MOST_STEPS} steps"
             )
         requests, given = parsed(self.plan, record), checked_inputs(self.plan, inputs, total)
-        first, parts = self._step, list[Recorded]()
+        first, parts = self.steps, list[Recorded]()
         with stopped_by_ctrl_c() as stop, counted(total, "network", "steps", quiet=not progress) as update:
             for part in self._chunks(total, fixed, wanted(requests), given, stop):
                 parts.append(part)
                 update(part.steps)
                 if callback is not None:
                     self._call_back(callback, result_of(self.plan, requests, [part], part.first), stop)
-        return result_of(self.plan, requests, parts, first, interrupted=self._step < first + total)
+            result = result_of(self.plan, requests, parts, first)
+        return dataclasses.replace(result, interrupted=stop.pressed)
 
     def _chunks(
         self, total: int, fixed: int | None, asked: Wanted, given: Mapping[tuple[str, str], Array], stop: Stop
     ) -> Iterator[Recorded]:
-        """Run steps, and yield what each chunk recorded, until Ctrl-C is pressed."""
+        """Run steps, and yield what each chunk recorded, until the run is to end."""
         done = 0
         while done < total and not stop.pressed:
             count = min(total - done, fixed or self._pace.steps)
-            part = self._chunk(count, asked, {key: values[done : done + count] for key, values in given.items()})
+            began = time.perf_counter()
+            inputs = {key: values[done : done + count] for key, values in given.items()}
+            part = self.engine.run(count, asked, inputs, stop.asked)
+            self._pace.took(part.steps, time.perf_counter() - began)
             done += part.steps
-            if part.steps < count:  # the engine itself was interrupted
-                stop.pressed = True
-            yield part
-
-    def _chunk(self, count: int, asked: Wanted, given: Mapping[tuple[str, str], Array]) -> Recorded:
-        began = time.perf_counter()
-        try:
-            part = self.engine.run(count, asked, given)
-        except BaseException as error:
-            self._broken = f"the run from step {self._step} on broke off by {type(error).__name__}"
-            raise
-        self._step += part.steps
-        self._pace.took(part.steps, time.perf_counter() - began)
-        return part
+            if part.steps:
+                yield part
 
     def _call_back(self, callback: Callable[[Simulation, Result], object], result: Result, stop: Stop) -> None:
-        step = self._step
+        step = self.steps
         try:
             callback(self, result)
         except KeyboardInterrupt:
             stop.pressed = True
-        if self._step != step:
+        if self.steps != step:
             raise NetworkError(
-                f"run: the callback moved the simulation from step {step} to {self._step}; "
+                f"run: the callback moved the simulation from step {step} to {self.steps}; "
                 "run, load and reset it after the run"
-            )
-
-    def _check_whole(self, where: str) -> None:
-        if self._broken:
-            raise NetworkError(
-                f"{where}: {self._broken}, and left a state of the middle of a step; "
-                "call sim.reset(), or sim.load(...) a checkpoint"
             )
 
     # ---- looking
@@ -152,12 +137,12 @@ class Simulation:
     @property
     def steps(self) -> int:
         """How many steps ran: the number of the step that comes next."""
-        return self._step
+        return self.engine.step
 
     @property
     def time(self) -> float:
         """How long the network ran, in milliseconds."""
-        return self._step * self.plan.dt
+        return self.steps * self.plan.dt
 
     @property
     def state(self) -> NetworkState:
@@ -166,7 +151,7 @@ class Simulation:
 
     @state.setter
     def state(self, state: NetworkState) -> None:
-        self._go_on_from(checked_state(self.plan, state, "state"))
+        self.engine.load(checked_state(self.plan, state, "state"))
 
     @property
     def params(self) -> dict[str, Any]:
@@ -186,7 +171,7 @@ class Simulation:
 
     def report(self) -> Text:
         """Return the network in tables: populations, synapses, memory, and by how much weights are rounded."""
-        return Text(reported(self._now, engine_name(self.engine), self._step))
+        return Text(reported(self._now, engine_name(self.engine), self.steps))
 
     def explain(self) -> Text:
         """Return each rule, line by line, with the lines that are run for it."""
@@ -197,7 +182,7 @@ class Simulation:
         synapses = sum(projection.entries for projection in self.plan.projections)
         threads = f"{self.plan.parts} thread{'' if self.plan.parts == 1 else 's'}"
         return (
-            f"Simulation({neurons} neurons, {synapses} synapses, at step {self._step}, "
+            f"Simulation({neurons} neurons, {synapses} synapses, at step {self.steps}, "
             f"{engine_name(self.engine)} on {threads})"
         )
 
@@ -241,7 +226,7 @@ class Simulation:
 
     def reset(self) -> None:
         """Go back to step 0, and to the states, parameters and weights of the build."""
-        self._go_on_from(initial_state(self.plan))
+        self.engine.load(initial_state(self.plan))
         if self._replaced:
             self._use_weights(self.plan)
             self._replaced.clear()
@@ -254,10 +239,6 @@ class Simulation:
         self.engine.set(population, name, value)
         self._params[population][name] = value
 
-    def _go_on_from(self, state: NetworkState) -> None:
-        self.engine.load(state)
-        self._step, self._broken = int(state.step), ""
-
     # ---- files
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -266,7 +247,6 @@ class Simulation:
         Args:
             path: Name of the file, such as `"day1.npz"`.
         """
-        self._check_whole("save")
         replaced = [self._now.synapses[self.plan.place(name)] for name in sorted(self._replaced)]
         write_checkpoint(path, self.plan, self.engine.state, self._params, replaced)
 
@@ -282,7 +262,7 @@ class Simulation:
             CheckpointError: The file is cut, no checkpoint, or one of another network. The simulation stays as it was.
         """
         state, params, replaced = read_checkpoint(path, self.plan, force=force)
-        self._go_on_from(state)
+        self.engine.load(state)
         if replaced is not None and (replaced or self._replaced):
             self._use_weights(functools.reduce(Plan.replaced, replaced, self.plan))
             self._replaced = {synapses.name for synapses in replaced}
