@@ -177,7 +177,7 @@ def memory(name: str) -> Picture:
 def learned() -> tuple[Any, ...]:
     """Train the classifier; return all losses, and the potentials of the outputs for one sample and its class."""
     random = np.random.default_rng(0)
-    times, simulation = classifier.patterns(random), classifier.network().build(seed=0, backend="jax")
+    times, simulation = classifier.patterns(random), classifier.built()
     weights, losses = classifier.train(simulation, random, times)
     spikes, labels = classifier.samples(random, times, 1)
     return losses, np.asarray(classifier.potentials(simulation, weights, spikes[0])), int(labels[0])

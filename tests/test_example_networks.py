@@ -227,7 +227,7 @@ def test_the_microcircuit_has_the_published_numbers_of_synapses():
 
 def test_a_classifier_learns():
     random = np.random.default_rng(3)
-    times, simulation = classifier.patterns(random), classifier.network().build(seed=3, backend="jax")
+    times, simulation = classifier.patterns(random), classifier.built(3)
     test = classifier.samples(random, times, 500)
     assert classifier.accuracy(simulation, classifier.first_weights(simulation), *test) < 0.6
     weights, losses = classifier.train(simulation, random, times, rounds=40)

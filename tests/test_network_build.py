@@ -3,6 +3,7 @@
 
 import dataclasses
 import importlib
+import re
 import warnings
 from pathlib import Path
 
@@ -206,6 +207,55 @@ def test_sums_that_leave_32_bits_are_refused():
         described.synapses(connect.all_to_all(weight=uniform(1, 120)), 200_000, 1)
 
 
+# ---- quanta that the user gives
+
+
+@given(power=st.integers(-20, -4), parts=st.integers(1, 3), drawn=st.booleans())
+@settings(max_examples=20, deadline=None)
+def test_weights_become_multiples_of_a_given_quantum(power, parts, drawn):
+    """Wide distributions are rounded as the user accepts, without a warning."""
+    quantum = 2.0**power
+    weights = np.random.default_rng(power + 100).normal(0, 0.3, (30, 20))
+    network = joined(connect.total(400, weight=normal(0, 0.3)) if drawn else weights, 30, 20)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        plans = [build_plan(network, parts=parts, quantum=given) for given in (quantum, {"b.syn": quantum})]
+    for plan in plans:
+        assert plan.population("b").quanta["syn"] == quantum
+        (found,) = plan.synapses
+        if drawn:
+            np.testing.assert_allclose(described.listed(found, quantum, parts)[2].std(), 0.3, rtol=0.2)
+        else:
+            np.testing.assert_allclose(described.dense(found, quantum, (30, 20), parts), weights, atol=quantum / 2)
+
+
+@pytest.mark.parametrize(
+    ("quantum", "words"),
+    [
+        (0, "build: quantum of a.syn is 0; pass a positive number, of which weights become multiples"),
+        (-1.0, "is -1.0; pass a positive number"),
+        (np.nan, "is nan; pass a positive number"),
+        (np.inf, "is inf; pass a positive number"),
+        (1e-50, "is 1e-50; pass a positive number"),
+        (True, "is True; pass a positive number"),
+        ("small", "is 'small'; pass a positive number"),
+        ([0.1], "is [0.1]; pass a positive number"),
+        (
+            {"b.sin": 0.1},
+            "build: quantum: there is no receptor 'b.sin'; did you mean 'b.syn'?; receptors: a.syn, b.syn",
+        ),
+        ({3: 0.1}, "build: quantum: there is no receptor 3; receptors: a.syn, b.syn"),
+        ({"b.syn": 3.0}, "is 3, so that all weights of a->b.syn become 0: they are at most 1.5; pass a smaller number"),
+        ({"b.syn": 1e-10}, "weights of a->b.syn are up to 1.5, more than 2**30 times as large; pass at least 1.4e-09"),
+        ({"b.syn": 4e-9}, "sums have 32 bits, up to 2147483647: pass fewer synapses, weights that differ less, or a l"),
+    ],
+    ids=str,
+)
+def test_quanta_that_do_not_fit_are_refused(quantum, words):
+    with pytest.raises(NetworkError, match=re.escape(words)):
+        build_plan(joined(connect.all_to_all(weight=1.5), 30, 20), quantum=quantum)
+
+
 # ---- delays
 
 
@@ -350,12 +400,12 @@ def test_the_fingerprint_names_the_network(monkeypatch):
         a = cells("a", size, rule, v=v)
         return Network([a], [Projection(a, a, kind(30, weight=weight), into="syn", delay=delay)], dt=dt)
 
-    def named(seed=1, parts=1, **changed):
-        return build_plan(net(**changed), seed=seed, parts=parts).fingerprint
+    def named(seed=1, parts=1, quantum=None, **changed):
+        return build_plan(net(**changed), seed=seed, parts=parts, quantum=quantum).fingerprint
 
     assert named() == named() == named(parts=3)
     changes = [{"weight": 2.0}, {"weight": normal(1, 0.1)}, {"delay": 2.0}, {"size": 21}, {"v": 1.0}, {"dt": 0.2}]
-    changes += [{"rule": described.forward}, {"kind": connect.in_degree}, {"seed": 2}]
+    changes += [{"rule": described.forward}, {"kind": connect.in_degree}, {"seed": 2}, {"quantum": 0.125}]
     assert len({named(**change) for change in [{}, *changes]}) == len(changes) + 1
     matrices = [build_plan(joined(WEIGHTS * k, 12, 7)).fingerprint for k in (1, 1, 2)]
     assert matrices[0] == matrices[1] != matrices[2]

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The reference: one step at a time beside the interpreted network, derivatives beside those of dense programs."""
 
+import ast
 import dataclasses
 import functools
 import operator
+import re
 
 import jax
 import jax.numpy as jnp
@@ -14,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from programs import run_program
 
+import brainevent as be
 from brainevent.errors import NetworkError, NotFiniteError, ShapeError, UnknownNameError
 from brainevent.network.interpreted import Interpreted
 from brainevent.network.plan.plan import Plan, PopulationPlan
@@ -33,14 +36,6 @@ def close(found, expected, **tolerance):
 
 SAMPLES = {"every step": Sample("a", "v", 1, np.array([5, 2])), "v": Sample("a", "v", 7, np.array([3, 0, 3]))}
 ALL = Wanted(("a", "b"), ("a",), ("b",), SAMPLES)
-
-
-def small_plan(parts=1, **changes):
-    """Return the small plan, in which each projection has a name of its own."""
-    plan = small_plans.plan(parts, **changes)
-    return dataclasses.replace(
-        plan, synapses=tuple(dataclasses.replace(s, name=f"{s.name} {k}") for k, s in enumerate(plan.synapses))
-    )
 
 
 def heavy_plan():
@@ -71,7 +66,12 @@ def noisy_plan():
     return Plan((a,), (small_plans.synapses(a, a, 100, 1),), 0.1, 1, 1, "noisy")
 
 
-PLANS = {"one part": small_plan, "three parts": lambda: small_plan(3), "noisy": noisy_plan, "integers": heavy_plan}
+PLANS = {
+    "one part": small_plans.plan,
+    "three parts": lambda: small_plans.plan(3),
+    "noisy": noisy_plan,
+    "integers": heavy_plan,
+}
 
 
 def margins(plan, state):
@@ -113,7 +113,7 @@ def test_each_step_equals_that_of_the_interpreted_network(name):
     assert spikes > 30
 
 
-SMALL = small_plan(2)
+SMALL = small_plans.plan(2)
 ENGINES = Interpreted(SMALL), ReferenceEngine(SMALL)
 
 
@@ -132,7 +132,7 @@ def test_from_any_sums_on_their_way_one_step_is_the_same(seed):
 
 
 def test_a_run_in_pieces_equals_one_run_and_the_pure_function():
-    plan = small_plan()
+    plan = small_plans.plan()
     whole, pieces = ReferenceEngine(plan), ReferenceEngine(plan)
     one = whole.run(60, ALL, {})
     parts = [pieces.run(steps, ALL, {}) for steps in (1, 20, 39)]
@@ -174,7 +174,7 @@ def test_no_number_of_steps_is_compiled_anew():
 
 
 def test_samples_have_the_same_shape_wherever_a_run_begins():
-    plan = small_plan()
+    plan = small_plans.plan()
     run = jax.jit(lambda state: simulate(plan, state, {}, 20, record=ALL))
     state, first = run(initial_state(plan))  # samples after the steps 0, 7 and 14
     _, second = run(state)  # and after 21, 28 and 35
@@ -186,7 +186,7 @@ def test_samples_have_the_same_shape_wherever_a_run_begins():
 
 
 def test_requests_are_those_of_simulations():
-    plan = small_plan()
+    plan = small_plans.plan()
     asked = ["a.spikes", "a.counts", "b.rate", every(7, "a.v", neurons=[3, 0], label="few"), "b.v"]
     sim = Simulation(plan, ReferenceEngine(plan))
     _, out = simulate(sim, sim.state, {}, 40, record=asked)
@@ -200,7 +200,7 @@ def test_requests_are_those_of_simulations():
 
 
 def test_inputs_are_added_to_what_arrives():
-    plan = small_plan()
+    plan = small_plans.plan()
     driven, alone = ReferenceEngine(plan), ReferenceEngine(plan)
     driven.run(1, Wanted(), {("a", "syn"): np.full((1, 1), -1, "f4")})
     alone.run(1, Wanted(), {})
@@ -216,7 +216,7 @@ def test_inputs_are_added_to_what_arrives():
 
 
 def test_what_is_not_finite_is_named():
-    plan = small_plan(check_finite=True)
+    plan = small_plans.plan(check_finite=True)
     engine = ReferenceEngine(plan)
     engine.run(3, Wanted(), {})
     engine.set("b", "drive", np.where(np.arange(21) == 4, np.float32(np.nan), np.float32(0)))
@@ -225,7 +225,7 @@ def test_what_is_not_finite_is_named():
 
 
 def test_parameters_of_an_engine_are_replaced():
-    plan = small_plan()
+    plan = small_plans.plan()
     engine = ReferenceEngine(plan)
     engine.set("a", "threshold", np.float32(1e9))
     recorded = engine.run(50, ALL, {})
@@ -435,6 +435,31 @@ def test_sums_that_leave_float32_are_integers_and_have_no_derivative():
             jax.grad(lambda params: last_voltage(params, plan))(params)
 
 
+def test_weights_near_zero_have_derivatives_with_the_quantum_that_the_error_names():
+    state, params = {"v": np.linspace(0, 8, 20), "pause": 0}, {"decay": 0.9, "drive": 1.0, "threshold": 8.0}
+    cells = be.Population("a", 20, small_plans.leaky, state, params)
+    weights = np.random.default_rng(0).normal(0, 1, (20, 20))
+    weights[0, 0] = 1e-6
+    network = be.Network([cells], [be.Projection(cells, cells, weights, into="syn")])
+
+    def slope(**how):
+        sim = network.build(backend="jax", **how)
+
+        def mean(weights):
+            return be.simulate(sim, sim.state, {"a->a.syn": weights}, 9, record="a.v")[1]["a.v"].mean()
+
+        return jax.grad(mean)(sim.params["a->a.syn"])
+
+    with pytest.raises(NetworkError, match=r"build\(quantum=") as error:
+        slope()
+    named = ast.literal_eval(re.search(r"quantum=(\{.*\})", str(error.value))[1])
+    assert list(named) == ["a.syn"]
+    assert 2**-18 < named["a.syn"] < 2**-14
+    found = slope(quantum=named)
+    assert np.isfinite(found).all()
+    assert np.any(found)
+
+
 # Transformations.
 
 
@@ -467,7 +492,7 @@ def test_gradients_are_mapped():
 
 
 def test_a_simulation_is_a_static_argument():
-    plan = small_plan()
+    plan = small_plans.plan()
     sim = Simulation(plan, ReferenceEngine(plan))
     run = jax.jit(simulate, static_argnums=(0, 3), static_argnames="surrogate")
     state, _ = run(sim, initial_state(plan), {}, 9, surrogate=triangle(2.0))
@@ -478,7 +503,7 @@ def test_a_simulation_is_a_static_argument():
 
 
 def test_a_simulation_of_another_backend_says_which_one_to_build():
-    plan = small_plan()
+    plan = small_plans.plan()
     sim = Simulation(plan, Interpreted(plan))
     with pytest.raises(
         NetworkError, match=r'runs on Interpreted, which JAX cannot transform; build it with backend="jax"'
@@ -621,7 +646,7 @@ BAD = [
         ShapeError,
         r"params\['a'\]\['drive'\] has shape \(2,\); pass \(\) or \(37,\)",
     ),
-    ({"params": {"a->b.syn 0": 3.0}}, ShapeError, r"params\['a->b.syn 0'\] has shape \(\); pass \(1,\) or \(300,\)"),
+    ({"params": {"a->b.syn": 3.0}}, ShapeError, r"params\['a->b.syn'\] has shape \(\); pass \(1,\) or \(300,\)"),
     ({"inputs": {"a.sin": np.ones((3, 37))}}, UnknownNameError, "inputs has no 'a.sin'; did you mean 'a.syn'"),
     (
         {"inputs": {"a.syn": np.ones((4, 37))}},

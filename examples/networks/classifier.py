@@ -40,11 +40,6 @@ def readout(s, arriving, p):
     return s.replace(v=v), v > jnp.inf
 
 
-def drawn(random, scale, shape):
-    """Return normally distributed weights: multiples of 2^-14, which sums of float32 add without an error."""
-    return np.round(scale * random.normal(size=shape) * 2**14) / 2**14
-
-
 def network(seed=0):
     """Return inputs that are connected to half of the hidden neurons, and those to an output for each class."""
     random = np.random.default_rng(seed)
@@ -53,10 +48,15 @@ def network(seed=0):
     out = be.Population("out", CLASSES, readout, state={"v": 0.0}, params={"keep": 0.95})
     half = random.random((INPUTS, HIDDEN)) < 0.5
     projections = [
-        be.Projection(given, hidden, half * drawn(random, 0.4, (INPUTS, HIDDEN)), into="syn"),
-        be.Projection(hidden, out, drawn(random, 0.2, (HIDDEN, CLASSES)), into="syn"),
+        be.Projection(given, hidden, half * random.normal(0, 0.4, (INPUTS, HIDDEN)), into="syn"),
+        be.Projection(hidden, out, random.normal(0, 0.2, (HIDDEN, CLASSES)), into="syn"),
     ]
     return be.Network([given, hidden, out], projections, dt=1.0)
+
+
+def built(seed=0):
+    """Return the network as a function: weights are multiples of 2^-14, whose sums are exact in float32."""
+    return network(seed).build(seed=seed, backend="jax", quantum=2**-14)
 
 
 def first_weights(simulation):
@@ -133,7 +133,7 @@ def accuracy(simulation, weights, spikes, labels):
 def main(seed=0, rounds=60):
     """Train, and return the share of new samples that are told right."""
     random = np.random.default_rng(seed)
-    times, simulation = patterns(random), network(seed).build(seed=seed, backend="jax")
+    times, simulation = patterns(random), built(seed)
     start = time.perf_counter()
     weights, losses = train(simulation, random, times, rounds)
     right = accuracy(simulation, weights, *samples(random, times, 1000))

@@ -204,6 +204,7 @@ class Network:
         threads: int | None = None,
         check_finite: bool = False,
         round_delays: bool = False,
+        quantum: Value | Mapping[str, Value] | None = None,
         dtype: str = "float32",
     ) -> Simulation:
         """Draw all that is to be drawn, and return what runs the network.
@@ -215,6 +216,9 @@ class Network:
                 neurons, or what the environment variable BRAINEVENT_THREADS says. No result depends on it.
             check_finite: Whether a state that becomes infinite or NaN raises `NotFiniteError`.
             round_delays: Whether delays that are no multiples of the step are rounded; else they raise.
+            quantum: Weights become multiples of this number, and sums of them are exact: one number, or one by
+                "population.receptor", such as `{"exc.syn": 2**-14}`. A weight changes by at most half of it. None
+                chooses for each receptor: so finely that a weight changes by at most 2**-9 of itself.
             dtype: Of states, parameters, what arrives, and the rules: "float32", or "float64" on a CPU and in JAX.
                 Only float32 promises the same bits on every machine.
 
@@ -232,7 +236,7 @@ class Network:
         check_dtype(dtype, backend)
         parts = parts_for(sum(population.size for population in self.populations), threads)
         how: dict[str, Any] = {"round_delays": round_delays, "check_finite": check_finite, "dtype": dtype}
-        plan = build_plan(self, seed=seed, parts=parts, **how)
+        plan = build_plan(self, seed=seed, parts=parts, quantum=quantum, **how)
         return Simulation(plan, make_engine(plan, backend), network=self)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import warnings
 from collections import defaultdict
+from collections.abc import Container
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from .drawn_values import array_of
 from .fingerprint import fingerprint
 from .keys import DRAWING, checked_seed, key_of
 from .plan import Plan, PopulationPlan, SynapsePlan
-from .quantum import LARGEST_SUM, RoundedWeightsWarning, choose_quantum
+from .quantum import LARGEST_SUM, RoundedWeightsWarning, choose_quantum, given_quanta
 from .receptors import check_receptor, traced
 from .wiring import Wiring, wiring_of
 
@@ -37,6 +38,7 @@ def build_plan(
     parts: int = 1,
     round_delays: bool = False,
     check_finite: bool = False,
+    quantum: Any = None,
     dtype: str = "float32",
 ) -> Plan:
     """Trace the rules, draw states, parameters and synapses, and return the plan.
@@ -47,6 +49,7 @@ def build_plan(
         parts: Into how many parts each population is divided; nothing but the order of synapses depends on it.
         round_delays: Whether delays that are no multiples of the step are rounded; else they raise.
         check_finite: Whether a state that becomes infinite or NaN raises when the network runs.
+        quantum: Of what weights are multiples: a number for all receptors, or by "population.receptor". None chooses.
         dtype: Of floats: float32 or float64.
 
     Returns:
@@ -67,11 +70,14 @@ def build_plan(
     rules = {population.name: traced(population, dtype) for population in network.populations}
     wirings = _wirings(network, rules, round_delays=round_delays)
     groups = _by_receptor(network, rules, wirings)
-    quanta = {receptor: choose_quantum(group, dtype) for receptor, group in groups.items()}
+    given = given_quanta(quantum, groups, dtype)
+    quanta = {
+        place: given[place] if place in given else choose_quantum(group, dtype) for place, group in groups.items()
+    }
     populations = tuple(_population(p, rules[p.name], quanta, seed) for p in network.populations)
     _check_steps(populations, network.dt)
     named = fingerprint(populations, wirings, network.dt, seed, DRAWING, SCHEME, dtype)
-    synapses = _synapses(wirings, populations, quanta, seed, parts)
+    synapses = _synapses(wirings, populations, quanta, seed, parts, accepted=given)
     return Plan(populations, synapses, network.dt, seed, parts, named, check_finite, dtype)
 
 
@@ -131,8 +137,13 @@ def _synapses(
     quanta: dict[Receptor, np.floating[Any]],
     seed: int,
     parts: int,
+    *,
+    accepted: Container[Receptor],
 ) -> BundledSynapses:
-    """Draw all synapses; raise if sums may leave 32 bits, and warn of weights that were rounded by much."""
+    """Draw all synapses; raise if sums may leave 32 bits, and warn of weights that were rounded by much.
+
+    `accepted` are the receptors whose quanta the user gave, and with them the rounding.
+    """
     from .bundles import BundledSynapses
 
     loads: dict[Receptor, Any] = defaultdict(int)
@@ -141,19 +152,25 @@ def _synapses(
         by_source[wiring.projection.source.name].append((place, wiring))
     result = BundledSynapses(populations, parts, len(wirings))
     for group in by_source.values():
-        result.add([(place, _placed(wiring, quanta, seed, parts, loads)) for place, wiring in group])
+        placed = [(place, _placed(wiring, quanta, seed, parts, loads, accepted)) for place, wiring in group]
+        result.add(placed)
     for (population, name), sums in loads.items():
         if sums.max() > LARGEST_SUM:
             raise NetworkError(
                 f"population {population}: weights into neuron {int(sums.argmax())} by {name} add up to "
                 f"{sums.max()} times {quanta[population, name]:g}, the number that all are multiples of; sums "
-                f"have 32 bits, up to {LARGEST_SUM}: pass fewer synapses, or weights that differ less"
+                f"have 32 bits, up to {LARGEST_SUM}: pass fewer synapses, weights that differ less, or a larger quantum"
             )
     return result
 
 
 def _placed(
-    wiring: Wiring, quanta: dict[Receptor, np.floating[Any]], seed: int, parts: int, loads: dict[Receptor, Any]
+    wiring: Wiring,
+    quanta: dict[Receptor, np.floating[Any]],
+    seed: int,
+    parts: int,
+    loads: dict[Receptor, Any],
+    accepted: Container[Receptor],
 ) -> SynapsePlan:
     """Draw the synapses of a projection, and add what they may send to each target."""
     from .synapses import placed_synapses
@@ -161,11 +178,12 @@ def _placed(
     receptor = wiring.projection.target.name, wiring.projection.into
     placed = placed_synapses(wiring, quanta[receptor], seed, parts)
     loads[receptor] = loads[receptor] + placed.loads
-    if placed.rounded:
+    if placed.rounded and receptor not in accepted:
         warnings.warn(
             f"projection {wiring.name}: {placed.rounded} of {placed.synapses.targets.size} weights were rounded "
             f"by more than 2**-9 of themselves, to multiples of {quanta[receptor]:g}: weights into "
-            f"{'.'.join(receptor)} differ too much; set a smallest weight (low=), or use another receptor",
+            f"{'.'.join(receptor)} differ too much; set a smallest weight (low=), use another receptor, or accept it "
+            f"by build(quantum={{'{'.'.join(receptor)}': {quanta[receptor]:g}}})",
             RoundedWeightsWarning,
             stacklevel=2,
         )

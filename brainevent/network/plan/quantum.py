@@ -3,11 +3,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from ...errors import NetworkError, did_you_mean
+from ..description.checks import is_number
+from ..description.units import plain
 from .law import INTEGERS, Law
 from .wiring import Wiring
 
@@ -16,6 +19,7 @@ __all__ = [
     "ROUNDED",
     "RoundedWeightsWarning",
     "choose_quantum",
+    "given_quanta",
     "in_quanta",
     "largest_rounding",
     "weight_dtype",
@@ -26,15 +30,55 @@ ROUNDED = 2.0**-9  # by how much of itself rounding may change a weight
 _EXACT = 1e-6  # by how much of itself a weight may differ from a multiple that it is meant to be
 _FINEST = 256  # quanta of the smallest weight: then no weight changes by more than 2^-9 of itself
 _MOST_PARTS = 1024  # into which the smallest weight is divided to find what all are multiples of
-_LARGEST_16 = 2**15 - 1
+_LARGEST_16, _LARGEST_32 = 2**15 - 1, 2**30
 _SOME = 64  # weights that are looked at before all are
 _SMALLEST = float(np.finfo(np.float32).tiny)
 
 Array = Any
+Receptor = tuple[str, str]  # population and name
 
 
 class RoundedWeightsWarning(UserWarning):
     """Some weights were rounded by more than 2^-9 of themselves."""
+
+
+def given_quanta(
+    quantum: Any, groups: Mapping[Receptor, Sequence[Wiring]], dtype: str
+) -> dict[Receptor, np.floating[Any]]:
+    """Return the quanta that a user gives, of all receptors or by "population.receptor"; raise if they do not fit."""
+    if quantum is None:
+        return {}
+    labels = {".".join(receptor): receptor for receptor in groups}
+    numbers = quantum if isinstance(quantum, Mapping) else dict.fromkeys(labels, quantum)
+    found = {}
+    for label, given in numbers.items():
+        if label not in labels:
+            raise NetworkError(
+                f"build: quantum: there is no receptor {label!r}{did_you_mean(str(label), labels)}; "
+                f"receptors: {', '.join(labels) or 'none'}"
+            )
+        number = _given_quantum(f"build: quantum of {label}", given, groups[labels[label]])
+        found[labels[label]] = np.dtype(dtype).type(number)
+    return found
+
+
+def _given_quantum(where: str, given: Any, wirings: Sequence[Wiring]) -> float:
+    number = plain(where, given)
+    if not is_number(number) or not _SMALLEST <= number <= np.finfo(np.float32).max:
+        raise NetworkError(f"{where} is {given!r}; pass a positive number, of which weights become multiples")
+    for wiring in wirings:
+        largest = wiring.largest_weight
+        if 0 < largest <= number / 2:
+            raise NetworkError(
+                f"{where} is {number:g}, so that all weights of {wiring.name} become 0: they are at most {largest:g}; "
+                "pass a smaller number"
+            )
+        if largest / number > _LARGEST_32:
+            raise NetworkError(
+                f"{where} is {number:g}, but weights of {wiring.name} are up to {largest:g}, more than 2**30 times as "
+                f"large; pass at least {largest / _LARGEST_32:.2g}"
+            )
+    return float(number)
 
 
 def choose_quantum(wirings: Sequence[Wiring], dtype: str = "float32") -> np.floating[Any]:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import jax
@@ -16,17 +17,19 @@ __all__ = ["exact_in_floats", "in_quanta", "refuse_derivatives"]
 
 Array = Any
 _EXACT = 2**24  # whole numbers up to here are exact in float32
+_ROOMY = 2**20  # quanta: weights that are learned may grow 16-fold
 
 
-def largest_sum(plan: Plan) -> tuple[float, str]:
-    """Return the largest sum of |weight| into a neuron, in quanta, and the receptor in which it is."""
+def _inexact(plan: Plan) -> dict[tuple[str, str], float]:
+    """Return the receptors where sums of |weight| into a neuron are not exact in float32, and the largest in quanta."""
+    if plan.dtype == "float64":
+        return {}
     sums = {(name, receptor): np.zeros(plan.population(name).size) for name, receptor in plan.receptors()}
     for s in plan.synapses:
         weights = np.abs(np.broadcast_to(s.weights, s.targets.shape).astype(float))
         sums[s.target, s.receptor] += np.bincount(s.targets, weights, plan.population(s.target).size)
-    largest = {f"{name}.{receptor}": float(into.max(initial=0)) for (name, receptor), into in sums.items()}
-    place = max(largest, key=largest.__getitem__, default="")
-    return largest.get(place, 0.0), place
+    largest = {place: float(into.max(initial=0)) for place, into in sums.items()}
+    return {place: quanta for place, quanta in largest.items() if quanta >= _EXACT}
 
 
 @jax.custom_jvp
@@ -48,14 +51,19 @@ def in_quanta(weights: Array, quantum: np.floating[Any], *, exact_floats: bool) 
 
 def exact_in_floats(plan: Plan) -> bool:
     """Say whether all sums of quanta are exact in the floats of a plan: those of float64 always are."""
-    return plan.dtype == "float64" or largest_sum(plan)[0] < _EXACT
+    return not _inexact(plan)
 
 
 def refuse_derivatives(tree: Any, plan: Plan) -> Any:
     """Return arrays; if sums in float32 are not exact, those that raise when they are differentiated."""
-    if exact_in_floats(plan):
+    inexact = _inexact(plan)
+    if not inexact:
         return tree
-    largest, place = largest_sum(plan)
+    quanta = {
+        f"{name}.{receptor}": 2.0 ** math.ceil(math.log2(plan.population(name).quanta[receptor] * largest / _ROOMY))
+        for (name, receptor), largest in inexact.items()
+    }
+    (place, largest), *_ = inexact.items()
 
     @jax.custom_jvp
     def undifferentiated(x: Array) -> Array:
@@ -64,9 +72,9 @@ def refuse_derivatives(tree: Any, plan: Plan) -> Any:
     @undifferentiated.defjvp
     def raises(primals: Any, tangents: Any) -> Any:
         raise NetworkError(
-            f"simulate: weights of {largest:.0f} quanta in all reach a neuron of {place}; float32 is exact only below "
-            "2^24 quanta, so sums are integers here, which have no derivative; build the network with weights that "
-            "are multiples of a larger number, with fewer synapses a neuron, or with dtype='float64'"
+            f"simulate: weights of {largest:.0f} quanta in all reach a neuron of {'.'.join(place)}; float32 is exact "
+            "only below 2^24 quanta, so sums are integers here, which have no derivative; let weights be multiples of "
+            f"larger numbers: build(quantum={quanta}), or build(dtype='float64')"
         )
 
     return jax.tree.map(lambda x: undifferentiated(x) if _is_float(x) else x, tree)
