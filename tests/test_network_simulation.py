@@ -4,11 +4,8 @@
 import dataclasses
 import functools
 import operator
-import os
 import re
-import signal
 import sys
-import threading
 import time
 import types
 
@@ -18,9 +15,9 @@ import pytest
 import small_plans
 from hypothesis import given
 from hypothesis import strategies as st
+from recorded import ALL, PLAN, equal, simulation, values
 
 import brainevent as be
-from brainevent import Spikes
 from brainevent.bench.progress import counted
 from brainevent.errors import NetworkError, NotFiniteError
 from brainevent.network.engines import ENGINES, engine_name
@@ -32,29 +29,6 @@ from brainevent.network.run.pace import Pace
 from brainevent.network.run.recorded import Sample, Wanted
 from brainevent.network.run.requests import every
 from brainevent.network.run.simulation import Simulation, make_engine
-
-PLAN = small_plans.plan()
-ALL = ["a.spikes", "b.spikes", "a.counts", "b.rate", "a.pause", every(7, "b.v", neurons=[3, 0, 3])]
-
-
-def simulation(plan=PLAN, engine=Interpreted):
-    return Simulation(plan, engine(plan))
-
-
-def values(result):
-    """Return all that a result holds as arrays, by label."""
-    arrays = {}
-    for label, value in result.items():
-        if isinstance(value, Spikes):
-            arrays |= {f"{label} times": value.times, f"{label} neurons": value.neurons, f"{label} end": value.duration}
-        else:
-            arrays[label] = value
-    return arrays
-
-
-def equal(one, other):
-    assert list(one) == list(other)
-    jax.tree.map(np.testing.assert_array_equal, one, other)
 
 
 @pytest.fixture(scope="module")
@@ -159,6 +133,29 @@ def test_neurons_are_chosen_as_in_an_array(whole, neurons, expected):
     np.testing.assert_array_equal(result["chosen"], everything[:, list(expected)])
 
 
+def namesakes(s, arriving, p):
+    spikes = s.spikes + 1
+    return s.replace(spikes=spikes, rate=s.rate * 2, counts=s.counts + 10), spikes % 3 == 0
+
+
+@pytest.mark.parametrize("backend", ENGINES)
+def test_states_with_the_names_of_records_are_recorded_by_every(backend):
+    """A string asks for the spikes of the population, `every` for its state, and both may be asked for."""
+    population = be.Population("c", 4, namesakes, {"spikes": 0, "rate": 1.0, "counts": 0})
+    sim = be.Network([population]).build(backend=backend)
+    both = sim.run(6, ["c.counts", "c.rate", every(1, "c.rate", label="own"), every(1, "c.spikes")])
+    assert both["c.counts"].tolist() == [2, 2, 2, 2]
+    assert both["c.rate"].tolist() == [0, 0, 4, 0, 0, 4]
+    assert both["own"][:, 0].tolist() == [2, 4, 8, 16, 32, 64]
+    assert both["c.spikes"][:, 3].tolist() == [1, 2, 3, 4, 5, 6]
+    later = sim.run(4, ["c.spikes", every(2, "c.counts")])
+    assert (len(later["c.spikes"].times), later["c.counts"][:, 0].tolist()) == (4, [70, 90])
+    with pytest.raises(NetworkError, match=r"'c.rate' is asked for twice; pass every\(..., label=...\)"):
+        sim.run(1, ["c.rate", every(1, "c.rate")])
+    with pytest.raises(NetworkError, match=r"'c.rat' is not there; did you mean 'rate'.; c has spikes, counts, rate$"):
+        sim.run(1, every(1, "c.rat"))
+
+
 @pytest.mark.parametrize(
     ("record", "words"),
     [
@@ -178,6 +175,8 @@ def test_neurons_are_chosen_as_in_an_array(whole, neurons, expected):
         (every(0, "a.v"), "every: steps is 0; pass an integer of at least 1"),
         (every(1.5, "a.v"), "every: steps is 1.5; pass an integer"),
         (every(1, "a.v", [37]), "every: neurons of 'a.v': index 37 is out of bounds for axis 0 with size 37; a has 37"),
+        (every(1, "a.v", label=3), "every: label is 3; pass a string that is not empty, or None"),
+        (every(1, "a.v", label=""), "every: label is ''; pass"),
         (every(1, "a.v", [0.5]), "a has 37 neurons: pass a slice, integers, or a mask"),
     ],
 )
@@ -274,88 +273,6 @@ def test_a_callback_may_end_the_run(whole):
     assert (result.interrupted, result.steps, sim.steps) == (True, 40, 40)
     assert repr(result).startswith("Result(40 steps of 0.1 ms from step 0, interrupted)")
     equal(values(result + sim.run(50, ALL)), values(whole[0]))
-
-
-class Pressed(Interpreted):
-    """An engine in which Ctrl-C is pressed after the 40th step."""
-
-    def after(self, inputs):
-        if self.step == 39:
-            os.kill(os.getpid(), signal.SIGINT)
-        return super().after(inputs)
-
-
-@pytest.mark.parametrize("chunk", [20, 90])
-def test_ctrl_c_returns_what_ran(whole, chunk):
-    sim = simulation(engine=Pressed)
-    result = sim.run(90, ALL, chunk=chunk)
-    assert (result.interrupted, result.steps, sim.steps) == (True, 40, 40)
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    equal(values(result + sim.run(50, ALL)), values(whole[0]))
-
-
-@pytest.mark.parametrize("seconds", [0.0, 0.03])
-@pytest.mark.parametrize("backend", ENGINES)
-def test_ctrl_c_at_any_moment_loses_nothing(backend, seconds):
-    """What ran is returned, and the run goes on with the same bits."""
-    sim, alone = (Simulation(PLAN, make_engine(PLAN, backend)) for _ in range(2))
-    press = threading.Timer(seconds, os.kill, (os.getpid(), signal.SIGINT))
-    result = sim.run(10**8, ALL, callback=lambda *_: press.ident or press.start())
-    press.join()
-    assert result.interrupted
-    assert 0 < result.steps == sim.steps < 10**8
-    result = result + sim.run(20, ALL)
-    equal(values(result), values(alone.run(result.steps, ALL)))
-    jax.tree.map(np.testing.assert_array_equal, sim.state.neurons, alone.state.neurons)
-
-
-def test_ctrl_c_in_the_last_step_is_not_forgotten(whole):
-    """A program that runs a simulation again and again ends its loop by `interrupted`."""
-    result = simulation(engine=Pressed).run(40, ALL)
-    assert (result.interrupted, result.steps) == (True, 40)
-
-
-def test_a_second_ctrl_c_where_the_engine_hangs_raises_and_leaves_a_whole_step(monkeypatch, whole):
-    class Hanging(Pressed):
-        def run(self, *given):
-            recorded = super().run(*given)
-            if self.step == 40:
-                os.kill(os.getpid(), signal.SIGINT)
-            return recorded
-
-    assert simulation(engine=Hanging).run(90, chunk=20).steps == 40  # pressed twice at once
-    monkeypatch.setattr("brainevent.network.run.pace._PATIENCE", 0)
-    sim = simulation(engine=Hanging)
-    with pytest.raises(KeyboardInterrupt):
-        sim.run(90, chunk=20)
-    assert (sim.steps, int(sim.state.step)) == (40, 40)
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    assert sim.run(50).steps == 50
-
-
-@pytest.mark.parametrize("backend", ENGINES)
-def test_an_error_of_the_callback_leaves_the_state_after_its_chunk(backend):
-    sim, alone = (Simulation(PLAN, make_engine(PLAN, backend)) for _ in range(2))
-    with pytest.raises(ZeroDivisionError):
-        sim.run(40, chunk=10, callback=lambda sim, result: 1 / (20 - sim.steps))
-    assert sim.steps == 20
-    alone.run(20)
-    equal(values(sim.run(20, ALL)), values(alone.run(20, ALL)))
-
-
-def test_a_handler_of_the_program_and_other_threads_are_left_alone():
-    pressed = []
-    before = signal.signal(signal.SIGINT, lambda *_: pressed.append(1))
-    try:
-        result = simulation(engine=Pressed).run(60, chunk=20)
-    finally:
-        signal.signal(signal.SIGINT, before)
-    assert (len(pressed), result.steps, result.interrupted) == (1, 60, False)
-    steps = []
-    thread = threading.Thread(target=lambda: steps.append(simulation().run(5).steps))
-    thread.start()
-    thread.join()
-    assert steps == [5]
 
 
 def test_what_is_not_finite_is_named_and_is_the_state():

@@ -47,7 +47,8 @@ def every(steps: int, what: str, neurons: Any = None, label: str | None = None) 
 
     Args:
         steps: How many steps there are from one record to the next, at least 1.
-        what: Population and state, such as `"exc.v"`. Every state can be recorded, also one that is called `rate`.
+        what: Population and state, such as `"exc.v"`. Here `spikes`, `counts` and `rate` are states as well, of a rule
+            that calls them so: the string `"exc.rate"` alone asks for the rate of the population.
         neurons: Slice, numbers or mask of neurons, in the order that is asked for; None for all.
         label: Name of the record in the result; None for `what`.
 
@@ -122,6 +123,8 @@ def _request(plan: Plan, one: Any) -> Request:
     if isinstance(one, str) and what in KINDS:
         return Request(one, what, name)
     _check_state(population, asked.what, what)
+    if asked.label is not None and (not isinstance(asked.label, str) or not asked.label):
+        raise NetworkError(f"every: label is {asked.label!r}; pass a string that is not empty, or None")
     sample = Sample(name, what, _period(asked), _chosen(population, asked))
     return Request(asked.what if asked.label is None else asked.label, "sample", name, sample)
 
@@ -129,7 +132,7 @@ def _request(plan: Plan, one: Any) -> Request:
 def _check_state(population: PopulationPlan, asked: str, what: str) -> None:
     if what in population.state:
         return
-    there = [*KINDS, *population.state]
+    there = list(dict.fromkeys((*KINDS, *population.state)))
     if what in KINDS:
         raise NetworkError(f"record: {what} are recorded of every step; pass {asked!r} without every(...)")
     if what in population.quanta or what in population.params:

@@ -72,7 +72,8 @@ class Simulation:
         Args:
             steps: How many steps to run, at least 1.
             record: What to record: `"exc.spikes"`, `"exc.counts"` (spikes of each neuron), `"exc.rate"` (spikes of the
-                population in each step), a state such as `"exc.v"`, or `every(5, "exc.v", neurons=slice(0, 10))`.
+                population in each step), a state such as `"exc.v"`, or `every(5, "exc.v", neurons=slice(0, 10))`. A
+                state that is called `spikes`, `counts` or `rate` is recorded by `every(1, "exc.rate")`.
             inputs: What to add to that which arrives, by `"population.receptor"`: (steps, neurons), or (steps,) for the
                 same to all neurons.
             progress: Whether to show on stderr how far the run has come.
