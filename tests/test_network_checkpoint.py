@@ -4,6 +4,7 @@
 import dataclasses
 import io
 import json
+import pickle
 import re
 import zipfile
 from pathlib import Path
@@ -12,7 +13,7 @@ import jax
 import numpy as np
 import pytest
 import small_plans
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from brainevent.errors import CheckpointError
@@ -286,6 +287,16 @@ def damaged(file, path):
     path.write_bytes(data)
 
 
+class Touch:
+    """An object that makes a file when it is read."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return Path.touch, (self.path,)
+
+
 FOREIGN = {
     "empty": lambda file, path: path.write_bytes(b""),
     "text": lambda file, path: path.write_text("threshold = -50\n"),
@@ -297,6 +308,9 @@ FOREIGN = {
     "pickled": pickled,
     "header is no JSON": lambda file, path: np.savez(path, header=np.array("{")),
     "header is a list": lambda file, path: np.savez(path, header=np.array("[1]")),
+    "header is too deep": lambda file, path: np.savez(path, header=np.array("[" * 100_000)),
+    "header is large": lambda file, path: np.savez_compressed(path, header=np.array(" " * 2**24)),
+    "no zip": lambda file, path: path.write_bytes(pickle.dumps({"format": 1})),
 }
 
 
@@ -320,6 +334,72 @@ def test_every_cut_is_found(file, tmp_path):
         path.write_bytes(data[:length])
         with pytest.raises(CheckpointError):
             simulation().load(path)
+
+
+@given(st.data())
+@settings(max_examples=60, deadline=None)
+def test_what_is_damaged_is_refused_or_does_not_matter(file, tmp_path_factory, data):
+    """Some bytes of a file, such as dates, mean nothing."""
+    damaged = bytearray(file.read_bytes())
+    for _ in range(data.draw(st.integers(1, 3))):
+        damaged[data.draw(st.integers(0, len(damaged) - 1))] = data.draw(st.integers(0, 255))
+    path = tmp_path_factory.mktemp("damaged") / "x.npz"
+    path.write_bytes(damaged)
+    sim, right = simulation(), simulation()
+    before = snapshot(sim)
+    right.load(file)
+    try:
+        sim.load(path)
+    except CheckpointError:
+        jax.tree.map(np.testing.assert_array_equal, snapshot(sim), before)
+    else:
+        jax.tree.map(np.testing.assert_array_equal, snapshot(sim), snapshot(right))
+
+
+def claimed(path, name, size):
+    """Add a member that says it is an array of so many elements, and has none of them."""
+    head = io.BytesIO()
+    np.lib.format.write_array_header_1_0(head, {"descr": "<f4", "fortran_order": False, "shape": (size,)})
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.writestr(f"{name}.npy", head.getvalue())
+    return path
+
+
+HOSTILE = {
+    "no array of the network": (["neurons/a/v"], "neurons/a/v", 2**40, "a.v is float32 (1099511627776,)"),
+    "no state of the network": ([], "neurons/a/w", 2**40, "a has v, pause, w; this network has v, pause"),
+    "no population": ([], "neurons/c/v", 2**40, "there is no population 'c'; populations: a, b"),
+    "no parameter": ([], "params/a/w", 2**40, "parameters of a do not have the shapes of this network"),
+    "parameters of others": ([], "params/c/w", 2**40, "it has parameters of 'c'; populations: a, b"),
+    "no bytes": (["neurons/a/v"], "neurons/a/v", 37, "the file is cut, damaged, or no checkpoint"),
+}
+
+
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_arrays_that_do_not_belong_there_are_not_read(file, tmp_path, kind):
+    drop, name, size, words = HOSTILE[kind]
+    path = claimed(rewritten(file, tmp_path / "x.npz", drop=drop), name, size)
+    sim = simulation()
+    before = snapshot(sim)
+    with pytest.raises(CheckpointError, match=re.escape(words)):
+        sim.load(path)
+    jax.tree.map(np.testing.assert_array_equal, snapshot(sim), before)
+
+
+def test_no_object_is_made(file, tmp_path):
+    path, seen = tmp_path / "x.npz", tmp_path / "seen"
+    with np.load(file) as archive:
+        np.savez(path, **dict(archive) | {"neurons/a/v": np.array([Touch(seen)] * 37)}, allow_pickle=True)
+    with pytest.raises(CheckpointError, match=re.escape("a.v is object (37,); this network has float32 (37,)")):
+        simulation().load(path)
+    assert not seen.exists()
+
+
+@pytest.mark.parametrize(("key", "value"), [("rules", ["a", "b"]), ("quanta", 3), ("seed", "1"), ("fingerprint", None)])
+def test_headers_of_other_kinds_are_refused(file, tmp_path, key, value):
+    path = rewritten(file, tmp_path / "x.npz", header={key: value})
+    with pytest.raises(CheckpointError, match=re.escape(f"{key} in its header is {value!r}; the file is damaged")):
+        simulation().load(path, force=True)
 
 
 MISSING = {

@@ -13,10 +13,8 @@ import hashlib
 import io
 import json
 import os
-import pickle
-import zipfile
-import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -30,8 +28,9 @@ from ..plan.replaced import in_order, of_order
 from ..rule.numba_text import numba_text
 from ..rule.threefry import SCHEME
 from ..rule.trace import TracedRule
-from ..state import NetworkState
+from ..state import NetworkState, initial_state
 from .given import checked_state
+from .members import UNREADABLE, Members
 
 __all__ = ["FORMAT", "read_checkpoint", "write_checkpoint"]
 
@@ -39,7 +38,7 @@ FORMAT = 1
 
 Array = Any
 Params = Mapping[str, Mapping[str, Array]]
-_UNREADABLE = (ValueError, OSError, EOFError, KeyError, MemoryError, zipfile.BadZipFile, zlib.error)
+_HEADER = {"fingerprint": str, "seed": int, "scheme": int, "rules": dict, "quanta": dict}
 
 
 def write_checkpoint(
@@ -67,8 +66,13 @@ def read_checkpoint(
 
     With `force`, a file of another network gives its state, if that has the same layout, no parameters, and None.
     """
-    arrays, header = _opened(path)
     where = f"checkpoint {os.fspath(path)}"
+    data = io.BytesIO(Path(path).read_bytes())
+    with _unreadable(where):
+        members = Members(data)
+        header = json.loads(str(members.small("header")))
+        number = header["format"]
+    _check_header(where, number, header)
     if (dtype := header.get("dtype", "float32")) != plan.dtype:
         raise CheckpointError(
             f"{where}: it is of a network in {dtype}, and this one is in {plan.dtype}; build it with dtype={dtype!r}"
@@ -84,42 +88,46 @@ def read_checkpoint(
             f"{where}: what is on its way to neurons is in units of {header['quanta']}, and in this network of "
             f"{_quanta(plan)}; build it with the weights of the file"
         )
+    like = initial_state(plan)
+    with _unreadable(where):
+        if "step" not in members.names:
+            raise CheckpointError(f"{where}: the file lacks the array step; it is damaged")
+        step = members.small("step")
+        neurons, arriving = members.tree("neurons", like.neurons), members.tree("arriving", like.arriving)
+        params = {} if different else members.tree("params", {p.name: p.params for p in plan.populations})
     try:
-        neurons, arriving = (_tree(arrays, group) for group in ("neurons", "arriving"))
-        everyone: dict[str, dict[str, Array]] = {p.name: {} for p in plan.populations}  # also without receptors
-        state = checked_state(plan, NetworkState(arrays["step"], neurons, {**everyone, **arriving}), where)
+        state = checked_state(plan, NetworkState(step, neurons, arriving), where)
     except NetworkError as error:
         raise CheckpointError(str(error)) from None
     if different:
         return state, {}, None
-    return state, _params(where, plan, arrays), _replaced(where, plan, arrays, header)
+    return state, _checked_params(where, plan, params), _replaced(where, plan, members, header)
 
 
-def _opened(path: str | os.PathLike[str]) -> tuple[dict[str, Array], dict[str, Any]]:
-    """Return all arrays of a file, and its header."""
-    where = f"checkpoint {os.fspath(path)}"
-    with open(path, "rb") as file:
-        data = file.read()
+@contextmanager
+def _unreadable(where: str) -> Iterator[None]:
+    """Raise `CheckpointError` for whatever a file makes its reader raise."""
     try:
-        with np.load(io.BytesIO(data), allow_pickle=False) as archive:
-            arrays = {name: archive[name] for name in archive.files}
-        header = json.loads(str(arrays["header"]))
-        number = header["format"]
-    except (*_UNREADABLE, pickle.UnpicklingError, AttributeError, TypeError) as error:
+        yield
+    except CheckpointError:
+        raise
+    except UNREADABLE as error:
         raise CheckpointError(
             f"{where}: the file is cut, damaged, or no checkpoint of brainevent ({type(error).__name__}: {error}); "
             "pass a file that sim.save(...) wrote"
         ) from None
+
+
+def _check_header(where: str, number: Any, header: Mapping[str, Any]) -> None:
     if number != FORMAT:
         raise CheckpointError(
-            f"{where}: the file has format {number}, written by brainevent {header.get('brainevent')}; "
+            f"{where}: the file has format {number!r}, written by brainevent {header.get('brainevent')}; "
             f"brainevent {__version__} reads format {FORMAT}"
         )
-    if "step" not in arrays:
-        raise CheckpointError(f"{where}: the file lacks the array step; it is damaged")
-    if missing := {"fingerprint", "seed", "scheme", "rules", "quanta"} - set(header):
+    if missing := set(_HEADER) - set(header):
         raise CheckpointError(f"{where}: its header lacks {', '.join(sorted(missing))}; the file is damaged")
-    return arrays, header
+    if wrong := [key for key, kind in _HEADER.items() if not isinstance(header[key], kind)]:
+        raise CheckpointError(f"{where}: {wrong[0]} in its header is {header[wrong[0]]!r}; the file is damaged")
 
 
 def _header(plan: Plan) -> dict[str, Any]:
@@ -162,19 +170,11 @@ def _difference(plan: Plan, header: Mapping[str, Any]) -> str:
     return "sizes, first states, parameters or synapses are not those of this network"
 
 
-def _tree(arrays: Mapping[str, Array], group: str) -> dict[str, dict[str, Array]]:
-    """Return the arrays of a group by population and name."""
-    tree: dict[str, dict[str, Array]] = {}
-    for path, array in arrays.items():
-        if path.startswith(f"{group}/"):
-            name, _, key = path.removeprefix(f"{group}/").rpartition("/")
-            tree.setdefault(name, {})[key] = array
-    return tree
-
-
-def _params(where: str, plan: Plan, arrays: Mapping[str, Array]) -> dict[str, dict[str, Array]]:
+def _checked_params(where: str, plan: Plan, found: Params) -> dict[str, dict[str, Array]]:
     """Return the parameters of a file, which must be those of the plan."""
-    found = _tree(arrays, "params")
+    names = [population.name for population in plan.populations]
+    if other := [name for name in found if name not in names]:
+        raise CheckpointError(f"{where}: it has parameters of {other[0]!r}; populations: {', '.join(names)}")
     for population in plan.populations:
         given = {key: (array.dtype, array.shape) for key, array in found.get(population.name, {}).items()}
         expected = {key: (array.dtype, np.shape(array)) for key, array in population.params.items()}
@@ -182,19 +182,22 @@ def _params(where: str, plan: Plan, arrays: Mapping[str, Array]) -> dict[str, di
             raise CheckpointError(
                 f"{where}: parameters of {population.name} do not have the shapes of this network; the file is damaged"
             )
-    return found
+    return {name: dict(values) for name, values in found.items()}
 
 
-def _replaced(where: str, plan: Plan, arrays: Mapping[str, Array], header: Mapping[str, Any]) -> list[SynapsePlan]:
+def _replaced(where: str, plan: Plan, members: Members, header: Mapping[str, Any]) -> list[SynapsePlan]:
     """Return the synapses of which a file has weights."""
     names, found = [projection.name for projection in plan.projections], []
-    for path, weights in arrays.items():
+    for path in members.names:
         if not path.startswith("weights/"):
             continue
         name = path.removeprefix("weights/")
         entries = plan.projections[plan.place(name)].entries if name in names else 1
-        if name not in names or weights.shape not in ((1,), (entries,)) or weights.dtype not in (np.int16, np.int32):
+        kinds = [(np.dtype(dtype), shape) for dtype in ("int16", "int32") for shape in ((1,), (entries,))]
+        with _unreadable(where):
+            weights = members.expected(path, kinds)
+            rounding = float(header.get("rounding", {}).get(name, 0))
+        if name not in names or (weights.dtype, weights.shape) not in kinds:
             raise CheckpointError(f"{where}: {path} does not have the shape of this network; the file is damaged")
-        rounding = float(header.get("rounding", {}).get(name, 0))
         found.append(of_order(plan, plan.synapses[plan.place(name)], weights, rounding))
     return found

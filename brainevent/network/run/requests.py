@@ -123,10 +123,11 @@ def _request(plan: Plan, one: Any) -> Request:
     if isinstance(one, str) and what in KINDS:
         return Request(one, what, name)
     _check_state(population, asked.what, what)
-    if asked.label is not None and (not isinstance(asked.label, str) or not asked.label):
-        raise NetworkError(f"every: label is {asked.label!r}; pass a string that is not empty, or None")
+    label: Any = asked.label
+    if label is not None and not (isinstance(label, str) and label):
+        raise NetworkError(f"every: label is {label!r}; pass a string that is not empty, or None")
     sample = Sample(name, what, _period(asked), _chosen(population, asked))
-    return Request(asked.what if asked.label is None else asked.label, "sample", name, sample)
+    return Request(asked.what if label is None else label, "sample", name, sample)
 
 
 def _check_state(population: PopulationPlan, asked: str, what: str) -> None:
