@@ -534,6 +534,16 @@ BAD = [
     (lambda: cells("a", True), "size is True"),
     (lambda: Population("a", 3, "rule"), "population a: rule is 'rule'; pass a function"),
     (lambda: Population("a", 3, described.silent, state=[0]), r"population a: state is \[0\]; pass dict\(name=value\)"),
+    (lambda: Population("a", 3, described.silent, state={"a b": 0}), "state 'a b' is no name; pass letters, digits"),
+    (lambda: Population("a", 3, described.silent, params={"for": 0}), "params 'for' is no name"),
+    (lambda: Population("a", 3, described.silent, state={"replace": 0}), "state 'replace': records have a name such"),
+    (lambda: Population("a", 3, described.silent, state={"_what": 0}), "state '_what': records have a name such"),
+    (
+        lambda: Network([A], [Projection(A, A, CSR, into="syn", name="a")]),
+        "2 populations and projections are named 'a'",
+    ),
+    (lambda: build_plan(Network([A]), check_finite="no"), "build: check_finite is 'no'; pass True or False"),
+    (lambda: build_plan(Network([A]), round_delays=1), "build: round_delays is 1; pass True or False"),
     (lambda: Projection("a", B, CSR, into="syn"), "source is 'a'; pass a Population"),
     (lambda: Projection(A, B, CSR, into="a b"), "a->b: into is 'a b'; pass the name"),
     (lambda: Projection(A, B, CSR, into="syn", name=""), "name is ''; pass a string"),
@@ -542,7 +552,10 @@ BAD = [
     (projected(np.ones((5, 3))), r"a->b.syn: matrix: has the shape \(5, 3\); pass \(sources, targets\), .* \(5, 4\)"),
     (projected(np.ones(5)), r"matrix: has the shape \(5,\)"),
     (projected(np.ones((5, 4)) * 1j), "matrix: holds complex128; pass real numbers"),
-    (projected("all"), "matrix: holds <U3; pass real numbers"),
+    (projected("all"), r"a->b.syn: connect is 'all'; pass a description such as connect.prob\(0.1\), or a matrix"),
+    (projected(None), "a->b.syn: connect is None; pass a description"),
+    (projected(connect.prob), "a->b.syn: connect is <function prob at .*>; pass a description"),
+    (projected(3), r"matrix: has the shape \(\); pass \(sources, targets\)"),
     (projected(np.full((5, 4), np.nan)), "a->b.syn: weight: element 0 is nan; pass finite numbers"),
     (projected(scipy.sparse.csr_array(np.diag([1, np.inf, 1, 1, 1])[:, :4])), "weight: element 1 is inf"),
     (projected(connect.total(5, weight=np.inf)), "a->b.syn: weight: is inf; pass finite numbers"),
@@ -595,6 +608,31 @@ BAD = [
 def test_what_does_not_fit_is_said(make, words):
     with pytest.raises(NetworkError, match=words):
         make()
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (
+            lambda: projected(connect.total(10**13)),
+            "projection a->b.syn: 1e+13 synapses would take 20 TB, and 100 MB of",
+        ),
+        (lambda: projected(connect.in_degree(10**12)), "projection a->b.syn: 4e+12 synapses would take 8 TB"),
+        (lambda: projected(connect.out_degree(2**70)), "projection a->b.syn: 5.9e+21 synapses would take 11.8 ZB"),
+        (
+            lambda: lambda: build_plan(Network([cells("c", 2**31 - 1)])),
+            "population c: states of 2147483647 neurons would",
+        ),
+        (
+            lambda: lambda: build_plan(joined(connect.one_to_one(), 2000, delay=6000)),
+            "population a: what is on its way to syn, for delays of up to 60000 steps, would take 524 MB",
+        ),
+    ],
+)
+def test_what_does_not_fit_into_memory_is_refused_before_it_is_drawn(monkeypatch, make, words):
+    monkeypatch.setattr("brainevent.event.room._available", lambda: 10**8)
+    with pytest.raises(MemoryError, match=re.escape(words)):
+        make()()
 
 
 def test_indices_that_nobody_checked_are_checked():

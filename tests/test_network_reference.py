@@ -633,6 +633,15 @@ BAD = [
     ({"steps": 0}, NetworkError, "steps is 0; pass a whole number of Python, from 1"),
     ({"steps": -1}, NetworkError, "steps is -1"),
     ({"steps": 1.5}, NetworkError, "steps is 1.5"),
+    ({"steps": True}, NetworkError, "steps is True"),
+    ({"sim": 3}, NetworkError, "sim is int; pass what network.build"),
+    ({"state": 3}, NetworkError, "state is int; pass a state such as"),
+    ({"params": 3}, NetworkError, "params is int; pass values by name"),
+    ({"params": {"a": 3}}, NetworkError, r"params\['a'\] is int; pass values by name"),
+    ({"inputs": [1]}, NetworkError, "inputs is list; pass values by name"),
+    ({"keys": 3}, NetworkError, "keys is int; pass values by name"),
+    ({"keys": {"a": 3}}, ShapeError, r"keys\['a'\] has shape \(\); pass uint32 \(2,\)"),
+    ({"surrogate": 25.0}, NetworkError, "surrogate is 25.0; pass a function of the margin"),
     ({"steps": 2**40}, NetworkError, r"from 1 to 2\*\*31 - 1"),
     ({"checkpoint_every": 0}, NetworkError, "checkpoint_every is 0"),
     ({"params": {"aa": {}}}, UnknownNameError, "params has no 'aa'; did you mean 'a'"),
@@ -665,6 +674,6 @@ BAD = [
 
 @pytest.mark.parametrize(("changes", "error", "words"), BAD)
 def test_what_does_not_fit_raises(changes, error, words):
-    arguments = {"state": initial_state(SMALL), "params": {}, "steps": 3, **changes}
+    arguments = {"sim": SMALL, "state": initial_state(SMALL), "params": {}, "steps": 3, **changes}
     with pytest.raises(error, match=f"^simulate: .*{words}"):
-        simulate(SMALL, **arguments)
+        simulate(**arguments)

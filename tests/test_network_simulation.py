@@ -174,6 +174,8 @@ def test_states_with_the_names_of_records_are_recorded_by_every(backend):
         (every(5, "a.spikes"), "record: spikes are recorded of every step; pass 'a.spikes' without every(...)"),
         (every(0, "a.v"), "every: steps is 0; pass an integer of at least 1"),
         (every(1.5, "a.v"), "every: steps is 1.5; pass an integer"),
+        (every(True, "a.v"), "every: steps is True; pass an integer"),
+        (every(1, "a.v", [[0, 1], [2, 3]]), "every: neurons of 'a.v' have the shape (2, 2); pass a slice, integers"),
         (every(1, "a.v", [37]), "every: neurons of 'a.v': index 37 is out of bounds for axis 0 with size 37; a has 37"),
         (every(1, "a.v", label=3), "every: label is 3; pass a string that is not empty, or None"),
         (every(1, "a.v", label=""), "every: label is ''; pass"),
@@ -193,13 +195,17 @@ def test_what_cannot_be_recorded_is_said_in_words(record, words):
 @pytest.mark.parametrize(
     ("steps", "options", "words"),
     [
-        (0, {}, "run: steps is 0; pass 1 to 4294967295"),
-        (-1, {}, "run: steps is -1; pass 1 to"),
-        (2**40, {}, "run: steps is 1099511627776; pass 1 to 4294967295"),
+        (0, {}, "run: steps is 0; pass an integer from 1 to 4294967295"),
+        (-1, {}, "run: steps is -1; pass an integer from 1 to"),
+        (2**40, {}, "run: steps is 1099511627776; pass an integer from 1 to 4294967295"),
         (2**32 - 1, {}, "run: steps is 4294967295, after 2; a simulation has at most 4294967295 steps"),
         (1.5, {}, "run: steps is 1.5; pass an integer"),
+        (True, {}, "run: steps is True; pass an integer"),
+        (3, {"callback": 3}, "run: callback is 3; pass a function of the simulation and a result"),
+        (3, {"record": None}, "record: found None; pass strings such as 'exc.spikes'"),
+        (3, {"inputs": [1.0]}, "inputs: found list; pass {'population.receptor': array}"),
         ("9", {}, "run: steps is '9'; pass an integer"),
-        (3, {"chunk": 0}, "run: chunk is 0; pass 1 to"),
+        (3, {"chunk": 0}, "run: chunk is 0; pass an integer from 1 to"),
     ],
 )
 def test_what_cannot_be_run_is_said_in_words(steps, options, words):
@@ -225,6 +231,7 @@ def test_inputs_are_cut_with_the_run():
         ({"a.sin": np.zeros((5, 1))}, "inputs: a has no receptor 'sin'; did you mean 'syn'?; receptors: syn"),
         ({"aa.syn": np.zeros((5, 1))}, "inputs: 'aa.syn': there is no population 'aa'; did you mean 'a'?"),
         ({"a.syn": np.zeros((4, 37))}, "inputs: 'a.syn' has shape (4, 37); pass (5, 37), a row for each step, or (5,)"),
+        ({"syn": np.zeros(5)}, "inputs: 'syn' names no receptor; pass for example 'a.syn'"),
         ({"a.syn": 3.0}, "inputs: 'a.syn' has shape (); pass (5, 37)"),
         ({"a.syn": [0, 1, np.nan, 0, 0]}, "inputs: 'a.syn': element [2] is NaN; pass numbers"),
         ({"a.syn": [0, 1, 0, np.inf, 0]}, "inputs: 'a.syn': element [3, 0] is infinite; pass finite numbers"),
@@ -431,6 +438,8 @@ def test_a_state_of_another_network_is_refused(change, words):
     assert sim.steps == 3
     with pytest.raises(NetworkError, match=r"state: step is -1; pass an integer from 0 to 4294967295"):
         sim.state = altered(step=np.int32(-1))
+    with pytest.raises(NetworkError, match=r"state: found dict; pass a state such as that of sim.state"):
+        sim.state = {"step": 3}
 
 
 @pytest.mark.parametrize("parts", [1, 3])

@@ -3,11 +3,23 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import numpy as np
 
-__all__ = ["is_integer", "is_number"]
+__all__ = ["as_count", "is_integer", "is_number"]
+
+
+def as_count(value: Any, most: int) -> int | None:
+    """Return a number of Python, NumPy or JAX from 1 to `most` as an int; None of anything else."""
+    if isinstance(value, bool):
+        return None
+    try:
+        count = operator.index(value)
+    except TypeError:
+        return None
+    return count if 1 <= count <= most else None
 
 
 def is_integer(value: Any) -> bool:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import keyword
 import math
 import re
 from collections import Counter
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...errors import NetworkError, did_you_mean
 from ..plan.threads import parts_for
+from ..rule.record import Record
 from .checks import is_integer, is_number
 from .units import plain
 
@@ -69,6 +71,8 @@ class Population:
             given = getattr(self, what)
             if not isinstance(given, Mapping) or not all(isinstance(key, str) for key in given):
                 raise NetworkError(f"population {self.name}: {what} is {given!r}; pass dict(name=value)")
+            for key in given:
+                _check_key(f"population {self.name}: {what} {key!r}", key)
             object.__setattr__(self, what, dict(given))
 
     def __repr__(self) -> str:
@@ -168,6 +172,7 @@ class Network:
             raise NetworkError("Network: has no populations; pass at least one")
         _check_different("populations", [population.name for population in self.populations])
         _check_different("projections", [p.name for p in self.projections if p.name is not None])
+        _check_different("populations and projections", [*(p.name for p in self.populations), *self.projection_names])
         names = [population.name for population in self.populations]
         for projection in self.projections:
             for end in (projection.source, projection.target):
@@ -228,6 +233,7 @@ class Network:
         Raises:
             NetworkError: The description does not fit, or cannot be run; the message says where.
             RuleError: A rule cannot be run.
+            MemoryError: There is no room for neurons or synapses.
         """
         from ..engines import check_dtype, make_engine
         from ..plan.build import build_plan
@@ -242,6 +248,14 @@ class Network:
 
 def _is_word(value: Any) -> bool:
     return isinstance(value, str) and value != ""
+
+
+def _check_key(where: str, key: str) -> None:
+    """Raise if a rule cannot read a value by this name, as in `s.v`."""
+    if not key.isascii() or not key.isidentifier() or keyword.iskeyword(key):
+        raise NetworkError(f"{where} is no name; pass letters, digits and _, and begin with a letter")
+    if key.startswith("_") or hasattr(Record, key):
+        raise NetworkError(f"{where}: records have a name such as this for themselves; choose another")
 
 
 def _check_name(what: str, name: Any) -> None:

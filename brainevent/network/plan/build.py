@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...errors import NetworkError
+from ...event.room import check_room
 from ..description.network import Network, Population
 from ..rule.threefry import SCHEME
 from ..rule.trace import TracedRule
@@ -58,6 +59,7 @@ def build_plan(
     Raises:
         NetworkError: The description does not fit, or cannot be run; the message says where.
         RuleError: A rule cannot be run.
+        MemoryError: There is no room for neurons or synapses.
 
     Examples:
         >>> from brainevent.network.plan.build import build_plan
@@ -67,6 +69,9 @@ def build_plan(
         1.0
     """
     seed = checked_seed(seed)
+    for name, flag in (("round_delays", round_delays), ("check_finite", check_finite)):
+        if not isinstance(flag, bool):
+            raise NetworkError(f"build: {name} is {flag!r}; pass True or False")
     rules = {population.name: traced(population, dtype) for population in network.populations}
     wirings = _wirings(network, rules, round_delays=round_delays)
     groups = _by_receptor(network, rules, wirings)
@@ -119,6 +124,8 @@ def _population(
 ) -> PopulationPlan:
     """Return neurons with their states and parameters."""
     name, size = population.name, population.size
+    what = f"states of {size} neurons"
+    check_room(f"population {name}", what, 4 * size * max(1, len(population.state)), on_host=True)
     arrays: list[dict[str, Array]] = []
     for kind, given, dtypes in (("state", population.state, rule.states), ("params", population.params, rule.params)):
         found = {}

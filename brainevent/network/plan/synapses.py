@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ...event.room import check_room
 from .delays import LARGEST_DELAY
 from .keys import key_words, threefry
 from .law import Law
@@ -42,6 +43,8 @@ class Placed:
 
 def placed_synapses(wiring: Wiring, quantum: np.floating[Any], seed: int, parts: int) -> Placed:
     """Draw the synapses of a projection: the same, but for their order, for any number of parts."""
+    fewest = 2 * int(wiring.expected)  # bytes: of targets alone
+    check_room(f"projection {wiring.name}", f"{wiring.expected:.3g} synapses", fewest, on_host=True)
     keys = key_words(seed, *(f"{what} of {wiring.name}" for what in ("targets", "delays", "sources")))
     drawn = _drawn(wiring, quantum, keys)
     counts = _counts(wiring, drawn, keys[2])

@@ -50,6 +50,15 @@ class Wiring:
         return self.projection.source.size, self.projection.target.size
 
     @property
+    def expected(self) -> float:
+        """How many synapses there are; of those that are drawn with a probability, the mean."""
+        sources, targets = self.shape
+        pairs = sources * (targets - self.skip)
+        kinds = {"in_degree": targets * self.number, "out_degree": sources * self.number, "prob": pairs * self.number}
+        kinds |= {"all_to_all": pairs, "one_to_one": sources}
+        return kinds.get(self.kind, self.number)
+
+    @property
     def largest_weight(self) -> float:
         """The largest |weight| that there may be."""
         if isinstance(self.weights, Law):
@@ -79,6 +88,10 @@ def wiring_of(name: str, projection: Projection, dt: float, *, round_delays: boo
     where = f"projection {name}"
     steps = steps_of(f"{where}: delay", projection.delay, dt, round_delays=round_delays)
     connect, shape = projection.connect, (projection.source.size, projection.target.size)
+    if callable(connect) or isinstance(connect, str) or connect is None:
+        raise NetworkError(
+            f"{where}: connect is {connect!r}; pass a description such as connect.prob(0.1), or a matrix"
+        )
     if not isinstance(connect, Connect):
         return _listed(name, projection, listed(f"{where}: matrix", connect, shape), steps)
     _check_connect(where, connect, shape, same=projection.source is projection.target)

@@ -8,10 +8,10 @@ from typing import Any
 
 import jax.numpy as jnp
 
-from ...errors import ShapeError, UnknownNameError, did_you_mean
+from ...errors import NetworkError, ShapeError, UnknownNameError, did_you_mean
 from ..plan.plan import Plan
 
-__all__ = ["check_name", "completed", "initial_params"]
+__all__ = ["check_mapping", "check_name", "completed", "initial_params"]
 
 Array = Any
 Params = Mapping[str, Any]
@@ -41,10 +41,12 @@ def initial_params(plan: Plan) -> dict[str, Any]:
 def completed(plan: Plan, params: Params) -> dict[str, Any]:
     """Return all parameters: the given ones, checked, and the initial ones of what is not given."""
     result = initial_params(plan)
+    check_mapping("params", params)
     for name in params:
         check_name("params", name, result)
     for p in plan.populations:
         own = params.get(p.name, {})
+        check_mapping(f"params[{p.name!r}]", own)
         for key in own:
             check_name(f"params[{p.name!r}]", key, p.params)
         given = {key: jnp.asarray(value, p.params[key].dtype) for key, value in own.items()}
@@ -56,6 +58,12 @@ def completed(plan: Plan, params: Params) -> dict[str, Any]:
             result[s.name] = jnp.asarray(params[s.name], plan.dtype)
             _check_shape(f"params[{s.name!r}]", result[s.name], ((1,), s.targets.shape))
     return result
+
+
+def check_mapping(where: str, given: Any) -> None:
+    """Raise if what is given by name is not."""
+    if not isinstance(given, Mapping):
+        raise NetworkError(f"simulate: {where} is {type(given).__name__}; pass values by name: a dictionary")
 
 
 def check_name(where: str, name: str, names: Iterable[str]) -> None:

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -11,11 +10,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from ...errors import NetworkError, ShapeError
+from ..description.checks import as_count
 from ..plan.plan import Plan
 from ..state import NetworkState
 from .delivery import deliveries
 from .outputs import Outputs
-from .params import check_name, completed
+from .params import check_mapping, check_name, completed
 from .program import Program
 from .quanta import exact_in_floats, in_quanta
 
@@ -37,25 +37,26 @@ def program_of(
     for s in plan.synapses:
         quantum = plan.population(s.target).quanta[s.receptor]
         whole[s.name] = in_quanta(whole[s.name], quantum, exact_floats=exact)
+    check_mapping("keys", keys)
     for name in keys:
         check_name("keys", name, [p.name for p in plan.populations])
+        if jnp.shape(keys[name]) != (2,):
+            raise ShapeError(f"simulate: keys[{name!r}] has shape {jnp.shape(keys[name])}; pass uint32 (2,)")
     own = {p.name: jnp.asarray(keys.get(p.name, np.array(p.key, np.uint32)), np.uint32) for p in plan.populations}
     return Program(plan, deliveries(plan), whole, own, outputs, surrogate if exact else None, exact)
 
 
 def checked_count(what: str, value: Any) -> int:
     """Return a number of steps."""
-    try:
-        count = operator.index(value)
-    except TypeError:
-        count = 0
-    if not 1 <= count < 2**31:
-        raise NetworkError(f"simulate: {what} is {value}; pass a whole number of Python, from 1 to 2**31 - 1")
+    count = as_count(value, 2**31 - 1)
+    if count is None:
+        raise NetworkError(f"simulate: {what} is {value!r}; pass a whole number of Python, from 1 to 2**31 - 1")
     return count
 
 
 def checked_inputs(plan: Plan, inputs: Mapping[str, Array], steps: int) -> dict[str, Array]:
     """Return inputs as floats of the plan, by "population.receptor"."""
+    check_mapping("inputs", inputs)
     sizes = {f"{name}.{receptor}": plan.population(name).size for name, receptor in plan.receptors()}
     for name in inputs:
         check_name("inputs", name, sizes)
@@ -72,6 +73,8 @@ def checked_inputs(plan: Plan, inputs: Mapping[str, Array], steps: int) -> dict[
 
 def checked_state(plan: Plan, state: NetworkState) -> NetworkState:
     """Raise unless a state has the arrays of a network, in their shapes."""
+    if not isinstance(state, NetworkState):
+        raise NetworkError(f"simulate: state is {type(state).__name__}; pass a state such as that of sim.state")
     for p in plan.populations:
         shapes = {
             f"neurons[{p.name!r}]": (state.neurons.get(p.name, {}), dict.fromkeys(p.state, (p.size,))),

@@ -89,6 +89,10 @@ def simulate(
     plan = _plan(sim)
     asked = record if isinstance(record, Wanted) else wanted(parsed(plan, record))
     steps = checked_count("steps", steps)
+    if surrogate is not None and not callable(surrogate):
+        raise NetworkError(
+            f"simulate: surrogate is {surrogate!r}; pass a function of the margin, such as fast_sigmoid(25), or None"
+        )
     every = None if checkpoint_every is None else min(checked_count("checkpoint_every", checkpoint_every), steps)
 
     def run(
@@ -120,6 +124,8 @@ def _check_width(plan: Plan, arguments: Any) -> None:
 def _plan(sim: Any) -> Plan:
     if isinstance(sim, Plan):
         return sim
+    if not hasattr(sim, "engine"):
+        raise NetworkError(f'simulate: sim is {type(sim).__name__}; pass what network.build(backend="jax") returns')
     if not isinstance(sim.engine, ReferenceEngine):
         raise NetworkError(
             f"simulate: the simulation runs on {type(sim.engine).__name__}, which JAX cannot transform; "

@@ -86,7 +86,7 @@ class Checked:
     def _scalar(self, what: str, value: Any) -> Any:
         try:
             array = jnp.asarray(value)
-        except TypeError as error:
+        except (TypeError, ValueError) as error:
             raise RuleError(f"rule {self.name}: {what} is {_shown(value)}; return a scalar") from error
         if array.shape != ():
             raise RuleError(
@@ -115,7 +115,11 @@ def _shown(value: Any) -> str:
 def _takes_random(name: str, rule: Rule) -> bool:
     """Say whether a rule has a fourth argument; one with a default is it if its name is `random`."""
     kinds = inspect.Parameter
-    given = [p for p in inspect.signature(rule).parameters.values() if p.kind is not kinds.VAR_KEYWORD]
+    try:
+        signature = inspect.signature(rule)
+    except ValueError:  # of a function that is not written in Python
+        raise RuleError(f"rule {name}: {rule!r} is built in; write a function rule(s, arriving, p)") from None
+    given = [p for p in signature.parameters.values() if p.kind is not kinds.VAR_KEYWORD]
     needed = [p for p in given if p.default is kinds.empty and p.kind is not kinds.VAR_POSITIONAL]
     places = [p for p in given if p.kind in (kinds.POSITIONAL_ONLY, kinds.POSITIONAL_OR_KEYWORD)]
     variable = any(p.kind is kinds.VAR_POSITIONAL for p in given)

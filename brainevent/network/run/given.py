@@ -90,8 +90,13 @@ def checked_weights(synapses: SynapsePlan, values: Mapping[str, Any]) -> Array:
 def checked_inputs(plan: Plan, inputs: Mapping[str, Any] | None, steps: int) -> dict[tuple[str, str], Array]:
     """Return `inputs=` by population and receptor, in the dtype of the plan: (steps, neurons) or (steps, 1)."""
     checked = {}
+    if inputs is not None and not isinstance(inputs, Mapping):
+        raise NetworkError(f"inputs: found {type(inputs).__name__}; pass {{'population.receptor': array}}")
     for label, value in (inputs or {}).items():
         name, _, receptor = str(label).rpartition(".")
+        if not name:
+            first = next((f"{name}.{receptor}" for name, receptor in plan.receptors()), "population.receptor")
+            raise NetworkError(f"inputs: {label!r} names no receptor; pass for example {first!r}")
         population = found_population(plan, f"inputs: {label!r}", name)
         if receptor not in population.quanta:
             guess = did_you_mean(receptor, population.quanta)
@@ -112,6 +117,8 @@ def checked_inputs(plan: Plan, inputs: Mapping[str, Any] | None, steps: int) -> 
 
 def checked_state(plan: Plan, state: NetworkState, where: str) -> NetworkState:
     """Return a state as arrays of NumPy, if it has the layout of the plan; else raise."""
+    if not isinstance(state, NetworkState):
+        raise NetworkError(f"{where}: found {type(state).__name__}; pass a state such as that of sim.state")
     neurons = {p.name: {key: (array.dtype, array.shape) for key, array in p.state.items()} for p in plan.populations}
     arriving = {
         p.name: {key: (np.dtype(np.int32), (plan.rows(p.name, key), p.size)) for key in p.quanta}

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import NetworkError, did_you_mean
+from ..description.checks import as_count
 from ..plan.plan import Plan, PopulationPlan, SynapsePlan
 from .recorded import Sample, Wanted
 
@@ -65,6 +65,8 @@ def every(steps: int, what: str, neurons: Any = None, label: str | None = None) 
 
 def parsed(plan: Plan, record: str | Every | Iterable[str | Every]) -> tuple[Request, ...]:
     """Return the requests of `record=`, or raise for one that is not there."""
+    if not isinstance(record, str | Every) and not isinstance(record, Iterable):
+        raise NetworkError(f"record: found {record!r}; pass strings such as 'exc.spikes', or every(5, 'exc.v')")
     requests = tuple(_request(plan, one) for one in ((record,) if isinstance(record, str | Every) else record))
     seen: set[str] = set()
     for request in requests:
@@ -145,11 +147,8 @@ def _check_state(population: PopulationPlan, asked: str, what: str) -> None:
 
 
 def _period(asked: Every) -> int:
-    try:
-        steps = operator.index(asked.steps)
-    except TypeError:
-        steps = 0
-    if not 0 < steps < 2**32:
+    steps = as_count(asked.steps, 2**32 - 1)
+    if steps is None:
         raise NetworkError(f"every: steps is {asked.steps!r}; pass an integer of at least 1")
     return steps
 
@@ -160,8 +159,13 @@ def _chosen(population: PopulationPlan, asked: Every) -> Any:
     if asked.neurons is None:
         return everyone
     numbers = asked.neurons if isinstance(asked.neurons, slice) else np.atleast_1d(np.asarray(asked.neurons))
-    if not isinstance(numbers, slice) and not numbers.size:
-        return everyone[:0]
+    if not isinstance(numbers, slice):
+        if numbers.ndim > 1:
+            raise NetworkError(
+                f"every: neurons of {asked.what!r} have the shape {numbers.shape}; pass a slice, integers, or a mask"
+            )
+        if not numbers.size:
+            return everyone[:0]
     try:
         return np.ascontiguousarray(everyone[numbers])
     except IndexError as error:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import operator
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -15,6 +14,7 @@ import numpy as np
 
 from ...bench.progress import counted
 from ...errors import NetworkError
+from ..description.checks import as_count
 from ..engine import Engine
 from ..engines import engine_name, make_engine
 from ..plan.connections import Connections, connections, weights_of
@@ -91,6 +91,8 @@ class Simulation:
         """
         total = _counted("steps", steps)
         fixed = None if chunk is None else _counted("chunk", chunk)
+        if callback is not None and not callable(callback):
+            raise NetworkError(f"run: callback is {callback!r}; pass a function of the simulation and a result")
         if self.steps + total > _MOST_STEPS:
             raise NetworkError(
                 f"run: steps is {total}, after {self.steps}; a simulation has at most {_MOST_STEPS} steps"
@@ -273,10 +275,7 @@ class Simulation:
 
 
 def _counted(name: str, number: Any) -> int:
-    try:
-        count = operator.index(number)
-    except TypeError:
-        raise NetworkError(f"run: {name} is {number!r}; pass an integer") from None
-    if not 1 <= count <= _MOST_STEPS:
-        raise NetworkError(f"run: {name} is {count}; pass 1 to {_MOST_STEPS}")
+    count = as_count(number, _MOST_STEPS)
+    if count is None:
+        raise NetworkError(f"run: {name} is {number!r}; pass an integer from 1 to {_MOST_STEPS}")
     return count
