@@ -90,6 +90,12 @@ def test_what_no_engine_can_run_is_said_in_words(case):
         trace(returning(make), {"v": 0.0}, [], {})
 
 
+@pytest.mark.parametrize("rule", [max, dict])
+def test_functions_that_are_not_written_in_python_are_no_rules(rule):
+    with pytest.raises(RuleError, match=r"rule (max|dict): .* is built in; write a function rule\(s, arriving, p\)"):
+        trace(rule, {"v": 0.0}, [], {})
+
+
 def needs_value(s, arriving, p):
     if s.v > 1:  # line of the error
         return s, s.v > 0
