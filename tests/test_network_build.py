@@ -624,8 +624,8 @@ def test_what_does_not_fit_is_said(make, words):
             "population c: states of 2147483647 neurons would",
         ),
         (
-            lambda: lambda: build_plan(joined(connect.one_to_one(), 2000, delay=6000)),
-            "population a: what is on its way to syn, for delays of up to 60000 steps, would take 524 MB",
+            lambda: lambda: initial_state(build_plan(joined(connect.one_to_one(), 2000, delay=6000))),
+            "population a: what is on its way to syn, for delays of up to 60000 steps, would take 480 MB",
         ),
     ],
 )

@@ -10,6 +10,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from ..event.room import check_room
 from .plan.plan import Plan
 
 __all__ = ["NetworkState", "initial_state"]
@@ -34,7 +35,11 @@ class NetworkState:
 
 
 def initial_state(plan: Plan) -> NetworkState:
-    """Return the state before the first step: nothing is on its way."""
+    """Return the state before the first step: nothing is on its way; raise if there is no room for what may be."""
+    for name, receptor in plan.receptors():
+        rows = plan.rows(name, receptor)
+        what = f"what is on its way to {receptor}, for delays of up to {rows} steps,"
+        check_room(f"population {name}", what, 4 * rows * plan.population(name).size, on_host=True)
     neurons = {p.name: {name: array.copy() for name, array in p.state.items()} for p in plan.populations}
     arriving = {
         p.name: {receptor: np.zeros((plan.rows(p.name, receptor), p.size), np.int32) for receptor in p.quanta}
