@@ -12,6 +12,8 @@ from recorded import ALL, PLAN, equal, simulation, values
 
 from brainevent.network.engines import ENGINES
 from brainevent.network.interpreted import Interpreted
+from brainevent.network.run.requests import parsed, wanted
+from brainevent.network.run.result import result_of
 from brainevent.network.run.simulation import Simulation, make_engine
 
 
@@ -46,6 +48,18 @@ def test_ctrl_c_at_any_moment_loses_nothing(backend, seconds):
     result = result + sim.run(20, ALL)
     equal(values(result), values(alone.run(result.steps, ALL)))
     jax.tree.map(np.testing.assert_array_equal, sim.state.neurons, alone.state.neurons)
+
+
+@pytest.mark.parametrize("backend", ENGINES)
+def test_an_engine_that_is_stopped_within_a_chunk_returns_what_ran(backend):
+    requests = parsed(PLAN, ALL)
+    engine, alone = (make_engine(PLAN, backend) for _ in range(2))
+    asked = iter([False, False, False])
+    part = engine.run(5000, wanted(requests), {}, lambda: next(asked, True))
+    assert 0 < part.steps == engine.step < 5000
+    whole = alone.run(part.steps, wanted(requests), {})
+    equal(*(values(result_of(PLAN, requests, [recorded], 0)) for recorded in (part, whole)))
+    jax.tree.map(np.testing.assert_array_equal, engine.state, alone.state)
 
 
 def test_ctrl_c_in_the_last_step_is_not_forgotten():

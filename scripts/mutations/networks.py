@@ -10,6 +10,7 @@ _PRIMITIVES = "network/rule/primitives.py"
 _CPU = ("test_network_cpu",)
 _BUNDLES = ("test_network_bundles",)
 _REFERENCE = ("test_network_reference",)
+_BUILD = ("test_network_build",)
 _MODELS = ("test_network_models", "test_network_sources")
 
 MUTANTS = (
@@ -103,6 +104,41 @@ MUTANTS = (
         "if keep_spikes(record, step, turn):",
         "if keep_spikes(record, step - 1, turn):",
         _CPU,
+    ),
+    Mutant(
+        "runs-forget-ctrl-c-in-the-last-step",
+        "network/run/simulation.py",
+        "interrupted=stop.pressed",
+        "interrupted=stop.pressed and self.steps < first + total",
+        ("test_network_interrupts",),
+    ),
+    Mutant(
+        "engine-records-all-steps-of-a-run-that-was-stopped",
+        "network/cpu/engine.py",
+        "recording.recorded(memory.step - recording.first)",
+        "recording.recorded(steps)",
+        ("test_network_interrupts",),
+    ),
+    Mutant(
+        "checkpoints-read-arrays-of-any-size",
+        "network/run/members.py",
+        "if like is not None and (dtype, shape) == (like.dtype, like.shape):",
+        "if like is not None:",
+        ("test_network_checkpoint",),
+    ),
+    Mutant(
+        "descriptions-name-a-projection-like-a-population",
+        "network/description/network.py",
+        "[*(p.name for p in self.populations), *self.projection_names]",
+        "self.projection_names",
+        _BUILD,
+    ),
+    Mutant(
+        "quanta-that-are-given-make-all-weights-zero",
+        "network/plan/quantum.py",
+        "if 0 < largest <= number / 2:",
+        "if 0 < largest <= number / 4:",
+        _BUILD,
     ),
     Mutant(
         "reference-opens-every-gate",
