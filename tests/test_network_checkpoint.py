@@ -371,6 +371,7 @@ HOSTILE = {
     "no population": ([], "neurons/c/v", 2**40, "there is no population 'c'; populations: a, b"),
     "no parameter": ([], "params/a/w", 2**40, "parameters of a do not have the shapes of this network"),
     "parameters of others": ([], "params/c/w", 2**40, "it has parameters of 'c'; populations: a, b"),
+    "no weights": ([], "weights/a->b.syn", 2**40, "weights/a->b.syn does not have the shape of this network"),
     "no bytes": (["neurons/a/v"], "neurons/a/v", 37, "the file is cut, damaged, or no checkpoint"),
 }
 
