@@ -11,7 +11,7 @@ import numpy as np
 
 from ...backends.numba import inner
 from ..rule.form import Form
-from ..rule.on_floats import HARDWARE_FLUSHES
+from ..rule.on_floats import HARDWARE_FLUSHES, float_of_bits
 from ..rule.on_numba import compiled_forms, flush
 from .on_lists import spikes_of
 from .on_words import array_at, word
@@ -80,12 +80,12 @@ def list_spikes(flags, count, first, spikes, found):  # type: ignore[no-untyped-
 @_inner
 def count_events(uniform, table, counts):  # type: ignore[no-untyped-def]
     """Count for each number how many of a rising table are at most that; none is looked at that all are below."""
-    largest = np.float32(0)
+    bits, largest = uniform.view(np.int32), np.int32(0)  # of numbers that are not negative: in the same order
     for k in range(uniform.size):
         counts[k] = 0
-        largest = max(largest, uniform[k])
+        largest = max(largest, bits[k])
     for entry in table:
-        if entry > largest:
+        if entry > float_of_bits(np.uint32(largest)):
             break
         for k in range(uniform.size):
             counts[k] += np.int32(uniform[k] >= entry)
