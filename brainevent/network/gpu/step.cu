@@ -1,0 +1,398 @@
+// SPDX-License-Identifier: Apache-2.0
+// Many steps of a network in one kernel.
+//
+// Each block owns neurons, the synapses that end on them, and the ring of what is on its way to them. A block sends what
+// its neurons did in a step as one packet to all blocks: what arrives is both the barrier and the data. Nobody is two
+// steps ahead of another, so packets and lists are kept for even and for odd steps.
+//
+// Above this text stand the constants of the network's structure, and update(): the rules of its neurons.
+
+// ---- packets: 16 bytes. tag:16 count:8 flags:8 row:32 | row:32 row:32; more rows than three are listed in memory.
+
+constexpr u32 INLINE = 3, LISTED = 255;
+
+BE u64 tag_of(u32 t) { return t % 0xFFFEu + 1; }
+
+// Returns whether the step's word for `stop` is set by time: launches are short, so that Ctrl-C and displays work.
+BE bool is_late(const Net& net, u64 began, u32 turn) {
+    return (turn & 63) == 63 && net.nanoseconds != 0 && clock_ns() - began > net.nanoseconds;
+}
+
+// ---- what one block has in shared memory, besides ring and states
+
+struct alignas(16) Desk {
+    u32 mine[2][MINE + 4];  // how many own spikes there are in a step, and their rows
+    volatile u64 queue[QUEUE];  // rows to deliver: step + 1 : 32, row : 32
+    volatile u32 queued[2], heard[2];  // how many rows were queued, and how many warps of listeners are through
+    u32 recorded, strange[2], stop;
+};
+
+// ---- delivery of a row to the ring of this block
+
+struct Ring {
+    int* sums;
+    u32 now, slots, cells, delay_shift, cell_shift, cell_mask, weight_shift;
+};
+
+BE void add_to(const Ring& ring, u32 place, int weight) {
+    u32 slot = ring.now + (place >> ring.delay_shift);
+    if (slot >= ring.slots) slot -= ring.slots;
+    add_in_block(ring.sums + slot * ring.cells + (place >> ring.cell_shift & ring.cell_mask), weight);
+}
+
+BE void add_word(const Ring& ring, u32 word) {
+    if (word) add_to(ring, word, (int)(word << ring.weight_shift) >> ring.weight_shift);
+}
+
+BE void add_four(const Ring& ring, const uint4& y) {
+    if (WIDE) {  // place, weight
+        if (y.x) add_to(ring, y.x, (int)y.y);
+        if (y.z) add_to(ring, y.z, (int)y.w);
+    } else {
+        add_word(ring, y.x);
+        add_word(ring, y.y);
+        add_word(ring, y.z);
+        add_word(ring, y.w);
+    }
+}
+
+struct Row {
+    const uint4* at;
+    u32 quads;
+};
+
+BE Row find_row(const Net& net, u32 block, u32 row) {
+    if (LAYOUT == PADDED) {  // width / 2 quads : 8, base : 24, both for all blocks
+        const u32 wide = row >> 24, base = row & 0xFFFFFFu;
+        return {net.synapses + ((u64)base * net.blocks + (u64)block * wide) * 2, wide * 2};
+    }
+    const u32* start = net.starts + (u64)block * (net.sources + 1) + row;
+    const u32 begin = fetch_word(start), end = fetch_word(start + 1);
+    return {net.synapses + net.bases[block] + begin, end - begin};
+}
+
+// A lane delivers a row by itself: where rows are short, and where the queue is full.
+BE void deliver_alone(const Net& net, const Ring& ring, u32 block, u32 number) {
+    const Row row = find_row(net, block, number);
+    for (u32 k = 0; k < row.quads; ++k) add_four(ring, fetch(row.at + k));
+}
+
+// ---- the neurons of a thread
+
+struct Own {
+    u32 population, kind, neuron, place, flags, key0, key1;
+    float quantum[RECEPTORS + 1];
+};
+
+struct Cell {  // of a neuron that lives in registers
+    Own own;
+    u32 row, s[WORDS + 1], p[PARAMS + 1], d[DRAWS + 1];
+    bool is_there;
+};
+
+BE float arriving(const Net& net, const Own& own, int* now, u32 receptor, u32 turn) {
+    int* cell = now + net.reach[receptor] + own.place;
+    const float given = (float)look(cell) * own.quantum[receptor];
+    *cell = 0;
+    if (!(own.flags & FED)) return given;
+    const Population& of = net.population[own.population];
+    const float* input = of.input[receptor];
+    if (!input) return given;
+    return given + input[(u64)(net.turn + turn) * of.input_row[receptor] + own.neuron * of.input_item[receptor]];
+}
+
+BE void own_of(const Net& net, u32 number, Own& own) {
+    const Population& of = net.population[number];
+    own.population = number;
+    own.kind = of.kind;
+    own.flags = of.flags;
+    own.key0 = of.key0;
+    own.key1 = of.key1;
+    for (u32 r = 0; r < RECEPTORS; ++r) own.quantum[r] = of.quantum[r];
+}
+
+BE u32 param_of(const Net& net, const Own& own, u32 j, u32 slot) {
+    const u32 place = net.population[own.population].param[j];
+    return place & ARRAY ? net.arrays[(u64)(place & ~ARRAY) * net.blocks * net.per + slot] : net.scalars[place];
+}
+
+// How many numbers of a table are at most u: the last one is infinite.
+BE u32 events(const float* table, float u) {
+    u32 k = 0;
+    while (table[k] <= u) ++k;
+    return k;
+}
+
+#include_rules
+
+BE void sample(const Net& net, const Own& own, const u32* s, u32 slot, u32 t) {
+    for (u32 j = 0; j < net.samples; ++j) {
+        const Sample& of = net.sample[j];
+        if (of.population != own.population || t % of.every) continue;
+        const int column = of.columns[slot];
+        if (column < 0) continue;
+        u32 word = 0;
+        for (u32 k = 0; k < WORDS; ++k) word = k == of.word ? s[k] : word;
+        of.out[(u64)(t / of.every - of.before) * of.width + column] = word;
+    }
+}
+
+BE void spiked(const Net& net, Desk& desk, const Own& own, u32 row, u32 block, u32 t, u32 turn) {
+    const u32 e = t & 1, slot = block * net.per + own.place;
+    if (row != NOBODY) {
+        const u32 at = add_in_block(&desk.mine[e][0], 1u);
+        if (at < MINE) desk.mine[e][at + 1] = row;
+        else put_word(&net.list[(u64)(e * net.blocks + block) * net.per + at], row);
+    }
+    if (own.flags & RECORDED) {
+        const u32 at = add_in_block(&desk.recorded, 1u);
+        net.spikes[(u64)block * net.capacity + at] = (u64)t << 32 | (own.place * net.blocks + block);
+    }
+    if (own.flags & COUNTED) net.counts[slot] += 1;
+    if (own.flags & RATED) add_for_all(net.population[own.population].rates + net.turn + turn, 1);
+}
+
+BE void live(const Net& net, Desk& desk, const Own& own, u32* s, const u32* p, u32* d, u32 row, int* now, u32 block, u32 t,
+             u32 turn) {
+    bool strange = false;
+    const bool spike = update(net, own, s, p, d, now, t, turn, strange);
+    if (spike) {
+        const u32 slot = block * net.per + own.place;
+        spiked(net, desk, own, IN_REGISTERS ? row : net.rows[slot], block, t, turn);
+    }
+    if (CHECKED && strange) desk.strange[t & 1] = 1;
+    if (net.samples) sample(net, own, s, block * net.per + own.place, t);
+}
+
+// Neurons in memory: population after population, each thread every THREADS-th.
+BE void live_in_memory(const Net& net, Desk& desk, u32* states, u32 stride, int* now, u32 block, u32 tid, u32 t, u32 turn) {
+    for (u32 number = 0; number < net.populations; ++number) {
+        const Population& of = net.population[number];
+        Own own;
+        own_of(net, number, own);
+        // Neuron `begin + k` of the network is number (begin + k) / blocks of block (begin + k) % blocks.
+        u32 l = (of.begin + net.blocks - 1 - block) / net.blocks;
+        const u32 end = (of.begin + of.size + net.blocks - 1 - block) / net.blocks;
+        for (l += tid; l < end; l += THREADS) {
+            own.place = l;
+            own.neuron = l * net.blocks + block - of.begin;
+            u32 s[WORDS + 1], p[PARAMS + 1], d[DRAWS + 1];
+            for (u32 k = 0; k < WORDS; ++k) s[k] = states[k * stride + l];
+            for (u32 k = 0; k < PARAMS; ++k) p[k] = param_of(net, own, k, block * net.per + l);
+            if (DRAWS) draw(net, own, p, d, t);
+            live(net, desk, own, s, p, d, 0, now, block, t, turn);
+            for (u32 k = 0; k < WORDS; ++k) states[k * stride + l] = s[k];
+        }
+    }
+}
+
+BE void settle(const Net& net, Cell& cell, u32 block, u32 tid, u32 first) {
+    const u32 number = tid * net.blocks + block, slot = block * net.per + tid;
+    cell.is_there = false;
+    if (tid >= net.per) return;
+    for (u32 k = 0; k < net.populations; ++k) {
+        const Population& of = net.population[k];
+        if (number - of.begin >= of.size) continue;
+        cell.is_there = true;
+        own_of(net, k, cell.own);
+        cell.own.neuron = number - of.begin;
+        cell.own.place = tid;
+        cell.row = net.rows[slot];
+        for (u32 j = 0; j < WORDS; ++j) cell.s[j] = net.states[(u64)j * net.blocks * net.per + slot];
+        for (u32 j = 0; j < PARAMS; ++j) cell.p[j] = param_of(net, cell.own, j, slot);
+        if (DRAWS) draw(net, cell.own, cell.p, cell.d, first);
+    }
+}
+
+// ---- what warps do between two updates
+
+BE void send(const Net& net, Desk& desk, u32 block, u32 t, u32 turn, u64 began) {
+    const u32 e = t & 1, n = desk.mine[e][0];
+    u32* list = net.list + (u64)(e * net.blocks + block) * net.per;
+    u32 flags = desk.strange[e] ? NOT_FINITE : 0;
+    if (desk.recorded + net.per > net.capacity) flags |= NO_ROOM;
+    if (block == 0 && is_late(net, began, turn)) flags |= LATE;
+    u64 v = tag_of(t) << 48 | (u64)flags << 32, w = 0;
+    if (n > INLINE) {
+        LANES_DO
+            for (u32 k = lane; k < n && k < MINE; k += 32) put_word(list + k, desk.mine[e][k + 1]);
+            fence();
+        LANES_END
+        LANES_MEET;
+        v |= (u64)LISTED << 40 | n;
+    } else {
+        v |= (u64)n << 40 | (n > 0 ? desk.mine[e][1] : 0u);
+        w = (n > 1 ? desk.mine[e][2] : 0u) | (u64)(n > 2 ? desk.mine[e][3] : 0u) << 32;
+    }
+    LANES_DO
+        for (u32 c = lane; c < net.copies; c += 32) put_pair(net.packets + ((u64)(e * net.copies + c) * net.blocks + block) * 2, v, w);
+    LANES_END
+    ONE_LANE_DO
+        desk.mine[e ^ 1][0] = 0;
+        desk.strange[e ^ 1] = 0;
+        desk.queued[e ^ 1] = 0;
+        desk.heard[e ^ 1] = 0;
+    LANES_END
+}
+
+BE void listen(const Net& net, Desk& desk, const Ring& ring, u32 block, u32 from, u32 t) {
+    const u32 e = t & 1;
+    const u64 tag = tag_of(t), *packet = net.packets + ((u64)(e * net.copies + block % net.copies) * net.blocks + from) * 2;
+    u64 v, w;
+    while (true) {
+        get_pair(packet, v, w);
+        if (v >> 48 == tag) break;
+        rest();
+    }
+    u32 n = (u32)(v >> 40) & 255;
+    const u32 flags = (u32)(v >> 32) & 255;
+    const u32* list = net.list + (u64)(e * net.blocks + from) * net.per;
+    const bool listed = n == LISTED;
+    if (flags) or_in_block(&desk.stop, flags);
+    if (listed) {
+        n = (u32)v;
+        fence();
+    }
+    if (!n) return;
+    const u32 at = add_in_block((u32*)&desk.queued[e], n);
+    for (u32 k = 0; k < n; ++k) {
+        const u32 row = listed ? get_word(list + k) : k == 0 ? (u32)v : k == 1 ? (u32)w : (u32)(w >> 32);
+        if (at + k < QUEUE) desk.queue[at + k] = (u64)(t + 1) << 32 | row;
+        else deliver_alone(net, ring, block, row);
+    }
+}
+
+// Wait for number q of the queue; say whether it is there, or no more come.
+BE bool wait_for(const Desk& desk, u32 q, u32 t, u32& row) {
+    bool found = false;
+    while (q < QUEUE) {
+        const u64 x = desk.queue[q];
+        if (x >> 32 == (u64)(t + 1)) {
+            row = (u32)x;
+            found = true;
+            break;
+        }
+        if (desk.heard[t & 1] == LISTENERS && q >= desk.queued[t & 1]) break;
+        rest();
+    }
+    LANES_MEET;
+    return found;
+}
+
+BE void deliver_rows(const Net& net, const Desk& desk, const Ring& ring, u32 block, u32 warp, u32 t) {
+    OfLane<uint4> y[2];
+    Row rows[2];
+    u32 q = warp, at = 0, number;
+    auto take = [&](u32 k) {  // request the first part of a row
+        rows[k] = find_row(net, block, number);
+        LANES_DO
+            y[k][lane] = lane < rows[k].quads ? fetch(rows[k].at + lane) : uint4{0, 0, 0, 0};
+        LANES_END
+        q += CARRIERS;
+    };
+    auto give = [&](u32 k) {
+        LANES_DO
+            add_four(ring, y[k][lane]);
+            for (u32 j = lane + 32; j < rows[k].quads; j += 32) add_four(ring, fetch(rows[k].at + j));
+        LANES_END
+    };
+    if (!wait_for(desk, q, t, number)) return;
+    take(0);
+    while (true) {  // one row is on its way while the next one is awaited
+        if (!wait_for(desk, q, t, number)) { give(0); return; }
+        take(1);
+        give(0);
+        if (!wait_for(desk, q, t, number)) { give(1); return; }
+        take(0);
+        give(1);
+    }
+}
+
+BE void deliver_by_lanes(const Net& net, const Desk& desk, const Ring& ring, u32 block, u32 first, u32 t) {
+    for (u32 q = first; q < QUEUE; q += CARRIERS * 32) {
+        while (desk.queue[q] >> 32 != (u64)(t + 1)) {
+            if (desk.heard[t & 1] == LISTENERS && q >= desk.queued[t & 1]) return;
+            rest();
+        }
+        deliver_alone(net, ring, block, (u32)desk.queue[q]);
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS, 1) run(const Net net, unsigned first, unsigned steps) {
+    ROOM(room);
+    __shared__ Desk desk;
+    const u32 block = blockIdx.x, slots = net.blocks * net.per, ring_words = net.slots * net.cells;
+    u32* const words = (u32*)room;
+    int* const sums = RING_IN_BLOCK ? (int*)words : net.ring + (u64)block * ring_words;
+    u32* const states = STATES_IN_BLOCK ? words + (RING_IN_BLOCK ? ring_words : 0) : net.states + block * net.per;
+    const u32 stride = STATES_IN_BLOCK ? net.per : slots;
+    OfThread<Cell> cells;
+    Ring ring = {sums, first % net.slots, net.slots, net.cells, net.delay_shift, net.cell_shift, net.cell_mask, net.weight_shift};
+    u64 began = clock_ns();
+    u32 turn = 0;
+    THREADS_DO
+        if (RING_IN_BLOCK) for (u32 k = tid; k < ring_words; k += THREADS) sums[k] = net.ring[(u64)block * ring_words + k];
+        if (STATES_IN_BLOCK)
+            for (u32 j = 0; j < WORDS; ++j)
+                for (u32 k = tid; k < net.per; k += THREADS) states[j * stride + k] = net.states[j * slots + block * net.per + k];
+        for (u32 k = tid; k < QUEUE; k += THREADS) desk.queue[k] = 0;
+        if (tid == 0) {
+            desk.recorded = desk.stop = 0;
+            for (u32 e = 0; e < 2; ++e) desk.mine[e][0] = desk.strange[e] = desk.queued[e] = desk.heard[e] = 0;
+        }
+        if (IN_REGISTERS) settle(net, cells[tid], block, tid, first);
+    THREADS_MEET
+    while (turn < steps) {
+        const u32 t = first + turn;
+        int* const now = sums + ring.now * net.cells;
+        THREADS_DO
+            if (IN_REGISTERS) {
+                Cell& c = cells[tid];
+                if (c.is_there) live(net, desk, c.own, c.s, c.p, c.d, c.row, now, block, t, turn);
+            } else live_in_memory(net, desk, states, stride, now, block, tid, t, turn);
+        THREADS_MEET
+        WARPS_DO(CARRIERS, 1)
+            send(net, desk, block, t, turn, began);
+        WARPS_END
+        if (IN_REGISTERS && DRAWS) {
+            EACH_THREAD_DO
+                if (cells[tid].is_there) draw(net, cells[tid].own, cells[tid].p, cells[tid].d, t + 1);
+            EACH_THREAD_END
+        }
+        WARPS_DO(CARRIERS + 1, LISTENERS)
+            LANES_DO
+                const u32 from = (warp - CARRIERS - 1) * 32 + lane;
+                if (from < net.blocks) listen(net, desk, ring, block, from, t);
+            LANES_END
+            LANES_MEET;
+            ONE_LANE_DO
+                fence_in_block();
+                add_in_block((u32*)&desk.heard[t & 1], 1u);
+            LANES_END
+        WARPS_END
+        WARPS_DO(0, CARRIERS)
+            if (LAYOUT == SHORT) {
+                LANES_DO
+                    deliver_by_lanes(net, desk, ring, block, warp * 32 + lane, t);
+                LANES_END
+            } else deliver_rows(net, desk, ring, block, warp, t);
+        WARPS_END
+        BLOCK_MEET;
+        ++turn;
+        ring.now = ring.now + 1 == net.slots ? 0 : ring.now + 1;
+        if (desk.stop) break;
+    }
+    THREADS_DO
+        if (RING_IN_BLOCK) for (u32 k = tid; k < ring_words; k += THREADS) net.ring[(u64)block * ring_words + k] = sums[k];
+        if (STATES_IN_BLOCK)
+            for (u32 j = 0; j < WORDS; ++j)
+                for (u32 k = tid; k < net.per; k += THREADS) net.states[j * slots + block * net.per + k] = states[j * stride + k];
+        if (IN_REGISTERS && cells[tid].is_there)
+            for (u32 j = 0; j < WORDS; ++j) net.states[j * slots + block * net.per + tid] = cells[tid].s[j];
+        if (tid == 0) {
+            net.ends[block * 4] = turn;
+            net.ends[block * 4 + 1] = desk.stop;
+            net.ends[block * 4 + 2] = desk.recorded;
+        }
+    THREADS_MEET
+}
