@@ -4,8 +4,12 @@
 from __future__ import annotations
 
 import importlib
+from typing import Any
+
+import jax
 
 from ..errors import NetworkError, did_you_mean
+from ..ffi.devices import cuda_capabilities
 from .engine import Engine
 from .plan.plan import Plan
 
@@ -13,6 +17,7 @@ __all__ = ["ENGINES", "check_dtype", "engine_name", "make_engine"]
 
 ENGINES = {
     "numba": ("cpu.engine", "NumbaEngine"),
+    "cuda": ("gpu.engine", "CudaEngine"),
     "jax": ("reference.engine", "ReferenceEngine"),
     "interpreted": ("interpreted", "Interpreted"),
 }
@@ -32,17 +37,31 @@ def check_dtype(dtype: str, backend: str | None) -> None:
         )
 
 
-def make_engine(plan: Plan, backend: str | None = None) -> Engine:
-    """Return the engine of a backend, with the plan in it; None is "numba"."""
-    name = "numba" if backend is None else backend
+def make_engine(plan: Plan, backend: str | None = None, **options: Any) -> Engine:
+    """Return the engine of a backend, with the plan in it; None is "cuda" where JAX has such a GPU, else "numba".
+
+    Options are those of "cuda", `blocks` and `shared_bytes`; None is what suits.
+    """
+    name = chosen_name() if backend is None else backend
     if name not in ENGINES:
         raise NetworkError(
             f"build: unknown backend {name!r} for networks{did_you_mean(name, ENGINES)}; "
             f"registered: {', '.join(ENGINES)}"
         )
+    given = {option: value for option, value in options.items() if value is not None}
+    if given and name != "cuda":
+        raise NetworkError(f"build: {next(iter(given))} is an option of backend='cuda', and this is {name!r}; leave it out")
     room, kind = ENGINES[name]
-    engine: Engine = getattr(importlib.import_module(f"{__package__}.{room}"), kind)(plan)
+    engine: Engine = getattr(importlib.import_module(f"{__package__}.{room}"), kind)(plan, **given)
     return engine
+
+
+def chosen_name() -> str:
+    """Return the backend that suits this machine."""
+    try:
+        return "cuda" if jax.default_backend() == "gpu" and cuda_capabilities() else "numba"
+    except RuntimeError:  # GPUs of another maker
+        return "numba"
 
 
 def engine_name(engine: Engine) -> str:

@@ -205,18 +205,24 @@ class Network:
         check_finite: bool = False,
         round_delays: bool = False,
         dtype: str = "float32",
+        blocks: int | None = None,
+        shared_bytes: int | None = None,
     ) -> Simulation:
         """Draw all that is to be drawn, and return what runs the network.
 
         Args:
             seed: From 0 to 2**64 - 1: all random numbers follow from it, and from names.
-            backend: What runs it; None chooses.
+            backend: What runs it: "cuda", "numba", "jax" or "interpreted"; None is "cuda" where JAX has such a GPU,
+                else "numba". All but "jax" return the same bits.
             threads: How many threads run it; None takes one for each core that the process may use and each 5 000
                 neurons, or what the environment variable BRAINEVENT_THREADS says. No result depends on it.
             check_finite: Whether a state that becomes infinite or NaN raises `NotFiniteError`.
             round_delays: Whether delays that are no multiples of the step are rounded; else they raise.
             dtype: Of states, parameters, what arrives, and the rules: "float32", or "float64" on a CPU and in JAX.
                 Only float32 promises the same bits on every machine.
+            blocks: With "cuda", how many blocks run it, at most one for each multiprocessor; None takes what suits its
+                size. No result depends on it.
+            shared_bytes: With "cuda", how much shared memory a block may use; None takes what there is.
 
         Returns:
             The simulation, before its first step.
@@ -233,7 +239,7 @@ class Network:
         parts = parts_for(sum(population.size for population in self.populations), threads)
         how: dict[str, Any] = {"round_delays": round_delays, "check_finite": check_finite, "dtype": dtype}
         plan = build_plan(self, seed=seed, parts=parts, **how)
-        return Simulation(plan, make_engine(plan, backend), network=self)
+        return Simulation(plan, make_engine(plan, backend, blocks=blocks, shared_bytes=shared_bytes), network=self)
 
 
 def _is_word(value: Any) -> bool:

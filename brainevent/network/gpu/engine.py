@@ -110,7 +110,7 @@ class CudaEngine:
         net["capacity"] = recording.capacity
         net["spikes"] = self._spikes.memory.address if self._spikes.memory else 0
         net["counts"] = recording.counts.address
-        shape = self._shape
+        shape = self.shape
         self._packets.clear()
         parameters = [net.tobytes(), np.uint32(self._step).tobytes(), np.uint32(steps).tobytes()]
         self._torn = True
@@ -141,7 +141,7 @@ class CudaEngine:
         )
         text = step_text(kinds, shape.structure, self.device.words)
         self._kernel = self.device.kernel(text, "run", shape.shared)
-        self._shape, self.kinds = shape, kinds
+        self.shape, self.kinds = shape, kinds
         self.tables = Tables(self.device, plan, partition, kinds, numbers)
         self.tables.fill(self._params, own)
         self._packets = self.device.memory(32 * shape.copies * partition.blocks, "packets of spikes")
@@ -159,7 +159,7 @@ class CudaEngine:
             cells=partition.cells,
             sources=partition.sources,
             populations=len(self.plan.populations),
-            copies=self._shape.copies,
+            copies=self.shape.copies,
             delay_shift=entry.delay_shift,
             cell_shift=entry.cell_shift,
             cell_mask=(1 << entry.cell_bits) - 1,
