@@ -13,7 +13,7 @@ from ..ffi.devices import cuda_capabilities
 from .engine import Engine
 from .plan.plan import Plan
 
-__all__ = ["ENGINES", "check_dtype", "engine_name", "make_engine"]
+__all__ = ["ENGINES", "check_dtype", "chosen_name", "engine_name", "make_engine"]
 
 ENGINES = {
     "numba": ("cpu.engine", "NumbaEngine"),
@@ -38,11 +38,11 @@ def check_dtype(dtype: str, backend: str | None) -> None:
 
 
 def make_engine(plan: Plan, backend: str | None = None, **options: Any) -> Engine:
-    """Return the engine of a backend, with the plan in it; None is "cuda" where JAX has such a GPU, else "numba".
+    """Return the engine of a backend, with the plan in it; None is what `chosen_name` returns.
 
     Options are those of "cuda", `blocks` and `shared_bytes`; None is what suits.
     """
-    name = chosen_name() if backend is None else backend
+    name = chosen_name(plan.dtype) if backend is None else backend
     if name not in ENGINES:
         raise NetworkError(
             f"build: unknown backend {name!r} for networks{did_you_mean(name, ENGINES)}; "
@@ -56,12 +56,13 @@ def make_engine(plan: Plan, backend: str | None = None, **options: Any) -> Engin
     return engine
 
 
-def chosen_name() -> str:
-    """Return the backend that suits this machine."""
+def chosen_name(dtype: str = "float32") -> str:
+    """Return the backend that suits a machine and a dtype: "cuda" for float32 where JAX has such a GPU, else "numba"."""
     try:
-        return "cuda" if jax.default_backend() == "gpu" and cuda_capabilities() else "numba"
+        on_gpu = dtype == "float32" and jax.default_backend() == "gpu" and cuda_capabilities() != ()
     except RuntimeError:  # GPUs of another maker
-        return "numba"
+        on_gpu = False
+    return "cuda" if on_gpu else "numba"
 
 
 def engine_name(engine: Engine) -> str:

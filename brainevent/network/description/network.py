@@ -231,15 +231,17 @@ class Network:
             NetworkError: The description does not fit, or cannot be run; the message says where.
             RuleError: A rule cannot be run.
         """
-        from ..engines import check_dtype, make_engine
+        from ..engines import check_dtype, chosen_name, make_engine
         from ..plan.build import build_plan
         from ..run.simulation import Simulation
 
         check_dtype(dtype, backend)
-        parts = parts_for(sum(population.size for population in self.populations), threads)
+        name = chosen_name(dtype) if backend is None else backend
+        on_gpu = name == "cuda"
+        parts = 1 if on_gpu else parts_for(sum(population.size for population in self.populations), threads)
         how: dict[str, Any] = {"round_delays": round_delays, "check_finite": check_finite, "dtype": dtype}
-        plan = build_plan(self, seed=seed, parts=parts, **how)
-        return Simulation(plan, make_engine(plan, backend, blocks=blocks, shared_bytes=shared_bytes), network=self)
+        plan = build_plan(self, seed=seed, parts=parts, bundled=not on_gpu, **how)
+        return Simulation(plan, make_engine(plan, name, blocks=blocks, shared_bytes=shared_bytes), network=self)
 
 
 def _is_word(value: Any) -> bool:

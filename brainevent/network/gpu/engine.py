@@ -50,8 +50,8 @@ class CudaEngine:
         kinds, numbers, _ = kinds_of(plan, self._params)
         neurons = sum(population.size for population in plan.populations)
         self.partition = partition_of(plan, kinds, numbers, blocks_for(neurons, device.multiprocessors, blocks))
-        self.arrays = Arrays(device, plan, self.partition, kinds)
         self.rows = place_synapses(device, plan, self.partition)
+        self.arrays = Arrays(device, plan, self.partition, kinds)
         self._shared_bytes = _checked_bytes(shared_bytes, device.shared_bytes)
         count = self.partition.blocks
         self._row_of_place = self._held(self.partition.by_block(self.rows.rows), "rows of neurons")

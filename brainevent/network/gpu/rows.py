@@ -85,12 +85,12 @@ class _Projection:
 
 def entry_of(plan: Plan, partition: Partition) -> Entry:
     """Return the bits that the synapses of a plan need."""
-    drawn = [s for s in plan.synapses if s.targets.size]
-    low = min((int(s.weights.min()) for s in drawn), default=0)
-    high = max((int(s.weights.max()) for s in drawn), default=0)
+    drawn = [projection for projection in plan.projections if projection.entries]
+    low = min((projection.weights[0] for projection in drawn), default=0)
+    high = max((projection.weights[1] for projection in drawn), default=0)
     weight = max((high).bit_length(), (~low).bit_length() if low < 0 else 0) + 1
     cell = max(1, (max(partition.cells, 1) - 1).bit_length())
-    delay = max(1, max((s.largest_delay for s in drawn), default=1).bit_length())
+    delay = max(1, max((projection.largest_delay for projection in drawn), default=1).bit_length())
     if cell + delay > 32:
         raise NetworkError(
             f"build: a block has {partition.cells} sums and delays of up to {2**delay - 1} steps, and one word has 32 "

@@ -37,6 +37,7 @@ def build_plan(
     round_delays: bool = False,
     check_finite: bool = False,
     dtype: str = "float32",
+    bundled: bool = True,
 ) -> Plan:
     """Trace the rules, draw states, parameters and synapses, and return the plan.
 
@@ -47,6 +48,7 @@ def build_plan(
         round_delays: Whether delays that are no multiples of the step are rounded; else they raise.
         check_finite: Whether a state that becomes infinite or NaN raises when the network runs.
         dtype: Of floats: float32 or float64.
+        bundled: Whether synapses are bundled for the engine on the CPU, where that is worth it.
 
     Returns:
         The plan.
@@ -70,7 +72,7 @@ def build_plan(
     populations = tuple(_population(p, rules[p.name], quanta, seed) for p in network.populations)
     _check_steps(populations, network.dt)
     named = fingerprint(populations, wirings, network.dt, seed, DRAWING, *([] if dtype == "float32" else [dtype]))
-    synapses = _synapses(wirings, populations, quanta, seed, parts)
+    synapses = _synapses(wirings, populations, quanta, seed, parts, bundled=bundled)
     return Plan(populations, synapses, network.dt, seed, parts, named, check_finite, dtype)
 
 
@@ -130,6 +132,8 @@ def _synapses(
     quanta: dict[Receptor, np.floating[Any]],
     seed: int,
     parts: int,
+    *,
+    bundled: bool,
 ) -> BundledSynapses:
     """Draw all synapses; raise if sums may leave 32 bits, and warn of weights that were rounded by much."""
     from .bundles import BundledSynapses
@@ -138,7 +142,7 @@ def _synapses(
     by_source = defaultdict(list)
     for place, wiring in enumerate(wirings):
         by_source[wiring.projection.source.name].append((place, wiring))
-    result = BundledSynapses(populations, parts, len(wirings))
+    result = BundledSynapses(populations, parts, len(wirings), merges=bundled)
     for group in by_source.values():
         result.add([(place, _placed(wiring, quanta, seed, parts, loads)) for place, wiring in group])
     for (population, name), sums in loads.items():
