@@ -75,14 +75,14 @@ static u64 ticks;
 static u64 clock_ns() { return ticks += 1000; }
 """
 
-ENTRIES = {
-    "run": ("const Net*, unsigned, unsigned", "*net, first, steps", "const Net* net, unsigned first, unsigned steps"),
-    "place_rows": ("", "*of, *to", "const Given* of, const Rows* to"),
-}
+STRUCTURES = {"run": ["Net", "unsigned", "unsigned"], "place_rows": ["Given", "Rows"]}
 
 
 def entry_text(entry):
-    _, passed, taken = ENTRIES[entry]
+    """Return the function that runs one block; structures are passed by their addresses."""
+    kinds = STRUCTURES.get(entry, ["Listed"])
+    taken = ", ".join(f"{kind} x{k}" if kind == "unsigned" else f"const {kind}* x{k}" for k, kind in enumerate(kinds))
+    passed = ", ".join(f"x{k}" if kind == "unsigned" else f"*x{k}" for k, kind in enumerate(kinds))
     return (
         f'extern "C" void on_block(unsigned block, unsigned blocks, unsigned char* room, {taken}) {{\n'
         f"    {FLUSHING} blockIdx.x = block; gridDim.x = blocks; block_room = room; {entry}({passed});\n}}\n"
@@ -151,6 +151,10 @@ class PretendDevice:
             address = ctypes.addressof(room) + -ctypes.addressof(room) % 16
             kernel(ctypes.c_uint32(block), ctypes.c_uint32(blocks), ctypes.c_void_p(address), *passed)
 
+        if not at_once:
+            for block in range(blocks):
+                go(block)
+            return
         running = [threading.Thread(target=go, args=(block,)) for block in range(blocks)]
         for thread in running:
             thread.start()

@@ -18,9 +18,10 @@ from ..state import NetworkState, initial_state
 from .arrays import Arrays, Tables
 from .device import Device, Memory, cuda_device
 from .partition import partition_of
-from .recording import FLAGS, Recording, Spikes
+from .recording import FLAGS, Recording
 from .rows import place_synapses
 from .shape import blocks_for, shape_of
+from .spikes import Spikes
 from .structs import filled, net_dtype
 from .text import kinds_of, step_text
 
@@ -57,7 +58,7 @@ class CudaEngine:
         self._row_of_place = self._held(self.partition.by_block(self.rows.rows), "rows of neurons")
         self._lists = device.memory(8 * count * self.partition.per, "lists of spikes")
         self._ends = device.memory(16 * count, "ends of launches")
-        self._spikes = Spikes(device, self.partition)
+        self._spikes = Spikes(device, plan, self.partition)
         self._prepare()
         self._given: NetworkState | None = initial_state(plan)  # not on the device yet
         self._step, self._torn = 0, False
@@ -119,9 +120,9 @@ class CudaEngine:
         )
         ends = self._ends.download(np.uint32, (self.partition.blocks, 4))
         ran, why = int(ends[0, 0]), int(ends[0, 1])
+        recording.take(self._step, ran, self._ends, full=bool(why & _NO_ROOM))
         self._step += ran
         self._torn = False
-        recording.take(ends[:, 2], full=bool(why & _NO_ROOM))
         if why & _NOT_FINITE:
             check_finite(self.plan, self._step - 1, self.arrays.read(self._step).neurons)
         return ran

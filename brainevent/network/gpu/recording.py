@@ -11,6 +11,7 @@ from ..plan.plan import Plan
 from ..run.recorded import Recorded, Sample, Wanted
 from .device import Device, Memory
 from .partition import Partition
+from .spikes import Spikes
 from .structs import SAMPLE, filled
 
 __all__ = ["FLAGS", "Recording"]
@@ -21,41 +22,13 @@ NO_LIMIT = 2**31  # the room for spikes where none are recorded
 Array = Any
 
 
-class Spikes:
-    """Memory for spikes on a device, by block; it grows, and outlives a run."""
-
-    def __init__(self, device: Device, partition: Partition):
-        self.device, self.partition = device, partition
-        self.capacity = 0
-        self.memory: Memory | None = None
-
-    def make_room(self, capacity: int) -> None:
-        """Let there be room for so many spikes of a block."""
-        if capacity > self.capacity:
-            self.memory = None  # given back before more is taken
-            self.memory = self.device.memory(8 * capacity * self.partition.blocks, "spikes that are recorded")
-            self.capacity = capacity
-
-    def taken(self, used: Array) -> Array:
-        """Return the spikes of all blocks, `used` of each: step << 32 | number of the neuron, sorted."""
-        assert self.memory is not None
-        parts = [
-            self.memory.download(np.uint64, int(count), 8 * block * self.capacity)
-            for block, count in enumerate(used)
-            if count
-        ]
-        found = np.concatenate(parts) if parts else np.empty(0, np.uint64)
-        found.sort()
-        return found
-
-
 class Recording:
     """One run of `steps` steps from step `first` on."""
 
     def __init__(self, device: Device, plan: Plan, partition: Partition, spikes: Spikes, first: int, steps: int, wanted: Wanted):
         self.device, self.plan, self.partition, self.spikes = device, plan, partition, spikes
         self.first, self.steps, self.wanted = first, steps, wanted
-        self.found: list[Array] = []
+        self.found: dict[str, list[tuple[Array, Array]]] = {name: [] for name in wanted.spikes}
         slots = partition.blocks * partition.per
         self.counts = self._empty(4 * slots if wanted.counts else 0, "numbers of spikes")
         self.rates = {name: self._empty(4 * steps, "spikes in each step") for name in wanted.rates}
@@ -76,32 +49,23 @@ class Recording:
         """The room for spikes of a block."""
         return self.spikes.capacity if self.wanted.spikes else NO_LIMIT
 
-    def take(self, used: Array, *, full: bool) -> None:
-        """Take the spikes of one launch; make more room if it ended for want of it."""
+    def take(self, step: int, steps: int, ends: Memory, *, full: bool) -> None:
+        """Take the spikes of one launch, which ran some steps; make more room if it ended for want of it."""
         if self.wanted.spikes:
-            self.found.append(self.spikes.taken(used))
+            taken = self.spikes.taken(self.wanted.spikes, step, steps, ends)
+            for name, one in zip(self.wanted.spikes, taken, strict=True):
+                self.found[name].append(one)
             if full:
                 self.spikes.make_room(2 * self.spikes.capacity)
 
     def recorded(self) -> Recorded:
         """Return what was recorded."""
-        found = np.concatenate(self.found) if self.found else np.empty(0, np.uint64)
-        numbers = found.astype(np.uint32)
-        steps = (found >> np.uint64(32)).astype(np.uint32)
-        spikes = {name: self._of(name, steps, numbers) for name in self.wanted.spikes}
+        spikes = {name: _joined(parts) for name, parts in self.found.items()}
         all_counts = self.counts.download(np.int32, self.counts.nbytes // 4)
         counts = {name: all_counts[self._slots(name)] for name in self.wanted.counts}
         rates = {name: memory.download(np.int32, self.steps) for name, memory in self.rates.items()}
         samples = {label: self._sampled(label) for label in self.wanted.samples}
         return Recorded(self.first, self.steps, spikes, counts, rates, samples)
-
-    def _of(self, name: str, steps: Array, numbers: Array) -> tuple[Array, Array]:
-        begin, size = self.partition.begins[name], self.plan.population(name).size
-        neurons = numbers - np.uint32(begin)
-        if len(self.wanted.spikes) == len(self.plan.populations) == 1:
-            return steps, neurons.astype(np.int32)
-        chosen = neurons < size
-        return steps[chosen], neurons[chosen].astype(np.int32)
 
     def _slots(self, name: str) -> Array:
         return self.partition.slots(name, self.plan.population(name).size)
@@ -144,6 +108,13 @@ class Recording:
         width = int(columns.max(initial=-1)) + 1
         words = out.download(np.uint32, (rows, width))[:, columns]
         return as_dtype(words, dtype)
+
+
+def _joined(parts: list[tuple[Array, Array]]) -> tuple[Array, Array]:
+    if len(parts) == 1:
+        return parts[0]
+    steps, neurons = zip(*parts, strict=True)
+    return np.concatenate(steps), np.concatenate(neurons)
 
 
 def as_dtype(words: Array, dtype: Any) -> Array:

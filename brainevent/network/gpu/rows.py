@@ -14,7 +14,7 @@ from ..plan.plan import Plan, SynapsePlan
 from .device import Device, Memory
 from .partition import Partition
 from .structs import GIVEN, ROWS, filled
-from .text import rows_text
+from .text import other_text
 
 __all__ = ["COMPACT", "LAYOUTS", "NOBODY", "PADDED", "SHORT", "Entry", "Rows", "place_synapses"]
 
@@ -102,7 +102,7 @@ def entry_of(plan: Plan, partition: Partition) -> Entry:
 def place_synapses(device: Device, plan: Plan, partition: Partition) -> Rows:
     """Sort the synapses of a plan into rows on a device."""
     entry = entry_of(plan, partition)
-    kernel = device.kernel(rows_text(_THREADS, device.words), "place_rows", 0)
+    kernel = device.kernel(other_text("rows.cu", _THREADS, device.words), "place_rows", 0)
     drawn = [s for s in plan.synapses if s.targets.size]
     used = device.memory(4 * partition.sources * partition.blocks, "numbers of synapses by neuron and block")
     nothing = filled(ROWS, used=used.address)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The structures that kernels of networks read, as dtypes: their fields are those of `prelude.cu` and `rows.cu`."""
+"""The structures that kernels of networks read, as dtypes: their fields are those of the texts beside this file."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["GIVEN", "ROWS", "SAMPLE", "filled", "net_dtype", "population_dtype"]
+__all__ = ["GIVEN", "LISTED", "ROWS", "SAMPLE", "filled", "net_dtype", "population_dtype"]
 
 _WORD, _LONG, _FLOAT, _SIGNED = np.uint32, np.uint64, np.float32, np.int32
 
@@ -35,6 +35,11 @@ GIVEN = _dtype(
 )
 
 ROWS = _dtype(*_longs("used rows starts bases synapses"))
+
+LISTED = _dtype(
+    *_words("blocks capacity populations steps first spare"),
+    *_longs("spikes ends ranges tally cursors unordered ordered"),
+)
 
 
 def population_dtype(receptors: int, params: int, draws: int) -> np.dtype[Any]:

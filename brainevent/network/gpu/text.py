@@ -16,7 +16,7 @@ from ..plan.plan import Plan, PopulationPlan
 from ..rule.cuda_text import cuda_text
 from ..rule.form import Constant, Form, Operand
 
-__all__ = ["ON_GPU", "Kind", "Structure", "kinds_of", "rows_text", "step_text"]
+__all__ = ["ON_GPU", "Kind", "Structure", "kinds_of", "other_text", "step_text"]
 
 ON_GPU = "on_gpu.cu"
 _HERE = Path(__file__).parent
@@ -139,13 +139,12 @@ def step_text(kinds: Sequence[Kind], structure: Structure, words: str | None = N
     return "\n".join(parts)
 
 
-def rows_text(threads: int, words: str | None = None) -> str:
-    """Return the whole text of `place_rows`."""
+def other_text(name: str, threads: int, words: str | None = None) -> str:
+    """Return the whole text of other kernels: "rows.cu" or "spikes.cu"."""
     names = ("RECEPTORS", "PARAMS", "DRAWS", "REST")
     constants = "".join(f"constexpr unsigned {name} = 0;\n" for name in names)
     constants += f"constexpr unsigned THREADS = {threads};\nconstexpr bool RING_IN_BLOCK = true;\n"
-    parts = (constants, cuda_text([]), read_text("prelude.cu"), words or read_text(ON_GPU), read_text("rows.cu"))
-    return "\n".join(parts)
+    return "\n".join((constants, cuda_text([]), read_text("prelude.cu"), words or read_text(ON_GPU), read_text(name)))
 
 
 def _value(word: str, dtype: str) -> str:
