@@ -59,6 +59,7 @@ static int look(const int* at) { return *at; }
 static void put_word(u32* at, u32 x) { __atomic_store_n(at, x, __ATOMIC_RELAXED); }
 static u32 get_word(const u32* at) { return __atomic_load_n(at, __ATOMIC_RELAXED); }
 static u32 fetch_word(const u32* at) { return *at; }
+template <class T> static T read_row(const T* at) { return *at; }
 static uint4 fetch(const uint4* at) { return *at; }
 static void get_pair(const u64* at, u64& v, u64& w) {
     v = __atomic_load_n(at, __ATOMIC_ACQUIRE);
@@ -71,6 +72,7 @@ static void put_pair(u64* at, u64 v, u64 w) {
 static void fence() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
 static void fence_in_block() {}
 static void rest() { sched_yield(); }
+static void rest_listener() { sched_yield(); }
 static u64 ticks;
 static u64 clock_ns() { return ticks += 1000; }
 """

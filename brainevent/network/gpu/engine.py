@@ -134,8 +134,7 @@ class CudaEngine:
         shape = shape_of(
             partition,
             kinds,
-            self.rows.layout,
-            self.rows.entry.wide,
+            self.rows,
             self.arrays.slots,
             self._shared_bytes,
             checked=plan.check_finite,
@@ -164,6 +163,7 @@ class CudaEngine:
             delay_shift=entry.delay_shift,
             cell_shift=entry.cell_shift,
             cell_mask=(1 << entry.cell_bits) - 1,
+            row_words=self.shape.row_words,
             weight_shift=0 if entry.wide else 32 - entry.weight_bits,
             nanoseconds=_NANOSECONDS,
             scalars=self.tables.scalars.address,

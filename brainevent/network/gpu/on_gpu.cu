@@ -27,9 +27,10 @@ BE int look(const int* at) { return RING_IN_BLOCK ? *at : __ldcg(at); }
 BE void put_word(u32* at, u32 x) { __stcg(at, x); }
 BE u32 get_word(const u32* at) { return __ldcg(at); }
 BE u32 fetch_word(const u32* at) { return __ldg(at); }
+template <class T> BE T read_row(const T* at) { return ROWS_IN_BLOCK ? *at : __ldg(at); }
 BE uint4 fetch(const uint4* at) {
     uint4 y;
-    asm volatile("ld.global.nc.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
+    asm volatile("ld.global.nc.L1::no_allocate.L2::128B.v4.u32 {%0, %1, %2, %3}, [%4];"
                  : "=r"(y.x), "=r"(y.y), "=r"(y.z), "=r"(y.w) : "l"(at));
     return y;
 }
@@ -44,6 +45,7 @@ BE void put_pair(u64* at, u64 v, u64 w) {
 BE void fence() { __threadfence(); }
 BE void fence_in_block() { __threadfence_block(); }
 BE void rest() { if (REST) __nanosleep(REST); }
+BE void rest_listener() { if (LISTENER_REST) __nanosleep(LISTENER_REST); }
 BE u64 clock_ns() {
     u64 now;
     asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now));

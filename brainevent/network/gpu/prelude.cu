@@ -26,12 +26,13 @@ struct Sample {
 
 struct Net {
     u32 blocks, per, slots, cells, sources, populations, samples, copies, capacity, turn;
-    u32 delay_shift, cell_shift, cell_mask, weight_shift;
-    u32 reach[RECEPTORS + 1], spare[1 + RECEPTORS % 2];
+    u32 delay_shift, cell_shift, cell_mask, weight_shift, row_words;
+    u32 reach[RECEPTORS + 1], spare[1 + (RECEPTORS + 1) % 2];
     u64 nanoseconds;
     const Population* population;
     const Sample* sample;
-    const u32 *scalars, *arrays, *rows, *starts;
+    const u32 *scalars, *arrays, *rows;
+    const void* starts;
     const u64* bases;
     const uint4* synapses;
     u32* states;

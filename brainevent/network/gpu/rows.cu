@@ -26,7 +26,8 @@ BE u64 first_word(const Given& of, const Rows& to, u32 source, u32 block) {
         const u32 row = to.rows[source];
         return ((u64)(row & 0xFFFFFFu) * of.blocks + (u64)block * (row >> 24)) * 8;
     }
-    return (to.bases[block] + to.starts[(u64)block * (of.all_sources + 1) + source]) * 4;
+    const u64 at = to.bases[block] + to.starts[(u64)block * (of.all_sources + 1) + source];
+    return of.layout == SHORT ? at : at * 4;
 }
 
 BE void place(const Given& of, const Rows& to, u32 source, u64 k) {

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,7 @@ _MOST_BLOCKS = 65_536
 _BASES, _WIDTHS = 2**24, 2**8  # of padded rows, in eights of words
 _MOST_PADDING = 1.6  # times the bytes of compact rows
 _LONG_ROW = 6  # words, on average: a warp delivers it
+_PLACES = "places of rows"
 
 Array = Any
 
@@ -59,7 +60,8 @@ class Entry:
 class Rows:
     """Rows on a device.
 
-    `rows` are their numbers by source neuron, as packets carry them; `starts` and `bases` say where compact ones lie.
+    `rows` are their numbers by source neuron, as packets carry them; `starts` and `bases` say where compact and short
+    ones lie. `block_words` is how many words a block has at most, if rows are short.
     """
 
     layout: int
@@ -68,6 +70,12 @@ class Rows:
     synapses: Memory
     starts: Memory | None = None
     bases: Memory | None = None
+    block_words: int = 0
+
+    @property
+    def narrow_starts(self) -> bool:
+        """Whether 16 bits say where a row begins."""
+        return self.layout == SHORT and self.block_words < 2**16
 
     @property
     def nbytes(self) -> int:
@@ -127,15 +135,17 @@ def place_synapses(device: Device, plan: Plan, partition: Partition) -> Rows:
         "synapses": rows.synapses.address,
     }
     sort(filled(ROWS, used=used.address, **words), rows.layout)
-    return rows
+    if not rows.narrow_starts or rows.starts is None:
+        return rows
+    starts = rows.starts.download(np.uint32, rows.starts.nbytes // 4).astype(np.uint16)
+    return replace(rows, starts=_held(device, starts, _PLACES))
 
 
 def _laid_out(device: Device, partition: Partition, entry: Entry, counts: Array) -> Rows:
     """Choose the layout for rows of so many words (sources, blocks), and take memory for them."""
     widths = -(-counts.max(1).astype(np.int64) // 8)
     quads = (counts + np.uint32(3)) // np.uint32(4)
-    total = int(quads.sum(dtype=np.int64))
-    compact = 16 * total + 4 * counts.size
+    compact = 16 * int(quads.sum(dtype=np.int64)) + 4 * counts.size
     padded = 32 * int(widths.sum()) * partition.blocks
     mean = int(counts.sum(dtype=np.int64)) / max(1, int((widths > 0).sum()) * partition.blocks)
     fits = int(widths.max(initial=0)) < _WIDTHS and int(widths.sum()) < _BASES
@@ -143,17 +153,19 @@ def _laid_out(device: Device, partition: Partition, entry: Entry, counts: Array)
         bases = np.cumsum(widths) - widths
         rows = np.where(widths > 0, widths << 24 | bases, NOBODY).astype(np.uint32)
         return Rows(PADDED, entry, rows, _emptied(device, padded))
+    layout = COMPACT if mean >= 2 * _LONG_ROW else SHORT
     starts = np.zeros((partition.blocks, partition.sources + 1), np.uint32)
-    np.cumsum(quads.T, axis=1, out=starts[:, 1:])
+    np.cumsum((quads if layout == COMPACT else counts).T, axis=1, out=starts[:, 1:])
     ends = starts[:, -1].astype(np.uint64)
-    numbers = np.where(widths > 0, np.arange(partition.sources, dtype=np.int64), NOBODY).astype(np.uint32)
+    total = int(ends.sum())
     return Rows(
-        COMPACT if mean >= 2 * _LONG_ROW else SHORT,
+        layout,
         entry,
-        numbers,
-        _emptied(device, 16 * total),
-        _held(device, starts, "places of rows"),
+        np.where(widths > 0, np.arange(partition.sources, dtype=np.int64), NOBODY).astype(np.uint32),
+        _emptied(device, 16 * total if layout == COMPACT else 4 * total),
+        _held(device, starts, _PLACES),
         _held(device, np.cumsum(ends) - ends, "places of blocks"),
+        int(ends.max(initial=0)) if layout == SHORT else 0,
     )
 
 

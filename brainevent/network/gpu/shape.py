@@ -11,7 +11,7 @@ from ...errors import NetworkError
 from ..description.checks import is_integer
 from ..run.report import in_bytes
 from .partition import Partition
-from .rows import SHORT
+from .rows import SHORT, Rows
 from .text import Kind, Structure
 
 __all__ = ["Shape", "blocks_for", "shape_of"]
@@ -27,13 +27,15 @@ _LARGE, _SMALL = (2048, 1024), (256, 128)  # rows in the queue, own spikes in a 
 class Shape:
     """The structure of a kernel, and its launch: `shared` is dynamic shared memory, `desk` what the kernel has itself.
 
-    `copies` is how many inboxes there are: blocks that read the same lines wait for each other.
+    `copies` is how many inboxes there are: blocks that read the same lines wait for each other. `row_words` is
+    how many words of short rows a block has at most.
     """
 
     structure: Structure
     shared: int
     desk: int
     copies: int
+    row_words: int
 
 
 def blocks_for(neurons: int, multiprocessors: int, asked: Any = None) -> int:
@@ -50,9 +52,9 @@ def blocks_for(neurons: int, multiprocessors: int, asked: Any = None) -> int:
 
 
 def shape_of(
-    partition: Partition, kinds: Sequence[Kind], layout: int, wide: bool, slots: int, shared_bytes: int, *, checked: bool
+    partition: Partition, kinds: Sequence[Kind], rows: Rows, slots: int, shared_bytes: int, *, checked: bool
 ) -> Shape:
-    """Return the shape for rows of a layout, and sums of so many slots, with so much shared memory of a block."""
+    """Return the shape for rows, and sums of so many slots, with so much shared memory of a block."""
     listeners = -(-partition.blocks // _WARP)
     queue, mine = _LARGE if shared_bytes >= 96 * 1024 else _SMALL
     desk = 8 * (mine + 4) + 8 * queue + 64
@@ -68,26 +70,36 @@ def shape_of(
     ring_in_block = ring <= left
     left -= ring if ring_in_block else 0
     states_in_block = not in_registers and states <= left
-    shared = (ring if ring_in_block else 0) + (states if states_in_block else 0)
+    left -= states if states_in_block else 0
+    own_rows = 4 * _row_words(rows) + (2 if rows.narrow_starts else 4) * (partition.sources + 1)
+    rows_in_block = rows.layout == SHORT and own_rows <= left
+    sizes = ((ring, ring_in_block), (states, states_in_block), (own_rows, rows_in_block))
+    shared = sum(size for size, is_there in sizes if is_there)
     structure = Structure(
-        threads=_threads(partition.per, listeners, layout),
+        threads=_threads(partition.per, listeners, rows.layout, direct=rows_in_block),
         listeners=listeners,
-        layout=layout,
-        wide=wide,
+        layout=rows.layout,
+        wide=rows.entry.wide,
         in_registers=in_registers,
         ring_in_block=ring_in_block,
         states_in_block=states_in_block,
         checked=checked,
+        rows_in_block=rows_in_block,
+        narrow_starts=rows.narrow_starts,
         queue=queue,
         mine=mine,
     )
-    return Shape(structure, shared, desk, _copies(partition.blocks))
+    return Shape(structure, shared, desk, _copies(partition.blocks), _row_words(rows))
 
 
-def _threads(per: int, listeners: int, layout: int) -> int:
-    least = _WARP * (listeners + 1 + _LEAST_CARRIERS)
+def _row_words(rows: Rows) -> int:
+    return rows.block_words + rows.block_words % 2
+
+
+def _threads(per: int, listeners: int, layout: int, *, direct: bool) -> int:
+    least = _WARP * (listeners + 1 + (0 if direct else _LEAST_CARRIERS))
     if layout == SHORT and per <= _MOST_THREADS:
-        suits = per + -per % _WARP + _WARP * (listeners + 1)
+        suits = per + -per % _WARP + (0 if direct else _WARP * (listeners + 1))
     else:
         suits = _MOST_THREADS if per > _MOST_THREADS // 4 else _MOST_THREADS // 2
     return min(_MOST_THREADS, max(least, suits))

@@ -66,15 +66,30 @@ BE Row find_row(const Net& net, u32 block, u32 row) {
         const u32 wide = row >> 24, base = row & 0xFFFFFFu;
         return {net.synapses + ((u64)base * net.blocks + (u64)block * wide) * 2, wide * 2};
     }
-    const u32* start = net.starts + (u64)block * (net.sources + 1) + row;
+    const u32* start = (const u32*)net.starts + (u64)block * (net.sources + 1) + row;
     const u32 begin = fetch_word(start), end = fetch_word(start + 1);
     return {net.synapses + net.bases[block] + begin, end - begin};
 }
 
+// Short rows of this block: row k has the words starts[k] to starts[k + 1] - 1.
+struct ShortRows {
+    const u32* words;
+    const Start* starts;
+};
+
 // A lane delivers a row by itself: where rows are short, and where the queue is full.
-BE void deliver_alone(const Net& net, const Ring& ring, u32 block, u32 number) {
-    const Row row = find_row(net, block, number);
-    for (u32 k = 0; k < row.quads; ++k) add_four(ring, fetch(row.at + k));
+BE void deliver_alone(const Net& net, const ShortRows& rows, const Ring& ring, u32 block, u32 number) {
+    if (LAYOUT == SHORT) {
+        const u32 end = read_row(rows.starts + number + 1);
+        for (u32 k = read_row(rows.starts + number); k < end; k += WIDE ? 2 : 1) {
+            const u32 word = read_row(rows.words + k);
+            if (WIDE) add_to(ring, word, (int)read_row(rows.words + k + 1));
+            else add_word(ring, word);
+        }
+    } else {
+        const Row row = find_row(net, block, number);
+        for (u32 k = 0; k < row.quads; ++k) add_four(ring, fetch(row.at + k));
+    }
 }
 
 // ---- the neurons of a thread
@@ -235,14 +250,14 @@ BE void send(const Net& net, Desk& desk, u32 block, u32 t, u32 turn, u64 began) 
     LANES_END
 }
 
-BE void listen(const Net& net, Desk& desk, const Ring& ring, u32 block, u32 from, u32 t) {
+BE void listen(const Net& net, Desk& desk, const ShortRows& rows, const Ring& ring, u32 block, u32 from, u32 t) {
     const u32 e = t & 1;
     const u64 tag = tag_of(t), *packet = net.packets + ((u64)(e * net.copies + block % net.copies) * net.blocks + from) * 2;
     u64 v, w;
     while (true) {
         get_pair(packet, v, w);
         if (v >> 48 == tag) break;
-        rest();
+        rest_listener();
     }
     u32 n = (u32)(v >> 40) & 255;
     const u32 flags = (u32)(v >> 32) & 255;
@@ -254,11 +269,11 @@ BE void listen(const Net& net, Desk& desk, const Ring& ring, u32 block, u32 from
         fence();
     }
     if (!n) return;
-    const u32 at = add_in_block((u32*)&desk.queued[e], n);
+    const u32 at = DIRECT ? 0 : add_in_block((u32*)&desk.queued[e], n);
     for (u32 k = 0; k < n; ++k) {
         const u32 row = listed ? get_word(list + k) : k == 0 ? (u32)v : k == 1 ? (u32)w : (u32)(w >> 32);
-        if (at + k < QUEUE) desk.queue[at + k] = (u64)(t + 1) << 32 | row;
-        else deliver_alone(net, ring, block, row);
+        if (!DIRECT && at + k < QUEUE) desk.queue[at + k] = (u64)(t + 1) << 32 | row;
+        else deliver_alone(net, rows, ring, block, row);
     }
 }
 
@@ -308,13 +323,13 @@ BE void deliver_rows(const Net& net, const Desk& desk, const Ring& ring, u32 blo
     }
 }
 
-BE void deliver_by_lanes(const Net& net, const Desk& desk, const Ring& ring, u32 block, u32 first, u32 t) {
+BE void deliver_by_lanes(const Net& net, const Desk& desk, const ShortRows& rows, const Ring& ring, u32 block, u32 first, u32 t) {
     for (u32 q = first; q < QUEUE; q += CARRIERS * 32) {
         while (desk.queue[q] >> 32 != (u64)(t + 1)) {
             if (desk.heard[t & 1] == LISTENERS && q >= desk.queued[t & 1]) return;
             rest();
         }
-        deliver_alone(net, ring, block, (u32)desk.queue[q]);
+        deliver_alone(net, rows, ring, block, (u32)desk.queue[q]);
     }
 }
 
@@ -326,6 +341,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) run(const Net net, unsi
     int* const sums = RING_IN_BLOCK ? (int*)words : net.ring + (u64)block * ring_words;
     u32* const states = STATES_IN_BLOCK ? words + (RING_IN_BLOCK ? ring_words : 0) : net.states + block * net.per;
     const u32 stride = STATES_IN_BLOCK ? net.per : slots;
+    ShortRows rows = {(const u32*)net.synapses, (const Start*)net.starts + (u64)block * (net.sources + 1)};
+    if (LAYOUT == SHORT) rows.words += net.bases[block];
     OfThread<Cell> cells;
     Ring ring = {sums, first % net.slots, net.slots, net.cells, net.delay_shift, net.cell_shift, net.cell_mask, net.weight_shift};
     u64 began = clock_ns();
@@ -335,6 +352,13 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) run(const Net net, unsi
         if (STATES_IN_BLOCK)
             for (u32 j = 0; j < WORDS; ++j)
                 for (u32 k = tid; k < net.per; k += THREADS) states[j * stride + k] = net.states[j * slots + block * net.per + k];
+        if (ROWS_IN_BLOCK) {  // behind ring and states: words, then starts
+            u32* own_words = words + (RING_IN_BLOCK ? ring_words : 0) + (STATES_IN_BLOCK ? WORDS * net.per : 0);
+            Start* own_starts = (Start*)(own_words + net.row_words);
+            const u32 count = rows.starts[net.sources];
+            for (u32 k = tid; k < count; k += THREADS) own_words[k] = rows.words[k];
+            for (u32 k = tid; k <= net.sources; k += THREADS) own_starts[k] = rows.starts[k];
+        }
         for (u32 k = tid; k < QUEUE; k += THREADS) desk.queue[k] = 0;
         if (tid == 0) {
             desk.recorded = desk.stop = 0;
@@ -342,6 +366,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) run(const Net net, unsi
         }
         if (IN_REGISTERS) settle(net, cells[tid], block, tid, first);
     THREADS_MEET
+    if (ROWS_IN_BLOCK) {
+        rows.words = words + (RING_IN_BLOCK ? ring_words : 0) + (STATES_IN_BLOCK ? WORDS * net.per : 0);
+        rows.starts = (const Start*)(rows.words + net.row_words);
+    }
     while (turn < steps) {
         const u32 t = first + turn;
         int* const now = sums + ring.now * net.cells;
@@ -362,18 +390,20 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) run(const Net net, unsi
         WARPS_DO(CARRIERS + 1, LISTENERS)
             LANES_DO
                 const u32 from = (warp - CARRIERS - 1) * 32 + lane;
-                if (from < net.blocks) listen(net, desk, ring, block, from, t);
+                if (from < net.blocks) listen(net, desk, rows, ring, block, from, t);
             LANES_END
             LANES_MEET;
-            ONE_LANE_DO
-                fence_in_block();
-                add_in_block((u32*)&desk.heard[t & 1], 1u);
-            LANES_END
+            if (!DIRECT) {
+                ONE_LANE_DO
+                    fence_in_block();
+                    add_in_block((u32*)&desk.heard[t & 1], 1u);
+                LANES_END
+            }
         WARPS_END
-        WARPS_DO(0, CARRIERS)
+        WARPS_DO(0, DIRECT ? 0 : CARRIERS)
             if (LAYOUT == SHORT) {
                 LANES_DO
-                    deliver_by_lanes(net, desk, ring, block, warp * 32 + lane, t);
+                    deliver_by_lanes(net, desk, rows, ring, block, warp * 32 + lane, t);
                 LANES_END
             } else deliver_rows(net, desk, ring, block, warp, t);
         WARPS_END

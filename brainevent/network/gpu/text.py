@@ -82,9 +82,12 @@ class Structure:
     ring_in_block: bool
     states_in_block: bool
     checked: bool
+    rows_in_block: bool
+    narrow_starts: bool
     queue: int
     mine: int
     rest: int = 0
+    listener_rest: int = 20
 
     def text(self, kinds: Sequence[Kind]) -> str:
         """Return the constants as C++."""
@@ -101,6 +104,7 @@ class Structure:
             "QUEUE": self.queue,
             "MINE": self.mine,
             "REST": self.rest,
+            "LISTENER_REST": self.listener_rest,
         }
         flags = {
             "WIDE": self.wide,
@@ -108,9 +112,12 @@ class Structure:
             "RING_IN_BLOCK": self.ring_in_block,
             "STATES_IN_BLOCK": self.states_in_block,
             "CHECKED": self.checked,
+            "ROWS_IN_BLOCK": self.rows_in_block,
+            "DIRECT": self.rows_in_block,
         }
         lines = [f"constexpr unsigned {name} = {value};" for name, value in most.items()]
         lines += [f"constexpr bool {name} = {str(value).lower()};" for name, value in flags.items()]
+        lines.append(f"typedef unsigned {'short' if self.narrow_starts else 'int'} Start;")
         return "\n".join(lines) + "\n"
 
 
@@ -141,9 +148,9 @@ def step_text(kinds: Sequence[Kind], structure: Structure, words: str | None = N
 
 def other_text(name: str, threads: int, words: str | None = None) -> str:
     """Return the whole text of other kernels: "rows.cu" or "spikes.cu"."""
-    names = ("RECEPTORS", "PARAMS", "DRAWS", "REST")
+    names = ("RECEPTORS", "PARAMS", "DRAWS", "REST", "LISTENER_REST")
     constants = "".join(f"constexpr unsigned {name} = 0;\n" for name in names)
-    constants += f"constexpr unsigned THREADS = {threads};\nconstexpr bool RING_IN_BLOCK = true;\n"
+    constants += f"constexpr unsigned THREADS = {threads};\nconstexpr bool RING_IN_BLOCK = true, ROWS_IN_BLOCK = false;\n"
     return "\n".join((constants, cuda_text([]), read_text("prelude.cu"), words or read_text(ON_GPU), read_text(name)))
 
 
