@@ -43,6 +43,8 @@ WORDS = r"""
 #define ONE_LANE_DO {
 #define LANES_END }
 #define LANES_MEET
+#define NOT_UNROLLED
+#define USUALLY(x) (x)
 #define ROOM(name) unsigned char* name = block_room
 template <class T> struct OfThread {
     T x[THREADS];
@@ -58,6 +60,10 @@ template <class T> static T add_for_all(T* at, T x) { return __atomic_fetch_add(
 static int look(const int* at) { return *at; }
 static void put_word(u32* at, u32 x) { __atomic_store_n(at, x, __ATOMIC_RELAXED); }
 static u32 get_word(const u32* at) { return __atomic_load_n(at, __ATOMIC_RELAXED); }
+static uint4 get_four(const uint4* at) {
+    const u32* a = (const u32*)at;
+    return {get_word(a), get_word(a + 1), get_word(a + 2), get_word(a + 3)};
+}
 static u32 fetch_word(const u32* at) { return *at; }
 template <class T> static T read_row(const T* at) { return *at; }
 static uint4 fetch(const uint4* at) { return *at; }
@@ -73,6 +79,7 @@ static void fence() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
 static void fence_in_block() {}
 static void rest() { sched_yield(); }
 static void rest_listener() { sched_yield(); }
+static void rest_before_drawing() {}
 static u64 ticks;
 static u64 clock_ns() { return ticks += 1000; }
 """

@@ -17,9 +17,7 @@ from .recording import as_dtype
 from .structs import population_dtype
 from .text import Kind
 
-__all__ = ["ARRAY", "Arrays", "Tables", "flushed"]
-
-ARRAY = 2**31  # of a parameter that each neuron has its own of
+__all__ = ["Arrays", "Tables", "flushed"]
 
 Values = Any
 Params = Mapping[str, Mapping[str, Values]]
@@ -34,7 +32,7 @@ def flushed(value: Values) -> Values:
 def as_words(values: Values) -> Values:
     """Return values as words of 32 bits."""
     array = np.asarray(values)
-    return array.astype(np.uint32) if array.dtype == bool else np.ascontiguousarray(array).view(np.uint32)
+    return array.astype(np.uint32) if array.dtype == bool else np.asarray(array, order="C").view(np.uint32)
 
 
 class Arrays:
@@ -110,7 +108,7 @@ class Tables:
             for k, value in enumerate(values):
                 words = as_words(flushed(value))
                 if words.ndim:
-                    row["param"][k] = ARRAY | len(arrays)
+                    row["param"][k] = len(arrays)
                     spread = np.zeros(self.partition.blocks * self.partition.per, np.uint32)
                     spread[self.partition.slots(population.name, population.size)] = words
                     arrays.append(spread)

@@ -56,7 +56,8 @@ class CudaEngine:
         self._shared_bytes = _checked_bytes(shared_bytes, device.shared_bytes)
         count = self.partition.blocks
         self._row_of_place = self._held(self.partition.by_block(self.rows.rows), "rows of neurons")
-        self._lists = device.memory(8 * count * self.partition.per, "lists of spikes")
+        self._list_size = self.partition.per + -self.partition.per % 4
+        self._lists = device.memory(8 * count * self._list_size, "lists of spikes")
         self._ends = device.memory(16 * count, "ends of launches")
         self._spikes = Spikes(device, plan, self.partition)
         self._prepare()
@@ -163,6 +164,7 @@ class CudaEngine:
             delay_shift=entry.delay_shift,
             cell_shift=entry.cell_shift,
             cell_mask=(1 << entry.cell_bits) - 1,
+            list_size=self._list_size,
             row_words=self.shape.row_words,
             weight_shift=0 if entry.wide else 32 - entry.weight_bits,
             nanoseconds=_NANOSECONDS,

@@ -12,6 +12,8 @@
 #define ONE_LANE_DO if ((threadIdx.x & 31) == 0) {
 #define LANES_END }
 #define LANES_MEET __syncwarp()
+#define NOT_UNROLLED _Pragma("unroll 1")
+#define USUALLY(x) __builtin_expect(x, 1)
 #define ROOM(name) extern __shared__ __align__(16) unsigned char name[]
 
 template <class T> struct OfThread {
@@ -26,6 +28,7 @@ template <class T> BE T add_for_all(T* at, T x) { return atomicAdd(at, x); }
 BE int look(const int* at) { return RING_IN_BLOCK ? *at : __ldcg(at); }
 BE void put_word(u32* at, u32 x) { __stcg(at, x); }
 BE u32 get_word(const u32* at) { return __ldcg(at); }
+BE uint4 get_four(const uint4* at) { return __ldcg(at); }
 BE u32 fetch_word(const u32* at) { return __ldg(at); }
 template <class T> BE T read_row(const T* at) { return ROWS_IN_BLOCK ? *at : __ldg(at); }
 BE uint4 fetch(const uint4* at) {
@@ -46,6 +49,8 @@ BE void fence() { __threadfence(); }
 BE void fence_in_block() { __threadfence_block(); }
 BE void rest() { if (REST) __nanosleep(REST); }
 BE void rest_listener() { if (LISTENER_REST) __nanosleep(LISTENER_REST); }
+// The sender gets the issue slots first.
+BE void rest_before_drawing() { if (DRAW_REST && threadIdx.x / 32 < CARRIERS) __nanosleep(DRAW_REST); }
 BE u64 clock_ns() {
     u64 now;
     asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now));

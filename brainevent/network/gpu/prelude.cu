@@ -8,7 +8,6 @@ constexpr u32 PADDED = 0, COMPACT = 1, SHORT = 2;              // layouts of row
 constexpr u32 NO_ROOM = 1, NOT_FINITE = 2, LATE = 4;           // why all blocks stop after a step
 constexpr u32 FED = 1, RECORDED = 2, COUNTED = 4, RATED = 8;   // flags of a population
 constexpr u32 NOBODY = 0xFFFFFFFFu;                            // the row of a neuron without synapses
-constexpr u32 ARRAY = 0x80000000u;                             // of a parameter that each neuron has its own of
 
 struct Population {
     u32 begin, size, kind, flags, key0, key1;
@@ -26,8 +25,8 @@ struct Sample {
 
 struct Net {
     u32 blocks, per, slots, cells, sources, populations, samples, copies, capacity, turn;
-    u32 delay_shift, cell_shift, cell_mask, weight_shift, row_words;
-    u32 reach[RECEPTORS + 1], spare[1 + (RECEPTORS + 1) % 2];
+    u32 delay_shift, cell_shift, cell_mask, weight_shift, row_words, list_size;
+    u32 reach[RECEPTORS + 1], spare[1 + RECEPTORS % 2];
     u64 nanoseconds;
     const Population* population;
     const Sample* sample;

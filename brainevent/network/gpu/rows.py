@@ -60,7 +60,7 @@ class Entry:
 class Rows:
     """Rows on a device.
 
-    `rows` are their numbers by source neuron, as packets carry them; `starts` and `bases` say where compact and short
+    `rows` are what packets carry, by source neuron: where padded rows lie, else the place of the neuron; `starts` and `bases` say where compact and short
     ones lie. `block_words` is how many words a block has at most, if rows are short.
     """
 
@@ -161,7 +161,7 @@ def _laid_out(device: Device, partition: Partition, entry: Entry, counts: Array)
     return Rows(
         layout,
         entry,
-        np.where(widths > 0, np.arange(partition.sources, dtype=np.int64), NOBODY).astype(np.uint32),
+        np.where(widths > 0, np.arange(partition.sources, dtype=np.int64) // partition.blocks, NOBODY).astype(np.uint32),
         _emptied(device, 16 * total if layout == COMPACT else 4 * total),
         _held(device, starts, _PLACES),
         _held(device, np.cumsum(ends) - ends, "places of blocks"),

@@ -11,7 +11,7 @@ from ...errors import NetworkError
 from ..description.checks import is_integer
 from ..run.report import in_bytes
 from .partition import Partition
-from .rows import SHORT, Rows
+from .rows import PADDED, SHORT, Rows
 from .text import Kind, Structure
 
 __all__ = ["Shape", "blocks_for", "shape_of"]
@@ -57,7 +57,7 @@ def shape_of(
     """Return the shape for rows, and sums of so many slots, with so much shared memory of a block."""
     listeners = -(-partition.blocks // _WARP)
     queue, mine = _LARGE if shared_bytes >= 96 * 1024 else _SMALL
-    desk = 8 * (mine + 4) + 8 * queue + 64
+    desk = 8 * (mine + 8) + 8 * queue + 32
     if desk > shared_bytes:
         raise NetworkError(
             f"build: a block needs {in_bytes(desk)} of shared memory for lists of spikes, and {in_bytes(shared_bytes)} "
@@ -86,6 +86,7 @@ def shape_of(
         checked=checked,
         rows_in_block=rows_in_block,
         narrow_starts=rows.narrow_starts,
+        narrow=rows.layout != PADDED and partition.per <= 2**16,
         queue=queue,
         mine=mine,
     )

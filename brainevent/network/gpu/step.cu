@@ -7,24 +7,27 @@
 //
 // Above this text stand the constants of the network's structure, and update(): the rules of its neurons.
 
-// ---- packets: 16 bytes. tag:16 count:8 flags:8 row:32 | row:32 row:32; more rows than three are listed in memory.
-
-constexpr u32 INLINE = 3, LISTED = 255;
-
-BE u64 tag_of(u32 t) { return t % 0xFFFEu + 1; }
-
-// Returns whether the step's word for `stop` is set by time: launches are short, so that Ctrl-C and displays work.
+// Launches are short, so that Ctrl-C and displays work.
 BE bool is_late(const Net& net, u64 began, u32 turn) {
     return (turn & 63) == 63 && net.nanoseconds != 0 && clock_ns() - began > net.nanoseconds;
 }
 
-// ---- what one block has in shared memory, besides ring and states
+// ---- packets: 16 bytes. tag:16 count:8 flags:8, then three rows of 32 bits, or six of 16; more are listed in memory.
 
-struct alignas(16) Desk {
-    u32 mine[2][MINE + 4];  // how many own spikes there are in a step, and their rows
+constexpr u32 INLINE = NARROW ? 6 : 3, LISTED = 255;
+constexpr u32 FLAGS = 24, COUNT = (1u << FLAGS) - 1;  // the first word of own spikes: flags:8 count:24
+
+struct Post {  // where a lane of a sender writes in even steps, or one of a listener reads; `half` further in odd ones
+    u64* at;
+    u64 half;
+    bool is_there;
+};
+
+struct alignas(16) Desk {  // what a block has in shared memory, besides ring and states
+    u32 mine[2][MINE + 8];  // own spikes of a step: flags and their number, then their rows
     volatile u64 queue[QUEUE];  // rows to deliver: step + 1 : 32, row : 32
     volatile u32 queued[2], heard[2];  // how many rows were queued, and how many warps of listeners are through
-    u32 recorded, strange[2], stop;
+    u32 recorded, stop;
 };
 
 // ---- delivery of a row to the ring of this block
@@ -81,13 +84,15 @@ struct ShortRows {
 BE void deliver_alone(const Net& net, const ShortRows& rows, const Ring& ring, u32 block, u32 number) {
     if (LAYOUT == SHORT) {
         const u32 end = read_row(rows.starts + number + 1);
+        NOT_UNROLLED
         for (u32 k = read_row(rows.starts + number); k < end; k += WIDE ? 2 : 1) {
             const u32 word = read_row(rows.words + k);
             if (WIDE) add_to(ring, word, (int)read_row(rows.words + k + 1));
-            else add_word(ring, word);
+            else add_to(ring, word, (int)(word << ring.weight_shift) >> ring.weight_shift);
         }
     } else {
         const Row row = find_row(net, block, number);
+        NOT_UNROLLED
         for (u32 k = 0; k < row.quads; ++k) add_four(ring, fetch(row.at + k));
     }
 }
@@ -109,7 +114,7 @@ BE float arriving(const Net& net, const Own& own, int* now, u32 receptor, u32 tu
     int* cell = now + net.reach[receptor] + own.place;
     const float given = (float)look(cell) * own.quantum[receptor];
     *cell = 0;
-    if (!(own.flags & FED)) return given;
+    if (USUALLY(!(own.flags & FED))) return given;
     const Population& of = net.population[own.population];
     const float* input = of.input[receptor];
     if (!input) return given;
@@ -124,11 +129,6 @@ BE void own_of(const Net& net, u32 number, Own& own) {
     own.key0 = of.key0;
     own.key1 = of.key1;
     for (u32 r = 0; r < RECEPTORS; ++r) own.quantum[r] = of.quantum[r];
-}
-
-BE u32 param_of(const Net& net, const Own& own, u32 j, u32 slot) {
-    const u32 place = net.population[own.population].param[j];
-    return place & ARRAY ? net.arrays[(u64)(place & ~ARRAY) * net.blocks * net.per + slot] : net.scalars[place];
 }
 
 // How many numbers of a table are at most u: the last one is infinite.
@@ -152,30 +152,32 @@ BE void sample(const Net& net, const Own& own, const u32* s, u32 slot, u32 t) {
     }
 }
 
-BE void spiked(const Net& net, Desk& desk, const Own& own, u32 row, u32 block, u32 t, u32 turn) {
-    const u32 e = t & 1, slot = block * net.per + own.place;
-    if (row != NOBODY) {
-        const u32 at = add_in_block(&desk.mine[e][0], 1u);
-        if (at < MINE) desk.mine[e][at + 1] = row;
-        else put_word(&net.list[(u64)(e * net.blocks + block) * net.per + at], row);
-    }
+BE void record(const Net& net, Desk& desk, const Own& own, u32 block, u32 t, u32 turn) {
+    const u32 slot = block * net.per + own.place;
     if (own.flags & RECORDED) {
         const u32 at = add_in_block(&desk.recorded, 1u);
         net.spikes[(u64)block * net.capacity + at] = (u64)t << 32 | (own.place * net.blocks + block);
+        if (at + 1 + net.per > net.capacity) or_in_block(&desk.mine[t & 1][0], NO_ROOM << FLAGS);
     }
     if (own.flags & COUNTED) net.counts[slot] += 1;
     if (own.flags & RATED) add_for_all(net.population[own.population].rates + net.turn + turn, 1);
 }
 
+BE void spiked(const Net& net, Desk& desk, u32 row, u32 block, u32 e) {
+    if (row == NOBODY) return;
+    const u32 at = add_in_block(&desk.mine[e][0], 1u) & COUNT;
+    if (USUALLY(at < MINE)) desk.mine[e][at + 1] = row;
+    else put_word(&net.list[(u64)(e * net.blocks + block) * net.list_size + at], row);
+}
+
 BE void live(const Net& net, Desk& desk, const Own& own, u32* s, const u32* p, u32* d, u32 row, int* now, u32 block, u32 t,
              u32 turn) {
     bool strange = false;
-    const bool spike = update(net, own, s, p, d, now, t, turn, strange);
-    if (spike) {
-        const u32 slot = block * net.per + own.place;
-        spiked(net, desk, own, IN_REGISTERS ? row : net.rows[slot], block, t, turn);
+    if (update(net, own, s, p, d, now, t, turn, strange)) {
+        spiked(net, desk, IN_REGISTERS ? row : net.rows[block * net.per + own.place], block, t & 1);
+        if (own.flags & (RECORDED | COUNTED | RATED)) record(net, desk, own, block, t, turn);
     }
-    if (CHECKED && strange) desk.strange[t & 1] = 1;
+    if (CHECKED && strange) or_in_block(&desk.mine[t & 1][0], NOT_FINITE << FLAGS);
     if (net.samples) sample(net, own, s, block * net.per + own.place, t);
 }
 
@@ -186,14 +188,16 @@ BE void live_in_memory(const Net& net, Desk& desk, u32* states, u32 stride, int*
         Own own;
         own_of(net, number, own);
         // Neuron `begin + k` of the network is number (begin + k) / blocks of block (begin + k) % blocks.
+        u32 p[PARAMS + 1];
+        scalars(net, own, p);
         u32 l = (of.begin + net.blocks - 1 - block) / net.blocks;
         const u32 end = (of.begin + of.size + net.blocks - 1 - block) / net.blocks;
         for (l += tid; l < end; l += THREADS) {
             own.place = l;
             own.neuron = l * net.blocks + block - of.begin;
-            u32 s[WORDS + 1], p[PARAMS + 1], d[DRAWS + 1];
+            u32 s[WORDS + 1], d[DRAWS + 1];
             for (u32 k = 0; k < WORDS; ++k) s[k] = states[k * stride + l];
-            for (u32 k = 0; k < PARAMS; ++k) p[k] = param_of(net, own, k, block * net.per + l);
+            each(net, own, p, block * net.per + l);
             if (DRAWS) draw(net, own, p, d, t);
             live(net, desk, own, s, p, d, 0, now, block, t, turn);
             for (u32 k = 0; k < WORDS; ++k) states[k * stride + l] = s[k];
@@ -214,66 +218,91 @@ BE void settle(const Net& net, Cell& cell, u32 block, u32 tid, u32 first) {
         cell.own.place = tid;
         cell.row = net.rows[slot];
         for (u32 j = 0; j < WORDS; ++j) cell.s[j] = net.states[(u64)j * net.blocks * net.per + slot];
-        for (u32 j = 0; j < PARAMS; ++j) cell.p[j] = param_of(net, cell.own, j, slot);
+        scalars(net, cell.own, cell.p);
+        each(net, cell.own, cell.p, slot);
         if (DRAWS) draw(net, cell.own, cell.p, cell.d, first);
     }
 }
 
 // ---- what warps do between two updates
 
-BE void send(const Net& net, Desk& desk, u32 block, u32 t, u32 turn, u64 began) {
-    const u32 e = t & 1, n = desk.mine[e][0];
-    u32* list = net.list + (u64)(e * net.blocks + block) * net.per;
-    u32 flags = desk.strange[e] ? NOT_FINITE : 0;
-    if (desk.recorded + net.per > net.capacity) flags |= NO_ROOM;
-    if (block == 0 && is_late(net, began, turn)) flags |= LATE;
-    u64 v = tag_of(t) << 48 | (u64)flags << 32, w = 0;
-    if (n > INLINE) {
+BE void send(const Net& net, Desk& desk, OfThread<Post>& posts, u32 block, u32 t, u64 tag, u32 more_flags) {
+    const u32 e = t & 1;
+    const uint4 m = *(const uint4*)desk.mine[e];
+    const u32 n = m.x & COUNT, flags = m.x >> FLAGS | more_flags;
+    u64 v = tag << 48 | (u64)n << 40 | (u64)flags << 32, w;  // rows beyond n are looked at by nobody
+    if (NARROW) {
+        const uint4 more = ((const uint4*)desk.mine[e])[1];
+        v |= m.y | m.z << 16;
+        w = (u64)(more.y | more.z << 16) << 32 | (m.w | more.x << 16);
+    } else {
+        v |= m.y;
+        w = (u64)m.w << 32 | m.z;
+    }
+    if (!USUALLY(n <= INLINE)) {
+        u32* list = net.list + (u64)(e * net.blocks + block) * net.list_size;
         LANES_DO
             for (u32 k = lane; k < n && k < MINE; k += 32) put_word(list + k, desk.mine[e][k + 1]);
             fence();
         LANES_END
         LANES_MEET;
-        v |= (u64)LISTED << 40 | n;
-    } else {
-        v |= (u64)n << 40 | (n > 0 ? desk.mine[e][1] : 0u);
-        w = (n > 1 ? desk.mine[e][2] : 0u) | (u64)(n > 2 ? desk.mine[e][3] : 0u) << 32;
+        v = tag << 48 | (u64)LISTED << 40 | (u64)flags << 32 | n;
     }
     LANES_DO
-        for (u32 c = lane; c < net.copies; c += 32) put_pair(net.packets + ((u64)(e * net.copies + c) * net.blocks + block) * 2, v, w);
+        const Post& post = posts[CARRIERS * 32 + lane];
+        if (post.is_there) put_pair(post.at + e * post.half, v, w);
     LANES_END
     ONE_LANE_DO
         desk.mine[e ^ 1][0] = 0;
-        desk.strange[e ^ 1] = 0;
         desk.queued[e ^ 1] = 0;
         desk.heard[e ^ 1] = 0;
     LANES_END
 }
 
-BE void listen(const Net& net, Desk& desk, const ShortRows& rows, const Ring& ring, u32 block, u32 from, u32 t) {
+// The number of a row: that of the source neuron, unless it is the row's place.
+BE u32 number_of(const Net& net, u32 from, u32 row) { return LAYOUT == PADDED ? row : row * net.blocks + from; }
+
+BE void hand_over(const Net& net, Desk& desk, const ShortRows& rows, const Ring& ring, u32 block, u32 at, u32 row, u32 t) {
+    if (!DIRECT && USUALLY(at < QUEUE)) desk.queue[at] = (u64)(t + 1) << 32 | row;
+    else deliver_alone(net, rows, ring, block, row);
+}
+
+BE void listen(const Net& net, Desk& desk, const ShortRows& rows, const Ring& ring, const Post& post, u32 block, u32 from, u32 t,
+               u64 tag) {
     const u32 e = t & 1;
-    const u64 tag = tag_of(t), *packet = net.packets + ((u64)(e * net.copies + block % net.copies) * net.blocks + from) * 2;
+    const u64* packet = post.at + e * post.half;
     u64 v, w;
     while (true) {
         get_pair(packet, v, w);
         if (v >> 48 == tag) break;
         rest_listener();
     }
-    u32 n = (u32)(v >> 40) & 255;
-    const u32 flags = (u32)(v >> 32) & 255;
-    const u32* list = net.list + (u64)(e * net.blocks + from) * net.per;
+    const u32 head = (u32)(v >> 32);
+    if (!(head & 0xFFFF)) return;
+    u32 n = head >> 8 & 255;
+    if (!USUALLY(!(head & 255))) or_in_block(&desk.stop, head & 255);
     const bool listed = n == LISTED;
-    if (flags) or_in_block(&desk.stop, flags);
-    if (listed) {
-        n = (u32)v;
-        fence();
-    }
-    if (!n) return;
+    if (listed) n = (u32)v;
     const u32 at = DIRECT ? 0 : add_in_block((u32*)&desk.queued[e], n);
+    if (listed) {
+        const uint4* list = (const uint4*)(net.list + (u64)(e * net.blocks + from) * net.list_size);
+        fence();
+        NOT_UNROLLED
+        for (u32 k = 0; k < n; k += 4) {
+            const uint4 four = get_four(list + k / 4);
+            const u32 rows_of[4] = {four.x, four.y, four.z, four.w};
+            for (u32 j = 0; j < 4; ++j)
+                if (k + j < n) hand_over(net, desk, rows, ring, block, at + k + j, number_of(net, from, rows_of[j]), t);
+        }
+        return;
+    }
+    v = (v & 0xFFFFFFFFu) | w << 32;  // the rows, one after another
+    w >>= 32;
+    NOT_UNROLLED
     for (u32 k = 0; k < n; ++k) {
-        const u32 row = listed ? get_word(list + k) : k == 0 ? (u32)v : k == 1 ? (u32)w : (u32)(w >> 32);
-        if (!DIRECT && at + k < QUEUE) desk.queue[at + k] = (u64)(t + 1) << 32 | row;
-        else deliver_alone(net, rows, ring, block, row);
+        hand_over(net, desk, rows, ring, block, at + k, number_of(net, from, NARROW ? (u32)v & 0xFFFF : (u32)v), t);
+        v = NARROW ? v >> 16 | w << 48 : v >> 32 | w << 32;
+        w >>= NARROW ? 16 : 32;
     }
 }
 
@@ -297,7 +326,7 @@ BE bool wait_for(const Desk& desk, u32 q, u32 t, u32& row) {
 BE void deliver_rows(const Net& net, const Desk& desk, const Ring& ring, u32 block, u32 warp, u32 t) {
     OfLane<uint4> y[2];
     Row rows[2];
-    u32 q = warp, at = 0, number;
+    u32 q = warp, number;
     auto take = [&](u32 k) {  // request the first part of a row
         rows[k] = find_row(net, block, number);
         LANES_DO
@@ -344,8 +373,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) run(const Net net, unsi
     ShortRows rows = {(const u32*)net.synapses, (const Start*)net.starts + (u64)block * (net.sources + 1)};
     if (LAYOUT == SHORT) rows.words += net.bases[block];
     OfThread<Cell> cells;
+    OfThread<Post> posts;
     Ring ring = {sums, first % net.slots, net.slots, net.cells, net.delay_shift, net.cell_shift, net.cell_mask, net.weight_shift};
-    u64 began = clock_ns();
+    const u64 began = clock_ns();
+    u64 tag = first % 0xFFFEu + 1;  // of the step
     u32 turn = 0;
     THREADS_DO
         if (RING_IN_BLOCK) for (u32 k = tid; k < ring_words; k += THREADS) sums[k] = net.ring[(u64)block * ring_words + k];
@@ -362,8 +393,14 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) run(const Net net, unsi
         for (u32 k = tid; k < QUEUE; k += THREADS) desk.queue[k] = 0;
         if (tid == 0) {
             desk.recorded = desk.stop = 0;
-            for (u32 e = 0; e < 2; ++e) desk.mine[e][0] = desk.strange[e] = desk.queued[e] = desk.heard[e] = 0;
+            for (u32 e = 0; e < 2; ++e) desk.queued[e] = desk.heard[e] = 0;
         }
+        for (u32 k = tid; k < 8; k += THREADS) desk.mine[0][k] = desk.mine[1][k] = 0;
+        Post& post = posts[tid];
+        const u32 listener = tid - (CARRIERS + 1) * 32, inbox = listener < THREADS ? block % net.copies : tid - CARRIERS * 32;
+        post.half = (u64)net.copies * net.blocks * 2;
+        post.is_there = listener < THREADS ? listener < net.blocks : tid >= CARRIERS * 32 && inbox < net.copies;
+        post.at = net.packets + ((u64)inbox * net.blocks + (listener < THREADS ? listener : block)) * 2;
         if (IN_REGISTERS) settle(net, cells[tid], block, tid, first);
     THREADS_MEET
     if (ROWS_IN_BLOCK) {
@@ -380,17 +417,18 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) run(const Net net, unsi
             } else live_in_memory(net, desk, states, stride, now, block, tid, t, turn);
         THREADS_MEET
         WARPS_DO(CARRIERS, 1)
-            send(net, desk, block, t, turn, began);
+            send(net, desk, posts, block, t, tag, block == 0 && is_late(net, began, turn) ? LATE : 0);
         WARPS_END
         if (IN_REGISTERS && DRAWS) {
             EACH_THREAD_DO
+                rest_before_drawing();
                 if (cells[tid].is_there) draw(net, cells[tid].own, cells[tid].p, cells[tid].d, t + 1);
             EACH_THREAD_END
         }
         WARPS_DO(CARRIERS + 1, LISTENERS)
             LANES_DO
-                const u32 from = (warp - CARRIERS - 1) * 32 + lane;
-                if (from < net.blocks) listen(net, desk, rows, ring, block, from, t);
+                const Post& post = posts[warp * 32 + lane];
+                if (post.is_there) listen(net, desk, rows, ring, post, block, (warp - CARRIERS - 1) * 32 + lane, t, tag);
             LANES_END
             LANES_MEET;
             if (!DIRECT) {
@@ -409,6 +447,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) run(const Net net, unsi
         WARPS_END
         BLOCK_MEET;
         ++turn;
+        tag = tag == 0xFFFE ? 1 : tag + 1;
         ring.now = ring.now + 1 == net.slots ? 0 : ring.now + 1;
         if (desk.stop) break;
     }

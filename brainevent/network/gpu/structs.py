@@ -60,9 +60,9 @@ def net_dtype(receptors: int) -> np.dtype[Any]:
     """Return the dtype of `Net`."""
     return _dtype(
         *_words("blocks per slots cells sources populations samples copies capacity turn"),
-        *_words("delay_shift cell_shift cell_mask weight_shift row_words"),
+        *_words("delay_shift cell_shift cell_mask weight_shift row_words list_size"),
         ("reach", _WORD, (receptors + 1,)),
-        ("spare", _WORD, (1 + (receptors + 1) % 2,)),
+        ("spare", _WORD, (1 + receptors % 2,)),
         *_longs("nanoseconds population sample scalars arrays rows starts bases synapses states ring packets list"),
         *_longs("spikes counts ends"),
     )

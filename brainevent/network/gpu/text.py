@@ -84,10 +84,12 @@ class Structure:
     checked: bool
     rows_in_block: bool
     narrow_starts: bool
+    narrow: bool
     queue: int
     mine: int
     rest: int = 0
     listener_rest: int = 20
+    draw_rest: int = 200
 
     def text(self, kinds: Sequence[Kind]) -> str:
         """Return the constants as C++."""
@@ -105,6 +107,7 @@ class Structure:
             "MINE": self.mine,
             "REST": self.rest,
             "LISTENER_REST": self.listener_rest,
+            "DRAW_REST": self.draw_rest,
         }
         flags = {
             "WIDE": self.wide,
@@ -114,6 +117,7 @@ class Structure:
             "CHECKED": self.checked,
             "ROWS_IN_BLOCK": self.rows_in_block,
             "DIRECT": self.rows_in_block,
+            "NARROW": self.narrow,
         }
         lines = [f"constexpr unsigned {name} = {value};" for name, value in most.items()]
         lines += [f"constexpr bool {name} = {str(value).lower()};" for name, value in flags.items()]
@@ -135,7 +139,7 @@ def step_text(kinds: Sequence[Kind], structure: Structure, words: str | None = N
         for number, kind in enumerate(kinds)
         for place, drawn in enumerate(kind.drawn)
     ]
-    rules = "\n".join(_update(number, kind) + _draw(number, kind) for number, kind in enumerate(kinds))
+    rules = "\n".join(_params(number, kind) + _update(number, kind) + _draw(number, kind) for number, kind in enumerate(kinds))
     parts = [
         structure.text(kinds),
         cuda_text(forms),
@@ -148,7 +152,7 @@ def step_text(kinds: Sequence[Kind], structure: Structure, words: str | None = N
 
 def other_text(name: str, threads: int, words: str | None = None) -> str:
     """Return the whole text of other kernels: "rows.cu" or "spikes.cu"."""
-    names = ("RECEPTORS", "PARAMS", "DRAWS", "REST", "LISTENER_REST")
+    names = ("RECEPTORS", "PARAMS", "DRAWS", "REST", "LISTENER_REST", "DRAW_REST", "CARRIERS")
     constants = "".join(f"constexpr unsigned {name} = 0;\n" for name in names)
     constants += f"constexpr unsigned THREADS = {threads};\nconstexpr bool RING_IN_BLOCK = true, ROWS_IN_BLOCK = false;\n"
     return "\n".join((constants, cuda_text([]), read_text("prelude.cu"), words or read_text(ON_GPU), read_text(name)))
@@ -213,29 +217,40 @@ def _draw(number: int, kind: Kind) -> str:
     return "\n".join([head, *(f"    {line}" for line in lines), "}", ""])
 
 
+def _params(number: int, kind: Kind) -> str:
+    """Return `scalars<number>` and `each<number>`: the parameters that all neurons share, and those of one neuron."""
+    of = "const Population& of = net.population[own.population];"
+    texts = {"scalars": [], "each": []}
+    for k, scalar in enumerate(kind.scalars):
+        slots = "net.arrays[(u64)of.param[{}] * net.blocks * net.per + slot]"
+        texts["scalars" if scalar else "each"].append(f"p[{k}] = {(('net.scalars[of.param[{}]]') if scalar else slots).format(k)};")
+    heads = {"scalars": "u32* p", "each": "u32* p, u32 slot"}
+    return "\n".join(
+        "\n".join([f"BE void {name}{number}(const Net& net, const Own& own, {heads[name]}) {{", f"    {of}", *(f"    {line}" for line in lines), "}", ""])
+        for name, lines in texts.items()
+    )
+
+
 def _dtype(operand: Operand) -> str:
     assert isinstance(operand, Constant) or operand.text
     return operand.dtype
 
 
+_CHOSEN = {
+    "bool update": "const Net& net, const Own& own, u32* s, const u32* p, const u32* d, int* now, u32 t, u32 turn, bool& strange",
+    "void draw": "const Net& net, const Own& own, const u32* p, u32* d, u32 t",
+    "void scalars": "const Net& net, const Own& own, u32* p",
+    "void each": "const Net& net, const Own& own, u32* p, u32 slot",
+}
+
+
 def _chosen(kinds: Sequence[Kind]) -> str:
-    """Return `update` and `draw`, which choose by the kind of the neuron."""
-    update = "update{}(net, own, s, p, d, now, t, turn, strange)"
-    draw = "draw{}(net, own, p, d, t)"
-    last = len(kinds) - 1
-    updates = [f"    if (own.kind == {k}) return {update.format(k)};" for k in range(last)]
-    draws = [f"    if (own.kind == {k}) return {draw.format(k)};" for k in range(last)]
-    return "\n".join(
-        [
-            "BE bool update(const Net& net, const Own& own, u32* s, const u32* p, const u32* d, int* now, u32 t, u32 turn, "
-            "bool& strange) {",
-            *updates,
-            f"    return {update.format(last)};",
-            "}",
-            "BE void draw(const Net& net, const Own& own, const u32* p, u32* d, u32 t) {",
-            *draws,
-            f"    {draw.format(last)};",
-            "}",
-            "",
-        ]
-    )
+    """Return functions that choose by the kind of the neuron."""
+    lines = []
+    for head, parameters in _CHOSEN.items():
+        name = head.split()[1]
+        passed = ", ".join(parameter.split()[-1].lstrip("*&") for parameter in parameters.split(", "))
+        lines.append(f"BE {head}({parameters}) {{")
+        lines += [f"    if (own.kind == {k}) return {name}{k}({passed});" for k in range(len(kinds) - 1)]
+        lines += [f"    return {name}{len(kinds) - 1}({passed});", "}"]
+    return "\n".join(lines) + "\n"
