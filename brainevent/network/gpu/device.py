@@ -16,6 +16,7 @@ from ...backends.nvrtc.compiler import compiled
 from ...backends.nvrtc.translation_unit import translation_unit
 from ...errors import KernelLoadError, NetworkError
 from ...ffi.launch.driver import LIBRARY, driver
+from ..pages import aligned
 from ..rule.cuda_text import NVRTC_OPTIONS
 from ..run.report import in_bytes
 
@@ -44,7 +45,7 @@ class Memory:
 
     def download(self, dtype: Any, shape: Any, at: int = 0) -> Array:
         """Return a copy of the elements from a byte on."""
-        array = np.empty(shape, dtype)
+        array = aligned(shape if isinstance(shape, tuple) else (shape,), dtype)  # in large pages: they are quick to get
         assert at + array.nbytes <= self.nbytes
         if array.nbytes:
             self.device.copy_out(array, self.address + at)

@@ -55,12 +55,11 @@ class CudaEngine:
         self.arrays = Arrays(device, plan, self.partition, kinds)
         self._shared_bytes = _checked_bytes(shared_bytes, device.shared_bytes)
         count = self.partition.blocks
-        self._row_of_place = self._held(self.partition.by_block(self.rows.rows), "rows of neurons")
         self._list_size = self.partition.per + -self.partition.per % 4
         self._lists = device.memory(8 * count * self._list_size, "lists of spikes")
         self._ends = device.memory(16 * count, "ends of launches")
         self._spikes = Spikes(device, plan, self.partition)
-        self._prepare()
+        self._lay_out()
         self._given: NetworkState | None = initial_state(plan)  # not on the device yet
         self._step, self._torn = 0, False
 
@@ -83,6 +82,13 @@ class CudaEngine:
             before = self._params[population][param]
             self._params[population][param] = np.array(np.broadcast_to(value, np.shape(before)), before.dtype)
             self._prepare()
+
+    def set_weights(self, plan: Plan) -> None:
+        """Go on with the weights of a plan that differs in nothing else."""
+        with self._lock:
+            del self.rows  # given back before more is taken
+            self.plan, self.rows = plan, place_synapses(self.device, plan, self.partition)
+            self._lay_out()
 
     def run(self, steps: int, wanted: Wanted, inputs: Mapping[tuple[str, str], Array]) -> Recorded:
         """Run steps."""
@@ -127,6 +133,11 @@ class CudaEngine:
         if why & _NOT_FINITE:
             check_finite(self.plan, self._step - 1, self.arrays.read(self._step).neurons)
         return ran
+
+    def _lay_out(self) -> None:
+        """Let all follow from the rows."""
+        self._row_of_place = self._held(self.partition.by_block(self.rows.rows), "rows of neurons")
+        self._prepare()
 
     def _prepare(self) -> None:
         """Let text and tables follow from the parameters."""

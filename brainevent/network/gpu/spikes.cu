@@ -7,7 +7,7 @@ struct Listed {
     const u32* ends;     // how many each block has: the third of four words
     const u32* ranges;   // of each population: where its numbers begin, and how many there are
     u32 *tally, *cursors;  // of each population and step
-    u32 *unordered, *ordered;
+    u32 *unordered, *ordered, *at;  // neurons, and their steps
 };
 
 struct Found {
@@ -53,6 +53,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) order_spikes(const Listed 
                 u32 place = 0;
                 for (u32 j = 0; j < n; ++j) place += in.unordered[begin + j] < neuron;
                 in.ordered[begin + place] = neuron;
+                in.at[begin + k] = in.first + (u32)(group % in.steps);
             }
         EACH_THREAD_END
     }

@@ -68,16 +68,15 @@ class Spikes:
         if total:
             flat = counts.reshape(-1)
             cursors.upload(np.cumsum(flat, dtype=np.uint32) - flat)
-            unordered, ordered = (self._room(what, 4 * total) for what in ("unordered", "ordered"))
-            listed["unordered"], listed["ordered"] = unordered.address, ordered.address
+            unordered, ordered, at = (self._room(what, 4 * total) for what in ("unordered", "ordered", "steps"))
+            listed["unordered"], listed["ordered"], listed["at"] = unordered.address, ordered.address, at.address
             self._launch("gather_spikes", listed, self.partition.blocks)
             self._launch("order_spikes", listed, min(_BLOCKS, groups))
-            neurons = ordered.download(np.int32, total)
+            found = at.download(np.uint32, (total,)), ordered.download(np.int32, (total,))
         else:
-            neurons = np.empty(0, np.int32)
-        numbers = np.arange(first, first + steps).astype(np.uint32)
+            found = np.empty(0, np.uint32), np.empty(0, np.int32)
         ends_of = np.cumsum(counts.sum(1, dtype=np.int64))[:-1]
-        return [(np.repeat(numbers, own), part) for own, part in zip(counts, np.split(neurons, ends_of), strict=True)]
+        return list(zip(*(np.split(array, ends_of) for array in found), strict=True))
 
     def _launch(self, entry: str, listed: Any, blocks: int) -> None:
         if entry not in self._kernels:

@@ -85,10 +85,10 @@ BE void deliver_alone(const Net& net, const ShortRows& rows, const Ring& ring, u
     if (LAYOUT == SHORT) {
         const u32 end = read_row(rows.starts + number + 1);
         NOT_UNROLLED
-        for (u32 k = read_row(rows.starts + number); k < end; k += WIDE ? 2 : 1) {
-            const u32 word = read_row(rows.words + k);
-            if (WIDE) add_to(ring, word, (int)read_row(rows.words + k + 1));
-            else add_to(ring, word, (int)(word << ring.weight_shift) >> ring.weight_shift);
+        for (u32 k = read_row(rows.starts + number); k < end; k += 4) {  // four are read before the first is added
+            u32 y[4];
+            for (u32 j = 0; j < 4; ++j) y[j] = k + j < end ? read_row(rows.words + k + j) : 0;
+            add_four(ring, {y[0], y[1], y[2], y[3]});
         }
     } else {
         const Row row = find_row(net, block, number);

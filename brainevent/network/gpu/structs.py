@@ -38,7 +38,7 @@ ROWS = _dtype(*_longs("used rows starts bases synapses"))
 
 LISTED = _dtype(
     *_words("blocks capacity populations steps first spare"),
-    *_longs("spikes ends ranges tally cursors unordered ordered"),
+    *_longs("spikes ends ranges tally cursors unordered ordered at"),
 )
 
 

@@ -88,8 +88,8 @@ class Structure:
     queue: int
     mine: int
     rest: int = 0
-    listener_rest: int = 20
-    draw_rest: int = 200
+    listener_rest: int = 0
+    draw_rest: int = 100
 
     def text(self, kinds: Sequence[Kind]) -> str:
         """Return the constants as C++."""
