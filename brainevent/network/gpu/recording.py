@@ -37,7 +37,7 @@ class Recording:
         if self._samples:
             self.samples.upload(np.array([table for table, *_ in self._samples.values()]))
         if wanted.spikes:
-            spikes.make_room(max(2 * partition.per, 4096))
+            spikes.make_room(max(2 * partition.per, 4096))  # those of two steps at least
 
     def flags(self, population: str) -> int:
         """Return what is recorded of a population, as bits."""

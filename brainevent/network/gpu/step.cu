@@ -37,25 +37,28 @@ struct Ring {
     u32 now, slots, cells, delay_shift, cell_shift, cell_mask, weight_shift;
 };
 
-BE void add_to(const Ring& ring, u32 place, int weight) {
+BE int* cell_of(const Ring& ring, u32 place) {
     u32 slot = ring.now + (place >> ring.delay_shift);
     if (slot >= ring.slots) slot -= ring.slots;
-    add_in_block(ring.sums + slot * ring.cells + (place >> ring.cell_shift & ring.cell_mask), weight);
+    return ring.sums + slot * ring.cells + (place >> ring.cell_shift & ring.cell_mask);
 }
 
-BE void add_word(const Ring& ring, u32 word) {
-    if (word) add_to(ring, word, (int)(word << ring.weight_shift) >> ring.weight_shift);
-}
-
+// A word that is 0 is no synapse. All addresses are computed before the first addition, so that there is no branch.
 BE void add_four(const Ring& ring, const uint4& y) {
     if (WIDE) {  // place, weight
-        if (y.x) add_to(ring, y.x, (int)y.y);
-        if (y.z) add_to(ring, y.z, (int)y.w);
+        int *a = cell_of(ring, y.x), *b = cell_of(ring, y.z);
+        if (y.x) add_in_block(a, (int)y.y);
+        if (y.z) add_in_block(b, (int)y.w);
     } else {
-        add_word(ring, y.x);
-        add_word(ring, y.y);
-        add_word(ring, y.z);
-        add_word(ring, y.w);
+        const u32 words[4] = {y.x, y.y, y.z, y.w};
+        int* cells[4];
+        int weights[4];
+        for (u32 k = 0; k < 4; ++k) {
+            cells[k] = cell_of(ring, words[k]);
+            weights[k] = (int)(words[k] << ring.weight_shift) >> ring.weight_shift;
+        }
+        for (u32 k = 0; k < 4; ++k)
+            if (words[k]) add_in_block(cells[k], weights[k]);
     }
 }
 
@@ -107,7 +110,7 @@ struct Own {
 struct Cell {  // of a neuron that lives in registers
     Own own;
     u32 row, s[WORDS + 1], p[PARAMS + 1], d[DRAWS + 1];
-    bool is_there;
+    bool is_there, spiked;
 };
 
 BE float arriving(const Net& net, const Own& own, int* now, u32 receptor, u32 turn) {
@@ -152,12 +155,13 @@ BE void sample(const Net& net, const Own& own, const u32* s, u32 slot, u32 t) {
     }
 }
 
+// What is full is told with the next step: there is room for two.
 BE void record(const Net& net, Desk& desk, const Own& own, u32 block, u32 t, u32 turn) {
     const u32 slot = block * net.per + own.place;
     if (own.flags & RECORDED) {
         const u32 at = add_in_block(&desk.recorded, 1u);
         net.spikes[(u64)block * net.capacity + at] = (u64)t << 32 | (own.place * net.blocks + block);
-        if (at + 1 + net.per > net.capacity) or_in_block(&desk.mine[t & 1][0], NO_ROOM << FLAGS);
+        if (at + 1 + 2 * net.per > net.capacity) or_in_block(&desk.mine[~t & 1][0], NO_ROOM << FLAGS);
     }
     if (own.flags & COUNTED) net.counts[slot] += 1;
     if (own.flags & RATED) add_for_all(net.population[own.population].rates + net.turn + turn, 1);
@@ -170,15 +174,14 @@ BE void spiked(const Net& net, Desk& desk, u32 row, u32 block, u32 e) {
     else put_word(&net.list[(u64)(e * net.blocks + block) * net.list_size + at], row);
 }
 
-BE void live(const Net& net, Desk& desk, const Own& own, u32* s, const u32* p, u32* d, u32 row, int* now, u32 block, u32 t,
+BE bool live(const Net& net, Desk& desk, const Own& own, u32* s, const u32* p, u32* d, u32 row, int* now, u32 block, u32 t,
              u32 turn) {
     bool strange = false;
-    if (update(net, own, s, p, d, now, t, turn, strange)) {
-        spiked(net, desk, IN_REGISTERS ? row : net.rows[block * net.per + own.place], block, t & 1);
-        if (own.flags & (RECORDED | COUNTED | RATED)) record(net, desk, own, block, t, turn);
-    }
+    const bool spike = update(net, own, s, p, d, now, t, turn, strange);
+    if (spike) spiked(net, desk, IN_REGISTERS ? row : net.rows[block * net.per + own.place], block, t & 1);
     if (CHECKED && strange) or_in_block(&desk.mine[t & 1][0], NOT_FINITE << FLAGS);
     if (net.samples) sample(net, own, s, block * net.per + own.place, t);
+    return spike && own.flags & (RECORDED | COUNTED | RATED);
 }
 
 // Neurons in memory: population after population, each thread every THREADS-th.
@@ -199,7 +202,7 @@ BE void live_in_memory(const Net& net, Desk& desk, u32* states, u32 stride, int*
             for (u32 k = 0; k < WORDS; ++k) s[k] = states[k * stride + l];
             each(net, own, p, block * net.per + l);
             if (DRAWS) draw(net, own, p, d, t);
-            live(net, desk, own, s, p, d, 0, now, block, t, turn);
+            if (live(net, desk, own, s, p, d, 0, now, block, t, turn)) record(net, desk, own, block, t, turn);
             for (u32 k = 0; k < WORDS; ++k) states[k * stride + l] = s[k];
         }
     }
@@ -252,8 +255,9 @@ BE void send(const Net& net, Desk& desk, OfThread<Post>& posts, u32 block, u32 t
         const Post& post = posts[CARRIERS * 32 + lane];
         if (post.is_there) put_pair(post.at + e * post.half, v, w);
     LANES_END
+    LANES_MEET;
     ONE_LANE_DO
-        desk.mine[e ^ 1][0] = 0;
+        desk.mine[e][0] = 0;  // for the next step but one
         desk.queued[e ^ 1] = 0;
         desk.heard[e ^ 1] = 0;
     LANES_END
@@ -413,16 +417,20 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) run(const Net net, unsi
         THREADS_DO
             if (IN_REGISTERS) {
                 Cell& c = cells[tid];
-                if (c.is_there) live(net, desk, c.own, c.s, c.p, c.d, c.row, now, block, t, turn);
+                c.spiked = c.is_there && live(net, desk, c.own, c.s, c.p, c.d, c.row, now, block, t, turn);
             } else live_in_memory(net, desk, states, stride, now, block, tid, t, turn);
         THREADS_MEET
         WARPS_DO(CARRIERS, 1)
             send(net, desk, posts, block, t, tag, block == 0 && is_late(net, began, turn) ? LATE : 0);
         WARPS_END
-        if (IN_REGISTERS && DRAWS) {
+        if (IN_REGISTERS) {
             EACH_THREAD_DO
-                rest_before_drawing();
-                if (cells[tid].is_there) draw(net, cells[tid].own, cells[tid].p, cells[tid].d, t + 1);
+                Cell& c = cells[tid];
+                if (DRAWS) {
+                    rest_before_drawing();
+                    if (c.is_there) draw(net, c.own, c.p, c.d, t + 1);
+                }
+                if (c.spiked) record(net, desk, c.own, block, t, turn);
             EACH_THREAD_END
         }
         WARPS_DO(CARRIERS + 1, LISTENERS)
