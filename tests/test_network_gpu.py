@@ -17,10 +17,13 @@ from brainevent.errors import NetworkError, NotFiniteError
 from brainevent.network.cpu.engine import NumbaEngine
 from brainevent.network.gpu.engine import CudaEngine
 from brainevent.network.gpu.rows import COMPACT, PADDED, SHORT
+from brainevent.network.gpu.text import step_text
 from brainevent.network.interpreted import Interpreted
 from brainevent.network.plan.plan import PopulationPlan
+from brainevent.network.rule.cuda_text import NVRTC_OPTIONS
 from brainevent.network.rule.trace import trace
 from brainevent.network.run.recorded import Wanted
+from brainevent.network.run.simulation import Simulation
 
 SMALL = 3300  # bytes of shared memory: enough for lists of spikes alone
 
@@ -102,7 +105,7 @@ def test_all_neurons_at_once(size, blocks, shared_bytes):
 
 @pytest.mark.parametrize("multiprocessors", [1, 2])
 def test_neurons_in_memory(multiprocessors):
-    """More neurons than a block has threads; two populations of one kind, one of another, inputs and parameters of each."""
+    """More neurons than a block has threads, of two kinds; inputs, and parameters of each neuron."""
     rng = np.random.default_rng(0)
     a, b = small_plans.population("a", 1400, 1), small_plans.population("b", 900, 2)
     state, params = {"v": np.zeros(300, np.float32)}, {"each": rng.uniform(0, 3, 300).astype(np.float32)}
@@ -121,6 +124,7 @@ def test_neurons_in_memory(multiprocessors):
 
 def test_populations_of_several_kinds():
     """Two receptors, none, and one; a rule without states."""
+
     def two(s, arriving, p):
         return s.replace(v=arriving.up * 2 - arriving.down, on=s.v > 1, n=s.n + jnp.uint32(3)), s.v > p.least
 
@@ -221,11 +225,64 @@ def test_bytes_that_are_refused():
 def test_delays_that_do_not_fit_beside_sums_are_refused():
     plan = dense(50, size=70_000, targets="int32")
     (synapses,) = plan.synapses
-    plan = dataclasses.replace(
-        plan, synapses=(dataclasses.replace(synapses, delays=np.array([40_000], np.uint16)),)
-    )
+    plan = dataclasses.replace(plan, synapses=(dataclasses.replace(synapses, delays=np.array([40_000], np.uint16)),))
     with pytest.raises(NetworkError, match="70000 sums and delays of up to 65535 steps, and one word has 32 bits"):
         engine_of(plan, 1)
+
+
+def test_weights_are_replaced():
+    """Those of rows of another layout; what is on its way keeps the weights that it had."""
+    plan = dense(1500)
+    ours, theirs = engine_of(plan, 2), Interpreted(plan)
+    (synapses,) = plan.synapses
+    for factor in (1, 2**20, -1):
+        weights = synapses.weights.astype(np.int32) * factor
+        new = dataclasses.replace(plan, synapses=(dataclasses.replace(synapses, weights=weights),))
+        for engine in (ours, theirs):
+            engine.set_weights(new)
+            engine.run(9, Wanted(), {})
+        equal(ours.state, theirs.state)
+        assert ours.rows.entry.wide == (factor == 2**20)
+
+
+def test_the_report_says_where_everything_lies():
+    plan = dense(1500)
+    simulation = Simulation(plan, engine_of(plan, 2))
+    words = (
+        "a pretend GPU: 2 blocks of 512 threads, at most 30 neurons each, states in registers; sums of 9 steps in "
+        r"shared memory; padded rows, [\d.]+ kB, [\d.]+ bytes a synapse"
+    )
+    assert re.search(words, simulation.report())
+    assert repr(simulation) == "Simulation(60 neurons, 1500 synapses, at step 0, cuda on 2 blocks)"
+
+
+def ptx_of(plan, blocks, shared_bytes):
+    """Compile the kernel of a plan, as far as that goes without a GPU."""
+    nvrtc = pytest.importorskip("cuda.bindings.nvrtc")
+    engine = engine_of(plan, blocks, shared_bytes)
+    text = step_text(engine.kinds, engine.shape.structure)
+    _, program = nvrtc.nvrtcCreateProgram(text.encode(), b"step.cu", 0, [], [])
+    options = [*(option.encode() for option in NVRTC_OPTIONS), b"--std=c++17", b"--gpu-architecture=compute_75"]
+    (error,) = nvrtc.nvrtcCompileProgram(program, len(options), options)
+    _, size = nvrtc.nvrtcGetProgramLogSize(program)
+    log = b" " * size
+    nvrtc.nvrtcGetProgramLog(program, log)
+    assert error == nvrtc.nvrtcResult.NVRTC_SUCCESS, log.decode()
+    _, size = nvrtc.nvrtcGetPTXSize(program)
+    ptx = b" " * size
+    nvrtc.nvrtcGetPTX(program, ptx)
+    return ptx.decode()
+
+
+@pytest.mark.parametrize("shared_bytes", [None, SMALL])
+@pytest.mark.parametrize(("make", "blocks"), [(small_plans.plan, 3), (lambda: bursting(2600), 2)])
+def test_the_text_compiles_for_gpus(make, blocks, shared_bytes):
+    """Nothing is fused, nothing approximated, and no array of a thread lies in memory."""
+    ptx = ptx_of(make(), blocks, shared_bytes)
+    assert ".entry run" in ptx
+    assert "fma." not in ptx
+    assert "approx" not in ptx
+    assert ".local" not in ptx
 
 
 def test_memory_is_given_back():

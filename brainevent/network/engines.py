@@ -50,14 +50,17 @@ def make_engine(plan: Plan, backend: str | None = None, **options: Any) -> Engin
         )
     given = {option: value for option, value in options.items() if value is not None}
     if given and name != "cuda":
-        raise NetworkError(f"build: {next(iter(given))} is an option of backend='cuda', and this is {name!r}; leave it out")
+        raise NetworkError(
+            f"build: {next(iter(given))} is an option of backend='cuda', and this is {name!r}; leave it out"
+        )
+    check_dtype(plan.dtype, name)
     room, kind = ENGINES[name]
     engine: Engine = getattr(importlib.import_module(f"{__package__}.{room}"), kind)(plan, **given)
     return engine
 
 
 def chosen_name(dtype: str = "float32") -> str:
-    """Return the backend that suits a machine and a dtype: "cuda" for float32 where JAX has such a GPU, else "numba"."""
+    """Return the backend that suits: "cuda" for float32 where JAX has such a GPU, else "numba"."""
     try:
         on_gpu = dtype == "float32" and jax.default_backend() == "gpu" and cuda_capabilities() != ()
     except RuntimeError:  # GPUs of another maker

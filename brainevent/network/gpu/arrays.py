@@ -88,7 +88,9 @@ class Arrays:
 class Tables:
     """Parameters on a device, and the table of populations that says where they are."""
 
-    def __init__(self, device: Device, plan: Plan, partition: Partition, kinds: Sequence[Kind], numbers: Mapping[str, int]):
+    def __init__(
+        self, device: Device, plan: Plan, partition: Partition, kinds: Sequence[Kind], numbers: Mapping[str, int]
+    ):
         self.device, self.plan, self.partition, self.numbers = device, plan, partition, numbers
         self._dtype = population_dtype(
             max(kind.receptors for kind in kinds),
@@ -98,7 +100,9 @@ class Tables:
 
     def fill(self, params: Params, own: Sequence[Kind]) -> None:
         """Copy all parameters, and the tables of Poisson numbers that follow from them."""
-        scalars, arrays, counted = [np.uint32(0)], [], []
+        scalars: list[Any] = [np.uint32(0)]
+        arrays: list[Values] = []
+        counted: list[Values] = []
         self._table = np.zeros(len(self.plan.populations), self._dtype)
         for row, population, kind in zip(self._table, self.plan.populations, own, strict=True):
             row["begin"], row["size"] = self.partition.begins[population.name], population.size
@@ -117,7 +121,7 @@ class Tables:
                     scalars.append(words[()])
             named = {n.text: np.asarray(v) for n, v in zip(population.rule.params, values, strict=True)}
             for k, one in enumerate(kind.drawn):
-                row["counted"][k] = 4 * sum(map(len, counted))
+                row["counted"][k] = 4 * sum(table.size for table in counted)
                 counted.append(np.append(one.table(named), np.float32(np.inf)))
         self.scalars, self.arrays, self.counted = (
             self._held(np.concatenate([*parts, np.zeros(1, dtype)]).astype(dtype), what)
@@ -129,7 +133,9 @@ class Tables:
         )
         self._table["counted"] += np.uint64(self.counted.address)
 
-    def populations(self, flags: Mapping[str, int], rates: Mapping[str, int], inputs: Mapping[tuple[str, str], Any]) -> Memory:
+    def populations(
+        self, flags: Mapping[str, int], rates: Mapping[str, int], inputs: Mapping[tuple[str, str], Any]
+    ) -> Memory:
         """Return the table of populations for one run; `inputs` are address and width by population and receptor."""
         table = self._table.copy()
         for row, population in zip(table, self.plan.populations, strict=True):

@@ -10,16 +10,18 @@ from typing import Any
 import numpy as np
 
 from ...backends.numba.registries import uninterrupted
+from ...bench.words import short
 from ...errors import NetworkError
 from ..plan.plan import Plan
 from ..run.finite import check_finite
 from ..run.recorded import Recorded, Wanted
+from ..run.report import in_bytes
 from ..state import NetworkState, initial_state
 from .arrays import Arrays, Tables
 from .device import Device, Memory, cuda_device
 from .partition import partition_of
 from .recording import FLAGS, Recording
-from .rows import place_synapses
+from .rows import LAYOUTS, place_synapses
 from .shape import blocks_for, shape_of
 from .spikes import Spikes
 from .structs import filled, net_dtype
@@ -44,7 +46,9 @@ class CudaEngine:
         device: What runs kernels; None for the GPU.
     """
 
-    def __init__(self, plan: Plan, *, blocks: int | None = None, shared_bytes: int | None = None, device: Device | None = None):
+    def __init__(
+        self, plan: Plan, *, blocks: int | None = None, shared_bytes: int | None = None, device: Device | None = None
+    ):
         self.plan, self._lock = plan, threading.Lock()
         self.device = device = cuda_device() if device is None else device
         self._params = {p.name: dict(p.params) for p in plan.populations}
@@ -70,6 +74,26 @@ class CudaEngine:
             if self._torn:
                 raise NetworkError("network: a run broke off within a step; load a state before going on")
             return self.arrays.read(self._step) if self._given is None else _copied(self._given)
+
+    @property
+    def units(self) -> str:
+        """What runs the network, in words."""
+        return f"{self.partition.blocks} block{'' if self.partition.blocks == 1 else 's'}"
+
+    @property
+    def placement(self) -> str:
+        """Where everything lies on the device, in words."""
+        structure, rows = self.shape.structure, self.rows
+        entries = sum(projection.entries for projection in self.plan.projections)
+        held = (structure.in_registers, structure.states_in_block)
+        states = "registers" if held[0] else "shared memory" if held[1] else "memory"
+        ring = "shared memory" if structure.ring_in_block else "memory"
+        inside = " in shared memory" if structure.rows_in_block else ""
+        return (
+            f"{self.device.name}: {self.units} of {structure.threads} threads, at most {self.partition.per} neurons "
+            f"each, states in {states}; sums of {self.arrays.slots} steps in {ring}; {LAYOUTS[rows.layout]}{inside}, "
+            f"{in_bytes(rows.nbytes)}, {short(rows.nbytes / max(1, entries), 3)} bytes a synapse"
+        )
 
     def load(self, state: NetworkState) -> None:
         """Go on from a state."""
@@ -194,7 +218,7 @@ class CudaEngine:
         net["reach"][:receptors] = partition.reach[:receptors]
         return net
 
-    def _populations(self, recording: Recording, given: Mapping[tuple[str, str], Memory]) -> Memory:
+    def _populations(self, recording: Recording, given: Mapping[tuple[str, str], tuple[Memory, int]]) -> Memory:
         self._inputs = given  # they must live as long as the run
         flags = {p.name: recording.flags(p.name) for p in self.plan.populations}
         for name, _ in given:

@@ -25,7 +25,9 @@ Array = Any
 class Recording:
     """One run of `steps` steps from step `first` on."""
 
-    def __init__(self, device: Device, plan: Plan, partition: Partition, spikes: Spikes, first: int, steps: int, wanted: Wanted):
+    def __init__(
+        self, device: Device, plan: Plan, partition: Partition, spikes: Spikes, first: int, steps: int, wanted: Wanted
+    ):
         self.device, self.plan, self.partition, self.spikes = device, plan, partition, spikes
         self.first, self.steps, self.wanted = first, steps, wanted
         self.found: dict[str, list[tuple[Array, Array]]] = {name: [] for name in wanted.spikes}
@@ -119,4 +121,4 @@ def _joined(parts: list[tuple[Array, Array]]) -> tuple[Array, Array]:
 
 def as_dtype(words: Array, dtype: Any) -> Array:
     """Return words of 32 bits as the values that they are."""
-    return words != 0 if dtype == bool else np.ascontiguousarray(words).view(dtype)
+    return words != 0 if np.dtype(dtype).kind == "b" else np.ascontiguousarray(words).view(dtype)

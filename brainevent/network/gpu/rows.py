@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rows of synapses on a device: those of a source neuron that end in one block, in the layout that suits their length."""
+"""Rows of synapses on a device: those of a source neuron that end in one block."""
 
 from __future__ import annotations
 
@@ -60,8 +60,9 @@ class Entry:
 class Rows:
     """Rows on a device.
 
-    `rows` are what packets carry, by source neuron: where padded rows lie, else the place of the neuron; `starts` and `bases` say where compact and short
-    ones lie. `block_words` is how many words a block has at most, if rows are short.
+    `rows` are what packets carry, by source neuron: where padded rows lie, else the place of the neuron. `starts` and
+    `bases` say where compact and short ones lie. `block_words` is how many words a block has at most, if rows are
+    short.
     """
 
     layout: int
@@ -161,7 +162,9 @@ def _laid_out(device: Device, partition: Partition, entry: Entry, counts: Array)
     return Rows(
         layout,
         entry,
-        np.where(widths > 0, np.arange(partition.sources, dtype=np.int64) // partition.blocks, NOBODY).astype(np.uint32),
+        np.where(widths > 0, np.arange(partition.sources, dtype=np.int64) // partition.blocks, NOBODY).astype(
+            np.uint32
+        ),
         _emptied(device, 16 * total if layout == COMPACT else 4 * total),
         _held(device, starts, _PLACES),
         _held(device, np.cumsum(ends) - ends, "places of blocks"),

@@ -16,7 +16,7 @@ from .text import Kind, Structure
 
 __all__ = ["Shape", "blocks_for", "shape_of"]
 
-_NEURONS = 128  # of a block, where there are enough blocks
+_NEURONS = 64  # of a block, where there are enough blocks
 _WARP, _MOST_THREADS = 32, 1024
 _LEAST_CARRIERS = 4  # warps that deliver
 _MOST_BLOCKS = 26 * _WARP  # each has a thread that listens to it
@@ -27,8 +27,8 @@ _LARGE, _SMALL = (2048, 1024), (256, 128)  # rows in the queue, own spikes in a 
 class Shape:
     """The structure of a kernel, and its launch: `shared` is dynamic shared memory, `desk` what the kernel has itself.
 
-    `copies` is how many inboxes there are: blocks that read the same lines wait for each other. `row_words` is
-    how many words of short rows a block has at most.
+    `copies` is how many inboxes there are: blocks that read the same lines wait for each other. `row_words` is how
+    many words of short rows a block has at most.
     """
 
     structure: Structure
@@ -44,9 +44,9 @@ def blocks_for(neurons: int, multiprocessors: int, asked: Any = None) -> int:
         most = multiprocessors - multiprocessors % _WARP if multiprocessors % _WARP < multiprocessors // 16 else 0
         return max(1, min(most or multiprocessors, -(-neurons // _NEURONS), _MOST_BLOCKS))
     if not is_integer(asked) or not 1 <= asked <= min(multiprocessors, _MOST_BLOCKS):
+        most = min(multiprocessors, _MOST_BLOCKS)
         raise NetworkError(
-            f"build: blocks is {asked!r}; pass an integer from 1 to {min(multiprocessors, _MOST_BLOCKS)}, the number of "
-            "multiprocessors of the GPU"
+            f"build: blocks is {asked!r}; pass an integer from 1 to {most}, the number of multiprocessors of the GPU"
         )
     return int(asked)
 

@@ -45,7 +45,8 @@ class Spikes:
         groups = len(names) * steps
         ranges = np.array([[self.partition.begins[name], self.plan.population(name).size] for name in names], np.uint32)
         of_ranges, tally, cursors = (
-            self._room(what, nbytes) for what, nbytes in (("ranges", ranges.nbytes), ("tally", 4 * groups), ("cursors", 4 * groups))
+            self._room(what, nbytes)
+            for what, nbytes in (("ranges", ranges.nbytes), ("tally", 4 * groups), ("cursors", 4 * groups))
         )
         of_ranges.upload(ranges)
         tally.clear()

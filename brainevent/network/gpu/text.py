@@ -14,13 +14,23 @@ import numpy as np
 from ..cpu.drawn import Drawn, split
 from ..plan.plan import Plan, PopulationPlan
 from ..rule.cuda_text import cuda_text
-from ..rule.form import Constant, Form, Operand
+from ..rule.form import Form
 
 __all__ = ["ON_GPU", "Kind", "Structure", "kinds_of", "other_text", "step_text"]
 
 ON_GPU = "on_gpu.cu"
 _HERE = Path(__file__).parent
 _RULES = "#include_rules"
+
+
+_CHOSEN = {  # functions of each kind, and their parameters
+    "bool update": (
+        "const Net& net, const Own& own, u32* s, const u32* p, const u32* d, int* now, u32 t, u32 turn, bool& strange"
+    ),
+    "void draw": "const Net& net, const Own& own, const u32* p, u32* d, u32 t",
+    "void scalars": "const Net& net, const Own& own, u32* p",
+    "void each": "const Net& net, const Own& own, u32* p, u32 slot",
+}
 
 
 @dataclass(frozen=True)
@@ -139,7 +149,9 @@ def step_text(kinds: Sequence[Kind], structure: Structure, words: str | None = N
         for number, kind in enumerate(kinds)
         for place, drawn in enumerate(kind.drawn)
     ]
-    rules = "\n".join(_params(number, kind) + _update(number, kind) + _draw(number, kind) for number, kind in enumerate(kinds))
+    rules = "\n".join(
+        _params(number, kind) + _update(number, kind) + _draw(number, kind) for number, kind in enumerate(kinds)
+    )
     parts = [
         structure.text(kinds),
         cuda_text(forms),
@@ -154,7 +166,9 @@ def other_text(name: str, threads: int, words: str | None = None) -> str:
     """Return the whole text of other kernels: "rows.cu" or "spikes.cu"."""
     names = ("RECEPTORS", "PARAMS", "DRAWS", "REST", "LISTENER_REST", "DRAW_REST", "CARRIERS")
     constants = "".join(f"constexpr unsigned {name} = 0;\n" for name in names)
-    constants += f"constexpr unsigned THREADS = {threads};\nconstexpr bool RING_IN_BLOCK = true, ROWS_IN_BLOCK = false;\n"
+    constants += (
+        f"constexpr unsigned THREADS = {threads};\nconstexpr bool RING_IN_BLOCK = true, ROWS_IN_BLOCK = false;\n"
+    )
     return "\n".join((constants, cuda_text([]), read_text("prelude.cu"), words or read_text(ON_GPU), read_text(name)))
 
 
@@ -186,7 +200,7 @@ def _update(number: int, kind: Kind) -> str:
     """Return `update<number>`: one step of one neuron; it returns whether the neuron spiked."""
     form, given, states = kind.form, _given(kind), kind.population.rule.states
     inputs = [given[name.text] for name in form.inputs]
-    dtypes = [_dtype(output) for output in form.outputs]
+    dtypes = [output.dtype for output in form.outputs]
     lines = [f"const float a{k} = arriving(net, own, now, {k}, turn);" for k in range(kind.receptors)]
     if len(dtypes) == 1:
         lines.append(f"const {_TYPES[dtypes[0]]} r0 = be_rule{number}({', '.join(inputs)});")
@@ -199,11 +213,8 @@ def _update(number: int, kind: Kind) -> str:
         for k, name in enumerate(states)
         if name.dtype == "float32"
     ]
-    head = (
-        f"BE bool update{number}(const Net& net, const Own& own, u32* s, const u32* p, const u32* d, int* now, u32 t, "
-        "u32 turn, bool& strange) {"
-    )
-    return "\n".join([head, *(f"    {line}" for line in lines), f"    return r{len(states)};", "}", ""])
+    lines.append(f"return r{len(states)};")
+    return _function(f"BE bool update{number}({_CHOSEN['bool update']}) {{", lines)
 
 
 def _draw(number: int, kind: Kind) -> str:
@@ -211,37 +222,26 @@ def _draw(number: int, kind: Kind) -> str:
     given = _given(kind)
     lines = []
     for place, drawn in enumerate(kind.drawn):
-        inputs = ", ".join(given[name.text] for name in drawn.uniform.inputs)
-        lines.append(f"d[{place}] = events(net.population[own.population].counted[{place}], be_uniform{number}_{place}({inputs}));")
-    head = f"BE void draw{number}(const Net& net, const Own& own, const u32* p, u32* d, u32 t) {{"
-    return "\n".join([head, *(f"    {line}" for line in lines), "}", ""])
+        uniform = f"be_uniform{number}_{place}({', '.join(given[name.text] for name in drawn.uniform.inputs)})"
+        lines.append(f"d[{place}] = events(net.population[own.population].counted[{place}], {uniform});")
+    return _function(f"BE void draw{number}({_CHOSEN['void draw']}) {{", lines)
 
 
 def _params(number: int, kind: Kind) -> str:
     """Return `scalars<number>` and `each<number>`: the parameters that all neurons share, and those of one neuron."""
     of = "const Population& of = net.population[own.population];"
-    texts = {"scalars": [], "each": []}
-    for k, scalar in enumerate(kind.scalars):
-        slots = "net.arrays[(u64)of.param[{}] * net.blocks * net.per + slot]"
-        texts["scalars" if scalar else "each"].append(f"p[{k}] = {(('net.scalars[of.param[{}]]') if scalar else slots).format(k)};")
-    heads = {"scalars": "u32* p", "each": "u32* p, u32 slot"}
-    return "\n".join(
-        "\n".join([f"BE void {name}{number}(const Net& net, const Own& own, {heads[name]}) {{", f"    {of}", *(f"    {line}" for line in lines), "}", ""])
-        for name, lines in texts.items()
+    shared = [k for k, scalar in enumerate(kind.scalars) if scalar]
+    own = [k for k, scalar in enumerate(kind.scalars) if not scalar]
+    of_slot = "net.blocks * net.per + slot"
+    scalars = [of, *(f"p[{k}] = net.scalars[of.param[{k}]];" for k in shared)]
+    each = [of, *(f"p[{k}] = net.arrays[(u64)of.param[{k}] * {of_slot}];" for k in own)]
+    return _function(f"BE void scalars{number}({_CHOSEN['void scalars']}) {{", scalars) + _function(
+        f"BE void each{number}({_CHOSEN['void each']}) {{", each
     )
 
 
-def _dtype(operand: Operand) -> str:
-    assert isinstance(operand, Constant) or operand.text
-    return operand.dtype
-
-
-_CHOSEN = {
-    "bool update": "const Net& net, const Own& own, u32* s, const u32* p, const u32* d, int* now, u32 t, u32 turn, bool& strange",
-    "void draw": "const Net& net, const Own& own, const u32* p, u32* d, u32 t",
-    "void scalars": "const Net& net, const Own& own, u32* p",
-    "void each": "const Net& net, const Own& own, u32* p, u32 slot",
-}
+def _function(head: str, lines: Sequence[str]) -> str:
+    return "\n".join([head, *(f"    {line}" for line in lines), "}", ""])
 
 
 def _chosen(kinds: Sequence[Kind]) -> str:
