@@ -157,7 +157,10 @@ def step_text(kinds: Sequence[Kind], structure: Structure, words: str | None = N
         cuda_text(forms),
         read_text("prelude.cu"),
         read_text(ON_GPU) if words is None else words,
-        read_text("step.cu").replace(_RULES, rules + _chosen(kinds)),
+        read_text("deliver.cu"),
+        read_text("neurons.cu").replace(_RULES, rules + _chosen(kinds)),
+        read_text("exchange.cu"),
+        read_text("step.cu"),
     ]
     return "\n".join(parts)
 
