@@ -11,6 +11,7 @@ import test_network_gpu as pretended
 from test_network_cpu import ALL, DRAWN_PARAMS, DRAWN_STATE, as_tree, drawing, equal, single
 
 import brainevent as be
+from brainevent.errors import NetworkError
 from brainevent.network.cpu.engine import NumbaEngine
 from brainevent.network.gpu.device import cuda_device
 from brainevent.network.gpu.engine import CudaEngine
@@ -109,6 +110,13 @@ def test_engines_run_at_once():
         thread.join()
     for engine in engines:
         equal(engine.state, expected.state)
+
+
+def test_what_does_not_fit_is_said_in_words():
+    with pytest.raises(
+        NetworkError, match=r"build: synapses take 1000 TB, and [\d.]+ GB of [\d.]+ GB are free on NVIDIA"
+    ):
+        cuda_device().memory(10**15, "synapses")
 
 
 def test_it_is_chosen():

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from test_network_cpu import ALL, DRAWN_PARAMS, DRAWN_STATE, as_tree, drawing, equal, plan_of, plans, single, wishes
 
 from brainevent.errors import NetworkError, NotFiniteError
+from brainevent.network import engines
 from brainevent.network.cpu.engine import NumbaEngine
 from brainevent.network.gpu.engine import CudaEngine
 from brainevent.network.gpu.rows import COMPACT, PADDED, SHORT
@@ -283,6 +284,22 @@ def test_the_text_compiles_for_gpus(make, blocks, shared_bytes):
     assert "fma." not in ptx
     assert "approx" not in ptx
     assert ".local" not in ptx
+
+
+@pytest.mark.parametrize(
+    ("platform", "capabilities", "dtype", "name"),
+    [
+        ("gpu", ("9.0",), "float32", "cuda"),
+        ("gpu", ("9.0",), "float64", "numba"),
+        ("gpu", (), "float32", "numba"),
+        ("cpu", ("9.0",), "float32", "numba"),
+    ],
+)
+def test_the_backend_that_is_chosen(monkeypatch, platform, capabilities, dtype, name):
+    pytest.importorskip("cuda.bindings")
+    monkeypatch.setattr(engines.jax, "default_backend", lambda: platform)
+    monkeypatch.setattr(engines, "cuda_capabilities", lambda: capabilities)
+    assert engines.chosen_name(dtype) == name
 
 
 def test_memory_is_given_back():

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 from typing import Any
 
 import jax
@@ -60,10 +61,11 @@ def make_engine(plan: Plan, backend: str | None = None, **options: Any) -> Engin
 
 
 def chosen_name(dtype: str = "float32") -> str:
-    """Return the backend that suits: "cuda" for float32 where JAX has such a GPU, else "numba"."""
+    """Return the backend that suits: "cuda" for float32 where JAX has such a GPU and NVRTC is there, else "numba"."""
     try:
         on_gpu = dtype == "float32" and jax.default_backend() == "gpu" and cuda_capabilities() != ()
-    except RuntimeError:  # GPUs of another maker
+        on_gpu = on_gpu and importlib.util.find_spec("cuda.bindings") is not None
+    except (RuntimeError, ModuleNotFoundError):  # GPUs of another maker; no package called cuda
         on_gpu = False
     return "cuda" if on_gpu else "numba"
 

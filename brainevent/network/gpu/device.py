@@ -34,7 +34,7 @@ class Memory:
 
     def __init__(self, device: Device, address: int, nbytes: int):
         self.device, self.address, self.nbytes = device, address, nbytes
-        weakref.finalize(self, device.free, address)
+        weakref.finalize(self, device.free, address).atexit = False  # the process gives back all
 
     def upload(self, array: Array, at: int = 0) -> None:
         """Copy an array to a byte of it."""
