@@ -624,8 +624,10 @@ def test_engines_are_chosen_by_name():
         NetworkError, match=re.escape("unknown backend 'numab' for networks; did you mean 'numba'?; reg")
     ):
         make_engine(PLAN, "numab")
-    with pytest.raises(NetworkError, match=re.escape(f"'cuda' for networks; registered: {', '.join(ENGINES)}")):
-        make_engine(PLAN, "cuda")
+    with pytest.raises(NetworkError, match=re.escape(f"'metal' for networks; registered: {', '.join(ENGINES)}")):
+        make_engine(PLAN, "metal")
+    with pytest.raises(NetworkError, match="blocks is an option of backend='cuda', and this is 'numba'; leave it out"):
+        make_engine(PLAN, "numba", blocks=3)
 
 
 def test_an_unpressed_run_in_chunks_is_quick():

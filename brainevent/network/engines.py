@@ -4,15 +4,21 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
+from typing import Any
+
+import jax
 
 from ..errors import NetworkError, did_you_mean
+from ..ffi.devices import cuda_capabilities
 from .engine import Engine
 from .plan.plan import Plan
 
-__all__ = ["ENGINES", "check_dtype", "engine_name", "make_engine"]
+__all__ = ["ENGINES", "check_dtype", "chosen_name", "engine_name", "make_engine"]
 
 ENGINES = {
     "numba": ("cpu.engine", "NumbaEngine"),
+    "cuda": ("gpu.engine", "CudaEngine"),
     "jax": ("reference.engine", "ReferenceEngine"),
     "interpreted": ("interpreted", "Interpreted"),
 }
@@ -32,17 +38,36 @@ def check_dtype(dtype: str, backend: str | None) -> None:
         )
 
 
-def make_engine(plan: Plan, backend: str | None = None) -> Engine:
-    """Return the engine of a backend, with the plan in it; None is "numba"."""
-    name = "numba" if backend is None else backend
+def make_engine(plan: Plan, backend: str | None = None, **options: Any) -> Engine:
+    """Return the engine of a backend, with the plan in it; None is what `chosen_name` returns.
+
+    Options are those of "cuda", `blocks` and `shared_bytes`; None is what suits.
+    """
+    name = chosen_name(plan.dtype) if backend is None else backend
     if name not in ENGINES:
         raise NetworkError(
             f"build: unknown backend {name!r} for networks{did_you_mean(name, ENGINES)}; "
             f"registered: {', '.join(ENGINES)}"
         )
+    given = {option: value for option, value in options.items() if value is not None}
+    if given and name != "cuda":
+        raise NetworkError(
+            f"build: {next(iter(given))} is an option of backend='cuda', and this is {name!r}; leave it out"
+        )
+    check_dtype(plan.dtype, name)
     room, kind = ENGINES[name]
-    engine: Engine = getattr(importlib.import_module(f"{__package__}.{room}"), kind)(plan)
+    engine: Engine = getattr(importlib.import_module(f"{__package__}.{room}"), kind)(plan, **given)
     return engine
+
+
+def chosen_name(dtype: str = "float32") -> str:
+    """Return the backend that suits: "cuda" for float32 where JAX has such a GPU and NVRTC is there, else "numba"."""
+    try:
+        on_gpu = dtype == "float32" and jax.default_backend() == "gpu" and cuda_capabilities() != ()
+        on_gpu = on_gpu and importlib.util.find_spec("cuda.bindings") is not None
+    except (RuntimeError, ModuleNotFoundError):  # GPUs of another maker; no package called cuda
+        on_gpu = False
+    return "cuda" if on_gpu else "numba"
 
 
 def engine_name(engine: Engine) -> str:

@@ -211,12 +211,15 @@ class Network:
         round_delays: bool = False,
         quantum: Value | Mapping[str, Value] | None = None,
         dtype: str = "float32",
+        blocks: int | None = None,
+        shared_bytes: int | None = None,
     ) -> Simulation:
         """Draw all that is to be drawn, and return what runs the network.
 
         Args:
             seed: From 0 to 2**64 - 1: all random numbers follow from it, and from names.
-            backend: What runs it; None chooses.
+            backend: What runs it: "cuda", "numba", "jax" or "interpreted"; None is "cuda" where JAX has such a GPU,
+                else "numba". All but "jax" return the same bits.
             threads: How many threads run it; None takes one for each core that the process may use and each 5 000
                 neurons, or what the environment variable BRAINEVENT_THREADS says. No result depends on it.
             check_finite: Whether a state that becomes infinite or NaN raises `NotFiniteError`.
@@ -226,6 +229,9 @@ class Network:
                 chooses for each receptor: so finely that a weight changes by at most 2**-9 of itself.
             dtype: Of states, parameters, what arrives, and the rules: "float32", or "float64" on a CPU and in JAX.
                 Only float32 promises the same bits on every machine.
+            blocks: With "cuda", how many blocks run it, at most one for each multiprocessor; None takes what suits its
+                size. No result depends on it.
+            shared_bytes: With "cuda", how much shared memory a block may use; None takes what there is.
 
         Returns:
             The simulation, before its first step.
@@ -235,15 +241,17 @@ class Network:
             RuleError: A rule cannot be run.
             MemoryError: There is no room for neurons or synapses.
         """
-        from ..engines import check_dtype, make_engine
+        from ..engines import check_dtype, chosen_name, make_engine
         from ..plan.build import build_plan
         from ..run.simulation import Simulation
 
         check_dtype(dtype, backend)
-        parts = parts_for(sum(population.size for population in self.populations), threads)
+        name = chosen_name(dtype) if backend is None else backend
+        on_gpu = name == "cuda"
+        parts = 1 if on_gpu else parts_for(sum(population.size for population in self.populations), threads)
         how: dict[str, Any] = {"round_delays": round_delays, "check_finite": check_finite, "dtype": dtype}
-        plan = build_plan(self, seed=seed, parts=parts, quantum=quantum, **how)
-        return Simulation(plan, make_engine(plan, backend), network=self)
+        plan = build_plan(self, seed=seed, parts=parts, quantum=quantum, bundled=not on_gpu, **how)
+        return Simulation(plan, make_engine(plan, name, blocks=blocks, shared_bytes=shared_bytes), network=self)
 
 
 def _is_word(value: Any) -> bool:

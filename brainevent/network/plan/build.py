@@ -41,6 +41,7 @@ def build_plan(
     check_finite: bool = False,
     quantum: Any = None,
     dtype: str = "float32",
+    bundled: bool = True,
 ) -> Plan:
     """Trace the rules, draw states, parameters and synapses, and return the plan.
 
@@ -52,6 +53,7 @@ def build_plan(
         check_finite: Whether a state that becomes infinite or NaN raises when the network runs.
         quantum: Of what weights are multiples: a number for all receptors, or by "population.receptor". None chooses.
         dtype: Of floats: float32 or float64.
+        bundled: Whether synapses are bundled for the engine on the CPU, where that is worth it.
 
     Returns:
         The plan.
@@ -82,7 +84,7 @@ def build_plan(
     populations = tuple(_population(p, rules[p.name], quanta, seed) for p in network.populations)
     _check_steps(populations, network.dt)
     named = fingerprint(populations, wirings, network.dt, seed, DRAWING, SCHEME, dtype)
-    synapses = _synapses(wirings, populations, quanta, seed, parts, accepted=given)
+    synapses = _synapses(wirings, populations, quanta, seed, parts, accepted=given, bundled=bundled)
     return Plan(populations, synapses, network.dt, seed, parts, named, check_finite, dtype)
 
 
@@ -146,6 +148,7 @@ def _synapses(
     parts: int,
     *,
     accepted: Container[Receptor],
+    bundled: bool,
 ) -> BundledSynapses:
     """Draw all synapses; raise if sums may leave 32 bits, and warn of weights that were rounded by much.
 
@@ -157,7 +160,7 @@ def _synapses(
     by_source = defaultdict(list)
     for place, wiring in enumerate(wirings):
         by_source[wiring.projection.source.name].append((place, wiring))
-    result = BundledSynapses(populations, parts, len(wirings))
+    result = BundledSynapses(populations, parts, len(wirings), merges=bundled)
     for group in by_source.values():
         placed = [(place, _placed(wiring, quanta, seed, parts, loads, accepted)) for place, wiring in group]
         result.add(placed)

@@ -61,7 +61,8 @@ class BundledSynapses(Sequence[SynapsePlan]):
         held: The synapses that no bundle has, by their place in the sequence.
     """
 
-    def __init__(self, populations: Sequence[PopulationPlan], parts: int, count: int):
+    def __init__(self, populations: Sequence[PopulationPlan], parts: int, count: int, *, merges: bool = True):
+        self.merges = merges  # whether there are bundles at all
         self.populations = {population.name: population for population in populations}
         self.parts = parts
         self.places: SumPlaces = sum_places(populations, parts)
@@ -90,6 +91,9 @@ class BundledSynapses(Sequence[SynapsePlan]):
                 self.held[place] = synapses
         rest = [(place, synapses) for place, synapses in group if synapses.targets.size]
         group.clear()
+        if not self.merges:
+            self.held.update(rest)
+            return
         while rest:
             layer, rest = _without_doubles(rest)
             short = [one for one in layer if one[1].delays.size == 1]

@@ -24,18 +24,19 @@ class Text(str):
         return str(self)
 
 
-def reported(plan: Plan, backend: str, step: int) -> str:
-    """Return the network in tables."""
+def reported(plan: Plan, backend: str, step: int, units: str | None = None, placement: str | None = None) -> str:
+    """Return the network in tables; `units` run it, and `placement` says where everything lies."""
     entries = sum(p.entries for p in plan.projections)
     neurons = sum(p.size for p in plan.populations)
     held = plan.synapse_bytes, sum(_nbytes(plan, p) for p in plan.populations)
-    threads = f"{plan.parts} thread{'' if plan.parts == 1 else 's'}"
+    units = units or f"{plan.parts} thread{'' if plan.parts == 1 else 's'}"
     head = (
         f"{neurons} neurons, {entries} synapses, dt {plan.dt:g} ms, seed {plan.seed}, "
         f"at step {step} ({step * plan.dt:g} ms)\n"
-        f"backend {backend}, {threads}; synapses take {in_bytes(held[0])}, "
+        f"backend {backend}, {units}; synapses take {in_bytes(held[0])}, "
         f"neurons and what is on its way {in_bytes(held[1])}"
     )
+    head += f"\n{placement}" if placement else ""
     return "\n".join([head, "", _populations(plan), "", *_synapses(plan), _receptors(plan)]).rstrip()
 
 

@@ -174,7 +174,7 @@ class Simulation:
 
     def report(self) -> Text:
         """Return the network in tables: populations, synapses, memory, and by how much weights are rounded."""
-        return Text(reported(self._now, engine_name(self.engine), self.steps))
+        return Text(reported(self._now, engine_name(self.engine), self.steps, *self._where()))
 
     def explain(self) -> Text:
         """Return each rule, line by line, with the lines that are run for it."""
@@ -183,11 +183,15 @@ class Simulation:
     def __repr__(self) -> str:
         neurons = sum(population.size for population in self.plan.populations)
         synapses = sum(projection.entries for projection in self.plan.projections)
-        threads = f"{self.plan.parts} thread{'' if self.plan.parts == 1 else 's'}"
+        units = self._where()[0] or f"{self.plan.parts} thread{'' if self.plan.parts == 1 else 's'}"
         return (
             f"Simulation({neurons} neurons, {synapses} synapses, at step {self.steps}, "
-            f"{engine_name(self.engine)} on {threads})"
+            f"{engine_name(self.engine)} on {units})"
         )
+
+    def _where(self) -> tuple[str | None, str | None]:
+        """Return what runs the network, and where everything lies, if the engine says so."""
+        return getattr(self.engine, "units", None), getattr(self.engine, "placement", None)
 
     # ---- changing
 

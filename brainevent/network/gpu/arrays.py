@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`Arrays`: states, parameters and sums of a network on a device, and their places in the layout of all engines."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..plan.plan import Plan, PopulationPlan
+from ..rule.primitives import flush
+from ..state import NetworkState
+from .device import Device, Memory
+from .partition import Partition
+from .recording import as_dtype
+from .structs import population_dtype
+from .text import Kind
+
+__all__ = ["Arrays", "Tables", "flushed"]
+
+Values = Any
+Params = Mapping[str, Mapping[str, Values]]
+
+
+def flushed(value: Values) -> Values:
+    """Return values without denormals."""
+    array = np.array(value)
+    return np.array(flush(array)) if array.dtype == np.float32 else array
+
+
+def as_words(values: Values) -> Values:
+    """Return values as words of 32 bits."""
+    array = np.asarray(values)
+    return array.astype(np.uint32) if array.dtype == bool else np.asarray(array, order="C").view(np.uint32)
+
+
+class Arrays:
+    """The memory of neurons: a word for each state and place, and a ring of sums for each block."""
+
+    def __init__(self, device: Device, plan: Plan, partition: Partition, kinds: Sequence[Kind]):
+        self.device, self.plan, self.partition = device, plan, partition
+        self.slots = 1 + max((plan.rows(*place) for place in plan.receptors()), default=1)
+        self._places = {p.name: partition.slots(p.name, p.size) for p in plan.populations}
+        self._all = partition.blocks * partition.per
+        words = max(len(kind.population.rule.states) for kind in kinds)
+        self._words = words
+        self.states = device.memory(4 * words * self._all, "states of neurons")
+        self.ring = device.memory(4 * self.slots * partition.cells * partition.blocks, "sums that are on their way")
+
+    def read(self, step: int) -> NetworkState:
+        """Return the state before a step."""
+        words = self.states.download(np.uint32, (self._words, self._all))
+        sums = self.ring.download(np.int32, (self.partition.blocks, self.slots, self.partition.cells))
+        neurons, arriving = {}, {}
+        for population in self.plan.populations:
+            places = self._places[population.name]
+            neurons[population.name] = {
+                key: as_dtype(words[k][places], array.dtype) for k, (key, array) in enumerate(population.state.items())
+            }
+            arriving[population.name] = {
+                receptor: sums[self._cells(population, receptor, step)] for receptor in population.quanta
+            }
+        return NetworkState(np.uint32(step), neurons, arriving)
+
+    def write(self, state: NetworkState) -> None:
+        """Go on from a state."""
+        words = np.zeros((self._words, self._all), np.uint32)
+        sums = np.zeros((self.partition.blocks, self.slots, self.partition.cells), np.int32)
+        for population in self.plan.populations:
+            places = self._places[population.name]
+            for k, key in enumerate(population.state):
+                words[k][places] = as_words(flushed(state.neurons[population.name][key]))
+            for receptor in population.quanta:
+                cells = self._cells(population, receptor, int(state.step))
+                sums[cells] = state.arriving[population.name][receptor]
+        self.states.upload(words)
+        self.ring.upload(sums)
+
+    def _cells(self, population: PopulationPlan, receptor: str, step: int) -> tuple[Values, Values, Values]:
+        """Return block, slot and cell of the sums (rows, neurons) of a receptor."""
+        places, per = self._places[population.name], self.partition.per
+        ahead = (step + np.arange(self.plan.rows(population.name, receptor), dtype=np.int64)) % self.slots
+        cells = self.partition.reach[list(population.quanta).index(receptor)] + places % per
+        return (places // per)[None], ahead[:, None], cells[None]
+
+
+class Tables:
+    """Parameters on a device, and the table of populations that says where they are."""
+
+    def __init__(
+        self, device: Device, plan: Plan, partition: Partition, kinds: Sequence[Kind], numbers: Mapping[str, int]
+    ):
+        self.device, self.plan, self.partition, self.numbers = device, plan, partition, numbers
+        self._dtype = population_dtype(
+            max(kind.receptors for kind in kinds),
+            max(len(kind.scalars) for kind in kinds),
+            max(len(kind.drawn) for kind in kinds),
+        )
+
+    def fill(self, params: Params, own: Sequence[Kind]) -> None:
+        """Copy all parameters, and the tables of Poisson numbers that follow from them."""
+        scalars: list[Any] = [np.uint32(0)]
+        arrays: list[Values] = []
+        counted: list[Values] = []
+        self._table = np.zeros(len(self.plan.populations), self._dtype)
+        for row, population, kind in zip(self._table, self.plan.populations, own, strict=True):
+            row["begin"], row["size"] = self.partition.begins[population.name], population.size
+            row["kind"], (row["key0"], row["key1"]) = self.numbers[population.name], population.key
+            row["quantum"][: len(population.quanta)] = list(population.quanta.values())
+            values = params[population.name].values()
+            for k, value in enumerate(values):
+                words = as_words(flushed(value))
+                if words.ndim:
+                    row["param"][k] = len(arrays)
+                    spread = np.zeros(self.partition.blocks * self.partition.per, np.uint32)
+                    spread[self.partition.slots(population.name, population.size)] = words
+                    arrays.append(spread)
+                else:
+                    row["param"][k] = len(scalars)
+                    scalars.append(words[()])
+            named = {n.text: np.asarray(v) for n, v in zip(population.rule.params, values, strict=True)}
+            for k, one in enumerate(kind.drawn):
+                row["counted"][k] = 4 * sum(table.size for table in counted)
+                counted.append(np.append(one.table(named), np.float32(np.inf)))
+        self.scalars, self.arrays, self.counted = (
+            self._held(np.concatenate([*parts, np.zeros(1, dtype)]).astype(dtype), what)
+            for parts, dtype, what in (
+                ([np.array(scalars)], np.uint32, "parameters"),
+                (arrays, np.uint32, "parameters of each neuron"),
+                (counted, np.float32, "tables of Poisson numbers"),
+            )
+        )
+        self._table["counted"] += np.uint64(self.counted.address)
+
+    def populations(
+        self, flags: Mapping[str, int], rates: Mapping[str, int], inputs: Mapping[tuple[str, str], Any]
+    ) -> Memory:
+        """Return the table of populations for one run; `inputs` are address and width by population and receptor."""
+        table = self._table.copy()
+        for row, population in zip(table, self.plan.populations, strict=True):
+            name = population.name
+            row["flags"], row["rates"] = flags[name], rates.get(name, 0)
+            for k, receptor in enumerate(population.quanta):
+                address, width = inputs.get((name, receptor), (0, 0))
+                row["input"][k], row["input_row"][k] = address, width
+                row["input_item"][k] = width == population.size
+        return self._held(table, "populations")
+
+    def _held(self, array: Values, what: str) -> Memory:
+        memory = self.device.memory(array.nbytes, what)
+        memory.upload(array)
+        return memory

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a block has in shared memory, and how a row of synapses is added to its ring.
+
+// ---- packets: 16 bytes. tag:16 count:8 flags:8, then three rows of 32 bits, or six of 16; more are listed in memory.
+
+constexpr u32 INLINE = NARROW ? 6 : 3, LISTED = 255;
+constexpr u32 FLAGS = 24, COUNT = (1u << FLAGS) - 1;  // the first word of own spikes: flags:8 count:24
+
+struct Post {  // where a lane of a sender writes in even steps, or one of a listener reads; `half` further in odd ones
+    u64* at;
+    u64 half;
+    bool is_there;
+};
+
+struct alignas(16) Desk {  // what a block has in shared memory, besides ring and states
+    u32 mine[2][MINE + 8];  // own spikes of a step: flags and their number, then their rows
+    volatile u64 queue[QUEUE];  // rows to deliver: step + 1 : 32, row : 32
+    volatile u32 queued[2], heard[2];  // how many rows were queued, and how many warps of listeners are through
+    u32 recorded, stop;
+};
+
+// ---- delivery of a row to the ring of this block
+
+struct Ring {
+    int* sums;
+    u32 now, slots, cells, delay_shift, cell_shift, cell_mask, weight_shift;
+};
+
+BE int* cell_of(const Ring& ring, u32 place) {
+    u32 slot = ring.now + (place >> ring.delay_shift);
+    if (slot >= ring.slots) slot -= ring.slots;
+    return ring.sums + slot * ring.cells + (place >> ring.cell_shift & ring.cell_mask);
+}
+
+// A word that is 0 is no synapse. All addresses are computed before the first addition, so that there is no branch.
+BE void add_four(const Ring& ring, const uint4& y) {
+    if (WIDE) {  // place, weight
+        int *a = cell_of(ring, y.x), *b = cell_of(ring, y.z);
+        if (y.x) add_in_block(a, (int)y.y);
+        if (y.z) add_in_block(b, (int)y.w);
+    } else {
+        const u32 words[4] = {y.x, y.y, y.z, y.w};
+        int* cells[4];
+        int weights[4];
+        for (u32 k = 0; k < 4; ++k) {
+            cells[k] = cell_of(ring, words[k]);
+            weights[k] = (int)(words[k] << ring.weight_shift) >> ring.weight_shift;
+        }
+        for (u32 k = 0; k < 4; ++k)
+            if (words[k]) add_in_block(cells[k], weights[k]);
+    }
+}
+
+struct Row {
+    const uint4* at;
+    u32 quads;
+};
+
+BE Row find_row(const Net& net, u32 block, u32 row) {
+    if (LAYOUT == PADDED) {  // width / 2 quads : 8, base : 24, both for all blocks
+        const u32 wide = row >> 24, base = row & 0xFFFFFFu;
+        return {net.synapses + ((u64)base * net.blocks + (u64)block * wide) * 2, wide * 2};
+    }
+    const u32* start = (const u32*)net.starts + (u64)block * (net.sources + 1) + row;
+    const u32 begin = fetch_word(start), end = fetch_word(start + 1);
+    return {net.synapses + net.bases[block] + begin, end - begin};
+}
+
+// Short rows of this block: row k has the words starts[k] to starts[k + 1] - 1.
+struct ShortRows {
+    const u32* words;
+    const Start* starts;
+};
+
+// A lane delivers a row by itself: where rows are short, and where the queue is full.
+BE void deliver_alone(const Net& net, const ShortRows& rows, const Ring& ring, u32 block, u32 number) {
+    if (LAYOUT == SHORT) {
+        const u32 end = read_row(rows.starts + number + 1);
+        NOT_UNROLLED
+        for (u32 k = read_row(rows.starts + number); k < end; k += 4) {  // four are read before the first is added
+            u32 y[4];
+            for (u32 j = 0; j < 4; ++j) y[j] = k + j < end ? read_row(rows.words + k + j) : 0;
+            add_four(ring, {y[0], y[1], y[2], y[3]});
+        }
+    } else {
+        const Row row = find_row(net, block, number);
+        NOT_UNROLLED
+        for (u32 k = 0; k < row.quads; ++k) add_four(ring, fetch(row.at + k));
+    }
+}

@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`CudaDevice`: memory, kernels and launches of one GPU, through the functions of its driver."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import weakref
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Protocol
+
+import numpy as np
+
+from ...backends.nvrtc.compiler import compiled
+from ...backends.nvrtc.translation_unit import translation_unit
+from ...errors import KernelLoadError, NetworkError
+from ...ffi.launch.driver import LIBRARY, driver
+from ..pages import aligned
+from ..rule.cuda_text import NVRTC_OPTIONS
+from ..run.report import in_bytes
+
+__all__ = ["CudaDevice", "Device", "Memory", "cuda_device"]
+
+_MULTIPROCESSORS, _SHARED, _MAJOR, _MINOR = 16, 97, 75, 76  # attributes of a device
+_NON_BLOCKING = 1
+_OUT_OF_MEMORY = 2
+
+Array = Any
+
+
+class Memory:
+    """Bytes on a device; they are given back when nobody holds this any more."""
+
+    def __init__(self, device: Device, address: int, nbytes: int):
+        self.device, self.address, self.nbytes = device, address, nbytes
+        weakref.finalize(self, device.free, address).atexit = False  # the process gives back all
+
+    def upload(self, array: Array, at: int = 0) -> None:
+        """Copy an array to a byte of it."""
+        array = np.ascontiguousarray(array)
+        assert at + array.nbytes <= self.nbytes
+        if array.nbytes:
+            self.device.copy_in(self.address + at, array)
+
+    def download(self, dtype: Any, shape: Any, at: int = 0) -> Array:
+        """Return a copy of the elements from a byte on."""
+        array = aligned(shape if isinstance(shape, tuple) else (shape,), dtype)  # in large pages: they are quick to get
+        assert at + array.nbytes <= self.nbytes
+        if array.nbytes:
+            self.device.copy_out(array, self.address + at)
+        return array
+
+    def clear(self) -> None:
+        """Set all bytes to zero, before what is launched next."""
+        self.device.fill_zero(self.address, self.nbytes)
+
+
+class Device(Protocol):
+    """What runs kernels. What it does, it does in the order in which it is asked for."""
+
+    name: str
+    multiprocessors: int
+    shared_bytes: int  # of a block, at most
+    words: str | None  # in which kernels are written, None for those of a GPU
+
+    def memory(self, nbytes: int, what: str) -> Memory:
+        """Return new memory; raise for `what` if there is none."""
+
+    def free(self, address: int) -> None:
+        """Give memory back."""
+
+    def copy_in(self, address: int, array: Array) -> None:
+        """Copy an array to an address."""
+
+    def copy_out(self, array: Array, address: int) -> None:
+        """Fill an array from an address."""
+
+    def fill_zero(self, address: int, nbytes: int) -> None:
+        """Set bytes to zero."""
+
+    def kernel(self, text: str, entry: str, shared: int) -> Any:
+        """Return the kernel of a text, with so many bytes of dynamic shared memory."""
+
+    def launch(
+        self, kernel: Any, blocks: int, threads: int, shared: int, parameters: Sequence[bytes], *, at_once: bool
+    ) -> None:
+        """Run a kernel; with `at_once`, all its blocks run at the same time or none does."""
+
+    def wait(self) -> None:
+        """Wait for all that was launched."""
+
+
+class CudaDevice:
+    """The first GPU, in the context that JAX uses too."""
+
+    words: str | None = None
+
+    def __init__(self) -> None:
+        driver()  # raises, in words, where there is none
+        self._library = ctypes.CDLL(LIBRARY)
+        device, self._context, self._stream = ctypes.c_int(), ctypes.c_void_p(), ctypes.c_void_p()
+        self._do("cuDeviceGet", ctypes.byref(device), 0)
+        self._do("cuDevicePrimaryCtxRetain", ctypes.byref(self._context), device)
+        name = ctypes.create_string_buffer(200)
+        self._do("cuDeviceGetName", name, 200, device)
+        self.name = name.value.decode()
+        self.multiprocessors, self.shared_bytes, major, minor = (
+            self._attribute(device, which) for which in (_MULTIPROCESSORS, _SHARED, _MAJOR, _MINOR)
+        )
+        self.capability = f"{major}.{minor}"
+        with self._current():
+            self._do("cuStreamCreate", ctypes.byref(self._stream), _NON_BLOCKING)
+
+    def memory(self, nbytes: int, what: str) -> Memory:
+        """Return new memory."""
+        address = ctypes.c_uint64()
+        with self._current():
+            status = self._library.cuMemAlloc_v2(ctypes.byref(address), ctypes.c_size_t(max(nbytes, 16)))
+            if status == _OUT_OF_MEMORY:
+                raise NetworkError(self._full(nbytes, what))
+        self._check("cuMemAlloc", status)
+        return Memory(self, address.value, nbytes)
+
+    def free(self, address: int) -> None:
+        """Give memory back."""
+        with self._current():
+            self._library.cuMemFree_v2(ctypes.c_uint64(address))
+
+    def copy_in(self, address: int, array: Array) -> None:
+        """Copy an array to an address, after all that was launched."""
+        self.wait()
+        with self._current():
+            source = ctypes.c_void_p(array.ctypes.data)
+            self._do("cuMemcpyHtoD_v2", ctypes.c_uint64(address), source, ctypes.c_size_t(array.nbytes))
+
+    def copy_out(self, array: Array, address: int) -> None:
+        """Fill an array from an address, after all that was launched."""
+        self.wait()
+        with self._current():
+            target = ctypes.c_void_p(array.ctypes.data)
+            self._do("cuMemcpyDtoH_v2", target, ctypes.c_uint64(address), ctypes.c_size_t(array.nbytes))
+
+    def fill_zero(self, address: int, nbytes: int) -> None:
+        """Set bytes to zero."""
+        if nbytes:
+            with self._current():
+                self._do("cuMemsetD8Async", ctypes.c_uint64(address), 0, ctypes.c_size_t(nbytes), self._stream)
+
+    def kernel(self, text: str, entry: str, shared: int) -> Any:
+        """Compile a text, unless it is kept, and load its kernel."""
+        where = f"network kernel {entry}"
+        unit = translation_unit(where, text, entry, None, NVRTC_OPTIONS)
+        code = compiled(where, unit, (self.capability,))
+        return driver().kernel(code.binary, code.entry, shared)
+
+    def launch(
+        self, kernel: Any, blocks: int, threads: int, shared: int, parameters: Sequence[bytes], *, at_once: bool
+    ) -> None:
+        """Run a kernel."""
+        held = [ctypes.create_string_buffer(value, len(value)) for value in parameters]
+        table = (ctypes.c_void_p * len(held))(*(ctypes.addressof(value) for value in held))
+        extents = [ctypes.c_uint(extent) for extent in (blocks, 1, 1, threads, 1, 1, shared)]
+        function = "cuLaunchCooperativeKernel" if at_once else "cuLaunchKernel"
+        more = () if at_once else (None,)
+        with self._current():
+            self._do(function, ctypes.c_void_p(kernel), *extents, self._stream, table, *more)
+
+    def wait(self) -> None:
+        """Wait for all that was launched."""
+        with self._current():
+            self._do("cuStreamSynchronize", self._stream)
+
+    def _full(self, nbytes: int, what: str) -> str:
+        free, total = ctypes.c_size_t(), ctypes.c_size_t()
+        self._library.cuMemGetInfo_v2(ctypes.byref(free), ctypes.byref(total))
+        return (
+            f"build: {what} take {in_bytes(nbytes)}, and {in_bytes(free.value)} of {in_bytes(total.value)} are free "
+            f"on {self.name}; JAX takes three quarters of a GPU unless XLA_PYTHON_CLIENT_PREALLOCATE=false or "
+            "XLA_PYTHON_CLIENT_MEM_FRACTION=0.1 is set"
+        )
+
+    def _attribute(self, device: ctypes.c_int, which: int) -> int:
+        value = ctypes.c_int()
+        self._do("cuDeviceGetAttribute", ctypes.byref(value), which, device)
+        return value.value
+
+    @contextmanager
+    def _current(self) -> Iterator[None]:
+        self._do("cuCtxPushCurrent_v2", self._context)
+        try:
+            yield
+        finally:
+            self._library.cuCtxPopCurrent_v2(ctypes.byref(ctypes.c_void_p()))
+
+    def _do(self, function: str, *arguments: Any) -> None:
+        self._check(function, getattr(self._library, function)(*arguments))
+
+    def _check(self, what: str, status: int) -> None:
+        if status != 0:
+            raise KernelLoadError(f"network on a GPU: {what}: {driver().error_name(status)}")
+
+
+@functools.cache
+def cuda_device() -> CudaDevice:
+    """Return the GPU of this process."""
+    return CudaDevice()

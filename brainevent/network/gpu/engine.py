@@ -1,0 +1,270 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`CudaEngine`: a network on a GPU, where one kernel runs many steps."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from ...backends.numba.registries import uninterrupted
+from ...bench.words import short
+from ...errors import NetworkError
+from ..engine import Stopped, never
+from ..plan.plan import Plan
+from ..run.finite import check_finite
+from ..run.recorded import Recorded, Wanted
+from ..run.report import in_bytes
+from ..state import NetworkState, initial_state
+from .arrays import Arrays, Tables
+from .device import Device, Memory, cuda_device
+from .partition import partition_of
+from .recording import FLAGS, Recording
+from .rows import LAYOUTS, place_synapses
+from .shape import blocks_for, shape_of
+from .spikes import Spikes
+from .structs import filled, net_dtype
+from .text import kinds_of, step_text
+
+__all__ = ["CudaEngine"]
+
+_NO_ROOM, _NOT_FINITE = 1, 2  # why a launch ended before its last step: bits
+_NANOSECONDS = 400_000_000  # of a launch, at most
+_STEPS = 2**20  # of a launch, at most
+
+Array = Any
+
+
+class CudaEngine:
+    """An `Engine` for a GPU. Several engines run one after another where they do not fit on it together.
+
+    Args:
+        plan: The network.
+        blocks: How many blocks run it; None for what suits its size.
+        shared_bytes: How much shared memory a block may use; None for all that there is.
+        device: What runs kernels; None for the GPU.
+    """
+
+    def __init__(
+        self, plan: Plan, *, blocks: int | None = None, shared_bytes: int | None = None, device: Device | None = None
+    ):
+        self.plan, self._lock = plan, threading.Lock()
+        self.device = device = cuda_device() if device is None else device
+        self._params = {p.name: dict(p.params) for p in plan.populations}
+        kinds, numbers, _ = kinds_of(plan, self._params)
+        neurons = sum(population.size for population in plan.populations)
+        self.partition = partition_of(plan, kinds, numbers, blocks_for(neurons, device.multiprocessors, blocks))
+        self.rows = place_synapses(device, plan, self.partition)
+        self.arrays = Arrays(device, plan, self.partition, kinds)
+        self._shared_bytes = _checked_bytes(shared_bytes, device.shared_bytes)
+        count = self.partition.blocks
+        self._list_size = self.partition.per + -self.partition.per % 4
+        self._lists = device.memory(8 * count * self._list_size, "lists of spikes")
+        self._ends = device.memory(16 * count, "ends of launches")
+        self._spikes = Spikes(device, plan, self.partition)
+        self._lay_out()
+        self._given: NetworkState | None = initial_state(plan)  # not on the device yet
+        self._step, self._torn = 0, False
+
+    @property
+    def step(self) -> int:
+        """The number of the step that comes next."""
+        return self._step
+
+    @property
+    def state(self) -> NetworkState:
+        """The state before the next step, copied."""
+        with self._lock:
+            if self._torn:
+                raise NetworkError(
+                    "network: a run broke off within a step; call sim.reset(), or sim.load(...) a checkpoint"
+                )
+            return self.arrays.read(self._step) if self._given is None else _copied(self._given)
+
+    @property
+    def units(self) -> str:
+        """What runs the network, in words."""
+        return f"{self.partition.blocks} block{'' if self.partition.blocks == 1 else 's'}"
+
+    @property
+    def placement(self) -> str:
+        """Where everything lies on the device, in words."""
+        structure, rows = self.shape.structure, self.rows
+        entries = sum(projection.entries for projection in self.plan.projections)
+        held = (structure.in_registers, structure.states_in_block)
+        states = "registers" if held[0] else "shared memory" if held[1] else "memory"
+        ring = "shared memory" if structure.ring_in_block else "memory"
+        inside = " in shared memory" if structure.rows_in_block else ""
+        return (
+            f"{self.device.name}: {self.units} of {structure.threads} threads, at most {self.partition.per} neurons "
+            f"each, states in {states}; sums of {self.arrays.slots} steps in {ring}; {LAYOUTS[rows.layout]}{inside}, "
+            f"{in_bytes(rows.nbytes)}, {short(rows.nbytes / max(1, entries), 3)} bytes a synapse"
+        )
+
+    def load(self, state: NetworkState) -> None:
+        """Go on from a state."""
+        with self._lock:
+            self._given, self._step, self._torn = _copied(state), int(state.step), False
+
+    def set(self, population: str, param: str, value: Array) -> None:
+        """Replace a parameter."""
+        with self._lock:
+            before = self._params[population][param]
+            self._params[population][param] = np.array(np.broadcast_to(value, np.shape(before)), before.dtype)
+            self._prepare()
+
+    def set_weights(self, plan: Plan) -> None:
+        """Go on with the weights of a plan that differs in nothing else."""
+        with self._lock:
+            del self.rows  # given back before more is taken
+            self.plan, self.rows = plan, place_synapses(self.device, plan, self.partition)
+            self._lay_out()
+
+    def run(
+        self, steps: int, wanted: Wanted, inputs: Mapping[tuple[str, str], Array], stopped: Stopped = never
+    ) -> Recorded:
+        """Run steps."""
+        given = {place: self._input(steps, place, array) for place, array in inputs.items()}
+        with self._lock:
+            if self._torn:
+                raise NetworkError(
+                    "network: a run broke off within a step; call sim.reset(), or sim.load(...) a checkpoint"
+                )
+            if self._given is not None:
+                self.arrays.write(self._given)
+                self._given = None
+            recording = Recording(self.device, self.plan, self.partition, self._spikes, self._step, steps, wanted)
+            populations = self._populations(recording, given)
+            turn = 0
+            while turn < steps and not stopped():
+                with uninterrupted():
+                    turn += self._launch(recording, populations, turn, min(steps - turn, _STEPS))
+            return recording.recorded(turn)
+
+    def _launch(self, recording: Recording, populations: Memory, turn: int, steps: int) -> int:
+        """Run at most so many steps; return how many."""
+        net = filled(
+            self._net.dtype,
+            **{name: self._net[name] for name in self._net.dtype.names},
+        )
+        net["turn"], net["population"] = turn, populations.address
+        net["samples"], net["sample"] = len(recording.wanted.samples), recording.samples.address
+        net["capacity"] = recording.capacity
+        net["spikes"] = self._spikes.memory.address if self._spikes.memory else 0
+        net["counts"] = recording.counts.address
+        shape = self.shape
+        self._packets.clear()
+        parameters = [net.tobytes(), np.uint32(self._step).tobytes(), np.uint32(steps).tobytes()]
+        self._torn = True
+        self.device.launch(
+            self._kernel, self.partition.blocks, shape.structure.threads, shape.shared, parameters, at_once=True
+        )
+        ends = self._ends.download(np.uint32, (self.partition.blocks, 4))
+        ran, why = int(ends[0, 0]), int(ends[0, 1])
+        recording.take(self._step, ran, self._ends, full=bool(why & _NO_ROOM))
+        self._step += ran
+        self._torn = False
+        if why & _NOT_FINITE:
+            check_finite(self.plan, self._step - 1, self.arrays.read(self._step).neurons)
+        return ran
+
+    def _lay_out(self) -> None:
+        """Let all follow from the rows."""
+        self._row_of_place = self._held(self.partition.by_block(self.rows.rows), "rows of neurons")
+        self._prepare()
+
+    def _prepare(self) -> None:
+        """Let text and tables follow from the parameters."""
+        plan, partition = self.plan, self.partition
+        kinds, numbers, own = kinds_of(plan, self._params)
+        shape = shape_of(
+            partition,
+            kinds,
+            self.rows,
+            self.arrays.slots,
+            self._shared_bytes,
+            checked=plan.check_finite,
+        )
+        text = step_text(kinds, shape.structure, self.device.words)
+        self._kernel = self.device.kernel(text, "run", shape.shared)
+        self.shape, self.kinds = shape, kinds
+        self.tables = Tables(self.device, plan, partition, kinds, numbers)
+        self.tables.fill(self._params, own)
+        self._packets = self.device.memory(32 * shape.copies * partition.blocks, "packets of spikes")
+        self._net = self._described()
+
+    def _described(self) -> Any:
+        """Return what all launches share."""
+        partition, rows, entry = self.partition, self.rows, self.rows.entry
+        receptors = max(kind.receptors for kind in self.kinds)
+        net = filled(
+            net_dtype(receptors),
+            blocks=partition.blocks,
+            per=partition.per,
+            slots=self.arrays.slots,
+            cells=partition.cells,
+            sources=partition.sources,
+            populations=len(self.plan.populations),
+            copies=self.shape.copies,
+            delay_shift=entry.delay_shift,
+            cell_shift=entry.cell_shift,
+            cell_mask=(1 << entry.cell_bits) - 1,
+            list_size=self._list_size,
+            row_words=self.shape.row_words,
+            weight_shift=0 if entry.wide else 32 - entry.weight_bits,
+            nanoseconds=_NANOSECONDS,
+            scalars=self.tables.scalars.address,
+            arrays=self.tables.arrays.address,
+            rows=self._row_of_place.address,
+            starts=rows.starts.address if rows.starts else 0,
+            bases=rows.bases.address if rows.bases else 0,
+            synapses=rows.synapses.address,
+            states=self.arrays.states.address,
+            ring=self.arrays.ring.address,
+            packets=self._packets.address,
+            list=self._lists.address,
+            ends=self._ends.address,
+        )
+        net["reach"][:receptors] = partition.reach[:receptors]
+        return net
+
+    def _populations(self, recording: Recording, given: Mapping[tuple[str, str], tuple[Memory, int]]) -> Memory:
+        self._inputs = given  # they must live as long as the run
+        flags = {p.name: recording.flags(p.name) for p in self.plan.populations}
+        for name, _ in given:
+            flags[name] |= FLAGS["fed"]
+        rates = {name: memory.address for name, memory in recording.rates.items()}
+        inputs = {place: (memory.address, width) for place, (memory, width) in given.items()}
+        return self.tables.populations(flags, rates, inputs)
+
+    def _input(self, steps: int, place: tuple[str, str], given: Array) -> tuple[Memory, int]:
+        """Return inputs on the device, and how many numbers a step has."""
+        array, size = np.ascontiguousarray(given, np.float32), self.plan.population(place[0]).size
+        if array.shape not in ((steps, size), (steps, 1)):
+            raise NetworkError(
+                f"inputs {'.'.join(place)}: have shape {array.shape}; pass ({steps}, {size}), or ({steps}, 1) for all"
+            )
+        return self._held(array, f"inputs {'.'.join(place)}"), array.shape[1]
+
+    def _held(self, array: Array, what: str) -> Memory:
+        memory = self.device.memory(array.nbytes, what)
+        memory.upload(array)
+        return memory
+
+
+def _checked_bytes(asked: Any, most: int) -> int:
+    if asked is None:
+        return most
+    if not isinstance(asked, int) or not 0 < asked <= most:
+        raise NetworkError(f"build: shared_bytes is {asked!r}; pass an integer from 1 to {most}")
+    return asked
+
+
+def _copied(state: NetworkState) -> NetworkState:
+    trees = (
+        {name: {key: np.array(array) for key, array in arrays.items()} for name, arrays in tree.items()}
+        for tree in (state.neurons, state.arriving)
+    )
+    return NetworkState(np.uint32(state.step), *trees)

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+// The neurons of a block: their states and parameters, one step of one neuron, and what is recorded of it.
+
+struct Own {
+    u32 population, kind, neuron, place, flags, key0, key1;
+    float quantum[RECEPTORS + 1];
+};
+
+struct Cell {  // of a neuron that lives in registers
+    Own own;
+    u32 row, s[WORDS + 1], p[PARAMS + 1], d[DRAWS + 1];
+    bool is_there, spiked;
+};
+
+BE float arriving(const Net& net, const Own& own, int* now, u32 receptor, u32 turn) {
+    int* cell = now + net.reach[receptor] + own.place;
+    const float given = (float)look(cell) * own.quantum[receptor];
+    *cell = 0;
+    if (USUALLY(!(own.flags & FED))) return given;
+    const Population& of = net.population[own.population];
+    const float* input = of.input[receptor];
+    if (!input) return given;
+    return given + input[(u64)(net.turn + turn) * of.input_row[receptor] + own.neuron * of.input_item[receptor]];
+}
+
+BE void own_of(const Net& net, u32 number, Own& own) {
+    const Population& of = net.population[number];
+    own.population = number;
+    own.kind = of.kind;
+    own.flags = of.flags;
+    own.key0 = of.key0;
+    own.key1 = of.key1;
+    for (u32 r = 0; r < RECEPTORS; ++r) own.quantum[r] = of.quantum[r];
+}
+
+// How many numbers of a table are at most u: the last one is infinite.
+BE u32 events(const float* table, float u) {
+    u32 k = 0;
+    while (table[k] <= u) ++k;
+    return k;
+}
+
+#include_rules
+
+BE void sample(const Net& net, const Own& own, const u32* s, u32 slot, u32 t) {
+    for (u32 j = 0; j < net.samples; ++j) {
+        const Sample& of = net.sample[j];
+        if (of.population != own.population || t % of.every) continue;
+        const int column = of.columns[slot];
+        if (column < 0) continue;
+        u32 word = 0;
+        for (u32 k = 0; k < WORDS; ++k) word = k == of.word ? s[k] : word;
+        of.out[(u64)(t / of.every - of.before) * of.width + column] = word;
+    }
+}
+
+// What is full is told with the next step: there is room for two.
+BE void record(const Net& net, Desk& desk, const Own& own, u32 block, u32 t, u32 turn) {
+    const u32 slot = block * net.per + own.place;
+    if (own.flags & RECORDED) {
+        const u32 at = add_in_block(&desk.recorded, 1u);
+        net.spikes[(u64)block * net.capacity + at] = (u64)t << 32 | (own.place * net.blocks + block);
+        if (at + 1 + 2 * net.per > net.capacity) or_in_block(&desk.mine[~t & 1][0], NO_ROOM << FLAGS);
+    }
+    if (own.flags & COUNTED) net.counts[slot] += 1;
+    if (own.flags & RATED) add_for_all(net.population[own.population].rates + net.turn + turn, 1);
+}
+
+BE void spiked(const Net& net, Desk& desk, u32 row, u32 block, u32 e) {
+    if (row == NOBODY) return;
+    const u32 at = add_in_block(&desk.mine[e][0], 1u) & COUNT;
+    if (USUALLY(at < MINE)) desk.mine[e][at + 1] = row;
+    else put_word(&net.list[(u64)(e * net.blocks + block) * net.list_size + at], row);
+}
+
+BE bool live(const Net& net, Desk& desk, const Own& own, u32* s, const u32* p, u32* d, u32 row, int* now, u32 block, u32 t,
+             u32 turn) {
+    bool strange = false;
+    const bool spike = update(net, own, s, p, d, now, t, turn, strange);
+    if (spike) spiked(net, desk, IN_REGISTERS ? row : net.rows[block * net.per + own.place], block, t & 1);
+    if (CHECKED && strange) or_in_block(&desk.mine[t & 1][0], NOT_FINITE << FLAGS);
+    if (net.samples) sample(net, own, s, block * net.per + own.place, t);
+    return spike && own.flags & (RECORDED | COUNTED | RATED);
+}
+
+// Neurons in memory: population after population, each thread every THREADS-th.
+BE void live_in_memory(const Net& net, Desk& desk, u32* states, u32 stride, int* now, u32 block, u32 tid, u32 t, u32 turn) {
+    for (u32 number = 0; number < net.populations; ++number) {
+        const Population& of = net.population[number];
+        Own own;
+        own_of(net, number, own);
+        // Neuron `begin + k` of the network is number (begin + k) / blocks of block (begin + k) % blocks.
+        u32 p[PARAMS + 1];
+        scalars(net, own, p);
+        u32 l = (of.begin + net.blocks - 1 - block) / net.blocks;
+        const u32 end = (of.begin + of.size + net.blocks - 1 - block) / net.blocks;
+        for (l += tid; l < end; l += THREADS) {
+            own.place = l;
+            own.neuron = l * net.blocks + block - of.begin;
+            u32 s[WORDS + 1], d[DRAWS + 1];
+            for (u32 k = 0; k < WORDS; ++k) s[k] = states[k * stride + l];
+            each(net, own, p, block * net.per + l);
+            if (DRAWS) draw(net, own, p, d, t);
+            if (live(net, desk, own, s, p, d, 0, now, block, t, turn)) record(net, desk, own, block, t, turn);
+            for (u32 k = 0; k < WORDS; ++k) states[k * stride + l] = s[k];
+        }
+    }
+}
+
+BE void settle(const Net& net, Cell& cell, u32 block, u32 tid, u32 first) {
+    const u32 number = tid * net.blocks + block, slot = block * net.per + tid;
+    cell.is_there = false;
+    if (tid >= net.per) return;
+    for (u32 k = 0; k < net.populations; ++k) {
+        const Population& of = net.population[k];
+        if (number - of.begin >= of.size) continue;
+        cell.is_there = true;
+        own_of(net, k, cell.own);
+        cell.own.neuron = number - of.begin;
+        cell.own.place = tid;
+        cell.row = net.rows[slot];
+        for (u32 j = 0; j < WORDS; ++j) cell.s[j] = net.states[(u64)j * net.blocks * net.per + slot];
+        scalars(net, cell.own, cell.p);
+        each(net, cell.own, cell.p, slot);
+        if (DRAWS) draw(net, cell.own, cell.p, cell.d, first);
+    }
+}

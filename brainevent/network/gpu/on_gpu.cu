@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// The words of kernels of networks, on a GPU.
+
+#define THREADS_DO { const u32 tid = threadIdx.x;
+#define THREADS_MEET } __syncthreads();
+#define EACH_THREAD_DO { const u32 tid = threadIdx.x;
+#define EACH_THREAD_END }
+#define BLOCK_MEET __syncthreads()
+#define WARPS_DO(begin, count) if (const u32 warp = threadIdx.x / 32; warp >= (begin) && warp < (begin) + (count)) {
+#define WARPS_END }
+#define LANES_DO { const u32 lane = threadIdx.x & 31;
+#define ONE_LANE_DO if ((threadIdx.x & 31) == 0) {
+#define LANES_END }
+#define LANES_MEET __syncwarp()
+#define NOT_UNROLLED _Pragma("unroll 1")
+#define USUALLY(x) __builtin_expect(x, 1)
+#define ROOM(name) extern __shared__ __align__(16) unsigned char name[]
+
+template <class T> struct OfThread {
+    T x;
+    BE T& operator[](u32) { return x; }
+};
+template <class T> using OfLane = OfThread<T>;
+
+template <class T> BE T add_in_block(T* at, T x) { return atomicAdd(at, x); }
+BE void or_in_block(u32* at, u32 x) { atomicOr(at, x); }
+template <class T> BE T add_for_all(T* at, T x) { return atomicAdd(at, x); }
+BE int look(const int* at) { return RING_IN_BLOCK ? *at : __ldcg(at); }
+BE void put_word(u32* at, u32 x) { __stcg(at, x); }
+BE u32 get_word(const u32* at) { return __ldcg(at); }
+BE uint4 get_four(const uint4* at) { return __ldcg(at); }
+BE u32 fetch_word(const u32* at) { return __ldg(at); }
+template <class T> BE T read_row(const T* at) { return ROWS_IN_BLOCK ? *at : __ldg(at); }
+BE uint4 fetch(const uint4* at) {
+    uint4 y;
+    asm volatile("ld.global.nc.L1::no_allocate.L2::128B.v4.u32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(y.x), "=r"(y.y), "=r"(y.z), "=r"(y.w) : "l"(at));
+    return y;
+}
+BE void get_pair(const u64* at, u64& v, u64& w) {
+    asm volatile("{.reg .b128 t; ld.relaxed.gpu.global.b128 t, [%2]; mov.b128 {%0, %1}, t;}"
+                 : "=l"(v), "=l"(w) : "l"(at) : "memory");
+}
+BE void put_pair(u64* at, u64 v, u64 w) {
+    asm volatile("{.reg .b128 t; mov.b128 t, {%1, %2}; st.relaxed.gpu.global.b128 [%0], t;}"
+                 :: "l"(at), "l"(v), "l"(w) : "memory");
+}
+BE void fence() { __threadfence(); }
+BE void fence_in_block() { __threadfence_block(); }
+BE void rest() { if (REST) __nanosleep(REST); }
+BE void rest_listener() { if (LISTENER_REST) __nanosleep(LISTENER_REST); }
+// The sender gets the issue slots first.
+BE void rest_before_drawing() { if (DRAW_REST && threadIdx.x / 32 < CARRIERS) __nanosleep(DRAW_REST); }
+BE u64 clock_ns() {
+    u64 now;
+    asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now));
+    return now;
+}

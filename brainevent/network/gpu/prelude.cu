@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// What kernels of networks are made of: structures, and the few words in which their text is written.
+
+typedef unsigned u32;
+typedef unsigned long long u64;
+
+constexpr u32 PADDED = 0, COMPACT = 1, SHORT = 2;              // layouts of rows
+constexpr u32 NO_ROOM = 1, NOT_FINITE = 2, LATE = 4;           // why all blocks stop after a step
+constexpr u32 FED = 1, RECORDED = 2, COUNTED = 4, RATED = 8;   // flags of a population
+constexpr u32 NOBODY = 0xFFFFFFFFu;                            // the row of a neuron without synapses
+
+struct Population {
+    u32 begin, size, kind, flags, key0, key1;
+    u32 param[PARAMS + 1], input_row[RECEPTORS + 1], input_item[RECEPTORS + 1];
+    float quantum[RECEPTORS + 1];
+    const float *input[RECEPTORS + 1], *counted[DRAWS + 1];
+    int* rates;
+};
+
+struct Sample {
+    u32 population, word, every, width, before, spare;
+    u32* out;
+    const int* columns;
+};
+
+struct Net {
+    u32 blocks, per, slots, cells, sources, populations, samples, copies, capacity, turn;
+    u32 delay_shift, cell_shift, cell_mask, weight_shift, row_words, list_size;
+    u32 reach[RECEPTORS + 1], spare[1 + RECEPTORS % 2];
+    u64 nanoseconds;
+    const Population* population;
+    const Sample* sample;
+    const u32 *scalars, *arrays, *rows;
+    const void* starts;
+    const u64* bases;
+    const uint4* synapses;
+    u32* states;
+    int* ring;
+    u64* packets;
+    u32* list;
+    u64* spikes;
+    int* counts;
+    u32* ends;
+};

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a kernel records in one run: the memory that it fills, and what is made of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..plan.plan import Plan
+from ..run.recorded import Recorded, Sample, Wanted
+from .device import Device, Memory
+from .partition import Partition
+from .spikes import Spikes
+from .structs import SAMPLE, filled
+
+__all__ = ["FLAGS", "Recording"]
+
+FLAGS = {"fed": 1, "spikes": 2, "counts": 4, "rates": 8}  # of a population
+NO_LIMIT = 2**31  # the room for spikes where none are recorded
+
+Array = Any
+
+
+class Recording:
+    """One run of `steps` steps from step `first` on."""
+
+    def __init__(
+        self, device: Device, plan: Plan, partition: Partition, spikes: Spikes, first: int, steps: int, wanted: Wanted
+    ):
+        self.device, self.plan, self.partition, self.spikes = device, plan, partition, spikes
+        self.first, self.steps, self.wanted = first, steps, wanted
+        self.found: dict[str, list[tuple[Array, Array]]] = {name: [] for name in wanted.spikes}
+        slots = partition.blocks * partition.per
+        self.counts = self._empty(4 * slots if wanted.counts else 0, "numbers of spikes")
+        self.rates = {name: self._empty(4 * steps, "spikes in each step") for name in wanted.rates}
+        self._samples = {label: self._sample(sample) for label, sample in wanted.samples.items()}
+        self.samples = device.memory(SAMPLE.itemsize * len(self._samples), "samples")
+        if self._samples:
+            self.samples.upload(np.array([table for table, *_ in self._samples.values()]))
+        if wanted.spikes:
+            spikes.make_room(max(2 * partition.per, 4096))  # those of two steps at least
+
+    def flags(self, population: str) -> int:
+        """Return what is recorded of a population, as bits."""
+        asked = {"spikes": self.wanted.spikes, "counts": self.wanted.counts, "rates": self.wanted.rates}
+        return sum(FLAGS[kind] for kind, names in asked.items() if population in names)
+
+    @property
+    def capacity(self) -> int:
+        """The room for spikes of a block."""
+        return self.spikes.capacity if self.wanted.spikes else NO_LIMIT
+
+    def take(self, step: int, steps: int, ends: Memory, *, full: bool) -> None:
+        """Take the spikes of one launch, which ran some steps; make more room if it ended for want of it."""
+        if self.wanted.spikes:
+            taken = self.spikes.taken(self.wanted.spikes, step, steps, ends)
+            for name, one in zip(self.wanted.spikes, taken, strict=True):
+                self.found[name].append(one)
+            if full:
+                self.spikes.make_room(2 * self.spikes.capacity)
+
+    def recorded(self, steps: int) -> Recorded:
+        """Return what was recorded, after so many steps."""
+        spikes = {name: _joined(parts) for name, parts in self.found.items()}
+        all_counts = self.counts.download(np.int32, self.counts.nbytes // 4)
+        counts = {name: all_counts[self._slots(name)] for name in self.wanted.counts}
+        rates = {name: memory.download(np.int32, self.steps)[:steps] for name, memory in self.rates.items()}
+        samples = {label: self._sampled(label, steps) for label in self.wanted.samples}
+        return Recorded(self.first, steps, spikes, counts, rates, samples)
+
+    def _slots(self, name: str) -> Array:
+        return self.partition.slots(name, self.plan.population(name).size)
+
+    def _empty(self, nbytes: int, what: str) -> Memory:
+        memory = self.device.memory(nbytes, what)
+        memory.clear()
+        return memory
+
+    def _before(self, sample: Sample, step: int) -> int:
+        """Return how many multiples of `every`, 0 included, are below a step."""
+        return -(-step // sample.every)
+
+    def _sample(self, sample: Sample) -> tuple[Any, Memory, Memory, Array, int]:
+        """Return table, results, columns by place, the column of each chosen neuron, and the number of rows."""
+        rows = self._before(sample, self.first + self.steps) - self._before(sample, self.first)
+        chosen, columns = np.unique(sample.neurons, return_inverse=True)
+        places = np.full(self.partition.blocks * self.partition.per, -1, np.int32)
+        places[self._slots(sample.population)[chosen]] = np.arange(chosen.size)
+        out = self._empty(4 * rows * chosen.size, f"samples of {sample.population}.{sample.state}")
+        of_places = self.device.memory(places.nbytes, "places of samples")
+        of_places.upload(places)
+        population = self.plan.population(sample.population)
+        table = filled(
+            SAMPLE,
+            population=[p.name for p in self.plan.populations].index(sample.population),
+            word=list(population.state).index(sample.state),
+            every=sample.every,
+            width=chosen.size,
+            before=self._before(sample, self.first),
+            out=out.address,
+            columns=of_places.address,
+        )
+        return table, out, of_places, columns.reshape(-1), rows
+
+    def _sampled(self, label: str, steps: int) -> Array:
+        _, out, _, columns, rows = self._samples[label]
+        sample = self.wanted.samples[label]
+        dtype = self.plan.population(sample.population).state[sample.state].dtype
+        width = int(columns.max(initial=-1)) + 1
+        ran = self._before(sample, self.first + steps) - self._before(sample, self.first)
+        words = out.download(np.uint32, (rows, width))[:ran, columns]
+        return as_dtype(words, dtype)
+
+
+def _joined(parts: list[tuple[Array, Array]]) -> tuple[Array, Array]:
+    if len(parts) == 1:
+        return parts[0]
+    if not parts:
+        return np.zeros(0, np.uint32), np.zeros(0, np.int32)
+    steps, neurons = zip(*parts, strict=True)
+    return np.concatenate(steps), np.concatenate(neurons)
+
+
+def as_dtype(words: Array, dtype: Any) -> Array:
+    """Return words of 32 bits as the values that they are."""
+    return words != 0 if np.dtype(dtype).kind == "b" else np.ascontiguousarray(words).view(dtype)

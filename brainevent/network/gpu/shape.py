@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`Shape`: how many blocks and threads run a network, and what lies in the shared memory of a block."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ...errors import NetworkError
+from ..description.checks import is_integer
+from ..run.report import in_bytes
+from .partition import Partition
+from .rows import PADDED, SHORT, Rows
+from .text import Kind, Structure
+
+__all__ = ["Shape", "blocks_for", "shape_of"]
+
+_NEURONS = 64  # of a block, where there are enough blocks
+_WARP, _MOST_THREADS = 32, 1024
+_LEAST_CARRIERS = 4  # warps that deliver
+_MOST_BLOCKS = 26 * _WARP  # each has a thread that listens to it
+_LARGE, _SMALL = (2048, 1024), (256, 128)  # rows in the queue, own spikes in a list: beyond, lists in global memory
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The structure of a kernel, and its launch: `shared` is dynamic shared memory, `desk` what the kernel has itself.
+
+    `copies` is how many inboxes there are: blocks that read the same lines wait for each other. `row_words` is how
+    many words of short rows a block has at most.
+    """
+
+    structure: Structure
+    shared: int
+    desk: int
+    copies: int
+    row_words: int
+
+
+def blocks_for(neurons: int, multiprocessors: int, asked: Any = None) -> int:
+    """Return how many blocks run a network: those that are asked for, or what suits its size."""
+    if asked is None:
+        most = multiprocessors - multiprocessors % _WARP if multiprocessors % _WARP < multiprocessors // 16 else 0
+        return max(1, min(most or multiprocessors, -(-neurons // _NEURONS), _MOST_BLOCKS))
+    if not is_integer(asked) or not 1 <= asked <= min(multiprocessors, _MOST_BLOCKS):
+        most = min(multiprocessors, _MOST_BLOCKS)
+        raise NetworkError(
+            f"build: blocks is {asked!r}; pass an integer from 1 to {most}, the number of multiprocessors of the GPU"
+        )
+    return int(asked)
+
+
+def shape_of(
+    partition: Partition, kinds: Sequence[Kind], rows: Rows, slots: int, shared_bytes: int, *, checked: bool
+) -> Shape:
+    """Return the shape for rows, and sums of so many slots, with so much shared memory of a block."""
+    listeners = -(-partition.blocks // _WARP)
+    queue, mine = _LARGE if shared_bytes >= 96 * 1024 else _SMALL
+    desk = 8 * (mine + 8) + 8 * queue + 32
+    if desk > shared_bytes:
+        raise NetworkError(
+            f"build: a block needs {in_bytes(desk)} of shared memory for lists of spikes, and {in_bytes(shared_bytes)} "
+            "are allowed; pass a larger shared_bytes="
+        )
+    left = shared_bytes - desk
+    words = max(len(kind.population.rule.states) for kind in kinds)
+    ring, states = 4 * slots * partition.cells, 4 * words * partition.per
+    in_registers = partition.per <= _MOST_THREADS
+    ring_in_block = ring <= left
+    left -= ring if ring_in_block else 0
+    states_in_block = not in_registers and states <= left
+    left -= states if states_in_block else 0
+    own_rows = 4 * _row_words(rows) + (2 if rows.narrow_starts else 4) * (partition.sources + 1)
+    rows_in_block = rows.layout == SHORT and own_rows <= left
+    sizes = ((ring, ring_in_block), (states, states_in_block), (own_rows, rows_in_block))
+    shared = sum(size for size, is_there in sizes if is_there)
+    structure = Structure(
+        threads=_threads(partition.per, listeners, rows.layout, direct=rows_in_block),
+        listeners=listeners,
+        layout=rows.layout,
+        wide=rows.entry.wide,
+        in_registers=in_registers,
+        ring_in_block=ring_in_block,
+        states_in_block=states_in_block,
+        checked=checked,
+        rows_in_block=rows_in_block,
+        narrow_starts=rows.narrow_starts,
+        narrow=rows.layout != PADDED and partition.per <= 2**16,
+        queue=queue,
+        mine=mine,
+    )
+    return Shape(structure, shared, desk, _copies(partition.blocks), _row_words(rows))
+
+
+def _row_words(rows: Rows) -> int:
+    return rows.block_words + rows.block_words % 2
+
+
+def _threads(per: int, listeners: int, layout: int, *, direct: bool) -> int:
+    least = _WARP * (listeners + 1 + (0 if direct else _LEAST_CARRIERS))
+    if layout == SHORT and per <= _MOST_THREADS:
+        suits = per + -per % _WARP + (0 if direct else _WARP * (listeners + 1))
+    else:
+        suits = _MOST_THREADS if per > _MOST_THREADS // 4 else _MOST_THREADS // 2
+    return min(_MOST_THREADS, max(least, suits))
+
+
+def _copies(blocks: int) -> int:
+    return 12 if blocks > 2 * _WARP else 8 if blocks >= 8 else 1

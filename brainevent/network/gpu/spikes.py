@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`Spikes`: what blocks recorded of spikes, ordered on the device by population, step and neuron."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..plan.plan import Plan
+from .device import Device, Memory
+from .partition import Partition
+from .structs import LISTED, filled
+from .text import other_text
+
+__all__ = ["Spikes"]
+
+_THREADS = 64
+_BLOCKS = 2048
+
+Array = Any
+
+
+class Spikes:
+    """Memory for spikes, by block; it grows, and outlives a run."""
+
+    def __init__(self, device: Device, plan: Plan, partition: Partition):
+        self.device, self.plan, self.partition = device, plan, partition
+        self.capacity = 0  # spikes of a block
+        self.memory: Memory | None = None
+        self._held: dict[str, Memory] = {}
+        self._kernels: dict[str, Any] = {}
+
+    def make_room(self, capacity: int) -> None:
+        """Let there be room for so many spikes of a block."""
+        if capacity > self.capacity:
+            self.memory = None  # given back before more is taken
+            self.memory = self.device.memory(8 * capacity * self.partition.blocks, "spikes that are recorded")
+            self.capacity = capacity
+
+    def taken(self, names: Sequence[str], first: int, steps: int, ends: Memory) -> list[tuple[Array, Array]]:
+        """Return steps and neurons of the spikes of each population after a launch of some steps."""
+        assert self.memory is not None
+        groups = len(names) * steps
+        ranges = np.array([[self.partition.begins[name], self.plan.population(name).size] for name in names], np.uint32)
+        of_ranges, tally, cursors = (
+            self._room(what, nbytes)
+            for what, nbytes in (("ranges", ranges.nbytes), ("tally", 4 * groups), ("cursors", 4 * groups))
+        )
+        of_ranges.upload(ranges)
+        tally.clear()
+        listed = filled(
+            LISTED,
+            blocks=self.partition.blocks,
+            capacity=self.capacity,
+            populations=len(names),
+            steps=steps,
+            first=first,
+            spikes=self.memory.address,
+            ends=ends.address,
+            ranges=of_ranges.address,
+            tally=tally.address,
+            cursors=cursors.address,
+        )
+        self._launch("tally_spikes", listed, self.partition.blocks)
+        counts = tally.download(np.uint32, (len(names), steps))
+        total = int(counts.sum(dtype=np.int64))
+        if total:
+            flat = counts.reshape(-1)
+            cursors.upload(np.cumsum(flat, dtype=np.uint32) - flat)
+            unordered, ordered, at = (self._room(what, 4 * total) for what in ("unordered", "ordered", "steps"))
+            listed["unordered"], listed["ordered"], listed["at"] = unordered.address, ordered.address, at.address
+            self._launch("gather_spikes", listed, self.partition.blocks)
+            self._launch("order_spikes", listed, min(_BLOCKS, groups))
+            found = at.download(np.uint32, (total,)), ordered.download(np.int32, (total,))
+        else:
+            found = np.empty(0, np.uint32), np.empty(0, np.int32)
+        ends_of = np.cumsum(counts.sum(1, dtype=np.int64))[:-1]
+        return list(zip(*(np.split(array, ends_of) for array in found), strict=True))
+
+    def _launch(self, entry: str, listed: Any, blocks: int) -> None:
+        if entry not in self._kernels:
+            text = other_text("spikes.cu", _THREADS, self.device.words)
+            self._kernels[entry] = self.device.kernel(text, entry, 0)
+        self.device.launch(self._kernels[entry], blocks, _THREADS, 0, [listed.tobytes()], at_once=False)
+
+    def _room(self, what: str, nbytes: int) -> Memory:
+        """Return memory that is kept for a purpose, larger than the last one if need be."""
+        held = self._held.get(what)
+        if held is None or held.nbytes < nbytes:
+            self._held.pop(what, None)
+            held = self._held[what] = self.device.memory(nbytes * 5 // 4, f"{what} of spikes that are recorded")
+        return held

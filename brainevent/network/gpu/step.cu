@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// Many steps of a network in one kernel.
+//
+// Each block owns neurons, the synapses that end on them, and the ring of what is on its way to them. A block sends what
+// its neurons did in a step as one packet to all blocks: what arrives is both the barrier and the data. Nobody is two
+// steps ahead of another, so packets and lists are kept for even and for odd steps.
+//
+// Above this text stand the constants of the network's structure, and update(): the rules of its neurons.
+
+// Launches are short, so that Ctrl-C and displays work.
+BE bool is_late(const Net& net, u64 began, u32 turn) {
+    return (turn & 63) == 63 && net.nanoseconds != 0 && clock_ns() - began > net.nanoseconds;
+}
+
+template <class T> BE void copied(T* to, const T* from, u32 count, u32 tid) {
+    for (u32 k = tid; k < count; k += THREADS) to[k] = from[k];
+}
+
+BE void clear(Desk& desk, u32 tid) {
+    for (u32 k = tid; k < QUEUE; k += THREADS) desk.queue[k] = 0;
+    for (u32 k = tid; k < 8; k += THREADS) desk.mine[0][k] = desk.mine[1][k] = 0;
+    if (tid != 0) return;
+    desk.recorded = desk.stop = 0;
+    for (u32 e = 0; e < 2; ++e) desk.queued[e] = desk.heard[e] = 0;
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS, 1) run(const Net net, unsigned first, unsigned steps) {
+    ROOM(room);
+    __shared__ Desk desk;
+    const u32 block = blockIdx.x, slots = net.blocks * net.per, ring_words = net.slots * net.cells;
+    u32* const words = (u32*)room;
+    int* const sums = RING_IN_BLOCK ? (int*)words : net.ring + (u64)block * ring_words;
+    u32* const states = STATES_IN_BLOCK ? words + (RING_IN_BLOCK ? ring_words : 0) : net.states + block * net.per;
+    const u32 stride = STATES_IN_BLOCK ? net.per : slots;
+    u32* const own_rows = words + (RING_IN_BLOCK ? ring_words : 0) + (STATES_IN_BLOCK ? WORDS * net.per : 0);
+    ShortRows rows = {(const u32*)net.synapses, (const Start*)net.starts + (u64)block * (net.sources + 1)};
+    if (LAYOUT == SHORT) rows.words += net.bases[block];
+    OfThread<Cell> cells;
+    OfThread<Post> posts;
+    Ring ring = {sums, first % net.slots, net.slots, net.cells, net.delay_shift, net.cell_shift, net.cell_mask, net.weight_shift};
+    const u64 began = clock_ns();
+    u64 tag = first % 0xFFFEu + 1;  // of the step
+    u32 turn = 0;
+    THREADS_DO
+        if (RING_IN_BLOCK) copied(words, (const u32*)net.ring + (u64)block * ring_words, ring_words, tid);
+        if (STATES_IN_BLOCK)
+            for (u32 j = 0; j < WORDS; ++j) copied(states + j * stride, net.states + j * slots + block * net.per, net.per, tid);
+        if (ROWS_IN_BLOCK) {
+            copied(own_rows, rows.words, rows.starts[net.sources], tid);
+            copied((Start*)(own_rows + net.row_words), rows.starts, net.sources + 1, tid);
+        }
+        clear(desk, tid);
+        posts[tid] = post_of(net, block, tid);
+        if (IN_REGISTERS) settle(net, cells[tid], block, tid, first);
+    THREADS_MEET
+    if (ROWS_IN_BLOCK) {
+        rows.words = own_rows;
+        rows.starts = (const Start*)(own_rows + net.row_words);
+    }
+    while (turn < steps) {
+        const u32 t = first + turn;
+        int* const now = sums + ring.now * net.cells;
+        THREADS_DO
+            if (IN_REGISTERS) {
+                Cell& c = cells[tid];
+                c.spiked = c.is_there && live(net, desk, c.own, c.s, c.p, c.d, c.row, now, block, t, turn);
+            } else live_in_memory(net, desk, states, stride, now, block, tid, t, turn);
+        THREADS_MEET
+        WARPS_DO(CARRIERS, 1)
+            send(net, desk, posts, block, t, tag, block == 0 && is_late(net, began, turn) ? LATE : 0);
+        WARPS_END
+        if (IN_REGISTERS) {
+            EACH_THREAD_DO
+                Cell& c = cells[tid];
+                if (DRAWS) {
+                    rest_before_drawing();
+                    if (c.is_there) draw(net, c.own, c.p, c.d, t + 1);
+                }
+                if (c.spiked) record(net, desk, c.own, block, t, turn);
+            EACH_THREAD_END
+        }
+        WARPS_DO(CARRIERS + 1, LISTENERS)
+            LANES_DO
+                const Post& post = posts[warp * 32 + lane];
+                if (post.is_there) listen(net, desk, rows, ring, post, block, (warp - CARRIERS - 1) * 32 + lane, t, tag);
+            LANES_END
+            LANES_MEET;
+            if (!DIRECT) {
+                ONE_LANE_DO
+                    fence_in_block();
+                    add_in_block((u32*)&desk.heard[t & 1], 1u);
+                LANES_END
+            }
+        WARPS_END
+        WARPS_DO(0, DIRECT ? 0 : CARRIERS)
+            if (LAYOUT == SHORT) {
+                LANES_DO
+                    deliver_by_lanes(net, desk, rows, ring, block, warp * 32 + lane, t);
+                LANES_END
+            } else deliver_rows(net, desk, ring, block, warp, t);
+        WARPS_END
+        BLOCK_MEET;
+        ++turn;
+        tag = tag == 0xFFFE ? 1 : tag + 1;
+        ring.now = ring.now + 1 == net.slots ? 0 : ring.now + 1;
+        if (desk.stop) break;
+    }
+    THREADS_DO
+        if (RING_IN_BLOCK) copied((u32*)net.ring + (u64)block * ring_words, words, ring_words, tid);
+        if (STATES_IN_BLOCK)
+            for (u32 j = 0; j < WORDS; ++j) copied(net.states + j * slots + block * net.per, states + j * stride, net.per, tid);
+        if (IN_REGISTERS && cells[tid].is_there)
+            for (u32 j = 0; j < WORDS; ++j) net.states[j * slots + block * net.per + tid] = cells[tid].s[j];
+        if (tid == 0) {
+            net.ends[block * 4] = turn;
+            net.ends[block * 4 + 1] = desk.stop;
+            net.ends[block * 4 + 2] = desk.recorded;
+        }
+    THREADS_MEET
+}

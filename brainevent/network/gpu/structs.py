@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The structures that kernels of networks read, as dtypes: their fields are those of the texts beside this file."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+__all__ = ["GIVEN", "LISTED", "ROWS", "SAMPLE", "filled", "net_dtype", "population_dtype"]
+
+_WORD, _LONG, _FLOAT, _SIGNED = np.uint32, np.uint64, np.float32, np.int32
+
+
+def _dtype(*fields: tuple[str, Any] | tuple[str, Any, tuple[int, ...]]) -> np.dtype[Any]:
+    return np.dtype(list(fields), align=True)
+
+
+def _words(names: str) -> list[tuple[str, Any]]:
+    return [(name, _WORD) for name in names.split()]
+
+
+def _longs(names: str) -> list[tuple[str, Any]]:
+    return [(name, _LONG) for name in names.split()]
+
+
+SAMPLE = _dtype(*_words("population word every width before spare"), *_longs("out columns"))
+
+GIVEN = _dtype(
+    *_words("sources source_begin target_begin blocks all_sources layout wide cell_shift delay_shift reach"),
+    *_words("target_bytes weight_bytes delay_bytes"),
+    ("weight", _SIGNED),
+    *_words("delay weight_mask"),
+    *_longs("starts targets weights delays"),
+)
+
+ROWS = _dtype(*_longs("used rows starts bases synapses"))
+
+LISTED = _dtype(
+    *_words("blocks capacity populations steps first spare"),
+    *_longs("spikes ends ranges tally cursors unordered ordered at"),
+)
+
+
+def population_dtype(receptors: int, params: int, draws: int) -> np.dtype[Any]:
+    """Return the dtype of `Population`."""
+    return _dtype(
+        *_words("begin size kind flags key0 key1"),
+        ("param", _WORD, (params + 1,)),
+        ("input_row", _WORD, (receptors + 1,)),
+        ("input_item", _WORD, (receptors + 1,)),
+        ("quantum", _FLOAT, (receptors + 1,)),
+        ("input", _LONG, (receptors + 1,)),
+        ("counted", _LONG, (draws + 1,)),
+        ("rates", _LONG),
+    )
+
+
+def net_dtype(receptors: int) -> np.dtype[Any]:
+    """Return the dtype of `Net`."""
+    return _dtype(
+        *_words("blocks per slots cells sources populations samples copies capacity turn"),
+        *_words("delay_shift cell_shift cell_mask weight_shift row_words list_size"),
+        ("reach", _WORD, (receptors + 1,)),
+        ("spare", _WORD, (1 + receptors % 2,)),
+        *_longs("nanoseconds population sample scalars arrays rows starts bases synapses states ring packets list"),
+        *_longs("spikes counts ends"),
+    )
+
+
+def filled(dtype: np.dtype[Any], **values: Any) -> Any:
+    """Return one structure with all its values."""
+    one = np.zeros((), dtype)
+    for name, value in values.items():
+        one[name] = value
+    return one

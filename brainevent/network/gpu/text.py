@@ -1,0 +1,259 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The text of a network's kernel: constants of its structure, the rules of its neurons, and what all networks share."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..cpu.drawn import Drawn, split
+from ..plan.plan import Plan, PopulationPlan
+from ..rule.cuda_text import cuda_text
+from ..rule.form import Form
+
+__all__ = ["ON_GPU", "Kind", "Structure", "kinds_of", "other_text", "step_text"]
+
+ON_GPU = "on_gpu.cu"
+_HERE = Path(__file__).parent
+_RULES = "#include_rules"
+
+
+_CHOSEN = {  # functions of each kind, and their parameters
+    "bool update": (
+        "const Net& net, const Own& own, u32* s, const u32* p, const u32* d, int* now, u32 t, u32 turn, bool& strange"
+    ),
+    "void draw": "const Net& net, const Own& own, const u32* p, u32* d, u32 t",
+    "void scalars": "const Net& net, const Own& own, u32* p",
+    "void each": "const Net& net, const Own& own, u32* p, u32 slot",
+}
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What populations of one text share: the rule without the Poisson numbers that are counted in tables, and those.
+
+    `scalars` says of each parameter whether it is one for all neurons.
+    """
+
+    population: PopulationPlan
+    form: Form
+    drawn: tuple[Drawn, ...]
+    scalars: tuple[bool, ...]
+
+    @property
+    def receptors(self) -> int:
+        """How many receptors there are."""
+        return len(self.population.quanta)
+
+    def is_of(self, other: Kind) -> bool:
+        """Say whether both have the same text."""
+        ours, theirs = (
+            (kind.form, [one.uniform for one in kind.drawn], kind.scalars, kind.population.rule.form)
+            for kind in (self, other)
+        )
+        return ours == theirs
+
+
+def kind_of(population: PopulationPlan, params: Mapping[str, Any]) -> Kind:
+    """Return the kind of a population for the parameters that it has now."""
+    names = [name.text for name in population.rule.params]
+    values = [np.asarray(value) for value in params.values()]
+    form, drawn = split(population.rule.form, {n: v for n, v in zip(names, values, strict=True) if v.ndim == 0})
+    return Kind(population, form, drawn, tuple(value.ndim == 0 for value in values))
+
+
+def kinds_of(plan: Plan, params: Mapping[str, Mapping[str, Any]]) -> tuple[list[Kind], dict[str, int], list[Kind]]:
+    """Return all kinds, those with more receptors first; the kind of each population by name; and its own `Kind`."""
+    own = [kind_of(population, params[population.name]) for population in plan.populations]
+    kinds: list[Kind] = []
+    for kind in sorted(own, key=lambda kind: -kind.receptors):
+        if not any(kind.is_of(known) for known in kinds):
+            kinds.append(kind)
+    numbers = {
+        kind.population.name: next(number for number, known in enumerate(kinds) if kind.is_of(known)) for kind in own
+    }
+    return kinds, numbers, own
+
+
+@dataclass(frozen=True)
+class Structure:
+    """The constants that the text of a kernel is made for."""
+
+    threads: int
+    listeners: int
+    layout: int
+    wide: bool
+    in_registers: bool
+    ring_in_block: bool
+    states_in_block: bool
+    checked: bool
+    rows_in_block: bool
+    narrow_starts: bool
+    narrow: bool
+    queue: int
+    mine: int
+    rest: int = 0
+    listener_rest: int = 0
+    draw_rest: int = 100
+
+    def text(self, kinds: Sequence[Kind]) -> str:
+        """Return the constants as C++."""
+        most = {
+            "KINDS": len(kinds),
+            "RECEPTORS": max(kind.receptors for kind in kinds),
+            "WORDS": max(len(kind.population.rule.states) for kind in kinds),
+            "PARAMS": max(len(kind.scalars) for kind in kinds),
+            "DRAWS": max(len(kind.drawn) for kind in kinds),
+            "THREADS": self.threads,
+            "LISTENERS": self.listeners,
+            "CARRIERS": self.threads // 32 - self.listeners - 1,
+            "LAYOUT": self.layout,
+            "QUEUE": self.queue,
+            "MINE": self.mine,
+            "REST": self.rest,
+            "LISTENER_REST": self.listener_rest,
+            "DRAW_REST": self.draw_rest,
+        }
+        flags = {
+            "WIDE": self.wide,
+            "IN_REGISTERS": self.in_registers,
+            "RING_IN_BLOCK": self.ring_in_block,
+            "STATES_IN_BLOCK": self.states_in_block,
+            "CHECKED": self.checked,
+            "ROWS_IN_BLOCK": self.rows_in_block,
+            "DIRECT": self.rows_in_block,
+            "NARROW": self.narrow,
+        }
+        lines = [f"constexpr unsigned {name} = {value};" for name, value in most.items()]
+        lines += [f"constexpr bool {name} = {str(value).lower()};" for name, value in flags.items()]
+        lines.append(f"typedef unsigned {'short' if self.narrow_starts else 'int'} Start;")
+        return "\n".join(lines) + "\n"
+
+
+@functools.cache
+def read_text(name: str) -> str:
+    """Return one of the texts beside this file."""
+    return (_HERE / name).read_text()
+
+
+def step_text(kinds: Sequence[Kind], structure: Structure, words: str | None = None) -> str:
+    """Return the whole text of `run`; `words` are the words in which it is written, None for those of a GPU."""
+    forms = [replace(kind.form, name=f"rule{number}") for number, kind in enumerate(kinds)]
+    forms += [
+        replace(drawn.uniform, name=f"uniform{number}_{place}")
+        for number, kind in enumerate(kinds)
+        for place, drawn in enumerate(kind.drawn)
+    ]
+    rules = "\n".join(
+        _params(number, kind) + _update(number, kind) + _draw(number, kind) for number, kind in enumerate(kinds)
+    )
+    parts = [
+        structure.text(kinds),
+        cuda_text(forms),
+        read_text("prelude.cu"),
+        read_text(ON_GPU) if words is None else words,
+        read_text("deliver.cu"),
+        read_text("neurons.cu").replace(_RULES, rules + _chosen(kinds)),
+        read_text("exchange.cu"),
+        read_text("step.cu"),
+    ]
+    return "\n".join(parts)
+
+
+def other_text(name: str, threads: int, words: str | None = None) -> str:
+    """Return the whole text of other kernels: "rows.cu" or "spikes.cu"."""
+    names = ("RECEPTORS", "PARAMS", "DRAWS", "REST", "LISTENER_REST", "DRAW_REST", "CARRIERS")
+    constants = "".join(f"constexpr unsigned {name} = 0;\n" for name in names)
+    constants += (
+        f"constexpr unsigned THREADS = {threads};\nconstexpr bool RING_IN_BLOCK = true, ROWS_IN_BLOCK = false;\n"
+    )
+    return "\n".join((constants, cuda_text([]), read_text("prelude.cu"), words or read_text(ON_GPU), read_text(name)))
+
+
+def _value(word: str, dtype: str) -> str:
+    """Return a word of 32 bits as a value of the form."""
+    return {"float32": f"__uint_as_float({word})", "int32": f"(int){word}", "uint32": word}.get(dtype, f"({word} != 0)")
+
+
+def _word(value: str, dtype: str) -> str:
+    """Return a value of the form as a word of 32 bits."""
+    return f"__float_as_uint({value})" if dtype == "float32" else f"(u32){value}"
+
+
+_TYPES = {"float32": "float", "int32": "int", "uint32": "unsigned", "bool": "bool"}
+
+
+def _given(kind: Kind) -> dict[str, str]:
+    """Return what the inputs of a rule are, by their names."""
+    rule = kind.population.rule
+    given = {name.text: _value(f"s[{k}]", name.dtype) for k, name in enumerate(rule.states)}
+    given |= {name.text: f"a{k}" for k, name in enumerate(rule.arriving)}
+    given |= {name.text: _value(f"p[{k}]", name.dtype) for k, name in enumerate(rule.params)}
+    random = ("own.neuron", "t", "own.key0", "own.key1")
+    given |= {name.text: value for name, value in zip(rule.random, random, strict=False)}
+    return given | {one.result.text: _value(f"d[{k}]", one.result.dtype) for k, one in enumerate(kind.drawn)}
+
+
+def _update(number: int, kind: Kind) -> str:
+    """Return `update<number>`: one step of one neuron; it returns whether the neuron spiked."""
+    form, given, states = kind.form, _given(kind), kind.population.rule.states
+    inputs = [given[name.text] for name in form.inputs]
+    dtypes = [output.dtype for output in form.outputs]
+    lines = [f"const float a{k} = arriving(net, own, now, {k}, turn);" for k in range(kind.receptors)]
+    if len(dtypes) == 1:
+        lines.append(f"const {_TYPES[dtypes[0]]} r0 = be_rule{number}({', '.join(inputs)});")
+    else:
+        lines += [f"{_TYPES[dtype]} r{k};" for k, dtype in enumerate(dtypes)]
+        lines.append(f"be_rule{number}({', '.join([*inputs, *(f'r{k}' for k in range(len(dtypes)))])});")
+    lines += [f"s[{k}] = {_word(f'r{k}', name.dtype)};" for k, name in enumerate(states)]
+    lines += [
+        f"if (CHECKED) strange = strange || (s[{k}] & 0x7F800000u) == 0x7F800000u;"
+        for k, name in enumerate(states)
+        if name.dtype == "float32"
+    ]
+    lines.append(f"return r{len(states)};")
+    return _function(f"BE bool update{number}({_CHOSEN['bool update']}) {{", lines)
+
+
+def _draw(number: int, kind: Kind) -> str:
+    """Return `draw<number>`: the Poisson numbers of one neuron in one step."""
+    given = _given(kind)
+    lines = []
+    for place, drawn in enumerate(kind.drawn):
+        uniform = f"be_uniform{number}_{place}({', '.join(given[name.text] for name in drawn.uniform.inputs)})"
+        lines.append(f"d[{place}] = events(net.population[own.population].counted[{place}], {uniform});")
+    return _function(f"BE void draw{number}({_CHOSEN['void draw']}) {{", lines)
+
+
+def _params(number: int, kind: Kind) -> str:
+    """Return `scalars<number>` and `each<number>`: the parameters that all neurons share, and those of one neuron."""
+    of = "const Population& of = net.population[own.population];"
+    shared = [k for k, scalar in enumerate(kind.scalars) if scalar]
+    own = [k for k, scalar in enumerate(kind.scalars) if not scalar]
+    of_slot = "net.blocks * net.per + slot"
+    scalars = [of, *(f"p[{k}] = net.scalars[of.param[{k}]];" for k in shared)]
+    each = [of, *(f"p[{k}] = net.arrays[(u64)of.param[{k}] * {of_slot}];" for k in own)]
+    return _function(f"BE void scalars{number}({_CHOSEN['void scalars']}) {{", scalars) + _function(
+        f"BE void each{number}({_CHOSEN['void each']}) {{", each
+    )
+
+
+def _function(head: str, lines: Sequence[str]) -> str:
+    return "\n".join([head, *(f"    {line}" for line in lines), "}", ""])
+
+
+def _chosen(kinds: Sequence[Kind]) -> str:
+    """Return functions that choose by the kind of the neuron."""
+    lines = []
+    for head, parameters in _CHOSEN.items():
+        name = head.split()[1]
+        passed = ", ".join(parameter.split()[-1].lstrip("*&") for parameter in parameters.split(", "))
+        lines.append(f"BE {head}({parameters}) {{")
+        lines += [f"    if (own.kind == {k}) return {name}{k}({passed});" for k in range(len(kinds) - 1)]
+        lines += [f"    return {name}{len(kinds) - 1}({passed});", "}"]
+    return "\n".join(lines) + "\n"

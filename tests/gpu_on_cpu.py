@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A pretend GPU: kernels of networks as C++, each block in a thread of its own, its threads one after the other."""
+
+import ctypes
+import functools
+import hashlib
+import os
+import platform
+import subprocess
+import tempfile
+import threading
+from pathlib import Path
+
+import numpy as np
+
+from brainevent.network.gpu.device import Memory
+from brainevent.network.rule.cuda_text import FLUSHING, SHIM
+
+HEAD = (
+    SHIM
+    + r"""
+#include <sched.h>
+#define __global__
+#define __launch_bounds__(...)
+#define __shared__ static thread_local
+struct uint4 { unsigned x, y, z, w; };
+struct Extent { unsigned x; };
+static thread_local Extent blockIdx, gridDim;
+static thread_local unsigned char* block_room;
+"""
+)
+
+# Between two meetings of a block, its threads run in the order of their numbers; warps in the order of the text.
+WORDS = r"""
+#define THREADS_DO for (u32 tid = 0; tid < THREADS; ++tid) {
+#define THREADS_MEET }
+#define EACH_THREAD_DO THREADS_DO
+#define EACH_THREAD_END }
+#define BLOCK_MEET
+#define WARPS_DO(begin, count) for (u32 warp = (begin); warp < (begin) + (count); ++warp) {
+#define WARPS_END }
+#define LANES_DO for (u32 lane = 0; lane < 32; ++lane) {
+#define ONE_LANE_DO {
+#define LANES_END }
+#define LANES_MEET
+#define NOT_UNROLLED
+#define USUALLY(x) (x)
+#define ROOM(name) unsigned char* name = block_room
+template <class T> struct OfThread {
+    T x[THREADS];
+    T& operator[](u32 k) { return x[k]; }
+};
+template <class T> struct OfLane {
+    T x[32];
+    T& operator[](u32 k) { return x[k]; }
+};
+template <class T> static T add_in_block(T* at, T x) { T before = *at; *at = (T)((u32)before + (u32)x); return before; }
+static void or_in_block(u32* at, u32 x) { *at |= x; }
+template <class T> static T add_for_all(T* at, T x) { return __atomic_fetch_add(at, x, __ATOMIC_RELAXED); }
+static int look(const int* at) { return *at; }
+static void put_word(u32* at, u32 x) { __atomic_store_n(at, x, __ATOMIC_RELAXED); }
+static u32 get_word(const u32* at) { return __atomic_load_n(at, __ATOMIC_RELAXED); }
+static uint4 get_four(const uint4* at) {
+    const u32* a = (const u32*)at;
+    return {get_word(a), get_word(a + 1), get_word(a + 2), get_word(a + 3)};
+}
+static u32 fetch_word(const u32* at) { return *at; }
+template <class T> static T read_row(const T* at) { return *at; }
+static uint4 fetch(const uint4* at) { return *at; }
+static void get_pair(const u64* at, u64& v, u64& w) {
+    v = __atomic_load_n(at, __ATOMIC_ACQUIRE);
+    w = __atomic_load_n(at + 1, __ATOMIC_RELAXED);
+}
+static void put_pair(u64* at, u64 v, u64 w) {
+    __atomic_store_n(at + 1, w, __ATOMIC_RELAXED);
+    __atomic_store_n(at, v, __ATOMIC_RELEASE);
+}
+static void fence() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
+static void fence_in_block() {}
+static void rest() { sched_yield(); }
+static void rest_listener() { sched_yield(); }
+static void rest_before_drawing() {}
+static u64 ticks;
+static u64 clock_ns() { return ticks += 1000; }
+"""
+
+STRUCTURES = {"run": ["Net", "unsigned", "unsigned"], "place_rows": ["Given", "Rows"]}
+
+
+def entry_text(entry):
+    """Return the function that runs one block; structures are passed by their addresses."""
+    kinds = STRUCTURES.get(entry, ["Listed"])
+    taken = ", ".join(f"{kind} x{k}" if kind == "unsigned" else f"const {kind}* x{k}" for k, kind in enumerate(kinds))
+    passed = ", ".join(f"x{k}" if kind == "unsigned" else f"*x{k}" for k, kind in enumerate(kinds))
+    return (
+        f'extern "C" void on_block(unsigned block, unsigned blocks, unsigned char* room, {taken}) {{\n'
+        f"    {FLUSHING} blockIdx.x = block; gridDim.x = blocks; block_room = room; {entry}({passed});\n}}\n"
+    )
+
+
+@functools.cache
+def library(text):
+    """Compile a text, once for all tests of a machine."""
+    version = subprocess.run(["g++", "--version"], capture_output=True, text=True, check=True).stdout
+    key = hashlib.sha256((text + version + platform.processor()).encode()).hexdigest()[:20]
+    folder = Path(tempfile.gettempdir()) / f"brainevent-gpu-on-cpu-{os.getuid()}"
+    folder.mkdir(exist_ok=True)
+    found = folder / f"{key}.so"
+    if not found.exists():
+        source = folder / f"{key}-{os.getpid()}.cpp"
+        source.write_text(text)
+        made = source.with_suffix(".so")
+        flags = ["-O1", "-std=c++17", "-ffp-contract=off", "-fPIC", "-shared", "-pthread", "-w"]
+        subprocess.run(["g++", *flags, "-o", str(made), str(source)], check=True)
+        made.rename(found)
+        source.unlink()
+    return ctypes.CDLL(str(found))
+
+
+class PretendDevice:
+    """A `Device` on the CPU."""
+
+    name, words = "a pretend GPU", WORDS
+
+    def __init__(self, multiprocessors=8, shared_bytes=227 * 1024):
+        self.multiprocessors, self.shared_bytes, self.held, self.launches = multiprocessors, shared_bytes, {}, []
+
+    def memory(self, nbytes, what):
+        array = np.full(max(nbytes, 16) + 16, 0xAB, np.uint8)
+        address = array.ctypes.data + -array.ctypes.data % 16
+        self.held[address] = array
+        return Memory(self, address, nbytes)
+
+    def free(self, address):
+        del self.held[address]
+
+    def copy_in(self, address, array):
+        ctypes.memmove(address, array.ctypes.data, array.nbytes)
+
+    def copy_out(self, array, address):
+        ctypes.memmove(array.ctypes.data, address, array.nbytes)
+
+    def fill_zero(self, address, nbytes):
+        ctypes.memset(address, 0, nbytes)
+
+    def kernel(self, text, entry, shared):
+        assert shared <= self.shared_bytes
+        return library(HEAD + text + entry_text(entry)).on_block
+
+    def launch(self, kernel, blocks, threads, shared, parameters, *, at_once):
+        self.launches.append((blocks, threads, shared))
+        held = [ctypes.create_string_buffer(value, len(value)) for value in parameters]
+        passed = [
+            ctypes.c_void_p(ctypes.addressof(buffer)) if len(value) > 4 else ctypes.c_uint32.from_buffer_copy(value)
+            for buffer, value in zip(held, parameters, strict=True)
+        ]
+
+        def go(block):
+            room = ctypes.create_string_buffer(shared + 16)
+            address = ctypes.addressof(room) + -ctypes.addressof(room) % 16
+            kernel(ctypes.c_uint32(block), ctypes.c_uint32(blocks), ctypes.c_void_p(address), *passed)
+
+        if not at_once:
+            for block in range(blocks):
+                go(block)
+            return
+        running = [threading.Thread(target=go, args=(block,)) for block in range(blocks)]
+        for thread in running:
+            thread.start()
+        for thread in running:
+            thread.join()
+
+    def wait(self):
+        pass

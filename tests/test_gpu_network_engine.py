@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""On a real GPU: the bits of the interpreter, for every network, partition and split of a run."""
+
+import threading
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import small_plans
+import test_network_gpu as pretended
+from test_network_cpu import ALL, DRAWN_PARAMS, DRAWN_STATE, as_tree, drawing, equal, single
+
+import brainevent as be
+from brainevent.errors import NetworkError
+from brainevent.network.cpu.engine import NumbaEngine
+from brainevent.network.gpu.device import cuda_device
+from brainevent.network.gpu.engine import CudaEngine
+from brainevent.network.gpu.rows import COMPACT, PADDED, SHORT
+from brainevent.network.interpreted import Interpreted
+from brainevent.network.run.recorded import Wanted
+
+pytestmark = pytest.mark.gpu
+pytest.importorskip("cuda.bindings.nvrtc")
+SMALL = pretended.SMALL
+
+
+@pytest.mark.parametrize("shared_bytes", [None, SMALL, 48 * 1024])
+@pytest.mark.parametrize("blocks", [1, 2, 3, 40, 132])
+def test_a_busy_network_equals_the_interpreter(blocks, shared_bytes):
+    engine = CudaEngine(small_plans.plan(), blocks=blocks, shared_bytes=shared_bytes)
+    pretended.compare(engine, [1, 57, 142], ALL)
+
+
+@pytest.mark.parametrize("weight", ["int16", "int32"])
+@pytest.mark.parametrize(("edges", "blocks", "layout"), [(1500, 2, PADDED), (150, 3, SHORT), (130_000, 1, COMPACT)])
+def test_every_layout_of_rows(weight, edges, blocks, layout):
+    engine = CudaEngine(pretended.dense(edges, weight=weight), blocks=blocks)
+    assert engine.rows.layout == layout
+    pretended.compare(engine, [100], Wanted(("a",)))
+
+
+@pytest.mark.parametrize("shared_bytes", [None, SMALL])
+@pytest.mark.parametrize(("size", "blocks"), [(700, 2), (2600, 2), (30_000, 132)])
+def test_all_neurons_at_once(size, blocks, shared_bytes):
+    engine = CudaEngine(pretended.bursting(size), blocks=blocks, shared_bytes=shared_bytes)
+    pretended.compare(engine, [11, 7], Wanted(("a",), ("a",), ("a",)))
+
+
+def test_random_numbers_equal_the_interpreter():
+    plan = single(drawing, DRAWN_STATE, DRAWN_PARAMS)
+    ours, theirs = CudaEngine(plan), Interpreted(plan)
+    for param, value in (("mean", 1.6), ("mean", 30), ("rate", 300), ("mean", np.nan), ("rate", 8), ("mean", -1)):
+        for engine in (ours, theirs):
+            engine.set("a", param, np.float32(value))
+        equal(*(as_tree(engine.run(3, Wanted(("a",)), {})) for engine in (ours, theirs)))
+        equal(ours.state, theirs.state)
+
+
+def excited(s, arriving, p, random):
+    v = jnp.where(s.pause > 0, s.v, s.v * p.decay + arriving.syn + random.poisson(p.mean) * p.push)
+    spike = v >= 1
+    return s.replace(v=jnp.where(spike, 0.0, v), pause=jnp.where(spike, 20, jnp.maximum(s.pause - 1, 0))), spike
+
+
+def driven(size, fan, delay):
+    """Return a network of cells that Poisson numbers drive."""
+    cells = be.Population(
+        "cells", size, excited, state={"v": 0.0, "pause": 0}, params={"decay": 0.98, "mean": 0.5, "push": 0.1}
+    )
+    weight = be.normal(-0.2 / fan, 0.05 / fan)
+    connections = be.connect.total(size * fan, weight=weight)
+    return be.Network([cells], [be.Projection(cells, cells, connections, into="syn", delay=delay)], dt=0.1)
+
+
+@pytest.mark.parametrize(
+    ("size", "fan", "delay", "steps"),
+    [
+        (5000, 20, 0.1, 3000),
+        (5000, 400, be.normal(1.5, 0.75), 3000),
+        (20_000, 200, be.uniform(0.1, 100.0), 700),
+        (300_000, 20, 0.1, 200),
+    ],
+    ids=["short", "padded", "long delays", "in memory"],
+)
+def test_many_spikes_equal_the_cpu(size, fan, delay, steps):
+    network, record = driven(size, fan, delay), ["cells.spikes", "cells.rate"]
+    cpu = network.build(seed=3, backend="numba")
+    expected = cpu.run(steps, record=record)
+    assert expected["cells.rate"].sum() > size * steps / 100
+    for blocks, chunk in ((132, None), (100, 77), (64, 501)):
+        gpu = network.build(seed=3, backend="cuda", blocks=blocks)
+        found = gpu.run(steps, record=record, chunk=chunk)
+        np.testing.assert_array_equal(found["cells.rate"], expected["cells.rate"])
+        ours, theirs = (result["cells.spikes"] for result in (found, expected))
+        np.testing.assert_array_equal(ours.steps, theirs.steps)
+        np.testing.assert_array_equal(ours.neurons, theirs.neurons)
+        equal(gpu.state, cpu.state)
+
+
+def test_engines_run_at_once():
+    """Each takes the whole GPU: one waits until the other ends."""
+    plan = small_plans.plan()
+    expected = NumbaEngine(plan)
+    expected.run(20_000, Wanted(), {})
+    engines = [CudaEngine(plan, blocks=132) for _ in range(3)]
+    threads = [threading.Thread(target=engine.run, args=(20_000, Wanted(), {})) for engine in engines]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for engine in engines:
+        equal(engine.state, expected.state)
+
+
+def test_what_does_not_fit_is_said_in_words():
+    with pytest.raises(
+        NetworkError, match=r"build: synapses take 1000 TB, and [\d.]+ GB of [\d.]+ GB are free on NVIDIA"
+    ):
+        cuda_device().memory(10**15, "synapses")
+
+
+def test_it_is_chosen():
+    cells = be.Population("cells", 100, lambda s, arriving, p: (s, arriving.syn > 1))
+    assert isinstance(be.Network([cells]).build().engine, CudaEngine)
+    assert cuda_device().multiprocessors >= 132

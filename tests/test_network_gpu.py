@@ -1,0 +1,314 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The engine for GPUs on a pretend one, beside the interpreted network: the same bits for every plan and partition."""
+
+import dataclasses
+import re
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import small_plans
+from gpu_on_cpu import PretendDevice
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from test_network_cpu import ALL, DRAWN_PARAMS, DRAWN_STATE, as_tree, drawing, equal, plan_of, plans, single, wishes
+
+from brainevent.errors import NetworkError, NotFiniteError
+from brainevent.network import engines
+from brainevent.network.cpu.engine import NumbaEngine
+from brainevent.network.gpu.engine import CudaEngine
+from brainevent.network.gpu.rows import COMPACT, PADDED, SHORT
+from brainevent.network.gpu.text import step_text
+from brainevent.network.interpreted import Interpreted
+from brainevent.network.plan.plan import PopulationPlan
+from brainevent.network.rule.cuda_text import NVRTC_OPTIONS
+from brainevent.network.rule.trace import trace
+from brainevent.network.run.recorded import Wanted
+from brainevent.network.run.simulation import Simulation
+
+SMALL = 3300  # bytes of shared memory: enough for lists of spikes alone
+
+
+def engine_of(plan, blocks=3, shared_bytes=None, multiprocessors=8):
+    return CudaEngine(plan, blocks=blocks, shared_bytes=shared_bytes, device=PretendDevice(multiprocessors))
+
+
+def compare(engine, pieces, wanted, inputs=None):
+    """Run it and the interpreter in the same pieces; return what was recorded."""
+    theirs, records, begun = Interpreted(engine.plan), [], 0
+    for steps in pieces:
+        part = {place: array[begun : begun + steps] for place, array in (inputs or {}).items()}
+        records.append(engine.run(steps, wanted, part))
+        equal(as_tree(records[-1]), as_tree(theirs.run(steps, wanted, part)))
+        equal(engine.state, theirs.state)
+        begun += steps
+    return records
+
+
+@settings(max_examples=12, deadline=None)
+@given(st.data())
+def test_it_equals_the_interpreter(data):
+    plan = data.draw(plans(data.draw(st.integers(1, 2))))
+    wanted, inputs = data.draw(wishes(plan))
+    cut = data.draw(st.integers(1, 23))
+    engine = engine_of(plan, data.draw(st.sampled_from([1, 2, 5])), data.draw(st.sampled_from([None, SMALL])))
+    compare(engine, [cut, 24 - cut], wanted, inputs)
+
+
+@pytest.mark.parametrize(("blocks", "shared_bytes"), [(1, None), (3, None), (8, None), (3, SMALL)])
+def test_a_busy_network_equals_the_interpreter(blocks, shared_bytes):
+    engine = engine_of(small_plans.plan(2), blocks, shared_bytes)
+    assert engine.shape.structure.ring_in_block == (shared_bytes is None)
+    (record,) = compare(engine, [300], ALL)
+    assert record.spikes["a"][0].size > 100
+
+
+def dense(edges, size=60, **more):
+    population = small_plans.population("a", size)
+    return plan_of([population], [small_plans.synapses(population, population, edges, 1, **more)], 1)
+
+
+@pytest.mark.parametrize("weight", ["int16", "int32"])
+@pytest.mark.parametrize(("edges", "blocks", "layout"), [(1500, 2, PADDED), (150, 3, SHORT), (130_000, 1, COMPACT)])
+def test_every_layout_of_rows(weight, edges, blocks, layout):
+    plan = dense(edges, weight=weight)
+    (synapses,) = plan.synapses
+    factor = 2**20 if weight == "int32" else 1
+    plan = dataclasses.replace(plan, synapses=(dataclasses.replace(synapses, weights=synapses.weights * factor),))
+    engine = engine_of(plan, blocks)
+    assert (engine.rows.layout, engine.rows.entry.wide) == (layout, weight == "int32")
+    (record,) = compare(engine, [40], Wanted(("a",)))
+    assert record.spikes["a"][0].size > 50
+
+
+def in_two_of_three(s, arriving, p):
+    """Spike in two of three steps, whatever arrives."""
+    return s.replace(n=s.n + 1, sum=s.sum + arriving.syn), s.n % 3 != 2
+
+
+def bursting(size):
+    """Return a plan of neurons that all spike at once, with synapses among them."""
+    state = {"n": np.zeros(size, np.int32), "sum": np.zeros(size, np.float32)}
+    traced = trace(in_two_of_three, {key: array[0] for key, array in state.items()}, ["syn"], {})
+    population = PopulationPlan("a", size, traced, state, {}, {"syn": np.float32(1)}, (3, 17))
+    return plan_of([population], [small_plans.synapses(population, population, 5 * size, 1)], 1)
+
+
+@pytest.mark.parametrize("shared_bytes", [None, SMALL])
+@pytest.mark.parametrize(("size", "blocks"), [(700, 2), (2600, 2)])
+def test_all_neurons_at_once(size, blocks, shared_bytes):
+    """More spikes than any list in shared memory holds, and more than there is room for at first."""
+    engine = engine_of(bursting(size), blocks, shared_bytes)
+    assert engine.shape.structure.in_registers == (size == 700)
+    (record, _) = compare(engine, [20, 7], Wanted(("a",), ("a",), ("a",)))
+    assert record.spikes["a"][0].size == size * 14 > 2 * 4096
+
+
+@pytest.mark.parametrize("multiprocessors", [1, 2])
+def test_neurons_in_memory(multiprocessors):
+    """More neurons than a block has threads, of two kinds; inputs, and parameters of each neuron."""
+    rng = np.random.default_rng(0)
+    a, b = small_plans.population("a", 1400, 1), small_plans.population("b", 900, 2)
+    state, params = {"v": np.zeros(300, np.float32)}, {"each": rng.uniform(0, 3, 300).astype(np.float32)}
+
+    def source(s, arriving, p, random):
+        return s.replace(v=s.v + random.poisson(p.each)), random.bernoulli(0.2)
+
+    rule = trace(source, {"v": 0.0}, [], params)
+    c = PopulationPlan("c", 300, rule, state, params, {}, (8, 9))
+    joined = [small_plans.synapses(a, b, 9000, 1), small_plans.synapses(c, a, 5000, 1, seed=2)]
+    engine = engine_of(plan_of([c, a, b], joined, 1), None, multiprocessors=multiprocessors)
+    assert not engine.shape.structure.in_registers
+    inputs = {("a", "syn"): rng.normal(0, 3, (9, 1400)).astype(np.float32), ("b", "syn"): np.ones((9, 1), np.float32)}
+    compare(engine, [4, 5], Wanted(("a", "c"), ("b",), ("c", "b")), inputs)
+
+
+def test_populations_of_several_kinds():
+    """Two receptors, none, and one; a rule without states."""
+
+    def two(s, arriving, p):
+        return s.replace(v=arriving.up * 2 - arriving.down, on=s.v > 1, n=s.n + jnp.uint32(3)), s.v > p.least
+
+    def none(s, arriving, p, random):
+        return s, random.bernoulli(p.p)
+
+    state = {"v": np.zeros(50, np.float32), "on": np.zeros(50, bool), "n": np.zeros(50, np.uint32)}
+    params = {"least": np.linspace(0, 2, 50, dtype=np.float32)}
+    rule = trace(two, {key: array[0] for key, array in state.items()}, ["up", "down"], params)
+    quanta = {"up": np.float32(0.5), "down": np.float32(0.125)}
+    x = PopulationPlan("x", 50, rule, state, params, quanta, (5, 6))
+    p = {"p": np.float32(0.3)}
+    y = PopulationPlan("y", 33, trace(none, {}, [], p), {}, p, {}, (5, 7))
+    z = small_plans.population("z", 45, quantum=2.0)
+    joined = [
+        dataclasses.replace(small_plans.synapses(y, x, 300, 1, seed=1), receptor="down"),
+        dataclasses.replace(small_plans.synapses(z, x, 200, 1, delay=2, seed=2), receptor="up"),
+        small_plans.synapses(x, z, 200, 1, delay="uint16", seed=3),
+    ]
+    engine = engine_of(plan_of([y, z, x], joined, 1))
+    (record,) = compare(engine, [40], Wanted(("x", "y", "z"), ("y",)))
+    assert all(record.spikes[name][0].size for name in "xyz")
+
+
+def test_one_neuron():
+    population = small_plans.population("a", 1)
+    for edges in (0, 1, 30):
+        plan = plan_of([population], [small_plans.synapses(population, population, edges, 1)], 1)
+        compare(engine_of(plan, None), [50], Wanted(("a",), ("a",), ("a",)))
+
+
+def test_random_numbers_equal_the_interpreter():
+    plan = single(drawing, DRAWN_STATE, DRAWN_PARAMS)
+    ours, theirs = engine_of(plan, 2), Interpreted(plan)
+    for param, value in (("mean", 1.6), ("mean", 30), ("rate", 300), ("mean", np.nan), ("rate", 8), ("mean", -1)):
+        for engine in (ours, theirs):
+            engine.set("a", param, np.float32(value))
+        equal(*(as_tree(engine.run(3, Wanted(("a",)), {})) for engine in (ours, theirs)))
+        equal(ours.state, theirs.state)
+
+
+def test_no_result_depends_on_blocks_or_pieces_or_engines():
+    whole = NumbaEngine(small_plans.plan(1))
+    expected = whole.run(200, ALL, {})
+    for blocks, pieces in ((2, [200]), (5, [1, 57, 142]), (1, [199, 1])):
+        engine, spikes = engine_of(small_plans.plan(1), blocks), []
+        for steps in pieces:
+            spikes.append(engine.run(steps, ALL, {}).spikes["a"])
+            again = engine_of(small_plans.plan(1), 3) if steps == 57 else NumbaEngine(small_plans.plan(1))
+            again.load(engine.state)
+            engine = again
+        equal(engine.state, whole.state)
+        equal(tuple(np.concatenate(x) for x in zip(*spikes, strict=True)), expected.spikes["a"])
+
+
+def test_a_launch_ends_after_a_while(monkeypatch):
+    """The pretend clock goes on by a microsecond whenever it is looked at."""
+    monkeypatch.setattr("brainevent.network.gpu.engine._NANOSECONDS", 1)
+    engine = engine_of(small_plans.plan())
+    compare(engine, [150], ALL)
+    assert [threads for _, threads, _ in engine.device.launches].count(engine.shape.structure.threads) >= 3
+
+
+def test_what_is_not_finite_is_named():
+    def failing(engine):
+        engine.run(3, Wanted(), {})
+        engine.set("b", "drive", np.where(np.arange(21) == 4, np.float32(np.nan), np.float32(0)))
+        with pytest.raises(NotFiniteError) as error:
+            engine.run(10, ALL, {})
+        return str(error.value)
+
+    plan = small_plans.plan(1, check_finite=True)
+    message = failing(engine_of(plan))
+    assert message == failing(Interpreted(plan))
+    assert re.search(r"population b: state v of neuron 4 is nan after step \d", message)
+
+
+@pytest.mark.parametrize("shape", [(4, 37), (5, 36), (5,)])
+def test_inputs_of_another_shape_are_refused(shape):
+    message = re.escape(f"inputs a.syn: have shape {shape}; pass (5, 37), or (5, 1) for all")
+    with pytest.raises(NetworkError, match=message):
+        engine_of(small_plans.plan()).run(5, Wanted(), {("a", "syn"): np.zeros(shape, np.float32)})
+
+
+@pytest.mark.parametrize("blocks", [0, 9, True, 2.0])
+def test_numbers_of_blocks_that_are_refused(blocks):
+    with pytest.raises(NetworkError, match=rf"blocks is {blocks}; pass an integer from 1 to 8, the number of multip"):
+        engine_of(small_plans.plan(), blocks)
+
+
+def test_bytes_that_are_refused():
+    with pytest.raises(NetworkError, match="shared_bytes is 999999; pass an integer from 1 to 232448"):
+        engine_of(small_plans.plan(), shared_bytes=999_999)
+    with pytest.raises(NetworkError, match=r"a block needs .* kB of shared memory for lists of spikes, and 100 bytes"):
+        engine_of(small_plans.plan(), shared_bytes=100)
+
+
+def test_delays_that_do_not_fit_beside_sums_are_refused():
+    plan = dense(50, size=70_000, targets="int32")
+    (synapses,) = plan.synapses
+    plan = dataclasses.replace(plan, synapses=(dataclasses.replace(synapses, delays=np.array([40_000], np.uint16)),))
+    with pytest.raises(NetworkError, match="70000 sums and delays of up to 65535 steps, and one word has 32 bits"):
+        engine_of(plan, 1)
+
+
+def test_weights_are_replaced():
+    """Those of rows of another layout; what is on its way keeps the weights that it had."""
+    plan = dense(1500)
+    ours, theirs = engine_of(plan, 2), Interpreted(plan)
+    (synapses,) = plan.synapses
+    for factor in (1, 2**20, -1):
+        weights = synapses.weights.astype(np.int32) * factor
+        new = dataclasses.replace(plan, synapses=(dataclasses.replace(synapses, weights=weights),))
+        for engine in (ours, theirs):
+            engine.set_weights(new)
+            engine.run(9, Wanted(), {})
+        equal(ours.state, theirs.state)
+        assert ours.rows.entry.wide == (factor == 2**20)
+
+
+def test_the_report_says_where_everything_lies():
+    plan = dense(1500)
+    simulation = Simulation(plan, engine_of(plan, 2))
+    words = (
+        "a pretend GPU: 2 blocks of 512 threads, at most 30 neurons each, states in registers; sums of 9 steps in "
+        r"shared memory; padded rows, [\d.]+ kB, [\d.]+ bytes a synapse"
+    )
+    assert re.search(words, simulation.report())
+    assert repr(simulation) == "Simulation(60 neurons, 1500 synapses, at step 0, cuda on 2 blocks)"
+
+
+def ptx_of(plan, blocks, shared_bytes):
+    """Compile the kernel of a plan, as far as that goes without a GPU."""
+    nvrtc = pytest.importorskip("cuda.bindings.nvrtc")
+    engine = engine_of(plan, blocks, shared_bytes)
+    text = step_text(engine.kinds, engine.shape.structure)
+    _, program = nvrtc.nvrtcCreateProgram(text.encode(), b"step.cu", 0, [], [])
+    options = [*(option.encode() for option in NVRTC_OPTIONS), b"--std=c++17", b"--gpu-architecture=compute_75"]
+    (error,) = nvrtc.nvrtcCompileProgram(program, len(options), options)
+    _, size = nvrtc.nvrtcGetProgramLogSize(program)
+    log = b" " * size
+    nvrtc.nvrtcGetProgramLog(program, log)
+    assert error == nvrtc.nvrtcResult.NVRTC_SUCCESS, log.decode()
+    _, size = nvrtc.nvrtcGetPTXSize(program)
+    ptx = b" " * size
+    nvrtc.nvrtcGetPTX(program, ptx)
+    return ptx.decode()
+
+
+@pytest.mark.parametrize("shared_bytes", [None, SMALL])
+@pytest.mark.parametrize(("make", "blocks"), [(small_plans.plan, 3), (lambda: bursting(2600), 2)])
+def test_the_text_compiles_for_gpus(make, blocks, shared_bytes):
+    """Nothing is fused, nothing approximated, and no array of a thread lies in memory."""
+    ptx = ptx_of(make(), blocks, shared_bytes)
+    assert ".entry run" in ptx
+    assert "fma." not in ptx
+    assert "approx" not in ptx
+    assert ".local" not in ptx
+
+
+@pytest.mark.parametrize(
+    ("platform", "capabilities", "dtype", "name"),
+    [
+        ("gpu", ("9.0",), "float32", "cuda"),
+        ("gpu", ("9.0",), "float64", "numba"),
+        ("gpu", (), "float32", "numba"),
+        ("cpu", ("9.0",), "float32", "numba"),
+    ],
+)
+def test_the_backend_that_is_chosen(monkeypatch, platform, capabilities, dtype, name):
+    pytest.importorskip("cuda.bindings")
+    monkeypatch.setattr(engines.jax, "default_backend", lambda: platform)
+    monkeypatch.setattr(engines, "cuda_capabilities", lambda: capabilities)
+    assert engines.chosen_name(dtype) == name
+
+
+def test_memory_is_given_back():
+    device = PretendDevice()
+    engine = CudaEngine(small_plans.plan(), blocks=3, device=device)
+    engine.run(5, ALL, {})
+    held = len(device.held)
+    engine.run(5, ALL, {("a", "syn"): np.zeros((5, 1), np.float32)})
+    engine.run(5, ALL, {})
+    assert len(device.held) == held
+    del engine
+    assert not device.held
