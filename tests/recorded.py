@@ -6,11 +6,13 @@ import numpy as np
 import small_plans
 
 from brainevent import Spikes
+from brainevent.network.engines import ENGINES
 from brainevent.network.interpreted import Interpreted
 from brainevent.network.run.requests import every
 from brainevent.network.run.simulation import Simulation
 
 PLAN = small_plans.plan()
+ON_CPU = [name for name in ENGINES if name != "cuda"]
 ALL = ["a.spikes", "b.spikes", "a.counts", "b.rate", "a.pause", every(7, "b.v", neurons=[3, 0, 3])]
 
 

@@ -8,9 +8,8 @@ import threading
 import jax
 import numpy as np
 import pytest
-from recorded import ALL, PLAN, equal, simulation, values
+from recorded import ALL, ON_CPU, PLAN, equal, simulation, values
 
-from brainevent.network.engines import ENGINES
 from brainevent.network.interpreted import Interpreted
 from brainevent.network.run.requests import parsed, wanted
 from brainevent.network.run.result import result_of
@@ -36,7 +35,7 @@ def test_ctrl_c_returns_what_ran(chunk):
 
 
 @pytest.mark.parametrize("seconds", [0.0, 0.03])
-@pytest.mark.parametrize("backend", ENGINES)
+@pytest.mark.parametrize("backend", ON_CPU)
 def test_ctrl_c_at_any_moment_loses_nothing(backend, seconds):
     """What ran is returned, and the run goes on with the same bits."""
     sim, alone = (Simulation(PLAN, make_engine(PLAN, backend)) for _ in range(2))
@@ -50,7 +49,7 @@ def test_ctrl_c_at_any_moment_loses_nothing(backend, seconds):
     jax.tree.map(np.testing.assert_array_equal, sim.state.neurons, alone.state.neurons)
 
 
-@pytest.mark.parametrize("backend", ENGINES)
+@pytest.mark.parametrize("backend", ON_CPU)
 def test_an_engine_that_is_stopped_within_a_chunk_returns_what_ran(backend):
     requests = parsed(PLAN, ALL)
     engine, alone = (make_engine(PLAN, backend) for _ in range(2))
@@ -86,7 +85,7 @@ def test_a_second_ctrl_c_where_the_engine_hangs_raises_and_leaves_a_whole_step(m
     assert sim.run(50).steps == 50
 
 
-@pytest.mark.parametrize("backend", ENGINES)
+@pytest.mark.parametrize("backend", ON_CPU)
 def test_an_error_of_the_callback_leaves_the_state_after_its_chunk(backend):
     sim, alone = (Simulation(PLAN, make_engine(PLAN, backend)) for _ in range(2))
     with pytest.raises(ZeroDivisionError):

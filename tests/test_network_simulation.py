@@ -15,7 +15,7 @@ import pytest
 import small_plans
 from hypothesis import given
 from hypothesis import strategies as st
-from recorded import ALL, PLAN, equal, simulation, values
+from recorded import ALL, ON_CPU, PLAN, equal, simulation, values
 
 import brainevent as be
 from brainevent.bench.progress import counted
@@ -138,7 +138,7 @@ def namesakes(s, arriving, p):
     return s.replace(spikes=spikes, rate=s.rate * 2, counts=s.counts + 10), spikes % 3 == 0
 
 
-@pytest.mark.parametrize("backend", ENGINES)
+@pytest.mark.parametrize("backend", ON_CPU)
 def test_states_with_the_names_of_records_are_recorded_by_every(backend):
     """A string asks for the spikes of the population, `every` for its state, and both may be asked for."""
     population = be.Population("c", 4, namesakes, {"spikes": 0, "rate": 1.0, "counts": 0})
@@ -396,7 +396,7 @@ def altered(**changes):
     return dataclasses.replace(state, neurons=neurons, **changes)
 
 
-@pytest.mark.parametrize("backend", ENGINES)
+@pytest.mark.parametrize("backend", ON_CPU)
 def test_a_state_that_went_through_jit_is_the_same_state(backend):
     """JAX sorts names: pause comes before v there."""
     sim, other = (Simulation(PLAN, make_engine(PLAN, backend)) for _ in range(2))

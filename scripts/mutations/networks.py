@@ -154,4 +154,11 @@ MUTANTS = (
         '"half_w": decay(read.dt, tau_w),',
         _MODELS,
     ),
+    Mutant(
+        "gpu-shifts-a-neuron-to-the-next-block",
+        "network/gpu/partition.py",
+        "return numbers % self.blocks * self.per + numbers // self.blocks",
+        "return (numbers + 1) % self.blocks * self.per + numbers // self.blocks",
+        ("test_network_gpu",),
+    ),
 )

@@ -77,10 +77,7 @@ class CudaEngine:
     def state(self) -> NetworkState:
         """The state before the next step, copied."""
         with self._lock:
-            if self._torn:
-                raise NetworkError(
-                    "network: a run broke off within a step; call sim.reset(), or sim.load(...) a checkpoint"
-                )
+            self._check_whole()
             return self.arrays.read(self._step) if self._given is None else _copied(self._given)
 
     @property
@@ -128,10 +125,7 @@ class CudaEngine:
         """Run steps."""
         given = {place: self._input(steps, place, array) for place, array in inputs.items()}
         with self._lock:
-            if self._torn:
-                raise NetworkError(
-                    "network: a run broke off within a step; call sim.reset(), or sim.load(...) a checkpoint"
-                )
+            self._check_whole()
             if self._given is not None:
                 self.arrays.write(self._given)
                 self._given = None
@@ -142,6 +136,12 @@ class CudaEngine:
                 with uninterrupted():
                     turn += self._launch(recording, populations, turn, min(steps - turn, _STEPS))
             return recording.recorded(turn)
+
+    def _check_whole(self) -> None:
+        if self._torn:
+            raise NetworkError(
+                "network: a run broke off within a step; call sim.reset(), or sim.load(...) a checkpoint"
+            )
 
     def _launch(self, recording: Recording, populations: Memory, turn: int, steps: int) -> int:
         """Run at most so many steps; return how many."""

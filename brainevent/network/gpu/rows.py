@@ -56,7 +56,7 @@ class Entry:
         return 2 if self.wide else 1
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Rows:
     """Rows on a device.
 
