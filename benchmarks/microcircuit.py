@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """PD14, the cortical microcircuit at full scale: the network engine beside C++ by hand, with Poisson and DC drive."""
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal
 
 from benchmarks.options import Options
 from benchmarks.process import ProbeError, run_probe
@@ -13,6 +13,7 @@ NAME = "microcircuit"
 _DT = 1e-4  # seconds of the network's time, in a step
 _DISCARD = 5_000
 _BARS = {"poisson": 4.0, "dc": 2.5}  # of the real-time factor, with two threads
+_GPU_BAR = 0.04  # with Poisson drive
 _BY_HAND = "C++ by hand, 1 thread"
 # Rates in Hz of another program, over two seeds, with DC drive of one; and how far those of a second may be from them.
 RIGHT = {
@@ -28,7 +29,7 @@ def measure_rows(options: Options) -> Iterator[Row | Failed]:
     """Real-time factors with each drive: ours with one thread and with two, and of a program in C++."""
     rounds = options.choose_rounds(full=3, quick=1)
     steps = 2_000 if options.quick else 10_000
-    for drive in _BARS:
+    for drive, bar in _BARS.items():
         answers: dict[str, list[dict[str, Any]]] = {}
         failed: dict[str, str] = {}
         ways: dict[str, tuple[str, dict[str, Any]]] = {
@@ -40,8 +41,27 @@ def measure_rows(options: Options) -> Iterator[Row | Failed]:
                 if name not in failed:
                     _run(name, *ways[name], answers, failed)
         failed |= _at_wrong_rates(drive, steps, {name: a for name, a in answers.items() if name not in failed})
-        yield from _rows(drive, steps, {name: found for name, found in answers.items() if name not in failed})
+        good = {name: found for name, found in answers.items() if name not in failed}
+        yield from _rows(drive, steps, good, bars={_ours(2): Bar(bar, on="value")})
         yield from (Failed(f"PD14, {drive} drive: {name}", why) for name, why in failed.items())
+
+
+def measure_gpu_rows(options: Options) -> Iterator[Row | Failed]:
+    """Real-time factors on a GPU, of 10 s after half a second: until all spikes, or their numbers, are on the host."""
+    repeats = options.choose_rounds(full=5, quick=2)
+    steps = 100_000
+    for drive in _BARS:
+        for record in ("spikes", "counts"):
+            name = f"the network engine, {record} recorded"
+            answers: dict[str, list[dict[str, Any]]] = {}
+            failed: dict[str, str] = {}
+            arguments = {"model": f"pd14_{drive}", "n": 0, "steps": steps, "repeats": repeats, "discard": _DISCARD}
+            _run(name, "network_engine", arguments | {"record_in": record}, answers, failed, platform="gpu")
+            failed |= _at_wrong_rates(drive, steps, {key: a for key, a in answers.items() if key not in failed})
+            bar = Bar(_GPU_BAR, on="value") if (drive, record) == ("poisson", "spikes") else None
+            good = {key: found for key, found in answers.items() if key not in failed}
+            yield from _rows(drive, steps, good, benchmark="gpu_microcircuit", bars={name: bar})
+            yield from (Failed(f"PD14, {drive} drive: {key}", why) for key, why in failed.items())
 
 
 def _ours(threads: int) -> str:
@@ -58,10 +78,11 @@ def _run(
     arguments: dict[str, Any],
     answers: dict[str, list[dict[str, Any]]],
     failed: dict[str, str],
+    platform: Literal["cpu", "gpu"] = "cpu",
 ) -> None:
     """Add an answer, or why there is none."""
     try:
-        answers.setdefault(name, []).append(run_probe(probe, arguments))
+        answers.setdefault(name, []).append(run_probe(probe, arguments, platform=platform))
     except ProbeError as error:
         failed[name] = last_line(error)
 
@@ -86,7 +107,14 @@ def _at_wrong_rates(drive: str, steps: int, answers: dict[str, list[dict[str, An
     return failed
 
 
-def _rows(drive: str, steps: int, answers: dict[str, list[dict[str, Any]]]) -> Iterator[Row]:
+def _rows(
+    drive: str,
+    steps: int,
+    answers: dict[str, list[dict[str, Any]]],
+    *,
+    benchmark: str = NAME,
+    bars: Mapping[str, Bar | None],
+) -> Iterator[Row]:
     """One row per program: its real-time factor, the ratio to C++, its rates and its memory."""
     factors = {name: [s / (steps * _DT) for a in found for s in a["seconds"]] for name, found in answers.items()}
     for name, samples in factors.items():
@@ -94,12 +122,12 @@ def _rows(drive: str, steps: int, answers: dict[str, list[dict[str, Any]]]) -> I
         memory = max(answer["resident"] for answer in answers[name]) / 2**20
         rates = " ".join(f"{rate:.2f}" for rate in _mean_rates(answers[name]).values())
         yield make_row(
-            NAME,
+            benchmark,
             f"PD14, {drive} drive: {name}",
             "RTF",
             samples,
             baseline=baseline,
             ratio_to=_BY_HAND if baseline else "",
-            bar=Bar(_BARS[drive], on="value") if name == _ours(2) else None,
+            bar=bars.get(name),
             note=f"{steps} steps after {_DISCARD}; {rates} Hz; {memory:.0f} MiB",
         )
