@@ -59,7 +59,7 @@ def total(number: int, *, weight: Weight = 1.0, self_connections: bool = True) -
         NetworkError: The number is negative, or no integer.
 
     Examples:
-        >>> from brainevent.network import connect
+        >>> from brainevent.network.description import connect
         >>> connect.total(1000, weight=0.5)
         total(1000, weight=0.5)
     """
@@ -82,7 +82,7 @@ def in_degree(number: int, *, weight: Weight = 1.0, replace: bool = True, self_c
         NetworkError: The number is negative, or no integer.
 
     Examples:
-        >>> from brainevent.network import connect
+        >>> from brainevent.network.description import connect
         >>> connect.in_degree(100, weight=0.1, replace=False)
         in_degree(100, weight=0.1)
     """
@@ -106,7 +106,7 @@ def out_degree(number: int, *, weight: Weight = 1.0, replace: bool = True, self_
         NetworkError: The number is negative, or no integer.
 
     Examples:
-        >>> from brainevent.network import connect
+        >>> from brainevent.network.description import connect
         >>> connect.out_degree(80, weight=0.1)
         out_degree(80, weight=0.1)
     """
@@ -131,7 +131,7 @@ def prob(p: float, *, weight: Weight = 1.0, replace: bool = False, self_connecti
         NetworkError: p is no probability, or 1 with `replace`.
 
     Examples:
-        >>> from brainevent.network import connect
+        >>> from brainevent.network.description import connect
         >>> connect.prob(0.02, weight=1.62)
         prob(0.02, weight=1.62)
     """
@@ -153,7 +153,7 @@ def all_to_all(*, weight: Weight = 1.0, self_connections: bool = True) -> Connec
         What a `Projection` takes.
 
     Examples:
-        >>> from brainevent.network import connect
+        >>> from brainevent.network.description import connect
         >>> connect.all_to_all(weight=-1)
         all_to_all(weight=-1)
     """
@@ -170,7 +170,7 @@ def one_to_one(*, weight: Weight = 1.0) -> Connect:
         What a `Projection` takes.
 
     Examples:
-        >>> from brainevent.network import connect
+        >>> from brainevent.network.description import connect
         >>> connect.one_to_one(weight=2.0)
         one_to_one(weight=2.0)
     """
