@@ -263,7 +263,7 @@ def test_a_rate_is_judged_by_its_standard_error(rate, runs, right):
 
 
 def test_a_microcircuit_that_fires_at_another_rate_has_no_row(monkeypatch):
-    def probe(name, arguments):
+    def probe(name, arguments, **where):
         drive = arguments.get("drive") or arguments["model"].removeprefix("pd14_")
         rates = dict(microcircuit.RIGHT[drive])
         if arguments.get("threads") == 1:
