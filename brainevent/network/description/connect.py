@@ -38,6 +38,11 @@ class Connect:
     replace: bool = False
     self_connections: bool = True
 
+    def __post_init__(self) -> None:
+        for flag in (self.replace, self.self_connections):
+            if not isinstance(flag, bool):
+                raise NetworkError(f"connect.{self.kind}: {flag!r} is no flag; pass True or False")
+
     def __repr__(self) -> str:
         number = "" if self.kind in ("all_to_all", "one_to_one") else f"{self.number}, "
         weight = f"an array {np.shape(self.weight)}" if np.ndim(self.weight) else repr(self.weight)
@@ -63,7 +68,7 @@ def total(number: int, *, weight: Weight = 1.0, self_connections: bool = True) -
         >>> connect.total(1000, weight=0.5)
         total(1000, weight=0.5)
     """
-    return Connect("total", _count("total", number), weight, True, _flag("total", self_connections))
+    return Connect("total", _count("total", number), weight, True, self_connections)
 
 
 def in_degree(number: int, *, weight: Weight = 1.0, replace: bool = True, self_connections: bool = True) -> Connect:
@@ -86,8 +91,7 @@ def in_degree(number: int, *, weight: Weight = 1.0, replace: bool = True, self_c
         >>> connect.in_degree(100, weight=0.1, replace=False)
         in_degree(100, weight=0.1)
     """
-    flags = _flag("in_degree", replace), _flag("in_degree", self_connections)
-    return Connect("in_degree", _count("in_degree", number), weight, *flags)
+    return Connect("in_degree", _count("in_degree", number), weight, replace, self_connections)
 
 
 def out_degree(number: int, *, weight: Weight = 1.0, replace: bool = True, self_connections: bool = True) -> Connect:
@@ -110,8 +114,7 @@ def out_degree(number: int, *, weight: Weight = 1.0, replace: bool = True, self_
         >>> connect.out_degree(80, weight=0.1)
         out_degree(80, weight=0.1)
     """
-    flags = _flag("out_degree", replace), _flag("out_degree", self_connections)
-    return Connect("out_degree", _count("out_degree", number), weight, *flags)
+    return Connect("out_degree", _count("out_degree", number), weight, replace, self_connections)
 
 
 def prob(p: float, *, weight: Weight = 1.0, replace: bool = False, self_connections: bool = True) -> Connect:
@@ -139,7 +142,7 @@ def prob(p: float, *, weight: Weight = 1.0, replace: bool = False, self_connecti
         raise NetworkError(f"connect.prob: p is {p!r}; pass a probability from 0 to 1")
     if replace and p == 1:
         raise NetworkError("connect.prob: p is 1 with replace=True; pass all_to_all(), or a smaller p")
-    return Connect("prob", float(p), weight, _flag("prob", replace), _flag("prob", self_connections))
+    return Connect("prob", float(p), weight, replace, self_connections)
 
 
 def all_to_all(*, weight: Weight = 1.0, self_connections: bool = True) -> Connect:
@@ -157,7 +160,7 @@ def all_to_all(*, weight: Weight = 1.0, self_connections: bool = True) -> Connec
         >>> connect.all_to_all(weight=-1)
         all_to_all(weight=-1)
     """
-    return Connect("all_to_all", 1, weight, False, _flag("all_to_all", self_connections))
+    return Connect("all_to_all", 1, weight, False, self_connections)
 
 
 def one_to_one(*, weight: Weight = 1.0) -> Connect:
@@ -181,9 +184,3 @@ def _count(where: str, number: Any) -> int:
     if not is_integer(number) or number < 0:
         raise NetworkError(f"connect.{where}: number is {number!r}; pass an integer that is not negative")
     return int(number)
-
-
-def _flag(where: str, flag: Any) -> bool:
-    if not isinstance(flag, bool):
-        raise NetworkError(f"connect.{where}: {flag!r} is no flag; pass True or False")
-    return flag
