@@ -78,7 +78,6 @@ static void put_pair(u64* at, u64 v, u64 w) {
 static void fence() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
 static void fence_in_block() {}
 static void rest() { sched_yield(); }
-static void rest_listener() { sched_yield(); }
 static void rest_before_drawing() {}
 static u64 ticks;
 static u64 clock_ns() { return ticks += 1000; }

@@ -60,7 +60,7 @@ BE void listen(const Net& net, Desk& desk, const ShortRows& rows, const Ring& ri
     while (true) {
         get_pair(packet, v, w);
         if (v >> 48 == tag) break;
-        rest_listener();
+        rest();
     }
     const u32 head = (u32)(v >> 32);
     if (!(head & 0xFFFF)) return;

@@ -27,7 +27,6 @@ BE void or_in_block(u32* at, u32 x) { atomicOr(at, x); }
 template <class T> BE T add_for_all(T* at, T x) { return atomicAdd(at, x); }
 BE int look(const int* at) { return RING_IN_BLOCK ? *at : __ldcg(at); }
 BE void put_word(u32* at, u32 x) { __stcg(at, x); }
-BE u32 get_word(const u32* at) { return __ldcg(at); }
 BE uint4 get_four(const uint4* at) { return __ldcg(at); }
 BE u32 fetch_word(const u32* at) { return __ldg(at); }
 template <class T> BE T read_row(const T* at) { return ROWS_IN_BLOCK ? *at : __ldg(at); }
@@ -47,10 +46,9 @@ BE void put_pair(u64* at, u64 v, u64 w) {
 }
 BE void fence() { __threadfence(); }
 BE void fence_in_block() { __threadfence_block(); }
-BE void rest() { if (REST) __nanosleep(REST); }
-BE void rest_listener() { if (LISTENER_REST) __nanosleep(LISTENER_REST); }
+BE void rest() {}  // between two looks at what is waited for
 // The sender gets the issue slots first.
-BE void rest_before_drawing() { if (DRAW_REST && threadIdx.x / 32 < CARRIERS) __nanosleep(DRAW_REST); }
+BE void rest_before_drawing() { if (threadIdx.x / 32 < CARRIERS) __nanosleep(100); }
 BE u64 clock_ns() {
     u64 now;
     asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now));

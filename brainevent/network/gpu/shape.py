@@ -25,7 +25,7 @@ _LARGE, _SMALL = (2048, 1024), (256, 128)  # rows in the queue, own spikes in a 
 
 @dataclass(frozen=True)
 class Shape:
-    """The structure of a kernel, and its launch: `shared` is dynamic shared memory, `desk` what the kernel has itself.
+    """The structure of a kernel, and its launch: `shared` is dynamic shared memory.
 
     `copies` is how many inboxes there are: blocks that read the same lines wait for each other. `row_words` is how
     many words of short rows a block has at most.
@@ -33,7 +33,6 @@ class Shape:
 
     structure: Structure
     shared: int
-    desk: int
     copies: int
     row_words: int
 
@@ -90,7 +89,7 @@ def shape_of(
         queue=queue,
         mine=mine,
     )
-    return Shape(structure, shared, desk, _copies(partition.blocks), _row_words(rows))
+    return Shape(structure, shared, _copies(partition.blocks), _row_words(rows))
 
 
 def _row_words(rows: Rows) -> int:

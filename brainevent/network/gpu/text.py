@@ -13,7 +13,7 @@ import numpy as np
 
 from ..cpu.drawn import Drawn, split
 from ..plan.plan import Plan, PopulationPlan
-from ..rule.cuda_text import cuda_text
+from ..rule.cuda_text import TYPES, cuda_text
 from ..rule.form import Form
 
 __all__ = ["ON_GPU", "Kind", "Structure", "kinds_of", "other_text", "step_text"]
@@ -97,14 +97,10 @@ class Structure:
     narrow: bool
     queue: int
     mine: int
-    rest: int = 0
-    listener_rest: int = 0
-    draw_rest: int = 100
 
     def text(self, kinds: Sequence[Kind]) -> str:
         """Return the constants as C++."""
         most = {
-            "KINDS": len(kinds),
             "RECEPTORS": max(kind.receptors for kind in kinds),
             "WORDS": max(len(kind.population.rule.states) for kind in kinds),
             "PARAMS": max(len(kind.scalars) for kind in kinds),
@@ -115,9 +111,6 @@ class Structure:
             "LAYOUT": self.layout,
             "QUEUE": self.queue,
             "MINE": self.mine,
-            "REST": self.rest,
-            "LISTENER_REST": self.listener_rest,
-            "DRAW_REST": self.draw_rest,
         }
         flags = {
             "WIDE": self.wide,
@@ -167,7 +160,7 @@ def step_text(kinds: Sequence[Kind], structure: Structure, words: str | None = N
 
 def other_text(name: str, threads: int, words: str | None = None) -> str:
     """Return the whole text of other kernels: "rows.cu" or "spikes.cu"."""
-    names = ("RECEPTORS", "PARAMS", "DRAWS", "REST", "LISTENER_REST", "DRAW_REST", "CARRIERS")
+    names = ("RECEPTORS", "PARAMS", "DRAWS", "CARRIERS")
     constants = "".join(f"constexpr unsigned {name} = 0;\n" for name in names)
     constants += (
         f"constexpr unsigned THREADS = {threads};\nconstexpr bool RING_IN_BLOCK = true, ROWS_IN_BLOCK = false;\n"
@@ -183,9 +176,6 @@ def _value(word: str, dtype: str) -> str:
 def _word(value: str, dtype: str) -> str:
     """Return a value of the form as a word of 32 bits."""
     return f"__float_as_uint({value})" if dtype == "float32" else f"(u32){value}"
-
-
-_TYPES = {"float32": "float", "int32": "int", "uint32": "unsigned", "bool": "bool"}
 
 
 def _given(kind: Kind) -> dict[str, str]:
@@ -206,9 +196,9 @@ def _update(number: int, kind: Kind) -> str:
     dtypes = [output.dtype for output in form.outputs]
     lines = [f"const float a{k} = arriving(net, own, now, {k}, turn);" for k in range(kind.receptors)]
     if len(dtypes) == 1:
-        lines.append(f"const {_TYPES[dtypes[0]]} r0 = be_rule{number}({', '.join(inputs)});")
+        lines.append(f"const {TYPES[dtypes[0]]} r0 = be_rule{number}({', '.join(inputs)});")
     else:
-        lines += [f"{_TYPES[dtype]} r{k};" for k, dtype in enumerate(dtypes)]
+        lines += [f"{TYPES[dtype]} r{k};" for k, dtype in enumerate(dtypes)]
         lines.append(f"be_rule{number}({', '.join([*inputs, *(f'r{k}' for k in range(len(dtypes)))])});")
     lines += [f"s[{k}] = {_word(f'r{k}', name.dtype)};" for k, name in enumerate(states)]
     lines += [

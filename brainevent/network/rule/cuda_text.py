@@ -15,7 +15,7 @@ import numpy as np
 from .form import Assign, Constant, Form, Name, Operand
 from .text import all_functions, printed
 
-__all__ = ["FLUSHING", "NVRTC_OPTIONS", "PREAMBLE", "SHIM", "cuda_text"]
+__all__ = ["FLUSHING", "NVRTC_OPTIONS", "PREAMBLE", "SHIM", "TYPES", "cuda_text"]
 
 NVRTC_OPTIONS = ("--fmad=false", "--ftz=true")
 
@@ -64,7 +64,7 @@ BE unsigned bit_count_uint32(unsigned a) { return (unsigned)__popc(a); }
 BE int bit_count_int32(int a) { return __popc((unsigned)a); }
 """
 
-_TYPES = {"float32": "float", "int32": "int", "uint32": "unsigned", "bool": "bool"}
+TYPES = {"float32": "float", "int32": "int", "uint32": "unsigned", "bool": "bool"}
 _COMPARE = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}
 _FLOAT = {"add": "{0} + {1}", "sub": "{0} - {1}", "mul": "{0} * {1}", "div": "{0} / {1}"}
 _FLOAT |= {"rem": "flush(fmodf({0}, {1}))", "neg": "-{0}", "abs": "fabsf({0})", "floor": "floorf({0})"}
@@ -101,10 +101,10 @@ class _Cuda:
         return _BOOL[line.op].format(*x) if dtype == "bool" else _integer(line.op, dtype, x)
 
     def begin(self, form: Form) -> str:
-        inputs = [f"{_TYPES[name.dtype]} {name.text}" for name in form.inputs]
+        inputs = [f"{TYPES[name.dtype]} {name.text}" for name in form.inputs]
         if self.returns:
-            return f"BE {_TYPES[form.outputs[0].dtype]} be_{form.name}({', '.join(inputs)}) {{"
-        outputs = [f"{_TYPES[output.dtype]}& r{place}" for place, output in enumerate(form.outputs)]
+            return f"BE {TYPES[form.outputs[0].dtype]} be_{form.name}({', '.join(inputs)}) {{"
+        outputs = [f"{TYPES[output.dtype]}& r{place}" for place, output in enumerate(form.outputs)]
         return f"BE void be_{form.name}({', '.join(inputs + outputs)}) {{"
 
     def end(self, outputs: Sequence[Operand]) -> list[str]:
@@ -113,14 +113,14 @@ class _Cuda:
         return [f"r{place} = {self.operand(output)};" for place, output in enumerate(outputs)]
 
     def define(self, target: Name, expression: str) -> str:
-        return f"const {_TYPES[target.dtype]} {target.text} = {expression};"
+        return f"const {TYPES[target.dtype]} {target.text} = {expression};"
 
     def declare(self, target: Name, start: str | None) -> list[str]:
-        return [f"{_TYPES[target.dtype]} {target.text}{'' if start is None else f' = {start}'};"]
+        return [f"{TYPES[target.dtype]} {target.text}{'' if start is None else f' = {start}'};"]
 
     def assign(self, targets: Sequence[Name], values: Sequence[str]) -> list[str]:
         pairs = list(zip(targets, values, strict=True))
-        kept = [f"const {_TYPES[name.dtype]} new_{name.text} = {value};" for name, value in pairs]
+        kept = [f"const {TYPES[name.dtype]} new_{name.text} = {value};" for name, value in pairs]
         return kept + [f"{name.text} = new_{name.text};" for name, _ in pairs]
 
     def opening(self, words: str, condition: str) -> str:
@@ -144,7 +144,7 @@ def _literal(operand: Constant) -> str:
 
 
 def _integer(op: str, dtype: str, x: list[str]) -> str:
-    kind = _TYPES[dtype]
+    kind = TYPES[dtype]
     if op in _UNSIGNED:
         return f"({kind})((unsigned){x[0]} {_UNSIGNED[op]} (unsigned){x[1]})"
     if op == "neg":
@@ -155,7 +155,7 @@ def _integer(op: str, dtype: str, x: list[str]) -> str:
 
 
 def _converted(op: str, given: str, dtype: str, x: str) -> str:
-    kind = _TYPES[dtype]
+    kind = TYPES[dtype]
     if op == "bitcast":
         if given == "float32":
             return f"({kind})bits_of({x})"
