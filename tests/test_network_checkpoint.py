@@ -17,10 +17,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from brainevent.errors import CheckpointError
-from brainevent.network.engines import ENGINES
+from brainevent.network.engines import ENGINES, make_engine
 from brainevent.network.interpreted import Interpreted
 from brainevent.network.run.checkpoint import FORMAT
-from brainevent.network.run.simulation import Simulation, make_engine
+from brainevent.network.run.simulation import Simulation
 
 PLAN = small_plans.plan()
 KEPT = Path(__file__).parent / "data"

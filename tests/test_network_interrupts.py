@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 from recorded import ALL, ON_CPU, PLAN, equal, simulation, values
 
+from brainevent.network.engines import make_engine
 from brainevent.network.interpreted import Interpreted
 from brainevent.network.run.requests import parsed, wanted
 from brainevent.network.run.result import result_of
-from brainevent.network.run.simulation import Simulation, make_engine
+from brainevent.network.run.simulation import Simulation
 
 
 class Pressed(Interpreted):

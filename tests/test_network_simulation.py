@@ -20,7 +20,7 @@ from recorded import ALL, ON_CPU, PLAN, equal, simulation, values
 import brainevent as be
 from brainevent.bench.progress import counted
 from brainevent.errors import NetworkError, NotFiniteError
-from brainevent.network.engines import ENGINES, engine_name
+from brainevent.network.engines import ENGINES, engine_name, make_engine
 from brainevent.network.interpreted import Interpreted
 from brainevent.network.plan.plan import Plan, PopulationPlan
 from brainevent.network.rule.trace import trace
@@ -28,7 +28,7 @@ from brainevent.network.run.finite import check_finite
 from brainevent.network.run.pace import Pace
 from brainevent.network.run.recorded import Sample, Wanted
 from brainevent.network.run.requests import every
-from brainevent.network.run.simulation import Simulation, make_engine
+from brainevent.network.run.simulation import Simulation
 
 
 @pytest.fixture(scope="module")

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 import brainevent as be
 from brainevent.errors import CheckpointError, NetworkError
+from brainevent.network.engines import make_engine
 from brainevent.network.plan.quantum import RoundedWeightsWarning
-from brainevent.network.run.simulation import Simulation, make_engine
+from brainevent.network.run.simulation import Simulation
 
 ENGINES = ("interpreted", "numba", "jax")
 NAME, ONE = "a->b.syn", "b->a.syn"  # a weight for each synapse, and one for all

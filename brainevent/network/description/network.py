@@ -229,9 +229,8 @@ class Network:
                 chooses for each receptor: so finely that a weight changes by at most 2**-9 of itself.
             dtype: Of states, parameters, what arrives, and the rules: "float32", or "float64" on a CPU and in JAX.
                 Only float32 promises the same bits on every machine.
-            blocks: With "cuda", how many blocks run it, at most one for each multiprocessor; None takes what suits its
-                size. No result depends on it.
-            shared_bytes: With "cuda", how much shared memory a block may use; None takes what there is.
+            blocks: With "cuda", how many blocks run it, up to one a multiprocessor; None takes what suits its size.
+            shared_bytes: With "cuda", how much shared memory a block may use; None takes all. No result depends on it.
 
         Returns:
             The simulation, before its first step.

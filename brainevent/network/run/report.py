@@ -24,12 +24,11 @@ class Text(str):
         return str(self)
 
 
-def reported(plan: Plan, backend: str, step: int, units: str | None = None, placement: str | None = None) -> str:
+def reported(plan: Plan, backend: str, step: int, units: str, placement: str | None) -> str:
     """Return the network in tables; `units` run it, and `placement` says where everything lies."""
     entries = sum(p.entries for p in plan.projections)
     neurons = sum(p.size for p in plan.populations)
     held = plan.synapse_bytes, sum(_nbytes(plan, p) for p in plan.populations)
-    units = units or f"{plan.parts} thread{'' if plan.parts == 1 else 's'}"
     head = (
         f"{neurons} neurons, {entries} synapses, dt {plan.dt:g} ms, seed {plan.seed}, "
         f"at step {step} ({step * plan.dt:g} ms)\n"

@@ -16,7 +16,7 @@ from ...bench.progress import counted
 from ...errors import NetworkError
 from ..description.checks import as_count
 from ..engine import Engine
-from ..engines import engine_name, make_engine
+from ..engines import engine_name
 from ..plan.connections import Connections, connections, weights_of
 from ..plan.plan import Plan
 from ..plan.replaced import with_weights
@@ -30,7 +30,7 @@ from .report import Text, reported
 from .requests import Every, found_projection, parsed, wanted
 from .result import Result, result_of
 
-__all__ = ["Simulation", "make_engine"]
+__all__ = ["Simulation"]
 
 Array = Any
 _MOST_STEPS = 2**32 - 1
@@ -183,15 +183,13 @@ class Simulation:
     def __repr__(self) -> str:
         neurons = sum(population.size for population in self.plan.populations)
         synapses = sum(projection.entries for projection in self.plan.projections)
-        units = self._where()[0] or f"{self.plan.parts} thread{'' if self.plan.parts == 1 else 's'}"
-        return (
-            f"Simulation({neurons} neurons, {synapses} synapses, at step {self.steps}, "
-            f"{engine_name(self.engine)} on {units})"
-        )
+        backend, units = engine_name(self.engine), self._where()[0]
+        return f"Simulation({neurons} neurons, {synapses} synapses, at step {self.steps}, {backend} on {units})"
 
-    def _where(self) -> tuple[str | None, str | None]:
-        """Return what runs the network, and where everything lies, if the engine says so."""
-        return getattr(self.engine, "units", None), getattr(self.engine, "placement", None)
+    def _where(self) -> tuple[str, str | None]:
+        """Return what runs the network, and where everything lies if the engine says so."""
+        threads = f"{self.plan.parts} thread{'' if self.plan.parts == 1 else 's'}"
+        return getattr(self.engine, "units", threads), getattr(self.engine, "placement", None)
 
     # ---- changing
 
