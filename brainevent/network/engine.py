@@ -6,11 +6,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
+import numpy as np
+
+from ..errors import NetworkError
 from .plan.plan import Plan
 from .run.recorded import Recorded, Wanted
 from .state import NetworkState
 
-__all__ = ["Engine", "Stopped", "never"]
+__all__ = ["Engine", "Stopped", "check_whole", "input_rows", "never"]
 
 Array = Any
 Stopped = Callable[[], bool]
@@ -19,6 +22,22 @@ Stopped = Callable[[], bool]
 def never() -> bool:
     """Say that a run is not to be stopped."""
     return False
+
+
+def check_whole(torn: bool) -> None:
+    """Raise if an engine has the state of the middle of a step."""
+    if torn:
+        raise NetworkError("network: a run broke off within a step; call sim.reset(), or sim.load(...) a checkpoint")
+
+
+def input_rows(plan: Plan, place: tuple[str, str], given: Array, steps: int) -> Array:
+    """Return the inputs of a population and receptor as native code reads them, or raise if their shape is wrong."""
+    array, size = np.ascontiguousarray(given, plan.dtype), plan.population(place[0]).size
+    if array.shape not in ((steps, size), (steps, 1)):
+        raise NetworkError(
+            f"inputs {'.'.join(place)}: have shape {array.shape}; pass ({steps}, {size}), or ({steps}, 1) for all"
+        )
+    return array
 
 
 class Engine(Protocol):

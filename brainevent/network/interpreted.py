@@ -11,24 +11,14 @@ import numpy as np
 from .engine import Stopped, never
 from .plan.plan import Plan, PopulationPlan, SynapsePlan
 from .rule.interpret import interpret
-from .rule.primitives import flush
+from .rule.primitives import flushed
 from .run.finite import check_finite
 from .run.recorded import Recorded, Wanted
-from .state import NetworkState, initial_state
+from .state import NetworkState, copied, initial_state
 
 __all__ = ["Interpreted"]
 
 Array = Any
-Tree = Mapping[str, Mapping[str, Array]]
-
-
-def _copied(tree: Tree, like: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Array]]:
-    """Return copies of arrays in the order of the plan: JAX sorts names."""
-    return {name: {key: np.array(tree[name][key]) for key in keys} for name, keys in like.items()}
-
-
-def _flushed(array: Array) -> Array:
-    return flush(array) if array.dtype == np.float32 else array
 
 
 class Interpreted:
@@ -48,19 +38,11 @@ class Interpreted:
     @property
     def state(self) -> NetworkState:
         """The state before the next step."""
-        return self._copy_of(self._state)
+        return copied(self.plan, self._state)
 
     def load(self, state: NetworkState) -> None:
         """Go on from a state."""
-        self._state = self._copy_of(state)
-
-    def _copy_of(self, state: NetworkState) -> NetworkState:
-        populations = self.plan.populations
-        return NetworkState(
-            np.uint32(state.step),
-            _copied(state.neurons, {p.name: p.state for p in populations}),
-            _copied(state.arriving, {p.name: p.quanta for p in populations}),
-        )
+        self._state = copied(self.plan, state)
 
     def set(self, population: str, param: str, value: Array) -> None:
         """Replace a parameter."""
@@ -111,9 +93,9 @@ class Interpreted:
         states, sums = self._state.neurons[population.name], self._state.arriving[population.name]
         arriving = []
         for receptor, quantum in population.quanta.items():
-            amount = _flushed(sums[receptor][0].astype(quantum.dtype) * quantum)
+            amount = flushed(sums[receptor][0].astype(quantum.dtype) * quantum)
             if receptor in given:
-                amount = _flushed(amount + _flushed(given[receptor].astype(quantum.dtype)))
+                amount = flushed(amount + flushed(given[receptor].astype(quantum.dtype)))
             arriving.append(amount)
         random = [np.arange(population.size, dtype=np.uint32), *np.array([self.step, *population.key], np.uint32)]
         params = [np.broadcast_to(value, population.size) for value in self.params[population.name].values()]

@@ -13,7 +13,7 @@ import numpy as np
 from ..event.room import check_room
 from .plan.plan import Plan
 
-__all__ = ["NetworkState", "initial_state"]
+__all__ = ["NetworkState", "copied", "initial_state"]
 
 Array = Any
 
@@ -46,3 +46,13 @@ def initial_state(plan: Plan) -> NetworkState:
         for p in plan.populations
     }
     return NetworkState(np.uint32(0), neurons, arriving)
+
+
+def copied(plan: Plan, state: NetworkState) -> NetworkState:
+    """Return a state as arrays of NumPy of its own, in the order of the plan: JAX sorts names."""
+    neurons = {
+        p.name: {key: np.array(state.neurons[p.name][key], array.dtype) for key, array in p.state.items()}
+        for p in plan.populations
+    }
+    arriving = {p.name: {r: np.array(state.arriving[p.name][r], np.int32) for r in p.quanta} for p in plan.populations}
+    return NetworkState(np.uint32(state.step), neurons, arriving)

@@ -8,10 +8,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-import numpy as np
-
-from ...errors import NetworkError
-from ..engine import Stopped, never
+from ..engine import Stopped, check_whole, input_rows, never
 from ..plan.plan import Plan
 from ..run.finite import check_finite
 from ..run.recorded import Recorded, Wanted
@@ -65,7 +62,7 @@ class NumbaEngine:
         self, steps: int, wanted: Wanted, inputs: Mapping[tuple[str, str], Array], stopped: Stopped = never
     ) -> Recorded:
         """Run steps."""
-        given = {place: self._input(steps, place, array) for place, array in inputs.items()}
+        given = {place: input_rows(self.plan, place, array, steps) for place, array in inputs.items()}
         with self._whole() as memory:
             for updates in memory.updates.values():
                 updates.give(given)
@@ -75,21 +72,9 @@ class NumbaEngine:
                 check_finite(self.plan, step, memory.neurons)
             return recording.recorded(memory.step - recording.first)
 
-    def _input(self, steps: int, place: tuple[str, str], given: Array) -> Array:
-        """Return inputs as native code reads them."""
-        array, size = np.ascontiguousarray(given, self.plan.dtype), self.plan.population(place[0]).size
-        if array.shape not in ((steps, size), (steps, 1)):
-            raise NetworkError(
-                f"inputs {'.'.join(place)}: have shape {array.shape}; pass ({steps}, {size}), or ({steps}, 1) for all"
-            )
-        return array
-
     @contextmanager
     def _whole(self) -> Iterator[Memory]:
         """Hold the memory, which is between two steps."""
         with self._lock:
-            if self._memory.torn:
-                raise NetworkError(
-                    "network: a run broke off within a step; call sim.reset(), or sim.load(...) a checkpoint"
-                )
+            check_whole(self._memory.torn)
             yield self._memory

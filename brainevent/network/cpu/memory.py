@@ -10,7 +10,7 @@ import numpy as np
 from ..pages import aligned
 from ..plan.bundles import Bundle, BundledSynapses
 from ..plan.plan import Plan, PopulationPlan, SynapsePlan, part_bounds
-from ..rule.primitives import flush
+from ..rule.primitives import flushed
 from ..state import NetworkState
 from .layout import BUNDLE, DELIVERY, FINITE, STRETCHES
 from .native import bundle_address, bundle_function, delivery_address
@@ -96,7 +96,7 @@ class Memory:
     def set(self, population: str, param: str, value: Array) -> None:
         """Copy a parameter into its array."""
         array = self.arrays[population].params[param]
-        array[...] = _flushed(np.asarray(value, array.dtype))
+        array[...] = flushed(np.asarray(value, array.dtype))
         self.updates[population].follow_params()
 
     def with_weights(self, plan: Plan) -> Memory:
@@ -113,7 +113,7 @@ class Memory:
         if self._fresh:
             for arrays in self.arrays.values():
                 for array in arrays.states.values():
-                    array[...] = _flushed(array)
+                    array[...] = flushed(array)
         self._fresh = False
 
     def _use_ring(self, steps: int) -> None:
@@ -218,7 +218,7 @@ class Memory:
 def _arrays(plan: Plan, population: PopulationPlan) -> PopulationArrays:
     return PopulationArrays(
         {key: _copied(array) for key, array in population.state.items()},
-        {key: _copied(_flushed(array)) for key, array in population.params.items()},
+        {key: _copied(flushed(array)) for key, array in population.params.items()},
         {key: np.array([quantum]) for key, quantum in population.quanta.items()},
         [int(bound) for bound in part_bounds(population.size, plan.parts)],
     )
@@ -239,8 +239,3 @@ def _copied(array: Array) -> Array:
     copy = aligned(array.shape, array.dtype)
     copy[...] = array
     return copy
-
-
-def _flushed(value: Array) -> Array:
-    array = np.array(value)
-    return np.array(flush(array)) if array.dtype == np.float32 else array

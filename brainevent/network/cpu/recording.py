@@ -53,7 +53,7 @@ class Recording:
     def recorded(self, steps: int) -> Recorded:
         """Return what was recorded in so many steps: all of them, or those that ran."""
         last = self.first + steps
-        samples = {label: self.out[label][: self._rows(sample, last)] for label, sample in self.wanted.samples.items()}
+        samples = {label: self.out[label][: s.rows(self.first, last)] for label, s in self.wanted.samples.items()}
         return Recorded(
             self.first,
             steps,
@@ -87,17 +87,9 @@ class Recording:
         return Table(RECORD._fields, words)
 
     def _empty(self, sample: Sample) -> Array:
-        rows = self._rows(sample, self.first + self.steps)
+        rows = sample.rows(self.first, self.first + self.steps)
         dtype = self.memory.arrays[sample.population].states[sample.state].dtype
         return np.empty((rows, sample.neurons.size), dtype)
-
-    def _rows(self, sample: Sample, end: int) -> int:
-        """Return how many samples fall within the run up to a step."""
-        return self._rows_before(sample, end) - self._rows_before(sample, self.first)
-
-    def _rows_before(self, sample: Sample, step: int) -> int:
-        """Return how many multiples of `every`, 0 included, are below a step."""
-        return -(-step // sample.every)
 
     def _sample(self, sample: Sample, part: int, out: Array) -> Table:
         low, high = self.memory.arrays[sample.population].bounds[part : part + 2]
@@ -107,7 +99,7 @@ class Recording:
         state = self.memory.arrays[sample.population].states[sample.state]
         words = {
             "every": sample.every,
-            "before": self._rows_before(sample, self.first),
+            "before": sample.before(self.first),
             "itemsize": out.itemsize,
             "chosen": places.size,
             "neurons": address(neurons),

@@ -9,24 +9,18 @@ from typing import Any
 import numpy as np
 
 from ..plan.plan import Plan, PopulationPlan
-from ..rule.primitives import flush
+from ..rule.primitives import flushed
 from ..state import NetworkState
-from .device import Device, Memory
+from .device import Device, Memory, held
 from .partition import Partition
 from .recording import as_dtype
 from .structs import population_dtype
 from .text import Kind
 
-__all__ = ["Arrays", "Tables", "flushed"]
+__all__ = ["Arrays", "Tables"]
 
 Values = Any
 Params = Mapping[str, Mapping[str, Values]]
-
-
-def flushed(value: Values) -> Values:
-    """Return values without denormals."""
-    array = np.array(value)
-    return np.array(flush(array)) if array.dtype == np.float32 else array
 
 
 def as_words(values: Values) -> Values:
@@ -124,7 +118,7 @@ class Tables:
                 row["counted"][k] = 4 * sum(table.size for table in counted)
                 counted.append(np.append(one.table(named), np.float32(np.inf)))
         self.scalars, self.arrays, self.counted = (
-            self._held(np.concatenate([*parts, np.zeros(1, dtype)]).astype(dtype), what)
+            held(self.device, np.concatenate([*parts, np.zeros(1, dtype)]).astype(dtype), what)
             for parts, dtype, what in (
                 ([np.array(scalars)], np.uint32, "parameters"),
                 (arrays, np.uint32, "parameters of each neuron"),
@@ -145,9 +139,4 @@ class Tables:
                 address, width = inputs.get((name, receptor), (0, 0))
                 row["input"][k], row["input_row"][k] = address, width
                 row["input_item"][k] = width == population.size
-        return self._held(table, "populations")
-
-    def _held(self, array: Values, what: str) -> Memory:
-        memory = self.device.memory(array.nbytes, what)
-        memory.upload(array)
-        return memory
+        return held(self.device, table, "populations")

@@ -20,7 +20,7 @@ from ..pages import aligned
 from ..rule.cuda_text import NVRTC_OPTIONS
 from ..run.report import in_bytes
 
-__all__ = ["CudaDevice", "Device", "Memory", "cuda_device"]
+__all__ = ["CudaDevice", "Device", "Memory", "cleared", "cuda_device", "held"]
 
 _MULTIPROCESSORS, _SHARED, _MAJOR, _MINOR = 16, 97, 75, 76  # attributes of a device
 _NON_BLOCKING = 1
@@ -89,6 +89,20 @@ class Device(Protocol):
 
     def wait(self) -> None:
         """Wait for all that was launched."""
+
+
+def held(device: Device, array: Array, what: str) -> Memory:
+    """Return new memory with the elements of an array; raise for `what` if there is none."""
+    memory = device.memory(array.nbytes, what)
+    memory.upload(array)
+    return memory
+
+
+def cleared(device: Device, nbytes: int, what: str) -> Memory:
+    """Return new memory of which all bytes are zero; raise for `what` if there is none."""
+    memory = device.memory(nbytes, what)
+    memory.clear()
+    return memory
 
 
 class CudaDevice:

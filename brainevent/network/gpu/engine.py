@@ -12,14 +12,14 @@ import numpy as np
 from ...backends.numba.registries import uninterrupted
 from ...bench.words import short
 from ...errors import NetworkError
-from ..engine import Stopped, never
+from ..engine import Stopped, check_whole, input_rows, never
 from ..plan.plan import Plan
 from ..run.finite import check_finite
 from ..run.recorded import Recorded, Wanted
 from ..run.report import in_bytes
-from ..state import NetworkState, initial_state
+from ..state import NetworkState, copied, initial_state
 from .arrays import Arrays, Tables
-from .device import Device, Memory, cuda_device
+from .device import Device, Memory, cuda_device, held
 from .partition import partition_of
 from .recording import FLAGS, Recording
 from .rows import LAYOUTS, place_synapses
@@ -77,8 +77,8 @@ class CudaEngine:
     def state(self) -> NetworkState:
         """The state before the next step, copied."""
         with self._lock:
-            self._check_whole()
-            return self.arrays.read(self._step) if self._given is None else _copied(self._given)
+            check_whole(self._torn)
+            return self.arrays.read(self._step) if self._given is None else copied(self.plan, self._given)
 
     @property
     def units(self) -> str:
@@ -90,20 +90,20 @@ class CudaEngine:
         """Where everything lies on the device, in words."""
         structure, rows = self.shape.structure, self.rows
         entries = sum(projection.entries for projection in self.plan.projections)
-        held = (structure.in_registers, structure.states_in_block)
-        states = "registers" if held[0] else "shared memory" if held[1] else "memory"
+        inside = "shared memory" if structure.states_in_block else "memory"
+        states = "registers" if structure.in_registers else inside
         ring = "shared memory" if structure.ring_in_block else "memory"
-        inside = " in shared memory" if structure.rows_in_block else ""
+        kept = " in shared memory" if structure.rows_in_block else ""
         return (
             f"{self.device.name}: {self.units} of {structure.threads} threads, at most {self.partition.per} neurons "
-            f"each, states in {states}; sums of {self.arrays.slots} steps in {ring}; {LAYOUTS[rows.layout]}{inside}, "
+            f"each, states in {states}; sums of {self.arrays.slots} steps in {ring}; {LAYOUTS[rows.layout]}{kept}, "
             f"{in_bytes(rows.nbytes)}, {short(rows.nbytes / max(1, entries), 3)} bytes a synapse"
         )
 
     def load(self, state: NetworkState) -> None:
         """Go on from a state."""
         with self._lock:
-            self._given, self._step, self._torn = _copied(state), int(state.step), False
+            self._given, self._step, self._torn = copied(self.plan, state), int(state.step), False
 
     def set(self, population: str, param: str, value: Array) -> None:
         """Replace a parameter."""
@@ -125,7 +125,7 @@ class CudaEngine:
         """Run steps."""
         given = {place: self._input(steps, place, array) for place, array in inputs.items()}
         with self._lock:
-            self._check_whole()
+            check_whole(self._torn)
             if self._given is not None:
                 self.arrays.write(self._given)
                 self._given = None
@@ -137,18 +137,9 @@ class CudaEngine:
                     turn += self._launch(recording, populations, turn, min(steps - turn, _STEPS))
             return recording.recorded(turn)
 
-    def _check_whole(self) -> None:
-        if self._torn:
-            raise NetworkError(
-                "network: a run broke off within a step; call sim.reset(), or sim.load(...) a checkpoint"
-            )
-
     def _launch(self, recording: Recording, populations: Memory, turn: int, steps: int) -> int:
         """Run at most so many steps; return how many."""
-        net = filled(
-            self._net.dtype,
-            **{name: self._net[name] for name in self._net.dtype.names},
-        )
+        net = self._net.copy()
         net["turn"], net["population"] = turn, populations.address
         net["samples"], net["sample"] = len(recording.wanted.samples), recording.samples.address
         net["capacity"] = recording.capacity
@@ -172,21 +163,15 @@ class CudaEngine:
 
     def _lay_out(self) -> None:
         """Let all follow from the rows."""
-        self._row_of_place = self._held(self.partition.by_block(self.rows.rows), "rows of neurons")
+        self._row_of_place = held(self.device, self.partition.by_block(self.rows.rows), "rows of neurons")
         self._prepare()
 
     def _prepare(self) -> None:
         """Let text and tables follow from the parameters."""
         plan, partition = self.plan, self.partition
         kinds, numbers, own = kinds_of(plan, self._params)
-        shape = shape_of(
-            partition,
-            kinds,
-            self.rows,
-            self.arrays.slots,
-            self._shared_bytes,
-            checked=plan.check_finite,
-        )
+        slots, most = self.arrays.slots, self._shared_bytes
+        shape = shape_of(partition, kinds, self.rows, slots, most, checked=plan.check_finite)
         text = step_text(kinds, shape.structure, self.device.words)
         self._kernel = self.device.kernel(text, "run", shape.shared)
         self.shape, self.kinds = shape, kinds
@@ -241,17 +226,8 @@ class CudaEngine:
 
     def _input(self, steps: int, place: tuple[str, str], given: Array) -> tuple[Memory, int]:
         """Return inputs on the device, and how many numbers a step has."""
-        array, size = np.ascontiguousarray(given, np.float32), self.plan.population(place[0]).size
-        if array.shape not in ((steps, size), (steps, 1)):
-            raise NetworkError(
-                f"inputs {'.'.join(place)}: have shape {array.shape}; pass ({steps}, {size}), or ({steps}, 1) for all"
-            )
-        return self._held(array, f"inputs {'.'.join(place)}"), array.shape[1]
-
-    def _held(self, array: Array, what: str) -> Memory:
-        memory = self.device.memory(array.nbytes, what)
-        memory.upload(array)
-        return memory
+        array = input_rows(self.plan, place, given, steps)
+        return held(self.device, array, f"inputs {'.'.join(place)}"), array.shape[1]
 
 
 def _checked_bytes(asked: Any, most: int) -> int:
@@ -260,11 +236,3 @@ def _checked_bytes(asked: Any, most: int) -> int:
     if not isinstance(asked, int) or not 0 < asked <= most:
         raise NetworkError(f"build: shared_bytes is {asked!r}; pass an integer from 1 to {most}")
     return asked
-
-
-def _copied(state: NetworkState) -> NetworkState:
-    trees = (
-        {name: {key: np.array(array) for key, array in arrays.items()} for name, arrays in tree.items()}
-        for tree in (state.neurons, state.arriving)
-    )
-    return NetworkState(np.uint32(state.step), *trees)

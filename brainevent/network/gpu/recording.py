@@ -9,15 +9,15 @@ import numpy as np
 
 from ..plan.plan import Plan
 from ..run.recorded import Recorded, Sample, Wanted
-from .device import Device, Memory
+from .device import Device, Memory, cleared, held
 from .partition import Partition
 from .spikes import Spikes
 from .structs import SAMPLE, filled
 
-__all__ = ["FLAGS", "Recording"]
+__all__ = ["FLAGS", "Recording", "as_dtype"]
 
 FLAGS = {"fed": 1, "spikes": 2, "counts": 4, "rates": 8}  # of a population
-NO_LIMIT = 2**31  # the room for spikes where none are recorded
+_NO_LIMIT = 2**31  # the room for spikes where none are recorded
 
 Array = Any
 
@@ -32,12 +32,10 @@ class Recording:
         self.first, self.steps, self.wanted = first, steps, wanted
         self.found: dict[str, list[tuple[Array, Array]]] = {name: [] for name in wanted.spikes}
         slots = partition.blocks * partition.per
-        self.counts = self._empty(4 * slots if wanted.counts else 0, "numbers of spikes")
-        self.rates = {name: self._empty(4 * steps, "spikes in each step") for name in wanted.rates}
+        self.counts = cleared(device, 4 * slots if wanted.counts else 0, "numbers of spikes")
+        self.rates = {name: cleared(device, 4 * steps, "spikes in each step") for name in wanted.rates}
         self._samples = {label: self._sample(sample) for label, sample in wanted.samples.items()}
-        self.samples = device.memory(SAMPLE.itemsize * len(self._samples), "samples")
-        if self._samples:
-            self.samples.upload(np.array([table for table, *_ in self._samples.values()]))
+        self.samples = held(device, np.array([table for table, *_ in self._samples.values()], SAMPLE), "samples")
         if wanted.spikes:
             spikes.make_room(max(2 * partition.per, 4096))  # those of two steps at least
 
@@ -49,7 +47,7 @@ class Recording:
     @property
     def capacity(self) -> int:
         """The room for spikes of a block."""
-        return self.spikes.capacity if self.wanted.spikes else NO_LIMIT
+        return self.spikes.capacity if self.wanted.spikes else _NO_LIMIT
 
     def take(self, step: int, steps: int, ends: Memory, *, full: bool) -> None:
         """Take the spikes of one launch, which ran some steps; make more room if it ended for want of it."""
@@ -72,24 +70,14 @@ class Recording:
     def _slots(self, name: str) -> Array:
         return self.partition.slots(name, self.plan.population(name).size)
 
-    def _empty(self, nbytes: int, what: str) -> Memory:
-        memory = self.device.memory(nbytes, what)
-        memory.clear()
-        return memory
-
-    def _before(self, sample: Sample, step: int) -> int:
-        """Return how many multiples of `every`, 0 included, are below a step."""
-        return -(-step // sample.every)
-
     def _sample(self, sample: Sample) -> tuple[Any, Memory, Memory, Array, int]:
         """Return table, results, columns by place, the column of each chosen neuron, and the number of rows."""
-        rows = self._before(sample, self.first + self.steps) - self._before(sample, self.first)
+        rows = sample.rows(self.first, self.first + self.steps)
         chosen, columns = np.unique(sample.neurons, return_inverse=True)
         places = np.full(self.partition.blocks * self.partition.per, -1, np.int32)
         places[self._slots(sample.population)[chosen]] = np.arange(chosen.size)
-        out = self._empty(4 * rows * chosen.size, f"samples of {sample.population}.{sample.state}")
-        of_places = self.device.memory(places.nbytes, "places of samples")
-        of_places.upload(places)
+        out = cleared(self.device, 4 * rows * chosen.size, f"samples of {sample.population}.{sample.state}")
+        of_places = held(self.device, places, "places of samples")
         population = self.plan.population(sample.population)
         table = filled(
             SAMPLE,
@@ -97,7 +85,7 @@ class Recording:
             word=list(population.state).index(sample.state),
             every=sample.every,
             width=chosen.size,
-            before=self._before(sample, self.first),
+            before=sample.before(self.first),
             out=out.address,
             columns=of_places.address,
         )
@@ -108,7 +96,7 @@ class Recording:
         sample = self.wanted.samples[label]
         dtype = self.plan.population(sample.population).state[sample.state].dtype
         width = int(columns.max(initial=-1)) + 1
-        ran = self._before(sample, self.first + steps) - self._before(sample, self.first)
+        ran = sample.rows(self.first, self.first + steps)
         words = out.download(np.uint32, (rows, width))[:ran, columns]
         return as_dtype(words, dtype)
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from ...errors import NetworkError
 from ..plan.plan import Plan, SynapsePlan
-from .device import Device, Memory
+from .device import Device, Memory, cleared, held
 from .partition import Partition
 from .structs import GIVEN, ROWS, filled
 from .text import other_text
@@ -26,7 +26,7 @@ _MOST_BLOCKS = 65_536
 _BASES, _WIDTHS = 2**24, 2**8  # of padded rows, in eights of words
 _MOST_PADDING = 1.6  # times the bytes of compact rows
 _LONG_ROW = 6  # words, on average: a warp delivers it
-_PLACES = "places of rows"
+_SYNAPSES, _PLACES = "synapses", "places of rows"
 
 Array = Any
 
@@ -97,7 +97,7 @@ def entry_of(plan: Plan, partition: Partition) -> Entry:
     drawn = [projection for projection in plan.projections if projection.entries]
     low = min((projection.weights[0] for projection in drawn), default=0)
     high = max((projection.weights[1] for projection in drawn), default=0)
-    weight = max((high).bit_length(), (~low).bit_length() if low < 0 else 0) + 1
+    weight = max(high.bit_length(), (~low).bit_length() if low < 0 else 0) + 1
     cell = max(1, (max(partition.cells, 1) - 1).bit_length())
     delay = max(1, max((projection.largest_delay for projection in drawn), default=1).bit_length())
     if cell + delay > 32:
@@ -128,7 +128,7 @@ def place_synapses(device: Device, plan: Plan, partition: Partition) -> Rows:
     sort(nothing, COMPACT)
     counts = used.download(np.uint32, (partition.sources, partition.blocks)) * np.uint32(entry.words)
     rows = _laid_out(device, partition, entry, counts)
-    numbers = _held(device, rows.rows, "numbers of rows")
+    numbers = held(device, rows.rows, "numbers of rows")
     words = {
         "rows": numbers.address,
         "starts": rows.starts.address if rows.starts else 0,
@@ -139,7 +139,7 @@ def place_synapses(device: Device, plan: Plan, partition: Partition) -> Rows:
     if not rows.narrow_starts or rows.starts is None:
         return rows
     starts = rows.starts.download(np.uint32, rows.starts.nbytes // 4).astype(np.uint16)
-    return replace(rows, starts=_held(device, starts, _PLACES))
+    return replace(rows, starts=held(device, starts, _PLACES))
 
 
 def _laid_out(device: Device, partition: Partition, entry: Entry, counts: Array) -> Rows:
@@ -153,7 +153,7 @@ def _laid_out(device: Device, partition: Partition, entry: Entry, counts: Array)
     if fits and mean >= _LONG_ROW and padded <= _MOST_PADDING * compact:
         bases = np.cumsum(widths) - widths
         rows = np.where(widths > 0, widths << 24 | bases, NOBODY).astype(np.uint32)
-        return Rows(PADDED, entry, rows, _emptied(device, padded))
+        return Rows(PADDED, entry, rows, cleared(device, padded, _SYNAPSES))
     layout = COMPACT if mean >= 2 * _LONG_ROW else SHORT
     starts = np.zeros((partition.blocks, partition.sources + 1), np.uint32)
     np.cumsum((quads if layout == COMPACT else counts).T, axis=1, out=starts[:, 1:])
@@ -165,23 +165,11 @@ def _laid_out(device: Device, partition: Partition, entry: Entry, counts: Array)
         np.where(widths > 0, np.arange(partition.sources, dtype=np.int64) // partition.blocks, NOBODY).astype(
             np.uint32
         ),
-        _emptied(device, 16 * total if layout == COMPACT else 4 * total),
-        _held(device, starts, _PLACES),
-        _held(device, np.cumsum(ends) - ends, "places of blocks"),
+        cleared(device, 16 * total if layout == COMPACT else 4 * total, _SYNAPSES),
+        held(device, starts, _PLACES),
+        held(device, np.cumsum(ends) - ends, "places of blocks"),
         int(ends.max(initial=0)) if layout == SHORT else 0,
     )
-
-
-def _emptied(device: Device, nbytes: int) -> Memory:
-    memory = device.memory(nbytes, "synapses")
-    memory.clear()
-    return memory
-
-
-def _held(device: Device, array: Array, what: str) -> Memory:
-    memory = device.memory(array.nbytes, what)
-    memory.upload(array)
-    return memory
 
 
 def _uploaded(
@@ -196,7 +184,7 @@ def _uploaded(
         synapses.delays,
     )
     what = f"synapses of {synapses.name}, while they are sorted,"
-    memories = tuple(_held(device, array, what) for array in arrays)
+    memories = tuple(held(device, array, what) for array in arrays)
     sizes = [array.itemsize if array.size > 1 or synapses.targets.size == 1 else 0 for array in arrays[1:]]
     sizes[0] = synapses.targets.itemsize
     given = filled(

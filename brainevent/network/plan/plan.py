@@ -12,9 +12,9 @@ import numpy as np
 from ..rule.trace import TracedRule
 from .projections import ProjectionPlan, projection_of
 
-__all__ = ["Plan", "PopulationPlan", "SynapsePlan", "part_bounds"]
+__all__ = ["IN_LINE", "Plan", "PopulationPlan", "SynapsePlan", "part_bounds"]
 
-_IN_LINE = 16  # numbers of 32 bits in a line of cache
+IN_LINE = 16  # numbers of 32 bits in a line of cache
 _LARGE = 256  # neurons
 
 Array = Any
@@ -27,7 +27,7 @@ def part_bounds(size: int, parts: int) -> Array:
     """
     bounds = np.arange(parts + 1, dtype=np.int64) * size // parts
     if size >= _LARGE * parts:
-        bounds[1:-1] &= -_IN_LINE
+        bounds[1:-1] &= -IN_LINE
     return bounds
 
 

@@ -9,11 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from .plan import PopulationPlan, part_bounds
+from .plan import IN_LINE, PopulationPlan, part_bounds
 
 __all__ = ["SumPlaces", "sum_places"]
-
-_IN_LINE = 16  # numbers of 32 bits in a line of cache
 
 Array = Any
 
@@ -45,5 +43,5 @@ def sum_places(populations: Sequence[PopulationPlan], parts: int) -> SumPlaces:
         own = np.diff(bounds[population.name])
         for receptor in population.quanta:
             first[population.name, receptor] = sizes.copy()
-            sizes += own + -own % _IN_LINE
+            sizes += own + -own % IN_LINE
     return SumPlaces(first, bounds, sizes)

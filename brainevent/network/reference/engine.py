@@ -12,7 +12,7 @@ from ..engine import Stopped, never
 from ..plan.plan import Plan
 from ..run.finite import check_finite
 from ..run.recorded import Recorded, Wanted
-from ..state import NetworkState, initial_state
+from ..state import NetworkState, copied, initial_state
 from .loop import Piece, piece
 from .params import initial_params
 from .prepare import checked_state
@@ -50,7 +50,7 @@ class ReferenceEngine:
 
     def load(self, state: NetworkState) -> None:
         """Go on from a state."""
-        self._state = _in_numpy(self.plan, checked_state(self.plan, state))
+        self._state = copied(self.plan, checked_state(self.plan, state))
 
     def set(self, population: str, param: str, value: Array) -> None:
         """Replace a parameter."""
@@ -95,17 +95,7 @@ class ReferenceEngine:
             after, _, _ = self._pieces[key](state, self.params, padded, bad + 1)
             self.load(after)
             check_finite(self.plan, int(state.step) + bad, self._state.neurons)
-        return _in_numpy(self.plan, after), _trimmed(wanted, int(state.step), count, recorded)
-
-
-def _in_numpy(plan: Plan, state: NetworkState) -> NetworkState:
-    """Return a state as arrays of NumPy of their own, in the order of the plan: JAX sorts names."""
-    neurons = {
-        p.name: {key: np.array(state.neurons[p.name][key], array.dtype) for key, array in p.state.items()}
-        for p in plan.populations
-    }
-    arriving = {p.name: {r: np.array(state.arriving[p.name][r], np.int32) for r in p.quanta} for p in plan.populations}
-    return NetworkState(np.uint32(state.step), neurons, arriving)
+        return copied(self.plan, after), _trimmed(wanted, int(state.step), count, recorded)
 
 
 def _content(wanted: Wanted) -> Any:
@@ -115,7 +105,7 @@ def _content(wanted: Wanted) -> Any:
 
 def _trimmed(wanted: Wanted, first: int, count: int, recorded: Mapping[str, Array]) -> dict[str, Array]:
     """Return what `count` steps recorded, of outputs that have room for more."""
-    rows = {label: -(-(first + count) // s.every) - -(-first // s.every) for label, s in wanted.samples.items()}
+    rows = {label: sample.rows(first, first + count) for label, sample in wanted.samples.items()}
     whole = {f"{name}.counts" for name in wanted.counts}
     return {
         label: np.asarray(array) if label in whole else np.asarray(array)[: rows.get(label, count)]

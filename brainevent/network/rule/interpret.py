@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .form import Assign, Branch, Constant, Form, Line, Loop, Operand
-from .primitives import apply, flush
+from .primitives import apply, flushed
 
 __all__ = ["interpret"]
 
@@ -21,8 +21,7 @@ def interpret(form: Form, arguments: Sequence[Array]) -> tuple[Array, ...]:
     given = [np.asarray(a, name.dtype) for a, name in zip(arguments, form.inputs, strict=True)]
     (size,) = np.broadcast_shapes(*(a.shape for a in given), (1,))
     whole = [np.ascontiguousarray(np.broadcast_to(a, size)) for a in given]
-    flushed = [flush(a) if a.dtype == np.float32 else a for a in whole]
-    return _Run(form, size).outputs(flushed, np.ones(size, bool))
+    return _Run(form, size).outputs([flushed(a) for a in whole], np.ones(size, bool))
 
 
 class _Run:

@@ -25,7 +25,7 @@ import numpy as np
 
 from .float64 import PRIMITIVES_64
 
-__all__ = ["PRIMITIVES", "ROUNDS_TO_SMALLEST", "SMALLEST", "apply", "flush", "result_dtype"]
+__all__ = ["PRIMITIVES", "ROUNDS_TO_SMALLEST", "SMALLEST", "apply", "flush", "flushed", "result_dtype"]
 
 SMALLEST = np.float32(2**-126)  # the smallest normal number
 ROUNDS_TO_SMALLEST = 2**-126 - 2**-151  # the smallest real number that 24 bits round to it
@@ -38,6 +38,12 @@ Array = Any
 def flush(x: Array) -> Array:
     """Return float32 values with denormals replaced by zeros of their sign."""
     return np.where(np.abs(x) < SMALLEST, np.copysign(np.float32(0), x), x)
+
+
+def flushed(x: Array) -> Array:
+    """Return values as an array; of float32 numbers, denormals are replaced by zeros of their sign."""
+    array = np.asarray(x)
+    return flush(array) if array.dtype == np.float32 else array
 
 
 def _without_tiny(operation: Callable[[Array, Array], Array], a: Array, b: Array) -> Array:

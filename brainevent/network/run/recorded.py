@@ -21,6 +21,14 @@ class Sample:
     every: int
     neurons: Array  # int64, (chosen,)
 
+    def before(self, step: int) -> int:
+        """Return how many steps before one are sampled: the multiples of `every`, 0 included."""
+        return -(-step // self.every)
+
+    def rows(self, first: int, end: int) -> int:
+        """Return how many steps from `first` on and before `end` are sampled."""
+        return self.before(end) - self.before(first)
+
 
 @dataclass(frozen=True, eq=False)
 class Wanted:
