@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import small_plans
 import test_network_gpu as pretended
-from test_network_cpu import ALL, DRAWN_PARAMS, DRAWN_STATE, as_tree, drawing, equal, single
+from beside_interpreter import ALL, DRAWN_PARAMS, DRAWN_STATE, as_tree, drawing, equal, single
 
 import brainevent as be
 from brainevent.errors import NetworkError

@@ -18,6 +18,7 @@ import numba
 import numpy as np
 import pytest
 import small_plans
+from beside_interpreter import ALL, DRAWN_PARAMS, DRAWN_STATE, as_tree, compare, drawing, equal, plans, single, wishes
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numba.core.registry import cpu_target
@@ -29,94 +30,8 @@ from brainevent.network.cpu.engine import NumbaEngine
 from brainevent.network.cpu.on_update import compiled_update
 from brainevent.network.cpu.update_text import update_of
 from brainevent.network.interpreted import Interpreted
-from brainevent.network.plan.plan import Plan, PopulationPlan
 from brainevent.network.rule.on_floats import restore_floats
-from brainevent.network.rule.trace import trace
-from brainevent.network.run.recorded import Sample, Wanted
-
-ALL = Wanted(
-    ("b", "a"),
-    ("a",),
-    ("a", "b"),
-    {"v": Sample("a", "v", 7, np.array([3, 0, 3, 36])), "pause": Sample("b", "pause", 1, np.arange(21))},
-)
-
-
-def equal(ours, theirs):
-    """Compare states or records bit for bit; all NaN are one."""
-    assert jax.tree.structure(ours) == jax.tree.structure(theirs)
-    for a, b in zip(jax.tree.leaves(ours), jax.tree.leaves(theirs), strict=True):
-        assert a.dtype == b.dtype
-        np.testing.assert_array_equal(a, b)
-        if a.dtype == np.float32:
-            np.testing.assert_array_equal(np.signbit(a[~np.isnan(a)]), np.signbit(b[~np.isnan(b)]))
-
-
-def as_tree(recorded):
-    tree = {field.name: getattr(recorded, field.name) for field in dataclasses.fields(recorded)}
-    return jax.tree.map(np.asarray, tree)
-
-
-def compare(plan, pieces, wanted, inputs=None):
-    """Run both engines in the same pieces; return what ours recorded."""
-    ours, theirs, records, begun = NumbaEngine(plan), Interpreted(plan), [], 0
-    for steps in pieces:
-        part = {place: array[begun : begun + steps] for place, array in (inputs or {}).items()}
-        records.append(ours.run(steps, wanted, part))
-        equal(as_tree(records[-1]), as_tree(theirs.run(steps, wanted, part)))
-        equal(ours.state, theirs.state)
-        begun += steps
-    return records
-
-
-def plan_of(populations, synapses, parts, **more):
-    return Plan(tuple(populations), tuple(synapses), 0.1, 1, parts, "test", **more)
-
-
-def single(rule, state, params, parts=1, quantum=1.0, **more):
-    """Return a plan of one population "a" without synapses."""
-    traced = trace(rule, {key: array[0] for key, array in state.items()}, ["syn"], params)
-    size = len(next(iter(state.values())))
-    population = PopulationPlan("a", size, traced, state, params, {"syn": np.float32(quantum)}, (2**32 - 5, 17))
-    return plan_of([population], [], parts, **more)
-
-
-@st.composite
-def plans(draw, parts):
-    """Draw two populations, and projections of any layout between them."""
-    sizes = draw(st.lists(st.integers(1, 90), min_size=2, max_size=2))
-    pair = [small_plans.population(name, size, seed) for seed, (name, size) in enumerate(zip("ab", sizes, strict=True))]
-    projections = []
-    for seed in range(draw(st.integers(0, 4))):
-        made = small_plans.synapses(
-            *(draw(st.sampled_from(pair)) for _ in range(2)),
-            draw(st.integers(0, 300)),
-            parts,
-            weight=draw(st.sampled_from(["int16", "int32", -3, 7])),
-            delay=draw(st.sampled_from(["uint8", "uint16", 1, 6])),
-            targets=draw(st.sampled_from(["uint16", "int32"])),
-            seed=seed,
-        )
-        longer = draw(st.sampled_from([1, 28 if made.delays.dtype == np.uint8 else 1000]))
-        projections.append(dataclasses.replace(made, delays=made.delays * made.delays.dtype.type(longer)))
-    return plan_of(pair, projections, parts)
-
-
-@st.composite
-def wishes(draw, plan):
-    """Draw what to record, and inputs of 24 steps."""
-    names = [population.name for population in plan.populations]
-    chosen = st.lists(st.sampled_from(names), unique=True).map(tuple)
-    samples = {}
-    for label in draw(st.lists(st.sampled_from("xyz"), unique=True)):
-        name, state = draw(st.sampled_from(names)), draw(st.sampled_from(["v", "pause"]))
-        neurons = draw(st.lists(st.integers(0, plan.population(name).size - 1), max_size=9))
-        samples[label] = Sample(name, state, draw(st.integers(1, 9)), np.array(neurons, np.int64))
-    inputs = {}
-    for name in draw(chosen):
-        width = draw(st.sampled_from([1, plan.population(name).size]))
-        inputs[name, "syn"] = np.random.default_rng(0).normal(0, 2, (24, width)).astype(np.float32)
-    return Wanted(draw(chosen), draw(chosen), draw(chosen), samples), inputs
+from brainevent.network.run.recorded import Wanted
 
 
 @settings(max_examples=25, deadline=None)
@@ -125,12 +40,12 @@ def test_it_equals_the_interpreter(data):
     plan = data.draw(plans(data.draw(st.integers(1, 3))))
     wanted, inputs = data.draw(wishes(plan))
     cut = data.draw(st.integers(1, 23))
-    compare(plan, [cut, 24 - cut], wanted, inputs)
+    compare(NumbaEngine(plan), [cut, 24 - cut], wanted, inputs)
 
 
 @pytest.mark.parametrize("parts", [1, 2, 3])
 def test_a_busy_network_equals_the_interpreter(parts):
-    (record,) = compare(small_plans.plan(parts), [300], ALL)
+    (record,) = compare(NumbaEngine(small_plans.plan(parts)), [300], ALL)
     assert record.spikes["a"][0].size > 100
     assert record.rates["b"].sum() == record.spikes["b"][0].size
 
@@ -161,22 +76,6 @@ def test_bits_that_do_not_change():
     assert digest.hexdigest()[:16] == "018d47350d451b91"
 
 
-def drawing(s, arriving, p, random):
-    """Draw numbers of several distributions; `each` has a mean for each neuron."""
-    events = random.poisson(p.mean) + random.poisson(p.rate * 0.5) + random.poisson(p.each)
-    v = s.v * 0.5 + arriving.syn + events + random.normal() + random.uniform()
-    return s.replace(v=v, n=s.n + random.poisson(3.0)), v > p.threshold
-
-
-DRAWN_STATE = {"v": np.zeros(700, np.float32), "n": np.zeros(700, np.int32)}
-DRAWN_PARAMS = {
-    "mean": np.float32(1.6),
-    "rate": np.float32(100),
-    "each": np.random.default_rng(0).uniform(0, 9, 700).astype(np.float32),
-    "threshold": np.float32(130),
-}
-
-
 @pytest.mark.parametrize("parts", [1, 3])
 def test_random_numbers_equal_the_interpreter(parts):
     plan = single(drawing, DRAWN_STATE, DRAWN_PARAMS, parts)
@@ -204,7 +103,7 @@ def test_rules_on_hard_values_equal_the_interpreter():
         out = jax.eval_shape(lambda function=function, **k: jnp.asarray(function(**k)), **shapes)
         values[f"out_{name}"] = np.zeros(3000, out.dtype)
     for parts in (1, 2, 3):
-        (record, *_) = compare(single(rule, values, {}, parts), [1, 2], Wanted(("a",)))
+        (record, *_) = compare(NumbaEngine(single(rule, values, {}, parts)), [1, 2], Wanted(("a",)))
         assert record.spikes["a"][1].size == values["b"].sum()
 
 
@@ -217,7 +116,7 @@ def test_denormals_are_flushed_as_by_the_interpreter(quantum):
     plan = single(rule, state, {"least": np.float32([0, 1e-39, 2, 3])}, quantum=quantum)
     engine = NumbaEngine(plan)
     equal(engine.state, Interpreted(plan).state)  # before a step, a state is what it was given
-    compare(plan, [1, 1], Wanted(("a",)), {("a", "syn"): np.full((2, 1), 1e-40, np.float32)})
+    compare(NumbaEngine(plan), [1, 1], Wanted(("a",)), {("a", "syn"): np.full((2, 1), 1e-40, np.float32)})
 
     def adding(s, arriving, p):
         return s.replace(v=s.v * 0.5 + arriving.syn), s.v > 1
@@ -258,7 +157,7 @@ def test_no_spike_is_dropped(parts):
         return s.replace(n=s.n + 1), (s.n + s.k) % 3 != 0
 
     state = {"n": np.zeros(500, np.int32), "k": np.arange(500, dtype=np.int32)}
-    (record, _) = compare(single(rule, state, {}, parts), [60, 7], Wanted(("a",), ("a",), ("a",)))
+    (record, _) = compare(NumbaEngine(single(rule, state, {}, parts)), [60, 7], Wanted(("a",), ("a",), ("a",)))
     assert record.spikes["a"][0].size == 60 * 500 * 2 // 3
 
 

@@ -8,10 +8,23 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import small_plans
+from beside_interpreter import (
+    ALL,
+    DRAWN_PARAMS,
+    DRAWN_STATE,
+    as_tree,
+    compare,
+    drawing,
+    equal,
+    plan_of,
+    plans,
+    single,
+    wishes,
+)
 from gpu_on_cpu import PretendDevice
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_network_cpu import ALL, DRAWN_PARAMS, DRAWN_STATE, as_tree, drawing, equal, plan_of, plans, single, wishes
+from ptx import ptx_of
 
 from brainevent.errors import NetworkError, NotFiniteError
 from brainevent.network import engines
@@ -21,7 +34,6 @@ from brainevent.network.gpu.rows import COMPACT, PADDED, SHORT
 from brainevent.network.gpu.text import step_text
 from brainevent.network.interpreted import Interpreted
 from brainevent.network.plan.plan import PopulationPlan
-from brainevent.network.rule.cuda_text import NVRTC_OPTIONS
 from brainevent.network.rule.trace import trace
 from brainevent.network.run.recorded import Wanted
 from brainevent.network.run.simulation import Simulation
@@ -31,18 +43,6 @@ SMALL = 3300  # bytes of shared memory: enough for lists of spikes alone
 
 def engine_of(plan, blocks=3, shared_bytes=None, multiprocessors=8):
     return CudaEngine(plan, blocks=blocks, shared_bytes=shared_bytes, device=PretendDevice(multiprocessors))
-
-
-def compare(engine, pieces, wanted, inputs=None):
-    """Run it and the interpreter in the same pieces; return what was recorded."""
-    theirs, records, begun = Interpreted(engine.plan), [], 0
-    for steps in pieces:
-        part = {place: array[begun : begun + steps] for place, array in (inputs or {}).items()}
-        records.append(engine.run(steps, wanted, part))
-        equal(as_tree(records[-1]), as_tree(theirs.run(steps, wanted, part)))
-        equal(engine.state, theirs.state)
-        begun += steps
-    return records
 
 
 @settings(max_examples=12, deadline=None)
@@ -257,29 +257,12 @@ def test_the_report_says_where_everything_lies():
     assert repr(simulation) == "Simulation(60 neurons, 1500 synapses, at step 0, cuda on 2 blocks)"
 
 
-def ptx_of(plan, blocks, shared_bytes):
-    """Compile the kernel of a plan, as far as that goes without a GPU."""
-    nvrtc = pytest.importorskip("cuda.bindings.nvrtc")
-    engine = engine_of(plan, blocks, shared_bytes)
-    text = step_text(engine.kinds, engine.shape.structure)
-    _, program = nvrtc.nvrtcCreateProgram(text.encode(), b"step.cu", 0, [], [])
-    options = [*(option.encode() for option in NVRTC_OPTIONS), b"--std=c++17", b"--gpu-architecture=compute_75"]
-    (error,) = nvrtc.nvrtcCompileProgram(program, len(options), options)
-    _, size = nvrtc.nvrtcGetProgramLogSize(program)
-    log = b" " * size
-    nvrtc.nvrtcGetProgramLog(program, log)
-    assert error == nvrtc.nvrtcResult.NVRTC_SUCCESS, log.decode()
-    _, size = nvrtc.nvrtcGetPTXSize(program)
-    ptx = b" " * size
-    nvrtc.nvrtcGetPTX(program, ptx)
-    return ptx.decode()
-
-
 @pytest.mark.parametrize("shared_bytes", [None, SMALL])
 @pytest.mark.parametrize(("make", "blocks"), [(small_plans.plan, 3), (lambda: bursting(2600), 2)])
 def test_the_text_compiles_for_gpus(make, blocks, shared_bytes):
     """Nothing is fused, nothing approximated, and no array of a thread lies in memory."""
-    ptx = ptx_of(make(), blocks, shared_bytes)
+    engine = engine_of(make(), blocks, shared_bytes)
+    ptx = ptx_of(step_text(engine.kinds, engine.shape.structure), "--std=c++17")
     assert ".entry run" in ptx
     assert "fma." not in ptx
     assert "approx" not in ptx

@@ -12,10 +12,11 @@ import numba
 import numpy as np
 import pytest
 from neuron_rules import INPUTS, RULES, hard_values, traced
+from ptx import ptx_of
 
 from brainevent.backends.numba import inner
 from brainevent.network.rule import primitives
-from brainevent.network.rule.cuda_text import FLUSHING, NVRTC_OPTIONS, SHIM, cuda_text
+from brainevent.network.rule.cuda_text import FLUSHING, SHIM, cuda_text
 from brainevent.network.rule.form import Assign
 from brainevent.network.rule.interpret import interpret
 from brainevent.network.rule.on_floats import HARDWARE_FLUSHES, flush_floats, restore_floats
@@ -170,34 +171,22 @@ def test_numba_computes_several_neurons_at_once():
     assert any("mulps" in text for text in run.inspect_asm().values())
 
 
-def ptx_of(names):
+def ptx_of_rules(names):
     """Compile a kernel that runs rules, as far as that goes without a GPU."""
-    nvrtc = pytest.importorskip("cuda.bindings.nvrtc")
     inputs = ", ".join(f"const {POINTER[dtype]}* {name}" for name, dtype in INPUTS.items())
     calls = "".join(f"sum += float(be_rule_{name}(x[k], y[k], i[k], j[k], u[k], b[k]));\n" for name in names)
     head = f'extern "C" __global__ void run({inputs}, float* out)'
     text = cuda_text(forms()[name] for name in names)
-    text += f"{head} {{ int k = threadIdx.x; float sum = 0;\n{calls}out[k] = sum; }}"
-    _, program = nvrtc.nvrtcCreateProgram(text.encode(), b"rules.cu", 0, [], [])
-    options = [*(option.encode() for option in NVRTC_OPTIONS), b"--gpu-architecture=compute_75"]
-    (error,) = nvrtc.nvrtcCompileProgram(program, len(options), options)
-    _, size = nvrtc.nvrtcGetProgramLogSize(program)
-    log = b" " * size
-    nvrtc.nvrtcGetProgramLog(program, log)
-    assert error == nvrtc.nvrtcResult.NVRTC_SUCCESS, log.decode()
-    _, size = nvrtc.nvrtcGetPTXSize(program)
-    ptx = b" " * size
-    nvrtc.nvrtcGetPTX(program, ptx)
-    return ptx.decode()
+    return ptx_of(text + f"{head} {{ int k = threadIdx.x; float sum = 0;\n{calls}out[k] = sum; }}")
 
 
 def test_the_text_for_gpus_compiles_for_gpus():
-    assert ".entry run" in ptx_of(NAMES)
+    assert ".entry run" in ptx_of_rules(NAMES)
 
 
 def test_gpus_round_each_operation_by_itself():
     """The remainder is left out: CUDA's own is exact, and made of fused operations."""
-    ptx = ptx_of([name for name in NAMES if ("rem", "float32", "float32") not in primitives_of(forms()[name])])
+    ptx = ptx_of_rules([name for name in NAMES if ("rem", "float32", "float32") not in primitives_of(forms()[name])])
     assert "fma." not in ptx
     assert "mul.ftz.f32" in ptx or "mul.rn.ftz.f32" in ptx
     assert "approx" not in ptx

@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Compile the text of kernels of networks with NVRTC, as far as that goes without a GPU."""
+
+import pytest
+
+from brainevent.network.rule.cuda_text import NVRTC_OPTIONS
+
+
+def ptx_of(text, *options):
+    """Return the PTX of a text, or skip the test where there is no NVRTC."""
+    nvrtc = pytest.importorskip("cuda.bindings.nvrtc")
+    _, program = nvrtc.nvrtcCreateProgram(text.encode(), b"text.cu", 0, [], [])
+    given = [option.encode() for option in (*NVRTC_OPTIONS, *options, "--gpu-architecture=compute_75")]
+    (error,) = nvrtc.nvrtcCompileProgram(program, len(given), given)
+    _, size = nvrtc.nvrtcGetProgramLogSize(program)
+    log = b" " * size
+    nvrtc.nvrtcGetProgramLog(program, log)
+    assert error == nvrtc.nvrtcResult.NVRTC_SUCCESS, log.decode()
+    _, size = nvrtc.nvrtcGetPTXSize(program)
+    ptx = b" " * size
+    nvrtc.nvrtcGetPTX(program, ptx)
+    return ptx.decode()
