@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from benchmarks.probes.event_product import VECTORS, Clock
+from benchmarks.probes.clocks import VECTORS, Clock
 from benchmarks.probes.progress import tell
 
 
