@@ -178,7 +178,7 @@ MUTANTS = (
         "warp-read-after-write-passes",
         "backends/warp/patterns.py",
         "if array in self._written:",
-        "if array in self._changed:",
+        "if array in self._function.changed:",
         _ADJOINT,
     ),
     Mutant(

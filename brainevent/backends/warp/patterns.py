@@ -10,12 +10,12 @@ asks for no values. Every rule here was held against numerical derivatives.
 from __future__ import annotations
 
 import ast
-import inspect
 import itertools
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, NoReturn
 
 from ...errors import UnsupportedOperationError
+from .function import Function
 from .syntax import (
     SHAPES,
     base,
@@ -23,18 +23,13 @@ from .syntax import (
     ends,
     indices,
     is_inexact,
-    is_load,
-    is_name,
     is_plain,
     is_set_first,
     moves,
-    read,
-    stored,
 )
 
 __all__ = ["refuse_wrong_adjoints"]
 
-_FLOATS = ("float16", "bfloat16", "float32", "float64", "float")
 _NONE = {"frac": "write a - wp.trunc(a)", "select": "use wp.where"}  # without adjoints, and what has one
 _DRAWS = ("randi", "randu", "randf", "randn", "sample_", "poisson")
 _INSTEAD = "let a @warp.func do the loop and return the sum, and compute with what it returns"
@@ -55,90 +50,13 @@ class _Reader:
     ):
         self._where, self._outputs, self._inputs, self._unroll = where, outputs, inputs, unroll
         self._known = known  # functions that were read, or are being read
-        self._tree = function.adj.tree.body[0]
-        self._axes = {argument.label: getattr(argument.type, "ndim", None) for argument in function.adj.args}
-        closure = inspect.getclosurevars(inspect.unwrap(function.func))
-        self._scope = {**vars(inspect.getmodule(function.func) or object), **closure.globals, **closure.nonlocals}
-        self._locals = stored(self._tree) | {argument.arg for argument in self._tree.args.args}
-        loops = [node for node in ast.walk(self._tree) if isinstance(node, ast.For)]
-        self._long = [loop for loop in loops if not self._is_unrolled(loop)]
-        self._changed = self._changed_by_loops()
-        # What may depend on the numbers in arrays: arguments by value of a kernel do not.
-        moving = {
-            arg.label
-            for arg in function.adj.args
-            if is_inexact(arg.type) and (not outputs or hasattr(arg.type, "ndim"))
-        }
-        self._moving = self._spread(moving, moves)
+        self._function = Function(function, unroll, by_value=not outputs)
         self._loops: list[ast.For] = []  # around what is being read
         self._written: set[str] = set()  # outputs, up to here
 
     def check(self) -> None:
         """Read the function from top to bottom."""
-        self._body(self._tree.body)
-
-    # ---- what loops change ------------------------------------------------------------------------------------------
-
-    def _changed_by_loops(self) -> set[str]:
-        """Return the variables whose values the adjoint does not know: changed by loops, or made of such."""
-        changed = {name for loop in self._long for name in stored(loop) if not self._is_of_one_round(name, loop)}
-        changed = {name for name in changed if not self._counts(name)}
-        return self._spread(changed, lambda value, changed: bool(read(value) & changed))
-
-    def _spread(self, names: set[str], passes: Callable[[ast.expr, set[str]], bool]) -> set[str]:
-        """Return names, and all variables to which assignments pass on what they have."""
-        assignments = [node for node in ast.walk(self._tree) if isinstance(node, (ast.Assign, ast.AugAssign))]
-        while True:
-            more = {name for node in assignments if passes(node.value, names) for name in stored(node)} & self._locals
-            if more <= names:
-                return names
-            names = names | more
-
-    def _counts(self, name: str) -> bool:
-        """Tell whether a variable counts the rounds of loops, and is nothing else."""
-        loops = [node for node in ast.walk(self._tree) if isinstance(node, ast.For) and is_name(node.target, name)]
-        inside = {node for loop in loops for node in ast.walk(loop)}
-        targets = {loop.target for loop in loops}
-        return bool(loops) and all(
-            node in inside and (isinstance(node.ctx, ast.Load) or node in targets)
-            for node in ast.walk(self._tree)
-            if isinstance(node, ast.Name) and node.id == name
-        )
-
-    def _is_of_one_round(self, name: str, loop: ast.For) -> bool:
-        """Tell whether a variable is set before it is read in each round, and is not read elsewhere."""
-        if not is_set_first(name, loop.body):
-            return False
-        inside = set(ast.walk(loop))
-        for other in self._long:
-            apart = other not in inside and loop not in ast.walk(other)
-            if apart and is_set_first(name, other.body):
-                inside |= set(ast.walk(other))
-        return all(node in inside for node in ast.walk(self._tree) if is_load(node, name))
-
-    def _is_unrolled(self, loop: ast.For) -> bool:
-        if not isinstance(loop.iter, ast.Call) or getattr(loop.iter.func, "id", "") != "range":
-            return False
-        numbers = [self._whole(argument) for argument in loop.iter.args]
-        return None not in numbers and len(range(*(n for n in numbers if n is not None))) <= self._unroll
-
-    def _whole(self, node: ast.AST) -> int | None:
-        """Return the whole number that an expression is, if that is known before the kernel runs."""
-        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-            number = self._whole(node.operand)
-            return None if number is None else -number
-        value = node.value if isinstance(node, ast.Constant) else self._resolved(node)
-        return value if isinstance(value, int) and not isinstance(value, bool) else None
-
-    def _resolved(self, node: ast.AST) -> Any:
-        """Return what a name from outside of the function stands for, or None."""
-        if hasattr(node, "warp_func"):  # what wp.static gave
-            return node.warp_func
-        if isinstance(node, ast.Attribute):
-            return getattr(self._resolved(node.value), node.attr, None)
-        if isinstance(node, ast.Name) and node.id not in self._locals:
-            return self._scope.get(node.id)
-        return None
+        self._body(self._function.tree.body)
 
     # ---- statements -------------------------------------------------------------------------------------------------
 
@@ -180,7 +98,7 @@ class _Reader:
         for argument in node.iter.args:
             self._value(argument)
         self._written |= {name for name in self._outputs if any(self._writes(inner, name) for inner in ast.walk(node))}
-        if node in self._long:
+        if node in self._function.long:
             self._check_continue(node)
         self._loops.append(node)
         self._body(node.body)
@@ -191,7 +109,7 @@ class _Reader:
         for end, before in ends(loop):
             for node in before:
                 is_set = isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
-                outlives = is_set and not self._is_of_one_round(base(node), loop)
+                outlives = is_set and not self._function.is_of_one_round(base(node), loop)
                 if outlives or any(self._writes(node, output) for output in self._outputs):
                     self._refuse(
                         end, "ends a round by continue after a change", "put the rest of the round under an if"
@@ -201,7 +119,7 @@ class _Reader:
         """Tell whether a node writes to an array."""
         if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
             return base(node) == output
-        atomic = isinstance(node, ast.Call) and self._called(node).startswith("atomic_")
+        atomic = isinstance(node, ast.Call) and self._function.called(node).startswith("atomic_")
         return atomic and base(by_place(node)[0]) == output
 
     def _return(self, node: ast.Return) -> None:
@@ -275,25 +193,13 @@ class _Reader:
         if isinstance(node.op, (ast.Add, ast.Sub)):
             return sums, sums
         if isinstance(node.op, ast.Mult):
-            return sums and self._is_constant(node.right), sums and self._is_constant(node.left)
-        return sums and isinstance(node.op, ast.Div) and self._is_constant(node.right), False
-
-    def _is_constant(self, node: ast.AST) -> bool:
-        """Tell whether an expression is a number: 2.0, -2.0, wp.float64(2.0)."""
-        if isinstance(node, ast.UnaryOp):
-            return self._is_constant(node.operand)
-        if isinstance(node, ast.Call):
-            return len(node.args) == 1 and self._is_cast(node) and self._is_constant(node.args[0])
-        return isinstance(node, ast.Constant)
-
-    def _is_cast(self, node: ast.Call) -> bool:
-        name = getattr(node.func, "attr", getattr(node.func, "id", ""))
-        return getattr(self._resolved(node.func), "__name__", name) in _FLOATS
+            return sums and self._function.is_constant(node.right), sums and self._function.is_constant(node.left)
+        return sums and isinstance(node.op, ast.Div) and self._function.is_constant(node.right), False
 
     def _name(self, node: ast.Name, sums: bool) -> None:
         if node.id in self._outputs:
             self._refuse(node, f"uses the output {node.id!r} as a whole", "use its elements, in the kernel itself")
-        if node.id in self._changed and not sums:
+        if node.id in self._function.changed and not sums:
             self._refuse(node, f"computes with {node.id!r}, which a loop changes, more than a sum", _INSTEAD)
 
     def _read(self, node: ast.expr) -> None:
@@ -307,14 +213,14 @@ class _Reader:
             self._refuse(node, f"reads the output {array!r}", "keep what it wrote in a variable")
         if array in self._written:
             self._refuse(node, f"reads {array!r} after writing to it, or in one loop", "read it first, into a variable")
-        if len(places) < (self._axes[array] or 0) or any(isinstance(place, ast.Slice) for place in places):
+        if len(places) < (self._function.axes[array] or 0) or any(isinstance(place, ast.Slice) for place in places):
             self._refuse(node, f"takes a part of the output {array!r} as an array", "read its elements one by one")
         for place in places:
             self._value(place)
 
     def _call(self, node: ast.Call, sums: bool = False, statement: bool = False) -> None:
-        function, name = self._resolved(node.func), self._called(node)
-        if function is None and not is_plain(node.func, self._locals):
+        function, name = self._function.resolved(node.func), self._function.called(node)
+        if function is None and not is_plain(node.func, self._function.locals):
             self._refuse(node, "calls a function that it does not name", "call each function by its own name")
         if name == "len" and node.args and isinstance(node.args[0], ast.Name):
             return
@@ -324,18 +230,14 @@ class _Reader:
             self._atomic(node, name, statement)
             return
         self._check_function(node, name)
-        linear = sums and self._is_cast(node)
+        linear = sums and self._function.is_cast(node)
         for argument in (*node.args, *(keyword.value for keyword in node.keywords)):
             self._value(argument, linear)
         self._enter(node, function)
 
-    def _called(self, node: ast.Call) -> str:
-        """Return the name of the function that is called, whatever it was imported as."""
-        return str(getattr(self._resolved(node.func), "key", getattr(node.func, "attr", getattr(node.func, "id", ""))))
-
     def _check_function(self, node: ast.Call, name: str) -> None:
         """Refuse functions of Warp's whose adjoint is wrong here."""
-        moving = [moves(argument, self._moving) for argument in node.args]
+        moving = [moves(argument, self._function.moving) for argument in node.args]
         if name in _NONE and any(moving):
             self._refuse(node, f"uses {name}", _NONE[name])
         if name == "mod" and len(node.args) > 1:
@@ -354,13 +256,14 @@ class _Reader:
 
     def _is_own_state(self, name: str) -> bool:
         """Tell whether the state of random numbers is made where it is used, so that the adjoint makes it anew."""
-        if not self._outputs and name in self._axes:  # a function changes its caller's
+        if not self._outputs and name in self._function.axes:  # a function changes its caller's
             return False
-        return all(is_set_first(name, loop.body) for loop in [x for x in self._loops if x in self._long][-1:])
+        return all(is_set_first(name, loop.body) for loop in [x for x in self._loops if x in self._function.long][-1:])
 
     def _remainder(self, node: ast.AST, divided: ast.expr, divisor: ast.expr) -> None:
         """Refuse remainders but by a number: the adjoint knows no divisor, and no vectors."""
-        if not self._is_constant(divisor) and any(moves(part, self._moving) for part in (divided, divisor)):
+        moving = any(moves(part, self._function.moving) for part in (divided, divisor))
+        if moving and not self._function.is_constant(divisor):
             self._refuse(node, "takes a remainder by more than a number", "write a - b * wp.trunc(a / b)")
 
     def _atomic(self, node: ast.Call, name: str, statement: bool) -> None:
@@ -394,7 +297,7 @@ class _Reader:
                 self._refuse(node, f"calls {each.key!r}, native code that has none", "give it an adj_snippet")
 
     def _refuse(self, node: ast.AST, what: str, instead: str) -> NoReturn:
-        line = f", line {node.lineno} of {self._tree.name!r}" if hasattr(node, "lineno") else ""
+        line = f", line {node.lineno} of {self._function.tree.name!r}" if hasattr(node, "lineno") else ""
         raise UnsupportedOperationError(
             f"{self._where}: adjoint=True{line}: it {what}, and the adjoint that Warp makes of that is wrong; {instead}"
         )
