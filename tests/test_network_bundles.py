@@ -92,6 +92,15 @@ def test_stretches_that_are_too_short_are_not_bundled():
     assert [list(apart.held), [bundle.members for bundle in apart.bundles]] == [[0], [(1,)]]
 
 
+def test_what_is_not_bundled_stays_so_when_it_is_replaced():
+    cells = small_plans.population("a", 37, 1)
+    many = small_plans.synapses(cells, cells, 5000, 1)
+    for merges in (True, False):
+        found = BundledSynapses([cells], 1, 1, merges=merges)
+        found.add([(0, many)])
+        assert bool(found.bundles) == bool(found.replaced(0, many).bundles) == merges
+
+
 @pytest.mark.parametrize("parts", [1, 2, 3])
 def test_what_was_on_its_way_arrives_once(parts):
     """A state that is loaded waits in the ring, which then has but one slot again; a saved one has both."""

@@ -131,7 +131,7 @@ class BundledSynapses(Sequence[SynapsePlan]):
 
     def replaced(self, place: int, synapses: SynapsePlan) -> BundledSynapses:
         """Return all with other synapses in the place of a projection's; those from other populations are shared."""
-        result = BundledSynapses(list(self.populations.values()), self.parts, len(self))
+        result = BundledSynapses(list(self.populations.values()), self.parts, len(self), merges=self.merges)
         result.projections, result.bundles, result.held = [*self.projections], [*self.bundles], {**self.held}
         result.replace(place, synapses)
         return result
