@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import importlib
+import warnings
 from typing import TYPE_CHECKING, Any
 
 from . import config, errors
@@ -141,7 +143,6 @@ if TYPE_CHECKING:
     from .toolchain.signature import normalize_tokens
 
 __version_info__ = tuple(int(part) for part in __version__.split("."))
-
 
 __all__ = [
     "COO",
@@ -335,14 +336,10 @@ _portable.install(
 
 def __getattr__(name: str) -> Any:
     if name in RENAMED:
-        import warnings
-
         message = f"brainevent.{name} is now called brainevent.{RENAMED[name]}"
         warnings.warn(message, DeprecationWarning, stacklevel=2)
         return __getattr__(RENAMED[name])
     if name in LAZY:
-        import importlib
-
         value = globals()[name] = getattr(importlib.import_module(LAZY[name]), name)
         return value
     raise AttributeError(f"module 'brainevent' has no attribute {name!r}")

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-import re
 import sys
 import threading
 from collections.abc import Sequence
@@ -13,6 +12,7 @@ from contextlib import AbstractContextManager, ExitStack
 from types import TracebackType
 
 from . import _choices
+from ._capabilities import capabilities
 from .errors import UnknownPlatformError, did_you_mean
 
 __all__ = [
@@ -40,7 +40,6 @@ __all__ = [
 
 PLATFORMS = ("cpu", "gpu", "tpu", "cuda", "rocm", "oneapi")  # those for which JAX takes lowering rules
 
-_CAPABILITY = re.compile(r"(?:sm_|compute_)?(?P<major>\d+?)\.?(?P<minor>\d)(?P<suffix>[a-z]?)")
 _LFSR_ALGORITHMS = ("lfsr88", "lfsr113", "lfsr128")
 _EMULATE = "BRAINEVENT_EMULATE"
 _DEBUG_INDICES = "BRAINEVENT_DEBUG_INDICES"
@@ -201,22 +200,6 @@ def set_compute_capability(value: str | float | Sequence[str | float] | None = N
 def get_compute_capability() -> list[str] | None:
     """Return what `set_compute_capability` chose, as in ["8.6", "9.0a"], or None."""
     return None if _compute_capability is None else list(_compute_capability)
-
-
-def capabilities(value: str | float | Sequence[str | float], where: str) -> list[str]:
-    """Return ["8.6", "9.0a"] for any spelling of it; `where` it was given is for the error."""
-    given = value.split(",") if isinstance(value, str) else value if isinstance(value, Sequence) else [value]
-    if not given:
-        raise ValueError(f"{where}: {value!r} names no compute capability; write '8.6', '86' or 'sm_86'")
-    return [_capability(one, where) for one in given]
-
-
-def _capability(value: str | float, where: str) -> str:
-    found = _CAPABILITY.fullmatch(str(value).strip())
-    if found is None:
-        raise ValueError(f"{where}: {value!r} is no compute capability; write '8.6', '86' or 'sm_86'")
-    major, minor, suffix = found["major"], found["minor"], found["suffix"]
-    return f"{major}.{minor}{suffix}"
 
 
 def set_lfsr_algorithm(algorithm: str) -> None:

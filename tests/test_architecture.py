@@ -21,7 +21,7 @@ OURS = [
 
 # From the ground up: a room may import those of lower floors, and of its own floor only itself.
 FLOORS = [
-    {"errors", "_compat", "_content", "_names", "_version"},
+    {"errors", "_capabilities", "_compat", "_content", "_names", "_version"},
     {"_choices"},
     {"config"},
     {"ffi"},
@@ -188,9 +188,9 @@ def test_files_say_their_licence():
 
 
 def test_files_are_short():
-    """400 lines for a room; tables of tests may be longer."""
+    """350 lines for a room, and 400 for all of private JAX; tables of tests may be longer."""
     lengths = {str(p.relative_to(ROOT)): len(p.read_text().splitlines()) for p in OURS}
-    limits = {name: 700 if name.startswith("tests/") else 400 for name in lengths}
+    limits = {name: 700 if name.startswith("tests/") else 350 for name in lengths} | {"brainevent/_compat.py": 400}
     assert {name: length for name, length in lengths.items() if length > limits[name]} == {}
 
 

@@ -474,7 +474,7 @@ def test_lines_are_short_and_printable(run, monkeypatch):
     monkeypatch.setenv(f"BRAINEVENT_{'X' * 200}", "1")
     monkeypatch.setattr(doctor, "list_registered_targets", lambda: [f"target_{i}" for i in range(100)])
     _, out, _ = run("doctor")
-    assert max(map(len, out.splitlines())) == doctor._COLUMNS
+    assert max(map(len, out.splitlines())) == doctor.findings.COLUMNS
     assert out.replace("\n", "").isprintable()
     assert r"\x1b[31mred" in out
     assert r"second\udc80" in out

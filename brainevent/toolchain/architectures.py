@@ -9,6 +9,7 @@ import shutil
 from collections.abc import Callable, Sequence
 
 from .. import config
+from .._capabilities import capabilities
 from ..errors import GpuArchDetectionError, UnsupportedArchError
 from . import probe
 
@@ -33,12 +34,12 @@ def gpu_architectures(
         (_VARIABLE, os.environ.get(_VARIABLE[1:]) or None),
     ):
         if given is not None:
-            return _in_order(config.capabilities(given, where), where)
+            return _in_order(capabilities(given, where), where)
     tried = [f"{_ARGUMENT}, {_SETTER} and {_VARIABLE}: not set"]
     for where, ask in (("devices", devices), ("nvidia-smi", _nvidia_smi)):
         try:
             asked = list(ask())
-            found = config.capabilities(asked, where) if asked else []
+            found = capabilities(asked, where) if asked else []
         except Exception as error:  # noqa: BLE001 - a driver that does not answer leaves others to ask
             tried.append(f"{where}: {str(error).removeprefix(f'{where}: ') or type(error).__name__}")
             continue

@@ -75,14 +75,14 @@ MUTANTS = (
     ),
     Mutant(
         "doctor-1024-kib",
-        "doctor.py",
+        "doctor/__init__.py",
         "if size < 1023.95:",
         "if size < 1024:",
         _CLI,
     ),
     Mutant(
         "doctor-sick-without-a-gpu",
-        "doctor.py",
+        "doctor/__init__.py",
         'yield _in_short("nvcc", error, gpu or not isinstance(error, _NOT_HERE))',
         'yield _in_short("nvcc", error, True)',
         _CLI,

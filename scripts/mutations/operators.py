@@ -126,7 +126,7 @@ MUTANTS = (
     ),
     Mutant(
         "custom-kernel-rule-is-no-choice",
-        "operator/custom_kernel.py",
+        "operator/ruled.py",
         "_choices.ask((self._serial, kind), lambda: self._rules.get(kind))",
         "pass",
         _CALLS,
@@ -242,6 +242,13 @@ MUTANTS = (
         '_choices.refresh("lfsr_algorithm")',
         '_choices.refresh("numba_parallel")',
         ("test_registry_config", "test_choices"),
+    ),
+    Mutant(
+        "capabilities-have-one-digit-before-the-point",
+        "_capabilities.py",
+        r"(?P<major>\d+?)",
+        r"(?P<major>\d)",
+        ("test_registry_config", "test_find"),
     ),
     Mutant(
         "config-capabilities-are-shared",

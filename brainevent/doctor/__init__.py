@@ -8,20 +8,18 @@ import os
 import platform
 import sys
 import tempfile
-import textwrap
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
 
 import jax
 import numpy as np
 
-from . import config
-from ._version import __version__
-from .errors import (
+from .. import config
+from .._version import __version__
+from ..errors import (
     GpuArchDetectionError,
     HeaderNotFoundError,
     KernelExecutionError,
@@ -29,23 +27,23 @@ from .errors import (
     NvccNotFoundError,
     did_you_mean,
 )
-from .ffi.devices import cuda_capabilities
-from .ffi.frame import api_version
-from .ffi.targets import list_registered_targets
-from .languages import LANGUAGES, Language, in_one_sentence, language, numba_cuda_is_simulated
-from .toolchain import cache, directory
-from .toolchain.architectures import gpu_architectures
-from .toolchain.find import (
+from ..ffi.devices import cuda_capabilities
+from ..ffi.frame import api_version
+from ..ffi.targets import list_registered_targets
+from ..languages import LANGUAGES, Language, in_one_sentence, language, numba_cuda_is_simulated
+from ..toolchain import cache, directory
+from ..toolchain.architectures import gpu_architectures
+from ..toolchain.find import (
     Candidate,
     cuda_candidates,
     find_cuda_toolkit,
     find_host_compiler,
     host_compiler_candidates,
 )
+from .findings import Line, Report, Section, printable
 
 __all__ = ["Line", "Report", "Section", "print_diagnostics", "report", "size_in_words"]
 
-_COLUMNS = 120
 _REQUIRED = ("jax", "jaxlib", "numpy", "numba")
 _OPTIONAL = ("jax-cuda12-plugin", "jax-cuda13-plugin", "numba-cuda", "warp-lang", "jax-triton", "triton")
 _EXTRAS = ("numba_cuda", "warp", "triton")  # languages whose packages one may do without
@@ -83,49 +81,6 @@ void add_one(const BE::Tensor x, BE::Tensor y, int64_t stream) {
   BE_CHECK_KERNEL_LAUNCH();
 }
 """
-
-
-@dataclass(frozen=True)
-class Line:
-    """One finding; a `fault` is one that a user should mend."""
-
-    label: str
-    text: str
-    fault: bool = False
-
-
-@dataclass(frozen=True)
-class Section:
-    """Findings under a heading."""
-
-    title: str
-    lines: tuple[Line, ...]
-
-    def __str__(self) -> str:
-        width = max((len(line.label) for line in self.lines), default=0)
-        return "\n".join([self.title, *(_row(line, width) for line in self.lines)])
-
-
-@dataclass(frozen=True)
-class Report:
-    """All that was found; `str(report)` is for people to read."""
-
-    sections: tuple[Section, ...]
-
-    @property
-    def faults(self) -> tuple[Line, ...]:
-        """The findings that a user should mend."""
-        return tuple(line for section in self.sections for line in section.lines if line.fault)
-
-    def __str__(self) -> str:
-        count = len(self.faults)
-        end = f"{count} {'fault' if count == 1 else 'faults'}, marked with !" if count else "no faults"
-        return "\n\n".join([*map(str, self.sections), end])
-
-    def write(self, stream: TextIO) -> None:
-        """Write the report, as far as the stream's encoding has the characters."""
-        encoding = getattr(stream, "encoding", None) or "utf-8"
-        stream.write(f"{self}\n".encode(encoding, "backslashreplace").decode(encoding))
 
 
 def print_diagnostics(file: TextIO | None = None) -> None:
@@ -169,26 +124,6 @@ def size_in_words(size: float) -> str:
         if size < 1023.95:  # what rounds to 1024.0 is one of the next unit
             return f"{size:.1f} {unit}"
     return f"{size / 1024:.1f} TiB"
-
-
-def _row(line: Line, width: int) -> str:
-    indent = f"{'!' if line.fault else ' '} {line.label:<{width}}  "
-    rows = []
-    for text in line.text.splitlines() or [""]:
-        words = text.lstrip()
-        margin = " " * min(len(text) - len(words), 8)
-        rows += textwrap.wrap(
-            _printable(words),
-            _COLUMNS - len(indent),
-            initial_indent=margin,
-            subsequent_indent=margin,
-            break_on_hyphens=False,
-        )
-    return "\n".join([indent + "".join(rows[:1]), *(" " * len(indent) + row for row in rows[1:])]).rstrip()
-
-
-def _printable(text: str) -> str:
-    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
 def _section(title: str, probe: Callable[[], Iterable[Line]]) -> Section:
@@ -304,7 +239,7 @@ def _environment() -> Iterator[Line]:
         if name in _OURS or name in _OTHERS:
             yield Line(name, os.environ[name] or "(set, but empty)")
         elif name.startswith(_PREFIX):
-            yield Line(_printable(name)[:40], f"{os.environ[name]} (not read by anything{did_you_mean(name, _OURS)})")
+            yield Line(printable(name)[:40], f"{os.environ[name]} (not read by anything{did_you_mean(name, _OURS)})")
 
 
 def _cache() -> Iterator[Line]:
@@ -364,8 +299,8 @@ def _emulation() -> Iterator[Line]:
 
 
 def _trials() -> Iterator[Line]:
-    from .backends.source.cpp import load_cpp_inline
-    from .backends.source.cuda import load_cuda_inline
+    from ..backends.source.cpp import load_cpp_inline
+    from ..backends.source.cuda import load_cuda_inline
 
     with tempfile.TemporaryDirectory(prefix="brainevent-", ignore_cleanup_errors=True) as folder:
         chosen = list(directory._chosen)
