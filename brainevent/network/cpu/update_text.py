@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..plan.plan import PopulationPlan
+from ..rule.drawn import Drawn, split
 from ..rule.form import Form, Name
-from .drawn import Drawn, split
 from .layout import UPDATE
 
 __all__ = ["BLOCK", "Update", "update_of"]

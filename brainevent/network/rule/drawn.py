@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from ..rule.form import Assign, Form, Line, Loop, Name, Operand, constant
-from ..rule.interpret import interpret
-from ..rule.poisson_table import poisson_table
+from .form import Assign, Form, Line, Loop, Name, Operand, constant
+from .interpret import interpret
+from .poisson_table import poisson_table
 
 __all__ = ["Drawn", "split"]
 
