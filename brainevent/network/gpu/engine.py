@@ -182,7 +182,7 @@ class CudaEngine:
 
     def _described(self) -> Any:
         """Return what all launches share."""
-        partition, rows, entry = self.partition, self.rows, self.rows.entry
+        partition, entry = self.partition, self.rows.entry
         receptors = max(kind.receptors for kind in self.kinds)
         net = filled(
             net_dtype(receptors),
@@ -203,14 +203,12 @@ class CudaEngine:
             scalars=self.tables.scalars.address,
             arrays=self.tables.arrays.address,
             rows=self._row_of_place.address,
-            starts=rows.starts.address if rows.starts else 0,
-            bases=rows.bases.address if rows.bases else 0,
-            synapses=rows.synapses.address,
             states=self.arrays.states.address,
             ring=self.arrays.ring.address,
             packets=self._packets.address,
             list=self._lists.address,
             ends=self._ends.address,
+            **{name: memory.address for name, memory in self.rows.memories.items()},
         )
         net["reach"][:receptors] = partition.reach[:receptors]
         return net

@@ -79,9 +79,15 @@ class Rows:
         return self.layout == SHORT and self.block_words < 2**16
 
     @property
+    def memories(self) -> dict[str, Memory]:
+        """What lies on the device, by its name in the texts of kernels."""
+        found = {"synapses": self.synapses, "starts": self.starts, "bases": self.bases}
+        return {name: memory for name, memory in found.items() if memory is not None}
+
+    @property
     def nbytes(self) -> int:
         """How much memory they take."""
-        return sum(memory.nbytes for memory in (self.synapses, self.starts, self.bases) if memory is not None)
+        return sum(memory.nbytes for memory in self.memories.values())
 
 
 @dataclass(frozen=True)
@@ -129,13 +135,8 @@ def place_synapses(device: Device, plan: Plan, partition: Partition) -> Rows:
     counts = used.download(np.uint32, (partition.sources, partition.blocks)) * np.uint32(entry.words)
     rows = _laid_out(device, partition, entry, counts)
     numbers = held(device, rows.rows, "numbers of rows")
-    words = {
-        "rows": numbers.address,
-        "starts": rows.starts.address if rows.starts else 0,
-        "bases": rows.bases.address if rows.bases else 0,
-        "synapses": rows.synapses.address,
-    }
-    sort(filled(ROWS, used=used.address, **words), rows.layout)
+    places = {name: memory.address for name, memory in rows.memories.items()}
+    sort(filled(ROWS, used=used.address, rows=numbers.address, **places), rows.layout)
     if not rows.narrow_starts or rows.starts is None:
         return rows
     starts = rows.starts.download(np.uint32, rows.starts.nbytes // 4).astype(np.uint16)
