@@ -220,14 +220,8 @@ def _delays_of(group: Sequence[SynapsePlan]) -> Array:
     """Return all delays that occur, in order."""
     found = np.zeros(2**16, bool)
     for synapses in group:
-        found[: 256 if synapses.delays.dtype == np.uint8 else None] |= _occurring(synapses.delays)
+        found[synapses.delays] = True
     return np.flatnonzero(found)
-
-
-def _occurring(delays: Array) -> Array:
-    found = np.zeros(int(np.iinfo(delays.dtype).max) + 1, bool)
-    found[delays] = True
-    return found
 
 
 def _empty(starts: Array, number: int, places: int, weights: Sequence[Array]) -> Merged:
