@@ -372,6 +372,23 @@ def test_spikes_that_are_drawn_have_no_derivative():
     assert slopes == {"drift": 0, "chance": 0}
 
 
+def paused(s, arriving, p):
+    return s.replace(v=p.drive), (s.pause == 0) & (p.drive > p.threshold)
+
+
+def test_a_neuron_that_cannot_spike_has_no_derivative():
+    a = small_plans.population("a", 2, rule=paused)
+    a.state["pause"][:] = 0, 3
+    plan = Plan((a,), (), 0.1, 1, 1, "paused")
+
+    def spikes(drive):
+        wanted, surrogate = Wanted(("a",)), fast_sigmoid()
+        out = simulate(plan, initial_state(plan), {"a": {"drive": drive}}, 1, record=wanted, surrogate=surrogate)
+        return out[1]["a.spikes"].sum()
+
+    assert jax.grad(spikes)(jnp.full(2, a.params["threshold"])).tolist() == [1, 0]
+
+
 SURROGATES = [
     (fast_sigmoid(), 0.5, 1 / 13.5**2),
     (fast_sigmoid(2.0), -0.5, 0.25),
