@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from .form import Assign, Constant, Form, Name, Operand
-from .text import all_functions, printed
+from .text import ARITHMETIC, COMPARE, all_functions, printed
 
 __all__ = ["FLUSHING", "NVRTC_OPTIONS", "PREAMBLE", "SHIM", "TYPES", "cuda_text"]
 
@@ -65,10 +65,8 @@ BE int bit_count_int32(int a) { return __popc((unsigned)a); }
 """
 
 TYPES = {"float32": "float", "int32": "int", "uint32": "unsigned", "bool": "bool"}
-_COMPARE = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}
-_FLOAT = {"add": "{0} + {1}", "sub": "{0} - {1}", "mul": "{0} * {1}", "div": "{0} / {1}"}
-_FLOAT |= {"rem": "flush(fmodf({0}, {1}))", "neg": "-{0}", "abs": "fabsf({0})", "floor": "floorf({0})"}
-_FLOAT |= {"ceil": "ceilf({0})", "round": "rintf({0})", "sqrt": "sqrtf({0})"}
+_FLOAT = ARITHMETIC | {"rem": "flush(fmodf({0}, {1}))", "neg": "-{0}", "abs": "fabsf({0})"}
+_FLOAT |= {"floor": "floorf({0})", "ceil": "ceilf({0})", "round": "rintf({0})", "sqrt": "sqrtf({0})"}
 _FLOAT |= {"max": "{0} > {1} || {0} != {0} ? {0} : {1}", "min": "{0} < {1} || {0} != {0} ? {0} : {1}"}
 _UNSIGNED = {"add": "+", "sub": "-", "mul": "*", "and": "&", "or": "|", "xor": "^"}
 _INTEGER = {"max": "{0} > {1} ? {0} : {1}", "min": "{0} < {1} ? {0} : {1}", "not": "~{0}"}
@@ -92,8 +90,8 @@ class _Cuda:
         dtype, given = line.target.dtype, line.operands[0].dtype
         if line.op == "select":
             return f"{x[0]} ? {x[1]} : {x[2]}"
-        if line.op in _COMPARE:
-            return f"{x[0]} {_COMPARE[line.op]} {x[1]}"
+        if line.op in COMPARE:
+            return f"{x[0]} {COMPARE[line.op]} {x[1]}"
         if line.op in ("convert", "bitcast"):
             return _converted(line.op, given, dtype, x[0])
         if dtype == "float32":

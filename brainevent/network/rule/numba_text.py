@@ -10,17 +10,15 @@ import numpy as np
 
 from .float64 import PRIMITIVES_64
 from .form import FLOATS, Assign, Constant, Form, Name, Operand
-from .text import all_functions, printed
+from .text import ARITHMETIC, COMPARE, all_functions, printed
 
 __all__ = ["numba_text"]
 
-_COMPARE = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}
-_FLOAT = {"add": "{0} + {1}", "sub": "{0} - {1}", "mul": "{0} * {1}", "div": "{0} / {1}"}
+_FLOAT = ARITHMETIC | {"rem": "flush(np.fmod({0}, {1}))", "neg": "-{0}", "abs": "abs({0})"}
+_FLOAT |= {"floor": "np.floor({0})", "ceil": "np.ceil({0})", "round": "np.rint({0})", "sqrt": "np.sqrt({0})"}
+_FLOAT |= {"max": "{0} if ({0} > {1}) | ({0} != {0}) else {1}", "min": "{0} if ({0} < {1}) | ({0} != {0}) else {1}"}
 _BY_HAND = {"add": "flush({0} + {1})", "sub": "flush({0} - {1})", "mul": "product({0}, {1})"}
 _BY_HAND |= {"div": "quotient({0}, {1})"}
-_FLOAT |= {"rem": "flush(np.fmod({0}, {1}))", "neg": "-{0}", "abs": "abs({0})", "floor": "np.floor({0})"}
-_FLOAT |= {"ceil": "np.ceil({0})", "round": "np.rint({0})", "sqrt": "np.sqrt({0})"}
-_FLOAT |= {"max": "{0} if ({0} > {1}) | ({0} != {0}) else {1}", "min": "{0} if ({0} < {1}) | ({0} != {0}) else {1}"}
 _FLOAT64 = {name: text.replace("flush(np.fmod({0}, {1}))", "np.fmod({0}, {1})") for name, text in _FLOAT.items()}
 # Numba computes integers of 32 bits in 64: each result is cast.
 _INTEGER = {"add": "{0} + {1}", "sub": "{0} - {1}", "mul": "{0} * {1}", "neg": "-{0}", "not": "~{0}", "abs": "abs({0})"}
@@ -48,8 +46,8 @@ class _Python:
         dtype, given = line.target.dtype, line.operands[0].dtype
         if line.op == "select":
             return f"{x[1]} if {x[0]} else {x[2]}"
-        if line.op in _COMPARE:
-            return f"{x[0]} {_COMPARE[line.op]} {x[1]}"
+        if line.op in COMPARE:
+            return f"{x[0]} {COMPARE[line.op]} {x[1]}"
         if line.op in ("convert", "bitcast"):
             return _converted(line.op, given, dtype, x[0])
         if dtype == "float32":

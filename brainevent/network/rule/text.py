@@ -8,7 +8,11 @@ from typing import Protocol
 
 from .form import Assign, Form, Line, Loop, Name, Operand
 
-__all__ = ["Language", "all_functions", "printed"]
+__all__ = ["ARITHMETIC", "COMPARE", "Language", "all_functions", "printed"]
+
+# Operators that all languages write alike.
+COMPARE = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}
+ARITHMETIC = {"add": "{0} + {1}", "sub": "{0} - {1}", "mul": "{0} * {1}", "div": "{0} / {1}"}
 
 
 class Language(Protocol):
