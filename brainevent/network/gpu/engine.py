@@ -123,6 +123,7 @@ class CudaEngine:
         self, steps: int, wanted: Wanted, inputs: Mapping[tuple[str, str], Array], stopped: Stopped = never
     ) -> Recorded:
         """Run steps."""
+        # Their memory is held here: kernels have its address alone.
         given = {place: self._input(steps, place, array) for place, array in inputs.items()}
         with self._lock:
             check_whole(self._torn)
@@ -214,7 +215,6 @@ class CudaEngine:
         return net
 
     def _populations(self, recording: Recording, given: Mapping[tuple[str, str], tuple[Memory, int]]) -> Memory:
-        self._inputs = given  # they must live as long as the run
         flags = {p.name: recording.flags(p.name) for p in self.plan.populations}
         for name, _ in given:
             flags[name] |= FLAGS["fed"]
