@@ -382,6 +382,17 @@ def test_state_and_parameters_are_copies():
     assert (sim.steps, sim.time) == (20, 2.0)
 
 
+@pytest.mark.parametrize("backend", ON_CPU)
+def test_an_engine_shares_no_array_of_a_state(backend):
+    engine = make_engine(PLAN, backend)
+    engine.run(20, Wanted(), {})
+    given, expected = engine.state, engine.state
+    engine.load(given)
+    for array in jax.tree.leaves((given.neurons, given.arriving)):
+        array += 1
+    jax.tree.map(np.testing.assert_array_equal, engine.state, expected)
+
+
 def test_a_state_is_assigned_also_as_arrays_of_jax():
     sim, other = simulation(), simulation()
     sim.run(17)

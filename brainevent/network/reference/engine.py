@@ -45,8 +45,8 @@ class ReferenceEngine:
 
     @property
     def state(self) -> NetworkState:
-        """The state before the next step."""
-        return self._state
+        """The state before the next step, copied."""
+        return copied(self.plan, self._state)
 
     def load(self, state: NetworkState) -> None:
         """Go on from a state."""
