@@ -102,6 +102,7 @@ def test_all_neurons_at_once(size, blocks, shared_bytes):
     assert engine.shape.structure.in_registers == (size == 700)
     (record, _) = compare(engine, [20, 7], Wanted(("a",), ("a",), ("a",)))
     assert record.spikes["a"][0].size == size * 14 > 2 * 4096
+    assert engine._spikes.capacity > 4096
 
 
 @pytest.mark.parametrize("multiprocessors", [1, 2])
@@ -165,6 +166,18 @@ def test_random_numbers_equal_the_interpreter():
             engine.set("a", param, np.float32(value))
         equal(*(as_tree(engine.run(3, Wanted(("a",)), {})) for engine in (ours, theirs)))
         equal(ours.state, theirs.state)
+
+
+def test_denormals_are_flushed_as_by_the_interpreter():
+    """Those that are given, too: here no operation of the rule would do it."""
+
+    def passing(s, arriving, p):
+        return s.replace(given=s.given, own=p.own, shared=p.shared), s.given > 1
+
+    tiny = np.float32([1e-39, -1e-40, 2, 0])
+    state = {"given": tiny, "own": np.zeros(4, np.float32), "shared": np.zeros(4, np.float32)}
+    engine = engine_of(single(passing, state, {"own": -tiny, "shared": np.float32(1e-41)}), 1)
+    compare(engine, [1, 1], Wanted(("a",)))
 
 
 def test_no_result_depends_on_blocks_or_pieces_or_engines():

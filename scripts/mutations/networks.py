@@ -161,4 +161,18 @@ MUTANTS = (
         "return (numbers + 1) % self.blocks * self.per + numbers // self.blocks",
         ("test_network_gpu",),
     ),
+    Mutant(
+        "gpu-keeps-denormals-that-are-given",
+        "network/gpu/arrays.py",
+        "as_words(flushed(state.neurons[population.name][key]))",
+        "as_words(state.neurons[population.name][key])",
+        ("test_network_gpu",),
+    ),
+    Mutant(
+        "states-share-what-is-on-its-way",
+        "network/state.py",
+        "np.array(state.arriving[p.name][r], np.int32)",
+        "np.asarray(state.arriving[p.name][r], np.int32)",
+        ("test_network_simulation",),
+    ),
 )
