@@ -122,8 +122,8 @@ def test_what_was_on_its_way_arrives_once(parts):
         if steps > 1:
             ours.load(state)
             assert ours._memory.ring.slots == 64
-    ours.run(60, Wanted(), {})
-    theirs.run(60, Wanted(), {})
+    ours.run(70, Wanted(), {})
+    theirs.run(70, Wanted(), {})
     assert ours._memory.ring.slots == 1
     np.testing.assert_array_equal(ours.state.neurons["b"]["v"], theirs.state.neurons["b"]["v"])
     assert theirs.state.arriving["a"]["syn"].any()

@@ -197,9 +197,20 @@ def test_no_result_depends_on_blocks_or_pieces_or_engines():
 def test_a_launch_ends_after_a_while(monkeypatch):
     """The pretend clock goes on by a microsecond whenever it is looked at."""
     monkeypatch.setattr("brainevent.network.gpu.engine._NANOSECONDS", 1)
-    engine = engine_of(small_plans.plan())
+    engine, asked = engine_of(small_plans.plan()), []
     compare(engine, [150], ALL)
-    assert [threads for _, threads, _ in engine.device.launches].count(engine.shape.structure.threads) >= 3
+    engine.run(150, ALL, {}, lambda: asked.append("before each launch"))
+    assert len(asked) == 3
+
+
+@pytest.mark.parametrize("first", [0xFFFA, 0xFFFE])
+def test_tags_of_steps_begin_again(first):
+    """A packet has 16 bits for the number of its step."""
+    engine, theirs = engine_of(small_plans.plan()), Interpreted(small_plans.plan())
+    for one in (engine, theirs):
+        one.load(dataclasses.replace(theirs.state, step=np.uint32(first)))
+        one.run(9, Wanted(), {})
+    equal(engine.state, theirs.state)
 
 
 def test_what_is_not_finite_is_named():

@@ -68,6 +68,15 @@ def test_a_run_is_that_of_a_network_built_with_the_weights(backend, parts):
 
 
 @pytest.mark.parametrize("backend", ENGINES)
+def test_parameters_that_were_set_stay(backend):
+    sim, other = simulation(backend), simulation(backend)
+    for one, names in ((sim, ("a", NAME)), (other, (NAME, "a"))):
+        for name in names:
+            one.set(name, **({"threshold": 5.0} if name == "a" else {"weights": 1.5}))
+    same(run(sim), run(other))
+
+
+@pytest.mark.parametrize("backend", ENGINES)
 @pytest.mark.parametrize("largest", [9, 40_000, 2**25])
 def test_one_weight_becomes_many_and_narrow_ones_wide(backend, largest):
     sim = simulation(backend)
