@@ -584,6 +584,7 @@ BAD = [
     (lambda: connect.prob(float("nan")), "connect.prob: p is nan"),
     (lambda: connect.prob(1, replace=True), "p is 1 with replace=True; pass all_to_all"),
     (lambda: connect.prob(0.1, replace=1), "connect.prob: 1 is no flag; pass True or False"),
+    (lambda: connect.total(9, self_connections=None), "connect.total: None is no flag; pass True or False"),
     (lambda: uniform(1, 1), "uniform: low is 1 and high is 1; pass low < high"),
     (lambda: uniform("0", 1), "uniform: low is '0'; pass a number"),
     (lambda: normal(0, -1), "normal: sd is -1; pass 0 or"),

@@ -30,7 +30,8 @@ from brainevent.errors import NetworkError, NotFiniteError
 from brainevent.network import engines
 from brainevent.network.cpu.engine import NumbaEngine
 from brainevent.network.gpu.engine import CudaEngine
-from brainevent.network.gpu.rows import COMPACT, PADDED, SHORT
+from brainevent.network.gpu.partition import Partition
+from brainevent.network.gpu.rows import COMPACT, PADDED, SHORT, Entry, _laid_out
 from brainevent.network.gpu.text import step_text
 from brainevent.network.interpreted import Interpreted
 from brainevent.network.plan.plan import PopulationPlan
@@ -79,6 +80,12 @@ def test_every_layout_of_rows(weight, edges, blocks, layout):
     assert (engine.rows.layout, engine.rows.entry.wide) == (layout, weight == "int32")
     (record,) = compare(engine, [40], Wanted(("a",)))
     assert record.spikes["a"][0].size > 50
+
+
+@pytest.mark.parametrize(("words", "layout"), [(2040, PADDED), (2041, COMPACT)])
+def test_the_length_of_padded_rows_has_8_bits(words, layout):
+    partition, counts = Partition(1, 2, {}, 2, (0,), 2), np.full((2, 1), words, np.uint32)
+    assert _laid_out(PretendDevice(8), partition, Entry(False, 10, 10, 10), counts).layout == layout
 
 
 def in_two_of_three(s, arriving, p):
