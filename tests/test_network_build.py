@@ -174,6 +174,12 @@ def test_16_bits_err_by_little(weights, scale):
     np.testing.assert_allclose(described.dense(found, quantum, weights.shape), weights, rtol=2**-9)
 
 
+def test_a_quantum_is_no_denormal():
+    with pytest.warns(RoundedWeightsWarning, match="of 9 weights were rounded"):
+        plan = build_plan(joined(connect.total(9, weight=1e-40)))
+    assert plan.populations[0].quanta["syn"] == np.finfo(np.float32).tiny
+
+
 def test_all_projections_into_a_receptor_share_a_quantum():
     a = cells("a", 20)
     pair = [Projection(a, a, connect.total(9, weight=w), into="syn") for w in (0.6, -0.8)]
