@@ -13,7 +13,7 @@ from brainevent.network.cpu.engine import NumbaEngine
 from brainevent.network.interpreted import Interpreted
 from brainevent.network.plan import bundles
 from brainevent.network.plan.bundles import BundledSynapses
-from brainevent.network.plan.plan import Plan
+from brainevent.network.plan.plan import Plan, part_bounds
 from brainevent.network.plan.projections import projection_of
 from brainevent.network.run.recorded import Wanted
 
@@ -90,6 +90,21 @@ def test_stretches_that_are_too_short_are_not_bundled():
     other = small_plans.population("b", 20, 1)
     apart = BundledSynapses.of([cells, other], 1, [few, small_plans.synapses(cells, other, 100, 1, delay=5)])
     assert [list(apart.held), [bundle.members for bundle in apart.bundles]] == [[0], [(1,)]]
+
+
+@pytest.mark.parametrize(("weights", "least"), [([-3, 5, 0], 3), ([-5, 4, 0], 4), ([-7], 7), ([0, 0], 0)])
+def test_the_smallest_weight_of_a_projection_is_that_of_either_sign(weights, least):
+    cells = small_plans.population("a", 37, 1)
+    synapses = small_plans.synapses(cells, cells, len(weights), 1)
+    assert projection_of(dataclasses.replace(synapses, weights=np.int16(weights))).least == least
+
+
+@given(st.integers(1, 50_000), st.integers(1, 5))
+def test_large_parts_begin_with_a_line_of_cache(size, parts):
+    bounds = part_bounds(size, parts)
+    assert (bounds[0], bounds[-1], len(bounds)) == (0, size, parts + 1)
+    assert (np.diff(bounds) >= 0).all()
+    assert size < 256 * parts or (bounds[:-1] % 16 == 0).all()
 
 
 def test_what_is_not_bundled_stays_so_when_it_is_replaced():
