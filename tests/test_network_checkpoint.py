@@ -287,6 +287,13 @@ def damaged(file, path):
     path.write_bytes(data)
 
 
+def with_more_bytes(file, path):
+    """Let one array be followed by a byte that is none of it."""
+    with zipfile.ZipFile(file) as archive, zipfile.ZipFile(path, "w") as out:
+        for name in archive.namelist():
+            out.writestr(name, archive.read(name) + (b"x" if name == "neurons/a/v.npy" else b""))
+
+
 class Touch:
     """An object that makes a file when it is read."""
 
@@ -306,6 +313,7 @@ FOREIGN = {
     "one array": one_array,
     "other npz": without_header,
     "pickled": pickled,
+    "an array with more bytes": with_more_bytes,
     "header is no JSON": lambda file, path: np.savez(path, header=np.array("{")),
     "header is a list": lambda file, path: np.savez(path, header=np.array("[1]")),
     "header is too deep": lambda file, path: np.savez(path, header=np.array("[" * 100_000)),

@@ -15,6 +15,7 @@ import brainevent as be
 from brainevent.errors import CheckpointError, NetworkError
 from brainevent.network.engines import make_engine
 from brainevent.network.plan.quantum import RoundedWeightsWarning
+from brainevent.network.reference.quanta import exact_in_floats
 from brainevent.network.run.simulation import Simulation
 
 ENGINES = ("interpreted", "numba", "jax")
@@ -65,6 +66,14 @@ def test_a_run_is_that_of_a_network_built_with_the_weights(backend, parts):
     before = run(simulation(parts=parts))
     assert not np.array_equal(before[-1], expected[-1])
     same(run(sim), expected, rtol=1e-5 if backend == "jax" else 0)
+
+
+@pytest.mark.parametrize(("largest", "exact"), [(2**24 - 1, True), (2**24, False)])
+def test_sums_are_floats_where_these_are_exact(largest, exact):
+    a = small_plans.population("a", 9)
+    edge = small_plans.synapses(a, a, 1, 1, weight="int32")
+    plan = with_weights(small_plans.Plan((a,), (edge,), 0.1, 1, 1, "x"), edge.name, np.int32(-largest))
+    assert exact_in_floats(plan) == exact
 
 
 @pytest.mark.parametrize("backend", ENGINES)
