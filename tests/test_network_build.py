@@ -272,7 +272,7 @@ def test_delays_between_steps_are_rounded_if_asked():
     assert build_plan(net, round_delays=True).synapses[0].delays.tolist() == [3]
     assert build_plan(joined(connect.one_to_one(), 2, delay=0.01), round_delays=True).synapses[0].delays.tolist() == [1]
     with pytest.raises(
-        NetworkError, match=r"a->a.syn: delay: 0.27 ms is no multiple of dt=0.1 ms; pass one, or build\("
+        NetworkError, match=r"a->a.syn: delay: 0.27 ms, which is no multiple of dt=0.1 ms; pass one, or build\("
     ):
         build_plan(net)
 
@@ -564,7 +564,10 @@ BAD = [
     (projected(connect.total(5, weight="1")), "weight is '1'; pass a number, or values"),
     (projected(connect.total(5, weight=[1, 2, 3, 4, 5])), r"weight has the shape \(5,\), but synapses are drawn"),
     (projected(connect.all_to_all(weight=np.ones((4, 5)))), r"weight has the shape \(4, 5\); .* an array \(5, 4\)"),
-    (projected(connect.one_to_one()), "one_to_one, but there are 5 sources and 4 targets"),
+    (
+        projected(connect.one_to_one()),
+        "there are 5 sources and 4 targets; pass populations of one size",
+    ),
     (projected(connect.in_degree(6, replace=False)), r"in_degree\(6\) without multapses, of 5 neurons; pass at most 5"),
     (projected(connect.out_degree(5, replace=False)), r"out_degree\(5\) without multapses, of 4 neurons"),
     (projected(connect.in_degree(5, replace=False, self_connections=False), A, A), "of 4 neurons; pass at most 4"),
@@ -572,6 +575,7 @@ BAD = [
     (projected(CSR, delay=-1.5), "delay: -1.5 ms; pass delays from"),
     (projected(CSR, delay=float("nan")), "delay: nan ms"),
     (projected(CSR, delay=float("inf")), "delay: inf ms"),
+    (projected(CSR, delay=1e-8), "delay: 1e-08 ms, which is no multiple of dt=0.1 ms"),
     (projected(CSR, delay=6553.6), "delay: 6553.6 ms; pass delays from"),
     (projected(CSR, delay="1"), "delay is '1'; pass ms"),
     (projected(CSR, delay=np.ones(7)), r"delay: has the shape \(7,\); pass one number, or one for each .* \(20,\)"),
@@ -645,7 +649,7 @@ def test_a_rule_that_cannot_be_traced_says_so():
     def rule(s, arriving, p):
         return s.replace(v=arriving.syn + p.driv), s.v > 0
 
-    with pytest.raises(RuleError, match=r"params has no 'driv'; did you mean 'drive'\?"):
+    with pytest.raises(RuleError, match=r"^population a: params has no 'driv'; did you mean 'drive'\?"):
         build_plan(Network([Population("a", 3, rule, {"v": 0.0}, {"drive": 1.0})]))
 
 

@@ -250,6 +250,7 @@ class Network:
         on_gpu = name == "cuda"
         parts = 1 if on_gpu else parts_for(sum(population.size for population in self.populations), threads)
         how: dict[str, Any] = {"round_delays": round_delays, "check_finite": check_finite, "dtype": dtype}
+        how["prints"] = name == "jax"
         plan = build_plan(self, seed=seed, parts=parts, quantum=quantum, bundled=not on_gpu, **how)
         return Simulation(plan, make_engine(plan, name, blocks=blocks, shared_bytes=shared_bytes), network=self)
 

@@ -32,10 +32,11 @@ def steps_of(where: str, delay: Any, dt: float, *, round_delays: bool = False) -
     steps = given.astype(np.float64) / dt
     _check_range(where, given, steps, dt)
     whole = np.rint(steps)
-    apart = np.abs(steps - whole) > _NEAR * np.maximum(1, steps)
+    apart = (np.abs(steps - whole) > _NEAR * np.maximum(1, steps)) | (whole == 0)
     if apart.any() and not round_delays:
         raise NetworkError(
-            f"{where}: {_first(given, apart)} ms is no multiple of dt={dt:g} ms; pass one, or build(round_delays=True)"
+            f"{where}: {_first(given, apart)} ms, which is no multiple of dt={dt:g} ms; pass one, or "
+            "build(round_delays=True)"
         )
     return np.maximum(1, whole).astype(np.int64)[()]
 

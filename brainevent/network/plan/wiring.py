@@ -158,7 +158,8 @@ def _check_connect(where: str, connect: Connect, shape: tuple[int, int], *, same
             )
     if connect.kind == "one_to_one" and shape[0] != shape[1]:
         raise NetworkError(
-            f"{where}: one_to_one, but there are {shape[0]} sources and {shape[1]} targets; make them as many"
+            f"{where}: one_to_one, but there are {shape[0]} sources and {shape[1]} targets; "
+            "pass populations of one size"
         )
     if skip and shape[0] == 1 and connect.replace and connect.number:
         raise NetworkError(f"{where}: one neuron cannot connect to itself without self_connections; pass True")

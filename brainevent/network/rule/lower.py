@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax.extend.core import ClosedJaxpr
 
@@ -95,6 +96,7 @@ class Lowering:
 
     def literal(self, value: Any) -> Values:
         """Return an array that is known at tracing."""
+        self._check_key(getattr(value, "dtype", None))
         array = np.asarray(value)
         dtype = form_dtype(array.dtype)
         if dtype not in DTYPES or array.size > MOST_ELEMENTS:
@@ -109,8 +111,14 @@ class Lowering:
         """Return an error that names the rule and the line of it."""
         return RuleError(f"rule {self.rule}, {self.writer.source or 'unknown line'}: {problem}")
 
+    def _check_key(self, dtype: Any) -> None:
+        """Raise if a dtype is that of the keys of `jax.random`."""
+        if dtype is not None and jnp.issubdtype(dtype, jax.dtypes.prng_key):
+            raise self.error("uses jax.random; draw with the fourth argument of the rule, such as random.uniform()")
+
     def _check_types(self, eqn: Any) -> None:
         for var in eqn.outvars:
+            self._check_key(getattr(var.aval, "dtype", None))
             dtype, shape = form_dtype(getattr(var.aval, "dtype", var.aval)), getattr(var.aval, "shape", ())
             if dtype not in DTYPES or math.prod(shape) > MOST_ELEMENTS or 0 in shape:
                 raise self.error(f"{eqn.primitive.name} makes {dtype}{list(shape)}; {_ALLOWED}")
