@@ -221,7 +221,8 @@ class Network:
             backend: What runs it: "cuda", "numba", "jax" or "interpreted"; None is "cuda" where JAX has such a GPU,
                 else "numba". All but "jax" return the same bits.
             threads: How many threads run it; None takes one for each core that the process may use and each 5 000
-                neurons, or what the environment variable BRAINEVENT_THREADS says. No result depends on it.
+                neurons, or what the environment variable BRAINEVENT_THREADS says. No result of a run depends on it,
+                but where delays differ the order of `Simulation.connections` does.
             check_finite: Whether a state that becomes infinite or NaN raises `NotFiniteError`.
             round_delays: Whether delays that are no multiples of the step are rounded; else they raise.
             quantum: Weights become multiples of this number, and sums of them are exact: one number, or one by

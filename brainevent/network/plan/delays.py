@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import NetworkError
-from ..description.units import plain
+from ..description.units import array_in
 from ..description.values import Values
 from .law import Law
 
@@ -26,7 +26,7 @@ def steps_of(where: str, delay: Any, dt: float, *, round_delays: bool = False) -
         return np.int64(1)
     if isinstance(delay, Values):
         return _drawn(where, delay, dt)
-    given = np.asarray(plain(where, delay, "ms"))
+    given = array_in(where, delay, "ms")
     if given.dtype.kind not in "iuf":
         raise NetworkError(f"{where} is {delay!r}; pass ms: a number, an array or values such as normal(1.5, 0.75)")
     steps = given.astype(np.float64) / dt

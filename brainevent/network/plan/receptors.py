@@ -10,7 +10,7 @@ import numpy as np
 
 from ...errors import NetworkError, RuleError, UnknownNameError, did_you_mean
 from ..description.network import Population
-from ..description.units import plain
+from ..description.units import array_in, plain
 from ..description.values import Values
 from ..rule.record import Record
 from ..rule.trace import TracedRule, trace
@@ -63,7 +63,7 @@ def _example(where: str, value: Any) -> Any:
     value = plain(where, value)
     if isinstance(value, (bool, int, float)):
         return value
-    array = np.asarray(value)
+    array = array_in(where, value)
     if array.dtype.kind not in "biuf":
         raise NetworkError(f"{where}: is {value!r}; pass a number, an array, or values such as uniform(-60, -50)")
     return np.zeros((), array.dtype)[()]
