@@ -97,6 +97,16 @@ def test_what_no_engine_can_run_is_said_in_words(case):
         trace(returning(make), {"v": 0.0}, [], {})
 
 
+@pytest.mark.parametrize("name", ["be_bits", "be_keys", "be_high_product"])
+def test_functions_of_users_may_have_our_names(name):
+    def double(x):
+        return 2 * x
+
+    double.__name__ = name
+    traced = trace(lambda s, arriving, p: (s.replace(v=jax.jit(double)(s.v)), s.v > 1), {"v": 0.0}, [], {})
+    assert interpret(traced.form, [np.float32([3])])[0] == 6
+
+
 @pytest.mark.parametrize("rule", [max, dict])
 def test_functions_that_are_not_written_in_python_are_no_rules(rule):
     with pytest.raises(RuleError, match=r"rule (max|dict): .* is built in; write a function rule\(s, arriving, p\)"):

@@ -144,14 +144,15 @@ class Lowering:
         return [self.elementwise(eqn, self.scalar_operation(eqn), x)]
 
     def _call(self, eqn: Any, x: list[Values]) -> list[Values]:
-        name = str(eqn.params.get("name"))
-        if name in CALLED:
+        inner, name = inner_jaxpr(eqn), str(eqn.params.get("name"))
+        file = inner.jaxpr.debug_info.func_filename or ""
+        of_users = not file.startswith(_NOT_OF_USERS)
+        ours = not (file and of_users)  # else a function of the user that has one of our names
+        if ours and name in CALLED:
             return [self.elementwise(eqn, functools.partial(self.writer.call, called_form(name)), x)]
-        if name == "be_keys":
+        if ours and name == "be_keys":
             self._check_draw(*(value.reshape(-1) for value in x[2:]))
-        inner = inner_jaxpr(eqn)
         # JAX traces its own functions once: their lines are those of the rule that used them first.
-        of_users = not (inner.jaxpr.debug_info.func_filename or "").startswith(_NOT_OF_USERS)
         return self._within(inner, x, follow=self.follow and of_users)
 
     def _within(self, closed: Any, x: list[Values], *, follow: bool) -> list[Values]:
