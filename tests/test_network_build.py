@@ -359,7 +359,7 @@ def test_units_are_stripped():
         (lambda: joined(connect.total(5), 3, delay=2 * u.mV), "delay: has the unit mV; pass ms"),
         (lambda: joined(connect.total(5), 3, delay=normal(2 * u.mV, 1 * u.mV)), "delay: has the unit mV; pass ms"),
         (lambda: Network([cells("a", 4, v=3 * u.meter)]), "state v: has the unit m; pass one that is ms, mV"),
-        (lambda: uniform(1 * u.mV, 2), "uniform: units are mV, None; pass one unit for all"),
+        (lambda: uniform(1 * u.mV, 2), "uniform: units are mV, none; pass one unit for all"),
     ):
         with pytest.raises(NetworkError, match=words):
             build_plan(wrong())
@@ -536,8 +536,8 @@ BAD = [
     (lambda: Population("a", 3, described.silent, state=[0]), r"population a: state is \[0\]; pass dict\(name=value\)"),
     (lambda: Population("a", 3, described.silent, state={"a b": 0}), "state 'a b' is no name; pass letters, digits"),
     (lambda: Population("a", 3, described.silent, params={"for": 0}), "params 'for' is no name"),
-    (lambda: Population("a", 3, described.silent, state={"replace": 0}), "state 'replace': records have a name such"),
-    (lambda: Population("a", 3, described.silent, state={"_what": 0}), "state '_what': records have a name such"),
+    (lambda: Population("a", 3, described.silent, state={"replace": 0}), "state 'replace' is a name that records use"),
+    (lambda: Population("a", 3, described.silent, state={"_what": 0}), "state '_what' is a name that records use"),
     (
         lambda: Network([A], [Projection(A, A, CSR, into="syn", name="a")]),
         "2 populations and projections are named 'a'",

@@ -265,7 +265,7 @@ def _check_key(where: str, key: str) -> None:
     if not key.isascii() or not key.isidentifier() or keyword.iskeyword(key):
         raise NetworkError(f"{where} is no name; pass letters, digits and _, and begin with a letter")
     if key.startswith("_") or hasattr(Record, key):
-        raise NetworkError(f"{where}: records have a name such as this for themselves; choose another")
+        raise NetworkError(f"{where} is a name that records use themselves; choose another")
 
 
 def _check_name(what: str, name: Any) -> None:
