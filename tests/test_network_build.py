@@ -278,7 +278,7 @@ def test_delays_between_steps_are_rounded_if_asked():
     assert build_plan(net, round_delays=True).synapses[0].delays.tolist() == [3]
     assert build_plan(joined(connect.one_to_one(), 2, delay=0.01), round_delays=True).synapses[0].delays.tolist() == [1]
     with pytest.raises(
-        NetworkError, match=r"a->a.syn: delay: 0.27 ms is no multiple of dt=0.1 ms; pass one, or build\("
+        NetworkError, match=r"a->a.syn: delay: 0.27 ms, which is no multiple of dt=0.1 ms; pass one, or build\("
     ):
         build_plan(net)
 
@@ -365,7 +365,7 @@ def test_units_are_stripped():
         (lambda: joined(connect.total(5), 3, delay=2 * u.mV), "delay: has the unit mV; pass ms"),
         (lambda: joined(connect.total(5), 3, delay=normal(2 * u.mV, 1 * u.mV)), "delay: has the unit mV; pass ms"),
         (lambda: Network([cells("a", 4, v=3 * u.meter)]), "state v: has the unit m; pass one that is ms, mV"),
-        (lambda: uniform(1 * u.mV, 2), "uniform: units are mV, None; pass one unit for all"),
+        (lambda: uniform(1 * u.mV, 2), "uniform: units are mV, none; pass one unit for all"),
     ):
         with pytest.raises(NetworkError, match=words):
             build_plan(wrong())
@@ -542,8 +542,8 @@ BAD = [
     (lambda: Population("a", 3, described.silent, state=[0]), r"population a: state is \[0\]; pass dict\(name=value\)"),
     (lambda: Population("a", 3, described.silent, state={"a b": 0}), "state 'a b' is no name; pass letters, digits"),
     (lambda: Population("a", 3, described.silent, params={"for": 0}), "params 'for' is no name"),
-    (lambda: Population("a", 3, described.silent, state={"replace": 0}), "state 'replace': records have a name such"),
-    (lambda: Population("a", 3, described.silent, state={"_what": 0}), "state '_what': records have a name such"),
+    (lambda: Population("a", 3, described.silent, state={"replace": 0}), "state 'replace' is a name that records use"),
+    (lambda: Population("a", 3, described.silent, state={"_what": 0}), "state '_what' is a name that records use"),
     (
         lambda: Network([A], [Projection(A, A, CSR, into="syn", name="a")]),
         "2 populations and projections are named 'a'",
@@ -561,6 +561,11 @@ BAD = [
     (projected("all"), r"a->b.syn: connect is 'all'; pass a description such as connect.prob\(0.1\), or a matrix"),
     (projected(None), "a->b.syn: connect is None; pass a description"),
     (projected(connect.prob), "a->b.syn: connect is <function prob at .*>; pass a description"),
+    (projected(object()), "a->b.syn: matrix is of type object; pass one of brainevent or SciPy, or an array"),
+    (projected([[1, 2], [3]]), "a->b.syn: matrix: parts of this list have different shapes; pass one array"),
+    (projected(connect.all_to_all(weight=[[1, 2], [3]])), "a->b.syn: weight: parts of this list have different"),
+    (projected(connect.total(5, weight=[[1, 2], [3]])), "a->b.syn: weight: parts of this list have different"),
+    (projected(CSR, delay=[[1, 2], [3]]), "a->b.syn: delay: parts of this list have different shapes"),
     (projected(3), r"matrix: has the shape \(\); pass \(sources, targets\)"),
     (projected(np.full((5, 4), np.nan)), "a->b.syn: weight: element 0 is nan; pass finite numbers"),
     (projected(scipy.sparse.csr_array(np.diag([1, np.inf, 1, 1, 1])[:, :4])), "weight: element 1 is inf"),
@@ -570,7 +575,10 @@ BAD = [
     (projected(connect.total(5, weight="1")), "weight is '1'; pass a number, or values"),
     (projected(connect.total(5, weight=[1, 2, 3, 4, 5])), r"weight has the shape \(5,\), but synapses are drawn"),
     (projected(connect.all_to_all(weight=np.ones((4, 5)))), r"weight has the shape \(4, 5\); .* an array \(5, 4\)"),
-    (projected(connect.one_to_one()), "one_to_one, but there are 5 sources and 4 targets"),
+    (
+        projected(connect.one_to_one()),
+        "there are 5 sources and 4 targets; pass populations of one size",
+    ),
     (projected(connect.in_degree(6, replace=False)), r"in_degree\(6\) without multapses, of 5 neurons; pass at most 5"),
     (projected(connect.out_degree(5, replace=False)), r"out_degree\(5\) without multapses, of 4 neurons"),
     (projected(connect.in_degree(5, replace=False, self_connections=False), A, A), "of 4 neurons; pass at most 4"),
@@ -578,6 +586,7 @@ BAD = [
     (projected(CSR, delay=-1.5), "delay: -1.5 ms; pass delays from"),
     (projected(CSR, delay=float("nan")), "delay: nan ms"),
     (projected(CSR, delay=float("inf")), "delay: inf ms"),
+    (projected(CSR, delay=1e-8), "delay: 1e-08 ms, which is no multiple of dt=0.1 ms"),
     (projected(CSR, delay=6553.6), "delay: 6553.6 ms; pass delays from"),
     (projected(CSR, delay="1"), "delay is '1'; pass ms"),
     (projected(CSR, delay=np.ones(7)), r"delay: has the shape \(7,\); pass one number, or one for each .* \(20,\)"),
@@ -603,6 +612,7 @@ BAD = [
     (lambda: build_plan(Network([cells("a", 5, v=np.zeros(4))])), r"state v: has the shape \(4,\); pass a number, or"),
     (lambda: build_plan(Network([cells("a", 5, v=float("nan"))])), "population a: state v: is NaN; pass numbers"),
     (lambda: build_plan(Network([cells("a", 2, v=np.array([0, np.nan]))])), "state v: is NaN at neuron 1"),
+    (lambda: build_plan(Network([cells("a", 2, v=[[0], []])])), "population a: state v: parts of this list have diff"),
     (lambda: build_plan(Network([cells("a", 5, v="0")])), "population a: state v: is '0'; pass a number"),
     (lambda: build_plan(Network([cells("a", 5, v=1e39)])), r"state v: is 1e\+39, which float32 does not hold"),
     (lambda: build_plan(Network([A]), seed=-1), r"build: seed is -1; pass an integer from 0 to 2\*\*64 - 1"),
@@ -652,7 +662,7 @@ def test_a_rule_that_cannot_be_traced_says_so():
     def rule(s, arriving, p):
         return s.replace(v=arriving.syn + p.driv), s.v > 0
 
-    with pytest.raises(RuleError, match=r"params has no 'driv'; did you mean 'drive'\?"):
+    with pytest.raises(RuleError, match=r"^population a: params has no 'driv'; did you mean 'drive'\?"):
         build_plan(Network([Population("a", 3, rule, {"v": 0.0}, {"drive": 1.0})]))
 
 

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from programs import run_program
 
 import brainevent as be
+from brainevent import Network, Population
 from brainevent.errors import NetworkError, NotFiniteError, ShapeError, UnknownNameError
 from brainevent.network.interpreted import Interpreted
 from brainevent.network.plan.plan import Plan, PopulationPlan
@@ -547,10 +548,8 @@ def test_a_rule_may_print(capfd):
         jax.debug.print("voltage {}", s.v)
         return s.replace(v=s.v + 1), s.v > 99
 
-    rule = trace(talking, {"v": 0.0}, [], {}, prints=True)
-    a = PopulationPlan("a", 2, rule, {"v": np.array([10, 20], "f4")}, {}, {}, (0, 0))
-    plan = Plan((a,), (), 0.1, 1, 1, "talking")
-    ReferenceEngine(plan).run(2, Wanted(), {})
+    network = Network([Population("a", 2, talking, state={"v": np.array([10.0, 20.0])})])
+    network.build(backend="jax").run(2)
     jax.effects_barrier()
     printed = sorted(capfd.readouterr().out.split("\n"))
     assert printed == ["", *(f"voltage {v}.0" for v in (10, 11, 20, 21))]

@@ -62,6 +62,9 @@ def test_loops_and_branches_are_part_of_the_form():
     assert {Loop, Branch} <= kinds
 
 
+KEY = jax.random.key(0)
+
+
 def returning(make):
     return lambda s, arriving, p: make(s)
 
@@ -69,6 +72,7 @@ def returning(make):
 WRONG = {
     "nothing": (lambda s: None, r"returns NoneType; return \(state.replace\(...\), spike\)"),
     "no spike": (lambda s: s, "returns a record of v; return"),
+    "another record": (lambda s: (Record("params", {}), s.v > 0), "returns a record of nothing; return"),
     "a dictionary": (lambda s: ({"v": s.v}, s.v > 0), "returns a tuple of dict, "),
     "no number": (lambda s: (s, None), "spike is NoneType; return a scalar"),
     "no bool": (lambda s: (s, s.v), "spike is float32; return a bool"),
@@ -79,6 +83,9 @@ WRONG = {
     "a large array": (lambda s: (s.replace(v=jnp.arange(100.0).sum() + s.v), s.v > 0), r"arrays of up to 64 elements"),
     "a sort": (lambda s: (s.replace(v=jnp.sort(jnp.stack([s.v, 1.0]))[0]), s.v > 0), "the primitive sort of"),
     "half": (lambda s: (s, s.v.astype("float16") > 0), r"makes float16\[\]; a rule"),
+    "a key": (lambda s: (s, jax.random.bernoulli(jax.random.key(0))), r"uses jax\.random; draw with the fourth"),
+    "a constant key": (lambda s: (s, jax.random.bernoulli(KEY)), r"uses jax\.random; draw with the fourth argument"),
+    "NumPy": (lambda s: (s, np.exp(s.v) > 1), "and jnp instead of np and math"),
     "a print": (lambda s: (jax.debug.print("{}", s.v), (s, s.v > 0))[1], r'debug\.print; .*backend="jax", which'),
 }  # fmt: skip
 
@@ -88,6 +95,16 @@ def test_what_no_engine_can_run_is_said_in_words(case):
     make, words = WRONG[case]
     with pytest.raises(RuleError, match=words):
         trace(returning(make), {"v": 0.0}, [], {})
+
+
+@pytest.mark.parametrize("name", ["be_bits", "be_keys", "be_high_product"])
+def test_functions_of_users_may_have_our_names(name):
+    def double(x):
+        return 2 * x
+
+    double.__name__ = name
+    traced = trace(lambda s, arriving, p: (s.replace(v=jax.jit(double)(s.v)), s.v > 1), {"v": 0.0}, [], {})
+    assert interpret(traced.form, [np.float32([3])])[0] == 6
 
 
 @pytest.mark.parametrize("rule", [max, dict])

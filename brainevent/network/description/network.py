@@ -221,7 +221,8 @@ class Network:
             backend: What runs it: "cuda", "numba", "jax" or "interpreted"; None is "cuda" where JAX has such a GPU,
                 else "numba". All but "jax" return the same bits.
             threads: How many threads run it; None takes one for each core that the process may use and each 5 000
-                neurons, or what the environment variable BRAINEVENT_THREADS says. No result depends on it.
+                neurons, or what the environment variable BRAINEVENT_THREADS says. No result of a run depends on it,
+                but where delays differ the order of `Simulation.connections` does.
             check_finite: Whether a state that becomes infinite or NaN raises `NotFiniteError`.
             round_delays: Whether delays that are no multiples of the step are rounded; else they raise.
             quantum: Weights become multiples of this number, and sums of them are exact: one number, or one by
@@ -249,6 +250,7 @@ class Network:
         on_gpu = name == "cuda"
         parts = 1 if on_gpu else parts_for(sum(population.size for population in self.populations), threads)
         how: dict[str, Any] = {"round_delays": round_delays, "check_finite": check_finite, "dtype": dtype}
+        how["prints"] = name == "jax"
         plan = build_plan(self, seed=seed, parts=parts, quantum=quantum, bundled=not on_gpu, **how)
         return Simulation(plan, make_engine(plan, name, blocks=blocks, shared_bytes=shared_bytes), network=self)
 
@@ -262,7 +264,7 @@ def _check_key(where: str, key: str) -> None:
     if not key.isascii() or not key.isidentifier() or keyword.iskeyword(key):
         raise NetworkError(f"{where} is no name; pass letters, digits and _, and begin with a letter")
     if key.startswith("_") or hasattr(Record, key):
-        raise NetworkError(f"{where}: records have a name such as this for themselves; choose another")
+        raise NetworkError(f"{where} is a name that records use themselves; choose another")
 
 
 def _check_name(what: str, name: Any) -> None:

@@ -5,10 +5,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from ...errors import NetworkError
 from ...event import units
 
-__all__ = ["UNITS", "plain", "split"]
+__all__ = ["UNITS", "array_in", "plain", "split"]
 
 UNITS = ("ms", "mV", "pA", "nS", "pF")
 
@@ -32,3 +34,13 @@ def plain(where: str, value: Any, unit: str | None = None) -> Any:
     if unit is not None and found not in (None, unit):
         raise NetworkError(f"{where}: has the unit {found}; pass {unit}, or a number, which means {unit}")
     return numbers
+
+
+def array_in(where: str, value: Any, unit: str | None = None) -> Any:
+    """Return the numbers of a value as an array of NumPy; `unit` as in `plain`."""
+    numbers = plain(where, value, unit)
+    try:
+        return np.asarray(numbers)
+    except ValueError:  # parts of different shapes
+        kind = type(numbers).__name__
+        raise NetworkError(f"{where}: parts of this {kind} have different shapes; pass one array of numbers") from None

@@ -174,7 +174,7 @@ def _numbers(where: str, **given: Any) -> tuple[list[Any], str | None]:
         numbers.append(float(number))
         names.append(unit)
     if len(set(names)) > 1:
-        raise NetworkError(f"{where}: units are {', '.join(str(name) for name in names)}; pass one unit for all")
+        raise NetworkError(f"{where}: units are {', '.join(name or 'none' for name in names)}; pass one unit for all")
     return numbers, names[0]
 
 

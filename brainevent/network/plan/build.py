@@ -42,6 +42,7 @@ def build_plan(
     quantum: Any = None,
     dtype: str = "float32",
     bundled: bool = True,
+    prints: bool = False,
 ) -> Plan:
     """Trace the rules, draw states, parameters and synapses, and return the plan.
 
@@ -54,6 +55,7 @@ def build_plan(
         quantum: Of what weights are multiples: a number for all receptors, or by "population.receptor". None chooses.
         dtype: Of floats: float32 or float64.
         bundled: Whether synapses are bundled for the engine on the CPU, where that is worth it.
+        prints: Whether rules may use `jax.debug.print`, as the reference lets them.
 
     Returns:
         The plan.
@@ -74,7 +76,7 @@ def build_plan(
     for name, flag in (("round_delays", round_delays), ("check_finite", check_finite)):
         if not isinstance(flag, bool):
             raise NetworkError(f"build: {name} is {flag!r}; pass True or False")
-    rules = {population.name: traced(population, dtype) for population in network.populations}
+    rules = {population.name: traced(population, dtype, prints=prints) for population in network.populations}
     wirings = _wirings(network, rules, round_delays=round_delays)
     groups = _by_receptor(network, rules, wirings)
     given = given_quanta(quantum, groups, dtype)

@@ -22,6 +22,8 @@ Array = Any
 class Connections:
     """Synapses of one projection, by source neuron, in the order of its weights in `Simulation.params`.
 
+    Where delays differ, the order of synapses of one source depends on the number of threads of the build.
+
     Attributes:
         name: Name of the projection.
         sources: Source neuron of each synapse: int32.

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import NetworkError
-from ..description.units import plain
+from ..description.units import array_in
 from ..description.values import Values
 from .law import Law
 
@@ -26,16 +26,17 @@ def steps_of(where: str, delay: Any, dt: float, *, round_delays: bool = False) -
         return np.int64(1)
     if isinstance(delay, Values):
         return _drawn(where, delay, dt)
-    given = np.asarray(plain(where, delay, "ms"))
+    given = array_in(where, delay, "ms")
     if given.dtype.kind not in "iuf":
         raise NetworkError(f"{where} is {delay!r}; pass ms: a number, an array or values such as normal(1.5, 0.75)")
     steps = given.astype(np.float64) / dt
     _check_range(where, given, steps, dt)
     whole = np.rint(steps)
-    apart = np.abs(steps - whole) > _NEAR * np.maximum(1, steps)
+    apart = (np.abs(steps - whole) > _NEAR * np.maximum(1, steps)) | (whole == 0)
     if apart.any() and not round_delays:
         raise NetworkError(
-            f"{where}: {_first(given, apart)} ms is no multiple of dt={dt:g} ms; pass one, or build(round_delays=True)"
+            f"{where}: {_first(given, apart)} ms, which is no multiple of dt={dt:g} ms; pass one, or "
+            "build(round_delays=True)"
         )
     return np.maximum(1, whole).astype(np.int64)[()]
 

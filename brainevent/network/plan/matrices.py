@@ -12,7 +12,7 @@ from ...errors import NetworkError
 from ...event.matrices.base import DataRepresentation
 from ...event.matrices.dense import Dense
 from ...event.operands import is_scipy
-from ..description.units import plain
+from ..description.units import array_in
 
 __all__ = ["Listed", "listed"]
 
@@ -64,7 +64,9 @@ def _check_shape(where: str, found: tuple[int, ...], shape: tuple[int, int]) -> 
 
 
 def _numbers(where: str, data: Any) -> Array:
-    numbers = np.asarray(plain(where, data))
+    numbers = array_in(where, data)
+    if numbers.dtype == object:
+        raise NetworkError(f"{where} is of type {type(data).__name__}; pass one of brainevent or SciPy, or an array")
     if numbers.dtype.kind not in "biuf" and numbers.dtype.name != "bfloat16":
         raise NetworkError(f"{where}: holds {numbers.dtype}; pass real numbers")
     return numbers.astype(np.float64)

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import NetworkError, UnknownNameError, did_you_mean
+from ...errors import NetworkError, RuleError, UnknownNameError, did_you_mean
 from ..description.network import Population
-from ..description.units import plain
+from ..description.units import array_in, plain
 from ..description.values import Values
 from ..rule.record import Record
 from ..rule.trace import TracedRule, trace
@@ -19,8 +19,8 @@ from .law import INTEGERS
 __all__ = ["check_receptor", "traced"]
 
 
-def traced(population: Population, dtype: str = "float32") -> TracedRule:
-    """Return the rule of a population as a form, of which `arriving` are its receptors."""
+def traced(population: Population, dtype: str = "float32", *, prints: bool = False) -> TracedRule:
+    """Return the rule of a population as a form, of which `arriving` are its receptors; it may print if `prints`."""
     kinds = {"state": population.state, "params": population.params}
     state, params = (
         {name: _example(f"population {population.name}: {kind} {name}", value) for name, value in given.items()}
@@ -29,12 +29,21 @@ def traced(population: Population, dtype: str = "float32") -> TracedRule:
     receptors: list[str] = []
     while True:
         try:
-            return trace(population.rule, state, receptors, params, dtype=dtype)
-        except UnknownNameError as error:
-            # Python notes which name of which object was missed.
-            if not (isinstance(error.obj, Record) and error.obj._what == "arriving") or error.name in receptors:
+            return trace(population.rule, state, receptors, params, prints=prints, dtype=dtype)
+        except RuleError as error:
+            receptor = _missed_receptor(error)
+            if receptor is None or receptor in receptors:
+                error.args = (f"population {population.name}: {error}",)
                 raise
-            receptors.append(str(error.name))
+            receptors.append(receptor)
+
+
+def _missed_receptor(error: RuleError) -> str | None:
+    """Return the name that a rule read in `arriving` and did not find; None of another error."""
+    # Python notes which name of which object was missed.
+    if isinstance(error, UnknownNameError) and isinstance(error.obj, Record) and error.obj._what == "arriving":
+        return str(error.name)
+    return None
 
 
 def check_receptor(where: str, population: str, receptor: str, known: Iterable[str]) -> None:
@@ -54,7 +63,7 @@ def _example(where: str, value: Any) -> Any:
     value = plain(where, value)
     if isinstance(value, (bool, int, float)):
         return value
-    array = np.asarray(value)
+    array = array_in(where, value)
     if array.dtype.kind not in "biuf":
         raise NetworkError(f"{where}: is {value!r}; pass a number, an array, or values such as uniform(-60, -50)")
     return np.zeros((), array.dtype)[()]

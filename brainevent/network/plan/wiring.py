@@ -12,7 +12,7 @@ import numpy as np
 from ...errors import NetworkError
 from ..description.connect import Connect
 from ..description.network import Projection
-from ..description.units import plain
+from ..description.units import array_in
 from ..description.values import Values
 from .delays import steps_of
 from .law import Law
@@ -96,7 +96,7 @@ def wiring_of(name: str, projection: Projection, dt: float, *, round_delays: boo
         return _listed(name, projection, listed(f"{where}: matrix", connect, shape), steps)
     _check_connect(where, connect, shape, same=projection.source is projection.target)
     if connect.kind in ("all_to_all", "one_to_one") and not isinstance(connect.weight, Values):
-        array = np.asarray(plain(f"{where}: weight", connect.weight))
+        array = array_in(f"{where}: weight", connect.weight)
         if array.ndim or np.ndim(steps):
             return _listed(name, projection, _written_out(where, connect, array, shape, projection), steps)
     if np.ndim(steps):
@@ -125,7 +125,7 @@ def _weights(where: str, weight: Any) -> Array | Law:
         if max(map(abs, weight.law.bounds)) > _LARGEST:
             raise NetworkError(f"{where}: weight: values may be beyond float32; pass smaller ones, or high=")
         return weight.law
-    number = np.asarray(plain(f"{where}: weight", weight))
+    number = array_in(f"{where}: weight", weight)
     if number.ndim:
         raise NetworkError(
             f"{where}: weight has the shape {number.shape}, but synapses are drawn; pass a number, or values such as "
@@ -158,7 +158,8 @@ def _check_connect(where: str, connect: Connect, shape: tuple[int, int], *, same
             )
     if connect.kind == "one_to_one" and shape[0] != shape[1]:
         raise NetworkError(
-            f"{where}: one_to_one, but there are {shape[0]} sources and {shape[1]} targets; make them as many"
+            f"{where}: one_to_one, but there are {shape[0]} sources and {shape[1]} targets; "
+            "pass populations of one size"
         )
     if skip and shape[0] == 1 and connect.replace and connect.number:
         raise NetworkError(f"{where}: one neuron cannot connect to itself without self_connections; pass True")

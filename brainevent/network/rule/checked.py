@@ -50,7 +50,8 @@ class Checked:
         except _NEEDS_VALUE as error:
             raise RuleError(
                 f"rule {self.name}, {_line_of(error)}: Python needs the value of a number that is known only when the "
-                "network runs; use jnp.where, jax.lax.cond or jax.lax.while_loop instead of if, and, or, while, int()"
+                "network runs; use jnp.where, jax.lax.cond or jax.lax.while_loop instead of if, and, or, while, int(), "
+                "and jnp instead of np and math"
             ) from error
 
     def flat(self, *scalars: Any) -> list[Any]:
@@ -109,7 +110,7 @@ class Checked:
 def _shown(value: Any) -> str:
     if isinstance(value, tuple):
         return f"a tuple of {', '.join(_shown(part) for part in value) or 'nothing'}"
-    return f"a record of {', '.join(value)}" if isinstance(value, Record) else type(value).__name__
+    return f"a record of {', '.join(value) or 'nothing'}" if isinstance(value, Record) else type(value).__name__
 
 
 def _takes_random(name: str, rule: Rule) -> bool:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax.extend.core import ClosedJaxpr
 
@@ -95,6 +96,7 @@ class Lowering:
 
     def literal(self, value: Any) -> Values:
         """Return an array that is known at tracing."""
+        self._check_key(getattr(value, "dtype", None))
         array = np.asarray(value)
         dtype = form_dtype(array.dtype)
         if dtype not in DTYPES or array.size > MOST_ELEMENTS:
@@ -109,8 +111,14 @@ class Lowering:
         """Return an error that names the rule and the line of it."""
         return RuleError(f"rule {self.rule}, {self.writer.source or 'unknown line'}: {problem}")
 
+    def _check_key(self, dtype: Any) -> None:
+        """Raise if a dtype is that of the keys of `jax.random`."""
+        if dtype is not None and jnp.issubdtype(dtype, jax.dtypes.prng_key):
+            raise self.error("uses jax.random; draw with the fourth argument of the rule, such as random.uniform()")
+
     def _check_types(self, eqn: Any) -> None:
         for var in eqn.outvars:
+            self._check_key(getattr(var.aval, "dtype", None))
             dtype, shape = form_dtype(getattr(var.aval, "dtype", var.aval)), getattr(var.aval, "shape", ())
             if dtype not in DTYPES or math.prod(shape) > MOST_ELEMENTS or 0 in shape:
                 raise self.error(f"{eqn.primitive.name} makes {dtype}{list(shape)}; {_ALLOWED}")
@@ -136,14 +144,15 @@ class Lowering:
         return [self.elementwise(eqn, self.scalar_operation(eqn), x)]
 
     def _call(self, eqn: Any, x: list[Values]) -> list[Values]:
-        name = str(eqn.params.get("name"))
-        if name in CALLED:
+        inner, name = inner_jaxpr(eqn), str(eqn.params.get("name"))
+        file = inner.jaxpr.debug_info.func_filename or ""
+        of_users = not file.startswith(_NOT_OF_USERS)
+        ours = not (file and of_users)  # else a function of the user that has one of our names
+        if ours and name in CALLED:
             return [self.elementwise(eqn, functools.partial(self.writer.call, called_form(name)), x)]
-        if name == "be_keys":
+        if ours and name == "be_keys":
             self._check_draw(*(value.reshape(-1) for value in x[2:]))
-        inner = inner_jaxpr(eqn)
         # JAX traces its own functions once: their lines are those of the rule that used them first.
-        of_users = not (inner.jaxpr.debug_info.func_filename or "").startswith(_NOT_OF_USERS)
         return self._within(inner, x, follow=self.follow and of_users)
 
     def _within(self, closed: Any, x: list[Values], *, follow: bool) -> list[Values]:
