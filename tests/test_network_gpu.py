@@ -326,3 +326,18 @@ def test_memory_is_given_back():
     assert len(device.held) == held
     del engine
     assert not device.held
+
+
+def test_clocks_say_where_the_time_of_a_step_goes():
+    plain, engine = (
+        CudaEngine(small_plans.plan(2), blocks=3, clocks=clocks, device=PretendDevice()) for clocks in (False, True)
+    )
+    assert plain.clocks is None
+    assert engine.placement.endswith("no step was measured yet")
+    equal(as_tree(engine.run(30, ALL, {})), as_tree(plain.run(30, ALL, {})))
+    cycles = engine.clocks.read()
+    assert cycles.shape == (3, 4)
+    assert (np.diff(cycles) > 0).all()
+    assert (cycles > 0).all()
+    marks = r"neurons updated after \d+, spikes sent after \d+, spikes of all blocks there after \d+, delivered after \d+"
+    assert re.search(rf"cycles of a step, over 30 steps: {marks}$", engine.placement)

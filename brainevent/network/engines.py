@@ -41,7 +41,7 @@ def check_dtype(dtype: str, backend: str | None) -> None:
 def make_engine(plan: Plan, backend: str | None = None, **options: Any) -> Engine:
     """Return the engine of a backend, with the plan in it; None is what `chosen_name` returns.
 
-    Options are those of "cuda", `blocks` and `shared_bytes`; None is what suits.
+    Options are those of "cuda", `blocks`, `shared_bytes` and `clocks`; None is what suits.
     """
     name = chosen_name(plan.dtype) if backend is None else backend
     if name not in ENGINES:

@@ -213,6 +213,7 @@ class Network:
         dtype: str = "float32",
         blocks: int | None = None,
         shared_bytes: int | None = None,
+        clocks: bool = False,
     ) -> Simulation:
         """Draw all that is to be drawn, and return what runs the network.
 
@@ -232,6 +233,7 @@ class Network:
                 Only float32 promises the same bits on every machine.
             blocks: With "cuda", how many blocks run it, up to one a multiprocessor; None takes what suits its size.
             shared_bytes: With "cuda", how much shared memory a block may use; None takes all. No result depends on it.
+            clocks: With "cuda", whether the kernel measures where the time of a step goes; `sim.report()` says it.
 
         Returns:
             The simulation, before its first step.
@@ -252,7 +254,8 @@ class Network:
         how: dict[str, Any] = {"round_delays": round_delays, "check_finite": check_finite, "dtype": dtype}
         how["prints"] = name == "jax"
         plan = build_plan(self, seed=seed, parts=parts, quantum=quantum, bundled=not on_gpu, **how)
-        return Simulation(plan, make_engine(plan, name, blocks=blocks, shared_bytes=shared_bytes), network=self)
+        options = {"blocks": blocks, "shared_bytes": shared_bytes, "clocks": clocks or None}
+        return Simulation(plan, make_engine(plan, name, **options), network=self)
 
 
 def _is_word(value: Any) -> bool:

@@ -17,7 +17,22 @@ struct alignas(16) Desk {  // what a block has in shared memory, besides ring an
     volatile u64 queue[QUEUE];  // rows to deliver: step + 1 : 32, row : 32
     volatile u32 queued[2], heard[2];  // how many rows were queued, and how many warps of listeners are through
     u32 recorded, stop;
+    u64 began, reached[MARKS], spent[MARKS];  // of a step: when it began, cycles to its marks; and their sums
 };
+
+// Where the time of a step goes: cycles to the last thread that reaches a mark.
+BE void mark(Desk& desk, u32 which) {
+    if (CLOCKED) raise_in_block(&desk.reached[which], cycles() - desk.began);
+}
+
+BE void begin_step(Desk& desk) {
+    if (!CLOCKED) return;
+    for (u32 k = 0; k < MARKS; ++k) {
+        desk.spent[k] += desk.reached[k];
+        desk.reached[k] = 0;
+    }
+    desk.began = cycles();
+}
 
 // ---- delivery of a row to the ring of this block
 

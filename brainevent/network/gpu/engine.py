@@ -19,6 +19,7 @@ from ..run.recorded import Recorded, Wanted
 from ..run.report import in_bytes
 from ..state import NetworkState, copied, initial_state
 from .arrays import Arrays, Tables
+from .clocks import Clocks
 from .device import Device, Memory, cuda_device, held
 from .partition import partition_of
 from .recording import FLAGS, Recording
@@ -44,11 +45,18 @@ class CudaEngine:
         plan: The network.
         blocks: How many blocks run it; None for what suits its size.
         shared_bytes: How much shared memory a block may use; None for all that there is.
+        clocks: Whether the kernel measures where the time of a step goes.
         device: What runs kernels; None for the GPU.
     """
 
     def __init__(
-        self, plan: Plan, *, blocks: int | None = None, shared_bytes: int | None = None, device: Device | None = None
+        self,
+        plan: Plan,
+        *,
+        blocks: int | None = None,
+        shared_bytes: int | None = None,
+        clocks: bool = False,
+        device: Device | None = None,
     ):
         self.plan, self._lock = plan, threading.Lock()
         self.device = device = cuda_device() if device is None else device
@@ -63,6 +71,7 @@ class CudaEngine:
         self._list_size = self.partition.per + -self.partition.per % 4
         self._lists = device.memory(8 * count * self._list_size, "lists of spikes")
         self._ends = device.memory(16 * count, "ends of launches")
+        self.clocks = Clocks(device, count) if clocks else None
         self._spikes = Spikes(device, plan, self.partition)
         self._lay_out()
         self._given: NetworkState | None = initial_state(plan)  # not on the device yet
@@ -98,6 +107,7 @@ class CudaEngine:
             f"{self.device.name}: {self.units} of {structure.threads} threads, at most {self.partition.per} neurons "
             f"each, states in {states}; sums of {self.arrays.slots} steps in {ring}; {LAYOUTS[rows.layout]}{kept}, "
             f"{in_bytes(rows.nbytes)}, {short(rows.nbytes / max(1, entries), 3)} bytes a synapse"
+            + (f"; {self.clocks.text()}" if self.clocks else "")
         )
 
     def load(self, state: NetworkState) -> None:
@@ -157,6 +167,8 @@ class CudaEngine:
         ran, why = int(ends[0, 0]), int(ends[0, 1])
         recording.take(self._step, ran, self._ends, full=bool(why & _NO_ROOM))
         self._step += ran
+        if self.clocks:
+            self.clocks.steps += ran
         self._torn = False
         if why & _NOT_FINITE:
             check_finite(self.plan, self._step - 1, self.arrays.read(self._step).neurons)
@@ -172,7 +184,9 @@ class CudaEngine:
         plan, partition = self.plan, self.partition
         kinds, numbers, own = kinds_of(plan, self._params)
         slots, most = self.arrays.slots, self._shared_bytes
-        shape = shape_of(partition, kinds, self.rows, slots, most, checked=plan.check_finite)
+        shape = shape_of(
+            partition, kinds, self.rows, slots, most, checked=plan.check_finite, clocked=self.clocks is not None
+        )
         text = step_text(kinds, shape.structure, self.device.words)
         self._kernel = self.device.kernel(text, "run", shape.shared)
         self.shape, self.kinds = shape, kinds
@@ -210,6 +224,7 @@ class CudaEngine:
             list=self._lists.address,
             ends=self._ends.address,
             **{name: memory.address for name, memory in self.rows.memories.items()},
+            clocks=self.clocks.memory.address if self.clocks else 0,
         )
         net["reach"][:receptors] = partition.reach[:receptors]
         return net

@@ -38,6 +38,7 @@ BE void send(const Net& net, Desk& desk, OfThread<Post>& posts, u32 block, u32 t
     LANES_END
     LANES_MEET;
     ONE_LANE_DO
+        mark(desk, SENT);
         desk.mine[e][0] = 0;  // for the next step but one
         desk.queued[e ^ 1] = 0;
         desk.heard[e ^ 1] = 0;

@@ -49,6 +49,12 @@ BE void fence_in_block() { __threadfence_block(); }
 BE void rest() {}  // between two looks at what is waited for
 // The sender gets the issue slots first.
 BE void rest_before_drawing() { if (threadIdx.x / 32 < CARRIERS) __nanosleep(100); }
+template <class T> BE void raise_in_block(T* at, T x) { atomicMax(at, x); }
+BE u64 cycles() {
+    u64 now;
+    asm volatile("mov.u64 %0, %%clock64;" : "=l"(now) :: "memory");
+    return now;
+}
 BE u64 clock_ns() {
     u64 now;
     asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now));

@@ -7,6 +7,7 @@ typedef unsigned long long u64;
 constexpr u32 PADDED = 0, COMPACT = 1, SHORT = 2;              // layouts of rows
 constexpr u32 NO_ROOM = 1, NOT_FINITE = 2, LATE = 4;           // why all blocks stop after a step
 constexpr u32 FED = 1, RECORDED = 2, COUNTED = 4, RATED = 8;   // flags of a population
+constexpr u32 UPDATED = 0, SENT = 1, HEARD = 2, DELIVERED = 3, MARKS = 4;  // of a step
 constexpr u32 NOBODY = 0xFFFFFFFFu;                            // the row of a neuron without synapses
 
 struct Population {
@@ -41,4 +42,5 @@ struct Net {
     u64* spikes;
     int* counts;
     u32* ends;
+    u64* clocks;  // of each block: cycles from the beginning of a step to each mark, summed over steps
 };

@@ -51,12 +51,19 @@ def blocks_for(neurons: int, multiprocessors: int, asked: Any = None) -> int:
 
 
 def shape_of(
-    partition: Partition, kinds: Sequence[Kind], rows: Rows, slots: int, shared_bytes: int, *, checked: bool
+    partition: Partition,
+    kinds: Sequence[Kind],
+    rows: Rows,
+    slots: int,
+    shared_bytes: int,
+    *,
+    checked: bool,
+    clocked: bool,
 ) -> Shape:
     """Return the shape for rows, and sums of so many slots, with so much shared memory of a block."""
     listeners = -(-partition.blocks // _WARP)
     queue, mine = _LARGE if shared_bytes >= 96 * 1024 else _SMALL
-    desk = 8 * (mine + 8) + 8 * queue + 32
+    desk = 8 * (mine + 8) + 8 * queue + 96
     if desk > shared_bytes:
         raise NetworkError(
             f"build: a block needs {in_bytes(desk)} of shared memory for lists of spikes, and {in_bytes(shared_bytes)} "
@@ -83,6 +90,7 @@ def shape_of(
         ring_in_block=ring_in_block,
         states_in_block=states_in_block,
         checked=checked,
+        clocked=clocked,
         rows_in_block=rows_in_block,
         narrow_starts=rows.narrow_starts,
         narrow=rows.layout != PADDED and partition.per <= 2**16,

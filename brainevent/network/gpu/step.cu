@@ -22,6 +22,8 @@ BE void clear(Desk& desk, u32 tid) {
     if (tid != 0) return;
     desk.recorded = desk.stop = 0;
     for (u32 e = 0; e < 2; ++e) desk.queued[e] = desk.heard[e] = 0;
+    for (u32 k = 0; k < MARKS; ++k) desk.reached[k] = desk.spent[k] = 0;
+    begin_step(desk);
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, 1) run(const Net net, unsigned first, unsigned steps) {
@@ -67,6 +69,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) run(const Net net, unsi
             } else live_in_memory(net, desk, states, stride, now, block, tid, t, turn);
         THREADS_MEET
         WARPS_DO(CARRIERS, 1)
+            ONE_LANE_DO
+                mark(desk, UPDATED);
+            LANES_END
             send(net, desk, posts, block, t, tag, block == 0 && is_late(net, began, turn) ? LATE : 0);
         WARPS_END
         if (IN_REGISTERS) {
@@ -85,12 +90,13 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) run(const Net net, unsi
                 if (post.is_there) listen(net, desk, rows, ring, post, block, (warp - CARRIERS - 1) * 32 + lane, t, tag);
             LANES_END
             LANES_MEET;
-            if (!DIRECT) {
-                ONE_LANE_DO
+            ONE_LANE_DO
+                mark(desk, HEARD);
+                if (!DIRECT) {
                     fence_in_block();
                     add_in_block((u32*)&desk.heard[t & 1], 1u);
-                LANES_END
-            }
+                }
+            LANES_END
         WARPS_END
         WARPS_DO(0, DIRECT ? 0 : CARRIERS)
             if (LAYOUT == SHORT) {
@@ -100,6 +106,14 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) run(const Net net, unsi
             } else deliver_rows(net, desk, ring, block, warp, t);
         WARPS_END
         BLOCK_MEET;
+        if (CLOCKED) {
+            EACH_THREAD_DO
+                if (tid == 0) {
+                    mark(desk, DELIVERED);
+                    begin_step(desk);
+                }
+            EACH_THREAD_END
+        }
         ++turn;
         tag = tag == 0xFFFE ? 1 : tag + 1;
         ring.now = ring.now + 1 == net.slots ? 0 : ring.now + 1;
@@ -115,6 +129,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) run(const Net net, unsi
             net.ends[block * 4] = turn;
             net.ends[block * 4 + 1] = desk.stop;
             net.ends[block * 4 + 2] = desk.recorded;
+            for (u32 k = 0; CLOCKED && k < MARKS; ++k) net.clocks[block * MARKS + k] += desk.spent[k];
         }
     THREADS_MEET
 }

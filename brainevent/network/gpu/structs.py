@@ -64,7 +64,7 @@ def net_dtype(receptors: int) -> np.dtype[Any]:
         ("reach", _WORD, (receptors + 1,)),
         ("spare", _WORD, (1 + receptors % 2,)),
         *_longs("nanoseconds population sample scalars arrays rows starts bases synapses states ring packets list"),
-        *_longs("spikes counts ends"),
+        *_longs("spikes counts ends clocks"),
     )
 
 

@@ -97,6 +97,7 @@ class Structure:
     narrow: bool
     queue: int
     mine: int
+    clocked: bool = False
 
     def text(self, kinds: Sequence[Kind]) -> str:
         """Return the constants as C++."""
@@ -121,6 +122,7 @@ class Structure:
             "ROWS_IN_BLOCK": self.rows_in_block,
             "DIRECT": self.rows_in_block,
             "NARROW": self.narrow,
+            "CLOCKED": self.clocked,
         }
         lines = [f"constexpr unsigned {name} = {value};" for name, value in most.items()]
         lines += [f"constexpr bool {name} = {str(value).lower()};" for name, value in flags.items()]
