@@ -55,6 +55,7 @@ template <class T> struct OfLane {
     T& operator[](u32 k) { return x[k]; }
 };
 template <class T> static T add_in_block(T* at, T x) { T before = *at; *at = (T)((u32)before + (u32)x); return before; }
+static void add_if(bool yes, int* at, int x, int*) { if (yes) add_in_block(at, x); }
 static void or_in_block(u32* at, u32 x) { *at |= x; }
 template <class T> static T add_for_all(T* at, T x) { return __atomic_fetch_add(at, x, __ATOMIC_RELAXED); }
 static int look(const int* at) { return *at; }

@@ -39,7 +39,7 @@ from brainevent.network.rule.trace import trace
 from brainevent.network.run.recorded import Wanted
 from brainevent.network.run.simulation import Simulation
 
-SMALL = 3300  # bytes of shared memory: enough for lists of spikes alone
+SMALL = 3500  # bytes of shared memory: enough for lists of spikes alone
 
 
 def engine_of(plan, blocks=3, shared_bytes=None, multiprocessors=8):

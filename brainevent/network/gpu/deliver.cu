@@ -17,6 +17,7 @@ struct alignas(16) Desk {  // what a block has in shared memory, besides ring an
     volatile u64 queue[QUEUE];  // rows to deliver: step + 1 : 32, row : 32
     volatile u32 queued[2], heard[2];  // how many rows were queued, and how many warps of listeners are through
     u32 recorded, stop;
+    int nowhere[32];  // what is no synapse is added here, by each lane
     u64 began, reached[MARKS], spent[MARKS];  // of a step: when it began, cycles to its marks; and their sums
 };
 
@@ -37,7 +38,7 @@ BE void begin_step(Desk& desk) {
 // ---- delivery of a row to the ring of this block
 
 struct Ring {
-    int* sums;
+    int *sums, *nowhere;
     u32 now, slots, cells, delay_shift, cell_shift, cell_mask, weight_shift;
 };
 
@@ -47,22 +48,15 @@ BE int* cell_of(const Ring& ring, u32 place) {
     return ring.sums + slot * ring.cells + (place >> ring.cell_shift & ring.cell_mask);
 }
 
-// A word that is 0 is no synapse. All addresses are computed before the first addition, so that there is no branch.
+// A word that is 0 is no synapse. There is no branch: the addresses of all four are computed side by side.
 BE void add_four(const Ring& ring, const uint4& y) {
     if (WIDE) {  // place, weight
-        int *a = cell_of(ring, y.x), *b = cell_of(ring, y.z);
-        if (y.x) add_in_block(a, (int)y.y);
-        if (y.z) add_in_block(b, (int)y.w);
+        add_if(y.x != 0, cell_of(ring, y.x), (int)y.y, ring.nowhere);
+        add_if(y.z != 0, cell_of(ring, y.z), (int)y.w, ring.nowhere);
     } else {
         const u32 words[4] = {y.x, y.y, y.z, y.w};
-        int* cells[4];
-        int weights[4];
-        for (u32 k = 0; k < 4; ++k) {
-            cells[k] = cell_of(ring, words[k]);
-            weights[k] = (int)(words[k] << ring.weight_shift) >> ring.weight_shift;
-        }
         for (u32 k = 0; k < 4; ++k)
-            if (words[k]) add_in_block(cells[k], weights[k]);
+            add_if(words[k], cell_of(ring, words[k]), (int)(words[k] << ring.weight_shift) >> ring.weight_shift, ring.nowhere);
     }
 }
 

@@ -12,10 +12,15 @@ struct Cell {  // of a neuron that lives in registers
     bool is_there, spiked;
 };
 
-BE float arriving(const Net& net, const Own& own, int* now, u32 receptor, u32 turn) {
+BE int taken(const Net& net, const Own& own, int* now, u32 receptor) {
     int* cell = now + net.reach[receptor] + own.place;
-    const float given = (float)look(cell) * own.quantum[receptor];
+    const int sum = look(cell);
     *cell = 0;
+    return sum;
+}
+
+BE float arriving(const Net& net, const Own& own, int sum, u32 receptor, u32 turn) {
+    const float given = (float)sum * own.quantum[receptor];
     if (USUALLY(!(own.flags & FED))) return given;
     const Population& of = net.population[own.population];
     const float* input = of.input[receptor];

@@ -23,6 +23,11 @@ template <class T> struct OfThread {
 template <class T> using OfLane = OfThread<T>;
 
 template <class T> BE T add_in_block(T* at, T x) { return atomicAdd(at, x); }
+// Add to the ring if so, or in shared memory else to a word of this lane that nobody reads: so there is no branch.
+BE void add_if(bool yes, int* at, int x, int* nowhere) {
+    if (RING_IN_BLOCK) atomicAdd(yes ? at : nowhere + (threadIdx.x & 31), x);
+    else if (yes) atomicAdd(at, x);
+}
 BE void or_in_block(u32* at, u32 x) { atomicOr(at, x); }
 template <class T> BE T add_for_all(T* at, T x) { return atomicAdd(at, x); }
 BE int look(const int* at) { return RING_IN_BLOCK ? *at : __ldcg(at); }

@@ -63,7 +63,7 @@ def shape_of(
     """Return the shape for rows, and sums of so many slots, with so much shared memory of a block."""
     listeners = -(-partition.blocks // _WARP)
     queue, mine = _LARGE if shared_bytes >= 96 * 1024 else _SMALL
-    desk = 8 * (mine + 8) + 8 * queue + 96
+    desk = 8 * (mine + 8) + 8 * queue + 224
     if desk > shared_bytes:
         raise NetworkError(
             f"build: a block needs {in_bytes(desk)} of shared memory for lists of spikes, and {in_bytes(shared_bytes)} "

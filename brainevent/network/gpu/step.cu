@@ -39,7 +39,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) run(const Net net, unsi
     if (LAYOUT == SHORT) rows.words += net.bases[block];
     OfThread<Cell> cells;
     OfThread<Post> posts;
-    Ring ring = {sums, first % net.slots, net.slots, net.cells, net.delay_shift, net.cell_shift, net.cell_mask, net.weight_shift};
+    Ring ring = {sums, desk.nowhere, first % net.slots, net.slots, net.cells, net.delay_shift, net.cell_shift, net.cell_mask, net.weight_shift};
     const u64 began = clock_ns();
     u64 tag = first % 0xFFFEu + 1;  // of the step
     u32 turn = 0;

@@ -196,7 +196,8 @@ def _update(number: int, kind: Kind) -> str:
     form, given, states = kind.form, _given(kind), kind.population.rule.states
     inputs = [given[name.text] for name in form.inputs]
     dtypes = [output.dtype for output in form.outputs]
-    lines = [f"const float a{k} = arriving(net, own, now, {k}, turn);" for k in range(kind.receptors)]
+    lines = [f"const int sum{k} = taken(net, own, now, {k});" for k in range(kind.receptors)]
+    lines += [f"const float a{k} = arriving(net, own, sum{k}, {k}, turn);" for k in range(kind.receptors)]
     if len(dtypes) == 1:
         lines.append(f"const {TYPES[dtypes[0]]} r0 = be_rule{number}({', '.join(inputs)});")
     else:
