@@ -58,6 +58,7 @@ template <class T> static T add_in_block(T* at, T x) { T before = *at; *at = (T)
 static void add_if(bool yes, int* at, int x, int*) { if (yes) add_in_block(at, x); }
 static void or_in_block(u32* at, u32 x) { *at |= x; }
 template <class T> static T add_for_all(T* at, T x) { return __atomic_fetch_add(at, x, __ATOMIC_RELAXED); }
+static void or_for_all(u64* at, u64 x) { __atomic_fetch_or(at, x, __ATOMIC_RELAXED); }
 static int look(const int* at) { return *at; }
 static void put_word(u32* at, u32 x) { __atomic_store_n(at, x, __ATOMIC_RELAXED); }
 static u32 get_word(const u32* at) { return __atomic_load_n(at, __ATOMIC_RELAXED); }
@@ -65,6 +66,7 @@ static uint4 get_four(const uint4* at) {
     const u32* a = (const u32*)at;
     return {get_word(a), get_word(a + 1), get_word(a + 2), get_word(a + 3)};
 }
+static u64 fetch_slot(const u64* at) { return *at; }
 static u32 fetch_word(const u32* at) { return *at; }
 template <class T> static T read_row(const T* at) { return *at; }
 static uint4 fetch(const uint4* at) { return *at; }
@@ -86,7 +88,12 @@ template <class T> static void raise_in_block(T* at, T x) { if (*at < x) *at = x
 static u64 clock_ns() { return ticks += 1000; }
 """
 
-STRUCTURES = {"run": ["Net", "unsigned", "unsigned"], "place_rows": ["Given", "Rows"]}
+STRUCTURES = {
+    "run": ["Net", "unsigned", "unsigned"],
+    "place_rows": ["Given", "Rows"],
+    "measure_rows": ["Laid"],
+    "lay_rows": ["Laid"],
+}
 
 
 def entry_text(entry):

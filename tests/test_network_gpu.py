@@ -29,9 +29,11 @@ from ptx import ptx_of
 from brainevent.errors import NetworkError, NotFiniteError
 from brainevent.network import engines
 from brainevent.network.cpu.engine import NumbaEngine
+from brainevent.network.gpu.device import held
 from brainevent.network.gpu.engine import CudaEngine
+from brainevent.network.gpu.layout import _laid_out, _Sorter
 from brainevent.network.gpu.partition import Partition
-from brainevent.network.gpu.rows import COMPACT, PADDED, SHORT, Entry, _laid_out
+from brainevent.network.gpu.rows import COMPACT, PADDED, SHORT, SLOTS, Entry
 from brainevent.network.gpu.text import step_text
 from brainevent.network.interpreted import Interpreted
 from brainevent.network.plan.plan import PopulationPlan
@@ -84,8 +86,26 @@ def test_every_layout_of_rows(weight, edges, blocks, layout):
 
 @pytest.mark.parametrize(("words", "layout"), [(2040, PADDED), (2041, COMPACT)])
 def test_the_length_of_padded_rows_has_8_bits(words, layout):
-    partition, counts = Partition(1, 2, {}, 2, (0,), 2), np.full((2, 1), words, np.uint32)
-    assert _laid_out(PretendDevice(8), partition, Entry(False, 10, 10, 10), counts).layout == layout
+    device, partition = PretendDevice(8), Partition(1, 2, {}, 2, (0,), 2)
+    used = held(device, np.full((2, 1), words, np.uint32), "numbers of synapses")
+    assert _laid_out(_Sorter(device, partition, Entry(False, 10, 10, 10), [], used), 0).layout == layout
+
+
+@pytest.mark.parametrize(("weights", "most"), [(1, 3), (2**13, 2)])
+def test_rows_in_slots(weights, most):
+    """Some synapses lie in the slot itself; longer rows are elsewhere."""
+    plan = dense(400)
+    (synapses,) = plan.synapses
+    low, high = -weights, weights + 3
+    drawn = np.random.default_rng(0).integers(low, high, synapses.weights.shape, np.int16, endpoint=True)
+    drawn[:2] = low, high
+    plan = dataclasses.replace(plan, synapses=(dataclasses.replace(synapses, weights=drawn),))
+    engine = engine_of(plan, 5, SMALL)
+    assert engine.rows.layout == SLOTS
+    assert engine.rows.entry.in_slot == most
+    assert engine.rows.synapses.nbytes > 16  # some are
+    (record,) = compare(engine, [40], Wanted(("a",)))
+    assert record.spikes["a"][0].size > 50
 
 
 def in_two_of_three(s, arriving, p):
@@ -339,5 +359,7 @@ def test_clocks_say_where_the_time_of_a_step_goes():
     assert cycles.shape == (3, 4)
     assert (np.diff(cycles) > 0).all()
     assert (cycles > 0).all()
-    marks = r"neurons updated after \d+, spikes sent after \d+, spikes of all blocks there after \d+, delivered after \d+"
+    marks = (
+        r"neurons updated after \d+, spikes sent after \d+, spikes of all blocks there after \d+, delivered after \d+"
+    )
     assert re.search(rf"cycles of a step, over 30 steps: {marks}$", engine.placement)

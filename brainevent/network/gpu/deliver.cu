@@ -48,16 +48,17 @@ BE int* cell_of(const Ring& ring, u32 place) {
     return ring.sums + slot * ring.cells + (place >> ring.cell_shift & ring.cell_mask);
 }
 
-// A word that is 0 is no synapse. There is no branch: the addresses of all four are computed side by side.
+// Words that are 0 are no synapses. There is no branch: all addresses are computed side by side.
+template <u32 N> BE void add_words(const Ring& ring, const u32 (&words)[N]) {
+    for (u32 k = 0; k < N; ++k)
+        add_if(words[k], cell_of(ring, words[k]), (int)(words[k] << ring.weight_shift) >> ring.weight_shift, ring.nowhere);
+}
+
 BE void add_four(const Ring& ring, const uint4& y) {
     if (WIDE) {  // place, weight
-        add_if(y.x != 0, cell_of(ring, y.x), (int)y.y, ring.nowhere);
-        add_if(y.z != 0, cell_of(ring, y.z), (int)y.w, ring.nowhere);
-    } else {
-        const u32 words[4] = {y.x, y.y, y.z, y.w};
-        for (u32 k = 0; k < 4; ++k)
-            add_if(words[k], cell_of(ring, words[k]), (int)(words[k] << ring.weight_shift) >> ring.weight_shift, ring.nowhere);
-    }
+        add_if(y.x, cell_of(ring, y.x), (int)y.y, ring.nowhere);
+        add_if(y.z, cell_of(ring, y.z), (int)y.w, ring.nowhere);
+    } else add_words<4>(ring, {y.x, y.y, y.z, y.w});
 }
 
 struct Row {
@@ -75,23 +76,34 @@ BE Row find_row(const Net& net, u32 block, u32 row) {
     return {net.synapses + net.bases[block] + begin, end - begin};
 }
 
-// Short rows of this block: row k has the words starts[k] to starts[k + 1] - 1.
+// Short rows of this block: row k has the words starts[k] to starts[k + 1] - 1, or slot starts[k] holds it.
 struct ShortRows {
     const u32* words;
     const Start* starts;
 };
 
+BE void deliver_short(const ShortRows& rows, const Ring& ring, u32 begin, u32 end) {
+    NOT_UNROLLED
+    for (u32 k = begin; k < end; k += 4) {  // four are read before the first is added
+        u32 y[4];
+        for (u32 j = 0; j < 4; ++j) y[j] = k + j < end ? read_row(rows.words + k + j) : 0;
+        add_four(ring, {y[0], y[1], y[2], y[3]});
+    }
+}
+
+BE void deliver_slot(const Net& net, const ShortRows& rows, const Ring& ring, u32 number) {
+    const u64 slot = fetch_slot((const u64*)rows.starts + number);
+    const u32 bits = net.slot_bits, mask = net.slot_mask;
+    if (USUALLY(!(slot & ELSEWHERE)))
+        add_words<3>(ring, {(u32)slot & mask, (u32)(slot >> bits) & mask, (u32)(slot >> 2 * bits) & mask});
+    else deliver_short(rows, ring, (u32)slot, (u32)slot + ((u32)(slot >> 32) & 0x7FFFFFFFu));
+}
+
 // A lane delivers a row by itself: where rows are short, and where the queue is full.
 BE void deliver_alone(const Net& net, const ShortRows& rows, const Ring& ring, u32 block, u32 number) {
-    if (LAYOUT == SHORT) {
-        const u32 end = read_row(rows.starts + number + 1);
-        NOT_UNROLLED
-        for (u32 k = read_row(rows.starts + number); k < end; k += 4) {  // four are read before the first is added
-            u32 y[4];
-            for (u32 j = 0; j < 4; ++j) y[j] = k + j < end ? read_row(rows.words + k + j) : 0;
-            add_four(ring, {y[0], y[1], y[2], y[3]});
-        }
-    } else {
+    if (LAYOUT == SLOTS) deliver_slot(net, rows, ring, number);
+    else if (LAYOUT == SHORT) deliver_short(rows, ring, read_row(rows.starts + number), read_row(rows.starts + number + 1));
+    else {
         const Row row = find_row(net, block, number);
         NOT_UNROLLED
         for (u32 k = 0; k < row.quads; ++k) add_four(ring, fetch(row.at + k));

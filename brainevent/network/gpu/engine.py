@@ -21,10 +21,11 @@ from ..state import NetworkState, copied, initial_state
 from .arrays import Arrays, Tables
 from .clocks import Clocks
 from .device import Device, Memory, cuda_device, held
+from .layout import place_synapses
 from .partition import partition_of
 from .recording import FLAGS, Recording
-from .rows import LAYOUTS, place_synapses
-from .shape import blocks_for, shape_of
+from .rows import LAYOUTS
+from .shape import blocks_for, room_of, shape_of
 from .spikes import Spikes
 from .structs import filled, net_dtype
 from .text import kinds_of, step_text
@@ -64,9 +65,10 @@ class CudaEngine:
         kinds, numbers, _ = kinds_of(plan, self._params)
         neurons = sum(population.size for population in plan.populations)
         self.partition = partition_of(plan, kinds, numbers, blocks_for(neurons, device.multiprocessors, blocks))
-        self.rows = place_synapses(device, plan, self.partition)
         self.arrays = Arrays(device, plan, self.partition, kinds)
-        self._shared_bytes = _checked_bytes(shared_bytes, device.shared_bytes)
+        most = _checked_bytes(shared_bytes, device.shared_bytes)
+        self._room = room_of(self.partition, kinds, self.arrays.slots, most)
+        self.rows = place_synapses(device, plan, self.partition, self._room.left)
         count = self.partition.blocks
         self._list_size = self.partition.per + -self.partition.per % 4
         self._lists = device.memory(8 * count * self._list_size, "lists of spikes")
@@ -126,7 +128,7 @@ class CudaEngine:
         """Go on with the weights of a plan that differs in nothing else."""
         with self._lock:
             del self.rows  # given back before more is taken
-            self.plan, self.rows = plan, place_synapses(self.device, plan, self.partition)
+            self.plan, self.rows = plan, place_synapses(self.device, plan, self.partition, self._room.left)
             self._lay_out()
 
     def run(
@@ -183,10 +185,8 @@ class CudaEngine:
         """Let text and tables follow from the parameters."""
         plan, partition = self.plan, self.partition
         kinds, numbers, own = kinds_of(plan, self._params)
-        slots, most = self.arrays.slots, self._shared_bytes
-        shape = shape_of(
-            partition, kinds, self.rows, slots, most, checked=plan.check_finite, clocked=self.clocks is not None
-        )
+        how = {"checked": plan.check_finite, "clocked": self.clocks is not None}
+        shape = shape_of(partition, self.rows, self._room, **how)
         text = step_text(kinds, shape.structure, self.device.words)
         self._kernel = self.device.kernel(text, "run", shape.shared)
         self.shape, self.kinds = shape, kinds
@@ -213,6 +213,8 @@ class CudaEngine:
             cell_mask=(1 << entry.cell_bits) - 1,
             list_size=self._list_size,
             row_words=self.shape.row_words,
+            slot_bits=entry.bits,
+            slot_mask=2**entry.bits - 1 if entry.in_slot else 0,
             weight_shift=0 if entry.wide else 32 - entry.weight_bits,
             nanoseconds=_NANOSECONDS,
             scalars=self.tables.scalars.address,

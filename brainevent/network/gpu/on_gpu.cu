@@ -30,9 +30,11 @@ BE void add_if(bool yes, int* at, int x, int* nowhere) {
 }
 BE void or_in_block(u32* at, u32 x) { atomicOr(at, x); }
 template <class T> BE T add_for_all(T* at, T x) { return atomicAdd(at, x); }
+BE void or_for_all(u64* at, u64 x) { atomicOr(at, x); }
 BE int look(const int* at) { return RING_IN_BLOCK ? *at : __ldcg(at); }
 BE void put_word(u32* at, u32 x) { __stcg(at, x); }
 BE uint4 get_four(const uint4* at) { return __ldcg(at); }
+BE u64 fetch_slot(const u64* at) { return __ldg(at); }
 BE u32 fetch_word(const u32* at) { return __ldg(at); }
 template <class T> BE T read_row(const T* at) { return ROWS_IN_BLOCK ? *at : __ldg(at); }
 BE uint4 fetch(const uint4* at) {

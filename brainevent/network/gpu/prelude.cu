@@ -4,11 +4,14 @@
 typedef unsigned u32;
 typedef unsigned long long u64;
 
-constexpr u32 PADDED = 0, COMPACT = 1, SHORT = 2;              // layouts of rows
+constexpr u32 PADDED = 0, COMPACT = 1, SHORT = 2, SLOTS = 3;   // layouts of rows
 constexpr u32 NO_ROOM = 1, NOT_FINITE = 2, LATE = 4;           // why all blocks stop after a step
 constexpr u32 FED = 1, RECORDED = 2, COUNTED = 4, RATED = 8;   // flags of a population
+constexpr u64 ELSEWHERE = 1ull << 63;                          // of a slot: a row of so many synapses : 31, from : 32 on
 constexpr u32 UPDATED = 0, SENT = 1, HEARD = 2, DELIVERED = 3, MARKS = 4;  // of a step
 constexpr u32 NOBODY = 0xFFFFFFFFu;                            // the row of a neuron without synapses
+
+constexpr bool BY_LANES = LAYOUT >= SHORT;                     // rows are so short that a lane delivers one
 
 struct Population {
     u32 begin, size, kind, flags, key0, key1;
@@ -26,7 +29,7 @@ struct Sample {
 
 struct Net {
     u32 blocks, per, slots, cells, sources, populations, samples, copies, capacity, turn;
-    u32 delay_shift, cell_shift, cell_mask, weight_shift, row_words, list_size;
+    u32 delay_shift, cell_shift, cell_mask, weight_shift, row_words, list_size, slot_bits, slot_mask;
     u32 reach[RECEPTORS + 1], spare[1 + RECEPTORS % 2];
     u64 nanoseconds;
     const Population* population;

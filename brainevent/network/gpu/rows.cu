@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sort the synapses of one projection into rows: those of a source neuron that end in one block.
+// Sort the synapses of projections into rows: those of a source neuron that end in one block.
+//
+// First they are counted; then rows are measured and get their places; then each synapse is put into its row.
 
-struct Given {  // synapses by source neuron, as a plan has them
+struct Given {  // synapses of one projection by source neuron, as a plan has them
     u32 sources, source_begin, target_begin, blocks, all_sources, layout, wide, cell_shift, delay_shift, reach;
     u32 target_bytes, weight_bytes, delay_bytes;  // 0: one for all
     int weight;
@@ -11,23 +13,113 @@ struct Given {  // synapses by source neuron, as a plan has them
 };
 
 struct Rows {
+    u32 start_bytes, slot_bits;
     u32* used;  // how many synapses of a source end in a block: sources x blocks
-    const u32 *rows, *starts;  // as kernels of steps have them, rows by number of the source
+    const u32* rows;  // as kernels of steps have them, by source
+    void* starts;
     const u64* bases;
     u32* synapses;
+};
+
+struct Laid {  // where rows lie
+    u32 sources, blocks, layout, words, inside, start_bytes;  // `inside`: how many synapses lie in a slot itself
+    const u32* used;
+    u32* widths;   // of each source: how many synapses of it end in one block at most
+    u64* totals;   // of all rows: words, quads, and words of rows that no slot holds
+    u64* ends;     // of each block: how much all rows take
+    void* starts;  // nullptr: only `ends` are asked for
 };
 
 BE u32 read_unsigned(const void* at, u32 bytes, u64 k) {
     return bytes == 1 ? ((const unsigned char*)at)[k] : bytes == 2 ? ((const unsigned short*)at)[k] : ((const u32*)at)[k];
 }
 
-BE u64 first_word(const Given& of, const Rows& to, u32 source, u32 block) {
+// ---- places of rows
+
+extern "C" __global__ void __launch_bounds__(THREADS) measure_rows(const Laid of) {
+    EACH_THREAD_DO
+        u64 words = 0, quads = 0, outside = 0;
+        for (u64 source = (u64)blockIdx.x * THREADS + tid; source < of.sources; source += (u64)gridDim.x * THREADS) {
+            u32 most = 0;
+            for (u32 block = 0; block < of.blocks; ++block) {
+                const u32 n = of.used[source * of.blocks + block];
+                most = n > most ? n : most;
+                words += n * of.words;
+                quads += (n * of.words + 3) / 4;
+                if (n > of.inside) outside += n * of.words;
+            }
+            of.widths[source] = most;
+        }
+        add_for_all(of.totals, words);
+        add_for_all(of.totals + 1, quads);
+        add_for_all(of.totals + 2, outside);
+    EACH_THREAD_END
+}
+
+BE u32 size_of(const Laid& of, u32 n) {
+    if (of.layout == COMPACT) return (n * of.words + 3) / 4;
+    return of.layout == SLOTS && n <= of.inside ? 0 : n * of.words;
+}
+
+BE void write_start(const Laid& of, u64 k, u32 at, u32 n) {
+    if (of.layout == SLOTS) ((u64*)of.starts)[k] = n <= of.inside ? 0 : ELSEWHERE | (u64)n << 32 | at;
+    else if (of.start_bytes == 2) ((unsigned short*)of.starts)[k] = (unsigned short)at;
+    else ((u32*)of.starts)[k] = at;
+}
+
+// A block of threads lays out the rows of one block of the network, each thread those of sources that follow each other.
+extern "C" __global__ void __launch_bounds__(THREADS) lay_rows(const Laid of) {
+    __shared__ u64 begins[THREADS];
+    const u32 block = blockIdx.x, share = (of.sources + THREADS - 1) / THREADS;
+    THREADS_DO
+        u64 sum = 0;
+        for (u32 source = tid * share; source < (tid + 1) * share && source < of.sources; ++source)
+            sum += size_of(of, of.used[(u64)source * of.blocks + block]);
+        begins[tid] = sum;
+    THREADS_MEET
+    THREADS_DO
+        if (tid == 0) {
+            u64 end = 0;
+            for (u32 k = 0; k < THREADS; ++k) {
+                const u64 size = begins[k];
+                begins[k] = end;
+                end += size;
+            }
+            of.ends[block] = end;
+            if (of.starts && of.layout != SLOTS) write_start(of, (u64)block * (of.sources + 1) + of.sources, (u32)end, 0);
+        }
+    THREADS_MEET
+    if (!of.starts) return;
+    THREADS_DO
+        u64 at = begins[tid];
+        for (u32 source = tid * share; source < (tid + 1) * share && source < of.sources; ++source) {
+            const u32 n = of.used[(u64)source * of.blocks + block];
+            write_start(of, (u64)block * (of.sources + 1) + source, (u32)at, n);
+            at += size_of(of, n);
+        }
+    EACH_THREAD_END
+}
+
+// ---- synapses into rows
+
+BE u32 first_word(const Given& of, const Rows& to, u32 source, u32 block) {
+    return read_unsigned(to.starts, to.start_bytes, (u64)block * (of.all_sources + 1) + source);
+}
+
+// Where synapse `at` of a row lies; nullptr if that is the slot itself, which it is put into.
+BE u32* place_of(const Given& of, const Rows& to, u32 source, u32 block, u32 at, u32 entry) {
+    const u32 words = of.wide ? 2 : 1;
     if (of.layout == PADDED) {
         const u32 row = to.rows[source];
-        return ((u64)(row & 0xFFFFFFu) * of.blocks + (u64)block * (row >> 24)) * 8;
+        return to.synapses + ((u64)(row & 0xFFFFFFu) * of.blocks + (u64)block * (row >> 24)) * 8 + at * words;
     }
-    const u64 at = to.bases[block] + to.starts[(u64)block * (of.all_sources + 1) + source];
-    return of.layout == SHORT ? at : at * 4;
+    u32* const begin = to.synapses + to.bases[block] * (of.layout == COMPACT ? 4 : 1);
+    if (of.layout != SLOTS)
+        return begin + (u64)first_word(of, to, source, block) * (of.layout == COMPACT ? 4 : 1) + at * words;
+    u64* const slot = (u64*)to.starts + (u64)block * (of.all_sources + 1) + source;
+    if (*(volatile u64*)slot & ELSEWHERE) return begin + (u32)*slot + at;
+    or_for_all(slot, (u64)entry << at * to.slot_bits);
+    return nullptr;
 }
 
 BE void place(const Given& of, const Rows& to, u32 source, u64 k) {
@@ -38,11 +130,11 @@ BE void place(const Given& of, const Rows& to, u32 source, u64 k) {
                      : of.weight_bytes == 2 ? ((const short*)of.weights)[k] : ((const int*)of.weights)[k];
     const u32 delay = of.delay_bytes ? read_unsigned(of.delays, of.delay_bytes, k) : of.delay;
     const u32 word = (of.reach + number / of.blocks) << of.cell_shift | delay << of.delay_shift;
-    u32* row = to.synapses + first_word(of, to, source, block);
-    if (of.wide) {
-        row[2 * at] = word;
-        row[2 * at + 1] = (u32)weight;
-    } else row[at] = word | ((u32)weight & of.weight_mask);
+    const u32 entry = of.wide ? word : word | ((u32)weight & of.weight_mask);
+    u32* const row = place_of(of, to, source, block, at, entry);
+    if (!row) return;
+    row[0] = entry;
+    if (of.wide) row[1] = (u32)weight;
 }
 
 // Count synapses, or, where there is an array for them, place them.

@@ -11,10 +11,10 @@ from ...errors import NetworkError
 from ..description.checks import is_integer
 from ..run.report import in_bytes
 from .partition import Partition
-from .rows import PADDED, SHORT, Rows
+from .rows import PADDED, SHORT, Rows, bytes_in_block
 from .text import Kind, Structure
 
-__all__ = ["Shape", "blocks_for", "shape_of"]
+__all__ = ["Room", "Shape", "blocks_for", "room_of", "shape_of"]
 
 _NEURONS = 64  # of a block, where there are enough blocks
 _WARP, _MOST_THREADS = 32, 1024
@@ -50,18 +50,21 @@ def blocks_for(neurons: int, multiprocessors: int, asked: Any = None) -> int:
     return int(asked)
 
 
-def shape_of(
-    partition: Partition,
-    kinds: Sequence[Kind],
-    rows: Rows,
-    slots: int,
-    shared_bytes: int,
-    *,
-    checked: bool,
-    clocked: bool,
-) -> Shape:
-    """Return the shape for rows, and sums of so many slots, with so much shared memory of a block."""
-    listeners = -(-partition.blocks // _WARP)
+@dataclass(frozen=True)
+class Room:
+    """Shared memory of a block: what lies there, and how many bytes are left for rows."""
+
+    queue: int
+    mine: int
+    in_registers: bool
+    ring_in_block: bool
+    states_in_block: bool
+    taken: int
+    left: int
+
+
+def room_of(partition: Partition, kinds: Sequence[Kind], slots: int, shared_bytes: int) -> Room:
+    """Share the shared memory of a block out over lists, the sums of so many slots, and states."""
     queue, mine = _LARGE if shared_bytes >= 96 * 1024 else _SMALL
     desk = 8 * (mine + 8) + 8 * queue + 224
     if desk > shared_bytes:
@@ -74,39 +77,40 @@ def shape_of(
     ring, states = 4 * slots * partition.cells, 4 * words * partition.per
     in_registers = partition.per <= _MOST_THREADS
     ring_in_block = ring <= left
-    left -= ring if ring_in_block else 0
-    states_in_block = not in_registers and states <= left
-    left -= states if states_in_block else 0
-    own_rows = 4 * _row_words(rows) + (2 if rows.narrow_starts else 4) * (partition.sources + 1)
-    rows_in_block = rows.layout == SHORT and own_rows <= left
-    sizes = ((ring, ring_in_block), (states, states_in_block), (own_rows, rows_in_block))
-    shared = sum(size for size, is_there in sizes if is_there)
+    taken = ring if ring_in_block else 0
+    states_in_block = not in_registers and taken + states <= left
+    taken += states if states_in_block else 0
+    return Room(queue, mine, in_registers, ring_in_block, states_in_block, taken, left - taken)
+
+
+def shape_of(partition: Partition, rows: Rows, room: Room, *, checked: bool, clocked: bool) -> Shape:
+    """Return the shape for rows in blocks that have so much room."""
+    listeners = -(-partition.blocks // _WARP)
+    own_rows = bytes_in_block(partition.sources, rows.block_words, rows.start_bytes)
+    rows_in_block = rows.layout == SHORT and own_rows <= room.left
     structure = Structure(
         threads=_threads(partition.per, listeners, rows.layout, direct=rows_in_block),
         listeners=listeners,
         layout=rows.layout,
         wide=rows.entry.wide,
-        in_registers=in_registers,
-        ring_in_block=ring_in_block,
-        states_in_block=states_in_block,
+        in_registers=room.in_registers,
+        ring_in_block=room.ring_in_block,
+        states_in_block=room.states_in_block,
         checked=checked,
         clocked=clocked,
         rows_in_block=rows_in_block,
-        narrow_starts=rows.narrow_starts,
+        start_bytes=rows.start_bytes,
         narrow=rows.layout != PADDED and partition.per <= 2**16,
-        queue=queue,
-        mine=mine,
+        queue=room.queue,
+        mine=room.mine,
     )
-    return Shape(structure, shared, _copies(partition.blocks), _row_words(rows))
-
-
-def _row_words(rows: Rows) -> int:
-    return rows.block_words + rows.block_words % 2
+    shared = room.taken + (own_rows if rows_in_block else 0)
+    return Shape(structure, shared, _copies(partition.blocks), rows.block_words + rows.block_words % 2)
 
 
 def _threads(per: int, listeners: int, layout: int, *, direct: bool) -> int:
     least = _WARP * (listeners + 1 + (0 if direct else _LEAST_CARRIERS))
-    if layout == SHORT and per <= _MOST_THREADS:
+    if layout >= SHORT and per <= _MOST_THREADS:
         suits = per + -per % _WARP + (0 if direct else _WARP * (listeners + 1))
     else:
         suits = _MOST_THREADS if per > _MOST_THREADS // 4 else _MOST_THREADS // 2

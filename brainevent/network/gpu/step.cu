@@ -36,7 +36,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) run(const Net net, unsi
     const u32 stride = STATES_IN_BLOCK ? net.per : slots;
     u32* const own_rows = words + (RING_IN_BLOCK ? ring_words : 0) + (STATES_IN_BLOCK ? WORDS * net.per : 0);
     ShortRows rows = {(const u32*)net.synapses, (const Start*)net.starts + (u64)block * (net.sources + 1)};
-    if (LAYOUT == SHORT) rows.words += net.bases[block];
+    if (BY_LANES) rows.words += net.bases[block];
     OfThread<Cell> cells;
     OfThread<Post> posts;
     Ring ring = {sums, desk.nowhere, first % net.slots, net.slots, net.cells, net.delay_shift, net.cell_shift, net.cell_mask, net.weight_shift};
@@ -99,7 +99,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) run(const Net net, unsi
             LANES_END
         WARPS_END
         WARPS_DO(0, DIRECT ? 0 : CARRIERS)
-            if (LAYOUT == SHORT) {
+            if (BY_LANES) {
                 LANES_DO
                     deliver_by_lanes(net, desk, rows, ring, block, warp * 32 + lane, t);
                 LANES_END

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["GIVEN", "LISTED", "ROWS", "SAMPLE", "filled", "net_dtype", "population_dtype"]
+__all__ = ["GIVEN", "LAID", "LISTED", "ROWS", "SAMPLE", "filled", "net_dtype", "population_dtype"]
 
 _WORD, _LONG, _FLOAT, _SIGNED = np.uint32, np.uint64, np.float32, np.int32
 
@@ -34,7 +34,9 @@ GIVEN = _dtype(
     *_longs("starts targets weights delays"),
 )
 
-ROWS = _dtype(*_longs("used rows starts bases synapses"))
+ROWS = _dtype(*_words("start_bytes slot_bits"), *_longs("used rows starts bases synapses"))
+
+LAID = _dtype(*_words("sources blocks layout words inside start_bytes"), *_longs("used widths totals ends starts"))
 
 LISTED = _dtype(
     *_words("blocks capacity populations steps first spare"),
@@ -60,7 +62,7 @@ def net_dtype(receptors: int) -> np.dtype[Any]:
     """Return the dtype of `Net`."""
     return _dtype(
         *_words("blocks per slots cells sources populations samples copies capacity turn"),
-        *_words("delay_shift cell_shift cell_mask weight_shift row_words list_size"),
+        *_words("delay_shift cell_shift cell_mask weight_shift row_words list_size slot_bits slot_mask"),
         ("reach", _WORD, (receptors + 1,)),
         ("spare", _WORD, (1 + receptors % 2,)),
         *_longs("nanoseconds population sample scalars arrays rows starts bases synapses states ring packets list"),

@@ -23,6 +23,7 @@ _HERE = Path(__file__).parent
 _RULES = "#include_rules"
 
 
+_STARTS = {2: "short", 4: "int", 8: "long long"}
 _CHOSEN = {  # functions of each kind, and their parameters
     "bool update": (
         "const Net& net, const Own& own, u32* s, const u32* p, const u32* d, int* now, u32 t, u32 turn, bool& strange"
@@ -93,7 +94,7 @@ class Structure:
     states_in_block: bool
     checked: bool
     rows_in_block: bool
-    narrow_starts: bool
+    start_bytes: int
     narrow: bool
     queue: int
     mine: int
@@ -126,7 +127,7 @@ class Structure:
         }
         lines = [f"constexpr unsigned {name} = {value};" for name, value in most.items()]
         lines += [f"constexpr bool {name} = {str(value).lower()};" for name, value in flags.items()]
-        lines.append(f"typedef unsigned {'short' if self.narrow_starts else 'int'} Start;")
+        lines.append(f"typedef unsigned {_STARTS[self.start_bytes]} Start;")
         return "\n".join(lines) + "\n"
 
 
@@ -162,7 +163,7 @@ def step_text(kinds: Sequence[Kind], structure: Structure, words: str | None = N
 
 def other_text(name: str, threads: int, words: str | None = None) -> str:
     """Return the whole text of other kernels: "rows.cu" or "spikes.cu"."""
-    names = ("RECEPTORS", "PARAMS", "DRAWS", "CARRIERS")
+    names = ("RECEPTORS", "PARAMS", "DRAWS", "CARRIERS", "LAYOUT")
     constants = "".join(f"constexpr unsigned {name} = 0;\n" for name in names)
     constants += (
         f"constexpr unsigned THREADS = {threads};\nconstexpr bool RING_IN_BLOCK = true, ROWS_IN_BLOCK = false;\n"

@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sort the synapses of a plan into rows on a device: count them, choose a layout, and put each into its row."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..plan.plan import Plan, SynapsePlan
+from .device import Device, Memory, cleared, held
+from .partition import Partition
+from .rows import COMPACT, NOBODY, PADDED, SHORT, SLOTS, Entry, Rows, bytes_in_block, entry_of
+from .structs import GIVEN, LAID, ROWS, filled
+from .text import other_text
+
+__all__ = ["place_synapses"]
+
+_THREADS = 256
+_MOST_BLOCKS = 65_536
+_BASES, _WIDTHS = 2**24, 2**8  # of padded rows, in eights of words
+_MOST_PADDING = 1.6  # times the bytes of compact rows
+_LONG_ROW = 6  # words, on average: a warp delivers it
+_SLOT_BYTES = 14  # of a synapse, at most, where slots hold the rows
+_SYNAPSES, _PLACES = "synapses", "places of rows"
+
+Array = Any
+
+
+@dataclass(frozen=True)
+class _Measured:
+    """What all rows take: words, quads of words, words that slots do not hold; and the widest row of each source."""
+
+    words: int
+    quads: int
+    outside: int
+    widths: Array
+
+
+@dataclass(frozen=True, eq=False)
+class _Sorter:
+    """Sorts the synapses of a plan on a device; `used` counts them by source and block."""
+
+    device: Device
+    partition: Partition
+    entry: Entry
+    given: Sequence[tuple[Any, tuple[Memory, ...]]]  # projections, and the memory that they lie in
+    used: Memory
+
+    def launch(self, kernel: str, blocks: int, *structures: Any) -> None:
+        """Run a kernel on structures."""
+        found = self.device.kernel(other_text("rows.cu", _THREADS, self.device.words), kernel, 0)
+        parameters = [structure.tobytes() for structure in structures]
+        self.device.launch(found, min(blocks, _MOST_BLOCKS), _THREADS, 0, parameters, at_once=False)
+
+    def place(self, layout: int = COMPACT, **where: Any) -> None:
+        """Count synapses, or place them where that is said."""
+        self.used.clear()
+        rows = filled(ROWS, used=self.used.address, slot_bits=self.entry.bits, **where)
+        for given, _ in self.given:
+            given["layout"] = layout
+            self.launch("place_rows", int(given["sources"]), given, rows)
+        self.device.wait()
+
+    def laid(self, layout: int, **more: Any) -> Any:
+        """Return what kernels that lay rows out are to know."""
+        shared = {"sources": self.partition.sources, "blocks": self.partition.blocks, "used": self.used.address}
+        return filled(LAID, layout=layout, words=self.entry.words, inside=self.entry.in_slot, **shared, **more)
+
+    def measured(self) -> _Measured:
+        """Return what the rows take that were counted."""
+        sources = self.partition.sources
+        widths = self.device.memory(4 * sources, "widths of rows")
+        totals = cleared(self.device, 24, "sizes of rows")
+        laid = self.laid(COMPACT, widths=widths.address, totals=totals.address)
+        self.launch("measure_rows", -(-sources // _THREADS), laid)
+        words, quads, outside = (int(total) for total in totals.download(np.uint64, 3))
+        return _Measured(words, quads, outside, widths.download(np.uint32, sources))
+
+    def ends(self, layout: int, starts: int = 0, start_bytes: int = 4) -> Array:
+        """Return how much the rows of each block take, and write where they lie."""
+        blocks = self.partition.blocks
+        ends = self.device.memory(8 * blocks, "sizes of blocks")
+        laid = self.laid(layout, ends=ends.address, starts=starts, start_bytes=start_bytes)
+        self.launch("lay_rows", blocks, laid)
+        return ends.download(np.uint64, blocks)
+
+
+def place_synapses(device: Device, plan: Plan, partition: Partition, room: int) -> Rows:
+    """Sort the synapses of a plan into rows; a block has room for so many bytes of them in shared memory."""
+    entry = entry_of(plan, partition)
+    given = [_uploaded(device, plan, partition, entry, s) for s in plan.synapses if s.targets.size]
+    used = device.memory(4 * partition.sources * partition.blocks, "numbers of synapses by neuron and block")
+    sorter = _Sorter(device, partition, entry, given, used)
+    sorter.place()
+    rows = _laid_out(sorter, room)
+    numbers = held(device, rows.rows, "numbers of rows")
+    places = {name: memory.address for name, memory in rows.memories.items()}
+    sorter.place(rows.layout, rows=numbers.address, start_bytes=rows.start_bytes, **places)
+    return rows
+
+
+def _laid_out(sorter: _Sorter, room: int) -> Rows:
+    """Choose the layout, take memory, and write where rows lie."""
+    partition, device, entry, found = sorter.partition, sorter.device, sorter.entry, sorter.measured()
+    count = partition.sources * partition.blocks
+    widths = -(-found.widths.astype(np.int64) * entry.words // 8)
+    padded, compact = 32 * int(widths.sum()) * partition.blocks, 16 * found.quads + 4 * count
+    mean = found.words / max(1, int((widths > 0).sum()) * partition.blocks)
+    fits = int(widths.max(initial=0)) < _WIDTHS and int(widths.sum()) < _BASES
+    if fits and mean >= _LONG_ROW and padded <= _MOST_PADDING * compact:
+        bases = np.cumsum(widths) - widths
+        rows = np.where(widths > 0, widths << 24 | bases, NOBODY).astype(np.uint32)
+        return Rows(PADDED, entry, rows, cleared(device, padded, _SYNAPSES))
+    rows = np.where(widths > 0, np.arange(partition.sources) // partition.blocks, NOBODY).astype(np.uint32)
+    if mean >= 2 * _LONG_ROW:
+        return _with_starts(sorter, COMPACT, rows, sorter.ends(COMPACT))
+    ends = sorter.ends(SHORT)
+    most = int(ends.max(initial=0))
+    start_bytes = 2 if most < 2**16 else 4
+    inside = bytes_in_block(partition.sources, most, start_bytes) <= room
+    if not inside and entry.in_slot and 8 * count + 4 * found.outside <= _SLOT_BYTES * found.words:
+        return _with_starts(sorter, SLOTS, rows, sorter.ends(SLOTS), 8)
+    return _with_starts(sorter, SHORT, rows, ends, start_bytes, most)
+
+
+def _with_starts(
+    sorter: _Sorter, layout: int, rows: Array, ends: Array, start_bytes: int = 4, block_words: int = 0
+) -> Rows:
+    """Return rows of a layout, where the rows of each block take so much."""
+    device, partition = sorter.device, sorter.partition
+    starts = device.memory(start_bytes * partition.blocks * (partition.sources + 1), _PLACES)
+    sorter.ends(layout, starts.address, start_bytes)
+    synapses = cleared(device, (16 if layout == COMPACT else 4) * int(ends.sum()), _SYNAPSES)
+    bases = held(device, np.cumsum(ends) - ends, "places of blocks")
+    return Rows(layout, sorter.entry, rows, synapses, starts, bases, start_bytes, block_words)
+
+
+def _uploaded(
+    device: Device, plan: Plan, partition: Partition, entry: Entry, synapses: SynapsePlan
+) -> tuple[Any, tuple[Memory, ...]]:
+    """Copy the synapses of a projection to a device; return what `place_rows` is to know of them, and their memory."""
+    target = plan.population(synapses.target)
+    arrays: Sequence[Array] = (
+        synapses.starts[:: plan.parts].astype(np.uint64),
+        synapses.targets,
+        synapses.weights,
+        synapses.delays,
+    )
+    what = f"synapses of {synapses.name}, while they are sorted,"
+    memories = tuple(held(device, array, what) for array in arrays)
+    sizes = [array.itemsize if array.size > 1 or synapses.targets.size == 1 else 0 for array in arrays[1:]]
+    sizes[0] = synapses.targets.itemsize
+    given = filled(
+        GIVEN,
+        sources=plan.population(synapses.source).size,
+        source_begin=partition.begins[synapses.source],
+        target_begin=partition.begins[synapses.target],
+        blocks=partition.blocks,
+        all_sources=partition.sources,
+        wide=entry.wide,
+        cell_shift=entry.cell_shift,
+        delay_shift=entry.delay_shift,
+        reach=partition.reach[list(target.quanta).index(synapses.receptor)],
+        target_bytes=sizes[0],
+        weight_bytes=sizes[1],
+        delay_bytes=sizes[2],
+        weight=int(synapses.weights.reshape(-1)[0]),
+        delay=int(synapses.delays.reshape(-1)[0]),
+        weight_mask=(1 << entry.weight_bits) - 1 if not entry.wide else 0,
+        **dict(zip(("starts", "targets", "weights", "delays"), (m.address for m in memories), strict=True)),
+    )
+    return given, memories
