@@ -359,7 +359,6 @@ def test_clocks_say_where_the_time_of_a_step_goes():
     assert cycles.shape == (3, 4)
     assert (np.diff(cycles) > 0).all()
     assert (cycles > 0).all()
-    marks = (
-        r"neurons updated after \d+, spikes sent after \d+, spikes of all blocks there after \d+, delivered after \d+"
-    )
-    assert re.search(rf"cycles of a step, over 30 steps: {marks}$", engine.placement)
+    marks = r"neurons updated after \d+, spikes sent after \d+, spikes of all blocks there after \d+, delivered"
+    found = rf"cycles of a step, over 30 steps: {marks} after \d+; most of it, \d+ % to [a-z ]+$"
+    assert re.search(found, engine.placement)

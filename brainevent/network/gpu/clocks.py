@@ -12,6 +12,7 @@ from .device import Device
 __all__ = ["MARKS", "Clocks"]
 
 MARKS = ("neurons updated", "spikes sent", "spikes of all blocks there", "delivered")  # of a step, in this order
+_PHASES = ("to update neurons", "to send spikes", "to wait for those of all blocks", "to deliver them")
 
 Array = Any
 
@@ -35,4 +36,6 @@ class Clocks:
             return "no step was measured yet"
         means = self.read().mean(0)
         marks = ", ".join(f"{name} after {mean:.0f}" for name, mean in zip(MARKS, means, strict=True))
-        return f"cycles of a step, over {self.steps} steps: {marks}"
+        spent = np.diff(means, prepend=0)
+        share = f"{100 * spent.max() / means[-1]:.0f} % {_PHASES[int(spent.argmax())]}"
+        return f"cycles of a step, over {self.steps} steps: {marks}; most of it, {share}"
