@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """On a real GPU: the bits of the interpreter, for every network, partition and split of a run."""
 
+import hashlib
 import threading
 
 import jax.numpy as jnp
@@ -79,8 +80,9 @@ def driven(size, fan, delay):
         (5000, 400, be.normal(1.5, 0.75), 3000),
         (20_000, 200, be.uniform(0.1, 100.0), 700),
         (300_000, 20, 0.1, 200),
+        (200_000, 120, 0.1, 200),
     ],
-    ids=["short", "padded", "long delays", "in memory"],
+    ids=["short", "padded", "long delays", "in memory", "slots"],
 )
 def test_many_spikes_equal_the_cpu(size, fan, delay, steps):
     network, record = driven(size, fan, delay), ["cells.spikes", "cells.rate"]
@@ -92,9 +94,53 @@ def test_many_spikes_equal_the_cpu(size, fan, delay, steps):
         found = gpu.run(steps, record=record, chunk=chunk)
         np.testing.assert_array_equal(found["cells.rate"], expected["cells.rate"])
         ours, theirs = (result["cells.spikes"] for result in (found, expected))
-        np.testing.assert_array_equal(ours.steps, theirs.steps)
+        np.testing.assert_array_equal(ours.times, theirs.times)
         np.testing.assert_array_equal(ours.neurons, theirs.neurons)
         equal(gpu.state, cpu.state)
+
+
+def bursting(s, arriving, p, random):
+    """Spike when driven, and all at once in every thousandth step."""
+    s, driven = excited(s, arriving, p, random)
+    return s.replace(n=s.n + 1), driven | (s.n % 1000 == 500)
+
+
+def digest(simulation, results):
+    """Return a hash of the spikes of consecutive runs and of the state after them."""
+    found = hashlib.sha256()
+    spikes = [result["cells.spikes"] for result in results]
+    steps = np.rint(np.concatenate([one.times for one in spikes]) / spikes[0].dt)
+    for part in (steps, np.concatenate([one.neurons for one in spikes])):
+        found.update(part.astype(np.int64).tobytes())
+    for _, array in sorted(simulation.state.neurons["cells"].items()):
+        found.update(np.asarray(array).tobytes())
+    return found.hexdigest()
+
+
+def test_a_million_spikes_and_three_bursts_have_one_hash(tmp_path):
+    """Over numbers of blocks, splits of a run, and a file between two processes' worth of steps."""
+    size, steps, record = 20_000, 3000, ["cells.spikes"]
+    params = {"decay": 0.98, "mean": 0.5, "push": 0.1}
+    cells = be.Population("cells", size, bursting, state={"v": 0.0, "pause": 0, "n": 0}, params=params)
+    connections = be.connect.total(size * 100, weight=be.normal(-0.002, 0.0005))
+    delays = be.uniform(0.1, 5.0)
+    network = be.Network([cells], [be.Projection(cells, cells, connections, into="syn", delay=delays)], dt=0.1)
+    cpu = network.build(seed=3, backend="numba", round_delays=True)
+    expected = cpu.run(steps, record=[*record, "cells.rate"])
+    spikes = expected["cells.spikes"]
+    assert spikes.neurons.size >= 10**6
+    assert (np.asarray(expected["cells.rate"]) == size).sum() == 3
+    hashes = {digest(cpu, [expected])}
+    for blocks, chunk in ((132, None), (100, 777), (64, 1)):
+        gpu = network.build(seed=3, backend="cuda", blocks=blocks, round_delays=True)
+        hashes.add(digest(gpu, [gpu.run(steps, record=record, chunk=chunk)]))
+    first, second = (network.build(seed=3, backend="cuda", blocks=b, round_delays=True) for b in (132, 100))
+    parts = [first.run(1234, record=record)]
+    first.save(tmp_path / "state.npz")
+    second.load(tmp_path / "state.npz")
+    parts.append(second.run(steps - 1234, record=record))
+    hashes.add(digest(second, parts))
+    assert len(hashes) == 1
 
 
 def test_engines_run_at_once():
