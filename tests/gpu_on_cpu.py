@@ -43,6 +43,7 @@ WORDS = r"""
 #define ONE_LANE_DO {
 #define LANES_END }
 #define LANES_MEET
+#define UNROLLED
 #define NOT_UNROLLED
 #define USUALLY(x) (x)
 #define ROOM(name) unsigned char* name = block_room

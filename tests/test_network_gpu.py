@@ -29,6 +29,7 @@ from ptx import ptx_of
 from brainevent.errors import NetworkError, NotFiniteError
 from brainevent.network import engines
 from brainevent.network.cpu.engine import NumbaEngine
+from brainevent.network.gpu import partition
 from brainevent.network.gpu.device import held
 from brainevent.network.gpu.engine import CudaEngine
 from brainevent.network.gpu.layout import _laid_out, _Sorter
@@ -132,9 +133,10 @@ def test_all_neurons_at_once(size, blocks, shared_bytes):
     assert engine._spikes.capacity > 4096
 
 
-@pytest.mark.parametrize("multiprocessors", [1, 2])
-def test_neurons_in_memory(multiprocessors):
-    """More neurons than a block has threads, of two kinds; inputs, and parameters of each neuron."""
+@pytest.mark.parametrize(("multiprocessors", "most"), [(1, 16), (2, 16), (1, 0), (2, 0)])
+def test_more_neurons_than_threads(monkeypatch, multiprocessors, most):
+    """In registers, several a thread, or in memory; of two kinds; inputs, and parameters of each neuron."""
+    monkeypatch.setattr(partition, "_MOST_CELLS", most)
     rng = np.random.default_rng(0)
     a, b = small_plans.population("a", 1400, 1), small_plans.population("b", 900, 2)
     state, params = {"v": np.zeros(300, np.float32)}, {"each": rng.uniform(0, 3, 300).astype(np.float32)}
@@ -147,6 +149,7 @@ def test_neurons_in_memory(multiprocessors):
     joined = [small_plans.synapses(a, b, 9000, 1), small_plans.synapses(c, a, 5000, 1, seed=2)]
     engine = engine_of(plan_of([c, a, b], joined, 1), None, multiprocessors=multiprocessors)
     assert not engine.shape.structure.in_registers
+    assert bool(engine.shape.structure.cells) == (most > 0)
     inputs = {("a", "syn"): rng.normal(0, 3, (9, 1400)).astype(np.float32), ("b", "syn"): np.ones((9, 1), np.float32)}
     compare(engine, [4, 5], Wanted(("a", "c"), ("b",), ("c", "b")), inputs)
 

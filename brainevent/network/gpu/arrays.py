@@ -14,7 +14,7 @@ from ..state import NetworkState
 from .device import Device, Memory, held
 from .partition import Partition
 from .recording import as_dtype
-from .structs import population_dtype
+from .structs import common_dtype, population_dtype
 from .text import Kind
 
 __all__ = ["Arrays", "Tables"]
@@ -86,11 +86,9 @@ class Tables:
         self, device: Device, plan: Plan, partition: Partition, kinds: Sequence[Kind], numbers: Mapping[str, int]
     ):
         self.device, self.plan, self.partition, self.numbers = device, plan, partition, numbers
-        self._dtype = population_dtype(
-            max(kind.receptors for kind in kinds),
-            max(len(kind.scalars) for kind in kinds),
-            max(len(kind.drawn) for kind in kinds),
-        )
+        receptors, params = max(kind.receptors for kind in kinds), max(len(kind.scalars) for kind in kinds)
+        self._dtype = population_dtype(receptors, params, max(len(kind.drawn) for kind in kinds))
+        self._common_dtype = common_dtype(receptors, params)
 
     def fill(self, params: Params, own: Sequence[Kind]) -> None:
         """Copy all parameters, and the tables of Poisson numbers that follow from them."""
@@ -98,7 +96,8 @@ class Tables:
         arrays: list[Values] = []
         counted: list[Values] = []
         self._table = np.zeros(len(self.plan.populations), self._dtype)
-        for row, population, kind in zip(self._table, self.plan.populations, own, strict=True):
+        self._common = np.zeros(len(self.plan.populations), self._common_dtype)
+        for row, common, population, kind in zip(self._table, self._common, self.plan.populations, own, strict=True):
             row["begin"], row["size"] = self.partition.begins[population.name], population.size
             row["kind"], (row["key0"], row["key1"]) = self.numbers[population.name], population.key
             row["quantum"][: len(population.quanta)] = list(population.quanta.values())
@@ -112,6 +111,7 @@ class Tables:
                     arrays.append(spread)
                 else:
                     row["param"][k] = len(scalars)
+                    common["p"][k] = words[()]
                     scalars.append(words[()])
             named = {n.text: np.asarray(v) for n, v in zip(population.rule.params, values, strict=True)}
             for k, one in enumerate(kind.drawn):
@@ -129,8 +129,11 @@ class Tables:
 
     def populations(
         self, flags: Mapping[str, int], rates: Mapping[str, int], inputs: Mapping[tuple[str, str], Any]
-    ) -> Memory:
-        """Return the table of populations for one run; `inputs` are address and width by population and receptor."""
+    ) -> tuple[Memory, Values]:
+        """Return the table of populations for one run, and what of it is constant during a launch.
+
+        `inputs` are address and width by population and receptor.
+        """
         table = self._table.copy()
         for row, population in zip(table, self.plan.populations, strict=True):
             name = population.name
@@ -139,4 +142,7 @@ class Tables:
                 address, width = inputs.get((name, receptor), (0, 0))
                 row["input"][k], row["input_row"][k] = address, width
                 row["input_item"][k] = width == population.size
-        return held(self.device, table, "populations")
+        common = self._common.copy()
+        for name in ("begin", "size", "flags", "key0", "key1", "quantum"):
+            common[name] = table[name]
+        return held(self.device, table, "populations"), common

@@ -22,7 +22,7 @@ from .arrays import Arrays, Tables
 from .clocks import Clocks
 from .device import Device, Memory, cuda_device, held
 from .layout import place_synapses
-from .partition import partition_of
+from .partition import partition_of, threads_for
 from .recording import FLAGS, Recording
 from .rows import LAYOUTS
 from .shape import blocks_for, room_of, shape_of
@@ -64,12 +64,12 @@ class CudaEngine:
         self._params = {p.name: dict(p.params) for p in plan.populations}
         kinds, numbers, _ = kinds_of(plan, self._params)
         neurons = sum(population.size for population in plan.populations)
-        self.partition = partition_of(plan, kinds, numbers, blocks_for(neurons, device.multiprocessors, blocks))
+        count = blocks_for(neurons, device.multiprocessors, blocks)
+        self.partition = partition_of(plan, kinds, numbers, count, threads_for(plan, kinds, count))
         self.arrays = Arrays(device, plan, self.partition, kinds)
         most = _checked_bytes(shared_bytes, device.shared_bytes)
         self._room = room_of(self.partition, kinds, self.arrays.slots, most)
         self.rows = place_synapses(device, plan, self.partition, self._room.left)
-        count = self.partition.blocks
         self._list_size = self.partition.per + -self.partition.per % 4
         self._lists = device.memory(8 * count * self._list_size, "lists of spikes")
         self._ends = device.memory(16 * count, "ends of launches")
@@ -102,7 +102,7 @@ class CudaEngine:
         structure, rows = self.shape.structure, self.rows
         entries = sum(projection.entries for projection in self.plan.projections)
         inside = "shared memory" if structure.states_in_block else "memory"
-        states = "registers" if structure.in_registers else inside
+        states = "registers" if structure.in_registers or structure.cells else inside
         ring = "shared memory" if structure.ring_in_block else "memory"
         kept = " in shared memory" if structure.rows_in_block else ""
         return (
@@ -150,10 +150,13 @@ class CudaEngine:
                     turn += self._launch(recording, populations, turn, min(steps - turn, _STEPS))
             return recording.recorded(turn)
 
-    def _launch(self, recording: Recording, populations: Memory, turn: int, steps: int) -> int:
+    def _launch(self, recording: Recording, populations: tuple[Memory, Array], turn: int, steps: int) -> int:
         """Run at most so many steps; return how many."""
         net = self._net.copy()
-        net["turn"], net["population"] = turn, populations.address
+        memory, common = populations
+        net["turn"], net["population"] = turn, memory.address
+        if self.partition.threads:
+            net["common"] = common
         net["samples"], net["sample"] = len(recording.wanted.samples), recording.samples.address
         net["capacity"] = recording.capacity
         net["spikes"] = self._spikes.memory.address if self._spikes.memory else 0
@@ -186,7 +189,8 @@ class CudaEngine:
         plan, partition = self.plan, self.partition
         kinds, numbers, own = kinds_of(plan, self._params)
         how = {"checked": plan.check_finite, "clocked": self.clocks is not None}
-        shape = shape_of(partition, self.rows, self._room, **how)
+        populations = tuple(numbers[population.name] for population in plan.populations)
+        shape = shape_of(partition, self.rows, self._room, populations, **how)
         text = step_text(kinds, shape.structure, self.device.words)
         self._kernel = self.device.kernel(text, "run", shape.shared)
         self.shape, self.kinds = shape, kinds
@@ -199,8 +203,9 @@ class CudaEngine:
         """Return what all launches share."""
         partition, entry = self.partition, self.rows.entry
         receptors = max(kind.receptors for kind in self.kinds)
+        params = max(len(kind.scalars) for kind in self.kinds)
         net = filled(
-            net_dtype(receptors),
+            net_dtype(receptors, params, len(self.plan.populations) if partition.threads else 1),
             blocks=partition.blocks,
             per=partition.per,
             slots=self.arrays.slots,
@@ -231,7 +236,9 @@ class CudaEngine:
         net["reach"][:receptors] = partition.reach[:receptors]
         return net
 
-    def _populations(self, recording: Recording, given: Mapping[tuple[str, str], tuple[Memory, int]]) -> Memory:
+    def _populations(
+        self, recording: Recording, given: Mapping[tuple[str, str], tuple[Memory, int]]
+    ) -> tuple[Memory, Array]:
         flags = {p.name: recording.flags(p.name) for p in self.plan.populations}
         for name, _ in given:
             flags[name] |= FLAGS["fed"]

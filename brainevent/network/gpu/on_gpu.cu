@@ -12,6 +12,7 @@
 #define ONE_LANE_DO if ((threadIdx.x & 31) == 0) {
 #define LANES_END }
 #define LANES_MEET __syncwarp()
+#define UNROLLED _Pragma("unroll")
 #define NOT_UNROLLED _Pragma("unroll 1")
 #define USUALLY(x) __builtin_expect(x, 1)
 #define ROOM(name) extern __shared__ __align__(16) unsigned char name[]
@@ -51,8 +52,8 @@ BE void put_pair(u64* at, u64 v, u64 w) {
     asm volatile("{.reg .b128 t; mov.b128 t, {%1, %2}; st.relaxed.gpu.global.b128 [%0], t;}"
                  :: "l"(at), "l"(v), "l"(w) : "memory");
 }
-BE void fence() { __threadfence(); }
-BE void fence_in_block() { __threadfence_block(); }
+BE void fence() { asm volatile("fence.acq_rel.gpu;" ::: "memory"); }
+BE void fence_in_block() { asm volatile("fence.acq_rel.cta;" ::: "memory"); }
 BE void rest() {}  // between two looks at what is waited for
 // The sender gets the issue slots first.
 BE void rest_before_drawing() { if (threadIdx.x / 32 < CARRIERS) __nanosleep(100); }

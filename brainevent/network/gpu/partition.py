@@ -12,9 +12,14 @@ import numpy as np
 from ..plan.plan import Plan
 from .text import Kind
 
-__all__ = ["Partition", "partition_of"]
+__all__ = ["MOST_THREADS", "Partition", "partition_of", "threads_for"]
 
+MOST_THREADS = 1024  # of a block
 _WARP = 32
+_LEAST_THREADS, _STEP = 512, 64  # of a block whose threads have several neurons in registers
+_REGISTERS, _OWN_REGISTERS = 65_536, 44  # of a multiprocessor; of a thread, for anything but states
+_MOST_CELLS = 16  # neurons of a thread: each is text of its own
+_MOST_CONSTANTS = 800  # words that are passed with a launch
 
 Array = Any
 
@@ -26,7 +31,8 @@ class Partition:
     `begins` says where the numbers of a population begin: those of one kind follow each other, so that all blocks
     have the same share of it, and each kind begins with a warp. `per` is how many places a block has. Receptor r has
     a cell for each of the first `reach[r + 1] - reach[r]` places: it begins at `reach[r]`; `cells` is how many there
-    are.
+    are. Where threads have several neurons in registers, each population begins with the first thread, and `cells_of`
+    are the populations of a thread's first neuron, its second one and so on.
     """
 
     blocks: int
@@ -35,6 +41,8 @@ class Partition:
     sources: int
     reach: tuple[int, ...]
     cells: int
+    threads: int = 0  # 0: at most one neuron of a thread is in registers
+    cells_of: tuple[int, ...] = ()
 
     def slots(self, population: str, size: int) -> Array:
         """Return where each neuron of a population is in arrays (blocks x places)."""
@@ -48,20 +56,47 @@ class Partition:
         return np.ascontiguousarray(padded.reshape(self.per, self.blocks).T).reshape(-1)
 
 
-def partition_of(plan: Plan, kinds: Sequence[Kind], numbers: Mapping[str, int], blocks: int) -> Partition:
-    """Share the neurons of a plan out over blocks."""
+def partition_of(
+    plan: Plan, kinds: Sequence[Kind], numbers: Mapping[str, int], blocks: int, threads: int = 0
+) -> Partition:
+    """Share the neurons of a plan out over blocks; with `threads`, those have several neurons in registers."""
     begins: dict[str, int] = {}
     ends = []  # of kinds
     end = 0
+    cells: list[int] = []
     for number in range(len(kinds)):
         end += -end % (_WARP * blocks)
-        for population in plan.populations:
+        for place, population in enumerate(plan.populations):
             if numbers[population.name] == number:
+                end += -end % (max(1, threads) * blocks)
                 begins[population.name] = end
                 end += population.size
+                cells += [place] * cells_for(population.size, blocks, threads)
         ends.append(end)
     reach = [0]
     for receptor in range(max(kind.receptors for kind in kinds)):
         last = max(stop for stop, kind in zip(ends, kinds, strict=True) if kind.receptors > receptor)
         reach.append(reach[-1] + -(-last // blocks))
-    return Partition(blocks, -(-end // blocks), begins, end, tuple(reach[:-1]), reach[-1])
+    return Partition(blocks, -(-end // blocks), begins, end, tuple(reach[:-1]), reach[-1], threads, tuple(cells))
+
+
+def cells_for(size: int, blocks: int, threads: int) -> int:
+    """Return how many neurons of a population each thread has, if all are in registers."""
+    return -(-size // (blocks * threads)) if threads else 0
+
+
+def threads_for(plan: Plan, kinds: Sequence[Kind], blocks: int) -> int:
+    """Return how many threads have room for all neurons in their registers, several each; 0 if none."""
+    sizes = [population.size for population in plan.populations]
+    if -(-sum(sizes) // blocks) <= MOST_THREADS:
+        return 0
+    words = max(len(kind.population.rule.states) + len(kind.drawn) for kind in kinds)
+    constants = len(sizes) * (8 + max(len(kind.scalars) + kind.receptors for kind in kinds))
+    if constants > _MOST_CONSTANTS:
+        return 0
+    fitting = []
+    for threads in range(_LEAST_THREADS, MOST_THREADS + 1, _STEP):
+        cells = sum(cells_for(size, blocks, threads) for size in sizes)
+        if cells <= _MOST_CELLS and cells * words <= _REGISTERS // threads - _OWN_REGISTERS:
+            fitting.append((cells * threads, threads))
+    return min(fitting)[1] if fitting else 0

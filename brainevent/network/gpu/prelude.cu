@@ -21,6 +21,12 @@ struct Population {
     int* rates;
 };
 
+struct Common {  // what all neurons of a population share, as a constant of a launch
+    u32 begin, size, flags, key0, key1;
+    float quantum[RECEPTORS + 1];
+    u32 p[PARAMS + 1];
+};
+
 struct Sample {
     u32 population, word, every, width, before, spare;
     u32* out;
@@ -46,4 +52,5 @@ struct Net {
     int* counts;
     u32* ends;
     u64* clocks;  // of each block: cycles from the beginning of a step to each mark, summed over steps
+    Common common[COMMON];
 };

@@ -10,14 +10,14 @@ from typing import Any
 from ...errors import NetworkError
 from ..description.checks import is_integer
 from ..run.report import in_bytes
-from .partition import Partition
+from .partition import MOST_THREADS, Partition
 from .rows import PADDED, SHORT, Rows, bytes_in_block
 from .text import Kind, Structure
 
 __all__ = ["Room", "Shape", "blocks_for", "room_of", "shape_of"]
 
 _NEURONS = 64  # of a block, where there are enough blocks
-_WARP, _MOST_THREADS = 32, 1024
+_WARP = 32
 _LEAST_CARRIERS = 4  # warps that deliver
 _MOST_BLOCKS = 26 * _WARP  # each has a thread that listens to it
 _LARGE, _SMALL = (2048, 1024), (256, 128)  # rows in the queue, own spikes in a list: beyond, lists in global memory
@@ -75,21 +75,23 @@ def room_of(partition: Partition, kinds: Sequence[Kind], slots: int, shared_byte
     left = shared_bytes - desk
     words = max(len(kind.population.rule.states) for kind in kinds)
     ring, states = 4 * slots * partition.cells, 4 * words * partition.per
-    in_registers = partition.per <= _MOST_THREADS
+    in_registers = partition.per <= MOST_THREADS
     ring_in_block = ring <= left
     taken = ring if ring_in_block else 0
-    states_in_block = not in_registers and taken + states <= left
+    states_in_block = not in_registers and not partition.threads and taken + states <= left
     taken += states if states_in_block else 0
     return Room(queue, mine, in_registers, ring_in_block, states_in_block, taken, left - taken)
 
 
-def shape_of(partition: Partition, rows: Rows, room: Room, *, checked: bool, clocked: bool) -> Shape:
-    """Return the shape for rows in blocks that have so much room."""
+def shape_of(
+    partition: Partition, rows: Rows, room: Room, kinds: tuple[int, ...], *, checked: bool, clocked: bool
+) -> Shape:
+    """Return the shape for rows in blocks that have so much room; `kinds` are those of populations."""
     listeners = -(-partition.blocks // _WARP)
     own_rows = bytes_in_block(partition.sources, rows.block_words, rows.start_bytes)
     rows_in_block = rows.layout == SHORT and own_rows <= room.left
     structure = Structure(
-        threads=_threads(partition.per, listeners, rows.layout, direct=rows_in_block),
+        threads=partition.threads or _threads(partition.per, listeners, rows.layout, direct=rows_in_block),
         listeners=listeners,
         layout=rows.layout,
         wide=rows.entry.wide,
@@ -103,6 +105,8 @@ def shape_of(partition: Partition, rows: Rows, room: Room, *, checked: bool, clo
         narrow=rows.layout != PADDED and partition.per <= 2**16,
         queue=room.queue,
         mine=room.mine,
+        cells=partition.cells_of,
+        populations=kinds if partition.threads else (),
     )
     shared = room.taken + (own_rows if rows_in_block else 0)
     return Shape(structure, shared, _copies(partition.blocks), rows.block_words + rows.block_words % 2)
@@ -110,11 +114,11 @@ def shape_of(partition: Partition, rows: Rows, room: Room, *, checked: bool, clo
 
 def _threads(per: int, listeners: int, layout: int, *, direct: bool) -> int:
     least = _WARP * (listeners + 1 + (0 if direct else _LEAST_CARRIERS))
-    if layout >= SHORT and per <= _MOST_THREADS:
+    if layout >= SHORT and per <= MOST_THREADS:
         suits = per + -per % _WARP + (0 if direct else _WARP * (listeners + 1))
     else:
-        suits = _MOST_THREADS if per > _MOST_THREADS // 4 else _MOST_THREADS // 2
-    return min(_MOST_THREADS, max(least, suits))
+        suits = MOST_THREADS if per > MOST_THREADS // 4 else MOST_THREADS // 2
+    return min(MOST_THREADS, max(least, suits))
 
 
 def _copies(blocks: int) -> int:

@@ -38,6 +38,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) run(const Net net, unsi
     ShortRows rows = {(const u32*)net.synapses, (const Start*)net.starts + (u64)block * (net.sources + 1)};
     if (BY_LANES) rows.words += net.bases[block];
     OfThread<Cell> cells;
+    OfThread<Many> many;
     OfThread<Post> posts;
     Ring ring = {sums, desk.nowhere, first % net.slots, net.slots, net.cells, net.delay_shift, net.cell_shift, net.cell_mask, net.weight_shift};
     const u64 began = clock_ns();
@@ -54,6 +55,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) run(const Net net, unsi
         clear(desk, tid);
         posts[tid] = post_of(net, block, tid);
         if (IN_REGISTERS) settle(net, cells[tid], block, tid, first);
+        if (CELLS) settle_many(net, many[tid], block, tid, first);
     THREADS_MEET
     if (ROWS_IN_BLOCK) {
         rows.words = own_rows;
@@ -66,7 +68,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) run(const Net net, unsi
             if (IN_REGISTERS) {
                 Cell& c = cells[tid];
                 c.spiked = c.is_there && live(net, desk, c.own, c.s, c.p, c.d, c.row, now, block, t, turn);
-            } else live_in_memory(net, desk, states, stride, now, block, tid, t, turn);
+            } else if (CELLS) live_many(net, desk, many[tid], now, block, tid, t, turn);
+            else live_in_memory(net, desk, states, stride, now, block, tid, t, turn);
         THREADS_MEET
         WARPS_DO(CARRIERS, 1)
             ONE_LANE_DO
@@ -82,6 +85,15 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) run(const Net net, unsi
                     if (c.is_there) draw(net, c.own, c.p, c.d, t + 1);
                 }
                 if (c.spiked) record(net, desk, c.own, block, t, turn);
+            EACH_THREAD_END
+        }
+        if (CELLS) {
+            EACH_THREAD_DO
+                if (DRAWS) {
+                    rest_before_drawing();
+                    draw_many(net, many[tid], block, tid, t + 1);
+                }
+                record_many(net, desk, many[tid], block, tid, t, turn);
             EACH_THREAD_END
         }
         WARPS_DO(CARRIERS + 1, LISTENERS)
@@ -125,6 +137,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) run(const Net net, unsi
             for (u32 j = 0; j < WORDS; ++j) copied(net.states + j * slots + block * net.per, states + j * stride, net.per, tid);
         if (IN_REGISTERS && cells[tid].is_there)
             for (u32 j = 0; j < WORDS; ++j) net.states[j * slots + block * net.per + tid] = cells[tid].s[j];
+        if (CELLS) store_many(net, many[tid], block, tid);
         if (tid == 0) {
             net.ends[block * 4] = turn;
             net.ends[block * 4 + 1] = desk.stop;

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["GIVEN", "LAID", "LISTED", "ROWS", "SAMPLE", "filled", "net_dtype", "population_dtype"]
+__all__ = ["GIVEN", "LAID", "LISTED", "ROWS", "SAMPLE", "common_dtype", "filled", "net_dtype", "population_dtype"]
 
 _WORD, _LONG, _FLOAT, _SIGNED = np.uint32, np.uint64, np.float32, np.int32
 
@@ -58,8 +58,17 @@ def population_dtype(receptors: int, params: int, draws: int) -> np.dtype[Any]:
     )
 
 
-def net_dtype(receptors: int) -> np.dtype[Any]:
-    """Return the dtype of `Net`."""
+def common_dtype(receptors: int, params: int) -> np.dtype[Any]:
+    """Return the dtype of `Common`."""
+    return _dtype(
+        *_words("begin size flags key0 key1"),
+        ("quantum", _FLOAT, (receptors + 1,)),
+        ("p", _WORD, (params + 1,)),
+    )
+
+
+def net_dtype(receptors: int, params: int, common: int) -> np.dtype[Any]:
+    """Return the dtype of `Net` with so much in `common`."""
     return _dtype(
         *_words("blocks per slots cells sources populations samples copies capacity turn"),
         *_words("delay_shift cell_shift cell_mask weight_shift row_words list_size slot_bits slot_mask"),
@@ -67,6 +76,7 @@ def net_dtype(receptors: int) -> np.dtype[Any]:
         ("spare", _WORD, (1 + receptors % 2,)),
         *_longs("nanoseconds population sample scalars arrays rows starts bases synapses states ring packets list"),
         *_longs("spikes counts ends clocks"),
+        ("common", common_dtype(receptors, params), (common,)),
     )
 
 

@@ -83,7 +83,11 @@ def kinds_of(plan: Plan, params: Mapping[str, Mapping[str, Any]]) -> tuple[list[
 
 @dataclass(frozen=True)
 class Structure:
-    """The constants that the text of a kernel is made for."""
+    """The constants that the text of a kernel is made for.
+
+    Where a thread has several neurons in registers, `cells` are the populations of its first neuron, its second one and
+    so on, and `populations` are the kinds of populations.
+    """
 
     threads: int
     listeners: int
@@ -99,6 +103,8 @@ class Structure:
     queue: int
     mine: int
     clocked: bool = False
+    cells: tuple[int, ...] = ()
+    populations: tuple[int, ...] = ()
 
     def text(self, kinds: Sequence[Kind]) -> str:
         """Return the constants as C++."""
@@ -113,6 +119,8 @@ class Structure:
             "LAYOUT": self.layout,
             "QUEUE": self.queue,
             "MINE": self.mine,
+            "CELLS": len(self.cells),
+            "COMMON": max(1, len(self.populations)),
         }
         flags = {
             "WIDE": self.wide,
@@ -129,6 +137,12 @@ class Structure:
         lines += [f"constexpr bool {name} = {str(value).lower()};" for name, value in flags.items()]
         lines.append(f"typedef unsigned {_STARTS[self.start_bytes]} Start;")
         return "\n".join(lines) + "\n"
+
+
+def _table(name: str, values: Sequence[int]) -> str:
+    """Return a function that returns the values by their number, as a constant where that is one."""
+    found = "".join(f"k == {k} ? {value} : " for k, value in enumerate(values))
+    return f"BE constexpr u32 {name}(u32 k) {{ return {found}0; }}\n"
 
 
 @functools.cache
@@ -155,6 +169,8 @@ def step_text(kinds: Sequence[Kind], structure: Structure, words: str | None = N
         read_text(ON_GPU) if words is None else words,
         read_text("deliver.cu"),
         read_text("neurons.cu").replace(_RULES, rules + _chosen(kinds)),
+        _table("population_of", structure.cells) + _table("kind_of", structure.populations),
+        read_text("many.cu"),
         read_text("exchange.cu"),
         read_text("step.cu"),
     ]
@@ -163,7 +179,7 @@ def step_text(kinds: Sequence[Kind], structure: Structure, words: str | None = N
 
 def other_text(name: str, threads: int, words: str | None = None) -> str:
     """Return the whole text of other kernels: "rows.cu" or "spikes.cu"."""
-    names = ("RECEPTORS", "PARAMS", "DRAWS", "CARRIERS", "LAYOUT")
+    names = ("RECEPTORS", "PARAMS", "DRAWS", "CARRIERS", "LAYOUT", "COMMON")
     constants = "".join(f"constexpr unsigned {name} = 0;\n" for name in names)
     constants += (
         f"constexpr unsigned THREADS = {threads};\nconstexpr bool RING_IN_BLOCK = true, ROWS_IN_BLOCK = false;\n"
@@ -230,7 +246,10 @@ def _params(number: int, kind: Kind) -> str:
     shared = [k for k, scalar in enumerate(kind.scalars) if scalar]
     own = [k for k, scalar in enumerate(kind.scalars) if not scalar]
     of_slot = "net.blocks * net.per + slot"
-    scalars = [of, *(f"p[{k}] = net.scalars[of.param[{k}]];" for k in shared)]
+    scalars = [
+        of,
+        *(f"p[{k}] = CELLS ? net.common[own.population].p[{k}] : net.scalars[of.param[{k}]];" for k in shared),
+    ]
     each = [of, *(f"p[{k}] = net.arrays[(u64)of.param[{k}] * {of_slot}];" for k in own)]
     return _function(f"BE void scalars{number}({_CHOSEN['void scalars']}) {{", scalars) + _function(
         f"BE void each{number}({_CHOSEN['void each']}) {{", each

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// Several neurons a thread, in registers: the neurons in cell k of all threads are of one population, so that what they
+// share is a constant.
+
+struct Many {
+    u32 s[CELLS + 1][WORDS + 1], d[CELLS + 1][DRAWS + 1], fired;
+};
+
+BE void own_of_cell(const Net& net, u32 k, u32 block, u32 tid, Own& own) {
+    own.population = population_of(k);
+    own.kind = kind_of(own.population);
+    const Common& of = net.common[own.population];
+    own.flags = of.flags;
+    own.key0 = of.key0;
+    own.key1 = of.key1;
+    for (u32 r = 0; r < RECEPTORS; ++r) own.quantum[r] = of.quantum[r];
+    own.place = k * THREADS + tid;
+    own.neuron = own.place * net.blocks + block - of.begin;
+}
+
+BE bool is_neuron(const Net& net, const Own& own) { return own.neuron < net.common[own.population].size; }
+
+BE void params_of(const Net& net, const Own& own, u32 block, u32* p) {
+    scalars(net, own, p);
+    each(net, own, p, block * net.per + own.place);
+}
+
+BE void draw_many(const Net& net, Many& cells, u32 block, u32 tid, u32 t) {
+    UNROLLED
+    for (u32 k = 0; k < CELLS; ++k) {
+        Own own;
+        own_of_cell(net, k, block, tid, own);
+        if (!is_neuron(net, own)) continue;
+        u32 p[PARAMS + 1];
+        params_of(net, own, block, p);
+        draw(net, own, p, cells.d[k], t);
+    }
+}
+
+BE void settle_many(const Net& net, Many& cells, u32 block, u32 tid, u32 first) {
+    UNROLLED
+    for (u32 k = 0; k < CELLS; ++k) {
+        const u32 place = k * THREADS + tid, slot = block * net.per + place;
+        for (u32 j = 0; j < WORDS; ++j)
+            cells.s[k][j] = place < net.per ? net.states[(u64)j * net.blocks * net.per + slot] : 0;
+    }
+    if (DRAWS) draw_many(net, cells, block, tid, first);
+}
+
+BE void live_many(const Net& net, Desk& desk, Many& cells, int* now, u32 block, u32 tid, u32 t, u32 turn) {
+    cells.fired = 0;
+    UNROLLED
+    for (u32 k = 0; k < CELLS; ++k) {
+        Own own;
+        own_of_cell(net, k, block, tid, own);
+        if (!is_neuron(net, own)) continue;
+        u32 p[PARAMS + 1];
+        params_of(net, own, block, p);
+        if (live(net, desk, own, cells.s[k], p, cells.d[k], 0, now, block, t, turn)) cells.fired |= 1u << k;
+    }
+}
+
+BE void record_many(const Net& net, Desk& desk, const Many& cells, u32 block, u32 tid, u32 t, u32 turn) {
+    if (USUALLY(!cells.fired)) return;
+    UNROLLED
+    for (u32 k = 0; k < CELLS; ++k) {
+        if (!(cells.fired >> k & 1)) continue;
+        Own own;
+        own_of_cell(net, k, block, tid, own);
+        record(net, desk, own, block, t, turn);
+    }
+}
+
+BE void store_many(const Net& net, const Many& cells, u32 block, u32 tid) {
+    UNROLLED
+    for (u32 k = 0; k < CELLS; ++k) {
+        const u32 place = k * THREADS + tid;
+        if (place >= net.per) continue;
+        for (u32 j = 0; j < WORDS; ++j) net.states[(u64)j * net.blocks * net.per + block * net.per + place] = cells.s[k][j];
+    }
+}
