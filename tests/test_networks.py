@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from product_promises import ninety  # noqa: F401 - a fixture
 
 import brainevent
-from benchmarks import microcircuit, networks
+from benchmarks import gpu_engine, microcircuit, networks
 from benchmarks.operators import coba, cuba
 from benchmarks.operators.network import DT, connect, groups
 from benchmarks.options import Options
@@ -284,6 +284,28 @@ def test_a_microcircuit_that_fires_at_another_rate_has_no_row(monkeypatch):
         "dc": (pytest.approx(3), False),
     }
     assert judged["dc"].ratio.median == pytest.approx(0.2)
+
+
+def test_a_network_on_a_gpu_has_rows_of_factors_and_cycles(monkeypatch):
+    def probe(name, arguments, **where):
+        assert where == {"platform": "gpu"}
+        if name == "network_clocks":
+            return {"cycles": {"spikes sent": [900.0, 1000.0], "delivered": [3000.0, 3100.0]}, "where": "2 blocks"}
+        rate = gpu_engine.RIGHT[arguments["model"], arguments["n"]] * (2 if arguments["n"] == 40_000 else 1)
+        return {"seconds": [0.01] * arguments["repeats"], "rate": rate}
+
+    monkeypatch.setattr(gpu_engine, "run_probe", probe)
+    found = list(gpu_engine.measure_rows(Options(quick=True)))
+    rows = {one.name: one for one in found if isinstance(one, Row)}
+    assert rows["cuba, 4000 neurons, spikes recorded"].value.median == pytest.approx(0.01)
+    assert rows["cuba, 4000 neurons, spikes recorded"].met
+    assert rows["coba, 400000 neurons, counts recorded"].bar is None
+    assert rows["PD14, Poisson drive: delivered"].value.median == 3050
+    assert [str(one) for one in found if isinstance(one, Failed)] == [
+        f"{model}, 40000 neurons, {record} recorded FAILED: it fires at {rate} Hz, not at {right} Hz: another network"
+        for model, rate, right in (("cuba", "11.36", "5.68"), ("coba", "43.00", "21.5"))
+        for record in ("spikes", "counts")
+    ]
 
 
 @pytest.mark.covering(strength=0)

@@ -135,5 +135,5 @@ int main(int count, char** words) {
   const auto before = std::chrono::steady_clock::now();
   coba ? run<true>(net, steps, vector) : run<false>(net, steps, vector);
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - before).count();
-  std::printf("%.9f %.6f %lld\n", seconds, net.recorded.size() / (n * steps * DT * 1e-3), (long long)resident());
+  std::printf("%.9f %.6f %lld\n", seconds, net.recorded.size() / (1.0 * n * steps * DT * 1e-3), (long long)resident());
 }

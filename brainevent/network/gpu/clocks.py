@@ -21,8 +21,13 @@ class Clocks:
     """Cycles of each block from the beginning of a step to each mark, summed over steps on the device."""
 
     def __init__(self, device: Device, blocks: int):
-        self.blocks, self.steps = blocks, 0
+        self.blocks = blocks
         self.memory = device.memory(8 * len(MARKS) * blocks, "clocks")
+        self.clear()
+
+    def clear(self) -> None:
+        """Begin anew."""
+        self.steps = 0
         self.memory.clear()
 
     def read(self) -> Array:

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""CUBA and COBA in the kernel for whole networks: the real-time factor at three sizes, and where a step's time goes."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from benchmarks.options import Options
+from benchmarks.process import ProbeError, run_probe
+from benchmarks.row import Bar, Failed, Row, make_row
+from benchmarks.ways import last_line
+
+NAME = "gpu_engine"
+_DT = 1e-4  # seconds of the network's time, in a step
+_STEPS = 10_000
+# Of the real-time factor with all spikes on the host; COBA may take 1.3 times as long.
+_BARS = {4_000: 0.012, 40_000: 0.018, 400_000: 0.045}
+_COBA = 1.3
+# Rates in Hz of network.cc over these steps: 4 seeds, 2 for the largest. How far means may be from them: 6 %.
+RIGHT = {
+    ("cuba", 4_000): 5.47,
+    ("cuba", 40_000): 5.68,
+    ("cuba", 400_000): 5.68,
+    ("coba", 4_000): 20.16,
+    ("coba", 40_000): 21.50,
+    ("coba", 400_000): 21.53,
+}
+_TOLERANCE = {4_000: 0.15, 40_000: 0.06, 400_000: 0.06}
+_PD14 = ("pd14_poisson", 0)
+
+
+def measure_rows(options: Options) -> Iterator[Row | Failed]:
+    """Real-time factors until all spikes, or their numbers, are on the host; then cycles of a step, by clocks."""
+    repeats = options.choose_rounds(full=5, quick=2)
+    for model, n in RIGHT:
+        for record in ("spikes", "counts"):
+            yield _factor(model, n, record, repeats)
+    for model, n in (*RIGHT, _PD14):
+        yield from _cycles(model, n)
+
+
+def _title(model: str, n: int) -> str:
+    return f"{model}, {n} neurons" if n else "PD14, Poisson drive"
+
+
+def _factor(model: str, n: int, record: str, repeats: int) -> Row | Failed:
+    title = f"{_title(model, n)}, {record} recorded"
+    arguments = {"model": model, "n": n, "steps": _STEPS, "repeats": repeats, "record_in": record}
+    try:
+        answer = run_probe("network_engine", arguments, platform="gpu")
+    except ProbeError as error:
+        return Failed(title, last_line(error))
+    rate, right = answer["rate"], RIGHT[model, n]
+    if abs(rate / right - 1) > _TOLERANCE[n]:
+        return Failed(title, f"it fires at {rate:.2f} Hz, not at {right:g} Hz: another network")
+    limit = _BARS[n] * (_COBA if model == "coba" else 1)
+    return make_row(
+        NAME,
+        title,
+        "RTF",
+        [seconds / (_STEPS * _DT) for seconds in answer["seconds"]],
+        bar=Bar(limit, on="value") if record == "spikes" else None,
+        note=f"{_STEPS} steps; {rate:.2f} Hz",
+    )
+
+
+def _cycles(model: str, n: int) -> Iterator[Row | Failed]:
+    title = _title(model, n)
+    try:
+        answer: dict[str, Any] = run_probe("network_clocks", {"model": model, "n": n, "steps": 5_000}, platform="gpu")
+    except ProbeError as error:
+        yield Failed(f"{title}: clocks", last_line(error))
+        return
+    for mark, cycles in answer["cycles"].items():
+        yield make_row(NAME, f"{title}: {mark}", "cycles", cycles, note=f"of {len(cycles)} blocks; {answer['where']}")
