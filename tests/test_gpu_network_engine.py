@@ -4,6 +4,7 @@
 import hashlib
 import threading
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -169,3 +170,23 @@ def test_it_is_chosen():
     cells = be.Population("cells", 100, lambda s, arriving, p: (s, arriving.syn > 1))
     assert isinstance(be.Network([cells]).build().engine, CudaEngine)
     assert cuda_device().multiprocessors >= 132
+
+
+def test_two_gpus_run_two_networks_at_once():
+    if jax.device_count() < 2:
+        pytest.skip("needs two GPUs")
+    plan = small_plans.plan()
+    expected = NumbaEngine(plan)
+    expected.run(20_000, Wanted(), {})
+    engines = []
+    for device in jax.devices("gpu")[:2]:
+        with jax.default_device(device):
+            engines.append(CudaEngine(plan))
+    assert len({engine.device for engine in engines}) == 2
+    threads = [threading.Thread(target=engine.run, args=(20_000, Wanted(), {})) for engine in engines]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for engine in engines:
+        equal(engine.state, expected.state)

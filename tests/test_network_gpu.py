@@ -3,6 +3,7 @@
 
 import dataclasses
 import re
+import types
 
 import jax.numpy as jnp
 import numpy as np
@@ -29,7 +30,7 @@ from ptx import ptx_of
 from brainevent.errors import NetworkError, NotFiniteError
 from brainevent.network import engines
 from brainevent.network.cpu.engine import NumbaEngine
-from brainevent.network.gpu import partition
+from brainevent.network.gpu import device, partition
 from brainevent.network.gpu.device import held
 from brainevent.network.gpu.engine import CudaEngine
 from brainevent.network.gpu.layout import _laid_out, _Sorter
@@ -349,6 +350,16 @@ def test_memory_is_given_back():
     assert len(device.held) == held
     del engine
     assert not device.held
+
+
+@pytest.mark.parametrize(("chosen", "number"), [(None, 0), ("cpu", 0), (("cpu", 3), 0), (("gpu", 1), 1)])
+def test_the_gpu_is_that_of_jax(monkeypatch, chosen, number):
+    if isinstance(chosen, tuple):
+        chosen = types.SimpleNamespace(platform=chosen[0], local_hardware_id=chosen[1])
+    monkeypatch.setattr(
+        device, "jax", types.SimpleNamespace(config=types.SimpleNamespace(values={"jax_default_device": chosen}))
+    )
+    assert device.default_number() == number
 
 
 def test_clocks_say_where_the_time_of_a_step_goes():

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Protocol
 
+import jax
 import numpy as np
 
 from ...backends.nvrtc.compiler import compiled
@@ -20,7 +21,7 @@ from ..pages import aligned
 from ..rule.cuda_text import NVRTC_OPTIONS
 from ..run.report import in_bytes
 
-__all__ = ["CudaDevice", "Device", "Memory", "cleared", "cuda_device", "held"]
+__all__ = ["CudaDevice", "Device", "Memory", "cleared", "cuda_device", "default_number", "held"]
 
 _MULTIPROCESSORS, _SHARED, _MAJOR, _MINOR = 16, 97, 75, 76  # attributes of a device
 _NON_BLOCKING = 1
@@ -106,15 +107,15 @@ def cleared(device: Device, nbytes: int, what: str) -> Memory:
 
 
 class CudaDevice:
-    """The first GPU, in the context that JAX uses too."""
+    """A GPU by its number, in the context that JAX uses too."""
 
     words: str | None = None
 
-    def __init__(self) -> None:
+    def __init__(self, number: int = 0) -> None:
         driver()  # raises, in words, where there is none
         self._library = ctypes.CDLL(LIBRARY)
         device, self._context, self._stream = ctypes.c_int(), ctypes.c_void_p(), ctypes.c_void_p()
-        self._do("cuDeviceGet", ctypes.byref(device), 0)
+        self._do("cuDeviceGet", ctypes.byref(device), number)
         self._do("cuDevicePrimaryCtxRetain", ctypes.byref(self._context), device)
         name = ctypes.create_string_buffer(200)
         self._do("cuDeviceGetName", name, 200, device)
@@ -216,6 +217,12 @@ class CudaDevice:
 
 
 @functools.cache
-def cuda_device() -> CudaDevice:
-    """Return the GPU of this process."""
-    return CudaDevice()
+def cuda_device(number: int = 0) -> CudaDevice:
+    """Return a GPU of this process."""
+    return CudaDevice(number)
+
+
+def default_number() -> int:
+    """Return the number of the GPU that `jax.default_device` names; 0 if it names none."""
+    chosen: Any = jax.config.values["jax_default_device"]  # a device, or the name of a platform
+    return int(chosen.local_hardware_id) if getattr(chosen, "platform", None) == "gpu" else 0

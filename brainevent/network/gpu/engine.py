@@ -20,7 +20,7 @@ from ..run.report import in_bytes
 from ..state import NetworkState, copied, initial_state
 from .arrays import Arrays, Tables
 from .clocks import Clocks
-from .device import Device, Memory, cuda_device, held
+from .device import Device, Memory, cuda_device, default_number, held
 from .layout import place_synapses
 from .partition import partition_of, threads_for
 from .recording import FLAGS, Recording
@@ -47,7 +47,7 @@ class CudaEngine:
         blocks: How many blocks run it; None for what suits its size.
         shared_bytes: How much shared memory a block may use; None for all that there is.
         clocks: Whether the kernel measures where the time of a step goes.
-        device: What runs kernels; None for the GPU.
+        device: What runs kernels; None for the GPU that `jax.default_device` names, else the first.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class CudaEngine:
         device: Device | None = None,
     ):
         self.plan, self._lock = plan, threading.Lock()
-        self.device = device = cuda_device() if device is None else device
+        self.device = device = cuda_device(default_number()) if device is None else device
         self._params = {p.name: dict(p.params) for p in plan.populations}
         kinds, numbers, _ = kinds_of(plan, self._params)
         neurons = sum(population.size for population in plan.populations)
