@@ -2,7 +2,7 @@
 // Order the spikes that blocks recorded: by population, step and neuron.
 
 struct Listed {
-    u32 blocks, capacity, populations, steps, first, spare;
+    u32 blocks, capacity, populations, steps, first, most;  // groups of more than `most` are ordered by the host
     const u64* spikes;   // of each block: step : 32, number of the neuron : 32
     const u32* ends;     // how many each block has: the third of four words
     const u32* ranges;   // of each population: where its numbers begin, and how many there are
@@ -50,8 +50,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) order_spikes(const Listed 
         THREADS_DO
             for (u32 k = tid; k < n; k += THREADS) {
                 const u32 neuron = in.unordered[begin + k];
-                u32 place = 0;
-                for (u32 j = 0; j < n; ++j) place += in.unordered[begin + j] < neuron;
+                u32 place = n > in.most ? k : 0;
+                for (u32 j = 0; n <= in.most && j < n; ++j) place += in.unordered[begin + j] < neuron;
                 in.ordered[begin + place] = neuron;
                 in.at[begin + k] = in.first + (u32)(group % in.steps);
             }

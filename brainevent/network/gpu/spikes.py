@@ -18,6 +18,7 @@ __all__ = ["Spikes"]
 
 _THREADS = 64
 _BLOCKS = 2048
+_MOST = 1024  # spikes of a population and step that the device orders: it compares all pairs
 
 Array = Any
 
@@ -57,6 +58,7 @@ class Spikes:
             populations=len(names),
             steps=steps,
             first=first,
+            most=_MOST,
             spikes=self.memory.address,
             ends=ends.address,
             ranges=of_ranges.address,
@@ -74,6 +76,7 @@ class Spikes:
             self._launch("gather_spikes", listed, self.partition.blocks)
             self._launch("order_spikes", listed, min(_BLOCKS, groups))
             found = at.download(np.uint32, (total,)), ordered.download(np.int32, (total,))
+            _order_bursts(found[1], flat)
         else:
             found = np.empty(0, np.uint32), np.empty(0, np.int32)
         ends_of = np.cumsum(counts.sum(1, dtype=np.int64))[:-1]
@@ -92,3 +95,10 @@ class Spikes:
             self._held.pop(what, None)
             held = self._held[what] = self.device.memory(nbytes * 5 // 4, f"{what} of spikes that are recorded")
         return held
+
+
+def _order_bursts(neurons: Array, counts: Array) -> None:
+    """Order the groups that are too large for the device, in place."""
+    ends = np.cumsum(counts, dtype=np.int64)
+    for group in np.flatnonzero(counts > _MOST):
+        neurons[ends[group] - counts[group] : ends[group]].sort()

@@ -39,7 +39,7 @@ ROWS = _dtype(*_words("start_bytes slot_bits"), *_longs("used rows starts bases 
 LAID = _dtype(*_words("sources blocks layout words inside start_bytes"), *_longs("used widths totals ends starts"))
 
 LISTED = _dtype(
-    *_words("blocks capacity populations steps first spare"),
+    *_words("blocks capacity populations steps first most"),
     *_longs("spikes ends ranges tally cursors unordered ordered at"),
 )
 
