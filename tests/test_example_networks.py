@@ -56,6 +56,7 @@ def second(module, seed, **options):
     return ran(module.network(**options), 1000, seed)
 
 
+@pytest.mark.thorough
 @NETWORKS
 def test_networks_fire_as_they_should(module):
     """A second of each seed; the mean of seeds is held to the band, and each seed to twice its width."""
@@ -110,6 +111,7 @@ def test_units_are_converted_and_wrong_ones_refused():
 # ---- Brunel's regimes
 
 
+@pytest.mark.thorough
 def test_regimes_differ_as_in_the_paper():
     """In two fifths of the neurons, for 200 ms: the order of rates, regularity, and how much neurons spike together."""
     found = {regime: ran(brunel.network(regime, n_exc=4000), 200, after=200)["exc"] for regime in "ABC"}
