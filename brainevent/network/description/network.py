@@ -242,6 +242,11 @@ class Network:
             NetworkError: The description does not fit, or cannot be run; the message says where.
             RuleError: A rule cannot be run.
             MemoryError: There is no room for neurons or synapses.
+
+        Examples:
+            >>> cells = Population("cells", 100, lambda s, arriving, p: (s, arriving.syn > 1))
+            >>> Network([cells], dt=0.1).build(seed=1, threads=1, backend="numba")
+            Simulation(100 neurons, 0 synapses, at step 0, numba on 1 thread)
         """
         from ..engines import check_dtype, chosen_name, make_engine
         from ..plan.build import build_plan

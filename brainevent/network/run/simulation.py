@@ -43,6 +43,13 @@ class Simulation:
         plan: The network as engines run it.
         engine: The engine that runs it.
         network: The description that it was built from, or None.
+
+    Examples:
+        >>> import brainevent as be
+        >>> cells = be.Population("cells", 5, lambda s, arriving, p: (s, arriving.syn > 1))
+        >>> sim = be.Network([cells], dt=0.1).build(seed=1)
+        >>> sim.run(3, record=["cells.rate"], inputs={"cells.syn": [0, 2, 0]})["cells.rate"]
+        array([0, 5, 0], dtype=int32)
     """
 
     def __init__(self, plan: Plan, engine: Engine, *, network: Any = None):
