@@ -143,7 +143,8 @@ def _ends(drawn: Any, row: int, count: int, scratch: Any) -> None:
     """Draw the ends of a row, and the words of its weights."""
     ends, words, size = scratch.ends, scratch.words, drawn.ends - drawn.skip
     if drawn.kind == GAPS:
-        _gaps(drawn, row, scratch)
+        if count:
+            _gaps(drawn, row, scratch)
         return
     words_into(drawn.keys[0], row, _FIRST, count, words, scratch.more)
     if drawn.kind == REPLACED:
