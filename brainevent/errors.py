@@ -215,8 +215,11 @@ class UnknownNameError(RuleError, AttributeError):
 
 def did_you_mean(word: object, known: Iterable[str]) -> str:
     """Return "; did you mean 'numba'?" for a near miss, else an empty string."""
-    close = difflib.get_close_matches(str(word), list(known), n=1, cutoff=0.6)
-    return f"; did you mean {close[0]!r}?" if close else ""
+    lower: dict[str, str] = {}
+    for name in known:
+        lower.setdefault(name.lower(), name)
+    close = difflib.get_close_matches(str(word).lower(), list(lower), n=1, cutoff=0.6)
+    return f"; did you mean {lower[close[0]]!r}?" if close else ""
 
 
 def __dir__() -> list[str]:

@@ -156,7 +156,8 @@ def main():
     kernels = ["numba", "cpp"] if HAS_CPP else ["numba"]
     print(f"\nDo these kernels keep every promise: {', '.join(kernels)}? brainevent.check says:\n")
     print(brainevent.check(spike_input, spikes, weights, backends=kernels))
-    print("\nAnd a network of neurons, described in a page, one second of it (examples/networks/coba.py):\n")
+    print("\nAnd a network of neurons, described in a page, one second of it (examples/networks/coba.py).")
+    print("The first time, its native code is compiled, which takes some seconds:\n", flush=True)
     show("COBA", coba.network(), picture=Path("build/coba.svg"))
 
 

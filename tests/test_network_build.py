@@ -281,6 +281,10 @@ def test_delays_between_steps_are_rounded_if_asked():
         NetworkError, match=r"a->a.syn: delay: 0.27 ms, which is no multiple of dt=0.1 ms; pass one, or build\("
     ):
         build_plan(net)
+    with pytest.raises(
+        NetworkError, match=r"a->a.syn: delay: element 1 is 0.27 ms, which is no multiple of dt=0.1 ms; pass"
+    ):
+        build_plan(joined(connect.one_to_one(), 2, delay=np.array([0.2, 0.27])))
 
 
 def test_drawn_delays_are_clipped_at_one_step_and_at_the_limit():

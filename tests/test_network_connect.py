@@ -13,6 +13,8 @@ from brainevent.network.description import connect
 from brainevent.network.description.values import exponential, integers, lognormal, normal, uniform
 from brainevent.network.plan import keys
 from brainevent.network.plan.law import EXPONENTIAL, LOGNORMAL, NORMAL, UNIFORM, Law
+from brainevent.network.plan.on_cpu_rows import GAPS, Drawn, scratch_for
+from brainevent.network.plan.on_cpu_sorting import Entries, draw_rows
 from brainevent.network.plan.on_cpu_words import draw_words, values_of
 from brainevent.network.plan.plan import part_bounds
 from brainevent.network.rule.interpret import interpret
@@ -99,6 +101,17 @@ def test_values_have_the_moments_of_their_law(values, mean, sd):
 
 
 # ---- who is connected
+
+
+def test_rows_without_synapses_write_nothing():
+    """A row of probability 0 has as much room as it has synapses: none."""
+    none, nothing = np.zeros(0, np.float32), [np.zeros(0, kind) for kind in ("u2", "i4", "i2", "i4", "u1", "u2")]
+    drawn = Drawn(GAPS, 50, 0, np.float32(0), np.zeros((2, 2), np.uint32), none, none)
+    entries = Entries(np.ones(3, np.int64), np.array([50]), np.array([49, 0]), *nothing)
+    scratch = scratch_for(50, 0)
+    draw_rows(0, 3, drawn, np.zeros(4, np.int64), scratch, entries, np.zeros(50, np.int64))
+    assert not scratch.ends.any()
+    assert not entries.starts.any()
 
 
 @given(data=st.data(), kind=st.sampled_from(sorted(KINDS)), sources=st.integers(2, 90), seed=st.integers(0, 2**64 - 1))

@@ -167,6 +167,8 @@ def test_states_with_the_names_of_records_are_recorded_by_every(backend):
             "record: 'a.syn' is a receptor, and only states are recorded; let the rule keep it in a state; a has",
         ),
         ("a.decay", "record: 'a.decay' is a parameter, and only states are recorded"),
+        ("a.V", "record: 'a.V' is not there; did you mean 'v'?; a has"),
+        ("a", "record: 'a' does not say what of it; pass for example 'a.spikes'"),
         ("spikes", "record: 'spikes' names no population; pass for example 'a.spikes'"),
         (["a.v", "a.v"], "record: 'a.v' is asked for twice; pass every(..., label=...) to one of them"),
         (["a.v", every(5, "a.v")], "record: 'a.v' is asked for twice"),

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tracing a rule: what becomes of states and dtypes, and what a rule must not do, in words."""
 
+import random
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -161,3 +163,13 @@ def test_a_record_is_a_pytree():
     record = Record("state", {"v": 1.0, "i": 2.0})
     assert jax.tree.map(lambda x: x * 2, record).i == 4.0
     assert jax.tree.leaves(record) == [1.0, 2.0]
+
+
+@pytest.mark.parametrize("draw", [np.random.randn, random.random])
+def test_draws_of_the_time_of_tracing_are_refused(draw):
+    with pytest.raises(RuleError, match=r"rule <lambda>: draws from numpy.random or random, .* use random.normal\(\)"):
+        trace(lambda s, a, p: (s.replace(v=s.v + draw()), s.v > 1), {"v": 1.0}, [], {})
+
+
+def test_draws_that_change_no_rule_are_let_through():
+    assert trace(lambda s, a, p: (s.replace(v=s.v + 0 * abs(random.random())), s.v > 1), {"v": 1.0}, [], {}).form.lines

@@ -17,14 +17,19 @@ __all__ = ["inner"]
 _FLUSHES = '"denormal-fp-math"="preserve-sign,preserve-sign"'
 
 
-def inner(function: Any = None, *, apart: bool = False, flushes: bool = False, **options: Any) -> Any:
+def inner(
+    function: Any = None, *, apart: bool = False, flushes: bool = False, later: bool = False, **options: Any
+) -> Any:
     """Compile a function that other compiled code alone calls, as `numba.njit` does, as far as that needs it.
 
     That takes about half of the time. To call it from Python ends the process. `apart` promises that no two arrays
     that it is given overlap: loops over many arrays are then computed for several elements at once. `flushes` promises
     that the processor flushes denormals to zero when it runs: what is known when it is compiled is then flushed, too.
+    `later`, without those, leaves all optimization to what it is linked into: many small functions then take less time
+    in all, but a loop that is vectorized by itself may not be within a larger one.
     """
-    pipeline = _PIPELINES[apart, flushes]
+    assert not (later and (apart or flushes))
+    pipeline = _LaterCompiler if later else _PIPELINES[apart, flushes]
     compile_ = numba.njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, pipeline_class=pipeline, **options)
     return compile_ if function is None else compile_(function)
 
@@ -34,6 +39,13 @@ class _InnerCompiler(Compiler):
 
     def __init__(self, typing: Any, target: Any, library: Any, *rest: Any):
         super().__init__(typing, target, library or _LinkedLibrary(target.codegen(), "inner"), *rest)
+
+
+class _LaterCompiler(Compiler):
+    """The same, of functions that are optimized where they are linked in."""
+
+    def __init__(self, typing: Any, target: Any, library: Any, *rest: Any):
+        super().__init__(typing, target, library or _LaterLibrary(target.codegen(), "inner"), *rest)
 
 
 class _ApartCompiler(_InnerCompiler):
@@ -80,6 +92,13 @@ class _LinkedLibrary(JITCodeLibrary):
         """Say that the function has no address, as where a name is not defined."""
         self._ensure_finalized()
         return 0
+
+
+class _LaterLibrary(_LinkedLibrary):
+    """A module that is linked into others as it is."""
+
+    def _optimize_final_module(self) -> None:
+        """Leave it to the others, which optimize all that they link in."""
 
 
 class _FlushingLibrary(_LinkedLibrary):

@@ -70,7 +70,7 @@ def bundle_delivery(places: Any, weights: Any) -> Any:
         row = word(table, BUNDLE.row)
         sums = array_at(word(table, BUNDLE.ring) + 4 * row * (step & word(table, BUNDLE.mask)), row, np.int32)
         found = array_at(word(table, BUNDLE.found), STRETCHES, np.int64)
-        count = 0
+        count = np.int64(0)  # no literal: it would make another function of `add_found`
         for k in range(many):
             sent = step - delays[k]
             if sent >= before:
@@ -86,7 +86,7 @@ def bundle_delivery(places: Any, weights: Any) -> Any:
                     count += 1
                     if count == STRETCHES:
                         add_found(found, count, starts, places_, weights_, sums)
-                        count = 0
+                        count = np.int64(0)
         add_found(found, count, starts, places_, weights_, sums)
         return 0
 

@@ -18,7 +18,7 @@ __all__ = ["drive"]
 
 _SPINS = 200
 
-_compile = inner(error_model="numpy")
+_compile = inner(error_model="numpy", later=True)
 
 
 @_compile

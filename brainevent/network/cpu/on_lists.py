@@ -11,7 +11,7 @@ from .on_words import array_at, put, word
 
 __all__ = ["count_of", "put_count", "spikes_of"]
 
-_compile = inner(error_model="numpy")
+_compile = inner(error_model="numpy", later=True)
 
 
 @_compile

@@ -184,7 +184,7 @@ def _written(block: _Block, functions: Sequence[str]) -> str:
     lines = [
         *functions,
         "def update(table, step, turn):",
-        f"    size, low, found = word(table, {UPDATE.size}), word(table, {UPDATE.low}), 0",
+        f"    size, low, found = word(table, {UPDATE.size}), word(table, {UPDATE.low}), np.int64(0)",
         f"    scratch = word(table, {UPDATE.scratch})",
         f"    spikes = spikes_of(word(table, {UPDATE.list}), step, size)",
         *(f"    {line}" for line in block.setup),

@@ -10,14 +10,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .on_cpu_words import F, I, below, compiled, draw_words, inlined, log1p, values_of
+from .on_cpu_words import F, I, below, called, compiled, inlined, log1p, values_into, words_into
 
 __all__ = ["ALL", "DISTINCT", "GAPS", "ONE", "REPLACED", "Drawn", "Scratch", "count_drawn", "count_gaps", "draw_row"]
 __all__ += ["count_ends", "scratch_for"]
 
 REPLACED, DISTINCT, GAPS, ALL, ONE = range(5)  # how the ends of a row are drawn
-_LARGEST_GAP = F(2**30)
+_LARGEST_GAP, _LARGEST_UNIFORM = F(2**30), F(1 - 2**-24)
 _BLOCK = 64  # words that are drawn at a time where their number is not known
+_FIRST = np.int64(0)  # no literal: that would be another function
 
 
 class Drawn(NamedTuple):
@@ -33,7 +34,7 @@ class Drawn(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """Room for one row."""
+    """Room for one row; Python makes it, since what compiles slowest is what allocates arrays."""
 
     ends: Any
     weights: Any
@@ -44,16 +45,18 @@ class Scratch(NamedTuple):
     taken: Any  # bits of ends
     keys: Any  # uint64 (2, room), for sorting
     values: Any
+    block: Any
+    more_block: Any
+    gaps: Any
     counters: Any
     more_counters: Any
 
 
-@inlined
-def scratch_for(room: int, ends: int) -> Any:
-    """Return room for a row."""
+def scratch_for(room: int, ends: int) -> Scratch:
+    """Return room for rows of so many synapses, whose weights are 1 unless they are drawn."""
     return Scratch(
         np.zeros(room, np.int32),
-        np.zeros(room, np.int32),
+        np.ones(room, np.int32),
         np.zeros(room, np.int32),
         np.empty(room, np.uint32),
         np.empty(room, np.uint32),
@@ -61,34 +64,37 @@ def scratch_for(room: int, ends: int) -> Any:
         np.zeros((ends >> 6) + 1, np.uint64),
         np.empty((2, room), np.uint64),
         np.empty((2, room), np.int32),
+        np.empty(_BLOCK, np.uint32),
+        np.empty(_BLOCK, np.uint32),
+        np.empty(_BLOCK, np.int32),
         np.empty(256, np.int64),
         np.empty(2048, np.int64),
     )
 
 
 @compiled
-def count_drawn(first: int, last: int, sources: int, key: Any, counts: Any) -> None:
+def count_drawn(first: int, last: int, sources: int, key: Any, words: Any, more: Any, counts: Any) -> None:
     """Add how many synapses from 2 first to 2 last - 1 each source has; synapse j takes word j % 2 of place j // 2."""
-    words, more = np.empty(_BLOCK, np.uint32), np.empty(_BLOCK, np.uint32)
-    for start in range(first, last, _BLOCK):
-        count = min(_BLOCK, last - start)
-        draw_words(key, start >> 32, start & 0xFFFFFFFF, count, words, more)
+    for start in range(first, last, words.size):
+        count = words.size if words.size < last - start else last - start
+        words_into(key, start >> 32, start & 0xFFFFFFFF, count, words, more)
         for i in range(count):
             counts[below(words[i], sources)] += 1
             counts[below(more[i], sources)] += 1
 
 
 @inlined
-def _gaps(drawn: Any, row: int, ends: Any, words: Any) -> int:
+def _gaps(drawn: Any, row: int, scratch: Any) -> int:
     """Draw which ends a row has, all as likely; if there is no room for them, count them."""
-    block, more, gaps = np.empty(_BLOCK, np.uint32), np.empty(_BLOCK, np.uint32), np.empty(_BLOCK, np.int32)
-    end, found, first = -1, 0, 0
+    block, more, gaps, ends, words = scratch.block, scratch.more_block, scratch.gaps, scratch.ends, scratch.more
+    end, found, first = -1, 0, _FIRST
     while True:
-        draw_words(drawn.keys[0], row, first, _BLOCK, block, more)
-        for i in range(_BLOCK):
-            u = min(F(block[i]) * F(2**-32), F(1 - 2**-24))
-            gaps[i] = I(min(-log1p(-u) * drawn.scale, _LARGEST_GAP))
-        for i in range(_BLOCK):
+        words_into(drawn.keys[0], row, first, block.size, block, more)
+        for i in range(block.size):
+            u = F(block[i]) * F(2**-32)
+            gap = -log1p(-(_LARGEST_UNIFORM if u > _LARGEST_UNIFORM else u)) * drawn.scale
+            gaps[i] = I(_LARGEST_GAP if gap > _LARGEST_GAP else gap)
+        for i in range(block.size):
             end += 1 + gaps[i]
             if end >= drawn.ends:
                 return found
@@ -96,15 +102,14 @@ def _gaps(drawn: Any, row: int, ends: Any, words: Any) -> int:
                 if ends.size:
                     ends[found], words[found] = end, more[i]
                 found += 1
-        first += _BLOCK
+        first += block.size
 
 
 @compiled
-def count_gaps(first: int, last: int, drawn: Any, counts: Any) -> None:
+def count_gaps(first: int, last: int, drawn: Any, scratch: Any, counts: Any) -> None:
     """Write how many ends each row has that takes each with the same probability."""
-    none, nothing = np.empty(0, np.int32), np.empty(0, np.uint32)
     for row in range(first, last):
-        counts[row] = _gaps(drawn, row, none, nothing)
+        counts[row] = _gaps(drawn, row, scratch)
 
 
 @inlined
@@ -124,7 +129,7 @@ def _distinct(count: int, size: int, words: Any, ends: Any, taken: Any) -> None:
 @inlined
 def _whole(law: Any, words: Any, count: int, floats: Any, out: Any) -> int:
     """Write the values of a law, rounded to integers; return how many differ by more than 2^-9 of themselves."""
-    values_of(law, words, count, floats)
+    values_into(law, words, count, floats)
     off = 0
     for i in range(count):
         nearest = np.rint(floats[i])
@@ -138,9 +143,10 @@ def _ends(drawn: Any, row: int, count: int, scratch: Any) -> None:
     """Draw the ends of a row, and the words of its weights."""
     ends, words, size = scratch.ends, scratch.words, drawn.ends - drawn.skip
     if drawn.kind == GAPS:
-        _gaps(drawn, row, ends, scratch.more)
+        if count:
+            _gaps(drawn, row, scratch)
         return
-    draw_words(drawn.keys[0], row, 0, count, words, scratch.more)
+    words_into(drawn.keys[0], row, _FIRST, count, words, scratch.more)
     if drawn.kind == REPLACED:
         for i in range(count):
             ends[i] = below(words[i], size)
@@ -154,7 +160,7 @@ def _ends(drawn: Any, row: int, count: int, scratch: Any) -> None:
             ends[i] += ends[i] >= row
 
 
-@compiled
+@called
 def draw_row(drawn: Any, row: int, count: int, scratch: Any) -> int:
     """Draw ends, weights and delays of a row into scratch; return how many weights are off by rounding."""
     _ends(drawn, row, count, scratch)
@@ -162,15 +168,14 @@ def draw_row(drawn: Any, row: int, count: int, scratch: Any) -> int:
     if drawn.weights.size:
         off = _whole(drawn.weights, scratch.more, count, scratch.floats, scratch.weights)
     if drawn.delays.size:
-        draw_words(drawn.keys[1], row, 0, count, scratch.words, scratch.more)
+        words_into(drawn.keys[1], row, _FIRST, count, scratch.words, scratch.more)
         _whole(drawn.delays, scratch.words, count, scratch.floats, scratch.delays)
     return off
 
 
 @compiled
-def count_ends(first: int, last: int, drawn: Any, count: int, counts: Any) -> None:
+def count_ends(first: int, last: int, drawn: Any, count: int, scratch: Any, counts: Any) -> None:
     """Add how often each end is drawn by rows that have so many."""
-    scratch = scratch_for(count, drawn.ends)
     for row in range(first, last):
         _ends(drawn, row, count, scratch)
         for i in range(count):

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .on_cpu_rows import draw_row, scratch_for
-from .on_cpu_words import compiled, inlined
+from .on_cpu_rows import draw_row
+from .on_cpu_words import called, compiled, inlined
 
 __all__ = ["Entries", "draw_rows", "place_listed", "place_rows", "sort_rows"]
 
@@ -133,7 +133,7 @@ def _load(count: int, start: int, values: Any, narrow: Any, wide: Any) -> None:
             values[i] = wide[start + i]
 
 
-@compiled
+@called
 def _finish(row: int, count: int, start: int, scratch: Any, entries: Any, loads: Any) -> None:
     """Sort a row that is in scratch, and write it from `start` on; add what it may send to each target."""
     bounds, keys, values = entries.bounds, scratch.keys, scratch.values
@@ -144,9 +144,9 @@ def _finish(row: int, count: int, start: int, scratch: Any, entries: Any, loads:
     if count <= _FEW:
         _insertion(count, keys[0], values[0])
     elif count < _MANY:
-        now = _sort(count, bits, scratch, scratch.counters, 8)
+        now = _sort(count, bits, scratch, scratch.counters, np.int64(8))
     else:
-        now = _sort(count, bits, scratch, scratch.more_counters, 11)
+        now = _sort(count, bits, scratch, scratch.more_counters, np.int64(11))
     _unpack(count, scratch, now, delay_bits, loads)
     _copy(count, start, scratch.ends, entries.targets, entries.wide_targets)
     _copy(count, start, scratch.weights, entries.weights, entries.wide_weights)
@@ -168,16 +168,12 @@ def _put(at: int, value: Any, narrow: Any, wide: Any) -> None:
 
 
 @compiled
-def draw_rows(first: int, last: int, drawn: Any, rows: Any, entries: Any, loads: Any) -> int:
+def draw_rows(first: int, last: int, drawn: Any, rows: Any, scratch: Any, entries: Any, loads: Any) -> int:
     """Draw the rows of some sources, and write them in order; return how many weights are off by rounding.
 
     Row i has the entries rows[i] to rows[i + 1] - 1.
     """
-    room, off = 1, 0
-    for row in range(first, last):
-        room = max(room, rows[row + 1] - rows[row])
-    scratch = scratch_for(room, drawn.ends)
-    scratch.weights[:] = 1
+    off = 0
     for row in range(first, last):
         count = rows[row + 1] - rows[row]
         off += draw_row(drawn, row, count, scratch)
@@ -186,19 +182,18 @@ def draw_rows(first: int, last: int, drawn: Any, rows: Any, entries: Any, loads:
 
 
 @compiled
-def place_rows(first: int, last: int, drawn: Any, count: int, places: Any, entries: Any) -> int:
+def place_rows(first: int, last: int, drawn: Any, count: int, places: Any, scratch: Any, entries: Any) -> int:
     """Draw the rows of some targets, and write each entry at the next place of its source; return how many are off."""
-    scratch, off = scratch_for(count, drawn.ends), 0
-    targets = np.empty(count, np.int32)
+    off, targets = 0, scratch.values[0]
     for row in range(first, last):
         off += draw_row(drawn, row, count, scratch)
         targets[:] = row
-        place_listed(scratch.ends, targets, scratch.weights, scratch.delays, places, entries)
+        _place(scratch.ends, targets, scratch.weights, scratch.delays, places, entries)
     return off
 
 
-@compiled
-def place_listed(sources: Any, targets: Any, weights: Any, delays: Any, places: Any, entries: Any) -> None:
+@called
+def _place(sources: Any, targets: Any, weights: Any, delays: Any, places: Any, entries: Any) -> None:
     """Write synapses in any order, each at the next place of its source; weights or delays may have one element."""
     narrow, wide = entries.targets, entries.wide_targets
     small, large = entries.weights, entries.wide_weights
@@ -213,13 +208,14 @@ def place_listed(sources: Any, targets: Any, weights: Any, delays: Any, places: 
 
 
 @compiled
-def sort_rows(first: int, last: int, rows: Any, entries: Any, loads: Any) -> None:
+def place_listed(sources: Any, targets: Any, weights: Any, delays: Any, places: Any, entries: Any) -> None:
+    """Write synapses in any order, each at the next place of its source; weights or delays may have one element."""
+    _place(sources, targets, weights, delays, places, entries)
+
+
+@compiled
+def sort_rows(first: int, last: int, rows: Any, scratch: Any, entries: Any, loads: Any) -> None:
     """Put the entries of some sources in order, which are all there."""
-    room = 1
-    for row in range(first, last):
-        room = max(room, rows[row + 1] - rows[row])
-    scratch = scratch_for(room, 0)
-    scratch.weights[:] = 1
     for row in range(first, last):
         start, count = rows[row], rows[row + 1] - rows[row]
         _load(count, start, scratch.ends, entries.targets, entries.wide_targets)

@@ -16,6 +16,7 @@ import numba
 import numpy as np
 
 from ... import config
+from ...backends.numba import inner
 from .law import EXPONENTIAL, LOGNORMAL, NORMAL, UNIFORM
 
 __all__ = ["F", "I", "U", "below", "compiled", "draw_words", "inlined", "log1p", "values_of"]
@@ -26,12 +27,13 @@ _PARITY = U(0x1BD11BDA)
 _TEXTS = b"".join(path.read_bytes() for path in sorted(Path(__file__).parent.glob("on_cpu_*.py")))
 _VERSION = hashlib.sha256(_TEXTS).hexdigest()[:16]
 
-inlined = numba.njit(error_model="numpy", forceinline=True)  # into loops that are then vectorised
+called = inner(error_model="numpy", later=True)  # by other loops alone
+inlined = inner(error_model="numpy", later=True, forceinline=True)  # into loops that are then vectorised
 
 
 def compiled(function: Callable[..., Any]) -> Any:
     """Compile a loop when it is first called; its code is kept where Numba keeps what it compiles."""
-    how: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
+    how: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
     function.__qualname__ += f"_{_VERSION}"  # kept code has this name: it holds functions of other files, too
     try:
         return numba.njit(cache=config.get_numba_cache(), **how)(function)
@@ -58,8 +60,8 @@ def _threefry(k0: Any, k1: Any, x0: Any, x1: Any) -> Any:
     return _round(U(x0 + k0), U(U(x1 + k1) + U(3)), _17)
 
 
-@compiled
-def draw_words(keys: Any, row: Any, first: int, count: int, words: Any, more: Any) -> None:
+@called
+def words_into(keys: Any, row: Any, first: int, count: int, words: Any, more: Any) -> None:
     """Write both words of places `first` and on of a row."""
     k0, k1, at = U(keys[0]), U(keys[1]), U(row)
     for k in range(count):
@@ -126,6 +128,13 @@ def _exp(x: Any) -> Any:
 
 
 @inlined
+def clipped(x: Any, low: Any, high: Any) -> Any:
+    """Return a number between two others; `min` and `max` of Numba take longer to compile."""
+    above = low if low > x else x
+    return high if high < above else above
+
+
+@inlined
 def _unit(word: Any) -> Any:
     return F(I(word >> U(8))) * F(2**-24)
 
@@ -136,8 +145,8 @@ def _gaussian(word: Any) -> Any:
     return _erf_inv(F(I(I(top + top) + I(1 - 2**24))) * F(2**-24)) * F(1.4142135623730951)
 
 
-@compiled
-def values_of(law: Any, words: Any, count: int, out: Any) -> None:
+@called
+def values_into(law: Any, words: Any, count: int, out: Any) -> None:
     """Write the values of a law, float32: (kind, a, b, lowest, highest)."""
     kind, a, b, low, high = int(law[0]), law[1], law[2], law[3], law[4]
     if kind == UNIFORM:
@@ -148,7 +157,7 @@ def values_of(law: Any, words: Any, count: int, out: Any) -> None:
             out[i] = a + b * _gaussian(words[i])
     elif kind == LOGNORMAL:
         for i in range(count):
-            out[i] = _exp(min(max(a + b * _gaussian(words[i]), F(-87)), F(87)))
+            out[i] = _exp(clipped(a + b * _gaussian(words[i]), F(-87), F(87)))
     elif kind == EXPONENTIAL:
         for i in range(count):
             out[i] = a * -_log(F(1) - _unit(words[i]))
@@ -156,4 +165,16 @@ def values_of(law: Any, words: Any, count: int, out: Any) -> None:
         for i in range(count):
             out[i] = a + b * F(below(words[i], law[5]))
     for i in range(count):
-        out[i] = min(max(out[i], low), high)
+        out[i] = clipped(out[i], low, high)
+
+
+@compiled
+def draw_words(keys: Any, row: int, first: int, count: int, words: Any, more: Any) -> None:
+    """Write both words of places `first` and on of a row."""
+    words_into(keys, row, first, count, words, more)
+
+
+@compiled
+def values_of(law: Any, words: Any, count: int, out: Any) -> None:
+    """Write the values of a law, float32: (kind, a, b, lowest, highest)."""
+    values_into(law, words, count, out)

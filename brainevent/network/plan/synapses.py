@@ -14,7 +14,7 @@ from .delays import LARGEST_DELAY
 from .keys import key_words, threefry
 from .law import Law
 from .layout import Layout, layout_of
-from .on_cpu_rows import ALL, DISTINCT, GAPS, ONE, REPLACED, Drawn, count_drawn, count_ends, count_gaps
+from .on_cpu_rows import ALL, DISTINCT, GAPS, ONE, REPLACED, Drawn, count_drawn, count_ends, count_gaps, scratch_for
 from .on_cpu_sorting import draw_rows, place_listed, place_rows, sort_rows
 from .plan import SynapsePlan
 from .quantum import weight_dtype
@@ -57,9 +57,10 @@ def placed_synapses(wiring: Wiring, quantum: np.floating[Any], seed: int, parts:
 
     def finished(first: int, last: int) -> tuple[Array, int]:
         loads = np.zeros(wiring.shape[1], np.int64)
+        scratch = scratch_for(int(np.diff(rows[first : last + 1]).max(initial=1)), drawn.ends if by_source else 0)
         if by_source:
-            return loads, draw_rows(first, last, drawn, rows, layout.entries, loads)
-        sort_rows(first, last, rows, layout.entries, loads)
+            return loads, draw_rows(first, last, drawn, rows, scratch, layout.entries, loads)
+        sort_rows(first, last, rows, scratch, layout.entries, loads)
         return loads, 0
 
     done = in_threads(finished, row_edges(rows))
@@ -103,7 +104,7 @@ def _counts(wiring: Wiring, drawn: Drawn, key: Array) -> Array:
         counts = np.zeros((1, sources), np.int64)
         if number > 0:
             edges = even_edges(sources, sources * targets * number)
-            in_threads(lambda first, last: count_gaps(first, last, drawn, counts[0]), edges)
+            in_threads(lambda first, last: count_gaps(first, last, drawn, scratch_for(0, 0), counts[0]), edges)
         return counts
     fixed = {"out_degree": number, "all_to_all": targets - wiring.skip, "one_to_one": 1}[wiring.kind]
     return np.full((1, sources), fixed, np.int64)
@@ -114,7 +115,8 @@ def _drawn_counts(sources: int, number: int, key: Array) -> Array:
 
     def counted(first: int, last: int) -> Array:
         counts = np.zeros(sources, np.int64)
-        count_drawn(first, last, sources, key, counts)
+        scratch = scratch_for(0, 0)
+        count_drawn(first, last, sources, key, scratch.block, scratch.more_block, counts)
         return counts
 
     counts = np.sum(in_threads(counted, even_edges(number // 2, number)), axis=0)
@@ -130,7 +132,7 @@ def _end_counts(wiring: Wiring, drawn: Drawn) -> Array:
 
     def counted(first: int, last: int) -> Array:
         counts = np.zeros(sources, np.int64)
-        count_ends(first, last, drawn, number, counts)
+        count_ends(first, last, drawn, number, scratch_for(number, drawn.ends), counts)
         return counts
 
     return np.array(in_threads(counted, even_edges(targets, targets * number)))
@@ -146,6 +148,9 @@ def _place(wiring: Wiring, drawn: Drawn, rows: Array, counts: Array, layout: Lay
     targets, number = wiring.shape[1], int(wiring.number)
     edges = even_edges(targets, targets * number)
     chunk = dict(zip(edges[:-1], places, strict=True))
-    return sum(
-        in_threads(lambda first, last: place_rows(first, last, drawn, number, chunk[first], layout.entries), edges)
-    )
+
+    def placed(first: int, last: int) -> int:
+        scratch = scratch_for(number, drawn.ends)
+        return place_rows(first, last, drawn, number, chunk[first], scratch, layout.entries)
+
+    return sum(in_threads(placed, edges))

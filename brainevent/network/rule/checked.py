@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import inspect
+import pickle
+import random
 import traceback
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -43,7 +45,17 @@ class Checked:
         self.returned: dict[str, str] = {}  # dtypes of the states that the rule returned
 
     def jaxpr(self) -> Any:
-        """Trace the rule."""
+        """Trace the rule; raise if it draws from a generator of Python or NumPy, which only tracing would do."""
+        before = _global_random()
+        found = self._jaxpr()
+        if _global_random() != before and str(self._jaxpr()) != str(found):
+            raise RuleError(
+                f"rule {self.name}: draws from numpy.random or random, once, when the network is built: all neurons "
+                "would have the same number in all steps; write rule(s, arriving, p, random), and use random.normal()"
+            )
+        return found
+
+    def _jaxpr(self) -> Any:
         dtypes = [dtype for group in self.groups for dtype in group.values()] + [name.dtype for name in self.random]
         try:
             return jax.make_jaxpr(self.flat)(*(jax.ShapeDtypeStruct((), dtype) for dtype in dtypes))
@@ -105,6 +117,10 @@ class Checked:
                     f"rule {self.name}: state {key} is {dtype} but the rule returns {found}; "
                     f"return .astype({dtype!r}){other}"
                 )
+
+
+def _global_random() -> bytes:
+    return pickle.dumps((random.getstate(), np.random.get_state(legacy=False)))
 
 
 def _shown(value: Any) -> str:

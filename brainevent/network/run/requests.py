@@ -119,6 +119,8 @@ def _request(plan: Plan, one: Any) -> Request:
         raise NetworkError(f"record: found {one!r}; pass strings such as 'exc.spikes', or every(5, 'exc.v')")
     name, _, what = asked.what.rpartition(".")
     if not name:
+        if any(what == population.name for population in plan.populations):
+            raise NetworkError(f"record: {what!r} does not say what of it; pass for example '{what}.spikes'")
         first = plan.populations[0].name
         raise NetworkError(f"record: {asked.what!r} names no population; pass for example '{first}.{what or 'spikes'}'")
     population = found_population(plan, f"record: {asked.what!r}", name)
