@@ -466,7 +466,7 @@ def test_connections_are_the_synapses(parts):
     again = np.zeros((37, 21))
     np.add.at(again, (found.sources, found.targets), found.weights)
     np.testing.assert_array_equal(again, dense)
-    np.testing.assert_allclose(found.delays, synapses.delays * 0.1)
+    np.testing.assert_allclose(found.delays, small_plans.plan(1).synapses[0].delays * 0.1)
     assert (len(found), found.weights.dtype) == (300, np.float32)
     assert repr(found) == "Connections('a->b.syn', 300 synapses, weights -10 to 19.5, delays 0.1 to 0.8 ms)"
     one = simulation(plan).connections("b->b.syn")

@@ -61,7 +61,7 @@ def test_a_run_is_that_of_a_network_built_with_the_weights(backend, parts):
     numbers = np.arange(300, dtype=np.int16) % 50 - 10
     sim.set(NAME, weights=numbers * 0.5)
     sim.set(ONE, weights=-3.0)
-    plan = with_weights(with_weights(small(parts), NAME, numbers), ONE, np.int16(-12))
+    plan = with_weights(with_weights(small(), NAME, numbers), ONE, np.int16(-12))
     expected = run(simulation(plan=plan))
     before = run(simulation(parts=parts))
     assert not np.array_equal(before[-1], expected[-1])
@@ -101,6 +101,27 @@ def test_one_weight_becomes_many_and_narrow_ones_wide(backend, largest):
     sim.reset()
     assert sim.params[ONE].tolist() == [-2.25]
     same(run(sim), run(simulation()), rtol=1e-5 if backend == "jax" else 0)
+
+
+@pytest.mark.parametrize("threads", [2, 3])
+@pytest.mark.parametrize("weight", [be.normal(1, 0.2, low=0.2), 2.0])
+def test_synapses_have_one_order_for_any_number_of_threads(weight, threads):
+    params = {"decay": 0.9, "drive": 1.1, "threshold": 8.0}
+    a = be.Population("a", 60, small_plans.leaky, {"v": 0.0, "pause": 0}, params)
+    some = be.connect.in_degree(20, weight=weight, replace=True)
+    network = be.Network([a], [be.Projection(a, a, some, into="syn", name="p", delay=be.uniform(0.1, 0.6))])
+    one, other = (network.build(threads=number, quantum=0.25) for number in (1, threads))
+    weights = np.random.default_rng(0).integers(-3, 9, 1200) * 0.25
+    for _ in range(2):
+        found, again = one.connections("p"), other.connections("p")
+        for key in ("sources", "targets", "delays", "weights"):
+            np.testing.assert_array_equal(getattr(found, key), getattr(again, key))
+        np.testing.assert_array_equal(one.params["p"], other.params["p"])
+        one.set("p", weights=weights)
+        other.set("p", weights=weights)
+    runs = [sim.run(40, "a.v")["a.v"] for sim in (one, other)]
+    np.testing.assert_array_equal(*runs)
+    assert np.array_equal(one.connections("p").weights, weights)
 
 
 def test_spikes_on_their_way_keep_their_weights():

@@ -255,7 +255,8 @@ class Network:
         check_dtype(dtype, backend)
         name = chosen_name(dtype) if backend is None else backend
         on_gpu = name == "cuda"
-        parts = 1 if on_gpu else parts_for(sum(population.size for population in self.populations), threads)
+        parts = parts_for(sum(population.size for population in self.populations), threads)
+        parts = 1 if name in ("cuda", "jax") else parts  # those have threads of their own
         how: dict[str, Any] = {"round_delays": round_delays, "check_finite": check_finite, "dtype": dtype}
         how["prints"] = name == "jax"
         plan = build_plan(self, seed=seed, parts=parts, quantum=quantum, bundled=not on_gpu, **how)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import NetworkError
+from .connections import order_of
 from .plan import Plan, SynapsePlan
 from .quantum import LARGEST_SUM, RoundedWeightsWarning, in_quanta, largest_rounding
 
@@ -19,7 +20,7 @@ Array = Any
 
 
 def with_weights(plan: Plan, synapses: SynapsePlan, weights: Array, on_its_way: Array) -> SynapsePlan:
-    """Return synapses with other weights: float64 () or (entries,), in the order of the plan.
+    """Return synapses with other weights: float64 () or (entries,), in the order of `order_of`.
 
     `on_its_way` is the largest |sum| in quanta that waits for each target neuron. One weight for all stays one, or
     becomes one for each synapse; the dtype stays where it can.
@@ -27,7 +28,8 @@ def with_weights(plan: Plan, synapses: SynapsePlan, weights: Array, on_its_way: 
     entries, quantum = synapses.targets.size, plan.population(synapses.target).quanta[synapses.receptor]
     if not entries:
         return synapses
-    weights = weights.reshape(-1) if synapses.weights.size == 1 else np.broadcast_to(weights, entries)
+    weights = _in_place(plan, synapses, weights.reshape(-1))
+    weights = weights if synapses.weights.size == 1 else np.broadcast_to(weights, entries)
     wide = np.rint(weights / float(quantum))  # may be beyond integers
     sums = _loads(plan, synapses, wide) + on_its_way
     if not sums.max() <= LARGEST_SUM:
@@ -65,23 +67,20 @@ def _load(synapses: SynapsePlan, weights: Array, size: int) -> Array:
     return np.bincount(synapses.targets, each, size)
 
 
-def _order(plan: Plan, synapses: SynapsePlan) -> Array:
-    """Return the places of synapses by source, delay and target: the same for any number of parts.
-
-    Synapses that agree in all three add up, so that their order does not matter.
-    """
-    sources = np.repeat(np.arange(plan.population(synapses.source).size), np.diff(synapses.starts[:: plan.parts]))
-    return np.lexsort((synapses.targets, np.broadcast_to(synapses.delays, synapses.targets.shape), sources))
-
-
 def in_order(plan: Plan, synapses: SynapsePlan) -> Array:
     """Return weights in quanta, one or one for each synapse, in an order that does not depend on parts."""
-    return synapses.weights if synapses.weights.size == 1 else synapses.weights[_order(plan, synapses)]
+    return synapses.weights if synapses.weights.size == 1 else synapses.weights[order_of(plan, synapses)]
 
 
 def of_order(plan: Plan, synapses: SynapsePlan, weights: Array, rounding: float) -> SynapsePlan:
     """Return synapses with the weights that `in_order` returned, and by how much they were rounded."""
-    if weights.size > 1:
-        weights, ordered = np.empty_like(weights), weights
-        weights[_order(plan, synapses)] = ordered
-    return dataclasses.replace(synapses, weights=weights, rounding=rounding)
+    return dataclasses.replace(synapses, weights=_in_place(plan, synapses, weights), rounding=rounding)
+
+
+def _in_place(plan: Plan, synapses: SynapsePlan, ordered: Array) -> Array:
+    """Return one element, or those of each synapse in the order of the plan, of those in the order of `order_of`."""
+    if ordered.size == 1:
+        return ordered
+    placed = np.empty_like(ordered)
+    placed[order_of(plan, synapses)] = ordered
+    return placed
