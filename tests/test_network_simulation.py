@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """A simulation records what its engine does, however a run is cut; what does not fit is said in words."""
 
+import copy
 import dataclasses
 import functools
 import operator
+import pickle
 import re
 import sys
 import time
@@ -574,6 +576,12 @@ def test_parameters_and_states_are_replaced():
     changed = dataclasses.replace(PLAN.populations[0], params=params, state=state)
     built = simulation(dataclasses.replace(PLAN, populations=(changed, PLAN.populations[1])))
     equal(values(sim.run(40, ALL)), values(built.run(40, ALL)))
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, pickle.dumps])
+def test_what_copies_a_simulation_says_how_to(copied):
+    with pytest.raises(TypeError, match=r"cannot be copied or pickled; build another one from the network, and let it"):
+        copied(simulation())
 
 
 def test_reset_is_the_build_again(whole):

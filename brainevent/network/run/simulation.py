@@ -193,6 +193,12 @@ class Simulation:
         backend, units = engine_name(self.engine), self._where()[0]
         return f"Simulation({neurons} neurons, {synapses} synapses, at step {self.steps}, {backend} on {units})"
 
+    def __getstate__(self) -> Any:
+        raise TypeError(
+            "a Simulation cannot be copied or pickled; build another one from the network, and let it go on from "
+            "sim.state or from a file of sim.save(...)"
+        )
+
     def _where(self) -> tuple[str, str | None]:
         """Return what runs the network, and where everything lies if the engine says so."""
         threads = f"{self.plan.parts} thread{'' if self.plan.parts == 1 else 's'}"
