@@ -75,10 +75,13 @@ def order_of(plan: Plan, synapses: SynapsePlan) -> Any:
     """
     if plan.parts == 1:
         return slice(None)
-    size = plan.population(synapses.source).size
-    numbers = np.arange(size, dtype=np.uint16 if size <= 2**16 else np.int32)  # 16 bits are sorted faster
-    sources = np.repeat(numbers, np.diff(synapses.starts[:: plan.parts]))
-    return np.lexsort((synapses.targets, np.broadcast_to(synapses.delays, synapses.targets.shape), sources))
+    sources, targets = (plan.population(name).size for name in (synapses.source, synapses.target))
+    key = np.repeat(np.arange(sources), np.diff(synapses.starts[:: plan.parts]))
+    key *= int(synapses.delays.max(initial=0)) + 1
+    key += synapses.delays
+    key *= targets
+    key += synapses.targets
+    return key.argsort(kind="stable")  # quick: each part of a row is in order
 
 
 def span(low: float, high: float) -> str:
