@@ -491,6 +491,7 @@ def test_the_report_has_every_number():
     assert lines["b.syn"][1:] == ["0.5", "0", "0", "%", "8"]
     assert lines["a.syn"][-1] == "8"
     assert repr(simulation()) == "Simulation(58 neurons, 740 synapses, at step 0, interpreted on 1 thread)"
+    assert repr(Simulation(PLAN, make_engine(PLAN, "jax"))).endswith(f", jax on {jax.default_backend()})")
     alone = simulation(dataclasses.replace(PLAN, synapses=(), parts=2)).report()
     assert "58 neurons, 0 synapses" in alone
     assert "2 threads" in alone

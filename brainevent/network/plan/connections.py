@@ -63,9 +63,11 @@ def connections(plan: Plan, name: str) -> Connections:
     sources = np.repeat(np.arange(size, dtype=np.int32), np.diff(synapses.starts[:: plan.parts]))
     order = order_of(plan, synapses)
     targets, delays = synapses.targets[order].astype(np.int32), synapses.delays * plan.dt
-    delays = np.broadcast_to(delays, entries) if delays.size == 1 else delays[order]
-    weights = weights_of(plan, synapses)
-    return Connections(name, sources, targets, np.broadcast_to(weights, entries), delays)
+    delays = delays if delays.size == 1 else delays[order]
+    weights, delays = (
+        np.broadcast_to(part, entries) if part.size == 1 else part for part in (weights_of(plan, synapses), delays)
+    )
+    return Connections(name, sources, targets, weights, delays)
 
 
 def order_of(plan: Plan, synapses: SynapsePlan) -> Any:

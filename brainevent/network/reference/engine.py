@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import jax
 import numpy as np
 
 from ..engine import Stopped, never
@@ -47,6 +48,11 @@ class ReferenceEngine:
     def state(self) -> NetworkState:
         """The state before the next step, copied."""
         return copied(self.plan, self._state)
+
+    @property
+    def units(self) -> str:
+        """What runs the network: JAX's platform, which has threads of its own."""
+        return jax.default_backend()
 
     def load(self, state: NetworkState) -> None:
         """Go on from a state."""
