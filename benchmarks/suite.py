@@ -75,6 +75,6 @@ BENCHMARKS = (
     Benchmark("gpu_formats", "one in a hundred spikes, times a matrix in each format", "gpu", formats.measure_gpu_rows),
     Benchmark("gpu_plasticity", "a product, and then a change of the weights", "gpu", plasticity.measure_gpu_rows),
     Benchmark("gpu_microcircuit", "wall time over the network's time, PD14", "gpu", microcircuit.measure_gpu_rows),
-    Benchmark("gpu_engine", "CUBA and COBA in one kernel on a GPU, and where a step goes", "gpu", gpu_engine.measure_rows),
+    Benchmark("gpu_engine", "CUBA and COBA in one kernel, and where a step goes", "gpu", gpu_engine.measure_rows),
     Benchmark("gpu_networks", "a step of CUBA and COBA, on a GPU", "gpu", networks.measure_gpu_rows),
 )
