@@ -250,6 +250,7 @@ def test_weights_become_multiples_of_a_given_quantum(power, parts, drawn):
             {"b.sin": 0.1},
             "build: quantum: there is no receptor 'b.sin'; did you mean 'b.syn'?; receptors: a.syn, b.syn",
         ),
+        ({"b.syn": [[1], [2, 3]]}, "build: quantum of b.syn: parts of this list have different shapes"),
         ({3: 0.1}, "build: quantum: there is no receptor 3; receptors: a.syn, b.syn"),
         ({"b.syn": 3.0}, "is 3, so that all weights of a->b.syn become 0: they are at most 1.5; pass a smaller number"),
         ({"b.syn": 1e-10}, "weights of a->b.syn are up to 1.5, more than 2**30 times as large; pass at least 1.4e-09"),

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """How synapses are drawn: who is connected, how often, with which weights and delays; the same for all parts."""
 
+import warnings
+
 import described
 import jax
 import jax.numpy as jnp
@@ -10,8 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from brainevent.network.description import connect
+from brainevent.network.description.network import Network, Population, Projection
 from brainevent.network.description.values import exponential, integers, lognormal, normal, uniform
 from brainevent.network.plan import keys
+from brainevent.network.plan.build import build_plan
 from brainevent.network.plan.law import EXPONENTIAL, LOGNORMAL, NORMAL, UNIFORM, Law
 from brainevent.network.plan.on_cpu_rows import GAPS, Drawn, scratch_for
 from brainevent.network.plan.on_cpu_sorting import Entries, draw_rows
@@ -256,6 +260,22 @@ def test_seeds_and_names_change_all():
 
 
 # ---- weights and delays
+
+
+@pytest.mark.parametrize(
+    "text", ["uniform(-60, -50)", "normal(1.5, 0.75, low=0)", "lognormal(1, 0.5)", "exponential(2)", "integers(0, 20)"]
+)
+def test_values_say_how_they_were_made(text):
+    made = {make.__name__: make for make in (uniform, normal, lognormal, exponential, integers)}
+    assert repr(eval(text, made)) == text
+
+
+def test_a_probability_below_the_smallest_float_connects_nothing():
+    cells = Population("cells", 10, lambda s, arriving, p: (s, arriving.syn > 1))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        plan = build_plan(Network([cells], [Projection(cells, cells, connect.prob(1e-39), into="syn")]))
+    assert plan.projections[0].entries == 0
 
 
 def test_weights_and_delays_follow_their_laws():

@@ -183,6 +183,7 @@ def test_states_with_the_names_of_records_are_recorded_by_every(backend):
         (every(1, "a.v", [37]), "every: neurons of 'a.v': index 37 is out of bounds for axis 0 with size 37; a has 37"),
         (every(1, "a.v", label=3), "every: label is 3; pass a string that is not empty, or None"),
         (every(1, "a.v", label=""), "every: label is ''; pass"),
+        (every(1, "a.v", [[1], [2, 3]]), "every: neurons of 'a.v': parts of this list have different shapes"),
         (every(1, "a.v", [0.5]), "a has 37 neurons: pass a slice, integers, or a mask"),
     ],
 )

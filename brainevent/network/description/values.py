@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from ...errors import NetworkError
@@ -26,10 +26,15 @@ class Values:
     Attributes:
         law: Their distribution, in the numbers of the unit.
         unit: The unit's name, or None.
+        text: The call that made them, in their unit.
     """
 
     law: Law
     unit: str | None = None
+    text: str = field(default="", compare=False)
+
+    def __repr__(self) -> str:
+        return f"{self.text} {self.unit}" if self.unit else self.text
 
 
 def uniform(low: Number, high: Number) -> Values:
@@ -53,7 +58,7 @@ def uniform(low: Number, high: Number) -> Values:
     (low, high), unit = _numbers("uniform", low=low, high=high)
     if not low < high:
         raise NetworkError(f"uniform: low is {low:g} and high is {high:g}; pass low < high")
-    return Values(Law(UNIFORM, low, high - low), unit)
+    return Values(Law(UNIFORM, low, high - low), unit, f"uniform({low:g}, {high:g})")
 
 
 def normal(mean: Number, sd: Number, *, low: Number | None = None, high: Number | None = None) -> Values:
@@ -73,12 +78,12 @@ def normal(mean: Number, sd: Number, *, low: Number | None = None, high: Number 
 
     Examples:
         >>> from brainevent.network.description.values import normal
-        >>> normal(87.8, 8.78, low=0).law.a
-        87.8
+        >>> normal(87.8, 8.78, low=0)
+        normal(87.8, 8.78, low=0)
     """
     (mean, sd, low, high), unit = _numbers("normal", mean=mean, sd=sd, low=low, high=high)
     _check_sd("normal", sd)
-    return Values(_clipped("normal", NORMAL, mean, sd, low, high), unit)
+    return Values(_clipped("normal", NORMAL, mean, sd, low, high), unit, _call("normal", mean, sd, low, high))
 
 
 def lognormal(mean: Number, sd: Number, *, low: Number | None = None, high: Number | None = None) -> Values:
@@ -106,7 +111,8 @@ def lognormal(mean: Number, sd: Number, *, low: Number | None = None, high: Numb
     if mean <= 0:
         raise NetworkError(f"lognormal: mean is {mean:g}; pass a positive number")
     spread = math.log1p((sd / mean) ** 2)
-    return Values(_clipped("lognormal", LOGNORMAL, math.log(mean) - spread / 2, math.sqrt(spread), low, high), unit)
+    law = _clipped("lognormal", LOGNORMAL, math.log(mean) - spread / 2, math.sqrt(spread), low, high)
+    return Values(law, unit, _call("lognormal", mean, sd, low, high))
 
 
 def exponential(mean: Number) -> Values:
@@ -129,7 +135,7 @@ def exponential(mean: Number) -> Values:
     (mean,), unit = _numbers("exponential", mean=mean)
     if mean == 0:
         raise NetworkError("exponential: mean is 0; pass another number")
-    return Values(Law(EXPONENTIAL, mean, 0.0), unit)
+    return Values(Law(EXPONENTIAL, mean, 0.0), unit, f"exponential({mean:g})")
 
 
 def integers(low: int, high: int) -> Values:
@@ -155,7 +161,8 @@ def integers(low: int, high: int) -> Values:
             raise NetworkError(f"integers: {name} is {value!r}; pass an integer from -2**24 to 2**24")
     if not 0 < high - low <= 2**24:
         raise NetworkError(f"integers: low is {low} and high is {high}; pass low < high, at most 2**24 apart")
-    return Values(Law(INTEGERS, float(low), 1.0, span=int(high) - int(low)))
+    law = Law(INTEGERS, float(low), 1.0, span=int(high) - int(low))
+    return Values(law, text=f"integers({int(low)}, {int(high)})")
 
 
 def _numbers(where: str, **given: Any) -> tuple[list[Any], str | None]:
@@ -176,6 +183,12 @@ def _numbers(where: str, **given: Any) -> tuple[list[Any], str | None]:
     if len(set(names)) > 1:
         raise NetworkError(f"{where}: units are {', '.join(name or 'none' for name in names)}; pass one unit for all")
     return numbers, names[0]
+
+
+def _call(name: str, mean: float, sd: float, low: float | None, high: float | None) -> str:
+    """Return the call that describes values."""
+    bounds = [f", {word}={bound:g}" for word, bound in (("low", low), ("high", high)) if bound is not None]
+    return f"{name}({mean:g}, {sd:g}{''.join(bounds)})"
 
 
 def _check_sd(where: str, sd: float) -> None:

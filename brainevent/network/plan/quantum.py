@@ -10,7 +10,7 @@ import numpy as np
 
 from ...errors import NetworkError, did_you_mean
 from ..description.checks import is_number
-from ..description.units import plain
+from ..description.units import array_in
 from .law import INTEGERS, Law
 from .wiring import Wiring
 
@@ -63,7 +63,7 @@ def given_quanta(
 
 
 def _given_quantum(where: str, given: Any, wirings: Sequence[Wiring]) -> float:
-    number = plain(where, given)
+    number = array_in(where, given)[()]
     if not is_number(number) or not _SMALLEST <= number <= np.finfo(np.float32).max:
         raise NetworkError(f"{where} is {given!r}; pass a positive number, of which weights become multiples")
     for wiring in wirings:

@@ -80,7 +80,8 @@ def _drawn(wiring: Wiring, quantum: np.floating[Any], keys: Array) -> Drawn:
     kinds = {"total": REPLACED, "prob": GAPS, "all_to_all": ALL, "one_to_one": ONE}
     kind = kinds.get(wiring.kind, REPLACED if wiring.replace else DISTINCT)
     p = wiring.number if kind == GAPS else 1
-    scale = np.float32(-1 / math.log1p(-p) if 0 < p < 1 else 0)
+    largest = float(np.finfo(np.float32).max)
+    scale = np.float32(min(-1 / math.log1p(-p), largest) if 0 < p < 1 else 0)
     weights = delays = np.zeros(0, np.float32)
     if isinstance(wiring.weights, Law):
         most = 2**15 - 1 if weight_dtype(wiring, quantum) is np.int16 else _LARGEST_32

@@ -11,6 +11,7 @@ import numpy as np
 
 from ...errors import NetworkError, did_you_mean
 from ..description.checks import as_count
+from ..description.units import array_in
 from ..plan.plan import Plan, PopulationPlan, SynapsePlan
 from .recorded import Sample, Wanted
 
@@ -160,7 +161,8 @@ def _chosen(population: PopulationPlan, asked: Every) -> Any:
     everyone = np.arange(population.size)
     if asked.neurons is None:
         return everyone
-    numbers = asked.neurons if isinstance(asked.neurons, slice) else np.atleast_1d(np.asarray(asked.neurons))
+    given = asked.neurons
+    numbers = given if isinstance(given, slice) else np.atleast_1d(array_in(f"every: neurons of {asked.what!r}", given))
     if not isinstance(numbers, slice):
         if numbers.ndim > 1:
             raise NetworkError(
