@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from brainevent.network.description import connect
 from brainevent.network.description.values import exponential, integers, lognormal, normal, uniform
-from brainevent.network.plan import keys
+from brainevent.network.plan import keys, on_cpu_rows
 from brainevent.network.plan.law import EXPONENTIAL, LOGNORMAL, NORMAL, UNIFORM, Law
 from brainevent.network.plan.on_cpu_words import draw_words, values_of
 from brainevent.network.plan.plan import part_bounds
@@ -163,6 +163,16 @@ def test_gaps_between_targets_are_geometric(p):
         for gap in (1, 2, 5):
             expected = p * (1 - p) ** (gap - 1)
             assert abs((gaps == gap).mean() - expected) < 5 * (expected / gaps.size) ** 0.5 + p / 3000
+
+
+def test_a_row_without_synapses_writes_nothing():
+    none = np.zeros(0, np.float32)
+    keys_of = np.array([[1, 2], [3, 4]], np.uint32)
+    nobody = on_cpu_rows.Drawn(on_cpu_rows.GAPS, 50, 0, np.float32(0), keys_of, none, none)
+    room = on_cpu_rows.scratch_for(60, 50)
+    assert on_cpu_rows.draw_row(nobody, 3, 0, room) == 0
+    assert not room.ends.any()
+    assert edges(connect.prob(0.0), 50)[0].size == 0
 
 
 def test_numbers_that_no_block_of_words_divides():

@@ -137,6 +137,8 @@ def _whole(law: Any, words: Any, count: int, floats: Any, out: Any) -> int:
 def _ends(drawn: Any, row: int, count: int, scratch: Any) -> None:
     """Draw the ends of a row, and the words of its weights."""
     ends, words, size = scratch.ends, scratch.words, drawn.ends - drawn.skip
+    if count == 0:  # gaps of a probability of 0 are no gaps
+        return
     if drawn.kind == GAPS:
         _gaps(drawn, row, ends, scratch.more)
         return
