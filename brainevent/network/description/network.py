@@ -243,17 +243,16 @@ class Network:
             RuleError: A rule cannot be run.
             MemoryError: There is no room for neurons or synapses.
         """
-        from ..engines import check_dtype, chosen_name, make_engine
+        from ..engines import check_dtype, chosen_name, make_engine, measure_of
         from ..plan.build import build_plan
         from ..run.simulation import Simulation
 
         check_dtype(dtype, backend)
         name = chosen_name(dtype) if backend is None else backend
-        on_gpu = name == "cuda"
-        parts = 1 if on_gpu else parts_for(sum(population.size for population in self.populations), threads)
+        parts = 1 if name == "cuda" else parts_for(sum(population.size for population in self.populations), threads)
         how: dict[str, Any] = {"round_delays": round_delays, "check_finite": check_finite, "dtype": dtype}
         how["prints"] = name == "jax"
-        plan = build_plan(self, seed=seed, parts=parts, quantum=quantum, bundled=not on_gpu, **how)
+        plan = build_plan(self, seed=seed, parts=parts, quantum=quantum, measure=measure_of(name), **how)
         options = {"blocks": blocks, "shared_bytes": shared_bytes, "clocks": clocks or None}
         return Simulation(plan, make_engine(plan, name, **options), network=self)
 

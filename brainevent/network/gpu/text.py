@@ -179,10 +179,11 @@ def step_text(kinds: Sequence[Kind], structure: Structure, words: str | None = N
 
 def other_text(names: Sequence[str], threads: int, words: str | None = None, forms: Sequence[Form] = ()) -> str:
     """Return the whole text of other kernels, such as "rows.cu", which call some forms."""
-    zeros = ("RECEPTORS", "PARAMS", "DRAWS", "CARRIERS", "LAYOUT", "COMMON")
+    zeros = ("RECEPTORS", "PARAMS", "DRAWS", "CARRIERS", "LAYOUT")
     constants = "".join(f"constexpr unsigned {name} = 0;\n" for name in zeros)
     constants += (
-        f"constexpr unsigned THREADS = {threads};\nconstexpr bool RING_IN_BLOCK = true, ROWS_IN_BLOCK = false;\n"
+        f"constexpr unsigned COMMON = 1, THREADS = {threads};\n"
+        "constexpr bool RING_IN_BLOCK = true, ROWS_IN_BLOCK = false;\n"
     )
     shared = cuda_text(forms), read_text("prelude.cu"), words or read_text(ON_GPU)
     return "\n".join((constants, *shared, *map(read_text, names)))

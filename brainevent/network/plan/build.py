@@ -42,7 +42,6 @@ def build_plan(
     check_finite: bool = False,
     quantum: Any = None,
     dtype: str = "float32",
-    bundled: bool = True,
     prints: bool = False,
     measure: Measure | None = None,
 ) -> Plan:
@@ -56,7 +55,6 @@ def build_plan(
         check_finite: Whether a state that becomes infinite or NaN raises when the network runs.
         quantum: Of what weights are multiples: a number for all receptors, or by "population.receptor". None chooses.
         dtype: Of floats: float32 or float64.
-        bundled: Whether synapses are bundled for the engine on the CPU, where that is worth it.
         prints: Whether rules may use `jax.debug.print`, as the reference lets them.
         measure: Draws synapses on a device, and measures them there: the plan then holds what that cannot draw alone.
 
@@ -92,7 +90,7 @@ def build_plan(
     sums = _Sums(quanta, given)
     synapses: Sequence[SynapsePlan]
     if measure is None:
-        synapses = _held(wirings, populations, sums, seed, parts, bundled=bundled)
+        synapses = _held(wirings, populations, sums, seed, parts)
     else:
         synapses = _on_device(wirings, measure, sums, seed, parts)
     sums.check()
@@ -193,7 +191,7 @@ def _receptor(wiring: Wiring) -> Receptor:
 
 
 def _held(
-    wirings: list[Wiring], populations: tuple[PopulationPlan, ...], sums: _Sums, seed: int, parts: int, *, bundled: bool
+    wirings: list[Wiring], populations: tuple[PopulationPlan, ...], sums: _Sums, seed: int, parts: int
 ) -> BundledSynapses:
     """Draw all synapses, those from one population after each other: so they can be bundled."""
     from .bundles import BundledSynapses
@@ -201,7 +199,7 @@ def _held(
     by_source = defaultdict(list)
     for place, wiring in enumerate(wirings):
         by_source[wiring.projection.source.name].append((place, wiring))
-    result = BundledSynapses(populations, parts, len(wirings), merges=bundled)
+    result = BundledSynapses(populations, parts, len(wirings))
     for group in by_source.values():
         placed = [(place, _placed(wiring, sums, seed, parts)) for place, wiring in group]
         result.add(placed)

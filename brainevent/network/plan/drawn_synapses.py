@@ -11,7 +11,6 @@ import numpy as np
 
 from .plan import SynapsePlan
 from .projections import ProjectionPlan, projection_of
-from .synapses import placed_synapses
 from .wiring import Wiring
 
 __all__ = ["Description", "DrawnSynapses", "Measure", "Measured"]
@@ -94,6 +93,8 @@ class DrawnSynapses(Sequence[SynapsePlan]):
         place = range(len(self))[place]
         if place in self.held:
             return self.held[place]
+        from .synapses import placed_synapses  # compiled loops
+
         one = self.descriptions[place]
         return placed_synapses(one.wiring, one.quantum, one.seed, self.parts).synapses
 
