@@ -6,11 +6,12 @@ import dataclasses
 import described
 import numpy as np
 import pytest
-from beside_interpreter import compare
+from beside_interpreter import equal
 from gpu_on_cpu import PretendDevice
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from ptx import ptx_of
+from small_plans import leaky
 
 from brainevent.errors import NetworkError
 from brainevent.network.description import connect
@@ -25,7 +26,7 @@ from brainevent.network.gpu.rows import COMPACT, PADDED, SHORT
 from brainevent.network.gpu.text import kinds_of, other_text
 from brainevent.network.plan.build import build_plan
 from brainevent.network.plan.quantum import RoundedWeightsWarning
-from brainevent.network.run.recorded import Wanted
+from examples.networks import microcircuit
 
 WEIGHTS = [1.0, -0.3, normal(87.8, 8.78, low=0), normal(0, 1), uniform(1, 2), integers(-4, 9)]
 WEIGHTS += [lognormal(2, 0.5), exponential(-3)]
@@ -166,6 +167,66 @@ def test_rounding_is_warned_of_in_the_same_words(weight):
             build_plan(network, measure=measure)
         messages.append([str(one.message) for one in found])
     assert messages[0] == messages[1]
+
+
+@pytest.mark.parametrize("scale", [0.01, pytest.param(0.05, marks=pytest.mark.thorough)])
+def test_a_part_of_the_microcircuit(scale):
+    theirs, ours = both(microcircuit.network(scale), seed=5)
+    assert sum(projection.entries for projection in ours.projections) > 290e6 * scale**2
+    assert not ours.synapses.held
+    assert ours.projections == theirs.projections
+    (how_ours, found), (how_theirs, expected) = rows_of(ours, 8), rows_of(theirs, 8)
+    assert how_ours == how_theirs
+    np.testing.assert_array_equal(found, expected)
+
+
+@pytest.fixture
+def network(monkeypatch):
+    """Return a network that fires; the GPU of this process is a pretend one."""
+    device = PretendDevice()
+    for module in ("engine", "drawing"):
+        monkeypatch.setattr(f"brainevent.network.gpu.{module}.cuda_device", lambda _: device)
+    params = {"decay": 0.9, "drive": uniform(0, 2), "threshold": 8.0}
+    a, b = (Population(name, 40, leaky, {"v": uniform(0, 8), "pause": 0}, params) for name in "ab")
+    drawn = connect.prob(0.2, weight=normal(0.3, 0.1), self_connections=False)
+    delay = normal(1.5, 0.75)
+    joined = [(a, a, drawn), (a, b, np.eye(40)), (b, a, connect.in_degree(9, weight=-0.2, replace=False))]
+    projections = [Projection(one, other, how, into="syn", delay=delay) for one, other, how in joined]
+    projections[1] = dataclasses.replace(projections[1], delay=0.4)
+    return Network([a, b], projections, dt=0.1)
+
+
+def test_a_simulation_on_synapses_that_the_host_does_not_hold(network, tmp_path):
+    ours, theirs = (network.build(seed=3, backend=backend, threads=1) for backend in ("cuda", "numba"))
+    assert list(ours.plan.synapses.held) == [1]
+    record = ["a.spikes", "b.v"]
+    projections = [projection.name for projection in ours.plan.projections]
+    weights = np.random.default_rng(0).normal(0.2, 0.1, len(ours.connections(projections[0])))
+
+    def same(steps):
+        found, expected = (simulation.run(steps, record=record) for simulation in (ours, theirs))
+        np.testing.assert_array_equal(found["a.spikes"].neurons, expected["a.spikes"].neurons)
+        np.testing.assert_array_equal(found["b.v"], expected["b.v"])
+        equal(ours.state, theirs.state)
+        assert found["a.spikes"].times.size > 20
+
+    same(60)
+    for name in projections:
+        found, expected = (simulation.connections(name) for simulation in (ours, theirs))
+        for field in ("sources", "targets", "weights", "delays"):
+            np.testing.assert_array_equal(getattr(found, field), getattr(expected, field))
+    for simulation in (ours, theirs):
+        simulation.set(projections[0], weights=weights)
+    same(60)
+    equal(ours.params, theirs.params)
+    ours.save(tmp_path / "ours.npz")
+    theirs = network.build(seed=3, backend="interpreted")
+    theirs.load(tmp_path / "ours.npz")
+    same(30)
+    ours.reset()
+    theirs.reset()
+    same(30)
+    assert ours.report().splitlines()[0] == theirs.report().splitlines()[0]
 
 
 def test_memory_is_given_back():

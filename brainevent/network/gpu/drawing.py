@@ -31,7 +31,7 @@ from .kernels import Kernels
 from .structs import DRAWN, GIVEN, ROWS, filled
 from .text import other_text
 
-__all__ = ["DrawnRows", "Drawing", "drawing_on_gpu"]
+__all__ = ["Drawing", "DrawnRows", "drawing_forms", "drawing_on_gpu"]
 
 _THREADS = 128
 _MOST_BLOCKS = 2048
@@ -149,6 +149,7 @@ def _about(description: Description, entries: int, farthest: list[int]) -> Proje
         high, low, near, late, soon = farthest
         weights, delays = (_WORD - low - _SIGN, high - _SIGN), (_WORD - soon, late)
         least = _WORD - near if near else 0
+    targets, kept_weights, kept_delays = (np.dtype(dtype).name for dtype in dtypes_of(wiring, quantum))
     weight_is_same, delay_is_same = (same or entries == 1 for same in same_for_all(wiring))
     return ProjectionPlan(
         wiring.name,
@@ -158,6 +159,6 @@ def _about(description: Description, entries: int, farthest: list[int]) -> Proje
         least,
         delays,
         (weight_is_same, delay_is_same),
-        tuple(np.dtype(dtype).name for dtype in dtypes_of(wiring, quantum)),
+        (targets, kept_weights, kept_delays),
         largest_rounding(wiring.weights, quantum),
     )

@@ -43,7 +43,8 @@ class Measured:
 class Measure(Protocol):
     """Draws the synapses of a description on a device, and tells what follows from them; None if it cannot."""
 
-    def __call__(self, description: Description) -> Measured | None: ...
+    def __call__(self, description: Description) -> Measured | None:
+        """Measure the synapses of a description."""
 
 
 class DrawnSynapses(Sequence[SynapsePlan]):
