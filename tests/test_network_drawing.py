@@ -79,7 +79,7 @@ def both(network, device=None, **how):
 
 
 @given(data=st.data(), kind=st.sampled_from(sorted(KINDS)), seed=st.integers(0, 2**64 - 1))
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_a_device_draws_what_the_host_draws(data, kind, seed):
     sources = data.draw(st.integers(2, 180))
     targets = None if data.draw(st.booleans()) else sources if kind == "one_to_one" else data.draw(st.integers(2, 180))
@@ -110,7 +110,7 @@ def test_nothing_and_next_to_nothing(how, own):
 def test_more_rows_than_blocks_and_chunks_of_a_row(monkeypatch, kind):
     monkeypatch.setattr(drawing, "_MOST_BLOCKS", 7)
     monkeypatch.setattr(drawing, "_MOST_TURNS", 1000)  # ends of one row
-    how = KINDS[kind](190, weight=normal(1, 0.1), self_connections=False)
+    how = KINDS[kind](140, weight=normal(1, 0.1), self_connections=False)
     theirs, ours = both(described.joined(how, 600, delay=normal(1.5, 0.75)))
     assert ours.projections == theirs.projections
     np.testing.assert_array_equal(rows_of(ours, 2)[1], rows_of(theirs, 2)[1])
