@@ -340,6 +340,24 @@ def test_a_rule_that_reads_nothing_has_no_receptors():
     assert plan.populations[0].quanta == {}
 
 
+def test_populations_of_one_rule_and_the_same_dtypes_share_its_form():
+    def rule(s, arriving, p):
+        return s.replace(n=s.n + 1), s.n > p.most
+
+    def other(s, arriving, p):
+        return s, s.n > p.most
+
+    values = {"a": (0, 1.0), "b": (7, np.full(9, 3.0)), "c": (np.uint32(0), 5.0)}
+    populations = [
+        Population(name, 9, rule, state={"n": n}, params={"most": most}) for name, (n, most) in values.items()
+    ]
+    populations.append(Population("d", 9, other, state={"n": 0}, params={"most": 1.0}))
+    a, b, c, d = (population.rule for population in build_plan(Network(populations)).populations)
+    assert a.form is b.form
+    assert [rule.states[0].dtype for rule in (a, c, d)] == ["int32", "uint32", "int32"]
+    assert d.form != a.form
+
+
 def test_arrays_of_users_are_copied():
     v, w = np.zeros(4, np.float32), np.ones((4, 4), np.float32)
     a = cells("a", 4, v=v)

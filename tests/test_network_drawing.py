@@ -18,12 +18,12 @@ from brainevent.network.description import connect
 from brainevent.network.description.network import Network, Population, Projection
 from brainevent.network.description.values import exponential, integers, lognormal, normal, uniform
 from brainevent.network.gpu import drawing
-from brainevent.network.gpu.drawing import Drawing, drawing_forms
+from brainevent.network.gpu.drawing import Drawing, drawing_text
 from brainevent.network.gpu.engine import CudaEngine
 from brainevent.network.gpu.layout import place_synapses
 from brainevent.network.gpu.partition import partition_of
 from brainevent.network.gpu.rows import COMPACT, PADDED, SHORT
-from brainevent.network.gpu.text import kinds_of, other_text
+from brainevent.network.gpu.text import kinds_of
 from brainevent.network.plan.build import build_plan
 from brainevent.network.plan.quantum import RoundedWeightsWarning
 from examples.networks import microcircuit
@@ -241,7 +241,7 @@ def test_memory_is_given_back():
 
 def test_the_text_compiles_for_gpus():
     """Nothing is fused, nothing approximated, and no array of a thread lies in memory."""
-    ptx = ptx_of(other_text(["rows.cu", "drawing.cu"], 128, forms=drawing_forms()), "--std=c++17")
+    ptx = ptx_of(drawing_text(), "--std=c++17")
     assert ".entry draw_rows" in ptx
     assert ".entry count_sources" in ptx
     assert "fma." not in ptx

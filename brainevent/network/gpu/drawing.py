@@ -31,7 +31,7 @@ from .kernels import Kernels
 from .structs import DRAWN, GIVEN, ROWS, filled
 from .text import other_text
 
-__all__ = ["Drawing", "DrawnRows", "drawing_forms", "drawing_on_gpu"]
+__all__ = ["Drawing", "DrawnRows", "drawing_on_gpu", "drawing_text"]
 
 _THREADS = 128
 _MOST_BLOCKS = 2048
@@ -43,11 +43,12 @@ Array = Any
 
 
 @functools.cache
-def drawing_forms() -> tuple[Form, ...]:
-    """Return what kernels call: those of `gaussian` and `unit`, and with them the logarithms."""
-    words = (called_form("be_bits"), called_form("be_more_bits"))
-    numbers = (form_of(one.__name__, one, ("uint32",)) for one in (unit, gaussian))
-    return (*words, *numbers, function_form("exp"))
+def drawing_text(words: str | None = None) -> str:
+    """Return the text of the kernels; `words` are the words in which it is written, None for those of a GPU."""
+    bits = (called_form("be_bits"), called_form("be_more_bits"))
+    numbers = (form_of(one.__name__, one, ("uint32",)) for one in (unit, gaussian))  # with them come the logarithms
+    forms: tuple[Form, ...] = (*bits, *numbers, function_form("exp"))
+    return other_text(["rows.cu", "drawing.cu"], _THREADS, words, forms)
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,8 +67,7 @@ class Drawing:
 
     def __init__(self, device: Device):
         self.device = device
-        text = other_text(["rows.cu", "drawing.cu"], _THREADS, device.words, drawing_forms())
-        self._kernels = Kernels(device, text, _THREADS)
+        self._kernels = Kernels(device, drawing_text(device.words), _THREADS)
 
     def __call__(self, description: Description) -> Measured | None:
         """Measure the synapses of a description, if they can be drawn here."""

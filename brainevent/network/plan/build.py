@@ -20,7 +20,7 @@ from .fingerprint import fingerprint
 from .keys import DRAWING, checked_seed, key_of
 from .plan import Plan, PopulationPlan, SynapsePlan
 from .quantum import LARGEST_SUM, RoundedWeightsWarning, choose_quantum, given_quanta
-from .receptors import check_receptor, traced
+from .receptors import all_traced, check_receptor
 from .wiring import Wiring, wiring_of
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def build_plan(
     for name, flag in (("round_delays", round_delays), ("check_finite", check_finite)):
         if not isinstance(flag, bool):
             raise NetworkError(f"build: {name} is {flag!r}; pass True or False")
-    rules = {population.name: traced(population, dtype, prints=prints) for population in network.populations}
+    rules = all_traced(network.populations, dtype, prints=prints)
     wirings = _wirings(network, rules, round_delays=round_delays)
     groups = _by_receptor(network, rules, wirings)
     given = given_quanta(quantum, groups, dtype)
