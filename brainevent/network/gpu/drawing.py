@@ -53,13 +53,26 @@ def drawing_text(words: str | None = None) -> str:
 
 @dataclass(frozen=True, eq=False)
 class DrawnRows:
-    """A description as kernels read it, what all its synapses share, and the memory that they need."""
+    """A description as kernels read it, and what all its synapses share.
 
+    `counts` is the memory with the numbers of synapses of each source, if they are drawn; `turns` is how many words
+    with turns the kernels need.
+    """
+
+    drawing: Drawing
     structure: Any
     blocks: int
     weight: int
     delay: int
-    memories: tuple[Memory, ...]
+    counts: Memory | None
+    turns: int
+
+    def draw(self, given: Any, to: Any) -> None:
+        """Draw all synapses, to be measured, counted or placed."""
+        if self.turns:
+            self.structure["turns"] = self.drawing.turns(self.turns)
+        if self.structure["rows"]:
+            self.drawing.kernels.launch("draw_rows", self.blocks, self.structure, given, to)
 
 
 class Drawing:
@@ -67,7 +80,8 @@ class Drawing:
 
     def __init__(self, device: Device):
         self.device = device
-        self._kernels = Kernels(device, drawing_text(device.words), _THREADS)
+        self.kernels = Kernels(device, drawing_text(device.words), _THREADS)
+        self._turns: Memory | None = None
 
     def __call__(self, description: Description) -> Measured | None:
         """Measure the synapses of a description, if they can be drawn here."""
@@ -79,7 +93,7 @@ class Drawing:
         found = cleared(self.device, 36, f"measures of {wiring.name}")
         one = rows.structure
         one["loads"], one["totals"], one["limits"] = loads.address, found.address, found.address + 16
-        self.draw(rows, filled(GIVEN, weight=rows.weight, delay=rows.delay), filled(ROWS))
+        rows.draw(filled(GIVEN, weight=rows.weight, delay=rows.delay), filled(ROWS))
         entries, off = (int(total) for total in found.download(np.uint64, 2))
         about = _about(description, entries, [int(limit) for limit in found.download(np.uint32, 5, 16)])
         rounded = 0 if one["own_weights"] else in_quanta(wiring.weights, description.quantum)[1]
@@ -100,23 +114,24 @@ class Drawing:
             if law.size:
                 one[name] = (int(law[0]), *law[1:5], int(law[5]))
         blocks = max(1, min(number, _MOST_BLOCKS))
-        memories = []
+        counts, turns = None, 0
         if wiring.kind == "total":
-            memories.append(self._counted(one, wiring))
+            counts = self._counted(one, wiring)
         else:
             one["number"] = _number(wiring)
         if drawn.kind == DISTINCT:
             blocks = max(1, min(blocks, _MOST_TURNS // drawn.ends))
-            turns = cleared(self.device, 4 * blocks * drawn.ends, f"ends of {wiring.name} that are drawn already")
-            memories.append(turns)
-            one["turns"] = turns.address
+            turns = blocks * drawn.ends
         weight = 0 if own_weights else int(in_quanta(wiring.weights, description.quantum)[0][0])
-        return DrawnRows(one, blocks, weight, 0 if own_delays else int(wiring.steps), tuple(memories))
+        return DrawnRows(self, one, blocks, weight, 0 if own_delays else int(wiring.steps), counts, turns)
 
-    def draw(self, rows: DrawnRows, given: Any, to: Any) -> None:
-        """Draw all synapses, to be measured, counted or placed."""
-        if rows.structure["rows"]:
-            self._kernels.launch("draw_rows", rows.blocks, rows.structure, given, to)
+    def turns(self, words: int) -> int:
+        """Return where so many words are that are zero, as kernels leave them."""
+        if self._turns is None or self._turns.nbytes < 4 * words:
+            self.device.wait()
+            self._turns = None  # given back before more is taken
+            self._turns = cleared(self.device, 4 * words, "ends of synapses that are drawn already")
+        return self._turns.address
 
     def _counted(self, one: Any, wiring: Wiring) -> Memory:
         """Count how many synapses of `total` each source has."""
@@ -124,7 +139,7 @@ class Drawing:
         one["total"], one["counts"] = int(wiring.number), counts.address
         if wiring.number:
             blocks = -(-int(wiring.number) // (2 * _THREADS))
-            self._kernels.launch("count_sources", min(blocks, _MOST_BLOCKS), one)
+            self.kernels.launch("count_sources", min(blocks, _MOST_BLOCKS), one)
         return counts
 
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -61,8 +62,11 @@ class _Sorter:
     entry: Entry
     given: Sequence[_Projection]
     used: Memory
-    kernels: Kernels
-    drawing: Drawing
+
+    @functools.cached_property
+    def kernels(self) -> Kernels:
+        """The kernels of "rows.cu"."""
+        return Kernels(self.device, other_text(["rows.cu"], _THREADS, self.device.words), _THREADS)
 
     def launch(self, kernel: str, blocks: int, *structures: Any) -> None:
         """Run a kernel on structures."""
@@ -77,7 +81,7 @@ class _Sorter:
             if one.drawn is None:
                 self.launch("place_rows", int(one.structure["sources"]), one.structure, rows)
             else:
-                self.drawing.draw(one.drawn, one.structure, rows)
+                one.drawn.draw(one.structure, rows)
         self.device.wait()
 
     def laid(self, layout: int, **more: Any) -> Any:
@@ -108,7 +112,6 @@ def place_synapses(device: Device, plan: Plan, partition: Partition, room: int) 
     """Sort the synapses of a plan into rows; a block has room for so many bytes of them in shared memory."""
     entry = entry_of(plan, partition)
     drawing = Drawing(device)
-    kernels = Kernels(device, other_text(["rows.cu"], _THREADS, device.words), _THREADS)
     described: Mapping[int, Description] = getattr(plan.synapses, "descriptions", {})
     given = []
     for place, about in enumerate(plan.projections):
@@ -120,7 +123,7 @@ def place_synapses(device: Device, plan: Plan, partition: Partition, room: int) 
         elif about.entries:
             given.append(_uploaded(device, shared, plan, plan.synapses[place]))
     used = device.memory(4 * partition.sources * partition.blocks, "numbers of synapses by neuron and block")
-    sorter = _Sorter(device, partition, entry, given, used, kernels, drawing)
+    sorter = _Sorter(device, partition, entry, given, used)
     sorter.place()
     rows = _laid_out(sorter, room)
     numbers = held(device, rows.rows, "numbers of rows")
