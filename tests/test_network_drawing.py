@@ -45,9 +45,9 @@ KINDS = {
 pytestmark = pytest.mark.filterwarnings("ignore::brainevent.network.plan.quantum.RoundedWeightsWarning")
 
 
-def rows_of(plan, blocks):
-    """Return the rows of a plan on a pretend GPU, and the synapses of each row in order."""
-    device = PretendDevice()
+def rows_of(plan, blocks, device=None):
+    """Return the rows of a plan on a device, which is a pretended one if none is given, with the synapses in order."""
+    device = PretendDevice() if device is None else device
     kinds, numbers, _ = kinds_of(plan, {p.name: dict(p.params) for p in plan.populations})
     partition = partition_of(plan, kinds, numbers, blocks)
     rows = place_synapses(device, plan, partition, room=2**20)
@@ -157,7 +157,7 @@ def test_sums_that_are_too_large_are_refused_in_the_same_words():
 
 
 @pytest.mark.filterwarnings("default")
-@pytest.mark.parametrize("weight", [exponential(1e-3), 1e-3])
+@pytest.mark.parametrize("weight", [uniform(1, 9), exponential(3), 0.5])
 def test_rounding_is_warned_of_in_the_same_words(weight):
     a, messages = described.cells("a", 100), []
     joined = [connect.prob(0.5, weight=normal(1e5, 1e4)), connect.total(2000, weight=weight)]
