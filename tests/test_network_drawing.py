@@ -28,7 +28,7 @@ from brainevent.network.plan.build import build_plan
 from brainevent.network.plan.quantum import RoundedWeightsWarning
 from examples.networks import microcircuit
 
-WEIGHTS = [1.0, -0.3, normal(87.8, 8.78, low=0), normal(0, 1), uniform(1, 2), integers(-4, 9)]
+WEIGHTS = [1.0, -0.3, normal(87.8, 8.78, low=0), normal(0, 1, low=0), uniform(1, 2), integers(-4, 9)]
 WEIGHTS += [lognormal(2, 0.5), exponential(-3)]
 DELAYS = [None, 0.7, normal(1.5, 0.75), uniform(0.1, 40), exponential(2), integers(1, 9)]
 KINDS = {
@@ -114,6 +114,14 @@ def test_more_rows_than_blocks_and_chunks_of_a_row(monkeypatch, kind):
     theirs, ours = both(described.joined(how, 600, delay=normal(1.5, 0.75)))
     assert ours.projections == theirs.projections
     np.testing.assert_array_equal(rows_of(ours, 2)[1], rows_of(theirs, 2)[1])
+
+
+def test_the_largest_gap():
+    """Row 77 has, at place 45, a word that is 2**32 when it is rounded to a float."""
+    theirs, ours = both(described.joined(connect.prob(0.5), 200), seed=3337)
+    assert ours.projections == theirs.projections
+    found = theirs.synapses[0]
+    assert np.diff(found.targets[found.starts[77] : found.starts[78]].astype(int)).max() == 25
 
 
 def test_what_a_device_does_not_draw_is_laid_out_for_it(monkeypatch):
