@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -28,14 +29,15 @@ def fingerprint(populations: Sequence[PopulationPlan], wirings: Sequence[Wiring]
     known: dict[int, bytes] = {}
     for wiring in wirings:
         ends = wiring.projection.source.name, wiring.projection.target.name, wiring.projection.into
-        described = {key: getattr(wiring, key) for key in _fields(wiring) if key != "projection"}
+        described = {key: getattr(wiring, key) for key in _fields(Wiring) if key != "projection"}
         _add(digest.update, (ends, described), known)
     _add(digest.update, (tuple(populations), others), known)
     return digest.hexdigest()
 
 
-def _fields(value: Any) -> list[str]:
-    return [field.name for field in dataclasses.fields(value) if field.compare]
+@functools.cache
+def _fields(kind: Any) -> list[str]:
+    return [field.name for field in dataclasses.fields(kind) if field.compare]
 
 
 def _add(add: Callable[[Any], None], value: Any, known: dict[int, bytes]) -> None:
@@ -52,7 +54,7 @@ def _add(add: Callable[[Any], None], value: Any, known: dict[int, bytes]) -> Non
             known[id(value)] = bytes(text)
         add(known[id(value)])
     elif dataclasses.is_dataclass(value):
-        _add(add, (type(value).__name__, [getattr(value, name) for name in _fields(value)]), known)
+        _add(add, (type(value).__name__, [getattr(value, name) for name in _fields(type(value))]), known)
     elif isinstance(value, Mapping):
         _add(add, list(value.items()), known)
     elif isinstance(value, (tuple, list)):
