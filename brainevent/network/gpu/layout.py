@@ -34,7 +34,7 @@ _SYNAPSES, _PLACES = "synapses", "places of rows"
 Array = Any
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Measured:
     """What all rows take: words, quads of words, words that slots do not hold; and the widest row of each source."""
 
