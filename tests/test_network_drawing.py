@@ -79,7 +79,7 @@ def both(network, device=None, **how):
 
 
 @given(data=st.data(), kind=st.sampled_from(sorted(KINDS)), seed=st.integers(0, 2**64 - 1))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=50, deadline=None)
 def test_a_device_draws_what_the_host_draws(data, kind, seed):
     sources = data.draw(st.integers(2, 180))
     targets = None if data.draw(st.booleans()) else sources if kind == "one_to_one" else data.draw(st.integers(2, 180))
@@ -235,6 +235,20 @@ def test_a_simulation_on_synapses_that_the_host_does_not_hold(network, tmp_path)
     theirs.reset()
     same(30)
     assert ours.report().splitlines()[0] == theirs.report().splitlines()[0]
+
+
+def test_what_does_not_fit_on_a_device_is_not_drawn():
+    class Small(PretendDevice):
+        def memory(self, nbytes, what):
+            if nbytes > 2**28:
+                raise NetworkError(f"{what}: {nbytes}")
+            return super().memory(nbytes, what)
+
+    device = Small()
+    network = described.joined(connect.all_to_all(), 10_000, name="p")
+    with pytest.raises(NetworkError, match="synapses of p: 400000000"):
+        build_plan(network, measure=Drawing(device))
+    assert device.launches == []
 
 
 def test_memory_is_given_back():

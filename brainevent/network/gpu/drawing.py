@@ -36,6 +36,8 @@ __all__ = ["Drawing", "DrawnRows", "drawing_on_gpu", "drawing_text"]
 _THREADS = 128
 _MOST_BLOCKS = 2048
 _MOST_TURNS = 2**27  # of `DISTINCT`: words for all blocks
+_LEAST_BYTES = 4  # of a synapse in a row
+_SMALL = 2**26  # bytes for which nobody is asked
 _LARGEST_TOTAL = 2**32 - 1  # synapses of `total`
 _WORD, _SIGN = 2**32 - 1, 2**31
 
@@ -88,6 +90,9 @@ class Drawing:
         wiring = description.wiring
         if wiring.listed is not None or (wiring.kind == "total" and wiring.number > _LARGEST_TOTAL):
             return None
+        least = _LEAST_BYTES * int(wiring.expected)
+        if least > _SMALL:
+            self.device.memory(least, f"synapses of {wiring.name}")  # raises before they are drawn, and is given back
         targets, rows = wiring.shape[1], self.rows(description)
         loads = cleared(self.device, 8 * targets, f"sums of weights of {wiring.name}")
         found = cleared(self.device, 36, f"measures of {wiring.name}")
