@@ -5,7 +5,7 @@
 // Synapse k of a row has the words (row, place), of which the first decides its other end and the second its weight,
 // and the word (row, k) of other keys for its delay. Place is k, but where gaps lead to the row's own neuron.
 
-constexpr u32 REPLACED = 0, DISTINCT = 1, GAPS = 2, ALL = 3, ONE = 4;                       // kinds of rows
+constexpr u32 REPLACED = 0, DISTINCT = 1, GAPS = 2, ALL = 3, ONE = 4;                 // kinds of rows
 constexpr u32 UNIFORM = 0, NORMAL = 1, LOGNORMAL = 2, EXPONENTIAL = 3, INTEGERS = 4;  // kinds of laws
 constexpr float LARGEST_GAP = 0x1p30f;
 constexpr u32 NO_PLACE = 0xFFFFFFFFu;

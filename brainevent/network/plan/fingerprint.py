@@ -54,7 +54,8 @@ def _add(add: Callable[[Any], None], value: Any, known: dict[int, bytes]) -> Non
             known[id(value)] = bytes(text)
         add(known[id(value)])
     elif dataclasses.is_dataclass(value):
-        _add(add, (type(value).__name__, [getattr(value, name) for name in _fields(type(value))]), known)
+        kind: Any = type(value)
+        _add(add, (kind.__name__, [getattr(value, name) for name in _fields(kind)]), known)
     elif isinstance(value, Mapping):
         _add(add, list(value.items()), known)
     elif isinstance(value, (tuple, list)):
