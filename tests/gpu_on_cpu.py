@@ -59,6 +59,7 @@ template <class T> static T add_in_block(T* at, T x) { T before = *at; *at = (T)
 static void add_if(bool yes, int* at, int x, int*) { if (yes) add_in_block(at, x); }
 static void or_in_block(u32* at, u32 x) { *at |= x; }
 template <class T> static T add_for_all(T* at, T x) { return __atomic_fetch_add(at, x, __ATOMIC_RELAXED); }
+template <class T> static void raise_for_all(T* at, T x) { if (*at < x) *at = x; }
 static void or_for_all(u64* at, u64 x) { __atomic_fetch_or(at, x, __ATOMIC_RELAXED); }
 static int look(const int* at) { return *at; }
 static void put_word(u32* at, u32 x) { __atomic_store_n(at, x, __ATOMIC_RELAXED); }
@@ -92,6 +93,8 @@ static u64 clock_ns() { return ticks += 1000; }
 STRUCTURES = {
     "run": ["Net", "unsigned", "unsigned"],
     "place_rows": ["Given", "Rows"],
+    "draw_rows": ["Drawn", "Given", "Rows"],
+    "count_sources": ["Drawn"],
     "measure_rows": ["Laid"],
     "lay_rows": ["Laid"],
 }

@@ -9,12 +9,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import small_plans
+import test_network_drawing as drawn
 import test_network_gpu as pretended
 from beside_interpreter import ALL, DRAWN_PARAMS, DRAWN_STATE, as_tree, drawing, equal, single
 
 import brainevent as be
 from brainevent.errors import NetworkError
 from brainevent.network.cpu.engine import NumbaEngine
+from brainevent.network.description.values import normal
 from brainevent.network.gpu.device import cuda_device
 from brainevent.network.gpu.engine import CudaEngine
 from brainevent.network.gpu.rows import COMPACT, PADDED, SHORT
@@ -46,6 +48,29 @@ def test_every_layout_of_rows(weight, edges, blocks, layout):
 def test_all_neurons_at_once(size, blocks, shared_bytes):
     engine = CudaEngine(pretended.bursting(size), blocks=blocks, shared_bytes=shared_bytes)
     pretended.compare(engine, [11, 7], Wanted(("a",), ("a",), ("a",)))
+
+
+@pytest.mark.parametrize("size", [30, 1500])
+@pytest.mark.parametrize("weight", drawn.WEIGHTS, ids=str)
+@pytest.mark.parametrize("kind", sorted(drawn.KINDS))
+def test_the_gpu_draws_what_the_host_draws(kind, weight, size):
+    if kind == "all_to_all" and size > 30 and weight != 1.0:
+        pytest.skip("many synapses, which other kinds draw alike")
+    how = drawn.KINDS[kind](25 if size == 30 else 150, weight=weight, self_connections=False)
+    network = drawn.described.joined(how, size, delay=normal(1.5, 0.75))
+    theirs, ours = drawn.both(network, cuda_device(), seed=7)
+    assert ours.projections == theirs.projections
+    (how_ours, found), (how_theirs, expected) = (drawn.rows_of(plan, 3, cuda_device()) for plan in (ours, theirs))
+    assert how_ours == how_theirs
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_the_gpu_draws_a_part_of_the_microcircuit():
+    theirs, ours = drawn.both(drawn.microcircuit.network(0.2), cuda_device(), seed=5)
+    assert ours.projections == theirs.projections
+    (how_ours, found), (how_theirs, expected) = (drawn.rows_of(plan, 132, cuda_device()) for plan in (ours, theirs))
+    assert how_ours == how_theirs
+    np.testing.assert_array_equal(found, expected)
 
 
 def test_random_numbers_equal_the_interpreter():

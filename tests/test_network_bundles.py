@@ -107,15 +107,6 @@ def test_large_parts_begin_with_a_line_of_cache(size, parts):
     assert size < 256 * parts or (bounds[:-1] % 16 == 0).all()
 
 
-def test_what_is_not_bundled_stays_so_when_it_is_replaced():
-    cells = small_plans.population("a", 37, 1)
-    many = small_plans.synapses(cells, cells, 5000, 1)
-    for merges in (True, False):
-        found = BundledSynapses([cells], 1, 1, merges=merges)
-        found.add([(0, many)])
-        assert bool(found.bundles) == bool(found.replaced(0, many).bundles) == merges
-
-
 @pytest.mark.parametrize("parts", [1, 2, 3])
 def test_what_was_on_its_way_arrives_once(parts):
     """A state that is loaded waits in the ring, which then has but one slot again; a saved one has both."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 
@@ -14,7 +14,10 @@ from ..ffi.devices import cuda_capabilities
 from .engine import Engine
 from .plan.plan import Plan
 
-__all__ = ["ENGINES", "check_dtype", "chosen_name", "engine_name", "make_engine"]
+if TYPE_CHECKING:
+    from .plan.drawn_synapses import Measure
+
+__all__ = ["ENGINES", "check_dtype", "chosen_name", "engine_name", "make_engine", "measure_of"]
 
 ENGINES = {
     "numba": ("cpu.engine", "NumbaEngine"),
@@ -58,6 +61,14 @@ def make_engine(plan: Plan, backend: str | None = None, **options: Any) -> Engin
     room, kind = ENGINES[name]
     engine: Engine = getattr(importlib.import_module(f"{__package__}.{room}"), kind)(plan, **given)
     return engine
+
+
+def measure_of(name: str) -> Measure | None:
+    """Return what draws synapses for a backend that draws them itself."""
+    if name != "cuda":
+        return None
+    measure: Measure = importlib.import_module(f"{__package__}.gpu.drawing").drawing_on_gpu()
+    return measure
 
 
 def chosen_name(dtype: str = "float32") -> str:

@@ -248,18 +248,17 @@ class Network:
             >>> Network([cells], dt=0.1).build(seed=1, threads=1, backend="numba")
             Simulation(100 neurons, 0 synapses, at step 0, numba on 1 thread)
         """
-        from ..engines import check_dtype, chosen_name, make_engine
+        from ..engines import check_dtype, chosen_name, make_engine, measure_of
         from ..plan.build import build_plan
         from ..run.simulation import Simulation
 
         check_dtype(dtype, backend)
         name = chosen_name(dtype) if backend is None else backend
-        on_gpu = name == "cuda"
         parts = parts_for(sum(population.size for population in self.populations), threads)
         parts = 1 if name in ("cuda", "jax") else parts  # those have threads of their own
         how: dict[str, Any] = {"round_delays": round_delays, "check_finite": check_finite, "dtype": dtype}
         how["prints"] = name == "jax"
-        plan = build_plan(self, seed=seed, parts=parts, quantum=quantum, bundled=not on_gpu, **how)
+        plan = build_plan(self, seed=seed, parts=parts, quantum=quantum, measure=measure_of(name), **how)
         options = {"blocks": blocks, "shared_bytes": shared_bytes, "clocks": clocks or None}
         return Simulation(plan, make_engine(plan, name, **options), network=self)
 

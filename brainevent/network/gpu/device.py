@@ -124,6 +124,7 @@ class CudaDevice:
             self._attribute(device, which) for which in (_MULTIPROCESSORS, _SHARED, _MAJOR, _MINOR)
         )
         self.capability = f"{major}.{minor}"
+        self._binaries: dict[str, bytes] = {}  # by text
         with self._current():
             self._do("cuStreamCreate", ctypes.byref(self._stream), _NON_BLOCKING)
 
@@ -163,11 +164,12 @@ class CudaDevice:
                 self._do("cuMemsetD8Async", ctypes.c_uint64(address), 0, ctypes.c_size_t(nbytes), self._stream)
 
     def kernel(self, text: str, entry: str, shared: int) -> Any:
-        """Compile a text, unless it is kept, and load its kernel."""
-        where = f"network kernel {entry}"
-        unit = translation_unit(where, text, entry, None, NVRTC_OPTIONS)
-        code = compiled(where, unit, (self.capability,))
-        return driver().kernel(code.binary, code.entry, shared)
+        """Compile a text, with all its kernels, unless it is kept; and load one of them."""
+        if text not in self._binaries:
+            where = f"network kernel {entry}"
+            unit = translation_unit(where, text, entry, None, NVRTC_OPTIONS)
+            self._binaries[text] = compiled(where, unit, (self.capability,)).binary
+        return driver().kernel(self._binaries[text], entry, shared)
 
     def launch(
         self, kernel: Any, blocks: int, threads: int, shared: int, parameters: Sequence[bytes], *, at_once: bool

@@ -3,14 +3,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from ..plan.drawn_synapses import Description
 from ..plan.plan import Plan, SynapsePlan
+from ..plan.projections import ProjectionPlan
 from .device import Device, Memory, cleared, held
+from .drawing import Drawing, DrawnRows
+from .kernels import Kernels
 from .partition import Partition
 from .rows import COMPACT, NOBODY, PADDED, SHORT, SLOTS, Entry, Rows, bytes_in_block, entry_of
 from .structs import GIVEN, LAID, ROWS, filled
@@ -40,28 +45,43 @@ class _Measured:
 
 
 @dataclass(frozen=True, eq=False)
+class _Projection:
+    """What kernels are to know of a projection: where its synapses lie, with the memory, or how they are drawn."""
+
+    structure: Any
+    memories: tuple[Memory, ...] = ()
+    drawn: DrawnRows | None = None
+
+
+@dataclass(frozen=True, eq=False)
 class _Sorter:
     """Sorts the synapses of a plan on a device; `used` counts them by source and block."""
 
     device: Device
     partition: Partition
     entry: Entry
-    given: Sequence[tuple[Any, tuple[Memory, ...]]]  # projections, and the memory that they lie in
+    given: Sequence[_Projection]
     used: Memory
+
+    @functools.cached_property
+    def kernels(self) -> Kernels:
+        """The kernels of "rows.cu"."""
+        return Kernels(self.device, other_text(["rows.cu"], _THREADS, self.device.words), _THREADS)
 
     def launch(self, kernel: str, blocks: int, *structures: Any) -> None:
         """Run a kernel on structures."""
-        found = self.device.kernel(other_text("rows.cu", _THREADS, self.device.words), kernel, 0)
-        parameters = [structure.tobytes() for structure in structures]
-        self.device.launch(found, min(blocks, _MOST_BLOCKS), _THREADS, 0, parameters, at_once=False)
+        self.kernels.launch(kernel, min(blocks, _MOST_BLOCKS), *structures)
 
     def place(self, layout: int = COMPACT, **where: Any) -> None:
         """Count synapses, or place them where that is said."""
         self.used.clear()
         rows = filled(ROWS, used=self.used.address, slot_bits=self.entry.bits, **where)
-        for given, _ in self.given:
-            given["layout"] = layout
-            self.launch("place_rows", int(given["sources"]), given, rows)
+        for one in self.given:
+            one.structure["layout"] = layout
+            if one.drawn is None:
+                self.launch("place_rows", int(one.structure["sources"]), one.structure, rows)
+            else:
+                one.drawn.draw(one.structure, rows)
         self.device.wait()
 
     def laid(self, layout: int, **more: Any) -> Any:
@@ -91,7 +111,17 @@ class _Sorter:
 def place_synapses(device: Device, plan: Plan, partition: Partition, room: int) -> Rows:
     """Sort the synapses of a plan into rows; a block has room for so many bytes of them in shared memory."""
     entry = entry_of(plan, partition)
-    given = [_uploaded(device, plan, partition, entry, s) for s in plan.synapses if s.targets.size]
+    drawing = Drawing(device)
+    described: Mapping[int, Description] = getattr(plan.synapses, "descriptions", {})
+    given = []
+    for place, about in enumerate(plan.projections):
+        shared = _shared(plan, partition, entry, about)
+        if about.entries and place in described:
+            drawn = drawing.rows(described[place])
+            shared["weight"], shared["delay"] = drawn.weight, drawn.delay
+            given.append(_Projection(shared, drawn=drawn))
+        elif about.entries:
+            given.append(_uploaded(device, shared, plan, plan.synapses[place]))
     used = device.memory(4 * partition.sources * partition.blocks, "numbers of synapses by neuron and block")
     sorter = _Sorter(device, partition, entry, given, used)
     sorter.place()
@@ -138,11 +168,26 @@ def _with_starts(
     return Rows(layout, sorter.entry, rows, synapses, starts, bases, start_bytes, block_words)
 
 
-def _uploaded(
-    device: Device, plan: Plan, partition: Partition, entry: Entry, synapses: SynapsePlan
-) -> tuple[Any, tuple[Memory, ...]]:
-    """Copy the synapses of a projection to a device; return what `place_rows` is to know of them, and their memory."""
-    target = plan.population(synapses.target)
+def _shared(plan: Plan, partition: Partition, entry: Entry, about: ProjectionPlan) -> Any:
+    """Return what kernels are to know of a projection, but for its synapses."""
+    target = plan.population(about.target)
+    return filled(
+        GIVEN,
+        sources=plan.population(about.source).size,
+        source_begin=partition.begins[about.source],
+        target_begin=partition.begins[about.target],
+        blocks=partition.blocks,
+        all_sources=partition.sources,
+        wide=entry.wide,
+        cell_shift=entry.cell_shift,
+        delay_shift=entry.delay_shift,
+        reach=partition.reach[list(target.quanta).index(about.receptor)],
+        weight_mask=(1 << entry.weight_bits) - 1 if not entry.wide else 0,
+    )
+
+
+def _uploaded(device: Device, shared: Any, plan: Plan, synapses: SynapsePlan) -> _Projection:
+    """Copy the synapses of a projection to a device."""
     arrays: Sequence[Array] = (
         synapses.starts[:: plan.parts].astype(np.uint64),
         synapses.targets,
@@ -152,24 +197,8 @@ def _uploaded(
     what = f"synapses of {synapses.name}, while they are sorted,"
     memories = tuple(held(device, array, what) for array in arrays)
     sizes = [array.itemsize if array.size > 1 or synapses.targets.size == 1 else 0 for array in arrays[1:]]
-    sizes[0] = synapses.targets.itemsize
-    given = filled(
-        GIVEN,
-        sources=plan.population(synapses.source).size,
-        source_begin=partition.begins[synapses.source],
-        target_begin=partition.begins[synapses.target],
-        blocks=partition.blocks,
-        all_sources=partition.sources,
-        wide=entry.wide,
-        cell_shift=entry.cell_shift,
-        delay_shift=entry.delay_shift,
-        reach=partition.reach[list(target.quanta).index(synapses.receptor)],
-        target_bytes=sizes[0],
-        weight_bytes=sizes[1],
-        delay_bytes=sizes[2],
-        weight=int(synapses.weights.reshape(-1)[0]),
-        delay=int(synapses.delays.reshape(-1)[0]),
-        weight_mask=(1 << entry.weight_bits) - 1 if not entry.wide else 0,
-        **dict(zip(("starts", "targets", "weights", "delays"), (m.address for m in memories), strict=True)),
-    )
-    return given, memories
+    shared["target_bytes"], (shared["weight_bytes"], shared["delay_bytes"]) = synapses.targets.itemsize, sizes[1:]
+    shared["weight"], shared["delay"] = int(synapses.weights.reshape(-1)[0]), int(synapses.delays.reshape(-1)[0])
+    for name, memory in zip(("starts", "targets", "weights", "delays"), memories, strict=True):
+        shared[name] = memory.address
+    return _Projection(shared, memories)

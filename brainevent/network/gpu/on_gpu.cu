@@ -31,6 +31,7 @@ BE void add_if(bool yes, int* at, int x, int* nowhere) {
 }
 BE void or_in_block(u32* at, u32 x) { atomicOr(at, x); }
 template <class T> BE T add_for_all(T* at, T x) { return atomicAdd(at, x); }
+template <class T> BE void raise_for_all(T* at, T x) { atomicMax(at, x); }
 BE void or_for_all(u64* at, u64 x) { atomicOr(at, x); }
 BE int look(const int* at) { return RING_IN_BLOCK ? *at : __ldcg(at); }
 BE void put_word(u32* at, u32 x) { __stcg(at, x); }

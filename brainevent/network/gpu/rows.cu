@@ -122,19 +122,32 @@ BE u32* place_of(const Given& of, const Rows& to, u32 source, u32 block, u32 at,
     return nullptr;
 }
 
-BE void place(const Given& of, const Rows& to, u32 source, u64 k) {
-    const u32 number = of.target_begin + read_unsigned(of.targets, of.target_bytes, k), block = number % of.blocks;
-    const u32 at = add_for_all(to.used + (u64)source * of.blocks + block, 1u);
-    if (!to.synapses) return;
-    const int weight = of.weight_bytes == 0 ? of.weight
-                     : of.weight_bytes == 2 ? ((const short*)of.weights)[k] : ((const int*)of.weights)[k];
-    const u32 delay = of.delay_bytes ? read_unsigned(of.delays, of.delay_bytes, k) : of.delay;
-    const u32 word = (of.reach + number / of.blocks) << of.cell_shift | delay << of.delay_shift;
+// Count one more synapse of a source that ends in a block; return how many there were.
+BE u32 count_synapse(const Given& of, const Rows& to, u32 source, u32 target) {
+    return add_for_all(to.used + (u64)source * of.blocks + target % of.blocks, 1u);
+}
+
+// Put a synapse into its row: source and target are numbers of neurons.
+BE void put_synapse(const Given& of, const Rows& to, u32 source, u32 target, int weight, u32 delay) {
+    const u32 at = count_synapse(of, to, source, target);
+    const u32 word = (of.reach + target / of.blocks) << of.cell_shift | delay << of.delay_shift;
     const u32 entry = of.wide ? word : word | ((u32)weight & of.weight_mask);
-    u32* const row = place_of(of, to, source, block, at, entry);
+    u32* const row = place_of(of, to, source, target % of.blocks, at, entry);
     if (!row) return;
     row[0] = entry;
     if (of.wide) row[1] = (u32)weight;
+}
+
+// Count a synapse or, where there is an array for them, put it into its row.
+BE void place(const Given& of, const Rows& to, u32 source, u64 k) {
+    const u32 target = of.target_begin + read_unsigned(of.targets, of.target_bytes, k);
+    if (!to.synapses) {
+        count_synapse(of, to, source, target);
+        return;
+    }
+    const int weight = of.weight_bytes == 0 ? of.weight
+                     : of.weight_bytes == 2 ? ((const short*)of.weights)[k] : ((const int*)of.weights)[k];
+    put_synapse(of, to, source, target, weight, of.delay_bytes ? read_unsigned(of.delays, of.delay_bytes, k) : of.delay);
 }
 
 // Count synapses, or, where there is an array for them, place them.

@@ -84,7 +84,7 @@ class Spikes:
 
     def _launch(self, entry: str, listed: Any, blocks: int) -> None:
         if entry not in self._kernels:
-            text = other_text("spikes.cu", _THREADS, self.device.words)
+            text = other_text(["spikes.cu"], _THREADS, self.device.words)
             self._kernels[entry] = self.device.kernel(text, entry, 0)
         self.device.launch(self._kernels[entry], blocks, _THREADS, 0, [listed.tobytes()], at_once=False)
 

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["GIVEN", "LAID", "LISTED", "ROWS", "SAMPLE", "common_dtype", "filled", "net_dtype", "population_dtype"]
+__all__ = ["DRAWN", "GIVEN", "LAID", "LISTED", "ROWS", "SAMPLE", "common_dtype", "filled", "net_dtype"]
+__all__ += ["population_dtype"]
 
 _WORD, _LONG, _FLOAT, _SIGNED = np.uint32, np.uint64, np.float32, np.int32
 
@@ -32,6 +33,20 @@ GIVEN = _dtype(
     ("weight", _SIGNED),
     *_words("delay weight_mask"),
     *_longs("starts targets weights delays"),
+)
+
+_LAW = _dtype(("kind", _WORD), *((name, _FLOAT) for name in ("a", "b", "low", "high")), ("span", _WORD))
+
+DRAWN = _dtype(
+    *_words("kind rows ends skip by_target number"),
+    *_words("key0 key1 delay_key0 delay_key1 source_key0 source_key1"),
+    *_words("own_weights own_delays"),
+    *_longs("total"),
+    ("weights", _LAW),
+    ("delays", _LAW),
+    ("scale", _FLOAT),
+    *_words("spare"),
+    *_longs("counts turns loads totals limits"),
 )
 
 ROWS = _dtype(*_words("start_bytes slot_bits"), *_longs("used rows starts bases synapses"))

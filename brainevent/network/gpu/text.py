@@ -177,14 +177,16 @@ def step_text(kinds: Sequence[Kind], structure: Structure, words: str | None = N
     return "\n".join(parts)
 
 
-def other_text(name: str, threads: int, words: str | None = None) -> str:
-    """Return the whole text of other kernels: "rows.cu" or "spikes.cu"."""
-    names = ("RECEPTORS", "PARAMS", "DRAWS", "CARRIERS", "LAYOUT", "COMMON")
-    constants = "".join(f"constexpr unsigned {name} = 0;\n" for name in names)
+def other_text(names: Sequence[str], threads: int, words: str | None = None, forms: Sequence[Form] = ()) -> str:
+    """Return the whole text of other kernels, such as "rows.cu", which call some forms."""
+    zeros = ("RECEPTORS", "PARAMS", "DRAWS", "CARRIERS", "LAYOUT")
+    constants = "".join(f"constexpr unsigned {name} = 0;\n" for name in zeros)
     constants += (
-        f"constexpr unsigned THREADS = {threads};\nconstexpr bool RING_IN_BLOCK = true, ROWS_IN_BLOCK = false;\n"
+        f"constexpr unsigned COMMON = 1, THREADS = {threads};\n"
+        "constexpr bool RING_IN_BLOCK = true, ROWS_IN_BLOCK = false;\n"
     )
-    return "\n".join((constants, cuda_text([]), read_text("prelude.cu"), words or read_text(ON_GPU), read_text(name)))
+    shared = cuda_text(forms), read_text("prelude.cu"), words or read_text(ON_GPU)
+    return "\n".join((constants, *shared, *map(read_text, names)))
 
 
 def _value(word: str, dtype: str) -> str:

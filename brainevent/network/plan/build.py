@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import warnings
 from collections import defaultdict
-from collections.abc import Container
+from collections.abc import Container, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,11 +20,12 @@ from .fingerprint import fingerprint
 from .keys import DRAWING, checked_seed, key_of
 from .plan import Plan, PopulationPlan, SynapsePlan
 from .quantum import LARGEST_SUM, RoundedWeightsWarning, choose_quantum, given_quanta
-from .receptors import check_receptor, traced
+from .receptors import all_traced, check_receptor
 from .wiring import Wiring, wiring_of
 
 if TYPE_CHECKING:
     from .bundles import BundledSynapses
+    from .drawn_synapses import DrawnSynapses, Measure
 
 __all__ = ["build_plan"]
 
@@ -41,8 +42,8 @@ def build_plan(
     check_finite: bool = False,
     quantum: Any = None,
     dtype: str = "float32",
-    bundled: bool = True,
     prints: bool = False,
+    measure: Measure | None = None,
 ) -> Plan:
     """Trace the rules, draw states, parameters and synapses, and return the plan.
 
@@ -54,8 +55,8 @@ def build_plan(
         check_finite: Whether a state that becomes infinite or NaN raises when the network runs.
         quantum: Of what weights are multiples: a number for all receptors, or by "population.receptor". None chooses.
         dtype: Of floats: float32 or float64.
-        bundled: Whether synapses are bundled for the engine on the CPU, where that is worth it.
         prints: Whether rules may use `jax.debug.print`, as the reference lets them.
+        measure: Draws synapses on a device, and measures them there: the plan then holds what that cannot draw alone.
 
     Returns:
         The plan.
@@ -76,7 +77,7 @@ def build_plan(
     for name, flag in (("round_delays", round_delays), ("check_finite", check_finite)):
         if not isinstance(flag, bool):
             raise NetworkError(f"build: {name} is {flag!r}; pass True or False")
-    rules = {population.name: traced(population, dtype, prints=prints) for population in network.populations}
+    rules = all_traced(network.populations, dtype, prints=prints)
     wirings = _wirings(network, rules, round_delays=round_delays)
     groups = _by_receptor(network, rules, wirings)
     given = given_quanta(quantum, groups, dtype)
@@ -86,7 +87,13 @@ def build_plan(
     populations = tuple(_population(p, rules[p.name], quanta, seed) for p in network.populations)
     _check_steps(populations, network.dt)
     named = fingerprint(populations, wirings, network.dt, seed, DRAWING, SCHEME, dtype)
-    synapses = _synapses(wirings, populations, quanta, seed, parts, accepted=given, bundled=bundled)
+    sums = _Sums(quanta, given)
+    synapses: Sequence[SynapsePlan]
+    if measure is None:
+        synapses = _held(wirings, populations, sums, seed, parts)
+    else:
+        synapses = _on_device(wirings, measure, sums, seed, parts)
+    sums.check()
     return Plan(populations, synapses, network.dt, seed, parts, named, check_finite, dtype)
 
 
@@ -142,61 +149,83 @@ def _population(
     return PopulationPlan(name, size, rule, state, arrays[1], own, key_of(seed, name))
 
 
-def _synapses(
-    wirings: list[Wiring],
-    populations: tuple[PopulationPlan, ...],
-    quanta: dict[Receptor, np.floating[Any]],
-    seed: int,
-    parts: int,
-    *,
-    accepted: Container[Receptor],
-    bundled: bool,
-) -> BundledSynapses:
-    """Draw all synapses; raise if sums may leave 32 bits, and warn of weights that were rounded by much.
+class _Sums:
+    """Sums of |weight| into all neurons, in quanta, while synapses are drawn.
 
     `accepted` are the receptors whose quanta the user gave, and with them the rounding.
     """
+
+    def __init__(self, quanta: dict[Receptor, np.floating[Any]], accepted: Container[Receptor]):
+        self.quanta, self.accepted = quanta, accepted
+        self._sums: dict[Receptor, Any] = defaultdict(int)
+
+    def add(self, wiring: Wiring, loads: Array, rounded: int, entries: int) -> None:
+        """Add those of a projection; warn if many of its weights were rounded by much."""
+        receptor = _receptor(wiring)
+        self._sums[receptor] = self._sums[receptor] + loads
+        if rounded and receptor not in self.accepted:
+            quantum, name = self.quanta[receptor], ".".join(receptor)
+            warnings.warn(
+                f"projection {wiring.name}: {rounded} of {entries} weights were rounded "
+                f"by more than 2**-9 of themselves, to multiples of {quantum:g}: weights into "
+                f"{name} differ too much; set a smallest weight (low=), use another receptor, or accept it "
+                f"by build(quantum={{'{name}': {quantum:g}}})",
+                RoundedWeightsWarning,
+                stacklevel=2,
+            )
+
+    def check(self) -> None:
+        """Raise if sums may leave 32 bits."""
+        for (population, name), sums in self._sums.items():
+            if sums.max() > LARGEST_SUM:
+                raise NetworkError(
+                    f"population {population}: weights into neuron {int(sums.argmax())} by {name} add up to "
+                    f"{sums.max()} times {self.quanta[population, name]:g}, the number that all are multiples of; sums "
+                    f"have 32 bits, up to {LARGEST_SUM}: pass fewer synapses, weights that differ less, or a larger "
+                    "quantum"
+                )
+
+
+def _receptor(wiring: Wiring) -> Receptor:
+    return wiring.projection.target.name, wiring.projection.into
+
+
+def _held(
+    wirings: list[Wiring], populations: tuple[PopulationPlan, ...], sums: _Sums, seed: int, parts: int
+) -> BundledSynapses:
+    """Draw all synapses, those from one population after each other: so they can be bundled."""
     from .bundles import BundledSynapses
 
-    loads: dict[Receptor, Any] = defaultdict(int)
     by_source = defaultdict(list)
     for place, wiring in enumerate(wirings):
         by_source[wiring.projection.source.name].append((place, wiring))
-    result = BundledSynapses(populations, parts, len(wirings), merges=bundled)
+    result = BundledSynapses(populations, parts, len(wirings))
     for group in by_source.values():
-        placed = [(place, _placed(wiring, quanta, seed, parts, loads, accepted)) for place, wiring in group]
+        placed = [(place, _placed(wiring, sums, seed, parts)) for place, wiring in group]
         result.add(placed)
-    for (population, name), sums in loads.items():
-        if sums.max() > LARGEST_SUM:
-            raise NetworkError(
-                f"population {population}: weights into neuron {int(sums.argmax())} by {name} add up to "
-                f"{sums.max()} times {quanta[population, name]:g}, the number that all are multiples of; sums "
-                f"have 32 bits, up to {LARGEST_SUM}: pass fewer synapses, weights that differ less, or a larger quantum"
-            )
     return result
 
 
-def _placed(
-    wiring: Wiring,
-    quanta: dict[Receptor, np.floating[Any]],
-    seed: int,
-    parts: int,
-    loads: dict[Receptor, Any],
-    accepted: Container[Receptor],
-) -> SynapsePlan:
-    """Draw the synapses of a projection, and add what they may send to each target."""
+def _on_device(wirings: list[Wiring], measure: Measure, sums: _Sums, seed: int, parts: int) -> DrawnSynapses:
+    """Let a device draw all synapses that it can, and draw the others."""
+    from .drawn_synapses import Description, DrawnSynapses
+
+    result = DrawnSynapses(parts)
+    for wiring in wirings:
+        description = Description(wiring, sums.quanta[_receptor(wiring)], seed)
+        found = measure(description)
+        if found is None:
+            result.hold(_placed(wiring, sums, seed, parts))
+        else:
+            result.add(description, found.about)
+            sums.add(wiring, found.loads, found.rounded, found.about.entries)
+    return result
+
+
+def _placed(wiring: Wiring, sums: _Sums, seed: int, parts: int) -> SynapsePlan:
+    """Draw the synapses of a projection."""
     from .synapses import placed_synapses
 
-    receptor = wiring.projection.target.name, wiring.projection.into
-    placed = placed_synapses(wiring, quanta[receptor], seed, parts)
-    loads[receptor] = loads[receptor] + placed.loads
-    if placed.rounded and receptor not in accepted:
-        warnings.warn(
-            f"projection {wiring.name}: {placed.rounded} of {placed.synapses.targets.size} weights were rounded "
-            f"by more than 2**-9 of themselves, to multiples of {quanta[receptor]:g}: weights into "
-            f"{'.'.join(receptor)} differ too much; set a smallest weight (low=), use another receptor, or accept it "
-            f"by build(quantum={{'{'.'.join(receptor)}': {quanta[receptor]:g}}})",
-            RoundedWeightsWarning,
-            stacklevel=2,
-        )
+    placed = placed_synapses(wiring, sums.quanta[_receptor(wiring)], seed, parts)
+    sums.add(wiring, placed.loads, placed.rounded, placed.synapses.targets.size)
     return placed.synapses

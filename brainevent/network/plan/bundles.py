@@ -61,8 +61,7 @@ class BundledSynapses(Sequence[SynapsePlan]):
         held: The synapses that no bundle has, by their place in the sequence.
     """
 
-    def __init__(self, populations: Sequence[PopulationPlan], parts: int, count: int, *, merges: bool = True):
-        self.merges = merges  # whether there are bundles at all
+    def __init__(self, populations: Sequence[PopulationPlan], parts: int, count: int):
         self.populations = {population.name: population for population in populations}
         self.parts = parts
         self.places: SumPlaces = sum_places(populations, parts)
@@ -91,9 +90,6 @@ class BundledSynapses(Sequence[SynapsePlan]):
                 self.held[place] = synapses
         rest = [(place, synapses) for place, synapses in group if synapses.targets.size]
         group.clear()
-        if not self.merges:
-            self.held.update(rest)
-            return
         while rest:
             layer, rest = _without_doubles(rest)
             short = [one for one in layer if one[1].delays.size == 1]
@@ -131,7 +127,7 @@ class BundledSynapses(Sequence[SynapsePlan]):
 
     def replaced(self, place: int, synapses: SynapsePlan) -> BundledSynapses:
         """Return all with other synapses in the place of a projection's; those from other populations are shared."""
-        result = BundledSynapses(list(self.populations.values()), self.parts, len(self), merges=self.merges)
+        result = BundledSynapses(list(self.populations.values()), self.parts, len(self))
         result.projections, result.bundles, result.held = [*self.projections], [*self.bundles], {**self.held}
         result.replace(place, synapses)
         return result

@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,8 @@ from .wiring import Wiring
 
 __all__ = ["fingerprint"]
 
+_PLAIN = (str, bool, int, type(None))
+
 
 def fingerprint(populations: Sequence[PopulationPlan], wirings: Sequence[Wiring], *others: Any) -> str:
     """Return a hash of populations, of descriptions of synapses, and of numbers such as step and seed.
@@ -23,32 +26,41 @@ def fingerprint(populations: Sequence[PopulationPlan], wirings: Sequence[Wiring]
     It does not depend on lines of the user's files, nor on the number of parts.
     """
     digest = hashlib.sha256()
+    known: dict[int, bytes] = {}
     for wiring in wirings:
         ends = wiring.projection.source.name, wiring.projection.target.name, wiring.projection.into
-        described = {key: getattr(wiring, key) for key in _fields(wiring) if key != "projection"}
-        _add(digest, (ends, described))
-    _add(digest, (tuple(populations), others))
+        described = {key: getattr(wiring, key) for key in _fields(Wiring) if key != "projection"}
+        _add(digest.update, (ends, described), known)
+    _add(digest.update, (tuple(populations), others), known)
     return digest.hexdigest()
 
 
-def _fields(value: Any) -> list[str]:
-    return [field.name for field in dataclasses.fields(value) if field.compare]
+@functools.cache
+def _fields(kind: Any) -> list[str]:
+    return [field.name for field in dataclasses.fields(kind) if field.compare]
 
 
-def _add(digest: Any, value: Any) -> None:
-    """Add a value and all that it consists of."""
-    if isinstance(value, (np.ndarray, np.generic)):
-        digest.update(f"{value.dtype}{value.shape}".encode())
-        digest.update(np.ascontiguousarray(value).data)
+def _add(add: Callable[[Any], None], value: Any, known: dict[int, bytes]) -> None:
+    """Add a value and all that it consists of; `known` are rules that were added before."""
+    if isinstance(value, _PLAIN):
+        add(f"{value!r};".encode())
+    elif isinstance(value, (np.ndarray, np.generic)):
+        add(f"{value.dtype}{value.shape}".encode())
+        add(np.ascontiguousarray(value).data)
     elif isinstance(value, TracedRule):
-        _add(digest, value.form)
+        if id(value) not in known:
+            text = bytearray()
+            _add(text.extend, value.form, known)
+            known[id(value)] = bytes(text)
+        add(known[id(value)])
     elif dataclasses.is_dataclass(value):
-        _add(digest, (type(value).__name__, [getattr(value, name) for name in _fields(value)]))
+        kind: Any = type(value)
+        _add(add, (kind.__name__, [getattr(value, name) for name in _fields(kind)]), known)
     elif isinstance(value, Mapping):
-        _add(digest, list(value.items()))
+        _add(add, list(value.items()), known)
     elif isinstance(value, (tuple, list)):
-        digest.update(f"({len(value)}".encode())
+        add(f"({len(value)}".encode())
         for part in value:
-            _add(digest, part)
+            _add(add, part, known)
     else:
-        digest.update(f"{value!r};".encode())
+        add(f"{value!r};".encode())

@@ -17,7 +17,7 @@ from .plan import part_bounds
 from .quantum import in_quanta, largest_rounding, weight_dtype
 from .wiring import Wiring
 
-__all__ = ["Layout", "layout_of"]
+__all__ = ["Layout", "dtypes_of", "layout_of", "same_for_all"]
 
 Array = Any
 
@@ -49,9 +49,8 @@ def layout_of(wiring: Wiring, quantum: np.floating[Any], number: int, parts: int
     if not isinstance(wiring.weights, Law):
         numbers, rounded = in_quanta(wiring.weights, quantum)
     steps = wiring.steps
-    one_weight = not isinstance(wiring.weights, Law) and wiring.weights.size == 1
-    one_delay = not isinstance(steps, Law) and np.ndim(steps) == 0
-    dtypes = [np.uint16 if targets <= 2**16 else np.int32, weight_dtype(wiring, quantum), delay_dtype(steps)]
+    one_weight, one_delay = same_for_all(wiring)
+    dtypes = dtypes_of(wiring, quantum)
     sizes = [number, 0 if one_weight else number, 0 if one_delay else number]
     size = sum(np.dtype(dtype).itemsize * many for dtype, many in zip(dtypes, sizes, strict=True))
     check_room(f"projection {wiring.name}", f"{number} synapses", size, on_host=True)
@@ -76,6 +75,18 @@ def layout_of(wiring: Wiring, quantum: np.floating[Any], number: int, parts: int
         abs(int(numbers[0])) if one_weight else 1,
         largest_rounding(wiring.weights, quantum),
     )
+
+
+def same_for_all(wiring: Wiring) -> tuple[bool, bool]:
+    """Return whether weights, and delays, are the same for all synapses."""
+    weights, steps = wiring.weights, wiring.steps
+    return not isinstance(weights, Law) and weights.size == 1, not isinstance(steps, Law) and np.ndim(steps) == 0
+
+
+def dtypes_of(wiring: Wiring, quantum: np.floating[Any]) -> tuple[type, type, type]:
+    """Return the smallest dtypes of targets, weights and delays."""
+    targets = np.uint16 if wiring.shape[1] <= 2**16 else np.int32
+    return targets, weight_dtype(wiring, quantum), delay_dtype(wiring.steps)
 
 
 def _narrow_and_wide(array: Array, wide: np.dtype[Any]) -> tuple[Array, Array]:

@@ -95,7 +95,7 @@ def choose_quantum(wirings: Sequence[Wiring], dtype: str = "float32") -> np.floa
     laws = [w.weights for w in wirings if isinstance(w.weights, Law)]
     largest_sum = sum(w.largest_sum for w in wirings)
     largest = max((w.largest_weight for w in wirings), default=0.0)
-    if largest == 0:
+    if largest_sum == 0:
         return np.dtype(dtype).type(1)
     if not laws and (exact := _common_divisor(given)) and largest_sum / exact <= LARGEST_SUM:
         return np.dtype(dtype).type(max(exact, _SMALLEST))

@@ -16,16 +16,31 @@ from ..rule.record import Record
 from ..rule.trace import TracedRule, trace
 from .law import INTEGERS
 
-__all__ = ["check_receptor", "traced"]
+__all__ = ["all_traced", "check_receptor"]
+
+Examples = dict[str, Any]
 
 
-def traced(population: Population, dtype: str = "float32", *, prints: bool = False) -> TracedRule:
-    """Return the rule of a population as a form, of which `arriving` are its receptors; it may print if `prints`."""
-    kinds = {"state": population.state, "params": population.params}
-    state, params = (
-        {name: _example(f"population {population.name}: {kind} {name}", value) for name, value in given.items()}
-        for kind, given in kinds.items()
-    )
+def all_traced(
+    populations: Iterable[Population], dtype: str = "float32", *, prints: bool = False
+) -> dict[str, TracedRule]:
+    """Return the rules of populations by their names, as forms of which `arriving` are receptors.
+
+    Populations of one rule and the same dtypes share a form. Rules may print if `prints`.
+    """
+    known: dict[Any, TracedRule] = {}
+    found = {}
+    for population in populations:
+        groups = _examples(population)
+        dtypes = [(name, type(one) is int, np.asarray(one).dtype) for group in groups for name, one in group.items()]
+        key = (id(population.rule), len(groups[0]), *dtypes)
+        if key not in known:
+            known[key] = _traced(population, *groups, dtype, prints=prints)
+        found[population.name] = known[key]
+    return found
+
+
+def _traced(population: Population, state: Examples, params: Examples, dtype: str, *, prints: bool) -> TracedRule:
     receptors: list[str] = []
     while True:
         try:
@@ -54,6 +69,15 @@ def check_receptor(where: str, population: str, receptor: str, known: Iterable[s
             f"{where}: the rule of {population} reads no arriving.{receptor}{did_you_mean(receptor, known)}; "
             f"it reads {', '.join(known) or 'none'}"
         )
+
+
+def _examples(population: Population) -> tuple[Examples, Examples]:
+    """Return values of which the dtypes count: of states and of parameters."""
+    state, params = (
+        {name: _example(f"population {population.name}: {kind} {name}", value) for name, value in given.items()}
+        for kind, given in (("state", population.state), ("params", population.params))
+    )
+    return state, params
 
 
 def _example(where: str, value: Any) -> Any:

@@ -21,7 +21,7 @@ from .quantum import weight_dtype
 from .threads import even_edges, in_threads, row_edges
 from .wiring import Wiring
 
-__all__ = ["Placed", "placed_synapses"]
+__all__ = ["Placed", "drawn_of", "placed_synapses", "synapse_keys"]
 
 _LARGEST_32 = 2**30
 
@@ -45,8 +45,8 @@ def placed_synapses(wiring: Wiring, quantum: np.floating[Any], seed: int, parts:
     """Draw the synapses of a projection: the same, but for their order, for any number of parts."""
     fewest = 2 * int(wiring.expected)  # bytes: of targets alone
     check_room(f"projection {wiring.name}", f"{wiring.expected:.3g} synapses", fewest, on_host=True)
-    keys = key_words(seed, *(f"{what} of {wiring.name}" for what in ("targets", "delays", "sources")))
-    drawn = _drawn(wiring, quantum, keys)
+    keys = synapse_keys(wiring, seed)
+    drawn = drawn_of(wiring, quantum, keys)
     counts = _counts(wiring, drawn, keys[2])
     rows = np.zeros(wiring.shape[0] + 1, np.int64)
     np.cumsum(counts.sum(0), out=rows[1:])
@@ -74,7 +74,12 @@ def _plan(wiring: Wiring, layout: Layout) -> SynapsePlan:
     return SynapsePlan(*ends, layout.starts, layout.targets, layout.weights, layout.delays, layout.rounding)
 
 
-def _drawn(wiring: Wiring, quantum: np.floating[Any], keys: Array) -> Drawn:
+def synapse_keys(wiring: Wiring, seed: int) -> Array:
+    """Return the keys of ends and weights, of delays, and of the sources of `total`: uint32 (3, 2)."""
+    return key_words(seed, *(f"{what} of {wiring.name}" for what in ("targets", "delays", "sources")))
+
+
+def drawn_of(wiring: Wiring, quantum: np.floating[Any], keys: Array) -> Drawn:
     """Return how rows are drawn: those of targets for in_degree, else those of sources."""
     sources, targets = wiring.shape
     kinds = {"total": REPLACED, "prob": GAPS, "all_to_all": ALL, "one_to_one": ONE}

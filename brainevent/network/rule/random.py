@@ -13,7 +13,7 @@ from jax import lax
 from ...errors import RuleError, UnknownNameError, did_you_mean
 from .circular import be_high_product
 from .poisson import be_poisson_more, be_poisson_of
-from .threefry import be_bits, be_keys, be_more_bits, unit, unit_of_53_bits
+from .threefry import be_bits, be_keys, be_more_bits, gaussian, unit, unit_of_53_bits
 
 __all__ = ["METHODS", "Random"]
 
@@ -119,14 +119,12 @@ class Random:
             True
         """
         if self._dtype == np.float32:
-            bits = self._bits("normal", index)
-            top = lax.convert_element_type(lax.shift_right_logical(bits, np.uint32(8)), np.int32)
-            odd = top + top + np.int32(1 - 2**24)  # from -(2^24 - 1) to 2^24 - 1
-            x = lax.erf_inv(lax.convert_element_type(odd, np.float32) * np.float32(2**-24))
+            z = gaussian(self._bits("normal", index))
         else:
             u = self._unit("normal", index)
             x = lax.erf_inv((u - np.float64(0.5)) * np.float64(2) + np.float64(2**-53))  # all exact; never 0
-        return self._float(mean) + self._float(sd) * (x * self._dtype.type(np.sqrt(2)))
+            z = x * np.float64(np.sqrt(2))
+        return self._float(mean) + self._float(sd) * z
 
     def exponential(self, mean: Scalar = 1.0, index: Scalar | None = None) -> Scalar:
         """Draw a number of the exponential distribution.

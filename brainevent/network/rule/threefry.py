@@ -9,7 +9,8 @@ import jax
 import numpy as np
 from jax import lax
 
-__all__ = ["SCHEME", "be_bits", "be_keys", "be_more_bits", "part_key", "threefry", "unit", "unit_of_53_bits"]
+__all__ = ["SCHEME", "be_bits", "be_keys", "be_more_bits", "gaussian", "part_key", "threefry", "unit"]
+__all__ += ["unit_of_53_bits"]
 
 SCHEME = 1  # which numbers a seed gives: the cipher, its keys, and how each method of `Random` uses its bits
 
@@ -69,6 +70,13 @@ def part_key(key0: Scalar, part: Scalar) -> Scalar:
 def unit(bits: Scalar) -> Scalar:
     """Return the top 24 bits as a float32 number from 0 to 1, without 1."""
     return lax.convert_element_type(lax.shift_right_logical(bits, np.uint32(8)), np.float32) * np.float32(2**-24)
+
+
+def gaussian(bits: Scalar) -> Scalar:
+    """Return the top 24 bits as a float32 number of the normal distribution with mean 0 and deviation 1."""
+    top = lax.convert_element_type(lax.shift_right_logical(bits, np.uint32(8)), np.int32)
+    odd = top + top + np.int32(1 - 2**24)  # from -(2^24 - 1) to 2^24 - 1
+    return lax.erf_inv(lax.convert_element_type(odd, np.float32) * np.float32(2**-24)) * np.float32(np.sqrt(2))
 
 
 def unit_of_53_bits(bits: Scalar, more: Scalar) -> Scalar:

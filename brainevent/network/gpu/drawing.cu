@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+// Draw the synapses of descriptions, as the loops of `on_cpu_rows.py` do, from one row to the next: a block of threads
+// draws a row. First all are measured; then they are counted by source and block, and put into the rows of `rows.cu`.
+//
+// Synapse k of a row has the words (row, place), of which the first decides its other end and the second its weight,
+// and the word (row, k) of other keys for its delay. Place is k, but where gaps lead to the row's own neuron.
+
+constexpr u32 REPLACED = 0, DISTINCT = 1, GAPS = 2, ALL = 3, ONE = 4;                 // kinds of rows
+constexpr u32 UNIFORM = 0, NORMAL = 1, LOGNORMAL = 2, EXPONENTIAL = 3, INTEGERS = 4;  // kinds of laws
+constexpr float LARGEST_GAP = 0x1p30f;
+constexpr u32 NO_PLACE = 0xFFFFFFFFu;
+
+struct Law {
+    u32 kind;
+    float a, b, low, high;
+    u32 span;
+};
+
+struct Drawn {  // synapses of one projection, row by row
+    u32 kind, rows, ends, skip, by_target, number;  // `number` is how many a row has, unless `counts` says it
+    u32 key0, key1, delay_key0, delay_key1, source_key0, source_key1;
+    u32 own_weights, own_delays;
+    u64 total;  // of a projection that has so many synapses, each from any source
+    Law weights, delays;
+    float scale;  // of gaps
+    u32 spare;
+    u32* counts;  // of each row
+    u32* turns;   // of each block of threads and end: ~ of the first turn that drew it, 0 if none did
+    u64* loads;   // of each target: the sum of |weight|; nullptr if nothing is to be measured
+    u64* totals;  // synapses, and weights that rounding changed by more than 2^-9 of themselves
+    u32* limits;  // as in `Limits`
+};
+
+struct Limits {
+    u32 farthest[5];  // of weights above, below and beside 0, of delays above and below: the farther, the larger
+    u32 synapses, off;
+};
+
+BE u32 part_of(u32 word, u32 size) { return (u32)(((u64)word * size) >> 32); }
+
+// ---- values
+
+BE float value_of(const Law& of, u32 word) {
+    float x;
+    if (of.kind == UNIFORM) x = of.a + of.b * be_unit(word);
+    else if (of.kind == NORMAL) x = of.a + of.b * be_gaussian(word);
+    else if (of.kind == LOGNORMAL) x = be_exp(fminf(fmaxf(of.a + of.b * be_gaussian(word), -87.0f), 87.0f));
+    else if (of.kind == EXPONENTIAL) x = of.a * -be_log(1.0f - be_unit(word));
+    else x = of.a + of.b * (float)part_of(word, of.span);
+    return fminf(fmaxf(x, of.low), of.high);
+}
+
+BE int whole_of(const Law& of, u32 word, u32& off) {
+    const float x = value_of(of, word), nearest = rintf(x);
+    off += fabsf(x - nearest) > fabsf(x) * 0x1p-9f;
+    return (int)nearest;
+}
+
+BE u32 gap_at(const Drawn& drawn, u32 row, u32 place) {
+    const float u = fminf((float)be_bits(row, place, drawn.key0, drawn.key1) * 0x1p-32f, 1.0f - 0x1p-24f);
+    return (u32)fminf(-be_log1p(-u) * drawn.scale, LARGEST_GAP);
+}
+
+// ---- one synapse
+
+BE void note(Limits& seen, u32 off, int weight, u32 delay) {
+    const u32 above = (u32)weight ^ 0x80000000u, size = weight < 0 ? 0u - (u32)weight : (u32)weight;
+    const u32 far[5] = {above, ~above, size ? ~size : 0, delay, ~delay};
+    UNROLLED for (u32 k = 0; k < 5; ++k) seen.farthest[k] = far[k] > seen.farthest[k] ? far[k] : seen.farthest[k];
+    seen.synapses += 1;
+    seen.off += off;
+}
+
+// Measure synapse k of a row, count it, or put it into its row.
+BE void take(const Drawn& drawn, const Given& of, const Rows& to, Limits& seen, u32 row, u32 k, u32 place, u32 end) {
+    const u32 source = of.source_begin + (drawn.by_target ? end : row), target = drawn.by_target ? row : end;
+    if (!drawn.loads && !to.synapses) {
+        count_synapse(of, to, source, of.target_begin + target);
+        return;
+    }
+    u32 off = 0, none = 0;
+    const u32 word = drawn.own_weights ? be_more_bits(row, place, drawn.key0, drawn.key1) : 0;
+    const int weight = drawn.own_weights ? whole_of(drawn.weights, word, off) : of.weight;
+    const u32 late = drawn.own_delays ? be_bits(row, k, drawn.delay_key0, drawn.delay_key1) : 0;
+    const u32 delay = drawn.own_delays ? (u32)whole_of(drawn.delays, late, none) : of.delay;
+    if (!drawn.loads) {
+        put_synapse(of, to, source, of.target_begin + target, weight, delay);
+        return;
+    }
+    add_for_all(drawn.loads + target, (u64)(weight < 0 ? 0u - (u32)weight : (u32)weight));
+    note(seen, off, weight, delay);
+}
+
+// ---- the other ends of a row
+
+// R. Floyd's method: turn k of `count` takes what it draws among the first ends, the farther the later the turn; or, if
+// that is taken, the last of them. It is taken if an earlier turn drew it, or took it as its last one.
+BE u32 drawn_in(const Drawn& drawn, u32 row, u32 first, u32 k) {
+    return part_of(be_bits(row, k, drawn.key0, drawn.key1), first + k + 1);
+}
+
+BE bool is_taken(const Drawn& drawn, const u32* turns, u32 row, u32 first, u32 k) {
+    while (true) {
+        const u32 end = drawn_in(drawn, row, first, k);
+        if (~turns[end] < k) return true;
+        if (end < first || end - first >= k) return false;
+        k = end - first;
+    }
+}
+
+BE u32 end_of(const Drawn& drawn, const u32* turns, u32 row, u32 count, u32 k) {
+    const u32 size = drawn.ends - drawn.skip;
+    u32 end = drawn.kind == ALL ? k : row;
+    if (drawn.kind == REPLACED) end = part_of(be_bits(row, k, drawn.key0, drawn.key1), size);
+    if (drawn.kind == DISTINCT) {
+        const u32 first = size - count;
+        end = is_taken(drawn, turns, row, first, k) ? first + k : drawn_in(drawn, row, first, k);
+    }
+    return end + (drawn.skip && end >= row);
+}
+
+// ---- rows
+
+// Count how many synapses each source has: synapse j takes word j % 2 of place j / 2.
+extern "C" __global__ void __launch_bounds__(THREADS) count_sources(const Drawn drawn) {
+    EACH_THREAD_DO
+        for (u64 j = 2 * ((u64)blockIdx.x * THREADS + tid); j < drawn.total; j += 2 * (u64)gridDim.x * THREADS) {
+            const u32 place = (u32)(j / 2);
+            add_for_all(drawn.counts + part_of(be_bits(0, place, drawn.source_key0, drawn.source_key1), drawn.rows), 1u);
+            if (j + 1 < drawn.total) {
+                const u32 more = be_more_bits(0, place, drawn.source_key0, drawn.source_key1);
+                add_for_all(drawn.counts + part_of(more, drawn.rows), 1u);
+            }
+        }
+    EACH_THREAD_END
+}
+
+// Write where each of the next gaps ends, from where they begin, and return which of two arrays has them.
+BE u32 add_gaps(const Drawn& drawn, u32 row, u32 first, u64 (*reach)[THREADS]) {
+    THREADS_DO
+        reach[0][tid] = gap_at(drawn, row, first + tid) + 1;
+    THREADS_MEET
+    u32 now = 0;
+    for (u32 step = 1; step < THREADS; step *= 2, now ^= 1) {
+        THREADS_DO
+            reach[now ^ 1][tid] = reach[now][tid] + (tid < step ? 0 : reach[now][tid - step]);
+        THREADS_MEET
+    }
+    return now;
+}
+
+BE void draw_by_gaps(const Drawn& drawn, const Given& of, const Rows& to, u32 row, OfThread<Limits>& seen) {
+    __shared__ u64 reach[2][THREADS];
+    __shared__ u32 own_place;  // of the gap that ends at the row's own neuron
+    THREADS_DO
+        if (tid == 0) own_place = NO_PLACE;
+    THREADS_MEET
+    u64 begin = 0;
+    for (u32 first = 0; begin < drawn.ends; first += THREADS) {
+        const u32 now = add_gaps(drawn, row, first, reach);
+        THREADS_DO
+            if (drawn.skip && begin + reach[now][tid] - 1 == row) own_place = first + tid;
+        THREADS_MEET
+        THREADS_DO
+            const u64 end = begin + reach[now][tid] - 1;
+            const u32 place = first + tid;
+            if (end < drawn.ends && place != own_place)
+                take(drawn, of, to, seen[tid], row, place - (place > own_place), place, (u32)end);
+        EACH_THREAD_END
+        begin += reach[now][THREADS - 1];
+        BLOCK_MEET;
+    }
+}
+
+BE void draw_by_turns(const Drawn& drawn, const Given& of, const Rows& to, u32 row, OfThread<Limits>& seen) {
+    const u32 count = drawn.counts ? drawn.counts[row] : drawn.number, size = drawn.ends - drawn.skip;
+    u32* const turns = drawn.turns + (u64)blockIdx.x * drawn.ends;
+    if (drawn.kind == DISTINCT) {
+        THREADS_DO
+            for (u32 k = tid; k < count; k += THREADS) raise_for_all(turns + drawn_in(drawn, row, size - count, k), ~k);
+        THREADS_MEET
+    }
+    THREADS_DO
+        for (u32 k = tid; k < count; k += THREADS)
+            take(drawn, of, to, seen[tid], row, k, k, end_of(drawn, turns, row, count, k));
+    THREADS_MEET
+    if (drawn.kind == DISTINCT) {
+        THREADS_DO
+            for (u32 k = tid; k < count; k += THREADS) turns[drawn_in(drawn, row, size - count, k)] = 0;
+        THREADS_MEET
+    }
+}
+
+// A block of threads draws a row after the other.
+extern "C" __global__ void __launch_bounds__(THREADS) draw_rows(const Drawn drawn, const Given of, const Rows to) {
+    __shared__ Limits found[THREADS];
+    OfThread<Limits> seen;
+    THREADS_DO
+        seen[tid] = Limits{};
+    EACH_THREAD_END
+    for (u32 row = blockIdx.x; row < drawn.rows; row += gridDim.x)
+        if (drawn.kind == GAPS) draw_by_gaps(drawn, of, to, row, seen);
+        else draw_by_turns(drawn, of, to, row, seen);
+    if (!drawn.loads) return;
+    THREADS_DO
+        found[tid] = seen[tid];
+    THREADS_MEET
+    THREADS_DO
+        if (tid < 5) {
+            u32 most = 0;
+            for (u32 k = 0; k < THREADS; ++k) most = found[k].farthest[tid] > most ? found[k].farthest[tid] : most;
+            raise_for_all(drawn.limits + tid, most);
+        } else if (tid < 7) {
+            u64 sum = 0;
+            for (u32 k = 0; k < THREADS; ++k) sum += tid == 5 ? found[k].synapses : found[k].off;
+            add_for_all(drawn.totals + tid - 5, sum);
+        }
+    EACH_THREAD_END
+}

@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Draw the synapses of descriptions on a device: the same as the host, to the last bit, but not in order.
+
+A block of threads draws a row: the synapses of a source, or of a target for `in_degree`. Sorting and summing do not
+depend on the order within a row, so that synapses go straight into the rows of `layout.py`. They are drawn whenever
+they are needed: to be measured, for the plan; to be counted; and to be placed.
+
+Matrices, and weights or delays that are given one by one, are the host's to lay out.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..plan.drawn_synapses import Description, Measured
+from ..plan.layout import dtypes_of, same_for_all
+from ..plan.on_cpu_rows import DISTINCT
+from ..plan.projections import ProjectionPlan
+from ..plan.quantum import in_quanta, largest_rounding
+from ..plan.synapses import drawn_of, synapse_keys
+from ..plan.wiring import Wiring
+from ..rule.form import Form
+from ..rule.lower import called_form, form_of, function_form
+from ..rule.threefry import gaussian, unit
+from .device import Device, Memory, cleared, cuda_device, default_number
+from .kernels import Kernels
+from .structs import DRAWN, GIVEN, ROWS, filled
+from .text import other_text
+
+__all__ = ["Drawing", "DrawnRows", "drawing_on_gpu", "drawing_text"]
+
+_THREADS = 128
+_MOST_BLOCKS = 2048
+_MOST_TURNS = 2**27  # of `DISTINCT`: words for all blocks
+_LEAST_BYTES = 4  # of a synapse in a row
+_SMALL = 2**26  # bytes for which nobody is asked
+_LARGEST_TOTAL = 2**32 - 1  # synapses of `total`
+_WORD, _SIGN = 2**32 - 1, 2**31
+
+Array = Any
+
+
+@functools.cache
+def drawing_text(words: str | None = None) -> str:
+    """Return the text of the kernels; `words` are the words in which it is written, None for those of a GPU."""
+    bits = (called_form("be_bits"), called_form("be_more_bits"))
+    numbers = (form_of(one.__name__, one, ("uint32",)) for one in (unit, gaussian))  # with them come the logarithms
+    forms: tuple[Form, ...] = (*bits, *numbers, function_form("exp"))
+    return other_text(["rows.cu", "drawing.cu"], _THREADS, words, forms)
+
+
+@dataclass(frozen=True, eq=False)
+class DrawnRows:
+    """A description as kernels read it, and what all its synapses share.
+
+    `counts` is the memory with the numbers of synapses of each source, if they are drawn; `turns` is how many words
+    with turns the kernels need.
+    """
+
+    drawing: Drawing
+    structure: Any
+    blocks: int
+    weight: int
+    delay: int
+    counts: Memory | None
+    turns: int
+
+    def draw(self, given: Any, to: Any) -> None:
+        """Draw all synapses, to be measured, counted or placed."""
+        if self.turns:
+            self.structure["turns"] = self.drawing.turns(self.turns)
+        if self.structure["rows"]:
+            self.drawing.kernels.launch("draw_rows", self.blocks, self.structure, given, to)
+
+
+class Drawing:
+    """Draws synapses on a device: a `Measure` for a plan, and rows for an engine."""
+
+    def __init__(self, device: Device):
+        self.device = device
+        self.kernels = Kernels(device, drawing_text(device.words), _THREADS)
+        self._turns: Memory | None = None
+
+    def __call__(self, description: Description) -> Measured | None:
+        """Measure the synapses of a description, if they can be drawn here."""
+        wiring = description.wiring
+        if wiring.listed is not None or (wiring.kind == "total" and wiring.number > _LARGEST_TOTAL):
+            return None
+        least = _LEAST_BYTES * int(wiring.expected)
+        if least > _SMALL:
+            self.device.memory(least, f"synapses of {wiring.name}")  # raises before they are drawn, and is given back
+        targets, rows = wiring.shape[1], self.rows(description)
+        loads = cleared(self.device, 8 * targets, f"sums of weights of {wiring.name}")
+        found = cleared(self.device, 36, f"measures of {wiring.name}")
+        one = rows.structure
+        one["loads"], one["totals"], one["limits"] = loads.address, found.address, found.address + 16
+        rows.draw(filled(GIVEN, weight=rows.weight, delay=rows.delay), filled(ROWS))
+        entries, off = (int(total) for total in found.download(np.uint64, 2))
+        about = _about(description, entries, [int(limit) for limit in found.download(np.uint32, 5, 16)])
+        rounded = 0 if one["own_weights"] else in_quanta(wiring.weights, description.quantum)[1]
+        return Measured(about, loads.download(np.int64, targets), off + rounded)
+
+    def rows(self, description: Description) -> DrawnRows:
+        """Return a description, ready to be drawn."""
+        wiring, by_target = description.wiring, description.wiring.kind == "in_degree"
+        keys = synapse_keys(wiring, description.seed)
+        drawn = drawn_of(wiring, description.quantum, keys)
+        own_weights, own_delays = drawn.weights.size > 0, drawn.delays.size > 0
+        number = wiring.shape[by_target] if wiring.expected else 0
+        one = filled(DRAWN, kind=drawn.kind, rows=number, ends=drawn.ends, skip=drawn.skip, by_target=by_target)
+        one["own_weights"], one["own_delays"], one["scale"] = own_weights, own_delays, drawn.scale
+        for name, (key0, key1) in zip(("key", "delay_key", "source_key"), keys, strict=True):
+            one[f"{name}0"], one[f"{name}1"] = key0, key1
+        for name, law in (("weights", drawn.weights), ("delays", drawn.delays)):
+            if law.size:
+                one[name] = (int(law[0]), *law[1:5], int(law[5]))
+        blocks = max(1, min(number, _MOST_BLOCKS))
+        counts, turns = None, 0
+        if wiring.kind == "total":
+            counts = self._counted(one, wiring)
+        else:
+            one["number"] = _number(wiring)
+        if drawn.kind == DISTINCT:
+            blocks = max(1, min(blocks, _MOST_TURNS // drawn.ends))
+            turns = blocks * drawn.ends
+        weight = 0 if own_weights else int(in_quanta(wiring.weights, description.quantum)[0][0])
+        return DrawnRows(self, one, blocks, weight, 0 if own_delays else int(wiring.steps), counts, turns)
+
+    def turns(self, words: int) -> int:
+        """Return where so many words are that are zero, as kernels leave them."""
+        if self._turns is None or self._turns.nbytes < 4 * words:
+            self.device.wait()
+            self._turns = None  # given back before more is taken
+            self._turns = cleared(self.device, 4 * words, "ends of synapses that are drawn already")
+        return self._turns.address
+
+    def _counted(self, one: Any, wiring: Wiring) -> Memory:
+        """Count how many synapses of `total` each source has."""
+        counts = cleared(self.device, 4 * wiring.shape[0], f"numbers of synapses of {wiring.name}")
+        one["total"], one["counts"] = int(wiring.number), counts.address
+        if wiring.number:
+            blocks = -(-int(wiring.number) // (2 * _THREADS))
+            self.kernels.launch("count_sources", min(blocks, _MOST_BLOCKS), one)
+        return counts
+
+
+def drawing_on_gpu() -> Drawing:
+    """Return what draws synapses on the GPU of this process."""
+    return Drawing(cuda_device(default_number()))
+
+
+def _number(wiring: Wiring) -> int:
+    """Return how many synapses each row has, if it does not depend on the row."""
+    kinds = {"all_to_all": wiring.shape[1] - wiring.skip, "one_to_one": 1, "prob": 0}
+    return int(kinds.get(wiring.kind, wiring.number))
+
+
+def _about(description: Description, entries: int, farthest: list[int]) -> ProjectionPlan:
+    """Return what is known of a projection, of which these words are those of `Limits`."""
+    wiring, quantum = description.wiring, description.quantum
+    ends = wiring.projection.source.name, wiring.projection.target.name, wiring.projection.into
+    weights = delays = (0, 0)
+    least = 0
+    if entries:
+        high, low, near, late, soon = farthest
+        weights, delays = (_WORD - low - _SIGN, high - _SIGN), (_WORD - soon, late)
+        least = _WORD - near if near else 0
+    targets, kept_weights, kept_delays = (np.dtype(dtype).name for dtype in dtypes_of(wiring, quantum))
+    weight_is_same, delay_is_same = (same or entries == 1 for same in same_for_all(wiring))
+    return ProjectionPlan(
+        wiring.name,
+        *ends,
+        entries,
+        weights,
+        least,
+        delays,
+        (weight_is_same, delay_is_same),
+        (targets, kept_weights, kept_delays),
+        largest_rounding(wiring.weights, quantum),
+    )

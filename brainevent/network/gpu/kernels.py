@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`Kernels`: the kernels of one text, which are given structures."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .device import Device
+
+__all__ = ["Kernels"]
+
+
+class Kernels:
+    """Kernels of a text on a device, for blocks of so many threads; each is looked up once."""
+
+    def __init__(self, device: Device, text: str, threads: int):
+        self.device, self._text, self._threads = device, text, threads
+        self._found: dict[str, Any] = {}
+
+    def launch(self, entry: str, blocks: int, *structures: Any) -> None:
+        """Run a kernel on structures."""
+        if entry not in self._found:
+            self._found[entry] = self.device.kernel(self._text, entry, 0)
+        parameters = [structure.tobytes() for structure in structures]
+        self.device.launch(self._found[entry], blocks, self._threads, 0, parameters, at_once=False)
