@@ -17,7 +17,7 @@ from benchmarks.options import HERE, Options
 from benchmarks.peer import PEER, PeerError, find_peer, find_peer_packages
 from benchmarks.process import ProbeError
 from benchmarks.report import format_table, format_verdict, write_result
-from benchmarks.row import Absent, Failed, Row
+from benchmarks.row import Absent, Data, Failed, Row
 from benchmarks.suite import BENCHMARKS, Benchmark
 from benchmarks.ways import last_line
 
@@ -39,6 +39,7 @@ def main() -> int:
 
     def save(found: _Found) -> None:
         told = {"absent": no_peers + found.absent, "failures": found.failures}
+        told |= {"data": found.data} if found.data else {}
         header = _header(arguments, machine, peer) | {"seconds": round(time.monotonic() - start), **told}
         write_result(path, header, found.rows)
 
@@ -49,16 +50,19 @@ def main() -> int:
 
 @dataclass
 class _Found:
-    """Rows, and a sentence for each that is absent and for each that failed."""
+    """Rows, a sentence for each that is absent and for each that failed, and what pictures show besides."""
 
     rows: list[Row] = field(default_factory=list)
     absent: list[str] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
+    data: dict[str, Any] = field(default_factory=dict)
 
-    def add(self, benchmark: str, found: Row | Absent | Failed) -> None:
+    def add(self, benchmark: str, found: Row | Absent | Failed | Data) -> None:
         """Take what a benchmark found."""
         if isinstance(found, Row):
             self.rows.append(found)
+        elif isinstance(found, Data):
+            self.data[found.name] = found.content
         else:
             where = self.absent if isinstance(found, Absent) else self.failures
             where.append(f"{benchmark}: {found}")
