@@ -4,6 +4,7 @@
 import argparse
 import datetime as dt
 import importlib.util
+import json
 import sys
 import time
 import traceback
@@ -45,7 +46,17 @@ def main() -> int:
 
     found = _run_all(chosen, options, save)
     print(f"{format_verdict(found.rows, found.failures)}\n{round(time.monotonic() - start)} s\nwrote {path}")
+    print(*_draw(path), sep="", end="")
     return 1 if found.failures else 0
+
+
+def _draw(path: Path) -> list[str]:
+    """Draw what a file has pictures of, into a folder beside it; return lines that say so."""
+    if importlib.util.find_spec("matplotlib") is None:
+        return ["no pictures: matplotlib is not installed\n"]
+    from benchmarks.pictures import draw
+
+    return [f"drew {drawn}\n" for drawn in draw([json.loads(path.read_text())], path.with_suffix(""))]
 
 
 @dataclass

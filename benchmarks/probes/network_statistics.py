@@ -11,8 +11,8 @@ from benchmarks.probes.network_described import DT, LAYERS, SIZES, ours
 _LEAST = 3  # intervals of a neuron whose irregularity counts
 _PAIRED = 200  # neurons of a population that are correlated with each other
 _BIN = 2.0  # ms
-_SHOWN = 20  # every how many-th neuron is in the picture
-_SHOWN_FOR = 300.0  # ms
+SHOWN = 20  # every how many-th neuron is in the picture
+SHOWN_FOR = 300.0  # ms
 
 
 def measure(drive: str, seed: int, steps: int, discard: int, threads: int | None = None) -> dict[str, Any]:
@@ -81,6 +81,6 @@ def _digest(spikes: list[Any]) -> str:
 def _some(spikes: Any, size: int) -> dict[str, list[int]]:
     """The last spikes of every twentieth neuron: tenths of a millisecond since then, and numbers among those shown."""
     last = spikes.first * DT + spikes.duration
-    some = spikes.of(slice(0, size, _SHOWN)).between(last - _SHOWN_FOR, last)
-    steps = np.rint((some.times - last + _SHOWN_FOR) / DT).astype(int)
-    return {"steps": steps.tolist(), "neurons": (some.neurons // _SHOWN).tolist()}
+    some = spikes.of(slice(0, size, SHOWN)).between(last - SHOWN_FOR, last)
+    steps = np.rint((some.times - last + SHOWN_FOR) / DT).astype(int)
+    return {"steps": steps.tolist(), "neurons": (some.neurons // SHOWN).tolist()}
