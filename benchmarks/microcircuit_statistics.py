@@ -58,9 +58,7 @@ OTHERS: dict[tuple[str, str], tuple[Other | Within, ...]] = {
     ("poisson", "sd of rates"): (Other(_BY_HAND, (0.9, 2.1, 3.1, 3.8, 4.8, 4.9, 1.4, 4.5), 1),),
     ("poisson", "CV"): (Other(_BY_HAND, (0.73, 0.78, 0.79, 0.79, 0.78, 0.76, 0.74, 0.76), 2),),
     ("poisson", "sd of CV"): (Within(_BY_HAND, 0.16, 0.25, 2),),
-    ("poisson", "correlation"): (
-        Other(_BY_HAND, (0.0019, 0.0011, 0.0022, 0.0014, 0.0040, 0.0008, 0.0006, 0.0005), 4),
-    ),
+    ("poisson", "correlation"): (Other(_BY_HAND, (0.0019, 0.0011, 0.0022, 0.0014, 0.0040, 0.0008, 0.0006, 0.0005), 4),),
     ("poisson", "sd of correlation"): (Within(_BY_HAND, 0.023, 0.032, 3),),
     ("dc", "rate"): (Other(_BY_HAND, (0.88, 2.87, 4.17, 5.66, 7.69, 8.38, 1.10, 7.59), 2),),
     ("dc", "CV"): (Other(_BY_HAND, (0.66, 0.69, 0.70, 0.71, 0.69, 0.67, 0.68, 0.66), 2),),

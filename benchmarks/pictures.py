@@ -18,7 +18,7 @@ from benchmarks import gpu_engine
 from benchmarks.microcircuit_statistics import LAYERS, OTHERS, Other
 from benchmarks.probes.network_described import SIZES
 from benchmarks.probes.network_statistics import SHOWN, SHOWN_FOR
-from brainevent.bench.plot.picture import Picture, caption, dress
+from brainevent.bench.plot.picture import Picture, caption, dress, legend
 from brainevent.bench.plot.style import MARKERS, THEMES, Theme
 
 WIDE = 7.4  # inches
@@ -31,7 +31,7 @@ PUBLISHED_FACTORS = {
 }
 _POISSON = "PD14, poisson drive: "
 _MARKS = ("neurons updated", "spikes sent", "spikes of all blocks there", "delivered")
-_PHASES = ("update neurons", "send spikes", "wait for those of all blocks", "deliver them")
+_PHASES = ("update neurons", "send spikes", "wait for all blocks", "deliver")
 _STATISTICS = {"rate": "rate (Hz)", "CV": "CV of intervals", "correlation": "correlation (x 0.001)"}
 
 Result = Mapping[str, Any]
@@ -109,16 +109,18 @@ def factors(results: Sequence[Result], theme: Theme) -> Picture | None:
     axes = figure.subplots()
     dress(axes, theme)
     axes.grid(visible=False)
+    axes.axvline(1, color=theme.muted, linewidth=0.8, linestyle=":", zorder=0)
     colours = [theme.colours[0] if name in ours else theme.muted for name in order]
+    look = {"va": "center", "fontsize": 9, "color": theme.ink}
+    look["bbox"] = {"facecolor": theme.background, "edgecolor": "none", "pad": 1}
     axes.barh(range(len(order)), [bars[name] for name in order], 0.66, color=colours)
     for k, name in enumerate(order):
-        axes.text(bars[name] * 1.06, k, f"{bars[name]:.3g}", va="center", fontsize=9, color=theme.ink)
-    axes.axvline(1, color=theme.muted, linewidth=0.8, linestyle=":")
+        axes.text(bars[name] * 1.06, k, f"{bars[name]:.3g}", **look)
     axes.set(xscale="log", xlim=(0.01, 2 * max(bars.values())), ylim=(len(order) - 0.4, -0.6))
     axes.set(yticks=range(len(order)), yticklabels=order, xlabel="real-time factor, less is faster")
     axes.set_xticks([0.01, 0.1, 1], ["0.01", "0.1", "1"])
     axes.tick_params(axis="y", length=0, labelcolor=theme.ink)
-    caption(axes, theme, ["Grey: as published, on other machines. Dotted: as fast as the cortex."])
+    caption(axes, theme, ["Grey: as published, on other machines. Dotted: real time."])
     return figure
 
 
@@ -135,14 +137,13 @@ def steps(results: Sequence[Result], theme: Theme) -> Picture | None:
         begins = [cycles[phase - 1] if phase else 0 for cycles in marks.values()]
         widths = [cycles[phase] - begin for cycles, begin in zip(marks.values(), begins, strict=True)]
         axes.barh(range(len(marks)), widths, 0.62, left=begins, color=theme.colours[phase], label=words)
-    for k, cycles in enumerate(marks.values()):
-        axes.text(cycles[-1], k, f" {cycles[-1]:.0f}", va="center", fontsize=9, color=theme.ink)
     most = max(cycles[-1] for cycles in marks.values())
+    for k, cycles in enumerate(marks.values()):
+        axes.text(cycles[-1] + 0.01 * most, k, f"{cycles[-1]:.0f}", va="center", fontsize=9, color=theme.ink)
     axes.set(xlabel="cycles from the beginning of a step", xlim=(0, 1.1 * most), ylim=(len(marks) - 0.5, -0.5))
     axes.set(yticks=range(len(marks)), yticklabels=list(marks))
     axes.tick_params(axis="y", length=0, labelcolor=theme.ink)
-    box = axes.legend(frameon=False, labelcolor=theme.ink, fontsize=9, ncols=4, loc="lower left", bbox_to_anchor=(0, 1))
-    box.set_in_layout(True)
+    legend(axes, theme)
     return figure
 
 
@@ -189,7 +190,7 @@ def _our_factors(results: Sequence[Result]) -> dict[str, float]:
     """Ours by the machine and by what is recorded; with threads, the most of them."""
     found = {}
     for result in results:
-        machine = result["machine"]
+        machine = result.get("machine", {})
         for row in result["rows"]:
             where, _, name = row["name"].partition("the network engine, ")
             if where != _POISSON or not row["benchmark"].endswith("microcircuit"):

@@ -78,8 +78,12 @@ BENCHMARKS = (
     Benchmark("gpu_formats", "one in a hundred spikes, times a matrix in each format", "gpu", formats.measure_gpu_rows),
     Benchmark("gpu_plasticity", "a product, and then a change of the weights", "gpu", plasticity.measure_gpu_rows),
     Benchmark("gpu_microcircuit", "wall time over the network's time, PD14", "gpu", microcircuit.measure_gpu_rows),
-    Benchmark("gpu_microcircuit_statistics", "how PD14 fires, of ten seeds", "gpu", microcircuit_statistics.measure_gpu_rows),
+    Benchmark(
+        "gpu_microcircuit_statistics", "how PD14 fires, of ten seeds", "gpu", microcircuit_statistics.measure_gpu_rows
+    ),
     Benchmark("gpu_energy", "the energy of a synaptic event of PD14", "gpu", energy.measure_rows),
+    Benchmark(
+    ),
     Benchmark("gpu_engine", "CUBA and COBA in one kernel, and where a step goes", "gpu", gpu_engine.measure_rows),
     Benchmark("gpu_networks", "a step of CUBA and COBA, on a GPU", "gpu", networks.measure_gpu_rows),
 )

@@ -101,7 +101,11 @@ def test_bands_are_three_standard_errors_and_rounding():
 # ---- power
 
 
-@given(st.lists(st.tuples(st.floats(0.01, 2), st.floats(0, 700)), min_size=2, max_size=20), st.floats(0, 1), st.floats(0, 1))
+@given(
+    st.lists(st.tuples(st.floats(0.01, 2), st.floats(0, 700)), min_size=2, max_size=20),
+    st.floats(0, 1),
+    st.floats(0, 1),
+)
 def test_energy_is_the_area_below_the_lines_between_samples(samples, one, other):
     times = list(itertools.accumulate(between for between, _ in samples))
     watts = [power for _, power in samples]
@@ -113,7 +117,9 @@ def test_energy_is_the_area_below_the_lines_between_samples(samples, one, other)
     assert joules(list(zip(times, watts, strict=True)), begin, end) == pytest.approx(area, rel=1e-6, abs=1e-6)
 
 
-@pytest.mark.parametrize(("samples", "begin", "end"), [([], 0, 0), ([(1, 5), (2, 5)], 0.5, 2), ([(1, 5), (2, 5)], 1, 3)])
+@pytest.mark.parametrize(
+    ("samples", "begin", "end"), [([], 0, 0), ([(1, 5), (2, 5)], 0.5, 2), ([(1, 5), (2, 5)], 1, 3)]
+)
 def test_energy_of_a_time_without_samples_is_not_guessed(samples, begin, end):
     with pytest.raises(PowerError, match="the power was not sampled from"):
         joules(samples, begin, end)
@@ -187,7 +193,11 @@ class Steady:
 
     def __init__(self):
         populations = SimpleNamespace(name="exc", size=4), SimpleNamespace(name="inh", size=1)
-        projections = SimpleNamespace(source="exc", entries=40), SimpleNamespace(source="exc", entries=8), SimpleNamespace(source="inh", entries=5)
+        projections = (
+            SimpleNamespace(source="exc", entries=40),
+            SimpleNamespace(source="exc", entries=8),
+            SimpleNamespace(source="inh", entries=5),
+        )
         self.plan = SimpleNamespace(populations=populations, projections=projections)
 
     def run(self, steps, record):
@@ -211,7 +221,12 @@ def test_energy_is_of_the_runs_and_power_of_the_pauses(pretend, monkeypatch):
 
 @pytest.mark.parametrize("off", [1, 1.3])
 def test_rows_say_with_and_without_the_power_of_an_idle_gpu(monkeypatch, off):
-    answer = {"joules": [3000.0, 3300.0], "seconds": [10.0, 10.0], "idle_watts": [100.0, 90.0], "events": [1e11, 1.1e11]}
+    answer = {
+        "joules": [3000.0, 3300.0],
+        "seconds": [10.0, 10.0],
+        "idle_watts": [100.0, 90.0],
+        "events": [1e11, 1.1e11],
+    }
     answer |= {"samples": [80, 90], "field": "power.draw", "steps": 100_000}
     answer["rates"] = {layer: off * rate for layer, rate in rates_of.RIGHT["poisson"].items()}
     monkeypatch.setattr(energy, "run_probe", lambda *_, **__: json.loads(json.dumps(answer)))
