@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The energy of PD14 on a GPU, per synaptic event: with all that the GPU takes, and with what it takes when idle left out."""
+"""The energy of PD14 on a GPU, per synaptic event, with the power of an idle GPU and without it."""
 
 from collections.abc import Iterator
 

@@ -10,12 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import brainevent as be
 from benchmarks import energy, microcircuit_statistics
 from benchmarks import microcircuit as rates_of
 from benchmarks.microcircuit_statistics import OTHERS, Other, Within
 from benchmarks.options import Options
-from benchmarks.probes import network_energy
+from benchmarks.probes import network_energy, network_statistics
 from benchmarks.probes.microcircuit import LAYERS
+from benchmarks.probes.network_described import DT
 from benchmarks.probes.network_statistics import coefficients_of_variation, correlations
 from benchmarks.probes.power import Meter, PowerError, joules, read_watts
 from benchmarks.process import ProbeError
@@ -43,9 +45,28 @@ def test_counts_of_neurons_that_spike_are_correlated():
     other = step + 2 * random.integers(0, 2, step.size)
     times, neurons = np.concatenate([shared, shared, other]), np.repeat([3, 7, 8], step.size)
     order = np.lexsort((neurons, times))
-    together, apart, apart_too = correlations(times[order], neurons[order])
+    together, apart, apart_too = correlations(times[order], neurons[order], 4000)
     assert together == pytest.approx(1)
-    assert apart == apart_too == pytest.approx(2 * np.mean(shared == other) - 1)
+    counts = np.zeros((2, 2000))
+    for row, spikes in zip(counts, (shared, other), strict=True):
+        row[(spikes / 2).astype(int)] = 1
+    assert apart == apart_too == pytest.approx(np.corrcoef(counts)[0, 1])
+
+
+@pytest.mark.parametrize("discard", [0, 3000])
+def test_what_is_discarded_correlates_nobody(monkeypatch, discard):
+    """Neurons that nobody connects are not correlated, however long they ran before."""
+    names, sizes = ("a", "b"), (30, 45)
+    sources = [be.models.poisson_source(name, size, rate=60) for name, size in zip(names, sizes, strict=True)]
+    network = be.Network(sources, [], dt=DT)
+    monkeypatch.setattr(network_statistics, "LAYERS", names)
+    monkeypatch.setattr(network_statistics, "SIZES", sizes)
+    monkeypatch.setattr(network_statistics, "ours", lambda *_: network.build(seed=3, backend="numba"))
+    found = network_statistics.measure("poisson", 3, steps=20_000, discard=discard)
+    statistics = found["statistics"]
+    assert statistics["rate"] == pytest.approx([60, 60], rel=0.05)
+    assert statistics["CV"] == pytest.approx([1, 1], abs=0.05)
+    assert statistics["correlation"] == pytest.approx([0, 0], abs=0.004)
 
 
 # ---- rows of statistics

@@ -7,11 +7,11 @@ from collections import Counter
 
 import pytest
 
+import benchmarks.__main__ as program
+
 pytest.importorskip("matplotlib")
 speed = pytest.importorskip("docs.speed")
-
-import benchmarks.__main__ as program
-from benchmarks import pictures
+pictures = pytest.importorskip("benchmarks.pictures")
 
 MARKS = ("neurons updated", "spikes sent", "spikes of all blocks there", "delivered")
 
@@ -33,7 +33,8 @@ def test_all_figures_of_the_page_are_those_of_the_results():
 
 def test_published_factors_are_those_of_the_picture():
     page = speed.PAGE.read_text()
-    shown = re.findall(r"^\| ([^|]+) \| ([^|]+) \| ([\d.]+) \|$", page.split("## Beside other simulators")[1], re.MULTILINE)
+    table = page.split("## Beside other simulators")[1]
+    shown = re.findall(r"^\| ([^|]+) \| ([^|]+) \| ([\d.]+) \|$", table, re.MULTILINE)
     factors = {name.split(" (")[0]: float(factor) for name, _, factor in shown}
     assert factors.pop("`brainevent`, spikes recorded") == round(speed.load("gpu")["rows"][0]["value"]["median"], 4)
     assert factors == {name.split(",")[0]: factor for name, factor in pictures.PUBLISHED_FACTORS.items()}

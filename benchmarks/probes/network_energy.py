@@ -15,8 +15,8 @@ _SETTLES = 2.0  # seconds until the power of an idle GPU is that of an idle one
 def measure(model: str, n: int, repeats: int, seconds: float, idle_seconds: float) -> dict[str, Any]:
     """Run the network for some seconds of wall time, several times, each after some in which the GPU idles.
 
-    `joules` and `seconds` are of the runs, `idle_watts` of the pauses before them; `events` are the synapses that spikes
-    reached: those of a population times the mean number of synapses of its neurons.
+    `joules` and `seconds` are of the runs, `idle_watts` of the pauses before them. `events` are synaptic events: spikes
+    of a population times the mean number of synapses of its neurons.
     """
     simulation = NETWORKS[model](n).build(seed=1, backend="cuda")
     sizes = {population.name: population.size for population in simulation.plan.populations}

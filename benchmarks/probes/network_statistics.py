@@ -35,7 +35,7 @@ def measure(drive: str, seed: int, steps: int, discard: int, threads: int | None
 def _statistics(spikes: Any) -> dict[str, float]:
     rates = spikes.rates()
     variations = coefficients_of_variation(spikes.times, spikes.neurons)
-    pairs = correlations(spikes.times, spikes.neurons)
+    pairs = correlations(spikes.times - spikes.first * DT, spikes.neurons, spikes.duration)
     return {
         "rate": float(rates.mean()),
         "sd of rates": float(rates.std()),
@@ -60,13 +60,16 @@ def coefficients_of_variation(times: np.ndarray, neurons: np.ndarray) -> np.ndar
     return np.sqrt(np.maximum(squares - means**2, 0)) / means
 
 
-def correlations(times: np.ndarray, neurons: np.ndarray) -> np.ndarray:
-    """Correlation of spike counts in bins of 2 ms, of each pair among the first 200 neurons that spike."""
+def correlations(times: np.ndarray, neurons: np.ndarray, duration: float) -> np.ndarray:
+    """Correlation of spike counts in bins of 2 ms, of each pair among the first 200 neurons that spike.
+
+    Times are in milliseconds from the beginning; silent bins count.
+    """
     active = np.unique(neurons)[:_PAIRED]
     chosen = np.isin(neurons, active)
-    bins = ((times[chosen] - times.min(initial=0)) / _BIN + 1e-6).astype(int)
+    bins = (times[chosen] / _BIN + 1e-6).astype(int)
     rows = np.searchsorted(active, neurons[chosen])
-    counts = np.zeros((active.size, int(bins.max(initial=0)) + 1))
+    counts = np.zeros((active.size, round(duration / _BIN)))
     np.add.at(counts, (rows, bins), 1)
     return np.corrcoef(counts)[np.triu_indices(active.size, 1)]
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The power that a GPU takes, as nvidia-smi tells it, and its integral over time."""
 
+import itertools
 import os
 import subprocess
 import threading
@@ -75,7 +76,7 @@ def joules(samples: Sequence[tuple[float, float]], begin: float, end: float) -> 
     if not samples or not samples[0][0] <= begin <= end <= samples[-1][0]:
         raise PowerError(f"the power was not sampled from {begin:.3f} to {end:.3f} s")
     total = 0.0
-    for (start, low), (stop, high) in zip(samples, samples[1:], strict=False):
+    for (start, low), (stop, high) in itertools.pairwise(samples):
         first, last = max(start, begin), min(stop, end)
         if first < last:
             middle = low + (high - low) * ((first + last) / 2 - start) / (stop - start)
