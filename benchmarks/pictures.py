@@ -88,8 +88,8 @@ def fires(results: Sequence[Result], theme: Theme) -> Picture | None:
         for k, other in enumerate(o for o in OTHERS["poisson", name] if isinstance(o, Other)):
             values = [scale * value for value in other.values]
             look = {"linestyle": "none", "marker": "_x"[k], "markersize": 9 - 3 * k, "markeredgewidth": 2 - 0.6 * k}
-            axes.plot(range(len(LAYERS)), values, color=theme.ink if k == 0 else theme.muted, zorder=3 - k, **look)
-        axes.set(ylabel=words, ylim=(0, None), xticks=range(len(LAYERS)), xticklabels=_names())
+            axes.plot(range(len(LAYERS)), values, color=theme.ink if k == 0 else theme.muted, **look)
+        axes.set(ylabel=words, ylim=(0.6, 0.9) if name == "CV" else (0, None), xticks=range(len(LAYERS)), xticklabels=_names())
         axes.tick_params(axis="x", labelsize=7)
     figure.supxlabel(
         "Dots: a seed each. Bars: published rates, else C++ by hand. Crosses: rates of C++ by hand.",
@@ -182,7 +182,7 @@ def _statistics(results: Sequence[Result]) -> dict[str, list[list[float]]]:
 
 def _dots(axes: Axes, samples: Sequence[Sequence[float]], theme: Theme) -> None:
     for k, of_layer in enumerate(samples):
-        look = {"linestyle": "none", "marker": MARKERS[0], "markersize": 3.5, "markeredgewidth": 0, "alpha": 0.7}
+        look = {"linestyle": "none", "marker": MARKERS[0], "markersize": 3.5, "markeredgewidth": 0, "zorder": 3}
         axes.plot([k] * len(of_layer), of_layer, color=theme.colours[k % 2], **look)
 
 
