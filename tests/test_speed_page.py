@@ -49,6 +49,19 @@ def test_each_picture_is_shown_in_both_themes():
         assert re.search(rf"_static/speed/{name}\n:class: only-{theme}\n:alt: .+\n", page), name
 
 
+def test_every_machine_finds_the_same_spikes():
+    found = {}
+    for path in (speed.BENCHMARKS / "results").glob("*microcircuit_statistics*.json"):
+        for name, digests in json.loads(path.read_text()).get("data", {}).items():
+            if name.endswith("digests"):
+                found.setdefault(name, []).append(digests)
+    assert sorted(found) == ["PD14, dc drive: digests", "PD14, poisson drive: digests"]
+    for all_digests in found.values():
+        for of_a_seed in zip(*all_digests, strict=False):
+            assert len(set(of_a_seed)) == 1
+        assert len(set(all_digests[0])) == len(all_digests[0])
+
+
 @pytest.mark.thorough
 def test_pictures_are_of_the_results(tmp_path):
     for path in speed.draw(tmp_path):
