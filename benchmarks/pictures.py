@@ -89,7 +89,8 @@ def fires(results: Sequence[Result], theme: Theme) -> Picture | None:
             values = [scale * value for value in other.values]
             look = {"linestyle": "none", "marker": "_x"[k], "markersize": 9 - 3 * k, "markeredgewidth": 2 - 0.6 * k}
             axes.plot(range(len(LAYERS)), values, color=theme.ink if k == 0 else theme.muted, **look)
-        axes.set(ylabel=words, ylim=(0.6, 0.9) if name == "CV" else (0, None), xticks=range(len(LAYERS)), xticklabels=_names())
+        axes.set(ylabel=words, ylim=(0.6, 0.9) if name == "CV" else (0, None))
+        axes.set_xticks(range(len(LAYERS)), _names())
         axes.tick_params(axis="x", labelsize=7)
     figure.supxlabel(
         "Dots: a seed each. Bars: published rates, else C++ by hand. Crosses: rates of C++ by hand.",
