@@ -27,7 +27,7 @@ class Other:
     seeds: int = 1
 
     def band(self, layer: int, samples: Sequence[float], scale: float) -> Band:
-        """Where our mean is, if both run one network: within three standard errors of the difference, and rounding."""
+        """Where our median is, if both run one network: within three standard errors of the difference, and rounding."""
         error = statistics.stdev(samples) * (1 / self.seeds + 1 / len(samples)) ** 0.5
         away = 3 * error + scale * 0.5 * 10**-self.decimals
         return Band(scale * self.values[layer] - away, scale * self.values[layer] + away)

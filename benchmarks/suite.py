@@ -82,8 +82,6 @@ BENCHMARKS = (
         "gpu_microcircuit_statistics", "how PD14 fires, of ten seeds", "gpu", microcircuit_statistics.measure_gpu_rows
     ),
     Benchmark("gpu_energy", "the energy of a synaptic event of PD14", "gpu", energy.measure_rows),
-    Benchmark(
-    ),
     Benchmark("gpu_engine", "CUBA and COBA in one kernel, and where a step goes", "gpu", gpu_engine.measure_rows),
     Benchmark("gpu_networks", "a step of CUBA and COBA, on a GPU", "gpu", networks.measure_gpu_rows),
 )

@@ -21,7 +21,7 @@ RESULTS = {
     "gpu": "2026-11-25-nvidia-h100-80gb-hbm3-gpu_microcircuit-gpu.json",
     "steps": "2026-11-25-nvidia-h100-steps.txt",
     "cpu": "2026-11-25-amd-epyc-2-cores-networks.json",
-    "pd14": "2026-11-25-amd-epyc-2-cores-microcircuit-quick.json",
+    "pd14": "2026-11-25-amd-epyc-2-cores-microcircuit.json",
     "fires": "2026-11-25-amd-epyc-2-cores-microcircuit_statistics.json",
 }
 _BLOCK = re.compile(r"<!-- figures of (\w+) -->\n.*?<!-- end of figures -->", re.DOTALL)
@@ -111,23 +111,24 @@ def _of_pd14(result: Result) -> list[str]:
         title = (
             f"{'Poisson' if drive == 'poisson' else 'DC'} drive, {way.replace('the network engine', '`brainevent`')}"
         )
-        lines.append(f"| {title} | {short(row['value']['median'], 3)} |")
+        factor = row["value"]["median"]
+        lines.append(f"| {title} | {factor:.{1 if factor >= 10 else 2}f} |")
     return lines
 
 
 def _of_fires(result: Result) -> list[str]:
-    """Means over seeds beside other programs; what is outside of its band is marked."""
+    """Medians of seeds beside other programs; what is outside of its band is marked."""
     lines = [f"| Poisson drive | {' | '.join(name[1:] for name in LAYERS)} |", "| --- |" + " ---: |" * len(LAYERS)]
     named = {"rate": "rate, Hz", "CV": "CV of intervals", "correlation": "correlation, x 0.001"}
     for name, title in named.items():
-        scale, digits = (1e3, 2) if name == "correlation" else (1, 2)
+        scale, zeros = (1e3, 3) if name == "correlation" else (1, 0)
         for place, other in enumerate(OTHERS["poisson", name]):
             rows = [_row(result, f"{name}, {layer}, beside {other.program}") for layer in LAYERS]
-            means = [sum(row["samples"]) / len(row["samples"]) for row in rows]
+            medians = [f"{row['value']['median']:.2f}" for row in rows]
             if place == 0:
-                lines.append(f"| {title}: `brainevent` | {' | '.join(f'{mean:.{digits}f}' for mean in means)} |")
+                lines.append(f"| {title}: `brainevent` | {' | '.join(medians)} |")
             marked = [
-                f"{scale * value:.{digits}f}{'' if row['met'] else ' (!)'}"
+                f"{scale * value:.{other.decimals - zeros}f}{'' if row['met'] else ' (!)'}"
                 for value, row in zip(other.values, rows, strict=True)
             ]
             lines.append(f"| {title}: {other.program} | {' | '.join(marked)} |")
