@@ -27,7 +27,7 @@ class Other:
     seeds: int = 1
 
     def band(self, layer: int, samples: Sequence[float], scale: float) -> Band:
-        """Where our median is, if both run one network: within three standard errors of the difference, and rounding."""
+        """Where our median is if both run one network: three standard errors of the difference around, and rounding."""
         error = statistics.stdev(samples) * (1 / self.seeds + 1 / len(samples)) ** 0.5
         away = 3 * error + scale * 0.5 * 10**-self.decimals
         return Band(scale * self.values[layer] - away, scale * self.values[layer] + away)
@@ -94,6 +94,7 @@ def _measure(
             yield from _rows(benchmark, drive, steps, [answer["statistics"] for answer in answers])
         if answers:
             yield Data(f"PD14, {drive} drive: digests", [answer["digest"] for answer in answers])
+        if answers and drive == "poisson":
             yield Data(f"PD14, {drive} drive: raster", answers[0]["raster"])
 
 

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import brainevent as be
@@ -21,6 +21,7 @@ from benchmarks.probes.network_described import DT
 from benchmarks.probes.network_statistics import coefficients_of_variation, correlations
 from benchmarks.probes.power import Meter, PowerError, joules, read_watts
 from benchmarks.process import ProbeError
+from benchmarks.report import in_lines
 from benchmarks.row import Band, Data, Failed, Row
 
 # ---- statistics of spikes
@@ -116,6 +117,26 @@ def test_bands_are_three_standard_errors_and_rounding():
     assert Within("", 0.16, 0.25, 2).band(5, samples, 1) == Band(0.155, 0.255)
     assert str(Band(0.155, 0.2549)) == "0.155 to 0.255"
     assert [Band(1, 2).met_by(x) for x in (0.99, 1, 2, 2.01)] == [False, True, True, False]
+
+
+@settings(max_examples=25)
+@given(
+    st.recursive(
+        st.none()
+        | st.integers()
+        | st.floats(allow_nan=False)
+        | st.text()
+        | st.lists(st.integers() | st.floats(-9, 1e300)),
+        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+        max_leaves=6,
+    )
+)
+def test_files_hold_what_was_found_with_numbers_side_by_side(content):
+    text = in_lines(content)
+    assert json.loads(text) == content
+    assert (
+        in_lines({"samples": [1, 2.5e-07, -3], "what": ["[\n1\n]"]}).splitlines()[1] == ' "samples": [1, 2.5e-07, -3],'
+    )
 
 
 # ---- power
