@@ -4,6 +4,7 @@
 import argparse
 import datetime as dt
 import importlib.util
+import json
 import sys
 import time
 import traceback
@@ -17,7 +18,7 @@ from benchmarks.options import HERE, Options
 from benchmarks.peer import PEER, PeerError, find_peer, find_peer_packages
 from benchmarks.process import ProbeError
 from benchmarks.report import format_table, format_verdict, write_result
-from benchmarks.row import Absent, Failed, Row
+from benchmarks.row import Absent, Data, Failed, Row
 from benchmarks.suite import BENCHMARKS, Benchmark
 from benchmarks.ways import last_line
 
@@ -39,26 +40,40 @@ def main() -> int:
 
     def save(found: _Found) -> None:
         told = {"absent": no_peers + found.absent, "failures": found.failures}
+        told |= {"data": found.data} if found.data else {}
         header = _header(arguments, machine, peer) | {"seconds": round(time.monotonic() - start), **told}
         write_result(path, header, found.rows)
 
     found = _run_all(chosen, options, save)
     print(f"{format_verdict(found.rows, found.failures)}\n{round(time.monotonic() - start)} s\nwrote {path}")
+    print(*_draw(path), sep="", end="")
     return 1 if found.failures else 0
+
+
+def _draw(path: Path) -> list[str]:
+    """Draw what a file has pictures of, into a folder beside it; return lines that say so."""
+    if importlib.util.find_spec("matplotlib") is None:
+        return ["no pictures: matplotlib is not installed\n"]
+    from benchmarks.pictures import draw
+
+    return [f"drew {drawn}\n" for drawn in draw([json.loads(path.read_text())], path.with_suffix(""))]
 
 
 @dataclass
 class _Found:
-    """Rows, and a sentence for each that is absent and for each that failed."""
+    """Rows, a sentence for each that is absent and for each that failed, and what pictures show besides."""
 
     rows: list[Row] = field(default_factory=list)
     absent: list[str] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
+    data: dict[str, Any] = field(default_factory=dict)
 
-    def add(self, benchmark: str, found: Row | Absent | Failed) -> None:
+    def add(self, benchmark: str, found: Row | Absent | Failed | Data) -> None:
         """Take what a benchmark found."""
         if isinstance(found, Row):
             self.rows.append(found)
+        elif isinstance(found, Data):
+            self.data[found.name] = found.content
         else:
             where = self.absent if isinstance(found, Absent) else self.failures
             where.append(f"{benchmark}: {found}")

@@ -40,7 +40,7 @@ def measure_rows(options: Options) -> Iterator[Row | Failed]:
             for name in ways if index % 2 == 0 else reversed(ways):
                 if name not in failed:
                     _run(name, *ways[name], answers, failed)
-        failed |= _at_wrong_rates(drive, steps, {name: a for name, a in answers.items() if name not in failed})
+        failed |= at_wrong_rates(drive, steps, {name: a for name, a in answers.items() if name not in failed})
         good = {name: found for name, found in answers.items() if name not in failed}
         yield from _rows(drive, steps, good, bars={_ours(2): Bar(bar, on="value")})
         yield from (Failed(f"PD14, {drive} drive: {name}", why) for name, why in failed.items())
@@ -57,7 +57,7 @@ def measure_gpu_rows(options: Options) -> Iterator[Row | Failed]:
             failed: dict[str, str] = {}
             arguments = {"model": f"pd14_{drive}", "n": 0, "steps": steps, "repeats": repeats, "discard": _DISCARD}
             _run(name, "network_engine", arguments | {"record_in": record}, answers, failed, platform="gpu")
-            failed |= _at_wrong_rates(drive, steps, {key: a for key, a in answers.items() if key not in failed})
+            failed |= at_wrong_rates(drive, steps, {key: a for key, a in answers.items() if key not in failed})
             bar = Bar(_GPU_BAR, on="value") if (drive, record) == ("poisson", "spikes") else None
             good = {key: found for key, found in answers.items() if key not in failed}
             yield from _rows(drive, steps, good, benchmark="gpu_microcircuit", bars={name: bar})
@@ -91,7 +91,7 @@ def _mean_rates(answers: list[dict[str, Any]]) -> dict[str, float]:
     return {layer: sum(a["rates"][layer] for a in answers) / len(answers) for layer in answers[0]["rates"]}
 
 
-def _at_wrong_rates(drive: str, steps: int, answers: dict[str, list[dict[str, Any]]]) -> dict[str, str]:
+def at_wrong_rates(drive: str, steps: int, answers: dict[str, list[dict[str, Any]]]) -> dict[str, str]:
     """Say of programs that run another network how its populations fire; short runs tell less."""
     tolerance = _TOLERANCE[drive] * (10_000 / steps) ** 0.5
     failed = {}

@@ -2,6 +2,7 @@
 """Print the rows as a table and write them, with the machine, as JSON."""
 
 import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 from benchmarks.row import Row
 from benchmarks.samples import Summary
 
+_NUMBERS = re.compile(r"\[\n([-+.\de,\s]+)\]")
 _WORDS = {True: "yes", False: "NO", None: ""}
 
 
@@ -64,7 +66,12 @@ def write_result(path: Path, header: dict[str, Any], rows: Sequence[Row]) -> Non
     """Write the whole run, every sample included."""
     content = header | {"rows": [_rounded(row.to_json()) for row in rows]}
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(content, indent=1) + "\n")
+    path.write_text(in_lines(content))
+
+
+def in_lines(content: Any) -> str:
+    """JSON with a line for each value, but with each list of numbers in one line."""
+    return _NUMBERS.sub(lambda found: f"[{' '.join(found[1].split())}]", json.dumps(content, indent=1)) + "\n"
 
 
 def _rounded(value: Any) -> Any:

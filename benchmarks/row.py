@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One line of the report: a measured value, what it is compared with, and its bar; or why there is none."""
+"""One line of the report: a measured value, what it is compared with, and its bar; or why there is none; or data."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -31,6 +31,22 @@ class Bar:
 
 
 @dataclass(frozen=True)
+class Band:
+    """Limits on a row's value from both sides."""
+
+    low: float
+    high: float
+    on: Literal["value"] = "value"
+
+    def __str__(self) -> str:
+        return f"{self.low:.3g} to {self.high:.3g}"
+
+    def met_by(self, value: float) -> bool:
+        """Whether a value is within the limits."""
+        return self.low <= value <= self.high
+
+
+@dataclass(frozen=True)
 class Absent:
     """Why rows are missing."""
 
@@ -53,6 +69,14 @@ class Failed:
 
 
 @dataclass(frozen=True)
+class Data:
+    """What a picture shows that is no row: plain values, which stand in the file under this name."""
+
+    name: str
+    content: Any
+
+
+@dataclass(frozen=True)
 class Row:
     """One measured contender; `ratio` is relative to the contender `ratio_to` of the same process and round."""
 
@@ -63,7 +87,7 @@ class Row:
     samples: tuple[float, ...]
     ratio: Summary | None = None
     ratio_to: str = ""
-    bar: Bar | None = None
+    bar: Bar | Band | None = None
     note: str = ""
 
     @property
@@ -89,7 +113,7 @@ def make_row(
     baseline: Sequence[float] | None = None,
     ratio_to: str = "",
     inverse: bool = False,
-    bar: Bar | None = None,
+    bar: Bar | Band | None = None,
     note: str = "",
 ) -> Row:
     """Summarize samples and their ratio to `baseline`; `inverse` says how many times faster than it we are."""

@@ -10,6 +10,7 @@ from benchmarks import (
     build,
     compile_time,
     connectivity,
+    energy,
     events,
     formats,
     gpu_engine,
@@ -22,6 +23,7 @@ from benchmarks import (
     latency,
     memory,
     microcircuit,
+    microcircuit_statistics,
     network_costs,
     networks,
     overhead,
@@ -31,7 +33,7 @@ from benchmarks import (
     vmap,
 )
 from benchmarks.options import Options
-from benchmarks.row import Absent, Failed, Row
+from benchmarks.row import Absent, Data, Failed, Row
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,7 @@ class Benchmark:
     name: str
     title: str
     platform: Literal["cpu", "gpu"]
-    measure_rows: Callable[[Options], Iterable[Row | Absent | Failed]]
+    measure_rows: Callable[[Options], Iterable[Row | Absent | Failed | Data]]
 
 
 BENCHMARKS = (
@@ -61,6 +63,7 @@ BENCHMARKS = (
     Benchmark("connectivity", "matrices of random connections", "cpu", connectivity.measure_rows),
     Benchmark("networks", "a step of CUBA and COBA, beside other programs", "cpu", networks.measure_rows),
     Benchmark("microcircuit", "wall time over the network's time, PD14", "cpu", microcircuit.measure_rows),
+    Benchmark("microcircuit_statistics", "how PD14 fires, of ten seeds", "cpu", microcircuit_statistics.measure_rows),
     Benchmark("network_costs", "what a network costs besides its steps", "cpu", network_costs.measure_rows),
     Benchmark("gpu_overhead", "one call over 1024 floats on a GPU", "gpu", gpu_overhead.measure_rows),
     Benchmark("gpu_graph", "launches by the host in each run of a jitted chain", "gpu", gpu_graph.measure_rows),
@@ -75,6 +78,10 @@ BENCHMARKS = (
     Benchmark("gpu_formats", "one in a hundred spikes, times a matrix in each format", "gpu", formats.measure_gpu_rows),
     Benchmark("gpu_plasticity", "a product, and then a change of the weights", "gpu", plasticity.measure_gpu_rows),
     Benchmark("gpu_microcircuit", "wall time over the network's time, PD14", "gpu", microcircuit.measure_gpu_rows),
+    Benchmark(
+        "gpu_microcircuit_statistics", "how PD14 fires, of ten seeds", "gpu", microcircuit_statistics.measure_gpu_rows
+    ),
+    Benchmark("gpu_energy", "the energy of a synaptic event of PD14", "gpu", energy.measure_rows),
     Benchmark("gpu_engine", "CUBA and COBA in one kernel, and where a step goes", "gpu", gpu_engine.measure_rows),
     Benchmark("gpu_networks", "a step of CUBA and COBA, on a GPU", "gpu", networks.measure_gpu_rows),
 )

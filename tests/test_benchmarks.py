@@ -16,7 +16,7 @@ from benchmarks.probes import event_product
 from benchmarks.probes.agreement import take_turns
 from benchmarks.probes.tuned import program_of
 from benchmarks.process import ProbeError, run_probe
-from benchmarks.row import Absent, Bar, Failed, Row, make_row
+from benchmarks.row import Absent, Bar, Data, Failed, Row, make_row
 from benchmarks.suite import Benchmark
 
 
@@ -62,6 +62,7 @@ def test_a_failing_benchmark_costs_the_others_nothing(monkeypatch, tmp_path, cap
         Benchmark("fine", "one", "gpu", lambda options: [row]),
         Benchmark("failing", "two", "gpu", fail),
         Benchmark("partly", "three", "gpu", lambda options: [row, Failed("Bad", "it crashed"), Absent("Warp", "it")]),
+        Benchmark("drawn", "four", "gpu", lambda options: [Data("a raster", [1, 2.5])]),
     ]
     monkeypatch.setattr(program, "BENCHMARKS", table)
     path = tmp_path / "result.json"
@@ -71,6 +72,7 @@ def test_a_failing_benchmark_costs_the_others_nothing(monkeypatch, tmp_path, cap
     assert [row["name"] for row in result["rows"]] == ["a row", "a row"]
     assert result["failures"] == ["failing: probe: exit status 1: ValueError: no", "partly: Bad FAILED: it crashed"]
     assert "partly: Warp: no rows, for it" in result["absent"]
+    assert result["data"] == {"a raster": [1, 2.5]}
     assert "failed: partly: Bad FAILED: it crashed" in capsys.readouterr().out
 
 
