@@ -50,7 +50,7 @@ from .ffi import portable as _portable
 from .ffi.targets import export_checks, list_registered_targets, register_ffi_target
 from .operator.batch import general_batching_rule
 from .operator.custom_kernel import XLACustomKernel
-from .operator.lowering import KernelEntry
+from .operator.entry import KernelEntry
 from .operator.registry import get_all_primitive_names, get_primitives_by_tags, get_registry
 from .operator.registry import load_when_asked as _load_when_asked
 from .operator.rules import defjvp

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager, ExitStack
 from types import TracebackType
 
-from . import _choices
+from . import _jit_key
 from ._capabilities import capabilities
 from .errors import UnknownPlatformError, did_you_mean
 
@@ -98,7 +98,7 @@ def set_backend(platform: str, backend: str | None) -> None:
         _global_backends.pop(platform, None)
     else:
         _global_backends[platform] = check_backend_name(backend, "config.set_backend")
-    _choices.refresh()
+    _jit_key.refresh()
 
 
 def get_backend(platform: str) -> str | None:
@@ -110,7 +110,7 @@ def clear_backends() -> None:
     """Take back every choice of `set_backend`."""
     if _global_backends:
         _global_backends.clear()
-        _choices.refresh()
+        _jit_key.refresh()
 
 
 def use_backend(platform: str, backend: str) -> AbstractContextManager[None]:
@@ -122,7 +122,7 @@ def use_backend(platform: str, backend: str) -> AbstractContextManager[None]:
     >>> with brainevent.use_backend("cpu", "numba"):
     ...     pass  # operators called here run their Numba kernel
     """
-    return _choices.within_block(check_platform(platform), check_backend_name(backend, "use_backend"))
+    return _jit_key.within_block(check_platform(platform), check_backend_name(backend, "use_backend"))
 
 
 def autotune(mode: str) -> None:
@@ -157,7 +157,7 @@ def set_numba_parallel(parallel: bool = True, num_threads: int | None = None) ->
         numba.set_num_threads(num_threads)  # raises for a number that Numba cannot use
         _numba_num_threads = numba_thread_limit.value = num_threads
     _numba_parallel = bool(parallel)
-    _choices.refresh("numba_parallel")
+    _jit_key.refresh("numba_parallel")
 
 
 def set_numba_cache(enabled: bool) -> None:
@@ -176,7 +176,7 @@ def get_numba_cache() -> bool:
 
 def get_numba_parallel() -> bool:
     """Tell whether our own Numba kernels use threads where products are not very large, too."""
-    _choices.ask("numba_parallel", lambda: _numba_parallel)
+    _jit_key.ask("numba_parallel", lambda: _numba_parallel)
     return _numba_parallel
 
 
@@ -211,12 +211,12 @@ def set_lfsr_algorithm(algorithm: str) -> None:
             f"known: {', '.join(_LFSR_ALGORITHMS)}"
         )
     _lfsr_algorithm = algorithm
-    _choices.refresh("lfsr_algorithm")
+    _jit_key.refresh("lfsr_algorithm")
 
 
 def get_lfsr_algorithm() -> str:
     """Return the random generator of our own kernels."""
-    _choices.ask("lfsr_algorithm", lambda: _lfsr_algorithm)
+    _jit_key.ask("lfsr_algorithm", lambda: _lfsr_algorithm)
     return _lfsr_algorithm
 
 
@@ -242,12 +242,12 @@ def emulate(on: bool = True) -> None:
         os.environ.pop(_EMULATE, None)
     _simulate_numba_cuda(on)
     if changed:
-        _choices.refresh()
+        _jit_key.refresh()
 
 
 def is_emulating() -> bool:
     """Tell whether programs for the CPU may run kernels for GPUs and TPUs."""
-    _choices.ask("emulating", lambda: _emulating)
+    _jit_key.ask("emulating", lambda: _emulating)
     return _emulating
 
 
@@ -273,9 +273,9 @@ def debug_indices(on: bool = True) -> AbstractContextManager[None]:
 
 def is_debugging_indices() -> bool:
     """Tell whether programs report indices that are out of range."""
-    if (here := dict(_choices.block_choices()).get(_DEBUG_INDICES)) is not None:
+    if (here := dict(_jit_key.block_choices()).get(_DEBUG_INDICES)) is not None:
         return here == "on"
-    _choices.ask(_DEBUG_INDICES, lambda: _debug_indices[-1][1])
+    _jit_key.ask(_DEBUG_INDICES, lambda: _debug_indices[-1][1])
     return _debug_indices[-1][1]
 
 
@@ -290,7 +290,7 @@ def _switch_debug_indices(add: tuple[object, bool] | None = None, remove: object
         _debug_indices[1:] = [entry for entry in _debug_indices[1:] if entry[0] is not remove]
         changed = before != _debug_indices[-1][1]
     if changed:
-        _choices.refresh(_DEBUG_INDICES)
+        _jit_key.refresh(_DEBUG_INDICES)
 
 
 class _DebugIndices(AbstractContextManager[None]):
@@ -302,7 +302,7 @@ class _DebugIndices(AbstractContextManager[None]):
 
     def __enter__(self) -> None:
         _switch_debug_indices(remove=self._said)
-        self._blocks.enter_context(_choices.within_block(_DEBUG_INDICES, "on" if self._on else "off"))
+        self._blocks.enter_context(_jit_key.within_block(_DEBUG_INDICES, "on" if self._on else "off"))
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

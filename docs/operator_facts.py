@@ -15,7 +15,8 @@ import jax.numpy as jnp
 import brainevent
 from brainevent.event.library import OPERATORS
 from brainevent.languages import language
-from brainevent.operator.lowering import REFERENCE
+from brainevent.operator.bind import split
+from brainevent.operator.entry import REFERENCE
 from brainevent.operator.sharding import ShardingRule
 from brainevent.operator.variants import label
 
@@ -70,13 +71,13 @@ class Facts:
     def __init__(self, operator: brainevent.XLACustomKernel):
         self.operator = operator
         self.name = operator.name
-        self.call: Callable[..., Any] = operator._call_fn or operator
-        self.reference = operator._reference.fn if operator._reference else None
+        self.call: Callable[..., Any] = operator.definition.call or operator
+        self.reference = operator.definition.reference.fn if operator.definition.reference else None
         self.is_public = getattr(brainevent, getattr(self.call, "__name__", ""), None) is self.call
         self.public_name = next((name for name in brainevent.__all__ if getattr(brainevent, name) is operator), None)
         written = self.call.__doc__ if self.is_public else vars(operator).get("__doc__")
         self.doc = inspect.cleandoc(written or "")
-        self.tags = sorted(operator._tags)
+        self.tags = sorted(operator.definition.tags)
         home = sys.modules[(self.reference or self.call).__module__]
         self.family = sys.modules[home.__package__ or home.__name__]
 
@@ -90,7 +91,7 @@ class Facts:
     @functools.cached_property
     def ways(self) -> list[Way]:
         """A way to call it of each kind in its benchmark data."""
-        data = self.operator._benchmark_data_fn
+        data = self.operator.definition.benchmark_data
         if data is None:
             raise ValueError(
                 f"operator {self.name!r}: its page needs benchmark data; store some with def_benchmark_data"
@@ -187,7 +188,7 @@ class Facts:
                 name == self.operator.get_default(platform),
                 _labels(entry.variants),
             )
-            for platform, table in sorted(self.operator._kernels.items())
+            for platform, table in sorted(self.operator.definition.kernels.items())
             for name, entry in table.items()
         ] + [Backend("any", REFERENCE, "jax.numpy", False, ())] * (self.reference is not None)
 
@@ -222,7 +223,7 @@ class Facts:
             for equation in _equations(jax.vmap(self._of_one(way, position)), batch) or []:
                 name = equation.primitive.name
                 if name in OPERATORS:
-                    _, levels = OPERATORS[name]._split(equation.params)
+                    levels = split(equation.params)[1].levels
                     said[f"one call, in which the kernel of `{name}` goes through the batch" if levels else name] = None
         return list(said)
 
@@ -237,7 +238,7 @@ class Facts:
         return function
 
     def _rule(self, way: Way) -> ShardingRule | None:
-        rule = self.operator._rules.get("sharding")
+        rule = self.operator.definition.rules.get("sharding")
         if rule is None:
             return None
         rule = rule.of_call(way.operands, (), dict(way.keywords))

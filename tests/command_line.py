@@ -6,7 +6,7 @@ import textwrap
 from pathlib import Path
 
 from brainevent.cli import main
-from brainevent.operator import registry
+from brainevent.operator import custom_kernel, registry
 
 KERNELS = """
 import jax, jax.numpy as jnp
@@ -55,13 +55,13 @@ class CommandLine:
         monkeypatch.chdir(folder)
         monkeypatch.setattr("sys.path", [*sys.path])
         monkeypatch.setattr("sys.dont_write_bytecode", True)
-        monkeypatch.setattr(registry, "_PRIMITIVE_REGISTRY", {})
+        monkeypatch.setattr(custom_kernel, "_newest", {})
         monkeypatch.setattr(registry, "_to_load", [])
         monkeypatch.setenv("BRAINEVENT_CACHE_DIR", str(folder / "cache"))
 
     def module(self, name, text):
         """Write a module that defines operators with the help of what is above, in place of all that there were."""
-        registry._PRIMITIVE_REGISTRY.clear()
+        custom_kernel._newest.clear()
         (self.folder / f"{name}.py").write_text(f"{KERNELS}\n{textwrap.dedent(text)}")
         sys.modules.pop(name, None)
 

@@ -324,7 +324,7 @@ class Promises:
         for event in (True, False):
             for columns in (None, 2):
                 operator = self.operator(event, columns)
-                configs = operator._benchmark_data_fn(platform="cpu")
+                configs = operator.definition.benchmark_data(platform="cpu")
                 assert len({config.name for config in configs}) == len(configs)
                 assert all(config.bytes > 0 for config in configs)
                 call = lambda backend, operator=operator, config=configs[0]: operator.call(
@@ -340,7 +340,7 @@ class Promises:
             import brainevent
 
             operator = getattr(brainevent, sys.argv[1])
-            config = min(operator._benchmark_data_fn(platform="cpu"), key=lambda config: config.bytes)
+            config = min(operator.definition.benchmark_data(platform="cpu"), key=lambda config: config.bytes)
             operator.def_benchmark_data(lambda *, platform: [config])
             result = operator.benchmark(platform="cpu", n_warmup=0, n_runs=1, backends=["numba"])
             assert [(record.backend, record.success) for record in result.records] == [("numba", True)]

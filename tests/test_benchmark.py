@@ -167,7 +167,7 @@ def test_nan_where_the_truth_has_none_is_a_mismatch(operator):
 
 def test_without_a_reference_the_first_backend_that_succeeds_is_right(operator):
     apart(operator)
-    operator._rules.pop("reference")
+    operator.definition.rules.pop("reference")
     operator.def_kernel("wrong", "cpu", times(3))
     operator.def_kernel("broken", "cpu", broken)
     result = quick(operator, backends=["broken", "numba", "wrong", "other"])
@@ -267,7 +267,7 @@ def test_what_is_missing_is_told_in_order():
 )
 def test_bad_arguments(operator, arguments, words):
     if arguments.get("platform") == "gpu":
-        operator._rules.pop("reference")
+        operator.definition.rules.pop("reference")
     with pytest.raises(ValueError, match=re.escape(words)):
         quick(operator, **arguments)
 

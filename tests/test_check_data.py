@@ -20,8 +20,8 @@ from zoo import like, numba_generator
 
 from brainevent import check
 from brainevent.operator.check import concurrency, memory, pages, poison, sizes, stalls
-from brainevent.operator.check.compare import Skipped, assert_close
 from brainevent.operator.check.subject import _variations
+from brainevent.operator.compare import Skipped, assert_close
 
 
 def detail(op, *operands, promise, **options):

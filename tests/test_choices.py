@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import brainevent
-from brainevent import XLACustomKernel, _choices, set_backend, use_backend
+from brainevent import XLACustomKernel, _jit_key, set_backend, use_backend
 
 F32 = jax.ShapeDtypeStruct((3,), jnp.float32)
 X = jnp.arange(1.0, 4.0)
@@ -65,7 +65,8 @@ class Rig:
 
     def again(self, backend, generator=None, **kwargs):
         """Register a kernel again: another one, or itself."""
-        self.op.def_kernel(backend, "cpu", generator or self.op._kernels["cpu"][backend].kernel_generator, **kwargs)
+        known = self.op.definition.kernels["cpu"]
+        self.op.def_kernel(backend, "cpu", generator or known[backend].kernel_generator, **kwargs)
 
     def call(self, x):
         return self.op(x, outs=F32)
@@ -131,7 +132,7 @@ def test_registering_again_replaces_the_kernel(rig):
 
 
 def set_unread():
-    for state in _choices._states.values():  # another test of this process may have read it
+    for state in _jit_key._states.values():  # another test of this process may have read it
         state.pop("lfsr_algorithm", None)
     brainevent.config.set_lfsr_algorithm("lfsr128")
 
@@ -162,7 +163,7 @@ def test_a_change_that_changes_nothing_retraces_nothing(rig, unique_name, change
 
 def test_a_change_asks_only_what_it_can_have_changed(unique_name):
     asked = []
-    _choices.ask(("a question", unique_name()), lambda: asked.append(1))
+    _jit_key.ask(("a question", unique_name()), lambda: asked.append(1))
     asked.clear()
     XLACustomKernel(unique_name()).def_kernel("numpy", "cpu", factor(2.0))
     brainevent.config.clear_backends()

@@ -168,7 +168,7 @@ def test_what_is_skipped(run):
     run.module("lacking", """
         op = brainevent.XLACustomKernel("callless")
         op = operator("elsewhere", fast=twice)
-        del op._rules["reference"], op._kernels["cpu"]
+        del op.definition.rules["reference"], op.definition.kernels["cpu"]
     """)  # fmt: skip
     status, out, err = run(*QUICK, "--import", "lacking", "--verbose", "--output", "run.json")
     assert (status, measured(out)) == (0, [])

@@ -96,7 +96,7 @@ class TestPromises(Promises):
     @pytest.mark.thorough
     def test_all_are_measured(self):
         for operator in brainevent.get_primitives_by_tags({"csr"}).values():
-            configs = operator._benchmark_data_fn(platform="cpu")
+            configs = operator.definition.benchmark_data(platform="cpu")
             assert len({config.name for config in configs}) == len(configs)
             assert all(config.bytes > 0 for config in configs)
             call = lambda backend, operator=operator, config=configs[0]: operator.call(

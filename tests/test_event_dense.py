@@ -257,7 +257,7 @@ def test_devices_share_columns_of_events_and_two_axes_at_once():
 def test_they_are_found_by_tags_and_measured():
     assert brainevent.get_primitives_by_tags({"binary", "dense"}).keys() == {"binary_densemm", "binary_densemv"}
     for operator in (binary_densemv_p, binary_densemm_p):
-        config = operator._benchmark_data_fn(platform="cpu")[0]
+        config = operator.definition.benchmark_data(platform="cpu")[0]
         weights, x = config.args
         assert config.bytes >= 4 * weights.shape[1] * int((x.reshape(x.shape[0], -1) != 0).any(1).sum())
         found = [operator.call(*config.args, backend=backend, **config.kernel_kwargs) for backend in BACKENDS]

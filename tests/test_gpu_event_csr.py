@@ -26,7 +26,7 @@ pytest.importorskip("cuda.bindings.nvrtc")
 
 SIZES = [(1, 1, 1), (33, 70, 5), (500, 4100, 40), (4100, 500, 1000), (0, 40, 3), (40, 0, 3), (40, 40, 0)]
 PACKAGES = {"numba_cuda": "numba_cuda", "warp": "warp", "triton": "jax_triton", "pallas": "jax"}
-VARIANTS = [dict(variant) for variant in binary_csrmv_p._kernels["gpu"]["cuda_raw"].variants]
+VARIANTS = [dict(variant) for variant in binary_csrmv_p.definition.kernels["gpu"]["cuda_raw"].variants]
 
 
 @pytest.fixture(autouse=True)

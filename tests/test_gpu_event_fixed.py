@@ -65,7 +65,7 @@ def test_every_variant(transpose, homogeneous, columns, connections):
     x = operand(5, taken(sparse, transpose=transpose), columns, "bool", 0.1)
     operator = brainevent.binary_fcnmv_p if columns is None else brainevent.binary_fcnmm_p
     out = jax.ShapeDtypeStruct((sparse.shape[1 if transpose else 0], *x.shape[1:]), jnp.float32)
-    for variant in operator._kernels["gpu"]["cuda_raw"].variants:
+    for variant in operator.definition.kernels["gpu"]["cuda_raw"].variants:
         (found,) = operator(
             sparse.weights, *sparse.indices, x, outs=[out], shape=sparse.shape, transpose=transpose,
             backend="cuda_raw", **dict(variant),

@@ -77,10 +77,9 @@ def test_a_new_operator_has_a_primitive_a_name_and_nothing_else(unique_name):
     assert (operator.name, operator.__doc__, operator.primitive.name) == (name, "Fresh.", name)
     assert isinstance(operator.primitive, jax.extend.core.Primitive)
     assert operator.primitive.multiple_results
-    assert (operator.defaults, operator._kernels, operator._tags) == ({}, {}, set())
-    assert (operator._call_fn, operator._benchmark_data_fn) == (None, None)
-    assert operator.available_backends("cpu") == []
-    assert operator.get_default("cpu") is None
+    assert (operator.defaults, operator.definition.kernels, operator.definition.tags) == ({}, {}, set())
+    assert (operator.definition.call, operator.definition.benchmark_data) == (None, None)
+    assert (operator.available_backends("cpu"), operator.get_default("cpu")) == ([], None)
     assert brainevent.get_registry()[name] is operator
     assert XLACustomKernel.__module__ == "brainevent"
     assert name in repr(operator)
@@ -103,7 +102,7 @@ def test_a_new_operator_has_a_primitive_a_name_and_nothing_else(unique_name):
 def test_each_registration_enters_one_row_of_the_table(unique_name, method, args, platform, backend):
     operator = XLACustomKernel(unique_name("row"))
     getattr(operator, method)(*args, doubling)
-    assert operator._kernels == {platform: {backend: KernelEntry(backend, platform, doubling)}}
+    assert operator.definition.kernels == {platform: {backend: KernelEntry(backend, platform, doubling)}}
     assert operator.defaults == {platform: backend}
     operator.def_kernel("other", platform, doubling)
     getattr(operator, method)(*args, doubling, asdefault=True)
@@ -126,7 +125,7 @@ def test_the_first_kernel_is_the_default_until_another_is_chosen(op):
 def test_tags_are_replaced_and_the_call_function_is_stored(op):
     op.def_tags("csr", "mv")
     op.def_tags("dense")
-    assert op._tags == {"dense"}
+    assert op.definition.tags == {"dense"}
     with pytest.raises(ValueError, match=f"No call function registered for '{op.name}'"):
         op.call(X)
     op.def_call(lambda x, *, shift=0.0: op(x, outs=F32) + shift)
@@ -159,11 +158,12 @@ def test_tags_are_replaced_and_the_call_function_is_stored(op):
     ],
 )
 def test_a_registration_that_cannot_be_says_why_and_changes_nothing(op, register, classes, words):
-    before = (dict(op._rules), {p: dict(t) for p, t in op._kernels.items()}, op.defaults, op._tags, op._call_fn)
+    said = op.definition
+    before = (dict(said.rules), {p: dict(t) for p, t in said.kernels.items()}, op.defaults, said.tags, said.call)
     with pytest.raises(classes, match=words) as caught:
         register(op)
     assert all(isinstance(caught.value, c) for c in classes)
-    assert before == (op._rules, op._kernels, op.defaults, op._tags, op._call_fn)
+    assert before == (said.rules, said.kernels, op.defaults, said.tags, said.call)
     np.testing.assert_array_equal(op(X, outs=F32), 2 * X)
 
 

@@ -43,7 +43,9 @@ def test_every_operator_has_a_page():
         assert page.startswith(f"# {name}\n\n{Facts(operator).doc.splitlines()[0]}")
         assert f"({name}.md)" in pages["index"]
         registered = [
-            [platform.upper(), backend] for platform in operator._kernels for backend in operator._kernels[platform]
+            [platform.upper(), backend]
+            for platform in operator.definition.kernels
+            for backend in operator.definition.kernels[platform]
         ]
         kernels = rows(page, "Kernels")
         assert sorted(row[:2] for row in kernels) == sorted([*registered, ["any", "reference"]])
@@ -105,7 +107,7 @@ def test_a_page_says_what_is_registered_and_no_more(shift):
 
 
 def test_an_operator_without_data_cannot_be_shown(shift):
-    shift._benchmark_data_fn = None
+    shift.definition.benchmark_data = None
     with pytest.raises(
         ValueError, match=f"{shift.name!r}: its page needs benchmark data; store some with def_benchmark_data"
     ):

@@ -234,7 +234,7 @@ def test_operators_keep_every_promise(name):
 def test_they_are_found_by_tags_and_measured(name):
     operator = getattr(brainevent, name)
     assert operator.name in brainevent.get_primitives_by_tags({"plasticity"})
-    assert all(config.bytes > 0 for config in operator._benchmark_data_fn(platform="cpu"))
+    assert all(config.bytes > 0 for config in operator.definition.benchmark_data(platform="cpu"))
 
 
 @pytest.mark.covering(strength=1)

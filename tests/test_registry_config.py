@@ -317,7 +317,7 @@ def test_nothing_is_half_registered_after_a_failure(unique_name, fail):
     f = jax.jit(lambda x: op(x, outs=F32))
     traced = f._cache_size()
     np.testing.assert_array_equal(f(X), 2 * X)
-    state = lambda: (op.defaults, op.available_backends("cpu"), op.available_backends("gpu"), dict(op._rules))
+    state = lambda: (op.defaults, op.available_backends("cpu"), op.available_backends("gpu"), dict(op.definition.rules))
     before, registry = state(), brainevent.get_all_primitive_names()
     with pytest.raises((TypeError, ValueError)):
         fail(op)
@@ -374,7 +374,7 @@ def test_a_kernel_has_a_language_apart_from_its_backend(unique_name):
     operator.def_kernel("quick", "cpu", doubling, language="numba")
     operator.def_cuda_raw_kernel(doubling)
     operator.def_cuda_raw_kernel(doubling, platform="cpu", language="nvrtc")
-    table = operator._kernels
+    table = operator.definition.kernels
     assert {name: entry.language for name, entry in table["cpu"].items()} == {
         "mine": "mine", "quick": "numba", "cuda_raw": "nvrtc",
     }  # fmt: skip
@@ -423,7 +423,7 @@ def test_kernels_of_the_library_that_nvrtc_compiles_say_so():
     found = {
         name: entry.language
         for name, operator in OPERATORS.items()
-        for backend, entry in operator._kernels.get("gpu", {}).items()
+        for backend, entry in operator.definition.kernels.get("gpu", {}).items()
         if backend == "cuda_raw"
     }
     assert len(found) > 10

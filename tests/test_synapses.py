@@ -227,7 +227,7 @@ def test_operators_keep_every_promise(name, transpose):
 def test_they_are_found_called_and_measured(name):
     found = getattr(brainevent, name)
     assert found.name in brainevent.get_primitives_by_tags({"csr", "float"})
-    assert all(config.bytes > 0 for config in found._benchmark_data_fn(platform="cpu"))
+    assert all(config.bytes > 0 for config in found.definition.benchmark_data(platform="cpu"))
     (result,) = found.call(*operands_of(name), shape=(8, 12))
     y, w, *_ = operands_of(name)
     np.testing.assert_array_equal(result, w * y[..., structure(3, (8, 12))[2]])

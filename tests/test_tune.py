@@ -19,7 +19,7 @@ from programs import program_environment
 from tuned_ops import OUT, X, chosen, doubling, fast, read, reference, slow, wrong
 
 import brainevent
-from brainevent import XLACustomKernel, _choices, config, set_backend, use_backend
+from brainevent import XLACustomKernel, _jit_key, config, set_backend, use_backend
 from brainevent.bench import choices
 from brainevent.cli import main
 from brainevent.errors import (
@@ -29,7 +29,7 @@ from brainevent.errors import (
     RegistrationTypeError,
     RegistrationValueError,
 )
-from brainevent.operator import tuned, tuning
+from brainevent.operator import tuning, tuning_lookup
 from brainevent.toolchain import directory
 
 SECONDS = 0.002
@@ -55,7 +55,7 @@ def as_after_a_restart():
     choices._read_before.clear()
     choices._warned.clear()
     choices.find("anything")  # reads the file
-    _choices.refresh()
+    _jit_key.refresh()
 
 
 def tune(operator, x=X, **kwargs):
@@ -291,7 +291,7 @@ def test_variants_are_kept_in_the_entry(unique_name):
     operator.def_kernel("product", "cpu", fast, variants=both)
     operator.def_numba_kernel(fast, variants=[{"a": 1}, {"a": 2, "b": "y"}])
     operator.def_cuda_raw_kernel(fast, platform="cpu", variants={"f": (jnp.sin, jnp.cos)})
-    kernels = operator._kernels["cpu"]
+    kernels = operator.definition.kernels["cpu"]
     assert [dict(variant) for variant in kernels["product"].variants] == [
         {"a": a, "b": b} for a in (1, 2) for b in ("x", "y")
     ]
@@ -385,16 +385,16 @@ def test_another_content_makes_a_choice_stale(operator):
 @pytest.mark.parametrize(("name", "value"), [("versions_of", "jax 9.9"), ("device_of", "another processor")])
 def test_another_version_or_device_makes_a_choice_stale(operator, monkeypatch, name, value):
     tune(operator)
-    monkeypatch.setattr(tuned, name, lambda _: value)
+    monkeypatch.setattr(tuning_lookup, name, lambda _: value)
     assert chosen(operator) == "slow 50000"
-    monkeypatch.setattr(tuned, name, lambda _: None if name == "device_of" else "")
+    monkeypatch.setattr(tuning_lookup, name, lambda _: None if name == "device_of" else "")
     assert chosen(operator) == "slow 50000"
 
 
 def test_the_version_of_the_language_s_compiler_counts(operator, monkeypatch):
     operator.def_kernel("quick", "cpu", fast, language="nvrtc")
-    monkeypatch.setattr(tuned, "_version", {"jax": "1", "nvidia-cuda-nvrtc": "13.5", "numba": "2"}.get)
-    assert tuned.versions_of(operator._kernels["cpu"].values()) == "jax 1, nvidia-cuda-nvrtc 13.5"
+    monkeypatch.setattr(tuning_lookup, "_version", {"jax": "1", "nvidia-cuda-nvrtc": "13.5", "numba": "2"}.get)
+    assert tuning_lookup.versions_of(operator.definition.kernels["cpu"].values()) == "jax 1, nvidia-cuda-nvrtc 13.5"
 
 
 class Opaque:

@@ -25,7 +25,7 @@ from typing import Any
 
 import jax
 
-from .. import _choices
+from .. import _jit_key
 from ..errors import KernelError, KernelToolchainError
 from ..toolchain.directory import (
     UnwritableError,
@@ -56,7 +56,7 @@ __all__ = [
 _FORMAT = 2  # 1 did not keep the content of kernels apart from that of keyword arguments
 _LIMIT = 32 << 20  # bytes; a larger file is none of ours
 _ADVICE = "choose another directory with set_cache_dir(...) or $BRAINEVENT_CACHE_DIR"
-_INNER = tuple(os.path.dirname(os.path.realpath(file)) + os.sep for file in (_choices.__file__, jax.__file__))
+_INNER = tuple(os.path.dirname(os.path.realpath(file)) + os.sep for file in (_jit_key.__file__, jax.__file__))
 
 _Choices = dict[str, "TunedChoice"]
 _lock = threading.RLock()
@@ -157,7 +157,7 @@ def remember(choice: TunedChoice, *, lasting: bool = True) -> bool:
             _of_this_process[choice.key] = choice
         else:
             _of_this_process.pop(choice.key, None)
-    _choices.refresh()
+    _jit_key.refresh()
     return written
 
 
@@ -174,7 +174,7 @@ def clear_tuned(operator: str | None = None) -> int:
         count = drop(_of_this_process)
         if os.path.lexists(file_path()):
             count += _update(drop)
-    _choices.refresh()
+    _jit_key.refresh()
     return count
 
 
@@ -202,7 +202,7 @@ def import_tuned(path: str | os.PathLike[str]) -> int:
         ) from error
     with _lock:
         _update(lambda known: known.update(new))
-    _choices.refresh()
+    _jit_key.refresh()
     return len(new)
 
 

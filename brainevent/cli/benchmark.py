@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import did_you_mean
-from ..operator.benchmarked import backends_of
 from .operators import add_modules, import_modules, registered, with_names, with_tags
 from .words import CommandError, Commands, amount, command, complain, named, note, say
 
@@ -159,18 +158,18 @@ def _measurable(operators: Mapping[str, XLACustomKernel], arguments: argparse.Na
 
 
 def _lacks(operator: XLACustomKernel, platform: str) -> str:
-    if operator._call_fn is None:
+    if operator.definition.call is None:
         return "no call function: store one with def_call"
-    if operator._benchmark_data_fn is None:
+    if operator.definition.benchmark_data is None:
         return "no benchmark data: store a function with def_benchmark_data"
-    return "" if backends_of(operator, platform) else f"no backend for {platform}"
+    return "" if operator.definition.backends(platform) else f"no backend for {platform}"
 
 
 def _with_backends(operators: dict[str, XLACustomKernel], arguments: argparse.Namespace) -> dict[str, XLACustomKernel]:
     """Return the operators that have some of the wanted backends; raise if a backend is one that none has."""
     if not arguments.backends or not operators:
         return operators
-    known = {backend for operator in operators.values() for backend in backends_of(operator, arguments.platform)}
+    known = {backend for operator in operators.values() for backend in operator.definition.backends(arguments.platform)}
     for backend in arguments.backends:
         if backend not in known:
             raise CommandError(
@@ -187,7 +186,7 @@ def _asked(operator: XLACustomKernel, arguments: argparse.Namespace) -> list[str
     """Return those of the wanted backends that an operator has; None if all are wanted."""
     if not arguments.backends:
         return None
-    known = backends_of(operator, arguments.platform)
+    known = operator.definition.backends(arguments.platform)
     return [backend for backend in arguments.backends if backend in known]
 
 
@@ -195,7 +194,7 @@ def _machine(platform: str) -> str:
     """Name the device that is measured, or raise if there is none."""
     import jax
 
-    from ..operator.tuned import device_of
+    from ..operator.tuning_lookup import device_of
 
     try:
         device = jax.local_devices(backend=platform)[0]
@@ -219,10 +218,9 @@ def _measured(operator: XLACustomKernel, arguments: argparse.Namespace) -> Bench
 def _begun(operators: Mapping[str, XLACustomKernel], arguments: argparse.Namespace) -> Run:
     """Return the run before it has results: where and how it is measured."""
     from ..bench.runs import Run
-    from ..operator.lowering import candidates
-    from ..operator.tuned import versions_of
+    from ..operator.tuning_lookup import versions_of
 
-    tables = [candidates(operator, arguments.platform) for operator in operators.values()]
+    tables = [operator.definition.candidates(arguments.platform) for operator in operators.values()]
     versions = versions_of(entry for table in tables for entry in table.values())
     return Run(
         platform=arguments.platform,

@@ -14,9 +14,7 @@ from ..bench.choices import TunedChoice
 from ..bench.words import columns
 from ..errors import KernelToolchainError
 from ..languages import language
-from ..operator.benchmarked import backends_of
-from ..operator.lowering import candidates
-from ..operator.tuned import content_of, device_of, versions_of
+from ..operator.tuning_lookup import content_of, device_of, versions_of
 from ..operator.variants import label
 from .operators import add_modules, import_modules, registered, with_tags
 from .words import Commands, command, named, note, say
@@ -71,11 +69,12 @@ def _tuned() -> list[TunedChoice]:
 def _described(operator: XLACustomKernel, tuned: Sequence[TunedChoice]) -> dict[str, Any]:
     """Return what is to be known of an operator, as JSON can hold it."""
     tuned = _of_here(operator, tuned)
-    platforms = sorted(platform for platform in {"cpu", *operator._kernels} if backends_of(operator, platform))
+    definition = operator.definition
+    platforms = sorted(platform for platform in {"cpu", *definition.kernels} if definition.backends(platform))
     return {
         "name": operator.name,
-        "tags": sorted(operator._tags),
-        "benchmark_data": operator._benchmark_data_fn is not None,
+        "tags": sorted(definition.tags),
+        "benchmark_data": definition.benchmark_data is not None,
         "platforms": {
             platform: {"default": _default(operator, platform), "backends": _backends(operator, platform, tuned)}
             for platform in platforms
@@ -84,11 +83,11 @@ def _described(operator: XLACustomKernel, tuned: Sequence[TunedChoice]) -> dict[
 
 
 def _default(operator: XLACustomKernel, platform: str) -> str:
-    return operator.get_default(platform) or backends_of(operator, platform)[0]
+    return operator.get_default(platform) or operator.definition.backends(platform)[0]
 
 
 def _backends(operator: XLACustomKernel, platform: str, tuned: Sequence[TunedChoice]) -> list[dict[str, Any]]:
-    table = candidates(operator, platform)
+    table = operator.definition.candidates(platform)
     return [
         {
             "name": backend,
@@ -99,13 +98,13 @@ def _backends(operator: XLACustomKernel, platform: str, tuned: Sequence[TunedCho
                     "shapes": choice.shapes,
                     "variant": choice.variant,
                     "seconds": choice.seconds,
-                    "stale": choice.content != content_of(candidates(operator, choice.platform))[0],
+                    "stale": choice.content != content_of(operator.definition.candidates(choice.platform))[0],
                 }
                 for choice in tuned
                 if (_GENERAL.get(choice.platform, choice.platform), choice.backend) == (platform, backend)
             ],
         }
-        for backend in backends_of(operator, platform)
+        for backend in operator.definition.backends(platform)
     ]
 
 
@@ -116,7 +115,7 @@ def _of_here(operator: XLACustomKernel, tuned: Sequence[TunedChoice]) -> list[Tu
         for choice in tuned
         if choice.operator == operator.name
         and choice.device == device_of(choice.platform)
-        and choice.versions == versions_of(candidates(operator, choice.platform).values())
+        and choice.versions == versions_of(operator.definition.candidates(choice.platform).values())
     ]
 
 

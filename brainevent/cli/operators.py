@@ -69,14 +69,14 @@ def registered(modules: Collection[str]) -> dict[str, XLACustomKernel]:
 
 def with_tags(operators: Mapping[str, XLACustomKernel], tags: Collection[str]) -> dict[str, XLACustomKernel]:
     """Return the operators that carry any of the tags; say which tags nobody carries."""
-    known = {tag for operator in operators.values() for tag in operator._tags}
+    known = {tag for operator in operators.values() for tag in operator.definition.tags}
     unknown = [f"{tag!r}{did_you_mean(tag, known)}" for tag in tags if tag not in known]
     if len(unknown) == len(tags):
         tags_in_words = ", ".join(sorted(known)) or "none"
         raise CommandError(f"no operator has the tag {' or '.join(unknown)}; tags: {tags_in_words}{_advice(operators)}")
     for said in unknown:
         note(f"brainevent: no operator has the tag {said}")
-    return {name: operator for name, operator in operators.items() if operator._tags & set(tags)}
+    return {name: operator for name, operator in operators.items() if operator.definition.tags & set(tags)}
 
 
 def with_names(operators: Mapping[str, XLACustomKernel], names: Sequence[str]) -> dict[str, XLACustomKernel]:

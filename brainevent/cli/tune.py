@@ -35,7 +35,7 @@ def add(commands: Commands[argparse.ArgumentParser]) -> None:
 
 
 def _list(arguments: argparse.Namespace) -> int:
-    from ..operator.tuned import unlike_here  # it asks JAX for devices
+    from ..operator.tuning_lookup import unlike_here  # it asks JAX for devices
 
     found = choices.tuned_choices(arguments.operator)
     if not found:

@@ -18,7 +18,7 @@ import jax.numpy as jnp
 from .._compat import is_undefined_primal
 from ..config import PLATFORMS
 from ..operator.custom_kernel import XLACustomKernel
-from ..operator.lowering import REFERENCE, meant
+from ..operator.entry import REFERENCE, meant
 from .activity import weighted
 from .precision import precise
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jax
 
@@ -19,17 +19,14 @@ from ..bench.progress import shown
 from ..bench.record import BenchmarkConfig, BenchmarkRecord, a_type, failed, succeeded
 from ..bench.result import BenchmarkResult
 from ..errors import BenchmarkDataFnNotProvidedError, did_you_mean
-from .benchmarked import backends_of
-from .lowering import REFERENCE, meant
-
-if TYPE_CHECKING:
-    from .custom_kernel import XLACustomKernel
+from .definition import Definition
+from .entry import REFERENCE, meant
 
 __all__ = ["benchmark"]
 
 
 def benchmark(
-    operator: XLACustomKernel,
+    definition: Definition,
     *,
     platform: str,
     backends: Sequence[str] | None,
@@ -40,41 +37,41 @@ def benchmark(
     catch_errors: bool,
 ) -> BenchmarkResult:
     """Do what `XLACustomKernel.benchmark` says; without tolerances, results are not compared."""
-    chosen = _checked(operator, platform, backends)
-    check_counts(f"operator {operator.name!r}: benchmark", cold=cold, **counts)
+    chosen = _checked(definition, platform, backends)
+    check_counts(f"operator {definition.name!r}: benchmark", cold=cold, **counts)
     timed: Callable[..., Measurement] = functools.partial(measure, **dict[str, Any](counts), cold=cold)
-    run = _Run(operator, platform, _device(operator.name, platform), timed, tolerances, verbose, catch_errors)
-    pairs = [(config, backend) for config in _configs(operator, platform) for backend in chosen]
-    records = [run.record(config, backend) for config, backend in shown(pairs, operator.name, quiet=verbose)]
-    return BenchmarkResult(records, primitive_name=operator.name)
+    run = _Run(definition, platform, _device(definition.name, platform), timed, tolerances, verbose, catch_errors)
+    pairs = [(config, backend) for config in _configs(definition, platform) for backend in chosen]
+    records = [run.record(config, backend) for config, backend in shown(pairs, definition.name, quiet=verbose)]
+    return BenchmarkResult(records, primitive_name=definition.name)
 
 
-def _checked(operator: XLACustomKernel, platform: str, backends: Sequence[str] | None) -> list[str]:
+def _checked(definition: Definition, platform: str, backends: Sequence[str] | None) -> list[str]:
     """Return the backends to measure, if all is there that is needed."""
-    if operator._call_fn is None:
-        raise ValueError(f"No call function registered for {operator.name!r}; store one with def_call(fn)")
-    if operator._benchmark_data_fn is None:
+    if definition.call is None:
+        raise ValueError(f"No call function registered for {definition.name!r}; store one with def_call(fn)")
+    if definition.benchmark_data is None:
         raise BenchmarkDataFnNotProvidedError(
-            f"operator {operator.name!r} has no benchmark data; store a function with def_benchmark_data(fn), "
+            f"operator {definition.name!r} has no benchmark data; store a function with def_benchmark_data(fn), "
             "where fn(*, platform) returns a list of BenchmarkConfig"
         )
-    known = backends_of(operator, platform)
+    known = definition.backends(platform)
     if not known:
-        platforms = sorted(name for name, table in operator._kernels.items() if table)
+        platforms = definition.platforms()
         advice = "" if platform in config.PLATFORMS else did_you_mean(platform, platforms)
         raise ValueError(
-            f"operator {operator.name!r} has no backends for the platform {platform!r}{advice}; "
+            f"operator {definition.name!r} has no backends for the platform {platform!r}{advice}; "
             f"platforms that have: {', '.join(platforms) or 'none'}"
         )
     if backends is None:
-        return operator.available_backends(platform) or known
+        return definition.registered(platform) or known
     wanted = [backends] if isinstance(backends, str) else list(backends)
     if not wanted:
-        raise ValueError(f"operator {operator.name!r}: backends is empty; leave it out to measure {', '.join(known)}")
+        raise ValueError(f"operator {definition.name!r}: backends is empty; leave it out to measure {', '.join(known)}")
     for backend in wanted:
         if meant(backend, known) is None:
             raise ValueError(
-                f"operator {operator.name!r}: unknown backend {backend!r} for {platform}"
+                f"operator {definition.name!r}: unknown backend {backend!r} for {platform}"
                 f"{did_you_mean(backend, known)}; registered: {', '.join(known)}"
             )
     return list(dict.fromkeys(meant(backend, known) or backend for backend in wanted))
@@ -89,15 +86,15 @@ def _device(name: str, platform: str) -> jax.Device:
         ) from None
 
 
-def _configs(operator: XLACustomKernel, platform: str) -> list[BenchmarkConfig]:
-    make: Any = operator._benchmark_data_fn
+def _configs(definition: Definition, platform: str) -> list[BenchmarkConfig]:
+    make: Any = definition.benchmark_data
     found = make(platform=platform)
     configs = list(found) if isinstance(found, Iterable) else []
     strange = next((config_ for config_ in configs if not isinstance(config_, BenchmarkConfig)), None)
     if strange is not None or not isinstance(found, Iterable):
         what = f"a list with {a_type(strange)}" if strange is not None else "None" if found is None else a_type(found)
         raise TypeError(
-            f"operator {operator.name!r}: the benchmark data function returned {what}; "
+            f"operator {definition.name!r}: the benchmark data function returned {what}; "
             "return a list of brainevent.BenchmarkConfig"
         )
     return configs
@@ -107,7 +104,7 @@ def _configs(operator: XLACustomKernel, platform: str) -> list[BenchmarkConfig]:
 class _Run:
     """One benchmark under way; it remembers the data of the current configuration, and what results are right."""
 
-    operator: XLACustomKernel
+    definition: Definition
     platform: str
     device: jax.Device
     timed: Callable[..., Measurement]
@@ -135,12 +132,13 @@ class _Run:
 
     def _call(self, config: BenchmarkConfig, backend: str) -> tuple[Callable[..., Any], list[jax.Array]]:
         """Return the call function on one backend, as a function of the arrays among the arguments, and these."""
-        call = functools.partial(self.operator.call, backend=backend, **config.kernel_kwargs)
+        call: Any = self.definition.call
+        call = functools.partial(call, backend=backend, **config.kernel_kwargs)
         return as_arrays(call, self.args)
 
     def _reference_results(self, config: BenchmarkConfig) -> tuple[str, Any] | None:
         """Return what the reference computes, in full precision, if results are compared and there is one."""
-        if self.tolerances is None or self.operator._reference is None:
+        if self.tolerances is None or self.definition.reference is None:
             return None
         try:
             function, arrays = self._call(config, REFERENCE)
@@ -150,9 +148,9 @@ class _Run:
             if not self.warned:
                 self.warned = True
                 said = f"{type(error).__name__}: {error}".splitlines()[0]
+                who = f"[{self.definition.name}] [{self.platform}|{REFERENCE}] {config.name}"
                 print(  # noqa: T201
-                    f"[{self.operator.name}] [{self.platform}|{REFERENCE}] {config.name}: fails ({said}); results are "
-                    "compared with those of the first backend that succeeds",
+                    f"{who}: fails ({said}); results are compared with those of the first backend that succeeds",
                     flush=True,
                 )
         return None
@@ -176,7 +174,7 @@ class _Run:
         return record
 
     def _say(self, record: BenchmarkRecord) -> None:
-        who = f"[{self.operator.name}] [{record.platform}|{record.backend}] {record.label}"
+        who = f"[{self.definition.name}] [{record.platform}|{record.backend}] {record.label}"
         if self.verbose and record.success:
             times = (f"{name}={value:.4f}ms" for name, value in _shown_times(record))
             print(f"{who}: {' '.join(times)}", flush=True)  # noqa: T201

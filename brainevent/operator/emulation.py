@@ -7,18 +7,17 @@ import contextlib
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .. import config
 from .._compat import interpreted_pallas
 from ..errors import BrainEventError, KernelCompilationError, KernelNotAvailableError
 from ..languages import Language, language
-
-if TYPE_CHECKING:
-    from .custom_kernel import XLACustomKernel
-    from .lowering import KernelEntry
+from .entry import KernelEntry
 
 __all__ = ["EmulatedGenerator", "advice", "emulated_entries", "explained"]
+
+Kernels = Mapping[str, Mapping[str, KernelEntry]]  # of an operator, by platform and backend
 
 _PLATFORMS = ("cuda", "gpu", "tpu")  # whose kernels are emulated, in this order
 
@@ -56,7 +55,7 @@ def _interpreted(kernel: Callable[..., Any]) -> Callable[..., Any]:
     return run
 
 
-def emulated_entries(operator: XLACustomKernel) -> dict[str, KernelEntry]:
+def emulated_entries(kernels: Kernels, defaults: Mapping[str, str]) -> dict[str, KernelEntry]:
     """Return the kernels that programs for the CPU may run besides those for the CPU; none unless emulating.
 
     Those for the GPU come first, the GPU's default before others. A Pallas kernel for the TPU is called "pallas_tpu"
@@ -65,7 +64,7 @@ def emulated_entries(operator: XLACustomKernel) -> dict[str, KernelEntry]:
     found: dict[str, KernelEntry] = {}
     if not config._emulating:
         return found
-    for entry, row in _foreign(operator):
+    for entry, row in _foreign(kernels, defaults):
         if row is None or row.emulator is None:
             continue
         name = f"{entry.backend}_tpu" if entry.platform == "tpu" and entry.backend in found else entry.backend
@@ -74,19 +73,18 @@ def emulated_entries(operator: XLACustomKernel) -> dict[str, KernelEntry]:
     return found
 
 
-def _foreign(operator: XLACustomKernel) -> Iterator[tuple[KernelEntry, Language | None]]:
+def _foreign(kernels: Kernels, defaults: Mapping[str, str]) -> Iterator[tuple[KernelEntry, Language | None]]:
     for platform in _PLATFORMS:
-        table: Mapping[str, KernelEntry] = operator._kernels.get(platform, {})
-        default = operator._defaults.get(platform)
+        table, default = kernels.get(platform, {}), defaults.get(platform)
         for name in sorted(table, key=lambda name: name != default):
             yield table[name], language(table[name].language)
 
 
-def advice(operator: XLACustomKernel, platform: str, backend: str | None) -> str:
+def advice(kernels: Kernels, defaults: Mapping[str, str], platform: str, backend: str | None) -> str:
     """Return what to say of emulation where the CPU has no kernel, or not the one that was asked for."""
     if platform != "cpu":
         return ""
-    wanted = [(entry, row) for entry, row in _foreign(operator) if backend in (None, entry.backend)]
+    wanted = [(entry, row) for entry, row in _foreign(kernels, defaults) if backend in (None, entry.backend)]
     for entry, row in wanted:
         if row is not None and row.emulator is not None:
             kernel = f"its {entry.platform} kernel {entry.backend!r}"
@@ -96,7 +94,7 @@ def advice(operator: XLACustomKernel, platform: str, backend: str | None) -> str
 
 
 @contextlib.contextmanager
-def explained(operator: XLACustomKernel, entry: KernelEntry) -> Iterator[None]:
+def explained(operator: str, entry: KernelEntry) -> Iterator[None]:
     """Say, of what an emulator cannot do, that it is the emulator's limit."""
     try:
         yield
@@ -107,7 +105,7 @@ def explained(operator: XLACustomKernel, entry: KernelEntry) -> Iterator[None]:
         if not isinstance(emulated, EmulatedGenerator):
             raise
         raise KernelCompilationError(
-            f"operator {operator.name!r}: {emulated.language.emulator} cannot run the {entry.platform} kernel "
+            f"operator {operator!r}: {emulated.language.emulator} cannot run the {entry.platform} kernel "
             f"{entry.backend!r} on the CPU:\n  {type(error).__name__}: {error}\n"
             f"It does not know all that a {entry.platform.upper()} has: run this kernel there, and give the operator a "
             "kernel for the CPU, or a jax.numpy one with def_reference(fn)"

@@ -6,7 +6,7 @@ from __future__ import annotations
 import dataclasses
 import enum
 import numbers
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import jax
@@ -14,9 +14,7 @@ import numpy as np
 
 from .._compat import Tracer
 
-__all__ = ["KINDS", "check_operands", "check_static", "with_kinds"]
-
-KINDS = "_kinds"  # parameter of a bind: what tells 1, 1.0 and True apart, which are equal to a cache
+__all__ = ["check_operands", "check_static", "kinds_of"]
 
 
 def check_operands(operator: str, operands: Sequence[Any]) -> None:
@@ -54,11 +52,9 @@ def _a(value: Any) -> str:
     return "an array" if isinstance(value, (jax.Array, np.ndarray)) else f"a {type(value).__name__}"
 
 
-def with_kinds(params: dict[str, Any]) -> dict[str, Any]:
-    """Add to the parameters of a bind what tells equal values apart."""
-    kinds = tuple((key, kind) for key in sorted(params) if key != KINDS and (kind := _kind(params[key])) is not None)
-    others = {key: value for key, value in params.items() if key != KINDS}
-    return {**others, KINDS: kinds} if kinds else others
+def kinds_of(params: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
+    """Return what tells 1, 1.0 and True apart, which are equal to a cache: a pair for each keyword that needs it."""
+    return tuple((key, kind) for key in sorted(params) if (kind := _kind(params[key])) is not None)
 
 
 def _kind(value: Any) -> Any:

@@ -30,19 +30,20 @@ class Reference:
     def generator(self, *, outs: Sequence[ShapedArray], **kwargs: Any) -> Callable[..., Any]:
         """Serve as a kernel generator."""
         kwargs.pop("backend", None)
-        if self._wants_outs:
+        if self.wants_outs:
             kwargs["outs"] = outs
         return lambda *operands: self.fn(*operands, **kwargs)
 
     @property
-    def _wants_outs(self) -> bool:
+    def wants_outs(self) -> bool:
+        """Whether the implementation takes `outs` itself, so that it cannot tell them."""
         try:
             return "outs" in inspect.signature(self.fn).parameters
         except (TypeError, ValueError):
             return False
 
     def flat(self, *, outs: Sequence[ShapedArray], **kwargs: Any) -> Callable[..., list[Any]]:
-        """Return the implementation as a function to a list of arrays, held to `outs`."""
+        """Return the implementation as a function to a list of arrays, checked against `outs`."""
         kernel = self.generator(outs=outs, **kwargs)
 
         def run(*operands: Any) -> list[Any]:
@@ -60,7 +61,7 @@ class Reference:
 
     def infer_outs(self, operands: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         """Return the outputs' types, for a caller who leaves `outs` out."""
-        if self._wants_outs:
+        if self.wants_outs:
             raise TypeError(
                 f"operator {self.operator!r}: outs is missing, and its reference takes outs itself, so it cannot tell "
                 "their shapes; pass outs="

@@ -4,17 +4,11 @@
 from __future__ import annotations
 
 import importlib
-import threading
-import warnings
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from .custom_kernel import XLACustomKernel
+from .custom_kernel import XLACustomKernel, defined
 
-__all__ = ["get_all_primitive_names", "get_primitives_by_tags", "get_registry", "load_when_asked", "register_primitive"]
+__all__ = ["get_all_primitive_names", "get_primitives_by_tags", "get_registry", "load_when_asked"]
 
-_PRIMITIVE_REGISTRY: dict[str, XLACustomKernel] = {}
-_lock = threading.Lock()
 _to_load: list[str] = []  # modules whose operators are registered when they are imported
 
 
@@ -23,27 +17,12 @@ def load_when_asked(module: str) -> None:
     _to_load.append(module)
 
 
-def register_primitive(name: str, operator: XLACustomKernel) -> None:
-    """Enter an operator; the newest of a name wins, with a warning."""
-    with _lock:
-        taken = name in _PRIMITIVE_REGISTRY
-        _PRIMITIVE_REGISTRY[name] = operator
-    if taken:
-        warnings.warn(
-            f"an operator named {name!r} is already registered; the new one takes its place in the registry. "
-            "Give each operator a name of its own.",
-            UserWarning,
-            stacklevel=3,
-        )
-
-
 def get_registry() -> dict[str, XLACustomKernel]:
     """Return a copy of the registry: operators by name."""
     for module in list(_to_load):
         importlib.import_module(module)
         _to_load.remove(module)
-    with _lock:
-        return dict(_PRIMITIVE_REGISTRY)
+    return defined()
 
 
 def get_all_primitive_names() -> list[str]:
@@ -56,4 +35,4 @@ def get_primitives_by_tags(tags: set[str]) -> dict[str, XLACustomKernel]:
     if isinstance(tags, str):
         raise TypeError(f"get_primitives_by_tags: tags is the string {tags!r}; pass a set ({{{tags!r}}})")
     wanted = set(tags)
-    return {name: operator for name, operator in get_registry().items() if wanted <= operator._tags}
+    return {name: operator for name, operator in get_registry().items() if wanted <= operator.definition.tags}

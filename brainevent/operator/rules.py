@@ -4,12 +4,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 
-from .. import _choices
+from .. import _jit_key
 from .._compat import (
     Primitive,
     UndefinedPrimal,
@@ -25,41 +25,42 @@ from .._compat import (
 )
 from ..errors import NoRuleError
 from .batch import Level, Levels, batched_transpose, without_levels
-from .held import held_batch, held_jvp, held_tangent, held_transpose
-
-if TYPE_CHECKING:
-    from .custom_kernel import XLACustomKernel
+from .bind import split, with_levels
+from .definition import Definition
+from .validation import checked_batch, checked_jvp, checked_tangent, checked_transpose
 
 __all__ = ["batch", "defjvp", "jvp", "per_input_rule", "transpose"]
 
 JvpRule = Callable[..., tuple[list[Any], list[Any]]]
 
 
-def batch(operator: XLACustomKernel, args: Sequence[Any], axes: Sequence[Any], /, **params: Any) -> Any:
+def batch(definition: Definition, args: Sequence[Any], axes: Sequence[Any], /, **params: Any) -> Any:
     """Batch a bind: by the author's rule, unless it returns NotImplemented; else carry the level down to the kernel."""
-    rule, axes = operator._rule("batch"), tuple(None if a is None else int(a) for a in axes)
-    user_params, levels = operator._split(params)
+    rule, axes = definition.rule("batch"), tuple(None if a is None else int(a) for a in axes)
+    user_params, carried = split(params)
+    levels = carried.levels
     size = next(x.shape[a] for x, a in zip(args, axes, strict=True) if a is not None)
     if rule is not None and not levels:
         returned = rule(tuple(args), axes, **user_params)
         if returned is not NotImplemented:
-            return held_batch(operator.name, returned, size, params["outs"])
-    results = operator.primitive.bind(*args, **operator._with_levels(params, (*levels, Level(size, axes))))
+            return checked_batch(definition.name, returned, size, params["outs"])
+    results = definition.primitive.bind(*args, **with_levels(params, (*levels, Level(size, axes))))
     return results, [0] * len(results)
 
 
-def jvp(operator: XLACustomKernel, primals: Sequence[Any], tangents: Sequence[Any], /, **params: Any) -> Any:
+def jvp(definition: Definition, primals: Sequence[Any], tangents: Sequence[Any], /, **params: Any) -> Any:
     """Differentiate forward: by the author's rule, else by the reference's derivative."""
-    rule = operator._rule("jvp")
-    user_params, levels = operator._split(params)
+    rule = definition.rule("jvp")
+    user_params, carried = split(params)
+    levels = carried.levels
     if rule is None:
-        if operator._rule("reference") is None:
+        if definition.rule("reference") is None:
             raise NoRuleError(
-                f"Differentiation rule for '{operator.name}' not implemented; give it one with def_jvp_rule2 "
+                f"Differentiation rule for '{definition.name}' not implemented; give it one with def_jvp_rule2 "
                 "(one rule per input), or a jax.numpy implementation with def_reference"
             )
-        rule = reference_jvp(operator)
-    rule = _held(operator.name, rule)
+        rule = reference_jvp(definition)
+    rule = _checked(definition.name, rule)
     if levels:
         results, out = _jvp_of_batch(rule, levels, list(primals), list(tangents), user_params)
     else:
@@ -67,12 +68,12 @@ def jvp(operator: XLACustomKernel, primals: Sequence[Any], tangents: Sequence[An
     return results, [match_explicit_axes(t, typeof(r)) for t, r in zip(out, results, strict=True)]
 
 
-def _held(operator: str, rule: JvpRule) -> JvpRule:
-    """Hold what a jvp rule returns to `outs`."""
+def _checked(operator: str, rule: JvpRule) -> JvpRule:
+    """Validate what a jvp rule returns."""
 
     def run(primals: Sequence[Any], tangents: Sequence[Any], /, **params: Any) -> tuple[list[Any], list[Any]]:
         returned = rule(primals, tangents, **params)
-        return held_jvp(operator, returned, params["outs"])
+        return checked_jvp(operator, returned, params["outs"])
 
     return run
 
@@ -100,12 +101,12 @@ def _jvp_of_batch(
     return results, [symbolic_zero_like(r) if z else next(given) for r, z in zip(results, zero_out, strict=True)]
 
 
-def reference_jvp(operator: XLACustomKernel) -> JvpRule:
+def reference_jvp(definition: Definition) -> JvpRule:
     """Make a jvp rule from the reference: results by the operator, their tangents by the reference."""
 
     def rule(primals: Sequence[Any], tangents: Sequence[Any], /, **params: Any) -> tuple[list[Any], list[Any]]:
-        results = operator.primitive.bind(*primals, **params)
-        reference = with_result_shardings(operator._rule("reference").flat(**params), results)
+        results = definition.primitive.bind(*primals, **params)
+        reference = with_result_shardings(definition.rule("reference").flat(**params), results)
         moving = [i for i, t in enumerate(tangents) if not isinstance(t, Zero)]
 
         def of_moving(*values: Any) -> list[Any]:
@@ -120,21 +121,22 @@ def reference_jvp(operator: XLACustomKernel) -> JvpRule:
     return rule
 
 
-def transpose(operator: XLACustomKernel, cotangents: Sequence[Any], /, *args: Any, **params: Any) -> list[Any]:
+def transpose(definition: Definition, cotangents: Sequence[Any], /, *args: Any, **params: Any) -> list[Any]:
     """Transpose: by the author's rule, else by the reference's; entries of inputs that are not linear are None."""
-    rule = operator._rule("transpose")
-    user_params, levels = operator._split(params)
+    rule = definition.rule("transpose")
+    user_params, carried = split(params)
+    levels = carried.levels
     if rule is None:
-        if operator._rule("reference") is None:
+        if definition.rule("reference") is None:
             raise NoRuleError(
-                f"Transpose rule (for reverse-mode differentiation) for '{operator.name}' not implemented; give it one "
-                "with def_transpose_rule, or a jax.numpy implementation with def_reference"
+                f"Transpose rule (for reverse-mode differentiation) for '{definition.name}' not implemented; give it "
+                "one with def_transpose_rule, or a jax.numpy implementation with def_reference"
             )
-        rule = reference_transpose(operator)
+        rule = reference_transpose(definition)
     if levels:
-        results = _transpose_of_batch(operator.name, rule, levels, list(cotangents), list(args), user_params)
+        results = _transpose_of_batch(definition.name, rule, levels, list(cotangents), list(args), user_params)
     else:
-        results = held_transpose(operator.name, rule(list(cotangents), *args, **user_params), args)
+        results = checked_transpose(definition.name, rule(list(cotangents), *args, **user_params), args)
     return [ct if ct is None else match_explicit_axes(ct, x.aval) for ct, x in zip(results, args, strict=True)]
 
 
@@ -158,7 +160,7 @@ def _transpose_of_batch(
             for is_dense, out in zip(dense_in, params["outs"], strict=True)
         ]
         inputs = [UndefinedPrimal(next(avals)) if is_linear else next(values) for is_linear in linear]
-        results = held_transpose(operator, rule(filled, *inputs, **params), inputs)
+        results = checked_transpose(operator, rule(filled, *inputs, **params), inputs)
         return [_instantiated(ct, x.aval) for ct, x in zip(results, inputs, strict=True) if is_undefined_primal(x)]
 
     function = batched_transpose(unbatched, levels, linear, sum(dense_in))
@@ -175,11 +177,11 @@ def _instantiated(ct: Any, aval: Any) -> Any:
     return jnp.zeros(aval.shape, aval.dtype) if ct is None or isinstance(ct, Zero) else ct
 
 
-def reference_transpose(operator: XLACustomKernel) -> Callable[..., list[Any]]:
+def reference_transpose(definition: Definition) -> Callable[..., list[Any]]:
     """Make a transpose rule from the reference."""
 
     def rule(cotangents: Sequence[Any], /, *args: Any, **params: Any) -> list[Any]:
-        reference = operator._rule("reference").flat(**params)
+        reference = definition.rule("reference").flat(**params)
         linear = [i for i, x in enumerate(args) if is_undefined_primal(x)]
 
         def of_linear(*values: Any) -> list[Any]:
@@ -240,7 +242,7 @@ def per_input_rule(primitive: Primitive, rules: Sequence[Callable[..., Any] | No
             terms = one(tangent, *primals, **params)
             for k, term in enumerate(_one_per_result(terms, len(sums), primitive.name, i) if many else [terms]):
                 if not (term is None or isinstance(term, Zero)):
-                    held_tangent(f"{primitive.name!r}: jvp rule {i}", k, term, results[k] if many else results)
+                    checked_tangent(f"{primitive.name!r}: jvp rule {i}", k, term, results[k] if many else results)
                     sums[k] = term if sums[k] is None else sums[k] + term
         whole = results if many else [results]
         filled = [symbolic_zero_like(r) if t is None else t for r, t in zip(whole, sums, strict=True)]
@@ -261,16 +263,16 @@ def _one_per_result(terms: Any, count: int, name: str, i: int) -> Sequence[Any]:
     return terms
 
 
-def install(operator: XLACustomKernel) -> None:
+def install(definition: Definition) -> None:
     """Let JAX find the operator's rules."""
 
     def of_operator(rule: Callable[..., Any]) -> Callable[..., Any]:
         def run(*args: Any, **params: Any) -> Any:
-            with _choices.restored(operator._block_of(params)):
-                return rule(operator, *args, **params)
+            with _jit_key.restored(split(params)[1].block):
+                return rule(definition, *args, **params)
 
         return run
 
-    primitive_jvps[operator.primitive] = of_operator(jvp)
-    primitive_transposes[operator.primitive] = of_operator(transpose)
-    primitive_batchers[operator.primitive] = of_operator(batch)
+    primitive_jvps[definition.primitive] = of_operator(jvp)
+    primitive_transposes[definition.primitive] = of_operator(transpose)
+    primitive_batchers[definition.primitive] = of_operator(batch)

@@ -7,23 +7,23 @@ import math
 import threading
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 
-from .. import _choices, config
+from .. import _jit_key, config
 from .._compat import Tracer, is_tracing
 from ..bench.choices import TunedChoice, refuse_foreign, remember
 from ..bench.tune import Candidate, Trial, TuneResult, try_all
 from ..errors import KernelFallbackExhaustedError
-from .check.compare import Broken, assert_close
-from .lowering import REFERENCE, KernelEntry, candidates, checked_kernel, select
-from .tuned import CallTypes, content_of, device_of, lowering_platform, tuned_choice, versions_of
+from .bind import split
+from .compare import Broken, assert_close
+from .definition import Definition
+from .entry import REFERENCE, KernelEntry
+from .lowering import checked_kernel, select
+from .tuning_lookup import CallTypes, content_of, device_of, lowering_platform, tuned_choice, versions_of
 from .variants import free_variants, label
-
-if TYPE_CHECKING:
-    from .custom_kernel import XLACustomKernel
 
 __all__ = ["autotune", "tune"]
 
@@ -33,7 +33,7 @@ _tried: set[tuple[int, str, CallTypes]] = set()  # what `config.autotune` need n
 
 
 def tune(
-    operator: XLACustomKernel,
+    definition: Definition,
     operands: Sequence[Any],
     outs: Sequence[Any],
     bound: dict[str, Any],
@@ -42,19 +42,19 @@ def tune(
     seconds: float,
 ) -> TuneResult:
     """Measure each kernel in each variant on these operands, and remember the fastest; see `XLACustomKernel.tune`."""
-    where = f"operator {operator.name!r}: tune"
-    params, _ = operator._split(bound)
+    where = f"operator {definition.name!r}: tune"
+    params, _ = split(bound)
     _check(operands, params, seconds, where)
     refuse_foreign()
     operands, platform = _placed(operands, platform, where)
     device = device_of(platform)
     if device is None:
         raise ValueError(f"{where}: the devices of {platform} here are of several kinds, and a choice is for one kind")
-    call, table = CallTypes.of(operands, outs, params), candidates(operator, platform)
+    call, table = CallTypes.of(operands, outs, params), definition.candidates(platform)
     if not table:
-        select(operator, platform, None, {})  # raises, and says what to register
+        select(definition, platform, None, {})  # raises, and says what to register
     with _measuring:
-        trials = _trials(operator, platform, table, operands, tuple(outs), bound, seconds)
+        trials = _trials(definition, platform, table, operands, tuple(outs), bound, seconds)
     if trials[0].seconds is None:
         failures = "\n".join(f"  {trial.backend} {trial.variant}: {trial.error}" for trial in trials)
         raise KernelFallbackExhaustedError(f"{where}: no kernel on {platform} gives right results:\n{failures}")
@@ -73,10 +73,10 @@ def tune(
             variants.setdefault(trial.backend, trial.variant)
     versions, found = versions_of(table.values()), tuple(variants.items())
     backend, best = trials[0].backend, trials[0].seconds
-    identity = (operator.name, platform, device, call.shapes, versions, content, call.params)
+    identity = (definition.name, platform, device, call.shapes, versions, content, call.params)
     choice = TunedChoice(*identity, backend, found, best)
     remembered = remember(choice, lasting=lasting)
-    return TuneResult(operator.name, platform, device, call.shapes, tuple(trials), remembered)
+    return TuneResult(definition.name, platform, device, call.shapes, tuple(trials), remembered)
 
 
 def _check(operands: Sequence[Any], params: Mapping[str, Any], seconds: Any, where: str) -> None:
@@ -115,7 +115,7 @@ def _device(operands: Sequence[Any]) -> jax.Device | None:
 
 
 def _trials(
-    operator: XLACustomKernel,
+    definition: Definition,
     platform: str,
     table: Mapping[str, KernelEntry],
     operands: Sequence[Any],
@@ -123,18 +123,18 @@ def _trials(
     bound: dict[str, Any],
     seconds: float,
 ) -> list[Trial]:
-    params, tree = operator._split(bound)[0], operator._tree_of(bound)
+    params, carried = split(bound)
 
     def function(entry: KernelEntry, variant: Mapping[str, Any]) -> Any:
-        return checked_kernel(operator, platform, entry, outs, {**variant, **params}, tree)
+        return checked_kernel(definition, platform, entry, outs, {**variant, **params}, carried.structure)
 
     truth: list[Any] = []
-    if operator._reference is not None:
+    if definition.reference is not None:
         try:
             with jax.default_matmul_precision("highest"):  # so that no kernel is blamed for the truth's rounding
-                truth.append(jax.jit(operator._reference.flat(outs=outs, **params))(*operands))
+                truth.append(jax.jit(definition.reference.flat(outs=outs, **params))(*operands))
         except Exception as error:
-            error.add_note(f"operator {operator.name!r}: tune: this is what its reference raises")
+            error.add_note(f"operator {definition.name!r}: tune: this is what its reference raises")
             raise
 
     def why_wrong(candidate: Candidate, results: Any) -> str | None:
@@ -148,16 +148,16 @@ def _trials(
             return f"wrong results: {wrong}"
         return None
 
-    default = select(operator, platform, None, {}).backend
+    default = select(definition, platform, None, {}).backend
     found = [
         Candidate(name, label(variant), function(entry, dict(variant)))
         for name, entry in sorted(table.items(), key=lambda item: item[0] != default)
         for variant in free_variants(entry.variants, params)
     ]
-    return try_all(found, operands, why_wrong, seconds, operator.name)
+    return try_all(found, operands, why_wrong, seconds, definition.name)
 
 
-def autotune(operator: XLACustomKernel, operands: Sequence[Any], outs: Sequence[Any], bound: dict[str, Any]) -> None:
+def autotune(definition: Definition, operands: Sequence[Any], outs: Sequence[Any], bound: dict[str, Any]) -> None:
     """Tune before a call with shapes that are not known yet, unless it is traced or its backend is chosen anyway."""
     if "backend" in bound or is_tracing() or any(isinstance(x, Tracer) for x in operands):
         return
@@ -165,21 +165,21 @@ def autotune(operator: XLACustomKernel, operands: Sequence[Any], outs: Sequence[
     if device is None:
         return
     platform = lowering_platform(device)
-    call = CallTypes.of([jnp.asarray(x) for x in operands], outs, operator._split(bound)[0])
-    table = candidates(operator, platform)
-    known = (operator._serial, platform, call)
+    call = CallTypes.of([jnp.asarray(x) for x in operands], outs, split(bound)[0])
+    table = definition.candidates(platform)
+    known = (definition.serial, platform, call)
     if sum(len(entry.variants) or 1 for entry in table.values()) < 2 or _is_chosen(platform) or known in _tried:
         return
     if not _measuring.acquire(blocking=False):  # by another thread, which may wait for this call
         return
     try:
-        if known not in _tried and tuned_choice(operator.name, platform, table, call) is None:
+        if known not in _tried and tuned_choice(definition.name, platform, table, call) is None:
             _tried.add(known)
-            tune(operator, operands, outs, bound, platform=None, seconds=SECONDS)
+            tune(definition, operands, outs, bound, platform=None, seconds=SECONDS)
     except KernelFallbackExhaustedError:
         return  # the call itself says what is wrong
     except Exception as error:  # noqa: BLE001 - the call needs no tuning, and may well succeed
-        warnings.warn(f"operator {operator.name!r}: autotune fails, so the call is not tuned: {error}", stacklevel=3)
+        warnings.warn(f"operator {definition.name!r}: autotune fails, so the call is not tuned: {error}", stacklevel=3)
     except BaseException:  # Ctrl-C: the next call tries again
         _tried.discard(known)
         raise
@@ -189,4 +189,4 @@ def autotune(operator: XLACustomKernel, operands: Sequence[Any], outs: Sequence[
 
 def _is_chosen(platform: str) -> bool:
     names = {platform} | ({"gpu"} if platform in ("cuda", "rocm") else set())
-    return bool(names & (dict(_choices.block_choices()).keys() | {n for n in names if config.get_backend(n)}))
+    return bool(names & (dict(_jit_key.block_choices()).keys() | {n for n in names if config.get_backend(n)}))

@@ -41,7 +41,7 @@ MUTANTS = (
     Mutant(
         "listing-nothing-is-stale",
         "cli/listing.py",
-        '"stale": choice.content != content_of(candidates(operator, choice.platform))[0],',
+        '"stale": choice.content != content_of(operator.definition.candidates(choice.platform))[0],',
         '"stale": False,',
         _LIST,
     ),

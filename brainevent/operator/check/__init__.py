@@ -12,10 +12,10 @@ import jax.numpy as jnp
 
 from ..._compat import Tracer
 from ...errors import did_you_mean
+from ..compare import described, to_host, tolerance_of
 from ..custom_kernel import XLACustomKernel
+from ..entry import REFERENCE, meant
 from ..keywords import check_operands
-from ..lowering import REFERENCE, entries, meant
-from .compare import described, to_host, tolerance_of
 from .promises import PROMISES, TYPES, VALUES
 from .report import FAILED, CheckReport, CheckRow
 from .run import check_backend, other_platforms
@@ -67,7 +67,7 @@ def check(
     operator, kwargs = _unwrapped(operator, kwargs)
     operands, names = _checked_operands(operator, args), _checked_promises(promises)
     samples = _checked_samples(operands, samples)
-    here = list(entries(operator, platform_here()))
+    here = list(operator.definition.entries(platform_here()))
     chosen = _chosen(operator, here, backends, kwargs.pop("backend", None))
     rows = []
     try:
@@ -128,7 +128,7 @@ def _chosen(
     operator: XLACustomKernel, here: list[str], backends: Sequence[str] | None, backend: str | None
 ) -> list[str]:
     """Return the backends to check; the reference is one if it is the only one, or asked for."""
-    known = [*here, *([REFERENCE] if operator._reference is not None and REFERENCE not in here else [])]
+    known = [*here, *([REFERENCE] if operator.definition.reference is not None and REFERENCE not in here else [])]
     if isinstance(backends, str):
         raise TypeError(f"check: backends is the string {backends!r}; pass a list ([{backends!r}])")
     wanted = [backend] if backend is not None else here or known if backends is None else list(backends)
@@ -153,8 +153,8 @@ class _ReferenceFailsError(Exception):
 
 
 def _outs(operator: XLACustomKernel, operands: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-    reference = operator._reference
-    if reference is None or reference._wants_outs:
+    reference = operator.definition.reference
+    if reference is None or reference.wants_outs:
         raise TypeError(
             f"check: operator {operator.name!r} has no reference that could tell its results; "
             "pass outs=jax.ShapeDtypeStruct(shape, dtype)"

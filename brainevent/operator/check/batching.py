@@ -9,7 +9,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from .compare import Skipped, assert_close, during
+from ..compare import Skipped, assert_close, during
 from .subject import ELEMENTS, Subject
 
 __all__ = ["check_vmap_all", "check_vmap_each", "check_vmap_nested", "check_vmap_sizes", "note_on_samples"]

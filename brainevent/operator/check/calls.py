@@ -10,9 +10,9 @@ from typing import Any
 import jax
 
 from ...ffi.targets import export_checks
+from ..compare import Skipped, assert_bits, assert_close, assert_types, during, to_host
 from ..emulation import EmulatedGenerator
 from ..lowering import select
-from .compare import Skipped, assert_bits, assert_close, assert_types, during, to_host
 from .subject import ELEMENTS, Subject, platform_here
 
 __all__ = ["check_export", "check_jit", "check_repeated", "check_types", "check_values"]
@@ -23,7 +23,7 @@ REPEATS = 20
 def check_types(subject: Subject) -> None:
     """The call runs, and its results and those of the reference are what `outs` says."""
     assert_types(to_host(subject.call(*subject.operands())), subject.out_types)
-    reference = subject.operator._reference
+    reference = subject.operator.definition.reference
     if reference is not None:
         function = reference.generator(outs=subject.out_types, **subject.kwargs)
         with during("the reference does not run"):
@@ -55,7 +55,7 @@ def check_jit(subject: Subject) -> None:
 
 def check_export(subject: Subject) -> None:
     """A program that was exported and read back gives the same."""
-    chosen = select(subject.operator, platform_here(), subject.backend, {})
+    chosen = select(subject.operator.definition, platform_here(), subject.backend, {})
     if isinstance(chosen.kernel_generator, EmulatedGenerator):
         raise Skipped("it is emulated here, and exported for another platform")
     with during("exported and read back"):

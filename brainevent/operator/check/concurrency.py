@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .compare import Broken, assert_bits, during, is_inexact, to_host
+from ..compare import Broken, assert_bits, during, is_inexact, to_host
 from .stalls import stall_while_running
 from .subject import ELEMENTS, Subject
 
@@ -94,7 +94,7 @@ def _batched(subject: Subject, count: int) -> Callable[..., list[Any]]:
     """Return the kernel's function of a batch; one by one where the author's rule may call another operator."""
     if not subject.count:
         return lambda: [jnp.broadcast_to(x, (count, *x.shape)) for x in subject.call()]
-    if "batch" in subject.operator._rules:
+    if "batch" in subject.operator.definition.rules:
         return lambda *stacks: jax.lax.map(lambda operands: subject.call(*operands), stacks)
     return jax.vmap(subject.call)
 

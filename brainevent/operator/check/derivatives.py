@@ -12,7 +12,7 @@ import numpy as np
 
 from ..._compat import ShapedArray, Zero, symbolic_zero_like
 from .. import rules
-from .compare import Broken, Skipped, assert_close, assert_types, during, is_inexact, to_host, tolerance_of
+from ..compare import Broken, Skipped, assert_close, assert_types, during, is_inexact, to_host, tolerance_of
 from .numerical import Derivative, central_differences, directions, inner
 from .subject import Subject, named
 
@@ -76,7 +76,7 @@ def _check_cotangents(subject: Subject, group: Sequence[int]) -> None:
 
 def check_transpose(subject: Subject) -> str:
     """The author's transpose rule is the transpose of the operator, for each operand in which this is linear."""
-    if "transpose" not in subject.operator._rules:
+    if "transpose" not in subject.operator.definition.rules:
         raise Skipped("it has no transpose rule of its own")
     tested, refused = [], []
     for i in subject.differentiable:
@@ -111,7 +111,7 @@ def _check_pairing(
 
 def moving_operands(subject: Subject) -> tuple[list[int], str]:
     """Return the operands that have a derivative, and a note on those that are declared to have none."""
-    known = subject.operator._rules
+    known = subject.operator.definition.rules
     if "jvp" not in known and "reference" not in known:
         raise Skipped("no rule (def_jvp_rule2, def_reference)")
     if not subject.differentiable:
@@ -131,7 +131,7 @@ def _is_declared_fixed(subject: Subject, operand: int) -> bool:
     tangents = [jnp.ones_like(x) if i == operand else symbolic_zero_like(x) for i, x in enumerate(primals)]
     outs = tuple(ShapedArray(out.shape, out.dtype) for out in subject.out_types)
     try:
-        _, found = rules.jvp(subject.operator, primals, tangents, outs=outs, **subject.params)
+        _, found = rules.jvp(subject.operator.definition, primals, tangents, outs=outs, **subject.params)
     except Exception:  # noqa: BLE001 - a broken rule is found when it is checked
         return False
     return all(isinstance(tangent, Zero) for tangent in found)
@@ -172,7 +172,7 @@ def _compare(
     subject: Subject, group: Sequence[int], derive: Callable[..., Any], found: Any, by_numbers: Any, what: str
 ) -> None:
     """Accept the reference's derivative; where that is another, or there is none, ask the numbers."""
-    reference = subject.operator._reference
+    reference = subject.operator.definition.reference
     if reference is None:
         return by_numbers()
     outs = tuple(ShapedArray(out.shape, out.dtype) for out in subject.out_types)

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .compare import assert_close, during, to_host
+from ..compare import assert_close, during, to_host
 from .derivatives import cotangents_of, floating, moving_operands
 from .sharding import BATCH, factors_of_operands, mesh_of_batch, need_devices, rule_of, run_sharded, size_of
 from .subject import ELEMENTS, Choice, Subject

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .compare import Broken, assert_bits, during, to_host
+from ..compare import Broken, assert_bits, during, to_host
 from .pages import WatchedArray, pages_remember
 from .poison import Poisoned, assert_written
 from .subject import ELEMENTS, Subject

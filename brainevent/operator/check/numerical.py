@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .compare import Broken, Skipped, to_host
+from ..compare import Broken, Skipped, to_host
 
 __all__ = ["Derivative", "central_differences", "directions", "inner"]
 

@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .compare import Broken, Skipped, assert_close, different_bits, to_host
+from ..compare import Broken, Skipped, assert_close, different_bits, to_host
 
 __all__ = ["Poisoned", "assert_right", "assert_written"]
 

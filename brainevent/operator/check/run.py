@@ -10,10 +10,9 @@ import jax
 
 from ...errors import KernelNotAvailableError
 from ...languages import language
+from ..compare import Broken, Skipped, described
 from ..custom_kernel import XLACustomKernel
 from ..emulation import EmulatedGenerator
-from ..lowering import entries
-from .compare import Broken, Skipped, described
 from .promises import PROMISES, TYPES, VALUES, Promise
 from .report import FAILED, OK, SKIPPED, CheckRow
 from .subject import Subject, platform_here, with_samples
@@ -23,10 +22,10 @@ __all__ = ["check_backend", "other_platforms"]
 
 def other_platforms(operator: XLACustomKernel) -> Iterator[CheckRow]:
     """List the kernels that cannot run in this process."""
-    here = set(entries(operator, platform_here()).values())
+    here = set(operator.definition.entries(platform_here()).values())
     built = [entry.kernel_generator for entry in here]
     emulated = [generator.generator for generator in built if isinstance(generator, EmulatedGenerator)]
-    for entry in (entry for table in operator._kernels.values() for entry in table.values()):
+    for entry in (entry for table in operator.definition.kernels.values() for entry in table.values()):
         if entry not in here:
             reason = f"it is for {entry.platform}; this process runs on {jax.default_backend()}"
             if entry.kernel_generator in emulated:
@@ -84,7 +83,7 @@ def _row(promise: Promise, subject: Subject) -> CheckRow:
 
 def _why_missing(subject: Subject) -> str | None:
     """Return what to install, if a kernel does not run because its language is missing."""
-    entry = entries(subject.operator, platform_here()).get(subject.backend)
+    entry = subject.operator.definition.entries(platform_here()).get(subject.backend)
     row = language(entry.language) if entry is not None else None
     if row is not None and jax.default_backend() in row.platforms:
         return row.why_missing()
@@ -99,7 +98,7 @@ def _why_missing(subject: Subject) -> str | None:
 
 def _truth(subject: Subject, others: Sequence[str]) -> Callable[..., list[Any]] | None:
     """Return the oracle: the reference, or another kernel that runs."""
-    reference = subject.operator._reference
+    reference = subject.operator.definition.reference
     if reference is not None:
         function = jax.jit(reference.generator(outs=subject.out_types, **subject.kwargs))
 

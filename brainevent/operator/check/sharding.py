@@ -11,8 +11,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
+from ..compare import Broken, Skipped, assert_close, during
 from ..sharding import REDUCTIONS, ShardingRule
-from .compare import Broken, Skipped, assert_close, during
 from .subject import Subject
 
 __all__ = [
@@ -204,7 +204,7 @@ def _parts(size: int) -> int:
 
 def rule_of(subject: Subject) -> ShardingRule | None:
     """Return the sharding rule of these operands, with a name for each dimension."""
-    rule = subject.operator._rules.get("sharding")
+    rule = subject.operator.definition.rules.get("sharding")
     if rule is None:
         return None
     rule = rule.of_call([x[0] for x in subject.samples], (), subject.kwargs)

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ...errors import KernelCompilationError
-from .compare import Broken, Skipped, described, is_inexact, to_host
+from ..compare import Broken, Skipped, described, is_inexact, to_host
 from .poison import Poisoned, assert_right
 from .sharding import rule_of
 from .subject import Subject, named
@@ -38,7 +38,7 @@ def check_sizes(subject: Subject) -> str:
     if any(_may_be_pointers(samples[0]) for samples in subject.samples):
         which = [i for i, samples in enumerate(subject.samples) if _may_be_pointers(samples[0])]
         raise Skipped(f"sizes are kept: {named(which)}: sorted integers may be pointers")
-    if subject.operator._reference is None and rule_of(subject) is None:
+    if subject.operator.definition.reference is None and rule_of(subject) is None:
         raise Skipped("sizes are kept: no reference and no sharding rule says which go together")
     trials = _Trials(subject, _groups(subject))
     shorter = {group.name: group.size - 1 for group in trials.groups if group.size > 2}
@@ -153,7 +153,7 @@ def _is_tried(subject: Subject, groups: Sequence[_Group], sizes: Mapping[str, in
         return False
     types = _results(subject, operands, shapes[subject.count :])
     wanted = None if types is None else _wanted(subject, operands, types)
-    if types is None or (wanted is None and subject.operator._reference is not None):
+    if types is None or (wanted is None and subject.operator.definition.reference is not None):
         return False
     outs = jax.tree.unflatten(jax.tree.structure(subject.outs), types)
     try:
@@ -200,7 +200,7 @@ def _results(subject: Subject, operands: Sequence[Any], shapes: Sequence[Sequenc
     types: list[Any] = [
         jax.ShapeDtypeStruct(tuple(s), out.dtype) for s, out in zip(shapes, subject.out_types, strict=True)
     ]
-    reference = subject.operator._reference
+    reference = subject.operator.definition.reference
     if reference is None:
         return types
     try:
@@ -214,7 +214,7 @@ def _results(subject: Subject, operands: Sequence[Any], shapes: Sequence[Sequenc
 
 def _wanted(subject: Subject, operands: Sequence[Any], types: Sequence[Any]) -> list[np.ndarray] | None:
     """Return what the reference gives; None without one, or where that is no number."""
-    reference = subject.operator._reference
+    reference = subject.operator.definition.reference
     if reference is None:
         return None
     function = jax.jit(reference.generator(outs=types, **subject.kwargs))

@@ -13,11 +13,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ... import _choices
+from ... import _jit_key
+from ..compare import assert_close, different_bits, is_inexact, to_host, tolerance_of
 from ..custom_kernel import XLACustomKernel
 from ..lowering import select
-from ..tuned import CallTypes
-from .compare import assert_close, different_bits, is_inexact, to_host, tolerance_of
+from ..tuning_lookup import CallTypes
 
 __all__ = ["ELEMENTS", "Choice", "Subject", "named", "platform_here", "with_samples"]
 
@@ -56,9 +56,9 @@ class Subject:
     def params(self) -> dict[str, Any]:
         """The keyword arguments of a call: those of the caller, and `backend` where that is not chosen anyway."""
         call = CallTypes.of([samples[0] for samples in self.samples], self.out_types, self.kwargs)
-        block = dict(_choices.block_choices())
+        block = dict(_jit_key.block_choices())
         # What is tuned holds for calls like this one, and not for batches.
-        chosen = {select(self.operator, platform_here(), None, block, like).backend for like in (None, call)}
+        chosen = {select(self.operator.definition, platform_here(), None, block, like).backend for like in (None, call)}
         return {**self.kwargs, **({} if chosen == {self.backend} else {"backend": self.backend})}
 
     def call(self, *operands: Any, outs: Any = None) -> list[Any]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import jax.numpy as jnp
 import numpy as np
 
-from .compare import Skipped, during, is_inexact
+from ..compare import Skipped, during, is_inexact
 from .memory import poisoned
 from .poison import assert_right
 from .subject import Subject, named
@@ -55,7 +55,7 @@ def _listed(tried: Mapping[int, Sequence[str]], kept: Sequence[int]) -> str:
 def _is_tried(subject: Subject, trial: _Trial) -> bool:
     """Run the kernel, unless the reference does not say what it must give."""
     operands = [jnp.array(x, copy=True) for x in trial.values]
-    if subject.truth is None or (trial.needs_reference and subject.operator._reference is None):
+    if subject.truth is None or (trial.needs_reference and subject.operator.definition.reference is None):
         wanted = None
         if trial.needs_reference:
             return False

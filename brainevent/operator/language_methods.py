@@ -1,59 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Register a kernel by its language's name."""
+"""The methods of an operator that register a kernel by its language's name."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from typing import Any
 
-from ..config import check_platform
-from ..errors import RegistrationTypeError, RegistrationValueError, did_you_mean
-from ..languages import LANGUAGES
-from .lowering import KernelEntry
-from .variants import Declared, declared
+from ..errors import RegistrationValueError
+from .entry import KernelGenerator
+from .variants import Declared
 
-__all__ = ["KernelGenerator", "LanguageKernels", "kernel_entry"]
-
-KernelGenerator = Callable[..., Callable[..., Any]]
+__all__ = ["LanguageMethods"]
 
 
-def kernel_entry(
-    operator: str, backend: Any, platform: Any, kg: Any, variants: Declared | None, language: Any
-) -> KernelEntry:
-    """Return what `def_kernel` registers for an operator, or raise."""
-    where = f"operator {operator!r}"
-    for what, value in (("backend", backend), ("platform", platform)):
-        if not isinstance(value, str):
-            raise RegistrationTypeError(f"{where}: {what} must be a string, found {type(value).__name__}")
-    if not callable(kg):
-        raise RegistrationTypeError(f"{where}: the kernel generator must be callable, found {type(kg).__name__}")
-    if hasattr(kg, "py_func"):
-        raise RegistrationTypeError(
-            f"{where}: {kg.py_func.__name__!r} is a compiled kernel, not a kernel generator; "
-            f"register lambda *, outs: brainevent.numba_kernel({kg.py_func.__name__}, outs=outs)"
-        )
-    if not backend.strip():
-        raise RegistrationValueError(f"{where}: backend is an empty string; give it a name")
-    check_platform(platform)
-    where += f", backend {backend!r}"
-    return KernelEntry(backend, platform, kg, declared(variants, where), _known_language(language, where) or backend)
-
-
-def _known_language(name: Any, where: str) -> str | None:
-    if name is None:
-        return None
-    if not isinstance(name, str):
-        raise RegistrationTypeError(f"{where}: language must be a string, found {type(name).__name__}")
-    known = [row.name for row in LANGUAGES]
-    if name not in known:
-        raise RegistrationValueError(
-            f"{where}: unknown language {name!r}{did_you_mean(name, known)}; known: {', '.join(known)}"
-        )
-    return name
-
-
-class LanguageKernels(ABC):
+class LanguageMethods(ABC):
     """What `def_kernel` registers, by one method per language."""
 
     name: str

@@ -18,11 +18,11 @@ import jax
 
 from .._content import content_name
 from .._version import __version__
+from .entry import KernelEntry
 from .variants import free_variants, label
 
 if TYPE_CHECKING:
     from ..bench.choices import TunedChoice
-    from .lowering import KernelEntry
 
 __all__ = ["CallTypes", "content_of", "device_of", "lowering_platform", "tuned_choice", "unlike_here",
            "versions_of", "with_tuned_variant"]  # fmt: skip

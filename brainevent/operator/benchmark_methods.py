@@ -6,38 +6,28 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..config import PLATFORMS
 from ..errors import RegistrationTypeError
-from .lowering import REFERENCE
+from .definition import Definition
 
 if TYPE_CHECKING:
     from ..bench.result import BenchmarkResult
-    from .custom_kernel import XLACustomKernel
 
-__all__ = ["Benchmarked", "backends_of"]
-
-
-def backends_of(operator: XLACustomKernel, platform: str) -> list[str]:
-    """Return the backends that an operator can be called with on a platform, the reference last."""
-    found = operator.available_backends(platform)
-    if operator._reference is not None and platform in PLATFORMS and REFERENCE not in found:
-        found.append(REFERENCE)
-    return found
+__all__ = ["BenchmarkMethods"]
 
 
-class Benchmarked:
+class BenchmarkMethods:
     """What an operator measures itself with."""
 
-    name: str
-    _benchmark_data_fn: Callable[..., Any] | None
+    definition: Definition
 
     def def_benchmark_data(self, fn: Callable[..., Any]) -> None:
         """Store the function that makes data to measure with: `fn(*, platform)` returns a list of `BenchmarkConfig`."""
         if not callable(fn):
+            where = f"operator {self.definition.name!r}"
             raise RegistrationTypeError(
-                f"operator {self.name!r}: the benchmark data function must be callable, found {type(fn).__name__}"
+                f"{where}: the benchmark data function must be callable, found {type(fn).__name__}"
             )
-        self._benchmark_data_fn = fn
+        self.definition.benchmark_data = fn
 
     def benchmark(
         self,
@@ -75,9 +65,8 @@ class Benchmarked:
         """
         from .benchmarking import benchmark  # when used, so that `import brainevent` stays light
 
-        operator: Any = self
         return benchmark(
-            operator,
+            self.definition,
             platform=platform,
             backends=backends,
             counts={"n_warmup": n_warmup, "n_runs": n_runs, "n_batch_per_run": n_batch_per_run},

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rules of an operator, as its author sets them: for derivatives, `vmap` and sharding."""
+"""The methods of an operator that set its rules: for derivatives, `vmap` and sharding."""
 
 from __future__ import annotations
 
@@ -7,36 +7,26 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from .. import _choices
-from .._compat import Primitive
 from ..errors import RegistrationTypeError
 from . import rules
 from .batch import general_batching_rule
+from .definition import Definition
 from .sharding import sharding_rule
 
-__all__ = ["Ruled"]
+__all__ = ["RuleMethods"]
 
 
-class Ruled:
+class RuleMethods:
     """The methods of an operator that set its rules."""
 
-    name: str
-    primitive: Primitive
-    _serial: int
-    _rules: dict[str, Any]
-
-    def _rule(self, kind: str) -> Any:
-        """Return the rule of a kind, or None; functions that were traced with it follow when it is replaced."""
-        _choices.ask((self._serial, kind), lambda: self._rules.get(kind))
-        return self._rules.get(kind)
+    definition: Definition
 
     def _def_rule(self, kind: str, fun: Callable[..., Any]) -> None:
         if not callable(fun):
             raise RegistrationTypeError(
-                f"operator {self.name!r}: the {kind} rule must be callable, found {type(fun).__name__}"
+                f"operator {self.definition.name!r}: the {kind} rule must be callable, found {type(fun).__name__}"
             )
-        self._rules[kind] = fun
-        _choices.refresh(self._serial)
+        self.definition.set_rule(kind, fun)
 
     def def_batching_rule(self, fun: Callable[..., Any]) -> None:
         """Set the vmap rule: `fun(args, axes, **params) -> (outputs, output axes)`."""
@@ -44,7 +34,7 @@ class Ruled:
 
     def register_general_batching(self) -> None:
         """Batch by a scan over the mapped operands, instead of the kernels' own batching."""
-        self._def_rule("batch", functools.partial(general_batching_rule, self.primitive))
+        self._def_rule("batch", functools.partial(general_batching_rule, self.definition.primitive))
 
     def def_jvp_rule(self, fun: Callable[..., Any]) -> None:
         """Set the forward rule: `fun(primals, tangents, **params) -> (outputs, output tangents)`."""
@@ -77,9 +67,9 @@ class Ruled:
         `of_part(places, *operands)` returns what the kernel gets for the operands of a part, if it must know which part
         that is: `places` says of each factor where the part begins, and how long it is.
         """
-        self._rules["sharding"] = sharding_rule(
+        read = sharding_rule(
             rule,
-            self.name,
+            self.definition.name,
             reduction_factors=reduction_factors,
             need_replication_factors=need_replication_factors,
             permutation_factors=permutation_factors,
@@ -87,4 +77,4 @@ class Ruled:
             of_part=of_part,
             **factor_sizes,
         )
-        _choices.refresh(self._serial)
+        self.definition.set_rule("sharding", read)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hold what an author's kernel or rule returns to what `outs` says."""
+"""Validate what an author's kernel or rule returns: it must be what `outs` says."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ import jax.numpy as jnp
 from .._compat import ShapedArray, Zero, is_undefined_primal
 from ..errors import KernelOutputError
 
-__all__ = ["held_batch", "held_jvp", "held_results", "held_tangent", "held_transpose"]
+__all__ = ["checked_batch", "checked_jvp", "checked_results", "checked_tangent", "checked_transpose"]
 
 
-def held_results(outs: Sequence[ShapedArray], returned: Any, where: str, tree: Any = None) -> list[Any]:
+def checked_results(outs: Sequence[ShapedArray], returned: Any, where: str, tree: Any = None) -> list[Any]:
     """Return a kernel's results if they are what `outs` says, else name the first that is not.
 
     An array, a list, a tuple and the structure of `outs`, if it is given as `tree`, are accepted.
@@ -49,7 +49,7 @@ def _names(tree: Any, count: int) -> list[str]:
     return [f"{i} (outs{jax.tree_util.keystr(path)})" for path, i in places]
 
 
-def held_jvp(operator: str, returned: Any, outs: Sequence[ShapedArray]) -> tuple[list[Any], list[Any]]:
+def checked_jvp(operator: str, returned: Any, outs: Sequence[ShapedArray]) -> tuple[list[Any], list[Any]]:
     """Return the results and tangents of a jvp rule; what has no derivative gets a symbolic zero."""
     where = f"operator {operator!r}: the jvp rule"
     results, tangents = map(_as_list, _pair(where, returned, "(outputs, output tangents)"))
@@ -62,12 +62,12 @@ def held_jvp(operator: str, returned: Any, outs: Sequence[ShapedArray]) -> tuple
     zeros: list[Any] = [Zero(out.to_tangent_aval()) for out in outs]
     for i, (tangent, out) in enumerate(zip(tangents, outs, strict=True)):
         if tangent is not None and not isinstance(tangent, Zero) and zeros[i].aval.dtype != jax.dtypes.float0:
-            held_tangent(where, i, tangent, out)
+            checked_tangent(where, i, tangent, out)
             zeros[i] = tangent
     return results, zeros
 
 
-def held_tangent(where: str, i: int, tangent: Any, result: Any) -> None:
+def checked_tangent(where: str, i: int, tangent: Any, result: Any) -> None:
     """Raise if a tangent of result `i` is not of its type."""
     if not _fits(tangent, result):
         raise ValueError(
@@ -76,7 +76,7 @@ def held_tangent(where: str, i: int, tangent: Any, result: Any) -> None:
         )
 
 
-def held_transpose(operator: str, returned: Any, args: Sequence[Any]) -> list[Any]:
+def checked_transpose(operator: str, returned: Any, args: Sequence[Any]) -> list[Any]:
     """Return the cotangents of the linear inputs, and None for the others."""
     results, where = _as_list(returned), f"operator {operator!r}: the transpose rule"
     if len(results) != len(args):
@@ -87,7 +87,7 @@ def held_transpose(operator: str, returned: Any, args: Sequence[Any]) -> list[An
     return [ct if is_undefined_primal(x) else None for ct, x in zip(results, args, strict=True)]
 
 
-def held_batch(operator: str, returned: Any, size: int, outs: Sequence[ShapedArray]) -> tuple[list[Any], list[Any]]:
+def checked_batch(operator: str, returned: Any, size: int, outs: Sequence[ShapedArray]) -> tuple[list[Any], list[Any]]:
     """Return the results of a batching rule, and the axes that are mapped: None, or counted from the front."""
     where = f"operator {operator!r}: the batching rule"
     results, axes = map(_as_list, _pair(where, returned, "(outputs, output axes)"))
