@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Imports point down, private JAX stays in one room, and files stay small."""
+"""Imports point down and in no circle, private JAX stays in one room, and files stay small."""
 
 import ast
+import functools
 import sys
 from pathlib import Path
 
@@ -56,6 +57,23 @@ OPTIONAL = {
 }
 
 
+# Files that import one another in a circle. The list only shrinks: a circle that is gone must be taken off.
+CIRCLES = [
+    "_content/of_numba _content/walk",
+    "bench/result bench/runs",
+    "event/arrays event/bitpack event/dense/__init__ event/dense/functions",
+    "event/matrices/base event/matrices/compressed event/matrices/coo event/matrices/csr",
+    (
+        "network/description/network network/engines network/plan/build network/plan/drawn_synapses "
+        "network/plan/fingerprint network/plan/layout network/plan/quantum network/plan/receptors "
+        "network/plan/replaced network/plan/synapses network/plan/wiring network/run/checkpoint "
+        "network/run/simulation"
+    ),
+    "network/rule/control network/rule/lower",
+    "spikes/listed spikes/pictures spikes/trains",
+]
+
+
 def holds_kernels(path):
     """Say whether this is a file of kernels in one language, which may import that language."""
     relative = path.relative_to(PACKAGE)
@@ -68,8 +86,13 @@ def room_of(path):
     return None if top in ("__init__", "__main__") else top
 
 
+@functools.cache
 def modules_imported(path):
     """Return (line, module) for every import of a file, those within functions and for types included."""
+    return list(_modules_imported(path))
+
+
+def _modules_imported(path):
     here = ("brainevent", *path.relative_to(PACKAGE).with_suffix("").parts)
     package = here[:-1]  # of a module; and of an __init__, whose name is the last part
     for node in ast.walk(ast.parse(path.read_text())):
@@ -84,6 +107,56 @@ def modules_imported(path):
             "import_module", "__import__",
         ):  # fmt: skip
             yield from ((node.lineno, a.value) for a in node.args[:1] if isinstance(a, ast.Constant))
+
+
+def name_of(path):
+    """Return the name by which the module in a file is imported."""
+    return ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts).removesuffix(".__init__")
+
+
+def files_needed(path, modules):
+    """Return which files of `modules`, by name, a file imports, and in which packages these lie, its own aside."""
+    parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
+    own = {".".join(parts[:length]) for length in range(1, len(parts))}
+    found = set()
+    for _, module in modules_imported(path):
+        parts = module.split(".")
+        known = [name for length in range(1, len(parts) + 1) if (name := ".".join(parts[:length])) in modules]
+        found |= set(known) - own
+        if known and known[-1] != module:  # a name that a package defines: also if it is the file's own
+            found.add(known[-1])
+    return {modules[name] for name in found} - {path}
+
+
+def circles(needs):
+    """Return the groups of files that reach one another by their imports."""
+
+    @functools.cache
+    def reached(start):
+        seen, ahead = set(), [start]
+        while ahead:
+            new = needs[ahead.pop()] - seen
+            seen |= new
+            ahead += new
+        return seen
+
+    inner = {file for file in needs if file in reached(file)}
+    return {frozenset(other for other in inner if other in reached(file) and file in reached(other)) for file in inner}
+
+
+def private_uses(path):
+    """Yield the private attributes of other things than itself that a file uses, unless it sets them somewhere."""
+    nodes = list(ast.walk(ast.parse(path.read_text())))
+    own = {node.attr for node in nodes if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)}
+    own |= {node.name for node in nodes if isinstance(node, ast.FunctionDef)}
+    own |= {node.target.id for node in nodes if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)}
+    own |= {"_asdict", "_field_defaults", "_fields", "_replace"}  # which a NamedTuple offers
+    modules = {a.asname or a.name for n in nodes if isinstance(n, ast.ImportFrom) and not n.module for a in n.names}
+    for node in nodes:
+        if isinstance(node, ast.Attribute) and node.attr.startswith("_") and not node.attr.endswith("__"):
+            of_module = isinstance(node.value, ast.Name) and node.value.id in modules
+            if node.attr not in own and not of_module:
+                yield f"{path.name}:{node.lineno}: {ast.unparse(node)}"
 
 
 def wrong_directions(path):
@@ -131,6 +204,47 @@ def test_upward_imports_are_found(tmp_path, monkeypatch):
     )
     lines = {int(wrong.split(":")[1]) for wrong in wrong_directions(tmp_path / "operator" / "bad.py")}
     assert lines == {1, 2, 3, 5, 7, 8}
+
+
+def test_no_files_import_one_another_in_a_circle():
+    """Imports within functions and those for types count: a file that cannot be read alone is part of another."""
+    modules = {name_of(path): path for path in FILES}
+    found = circles({path: files_needed(path, modules) for path in FILES})
+    names = {" ".join(sorted(str(p.relative_to(PACKAGE).with_suffix("")) for p in circle)) for circle in found}
+    assert names == set(CIRCLES)
+
+
+def test_circles_are_found(tmp_path, monkeypatch):
+    """The test above can fail: within functions, for types, and by way of a package."""
+    package = tmp_path / "brainevent"
+    texts = {
+        "one.py": "def f():\n    from .two import x\n",
+        "two.py": "if TYPE_CHECKING:\n    from . import one\n",
+        "three.py": "from .room.inner import x\n",
+        "room/__init__.py": "from .. import three\nfrom .inner import x\n",
+        "room/inner.py": "from .other import x\n",
+        "room/other.py": "from . import inner\n",
+        "room/asks.py": "from . import x\n",
+        "down.py": "from . import one\nfrom .room import asks\n",
+    }
+    for name, text in texts.items():
+        (package / name).parent.mkdir(parents=True, exist_ok=True)
+        (package / name).write_text(text)
+    monkeypatch.setattr(sys.modules[__name__], "PACKAGE", package)
+    modules = {name_of(package / name): package / name for name in texts}
+    found = circles({path: files_needed(path, modules) for path in modules.values()})
+    names = {" ".join(sorted(str(path.relative_to(package)) for path in circle)) for circle in found}
+    assert names == {"one.py two.py", "room/__init__.py three.py", "room/inner.py room/other.py"}
+    assert files_needed(package / "room" / "asks.py", modules) == {package / "room" / "__init__.py"}
+
+
+def test_a_file_of_operators_uses_nothing_that_is_private_in_another(tmp_path):
+    folder = PACKAGE / "operator"
+    assert [use for path in FILES if folder in path.parents for use in private_uses(path)] == []
+    bad = tmp_path / "bad.py"
+    lines = ("from . import config", "self._own = other._own", "config._of_a_module", "other._theirs", "other.__doc__")
+    bad.write_text("\n".join(lines))
+    assert list(private_uses(bad)) == ["bad.py:4: other._theirs"]
 
 
 def test_a_backend_knows_no_other_backend():
