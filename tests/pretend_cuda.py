@@ -16,12 +16,14 @@ SOURCE = r"""
 
 extern "C" {
 int pretend_calls[3];  // launches, zeroings, permissions for shared memory
+int pretend_together;  // how many of the launches were cooperative
 int pretend_failure;
 int pretend_limits[2], pretend_allowed[2];  // bytes of shared memory, by device; launches are on the second
 
 int cuInit(unsigned) { return 0; }
 int cuGetErrorName(int code, const char** name) {
-  *name = code == 1 ? "CUDA_ERROR_INVALID_VALUE" : code == 200 ? "CUDA_ERROR_INVALID_IMAGE" : "CUDA_ERROR_UNKNOWN";
+  *name = code == 1 ? "CUDA_ERROR_INVALID_VALUE" : code == 200 ? "CUDA_ERROR_INVALID_IMAGE"
+        : code == 720 ? "CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE" : "CUDA_ERROR_UNKNOWN";
   return 0;
 }
 int cuDeviceGetCount(int* count) { return *count = 2, 0; }
@@ -61,6 +63,11 @@ int cuLaunchKernel(void* kernel, unsigned gx, unsigned gy, unsigned gz, unsigned
   const unsigned configuration[7] = {gx, gy, gz, bx, by, bz, shared};
   return reinterpret_cast<int (*)(const unsigned*, void**)>(kernel)(configuration, parameters);
 }
+int cuLaunchCooperativeKernel(void* kernel, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
+                              unsigned bz, unsigned shared, void* stream, void** parameters) {
+  ++pretend_together;
+  return gx > 132 ? 720 : cuLaunchKernel(kernel, gx, gy, gz, bx, by, bz, shared, stream, parameters, nullptr);
+}
 }
 
 // out[i] += a * x[i] + y[i], in as many threads as there are
@@ -99,15 +106,16 @@ def pretend(pretend_library, monkeypatch):
     driver.driver.cache_clear()
     calls = (ctypes.c_int * 3).in_dll(library, "pretend_calls")
     calls[:] = [0, 0, 0]
-    failure = ctypes.c_int.in_dll(library, "pretend_failure")
+    failure, together = (ctypes.c_int.in_dll(library, f"pretend_{name}") for name in ("failure", "together"))
+    together.value = 0
     limits, allowed = ((ctypes.c_int * 2).in_dll(library, f"pretend_{name}") for name in ("limits", "allowed"))
     limits[:], allowed[:] = [227 * 1024] * 2, [48 * 1024] * 2
-    yield Pretend(str(pretend_library).encode() + b"\0", calls, failure, limits, allowed)
+    yield Pretend(str(pretend_library).encode() + b"\0", calls, together, failure, limits, allowed)
     failure.value = 0
     driver.driver.cache_clear()
 
 
 class Pretend:
-    def __init__(self, binary, calls, failure, limits, allowed):
-        self.binary, self.calls, self.failure = binary, calls, failure
+    def __init__(self, binary, calls, together, failure, limits, allowed):
+        self.binary, self.calls, self.together, self.failure = binary, calls, together, failure
         self.limits, self.allowed = limits, allowed  # of shared memory, by device

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Launch plans and their native handler, on a pretend driver."""
 
+import json
+import zlib
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -25,6 +28,7 @@ from brainevent.ffi.launch import (
     driver,
 )
 from brainevent.ffi.launch.host import host
+from brainevent.ffi.launch.target import _packed, _unpacked
 
 
 def axpy(binary, n, a=2.0, **changes):
@@ -69,6 +73,33 @@ def test_the_configuration_arrives(pretend):
     launch = Launch(pretend.binary, "tell", "tell", (3, 4, 5), (6, 7, 8), (bytes(8),), (Slot(0, 0),), 99)
     plan = LaunchPlan("tell", 1, (launch,), in_graphs=False)
     assert run(plan, [], [((7,), "int32")])[0].tolist() == [3, 4, 5, 6, 7, 8, 99]
+
+
+@given(flags=st.lists(st.booleans(), max_size=4))
+@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_each_launch_is_cooperative_or_not(pretend, flags):
+    pretend.calls[0] = pretend.together.value = 0
+    launches = tuple(axpy(pretend.binary, 4, together=together) for together in flags)
+    plan = LaunchPlan("axpy", 3, launches, ((2, 16),), in_graphs=False)
+    x, y = X[:4], Y[:4]
+    np.testing.assert_array_equal(run(plan, [x, y], [((4,), "float32")])[0], len(flags) * (2 * x + y))
+    assert (pretend.calls[0], pretend.together.value) == (len(flags), sum(flags))
+
+
+def test_blocks_that_do_not_fit_together_are_told(pretend):
+    plan = LaunchPlan("axpy", 3, (axpy(pretend.binary, 5, grid=(133, 1, 1), together=True),), in_graphs=False)
+    words = r"axpy<<<\(133, 1, 1\), \(64, 1, 1\), 0, together>>>: CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE"
+    with pytest.raises(jax.errors.JaxRuntimeError, match=words):
+        run(plan, [X, Y], [((5,), "float32")])[0].block_until_ready()
+
+
+def test_launches_of_older_programs_are_not_cooperative():
+    plan = LaunchPlan("axpy", 3, (axpy(b"code", 5, together=True),), in_graphs=False)
+    line, code = zlib.decompress(_packed(plan, False).tobytes()).split(b"\n", 1)
+    header = json.loads(line)
+    assert _unpacked(header, code).launches == plan.launches
+    del header["launches"][0]["together"]
+    assert _unpacked(header, code).launches == (axpy(b"code", 5),)
 
 
 def test_a_slot_may_point_within_a_buffer_and_within_a_parameter(pretend):

@@ -74,6 +74,13 @@ MUTANTS = (
         ("test_launch", "test_processes"),
     ),
     Mutant(
+        "plan-launches-together-are-apart",
+        "ffi/launch/handler.ll",
+        "%apart = icmp eq i64 %flag, 0",
+        "%apart = icmp ne i64 %flag, 2",
+        _PLANS,
+    ),
+    Mutant(
         "plan-empty-grids-are-launched",
         "ffi/launch/plan.py",
         "if not 1 <= size <= limit:",

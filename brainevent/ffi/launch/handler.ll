@@ -225,10 +225,22 @@ define internal i64 @launch(ptr %plan, ptr %at, ptr %memory) {
   %shared = call i32 @number(ptr %at, i64 56)
   %stream = call ptr @follow(ptr %memory, i64 $STREAM)
   %addresses = getelementptr i8, ptr %memory, i64 $ADDRESSES
+  %flag = call i64 @get(ptr %at, i64 $TOGETHER)
+  %apart = icmp eq i64 %flag, 0
+  br i1 %apart, label %one_by_one, label %together
+one_by_one:
   %function = call ptr @follow(ptr %plan, i64 $LAUNCH_KERNEL)
   %code = call i32 %function(ptr %kernel, i32 %grid_x, i32 %grid_y, i32 %grid_z, i32 %block_x, i32 %block_y,
                              i32 %block_z, i32 %shared, ptr %stream, ptr %addresses, ptr null)
-  %wide = zext i32 %code to i64
+  br label %end
+together:
+  %cooperative = call ptr @follow(ptr %plan, i64 $LAUNCH_TOGETHER)
+  %its_code = call i32 %cooperative(ptr %kernel, i32 %grid_x, i32 %grid_y, i32 %grid_z, i32 %block_x, i32 %block_y,
+                                    i32 %block_z, i32 %shared, ptr %stream, ptr %addresses)
+  br label %end
+end:
+  %answer = phi i32 [ %code, %one_by_one ], [ %its_code, %together ]
+  %wide = zext i32 %answer to i64
   ret i64 %wide
 }
 

@@ -32,8 +32,11 @@ _FRAME = {
     "STREAM_GET": "XLA_FFI_Api.XLA_FFI_Stream_Get",
 }
 # The words of a plan (see `target.load`), and of a launch behind its kernel, grid, block and shared memory.
-_PLAN = ("HANDLER", "LAUNCH_KERNEL", "MEMSET", "REPORT", "HAS_STREAM", "N_BUFFERS", "N_ZEROED", "N_LAUNCHES", "FIRST")
-_LAUNCH = {"N_WORDS": 64, "N_PARAMETERS": 72, "N_SLOTS": 80, "WORDS": 88}
+_PLAN = (
+    "HANDLER", "LAUNCH_KERNEL", "LAUNCH_TOGETHER", "MEMSET", "REPORT", "HAS_STREAM", "N_BUFFERS", "N_ZEROED",
+    "N_LAUNCHES", "FIRST",
+)  # fmt: skip
+_LAUNCH = {"TOGETHER": 64, "N_WORDS": 72, "N_PARAMETERS": 80, "N_SLOTS": 88, "WORDS": 96}
 # The handler's own memory; parameters are aligned, which takes some bytes more.
 _STREAM_ARGS = 32  # XLA_FFI_Stream_Get_Args, with the stream as its last word
 _ADDRESSES = _STREAM_ARGS + MAX_PARAMETER_BYTES + 4 + 16 * MAX_PARAMETERS

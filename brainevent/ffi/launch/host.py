@@ -20,7 +20,7 @@ __all__ = ["Host", "host", "pack_object"]
 _ASSERTION = 1  # what a launch returns when the kernel's own assertion failed
 _ERRORS = {_ASSERTION: "an assertion of the kernel failed"}
 
-# The two functions of the CUDA driver that the handler calls.
+# The functions of the CUDA driver that the handler calls.
 _DRIVER = """
 declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
 define i32 @cuMemsetD8Async(ptr %at, i8 %value, i64 %size, ptr %stream) {
@@ -29,6 +29,11 @@ define i32 @cuMemsetD8Async(ptr %at, i8 %value, i64 %size, ptr %stream) {
 }
 define i32 @cuLaunchKernel(ptr %kernel, i32 %0, i32 %1, i32 %2, i32 %3, i32 %4, i32 %5, i32 %6, ptr %stream,
                            ptr %parameters, ptr %extra) {
+  %code = call i32 %kernel(ptr %parameters)
+  ret i32 %code
+}
+define i32 @cuLaunchCooperativeKernel(ptr %kernel, i32 %0, i32 %1, i32 %2, i32 %3, i32 %4, i32 %5, i32 %6, ptr %stream,
+                                      ptr %parameters) {
   %code = call i32 %kernel(ptr %parameters)
   ret i32 %code
 }
@@ -111,7 +116,7 @@ class Host:
         self._loaded: dict[tuple[bytes, str], Any] = {}
         self._numbers = itertools.count()  # a library's name is used up even where linking it fails
         builder = llvm.JITLibraryBuilder().add_ir(_DRIVER)
-        for name in ("cuLaunchKernel", "cuMemsetD8Async"):
+        for name in ("cuLaunchKernel", "cuLaunchCooperativeKernel", "cuMemsetD8Async"):
             builder.export_symbol(name)
         self._driver = builder.link(self._jit, "driver")
 

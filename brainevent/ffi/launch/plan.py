@@ -45,9 +45,11 @@ class Launch:
     parameters: tuple[bytes, ...]
     slots: tuple[Slot, ...]
     shared: int = 0  # bytes of dynamic shared memory
+    together: bool = False  # a cooperative launch: all blocks run at the same time, or none does
 
     def __str__(self) -> str:
-        return f"{self.title}<<<{self.grid}, {self.block}, {self.shared}>>>"
+        how = ", together" if self.together else ""
+        return f"{self.title}<<<{self.grid}, {self.block}, {self.shared}{how}>>>"
 
 
 @dataclass(frozen=True)

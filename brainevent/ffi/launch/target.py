@@ -91,6 +91,7 @@ def _unpacked(header: dict[str, Any], code: bytes) -> LaunchPlan:
             parameters=tuple(bytes.fromhex(parameter) for parameter in row["parameters"]),
             slots=tuple(Slot(**slot) for slot in row["slots"]),
             shared=row["shared"],
+            together=row.get("together", False),  # programs were exported before it was there
         )
         for row in header["launches"]
     )
@@ -115,6 +116,7 @@ def load(header: dict[str, Any], code: bytes) -> ctypes.Array[ctypes.c_int64]:
     words = [
         handler_address(),
         its.address("cuLaunchKernel"),
+        its.address("cuLaunchCooperativeKernel"),
         its.address("cuMemsetD8Async"),
         _report_address(),
         int(header["streams"]),
@@ -141,7 +143,7 @@ def _words(launch: Launch, kernel: int) -> list[int]:
     counts = [len(block) // 8, len(offsets), len(launch.slots)]
     data = np.frombuffer(block, np.int64).tolist()
     slots = [w for s in launch.slots for w in (offsets[s.parameter] + s.byte, s.buffer, s.shift, s.alignment - 1)]
-    return [kernel, *launch.grid, *launch.block, launch.shared, *counts, *data, *offsets, *slots]
+    return [kernel, *launch.grid, *launch.block, launch.shared, launch.together, *counts, *data, *offsets, *slots]
 
 
 @functools.cache
