@@ -11,17 +11,21 @@ import pytest
 import small_plans
 import test_network_drawing as drawn
 import test_network_gpu as pretended
+import test_network_in_jax as in_jax
 from beside_interpreter import ALL, DRAWN_PARAMS, DRAWN_STATE, as_tree, drawing, equal, single
 
 import brainevent as be
 from brainevent.errors import NetworkError
 from brainevent.network.cpu.engine import NumbaEngine
 from brainevent.network.description.values import normal
+from brainevent.network.gpu import program
 from brainevent.network.gpu.device import cuda_device
 from brainevent.network.gpu.engine import CudaEngine
 from brainevent.network.gpu.rows import COMPACT, PADDED, SHORT
 from brainevent.network.interpreted import Interpreted
 from brainevent.network.run.recorded import Wanted
+from brainevent.network.run.simulation import Simulation
+from brainevent.network.state import copied
 
 pytestmark = pytest.mark.gpu
 pytest.importorskip("cuda.bindings.nvrtc")
@@ -83,6 +87,23 @@ def test_random_numbers_equal_the_interpreter():
         equal(ours.state, theirs.state)
 
 
+@pytest.mark.parametrize("microseconds", [500_000, 60])
+@pytest.mark.parametrize("shared_bytes", [None, SMALL])
+@pytest.mark.parametrize("blocks", [1, 3, 132])
+def test_a_program_of_jax_equals_the_interpreter(monkeypatch, blocks, shared_bytes, microseconds):
+    monkeypatch.setattr(program, "_LAUNCH", microseconds)
+    plan = small_plans.plan()
+    sim = Simulation(plan, CudaEngine(plan, blocks=blocks, shared_bytes=shared_bytes))
+    in_jax.compare(sim, [70, 33], ALL, None, {"a": {"decay": np.float32(0.8)}})
+
+
+@pytest.mark.parametrize("blocks", [2, 40])
+def test_inputs_of_a_program_of_jax(blocks):
+    plan, inputs = pretended.crowded()
+    params = {"a": {"decay": np.float32(0.8)}, "c": {"each": np.full(300, 1, np.float32)}}
+    in_jax.compare(Simulation(plan, CudaEngine(plan, blocks=blocks)), [4, 5], Wanted(("a",), ("b",)), inputs, params)
+
+
 def excited(s, arriving, p, random):
     v = jnp.where(s.pause > 0, s.v, s.v * p.decay + arriving.syn + random.poisson(p.mean) * p.push)
     spike = v >= 1
@@ -123,6 +144,39 @@ def test_many_spikes_equal_the_cpu(size, fan, delay, steps):
         np.testing.assert_array_equal(ours.times, theirs.times)
         np.testing.assert_array_equal(ours.neurons, theirs.neurons)
         equal(gpu.state, cpu.state)
+
+
+def test_simulate_beside_other_work_of_jax():
+    """In one program with products of matrices, twice, and for several values of a parameter at once."""
+    sim, beside = (driven(20_000, 50, be.uniform(0.1, 3.0)).build(seed=3, round_delays=True) for _ in range(2))
+    assert isinstance(sim.engine, CudaEngine)
+    record = ["cells.spikes", "cells.counts", "cells.rate", be.every(7, "cells.v", neurons=slice(0, 50))]
+
+    @jax.jit
+    def run(state, matrix):
+        state, first = be.simulate(beside, state, {}, 500, record=record)
+        product = jnp.linalg.matrix_power(matrix, 64)
+        state, second = be.simulate(beside, state, {}, 500, record=record)
+        return state, first, second, product @ second["cells.v"][:, :50].sum(0)
+
+    matrix = jnp.eye(50) * 0.5
+    for _ in range(2):
+        state, first, second, product = run(beside.state, matrix)
+    results = [sim.run(500, record=record) for _ in range(2)]
+    equal(copied(sim.plan, state), sim.state)
+    for found, expected in zip((first, second), results, strict=True):
+        np.testing.assert_array_equal(found["cells.rate"], expected["cells.rate"])
+        np.testing.assert_array_equal(found["cells.counts"], expected["cells.counts"])
+        np.testing.assert_array_equal(found["cells.v"][: len(expected["cells.v"])], expected["cells.v"])
+        assert found["cells.spikes"].sum() == expected["cells.rate"].sum() > 100
+    assert np.isfinite(product).all()
+    decays = jnp.array([0.98, 0.9, 0.97])
+    after = jax.vmap(lambda decay: be.simulate(beside, beside.state, {"cells": {"decay": decay}}, 99)[0])(decays)
+    for k, decay in enumerate(decays):
+        sim.reset()
+        sim.set("cells", decay=float(decay))
+        sim.run(99)
+        equal(copied(sim.plan, jax.tree.map(lambda x, k=k: x[k], after)), sim.state)
 
 
 def bursting(s, arriving, p, random):

@@ -36,7 +36,7 @@ from brainevent.network.gpu.engine import CudaEngine
 from brainevent.network.gpu.layout import _laid_out, _Sorter
 from brainevent.network.gpu.partition import Partition
 from brainevent.network.gpu.rows import COMPACT, PADDED, SHORT, SLOTS, Entry
-from brainevent.network.gpu.text import step_text
+from brainevent.network.gpu.text import other_text, step_text
 from brainevent.network.interpreted import Interpreted
 from brainevent.network.plan.plan import PopulationPlan
 from brainevent.network.rule.trace import trace
@@ -134,10 +134,8 @@ def test_all_neurons_at_once(size, blocks, shared_bytes):
     assert engine._spikes.capacity > 4096
 
 
-@pytest.mark.parametrize(("multiprocessors", "most"), [(1, 16), (2, 16), (1, 0), (2, 0)])
-def test_more_neurons_than_threads(monkeypatch, multiprocessors, most):
-    """In registers, several a thread, or in memory; of two kinds; inputs, and parameters of each neuron."""
-    monkeypatch.setattr(partition, "_MOST_CELLS", most)
+def crowded():
+    """Return a plan of more neurons than threads, of two kinds, with parameters of each neuron; and inputs."""
     rng = np.random.default_rng(0)
     a, b = small_plans.population("a", 1400, 1), small_plans.population("b", 900, 2)
     state, params = {"v": np.zeros(300, np.float32)}, {"each": rng.uniform(0, 3, 300).astype(np.float32)}
@@ -148,15 +146,23 @@ def test_more_neurons_than_threads(monkeypatch, multiprocessors, most):
     rule = trace(source, {"v": 0.0}, [], params)
     c = PopulationPlan("c", 300, rule, state, params, {}, (8, 9))
     joined = [small_plans.synapses(a, b, 9000, 1), small_plans.synapses(c, a, 5000, 1, seed=2)]
-    engine = engine_of(plan_of([c, a, b], joined, 1), None, multiprocessors=multiprocessors)
+    inputs = {("a", "syn"): rng.normal(0, 3, (9, 1400)).astype(np.float32), ("b", "syn"): np.ones((9, 1), np.float32)}
+    return plan_of([c, a, b], joined, 1), inputs
+
+
+@pytest.mark.parametrize(("multiprocessors", "most"), [(1, 16), (2, 16), (1, 0), (2, 0)])
+def test_more_neurons_than_threads(monkeypatch, multiprocessors, most):
+    """In registers, several a thread, or in memory."""
+    monkeypatch.setattr(partition, "_MOST_CELLS", most)
+    plan, inputs = crowded()
+    engine = engine_of(plan, None, multiprocessors=multiprocessors)
     assert not engine.shape.structure.in_registers
     assert bool(engine.shape.structure.cells) == (most > 0)
-    inputs = {("a", "syn"): rng.normal(0, 3, (9, 1400)).astype(np.float32), ("b", "syn"): np.ones((9, 1), np.float32)}
     compare(engine, [4, 5], Wanted(("a", "c"), ("b",), ("c", "b")), inputs)
 
 
-def test_populations_of_several_kinds():
-    """Two receptors, none, and one; a rule without states."""
+def of_several_kinds():
+    """Return a plan of populations with two receptors, none, and one; and a rule without states."""
 
     def two(s, arriving, p):
         return s.replace(v=arriving.up * 2 - arriving.down, on=s.v > 1, n=s.n + jnp.uint32(3)), s.v > p.least
@@ -177,7 +183,11 @@ def test_populations_of_several_kinds():
         dataclasses.replace(small_plans.synapses(z, x, 200, 1, delay=2, seed=2), receptor="up"),
         small_plans.synapses(x, z, 200, 1, delay="uint16", seed=3),
     ]
-    engine = engine_of(plan_of([y, z, x], joined, 1))
+    return plan_of([y, z, x], joined, 1)
+
+
+def test_populations_of_several_kinds():
+    engine = engine_of(of_several_kinds())
     (record,) = compare(engine, [40], Wanted(("x", "y", "z"), ("y",)))
     assert all(record.spikes[name][0].size for name in "xyz")
 
@@ -322,6 +332,23 @@ def test_the_text_compiles_for_gpus(make, blocks, shared_bytes):
     assert "fma." not in ptx
     assert "approx" not in ptx
     assert ".local" not in ptx
+
+
+@pytest.mark.parametrize("size", [60, 2600])
+def test_the_text_for_programs_of_jax_compiles_for_gpus(size):
+    engine = engine_of(bursting(size), 1)
+    assert bool(engine.shape.structure.cells) == (size > 1024)
+    structure = dataclasses.replace(engine.shape.structure, traced=True)
+    ptx = ptx_of(step_text(engine.kinds, structure), "--std=c++17")
+    assert ".entry run" in ptx
+    assert ".local" not in ptx
+
+
+@pytest.mark.parametrize(
+    ("name", "entry"), [("rows.cu", "place_rows"), ("spikes.cu", "order_spikes"), ("fill.cu", "fill")]
+)
+def test_other_texts_compile_for_gpus(name, entry):
+    assert f".entry {entry}" in ptx_of(other_text((name,), 256), "--std=c++17")
 
 
 @pytest.mark.parametrize(

@@ -169,6 +169,27 @@ MUTANTS = (
         ("test_network_gpu",),
     ),
     Mutant(
+        "gpu-in-jax-counts-steps-of-each-launch-from-zero",
+        "network/gpu/program.py",
+        'net["turn"] = turn',
+        'net["turn"] = 0',
+        ("test_network_in_jax",),
+    ),
+    Mutant(
+        "gpu-in-jax-begins-the-ring-at-slot-zero",
+        "network/gpu/words.py",
+        "(jnp.asarray(step, np.uint32) % np.uint32(self.slots)).astype(np.int32)",
+        "np.int32(0)",
+        ("test_network_in_jax",),
+    ),
+    Mutant(
+        "gpu-in-jax-frees-what-programs-read",
+        "network/gpu/program.py",
+        "_kept.update((memory.address, memory) for memory in self.memories)",
+        "pass",
+        ("test_network_in_jax",),
+    ),
+    Mutant(
         "states-share-what-is-on-its-way",
         "network/state.py",
         "np.array(state.arriving[p.name][r], np.int32)",

@@ -11,7 +11,7 @@ import numpy as np
 from ..plan.plan import Plan, PopulationPlan
 from ..rule.primitives import flushed
 from ..state import NetworkState
-from .device import Device, Memory, held
+from .device import Device, held
 from .partition import Partition
 from .recording import as_dtype
 from .structs import common_dtype, population_dtype
@@ -127,9 +127,14 @@ class Tables:
         )
         self._table["counted"] += np.uint64(self.counted.address)
 
-    def populations(
+    @property
+    def nbytes(self) -> int:
+        """How much memory the table of populations takes."""
+        return self._table.nbytes
+
+    def described(
         self, flags: Mapping[str, int], rates: Mapping[str, int], inputs: Mapping[tuple[str, str], Any]
-    ) -> tuple[Memory, Values]:
+    ) -> tuple[Values, Values]:
         """Return the table of populations for one run, and what of it is constant during a launch.
 
         `inputs` are address and width by population and receptor.
@@ -145,4 +150,4 @@ class Tables:
         common = self._common.copy()
         for name in ("begin", "size", "flags", "key0", "key1", "quantum"):
             common[name] = table[name]
-        return held(self.device, table, "populations"), common
+        return table, common

@@ -65,6 +65,10 @@ class Device(Protocol):
     shared_bytes: int  # of a block, at most
     words: str | None  # in which kernels are written, None for those of a GPU
 
+    @property
+    def of_jax(self) -> jax.Device:
+        """The same device, as JAX has it."""
+
     def memory(self, nbytes: int, what: str) -> Memory:
         """Return new memory; raise for `what` if there is none."""
 
@@ -79,6 +83,9 @@ class Device(Protocol):
 
     def fill_zero(self, address: int, nbytes: int) -> None:
         """Set bytes to zero."""
+
+    def code(self, text: str, entry: str) -> tuple[bytes, str]:
+        """Compile a text; return the binary of a launch plan, and the name of the kernel in it."""
 
     def kernel(self, text: str, entry: str, shared: int) -> Any:
         """Return the kernel of a text, with so many bytes of dynamic shared memory."""
@@ -113,6 +120,7 @@ class CudaDevice:
 
     def __init__(self, number: int = 0) -> None:
         driver()  # raises, in words, where there is none
+        self._number = number
         self._library = ctypes.CDLL(LIBRARY)
         device, self._context, self._stream = ctypes.c_int(), ctypes.c_void_p(), ctypes.c_void_p()
         self._do("cuDeviceGet", ctypes.byref(device), number)
@@ -127,6 +135,22 @@ class CudaDevice:
         self._binaries: dict[str, bytes] = {}  # by text
         with self._current():
             self._do("cuStreamCreate", ctypes.byref(self._stream), _NON_BLOCKING)
+
+    @property
+    def of_jax(self) -> jax.Device:
+        """The same device, as JAX has it."""
+        try:
+            there = jax.local_devices(backend="gpu")
+        except RuntimeError:  # JAX knows no such platform here
+            there = []
+        for device in there:
+            if device.local_hardware_id == self._number:
+                return device
+        raise NetworkError(
+            f"simulate: the network was built on GPU number {self._number}, and JAX has "
+            f"{', '.join(map(str, there)) or 'none'}; let JAX see that GPU (JAX_PLATFORMS, CUDA_VISIBLE_DEVICES), or "
+            'build the network with backend="jax"'
+        )
 
     def memory(self, nbytes: int, what: str) -> Memory:
         """Return new memory."""
@@ -163,13 +187,17 @@ class CudaDevice:
             with self._current():
                 self._do("cuMemsetD8Async", ctypes.c_uint64(address), 0, ctypes.c_size_t(nbytes), self._stream)
 
-    def kernel(self, text: str, entry: str, shared: int) -> Any:
-        """Compile a text, with all its kernels, unless it is kept; and load one of them."""
+    def code(self, text: str, entry: str) -> tuple[bytes, str]:
+        """Compile a text, with all its kernels, unless it is kept."""
         if text not in self._binaries:
             where = f"network kernel {entry}"
             unit = translation_unit(where, text, entry, None, NVRTC_OPTIONS)
             self._binaries[text] = compiled(where, unit, (self.capability,)).binary
-        return driver().kernel(self._binaries[text], entry, shared)
+        return self._binaries[text], entry
+
+    def kernel(self, text: str, entry: str, shared: int) -> Any:
+        """Compile a text, and load one of its kernels."""
+        return driver().kernel(*self.code(text, entry), shared)
 
     def launch(
         self, kernel: Any, blocks: int, threads: int, shared: int, parameters: Sequence[bytes], *, at_once: bool

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 import threading
 from collections.abc import Mapping
 from typing import Any
@@ -23,6 +24,7 @@ from .clocks import Clocks
 from .device import Device, Memory, cuda_device, default_number, held
 from .layout import place_synapses
 from .partition import partition_of, threads_for
+from .program import Resident
 from .recording import FLAGS, Recording
 from .rows import LAYOUTS
 from .shape import blocks_for, room_of, shape_of
@@ -78,6 +80,11 @@ class CudaEngine:
         self._lay_out()
         self._given: NetworkState | None = initial_state(plan)  # not on the device yet
         self._step, self._torn = 0, False
+
+    @functools.cached_property
+    def resident(self) -> Resident:
+        """What programs of `simulate` share."""
+        return Resident(self)
 
     @property
     def step(self) -> int:
@@ -152,7 +159,7 @@ class CudaEngine:
 
     def _launch(self, recording: Recording, populations: tuple[Memory, Array], turn: int, steps: int) -> int:
         """Run at most so many steps; return how many."""
-        net = self._net.copy()
+        net = self.net.copy()
         memory, common = populations
         net["turn"], net["population"] = turn, memory.address
         if self.partition.threads:
@@ -181,7 +188,7 @@ class CudaEngine:
 
     def _lay_out(self) -> None:
         """Let all follow from the rows."""
-        self._row_of_place = held(self.device, self.partition.by_block(self.rows.rows), "rows of neurons")
+        self.row_of_place = held(self.device, self.partition.by_block(self.rows.rows), "rows of neurons")
         self._prepare()
 
     def _prepare(self) -> None:
@@ -197,7 +204,7 @@ class CudaEngine:
         self.tables = Tables(self.device, plan, partition, kinds, numbers)
         self.tables.fill(self._params, own)
         self._packets = self.device.memory(32 * shape.copies * partition.blocks, "packets of spikes")
-        self._net = self._described()
+        self.net = self._described()
 
     def _described(self) -> Any:
         """Return what all launches share."""
@@ -224,7 +231,7 @@ class CudaEngine:
             nanoseconds=_NANOSECONDS,
             scalars=self.tables.scalars.address,
             arrays=self.tables.arrays.address,
-            rows=self._row_of_place.address,
+            rows=self.row_of_place.address,
             states=self.arrays.states.address,
             ring=self.arrays.ring.address,
             packets=self._packets.address,
@@ -244,7 +251,8 @@ class CudaEngine:
             flags[name] |= FLAGS["fed"]
         rates = {name: memory.address for name, memory in recording.rates.items()}
         inputs = {place: (memory.address, width) for place, (memory, width) in given.items()}
-        return self.tables.populations(flags, rates, inputs)
+        table, common = self.tables.described(flags, rates, inputs)
+        return held(self.device, table, "populations"), common
 
     def _input(self, steps: int, place: tuple[str, str], given: Array) -> tuple[Memory, int]:
         """Return inputs on the device, and how many numbers a step has."""

@@ -55,7 +55,8 @@ BE void sample(const Net& net, const Own& own, const u32* s, u32 slot, u32 t) {
         if (column < 0) continue;
         u32 word = 0;
         for (u32 k = 0; k < WORDS; ++k) word = k == of.word ? s[k] : word;
-        of.out[(u64)(t / of.every - of.before) * of.width + column] = word;
+        const u32 before = TRACED ? *net.begin / of.every + (*net.begin % of.every > 0) : of.before;
+        of.out[(u64)(t / of.every - before) * of.width + column] = word;
     }
 }
 
@@ -69,6 +70,10 @@ BE void record(const Net& net, Desk& desk, const Own& own, u32 block, u32 t, u32
     }
     if (own.flags & COUNTED) net.counts[slot] += 1;
     if (own.flags & RATED) add_for_all(net.population[own.population].rates + net.turn + turn, 1);
+    if (TRACED && own.flags & SHOWN) {
+        const Population& of = net.population[own.population];
+        of.shown[(u64)(net.turn + turn) * of.size + own.neuron] = 1.0f;
+    }
 }
 
 BE void spiked(const Net& net, Desk& desk, u32 row, u32 block, u32 e) {
@@ -85,7 +90,7 @@ BE bool live(const Net& net, Desk& desk, const Own& own, u32* s, const u32* p, u
     if (spike) spiked(net, desk, IN_REGISTERS ? row : net.rows[block * net.per + own.place], block, t & 1);
     if (CHECKED && strange) or_in_block(&desk.mine[t & 1][0], NOT_FINITE << FLAGS);
     if (net.samples) sample(net, own, s, block * net.per + own.place, t);
-    return spike && own.flags & (RECORDED | COUNTED | RATED);
+    return spike && own.flags & (RECORDED | COUNTED | RATED | (TRACED ? SHOWN : 0));
 }
 
 // Neurons in memory: population after population, each thread every THREADS-th.

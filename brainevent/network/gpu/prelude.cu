@@ -6,7 +6,7 @@ typedef unsigned long long u64;
 
 constexpr u32 PADDED = 0, COMPACT = 1, SHORT = 2, SLOTS = 3;   // layouts of rows
 constexpr u32 NO_ROOM = 1, NOT_FINITE = 2, LATE = 4;           // why all blocks stop after a step
-constexpr u32 FED = 1, RECORDED = 2, COUNTED = 4, RATED = 8;   // flags of a population
+constexpr u32 FED = 1, RECORDED = 2, COUNTED = 4, RATED = 8, SHOWN = 16;  // flags of a population
 constexpr u64 ELSEWHERE = 1ull << 63;                          // of a slot: a row of so many synapses : 31, from : 32 on
 constexpr u32 UPDATED = 0, SENT = 1, HEARD = 2, DELIVERED = 3, MARKS = 4;  // of a step
 constexpr u32 NOBODY = 0xFFFFFFFFu;                            // the row of a neuron without synapses
@@ -19,6 +19,7 @@ struct Population {
     float quantum[RECEPTORS + 1];
     const float *input[RECEPTORS + 1], *counted[DRAWS + 1];
     int* rates;
+    float* shown;  // 1 for each spike: (steps, neurons)
 };
 
 struct Common {  // what all neurons of a population share, as a constant of a launch
@@ -51,6 +52,7 @@ struct Net {
     u64* spikes;
     int* counts;
     u32* ends;
+    const u32* begin;  // the first step of a run; nullptr where it is the first step of the launch
     u64* clocks;  // of each block: cycles from the beginning of a step to each mark, summed over steps
     Common common[COMMON];
 };

@@ -26,8 +26,9 @@ BE void clear(Desk& desk, u32 tid) {
     begin_step(desk);
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS, 1) run(const Net net, unsigned first, unsigned steps) {
+extern "C" __global__ void __launch_bounds__(THREADS, 1) run(const Net net, unsigned begin, unsigned steps) {
     ROOM(room);
+    const u32 first = TRACED ? *net.begin + begin : begin;
     __shared__ Desk desk;
     const u32 block = blockIdx.x, slots = net.blocks * net.per, ring_words = net.slots * net.cells;
     u32* const words = (u32*)room;

@@ -69,7 +69,7 @@ def population_dtype(receptors: int, params: int, draws: int) -> np.dtype[Any]:
         ("quantum", _FLOAT, (receptors + 1,)),
         ("input", _LONG, (receptors + 1,)),
         ("counted", _LONG, (draws + 1,)),
-        ("rates", _LONG),
+        *_longs("rates shown"),
     )
 
 
@@ -90,7 +90,7 @@ def net_dtype(receptors: int, params: int, common: int) -> np.dtype[Any]:
         ("reach", _WORD, (receptors + 1,)),
         ("spare", _WORD, (1 + receptors % 2,)),
         *_longs("nanoseconds population sample scalars arrays rows starts bases synapses states ring packets list"),
-        *_longs("spikes counts ends clocks"),
+        *_longs("spikes counts ends begin clocks"),
         ("common", common_dtype(receptors, params), (common,)),
     )
 

@@ -103,6 +103,7 @@ class Structure:
     queue: int
     mine: int
     clocked: bool = False
+    traced: bool = False  # the first step and the parameters lie in memory, as in programs of JAX
     cells: tuple[int, ...] = ()
     populations: tuple[int, ...] = ()
 
@@ -132,6 +133,7 @@ class Structure:
             "DIRECT": self.rows_in_block,
             "NARROW": self.narrow,
             "CLOCKED": self.clocked,
+            "TRACED": self.traced,
         }
         lines = [f"constexpr unsigned {name} = {value};" for name, value in most.items()]
         lines += [f"constexpr bool {name} = {str(value).lower()};" for name, value in flags.items()]
@@ -250,7 +252,10 @@ def _params(number: int, kind: Kind) -> str:
     of_slot = "net.blocks * net.per + slot"
     scalars = [
         of,
-        *(f"p[{k}] = CELLS ? net.common[own.population].p[{k}] : net.scalars[of.param[{k}]];" for k in shared),
+        *(
+            f"p[{k}] = CELLS && !TRACED ? net.common[own.population].p[{k}] : net.scalars[of.param[{k}]];"
+            for k in shared
+        ),
     ]
     each = [of, *(f"p[{k}] = net.arrays[(u64)of.param[{k}] * {of_slot}];" for k in own)]
     return _function(f"BE void scalars{number}({_CHOSEN['void scalars']}) {{", scalars) + _function(

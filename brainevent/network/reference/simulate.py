@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ...errors import NetworkError
+from ..engines import engine_name
 from ..plan.plan import Plan
 from ..run.recorded import Wanted
 from ..run.requests import Every, parsed, wanted
@@ -49,8 +50,13 @@ def simulate(
     `spike`. Spikes that no comparison of floats decides, such as those drawn at random, have no derivative. Weights are
     rounded to whole quanta, and differentiated as if they were not.
 
+    A simulation that was built with `backend="cuda"` runs its kernel within JAX's program, with the same bits as its
+    method `run`. It has no derivatives, the weights and keys of the build, and the means of `random.poisson` that are
+    one for a population are those of the build as well.
+
     Args:
-        sim: A simulation that was built with `backend="jax"`, or a plan.
+        sim: A simulation that was built with `backend="jax"` or `"cuda"`, or a plan. The simulation itself does not
+            change.
         state: The state before the first step.
         params: By population the parameters by name, () or (neurons,); by projection its weights, (1,) or
             (entries,), in the unit of what arrives. Those left out are as the network was built.
@@ -73,7 +79,8 @@ def simulate(
         those in `state`: pass floats to differentiate through several calls.
 
     Raises:
-        NetworkError: The simulation has another backend; or a derivative is needed where sums reach 2^24 quanta.
+        NetworkError: The simulation has another backend; it has `"cuda"`, and what is asked for needs `"jax"`; or a
+            derivative is needed where sums reach 2^24 quanta.
         UnknownNameError: A population, parameter, projection or receptor does not exist.
         ShapeError: A parameter, an input or the state has another shape.
 
@@ -86,6 +93,8 @@ def simulate(
         >>> int(state.step)
         20
     """
+    if hasattr(sim, "engine") and engine_name(sim.engine) == "cuda":
+        return _on_gpu(sim, state, params, steps, inputs or {}, record, surrogate, checkpoint_every, keys)
     plan = _plan(sim)
     asked = record if isinstance(record, Wanted) else wanted(parsed(plan, record))
     steps = checked_count("steps", steps)
@@ -111,6 +120,36 @@ def simulate(
         return placed(run, asked, state)(state, params, given, keys or {})
 
 
+def _on_gpu(
+    sim: Any,
+    state: NetworkState,
+    params: Mapping[str, Any],
+    steps: int,
+    inputs: Mapping[str, Array],
+    record: Wanted | str | Every | Iterable[str | Every],
+    surrogate: Callable[[Array], Array] | None,
+    checkpoint_every: int | None,
+    keys: Mapping[str, Array] | None,
+) -> tuple[NetworkState, dict[str, Array]]:
+    """Run steps of the kernel for GPUs; raise for what it cannot do."""
+    from ..gpu.pure import simulated  # which imports this folder
+
+    given = {"surrogate": surrogate not in (None, _USUAL), "checkpoint_every": checkpoint_every, "keys": keys}
+    if refused := [name for name, value in given.items() if value]:
+        raise NetworkError(
+            f"simulate: {refused[0]} is given, and the network was built with backend='cuda', which has no derivatives "
+            'and the keys of the build; leave it out, or build it with backend="jax"'
+        )
+    if sim.engine.plan is not sim.plan:
+        raise NetworkError(
+            "simulate: the weights were changed since the network was built with backend='cuda'; build it with these "
+            'weights, or with backend="jax", which takes them in params'
+        )
+    asked = record if isinstance(record, Wanted) else wanted(parsed(sim.plan, record))
+    with jax.enable_x64(False):
+        return simulated(sim.engine, state, params, checked_count("steps", steps), inputs, asked)
+
+
 def _check_width(plan: Plan, arguments: Any) -> None:
     """Raise if JAX transforms a run in float64 with floats of 32 bits."""
     traced = any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(arguments))
@@ -129,7 +168,7 @@ def _plan(sim: Any) -> Plan:
     if not isinstance(sim.engine, ReferenceEngine):
         raise NetworkError(
             f"simulate: the simulation runs on {type(sim.engine).__name__}, which JAX cannot transform; "
-            'build it with backend="jax", or call its method run'
+            'build it with backend="jax", or "cuda" on a GPU, or call its method run'
         )
     return sim.plan
 

@@ -1,0 +1,226 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A run of a network as one custom call of XLA: tables are filled, then the kernel is launched for some steps each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from ..._compat import ShapedArray
+from ...errors import NetworkError
+from ...ffi.call import native_call
+from ...ffi.launch import Launch, LaunchPlan, PlanTarget, Slot
+from ..plan.plan import Plan
+from ..run.recorded import Wanted
+from .arrays import Tables
+from .device import Memory
+from .recording import FLAGS
+from .structs import SAMPLE
+from .text import kinds_of, other_text, step_text
+from .words import Layout
+
+if TYPE_CHECKING:
+    from .engine import CudaEngine
+
+__all__ = ["Call", "Resident", "called"]
+
+Array = Any
+Place = tuple[str, str]
+
+_PIECE = 256  # words of a table that one launch fills
+_LAUNCH = 500_000  # microseconds, about
+_STEPS = 2**20  # of a launch, at most
+_kept: dict[int, Memory] = {}  # by address: nobody knows how long XLA keeps a program, so it is kept for good
+
+
+class Resident:
+    """What all programs of an engine share: its kernel for arrays of JAX, and the memory whose addresses they have.
+
+    Parameters are those that the network was built with.
+    """
+
+    def __init__(self, engine: CudaEngine):
+        self.device, self.plan, self.partition = engine.device, engine.plan, engine.partition
+        self.shape, self.net = engine.shape, engine.net.copy()
+        params = {p.name: dict(p.params) for p in self.plan.populations}
+        kinds, numbers, self.kinds = kinds_of(self.plan, params)
+        self.tables = Tables(self.device, self.plan, self.partition, kinds, numbers)
+        self.tables.fill(params, self.kinds)
+        words = max(len(kind.population.rule.states) for kind in kinds)
+        self.layout = Layout(self.plan, self.partition, engine.arrays.slots, words)
+        structure = replace(self.shape.structure, checked=False, clocked=False, traced=True)
+        self.run = self.device.code(step_text(kinds, structure, self.device.words), "run")
+        self.fill = self.device.code(other_text(("fill.cu",), _PIECE, self.device.words), "fill")
+        self.memories = (*engine.rows.memories.values(), engine.row_of_place, self.tables.counted)
+
+
+@dataclass(frozen=True)
+class _Target(PlanTarget):
+    """A plan with addresses of this process; the memory there is kept once a program is made of it."""
+
+    memories: tuple[Memory, ...] = field(default=(), compare=False, repr=False)
+
+    @property
+    def attributes(self) -> dict[str, Any]:
+        """The plan itself."""
+        _kept.update((memory.address, memory) for memory in self.memories)
+        return super().attributes
+
+    def portable(self) -> tuple[str, dict[str, Any]]:
+        """Raise: the synapses are not in the program."""
+        raise NetworkError(
+            "simulate: a program with a network of backend='cuda' cannot be exported, since the synapses are in the "
+            'memory of this process; build the network with backend="jax"'
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Call:
+    """Arrays of one run by name: operands of the call, types of its results, and those of them that begin as zeros.
+
+    Results that begin as an operand have its name.
+    """
+
+    resident: Resident
+    steps: int
+    wanted: Wanted
+    inputs: Mapping[Place, int]  # how many numbers a step has
+    operands: Mapping[str, Array]
+    outs: Mapping[str, ShapedArray]
+    zeroed: tuple[str, ...]
+
+    def slot(self, name: str, byte: int, *, shift: int = 0, alignment: int = 1) -> Slot:
+        """Return the slot for the address of an array in the first parameter of a launch."""
+        if name in self.outs:
+            number = len(self.operands) + list(self.outs).index(name)
+        else:
+            number = list(self.operands).index(name)
+        return Slot(0, number, byte, shift, alignment)
+
+    def plan(self) -> LaunchPlan:
+        """Return the plan of all launches."""
+        table, common, at_table = self._populations()
+        samples, at_samples = self._samples()
+        launches = [*self._filled("populations", table, at_table), *self._filled("samples", samples, at_samples)]
+        net, at_net = self._net(common)
+        chunk = steps_of_launch(self.resident.plan, self.resident.partition.blocks)
+        for turn in range(0, self.steps, chunk):
+            net["turn"] = turn
+            launches.append(self._run(net, turn, min(chunk, self.steps - turn), at_net))
+        numbers = {name: len(self.operands) + k for k, name in enumerate(self.outs)}
+        zeroed = tuple((numbers[name], 4 * int(np.prod(self.outs[name].shape))) for name in self.zeroed)
+        on_host = self.resident.device.of_jax.platform == "cpu"
+        buffers = len(self.operands) + len(self.outs)
+        return LaunchPlan("network", buffers, tuple(launches), zeroed, in_graphs=False, host=on_host)
+
+    def _populations(self) -> tuple[Any, Any, list[Slot]]:
+        """Return the table of populations, what of it is constant, and where addresses go in the table."""
+        plan, wanted = self.resident.plan, self.wanted
+        asked = {"shown": wanted.spikes, "counts": wanted.counts, "rates": wanted.rates}
+        flags = {
+            p.name: sum(FLAGS[kind] for kind, names in asked.items() if p.name in names)
+            | (FLAGS["fed"] if any(name == p.name for name, _ in self.inputs) else 0)
+            for p in plan.populations
+        }
+        inputs = {place: (0, width) for place, width in self.inputs.items()}
+        table, common = self.resident.tables.described(flags, {}, inputs)
+        slots = []
+        for k, p in enumerate(plan.populations):
+            at = _offsets(table.dtype, k)
+            if p.name in wanted.rates:
+                shift = 4 * self.steps * wanted.rates.index(p.name)
+                slots.append(self.slot("rates", at("rates"), shift=shift))
+            if p.name in wanted.spikes:
+                slots.append(self.slot(f"spikes {p.name}", at("shown")))
+            for r, receptor in enumerate(p.quanta):
+                if (p.name, receptor) in self.inputs:
+                    slots.append(self.slot(f"input {p.name}.{receptor}", at("input") + 8 * r))
+        return table, common, slots
+
+    def _samples(self) -> tuple[Any, list[Slot]]:
+        """Return the table of samples, and where addresses go in it."""
+        plan, names = self.resident.plan, [p.name for p in self.resident.plan.populations]
+        table, slots = np.zeros(len(self.wanted.samples), SAMPLE), []
+        for k, (label, sample) in enumerate(self.wanted.samples.items()):
+            row, at = table[k], _offsets(SAMPLE, k)
+            row["population"] = names.index(sample.population)
+            row["word"] = list(plan.population(sample.population).state).index(sample.state)
+            row["every"], row["width"] = sample.every, self.outs[f"sample {label}"].shape[1]
+            slots.append(self.slot(f"sample {label}", at("out")))
+            slots.append(self.slot("columns", at("columns"), shift=4 * k * self.operands["columns"].shape[1]))
+        return table, slots
+
+    def _net(self, common: Any) -> tuple[Any, list[Slot]]:
+        """Return what all launches of the kernel share, and where addresses go in it."""
+        resident = self.resident
+        net = resident.net.copy()
+        if resident.partition.threads:
+            net["common"] = common
+        net["samples"], net["nanoseconds"], net["clocks"], net["spikes"] = len(self.wanted.samples), 0, 0, 0
+        at = _offsets(net.dtype)
+        slots = [self.slot(name, at(name)) for name in ("begin", "scalars", "arrays", "states", "ring", "ends")]
+        slots += [self.slot(name, at(name), alignment=16) for name in ("packets", "list")]
+        slots += [self.slot("populations", at("population"), alignment=8)]
+        slots += [self.slot("samples", at("sample"), alignment=8)]
+        return net, [*slots, self.slot("counts", at("counts"))]
+
+    def _filled(self, name: str, table: Any, slots: Sequence[Slot]) -> list[Launch]:
+        """Return launches that write a table, with the addresses that go into it."""
+        binary, entry = self.resident.fill
+        words = np.frombuffer(table.tobytes(), np.uint64)
+        launches = []
+        for begin in range(0, words.size, _PIECE):
+            piece = np.zeros(2 + _PIECE, np.uint64)
+            part = words[begin : begin + _PIECE]
+            piece[1], piece[2 : 2 + part.size] = part.size, part
+            own = [slot for slot in slots if begin <= slot.byte // 8 < begin + _PIECE]
+            moved = [replace(slot, byte=slot.byte - 8 * begin + 16) for slot in own]
+            to = self.slot(name, 0, shift=8 * begin, alignment=8)
+            launches.append(Launch(binary, entry, "fill", (1, 1, 1), (_PIECE, 1, 1), (piece.tobytes(),), (to, *moved)))
+        return launches
+
+    def _run(self, net: Any, turn: int, steps: int, slots: Sequence[Slot]) -> Launch:
+        shape, (binary, entry) = self.resident.shape, self.resident.run
+        return Launch(
+            binary,
+            entry,
+            "network",
+            (self.resident.partition.blocks, 1, 1),
+            (shape.structure.threads, 1, 1),
+            (net.tobytes(), np.uint32(turn).tobytes(), np.uint32(steps).tobytes()),
+            tuple(slots),
+            shape.shared,
+            together=True,
+        )
+
+
+def called(call: Call) -> dict[str, Array]:
+    """Run steps; return the results by name."""
+    plan = call.plan()
+    device = call.resident.device.of_jax
+    platform = "cpu" if device.platform == "cpu" else "cuda"
+    target = _Target(plan, lambda *_: plan, platform, call.resident.memories)
+    names = list(call.outs)
+    aliases = [(k, names.index(name)) for k, name in enumerate(call.operands) if name in names]
+    results = native_call(target, [jnp.asarray(x) for x in call.operands.values()], list(call.outs.values()), aliases)
+    return dict(zip(names, results, strict=True))
+
+
+def steps_of_launch(plan: Plan, blocks: int) -> int:
+    """Return how many steps one launch runs: half a second or less, where neurons spike in 1 % of the steps at most.
+
+    A step takes some 4 microseconds, 4 ns for each neuron of a block, and 1 ns for each synapse whose neuron spiked.
+    """
+    neurons = sum(population.size for population in plan.populations) / blocks
+    synapses = sum(projection.entries for projection in plan.projections) / blocks
+    return max(1, min(_STEPS, int(_LAUNCH / (4 + 4e-3 * neurons + 1e-5 * synapses))))
+
+
+def _offsets(dtype: np.dtype[Any], row: int = 0) -> Callable[[str], int]:
+    """Return a function that returns the byte of a field in a row of a table."""
+    fields: Any = dtype.fields
+    return lambda name: row * dtype.itemsize + int(fields[name][1])

@@ -1,0 +1,206 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`simulated`: steps of the kernel as a pure function of JAX's arrays, within a program and on XLA's stream."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ..._compat import ShapedArray
+from ...errors import NetworkError, ShapeError
+from ..plan.plan import PopulationPlan
+from ..reference.params import check_mapping, check_name
+from ..reference.prepare import checked_inputs, checked_state
+from ..run.recorded import Sample, Wanted
+from ..state import NetworkState
+from .engine import CudaEngine
+from .program import Call, Resident, called
+from .text import Kind
+from .words import flushed_words, values_of
+
+__all__ = ["simulated"]
+
+Array = Any
+Params = Mapping[str, Mapping[str, Array]]
+
+
+def simulated(
+    engine: CudaEngine,
+    state: NetworkState,
+    params: Params,
+    steps: int,
+    inputs: Mapping[str, Array],
+    wanted: Wanted,
+) -> tuple[NetworkState, dict[str, Array]]:
+    """Return the state after some steps, and what was recorded, in the forms of the reference."""
+    resident = engine.resident
+    plan = resident.plan
+    own = _checked_params(resident, params)
+    given = checked_inputs(plan, inputs, steps)
+    state, own, given = _refuse_derivatives((checked_state(plan, state), own, given))
+    columns = {label: _columns(resident, sample) for label, sample in wanted.samples.items()}
+    scalars, arrays = _packed(resident, own)
+    begin = jax.device_put(jnp.asarray(state.step, np.uint32), engine.device.of_jax)
+    operands = {
+        "begin": begin,
+        "scalars": scalars,
+        "arrays": arrays,
+        "states": resident.layout.states(state),
+        "ring": resident.layout.ring(state),
+        **{f"input {name}": array for name, array in given.items()},
+    }
+    if columns:
+        operands["columns"] = np.stack([table for table, _ in columns.values()])
+    outs, zeroed = _outs(resident, steps, wanted, {label: width for label, (_, width) in columns.items()}, operands)
+    widths = {_place(name): array.shape[1] for name, array in given.items()}
+    found = called(Call(resident, steps, wanted, widths, operands, outs, zeroed))
+    step = begin + np.uint32(steps)
+    arriving = resident.layout.arriving(found["ring"], step, state)
+    after = NetworkState(step, resident.layout.neurons(found["states"]), arriving)
+    return after, _recorded(resident, steps, wanted, found)
+
+
+def _place(name: str) -> tuple[str, str]:
+    population, _, receptor = name.rpartition(".")
+    return population, receptor
+
+
+def _outs(
+    resident: Resident, steps: int, wanted: Wanted, widths: Mapping[str, int], operands: Mapping[str, Array]
+) -> tuple[dict[str, ShapedArray], tuple[str, ...]]:
+    """Return the types of results and temporary arrays, and those that begin as zeros."""
+    plan, net = resident.plan, resident.net
+    blocks, per = resident.partition.blocks, resident.partition.per
+    zeroed = {
+        "packets": ((8 * int(net["copies"]) * blocks,), np.uint32),
+        "counts": ((blocks * per if wanted.counts else 0,), np.int32),
+        "rates": ((len(wanted.rates), steps), np.int32),
+        **{f"spikes {name}": ((steps, plan.population(name).size), np.float32) for name in wanted.spikes},
+        **{
+            f"sample {label}": ((-(-steps // sample.every), widths[label]), np.uint32)
+            for label, sample in wanted.samples.items()
+        },
+    }
+    tables = {
+        "populations": resident.tables.nbytes // 4,
+        "samples": len(wanted.samples) * 10,
+        "list": 2 * blocks * int(net["list_size"]),
+        "ends": 4 * blocks,
+    }
+    outs: dict[str, tuple[tuple[int, ...], Any]] = {
+        "states": (jnp.shape(operands["states"]), np.uint32),
+        "ring": (jnp.shape(operands["ring"]), np.int32),
+        **{name: ((words,), np.uint32) for name, words in tables.items()},
+        **zeroed,
+    }
+    types = {name: ShapedArray(shape, jnp.dtype(dtype)) for name, (shape, dtype) in outs.items()}
+    return types, tuple(name for name, (shape, _) in zeroed.items() if math.prod(shape))
+
+
+def _recorded(resident: Resident, steps: int, wanted: Wanted, found: Mapping[str, Array]) -> dict[str, Array]:
+    layout, plan = resident.layout, resident.plan
+    samples = {}
+    for label, sample in wanted.samples.items():
+        dtype = plan.population(sample.population).state[sample.state].dtype
+        _, columns = np.unique(sample.neurons, return_inverse=True)
+        samples[label] = values_of(found[f"sample {label}"][:, columns.reshape(-1)], dtype)
+    return {
+        **{f"{name}.spikes": found[f"spikes {name}"] for name in wanted.spikes},
+        **{f"{name}.counts": layout.of_population(found["counts"], name).astype(np.float32) for name in wanted.counts},
+        **{f"{name}.rate": found["rates"][k].astype(np.float32) for k, name in enumerate(wanted.rates)},
+        **samples,
+    }
+
+
+def _columns(resident: Resident, sample: Sample) -> tuple[Array, int]:
+    """Return the column of a sample by place, -1 for none, and how many columns there are."""
+    partition, chosen = resident.partition, np.unique(sample.neurons)
+    table = np.full(partition.blocks * partition.per, -1, np.int32)
+    size = resident.plan.population(sample.population).size
+    table[partition.slots(sample.population, size)[chosen]] = np.arange(chosen.size)
+    return table, chosen.size
+
+
+def _packed(resident: Resident, params: Params) -> tuple[Array, Array]:
+    """Return the words of parameters that neurons share, and of those of each neuron, in the order of the tables."""
+    scalars: list[Array] = [np.uint32(0)]
+    arrays: list[Array] = [np.zeros(0, np.uint32)]
+    for p in resident.plan.populations:
+        for value in params[p.name].values():
+            words = flushed_words(value)
+            if words.ndim:
+                arrays.append(resident.layout.by_block([(p.name, words)]))
+            else:
+                scalars.append(words)
+    return jnp.stack(scalars), jnp.concatenate([*arrays, np.zeros(1, np.uint32)])
+
+
+def _checked_params(resident: Resident, params: Params) -> dict[str, dict[str, Array]]:
+    """Return all parameters of neurons: the given ones, checked, and those of the build."""
+    plan = resident.plan
+    check_mapping("params", params)
+    projections = [projection.name for projection in plan.projections]
+    for name in params:
+        check_name("params", name, [*(p.name for p in plan.populations), *projections])
+        if name in projections:
+            raise NetworkError(
+                f"simulate: params has weights of {name!r}, and the network was built with backend='cuda', whose "
+                'weights are those of the build; leave them out, or build it with backend="jax"'
+            )
+    found = {}
+    for p, kind in zip(plan.populations, resident.kinds, strict=True):
+        own = params.get(p.name, {})
+        check_mapping(f"params[{p.name!r}]", own)
+        for key in own:
+            check_name(f"params[{p.name!r}]", key, p.params)
+        found[p.name] = {key: _checked_param(p, kind, key, own.get(key, built)) for key, built in p.params.items()}
+    return found
+
+
+def _checked_param(population: PopulationPlan, kind: Kind, key: str, value: Array) -> Array:
+    """Return a parameter in the shape that it was built with."""
+    where, built = f"params[{population.name!r}][{key!r}]", population.params[key]
+    shape = jnp.shape(value)
+    if shape not in ((), np.shape(built)):
+        advice = "" if np.ndim(built) else f", or build the network with an array ({population.size},)"
+        raise ShapeError(f"simulate: {where} has shape {shape}; pass {np.shape(built)} as it was built{advice}")
+    if key in _of_means(population, kind) and not _is(value, built):
+        raise NetworkError(
+            f"simulate: {where} is in the mean of random.poisson, whose numbers are counted in a table that is made "
+            "by build; leave it out, pass the value of the build outside of jax.jit and jax.vmap, or build the "
+            'network with backend="jax"'
+        )
+    return jnp.broadcast_to(jnp.asarray(value, built.dtype), np.shape(built))
+
+
+def _of_means(population: PopulationPlan, kind: Kind) -> set[str]:
+    """Return the parameters that means of counted Poisson numbers follow from."""
+    names = {name.text: key for name, key in zip(population.rule.params, population.params, strict=True)}
+    return {names[name.text] for one in kind.drawn for name in one.mean.inputs}
+
+
+def _is(value: Array, built: Array) -> bool:
+    """Say whether a value is known, and the built one."""
+    return not isinstance(value, jax.core.Tracer) and bool(np.all(np.asarray(value, built.dtype) == built))
+
+
+@jax.custom_jvp
+def _undifferentiated(x: Array) -> Array:
+    return x
+
+
+@_undifferentiated.defjvp
+def _raises(primals: Any, tangents: Any) -> Any:
+    raise NetworkError(
+        "simulate: the network was built with backend='cuda', which has no derivatives; build it with backend=\"jax\""
+    )
+
+
+def _refuse_derivatives(tree: Any) -> Any:
+    """Return arrays that raise when they are differentiated."""
+    return jax.tree.map(lambda x: _undifferentiated(x) if jnp.issubdtype(jnp.result_type(x), np.floating) else x, tree)
