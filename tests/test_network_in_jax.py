@@ -5,6 +5,7 @@ import dataclasses
 import gc
 import types
 
+import described
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -15,6 +16,7 @@ from beside_interpreter import ALL, DRAWN_PARAMS, DRAWN_STATE, drawing, equal, p
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from network_in_jax import DeviceInJax
+from test_network_drawing import both
 
 import brainevent as be
 from brainevent.errors import KernelArgumentError, NetworkError, ShapeError, UnknownNameError
@@ -112,6 +114,18 @@ def test_more_neurons_than_threads(monkeypatch, most, multiprocessors):
 
 def test_populations_of_several_kinds():
     compare(built(pretended.of_several_kinds()), [20, 9], Wanted(("x", "y", "z"), ("y",)))
+
+
+def test_synapses_that_the_device_draws():
+    device = DeviceInJax(8)
+    cells = described.cells("a", 30, described.forward)
+    projection = be.Projection(cells, cells, be.connect.total(60, weight=be.uniform(-1, 2)), into="syn", delay=0.3)
+    host, plan = both(be.Network([cells], [projection], dt=0.1), device)
+    sim = Simulation(plan, CudaEngine(plan, blocks=2, device=device))
+    first = dataclasses.replace(sim.state, arriving={"a": {"syn": np.full((3, 30), 9, np.int32)}})
+    state, out = be.simulate(sim, first, {}, 40, record="a.spikes")
+    check(plan, interpreted(host, None, first), 40, Wanted(("a",)), {}, state, out)
+    assert out["a.spikes"][3:].sum() > 50
 
 
 def test_a_table_of_many_populations():

@@ -201,8 +201,7 @@ class Call:
 def called(call: Call) -> dict[str, Array]:
     """Run steps; return the results by name."""
     plan = call.plan()
-    device = call.resident.device.of_jax
-    platform = "cpu" if device.platform == "cpu" else "cuda"
+    platform = "cpu" if plan.host else "cuda"
     target = _Target(plan, lambda *_: plan, platform, call.resident.memories)
     names = list(call.outs)
     aliases = [(k, names.index(name)) for k, name in enumerate(call.operands) if name in names]
