@@ -84,7 +84,8 @@ class CudaEngine:
     @functools.cached_property
     def resident(self) -> Resident:
         """What programs of `simulate` share."""
-        return Resident(self)
+        memories = (*self.rows.memories.values(), self.row_of_place)
+        return Resident(self.device, self.plan, self.partition, self.shape, self.net, self.arrays.slots, memories)
 
     @property
     def step(self) -> int:

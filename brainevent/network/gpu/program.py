@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -17,14 +17,13 @@ from ...ffi.launch import Launch, LaunchPlan, PlanTarget, Slot
 from ..plan.plan import Plan
 from ..run.recorded import Wanted
 from .arrays import Tables
-from .device import Memory
+from .device import Device, Memory
+from .partition import Partition
 from .recording import FLAGS
+from .shape import Shape
 from .structs import SAMPLE
 from .text import kinds_of, other_text, step_text
 from .words import Layout
-
-if TYPE_CHECKING:
-    from .engine import CudaEngine
 
 __all__ = ["Call", "Resident", "called"]
 
@@ -40,22 +39,30 @@ _kept: dict[int, Memory] = {}  # by address: nobody knows how long XLA keeps a p
 class Resident:
     """What all programs of an engine share: its kernel for arrays of JAX, and the memory whose addresses they have.
 
-    Parameters are those that the network was built with.
+    Parameters are those that the network was built with; `net` is what launches of the engine's own kernel share.
     """
 
-    def __init__(self, engine: CudaEngine):
-        self.device, self.plan, self.partition = engine.device, engine.plan, engine.partition
-        self.shape, self.net = engine.shape, engine.net.copy()
-        params = {p.name: dict(p.params) for p in self.plan.populations}
-        kinds, numbers, self.kinds = kinds_of(self.plan, params)
-        self.tables = Tables(self.device, self.plan, self.partition, kinds, numbers)
+    def __init__(
+        self,
+        device: Device,
+        plan: Plan,
+        partition: Partition,
+        shape: Shape,
+        net: Any,
+        slots: int,
+        memories: Sequence[Memory],
+    ):
+        self.device, self.plan, self.partition, self.shape, self.net = device, plan, partition, shape, net.copy()
+        params = {p.name: dict(p.params) for p in plan.populations}
+        kinds, numbers, self.kinds = kinds_of(plan, params)
+        self.tables = Tables(device, plan, partition, kinds, numbers)
         self.tables.fill(params, self.kinds)
         words = max(len(kind.population.rule.states) for kind in kinds)
-        self.layout = Layout(self.plan, self.partition, engine.arrays.slots, words)
+        self.layout = Layout(plan, partition, slots, words)
         structure = replace(self.shape.structure, checked=False, clocked=False, traced=True)
-        self.run = self.device.code(step_text(kinds, structure, self.device.words), "run")
-        self.fill = self.device.code(other_text(("fill.cu",), _PIECE, self.device.words), "fill")
-        self.memories = (*engine.rows.memories.values(), engine.row_of_place, self.tables.counted)
+        self.run = device.code(step_text(kinds, structure, device.words), "run")
+        self.fill = device.code(other_text(("fill.cu",), _PIECE, device.words), "fill")
+        self.memories = (*memories, self.tables.counted)
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,6 @@ import numpy as np
 from ..._compat import ShapedArray
 from ...errors import NetworkError, ShapeError
 from ..plan.plan import PopulationPlan
-from ..reference.params import check_mapping, check_name
-from ..reference.prepare import checked_inputs, checked_state
 from ..run.recorded import Sample, Wanted
 from ..state import NetworkState
 from .engine import CudaEngine
@@ -34,15 +32,16 @@ def simulated(
     state: NetworkState,
     params: Params,
     steps: int,
-    inputs: Mapping[str, Array],
+    given: Mapping[str, Array],
     wanted: Wanted,
 ) -> tuple[NetworkState, dict[str, Array]]:
-    """Return the state after some steps, and what was recorded, in the forms of the reference."""
+    """Return the state after some steps, and what was recorded, in the forms of the reference.
+
+    State and inputs `given`, by "population.receptor", are checked, and so are the names of parameters.
+    """
     resident = engine.resident
-    plan = resident.plan
     own = _checked_params(resident, params)
-    given = checked_inputs(plan, inputs, steps)
-    state, own, given = _refuse_derivatives((checked_state(plan, state), own, given))
+    state, own, given = _refuse_derivatives((state, own, given))
     columns = {label: _columns(resident, sample) for label, sample in wanted.samples.items()}
     scalars, arrays = _packed(resident, own)
     begin = jax.device_put(jnp.asarray(state.step, np.uint32), engine.device.of_jax)
@@ -143,11 +142,8 @@ def _packed(resident: Resident, params: Params) -> tuple[Array, Array]:
 def _checked_params(resident: Resident, params: Params) -> dict[str, dict[str, Array]]:
     """Return all parameters of neurons: the given ones, checked, and those of the build."""
     plan = resident.plan
-    check_mapping("params", params)
-    projections = [projection.name for projection in plan.projections]
     for name in params:
-        check_name("params", name, [*(p.name for p in plan.populations), *projections])
-        if name in projections:
+        if name not in [p.name for p in plan.populations]:
             raise NetworkError(
                 f"simulate: params has weights of {name!r}, and the network was built with backend='cuda', whose "
                 'weights are those of the build; leave them out, or build it with backend="jax"'
@@ -155,9 +151,6 @@ def _checked_params(resident: Resident, params: Params) -> dict[str, dict[str, A
     found = {}
     for p, kind in zip(plan.populations, resident.kinds, strict=True):
         own = params.get(p.name, {})
-        check_mapping(f"params[{p.name!r}]", own)
-        for key in own:
-            check_name(f"params[{p.name!r}]", key, p.params)
         found[p.name] = {key: _checked_param(p, kind, key, own.get(key, built)) for key, built in p.params.items()}
     return found
 

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from ...errors import NetworkError, ShapeError, UnknownNameError, did_you_mean
 from ..plan.plan import Plan
 
-__all__ = ["check_mapping", "check_name", "completed", "initial_params"]
+__all__ = ["check_mapping", "check_name", "check_names", "completed", "initial_params"]
 
 Array = Any
 Params = Mapping[str, Any]
@@ -41,14 +41,9 @@ def initial_params(plan: Plan) -> dict[str, Any]:
 def completed(plan: Plan, params: Params) -> dict[str, Any]:
     """Return all parameters: the given ones, checked, and the initial ones of what is not given."""
     result = initial_params(plan)
-    check_mapping("params", params)
-    for name in params:
-        check_name("params", name, result)
+    check_names(plan, params)
     for p in plan.populations:
         own = params.get(p.name, {})
-        check_mapping(f"params[{p.name!r}]", own)
-        for key in own:
-            check_name(f"params[{p.name!r}]", key, p.params)
         given = {key: jnp.asarray(value, p.params[key].dtype) for key, value in own.items()}
         for key, value in given.items():
             _check_shape(f"params[{p.name!r}][{key!r}]", value, ((), (p.size,)))
@@ -58,6 +53,18 @@ def completed(plan: Plan, params: Params) -> dict[str, Any]:
             result[s.name] = jnp.asarray(params[s.name], plan.dtype)
             _check_shape(f"params[{s.name!r}]", result[s.name], ((1,), s.targets.shape))
     return result
+
+
+def check_names(plan: Plan, params: Params) -> None:
+    """Raise unless all populations, projections and parameters that are named exist."""
+    check_mapping("params", params)
+    for name in params:
+        check_name("params", name, [*(p.name for p in plan.populations), *(p.name for p in plan.projections)])
+    for p in plan.populations:
+        own = params.get(p.name, {})
+        check_mapping(f"params[{p.name!r}]", own)
+        for key in own:
+            check_name(f"params[{p.name!r}]", key, p.params)
 
 
 def check_mapping(where: str, given: Any) -> None:

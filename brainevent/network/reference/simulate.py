@@ -19,6 +19,7 @@ from ..state import NetworkState
 from ..surrogate import fast_sigmoid
 from .engine import ReferenceEngine
 from .outputs import Outputs
+from .params import check_names
 from .placement import placed
 from .prepare import checked_count, checked_inputs, checked_state, program_of
 from .program import Carry, Program
@@ -132,7 +133,7 @@ def _on_gpu(
     keys: Mapping[str, Array] | None,
 ) -> tuple[NetworkState, dict[str, Array]]:
     """Run steps of the kernel for GPUs; raise for what it cannot do."""
-    from ..gpu.pure import simulated  # which imports this folder
+    from ..gpu.pure import simulated
 
     given = {"surrogate": surrogate not in (None, _USUAL), "checkpoint_every": checkpoint_every, "keys": keys}
     if refused := [name for name, value in given.items() if value]:
@@ -146,8 +147,11 @@ def _on_gpu(
             'weights, or with backend="jax", which takes them in params'
         )
     asked = record if isinstance(record, Wanted) else wanted(parsed(sim.plan, record))
+    steps = checked_count("steps", steps)
+    check_names(sim.plan, params)
     with jax.enable_x64(False):
-        return simulated(sim.engine, state, params, checked_count("steps", steps), inputs, asked)
+        given = checked_inputs(sim.plan, inputs, steps)
+        return simulated(sim.engine, checked_state(sim.plan, state), params, steps, given, asked)
 
 
 def _check_width(plan: Plan, arguments: Any) -> None:
