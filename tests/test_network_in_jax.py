@@ -24,6 +24,8 @@ from brainevent.network.gpu import partition, program
 from brainevent.network.gpu.device import CudaDevice
 from brainevent.network.gpu.engine import CudaEngine
 from brainevent.network.interpreted import Interpreted
+from brainevent.network.plan.plan import PopulationPlan
+from brainevent.network.rule.trace import trace
 from brainevent.network.run.recorded import Wanted
 from brainevent.network.run.simulation import Simulation
 from brainevent.network.state import copied
@@ -114,6 +116,18 @@ def test_more_neurons_than_threads(monkeypatch, most, multiprocessors):
 
 def test_populations_of_several_kinds():
     compare(built(pretended.of_several_kinds()), [20, 9], Wanted(("x", "y", "z"), ("y",)))
+
+
+@pytest.mark.parametrize(("size", "wanted"), [(33, Wanted(("y",), ("y",), ("y",))), (1, Wanted())])
+def test_neurons_without_states_and_receptors(size, wanted):
+    """Arrays of size 0 among those of the call."""
+
+    def drawn(s, arriving, p, random):
+        return s, random.bernoulli(p.p)
+
+    p = {"p": np.float32(0.3)}
+    plan = plan_of([PopulationPlan("y", size, trace(drawn, {}, [], p), {}, p, {}, (5, 7))], [], 1)
+    compare(built(plan, 1), [5, 3], wanted, None, {"y": {"p": np.float32(0.6)}})
 
 
 def test_synapses_that_the_device_draws():
