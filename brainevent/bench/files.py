@@ -19,11 +19,11 @@ from .record import BenchmarkRecord
 from .rows import flat_rows
 from .whole import write_whole
 
-__all__ = ["FORMATS", "RUN_FORMAT", "ForeignFileError", "as_dict", "from_dict", "kind_of", "parsed", "read_csv",
-           "read_json", "read_pickle", "write"]  # fmt: skip
+__all__ = ["FORMATS", "RUN_FORMAT", "RUN_VERSION", "ForeignFileError", "as_dict", "from_dict", "kind_of", "read_csv",
+           "read_json", "read_pickle", "read_run", "write"]  # fmt: skip
 
 FORMATS = ("json", "csv", "pkl")
-RUN_FORMAT = "brainevent run"  # of files with results of several operators
+RUN_FORMAT, RUN_VERSION = "brainevent run", 1  # of files with results of several operators
 _FORMAT, _VERSION = "brainevent benchmark", 1
 _FIELDS = {field.name: field for field in dataclasses.fields(BenchmarkRecord)}
 _REQUIRED = [name for name, field in _FIELDS.items() if field.default is dataclasses.MISSING]
@@ -113,10 +113,28 @@ class ForeignFileError(ValueError):
 
 def read_json(path: Path) -> _Read:
     """Read a JSON file of results."""
-    return from_dict(path, parsed(path))
+    return from_dict(path, _parsed(path))
 
 
-def parsed(path: Path) -> Any:
+def read_run(path: Path) -> tuple[dict[str, Any], list[_Read]]:
+    """Read a run of several operators: the fields that say how it was measured, and what results hold.
+
+    Of a JSON file of results alone, there are no such fields.
+    """
+    content = _parsed(path)
+    if not isinstance(content, dict) or content.get("format") != RUN_FORMAT:
+        return {}, [from_dict(path, content)]
+    if (version := content.get("version")) != RUN_VERSION:
+        raise ForeignFileError(path, f"is of version {version!r}, and this brainevent reads version {RUN_VERSION}")
+    kinds = {"platform": str, "results": list, "machine": str, "versions": dict, "settings": dict, "date": str}
+    for name, kind in kinds.items():
+        if not isinstance(content.get(name), kind):
+            raise ForeignFileError(path, f"is no whole run: {name} is {content.get(name)!r:.40}")
+    results = [from_dict(path, result) for result in content["results"]]
+    return {name: content[name] for name in kinds if name != "results"}, results
+
+
+def _parsed(path: Path) -> Any:
     """Return what a JSON file holds."""
     try:
         return json.loads(path.read_bytes())

@@ -162,13 +162,12 @@ class BenchmarkResult:
     @classmethod
     def load_run(cls, path: str | PathLike[str]) -> list[BenchmarkResult]:
         """Read a file that `brainevent benchmark-performance --output` wrote: a result for each operator."""
-        from .runs import Run  # it is made of results
-
         place = _file(path, "load_run")
         try:
-            return list(Run.read(place).results)
+            _, results = files.read_run(place)
         except files.ForeignFileError as error:
             raise files.ForeignFileError(place, error.why, "load_run") from None
+        return [BenchmarkResult(*result) for result in results]
 
 
 def _file(path: str | PathLike[str], reader: str) -> Path:

@@ -17,8 +17,6 @@ from .whole import write_whole
 
 __all__ = ["ForeignFileError", "Run", "best_backend", "wins"]
 
-_VERSION = 1
-
 
 @dataclass(frozen=True)
 class Run:
@@ -40,7 +38,7 @@ class Run:
         """Write a JSON file in one piece, in folders that are made as needed."""
         content = {
             "format": files.RUN_FORMAT,
-            "version": _VERSION,
+            "version": files.RUN_VERSION,
             "platform": self.platform,
             "machine": self.machine,
             "versions": dict(self.versions),
@@ -55,17 +53,8 @@ class Run:
     @classmethod
     def read(cls, path: Path) -> Run:
         """Read what `write` wrote, or `BenchmarkResult.save` as JSON; raise `ForeignFileError` if it is neither."""
-        content = files.parsed(path)
-        if not isinstance(content, dict) or content.get("format") != files.RUN_FORMAT:
-            return cls("", [BenchmarkResult(*files.from_dict(path, content))])
-        if (version := content.get("version")) != _VERSION:
-            raise ForeignFileError(path, f"is of version {version!r}, and this brainevent reads version {_VERSION}")
-        kinds = {"platform": str, "results": list, "machine": str, "versions": dict, "settings": dict, "date": str}
-        for name, kind in kinds.items():
-            if not isinstance(content.get(name), kind):
-                raise ForeignFileError(path, f"is no whole run: {name} is {content.get(name)!r:.40}")
-        results = [BenchmarkResult(*files.from_dict(path, result)) for result in content["results"]]
-        return cls(**{name: content[name] for name in kinds if name != "results"}, results=results)
+        fields, results = files.read_run(path)
+        return cls(**{"platform": "", **fields}, results=[BenchmarkResult(*result) for result in results])
 
 
 def best_backend(result: BenchmarkResult) -> str | None:
