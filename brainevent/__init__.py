@@ -69,7 +69,7 @@ if TYPE_CHECKING:
     from .bench.result import BenchmarkResult
     from .bench.tune import TuneResult
     from .doctor import print_diagnostics
-    from .event.arrays import BinaryArray, EventRepresentation
+    from .event.arrays import BinaryArray
     from .event.bitpack import BitPackedBinary, bitpack
     from .event.compact import CompactBinary
     from .event.coo.functions import binary_coomm, binary_coomv, coomm, coomv
@@ -124,6 +124,7 @@ if TYPE_CHECKING:
         update_dense_on_binary_post_p,
         update_dense_on_binary_pre_p,
     )
+    from .event.representation import EventRepresentation
     from .event.synapses.functions import cscmm_dt2t, cscmv_dt2t, csrmm_dt2t, csrmv_dt2t, fcnmm_dt2t, fcnmv_dt2t
     from .event.synapses.operators import csrmm_dt2t_p, csrmv_dt2t_p
     from .network import models, surrogate

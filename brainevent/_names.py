@@ -18,7 +18,7 @@ _ROOMS = {
     "bench.result": "BenchmarkResult",
     "bench.tune": "TuneResult",
     "doctor": "print_diagnostics",
-    "event.arrays": "BinaryArray EventRepresentation",
+    "event.arrays": "BinaryArray",
     "event.bitpack": "BitPackedBinary bitpack",
     "event.compact": "CompactBinary",
     "event.coo.functions": "binary_coomm binary_coomv coomm coomv",
@@ -52,6 +52,7 @@ _ROOMS = {
         fcn_plasticity_row_p update_csr_on_binary_post_p update_csr_on_binary_pre_p
         update_dense_on_binary_post_p update_dense_on_binary_pre_p
     """,
+    "event.representation": "EventRepresentation",
     "event.synapses.functions": "cscmm_dt2t cscmv_dt2t csrmm_dt2t csrmv_dt2t fcnmm_dt2t fcnmv_dt2t",
     "event.synapses.operators": "csrmm_dt2t_p csrmv_dt2t_p",
     "network": "models surrogate",

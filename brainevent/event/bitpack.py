@@ -10,7 +10,7 @@ import jax.numpy as jnp
 
 from .. import errors
 from .activity import is_active
-from .arrays import EventRepresentation, numbers_of
+from .representation import EventRepresentation, numbers_of
 from .saved import savable
 from .structure import checked_count
 

@@ -10,8 +10,8 @@ import jax.numpy as jnp
 
 from ..errors import MathError, ShapeError
 from .activity import is_active
-from .arrays import EventRepresentation, numbers_of
 from .bitpack import bitpack, unpack
+from .representation import EventRepresentation, numbers_of
 from .saved import savable
 from .structure import checked_count
 

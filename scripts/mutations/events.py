@@ -107,9 +107,9 @@ MUTANTS = (
     ),
     Mutant(
         "arrays-product-not-turned-back",
-        "event/arrays.py",
-        "return binary_densemm(matrix, events.T, transpose=True).T",
-        "return binary_densemm(matrix, events.T, transpose=True)",
+        "event/representation.py",
+        "return dense_product(matrix, *units.split(events.T), 2, transpose=True).T",
+        "return dense_product(matrix, *units.split(events.T), 2, transpose=True)",
         _EVENTS,
     ),
     Mutant(

@@ -15,6 +15,7 @@ from ...errors import MathError, ShapeError
 from .. import units
 from ..operands import is_scipy
 from ..precision import precise
+from ..representation import EventRepresentation
 from ..room import check_array
 from ..structure import checked_shape, checked_weights, looked_at
 from .arithmetic import Arithmetic
@@ -303,8 +304,6 @@ class DataRepresentation(WithBuffers, Arithmetic, Root):
 
 def unpacked(x: Any) -> tuple[Any, bool]:
     """Return an operand's array or quantity, and whether its elements count as events: those of booleans always do."""
-    from ..arrays import EventRepresentation
-
     if isinstance(x, EventRepresentation):
         return x.value, True
     if isinstance(x, np.ndarray) or not hasattr(x, "ndim"):
