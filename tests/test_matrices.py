@@ -671,6 +671,7 @@ for earlier in (dense, matrix):
     assert isinstance(found.data, u.Quantity)
 later = brainevent.CSR.fromdense(jnp.eye(2))
 assert isinstance(later, u.sparse.SparseMatrix)
+assert isinstance(earlier, u.sparse.SparseMatrix)
 print(((jnp.ones(2) * u.mV) @ (later * u.mS)).mantissa.tolist())
 """
     assert run_forked(program, package).strip() == "[1.0, 1.0]"

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Units of measurement go through products with events; and weights in the wrong unit are found out."""
 
+import copy
+import operator
+import pickle
 import sys
 
 import jax
@@ -157,3 +160,26 @@ def test_a_package_that_is_being_imported_is_not_asked(monkeypatch):
     monkeypatch.setitem(sys.modules, "brainunit", Half())
     monkeypatch.setitem(sys.modules, "saiunit", Half())
     assert units.split(WEIGHTS * u.mV)[1] is None
+
+
+MATRIX = brainevent.CSR.fromdense(WEIGHTS)
+FORMATS = [MATRIX, MATRIX.tocsc(), MATRIX.tocoo(), brainevent.Dense(WEIGHTS)]
+
+
+@pytest.mark.parametrize("matrix", FORMATS, ids=lambda matrix: type(matrix).__name__)
+def test_a_matrix_that_units_take_for_theirs_is_of_its_own_type(matrix):
+    assert issubclass(matrix.__class__, type(matrix))
+    assert issubclass(matrix.__class__, u.sparse.SparseMatrix)
+    assert not isinstance(matrix, u.Quantity)
+    again = matrix.__class__(WEIGHTS) if type(matrix) is brainevent.Dense else matrix.__class__.fromdense(WEIGHTS)
+    copies = [copy.copy(matrix), copy.deepcopy(matrix), again]
+    copies += [pickle.loads(pickle.dumps(matrix, protocol)) for protocol in (0, 2, pickle.HIGHEST_PROTOCOL)]
+    for each in copies:
+        assert type(each) is type(matrix)
+        np.testing.assert_array_equal(each.todense(), WEIGHTS)
+
+
+@pytest.mark.parametrize("divide", [operator.truediv, operator.floordiv, operator.mod])
+def test_quantities_are_not_divided_by_a_matrix(divide):
+    with pytest.raises(TypeError, match=r"unsupported operand type\(s\) for .*: 'Quantity' and 'CSR'"):
+        divide(2 * u.mV, MATRIX)

@@ -7,14 +7,10 @@ where it is not loaded, there is no quantity. Numbers without a unit have the un
 
 from __future__ import annotations
 
-import functools
 import sys
-from collections.abc import Callable, Sequence
-from importlib.machinery import ModuleSpec
-from types import ModuleType
 from typing import Any
 
-__all__ = ["is_quantity", "join", "loaded", "numbers_in", "product", "split", "when_loaded"]
+__all__ = ["is_quantity", "join", "loaded", "numbers_in", "product", "sparse_matrix", "split"]
 
 _PACKAGES = ("brainunit", "saiunit")  # the second is what the first is made of, and loaded alone by some
 
@@ -28,35 +24,11 @@ def loaded() -> Any:
     return None
 
 
-def when_loaded(call: Callable[[], None]) -> None:
-    """Call a function once, right after the package of units is imported."""
-    sys.meta_path.insert(0, _Watch(call))
-
-
-class _Watch:
-    """A finder of modules that finds what the others find, and calls a function when the package has been run."""
-
-    def __init__(self, call: Callable[[], None]):
-        self._call = call
-
-    def find_spec(
-        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
-    ) -> ModuleSpec | None:
-        if name not in _PACKAGES:
-            return None
-        for finder in sys.meta_path:
-            spec = None if isinstance(finder, _Watch) else finder.find_spec(name, path, target)
-            if spec is not None and spec.loader is not None:
-                loader: Any = spec.loader
-                loader.exec_module = functools.partial(self._run, loader.exec_module)
-                return spec
-        return None
-
-    def _run(self, run: Callable[[ModuleType], None], module: ModuleType) -> None:
-        run(module)
-        if loaded() is not None and self in sys.meta_path:
-            sys.meta_path.remove(self)
-            self._call()
+def sparse_matrix() -> type | None:
+    """Return the class of the matrices that quantities leave `*` and `@` to, or None."""
+    package = loaded()
+    found = getattr(getattr(package, "sparse", None), "SparseMatrix", None)
+    return found if isinstance(found, type) else None
 
 
 def is_quantity(x: Any) -> bool:

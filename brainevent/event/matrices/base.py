@@ -20,14 +20,15 @@ from ..room import check_array
 from ..structure import checked_shape, checked_weights, looked_at
 from .arithmetic import Arithmetic
 from .asked import refuse_jax_grad
+from .beside_quantities import BesideQuantities
 from .buffers import TURNED, WithBuffers
+from .formats import format_named
 from .indexing import from_start
-from .root import Root, be_known
 
 __all__ = ["DataRepresentation", "unpacked"]
 
 
-class DataRepresentation(WithBuffers, Arithmetic, Root):
+class DataRepresentation(WithBuffers, Arithmetic, BesideQuantities):
     """A matrix that is held as data, and as the indices that say where its data are.
 
     `matrix @ x` and `x @ matrix` take vectors and matrices: arrays, quantities and events. Matrices are pytrees whose
@@ -48,7 +49,6 @@ class DataRepresentation(WithBuffers, Arithmetic, Root):
 
     def __init__(self, *_: Any, shape: Sequence[int], buffers: Mapping[str, Any] | None = None) -> None:
         """Begin a matrix of a class that others define, which keeps its data itself."""
-        be_known(DataRepresentation)
         self.shape, self.backend, self._buffers = checked_shape(type(self).__name__, shape), None, dict(buffers or {})
         self.indices_sorted = self.indices_within = False
 
@@ -80,7 +80,6 @@ class DataRepresentation(WithBuffers, Arithmetic, Root):
         in_order: bool = False,
         within: bool = True,
     ) -> None:
-        be_known(DataRepresentation)
         self.data, self.shape, self.backend, self._buffers = data, shape, backend, dict(buffers or {})
         self.indices_sorted, self.indices_within = in_order, within
         for name, indices in zip(self._structure, structure, strict=True):
@@ -261,10 +260,8 @@ class DataRepresentation(WithBuffers, Arithmetic, Root):
 
     def tocoo(self) -> Any:
         """Return the matrix as a `COO`."""
-        from .coo import COO
-
         self._look(f"{type(self).__name__}.tocoo")
-        return COO._of(self._flat(), self._coordinates(), self.shape, **self._kept)
+        return format_named("COO")._of(self._flat(), self._coordinates(), self.shape, **self._kept)
 
     def _flat(self) -> Any:
         return self.data if self.data.ndim < 2 else self.data.reshape(-1)

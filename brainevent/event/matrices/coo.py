@@ -23,11 +23,13 @@ from ..structure import (
 )
 from .base import DataRepresentation
 from .build import checked_dense, dense_elements, parts, pick
+from .formats import format_named, named_format
 from .plastic import Plastic
 
 __all__ = ["COO"]
 
 
+@named_format
 @savable
 @jax.tree_util.register_pytree_node_class
 class COO(Plastic, DataRepresentation):
@@ -95,11 +97,9 @@ class COO(Plastic, DataRepresentation):
         return cls._of(data, structure, mat.shape, backend=backend, indices_within=mat.size > 0)
 
     @classmethod
-    def random(cls, shape: Sequence[int], **options: Any) -> COO:
+    def random(cls, shape: Sequence[int], **options: Any) -> Any:
         """Connect at random; the options are those of `CSR.random`."""
-        from .csr import CSR
-
-        return CSR.random(shape, **options).tocoo()
+        return format_named("CSR").random(shape, **options).tocoo()
 
     def _check_structure(self, where: str) -> None:
         check_once(check_indices, where, "row", self.row, bound=self.shape[0])
@@ -146,8 +146,7 @@ class COO(Plastic, DataRepresentation):
     def tocsr(self) -> Any:
         """Return the matrix in compressed sparse rows."""
         from ..csr.functions import coo2csr
-        from .csr import CSR
 
         indptr, indices, order = coo2csr(self.row, self.col, shape=self.shape)
         how: dict[str, Any] = {**self._kept, "indices_sorted": are_sorted(indices, indptr)}
-        return CSR._of(pick(self.data, order), (indices, indptr), self.shape, **how)
+        return format_named("CSR")._of(pick(self.data, order), (indices, indptr), self.shape, **how)

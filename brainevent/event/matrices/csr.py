@@ -23,10 +23,12 @@ from ..structure import (
 from .build import pick
 from .compressed import Compressed
 from .diagonal import with_diagonal
+from .formats import named_format
 
 __all__ = ["CSC", "CSR"]
 
 
+@named_format
 @savable
 @jax.tree_util.register_pytree_node_class
 class CSR(Compressed):

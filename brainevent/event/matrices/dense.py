@@ -17,6 +17,7 @@ from ..room import check_array
 from ..saved import savable
 from ..structure import checked_shape, checked_weights
 from .base import DataRepresentation
+from .formats import format_named
 from .plastic import Plastic
 
 __all__ = ["Dense"]
@@ -117,15 +118,11 @@ class Dense(Plastic, DataRepresentation):
 
     def tocsr(self) -> Any:
         """Return the matrix in compressed sparse rows, without zeros."""
-        from .csr import CSR
-
-        return CSR.fromdense(self.data, backend=self.backend)
+        return format_named("CSR").fromdense(self.data, backend=self.backend)
 
     def tocoo(self) -> Any:
         """Return the matrix as coordinates, without zeros."""
-        from .coo import COO
-
-        return COO.fromdense(self.data, backend=self.backend)
+        return format_named("COO").fromdense(self.data, backend=self.backend)
 
     def _rows(self, chosen: jax.Array) -> Any:
         numbers, unit = units.split(self.data)
