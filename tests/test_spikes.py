@@ -202,7 +202,7 @@ def test_neurons_are_chosen_by_slice_number_and_twice():
 
 
 def test_many_spikes_are_unpacked_in_portions(monkeypatch):
-    monkeypatch.setattr("brainevent.spikes.trains._AT_ONCE", 3)
+    monkeypatch.setattr("brainevent.spikes.events._AT_ONCE", 3)
     dense = np.random.default_rng(0).random((9, 50)) < 0.5
     spikes = Spikes.from_dense(dense, 1.0)
     np.testing.assert_array_equal(spikes.times, events(dense)[0])

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from brainevent import Spikes
-from brainevent.spikes.listed import joined, listed
+from brainevent.spikes.trains import joined
 
 DENSE = hnp.arrays(bool, st.tuples(st.integers(1, 12), st.integers(1, 37)))
 
@@ -130,7 +130,7 @@ def test_silence_and_no_steps():
 
 
 def made(steps, neurons, size=3, dt=1.0, first=0, n_steps=10):
-    return lambda: listed(steps, neurons, size, dt, first=first, n_steps=n_steps)
+    return lambda: Spikes.from_events(steps, neurons, size, dt, first=first, n_steps=n_steps)
 
 
 @pytest.mark.parametrize(

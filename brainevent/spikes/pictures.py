@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -13,9 +13,7 @@ from ..bench.plot.picture import Picture, background_theme, caption, dress, lege
 from ..bench.plot.style import DASHES, THEMES, Theme
 from ..errors import did_you_mean
 from ..event.structure import checked_count
-
-if TYPE_CHECKING:
-    from .trains import Spikes
+from .statistics import Statistics
 
 __all__ = ["draw_intervals", "draw_raster", "draw_rate"]
 
@@ -27,7 +25,7 @@ Groups = Mapping[str, Any] | None
 
 
 def draw_raster(
-    spikes: Spikes, ax: Any, groups: Groups, theme: str | None, title: str | None, artist: dict[str, Any]
+    spikes: Statistics, ax: Any, groups: Groups, theme: str | None, title: str | None, artist: dict[str, Any]
 ) -> Figure:
     """Do what `Spikes.raster` says."""
     axes, colours = _axes("raster", ax, theme)
@@ -48,7 +46,13 @@ def draw_raster(
 
 
 def draw_rate(
-    spikes: Spikes, ax: Any, groups: Groups, theme: str | None, title: str | None, artist: dict[str, Any], wide: float
+    spikes: Statistics,
+    ax: Any,
+    groups: Groups,
+    theme: str | None,
+    title: str | None,
+    artist: dict[str, Any],
+    wide: float,
 ) -> Figure:
     """Do what `Spikes.plot_rate` says."""
     axes, colours = _axes("plot_rate", ax, theme)
@@ -61,7 +65,7 @@ def draw_rate(
 
 
 def draw_intervals(
-    spikes: Spikes, ax: Any, groups: Groups, theme: str | None, title: str | None, artist: dict[str, Any], bins: int
+    spikes: Statistics, ax: Any, groups: Groups, theme: str | None, title: str | None, artist: dict[str, Any], bins: int
 ) -> Figure:
     """Do what `Spikes.plot_intervals` says."""
     bins = checked_count("Spikes.plot_intervals", "bins", bins)
@@ -85,7 +89,7 @@ def draw_intervals(
     return _finish(axes, colours, title, own=ax is None)
 
 
-def _parts(spikes: Spikes, groups: Groups) -> Iterable[tuple[str, Spikes]]:
+def _parts(spikes: Statistics, groups: Groups) -> Iterable[tuple[str, Statistics]]:
     return [(name, spikes.of(neurons)) for name, neurons in groups.items()] if groups else [("", spikes)]
 
 
@@ -109,7 +113,7 @@ def _line(theme: Theme, place: int, name: str) -> dict[str, Any]:
     }
 
 
-def _time(spikes: Spikes) -> tuple[float, float]:
+def _time(spikes: Statistics) -> tuple[float, float]:
     return spikes.first * spikes.dt, (spikes.first + max(1, spikes.steps)) * spikes.dt
 
 

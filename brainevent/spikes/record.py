@@ -15,7 +15,8 @@ from ..errors import ShapeError
 from ..event.activity import is_active
 from ..event.representation import numbers_of
 from ..event.room import check_room
-from .trains import Spikes, milliseconds
+from .statistics import milliseconds
+from .trains import Spikes
 
 __all__ = ["record"]
 

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`Spikes`: who spiked when, as bits on the device; times, rates and intervals are made when they are asked for."""
+"""`Spikes`: which neurons spiked when, as bits on the device; or as a list of events, with the same methods."""
 
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -15,43 +14,23 @@ import numpy as np
 
 from ..errors import ShapeError
 from ..event.activity import is_active
-from ..event.room import check_array
+from ..event.room import check_array, check_room
+from ..event.saved import savable
+from .events import events_in_bits, events_in_order
+from .statistics import Statistics, as_float, milliseconds
 
 if TYPE_CHECKING:
     from ..bench.plot.draw import Figure
-from ..event.saved import savable
 
-__all__ = ["Spikes", "milliseconds"]
+__all__ = ["ListedSpikes", "Spikes", "joined"]
 
-_AT_ONCE = 1 << 20  # bytes that hold spikes are unpacked in portions
-_PER_SECOND = 1e3  # milliseconds
-
-
-def is_number(x: Any) -> bool:
-    """Say whether x is one real number, which is known."""
-    number = isinstance(x, (int, float, np.number, jax.Array)) and not isinstance(x, (bool, jax.core.Tracer))
-    return number and not np.shape(x) and not np.iscomplexobj(x)
-
-
-def as_float(x: Any) -> float:
-    """Return a number as a float; what none holds is infinite."""
-    try:
-        return float(x)
-    except OverflowError:
-        return math.inf if x > 0 else -math.inf
-
-
-def milliseconds(where: str, dt: Any) -> float:
-    """Return the length of a step as a plain number, which is above zero."""
-    if not is_number(dt) or not 0 < as_float(dt) < math.inf:
-        raise ValueError(f"{where}: dt is {dt!r}; pass the length of a step in milliseconds, a number above zero")
-    return float(dt)
+Array = Any
 
 
 @savable
 @functools.partial(jax.tree_util.register_dataclass, data_fields=["bits", "mask"], meta_fields=["size", "dt", "first"])
 @dataclass(frozen=True, eq=False, repr=False)
-class Spikes:
+class Spikes(Statistics):
     """All spikes of a run, as `brainevent.record` returns them. Times are in milliseconds, rates in Hz.
 
     `bits` has a row for each step, and a byte for eight neurons, the first in its lowest bit. `size` neurons ran for
@@ -108,9 +87,8 @@ class Spikes:
             >>> spikes.rates()
             array([400.,   0., 200.])
         """
-        from .listed import listed
-
-        return listed(steps, neurons, size, dt, first=first, n_steps=n_steps)
+        at, who = events_in_order(steps, neurons, size, first=first, n_steps=n_steps)
+        return ListedSpikes((at, who), int(n_steps), int(size), milliseconds("Spikes.from_events", dt), int(first))
 
     def todense(self) -> jax.Array:
         """Return an array of booleans, (steps, n)."""
@@ -173,93 +151,10 @@ class Spikes:
             raise ShapeError(f"Spikes: this is a batch of {self.bits.shape[:-2]} runs; take one, as in spikes[0]")
         return int(self.bits.shape[0])
 
-    @property
-    def duration(self) -> float:
-        """How long the neurons ran, in milliseconds."""
-        return self.steps * self.dt
-
-    @functools.cached_property
-    def members(self) -> np.ndarray:
-        """The numbers of the neurons that count."""
-        if self.mask is None:
-            return np.arange(self.size)
-        return np.flatnonzero(np.unpackbits(np.asarray(self.mask), count=self.size, bitorder="little"))
-
-    # ---- what happened
-
     @functools.cached_property
     def _events(self) -> tuple[np.ndarray, np.ndarray]:
-        """The step and the neuron of each spike, by step, and by neuron within a step."""
         self.steps  # noqa: B018 - a batch is refused
-        bits = np.asarray(self.bits)
-        rows, places = np.nonzero(bits)
-        found = []
-        for start in range(0, rows.size, _AT_ONCE):
-            row, place = rows[start : start + _AT_ONCE], places[start : start + _AT_ONCE]
-            which, bit = np.nonzero(np.unpackbits(bits[row, place][:, None], axis=1, bitorder="little"))
-            found.append((row[which] + self.first, place[which] * 8 + bit))
-        if not found:
-            return np.empty(0, int), np.empty(0, int)
-        steps, neurons = (np.concatenate(part) for part in zip(*found, strict=True))
-        return steps, neurons
-
-    @property
-    def times(self) -> np.ndarray:
-        """The time of each spike, in milliseconds and in order."""
-        return self._events[0] * self.dt
-
-    @property
-    def neurons(self) -> np.ndarray:
-        """The neuron of each spike."""
-        return self._events[1]
-
-    @functools.cached_property
-    def counts(self) -> np.ndarray:
-        """How often each neuron spiked."""
-        return np.bincount(self.neurons, minlength=self.size)[self.members]
-
-    def rates(self) -> np.ndarray:
-        """Return how many spikes a second each neuron had."""
-        self._ran("rates")
-        return self.counts * (_PER_SECOND / self.duration)
-
-    def population_rate(self, bin: float = 1.0) -> tuple[np.ndarray, np.ndarray]:  # noqa: A002 - the word for it
-        """Return the middle of each bin of so many milliseconds, and the mean rate of all neurons within.
-
-        The last bin is what is left of the run: all of it, if a bin is longer than the run.
-        """
-        self._ran("population_rate")
-        if not is_number(bin):
-            raise TypeError(f"Spikes.population_rate: bin is {bin!r}; pass a number of milliseconds")
-        bin = as_float(bin)  # noqa: A001 - the word for it
-        wide = round(bin / self.dt) if math.isfinite(bin / self.dt) else 0
-        if wide < 1 or not math.isclose(wide * self.dt, bin, rel_tol=1e-6):
-            raise ValueError(f"Spikes.population_rate: bin is {bin:g} ms; pass a multiple of dt, which is {self.dt:g}")
-        wide = min(wide, self.steps)
-        edges = np.append(np.arange(0, self.steps, wide), self.steps)
-        found = np.bincount((self._events[0] - self.first) // wide, minlength=edges.size - 1)
-        rate = found * (_PER_SECOND / (np.diff(edges) * self.dt * max(1, self.members.size)))
-        return ((edges[:-1] + edges[1:]) / 2 + self.first) * self.dt, rate
-
-    def intervals(self) -> np.ndarray:
-        """Return the times between one spike of a neuron and its next, in milliseconds, neuron by neuron."""
-        steps, neurons = self._events
-        order = np.argsort(neurons, kind="stable")
-        return np.diff(steps[order])[np.diff(neurons[order]) == 0] * self.dt
-
-    def _step_of(self, name: str, time: Any) -> int:
-        """Return the first of the run's steps that is not before a time, counted from the first one."""
-        if not is_number(time) or math.isnan(as_float(time)):
-            raise ValueError(f"Spikes.between: {name} is {time!r}; pass a time in milliseconds; {self._when()}")
-        last = self.first + self.steps
-        return math.ceil(min(max(as_float(time) / self.dt - 1e-6, self.first), last)) - self.first
-
-    def _ran(self, where: str) -> None:
-        if not self.steps:
-            raise ValueError(f"Spikes.{where}: there are no steps, so there is no rate")
-
-    def _when(self) -> str:
-        return f"the run is from {self.first * self.dt:g} to {(self.first + self.steps) * self.dt:g} ms"
+        return events_in_bits(self.bits, self.first)
 
     # ---- pictures
 
@@ -310,3 +205,64 @@ class Spikes:
         from .pictures import draw_intervals
 
         return draw_intervals(self, ax, groups, theme, title, artist, bins)
+
+
+class ListedSpikes(Spikes):
+    """`Spikes` of one run that hold the step and the neuron of each spike; `bits` is made when it is asked for."""
+
+    events: tuple[Array, Array]  # steps and neurons, by step, and by neuron within a step
+    length: int  # in steps
+
+    def __init__(
+        self, events: tuple[Array, Array], length: int, size: int, dt: float, first: int = 0, mask: Any = None
+    ):
+        vars(self).update(events=events, length=length, size=size, dt=dt, first=first, mask=mask)
+
+    @functools.cached_property
+    def bits(self) -> jax.Array:  # type: ignore[override]
+        """A row for each step, and a byte for eight neurons."""
+        shape = (self.length, -(-self.size // 8))
+        what = f"{self.length} steps of {self.size} neurons as bits"
+        check_room("Spikes.bits", what, shape[0] * shape[1], on_host=True)
+        rows, neurons = self.events[0] - self.first, self.events[1]
+        bits = np.zeros(shape, np.uint8)
+        np.bitwise_or.at(bits, (rows, neurons >> 3), np.uint8(1) << (neurons & 7).astype(np.uint8))
+        return jnp.asarray(bits)
+
+    def __repr__(self) -> str:
+        count = self.events[0].size
+        spikes = f"{count} spike{'' if count == 1 else 's'}"
+        return f"Spikes({self.size} neurons, {self.length} steps of {self.dt:g} ms, {spikes})"
+
+    def __getitem__(self, run: Any) -> Spikes:
+        """Raise: this is one run."""
+        raise self._no_batch()
+
+    def of(self, neurons: Any) -> Spikes:
+        """Return the spikes of some neurons, which keep their numbers: a slice, numbers, or a mask."""
+        mask = self._mask_of(neurons)
+        chosen = np.unpackbits(mask, count=self.size, bitorder="little").astype(bool)[self.events[1]]
+        steps, who = self.events
+        return ListedSpikes((steps[chosen], who[chosen]), self.length, self.size, self.dt, self.first, mask)
+
+    @property
+    def steps(self) -> int:
+        """The number of steps."""
+        return self.length
+
+    @property
+    def _events(self) -> tuple[Array, Array]:
+        return self.events
+
+    def _cut(self, low: int, high: int) -> Spikes:
+        first = self.first + low
+        start, stop = np.searchsorted(self.events[0], (first, self.first + high))
+        steps, neurons = (part[start:stop] for part in self.events)
+        return ListedSpikes((steps, neurons), high - low, self.size, self.dt, first, self.mask)
+
+
+def joined(parts: list[ListedSpikes]) -> ListedSpikes:
+    """Return runs of the same neurons, each of which begins where the last one ends, as one."""
+    one, length = parts[0], sum(part.length for part in parts)
+    steps, neurons = (np.concatenate([part.events[k] for part in parts]) for k in (0, 1))
+    return ListedSpikes((steps, neurons), length, one.size, one.dt, one.first, one.mask)

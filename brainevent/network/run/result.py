@@ -11,7 +11,7 @@ import numpy as np
 
 from ...bench.words import columns
 from ...errors import NetworkError, did_you_mean
-from ...spikes.listed import ListedSpikes, joined
+from ...spikes.trains import ListedSpikes, joined
 from ..plan.plan import Plan
 from .recorded import Recorded
 from .requests import Request
