@@ -5,22 +5,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .compiled import is_current, is_unchanged, mark_of, needs_nothing_else
 from .extensions import Taught, installed_file
 from .named import is_library
 from .plain import OpaqueError
-
-if TYPE_CHECKING:
-    from .walk import Walk
+from .walking import Walking
 
 __all__ = ["class_parts", "compiled_parts", "dispatcher_parts", "overload_parts", "taught_parts", "type_parts"]
 
 _ADDRESS = re.compile(r"#[0-9a-f]{6,}|0x[0-9a-f]{6,}")
 
 
-def dispatcher_parts(walk: Walk, dispatcher: Any) -> Iterator[bytes]:
+def dispatcher_parts(walk: Walking, dispatcher: Any) -> Iterator[bytes]:
     """Yield the digest of a function that Numba compiles when it is called, and marks of older code that it has.
 
     The digest depends on the function alone, so that it can be compared with that of another time.
@@ -28,14 +26,14 @@ def dispatcher_parts(walk: Walk, dispatcher: Any) -> Iterator[bytes]:
     yield from _known(walk, dispatcher, _dispatcher, _marks)
 
 
-def overload_parts(walk: Walk, function: Any, taught: Taught) -> Iterator[bytes]:
+def overload_parts(walk: Walking, function: Any, taught: Taught) -> Iterator[bytes]:
     """Yield the digest of what was registered for a function, and marks of overloads that were called before."""
     if found := taught.of(function):
 
-        def walked(walk: Walk, _: Any) -> Iterator[bytes]:
+        def walked(walk: Walking, _: Any) -> Iterator[bytes]:
             return (part for extension in found for part in walk.parts(extension))
 
-        def marks(walk: Walk, function: Any, content: bytes) -> Iterator[bytes]:
+        def marks(walk: Walking, function: Any, content: bytes) -> Iterator[bytes]:
             for template in taught.templates(function):
                 if not walk.as_written and not is_unchanged(template, content):
                     yield from _mark(walk, template)
@@ -43,7 +41,9 @@ def overload_parts(walk: Walk, function: Any, taught: Taught) -> Iterator[bytes]
         yield from _known(walk, function, walked, marks)
 
 
-def _known(walk: Walk, value: Any, parts: Callable[..., Iterator[bytes]], marks: Callable[..., Any]) -> Iterator[bytes]:
+def _known(
+    walk: Walking, value: Any, parts: Callable[..., Iterator[bytes]], marks: Callable[..., Any]
+) -> Iterator[bytes]:
     """Walk something once, by itself."""
     if id(value) in walk.open:  # it calls itself
         walk.recursive.add(id(value))
@@ -57,7 +57,7 @@ def _known(walk: Walk, value: Any, parts: Callable[..., Iterator[bytes]], marks:
     yield from walk.known[id(value)][1]
 
 
-def _dispatcher(walk: Walk, value: Any) -> Iterator[bytes]:
+def _dispatcher(walk: Walking, value: Any) -> Iterator[bytes]:
     compiled_by = getattr(value, "_compiler", None)
     compiler = getattr(compiled_by, "pipeline_class", None)
     yield f"dispatcher {getattr(compiler, '__module__', '')} {getattr(compiler, '__qualname__', '')}".encode()
@@ -70,7 +70,7 @@ def _dispatcher(walk: Walk, value: Any) -> Iterator[bytes]:
     yield from walk.parts(value.py_func)
 
 
-def _marks(walk: Walk, dispatcher: Any, content: bytes) -> Iterator[bytes]:
+def _marks(walk: Walking, dispatcher: Any, content: bytes) -> Iterator[bytes]:
     """Yield a mark of each overload that may hold other content, unless none is used."""
     if dispatcher is walk.anew and id(dispatcher) not in walk.recursive:
         return
@@ -79,14 +79,14 @@ def _marks(walk: Walk, dispatcher: Any, content: bytes) -> Iterator[bytes]:
             yield from _mark(walk, overload)
 
 
-def _mark(walk: Walk, compiled: Any) -> Iterator[bytes]:
+def _mark(walk: Walking, compiled: Any) -> Iterator[bytes]:
     """Yield what tells code from all other, unless it is about what is written, not about what was compiled."""
     if not walk.as_written:
         walk.fleeting = True
         yield mark_of(compiled)
 
 
-def compiled_parts(walk: Walk, value: Any) -> Iterator[bytes]:
+def compiled_parts(walk: Walking, value: Any) -> Iterator[bytes]:
     """Walk what `cfunc`, `vectorize`, `guvectorize` and `stencil` return; nothing else of Numba has content."""
     kind = type(value).__name__
     if kind == "CFunc":
@@ -112,19 +112,19 @@ def compiled_parts(walk: Walk, value: Any) -> Iterator[bytes]:
         raise OpaqueError(f"an object of type {type(value).__module__}.{kind}")
 
 
-def type_parts(walk: Walk, value: Any) -> Iterator[bytes]:
+def type_parts(walk: Walking, value: Any) -> Iterator[bytes]:
     """Yield what a type of Numba's is called: that of an object has its address."""
     walk.fleeting |= bool(_ADDRESS.search(str(value)))
     yield f"type {value}".encode()
 
 
-def class_parts(walk: Walk, of_numba: Any) -> Iterator[bytes]:
+def class_parts(walk: Walking, of_numba: Any) -> Iterator[bytes]:
     """Walk what `jitclass` makes of a class."""
     attributes = {name: str(kind) for name, kind in of_numba.struct.items()}
     yield from walk.parts((attributes, of_numba.jit_props, of_numba.jit_methods, of_numba.jit_static_methods))
 
 
-def taught_parts(walk: Walk, extension: Any) -> Iterator[bytes]:
+def taught_parts(walk: Walking, extension: Any) -> Iterator[bytes]:
     """Walk what any kernel may use: that of an installed package is what its file says."""
     module = getattr(extension, "__module__", None)
     installed = installed_file(module) if module else None

@@ -20,6 +20,7 @@ from .extensions import Taught, is_intrinsic
 from .named import imported, is_found, is_library, names_in
 from .of_numba import class_parts, compiled_parts, dispatcher_parts, overload_parts, taught_parts, type_parts
 from .plain import KINDS, PLAIN, OpaqueError, bytes_of, digest_of
+from .walking import Walking
 
 __all__ = ["Walk"]
 
@@ -68,7 +69,7 @@ class _Scope:
     names: tuple[str, ...] = ()  # of the function that is being walked, and those around it
 
 
-class Walk:
+class Walk(Walking):
     """One walk over values: yields their content, and notes where code of users stands.
 
     `anew` is a function that Numba will compile anew, whatever of it was compiled before. What is `as_written` leaves
@@ -76,13 +77,9 @@ class Walk:
     """
 
     def __init__(self, anew: Any = None, as_written: bool = False) -> None:
+        super().__init__(anew, as_written)
         self.places: list[bytes] = []
         self.large: list[np.ndarray] = []  # arrays that Numba holds by address
-        self.fleeting = False  # whether the name is one of this process
-        self.anew, self.as_written = anew, as_written
-        self.known: dict[int, tuple[Any, tuple[bytes, ...]]] = {}  # of functions for Numba: what they are
-        self.open: dict[int, int] = {}  # those that are being walked
-        self.recursive: set[int] = set()
         self._taught: Any = ...  # it is looked up once
         self._scope = _Scope()
 

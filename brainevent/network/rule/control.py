@@ -4,21 +4,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from ..._compat import scan_counts
 from .form import Branch, Constant, Line, Loop, Name, Operand, constant
-from .writer import Values, boxed
-
-if TYPE_CHECKING:
-    from .lower import Lowering
+from .writer import Values, Writer, boxed
 
 __all__ = ["CONTROL"]
 
 Eqn = Any
 _MOST_STEPS = 64  # of a loop that is unrolled
+
+
+class Lowers(Protocol):
+    """What writes the equations of a rule as lines, and of them its loops and branches as is said here."""
+
+    writer: Writer
+
+    def jaxpr(self, closed: Any, arguments: Sequence[Values]) -> list[Values]: ...
+    def error(self, what: str) -> Exception: ...
 
 
 def _scalars(values: Sequence[Values]) -> tuple[Operand, ...]:
@@ -31,18 +37,18 @@ def _shaped(operands: Sequence[Operand], like: Sequence[Values]) -> list[Values]
     return [boxed([next(rest) for _ in range(value.size)], value.shape) for value in like]
 
 
-def _block(lowering: Lowering, jaxpr: Any, arguments: Sequence[Values]) -> tuple[tuple[Line, ...], tuple[Operand, ...]]:
+def _block(lowering: Lowers, jaxpr: Any, arguments: Sequence[Values]) -> tuple[tuple[Line, ...], tuple[Operand, ...]]:
     """Write a jaxpr as lines of a loop; return them and its outputs as scalars."""
     with lowering.writer.block(repeats=True) as lines:
         results = lowering.jaxpr(jaxpr, arguments)
     return tuple(lines), _scalars(results)
 
 
-def _carried(lowering: Lowering, starts: Sequence[Values]) -> tuple[Name, ...]:
+def _carried(lowering: Lowers, starts: Sequence[Values]) -> tuple[Name, ...]:
     return tuple(lowering.writer.name(operand.dtype) for operand in _scalars(starts))
 
 
-def _while(lowering: Lowering, eqn: Any, x: list[Values]) -> list[Values]:
+def _while(lowering: Lowers, eqn: Any, x: list[Values]) -> list[Values]:
     p = eqn.params
     c, b = p["cond_nconsts"], p["body_nconsts"]
     starts = x[c + b :]
@@ -54,7 +60,7 @@ def _while(lowering: Lowering, eqn: Any, x: list[Values]) -> list[Values]:
     return values
 
 
-def _scan(lowering: Lowering, eqn: Any, x: list[Values]) -> list[Values]:
+def _scan(lowering: Lowers, eqn: Any, x: list[Values]) -> list[Values]:
     """Write a loop that counts; unrolled where it reads or writes arrays step by step."""
     p = eqn.params
     count, carried = scan_counts(p)
@@ -77,7 +83,7 @@ def _scan(lowering: Lowering, eqn: Any, x: list[Values]) -> list[Values]:
 
 
 def _unrolled(
-    lowering: Lowering, p: dict[str, Any], consts: list[Values], carried: list[Values], columns: list[Values]
+    lowering: Lowers, p: dict[str, Any], consts: list[Values], carried: list[Values], columns: list[Values]
 ) -> list[Values]:
     if p["length"] > _MOST_STEPS:
         raise lowering.error(f"scans {p['length']} elements of an array; at most {_MOST_STEPS} can be unrolled")
@@ -91,13 +97,13 @@ def _unrolled(
     return [*carried, *(np.stack(column) for column in zip(*(rows[step] for step in steps), strict=True))]
 
 
-def _cond(lowering: Lowering, eqn: Any, x: list[Values]) -> list[Values]:
+def _cond(lowering: Lowers, eqn: Any, x: list[Values]) -> list[Values]:
     """Write branches, of which an index chooses: as in XLA the last one where it is out of range."""
     return _chosen_branch(lowering, x[0].item(), 0, eqn.params["branches"], x[1:])
 
 
 def _chosen_branch(
-    lowering: Lowering, index: Operand, place: int, branches: Sequence[Any], x: list[Values]
+    lowering: Lowers, index: Operand, place: int, branches: Sequence[Any], x: list[Values]
 ) -> list[Values]:
     if len(branches) == 1:
         return lowering.jaxpr(branches[0], x)
@@ -118,7 +124,7 @@ def _chosen_branch(
 
 
 # By primitive of JAX: functions of the lowering, the equation and its operands' values.
-CONTROL: dict[str, Callable[[Lowering, Eqn, list[Values]], list[Values]]] = {
+CONTROL: dict[str, Callable[[Lowers, Eqn, list[Values]], list[Values]]] = {
     "while": _while,
     "scan": _scan,
     "cond": _cond,
