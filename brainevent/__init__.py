@@ -8,7 +8,7 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 from . import config, errors
-from ._names import LAZY, RENAMED
+from ._names import CARRIED, LAZY, RENAMED
 from ._version import __version__
 from .config import set_backend, use_backend
 from .errors import (
@@ -129,7 +129,8 @@ if TYPE_CHECKING:
     from .event.synapses.operators import csrmm_dt2t_p, csrmv_dt2t_p
     from .network import models, surrogate
     from .network.description import connect
-    from .network.description.network import Network, Population, Projection
+    from .network.description.network import Network
+    from .network.description.populations import Population, Projection
     from .network.description.values import exponential, integers, lognormal, normal, uniform
     from .network.plan.quantum import RoundedWeightsWarning
     from .network.reference.simulate import simulate
@@ -326,13 +327,7 @@ __all__ = [
 
 
 _load_when_asked("brainevent.event.library")
-_portable.install(
-    {
-        "numba": "brainevent.backends.numba.portable",
-        "plan": "brainevent.ffi.launch",
-        "source": "brainevent.backends.source.portable",
-    }
-)
+_portable.install(CARRIED)
 
 
 def __getattr__(name: str) -> Any:

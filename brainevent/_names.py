@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Public names that are loaded when they are first used, and those of earlier releases."""
+"""What is loaded when it is first used: public names, those of earlier releases, and loaders of exported kernels."""
 
-__all__ = ["LAZY", "RENAMED"]
+__all__ = ["CARRIED", "LAZY", "RENAMED"]
 
 # Loaded when first used, so that `import brainevent` stays light.
 _ROOMS = {
@@ -57,7 +57,8 @@ _ROOMS = {
     "event.synapses.operators": "csrmm_dt2t_p csrmv_dt2t_p",
     "network": "models surrogate",
     "network.description": "connect",
-    "network.description.network": "Network Population Projection",
+    "network.description.network": "Network",
+    "network.description.populations": "Population Projection",
     "network.description.values": "exponential integers lognormal normal uniform",
     "network.plan.quantum": "RoundedWeightsWarning",
     "network.reference.simulate": "simulate",
@@ -82,4 +83,11 @@ RENAMED = {
     "csr_on_pre": "update_csr_on_binary_pre",
     "dense_on_post": "update_dense_on_binary_post",
     "dense_on_pre": "update_dense_on_binary_pre",
+}
+
+# What loads the kernels that exported programs carry, by their kind.
+CARRIED = {
+    "numba": "brainevent.backends.numba.portable",
+    "plan": "brainevent.ffi.launch",
+    "source": "brainevent.backends.source.portable",
 }

@@ -1,140 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a user writes: `Population`, `Projection` and `Network`."""
+"""`Network`: populations and projections as one description, and how it is built."""
 
 from __future__ import annotations
 
-import keyword
 import math
-import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ...errors import NetworkError, did_you_mean
 from ..plan.threads import parts_for
-from ..rule.record import Record
-from .checks import is_integer, is_number
+from .checks import is_number
+from .populations import Population, Projection, Value
 from .units import plain
 
 if TYPE_CHECKING:
     from ..run.simulation import Simulation
 
-__all__ = ["Network", "Population", "Projection"]
-
-_NAME = re.compile(r"[^\s.#>]+")
-
-Value = Any  # a number, an array (neurons,), a quantity of one, or Values
-
-
-@dataclass(frozen=True, eq=False)
-class Population:
-    """Neurons that follow one rule.
-
-    Args:
-        name: Its name, without spaces and the characters . # >
-        size: How many neurons.
-        rule: The rule of one neuron: `rule(s, arriving, p)` or `rule(s, arriving, p, random)` returns its new state,
-            and whether it spikes. It is written in `jax.numpy`, once for all engines.
-        state: Where each state begins: a number, an array (size,), or values that are drawn, such as `uniform(-60,
-            -50)`. A quantity counts in ms, mV, pA, nS or pF.
-        params: Parameters of the rule, likewise.
-
-    Raises:
-        NetworkError: A name or the size is none.
-
-    Examples:
-        >>> import jax.numpy as jnp
-        >>> from brainevent.network.description.network import Population
-        >>> def leaky(s, arriving, p):
-        ...     v = s.v * p.decay + arriving.syn
-        ...     spike = v >= 1
-        ...     return s.replace(v=jnp.where(spike, 0.0, v)), spike
-        >>> Population("exc", 800, leaky, state=dict(v=0.0), params=dict(decay=0.9))
-        Population('exc', 800, leaky)
-    """
-
-    name: str
-    size: int
-    rule: Callable[..., Any]
-    state: Mapping[str, Value] = field(default_factory=dict)
-    params: Mapping[str, Value] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        _check_name("Population", self.name)
-        if not is_integer(self.size) or not 0 < self.size < 2**31:
-            raise NetworkError(f"population {self.name}: size is {self.size!r}; pass a positive integer below 2**31")
-        if not callable(self.rule):
-            raise NetworkError(f"population {self.name}: rule is {self.rule!r}; pass a function of one neuron")
-        object.__setattr__(self, "size", int(self.size))
-        for what in ("state", "params"):
-            given = getattr(self, what)
-            if not isinstance(given, Mapping) or not all(isinstance(key, str) for key in given):
-                raise NetworkError(f"population {self.name}: {what} is {given!r}; pass dict(name=value)")
-            for key in given:
-                _check_key(f"population {self.name}: {what} {key!r}", key)
-            object.__setattr__(self, what, dict(given))
-
-    def __repr__(self) -> str:
-        rule = getattr(self.rule, "__name__", type(self.rule).__name__)
-        return f"Population({self.name!r}, {self.size}, {rule})"
-
-
-@dataclass(frozen=True, eq=False)
-class Projection:
-    """Synapses from one population to another, or to itself.
-
-    Args:
-        source: Population whose spikes they carry.
-        target: Population that receives them.
-        connect: Which neurons they connect, and with which weights: a description such as `connect.prob(0.02,
-            weight=1.6)`; or a matrix (sources, targets) of ours or of SciPy, or a dense array, whose zeros are no
-            synapses.
-        into: What the weights add to: the name that the target's rule reads in `arriving`.
-        delay: From a spike to its arrival, in ms: a number, values that are drawn, such as `normal(1.5, 0.75)`, or for
-            a matrix an array with one delay for each stored element, in their order. None is one step. Delays that are
-            drawn are rounded to whole steps, at least one.
-        name: Its name; without one it is "source->target.into", with "#2" for the second of that name.
-
-    Raises:
-        NetworkError: A population is none, or the name.
-
-    Examples:
-        >>> import brainevent.network.description.connect as connect
-        >>> from brainevent.network.description.network import Population, Projection
-        >>> cells = Population("cells", 100, lambda s, arriving, p: (s, arriving.syn > 1))
-        >>> Projection(cells, cells, connect.prob(0.1, weight=0.5), into="syn", delay=1.5)
-        Projection('cells->cells.syn', prob(0.1, weight=0.5))
-    """
-
-    source: Population
-    target: Population
-    connect: Any
-    into: str
-    delay: Any = None
-    name: str | None = None
-
-    def __post_init__(self) -> None:
-        for what in ("source", "target"):
-            found = getattr(self, what)
-            if not isinstance(found, Population):
-                raise NetworkError(f"Projection: {what} is {found!r}; pass a Population")
-        if not _is_word(self.into) or not self.into.isidentifier():
-            raise NetworkError(
-                f"projection {self.source.name}->{self.target.name}: into is {self.into!r}; pass the name that the "
-                "target's rule reads in `arriving`"
-            )
-        if self.name is not None and not _is_word(self.name):
-            raise NetworkError(f"Projection: name is {self.name!r}; pass a string that is not empty, or None")
-
-    @property
-    def usual_name(self) -> str:
-        """The name, or the one that it has without."""
-        return self.name or f"{self.source.name}->{self.target.name}.{self.into}"
-
-    def __repr__(self) -> str:
-        how = self.connect if type(self.connect).__name__ == "Connect" else type(self.connect).__name__
-        return f"Projection({self.usual_name!r}, {how})"
+__all__ = ["Network"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -261,23 +145,6 @@ class Network:
         plan = build_plan(self, seed=seed, parts=parts, quantum=quantum, measure=measure_of(name), **how)
         options = {"blocks": blocks, "shared_bytes": shared_bytes, "clocks": clocks or None}
         return Simulation(plan, make_engine(plan, name, **options), network=self)
-
-
-def _is_word(value: Any) -> bool:
-    return isinstance(value, str) and value != ""
-
-
-def _check_key(where: str, key: str) -> None:
-    """Raise if a rule cannot read a value by this name, as in `s.v`."""
-    if not key.isascii() or not key.isidentifier() or keyword.iskeyword(key):
-        raise NetworkError(f"{where} is no name; pass letters, digits and _, and begin with a letter")
-    if key.startswith("_") or hasattr(Record, key):
-        raise NetworkError(f"{where} is a name that records use themselves; choose another")
-
-
-def _check_name(what: str, name: Any) -> None:
-    if not _is_word(name) or not _NAME.fullmatch(name):
-        raise NetworkError(f"{what}: name is {name!r}; pass a string without spaces and the characters . # >")
 
 
 def _all_of(kind: type, given: Iterable[Any]) -> tuple[Any, ...]:

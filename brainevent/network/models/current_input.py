@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..description.network import Population
+from ..description.populations import Population
 from .drive import driven
 
 __all__ = ["current_input"]

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NoReturn
 
 from ...errors import NetworkError, UnknownNameError, did_you_mean
-from ..description.network import Population
+from ..description.populations import Population
 
 __all__ = ["driven", "step_of"]
 

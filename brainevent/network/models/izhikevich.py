@@ -8,7 +8,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from ..description.network import Population
+from ..description.populations import Population
 from .physical import Physical, Value, decay
 
 __all__ = ["izhikevich", "izhikevich_rule"]

@@ -7,7 +7,7 @@ from typing import Any
 
 import jax.numpy as jnp
 
-from ..description.network import Population
+from ..description.populations import Population
 from .physical import Physical, Value, decay, rise
 
 __all__ = ["lif_delta", "lif_delta_rule"]

@@ -7,7 +7,7 @@ from typing import Any
 
 import jax.numpy as jnp
 
-from ..description.network import Population
+from ..description.populations import Population
 from .physical import Physical, Value, decay, gain, rise
 
 __all__ = ["lif_exponential", "lif_exponential_rule"]

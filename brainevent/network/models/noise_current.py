@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..description.network import Population
+from ..description.populations import Population
 from .drive import driven, step_of
 from .physical import Physical, Value, decay
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...errors import NetworkError
-from ..description.network import Population
+from ..description.populations import Population
 from .drive import driven, step_of
 from .physical import Physical, Value
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import NetworkError
-from ..description.network import Population
+from ..description.populations import Population
 from .physical import Physical, Value
 
 __all__ = ["MOST_TIMES", "relay", "relay_rule", "spike_input", "spike_source", "spike_source_rule"]

@@ -6,13 +6,13 @@ from __future__ import annotations
 import warnings
 from collections import defaultdict
 from collections.abc import Container, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from ...errors import NetworkError
 from ...event.room import check_room
-from ..description.network import Network, Population
+from ..description.populations import Population, Projection
 from ..rule.threefry import SCHEME
 from ..rule.trace import TracedRule
 from .drawn_values import array_of
@@ -33,8 +33,21 @@ Receptor = tuple[str, str]  # population and name
 Array = Any
 
 
+class Described(Protocol):
+    """What is built: the parts of a `Network`."""
+
+    @property
+    def populations(self) -> tuple[Population, ...]: ...
+    @property
+    def projections(self) -> tuple[Projection, ...]: ...
+    @property
+    def projection_names(self) -> tuple[str, ...]: ...
+    @property
+    def dt(self) -> float: ...
+
+
 def build_plan(
-    network: Network,
+    network: Described,
     *,
     seed: int = 0,
     parts: int = 1,
@@ -108,7 +121,7 @@ def _check_steps(populations: tuple[PopulationPlan, ...], dt: float) -> None:
             )
 
 
-def _wirings(network: Network, rules: dict[str, TracedRule], *, round_delays: bool) -> list[Wiring]:
+def _wirings(network: Described, rules: dict[str, TracedRule], *, round_delays: bool) -> list[Wiring]:
     """Return the wiring of each projection, all of which end in receptors that are there."""
     named = list(zip(network.projection_names, network.projections, strict=True))
     for name, projection in named:
@@ -121,7 +134,9 @@ def _receptors(rule: TracedRule) -> list[str]:
     return [name.text.removeprefix("a_") for name in rule.arriving]
 
 
-def _by_receptor(network: Network, rules: dict[str, TracedRule], wirings: list[Wiring]) -> dict[Receptor, list[Wiring]]:
+def _by_receptor(
+    network: Described, rules: dict[str, TracedRule], wirings: list[Wiring]
+) -> dict[Receptor, list[Wiring]]:
     groups: dict[Receptor, list[Wiring]] = {
         (p.name, r): [] for p in network.populations for r in _receptors(rules[p.name])
     }

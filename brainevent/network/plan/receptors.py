@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import NetworkError, RuleError, UnknownNameError, did_you_mean
-from ..description.network import Population
+from ..description.populations import Population
 from ..description.units import array_in, plain
 from ..description.values import Values
 from ..rule.record import Record

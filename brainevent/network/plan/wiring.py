@@ -11,7 +11,7 @@ import numpy as np
 
 from ...errors import NetworkError
 from ..description.connect import Connect
-from ..description.network import Projection
+from ..description.populations import Projection
 from ..description.units import array_in
 from ..description.values import Values
 from .delays import steps_of
