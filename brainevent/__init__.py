@@ -63,11 +63,11 @@ if TYPE_CHECKING:
     from .backends.source.cuda import load_cuda_dir, load_cuda_file, load_cuda_inline
     from .backends.source.module import CompiledModule
     from .backends.warp import jaxinfo_to_warpinfo, jaxtype_to_warptype, warp_kernel
-    from .bench.choices import TunedChoice, clear_tuned, export_tuned, import_tuned, tuned_choices
     from .bench.measure import benchmark_function
     from .bench.record import BenchmarkConfig, BenchmarkRecord
     from .bench.result import BenchmarkResult
     from .bench.tune import TuneResult
+    from .bench.tuning_store import TunedChoice, clear_tuned, export_tuned, import_tuned, tuned_choices
     from .doctor import print_diagnostics
     from .event.arrays import BinaryArray
     from .event.bitpack import BitPackedBinary, bitpack

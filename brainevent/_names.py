@@ -12,7 +12,7 @@ _ROOMS = {
     "backends.source.cuda": "load_cuda_dir load_cuda_file load_cuda_inline",
     "backends.source.module": "CompiledModule",
     "backends.warp": "jaxinfo_to_warpinfo jaxtype_to_warptype warp_kernel",
-    "bench.choices": "TunedChoice clear_tuned export_tuned import_tuned tuned_choices",
+    "bench.tuning_store": "TunedChoice clear_tuned export_tuned import_tuned tuned_choices",
     "bench.measure": "benchmark_function",
     "bench.record": "BenchmarkConfig BenchmarkRecord",
     "bench.result": "BenchmarkResult",

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from brainevent import BenchmarkRecord, BenchmarkResult
 from brainevent.bench.expression import condition
 from brainevent.bench.runs import Run
-from brainevent.bench.whole import write_whole
+from brainevent.bench.whole_files import write_whole
 from brainevent.bench.words import columns, time_text
 
 NAN = math.nan

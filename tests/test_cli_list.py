@@ -9,7 +9,7 @@ import pytest
 from command_line import CommandLine
 from programs import run_program
 
-from brainevent.bench import choices
+from brainevent.bench import tuning_store
 
 OPS = """
     one = operator("one", "dense", "binary", data=None)
@@ -45,10 +45,10 @@ def tuned(run):
     run("list", "--import", "ours")
     ours = sys.modules["ours"]
     ours.one.tune(ours.jnp.ones(3), seconds=0.001)
-    [choice] = choices.tuned_choices("one")
-    choices.clear_tuned()
+    [choice] = tuning_store.tuned_choices("one")
+    tuning_store.clear_tuned()
     choice = dataclasses.replace(choice, backend="rows", variants=(("rows", "block=128"),), seconds=2e-6)
-    choices.remember(choice)
+    tuning_store.remember(choice)
     return choice
 
 
@@ -67,15 +67,15 @@ def test_what_is_tuned(run, tuned):
 @pytest.mark.covering(strength=0)
 @pytest.mark.parametrize("changed", [{"device": "another"}, {"versions": "jax 0.1"}, {"platform": "tpu"}])
 def test_what_was_tuned_elsewhere_is_left_out(run, tuned, changed):
-    choices.clear_tuned()
-    choices.remember(dataclasses.replace(tuned, **changed))
+    tuning_store.clear_tuned()
+    tuning_store.remember(dataclasses.replace(tuned, **changed))
     assert "float32" not in run("list")[1]
     assert "float32[3]" in run("tune", "list")[1]
 
 
 def test_what_is_stale_is_told(run, tuned):
-    choices.clear_tuned()
-    choices.remember(dataclasses.replace(tuned, content="of other kernels"))
+    tuning_store.clear_tuned()
+    tuning_store.remember(dataclasses.replace(tuned, content="of other kernels"))
     out = run("list")[1]
     assert f"{tuned.shapes}: block=128 (stale: kernels changed)" in out
     [one] = json.loads(run("list", "--json", "--tags", "binary")[1])["operators"]
@@ -83,13 +83,13 @@ def test_what_is_stale_is_told(run, tuned):
 
 
 def test_keyword_arguments_make_no_choice_stale(run, tuned):
-    choices.remember(dataclasses.replace(tuned, params="of a call", shapes="float32[4], k=3"))
+    tuning_store.remember(dataclasses.replace(tuned, params="of a call", shapes="float32[4], k=3"))
     assert "stale" not in run("list")[1]
 
 
 @pytest.mark.parametrize("damage", ["mode", "format"])
 def test_a_refused_file_is_told_and_operators_are_listed(run, tuned, damage):
-    path = choices.file_path()
+    path = tuning_store.file_path()
     if damage == "mode":
         path.chmod(0o666)
     else:

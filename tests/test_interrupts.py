@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import brainevent
-from brainevent.bench import choices
+from brainevent.bench import tuning_store
 from brainevent.operator.check import concurrency
 
 X = jnp.arange(4.0)
@@ -180,12 +180,12 @@ def test_threads_of_a_check_that_were_never_all_started_end(monkeypatch):
 
 def test_what_is_remembered_is_read_again_if_its_reading_was_interrupted(tmp_path, monkeypatch):
     brainevent.set_cache_dir(tmp_path)
-    choice = choices.TunedChoice("op", "cpu", "device", "shapes", "versions", "content", "params", "a", (), 1.0)
-    assert choices.remember(choice)
-    monkeypatch.setattr(choices, "_read_before", {})
+    choice = tuning_store.TunedChoice("op", "cpu", "device", "shapes", "versions", "content", "params", "a", (), 1.0)
+    assert tuning_store.remember(choice)
+    monkeypatch.setattr(tuning_store, "_read_before", {})
     with monkeypatch.context() as patch:
-        patch.setattr(choices, "_reread", lambda: signal.raise_signal(signal.SIGINT))
+        patch.setattr(tuning_store, "_reread", lambda: signal.raise_signal(signal.SIGINT))
         with pytest.raises(KeyboardInterrupt):
-            choices.knows("op")
-    assert choices.knows("op")
+            tuning_store.knows("op")
+    assert tuning_store.knows("op")
     brainevent.set_cache_dir(None)

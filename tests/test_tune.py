@@ -20,7 +20,7 @@ from tuned_ops import OUT, X, chosen, doubling, fast, read, reference, slow, wro
 
 import brainevent
 from brainevent import XLACustomKernel, _jit_key, config, set_backend, use_backend
-from brainevent.bench import choices
+from brainevent.bench import tuning_store
 from brainevent.cli import main
 from brainevent.errors import (
     KernelError,
@@ -42,8 +42,8 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.setenv("BRAINEVENT_CACHE_DIR", str(tmp_path / "cache"))
     yield tmp_path / "cache" / "tuning"
     config.autotune("off")
-    choices._of_this_process.clear()
-    choices._warned.clear()
+    tuning_store._of_this_process.clear()
+    tuning_store._warned.clear()
 
 
 @pytest.fixture
@@ -52,9 +52,9 @@ def operator(unique_name):
 
 
 def as_after_a_restart():
-    choices._read_before.clear()
-    choices._warned.clear()
-    choices.find("anything")  # reads the file
+    tuning_store._read_before.clear()
+    tuning_store._warned.clear()
+    tuning_store.find("anything")  # reads the file
     _jit_key.refresh()
 
 
@@ -357,7 +357,7 @@ def test_processes_that_tune_at_once_lose_nothing(unique_name, folder):
 def test_threads_that_remember_at_once_lose_nothing(operator):
     def remember(i):
         for k in range(5):
-            choices.remember(choices.TunedChoice("op", "cpu", "d", f"{i} {k}", "v", "c", "", "b", (), 1.0))
+            tuning_store.remember(tuning_store.TunedChoice("op", "cpu", "d", f"{i} {k}", "v", "c", "", "b", (), 1.0))
 
     threads = [threading.Thread(target=remember, args=(i,)) for i in range(6)]
     for thread in threads:
@@ -472,12 +472,12 @@ def test_a_warning_about_the_file_names_the_line_of_the_user(operator, folder):
     """The file is read deep within JAX, when the first kernel is chosen."""
     tune(operator)
     (folder / "choices.json").write_bytes(b"")
-    choices._read_before.clear()
+    tuning_store._read_before.clear()
     with pytest.warns(UserWarning, match="is broken") as said:
         jax.jit(lambda x: operator(x, outs=OUT) + 1)(X)
     assert [one.filename for one in said] == [__file__]
-    choices._read_before.clear()
-    choices._warned.clear()
+    tuning_store._read_before.clear()
+    tuning_store._warned.clear()
     with pytest.warns(UserWarning, match="is broken") as said:
         brainevent.tuned_choices()
     assert [one.filename for one in said] == [__file__]
@@ -485,10 +485,10 @@ def test_a_warning_about_the_file_names_the_line_of_the_user(operator, folder):
 
 def test_the_words_about_a_foreign_owner(operator, folder, monkeypatch):
     tune(operator)
-    monkeypatch.setattr(choices, "is_ours", lambda status: False)
-    monkeypatch.setattr(choices.os, "geteuid", lambda: 12345)
+    monkeypatch.setattr(tuning_store, "is_ours", lambda status: False)
+    monkeypatch.setattr(tuning_store.os, "geteuid", lambda: 12345)
     with pytest.raises(KernelToolchainError, match=r"\(user 12345\); choose another directory with set_cache_dir"):
-        choices._guard(folder, os.lstat(folder))
+        tuning_store._guard(folder, os.lstat(folder))
 
 
 @pytest.mark.covering(strength=0)
@@ -580,10 +580,10 @@ def test_the_command_line(operator, tmp_path, capsys):
     lines = capsys.readouterr().out.splitlines()
     assert lines[1].split()[:2] == [operator.name, "cpu"]
     assert "float32[64] -> float32[64]  fast" in lines[1]
-    assert lines[2] == f"1 choice in {choices.file_path()}"
+    assert lines[2] == f"1 choice in {tuning_store.file_path()}"
     assert lines[0].split()[-1] == "time"  # all is of this machine
     [choice] = brainevent.tuned_choices()
-    choices.remember(dataclasses.replace(choice, device="H900", versions=f"{choice.versions}, jax 0.1, gone 3"))
+    tuning_store.remember(dataclasses.replace(choice, device="H900", versions=f"{choice.versions}, jax 0.1, gone 3"))
     assert main(["tune", "list"]) == 0
     [head, *rows] = capsys.readouterr().out.splitlines()[:3]
     assert head.endswith("made with")
@@ -620,9 +620,9 @@ def test_autotune_tunes_new_shapes_once(operator, monkeypatch):
     config.autotune("on")
     assert config.get_autotune() == "on"
     np.testing.assert_array_equal(operator(X, outs=OUT), 2 * X)
-    file = choices.file_path().stat()
+    file = tuning_store.file_path().stat()
     operator(X, outs=OUT)
-    assert choices.file_path().stat().st_mtime_ns == file.st_mtime_ns
+    assert tuning_store.file_path().stat().st_mtime_ns == file.st_mtime_ns
     assert [choice.shapes for choice in brainevent.tuned_choices()] == ["float32[64] -> float32[64]"]
     operator(X[:9], outs=jax.ShapeDtypeStruct((9,), jnp.float32))
     assert len(brainevent.tuned_choices()) == 2

@@ -8,7 +8,7 @@ import functools
 import jax
 import jax.numpy as jnp
 
-from .cold import flush_bytes
+from .cold_caches import flush_bytes
 from .measure import measure
 
 __all__ = ["measured_bandwidth", "measured_flops"]

@@ -17,7 +17,7 @@ import numpy as np
 
 from .record import BenchmarkRecord
 from .rows import flat_rows
-from .whole import write_whole
+from .whole_files import write_whole
 
 __all__ = ["FORMATS", "RUN_FORMAT", "RUN_VERSION", "ForeignFileError", "as_dict", "from_dict", "kind_of", "read_csv",
            "read_json", "read_pickle", "read_run", "write"]  # fmt: skip

@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 
 from .chain import Chain, device_of
-from .cold import Flush
+from .cold_caches import Flush
 
 __all__ = ["Measurement", "Timing", "benchmark_function", "check_counts", "measure", "time_chained"]
 

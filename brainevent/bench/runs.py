@@ -13,7 +13,7 @@ from typing import Any
 from . import files
 from .files import ForeignFileError
 from .result import BenchmarkResult
-from .whole import write_whole
+from .whole_files import write_whole
 
 __all__ = ["ForeignFileError", "Run", "best_backend", "wins"]
 

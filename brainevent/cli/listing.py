@@ -9,8 +9,8 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..bench import choices
-from ..bench.choices import TunedChoice
+from ..bench import tuning_store
+from ..bench.tuning_store import TunedChoice
 from ..bench.words import columns
 from ..errors import KernelToolchainError
 from ..languages import language
@@ -60,7 +60,7 @@ def _list(arguments: argparse.Namespace) -> int:
 def _tuned() -> list[TunedChoice]:
     """Return all choices; none, with a word about it, if their file is refused."""
     try:
-        return choices.tuned_choices()
+        return tuning_store.tuned_choices()
     except KernelToolchainError as error:
         note(f"brainevent: {error}. What was tuned is not shown")
         return []

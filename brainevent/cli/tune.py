@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import argparse
 
-from ..bench import choices
+from ..bench import tuning_store
 from ..bench.words import columns, time_text
 from ..errors import did_you_mean
 from .words import Commands, amount, command, complain, say
@@ -37,7 +37,7 @@ def add(commands: Commands[argparse.ArgumentParser]) -> None:
 def _list(arguments: argparse.Namespace) -> int:
     from ..operator.tuning_lookup import unlike_here  # it asks JAX for devices
 
-    found = choices.tuned_choices(arguments.operator)
+    found = tuning_store.tuned_choices(arguments.operator)
     if not found:
         return _nothing(arguments.operator)
     rows = [("operator", "platform", "operands and results", "backend", "variant", "time", "made with")]
@@ -46,12 +46,12 @@ def _list(arguments: argparse.Namespace) -> int:
     ]
     elsewhere = any(row[-1] for row in rows[1:])
     say(columns(rows if elsewhere else [row[:-1] for row in rows]))
-    say(f"{amount(len(found), 'choice')} in {choices.file_path()}")
+    say(f"{amount(len(found), 'choice')} in {tuning_store.file_path()}")
     return 0
 
 
 def _clear(arguments: argparse.Namespace) -> int:
-    removed = choices.clear_tuned(arguments.operator)
+    removed = tuning_store.clear_tuned(arguments.operator)
     if not removed:
         return _nothing(arguments.operator)
     say(f"cleared {amount(removed, 'choice')}")
@@ -59,18 +59,18 @@ def _clear(arguments: argparse.Namespace) -> int:
 
 
 def _export(arguments: argparse.Namespace) -> int:
-    say(f"wrote {amount(choices.export_tuned(arguments.file), 'choice')} to {arguments.file}")
+    say(f"wrote {amount(tuning_store.export_tuned(arguments.file), 'choice')} to {arguments.file}")
     return 0
 
 
 def _import(arguments: argparse.Namespace) -> int:
-    say(f"added {amount(choices.import_tuned(arguments.file), 'choice')} from {arguments.file}")
+    say(f"added {amount(tuning_store.import_tuned(arguments.file), 'choice')} from {arguments.file}")
     return 0
 
 
 def _nothing(operator: str | None) -> int:
     if operator is None:
-        say(f"nothing is tuned in {choices.file_path()}")
+        say(f"nothing is tuned in {tuning_store.file_path()}")
         return 0
-    hint = did_you_mean(operator, {choice.operator for choice in choices.tuned_choices()})
-    return complain(f"nothing in {choices.file_path()} is of operator {operator!r}{hint}")
+    hint = did_you_mean(operator, {choice.operator for choice in tuning_store.tuned_choices()})
+    return complain(f"nothing in {tuning_store.file_path()} is of operator {operator!r}{hint}")

@@ -20,7 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .. import config
-from .reported import report_indices, report_pointers
+from .debug_indices import report_indices, report_pointers
 
 __all__ = [
     "are_known",

@@ -19,11 +19,11 @@ from ..representation import EventRepresentation
 from ..room import check_array
 from ..structure import checked_shape, checked_weights, looked_at
 from .arithmetic import Arithmetic
-from .asked import refuse_jax_grad
 from .beside_quantities import BesideQuantities
 from .buffers import TURNED, WithBuffers
 from .formats import format_named
 from .indexing import from_start
+from .refused_grad import refuse_jax_grad
 
 __all__ = ["DataRepresentation", "unpacked"]
 

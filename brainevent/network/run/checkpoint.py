@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from ..._version import __version__
-from ...bench.whole import write_whole
+from ...bench.whole_files import write_whole
 from ...errors import CheckpointError, NetworkError
 from ..plan.plan import Plan, SynapsePlan
 from ..plan.replaced import in_order, of_order

@@ -37,7 +37,7 @@ from ..toolchain.directory import (
     prepare,
     writing,
 )
-from .whole import write_whole
+from .whole_files import write_whole
 
 __all__ = [
     "TunedChoice",
