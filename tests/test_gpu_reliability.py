@@ -2,21 +2,21 @@
 """On a real GPU: what goes wrong on the device is told, what runs for long does not grow, and tools find nothing."""
 
 import pytest
+from language_kernels import LANGUAGE_KERNELS
 from programs import run_program
 from sanitizer import GPU, TOOLS, sanitized
-from tongues import TONGUES
 
 pytestmark = pytest.mark.gpu
-EVERY = pytest.mark.parametrize("name", TONGUES)
+EVERY = pytest.mark.parametrize("name", LANGUAGE_KERNELS)
 
 PRELUDE = """
     import functools, sys, warnings
     warnings.filterwarnings("ignore")
     import jax, jax.numpy as jnp, numpy as np
-    from tongues import TONGUES
+    from language_kernels import LANGUAGE_KERNELS
     import pytest
     try:
-        product, matvec = TONGUES[sys.argv[1]].animals(sys.argv[1], "gpu")
+        product, matvec = LANGUAGE_KERNELS[sys.argv[1]].animals(sys.argv[1], "gpu")
     except pytest.skip.Exception as missing:
         print("skipped:", missing)
         sys.exit()

@@ -11,7 +11,7 @@ _COO = ("test_event_coo",)
 _FIXED = ("test_event_fixed",)
 _OUT = ("test_event_out_of_range",)
 _THREADS = ("test_event_threads",)
-_TONGUES = ("test_event_csr_languages",)
+_CSR_LANGUAGES = ("test_event_csr_languages",)
 
 MUTANTS = (
     Mutant(
@@ -264,28 +264,28 @@ MUTANTS = (
         "event/csr/kernels.cc",
         "if (events) total = events * weight(0);",
         "total = events * weight(0);",
-        _TONGUES,
+        _CSR_LANGUAGES,
     ),
     Mutant(
         "csr-cpp-last-weight-only",
         "event/csr/kernels.cc",
         "out[column(j)] += weight(j);",
         "out[column(j)] = weight(j);",
-        _TONGUES,
+        _CSR_LANGUAGES,
     ),
     Mutant(
         "csr-tpu-last-block-only",
         "event/csr/on_pallas.py",
         "out[...] += jnp.where(chosen, terms[0], 0)",
         "out[...] = jnp.where(chosen, terms[0], 0)",
-        _TONGUES,
+        _CSR_LANGUAGES,
     ),
     Mutant(
         "csr-warp-writes-before-the-beginning",
         "event/csr/on_warp.py",
         "if target >= wp.int64(0) and target < wp.int64(out.shape[0]):",
         "if target < wp.int64(out.shape[0]):",
-        _TONGUES,
+        _CSR_LANGUAGES,
     ),
     Mutant(
         "coo-columns-held-to-rows",

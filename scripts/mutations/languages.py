@@ -6,9 +6,9 @@ from .mutant import Mutant
 __all__ = ["MUTANTS"]
 
 _NUMBA = ("test_numba", "test_transformations")
-_CUDA = ("test_numba_cuda", "test_emulation", "test_tongues")
+_CUDA = ("test_numba_cuda", "test_emulation", "test_language_kernels")
 _NVRTC = ("test_nvrtc",)
-_WARP = ("test_warp", "test_warp_errors", "test_tongues")
+_WARP = ("test_warp", "test_warp_errors", "test_language_kernels")
 _ADJOINT = ("test_warp_adjoint", "test_warp_errors")
 _CPP = ("test_loaders", "test_cpp", "test_builds")
 

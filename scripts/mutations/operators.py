@@ -52,7 +52,7 @@ MUTANTS = (
         "operator/lowering.py",
         "if not all(level.size for level in levels):",
         "if not any(level.size for level in levels):",
-        ("test_rules", "test_numba", "test_pallas", "test_tongues", "test_transformations"),
+        ("test_rules", "test_numba", "test_pallas", "test_language_kernels", "test_transformations"),
     ),
     Mutant(
         "rules-last-tangent-only",
@@ -101,7 +101,7 @@ MUTANTS = (
         "operator/emulation.py",
         "for name in sorted(table, key=lambda name: name != default):",
         "for name in sorted(table):",
-        ("test_emulation", "test_tongues"),
+        ("test_emulation", "test_language_kernels"),
     ),
     Mutant(
         "registry-any-tag-will-do",
@@ -290,6 +290,6 @@ MUTANTS = (
         "_compat.py",
         'whole = any(not str(eqn.params["vmap_method"]).startswith("sequential") for eqn in calls)',
         'whole = any(str(eqn.params["vmap_method"]).startswith("sequential") for eqn in calls)',
-        ("test_emulation", "test_warp", "test_tongues"),
+        ("test_emulation", "test_warp", "test_language_kernels"),
     ),
 )

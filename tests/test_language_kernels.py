@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The languages of GPUs under every transformation, emulated on the CPU; `test_gpu_tongues.py` has the real ones."""
+"""Kernels in the languages of GPUs under every transformation, emulated on the CPU."""
 
 import functools
 import subprocess
@@ -8,9 +8,9 @@ import sys
 import jax
 import jax.numpy as jnp
 import pytest
+from language_kernels import EMULATED, LANGUAGE_KERNELS
 from meshes import P, close, cut, mesh, sent
 from programs import ROOT, program_environment
-from tongues import EMULATED, TONGUES
 from transforming import TRANSFORMATIONS, same
 
 import brainevent
@@ -24,7 +24,7 @@ N = 4
 
 @functools.cache
 def animals(name):
-    return TONGUES[name].animals(f"emulated_{name}", "gpu")
+    return LANGUAGE_KERNELS[name].animals(f"emulated_{name}", "gpu")
 
 
 @pytest.fixture(autouse=True)
@@ -55,7 +55,7 @@ SOME = ["outputs written", "nested vmap", "vjp", "sharded jit", "export"]
 def test_every_language_keeps_its_promises(name, promises):
     for animal in animals(name):
         operator = brainevent.get_registry()[f"zoo_{animal.name}"]
-        options = {"backends": [TONGUES[name].backend], "promises": promises}
+        options = {"backends": [LANGUAGE_KERNELS[name].backend], "promises": promises}
         report = brainevent.check(operator, *map(jnp.asarray, animal.operands(N)), **options)
         assert report.ok, str(report)
 

@@ -7,9 +7,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from language_kernels import LANGUAGE_KERNELS
 from meshes import P, close, cut, sent
 from programs import run_program
-from tongues import TONGUES
 from transforming import TRANSFORMATIONS, batched_operands, same
 
 import brainevent
@@ -19,13 +19,13 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:The Pallas Triton backend is deprecated"),
     pytest.mark.filterwarnings("ignore:.*Grid size.*under-utilization"),
 ]
-EVERY = pytest.mark.parametrize("name", TONGUES)
+EVERY = pytest.mark.parametrize("name", LANGUAGE_KERNELS)
 N = 4
 
 
 @functools.cache
 def animals(name):
-    return TONGUES[name].animals(f"gpu_{name}", "gpu")
+    return LANGUAGE_KERNELS[name].animals(f"gpu_{name}", "gpu")
 
 
 def on_cpu(f, *operands):
@@ -71,7 +71,7 @@ def test_shards(name):
         jax.tree.map(close, jax.jit(gradient(animal.call))(*placed), on_cpu(gradient(animal.twin), first, second))
 
 
-CARRIED = [name for name in TONGUES if name != "triton"]
+CARRIED = [name for name in LANGUAGE_KERNELS if name != "triton"]
 
 
 @pytest.mark.parametrize("name", CARRIED)
@@ -126,7 +126,7 @@ def too_few_threads(name):
 @pytest.mark.parametrize("name", ["numba_cuda", "warp", "raw_cuda"])
 def test_an_output_that_no_thread_writes_is_found(name, unique_name):
     operator = brainevent.XLACustomKernel(unique_name("short"))
-    operator.def_kernel(TONGUES[name].backend, "gpu", too_few_threads(name))
+    operator.def_kernel(LANGUAGE_KERNELS[name].backend, "gpu", too_few_threads(name))
     operator.def_reference(lambda x: x)
     report = brainevent.check(operator, jnp.zeros(N), promises=["outputs written"])
     [row] = [row for row in report.rows if row.promise == "outputs written"]

@@ -15,8 +15,8 @@ BLOCK = 128
 
 
 @dataclass(frozen=True)
-class Tongue:
-    """A language as the tests speak it: its backend's name, and a function that makes both generators."""
+class LanguageKernels:
+    """Two kernels in one language: its backend's name, and a function that makes both generators."""
 
     backend: str
     generators: Callable[[], tuple[Callable[..., Any], Callable[..., Any]]]
@@ -81,7 +81,7 @@ void rows(const BE::Tensor w, const BE::Tensor x, BE::Tensor out, int64_t stream
 
 
 def cuda_cpp():
-    module = brainevent.load_cuda_inline("tongue", CUDA_CPP)
+    module = brainevent.load_cuda_inline("language_kernels", CUDA_CPP)
     generator = lambda function: lambda *, outs: lambda *xs: function(*xs, outs=like(outs[0])[0])
     return generator(module.multiply), generator(module.rows)
 
@@ -259,13 +259,13 @@ def pallas():
     return lambda *, outs: pl.pallas_call(multiply, out_shape=like(outs[0])[0]), of_rows
 
 
-TONGUES = {
-    "cuda_cpp": Tongue("cuda_raw", cuda_cpp),
-    "numba_cuda": Tongue("numba_cuda", numba_cuda),
-    "numba_cuda_recorded": Tongue("numba_cuda", numba_cuda_recorded),
-    "warp": Tongue("warp", warp),
-    "raw_cuda": Tongue("nvrtc", raw_cuda),
-    "triton": Tongue("triton", triton),
-    "pallas": Tongue("pallas", pallas),
+LANGUAGE_KERNELS = {
+    "cuda_cpp": LanguageKernels("cuda_raw", cuda_cpp),
+    "numba_cuda": LanguageKernels("numba_cuda", numba_cuda),
+    "numba_cuda_recorded": LanguageKernels("numba_cuda", numba_cuda_recorded),
+    "warp": LanguageKernels("warp", warp),
+    "raw_cuda": LanguageKernels("nvrtc", raw_cuda),
+    "triton": LanguageKernels("triton", triton),
+    "pallas": LanguageKernels("pallas", pallas),
 }
 EMULATED = ("numba_cuda", "numba_cuda_recorded", "warp", "pallas")  # those that run on the CPU, too
