@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A walk as those see it that walk a part of the way: where it has been, and how it goes on."""
+"""What functions that walk one kind of value need of a walk: its state, and how to continue it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["Walking"]
 
 
 class Walking(ABC):
-    """What a walk has met of functions for Numba."""
+    """The state of a walk, as far as it concerns functions for Numba."""
 
     def __init__(self, anew: Any, as_written: bool) -> None:
         self.anew, self.as_written = anew, as_written

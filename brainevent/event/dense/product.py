@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One product of a dense matrix with events, whatever they were: it checks the operands, and takes care of units."""
+"""A product of a dense matrix with events: checks its operands, and takes care of units."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["dense_product"]
 def dense_product(
     weights: Any, spikes: Any, spike_unit: Any, rank: int, *, transpose: bool, backend: str | None = None
 ) -> Any:
-    """Sum the weights of who spikes: `binary_densemv` for spikes of rank 1, `binary_densemm` for rank 2."""
+    """Sum the weights of active neurons: `binary_densemv` for spikes of rank 1, `binary_densemm` for rank 2."""
     where, operator = ("binary_densemv", binary_densemv_p) if rank == 1 else ("binary_densemm", binary_densemm_p)
     weights, weight_unit = units.split(weights)
     weights = jnp.asarray(weights)

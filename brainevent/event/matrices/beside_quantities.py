@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Quantities leave `*` and `@` to matrices, whichever of both packages was loaded first."""
+"""Lets quantities leave `*` and `@` to matrices, whether the package of units was loaded before or after them."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ __all__ = ["BesideQuantities"]
 
 
 class BesideQuantities:
-    """What quantities take for a sparse matrix of their own package.
+    """A matrix that `isinstance` takes for a sparse matrix of the package of units, too.
 
-    They ask `isinstance`, which looks at an object's type and, if that is another, at its `__class__`. The type cannot
+    Quantities ask `isinstance`, which looks at an object's type, and then at its `__class__`. The type itself cannot
     extend a class of a package that is loaded later, or never.
     """
 
@@ -25,17 +25,17 @@ class BesideQuantities:
         return cls if sparse is None else _both(cls, sparse)
 
     def __reduce__(self) -> Any:
-        """Take apart for pickle, which by default asks for a `__class__` that is the type."""
+        """Take apart for pickle, which would by default refuse a `__class__` that is not the type."""
         return object.__new__, (type(self),), vars(self)
 
     def _undefined(self, _: Any) -> Any:
         return NotImplemented
 
-    __rtruediv__ = __rfloordiv__ = __rmod__ = _undefined  # quantities call these without looking
+    __rtruediv__ = __rfloordiv__ = __rmod__ = _undefined  # quantities call these, defined or not
 
 
 @functools.cache
 def _both(matrix: Any, sparse: type) -> type:
-    """Return a class for `isinstance` alone; what is asked for a matrix makes one of the matrix's own type."""
+    """Return a class for `isinstance` that extends both; its constructors make matrices of the original type."""
     makers = {"__new__": lambda _, *args, **kwargs: matrix(*args, **kwargs), "_of": matrix._of}
     return type(matrix.__name__, (matrix, sparse), {**makers, "__module__": matrix.__module__})

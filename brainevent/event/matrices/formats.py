@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The formats that matrices are turned into, by name: so no format's file imports another's to be turned into it."""
+"""Matrix formats by name: matrices are converted through this table, so no two files of formats import each other."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _FORMATS: dict[str, type] = {}
 
 
 def named_format(cls: type[T]) -> type[T]:
-    """Let other matrices be turned into this format; the room's `__init__` loads all of these."""
+    """Let matrices be converted to this format; the room's `__init__` imports all such formats."""
     _FORMATS[cls.__name__] = cls
     return cls
 

@@ -34,7 +34,7 @@ Array = Any
 
 
 class Described(Protocol):
-    """What is built: the parts of a `Network`."""
+    """A `Network`, as far as a plan needs it."""
 
     @property
     def populations(self) -> tuple[Population, ...]: ...

@@ -19,7 +19,7 @@ _MOST_STEPS = 64  # of a loop that is unrolled
 
 
 class Lowers(Protocol):
-    """What writes the equations of a rule as lines, and of them its loops and branches as is said here."""
+    """The lowering of a rule, as far as loops and branches need it."""
 
     writer: Writer
 
