@@ -10,7 +10,8 @@ import jax.numpy as jnp
 
 from .. import errors
 from .activity import is_active
-from .representation import EventRepresentation, numbers_of
+from .form import numbers_of
+from .representation import EventRepresentation
 from .saved import savable
 from .structure import checked_count
 

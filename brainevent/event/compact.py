@@ -11,7 +11,8 @@ import jax.numpy as jnp
 from ..errors import MathError, ShapeError
 from .activity import is_active
 from .bitpack import bitpack, unpack
-from .representation import EventRepresentation, numbers_of
+from .form import numbers_of
+from .representation import EventRepresentation
 from .saved import savable
 from .structure import checked_count
 

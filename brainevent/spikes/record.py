@@ -13,7 +13,7 @@ import jax.numpy as jnp
 
 from ..errors import ShapeError
 from ..event.activity import is_active
-from ..event.representation import numbers_of
+from ..event.form import numbers_of
 from ..event.room import check_room
 from .statistics import milliseconds
 from .trains import Spikes

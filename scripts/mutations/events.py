@@ -108,8 +108,8 @@ MUTANTS = (
     Mutant(
         "arrays-product-not-turned-back",
         "event/representation.py",
-        "return dense_product(matrix, *units.split(events.T), 2, transpose=True).T",
-        "return dense_product(matrix, *units.split(events.T), 2, transpose=True)",
+        "return binary_densemm(matrix, events.T, transpose=True).T",
+        "return binary_densemm(matrix, events.T, transpose=True)",
         _EVENTS,
     ),
     Mutant(

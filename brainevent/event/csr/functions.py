@@ -10,8 +10,8 @@ import numpy as np
 
 from ...errors import ShapeError
 from .. import units
+from ..form import split_operand
 from ..operands import checked_indices, checked_weights, checked_x, promises, promoted
-from ..representation import split_operand
 from ..room import check_array
 from ..structure import check_indices, check_once, checked_shape
 from . import benchmark_data, operators

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What users call for products of a dense matrix with events."""
+"""What users call for products of a dense matrix with events: it checks the operands, and takes care of units."""
 
 from __future__ import annotations
 
@@ -12,9 +12,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from ...bench.record import BenchmarkConfig
-from ..representation import split_operand
+from ...errors import ShapeError
+from .. import units
+from ..activity import is_active
+from ..form import split_operand
+from ..operands import checked_weights, checked_x
 from .operators import binary_densemm_p, binary_densemv_p
-from .product import dense_product
 
 __all__ = ["binary_densemm", "binary_densemv"]
 
@@ -33,7 +36,7 @@ def binary_densemv(weights: Any, spikes: Any, *, transpose: bool = False, backen
     >>> brainevent.binary_densemv(weights, jnp.array([0.0, 0.5]), transpose=True)
     Array([ 8., 16., 32.], dtype=float32)
     """
-    return dense_product(weights, *split_operand(spikes, event=True), 1, transpose=transpose, backend=backend)
+    return _product("binary_densemv", binary_densemv_p, weights, spikes, 1, transpose, backend)
 
 
 def binary_densemm(weights: Any, spikes: Any, *, transpose: bool = False, backend: str | None = None) -> Any:
@@ -47,7 +50,25 @@ def binary_densemm(weights: Any, spikes: Any, *, transpose: bool = False, backen
     Array([[ 5.,  4.],
            [40., 32.]], dtype=float32)
     """
-    return dense_product(weights, *split_operand(spikes, event=True), 2, transpose=transpose, backend=backend)
+    return _product("binary_densemm", binary_densemm_p, weights, spikes, 2, transpose, backend)
+
+
+def _product(
+    where: str, operator: Any, weights: Any, spikes: Any, rank: int, transpose: bool, backend: str | None
+) -> Any:
+    weights, weight_unit = units.split(weights)
+    spikes, spike_unit = split_operand(spikes, event=True)
+    weights = jnp.asarray(weights)
+    if weights.ndim != 2:
+        raise ShapeError(f"{where}: weights has shape {weights.shape}; pass a matrix, of two dimensions")
+    spikes, shape = checked_x(where, "spikes", spikes, rank, weights.shape, transpose=transpose)
+    if jnp.issubdtype(weights.dtype, jnp.integer):  # no kernel adds integers
+        found = jnp.matmul(weights.T if transpose else weights, is_active(spikes).astype(weights.dtype))
+        return units.join(found, units.product(weight_unit, spike_unit))
+    weights = checked_weights(where, "weights", weights, weights.shape)
+    out = jax.ShapeDtypeStruct(shape, weights.dtype)
+    (found,) = operator(weights, spikes, outs=[out], transpose=bool(transpose), backend=backend)
+    return units.join(found, units.product(weight_unit, spike_unit))
 
 
 def _benchmark_data(columns: int | None) -> Callable[..., list[BenchmarkConfig]]:

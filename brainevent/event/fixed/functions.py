@@ -13,8 +13,8 @@ import numpy as np
 from ...bench.record import BenchmarkConfig
 from ...errors import ShapeError
 from .. import units
+from ..form import split_operand
 from ..operands import checked_indices, checked_weights, checked_x, promises, promoted
-from ..representation import split_operand
 from ..structure import check_indices, check_once, checked_shape
 from .operators import binary_fcnmm_p, binary_fcnmv_p, fcnmm_p, fcnmv_p
 

@@ -12,8 +12,8 @@ import numpy as np
 
 from ...errors import ShapeError
 from .. import units
+from ..form import split_operand
 from ..precision import precise
-from ..representation import split_operand
 
 __all__ = ["bounded", "dense_shape", "one_of", "sides_of", "weights_of"]
 

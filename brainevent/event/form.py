@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a form of events is: an array of them behind `value`, which functions take apart."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from typing import Any, Self
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from . import units
+from .activity import is_active
+
+__all__ = ["EventForm", "numbers_of", "split_operand"]
+
+
+def numbers_of(x: Any) -> jax.Array:
+    """Return the array within events or a quantity, or x as an array."""
+    return jnp.asarray(units.split(x.value if isinstance(x, EventForm) else x)[0])
+
+
+def split_operand(x: Any, *, event: bool) -> tuple[Any, Any]:
+    """Return the numbers of an operand, and their unit; of events that are taken as numbers, which are active."""
+    if not isinstance(x, EventForm):
+        return units.split(x)
+    numbers, unit = units.split(x.value)
+    return numbers if event else is_active(numbers), unit
+
+
+class EventForm(ABC):
+    """Events in some form, with what they have in common with an array."""
+
+    @property
+    @abstractmethod
+    def value(self) -> Any:
+        """The events as an array, or as a quantity."""
+
+    @abstractmethod
+    def with_value(self, value: Any) -> Self:
+        """Return other events in this form."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of `value`."""
+        return tuple(self.value.shape)
+
+    @property
+    def dtype(self) -> Any:
+        """The type of the elements of `value`."""
+        return self.value.dtype
+
+    @property
+    def ndim(self) -> int:
+        """The number of dimensions."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """The number of elements, events or not."""
+        return math.prod(self.shape)
+
+    def __len__(self) -> int:
+        if not self.ndim:
+            raise TypeError(f"{type(self).__name__}: events without a dimension have no length")
+        return self.shape[0]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.value)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.value[index]
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        return np.array(units.split(self.value)[0], dtype, copy=copy)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.value!r})"
