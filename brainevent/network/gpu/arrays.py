@@ -17,7 +17,7 @@ from .recording import as_dtype
 from .structs import common_dtype, population_dtype
 from .text import Kind
 
-__all__ = ["Arrays", "Tables"]
+__all__ = ["Arrays", "Tables", "slots_of"]
 
 Values = Any
 Params = Mapping[str, Mapping[str, Values]]
@@ -29,12 +29,17 @@ def as_words(values: Values) -> Values:
     return array.astype(np.uint32) if array.dtype == bool else np.asarray(array, order="C").view(np.uint32)
 
 
+def slots_of(plan: Plan) -> int:
+    """Return for how many steps there are sums: one more than what is on its way."""
+    return 1 + max((plan.rows(*place) for place in plan.receptors()), default=1)
+
+
 class Arrays:
     """The memory of neurons: a word for each state and place, and a ring of sums for each block."""
 
     def __init__(self, device: Device, plan: Plan, partition: Partition, kinds: Sequence[Kind]):
         self.device, self.plan, self.partition = device, plan, partition
-        self.slots = 1 + max((plan.rows(*place) for place in plan.receptors()), default=1)
+        self.slots = slots_of(plan)
         self._places = {p.name: partition.slots(p.name, p.size) for p in plan.populations}
         self._all = partition.blocks * partition.per
         words = max(len(kind.population.rule.states) for kind in kinds)

@@ -19,7 +19,7 @@ from ..run.finite import check_finite
 from ..run.recorded import Recorded, Wanted
 from ..run.report import in_bytes
 from ..state import NetworkState, copied, initial_state
-from .arrays import Arrays, Tables
+from .arrays import Arrays, Tables, slots_of
 from .clocks import Clocks
 from .device import Device, Memory, cuda_device, default_number, held
 from .layout import place_synapses
@@ -68,10 +68,10 @@ class CudaEngine:
         neurons = sum(population.size for population in plan.populations)
         count = blocks_for(neurons, device.multiprocessors, blocks)
         self.partition = partition_of(plan, kinds, numbers, count, threads_for(plan, kinds, count))
-        self.arrays = Arrays(device, plan, self.partition, kinds)
         most = _checked_bytes(shared_bytes, device.shared_bytes)
-        self._room = room_of(self.partition, kinds, self.arrays.slots, most)
+        self._room = room_of(self.partition, kinds, slots_of(plan), most)
         self.rows = place_synapses(device, plan, self.partition, self._room.left)
+        self.arrays = Arrays(device, plan, self.partition, kinds)
         self._list_size = self.partition.per + -self.partition.per % 4
         self._lists = device.memory(8 * count * self._list_size, "lists of spikes")
         self._ends = device.memory(16 * count, "ends of launches")
