@@ -19,7 +19,7 @@ from . import lowering, rules
 from .benchmark_methods import BenchmarkMethods
 from .bind import CARRIED, RESERVED, Carried
 from .definition import Definition
-from .entry import REFERENCE, KernelGenerator, checked_entry, meant
+from .entry import REFERENCE, KernelEntry, KernelGenerator, checked_entry, meant
 from .keywords import check_operands, check_static
 from .language_methods import LanguageMethods
 from .reference import Reference
@@ -85,6 +85,11 @@ class XLACustomKernel(LanguageMethods, BenchmarkMethods, RuleMethods):
                 UserWarning,
                 stacklevel=3,
             )
+
+    @property
+    def _kernels(self) -> dict[str, dict[str, KernelEntry]]:
+        """The kernels by platform and backend: programs print them by this name."""
+        return self.definition.kernels
 
     def __repr__(self) -> str:
         kernels = {platform: list(table) for platform, table in self.definition.kernels.items()}
