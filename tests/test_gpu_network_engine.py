@@ -223,12 +223,10 @@ def test_a_million_spikes_and_three_bursts_have_one_hash(tmp_path):
     assert len(hashes) == 1
 
 
-def test_engines_run_at_once():
-    """Each takes the whole GPU: one waits until the other ends."""
-    plan = small_plans.plan()
+def run_at_once(plan, engines):
+    """Run all from threads of their own; compare each with the CPU."""
     expected = NumbaEngine(plan)
     expected.run(20_000, Wanted(), {})
-    engines = [CudaEngine(plan, blocks=132) for _ in range(3)]
     threads = [threading.Thread(target=engine.run, args=(20_000, Wanted(), {})) for engine in engines]
     for thread in threads:
         thread.start()
@@ -236,6 +234,13 @@ def test_engines_run_at_once():
         thread.join()
     for engine in engines:
         equal(engine.state, expected.state)
+
+
+def test_engines_run_at_once():
+    """Each takes the whole GPU: one waits until the other ends."""
+    plan = small_plans.plan()
+    engines = [CudaEngine(plan, blocks=132) for _ in range(3)]
+    run_at_once(plan, engines)
 
 
 def test_what_does_not_fit_is_said_in_words():
@@ -255,17 +260,9 @@ def test_two_gpus_run_two_networks_at_once():
     if jax.device_count() < 2:
         pytest.skip("needs two GPUs")
     plan = small_plans.plan()
-    expected = NumbaEngine(plan)
-    expected.run(20_000, Wanted(), {})
     engines = []
     for device in jax.devices("gpu")[:2]:
         with jax.default_device(device):
             engines.append(CudaEngine(plan))
     assert len({engine.device for engine in engines}) == 2
-    threads = [threading.Thread(target=engine.run, args=(20_000, Wanted(), {})) for engine in engines]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    for engine in engines:
-        equal(engine.state, expected.state)
+    run_at_once(plan, engines)

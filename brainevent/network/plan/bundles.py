@@ -8,14 +8,15 @@ spikes wait, not what they send. That is worth it where such a stretch is long e
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
 
 from ..pages import aligned
 from .on_cpu_bundles import Member, Merged, count_runs, count_taken, merge_runs, take_runs
+from .on_demand import SynapsesOnDemand
 from .plan import PopulationPlan, SynapsePlan
 from .projections import ProjectionPlan, projection_of
 from .sums import SumPlaces, sum_places
@@ -52,7 +53,7 @@ class Bundle:
         return sum(int(array.nbytes) for array in (self.starts, self.places, self.weights))
 
 
-class BundledSynapses(Sequence[SynapsePlan]):
+class BundledSynapses(SynapsesOnDemand):
     """All synapses of a plan, bundled where that is worth it; one projection at a time as it was given.
 
     Attributes:
@@ -106,23 +107,8 @@ class BundledSynapses(Sequence[SynapsePlan]):
         """How much memory all synapses take."""
         return sum(bundle.nbytes for bundle in self.bundles) + sum(one.nbytes for one in self.held.values())
 
-    def __len__(self) -> int:
-        return len(self.projections)
-
-    def __iter__(self) -> Iterator[SynapsePlan]:
-        return (self[place] for place in range(len(self)))
-
-    @overload
-    def __getitem__(self, place: int) -> SynapsePlan: ...
-    @overload
-    def __getitem__(self, place: slice) -> Sequence[SynapsePlan]: ...
-    def __getitem__(self, place: int | slice) -> SynapsePlan | Sequence[SynapsePlan]:
-        """Return the synapses of a projection, copied out of a bundle if they are in one."""
-        if isinstance(place, slice):
-            return [self[k] for k in range(len(self))[place]]
-        place = range(len(self))[place]
-        if place in self.held:
-            return self.held[place]
+    def made(self, place: int) -> SynapsePlan:
+        """Copy the synapses of a projection out of their bundle."""
         return self._taken(place, next(bundle for bundle in self.bundles if place in bundle.members))
 
     def replaced(self, place: int, synapses: SynapsePlan) -> BundledSynapses:

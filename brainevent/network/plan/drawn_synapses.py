@@ -3,12 +3,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, overload
+from typing import Any, Protocol
 
 import numpy as np
 
+from .on_demand import SynapsesOnDemand
 from .plan import SynapsePlan
 from .projections import ProjectionPlan, projection_of
 from .wiring import Wiring
@@ -47,7 +47,7 @@ class Measure(Protocol):
         """Measure the synapses of a description."""
 
 
-class DrawnSynapses(Sequence[SynapsePlan]):
+class DrawnSynapses(SynapsesOnDemand):
     """All synapses of a plan, one projection at a time: those that are descriptions are drawn when they are asked for.
 
     Attributes:
@@ -77,23 +77,8 @@ class DrawnSynapses(Sequence[SynapsePlan]):
         """How much memory all synapses take as arrays, wherever they are."""
         return sum(projection.nbytes for projection in self.projections)
 
-    def __len__(self) -> int:
-        return len(self.projections)
-
-    def __iter__(self) -> Iterator[SynapsePlan]:
-        return (self[place] for place in range(len(self)))
-
-    @overload
-    def __getitem__(self, place: int) -> SynapsePlan: ...
-    @overload
-    def __getitem__(self, place: slice) -> Sequence[SynapsePlan]: ...
-    def __getitem__(self, place: int | slice) -> SynapsePlan | Sequence[SynapsePlan]:
-        """Return the synapses of a projection."""
-        if isinstance(place, slice):
-            return [self[k] for k in range(len(self))[place]]
-        place = range(len(self))[place]
-        if place in self.held:
-            return self.held[place]
+    def made(self, place: int) -> SynapsePlan:
+        """Draw the synapses of a projection on the host."""
         from .synapses import placed_synapses  # compiled loops
 
         one = self.descriptions[place]
