@@ -46,6 +46,8 @@ WORDS = r"""
 #define UNROLLED
 #define NOT_UNROLLED
 #define USUALLY(x) (x)
+#define __grid_constant__
+#define __cluster_dims__(...)
 #define ROOM(name) unsigned char* name = block_room
 template <class T> struct OfThread {
     T x[THREADS];
@@ -57,11 +59,13 @@ template <class T> struct OfLane {
 };
 template <class T> static T add_in_block(T* at, T x) { T before = *at; *at = (T)((u32)before + (u32)x); return before; }
 static void add_if(bool yes, int* at, int x, int*) { if (yes) add_in_block(at, x); }
+static void add_in_ring(int* at, int x) { add_in_block(at, x); }
 static void or_in_block(u32* at, u32 x) { *at |= x; }
 template <class T> static T add_for_all(T* at, T x) { return __atomic_fetch_add(at, x, __ATOMIC_RELAXED); }
 template <class T> static void raise_for_all(T* at, T x) { if (*at < x) *at = x; }
 static void or_for_all(u64* at, u64 x) { __atomic_fetch_or(at, x, __ATOMIC_RELAXED); }
 static int look(const int* at) { return *at; }
+template <class T> static void pin(T&) {}
 static void put_word(u32* at, u32 x) { __atomic_store_n(at, x, __ATOMIC_RELAXED); }
 static u32 get_word(const u32* at) { return __atomic_load_n(at, __ATOMIC_RELAXED); }
 static uint4 get_four(const uint4* at) {
@@ -79,6 +83,28 @@ static void get_pair(const u64* at, u64& v, u64& w) {
 static void put_pair(u64* at, u64 v, u64 w) {
     __atomic_store_n(at + 1, w, __ATOMIC_RELAXED);
     __atomic_store_n(at, v, __ATOMIC_RELEASE);
+}
+static thread_local u64 *inboxes, *own_inbox;  // the addresses of all blocks' inboxes, after how many have come and gone
+static void meet(u64 count) {
+    __atomic_fetch_add(inboxes, 1, __ATOMIC_ACQ_REL);
+    while (__atomic_load_n(inboxes, __ATOMIC_ACQUIRE) < count) sched_yield();
+}
+static void enter_cluster(u64* table, u32 block, u32 blocks, u64* own) {
+    inboxes = table;
+    own_inbox = own;
+    table[1 + block] = (u64)own;
+    meet(blocks);
+}
+static void leave_cluster(u32 blocks) { meet(2 * blocks); }
+static void open_inbox(u64* arrived) { *arrived = 0; }
+static u64* in_block(const u64* own, u32 block) { return (u64*)inboxes[1 + block] + (own - own_inbox); }
+static void hand_pair(u64* at, u64* arrived, u64 v, u64 w) {
+    __atomic_store_n(at + 1, w, __ATOMIC_RELAXED);
+    __atomic_store_n(at, v, __ATOMIC_RELAXED);
+    __atomic_fetch_add(arrived, 1, __ATOMIC_ACQ_REL);
+}
+static void await_packets(u64* arrived, u32 count, u32 turn) {
+    while (__atomic_load_n(arrived, __ATOMIC_ACQUIRE) < (u64)count * (turn / 2 + 1)) sched_yield();
 }
 static void fence() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
 static void fence_in_block() {}
@@ -135,7 +161,8 @@ class PretendDevice:
 
     name, words = "a pretend GPU", WORDS
 
-    def __init__(self, multiprocessors=8, shared_bytes=227 * 1024):
+    def __init__(self, multiprocessors=8, shared_bytes=227 * 1024, largest_cluster=16):
+        self.has_clusters, self.largest_cluster = largest_cluster > 0, largest_cluster
         self.multiprocessors, self.shared_bytes, self.held, self.launches = multiprocessors, shared_bytes, {}, []
 
     def memory(self, nbytes, what):
@@ -160,7 +187,7 @@ class PretendDevice:
         assert shared <= self.shared_bytes
         return library(HEAD + text + entry_text(entry)).on_block
 
-    def launch(self, kernel, blocks, threads, shared, parameters, *, at_once):
+    def launch(self, kernel, blocks, threads, shared, parameters, *, at_once=False, clustered=False):
         self.launches.append((blocks, threads, shared))
         held = [ctypes.create_string_buffer(value, len(value)) for value in parameters]
         passed = [
@@ -173,7 +200,7 @@ class PretendDevice:
             address = ctypes.addressof(room) + -ctypes.addressof(room) % 16
             kernel(ctypes.c_uint32(block), ctypes.c_uint32(blocks), ctypes.c_void_p(address), *passed)
 
-        if not at_once:
+        if not at_once and not clustered:
             for block in range(blocks):
                 go(block)
             return
@@ -182,6 +209,9 @@ class PretendDevice:
             thread.start()
         for thread in running:
             thread.join()
+
+    def has_room_for_cluster(self, kernel, blocks, threads, shared):
+        return blocks <= self.largest_cluster
 
     def wait(self):
         pass

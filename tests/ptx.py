@@ -6,11 +6,11 @@ import pytest
 from brainevent.network.rule.cuda_text import NVRTC_OPTIONS
 
 
-def ptx_of(text, *options):
-    """Return the PTX of a text, or skip the test where there is no NVRTC."""
+def ptx_of(text, *options, capability=75):
+    """Return the PTX of a text for a compute capability, or skip the test where there is no NVRTC."""
     nvrtc = pytest.importorskip("cuda.bindings.nvrtc")
     _, program = nvrtc.nvrtcCreateProgram(text.encode(), b"text.cu", 0, [], [])
-    given = [option.encode() for option in (*NVRTC_OPTIONS, *options, "--gpu-architecture=compute_75")]
+    given = [option.encode() for option in (*NVRTC_OPTIONS, *options, f"--gpu-architecture=compute_{capability}")]
     (error,) = nvrtc.nvrtcCompileProgram(program, len(given), given)
     _, size = nvrtc.nvrtcGetProgramLogSize(program)
     log = b" " * size

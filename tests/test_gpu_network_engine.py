@@ -27,7 +27,7 @@ from brainevent.network.run.recorded import Wanted
 from brainevent.network.run.simulation import Simulation
 from brainevent.network.state import copied
 
-pytestmark = pytest.mark.gpu
+pytestmark = [pytest.mark.gpu, drawn.pytestmark]
 pytest.importorskip("cuda.bindings.nvrtc")
 SMALL = pretended.SMALL
 

@@ -43,11 +43,12 @@ from brainevent.network.rule.trace import trace
 from brainevent.network.run.recorded import Wanted
 from brainevent.network.run.simulation import Simulation
 
-SMALL = 3500  # bytes of shared memory: enough for lists of spikes alone
+SMALL = 4600  # bytes of shared memory: enough for lists of spikes alone
 
 
-def engine_of(plan, blocks=3, shared_bytes=None, multiprocessors=8):
-    return CudaEngine(plan, blocks=blocks, shared_bytes=shared_bytes, device=PretendDevice(multiprocessors))
+def engine_of(plan, blocks=3, shared_bytes=None, multiprocessors=8, **device):
+    device = PretendDevice(multiprocessors, **device)
+    return CudaEngine(plan, blocks=blocks, shared_bytes=shared_bytes, device=device)
 
 
 @settings(max_examples=12, deadline=None)
@@ -60,10 +61,16 @@ def test_it_equals_the_interpreter(data):
     compare(engine, [cut, 24 - cut], wanted, inputs)
 
 
-@pytest.mark.parametrize(("blocks", "shared_bytes"), [(1, None), (3, None), (8, None), (3, SMALL)])
-def test_a_busy_network_equals_the_interpreter(blocks, shared_bytes):
-    engine = engine_of(small_plans.plan(2), blocks, shared_bytes)
+@pytest.mark.parametrize(
+    ("blocks", "shared_bytes", "largest_cluster"),
+    [(1, None, 16), (1, None, 0), (3, None, 16), (8, None, 16), (8, None, 4), (3, SMALL, 16), (4, SMALL, 16)],
+)
+def test_a_busy_network_equals_the_interpreter(blocks, shared_bytes, largest_cluster):
+    engine = engine_of(small_plans.plan(2), blocks, shared_bytes, largest_cluster=largest_cluster)
     assert engine.shape.structure.ring_in_block == (shared_bytes is None)
+    clustered = blocks != 3 and blocks <= largest_cluster
+    assert engine.shape.structure.cluster == (blocks if clustered else 0)
+    assert engine.units == ("one cluster of " if clustered else "") + f"{blocks} block{'s'[: blocks - 1]}"
     (record,) = compare(engine, [300], ALL)
     assert record.spikes["a"][0].size > 100
 
@@ -315,11 +322,16 @@ def test_the_report_says_where_everything_lies():
     plan = dense(1500)
     simulation = Simulation(plan, engine_of(plan, 2))
     words = (
-        "a pretend GPU: 2 blocks of 512 threads, at most 30 neurons each, states in registers; sums of 9 steps in "
+        "a pretend GPU: one cluster of 2 blocks of 512 threads, at most 30 neurons each, states in registers; sums of 9 steps in "
         r"shared memory; padded rows, [\d.]+ kB, [\d.]+ bytes a synapse"
     )
     assert re.search(words, simulation.report())
-    assert repr(simulation) == "Simulation(60 neurons, 1500 synapses, at step 0, cuda on 2 blocks)"
+    assert repr(simulation) == "Simulation(60 neurons, 1500 synapses, at step 0, cuda on one cluster of 2 blocks)"
+
+
+def ptx_of_run(kinds, structure):
+    """Return the PTX for the oldest GPUs that can run it."""
+    return ptx_of(step_text(kinds, structure), "--std=c++17", capability=90 if structure.cluster else 75)
 
 
 @pytest.mark.parametrize("shared_bytes", [None, SMALL])
@@ -327,8 +339,9 @@ def test_the_report_says_where_everything_lies():
 def test_the_text_compiles_for_gpus(make, blocks, shared_bytes):
     """Nothing is fused, nothing approximated, and no array of a thread lies in memory."""
     engine = engine_of(make(), blocks, shared_bytes)
-    ptx = ptx_of(step_text(engine.kinds, engine.shape.structure), "--std=c++17")
+    ptx = ptx_of_run(engine.kinds, engine.shape.structure)
     assert ".entry run" in ptx
+    assert ("st.async" in ptx) == (blocks == 2)
     assert "fma." not in ptx
     assert "approx" not in ptx
     assert ".local" not in ptx
@@ -339,7 +352,7 @@ def test_the_text_for_programs_of_jax_compiles_for_gpus(size):
     engine = engine_of(bursting(size), 1)
     assert bool(engine.shape.structure.cells) == (size > 1024)
     structure = dataclasses.replace(engine.shape.structure, traced=True)
-    ptx = ptx_of(step_text(engine.kinds, structure), "--std=c++17")
+    ptx = ptx_of_run(engine.kinds, structure)
     assert ".entry run" in ptx
     assert ".local" not in ptx
 

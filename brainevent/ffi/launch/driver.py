@@ -15,6 +15,9 @@ __all__ = ["Driver", "driver"]
 LIBRARY = "libcuda.so.1"
 
 _MAX_DYNAMIC_SHARED = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+_CLUSTER_WIDTH = 11  # CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH
+_LARGE_CLUSTERS = 14  # CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED
+_PORTABLE = 8  # blocks of a cluster
 
 
 class _Configuration(ctypes.Structure):
@@ -58,11 +61,11 @@ class Driver:
                 self._allow_shared(handle, entry, shared)
         return handle.value or 0
 
-    def clusters(self, kernel: int, blocks: int, threads: int, shared: int) -> int:
-        """Return how many clusters of a kernel that has clusters of so many blocks run at once, on the first device."""
+    def clusters(self, kernel: int, blocks: int, threads: int, shared: int, number: int = 0) -> int:
+        """Return how many clusters of a kernel that has clusters of so many blocks run at once on a device."""
         its, device, context, count = self._library, ctypes.c_int(), ctypes.c_void_p(), ctypes.c_int()
         what = "counting clusters"
-        self._check(what, its.cuDeviceGet(ctypes.byref(device), 0))
+        self._check(what, its.cuDeviceGet(ctypes.byref(device), number))
         self._check(what, its.cuDevicePrimaryCtxRetain(ctypes.byref(context), device))
         try:
             self._check(what, its.cuCtxPushCurrent_v2(context))
@@ -85,7 +88,17 @@ class Driver:
         self._check(f"loading the kernel {entry!r}", status)
         status = self._library.cuLibraryGetKernel(ctypes.byref(kernel), library, entry.encode())
         self._check(f"finding the kernel {entry!r}", status)
+        self._allow_cluster(kernel, entry)
         return kernel
+
+    def _allow_cluster(self, kernel: ctypes.c_void_p, entry: str) -> None:
+        """Allow a kernel the clusters that it has, also if not every GPU with clusters has them as large."""
+        width, count = ctypes.c_int(), ctypes.c_int()
+        self._check("counting devices", self._library.cuDeviceGetCount(ctypes.byref(count)))
+        for device in range(count.value):
+            status = self._library.cuKernelGetAttribute(ctypes.byref(width), _CLUSTER_WIDTH, kernel, device)
+            if status == 0 and width.value > _PORTABLE:
+                self._library.cuKernelSetAttribute(_LARGE_CLUSTERS, 1, kernel, device)
 
     def _allow_shared(self, handle: ctypes.c_void_p, entry: str, shared: int) -> None:
         """Raise what a kernel may use, never lower it; a device that cannot will refuse the launch itself."""

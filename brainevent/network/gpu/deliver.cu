@@ -6,19 +6,24 @@
 constexpr u32 INLINE = NARROW ? 6 : 3, LISTED = 255;
 constexpr u32 FLAGS = 24, COUNT = (1u << FLAGS) - 1;  // the first word of own spikes: flags:8 count:24
 
-struct Post {  // where a lane of a sender writes in even steps, or one of a listener reads; `half` further in odd ones
+struct alignas(16) Inbox {  // of a block of a cluster: packets of all blocks, and what says that they have come
+    u64 packets[CLUSTER + 1][2], arrived, spare;
+};
+
+struct Post {  // where a lane of a sender writes, or one of a listener reads, if anywhere; in odd steps `odd` further
     u64* at;
-    u64 half;
-    bool is_there;
+    u64 odd;
 };
 
 struct alignas(16) Desk {  // what a block has in shared memory, besides ring and states
     u32 mine[2][MINE + 8];  // own spikes of a step: flags and their number, then their rows
+    Inbox inbox[2];
     volatile u64 queue[QUEUE];  // rows to deliver: step + 1 : 32, row : 32
     volatile u32 queued[2], heard[2];  // how many rows were queued, and how many warps of listeners are through
-    u32 recorded, stop;
+    u32 recorded, stop, others, spare;
+    u32 fired[MINE];  // of own spikes: what is recorded of them, and the places of their neurons
     int nowhere[32];  // what is no synapse is added here, by each lane
-    u64 began, reached[MARKS], spent[MARKS];  // of a step: when it began, cycles to its marks; and their sums
+    u64 launched, began, reached[MARKS], spent[MARKS];  // when the launch began; of a step: when it began, cycles to its marks; and their sums
 };
 
 // Where the time of a step goes: cycles to the last thread that reaches a mark.
@@ -83,6 +88,15 @@ struct ShortRows {
 };
 
 BE void deliver_short(const ShortRows& rows, const Ring& ring, u32 begin, u32 end) {
+    if (SPARSE) {
+        NOT_UNROLLED
+        for (u32 k = begin; k < end; ++k) {
+            const u32 word = read_row(rows.words + k);
+            if (WIDE) add_in_ring(cell_of(ring, word), (int)read_row(rows.words + ++k));
+            else add_in_ring(cell_of(ring, word), (int)(word << ring.weight_shift) >> ring.weight_shift);
+        }
+        return;
+    }
     NOT_UNROLLED
     for (u32 k = begin; k < end; k += 4) {  // four are read before the first is added
         u32 y[4];

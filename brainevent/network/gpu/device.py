@@ -25,6 +25,7 @@ __all__ = ["CudaDevice", "Device", "Memory", "cleared", "cuda_device", "default_
 
 _MULTIPROCESSORS, _SHARED, _MAJOR, _MINOR = 16, 97, 75, 76  # attributes of a device
 _NON_BLOCKING = 1
+_CLUSTERS = 9  # the first number of the compute capability of GPUs with clusters
 _OUT_OF_MEMORY = 2
 
 Array = Any
@@ -64,6 +65,7 @@ class Device(Protocol):
     multiprocessors: int
     shared_bytes: int  # of a block, at most
     words: str | None  # in which kernels are written, None for those of a GPU
+    has_clusters: bool  # of blocks that write to each other's shared memory
 
     @property
     def of_jax(self) -> jax.Device:
@@ -91,9 +93,20 @@ class Device(Protocol):
         """Return the kernel of a text, with so many bytes of dynamic shared memory."""
 
     def launch(
-        self, kernel: Any, blocks: int, threads: int, shared: int, parameters: Sequence[bytes], *, at_once: bool
+        self,
+        kernel: Any,
+        blocks: int,
+        threads: int,
+        shared: int,
+        parameters: Sequence[bytes],
+        *,
+        at_once: bool = False,
+        clustered: bool = False,
     ) -> None:
-        """Run a kernel; with `at_once`, all its blocks run at the same time or none does."""
+        """Run a kernel; with `at_once` or in one cluster, all its blocks run at the same time or none does."""
+
+    def has_room_for_cluster(self, kernel: Any, blocks: int, threads: int, shared: int) -> bool:
+        """Say whether it runs a kernel whose blocks are in one cluster."""
 
     def wait(self) -> None:
         """Wait for all that was launched."""
@@ -132,6 +145,7 @@ class CudaDevice:
             self._attribute(device, which) for which in (_MULTIPROCESSORS, _SHARED, _MAJOR, _MINOR)
         )
         self.capability = f"{major}.{minor}"
+        self.has_clusters = major >= _CLUSTERS
         self._binaries: dict[str, bytes] = {}  # by text
         with self._current():
             self._do("cuStreamCreate", ctypes.byref(self._stream), _NON_BLOCKING)
@@ -200,9 +214,17 @@ class CudaDevice:
         return driver().kernel(*self.code(text, entry), shared)
 
     def launch(
-        self, kernel: Any, blocks: int, threads: int, shared: int, parameters: Sequence[bytes], *, at_once: bool
+        self,
+        kernel: Any,
+        blocks: int,
+        threads: int,
+        shared: int,
+        parameters: Sequence[bytes],
+        *,
+        at_once: bool = False,
+        clustered: bool = False,
     ) -> None:
-        """Run a kernel."""
+        """Run a kernel; one that is made for a cluster has it in its binary."""
         held = [ctypes.create_string_buffer(value, len(value)) for value in parameters]
         table = (ctypes.c_void_p * len(held))(*(ctypes.addressof(value) for value in held))
         extents = [ctypes.c_uint(extent) for extent in (blocks, 1, 1, threads, 1, 1, shared)]
@@ -210,6 +232,13 @@ class CudaDevice:
         more = () if at_once else (None,)
         with self._current():
             self._do(function, ctypes.c_void_p(kernel), *extents, self._stream, table, *more)
+
+    def has_room_for_cluster(self, kernel: Any, blocks: int, threads: int, shared: int) -> bool:
+        """Say whether it runs a kernel whose blocks are in one cluster."""
+        try:
+            return driver().clusters(kernel, blocks, threads, shared, number=self._number) > 0
+        except KernelLoadError:
+            return False
 
     def wait(self) -> None:
         """Wait for all that was launched."""

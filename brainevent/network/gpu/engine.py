@@ -27,7 +27,7 @@ from .partition import partition_of, threads_for
 from .program import Resident
 from .recording import FLAGS, Recording
 from .rows import LAYOUTS
-from .shape import blocks_for, room_of, shape_of
+from .shape import CLUSTER, blocks_for, in_cluster, room_of, shape_of, suits_cluster
 from .spikes import Spikes
 from .structs import filled, net_dtype
 from .text import kinds_of, step_text
@@ -66,14 +66,16 @@ class CudaEngine:
         self._params = {p.name: dict(p.params) for p in plan.populations}
         kinds, numbers, _ = kinds_of(plan, self._params)
         neurons = sum(population.size for population in plan.populations)
-        count = blocks_for(neurons, device.multiprocessors, blocks)
-        self.partition = partition_of(plan, kinds, numbers, count, threads_for(plan, kinds, count))
         most = _checked_bytes(shared_bytes, device.shared_bytes)
+        small = device.has_clusters and device.multiprocessors >= CLUSTER and suits_cluster(plan, most)
+        count = blocks_for(neurons, device.multiprocessors, blocks, clustered=small)
+        self._clustered = device.has_clusters and in_cluster(count)
+        self.partition = partition_of(plan, kinds, numbers, count, threads_for(plan, kinds, count))
         self._room = room_of(self.partition, kinds, slots_of(plan), most)
         self.rows = place_synapses(device, plan, self.partition, self._room.left)
         self.arrays = Arrays(device, plan, self.partition, kinds)
         self._list_size = self.partition.per + -self.partition.per % 4
-        self._lists = device.memory(8 * count * self._list_size, "lists of spikes")
+        self._lists = device.memory(12 * count * self._list_size, "lists of spikes")
         self._ends = device.memory(16 * count, "ends of launches")
         self.clocks = Clocks(device, count) if clocks else None
         self._spikes = Spikes(device, plan, self.partition)
@@ -102,7 +104,8 @@ class CudaEngine:
     @property
     def units(self) -> str:
         """What runs the network, in words."""
-        return f"{self.partition.blocks} block{'' if self.partition.blocks == 1 else 's'}"
+        blocks = f"{self.partition.blocks} block{'' if self.partition.blocks == 1 else 's'}"
+        return f"one cluster of {blocks}" if self._clustered else blocks
 
     @property
     def placement(self) -> str:
@@ -174,7 +177,13 @@ class CudaEngine:
         parameters = [net.tobytes(), np.uint32(self._step).tobytes(), np.uint32(steps).tobytes()]
         self._torn = True
         self.device.launch(
-            self._kernel, self.partition.blocks, shape.structure.threads, shape.shared, parameters, at_once=True
+            self._kernel,
+            self.partition.blocks,
+            shape.structure.threads,
+            shape.shared,
+            parameters,
+            at_once=not self._clustered,
+            clustered=self._clustered,
         )
         ends = self._ends.download(np.uint32, (self.partition.blocks, 4))
         ran, why = int(ends[0, 0]), int(ends[0, 1])
@@ -198,13 +207,18 @@ class CudaEngine:
         kinds, numbers, own = kinds_of(plan, self._params)
         how = {"checked": plan.check_finite, "clocked": self.clocks is not None}
         populations = tuple(numbers[population.name] for population in plan.populations)
-        shape = shape_of(partition, self.rows, self._room, populations, **how)
-        text = step_text(kinds, shape.structure, self.device.words)
-        self._kernel = self.device.kernel(text, "run", shape.shared)
+        while True:
+            shape = shape_of(partition, self.rows, self._room, populations, clustered=self._clustered, **how)
+            text = step_text(kinds, shape.structure, self.device.words)
+            self._kernel = self.device.kernel(text, "run", shape.shared)
+            launch = partition.blocks, shape.structure.threads, shape.shared
+            if not self._clustered or self.device.has_room_for_cluster(self._kernel, *launch):
+                break
+            self._clustered = False  # the blocks send packets through memory
         self.shape, self.kinds = shape, kinds
         self.tables = Tables(self.device, plan, partition, kinds, numbers)
         self.tables.fill(self._params, own)
-        self._packets = self.device.memory(32 * shape.copies * partition.blocks, "packets of spikes")
+        self._packets = self.device.memory(shape.packets, "packets of spikes")
         self.net = self._described()
 
     def _described(self) -> Any:

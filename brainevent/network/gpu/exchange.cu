@@ -1,19 +1,42 @@
 // SPDX-License-Identifier: Apache-2.0
 // What warps do between two updates: one sends, some listen, the others deliver.
 
-// Lanes of the sender write to one inbox each, those of listeners read from one block each.
-BE Post post_of(const Net& net, u32 block, u32 tid) {
-    const u32 sender = CARRIERS * 32, half = net.copies * net.blocks * 2;
+// Lanes of the sender write to one inbox each, those of listeners read from one block each. Blocks of a cluster have
+// their inboxes in shared memory.
+BE Post post_of(const Net& net, Desk& desk, u32 block, u32 tid) {
+    if (CLUSTER) {
+        const u32 lane = tid & 31;
+        const bool sends = tid / 32 == CARRIERS, is_there = lane < CLUSTER && tid / 32 <= CARRIERS + 1;
+        u64* const own = desk.inbox[0].packets[sends ? block : lane];
+        return {!is_there ? nullptr : sends ? in_block(own, lane) : own, sizeof(Inbox) / 8};
+    }
+    const u32 sender = CARRIERS * 32, row = net.blocks + (APART - 1) & ~(APART - 1);
     const bool listens = tid >= sender + 32;
     const u32 inbox = listens ? block % net.copies : tid - sender, of = listens ? tid - sender - 32 : block;
     const bool is_there = listens ? of < net.blocks : tid >= sender && inbox < net.copies;
-    return {net.packets + ((u64)inbox * net.blocks + of) * 2, half, is_there};
+    return {is_there ? net.packets + ((u64)inbox * row + of) * 2 : nullptr, (u64)net.copies * row * 2};
 }
 
-BE void send(const Net& net, Desk& desk, OfThread<Post>& posts, u32 block, u32 t, u64 tag, u32 more_flags) {
+// Launches are short, so that Ctrl-C and displays work.
+BE bool is_late(const Net& net, const Desk& desk, u32 turn) {
+    return (turn & 63) == 63 && net.nanoseconds != 0 && clock_ns() - desk.launched > net.nanoseconds;
+}
+
+// What is sent in the packet if it has room for it, else in a list in memory.
+BE void put_list(const Net& net, const Desk& desk, u32 block, u32 e, u32 n) {
+    u32* list = net.list + (u64)(e * net.blocks + block) * net.list_size;
+    LANES_DO
+        NOT_UNROLLED
+        for (u32 k = lane; k < n && k < MINE; k += 32) put_word(list + k, desk.mine[e][k + 1]);
+        fence();
+    LANES_END
+    LANES_MEET;
+}
+
+BE void send(const Net& net, Desk& desk, OfThread<Post>& posts, u32 block, u32 t, u32 turn, u64 tag) {
     const u32 e = t & 1;
     const uint4 m = *(const uint4*)desk.mine[e];
-    const u32 n = m.x & COUNT, flags = m.x >> FLAGS | more_flags;
+    const u32 n = m.x & COUNT, flags = m.x >> FLAGS;
     u64 v = tag << 48 | (u64)n << 40 | (u64)flags << 32, w;  // rows beyond n are looked at by nobody
     if (NARROW) {
         const uint4 more = ((const uint4*)desk.mine[e])[1];
@@ -24,21 +47,30 @@ BE void send(const Net& net, Desk& desk, OfThread<Post>& posts, u32 block, u32 t
         w = (u64)m.w << 32 | m.z;
     }
     if (!USUALLY(n <= INLINE)) {
-        u32* list = net.list + (u64)(e * net.blocks + block) * net.list_size;
-        LANES_DO
-            for (u32 k = lane; k < n && k < MINE; k += 32) put_word(list + k, desk.mine[e][k + 1]);
-            fence();
-        LANES_END
-        LANES_MEET;
+        put_list(net, desk, block, e, n);
         v = tag << 48 | (u64)LISTED << 40 | (u64)flags << 32 | n;
     }
     LANES_DO
         const Post& post = posts[CARRIERS * 32 + lane];
-        if (post.is_there) put_pair(post.at + e * post.half, v, w);
+        u64* const at = post.at + e * post.odd;
+        if (!post.at) ;
+        else if (CLUSTER) hand_pair(at, at + 2 * (CLUSTER + 1 - block), v, w);
+        else put_pair(at, v, w);
     LANES_END
     LANES_MEET;
     ONE_LANE_DO
         mark(desk, SENT);
+        if (block == 0 && is_late(net, desk, turn)) or_in_block(&desk.mine[e ^ 1][0], LATE << FLAGS);
+    LANES_END
+    LANES_DO
+        const u32 listed = n < MINE ? n : MINE;
+        NOT_UNROLLED
+        for (u32 k = lane; k < listed + desk.others; k += 32)
+            record(net, desk, k < listed ? desk.fired[k] : other_spikes(net, block)[k - listed], block, t, turn);
+    LANES_END
+    LANES_MEET;
+    ONE_LANE_DO
+        desk.others = 0;
         desk.mine[e][0] = 0;  // for the next step but one
         desk.queued[e ^ 1] = 0;
         desk.heard[e ^ 1] = 0;
@@ -53,12 +85,28 @@ BE void hand_over(const Net& net, Desk& desk, const ShortRows& rows, const Ring&
     else deliver_alone(net, rows, ring, block, row);
 }
 
+BE void take_list(const Net& net, Desk& desk, const ShortRows& rows, const Ring& ring, u32 block, u32 from, u32 at, u32 n,
+                     u32 t) {
+    const u32* list = net.list + (u64)((t & 1) * net.blocks + from) * net.list_size;
+    fence();
+    uint4 four;
+    NOT_UNROLLED
+    for (u32 k = 0; k < n; ++k) {
+        if (k % 4 == 0) four = get_four((const uint4*)(list + k));
+        hand_over(net, desk, rows, ring, block, at + k, number_of(net, from, four.x), t);
+        four = {four.y, four.z, four.w, 0};
+    }
+}
+
 BE void listen(const Net& net, Desk& desk, const ShortRows& rows, const Ring& ring, const Post& post, u32 block, u32 from, u32 t,
                u64 tag) {
     const u32 e = t & 1;
-    const u64* packet = post.at + e * post.half;
+    const u64* packet = post.at + e * post.odd;
     u64 v, w;
-    while (true) {
+    if (CLUSTER) {
+        v = packet[0];
+        w = packet[1];
+    } else while (true) {
         get_pair(packet, v, w);
         if (v >> 48 == tag) break;
         rest();
@@ -70,16 +118,8 @@ BE void listen(const Net& net, Desk& desk, const ShortRows& rows, const Ring& ri
     const bool listed = n == LISTED;
     if (listed) n = (u32)v;
     const u32 at = DIRECT ? 0 : add_in_block((u32*)&desk.queued[e], n);
-    if (listed) {
-        const uint4* list = (const uint4*)(net.list + (u64)(e * net.blocks + from) * net.list_size);
-        fence();
-        NOT_UNROLLED
-        for (u32 k = 0; k < n; k += 4) {
-            const uint4 four = get_four(list + k / 4);
-            const u32 rows_of[4] = {four.x, four.y, four.z, four.w};
-            for (u32 j = 0; j < 4; ++j)
-                if (k + j < n) hand_over(net, desk, rows, ring, block, at + k + j, number_of(net, from, rows_of[j]), t);
-        }
+    if (!USUALLY(!listed)) {
+        take_list(net, desk, rows, ring, block, from, at, n, t);
         return;
     }
     v = (v & 0xFFFFFFFFu) | w << 32;  // the rows, one after another

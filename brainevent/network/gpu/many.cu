@@ -3,7 +3,7 @@
 // share is a constant.
 
 struct Many {
-    u32 s[CELLS + 1][WORDS + 1], d[CELLS + 1][DRAWS + 1], fired;
+    u32 s[CELLS + 1][WORDS + 1], d[CELLS + 1][DRAWS + 1];
 };
 
 BE void own_of_cell(const Net& net, u32 k, u32 block, u32 tid, Own& own) {
@@ -48,7 +48,6 @@ BE void settle_many(const Net& net, Many& cells, u32 block, u32 tid, u32 first) 
 }
 
 BE void live_many(const Net& net, Desk& desk, Many& cells, int* now, u32 block, u32 tid, u32 t, u32 turn) {
-    cells.fired = 0;
     UNROLLED
     for (u32 k = 0; k < CELLS; ++k) {
         Own own;
@@ -56,18 +55,7 @@ BE void live_many(const Net& net, Desk& desk, Many& cells, int* now, u32 block, 
         if (!is_neuron(net, own)) continue;
         u32 p[PARAMS + 1];
         params_of(net, own, block, p);
-        if (live(net, desk, own, cells.s[k], p, cells.d[k], 0, now, block, t, turn)) cells.fired |= 1u << k;
-    }
-}
-
-BE void record_many(const Net& net, Desk& desk, const Many& cells, u32 block, u32 tid, u32 t, u32 turn) {
-    if (USUALLY(!cells.fired)) return;
-    UNROLLED
-    for (u32 k = 0; k < CELLS; ++k) {
-        if (!(cells.fired >> k & 1)) continue;
-        Own own;
-        own_of_cell(net, k, block, tid, own);
-        record(net, desk, own, block, t, turn);
+        live(net, desk, own, cells.s[k], p, cells.d[k], 0, now, block, t, turn);
     }
 }
 

@@ -9,7 +9,7 @@ struct Own {
 struct Cell {  // of a neuron that lives in registers
     Own own;
     u32 row, s[WORDS + 1], p[PARAMS + 1], d[DRAWS + 1];
-    bool is_there, spiked;
+    bool is_there;
 };
 
 BE int taken(const Net& net, const Own& own, int* now, u32 receptor) {
@@ -48,6 +48,7 @@ BE u32 events(const float* table, float u) {
 #include_rules
 
 BE void sample(const Net& net, const Own& own, const u32* s, u32 slot, u32 t) {
+    NOT_UNROLLED
     for (u32 j = 0; j < net.samples; ++j) {
         const Sample& of = net.sample[j];
         if (of.population != own.population || t % of.every) continue;
@@ -60,37 +61,53 @@ BE void sample(const Net& net, const Own& own, const u32* s, u32 slot, u32 t) {
     }
 }
 
+BE const Population& population_with(const Net& net, u32 number) {
+    u32 k = 0;
+    while (number - net.population[k].begin >= net.population[k].size) ++k;
+    return net.population[k];
+}
+
 // What is full is told with the next step: there is room for two.
-BE void record(const Net& net, Desk& desk, const Own& own, u32 block, u32 t, u32 turn) {
-    const u32 slot = block * net.per + own.place;
-    if (own.flags & RECORDED) {
+BE void record(const Net& net, Desk& desk, u32 spike, u32 block, u32 t, u32 turn) {
+    const u32 flags = spike >> PLACE_BITS, place = spike & ((1u << PLACE_BITS) - 1), number = place * net.blocks + block;
+    if (flags & RECORDED) {
         const u32 at = add_in_block(&desk.recorded, 1u);
-        net.spikes[(u64)block * net.capacity + at] = (u64)t << 32 | (own.place * net.blocks + block);
+        net.spikes[(u64)block * net.capacity + at] = (u64)t << 32 | number;
         if (at + 1 + 2 * net.per > net.capacity) or_in_block(&desk.mine[~t & 1][0], NO_ROOM << FLAGS);
     }
-    if (own.flags & COUNTED) net.counts[slot] += 1;
-    if (own.flags & RATED) add_for_all(net.population[own.population].rates + net.turn + turn, 1);
-    if (TRACED && own.flags & SHOWN) {
-        const Population& of = net.population[own.population];
-        of.shown[(u64)(net.turn + turn) * of.size + own.neuron] = 1.0f;
+    if (flags & COUNTED) add_for_all(net.counts + block * net.per + place, 1);
+    if (flags & RATED) add_for_all(population_with(net, number).rates + net.turn + turn, 1);
+    if (TRACED && flags & SHOWN) {
+        const Population& of = population_with(net, number);
+        of.shown[(u64)(net.turn + turn) * of.size + number - of.begin] = 1.0f;
     }
 }
 
-BE void spiked(const Net& net, Desk& desk, u32 row, u32 block, u32 e) {
-    if (row == NOBODY) return;
-    const u32 at = add_in_block(&desk.mine[e][0], 1u) & COUNT;
-    if (USUALLY(at < MINE)) desk.mine[e][at + 1] = row;
-    else put_word(&net.list[(u64)(e * net.blocks + block) * net.list_size + at], row);
+// Where spikes are listed that are recorded and are not in desk.fired.
+BE u32* other_spikes(const Net& net, u32 block) { return net.list + (u64)(2 * net.blocks + block) * net.list_size; }
+
+// The sender records spikes, when it has sent them.
+BE void spiked(const Net& net, Desk& desk, const Own& own, u32 row, u32 block, u32 e) {
+    const u32 spike = own.flags << PLACE_BITS | own.place;
+    if (row != NOBODY) {
+        const u32 at = add_in_block(&desk.mine[e][0], 1u) & COUNT;
+        if (USUALLY(at < MINE)) {
+            desk.mine[e][at + 1] = row;
+            desk.fired[at] = spike;
+            return;
+        }
+        put_word(&net.list[(u64)(e * net.blocks + block) * net.list_size + at], row);
+    }
+    if (spike >> PLACE_BITS) other_spikes(net, block)[add_in_block(&desk.others, 1u)] = spike;
 }
 
-BE bool live(const Net& net, Desk& desk, const Own& own, u32* s, const u32* p, u32* d, u32 row, int* now, u32 block, u32 t,
+BE void live(const Net& net, Desk& desk, const Own& own, u32* s, const u32* p, u32* d, u32 row, int* now, u32 block, u32 t,
              u32 turn) {
     bool strange = false;
-    const bool spike = update(net, own, s, p, d, now, t, turn, strange);
-    if (spike) spiked(net, desk, IN_REGISTERS ? row : net.rows[block * net.per + own.place], block, t & 1);
+    if (update(net, own, s, p, d, now, t, turn, strange))
+        spiked(net, desk, own, IN_REGISTERS ? row : net.rows[block * net.per + own.place], block, t & 1);
     if (CHECKED && strange) or_in_block(&desk.mine[t & 1][0], NOT_FINITE << FLAGS);
-    if (net.samples) sample(net, own, s, block * net.per + own.place, t);
-    return spike && own.flags & (RECORDED | COUNTED | RATED | (TRACED ? SHOWN : 0));
+    if (!USUALLY(!net.samples)) sample(net, own, s, block * net.per + own.place, t);
 }
 
 // Neurons in memory: population after population, each thread every THREADS-th.
@@ -111,7 +128,7 @@ BE void live_in_memory(const Net& net, Desk& desk, u32* states, u32 stride, int*
             for (u32 k = 0; k < WORDS; ++k) s[k] = states[k * stride + l];
             each(net, own, p, block * net.per + l);
             if (DRAWS) draw(net, own, p, d, t);
-            if (live(net, desk, own, s, p, d, 0, now, block, t, turn)) record(net, desk, own, block, t, turn);
+            live(net, desk, own, s, p, d, 0, now, block, t, turn);
             for (u32 k = 0; k < WORDS; ++k) states[k * stride + l] = s[k];
         }
     }

@@ -29,11 +29,14 @@ BE void add_if(bool yes, int* at, int x, int* nowhere) {
     if (RING_IN_BLOCK) atomicAdd(yes ? at : nowhere + (threadIdx.x & 31), x);
     else if (yes) atomicAdd(at, x);
 }
+BE void add_in_ring(int* at, int x) { atomicAdd(at, x); }
 BE void or_in_block(u32* at, u32 x) { atomicOr(at, x); }
 template <class T> BE T add_for_all(T* at, T x) { return atomicAdd(at, x); }
 template <class T> BE void raise_for_all(T* at, T x) { atomicMax(at, x); }
 BE void or_for_all(u64* at, u64 x) { atomicOr(at, x); }
 BE int look(const int* at) { return RING_IN_BLOCK ? *at : __ldcg(at); }
+// Keep it in a register: it is not computed again where it is used.
+template <class T> BE void pin(T*& x) { asm volatile("" : "+l"(x)); }
 BE void put_word(u32* at, u32 x) { __stcg(at, x); }
 BE uint4 get_four(const uint4* at) { return __ldcg(at); }
 BE u64 fetch_slot(const u64* at) { return __ldg(at); }
@@ -68,4 +71,36 @@ BE u64 clock_ns() {
     u64 now;
     asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now));
     return now;
+}
+
+// ---- all blocks in one cluster: they write to each other's shared memory
+
+BE u32 shared_address(const void* at) { return (u32)__cvta_generic_to_shared(at); }
+// Where another block has what this one has there: an address for hand_pair alone.
+BE u64* in_block(const u64* own, u32 block) {
+    u32 there;
+    asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(shared_address(own)), "r"(block));
+    return (u64*)(u64)there;
+}
+BE void meet_cluster() { asm volatile("barrier.cluster.arrive.aligned;\nbarrier.cluster.wait.aligned;" ::: "memory"); }
+BE void open_inbox(u64* arrived) {
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;\nfence.mbarrier_init.release.cluster;" :: "r"(shared_address(arrived)) : "memory");
+}
+BE void enter_cluster(u64*, u32, u32, u64*) { meet_cluster(); }
+BE void leave_cluster(u32) { meet_cluster(); }
+// Write a packet, which is counted as arrived when it is there.
+BE void hand_pair(u64* at, u64* arrived, u64 v, u64 w) {
+    asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v2.b64 [%0], {%1, %2}, [%3];"
+                 :: "r"((u32)(u64)at), "l"(v), "l"(w), "r"((u32)(u64)arrived) : "memory");
+}
+// Wait for the packets of all blocks in a step; each inbox is used in every other one.
+BE void await_packets(u64* arrived, u32 count, u32 turn) {
+    const u32 at = shared_address(arrived);
+    if ((threadIdx.x & 31) == 0)
+        asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" :: "r"(at), "r"(count * 16) : "memory");
+    u32 there = 0;
+    while (!there)
+        asm volatile("{.reg .pred p; mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 p, [%1], %2; selp.u32 %0, 1, 0, p;}"
+                     : "=r"(there) : "r"(at), "r"(turn >> 1 & 1) : "memory");
+    __syncwarp();
 }

@@ -6,12 +6,14 @@ typedef unsigned long long u64;
 
 constexpr u32 PADDED = 0, COMPACT = 1, SHORT = 2, SLOTS = 3;   // layouts of rows
 constexpr u32 NO_ROOM = 1, NOT_FINITE = 2, LATE = 4;           // why all blocks stop after a step
-constexpr u32 FED = 1, RECORDED = 2, COUNTED = 4, RATED = 8, SHOWN = 16;  // flags of a population
+constexpr u32 RECORDED = 1, COUNTED = 2, RATED = 4, SHOWN = 8, FED = 16;  // flags of a population
+constexpr u32 PLACE_BITS = 28;                                 // of an own spike: flags but FED, and the neuron's place
 constexpr u64 ELSEWHERE = 1ull << 63;                          // of a slot: a row of so many synapses : 31, from : 32 on
 constexpr u32 UPDATED = 0, SENT = 1, HEARD = 2, DELIVERED = 3, MARKS = 4;  // of a step
 constexpr u32 NOBODY = 0xFFFFFFFFu;                            // the row of a neuron without synapses
 
 constexpr bool BY_LANES = LAYOUT >= SHORT;                     // rows are so short that a lane delivers one
+constexpr u32 APART = 8;                                       // packets in a line of memory
 
 struct Population {
     u32 begin, size, kind, flags, key0, key1;

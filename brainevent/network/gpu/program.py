@@ -112,15 +112,15 @@ class Call:
         """Return the plan of all launches."""
         table, common, at_table = self._populations()
         samples, at_samples = self._samples()
+        on_host = self.resident.device.of_jax.platform == "cpu"
         launches = [*self._filled("populations", table, at_table), *self._filled("samples", samples, at_samples)]
         net, at_net = self._net(common)
         chunk = steps_of_launch(self.resident.plan, self.resident.partition.blocks)
         for turn in range(0, self.steps, chunk):
             net["turn"] = turn
-            launches.append(self._run(net, turn, min(chunk, self.steps - turn), at_net))
+            launches.append(self._run(net, turn, min(chunk, self.steps - turn), at_net, on_host))
         numbers = {name: len(self.operands) + k for k, name in enumerate(self.outs)}
         zeroed = tuple((numbers[name], 4 * int(np.prod(self.outs[name].shape))) for name in self.zeroed)
-        on_host = self.resident.device.of_jax.platform == "cpu"
         buffers = len(self.operands) + len(self.outs)
         return LaunchPlan("network", buffers, tuple(launches), zeroed, in_graphs=False, host=on_host)
 
@@ -190,7 +190,7 @@ class Call:
             launches.append(Launch(binary, entry, "fill", (1, 1, 1), (_PIECE, 1, 1), (piece.tobytes(),), (to, *moved)))
         return launches
 
-    def _run(self, net: Any, turn: int, steps: int, slots: Sequence[Slot]) -> Launch:
+    def _run(self, net: Any, turn: int, steps: int, slots: Sequence[Slot], on_host: bool) -> Launch:
         shape, (binary, entry) = self.resident.shape, self.resident.run
         return Launch(
             binary,
@@ -201,7 +201,7 @@ class Call:
             (net.tobytes(), np.uint32(turn).tobytes(), np.uint32(steps).tobytes()),
             tuple(slots),
             shape.shared,
-            together=True,
+            together=on_host or not shape.structure.cluster,  # a GPU knows from the kernel that it has a cluster
         )
 
 

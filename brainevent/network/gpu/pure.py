@@ -76,7 +76,7 @@ def _outs(
     plan, net = resident.plan, resident.net
     blocks, per = resident.partition.blocks, resident.partition.per
     zeroed = {
-        "packets": ((8 * int(net["copies"]) * blocks,), np.uint32),
+        "packets": ((resident.shape.packets // 4,), np.uint32),
         "counts": ((blocks * per if wanted.counts else 0,), np.int32),
         "rates": ((len(wanted.rates), steps), np.int32),
         **{f"spikes {name}": ((steps, plan.population(name).size), np.float32) for name in wanted.spikes},
@@ -88,7 +88,7 @@ def _outs(
     tables = {
         "populations": resident.tables.nbytes // 4,
         "samples": len(wanted.samples) * 10,
-        "list": 2 * blocks * int(net["list_size"]),
+        "list": 3 * blocks * int(net["list_size"]),
         "ends": 4 * blocks,
     }
     outs: dict[str, tuple[tuple[int, ...], Any]] = {

@@ -16,7 +16,7 @@ from .structs import SAMPLE, filled
 
 __all__ = ["FLAGS", "Recording", "as_dtype"]
 
-FLAGS = {"fed": 1, "spikes": 2, "counts": 4, "rates": 8, "shown": 16}  # of a population
+FLAGS = {"spikes": 1, "counts": 2, "rates": 4, "shown": 8, "fed": 16}  # of a population
 _NO_LIMIT = 2**31  # the room for spikes where none are recorded
 
 Array = Any

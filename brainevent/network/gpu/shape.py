@@ -9,14 +9,18 @@ from typing import Any
 
 from ...errors import NetworkError
 from ..description.checks import is_integer
+from ..plan.plan import Plan
 from ..run.report import in_bytes
 from .partition import MOST_THREADS, Partition
 from .rows import PADDED, SHORT, Rows, bytes_in_block
 from .text import Kind, Structure
 
-__all__ = ["Room", "Shape", "blocks_for", "room_of", "shape_of"]
+__all__ = ["CLUSTER", "Room", "Shape", "blocks_for", "in_cluster", "room_of", "shape_of", "suits_cluster"]
 
 _NEURONS = 64  # of a block, where there are enough blocks
+CLUSTER, _IN_CLUSTER = 16, 512  # blocks of the largest cluster; neurons of each, at most
+_SPARSE = 1.5  # synapses of a short row, on average: below, four side by side do not pay
+_LINE = 8  # packets
 _WARP = 32
 _LEAST_CARRIERS = 4  # warps that deliver
 _MOST_BLOCKS = 26 * _WARP  # each has a thread that listens to it
@@ -27,19 +31,22 @@ _LARGE, _SMALL = (2048, 1024), (256, 128)  # rows in the queue, own spikes in a 
 class Shape:
     """The structure of a kernel, and its launch: `shared` is dynamic shared memory.
 
-    `copies` is how many inboxes there are: blocks that read the same lines wait for each other. `row_words` is how
-    many words of short rows a block has at most.
+    `copies` is how many inboxes there are: blocks that read the same lines wait for each other. `packets` is how many
+    bytes all inboxes take. `row_words` is how many words of short rows a block has at most.
     """
 
     structure: Structure
     shared: int
     copies: int
+    packets: int
     row_words: int
 
 
-def blocks_for(neurons: int, multiprocessors: int, asked: Any = None) -> int:
-    """Return how many blocks run a network: those that are asked for, or what suits its size."""
+def blocks_for(neurons: int, multiprocessors: int, asked: Any = None, *, clustered: bool = False) -> int:
+    """Return how many blocks run a network: those that are asked for, or what suits its size, in one cluster or not."""
     if asked is None:
+        if clustered:
+            return min(CLUSTER, 1 << (-(-neurons // _NEURONS) - 1).bit_length())
         most = multiprocessors - multiprocessors % _WARP if multiprocessors % _WARP < multiprocessors // 16 else 0
         return max(1, min(most or multiprocessors, -(-neurons // _NEURONS), _MOST_BLOCKS))
     if not is_integer(asked) or not 1 <= asked <= min(multiprocessors, _MOST_BLOCKS):
@@ -48,6 +55,22 @@ def blocks_for(neurons: int, multiprocessors: int, asked: Any = None) -> int:
             f"build: blocks is {asked!r}; pass an integer from 1 to {most}, the number of multiprocessors of the GPU"
         )
     return int(asked)
+
+
+def in_cluster(blocks: int) -> bool:
+    """Say whether a cluster can have so many blocks."""
+    return blocks <= CLUSTER and blocks.bit_count() == 1
+
+
+def suits_cluster(plan: Plan, shared_bytes: int) -> bool:
+    """Say whether a cluster of blocks has room for a network, with its synapses in shared memory."""
+    neurons = sum(population.size for population in plan.populations)
+    entries = sum(projection.entries for projection in plan.projections)
+    receptors = max(len(population.quanta) for population in plan.populations)
+    delay = max((projection.largest_delay for projection in plan.projections), default=1)
+    own = neurons / CLUSTER
+    needed = 4.5 * entries / CLUSTER + 4 * neurons + 4 * own * receptors * (delay + 1) + 32 * 1024
+    return own <= _IN_CLUSTER and needed <= shared_bytes
 
 
 @dataclass(frozen=True)
@@ -66,7 +89,7 @@ class Room:
 def room_of(partition: Partition, kinds: Sequence[Kind], slots: int, shared_bytes: int) -> Room:
     """Share the shared memory of a block out over lists, the sums of so many slots, and states."""
     queue, mine = _LARGE if shared_bytes >= 96 * 1024 else _SMALL
-    desk = 8 * (mine + 8) + 8 * queue + 224
+    desk = 8 * (mine + 8) + 4 * mine + 8 * queue + 240 + 2 * (16 * CLUSTER + 32)
     if desk > shared_bytes:
         raise NetworkError(
             f"build: a block needs {in_bytes(desk)} of shared memory for lists of spikes, and {in_bytes(shared_bytes)} "
@@ -84,10 +107,18 @@ def room_of(partition: Partition, kinds: Sequence[Kind], slots: int, shared_byte
 
 
 def shape_of(
-    partition: Partition, rows: Rows, room: Room, kinds: tuple[int, ...], *, checked: bool, clocked: bool
+    partition: Partition,
+    rows: Rows,
+    room: Room,
+    kinds: tuple[int, ...],
+    *,
+    clustered: bool,
+    checked: bool,
+    clocked: bool,
 ) -> Shape:
     """Return the shape for rows in blocks that have so much room; `kinds` are those of populations."""
-    listeners = -(-partition.blocks // _WARP)
+    blocks = partition.blocks
+    listeners = -(-blocks // _WARP)
     own_rows = bytes_in_block(partition.sources, rows.block_words, rows.start_bytes)
     rows_in_block = rows.layout == SHORT and own_rows <= room.left
     structure = Structure(
@@ -98,6 +129,8 @@ def shape_of(
         in_registers=room.in_registers,
         ring_in_block=room.ring_in_block,
         states_in_block=room.states_in_block,
+        cluster=blocks if clustered else 0,
+        sparse=rows.layout == SHORT and rows.block_words < _SPARSE * rows.entry.words * partition.sources,
         checked=checked,
         clocked=clocked,
         rows_in_block=rows_in_block,
@@ -109,7 +142,9 @@ def shape_of(
         populations=kinds if partition.threads else (),
     )
     shared = room.taken + (own_rows if rows_in_block else 0)
-    return Shape(structure, shared, _copies(partition.blocks), rows.block_words + rows.block_words % 2)
+    copies = 1 if clustered else _copies(blocks)
+    packets = 32 * copies * (blocks + -blocks % _LINE)
+    return Shape(structure, shared, copies, packets, rows.block_words + rows.block_words % 2)
 
 
 def _threads(per: int, listeners: int, layout: int, *, direct: bool) -> int:

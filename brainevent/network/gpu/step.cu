@@ -7,11 +7,6 @@
 //
 // Above this text stand the constants of the network's structure, and update(): the rules of its neurons.
 
-// Launches are short, so that Ctrl-C and displays work.
-BE bool is_late(const Net& net, u64 began, u32 turn) {
-    return (turn & 63) == 63 && net.nanoseconds != 0 && clock_ns() - began > net.nanoseconds;
-}
-
 template <class T> BE void copied(T* to, const T* from, u32 count, u32 tid) {
     for (u32 k = tid; k < count; k += THREADS) to[k] = from[k];
 }
@@ -20,13 +15,14 @@ BE void clear(Desk& desk, u32 tid) {
     for (u32 k = tid; k < QUEUE; k += THREADS) desk.queue[k] = 0;
     for (u32 k = tid; k < 8; k += THREADS) desk.mine[0][k] = desk.mine[1][k] = 0;
     if (tid != 0) return;
-    desk.recorded = desk.stop = 0;
+    desk.recorded = desk.stop = desk.others = 0;
+    desk.launched = clock_ns();
     for (u32 e = 0; e < 2; ++e) desk.queued[e] = desk.heard[e] = 0;
     for (u32 k = 0; k < MARKS; ++k) desk.reached[k] = desk.spent[k] = 0;
     begin_step(desk);
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS, 1) run(const Net net, unsigned begin, unsigned steps) {
+extern "C" __global__ void __launch_bounds__(THREADS, 1) IN_CLUSTER run(const __grid_constant__ Net net, unsigned begin, unsigned steps) {
     ROOM(room);
     const u32 first = TRACED ? *net.begin + begin : begin;
     __shared__ Desk desk;
@@ -42,7 +38,6 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) run(const Net net, unsi
     OfThread<Many> many;
     OfThread<Post> posts;
     Ring ring = {sums, desk.nowhere, first % net.slots, net.slots, net.cells, net.delay_shift, net.cell_shift, net.cell_mask, net.weight_shift};
-    const u64 began = clock_ns();
     u64 tag = first % 0xFFFEu + 1;  // of the step
     u32 turn = 0;
     THREADS_DO
@@ -54,10 +49,15 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) run(const Net net, unsi
             copied((Start*)(own_rows + net.row_words), rows.starts, net.sources + 1, tid);
         }
         clear(desk, tid);
-        posts[tid] = post_of(net, block, tid);
+        if (CLUSTER && tid < 2) open_inbox(&desk.inbox[tid].arrived);
         if (IN_REGISTERS) settle(net, cells[tid], block, tid, first);
         if (CELLS) settle_many(net, many[tid], block, tid, first);
     THREADS_MEET
+    if (CLUSTER) enter_cluster(net.packets, block, CLUSTER, desk.inbox[0].packets[0]);
+    EACH_THREAD_DO
+        posts[tid] = post_of(net, desk, block, tid);
+        if (THREADS < 1024) pin(posts[tid].at);  // with fewer registers a thread, others would not fit
+    EACH_THREAD_END
     if (ROWS_IN_BLOCK) {
         rows.words = own_rows;
         rows.starts = (const Start*)(own_rows + net.row_words);
@@ -68,7 +68,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) run(const Net net, unsi
         THREADS_DO
             if (IN_REGISTERS) {
                 Cell& c = cells[tid];
-                c.spiked = c.is_there && live(net, desk, c.own, c.s, c.p, c.d, c.row, now, block, t, turn);
+                if (c.is_there) live(net, desk, c.own, c.s, c.p, c.d, c.row, now, block, t, turn);
             } else if (CELLS) live_many(net, desk, many[tid], now, block, tid, t, turn);
             else live_in_memory(net, desk, states, stride, now, block, tid, t, turn);
         THREADS_MEET
@@ -76,31 +76,20 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) run(const Net net, unsi
             ONE_LANE_DO
                 mark(desk, UPDATED);
             LANES_END
-            send(net, desk, posts, block, t, tag, block == 0 && is_late(net, began, turn) ? LATE : 0);
+            send(net, desk, posts, block, t, turn, tag);
         WARPS_END
-        if (IN_REGISTERS) {
+        if (DRAWS && (IN_REGISTERS || CELLS)) {
             EACH_THREAD_DO
-                Cell& c = cells[tid];
-                if (DRAWS) {
-                    rest_before_drawing();
-                    if (c.is_there) draw(net, c.own, c.p, c.d, t + 1);
-                }
-                if (c.spiked) record(net, desk, c.own, block, t, turn);
-            EACH_THREAD_END
-        }
-        if (CELLS) {
-            EACH_THREAD_DO
-                if (DRAWS) {
-                    rest_before_drawing();
-                    draw_many(net, many[tid], block, tid, t + 1);
-                }
-                record_many(net, desk, many[tid], block, tid, t, turn);
+                rest_before_drawing();
+                if (CELLS) draw_many(net, many[tid], block, tid, t + 1);
+                else if (cells[tid].is_there) draw(net, cells[tid].own, cells[tid].p, cells[tid].d, t + 1);
             EACH_THREAD_END
         }
         WARPS_DO(CARRIERS + 1, LISTENERS)
+            if (CLUSTER) await_packets(&desk.inbox[t & 1].arrived, CLUSTER, turn);
             LANES_DO
                 const Post& post = posts[warp * 32 + lane];
-                if (post.is_there) listen(net, desk, rows, ring, post, block, (warp - CARRIERS - 1) * 32 + lane, t, tag);
+                if (post.at) listen(net, desk, rows, ring, post, block, (warp - CARRIERS - 1) * 32 + lane, t, tag);
             LANES_END
             LANES_MEET;
             ONE_LANE_DO
@@ -132,6 +121,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) run(const Net net, unsi
         ring.now = ring.now + 1 == net.slots ? 0 : ring.now + 1;
         if (desk.stop) break;
     }
+    if (CLUSTER) leave_cluster(CLUSTER);
     THREADS_DO
         if (RING_IN_BLOCK) copied((u32*)net.ring + (u64)block * ring_words, words, ring_words, tid);
         if (STATES_IN_BLOCK)

@@ -102,6 +102,8 @@ class Structure:
     narrow: bool
     queue: int
     mine: int
+    cluster: int = 0  # how many blocks there are, if all are in one cluster
+    sparse: bool = False  # short rows have next to no synapses
     clocked: bool = False
     traced: bool = False  # the first step and the parameters lie in memory, as in programs of JAX
     cells: tuple[int, ...] = ()
@@ -122,6 +124,7 @@ class Structure:
             "MINE": self.mine,
             "CELLS": len(self.cells),
             "COMMON": max(1, len(self.populations)),
+            "CLUSTER": self.cluster,
         }
         flags = {
             "WIDE": self.wide,
@@ -134,10 +137,12 @@ class Structure:
             "NARROW": self.narrow,
             "CLOCKED": self.clocked,
             "TRACED": self.traced,
+            "SPARSE": self.sparse,
         }
         lines = [f"constexpr unsigned {name} = {value};" for name, value in most.items()]
         lines += [f"constexpr bool {name} = {str(value).lower()};" for name, value in flags.items()]
         lines.append(f"typedef unsigned {_STARTS[self.start_bytes]} Start;")
+        lines.append(f"#define IN_CLUSTER __cluster_dims__({self.cluster}, 1, 1)" if self.cluster else "#define IN_CLUSTER")
         return "\n".join(lines) + "\n"
 
 
