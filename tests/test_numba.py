@@ -223,6 +223,25 @@ def test_aliased_outputs_start_as_their_inputs():
 
 
 @pytest.mark.thorough
+@pytest.mark.parametrize("dtype", ["int32", "float32"])
+def test_tuples_of_arrays_arrive_as_tuples(dtype):
+    @numba.njit
+    def pick(x, both, rest, out):
+        first, second = both
+        out[:] = x
+        for i in range(second.shape[0]):
+            out[first[i]] += second[i, 0] + rest[0][i]
+
+    x, places = jnp.arange(3.0), jnp.array([2, 0], "int32")
+    both, one = (places, jnp.array([[4], [8]], dtype)), (jnp.array([100.0, 200.0]),)
+    call = numba_kernel(pick, outs=like(x), input_output_aliases={0: 0})
+    np.testing.assert_array_equal(jax.jit(call)(x, both, one), [208, 1, 106])
+    found = jax.vmap(call, (None, (None, 0), 0))(x, (places, jnp.stack([both[1], 0 * both[1]])), (jnp.ones((2, 2)),))
+    np.testing.assert_array_equal(found, [[9, 1, 7], [1, 1, 3]])
+    exported = jax.export.export(jax.jit(call), disabled_checks=brainevent.export_checks())(x, both, one)
+    np.testing.assert_array_equal(exported.call(x, both, one), [208, 1, 106])
+
+
 def test_explicit_signatures_defaults_and_star_arguments():
     @numba.njit("void(float32[:], float32[:])")
     def signed(x, out):
@@ -321,6 +340,8 @@ def test_outs_must_have_shape_and_dtype():
 
 
 def test_operands_must_be_arrays():
+    with pytest.raises(AttributeError, match=r"operand 1 is a list.*jnp.asarray"):
+        numba_kernel(copy, outs=like(jnp.ones(3)))((jnp.ones(3), [1.0]))
     with pytest.raises(AttributeError, match=r"operand 0 is a float.*jnp.asarray"):
         numba_kernel(copy, outs=jax.ShapeDtypeStruct((), jnp.float32))(1.0)
 

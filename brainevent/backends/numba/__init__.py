@@ -24,7 +24,7 @@ from ...ffi.call import native_call
 from ...ffi.portable import PAYLOAD, TARGET
 from ...ffi.targets import register_once
 from . import half, noting, portable
-from .handler import ArraySpec, compile_handler, takes_arrays
+from .handler import ArraySpec, Spec, compile_handler, flat, grouped, takes_arrays
 from .inner import inner
 from .kept import address_of, payload_of, settings
 from .memory import any_of, prefetch
@@ -51,7 +51,8 @@ def numba_kernel(
 
     `outs` is a pytree of objects with shape and dtype; results have its structure. Under `vmap` the kernel is called
     for each element by a native loop; a `vmap_method` of `jax.ffi.ffi_call` such as "broadcast_all" gives it the whole
-    batch instead. `input_output_aliases={input: output}` lets an output start as an input's content, in its memory.
+    batch instead. `input_output_aliases={input: output}` lets an output start as an input's content, in its memory. An
+    input may be a tuple of arrays, which the kernel is given as a tuple; aliases count its arrays one by one.
 
     >>> import jax, jax.numpy as jnp, numba, brainevent
     >>> @numba.njit
@@ -70,11 +71,12 @@ def numba_kernel(
     declared, tree = flat_outs(where, outs)
 
     def call(*operands: Any) -> Any:
-        check_operands(where, operands)
+        arrays = flat(operands)
+        check_operands(where, arrays)
         avals = canonical_outs(declared)
-        aliases = checked_aliases(where, input_output_aliases or {}, operands, avals)
+        aliases = checked_aliases(where, input_output_aliases or {}, arrays, avals)
         target = _target(kernel, _specs(operands), _specs(avals))
-        return tree.unflatten(native_call(target, operands, avals, aliases, vmap_method))
+        return tree.unflatten(native_call(target, arrays, avals, aliases, vmap_method))
 
     return call
 
@@ -85,8 +87,8 @@ class NumbaTarget:
 
     name: str
     kernel: Dispatcher = field(compare=False, repr=False)
-    operands: tuple[ArraySpec, ...]
-    outs: tuple[ArraySpec, ...]
+    operands: tuple[Spec, ...]
+    outs: tuple[Spec, ...]
 
     platform: ClassVar[str] = "cpu"
     attributes: ClassVar[dict[str, Any]] = {}
@@ -108,10 +110,10 @@ class NumbaTarget:
 
     def for_types(self, operands: Sequence[Any], outs: Sequence[Any]) -> NumbaTarget:
         """Return the same function compiled for other ranks."""
-        return _target(self.kernel, _specs(operands), _specs(outs))
+        return _target(self.kernel, _specs(grouped(operands, self.operands)), _specs(outs))
 
 
-def _target(kernel: Dispatcher, operands: tuple[ArraySpec, ...], outs: tuple[ArraySpec, ...]) -> NumbaTarget:
+def _target(kernel: Dispatcher, operands: tuple[Spec, ...], outs: tuple[Spec, ...]) -> NumbaTarget:
     """Compile and register a kernel for these dtypes and ranks, unless that was done."""
     with _lock:
         known = _names.setdefault(kernel, {})
@@ -120,7 +122,7 @@ def _target(kernel: Dispatcher, operands: tuple[ArraySpec, ...], outs: tuple[Arr
         return NumbaTarget(known[operands, outs], kernel, operands, outs)
 
 
-def _compiled_target(kernel: Dispatcher, operands: tuple[ArraySpec, ...], outs: tuple[ArraySpec, ...]) -> str:
+def _compiled_target(kernel: Dispatcher, operands: tuple[Spec, ...], outs: tuple[Spec, ...]) -> str:
     title, content = _title(kernel), _content(kernel, operands, outs)
     name = _PREFIX + content.name
     if name not in _compiled:
@@ -138,7 +140,7 @@ def _compiled_target(kernel: Dispatcher, operands: tuple[ArraySpec, ...], outs: 
     return name
 
 
-def _content(kernel: Dispatcher, operands: Sequence[ArraySpec], outs: Sequence[ArraySpec]) -> Content:
+def _content(kernel: Dispatcher, operands: Sequence[Spec], outs: Sequence[Spec]) -> Content:
     types = [*map(str, operands), "->", *map(str, outs)]
     anew = kernel if takes_arrays(kernel, len(operands) + len(outs)) else None
     return content_of(kernel, numba.__version__, settings(), _title(kernel), *types, anew=anew)
@@ -152,8 +154,12 @@ def _named(thing: Any) -> str:
     return f"{type(thing).__name__} {getattr(thing, '__name__', '')}".rstrip()
 
 
-def _specs(arrays: Sequence[Any]) -> tuple[ArraySpec, ...]:
-    return tuple(_spec(jax.dtypes.canonicalize_dtype(x.dtype), len(x.shape)) for x in arrays)
+def _specs(arguments: Sequence[Any]) -> tuple[Spec, ...]:
+    return tuple(tuple(map(_spec_of, x)) if isinstance(x, tuple) else _spec_of(x) for x in arguments)
+
+
+def _spec_of(x: Any) -> ArraySpec:
+    return _spec(jax.dtypes.canonicalize_dtype(x.dtype), len(x.shape))
 
 
 @functools.cache
@@ -178,11 +184,9 @@ def _check_arity(kernel: Dispatcher, operands: int, outs: int) -> None:
         ) from None
 
 
-def _compile_failure(
-    kernel: Dispatcher, operands: Sequence[ArraySpec], outs: Sequence[ArraySpec], error: Exception
-) -> str:
+def _compile_failure(kernel: Dispatcher, operands: Sequence[Spec], outs: Sequence[Spec], error: Exception) -> str:
     types = f"({', '.join(map(str, operands))}) -> ({', '.join(map(str, outs))})"
-    halves = any(spec.dtype.name in ("float16", "bfloat16") for spec in (*operands, *outs))
+    halves = any(spec.dtype.name in ("float16", "bfloat16") for spec in flat((*operands, *outs)))
     lines = [line.rstrip() for line in str(error).splitlines() if line.strip()]
     shown = "\n  ".join(lines[:12] + (["..."] if len(lines) > 12 else []))
     advice = "\nNumba computes in neither float16 nor bfloat16: convert with the functions of brainevent.half" * halves

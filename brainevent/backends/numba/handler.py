@@ -27,7 +27,18 @@ from .registries import load_registries
 from .threads import with_named_functions
 from .without_gil import is_parallel, without_gil
 
-__all__ = ["ENVIRONMENT", "ArraySpec", "compile_handler", "compile_inner", "linked", "make_private", "takes_arrays"]
+__all__ = [
+    "ENVIRONMENT",
+    "ArraySpec",
+    "Spec",
+    "compile_handler",
+    "compile_inner",
+    "flat",
+    "grouped",
+    "linked",
+    "make_private",
+    "takes_arrays",
+]
 
 ENVIRONMENT = (
     "_ZN08NumbaEnv"  # begins the name of what Numba keeps for a function: a pointer that whoever loads it fills in
@@ -55,18 +66,31 @@ class ArraySpec:
         return f"{self.dtype.name}[{', '.join(':' * self.ndim)}]"
 
 
+Spec = ArraySpec | tuple[ArraySpec, ...]  # of an argument: an array, or a tuple of arrays
+
+
+def flat(arguments: Sequence[Any]) -> list[Any]:
+    """Return the arrays of arguments, of which some are tuples of arrays."""
+    return [x for argument in arguments for x in (argument if isinstance(argument, tuple) else (argument,))]
+
+
+def grouped(arrays: Sequence[Any], like: Sequence[Any]) -> list[Any]:
+    """Return arrays as arguments: tuples where there are some in `like`."""
+    rest = iter(arrays)
+    return [tuple(next(rest) for _ in each) if isinstance(each, tuple) else next(rest) for each in like]
+
+
 @global_compiler_lock
-def compile_handler(
-    kernel: Dispatcher, operands: Sequence[ArraySpec], results: Sequence[ArraySpec], name: str
-) -> llvm.ModuleRef:
+def compile_handler(kernel: Dispatcher, operands: Sequence[Spec], results: Sequence[Spec], name: str) -> llvm.ModuleRef:
     """Return an optimized module that holds the handler under `name`, and all that it calls; Numba's errors pass.
 
     Kernel and handler are optimized together, once, and no code for the processor is made of the kernel alone.
     """
     load_registries()
-    specs = (*operands, *results)
+    arguments = (*operands, *results)
+    specs = flat(arguments)
     with nothing_outdated():
-        compiled, as_tuple = _compile(kernel, tuple(spec.numba_type for spec in specs))
+        compiled, as_tuple = _compile(kernel, tuple(map(_type, arguments)))
     if compiled.objectmode or isinstance(compiled.signature.return_type, types.Generator):
         kind = "Python code in object mode" if compiled.objectmode else "a generator"
         raise TypeError(f"it is {kind}; a kernel is a function that Numba compiles whole (numba.njit)")
@@ -76,8 +100,8 @@ def compile_handler(
     if parallel:
         called = without_gil(called)
     module = library.create_ir_module(name)
-    one = _define_call(module, compiled, as_tuple, specs, name, kernel.py_func.__name__, parallel)
-    _define_handler(module, one, len(operands), specs, name)
+    one = _define_call(module, compiled, as_tuple, arguments, name, kernel.py_func.__name__, parallel)
+    _define_handler(module, one, len(flat(operands)), specs, name)
     library.add_ir_module(module)
     library._final_module.link_in(called)
     make_private(library._final_module, name)
@@ -107,7 +131,13 @@ def make_private(module: llvm.ModuleRef, name: str) -> None:
             variable.name = f"{name}_{variable.name}"
 
 
-def _compile(kernel: Dispatcher, arrays: tuple[types.Array, ...]) -> tuple[Any, bool]:
+def _type(argument: Spec) -> types.Type:
+    if isinstance(argument, tuple):
+        return types.BaseTuple.from_types([spec.numba_type for spec in argument])
+    return argument.numba_type
+
+
+def _compile(kernel: Dispatcher, arrays: tuple[types.Type, ...]) -> tuple[Any, bool]:
     """Return what Numba makes of a kernel for these arrays, and whether it takes them as one tuple.
 
     Kernels with explicit signatures, defaults or *args are called through a function that adapts the arguments.
@@ -165,19 +195,24 @@ def _define_call(
     module: ir.Module,
     compiled: Any,
     as_tuple: bool,
-    specs: Sequence[ArraySpec],
+    passed: Sequence[Spec],
     name: str,
     title: str,
     parallel: bool,
 ) -> ir.Function:
     """Define `error = call(frame, data addresses, dims addresses)`: one call of the kernel."""
+    specs = flat(passed)
     count = len(specs)
     function = ir.Function(module, ir.FunctionType(I64, [I64] * (1 + 2 * count)), f"{name}_call")
     function.linkage = "internal"
     builder = ir.IRBuilder(function.append_basic_block("entry"))
     context, code = cpu_target.target_context, _Code(builder)
     call_frame, data, dims = function.args[0], function.args[1 : 1 + count], function.args[1 + count :]
-    arguments = [_array_view(code, context, *view) for view in zip(specs, data, dims, strict=True)]
+    views = [_array_view(code, context, *view) for view in zip(specs, data, dims, strict=True)]
+    arguments = [
+        context.make_tuple(builder, _type(spec), list(view)) if isinstance(spec, tuple) else view
+        for spec, view in zip(passed, grouped(views, passed), strict=True)
+    ]
     if as_tuple:
         arguments = [context.make_tuple(builder, compiled.signature.args[0], arguments)]
     if parallel:
