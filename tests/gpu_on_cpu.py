@@ -58,8 +58,8 @@ template <class T> struct OfLane {
     T& operator[](u32 k) { return x[k]; }
 };
 template <class T> static T add_in_block(T* at, T x) { T before = *at; *at = (T)((u32)before + (u32)x); return before; }
+static u32 next_in_block(u32* at) { return add_in_block(at, 1u); }
 static void add_if(bool yes, int* at, int x, int*) { if (yes) add_in_block(at, x); }
-static void add_in_ring(int* at, int x) { add_in_block(at, x); }
 static void or_in_block(u32* at, u32 x) { *at |= x; }
 template <class T> static T add_for_all(T* at, T x) { return __atomic_fetch_add(at, x, __ATOMIC_RELAXED); }
 template <class T> static void raise_for_all(T* at, T x) { if (*at < x) *at = x; }

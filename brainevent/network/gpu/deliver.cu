@@ -88,15 +88,6 @@ struct ShortRows {
 };
 
 BE void deliver_short(const ShortRows& rows, const Ring& ring, u32 begin, u32 end) {
-    if (SPARSE) {
-        NOT_UNROLLED
-        for (u32 k = begin; k < end; ++k) {
-            const u32 word = read_row(rows.words + k);
-            if (WIDE) add_in_ring(cell_of(ring, word), (int)read_row(rows.words + ++k));
-            else add_in_ring(cell_of(ring, word), (int)(word << ring.weight_shift) >> ring.weight_shift);
-        }
-        return;
-    }
     NOT_UNROLLED
     for (u32 k = begin; k < end; k += 4) {  // four are read before the first is added
         u32 y[4];

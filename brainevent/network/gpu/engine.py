@@ -155,19 +155,22 @@ class CudaEngine:
                 self._given = None
             recording = Recording(self.device, self.plan, self.partition, self._spikes, self._step, steps, wanted)
             populations = self._populations(recording, given)
-            turn = 0
+            turn, plain = 0, not inputs and not wanted.samples
             while turn < steps and not stopped():
                 with uninterrupted():
-                    turn += self._launch(recording, populations, turn, min(steps - turn, _STEPS))
+                    turn += self._launch(recording, populations, turn, min(steps - turn, _STEPS), plain)
             return recording.recorded(turn)
 
-    def _launch(self, recording: Recording, populations: tuple[Memory, Array], turn: int, steps: int) -> int:
+    def _launch(
+        self, recording: Recording, populations: tuple[Memory, Array], turn: int, steps: int, plain: bool
+    ) -> int:
         """Run at most so many steps; return how many."""
         net = self.net.copy()
         memory, common = populations
         net["turn"], net["population"] = turn, memory.address
         if self.partition.threads:
             net["common"] = common
+        net["plain"] = plain
         net["samples"], net["sample"] = len(recording.wanted.samples), recording.samples.address
         net["capacity"] = recording.capacity
         net["spikes"] = self._spikes.memory.address if self._spikes.memory else 0

@@ -85,20 +85,7 @@ BE void hand_over(const Net& net, Desk& desk, const ShortRows& rows, const Ring&
     else deliver_alone(net, rows, ring, block, row);
 }
 
-BE void take_list(const Net& net, Desk& desk, const ShortRows& rows, const Ring& ring, u32 block, u32 from, u32 at, u32 n,
-                     u32 t) {
-    const u32* list = net.list + (u64)((t & 1) * net.blocks + from) * net.list_size;
-    fence();
-    uint4 four;
-    NOT_UNROLLED
-    for (u32 k = 0; k < n; ++k) {
-        if (k % 4 == 0) four = get_four((const uint4*)(list + k));
-        hand_over(net, desk, rows, ring, block, at + k, number_of(net, from, four.x), t);
-        four = {four.y, four.z, four.w, 0};
-    }
-}
-
-BE void listen(const Net& net, Desk& desk, const ShortRows& rows, const Ring& ring, const Post& post, u32 block, u32 from, u32 t,
+BE void listen(const Net& net, Desk& desk, const ShortRows& short_rows, const Ring& ring, const Post& post, u32 block, u32 from, u32 t,
                u64 tag) {
     const u32 e = t & 1;
     const u64* packet = post.at + e * post.odd;
@@ -118,17 +105,22 @@ BE void listen(const Net& net, Desk& desk, const ShortRows& rows, const Ring& ri
     const bool listed = n == LISTED;
     if (listed) n = (u32)v;
     const u32 at = DIRECT ? 0 : add_in_block((u32*)&desk.queued[e], n);
-    if (!USUALLY(!listed)) {
-        take_list(net, desk, rows, ring, block, from, at, n, t);
-        return;
-    }
-    v = (v & 0xFFFFFFFFu) | w << 32;  // the rows, one after another
+    u64 rows = v & 0xFFFFFFFFu | w << 32;  // one after another
     w >>= 32;
+    const u32* list = net.list + (u64)(e * net.blocks + from) * net.list_size;
+    const u32 bits = NARROW && !listed ? 16 : 32;
+    if (listed) fence();
     NOT_UNROLLED
     for (u32 k = 0; k < n; ++k) {
-        hand_over(net, desk, rows, ring, block, at + k, number_of(net, from, NARROW ? (u32)v & 0xFFFF : (u32)v), t);
-        v = NARROW ? v >> 16 | w << 48 : v >> 32 | w << 32;
-        w >>= NARROW ? 16 : 32;
+        if (listed && k % 4 == 0) {
+            const uint4 four = get_four((const uint4*)(list + k));
+            rows = (u64)four.y << 32 | four.x;
+            w = (u64)four.w << 32 | four.z;
+        }
+        const u32 row = NARROW && !listed ? (u32)rows & 0xFFFF : (u32)rows;
+        hand_over(net, desk, short_rows, ring, block, at + k, number_of(net, from, row), t);
+        rows = rows >> bits | w << (64 - bits);
+        w >>= bits;
     }
 }
 

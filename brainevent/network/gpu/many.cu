@@ -4,6 +4,7 @@
 
 struct Many {
     u32 s[CELLS + 1][WORDS + 1], d[CELLS + 1][DRAWS + 1];
+    u32 there, sends;  // bits: which cells have a neuron, and one with synapses
 };
 
 BE void own_of_cell(const Net& net, u32 k, u32 block, u32 tid, Own& own) {
@@ -18,8 +19,6 @@ BE void own_of_cell(const Net& net, u32 k, u32 block, u32 tid, Own& own) {
     own.neuron = own.place * net.blocks + block - of.begin;
 }
 
-BE bool is_neuron(const Net& net, const Own& own) { return own.neuron < net.common[own.population].size; }
-
 BE void params_of(const Net& net, const Own& own, u32 block, u32* p) {
     scalars(net, own, p);
     each(net, own, p, block * net.per + own.place);
@@ -28,9 +27,9 @@ BE void params_of(const Net& net, const Own& own, u32 block, u32* p) {
 BE void draw_many(const Net& net, Many& cells, u32 block, u32 tid, u32 t) {
     UNROLLED
     for (u32 k = 0; k < CELLS; ++k) {
+        if (!(cells.there >> k & 1)) continue;
         Own own;
         own_of_cell(net, k, block, tid, own);
-        if (!is_neuron(net, own)) continue;
         u32 p[PARAMS + 1];
         params_of(net, own, block, p);
         draw(net, own, p, cells.d[k], t);
@@ -38,24 +37,44 @@ BE void draw_many(const Net& net, Many& cells, u32 block, u32 tid, u32 t) {
 }
 
 BE void settle_many(const Net& net, Many& cells, u32 block, u32 tid, u32 first) {
+    cells.there = cells.sends = 0;
     UNROLLED
     for (u32 k = 0; k < CELLS; ++k) {
         const u32 place = k * THREADS + tid, slot = block * net.per + place;
+        Own own;
+        own_of_cell(net, k, block, tid, own);
+        if (own.neuron < net.common[own.population].size) {
+            cells.there |= 1u << k;
+            if (net.rows[slot] != NOBODY) cells.sends |= 1u << k;
+        }
         for (u32 j = 0; j < WORDS; ++j)
             cells.s[k][j] = place < net.per ? net.states[(u64)j * net.blocks * net.per + slot] : 0;
     }
     if (DRAWS) draw_many(net, cells, block, tid, first);
 }
 
-BE void live_many(const Net& net, Desk& desk, Many& cells, int* now, u32 block, u32 tid, u32 t, u32 turn) {
+// One step of each; the bits of those that spiked.
+template <bool PLAIN> BE u32 live_many(const Net& net, Desk& desk, Many& cells, int* now, u32 block, u32 tid, u32 t, u32 turn) {
+    u32 fired = 0;
     UNROLLED
     for (u32 k = 0; k < CELLS; ++k) {
+        if (!(cells.there >> k & 1)) continue;
         Own own;
         own_of_cell(net, k, block, tid, own);
-        if (!is_neuron(net, own)) continue;
         u32 p[PARAMS + 1];
         params_of(net, own, block, p);
-        live(net, desk, own, cells.s[k], p, cells.d[k], 0, now, block, t, turn);
+        if (live<PLAIN>(net, desk, own, cells.s[k], p, cells.d[k], now, block, t, turn)) fired |= 1u << k;
+    }
+    return fired;
+}
+
+BE void spiked_many(const Net& net, Desk& desk, u32 fired, u32 sends, u32 block, u32 tid, u32 e) {
+    NOT_UNROLLED
+    for (u32 k = 0; fired; ++k, fired >>= 1) {
+        if (!(fired & 1)) continue;
+        const u32 place = k * THREADS + tid;
+        const u32 row = LAYOUT == PADDED ? net.rows[block * net.per + place] : sends >> k & 1 ? place : NOBODY;
+        spiked(net, desk, net.common[population_of(k)].flags, place, row, block, e);
     }
 }
 

@@ -19,9 +19,9 @@ BE int taken(const Net& net, const Own& own, int* now, u32 receptor) {
     return sum;
 }
 
-BE float arriving(const Net& net, const Own& own, int sum, u32 receptor, u32 turn) {
+template <bool PLAIN> BE float arriving(const Net& net, const Own& own, int sum, u32 receptor, u32 turn) {
     const float given = (float)sum * own.quantum[receptor];
-    if (USUALLY(!(own.flags & FED))) return given;
+    if (PLAIN || !(own.flags & FED)) return given;
     const Population& of = net.population[own.population];
     const float* input = of.input[receptor];
     if (!input) return given;
@@ -71,7 +71,7 @@ BE const Population& population_with(const Net& net, u32 number) {
 BE void record(const Net& net, Desk& desk, u32 spike, u32 block, u32 t, u32 turn) {
     const u32 flags = spike >> PLACE_BITS, place = spike & ((1u << PLACE_BITS) - 1), number = place * net.blocks + block;
     if (flags & RECORDED) {
-        const u32 at = add_in_block(&desk.recorded, 1u);
+        const u32 at = next_in_block(&desk.recorded);
         net.spikes[(u64)block * net.capacity + at] = (u64)t << 32 | number;
         if (at + 1 + 2 * net.per > net.capacity) or_in_block(&desk.mine[~t & 1][0], NO_ROOM << FLAGS);
     }
@@ -87,10 +87,10 @@ BE void record(const Net& net, Desk& desk, u32 spike, u32 block, u32 t, u32 turn
 BE u32* other_spikes(const Net& net, u32 block) { return net.list + (u64)(2 * net.blocks + block) * net.list_size; }
 
 // The sender records spikes, when it has sent them.
-BE void spiked(const Net& net, Desk& desk, const Own& own, u32 row, u32 block, u32 e) {
-    const u32 spike = own.flags << PLACE_BITS | own.place;
+BE void spiked(const Net& net, Desk& desk, u32 flags, u32 place, u32 row, u32 block, u32 e) {
+    const u32 spike = flags << PLACE_BITS | place;
     if (row != NOBODY) {
-        const u32 at = add_in_block(&desk.mine[e][0], 1u) & COUNT;
+        const u32 at = next_in_block(&desk.mine[e][0]) & COUNT;
         if (USUALLY(at < MINE)) {
             desk.mine[e][at + 1] = row;
             desk.fired[at] = spike;
@@ -98,20 +98,21 @@ BE void spiked(const Net& net, Desk& desk, const Own& own, u32 row, u32 block, u
         }
         put_word(&net.list[(u64)(e * net.blocks + block) * net.list_size + at], row);
     }
-    if (spike >> PLACE_BITS) other_spikes(net, block)[add_in_block(&desk.others, 1u)] = spike;
+    if (spike >> PLACE_BITS) other_spikes(net, block)[next_in_block(&desk.others)] = spike;
 }
 
-BE void live(const Net& net, Desk& desk, const Own& own, u32* s, const u32* p, u32* d, u32 row, int* now, u32 block, u32 t,
-             u32 turn) {
+// One step of a neuron; say whether it spiked.
+template <bool PLAIN> BE bool live(const Net& net, Desk& desk, const Own& own, u32* s, const u32* p, u32* d, int* now,
+                                   u32 block, u32 t, u32 turn) {
     bool strange = false;
-    if (update(net, own, s, p, d, now, t, turn, strange))
-        spiked(net, desk, own, IN_REGISTERS ? row : net.rows[block * net.per + own.place], block, t & 1);
+    const bool spike = update<PLAIN>(net, own, s, p, d, now, t, turn, strange);
     if (CHECKED && strange) or_in_block(&desk.mine[t & 1][0], NOT_FINITE << FLAGS);
-    if (!USUALLY(!net.samples)) sample(net, own, s, block * net.per + own.place, t);
+    if (!PLAIN) sample(net, own, s, block * net.per + own.place, t);
+    return spike;
 }
 
 // Neurons in memory: population after population, each thread every THREADS-th.
-BE void live_in_memory(const Net& net, Desk& desk, u32* states, u32 stride, int* now, u32 block, u32 tid, u32 t, u32 turn) {
+template <bool PLAIN> BE void live_in_memory(const Net& net, Desk& desk, u32* states, u32 stride, int* now, u32 block, u32 tid, u32 t, u32 turn) {
     for (u32 number = 0; number < net.populations; ++number) {
         const Population& of = net.population[number];
         Own own;
@@ -128,7 +129,8 @@ BE void live_in_memory(const Net& net, Desk& desk, u32* states, u32 stride, int*
             for (u32 k = 0; k < WORDS; ++k) s[k] = states[k * stride + l];
             each(net, own, p, block * net.per + l);
             if (DRAWS) draw(net, own, p, d, t);
-            live(net, desk, own, s, p, d, 0, now, block, t, turn);
+            if (live<PLAIN>(net, desk, own, s, p, d, now, block, t, turn))
+                spiked(net, desk, own.flags, l, net.rows[block * net.per + l], block, t & 1);
             for (u32 k = 0; k < WORDS; ++k) states[k * stride + l] = s[k];
         }
     }

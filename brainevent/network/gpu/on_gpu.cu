@@ -24,12 +24,18 @@ template <class T> struct OfThread {
 template <class T> using OfLane = OfThread<T>;
 
 template <class T> BE T add_in_block(T* at, T x) { return atomicAdd(at, x); }
+// Add 1. Of an addition, or of this up to the largest number, the compiler makes a dozen instructions, which first look
+// for lanes that add to the same word.
+BE u32 next_in_block(u32* at) {
+    u32 before;
+    asm volatile("atom.shared.inc.u32 %0, [%1], 0xFFFFFFFE;" : "=r"(before) : "r"((u32)__cvta_generic_to_shared(at)) : "memory");
+    return before;
+}
 // Add to the ring if so, or in shared memory else to a word of this lane that nobody reads: so there is no branch.
 BE void add_if(bool yes, int* at, int x, int* nowhere) {
     if (RING_IN_BLOCK) atomicAdd(yes ? at : nowhere + (threadIdx.x & 31), x);
     else if (yes) atomicAdd(at, x);
 }
-BE void add_in_ring(int* at, int x) { atomicAdd(at, x); }
 BE void or_in_block(u32* at, u32 x) { atomicOr(at, x); }
 template <class T> BE T add_for_all(T* at, T x) { return atomicAdd(at, x); }
 template <class T> BE void raise_for_all(T* at, T x) { atomicMax(at, x); }

@@ -39,7 +39,7 @@ struct Sample {
 struct Net {
     u32 blocks, per, slots, cells, sources, populations, samples, copies, capacity, turn;
     u32 delay_shift, cell_shift, cell_mask, weight_shift, row_words, list_size, slot_bits, slot_mask;
-    u32 reach[RECEPTORS + 1], spare[1 + RECEPTORS % 2];
+    u32 reach[RECEPTORS + 1], plain, spare[RECEPTORS % 2 + 2];  // plain: there are no inputs and no samples
     u64 nanoseconds;
     const Population* population;
     const Sample* sample;

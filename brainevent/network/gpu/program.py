@@ -167,6 +167,7 @@ class Call:
         net = resident.net.copy()
         if resident.partition.threads:
             net["common"] = common
+        net["plain"] = not self.inputs and not self.wanted.samples
         net["samples"], net["nanoseconds"], net["clocks"], net["spikes"] = len(self.wanted.samples), 0, 0, 0
         at = _offsets(net.dtype)
         slots = [self.slot(name, at(name)) for name in ("begin", "scalars", "arrays", "states", "ring", "ends")]

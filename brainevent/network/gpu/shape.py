@@ -19,7 +19,6 @@ __all__ = ["CLUSTER", "Room", "Shape", "blocks_for", "in_cluster", "room_of", "s
 
 _NEURONS = 64  # of a block, where there are enough blocks
 CLUSTER, _IN_CLUSTER = 16, 512  # blocks of the largest cluster; neurons of each, at most
-_SPARSE = 1.5  # synapses of a short row, on average: below, four side by side do not pay
 _LINE = 8  # packets
 _WARP = 32
 _LEAST_CARRIERS = 4  # warps that deliver
@@ -130,7 +129,6 @@ def shape_of(
         ring_in_block=room.ring_in_block,
         states_in_block=room.states_in_block,
         cluster=blocks if clustered else 0,
-        sparse=rows.layout == SHORT and rows.block_words < _SPARSE * rows.entry.words * partition.sources,
         checked=checked,
         clocked=clocked,
         rows_in_block=rows_in_block,

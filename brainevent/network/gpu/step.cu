@@ -68,9 +68,17 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) IN_CLUSTER run(const __
         THREADS_DO
             if (IN_REGISTERS) {
                 Cell& c = cells[tid];
-                if (c.is_there) live(net, desk, c.own, c.s, c.p, c.d, c.row, now, block, t, turn);
-            } else if (CELLS) live_many(net, desk, many[tid], now, block, tid, t, turn);
-            else live_in_memory(net, desk, states, stride, now, block, tid, t, turn);
+                bool spike = false;
+                if (c.is_there && net.plain) spike = live<true>(net, desk, c.own, c.s, c.p, c.d, now, block, t, turn);
+                else if (c.is_there) spike = live<false>(net, desk, c.own, c.s, c.p, c.d, now, block, t, turn);
+                if (spike) spiked(net, desk, c.own.flags, tid, c.row, block, t & 1);
+            } else if (CELLS) {
+                u32 fired;
+                if (net.plain) fired = live_many<true>(net, desk, many[tid], now, block, tid, t, turn);
+                else fired = live_many<false>(net, desk, many[tid], now, block, tid, t, turn);
+                spiked_many(net, desk, fired, many[tid].sends, block, tid, t & 1);
+            } else if (net.plain) live_in_memory<true>(net, desk, states, stride, now, block, tid, t, turn);
+            else live_in_memory<false>(net, desk, states, stride, now, block, tid, t, turn);
         THREADS_MEET
         WARPS_DO(CARRIERS, 1)
             ONE_LANE_DO

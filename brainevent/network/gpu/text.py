@@ -24,13 +24,14 @@ _RULES = "#include_rules"
 
 
 _STARTS = {2: "short", 4: "int", 8: "long long"}
+_UPDATE = "template <bool PLAIN> BE bool update"
 _CHOSEN = {  # functions of each kind, and their parameters
-    "bool update": (
+    _UPDATE: (
         "const Net& net, const Own& own, u32* s, const u32* p, const u32* d, int* now, u32 t, u32 turn, bool& strange"
     ),
-    "void draw": "const Net& net, const Own& own, const u32* p, u32* d, u32 t",
-    "void scalars": "const Net& net, const Own& own, u32* p",
-    "void each": "const Net& net, const Own& own, u32* p, u32 slot",
+    "BE void draw": "const Net& net, const Own& own, const u32* p, u32* d, u32 t",
+    "BE void scalars": "const Net& net, const Own& own, u32* p",
+    "BE void each": "const Net& net, const Own& own, u32* p, u32 slot",
 }
 
 
@@ -103,7 +104,6 @@ class Structure:
     queue: int
     mine: int
     cluster: int = 0  # how many blocks there are, if all are in one cluster
-    sparse: bool = False  # short rows have next to no synapses
     clocked: bool = False
     traced: bool = False  # the first step and the parameters lie in memory, as in programs of JAX
     cells: tuple[int, ...] = ()
@@ -137,7 +137,6 @@ class Structure:
             "NARROW": self.narrow,
             "CLOCKED": self.clocked,
             "TRACED": self.traced,
-            "SPARSE": self.sparse,
         }
         lines = [f"constexpr unsigned {name} = {value};" for name, value in most.items()]
         lines += [f"constexpr bool {name} = {str(value).lower()};" for name, value in flags.items()]
@@ -186,11 +185,11 @@ def step_text(kinds: Sequence[Kind], structure: Structure, words: str | None = N
 
 def other_text(names: Sequence[str], threads: int, words: str | None = None, forms: Sequence[Form] = ()) -> str:
     """Return the whole text of other kernels, such as "rows.cu", which call some forms."""
-    zeros = ("RECEPTORS", "PARAMS", "DRAWS", "CARRIERS", "LAYOUT")
+    zeros = ("RECEPTORS", "PARAMS", "DRAWS", "CARRIERS", "LAYOUT", "CELLS", "CLUSTER")
     constants = "".join(f"constexpr unsigned {name} = 0;\n" for name in zeros)
     constants += (
         f"constexpr unsigned COMMON = 1, THREADS = {threads};\n"
-        "constexpr bool RING_IN_BLOCK = true, ROWS_IN_BLOCK = false;\n"
+        "constexpr bool RING_IN_BLOCK = true, ROWS_IN_BLOCK = false, IN_REGISTERS = true;\n"
     )
     shared = cuda_text(forms), read_text("prelude.cu"), words or read_text(ON_GPU)
     return "\n".join((constants, *shared, *map(read_text, names)))
@@ -223,7 +222,7 @@ def _update(number: int, kind: Kind) -> str:
     inputs = [given[name.text] for name in form.inputs]
     dtypes = [output.dtype for output in form.outputs]
     lines = [f"const int sum{k} = taken(net, own, now, {k});" for k in range(kind.receptors)]
-    lines += [f"const float a{k} = arriving(net, own, sum{k}, {k}, turn);" for k in range(kind.receptors)]
+    lines += [f"const float a{k} = arriving<PLAIN>(net, own, sum{k}, {k}, turn);" for k in range(kind.receptors)]
     if len(dtypes) == 1:
         lines.append(f"const {TYPES[dtypes[0]]} r0 = be_rule{number}({', '.join(inputs)});")
     else:
@@ -236,7 +235,7 @@ def _update(number: int, kind: Kind) -> str:
         if name.dtype == "float32"
     ]
     lines.append(f"return r{len(states)};")
-    return _function(f"BE bool update{number}({_CHOSEN['bool update']}) {{", lines)
+    return _function(f"template <bool PLAIN> BE bool update{number}({_CHOSEN[_UPDATE]}) {{", lines)
 
 
 def _draw(number: int, kind: Kind) -> str:
@@ -246,7 +245,7 @@ def _draw(number: int, kind: Kind) -> str:
     for place, drawn in enumerate(kind.drawn):
         uniform = f"be_uniform{number}_{place}({', '.join(given[name.text] for name in drawn.uniform.inputs)})"
         lines.append(f"d[{place}] = events(net.population[own.population].counted[{place}], {uniform});")
-    return _function(f"BE void draw{number}({_CHOSEN['void draw']}) {{", lines)
+    return _function(f"BE void draw{number}({_CHOSEN['BE void draw']}) {{", lines)
 
 
 def _params(number: int, kind: Kind) -> str:
@@ -263,8 +262,8 @@ def _params(number: int, kind: Kind) -> str:
         ),
     ]
     each = [of, *(f"p[{k}] = net.arrays[(u64)of.param[{k}] * {of_slot}];" for k in own)]
-    return _function(f"BE void scalars{number}({_CHOSEN['void scalars']}) {{", scalars) + _function(
-        f"BE void each{number}({_CHOSEN['void each']}) {{", each
+    return _function(f"BE void scalars{number}({_CHOSEN['BE void scalars']}) {{", scalars) + _function(
+        f"BE void each{number}({_CHOSEN['BE void each']}) {{", each
     )
 
 
@@ -276,9 +275,10 @@ def _chosen(kinds: Sequence[Kind]) -> str:
     """Return functions that choose by the kind of the neuron."""
     lines = []
     for head, parameters in _CHOSEN.items():
-        name = head.split()[1]
+        name = head.split()[-1]
         passed = ", ".join(parameter.split()[-1].lstrip("*&") for parameter in parameters.split(", "))
-        lines.append(f"BE {head}({parameters}) {{")
-        lines += [f"    if (own.kind == {k}) return {name}{k}({passed});" for k in range(len(kinds) - 1)]
-        lines += [f"    return {name}{len(kinds) - 1}({passed});", "}"]
+        of = "<PLAIN>" if head == _UPDATE else ""
+        lines.append(f"{head}({parameters}) {{")
+        lines += [f"    if (own.kind == {k}) return {name}{k}{of}({passed});" for k in range(len(kinds) - 1)]
+        lines += [f"    return {name}{len(kinds) - 1}{of}({passed});", "}"]
     return "\n".join(lines) + "\n"
