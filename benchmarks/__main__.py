@@ -36,7 +36,7 @@ def main() -> int:
     print(", ".join(f"{name} {version}" for name, version in machine["packages"].items() if version), "\n", flush=True)
     options, no_peers = _make_options(arguments)
     peer = options.peer_title or (PEER if options.peer else None)
-    path = arguments.output or _default_path(arguments, machine)
+    path = _path(arguments, machine)
 
     def save(found: _Found) -> None:
         told = {"absent": no_peers + found.absent, "failures": found.failures}
@@ -95,7 +95,7 @@ def _parse_arguments() -> argparse.Namespace:
     )
     parser.add_argument("--no-peers", action="store_true", help=f"leave out Warp, Brian2 and {PEER}")
     parser.add_argument("--gpu", action="store_true", help="the GPU benchmarks instead of the CPU ones")
-    parser.add_argument("--output", type=Path, help="where to write the JSON (default: benchmarks/results/)")
+    parser.add_argument("--output", type=Path, help="file or folder for the JSON (default: benchmarks/results/)")
     arguments = parser.parse_args()
     if arguments.rounds is not None and arguments.rounds < 1:
         parser.error(f"--rounds {arguments.rounds}: pass 1 or more")
@@ -162,12 +162,18 @@ def _header(arguments: argparse.Namespace, machine: dict[str, Any], peer: str | 
     }
 
 
-def _default_path(arguments: argparse.Namespace, machine: dict[str, Any]) -> Path:
-    """`results/<date>-<machine>.json`; a partial run does not overwrite a whole one."""
+def _path(arguments: argparse.Namespace, machine: dict[str, Any]) -> Path:
+    """The file that `--output` names, or `<date>-<machine>.json` in the folder that it names, else in `results/`.
+
+    A partial run does not overwrite a whole one.
+    """
+    if arguments.output is not None and not arguments.output.is_dir():
+        named: Path = arguments.output
+        return named
     parts = [dt.date.today().isoformat(), machine_slug(machine, gpu=arguments.gpu), *(arguments.only or [])]
     parts += [f"{neurons}x{connections}" for neurons, connections in arguments.size]
     parts += [word for word, given in (("quick", arguments.quick), ("gpu", arguments.gpu)) if given]
-    return HERE / "results" / f"{'-'.join(parts)}.json"
+    return (arguments.output or HERE / "results") / f"{'-'.join(parts)}.json"
 
 
 if __name__ == "__main__":

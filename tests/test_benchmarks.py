@@ -76,6 +76,19 @@ def test_a_failing_benchmark_costs_the_others_nothing(monkeypatch, tmp_path, cap
     assert "failed: partly: Bad FAILED: it crashed" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(("named", "written"), [("some/run.json", "some/run.json"), (".", "{default}"), (None, None)])
+def test_output_is_a_file_or_a_folder(monkeypatch, tmp_path, named, written):
+    default = f"{program.dt.date.today().isoformat()}-{program.machine_slug(program.describe_machine(), gpu=True)}"
+    default += "-quick-gpu.json"
+    monkeypatch.setattr(program, "BENCHMARKS", [Benchmark("fine", "one", "gpu", lambda options: [])])
+    monkeypatch.setattr(program, "HERE", tmp_path)
+    output = ["--output", str(tmp_path / named)] if named else []
+    monkeypatch.setattr(sys, "argv", ["benchmarks", "--gpu", "--quick", "--no-peers", *output])
+    assert program.main() == 0
+    files = [str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file()]
+    assert files == [(written or "results/{default}").format(default=default)]
+
+
 @pytest.mark.thorough
 def test_a_probe_says_what_it_does_and_how_it_ends(capfd):
     with pytest.raises(ProbeError, match=r"exit status 1\n(.*\n)*.*KeyError: 'nothing'") as raised:
