@@ -2,7 +2,7 @@
 """Draw what a run measured of networks: `python -m benchmarks.pictures RESULT.json FOLDER`.
 
 `raster` shows spikes of PD14, `fires` how it fires beside other programs, `factors` real-time factors of simulators,
-and `steps` where the time of a step goes.
+`connectome` the same for a network of the size of the fly brain, and `steps` where the time of a step goes.
 """
 
 import argparse
@@ -14,7 +14,7 @@ from typing import Any
 
 from matplotlib.axes import Axes
 
-from benchmarks import gpu_engine
+from benchmarks import flywire, gpu_engine
 from benchmarks.microcircuit_statistics import LAYERS, OTHERS, Other
 from benchmarks.probes.network_described import SIZES
 from benchmarks.probes.network_statistics import SHOWN, SHOWN_FOR
@@ -29,6 +29,8 @@ PUBLISHED_FACTORS = {
     "GeNN, RTX 4090": 0.272,
     "neuroAIx, 35 FPGAs": 0.05,
 }
+# The same of the connectome of the fly brain, with 21 driven neurons; the machines are not stated with them.
+PUBLISHED_CONNECTOME = {"GeNN": 0.50, "NEST GPU": 1.01, "Brian2": 2.86, "PyTorch": 10.0}
 _POISSON = "PD14, poisson drive: "
 _MARKS = ("neurons updated", "spikes sent", "spikes of all blocks there", "delivered")
 _PHASES = ("update neurons", "send spikes", "wait for all blocks", "deliver")
@@ -101,12 +103,22 @@ def fires(results: Sequence[Result], theme: Theme) -> Picture | None:
 
 def factors(results: Sequence[Result], theme: Theme) -> Picture | None:
     """Draw real-time factors of PD14 with Poisson drive, published ones and ours, as bars on a logarithmic axis."""
-    ours = _our_factors(results)
+    title = "PD14 at full scale: wall time over biological time"
+    return _beside(PUBLISHED_FACTORS, _our_factors(results, _POISSON, "microcircuit"), title, theme)
+
+
+def connectome(results: Sequence[Result], theme: Theme) -> Picture | None:
+    """Draw real-time factors of a network of the size of the fly brain's connectome likewise."""
+    title = "A connectome of 138 639 neurons: wall time over biological time"
+    return _beside(PUBLISHED_CONNECTOME, _our_factors(results, f"{flywire.TITLE}: ", flywire.NAME), title, theme)
+
+
+def _beside(published: Mapping[str, float], ours: Mapping[str, float], title: str, theme: Theme) -> Picture | None:
     if not ours:
         return None
-    bars = {**PUBLISHED_FACTORS, **ours}
+    bars = {**published, **ours}
     order = sorted(bars, key=lambda name: bars[name])
-    figure = _figure(0.9 + 0.36 * len(bars), "PD14 at full scale: wall time over biological time", theme)
+    figure = _figure(0.9 + 0.36 * len(bars), title, theme)
     axes = figure.subplots()
     dress(axes, theme)
     axes.grid(visible=False)
@@ -119,7 +131,8 @@ def factors(results: Sequence[Result], theme: Theme) -> Picture | None:
         axes.text(bars[name] * 1.06, k, f"{bars[name]:.3g}", **look)
     axes.set(xscale="log", xlim=(0.01, 2 * max(bars.values())), ylim=(len(order) - 0.4, -0.6))
     axes.set(yticks=range(len(order)), yticklabels=order, xlabel="real-time factor, less is faster")
-    axes.set_xticks([0.01, 0.1, 1], ["0.01", "0.1", "1"])
+    ticks = [tick for tick in (0.01, 0.1, 1, 10) if tick < 2 * max(bars.values())]
+    axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
     axes.tick_params(axis="y", length=0, labelcolor=theme.ink)
     caption(axes, theme, ["Grey: as published, on other machines. Dotted: real time."])
     return figure
@@ -148,7 +161,7 @@ def steps(results: Sequence[Result], theme: Theme) -> Picture | None:
     return figure
 
 
-PICTURES = {"raster": raster, "fires": fires, "factors": factors, "steps": steps}
+PICTURES = {"raster": raster, "fires": fires, "factors": factors, "connectome": connectome, "steps": steps}
 
 
 def marks_of(result: Result) -> dict[str, list[float]]:
@@ -187,14 +200,14 @@ def _dots(axes: Axes, samples: Sequence[Sequence[float]], theme: Theme) -> None:
         axes.plot([k] * len(of_layer), of_layer, color=theme.colours[k % 2], **look)
 
 
-def _our_factors(results: Sequence[Result]) -> dict[str, float]:
-    """Ours by the machine and by what is recorded; with threads, the most of them."""
+def _our_factors(results: Sequence[Result], title: str, benchmark: str) -> dict[str, float]:
+    """Ours of a network by the machine and by what is recorded; with threads, the most of them."""
     found = {}
     for result in results:
         machine = result.get("machine", {})
         for row in result["rows"]:
             where, _, name = row["name"].partition("the network engine, ")
-            if where != _POISSON or not row["benchmark"].endswith("microcircuit"):
+            if where != title or not row["benchmark"].endswith(benchmark):
                 continue
             if row["benchmark"].startswith("gpu"):
                 card = machine["gpu"].split(",")[0].removeprefix("NVIDIA ").split(" ")[0]

@@ -269,7 +269,7 @@ def test_rows_say_with_and_without_the_power_of_an_idle_gpu(monkeypatch, off):
         "events": [1e11, 1.1e11],
     }
     answer |= {"samples": [80, 90], "field": "power.draw", "steps": 100_000}
-    answer["rates"] = {layer: off * rate for layer, rate in rates_of.RIGHT["poisson"].items()}
+    answer["rates"] = {layer: off * rate for layer, rate in rates_of.RIGHT["poisson", 100].of.items()}
     monkeypatch.setattr(energy, "run_probe", lambda *_, **__: json.loads(json.dumps(answer)))
     found = list(energy.measure_rows(Options()))
     if off != 1:

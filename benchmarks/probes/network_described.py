@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The networks of the benchmarks as descriptions: CUBA, COBA, PD14, and one that does next to nothing."""
+"""The networks of the benchmarks as descriptions: CUBA, COBA, PD14, a connectome, and one that does next to nothing."""
 
 import math
 from collections.abc import Callable
@@ -9,13 +9,14 @@ import jax.numpy as jnp
 import numpy as np
 
 import brainevent as be
+from benchmarks.probes.flywire import build_flywire
 
 DT = 0.1  # ms
 FAN_OUT = 80
 
 
 def ours(name: str, neurons: int, threads: int, seed: int = 1) -> Any:
-    """Build one of `NETWORKS` for some threads; those of PD14 are as many as they are."""
+    """Build one of `NETWORKS` for some threads; of PD14, `neurons` says how many per cent there are, all for 0."""
     return NETWORKS[name](neurons).build(seed=seed, threads=threads)
 
 
@@ -92,6 +93,7 @@ _PROBABILITY = (  # rows are targets
     (0.0156, 0.0066, 0.0211, 0.0166, 0.0572, 0.0197, 0.0396, 0.2252),
     (0.0364, 0.001, 0.0034, 0.0005, 0.0277, 0.008, 0.0658, 0.1443),
 )
+_RATES = (0.903, 2.965, 4.414, 5.876, 7.569, 8.633, 1.105, 7.829)  # Hz, as published for the full scale
 _V_MEAN = (-68.28, -63.16, -63.33, -63.45, -63.11, -61.66, -66.72, -61.43)
 _V_SD = (5.36, 4.57, 4.74, 4.94, 4.94, 4.55, 5.46, 4.48)
 _WEIGHT = 87.81  # pA
@@ -105,6 +107,10 @@ def _poisson_driven(s: Any, arriving: Any, p: Any, random: Any) -> Any:
     return _integrate(s, arriving.syn + p.w_ext * random.poisson(p.mean_ext), 0.0, p)
 
 
+def _scaled_poisson(s: Any, arriving: Any, p: Any, random: Any) -> Any:
+    return _integrate(s, arriving.syn + p.w_ext * random.poisson(p.mean_ext), p.push, p)
+
+
 def _dc_driven(s: Any, arriving: Any, p: Any) -> Any:
     return _integrate(s, arriving.syn, p.push, p)
 
@@ -116,41 +122,68 @@ def _integrate(s: Any, arrived: Any, push: Any, p: Any) -> Any:
     return s.replace(v=jnp.where(spike, p.rest, v), current=s.current * p.fall + arrived, pause=pause), spike
 
 
-def synapses_of_pd14(target: int, source: int) -> int:
+def synapses_of_pd14(target: int, source: int, scale: float = 1) -> int:
     """How many synapses lead from one population to another."""
+    return round(scale**2 * _full_synapses(target, source))
+
+
+def _full_synapses(target: int, source: int) -> float:
     pairs = 1 / SIZES[target] / SIZES[source]
-    return round(math.log1p(-_PROBABILITY[target][source]) / math.log1p(-pairs))
+    return math.log1p(-_PROBABILITY[target][source]) / math.log1p(-pairs)
 
 
-def _build_pd14(drive: str) -> Any:
+def _build_pd14(drive: str, scale: float) -> Any:
+    """PD14, or with Poisson drive as its authors scale it down: neurons and the inputs of each are so much fewer.
+
+    Weights are larger by the root of the scale, which keeps variances, and a constant current makes up for the mean.
+    """
+    rule = {"dc": _dc_driven, "poisson": _poisson_driven if scale == 1 else _scaled_poisson}[drive]
     layers = [
         be.Population(
             name,
-            size,
-            _poisson_driven if drive == "poisson" else _dc_driven,
-            state={"v": be.normal(mean, sd), "current": 0.0, "pause": 0},
-            params=_MEMBRANE | _drive(drive, inputs),
+            round(SIZES[k] * scale),
+            rule,
+            state={"v": be.normal(_V_MEAN[k], _V_SD[k]), "current": 0.0, "pause": 0},
+            params=_MEMBRANE | _drive(drive, k, scale),
         )
-        for name, size, inputs, mean, sd in zip(LAYERS, SIZES, _EXTERNAL, _V_MEAN, _V_SD, strict=True)
+        for k, name in enumerate(LAYERS)
     ]
     projections = [
-        _project(layers, source, target) for target in range(8) for source in range(8) if _PROBABILITY[target][source]
+        _project(layers, source, target, scale)
+        for target in range(8)
+        for source in range(8)
+        if _PROBABILITY[target][source]
     ]
     return be.Network(layers, projections, dt=DT)
 
 
-def _drive(drive: str, inputs: int) -> dict[str, float]:
-    if drive == "poisson":
-        return {"w_ext": _WEIGHT, "mean_ext": inputs * 8e-3 * DT}
-    current = inputs * 8e-3 * _TAU_S * _WEIGHT
-    return {"push": current * _TAU_M / _CAPACITY * (1 - _LEAK)}
+def _drive(drive: str, layer: int, scale: float) -> dict[str, float]:
+    events = _EXTERNAL[layer] * 8.0  # a second
+    if drive == "dc":
+        return {"push": _push(events * _WEIGHT)}
+    found = {"w_ext": _WEIGHT / math.sqrt(scale), "mean_ext": scale * events * 1e-3 * DT}
+    if scale == 1:
+        return found
+    inputs = [_full_synapses(layer, source) / SIZES[layer] for source in range(8)]
+    recurrent = sum(inputs[k] * _RATES[k] * _mean_weight(layer, k) for k in range(8))
+    return found | {"push": _push((1 - math.sqrt(scale)) * (recurrent + events * _WEIGHT))}
 
 
-def _project(layers: Any, source: int, target: int) -> Any:
+def _push(charge: float) -> float:
+    """Change of the potential in a step by synaptic events whose weights (pA) have this sum in a second."""
+    return 1e-3 * charge * _TAU_S * _TAU_M / _CAPACITY * (1 - _LEAK)
+
+
+def _mean_weight(target: int, source: int) -> float:
+    return _WEIGHT * (2 if (target, source) == (0, 2) else 1) * (-4 if source % 2 else 1)
+
+
+def _project(layers: Any, source: int, target: int, scale: float) -> Any:
     excitatory = source % 2 == 0
-    mean = _WEIGHT * (2 if (target, source) == (0, 2) else 1) * (1 if excitatory else -4)
+    mean = _mean_weight(target, source) / math.sqrt(scale)
     sign: dict[str, Any] = {"low": 0} if excitatory else {"high": 0}
-    connections = be.connect.total(synapses_of_pd14(target, source), weight=be.normal(mean, 0.1 * abs(mean), **sign))
+    weight = be.normal(mean, 0.1 * abs(mean), **sign)
+    connections = be.connect.total(synapses_of_pd14(target, source, scale), weight=weight)
     delay = be.normal(1.5, 0.75) if excitatory else be.normal(0.75, 0.375)
     return be.Projection(layers[source], layers[target], connections, into="syn", delay=delay)
 
@@ -169,8 +202,9 @@ def _build_idle(n: int) -> Any:
 NETWORKS: dict[str, Callable[[int], Any]] = {
     "cuba": _build_cuba,
     "coba": _build_coba,
-    "pd14_poisson": lambda _: _build_pd14("poisson"),
-    "pd14_dc": lambda _: _build_pd14("dc"),
+    "pd14_poisson": lambda percent: _build_pd14("poisson", percent / 100 if percent else 1),
+    "pd14_dc": lambda _: _build_pd14("dc", 1),
+    "flywire": build_flywire,
     "idle": _build_idle,
 }
 
@@ -179,4 +213,6 @@ def populations(simulation_name: str) -> tuple[str, ...]:
     """The populations of a network."""
     if simulation_name == "idle":
         return ("idle",)
+    if simulation_name == "flywire":
+        return ("driven", "others")
     return LAYERS if simulation_name.startswith("pd14") else ("exc", "inh")
