@@ -23,6 +23,7 @@ RESULTS = {
     "cpu": "2026-11-25-amd-epyc-2-cores-networks.json",
     "pd14": "2026-11-25-amd-epyc-2-cores-microcircuit.json",
     "fires": "2026-11-25-amd-epyc-2-cores-microcircuit_statistics.json",
+    "connectome": "2026-11-25-amd-epyc-2-cores-flywire.json",
 }
 _BLOCK = re.compile(r"<!-- figures of (\w+) -->\n.*?<!-- end of figures -->", re.DOTALL)
 _CLOCK = 1.98  # GHz, of the GPU whose steps were measured
@@ -56,7 +57,7 @@ def load(name: str) -> Result:
 
 def draw(folder: Path = FOLDER) -> list[Path]:
     """Draw all pictures in each theme into a folder, and return their paths."""
-    return pictures.draw([load(name) for name in ("gpu", "steps", "pd14", "fires")], folder)
+    return pictures.draw([load(name) for name in ("gpu", "steps", "pd14", "fires", "connectome")], folder)
 
 
 def figures(name: str) -> str:
@@ -72,7 +73,10 @@ def with_figures(page: str) -> str:
 def _of_gpu(result: Result) -> list[str]:
     lines = ["| PD14 on an H100 | real-time factor | quartiles | microseconds a step |", "| --- | ---: | ---: | ---: |"]
     for row in result["rows"]:
-        drive, recorded = re.fullmatch(r"PD14, (\w+) drive: the network engine, (\w+) recorded", row["name"]).groups()
+        match = re.fullmatch(r"PD14, (\w+) drive: the network engine, (\w+) recorded", row["name"])
+        if match is None:
+            continue
+        drive, recorded = match.groups()
         value = {key: f"{number:.4f}" for key, number in row["value"].items()}
         title = f"{'Poisson' if drive == 'poisson' else 'DC'} drive, {recorded} recorded"
         step = f"{row['value']['median'] * 100:.2f}"
@@ -107,12 +111,20 @@ def _of_cpu(result: Result) -> list[str]:
 def _of_pd14(result: Result) -> list[str]:
     lines = ["| PD14 on two cores | real-time factor |", "| --- | ---: |"]
     for row in result["rows"]:
-        drive, way = row["name"].removeprefix("PD14, ").split(" drive: ")
-        title = (
-            f"{'Poisson' if drive == 'poisson' else 'DC'} drive, {way.replace('the network engine', '`brainevent`')}"
-        )
+        scale, drive, way = re.fullmatch(r"PD14(.*), (\w+) drive: (.+)", row["name"]).groups()
+        title = f"{'Poisson' if drive == 'poisson' else 'DC'} drive{scale}, "
+        title += way.replace("the network engine", "`brainevent`")
         factor = row["value"]["median"]
         lines.append(f"| {title} | {factor:.{1 if factor >= 10 else 2}f} |")
+    return lines
+
+
+def _of_connectome(result: Result) -> list[str]:
+    lines = ["| The connectome on a CPU | real-time factor | quartiles |", "| --- | ---: | ---: |"]
+    for row in result["rows"]:
+        value = {key: f"{number:.3f}" for key, number in row["value"].items()}
+        title = row["name"].partition("the network engine, ")[2]
+        lines.append(f"| `brainevent`, {title} | {value['median']} | {value['low']} to {value['high']} |")
     return lines
 
 
@@ -139,7 +151,14 @@ def _row(result: Result, name: str) -> Any:
     return next(row for row in result["rows"] if row["name"] == f"PD14, poisson drive: {name}")
 
 
-FIGURES = {"gpu": _of_gpu, "steps": _of_steps, "cpu": _of_cpu, "pd14": _of_pd14, "fires": _of_fires}
+FIGURES = {
+    "gpu": _of_gpu,
+    "steps": _of_steps,
+    "cpu": _of_cpu,
+    "pd14": _of_pd14,
+    "fires": _of_fires,
+    "connectome": _of_connectome,
+}
 
 
 if __name__ == "__main__":

@@ -27,7 +27,7 @@ def row(benchmark, name, median, samples=()):
 
 def test_all_figures_of_the_page_are_those_of_the_results():
     page = speed.PAGE.read_text()
-    assert re.findall(r"<!-- figures of (\w+) -->", page) == ["gpu", "pd14", "cpu", "steps", "fires"]
+    assert re.findall(r"<!-- figures of (\w+) -->", page) == ["gpu", "pd14", "cpu", "connectome", "steps", "fires"]
     assert speed.with_figures(page) == page
 
 
@@ -86,6 +86,17 @@ def test_a_run_without_such_data_draws_nothing(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["run.json"]
 
 
+def test_a_connectome_is_drawn_beside_other_programs(tmp_path):
+    title = "FlyWire-class connectome: the network engine"
+    rows = [row("flywire", f"{title}, 1 thread", 0.77), row("flywire", f"{title}, 2 threads", 0.123)]
+    result = {"machine": {"cpu": "AMD EPYC"}, "rows": rows}
+    paths = pictures.draw([result], tmp_path)
+    assert [path.name for path in paths] == ["connectome-light.svg", "connectome-dark.svg"]
+    texts = words(paths[0].read_text())[0]
+    assert {"brainevent, AMD EPYC, 2 threads", "0.123", "GeNN", "0.5", "PyTorch", "10"} <= set(texts)
+    assert "0.77" not in texts
+
+
 def test_factors_are_named_by_machine_and_by_what_is_recorded():
     machine = {"cpu": "AMD EPYC", "gpu": "NVIDIA H100 80GB HBM3, driver 580.1"}
     names = [
@@ -95,5 +106,6 @@ def test_factors_are_named_by_machine_and_by_what_is_recorded():
         ("microcircuit", "PD14, poisson drive: the network engine, 2 threads", 2.0),
         ("microcircuit", "PD14, poisson drive: C++ by hand, 1 thread", 9.0),
     ]
-    found = pictures._our_factors([{"machine": machine, "rows": [row(*one) for one in names]}, {"rows": []}])
+    results = [{"machine": machine, "rows": [row(*one) for one in names]}, {"rows": []}]
+    found = pictures._our_factors(results, "PD14, poisson drive: ", "microcircuit")
     assert found == {"brainevent, H100, spikes recorded": 0.5, "brainevent, AMD EPYC, 2 threads": 2.0}
