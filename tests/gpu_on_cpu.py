@@ -84,24 +84,29 @@ static void put_pair(u64* at, u64 v, u64 w) {
     __atomic_store_n(at + 1, w, __ATOMIC_RELAXED);
     __atomic_store_n(at, v, __ATOMIC_RELEASE);
 }
-static thread_local u64 *inboxes, *own_inbox;  // the addresses of all blocks' inboxes, after how many have come and gone
+static thread_local u64 *inboxes, *its_inbox;  // the addresses of all blocks' inboxes, after how many have come and gone
 static void meet(u64 count) {
     __atomic_fetch_add(inboxes, 1, __ATOMIC_ACQ_REL);
     while (__atomic_load_n(inboxes, __ATOMIC_ACQUIRE) < count) sched_yield();
 }
 static void enter_cluster(u64* table, u32 block, u32 blocks, u64* own) {
     inboxes = table;
-    own_inbox = own;
+    its_inbox = own;
     table[1 + block] = (u64)own;
     meet(blocks);
 }
 static void leave_cluster(u32 blocks) { meet(2 * blocks); }
 static void open_inbox(u64* arrived) { *arrived = 0; }
-static u64* in_block(const u64* own, u32 block) { return (u64*)inboxes[1 + block] + (own - own_inbox); }
+static u64* own_inbox(u64* own) { return own; }
+static u64* in_block(const u64* own, u32 block) { return (u64*)inboxes[1 + block] + (own - its_inbox); }
 static void hand_pair(u64* at, u64* arrived, u64 v, u64 w) {
     __atomic_store_n(at + 1, w, __ATOMIC_RELAXED);
     __atomic_store_n(at, v, __ATOMIC_RELAXED);
     __atomic_fetch_add(arrived, 1, __ATOMIC_ACQ_REL);
+}
+static void get_handed(const u64* at, u64& v, u64& w) {
+    v = __atomic_load_n(at, __ATOMIC_RELAXED);
+    w = __atomic_load_n(at + 1, __ATOMIC_RELAXED);
 }
 static void await_packets(u64* arrived, u32 count, u32 turn) {
     while (__atomic_load_n(arrived, __ATOMIC_ACQUIRE) < (u64)count * (turn / 2 + 1)) sched_yield();

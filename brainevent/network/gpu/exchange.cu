@@ -8,7 +8,7 @@ BE Post post_of(const Net& net, Desk& desk, u32 block, u32 tid) {
         const u32 lane = tid & 31;
         const bool sends = tid / 32 == CARRIERS, is_there = lane < CLUSTER && tid / 32 <= CARRIERS + 1;
         u64* const own = desk.inbox[0].packets[sends ? block : lane];
-        return {!is_there ? nullptr : sends ? in_block(own, lane) : own, sizeof(Inbox) / 8};
+        return {!is_there ? nullptr : sends ? in_block(own, lane) : own_inbox(own), sizeof(Inbox) / 8};
     }
     const u32 sender = CARRIERS * 32, row = net.blocks + (APART - 1) & ~(APART - 1);
     const bool listens = tid >= sender + 32;
@@ -90,10 +90,8 @@ BE void listen(const Net& net, Desk& desk, const ShortRows& short_rows, const Ri
     const u32 e = t & 1;
     const u64* packet = post.at + e * post.odd;
     u64 v, w;
-    if (CLUSTER) {
-        v = packet[0];
-        w = packet[1];
-    } else while (true) {
+    if (CLUSTER) get_handed(packet, v, w);
+    else while (true) {
         get_pair(packet, v, w);
         if (v >> 48 == tag) break;
         rest();

@@ -82,7 +82,8 @@ BE u64 clock_ns() {
 // ---- all blocks in one cluster: they write to each other's shared memory
 
 BE u32 shared_address(const void* at) { return (u32)__cvta_generic_to_shared(at); }
-// Where another block has what this one has there: an address for hand_pair alone.
+// Where this block has an inbox, and where another one has what this one has there: addresses for the two below.
+BE u64* own_inbox(const u64* own) { return (u64*)(u64)shared_address(own); }
 BE u64* in_block(const u64* own, u32 block) {
     u32 there;
     asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(shared_address(own)), "r"(block));
@@ -99,6 +100,9 @@ BE void hand_pair(u64* at, u64* arrived, u64 v, u64 w) {
     asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v2.b64 [%0], {%1, %2}, [%3];"
                  :: "r"((u32)(u64)at), "l"(v), "l"(w), "r"((u32)(u64)arrived) : "memory");
 }
+BE void get_handed(const u64* at, u64& v, u64& w) {
+    asm volatile("ld.shared.v2.u64 {%0, %1}, [%2];" : "=l"(v), "=l"(w) : "r"((u32)(u64)at) : "memory");
+}
 // Wait for the packets of all blocks in a step; each inbox is used in every other one.
 BE void await_packets(u64* arrived, u32 count, u32 turn) {
     const u32 at = shared_address(arrived);
@@ -106,7 +110,7 @@ BE void await_packets(u64* arrived, u32 count, u32 turn) {
         asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" :: "r"(at), "r"(count * 16) : "memory");
     u32 there = 0;
     while (!there)
-        asm volatile("{.reg .pred p; mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 p, [%1], %2; selp.u32 %0, 1, 0, p;}"
+        asm volatile("{.reg .pred p; mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2; selp.u32 %0, 1, 0, p;}"
                      : "=r"(there) : "r"(at), "r"(turn >> 1 & 1) : "memory");
     __syncwarp();
 }

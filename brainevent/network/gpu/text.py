@@ -141,7 +141,9 @@ class Structure:
         lines = [f"constexpr unsigned {name} = {value};" for name, value in most.items()]
         lines += [f"constexpr bool {name} = {str(value).lower()};" for name, value in flags.items()]
         lines.append(f"typedef unsigned {_STARTS[self.start_bytes]} Start;")
-        lines.append(f"#define IN_CLUSTER __cluster_dims__({self.cluster}, 1, 1)" if self.cluster else "#define IN_CLUSTER")
+        lines.append(
+            f"#define IN_CLUSTER __cluster_dims__({self.cluster}, 1, 1)" if self.cluster else "#define IN_CLUSTER"
+        )
         return "\n".join(lines) + "\n"
 
 
