@@ -73,7 +73,6 @@ if TYPE_CHECKING:
     from .event.bitpack import BitPackedBinary, bitpack
     from .event.compact import CompactBinary
     from .event.coo.functions import binary_coomm, binary_coomv, coomm, coomv
-    from .event.coo.operators import binary_coomm_p, binary_coomv_p, coomm_p, coomv_p
     from .event.csr.conversions import coo2csr, coo_to_csc_index, csc_to_csr_index, csr_to_coo_index, csr_to_csc_index
     from .event.csr.functions import (
         binary_csrmm,
@@ -86,21 +85,36 @@ if TYPE_CHECKING:
         csrmv,
         csrmv_indexed,
     )
-    from .event.csr.operators import (
+    from .event.dense.functions import binary_densemm, binary_densemv
+    from .event.fixed.functions import binary_fcnmm, binary_fcnmv, fcnmm, fcnmv
+    from .event.library import (
+        binary_coomm_p,
+        binary_coomv_p,
         binary_csrmm_indexed_p,
         binary_csrmm_p,
         binary_csrmv_indexed_p,
         binary_csrmv_p,
+        binary_densemm_p,
+        binary_densemv_p,
+        binary_fcnmm_p,
+        binary_fcnmv_p,
+        coomm_p,
+        coomv_p,
+        csr_slice_rows_p,
+        csrmm_dt2t_p,
         csrmm_indexed_p,
         csrmm_p,
+        csrmv_dt2t_p,
         csrmv_indexed_p,
         csrmv_p,
+        fcn_plasticity_row_p,
+        fcnmm_p,
+        fcnmv_p,
+        update_csr_on_binary_post_p,
+        update_csr_on_binary_pre_p,
+        update_dense_on_binary_post_p,
+        update_dense_on_binary_pre_p,
     )
-    from .event.csr.slices import csr_slice_rows_p
-    from .event.dense.functions import binary_densemm, binary_densemv
-    from .event.dense.operators import binary_densemm_p, binary_densemv_p
-    from .event.fixed.functions import binary_fcnmm, binary_fcnmv, fcnmm, fcnmv
-    from .event.fixed.operators import binary_fcnmm_p, binary_fcnmv_p, fcnmm_p, fcnmv_p
     from .event.matrices.base import DataRepresentation
     from .event.matrices.coo import COO
     from .event.matrices.csr import CSC, CSR
@@ -117,16 +131,8 @@ if TYPE_CHECKING:
         update_fixed_post_conn_on_binary_pre,
         update_fixed_pre_conn_on_binary_post,
     )
-    from .event.plasticity.operators import (
-        fcn_plasticity_row_p,
-        update_csr_on_binary_post_p,
-        update_csr_on_binary_pre_p,
-        update_dense_on_binary_post_p,
-        update_dense_on_binary_pre_p,
-    )
     from .event.representation import EventRepresentation
     from .event.synapses.functions import cscmm_dt2t, cscmv_dt2t, csrmm_dt2t, csrmv_dt2t, fcnmm_dt2t, fcnmv_dt2t
-    from .event.synapses.operators import csrmm_dt2t_p, csrmv_dt2t_p
     from .network import models, surrogate
     from .network.description import connect
     from .network.description.network import Network
@@ -324,7 +330,6 @@ __all__ = [
     "value_and_grad",
     "warp_kernel",
 ]
-
 
 _load_when_asked("brainevent.event.library")
 _portable.install(CARRIED)

@@ -22,21 +22,20 @@ _ROOMS = {
     "event.bitpack": "BitPackedBinary bitpack",
     "event.compact": "CompactBinary",
     "event.coo.functions": "binary_coomm binary_coomv coomm coomv",
-    "event.coo.operators": "binary_coomm_p binary_coomv_p coomm_p coomv_p",
     "event.csr.conversions": "coo2csr coo_to_csc_index csc_to_csr_index csr_to_coo_index csr_to_csc_index",
     "event.csr.functions": """
         binary_csrmm binary_csrmm_indexed binary_csrmv binary_csrmv_indexed csr_slice_rows csrmm csrmm_indexed
         csrmv csrmv_indexed
     """,
-    "event.csr.operators": """
-        binary_csrmm_indexed_p binary_csrmm_p binary_csrmv_indexed_p binary_csrmv_p csrmm_indexed_p csrmm_p
-        csrmv_indexed_p csrmv_p
-    """,
-    "event.csr.slices": "csr_slice_rows_p",
     "event.dense.functions": "binary_densemm binary_densemv",
-    "event.dense.operators": "binary_densemm_p binary_densemv_p",
     "event.fixed.functions": "binary_fcnmm binary_fcnmv fcnmm fcnmv",
-    "event.fixed.operators": "binary_fcnmm_p binary_fcnmv_p fcnmm_p fcnmv_p",
+    "event.library": """
+        binary_coomm_p binary_coomv_p binary_csrmm_indexed_p binary_csrmm_p binary_csrmv_indexed_p binary_csrmv_p
+        binary_densemm_p binary_densemv_p binary_fcnmm_p binary_fcnmv_p coomm_p coomv_p csr_slice_rows_p
+        csrmm_dt2t_p csrmm_indexed_p csrmm_p csrmv_dt2t_p csrmv_indexed_p csrmv_p fcn_plasticity_row_p fcnmm_p fcnmv_p
+        update_csr_on_binary_post_p update_csr_on_binary_pre_p update_dense_on_binary_post_p
+        update_dense_on_binary_pre_p
+    """,
     "event.matrices.base": "DataRepresentation",
     "event.matrices.coo": "COO",
     "event.matrices.csr": "CSC CSR",
@@ -48,13 +47,8 @@ _ROOMS = {
         update_dense_on_binary_post update_dense_on_binary_pre update_fixed_post_conn_on_binary_pre
         update_fixed_pre_conn_on_binary_post
     """,
-    "event.plasticity.operators": """
-        fcn_plasticity_row_p update_csr_on_binary_post_p update_csr_on_binary_pre_p
-        update_dense_on_binary_post_p update_dense_on_binary_pre_p
-    """,
     "event.representation": "EventRepresentation",
     "event.synapses.functions": "cscmm_dt2t cscmv_dt2t csrmm_dt2t csrmv_dt2t fcnmm_dt2t fcnmv_dt2t",
-    "event.synapses.operators": "csrmm_dt2t_p csrmv_dt2t_p",
     "network": "models surrogate",
     "network.description": "connect",
     "network.description.network": "Network",

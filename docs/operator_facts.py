@@ -14,6 +14,7 @@ import jax.numpy as jnp
 
 import brainevent
 from brainevent.event.library import OPERATORS
+from brainevent.event.table import TABLE
 from brainevent.languages import language
 from brainevent.operator.bind import split
 from brainevent.operator.entry import REFERENCE
@@ -78,8 +79,7 @@ class Facts:
         written = self.call.__doc__ if self.is_public else vars(operator).get("__doc__")
         self.doc = inspect.cleandoc(written or "")
         self.tags = sorted(operator.definition.tags)
-        home = sys.modules[(self.reference or self.call).__module__]
-        self.family = sys.modules[home.__package__ or home.__name__]
+        self.family = sys.modules[_family(operator, self.reference or self.call)]
 
     @property
     def summary(self) -> str:
@@ -110,6 +110,8 @@ class Facts:
     @functools.cached_property
     def operands(self) -> list[str]:
         """The names of the operands."""
+        if not self.is_public and hasattr(self.reference, "operands"):
+            return list(self.reference.operands)
         positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
         named = [p.name for p in self._signature.parameters.values() if p.kind in positional]
         count = len(self.ways[0].operands)
@@ -271,6 +273,15 @@ class Facts:
     def source(self) -> str:
         """The text of the reference, and of the functions of this package that it calls."""
         return "\n\n\n".join(textwrap.dedent(inspect.getsource(part)).rstrip() for part in _called(self.reference))
+
+
+def _family(operator: brainevent.XLACustomKernel, defined: Callable[..., Any]) -> str:
+    """Return the package of an operator's format, or that of the functions of its law."""
+    for of in (of for of, known in TABLE.items() if known is operator):
+        own = {"updates": "plasticity", "values": "synapses"}.get(of.law.kind)
+        return f"brainevent.event.{own}" if own else of.format.elements.__module__.rpartition(".")[0]
+    home = sys.modules[defined.__module__]
+    return home.__package__ or home.__name__
 
 
 def _sizes(dims: Sequence[Any]) -> str:

@@ -42,8 +42,7 @@ from brainevent.backends.numba import any_of
 from brainevent.errors import MathError, ShapeError
 from brainevent.event import on_cpu_events
 from brainevent.event.csr import on_gpu
-from brainevent.event.csr.operators import csr_per_element_p
-from brainevent.event.csr.slices import csr_add_rows_p, csr_slice_rows_p
+from brainevent.event.library import OPERATORS
 from brainevent.event.on_gpu import cut as parts_of
 
 pytestmark = pytest.mark.covering
@@ -310,9 +309,9 @@ def test_products_of_each_element_keep_their_promises(dtype):
         sparse = compressed(6, 8, 12, 4, homogeneous=False, dtype=dtype)
         sides = [jnp.round(4 * numbers(seed, size, 4)).astype(dtype) / 4 for seed, size in ((7, 8), (8, 12))]
         outs = [jax.ShapeDtypeStruct(sparse.rows.shape, jnp.dtype(dtype))]
-        report = brainevent.check(csr_per_element_p, *sparse.indices, *sides, outs=outs)
+        report = brainevent.check(OPERATORS["csr_per_element"], *sparse.indices, *sides, outs=outs)
         report.raise_if_failed()
-        (found,) = csr_per_element_p(*sparse.indices, *sides)
+        (found,) = OPERATORS["csr_per_element"](*sparse.indices, *sides)
         rows, columns = (np.asarray(x, np.float64) for x in sides)
         close(found, (rows[sparse.rows] * columns[sparse.columns]).sum(1), dtype)
 
@@ -347,9 +346,9 @@ def test_operators_on_rows_keep_their_promises(homogeneous):
     sparse = compressed(9, 8, 12, 4, homogeneous=homogeneous)
     chosen, dense = jnp.array([3, 0, 3, 9], "int32"), numbers(10, 4, 12)
     options = {"shape": sparse.shape, "promises": None if homogeneous else SOME}
-    brainevent.check(csr_slice_rows_p, sparse.weights, *sparse.indices, chosen, **options).raise_if_failed()
+    brainevent.check(OPERATORS["csr_slice_rows"], sparse.weights, *sparse.indices, chosen, **options).raise_if_failed()
     options["outs"] = [jax.ShapeDtypeStruct(sparse.rows.shape, jnp.float32)]
-    brainevent.check(csr_add_rows_p, *sparse.indices, chosen, dense, **options).raise_if_failed()
+    brainevent.check(OPERATORS["csr_slice_rows_grad"], *sparse.indices, chosen, dense, **options).raise_if_failed()
 
 
 @both_ways

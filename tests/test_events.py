@@ -315,7 +315,7 @@ def test_nothing_heavy_is_loaded_before_it_is_used():
 import sys, brainevent
 assert not [name for name in sys.modules if name.startswith("brainevent.event")]
 events = brainevent.BinaryArray([True, False])
-assert "numba" not in sys.modules and "brainevent.event.dense.operators" not in sys.modules
+assert "numba" not in sys.modules and "brainevent.event.table" not in sys.modules
 """
     subprocess.run([sys.executable, "-c", program], check=True)
 

@@ -16,7 +16,7 @@ from test_event_csr import INDEXED, compressed, permuted
 import brainevent
 from brainevent import binary_csrmm, binary_csrmv, binary_csrmv_p, csr_slice_rows, csrmm, csrmv, languages
 from brainevent.backends.nvrtc import clusters
-from brainevent.event.csr.operators import csr_per_element_p
+from brainevent.event.library import OPERATORS
 from brainevent.ffi.devices import cuda_capabilities, cuda_multiprocessors
 from brainevent.languages import LANGUAGES, language
 from brainevent.toolchain.architectures import gpu_architectures
@@ -311,7 +311,7 @@ def test_promises_of_what_gives_weights_their_gradient():
     sparse = compressed(16, 8, 12, 4, homogeneous=False)
     outs = [jax.ShapeDtypeStruct(sparse.rows.shape, jnp.float32)]
     sides = numbers(17, 8, 4), numbers(18, 12, 4)
-    brainevent.check(csr_per_element_p, *sparse.indices, *sides, outs=outs).raise_if_failed()
+    brainevent.check(OPERATORS["csr_per_element"], *sparse.indices, *sides, outs=outs).raise_if_failed()
 
 
 @one_or_many

@@ -1,28 +1,31 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All operators of the library: to import this is to register them."""
+"""All operators of the library, by the names that programs know: to import this is to register them."""
 
 from __future__ import annotations
 
 from ..operator.custom_kernel import XLACustomKernel
 from .coo import functions as coo
-from .coo import operators as of_coo
 from .csr import functions as csr
-from .csr import operators as of_csr
-from .csr import slices
 from .dense import functions as dense
-from .dense import operators as of_dense
 from .fixed import functions as fixed
-from .fixed import operators as of_fixed
-from .plasticity import functions as plasticity
-from .plasticity import operators as of_plasticity
+from .plasticity import calls as plasticity
 from .synapses import functions as synapses
-from .synapses import operators as of_synapses
+from .table import TABLE
 
-__all__ = ["OPERATORS", "coo", "csr", "dense", "fixed", "plasticity", "synapses"]
+OPERATORS: dict[str, XLACustomKernel] = {operator.name: operator for operator in TABLE.values()}
 
-OPERATORS: dict[str, XLACustomKernel] = {
-    operator.name: operator
-    for module in (of_coo, of_csr, slices, of_dense, of_fixed, of_plasticity, of_synapses)
-    for operator in vars(module).values()
-    if isinstance(operator, XLACustomKernel)
-}
+coomv_p, coomm_p = TABLE[coo.MV], TABLE[coo.MM]
+binary_coomv_p, binary_coomm_p = TABLE[coo.EVENT_MV], TABLE[coo.EVENT_MM]
+csrmv_p, csrmm_p = TABLE[csr.MV], TABLE[csr.MM]
+csrmv_indexed_p, csrmm_indexed_p = TABLE[csr.MV_INDEXED], TABLE[csr.MM_INDEXED]
+binary_csrmv_p, binary_csrmm_p = TABLE[csr.EVENT_MV], TABLE[csr.EVENT_MM]
+binary_csrmv_indexed_p, binary_csrmm_indexed_p = TABLE[csr.EVENT_MV_INDEXED], TABLE[csr.EVENT_MM_INDEXED]
+csr_slice_rows_p = TABLE[csr.COPY]
+csrmv_dt2t_p, csrmm_dt2t_p = TABLE[synapses.OF_VECTORS], TABLE[synapses.OF_BATCHES]
+binary_densemv_p, binary_densemm_p = TABLE[dense.EVENT_MV], TABLE[dense.EVENT_MM]
+fcnmv_p, fcnmm_p = TABLE[fixed.MV], TABLE[fixed.MM]
+binary_fcnmv_p, binary_fcnmm_p = TABLE[fixed.EVENT_MV], TABLE[fixed.EVENT_MM]
+update_csr_on_binary_pre_p, update_csr_on_binary_post_p = TABLE[plasticity.ROWS], TABLE[plasticity.INDEXED]
+fcn_plasticity_row_p = TABLE[plasticity.SLICES]
+update_dense_on_binary_pre_p = TABLE[plasticity.ROWS_OF_DENSE]
+update_dense_on_binary_post_p = TABLE[plasticity.COLUMNS_OF_DENSE]

@@ -13,10 +13,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..errors import MathError, ShapeError
+from ..errors import ShapeError
 from .structure import as_indices, held
 
-__all__ = ["checked_indices", "checked_weights", "checked_x", "is_scipy", "is_within", "promises", "promoted"]
+__all__ = ["checked_indices", "checked_weights", "is_scipy", "is_within", "promises", "promoted"]
 
 
 def checked_weights(where: str, name: str, weights: Any, stored: Sequence[int]) -> jax.Array:
@@ -45,26 +45,6 @@ def checked_indices(where: str, name: str, indices: Any, ndim: int) -> jax.Array
     if indices.ndim != ndim:
         raise ShapeError(f"{where}: {name} has shape {indices.shape}; its rank must be {ndim}")
     return indices
-
-
-def checked_x(
-    where: str, name: str, x: Any, rank: int, shape: tuple[int, int], *, transpose: bool
-) -> tuple[jax.Array, tuple[int, ...]]:
-    """Return x, and the shape of its product with a matrix of this shape, or with its transpose."""
-    x = jnp.asarray(x)
-    if x.ndim != rank:
-        other = {1: "mv", 2: "mm"}.get(x.ndim)
-        advice = f"; call {where[:-2]}{other}" if other else ""
-        raise MathError(f"{where}: {name} has shape {x.shape}; its rank must be {rank}{advice}")
-    if jnp.issubdtype(x.dtype, jnp.complexfloating):
-        raise TypeError(f"{where}: {name} is {x.dtype}; pass booleans, integers or real numbers")
-    taken, kept = shape if transpose else shape[::-1]
-    if x.shape[0] != taken:
-        raise ShapeError(
-            f"{where}: a matrix of shape {shape} with transpose={transpose} takes {name} of {taken} rows; "
-            f"{name} has shape {x.shape}"
-        )
-    return x, (kept, *x.shape[1:])
 
 
 def is_scipy(x: Any) -> bool:

@@ -8,11 +8,9 @@ test each index, and leave out what is not within range.
 
 from __future__ import annotations
 
-import contextlib
-import contextvars
 import operator
 import weakref
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 import jax
@@ -35,7 +33,6 @@ __all__ = [
     "checked_weights",
     "held",
     "known_on_host",
-    "looked_at",
     "narrow",
     "places_are_wide",
 ]
@@ -43,7 +40,6 @@ __all__ = [
 _INT32 = 2**31  # the first position that an int32 does not hold
 _CHUNK = 2**24  # indices that are compared at once
 _passed: dict[Hashable, tuple[weakref.ref[Any], ...]] = {}  # what was looked at, and is still there
-_told: contextvars.ContextVar[bool | None] = contextvars.ContextVar("told", default=None)
 
 
 def checked_shape(where: str, shape: Any) -> tuple[int, int]:
@@ -144,16 +140,18 @@ def check_compressed(where: str, indices: Any, indptr: Any, *, slices: int, boun
         )
 
 
-def check_once(check: Callable[..., None], where: str, *arguments: Any, **facts: int) -> bool:
+def check_once(
+    check: Callable[..., None], where: str, *arguments: Any, within: bool | None = None, **facts: int
+) -> bool:
     """Run a check, `check(where, *arguments, **facts)`, unless the same arrays have passed it with the same facts.
 
     An array of JAX never changes, so nothing is looked at twice. Return whether all that the arrays hold is known to be
-    right; within `looked_at` nothing is looked at, and what it was told is returned. `config.debug_indices` believes no
-    one: all is looked at, now or when the program runs.
+    right. Where that was asked before, `within` is the answer: nothing is looked at, and it is returned.
+    `config.debug_indices` believes no one: all is looked at, now or when the program runs.
     """
     debugging = config.is_debugging_indices()
-    if (told := _told.get()) is not None and not debugging:
-        return told
+    if within is not None and not debugging:
+        return within
     arrays = [x for x in arguments if isinstance(x, jax.Array)]
     known = are_known(*arrays)
     key = (check, *map(id, arrays), *facts.values())
@@ -163,16 +161,6 @@ def check_once(check: Callable[..., None], where: str, *arguments: Any, **facts:
         check(where, *arguments, **facts)
         _passed[key] = tuple(weakref.ref(array, lambda _: _passed.pop(key, None)) for array in arrays)
     return known
-
-
-@contextlib.contextmanager
-def looked_at(*, within: bool) -> Iterator[None]:
-    """Within this, indices are not looked at: a matrix tells whether its own are known to be within range."""
-    before = _told.set(within)
-    try:
-        yield
-    finally:
-        _told.reset(before)
 
 
 def are_known(*arrays: Any) -> bool:

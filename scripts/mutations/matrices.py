@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Mistakes in matrices, random connectivity, recorded spikes and saved programs."""
+"""Mistakes in matrices and what they give to kernels, random connectivity, recorded spikes and saved programs."""
 
 from .mutant import Mutant
 
@@ -11,6 +11,13 @@ _RANDOM = ("test_random_connectivity",)
 _SPIKES = ("test_spikes",)
 
 MUTANTS = (
+    Mutant(
+        "kernels-coordinates-never-turned",
+        "event/kernels/numba.py",
+        "structure[::-1] if transpose else structure",
+        "structure",
+        ("test_event_coo",),
+    ),
     Mutant(
         "matrix-changed-indices-stay-sorted",
         "event/matrices/base.py",

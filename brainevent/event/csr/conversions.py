@@ -17,7 +17,7 @@ from ...errors import ShapeError
 from ..operands import checked_indices
 from ..room import check_room
 from ..structure import check_compressed, check_indices, checked_shape
-from .reference import row_of_each
+from .pointers import row_of_each
 
 __all__ = ["coo2csr", "coo_to_csc_index", "csc_to_csr_index", "csr_to_coo_index", "csr_to_csc_index", "turned_once"]
 

@@ -8,33 +8,33 @@ from typing import Any
 import jax
 import numpy as np
 
-from ...errors import ShapeError
 from .. import units
-from ..form import split_operand
-from ..operands import checked_indices, checked_weights, checked_x, promises, promoted
+from ..calls import product
+from ..description import Description
+from ..laws.copies import COPIED
+from ..laws.products import EVENTS, NUMBERS
+from ..operands import checked_indices, checked_weights
 from ..room import check_array
-from ..structure import check_indices, check_once, checked_shape
-from . import benchmark_data, operators
-from .checked import checked_structure
-from .conversions import coo2csr, coo_to_csc_index, csc_to_csr_index, csr_to_coo_index, csr_to_csc_index
-from .slices import csr_add_rows_p, csr_slice_rows_p
+from ..structure import checked_shape
+from ..table import apply, call_by, descriptions
+from .format import CSR
 
 __all__ = [
     "binary_csrmm",
     "binary_csrmm_indexed",
     "binary_csrmv",
     "binary_csrmv_indexed",
-    "coo2csr",
-    "coo_to_csc_index",
-    "csc_to_csr_index",
     "csr_slice_rows",
-    "csr_to_coo_index",
-    "csr_to_csc_index",
     "csrmm",
     "csrmm_indexed",
     "csrmv",
     "csrmv_indexed",
 ]
+
+
+MV, MM, MV_INDEXED, MM_INDEXED = descriptions(CSR, NUMBERS, indexed=True)
+EVENT_MV, EVENT_MM, EVENT_MV_INDEXED, EVENT_MM_INDEXED = descriptions(CSR, EVENTS, indexed=True)
+COPY = Description(CSR, COPIED)
 
 
 def binary_csrmv(
@@ -69,7 +69,7 @@ def binary_csrmv(
     >>> brainevent.binary_csrmv(weights, indices, indptr, jnp.array([0.0, 1.0, 0.5]), shape=(2, 3))
     Array([2., 4.], dtype=float32)
     """
-    return _product("binary_csrmv", data, indices, indptr, None, v, shape, transpose, indices_sorted, backend)
+    return product(EVENT_MV, data, (indices, indptr), ("v", v), shape, transpose, backend, indices_sorted)
 
 
 def binary_csrmm(
@@ -93,7 +93,7 @@ def binary_csrmm(
            [0., 0.],
            [1., 1.]], dtype=float32)
     """
-    return _product("binary_csrmm", data, indices, indptr, None, B, shape, transpose, indices_sorted, backend)
+    return product(EVENT_MM, data, (indices, indptr), ("B", B), shape, transpose, backend, indices_sorted)
 
 
 def binary_csrmv_indexed(
@@ -120,7 +120,7 @@ def binary_csrmv_indexed(
     >>> brainevent.binary_csrmv_indexed(weights, indices, indptr, perm, spikes, shape=(3, 2), transpose=True)
     Array([3., 4.], dtype=float32)
     """
-    return _product("binary_csrmv_indexed", data, indices, indptr, perm, v, shape, transpose, indices_sorted, backend)
+    return product(EVENT_MV_INDEXED, data, (indices, indptr, perm), ("v", v), shape, transpose, backend, indices_sorted)
 
 
 def binary_csrmm_indexed(
@@ -146,7 +146,7 @@ def binary_csrmm_indexed(
            [0., 0.],
            [2., 1.]], dtype=float32)
     """
-    return _product("binary_csrmm_indexed", data, indices, indptr, perm, B, shape, transpose, indices_sorted, backend)
+    return product(EVENT_MM_INDEXED, data, (indices, indptr, perm), ("B", B), shape, transpose, backend, indices_sorted)
 
 
 def csrmv(
@@ -167,7 +167,7 @@ def csrmv(
     >>> brainevent.csrmv(jnp.array([1.0, 2.0, 4.0]), indices, indptr, jnp.array([1.0, 5.0, 0.5]), shape=(2, 3))
     Array([2., 2.], dtype=float32)
     """
-    return _product("csrmv", data, indices, indptr, None, v, shape, transpose, indices_sorted, backend)
+    return product(MV, data, (indices, indptr), ("v", v), shape, transpose, backend, indices_sorted)
 
 
 def csrmm(
@@ -189,7 +189,7 @@ def csrmm(
     Array([[1., 0., 2.],
            [0., 0., 4.]], dtype=float32)
     """
-    return _product("csrmm", data, indices, indptr, None, B, shape, transpose, indices_sorted, backend)
+    return product(MM, data, (indices, indptr), ("B", B), shape, transpose, backend, indices_sorted)
 
 
 def csrmv_indexed(
@@ -213,7 +213,7 @@ def csrmv_indexed(
     ... )
     Array([40.,  0., 21.], dtype=float32)
     """
-    return _product("csrmv_indexed", data, indices, indptr, perm, v, shape, transpose, indices_sorted, backend)
+    return product(MV_INDEXED, data, (indices, indptr, perm), ("v", v), shape, transpose, backend, indices_sorted)
 
 
 def csrmm_indexed(
@@ -237,7 +237,7 @@ def csrmm_indexed(
            [0., 0.],
            [2., 1.]], dtype=float32)
     """
-    return _product("csrmm_indexed", data, indices, indptr, perm, B, shape, transpose, indices_sorted, backend)
+    return product(MM_INDEXED, data, (indices, indptr, perm), ("B", B), shape, transpose, backend, indices_sorted)
 
 
 def csr_slice_rows(
@@ -256,79 +256,26 @@ def csr_slice_rows(
     >>> brainevent.csr_slice_rows(jnp.ones(1), indices, indptr, 0, shape=(2, 3))
     Array([1., 0., 1.], dtype=float32)
     """
-    where = "csr_slice_rows"
+    return sliced_rows(data, indices, indptr, row_indices, shape, backend)
+
+
+def sliced_rows(
+    data: Any, indices: Any, indptr: Any, rows: Any, shape: Any, backend: str | None, within: bool | None = None
+) -> Any:
+    """Do what `csr_slice_rows` does; a matrix says whether its indices are known to be in range."""
+    where, shape = COPY.name, checked_shape(COPY.name, shape)
     data, unit = units.split(data)
-    shape, data, indices, indptr, _ = _checked(where, data, indices, indptr, shape)
-    if single := np.ndim(row_indices) == 0:
-        row_indices = (row_indices if hasattr(row_indices, "dtype") else np.asarray(row_indices)).reshape(1)
-    rows = checked_indices(where, "row_indices", row_indices, 1)
+    structure, _ = CSR.checked(where, (indices, indptr), shape, within)
+    data = checked_weights(where, CSR.weights, data, CSR.stored(structure, shape))
+    if single := np.ndim(rows) == 0:
+        rows = (rows if hasattr(rows, "dtype") else np.asarray(rows)).reshape(1)
+    rows = checked_indices(where, "row_indices", rows, 1)
     out = jax.ShapeDtypeStruct((rows.shape[0], shape[1]), data.dtype)
     check_array(where, out.shape, out.dtype)
-    (found,) = csr_slice_rows_p(data, indices, indptr, rows, outs=[out], shape=shape, backend=backend)
+    (found,) = apply(COPY, data, *structure, rows, outs=[out], shape=shape, backend=backend)
     return units.join(found[0] if single else found, unit)
 
 
-def _checked(
-    where: str, data: Any, indices: Any, indptr: Any, shape: Any
-) -> tuple[tuple[int, int], Any, Any, Any, bool]:
-    """Return the shape and the arrays of a matrix, if they go together, and whether all are known to be in range."""
-    shape = checked_shape(where, shape)
-    (indices, indptr), within = checked_structure(where, indices, indptr, shape)
-    return shape, checked_weights(where, "data", data, indices.shape), indices, indptr, within
-
-
-def _product(
-    where: str,
-    data: Any,
-    indices: Any,
-    indptr: Any,
-    perm: Any,
-    x: Any,
-    shape: Any,
-    transpose: bool,
-    indices_sorted: bool,
-    backend: str | None,
-) -> Any:
-    event = where.startswith("binary")
-    (data, weight_unit), (x, unit) = units.split(data), split_operand(x, event=event)
-    shape, data, indices, indptr, within = _checked(where, data, indices, indptr, shape)
-    rank = 1 if "mv" in where else 2
-    x, result = checked_x(where, "v" if rank == 1 else "B", x, rank, shape, transpose=bool(transpose))
-    structure = [indices, indptr]
-    if where.endswith("indexed"):
-        perm = checked_indices(where, "perm", perm, 1)
-        if perm.shape != indices.shape:
-            raise ShapeError(f"{where}: perm has shape {perm.shape}; pass one place for each of {indices.shape[0]}")
-        within &= check_once(check_indices, where, "perm", perm, bound=perm.size)
-        structure.append(perm)
-    data = promoted(data, x, event=event)
-    out = jax.ShapeDtypeStruct(result, data.dtype)
-    operator = getattr(operators, f"{where}_p")
-    keywords = {"shape": shape, "transpose": bool(transpose), "backend": backend}
-    keywords |= promises(indices_sorted=indices_sorted, indices_within=within)
-    (found,) = operator(data, *structure, x, outs=[out], **keywords)
-    return units.join(found, units.product(weight_unit, unit))
-
-
-for _call in (
-    binary_csrmm,
-    binary_csrmm_indexed,
-    binary_csrmv,
-    binary_csrmv_indexed,
-    csrmm,
-    csrmm_indexed,
-    csrmv,
-    csrmv_indexed,
-):
-    _name = _call.__name__
-    _operator = getattr(operators, f"{_name}_p")
-    _operator.def_call(_call)
-    _operator.def_benchmark_data(
-        benchmark_data.of_products(columns="mm" in _name, event="binary" in _name, indexed="indexed" in _name)
-    )
-operators.csr_per_element_p.def_call(operators.csr_per_element_p)
-operators.csr_per_element_p.def_benchmark_data(benchmark_data.of_elements)
-csr_slice_rows_p.def_call(csr_slice_rows)
-csr_slice_rows_p.def_benchmark_data(benchmark_data.of_slices(grad=False))
-csr_add_rows_p.def_call(csr_add_rows_p)
-csr_add_rows_p.def_benchmark_data(benchmark_data.of_slices(grad=True))
+call_by({MV: csrmv, MM: csrmm, MV_INDEXED: csrmv_indexed, MM_INDEXED: csrmm_indexed, COPY: csr_slice_rows})
+call_by({EVENT_MV: binary_csrmv, EVENT_MM: binary_csrmm})
+call_by({EVENT_MV_INDEXED: binary_csrmv_indexed, EVENT_MM_INDEXED: binary_csrmm_indexed})

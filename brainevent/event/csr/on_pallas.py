@@ -15,7 +15,7 @@ from ... import config
 from ..activity import is_active
 from ..operands import is_within
 from ..precision import precise
-from .reference import row_of_each
+from .pointers import row_of_each
 
 __all__ = ["gpu_product", "tpu_product"]
 

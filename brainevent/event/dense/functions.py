@@ -3,23 +3,25 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable
 from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
-from ...bench.record import BenchmarkConfig
 from ...errors import ShapeError
 from .. import units
 from ..activity import is_active
+from ..calls import checked_x
+from ..description import Description
 from ..form import split_operand
-from ..operands import checked_weights, checked_x
-from .operators import binary_densemm_p, binary_densemv_p
+from ..laws.products import EVENTS
+from ..operands import checked_weights
+from ..table import apply, call_by, descriptions
+from .format import DENSE
 
 __all__ = ["binary_densemm", "binary_densemv"]
+
+EVENT_MV, EVENT_MM = descriptions(DENSE, EVENTS)
 
 
 def binary_densemv(weights: Any, spikes: Any, *, transpose: bool = False, backend: str | None = None) -> Any:
@@ -36,7 +38,7 @@ def binary_densemv(weights: Any, spikes: Any, *, transpose: bool = False, backen
     >>> brainevent.binary_densemv(weights, jnp.array([0.0, 0.5]), transpose=True)
     Array([ 8., 16., 32.], dtype=float32)
     """
-    return _product("binary_densemv", binary_densemv_p, weights, spikes, 1, transpose, backend)
+    return _product(EVENT_MV, weights, spikes, transpose, backend)
 
 
 def binary_densemm(weights: Any, spikes: Any, *, transpose: bool = False, backend: str | None = None) -> Any:
@@ -50,51 +52,24 @@ def binary_densemm(weights: Any, spikes: Any, *, transpose: bool = False, backen
     Array([[ 5.,  4.],
            [40., 32.]], dtype=float32)
     """
-    return _product("binary_densemm", binary_densemm_p, weights, spikes, 2, transpose, backend)
+    return _product(EVENT_MM, weights, spikes, transpose, backend)
 
 
-def _product(
-    where: str, operator: Any, weights: Any, spikes: Any, rank: int, transpose: bool, backend: str | None
-) -> Any:
+def _product(of: Description, weights: Any, spikes: Any, transpose: bool, backend: str | None) -> Any:
+    where = of.name
     weights, weight_unit = units.split(weights)
     spikes, spike_unit = split_operand(spikes, event=True)
-    weights = jnp.asarray(weights)
+    weights, transpose = jnp.asarray(weights), bool(transpose)
     if weights.ndim != 2:
         raise ShapeError(f"{where}: weights has shape {weights.shape}; pass a matrix, of two dimensions")
-    spikes, shape = checked_x(where, "spikes", spikes, rank, weights.shape, transpose=transpose)
+    spikes = checked_x(of, "spikes", spikes, weights.shape, transpose=transpose)
     if jnp.issubdtype(weights.dtype, jnp.integer):  # no kernel adds integers
         found = jnp.matmul(weights.T if transpose else weights, is_active(spikes).astype(weights.dtype))
-        return units.join(found, units.product(weight_unit, spike_unit))
-    weights = checked_weights(where, "weights", weights, weights.shape)
-    out = jax.ShapeDtypeStruct(shape, weights.dtype)
-    (found,) = operator(weights, spikes, outs=[out], transpose=bool(transpose), backend=backend)
+    else:
+        weights = checked_weights(where, "weights", weights, weights.shape)
+        out = jax.ShapeDtypeStruct((weights.shape[transpose], *spikes.shape[1:]), weights.dtype)
+        (found,) = apply(of, weights, spikes, outs=[out], transpose=transpose, backend=backend)
     return units.join(found, units.product(weight_unit, spike_unit))
 
 
-def _benchmark_data(columns: int | None) -> Callable[..., list[BenchmarkConfig]]:
-    """Return a function that makes data: square matrices, few events and many, both directions."""
-
-    def one(weights: jax.Array, active: float, transpose: bool) -> BenchmarkConfig:
-        n = weights.shape[0]
-        drawn = np.random.default_rng(1).random((n,) if columns is None else (n, columns)) < active
-        visited, spikes = int(drawn.reshape(n, -1).any(1).sum()) * n, jnp.asarray(drawn)
-        return BenchmarkConfig(
-            f"n={n} active={active:g} {'weights.T' if transpose else 'weights'}",
-            (weights, spikes),
-            {"transpose": transpose},
-            {"n": n, "active": active},
-            bytes=weights.itemsize * (visited + spikes.size) + spikes.nbytes,  # the result has as many elements as x
-        )
-
-    def data(*, platform: str) -> list[BenchmarkConfig]:
-        drawn = (np.random.default_rng(0).standard_normal((n, n), np.float32) for n in (1000, 4000))
-        matrices = [jnp.asarray(weights) for weights in drawn]
-        return [one(*point) for point in itertools.product(matrices, (0.01, 0.1), (True, False))]
-
-    return data
-
-
-binary_densemv_p.def_call(binary_densemv)
-binary_densemv_p.def_benchmark_data(_benchmark_data(None))
-binary_densemm_p.def_call(binary_densemm)
-binary_densemm_p.def_benchmark_data(_benchmark_data(16))
+call_by({EVENT_MV: binary_densemv, EVENT_MM: binary_densemm})

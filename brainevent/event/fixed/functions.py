@@ -3,22 +3,17 @@
 
 from __future__ import annotations
 
-import itertools
 from typing import Any
 
-import jax
-import jax.numpy as jnp
-import numpy as np
-
-from ...bench.record import BenchmarkConfig
-from ...errors import ShapeError
-from .. import units
-from ..form import split_operand
-from ..operands import checked_indices, checked_weights, checked_x, promises, promoted
-from ..structure import check_indices, check_once, checked_shape
-from .operators import binary_fcnmm_p, binary_fcnmv_p, fcnmm_p, fcnmv_p
+from ..calls import product
+from ..laws.products import EVENTS, NUMBERS
+from ..table import call_by, descriptions
+from .format import FIXED
 
 __all__ = ["binary_fcnmm", "binary_fcnmv", "fcnmm", "fcnmv"]
+
+MV, MM = descriptions(FIXED, NUMBERS)
+EVENT_MV, EVENT_MM = descriptions(FIXED, EVENTS)
 
 
 def binary_fcnmv(
@@ -51,9 +46,7 @@ def binary_fcnmv(
     >>> brainevent.binary_fcnmv(weights, indices, jnp.array([1, 0, 1]), shape=(2, 3))
     Array([3., 8.], dtype=float32)
     """
-    return _product(
-        "binary_fcnmv", binary_fcnmv_p, weights, indices, ("spikes", spikes), shape, transpose, indices_sorted, backend
-    )
+    return product(EVENT_MV, weights, (indices,), ("spikes", spikes), shape, transpose, backend, indices_sorted)
 
 
 def binary_fcnmm(
@@ -76,9 +69,7 @@ def binary_fcnmm(
            [0., 0., 1.],
            [1., 0., 2.]], dtype=float32)
     """
-    return _product(
-        "binary_fcnmm", binary_fcnmm_p, weights, indices, ("matrix", matrix), shape, transpose, indices_sorted, backend
-    )
+    return product(EVENT_MM, weights, (indices,), ("matrix", matrix), shape, transpose, backend, indices_sorted)
 
 
 def fcnmv(
@@ -98,7 +89,7 @@ def fcnmv(
     >>> brainevent.fcnmv(jnp.ones(1), indices, jnp.array([0.5, 2.0]), shape=(2, 3), transpose=True)
     Array([0.5, 2. , 2.5], dtype=float32)
     """
-    return _product("fcnmv", fcnmv_p, weights, indices, ("vector", vector), shape, transpose, indices_sorted, backend)
+    return product(MV, weights, (indices,), ("vector", vector), shape, transpose, backend, indices_sorted)
 
 
 def fcnmm(
@@ -119,72 +110,7 @@ def fcnmm(
     Array([[1., 0., 1.],
            [0., 1., 1.]], dtype=float32)
     """
-    return _product("fcnmm", fcnmm_p, weights, indices, ("matrix", matrix), shape, transpose, indices_sorted, backend)
+    return product(MM, weights, (indices,), ("matrix", matrix), shape, transpose, backend, indices_sorted)
 
 
-def _product(
-    where: str,
-    operator: Any,
-    weights: Any,
-    indices: Any,
-    named: tuple[str, Any],
-    shape: Any,
-    transpose: bool,
-    indices_sorted: bool,
-    backend: str | None,
-) -> Any:
-    name, x = named
-    event = where.startswith("binary")
-    (weights, weight_unit), (x, unit) = units.split(weights), split_operand(x, event=event)
-    shape, transpose = checked_shape(where, shape), bool(transpose)
-    indices = checked_indices(where, "indices", indices, 2)
-    if indices.shape[0] != shape[0]:
-        raise ShapeError(f"{where}: indices has shape {indices.shape}; shape={shape} says that it has {shape[0]} rows")
-    weights = checked_weights(where, "weights", weights, indices.shape)
-    within = check_once(check_indices, where, "indices", indices, bound=shape[1], ndim=2)
-    x, result = checked_x(where, name, x, 1 if where.endswith("mv") else 2, shape, transpose=transpose)
-    weights = promoted(weights, x, event=event)
-    out = jax.ShapeDtypeStruct(result, weights.dtype)
-    keywords = {"shape": shape, "transpose": transpose, "backend": backend}
-    keywords |= promises(indices_sorted=indices_sorted, indices_within=within)
-    (found,) = operator(weights, indices, x, outs=[out], **keywords)
-    return units.join(found, units.product(weight_unit, unit))
-
-
-def _benchmark_data(*, event: bool, columns: int | None) -> Any:
-    """Return a function that makes data: random connections, both directions, few events and many."""
-
-    def data(*, platform: str) -> list[BenchmarkConfig]:
-        configs = []
-        for n, connections in ((4000, 80), (10_000, 200)):
-            random = np.random.default_rng(0)
-            indices = jnp.asarray(random.integers(0, n, (n, connections), np.int32))
-            for active, transpose in itertools.product((0.01, 0.1) if event else (1.0,), (True, False)):
-                drawn = random.random((n,) if columns is None else (n, columns)) < active
-                x = jnp.asarray(drawn, bool if event else jnp.float32)
-                rows = int(drawn.reshape(n, -1).any(1).sum()) if transpose else n
-                for weights in (jnp.ones(1), jnp.ones(indices.shape)):
-                    kind = "one weight" if weights.size == 1 else "weights"
-                    stored = rows * connections * (4 if weights.size == 1 else 8)
-                    configs.append(
-                        BenchmarkConfig(
-                            f"{n} x {connections}, active={active:g}, {kind}{', transpose' * transpose}",
-                            (weights, indices, x),
-                            {"shape": (n, n), "transpose": transpose},
-                            {"n": n, "connections": connections, "active": active},
-                            bytes=x.nbytes + 32 * rows + stored + 8 * x.size,
-                        )
-                    )
-        return configs
-
-    return data
-
-
-for _operator, _call, _event, _columns in (
-    (binary_fcnmv_p, binary_fcnmv, True, None),
-    (binary_fcnmm_p, binary_fcnmm, True, 16),
-    (fcnmv_p, fcnmv, False, None),
-    (fcnmm_p, fcnmm, False, 16),
-):
-    _operator.def_call(_call)
-    _operator.def_benchmark_data(_benchmark_data(event=_event, columns=_columns))
+call_by({MV: fcnmv, MM: fcnmm, EVENT_MV: binary_fcnmv, EVENT_MM: binary_fcnmm})

@@ -3,14 +3,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Self
 
 import jax
 import jax.numpy as jnp
 
 from .. import units
-from ..csr.reference import row_of_each
+from ..csr.format import CSR as CSR_FORMAT
+from ..csr.pointers import row_of_each
 from ..operands import is_scipy
 from ..structure import (
     are_known,
@@ -28,7 +29,7 @@ from .buffers import TURNED
 from .build import checked_dense, dense_elements, parts
 from .plastic import Plastic
 
-__all__ = ["Compressed", "turned_product"]
+__all__ = ["Compressed"]
 
 
 class Compressed(Plastic, DataRepresentation):
@@ -118,7 +119,7 @@ class Compressed(Plastic, DataRepresentation):
 
         Then products with events visit only the elements of events in both directions, and use the same weights.
         """
-        from ..csr.functions import csr_to_csc_index
+        from ..csr.conversions import csr_to_csc_index
 
         indptr, indices, perm = csr_to_csc_index(self.indptr, self.indices, shape=self._sliced_shape)
         self._buffers.update(zip(TURNED, (indices, indptr, perm), strict=True))
@@ -137,19 +138,11 @@ class Compressed(Plastic, DataRepresentation):
         return (self.indices, slices) if self._axis else (slices, self.indices)
 
     def _multiply(self, x: Any, *, transpose: bool, event: bool) -> Any:
-        from ..csr import functions
-
-        matrix = x.ndim == 2
         shape, across = self._sliced_shape, transpose ^ bool(self._axis)
-        multiply: Callable[..., Any]
-        if not event:
-            multiply = functions.csrmm if matrix else functions.csrmv
-        elif across or TURNED[0] not in self._buffers:
-            multiply = functions.binary_csrmm if matrix else functions.binary_csrmv
-        else:
-            return turned_product(self.data, self._buffers, x, shape=shape[::-1], backend=self.backend)
-        how: dict[str, Any] = {"transpose": across, "indices_sorted": self.indices_sorted, "backend": self.backend}
-        return multiply(self.data, self.indices, self.indptr, x, shape=shape, **how)
+        if event and not across and TURNED[0] in self._buffers:
+            return self._turned_product(self.data, x, shape[::-1])
+        how: dict[str, Any] = {"shape": shape, "transpose": across}
+        return self._product(CSR_FORMAT, self.data, (self.indices, self.indptr), x, event=event, **how)
 
     def _places(self) -> tuple[Any, Any, Any]:
         """Return indices, pointers and places of weights of the structure that is cut along the other axis."""
@@ -160,47 +153,38 @@ class Compressed(Plastic, DataRepresentation):
             return indices, indptr, places
         return turned_once(self.indptr, self.indices, self._sliced_shape)
 
-    def _on_pre(self, pre_spike: Any, post_trace: Any, *bounds: Any, **how: Any) -> Any:
-        from ..plasticity import functions
+    def _updated(self, update: Any, where: str, *operands: Any, indexed: bool, **how: Any) -> Any:
+        from ..plasticity.calls import INDEXED, ROWS
 
-        how["shape"] = self.shape
-        if self._axis:
-            return functions.update_indexed_on_pre(self.data, *self._places(), pre_spike, post_trace, *bounds, **how)
-        update = functions.update_csr_on_binary_pre
-        return update(self.data, self.indices, self.indptr, pre_spike, post_trace, *bounds, **how)
+        of, structure = (INDEXED, self._places()) if indexed else (ROWS, (self.indices, self.indptr))
+        return update(of, where, self.data, structure, *operands, self.shape, within=self.indices_within, **how)
 
-    def _on_post(self, pre_trace: Any, post_spike: Any, *bounds: Any, **how: Any) -> Any:
-        from ..plasticity import functions
+    def _on_pre(self, *operands: Any, **how: Any) -> Any:
+        from ..plasticity.calls import on_pre
 
-        how["shape"] = self.shape
-        if self._axis:
-            update = functions.update_csc_on_binary_post
-            return update(self.data, self.indices, self.indptr, pre_trace, post_spike, *bounds, **how)
-        return functions.update_csr_on_binary_post(self.data, *self._places(), pre_trace, post_spike, *bounds, **how)
+        where = f"update_{'csc' if self._axis else 'csr'}_on_binary_pre"
+        return self._updated(on_pre, where, *operands, indexed=bool(self._axis), **how)
+
+    def _on_post(self, *operands: Any, **how: Any) -> Any:
+        from ..plasticity.calls import on_post
+
+        where = f"update_{'csc' if self._axis else 'csr'}_on_binary_post"
+        return self._updated(on_post, where, *operands, indexed=not self._axis, **how)
 
     def _per_synapse(self, y: Any, w: Any, *, of_columns: bool) -> Any:
-        from ..synapses import functions
+        from ..synapses.functions import OF_VECTORS, values
 
-        multiply = functions.cscmv_dt2t if self._axis else functions.csrmv_dt2t
-        how: dict[str, Any] = {"shape": self.shape, "transpose": of_columns, "backend": self.backend}
-        return multiply(y, w, self.indices, self.indptr, **how)
+        names = ("cscmv_dt2t", "cscmm_dt2t") if self._axis else ("csrmv_dt2t", "csrmm_dt2t")
+        structure, of_columns = (self.indices, self.indptr), of_columns ^ bool(self._axis)
+        how: dict[str, Any] = {"backend": self.backend, "within": self.indices_within}
+        return values(OF_VECTORS, names, y, w, structure, self._sliced_shape, of_columns, **how)
 
     def _turned(self) -> tuple[Any, tuple[Any, Any]]:
         """Return data and structure cut along the other axis."""
-        from ..csr.functions import csr_to_csc_index
+        from ..csr.conversions import csr_to_csc_index
 
         many = self.data.size != 1
         indptr, indices, *perm = csr_to_csc_index(
             self.indptr, self.indices, shape=self._sliced_shape, include_perm=many
         )
         return self.data[perm[0]] if many else self.data, (indices, indptr)
-
-
-def turned_product(data: Any, buffers: Mapping[str, Any], x: Any, *, shape: Any, backend: str | None) -> Any:
-    """Return the product with events by the structure that is cut along the other axis, of this shape."""
-    from ..csr import functions
-
-    multiply = functions.binary_csrmv_indexed if x.ndim == 1 else functions.binary_csrmm_indexed
-    indices, indptr, perm = (buffers[name] for name in TURNED)
-    how: dict[str, Any] = {"transpose": True, "indices_sorted": True, "backend": backend}
-    return multiply(data, indices, indptr, perm, x, shape=shape, **how)

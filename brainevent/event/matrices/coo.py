@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 import jax
 
 from .. import units
+from ..coo.format import COORDINATES
+from ..description import Description
 from ..operands import is_scipy
 from ..saved import savable
 from ..structure import (
@@ -108,32 +110,32 @@ class COO(Plastic, DataRepresentation):
     def _coordinates(self) -> tuple[jax.Array, jax.Array]:
         return self.row, self.col
 
-    def _on_pre(self, pre_spike: Any, post_trace: Any, *bounds: Any, **how: Any) -> Any:
-        from ..plasticity.functions import update_coordinates
+    def _on_pre(self, *operands: Any, **how: Any) -> Any:
+        from ..plasticity.calls import ELEMENTS, on_pre
 
-        sides = ("pre_spike", pre_spike, self.shape[0]), ("post_trace", post_trace, self.shape[1])
-        return update_coordinates("COO.update_on_pre", self.data, self.row, self.col, *sides, bounds, **how)
+        structure = (self.row, self.col)
+        within = self.indices_within
+        return on_pre(ELEMENTS, "COO.update_on_pre", self.data, structure, *operands, self.shape, within=within, **how)
 
-    def _on_post(self, pre_trace: Any, post_spike: Any, *bounds: Any, **how: Any) -> Any:
-        from ..plasticity.functions import update_coordinates
+    def _on_post(self, *operands: Any, **how: Any) -> Any:
+        from ..plasticity.calls import ELEMENTS, on_post
 
-        sides = ("post_spike", post_spike, self.shape[1]), ("pre_trace", pre_trace, self.shape[0])
-        return update_coordinates("COO.update_on_post", self.data, self.col, self.row, *sides, bounds, **how)
+        structure = (self.col, self.row)
+        within = self.indices_within
+        return on_post(
+            ELEMENTS, "COO.update_on_post", self.data, structure, *operands, self.shape, within=within, **how
+        )
 
     def _per_synapse(self, y: Any, w: Any, *, of_columns: bool) -> Any:
-        from ..synapses.functions import of_places
+        from ..laws.values import VALUES
+        from ..synapses.functions import values
 
-        return of_places("COO.dt2t", y, w, self.col if of_columns else self.row, self.shape[of_columns])
+        of, names = Description(COORDINATES, VALUES), ("COO.dt2t", "COO.dt2t")
+        return values(of, names, y, w, (self.row, self.col), self.shape, of_columns, within=self.indices_within)
 
     def _multiply(self, x: Any, *, transpose: bool, event: bool) -> Any:
-        from ..coo import functions
-
-        multiply: Callable[..., Any]
-        if event:
-            multiply = functions.binary_coomv if x.ndim == 1 else functions.binary_coomm
-        else:
-            multiply = functions.coomv if x.ndim == 1 else functions.coomm
-        return multiply(self.data, self.row, self.col, x, shape=self.shape, transpose=transpose, backend=self.backend)
+        how: dict[str, Any] = {"shape": self.shape, "transpose": transpose}
+        return self._product(COORDINATES, self.data, (self.row, self.col), x, event=event, **how)
 
     def _transposed(self) -> COO:
         turned = (self.shape[1], self.shape[0])
@@ -145,7 +147,7 @@ class COO(Plastic, DataRepresentation):
 
     def tocsr(self) -> Any:
         """Return the matrix in compressed sparse rows."""
-        from ..csr.functions import coo2csr
+        from ..csr.conversions import coo2csr
 
         indptr, indices, order = coo2csr(self.row, self.col, shape=self.shape)
         how: dict[str, Any] = {**self._kept, "indices_sorted": are_sorted(indices, indptr)}

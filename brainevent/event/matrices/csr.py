@@ -14,12 +14,7 @@ from ...errors import ShapeError
 from .. import random as connectivity
 from .. import units
 from ..saved import savable
-from ..structure import (
-    as_indices,
-    checked_shape,
-    known_on_host,
-    looked_at,
-)
+from ..structure import as_indices, checked_shape, known_on_host
 from .build import pick
 from .compressed import Compressed
 from .diagonal import with_diagonal
@@ -93,10 +88,10 @@ class CSR(Compressed):
         return CSC._of(data, structure, self.shape, indices_sorted=True, **self._kept)
 
     def _rows(self, chosen: jax.Array) -> Any:
-        from ..csr.functions import csr_slice_rows
+        from ..csr.functions import sliced_rows
 
-        with looked_at(within=self.indices_within):
-            return csr_slice_rows(self.data, self.indices, self.indptr, chosen, shape=self.shape, backend=self.backend)
+        how = (self.shape, self.backend, self.indices_within)
+        return sliced_rows(self.data, self.indices, self.indptr, chosen, *how)
 
     def slice_rows(self, rows: Any) -> CSR:
         """Return the matrix of some of its rows, in the order given; its structure must be known, outside of a trace.

@@ -11,6 +11,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from .. import units
+from ..dense.format import DENSE
+from ..description import Description
 from ..operands import is_scipy
 from ..precision import precise
 from ..room import check_array
@@ -90,20 +92,21 @@ class Dense(Plastic, DataRepresentation):
         multiply = functions.binary_densemv if x.ndim == 1 else functions.binary_densemm
         return multiply(self.data, x, transpose=transpose, backend=self.backend)
 
-    def _on_pre(self, pre_spike: Any, post_trace: Any, *bounds: Any, **how: Any) -> Any:
-        from ..plasticity.functions import update_dense_on_binary_pre
+    def _on_pre(self, *operands: Any, **how: Any) -> Any:
+        from ..plasticity.calls import ROWS_OF_DENSE, on_pre
 
-        return update_dense_on_binary_pre(self.data, pre_spike, post_trace, *bounds, **how)
+        return on_pre(ROWS_OF_DENSE, "update_dense_on_binary_pre", self.data, (), *operands, self.shape, **how)
 
-    def _on_post(self, pre_trace: Any, post_spike: Any, *bounds: Any, **how: Any) -> Any:
-        from ..plasticity.functions import update_dense_on_binary_post
+    def _on_post(self, *operands: Any, **how: Any) -> Any:
+        from ..plasticity.calls import COLUMNS_OF_DENSE, on_post
 
-        return update_dense_on_binary_post(self.data, pre_trace, post_spike, *bounds, **how)
+        return on_post(COLUMNS_OF_DENSE, "update_dense_on_binary_post", self.data, (), *operands, self.shape, **how)
 
     def _per_synapse(self, y: Any, w: Any, *, of_columns: bool) -> Any:
-        from ..synapses.functions import of_dense
+        from ..laws.values import VALUES
+        from ..synapses.functions import values
 
-        return of_dense("Dense.dt2t", y, w, self.shape, of_columns=of_columns)
+        return values(Description(DENSE, VALUES), ("Dense.dt2t", "Dense.dt2t"), y, w, (), self.shape, of_columns)
 
     def with_data(self, data: Any) -> Dense:
         """Return a matrix with other data: one number, or one for each element."""

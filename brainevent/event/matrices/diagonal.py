@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .. import units
-from ..csr.reference import row_of_each
+from ..csr.pointers import row_of_each
 from ..structure import are_known, checked_indptr
 from .build import pick
 

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Self
 
 import jax
@@ -12,6 +12,8 @@ import numpy as np
 
 from .. import random as connectivity
 from .. import units
+from ..description import Description
+from ..fixed.format import FIXED
 from ..operands import is_scipy
 from ..room import check_room
 from ..saved import savable
@@ -31,7 +33,6 @@ from ..structure import (
 from .base import DataRepresentation
 from .buffers import TURNED
 from .build import checked_dense, parts
-from .compressed import turned_product
 from .csr import CSC, CSR
 from .plastic import Plastic
 
@@ -182,27 +183,33 @@ class FixedNumConn(Plastic, DataRepresentation):
         structure = (self.indices.reshape(-1), indptr)
         return self._compressed._of(self._flat(), structure, self.shape, **self._shared)
 
-    def _on_pre(self, pre_spike: Any, post_trace: Any, *bounds: Any, **how: Any) -> Any:
-        from ..plasticity import functions
+    def _on_pre(self, *operands: Any, **how: Any) -> Any:
+        from ..plasticity.calls import SLICES, on_pre
 
         if self._axis:
-            return self._as_stored(self._cut()._on_pre(pre_spike, post_trace, *bounds, **how))
-        update = functions.update_fixed_post_conn_on_binary_pre
-        return update(self.data, self.indices, pre_spike, post_trace, *bounds, shape=self.shape, **how)
+            return self._as_stored(self._cut()._on_pre(*operands, **how))
+        where, within = "update_fixed_post_conn_on_binary_pre", self.indices_within
+        return on_pre(SLICES, where, self.data, (self.indices,), *operands, self.shape, within=within, **how)
 
-    def _on_post(self, pre_trace: Any, post_spike: Any, *bounds: Any, **how: Any) -> Any:
-        from ..plasticity import functions
+    def _on_post(self, *operands: Any, **how: Any) -> Any:
+        from ..plasticity.calls import SLICES, on_post
 
         if not self._axis:
-            return self._as_stored(self._cut()._on_post(pre_trace, post_spike, *bounds, **how))
-        update = functions.update_fixed_pre_conn_on_binary_post
-        return update(self.data, self.indices, pre_trace, post_spike, *bounds, shape=self.shape, **how)
+            return self._as_stored(self._cut()._on_post(*operands, **how))
+        where, within = "update_fixed_pre_conn_on_binary_post", self.indices_within
+        return on_post(SLICES, where, self.data, (self.indices,), *operands, self.shape, within=within, **how)
 
     def _per_synapse(self, y: Any, w: Any, *, of_columns: bool) -> Any:
-        from ..synapses.functions import fcnmv_dt2t
+        from ..laws.values import VALUES
+        from ..synapses.functions import values
 
-        shape = self.shape[::-1] if self._axis else self.shape
-        return fcnmv_dt2t(w, self.indices, y, shape=shape, transpose=of_columns ^ bool(self._axis))
+        of, names, by_columns = Description(FIXED, VALUES), ("fcnmv_dt2t", "fcnmm_dt2t"), of_columns ^ bool(self._axis)
+        how: dict[str, Any] = {"within": self.indices_within, "named": "weights", "unit_of_y": True}
+        return values(of, names, y, w, (self.indices,), self._sliced_shape, by_columns, **how)
+
+    @property
+    def _sliced_shape(self) -> tuple[int, int]:
+        return (self.shape[1], self.shape[0]) if self._axis else self.shape
 
     def _as_stored(self, data: Any) -> Any:
         numbers, unit = units.split(data)
@@ -218,20 +225,14 @@ class FixedNumConn(Plastic, DataRepresentation):
         return (across, along) if self._axis else (along, across)
 
     def _multiply(self, x: Any, *, transpose: bool, event: bool) -> Any:
-        from ..fixed import functions
-
-        across = transpose ^ bool(self._axis)  # from slices to indices: the way in which events save work
+        shape, across = (
+            self._sliced_shape,
+            transpose ^ bool(self._axis),
+        )  # from slices: the way in which events save work
         if event and not across and TURNED[0] in self._buffers:
-            shape = self.shape if self._axis else self.shape[::-1]
-            return turned_product(self._flat(), self._buffers, x, shape=shape, backend=self.backend)
-        multiply: Callable[..., Any]
-        if event:
-            multiply = functions.binary_fcnmv if x.ndim == 1 else functions.binary_fcnmm
-        else:
-            multiply = functions.fcnmv if x.ndim == 1 else functions.fcnmm
-        shape = self.shape[::-1] if self._axis else self.shape
-        how: dict[str, Any] = {"transpose": across, "indices_sorted": self.indices_sorted, "backend": self.backend}
-        return multiply(self.data, self.indices, x, shape=shape, **how)
+            return self._turned_product(self._flat(), x, shape[::-1])
+        how: dict[str, Any] = {"shape": shape, "transpose": across}
+        return self._product(FIXED, self.data, (self.indices,), x, event=event, **how)
 
 
 @savable

@@ -6,15 +6,11 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-from ..structure import looked_at
-
 __all__ = ["PerSynapse"]
 
 
 class PerSynapse:
     """What matrices offer to programs that hold a value for each synapse, such as an eligibility trace."""
-
-    indices_within: bool
 
     def dt2t(self, y_dim_arr: Any, w_dim_arr: Any) -> Any:
         """Multiply the value of each synapse with that of its row: `w[j] * y[row of j]`, in the order of `data`.
@@ -28,8 +24,7 @@ class PerSynapse:
         >>> matrix.dt2t(jnp.array([10.0, 100.0]), matrix.data)
         Array([ 10.,  20., 400.], dtype=float32)
         """
-        with looked_at(within=self.indices_within):
-            return self._per_synapse(y_dim_arr, w_dim_arr, of_columns=False)
+        return self._per_synapse(y_dim_arr, w_dim_arr, of_columns=False)
 
     def dt2t_transposed(self, y_dim_arr: Any, w_dim_arr: Any) -> Any:
         """Multiply the value of each synapse with that of its column: `w[j] * y[column of j]`.
@@ -41,8 +36,7 @@ class PerSynapse:
         >>> matrix.dt2t_transposed(jnp.array([1.0, 10.0, 100.0]), matrix.data)
         Array([  1., 200., 400.], dtype=float32)
         """
-        with looked_at(within=self.indices_within):
-            return self._per_synapse(y_dim_arr, w_dim_arr, of_columns=True)
+        return self._per_synapse(y_dim_arr, w_dim_arr, of_columns=True)
 
     def yw_to_w(self, y_dim_arr: Any, w_dim_arr: Any) -> Any:
         """Do what `dt2t` does, which this was called before."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from typing import Any, Self
 
-from ..structure import looked_at
 from .per_synapse import PerSynapse
 
 __all__ = ["Plastic"]
@@ -33,8 +32,7 @@ class Plastic(PerSynapse):
         Array([[1.1, 0. , 2.2],
                [0. , 2.2, 2.2]], dtype=float32)
         """
-        with looked_at(within=self.indices_within):
-            data = self._on_pre(pre_spike, post_trace, w_min, w_max, backend=self.backend, after=after)
+        data = self._on_pre(pre_spike, post_trace, w_min, w_max, backend=self.backend, after=after)
         return self._with_changed(data)
 
     def update_on_post(
@@ -45,18 +43,17 @@ class Plastic(PerSynapse):
         As `update_on_pre`. Where elements are stored row by row, their places in columns are needed: in a compiled
         loop, call `precompute_weight_indices()` before, or they are sorted in each step.
         """
-        with looked_at(within=self.indices_within):
-            data = self._on_post(pre_trace, post_spike, w_min, w_max, backend=self.backend, after=after)
+        data = self._on_post(pre_trace, post_spike, w_min, w_max, backend=self.backend, after=after)
         return self._with_changed(data)
 
     def _with_changed(self, data: Any) -> Self:
         changed: Self = self.with_data(data)  # type: ignore[attr-defined]
         return changed
 
-    def _on_pre(self, pre_spike: Any, post_trace: Any, *bounds: Any, **how: Any) -> Any:
-        """Return the data after spikes of rows."""
+    def _on_pre(self, *operands: Any, **how: Any) -> Any:
+        """Return the data after spikes of rows: spikes, a trace and bounds are given."""
         raise NotImplementedError
 
-    def _on_post(self, pre_trace: Any, post_spike: Any, *bounds: Any, **how: Any) -> Any:
-        """Return the data after spikes of columns."""
+    def _on_post(self, *operands: Any, **how: Any) -> Any:
+        """Return the data after spikes of columns: a trace, spikes and bounds are given."""
         raise NotImplementedError

@@ -10,32 +10,15 @@ gave, and XLA changes them in place, where it would copy them.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
-import jax
-import jax.numpy as jnp
-
-from ...errors import ShapeError
-from ...operator.custom_kernel import XLACustomKernel
-from .. import units
-from ..csr.checked import checked_structure
 from ..csr.conversions import turned_once
-from ..operands import checked_indices, promises
-from ..structure import check_indices, check_once, checked_shape
-from . import benchmark_data
-from .checked import bounded, dense_shape, one_of, sides_of, weights_of
-from .operators import (
-    fcn_plasticity_row_p,
-    update_csr_on_binary_post_p,
-    update_csr_on_binary_pre_p,
-    update_dense_on_binary_post_p,
-    update_dense_on_binary_pre_p,
-)
-from .reference import of_coordinates
+from ..csr.format import CSR
+from ..structure import checked_shape
+from .calls import COLUMNS_OF_DENSE, INDEXED, ROWS, ROWS_OF_DENSE, SLICES, on_post, on_pre
+from .checked import dense_shape
 
 __all__ = [
-    "update_coordinates",
     "update_csc_on_binary_post",
     "update_csc_on_binary_pre",
     "update_csr_on_binary_post",
@@ -44,7 +27,6 @@ __all__ = [
     "update_dense_on_binary_pre",
     "update_fixed_post_conn_on_binary_pre",
     "update_fixed_pre_conn_on_binary_post",
-    "update_indexed_on_pre",
 ]
 
 
@@ -72,10 +54,9 @@ def update_csr_on_binary_pre(
     Array([1.1, 1.3, 1. ], dtype=float32)
     """
     where, shape = "update_csr_on_binary_pre", checked_shape("update_csr_on_binary_pre", shape)
-    structure, within = checked_structure(where, indices, indptr, shape)
-    sides = ("pre_spike", pre_spike, shape[0]), ("post_trace", post_trace, shape[1])
-    how = {"backend": backend, **promises(indices_within=within)}
-    return _updated(where, update_csr_on_binary_pre_p, weight, structure, sides, (w_min, w_max), after, how)
+    return on_pre(
+        ROWS, where, weight, (indices, indptr), pre_spike, post_trace, w_min, w_max, shape, backend=backend, after=after
+    )
 
 
 def update_csr_on_binary_post(
@@ -105,17 +86,10 @@ def update_csr_on_binary_post(
     Array([1. , 1.1, 1.2], dtype=float32)
     """
     where, shape = "update_csr_on_binary_post", checked_shape("update_csr_on_binary_post", shape)
-    structure, within = checked_structure(where, indices, indptr, shape[::-1])
-    places = checked_indices(where, "weight_indices", weight_indices, 1)
-    if places.shape != structure[0].shape:
-        raise ShapeError(
-            f"{where}: weight_indices has shape {places.shape}; pass one place for each of {structure[0].shape[0]}"
-        )
-    within &= check_once(check_indices, where, "weight_indices", places, bound=places.size)
-    sides = ("pre_trace", pre_trace, shape[0]), ("post_spike", post_spike, shape[1])
-    how = {"backend": backend, **promises(indices_within=within)}
-    operands = (*structure, places)
-    return _updated(where, update_csr_on_binary_post_p, weight, operands, sides, (w_min, w_max), after, how)
+    structure = (indices, indptr, weight_indices)
+    return on_post(
+        INDEXED, where, weight, structure, pre_trace, post_spike, w_min, w_max, shape, backend=backend, after=after
+    )
 
 
 def update_csc_on_binary_pre(
@@ -137,10 +111,11 @@ def update_csc_on_binary_pre(
     A `CSC` with `precompute_weight_indices()` carries the order with it.
     """
     where, shape = "update_csc_on_binary_pre", checked_shape("update_csc_on_binary_pre", shape)
-    (indices, indptr), _ = checked_structure(where, indices, indptr, shape[::-1])
+    (indices, indptr), _ = CSR.checked(where, (indices, indptr), shape[::-1], None)
     structure = turned_once(indptr, indices, shape[::-1])
-    how: dict[str, Any] = {"shape": shape, "backend": backend, "after": after}
-    return update_indexed_on_pre(weight, *structure, pre_spike, post_trace, w_min, w_max, **how)
+    return on_pre(
+        INDEXED, where, weight, structure, pre_spike, post_trace, w_min, w_max, shape, backend=backend, after=after
+    )
 
 
 def update_csc_on_binary_post(
@@ -165,10 +140,9 @@ def update_csc_on_binary_post(
     Array([1. , 1.1, 1.2], dtype=float32)
     """
     where, shape = "update_csc_on_binary_post", checked_shape("update_csc_on_binary_post", shape)
-    structure, within = checked_structure(where, indices, indptr, shape[::-1])
-    sides = ("post_spike", post_spike, shape[1]), ("pre_trace", pre_trace, shape[0])
-    how = {"backend": backend, **promises(indices_within=within)}
-    return _updated(where, update_csr_on_binary_pre_p, weight, structure, sides, (w_min, w_max), after, how)
+    return on_post(
+        ROWS, where, weight, (indices, indptr), pre_trace, post_spike, w_min, w_max, shape, backend=backend, after=after
+    )
 
 
 def update_dense_on_binary_pre(
@@ -189,10 +163,10 @@ def update_dense_on_binary_pre(
            [1., 2.]], dtype=float32)
     """
     where = "update_dense_on_binary_pre"
-    rows, columns = dense_shape(where, weight)
-    sides = ("pre_spike", pre_spike, rows), ("post_trace", post_trace, columns)
-    how = {"backend": backend}
-    return _updated(where, update_dense_on_binary_pre_p, weight, (), sides, (w_min, w_max), after, how)
+    shape = dense_shape(where, weight)
+    return on_pre(
+        ROWS_OF_DENSE, where, weight, (), pre_spike, post_trace, w_min, w_max, shape, backend=backend, after=after
+    )
 
 
 def update_dense_on_binary_post(
@@ -213,10 +187,10 @@ def update_dense_on_binary_post(
            [0., 2.]], dtype=float32)
     """
     where = "update_dense_on_binary_post"
-    rows, columns = dense_shape(where, weight)
-    sides = ("pre_trace", pre_trace, rows), ("post_spike", post_spike, columns)
-    how = {"backend": backend}
-    return _updated(where, update_dense_on_binary_post_p, weight, (), sides, (w_min, w_max), after, how)
+    shape = dense_shape(where, weight)
+    return on_post(
+        COLUMNS_OF_DENSE, where, weight, (), pre_trace, post_spike, w_min, w_max, shape, backend=backend, after=after
+    )
 
 
 def update_fixed_post_conn_on_binary_pre(
@@ -240,8 +214,9 @@ def update_fixed_post_conn_on_binary_pre(
            [2., 3.]], dtype=float32)
     """
     where, shape = "update_fixed_post_conn_on_binary_pre", checked_shape("update_fixed_post_conn_on_binary_pre", shape)
-    sides = ("pre_spike", pre_spike, shape[0]), ("post_trace", post_trace, shape[1])
-    return _of_fixed(where, data, indices, sides, (w_min, w_max), shape, backend, after)
+    return on_pre(
+        SLICES, where, data, (indices,), pre_spike, post_trace, w_min, w_max, shape, backend=backend, after=after
+    )
 
 
 def update_fixed_pre_conn_on_binary_post(
@@ -258,93 +233,6 @@ def update_fixed_pre_conn_on_binary_post(
 ) -> Any:
     """Add to each weight of a post neuron that spikes the trace of its source; data and indices are (post, number)."""
     where, shape = "update_fixed_pre_conn_on_binary_post", checked_shape("update_fixed_pre_conn_on_binary_post", shape)
-    sides = ("post_spike", post_spike, shape[1]), ("pre_trace", pre_trace, shape[0])
-    return _of_fixed(where, data, indices, sides, (w_min, w_max), shape[::-1], backend, after)
-
-
-# ---- what they share
-
-
-def _of_fixed(
-    where: str, data: Any, indices: Any, sides: Any, bounds: Any, cut: tuple[int, int], backend: Any, after: Any
-) -> Any:
-    """Update rows of as many elements, in a matrix of the shape in which it is cut into rows."""
-    indices = checked_indices(where, "indices", indices, 2)
-    if indices.shape[0] != cut[0]:
-        raise ShapeError(f"{where}: indices has shape {indices.shape}; pass one row for each of {cut[0]} neurons")
-    within = check_once(check_indices, where, "indices", indices, bound=cut[1], ndim=2)
-    how = {"backend": backend, **promises(indices_within=within)}
-    return _updated(where, fcn_plasticity_row_p, data, (indices,), sides, bounds, after, how)
-
-
-def update_indexed_on_pre(
-    weight: Any,
-    indices: Any,
-    indptr: Any,
-    places: Any,
-    pre_spike: Any,
-    post_trace: Any,
-    w_min: Any,
-    w_max: Any,
-    *,
-    shape: tuple[int, int],
-    backend: str | None,
-    after: Any,
-) -> Any:
-    """Update rows whose element j has the weight `weight[places[j]]`: of a matrix in compressed columns."""
-    where = "update_csc_on_binary_pre"
-    structure, within = checked_structure(where, indices, indptr, shape)
-    sides = ("post_trace", post_trace, shape[1]), ("pre_spike", pre_spike, shape[0])
-    within &= check_once(check_indices, where, "places", places, bound=places.size)
-    how = {"backend": backend, **promises(indices_within=within)}
-    operands = (*structure, places)
-    return _updated(where, update_csr_on_binary_post_p, weight, operands, sides, (w_min, w_max), after, how)
-
-
-def update_coordinates(
-    where: str, weight: Any, own: Any, other: Any, spikes: Any, trace: Any, bounds: Any, *, backend: Any, after: Any
-) -> Any:
-    """Update elements in any order, each of which is looked at: `own` are the neurons that spike."""
-    weights, unit = weights_of(where, weight, other.shape)
-    x, added = sides_of(where, (spikes, trace), weights.dtype, unit)
-    return units.join(bounded(where, of_coordinates(weights, own, other, x, added), unit, *bounds), unit)
-
-
-def _updated(
-    where: str,
-    operator: XLACustomKernel,
-    weight: Any,
-    structure: tuple[Any, ...],
-    sides: tuple[tuple[str, Any, int], tuple[str, Any, int]],
-    bounds: tuple[Any, Any],
-    after: Any,
-    how: dict[str, Any],
-) -> Any:
-    """Check what an update needs, make it, and hold weights to their bounds."""
-    weights, unit = weights_of(where, weight, structure[0].shape if structure else None)
-    operands = sides_of(where, sides, weights.dtype, unit)
-    first = jnp.zeros(0, "float32") if after is None else one_of(where, after)
-    out = jax.ShapeDtypeStruct(weights.shape, weights.dtype)
-    (found,) = operator(weights, *structure, *operands, first, outs=[out], **how)
-    return units.join(bounded(where, found, unit, *bounds), unit)
-
-
-def _called(operator: XLACustomKernel, count: int) -> Callable[..., Any]:
-    """Return a function that calls an operator, with or without the last operand."""
-
-    def call(*operands: Any, shape: Any = None, backend: str | None = None) -> Any:
-        rest = () if len(operands) == count else (jnp.zeros(0, "float32"),)
-        return operator(*operands, *rest, backend=backend)
-
-    return call
-
-
-for _operator, _count in (
-    (update_csr_on_binary_pre_p, 6),
-    (update_csr_on_binary_post_p, 7),
-    (fcn_plasticity_row_p, 5),
-    (update_dense_on_binary_pre_p, 4),
-    (update_dense_on_binary_post_p, 4),
-):
-    _operator.def_call(_called(_operator, _count))
-    _operator.def_benchmark_data(benchmark_data.of(_operator.name))
+    return on_post(
+        SLICES, where, data, (indices,), pre_trace, post_spike, w_min, w_max, shape, backend=backend, after=after
+    )

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What functions and matrices do with a product: operands are checked, units taken off, and its operator is called."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from .. import config
+from ..errors import MathError, ShapeError
+from . import units
+from .description import Description
+from .form import split_operand
+from .operands import checked_indices, checked_weights, promises, promoted
+from .structure import check_indices, check_once, checked_shape
+from .table import apply
+
+__all__ = ["checked_x", "multiplied", "product"]
+
+
+def product(
+    of: Description,
+    weights: Any,
+    structure: Sequence[Any],
+    named: tuple[str, Any],
+    shape: Any,
+    transpose: bool,
+    backend: str | None,
+    indices_sorted: bool = False,
+) -> Any:
+    """Return a product of what users pass: all is checked, and the name of x is for messages."""
+    name, x = named
+    shape, transpose = checked_shape(of.name, shape), bool(transpose)
+    structure, within = _checked_structure(of, structure, shape, None)
+    (weights, weight_unit), (x, unit) = units.split(weights), split_operand(x, event=of.law.event)
+    weights = checked_weights(of.name, of.format.weights, weights, of.format.stored(structure, shape))
+    x = checked_x(of, name, x, shape, transpose=transpose)
+    how = {"shape": shape, "transpose": transpose, "backend": backend}
+    found = _called(of, weights, structure, x, **how, indices_sorted=indices_sorted, indices_within=within)
+    return units.join(found, units.product(weight_unit, unit))
+
+
+def multiplied(
+    of: Description,
+    weights: Any,
+    structure: Sequence[Any],
+    x: Any,
+    *,
+    shape: tuple[int, int],
+    indices_within: bool,
+    **how: Any,
+) -> Any:
+    """Return a product of what a matrix holds, and of an x that it has checked: weights alone are looked at again."""
+    within = indices_within
+    if config.is_debugging_indices():
+        structure, within = _checked_structure(of, structure, shape, within)
+    (weights, weight_unit), (x, unit) = units.split(weights), split_operand(x, event=of.law.event)
+    weights = checked_weights(of.name, of.format.weights, weights, of.format.stored(structure, shape))
+    found = _called(of, weights, structure, x, shape=shape, indices_within=within, **how)
+    return units.join(found, units.product(weight_unit, unit))
+
+
+def checked_x(of: Description, name: str, x: Any, shape: tuple[int, int], *, transpose: bool) -> jax.Array:
+    """Return x as an array, if a matrix of this shape can be multiplied with it, or its transpose."""
+    where, x, rank = of.name, jnp.asarray(x), 2 if of.columns else 1
+    if x.ndim != rank:
+        advice = f"; call {of.also(columns=not of.columns).name}" if x.ndim in (1, 2) else ""
+        raise MathError(f"{where}: {name} has shape {x.shape}; its rank must be {rank}{advice}")
+    if jnp.issubdtype(x.dtype, jnp.complexfloating):
+        raise TypeError(f"{where}: {name} is {x.dtype}; pass booleans, integers or real numbers")
+    taken = shape[not transpose]
+    if x.shape[0] != taken:
+        raise ShapeError(
+            f"{where}: a matrix of shape {shape} with transpose={transpose} takes {name} of {taken} rows; "
+            f"{name} has shape {x.shape}"
+        )
+    return x
+
+
+def _checked_structure(
+    of: Description, structure: Sequence[Any], shape: tuple[int, int], within: bool | None
+) -> tuple[list[Any], bool]:
+    """Return arrays of indices, if they go together, and whether all are known to be in range."""
+    where, count = of.name, len(of.format.arrays)
+    arrays, known = of.format.checked(where, structure[:count], shape, within)
+    if not of.indexed:
+        return arrays, known
+    perm, stored = checked_indices(where, "perm", structure[count], 1), arrays[0].shape
+    if perm.shape != stored:
+        raise ShapeError(f"{where}: perm has shape {perm.shape}; pass one place for each of {stored[0]}")
+    known &= check_once(check_indices, where, "perm", perm, within=within, bound=perm.size)
+    return [*arrays, perm], known
+
+
+def _called(
+    of: Description,
+    weights: Any,
+    structure: Sequence[Any],
+    x: Any,
+    *,
+    shape: tuple[int, int],
+    transpose: bool,
+    backend: str | None,
+    **known: bool,
+) -> Any:
+    weights = promoted(weights, x, event=of.law.event)
+    out = jax.ShapeDtypeStruct((shape[transpose], *x.shape[1:]), weights.dtype)
+    how = {**of.format.sized(shape), "transpose": transpose, "backend": backend, **promises(**known)}
+    (found,) = apply(of, weights, *structure, x, outs=[out], **how)
+    return found

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Compressed sparse rows as a format: row i stores the elements from `indptr[i]` to `indptr[i + 1]`.
+
+Duplicates add up, and columns need no order. A weight that is nowhere is the nearest, and row pointers that are none
+give sums of some stored elements, no matter which. Devices share the stored elements, and so the rows: each has the row
+pointers of all, and what they sum is reduced.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from ...errors import ShapeError
+from ..description import Checked, Cut, Format, Shape
+from ..elements import Elements
+from ..operands import checked_indices
+from ..structure import check_compressed, check_once
+from .conversions import csr_to_csc_index
+from .pointers import row_of_each
+
+__all__ = ["CSR"]
+
+
+def _elements(structure: Sequence[Any], shape: Shape) -> Elements:
+    indices, indptr = structure[:2]
+    return Elements(indices.shape, shape, row_of_each(indptr, indices.shape[0]), indices)
+
+
+def _checked(where: str, structure: Sequence[Any], shape: Shape, within: bool | None) -> Checked:
+    """Return indices and pointers, if they go together in so many rows, and whether all are known to be in range."""
+    indices, indptr = (
+        checked_indices(where, *named, 1) for named in zip(("indices", "indptr"), structure, strict=True)
+    )
+    if indptr.shape[0] != shape[0] + 1:
+        raise ShapeError(
+            f"{where}: indptr has shape {indptr.shape}; it has an element for each of {shape[0]} slices (rows or "
+            "columns), and one more"
+        )
+    known = check_once(check_compressed, where, indices, indptr, within=within, slices=shape[0], bound=shape[1])
+    return [indices, indptr], known
+
+
+def _draw(n: int, number: int, *, in_order: bool = False) -> tuple[Any, ...]:
+    indices = np.random.default_rng(0).integers(0, n, (n, number), np.int32)
+    indices = np.sort(indices) if in_order else indices
+    return jnp.asarray(indices.reshape(-1)), jnp.arange(n + 1, dtype=jnp.int32) * number
+
+
+def _turned(structure: Sequence[Any], shape: Shape) -> tuple[Any, ...]:
+    """Return rows, pointers and places of weights of the same elements, cut into columns."""
+    starts, rows, places = csr_to_csc_index(structure[1], structure[0], shape=shape)
+    return rows, starts, places
+
+
+def _one_side(structure: Sequence[Any], *, transpose: bool) -> tuple[Any, ...]:
+    indices, indptr = structure
+    if transpose:
+        return indices, jnp.array([0, indices.size], indptr.dtype)
+    return jnp.zeros_like(indices), indptr
+
+
+CSR = Format(
+    name="csr",
+    tag="csr",
+    arrays=("indices", "indptr"),
+    elements=_elements,
+    checked=_checked,
+    draw=_draw,
+    cut=Cut(arrays=("e", "p"), stored="e", reduced=("e",), pointers=1),
+    one_side=_one_side,
+    turned=_turned,
+    sizes=((4000, 80), (20_000, 200)),
+)

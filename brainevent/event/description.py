@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What an operator on a matrix is: a format, a law, columns or not, weights in order or by a permutation.
+
+A *format* says how stored elements are found, a *law* what happens at each, and a *language* has kernels that do both.
+All else about an operator follows from its description: see `table.py`.
+"""
+
+from __future__ import annotations
+
+import functools
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+
+from .._content import content_name
+from ..bench.record import BenchmarkConfig
+from ..operator.custom_kernel import XLACustomKernel
+from .elements import Elements
+
+if TYPE_CHECKING:
+    from ..operator.variants import Declared
+
+__all__ = ["Checked", "Cut", "Description", "Format", "Generator", "Language", "Law", "Others", "Shape"]
+
+Generator = Callable[..., Any]
+Shape = tuple[int, int]
+Checked = tuple[list[Any], bool]  # arrays of indices, and whether all are known to be in range
+
+
+@dataclass(frozen=True, eq=False)
+class _Described:
+    """What has a content by which it is known, as what kernels are made of: that of its class and of its fields."""
+
+    @property
+    def content_hash(self) -> str:
+        """A name of the content."""
+        return content_name(type(self), {field.name: getattr(self, field.name) for field in fields(self)})
+
+
+@dataclass(frozen=True, eq=False)
+class Language:
+    """A kernel language: `make(description)` returns a generator of kernels, or None where it has none.
+
+    `variants(description)` are keyword arguments of which one set is fastest. `language` is what kernels are written
+    in, if that is not the name of the backend.
+    """
+
+    backend: str
+    platform: str
+    make: Callable[[Description], Generator | None]
+    variants: Callable[[Description], Declared | None] = lambda of: None
+    language: str | None = None
+
+
+@dataclass(frozen=True)
+class Cut:
+    """How devices may share a matrix, in factors of sharding rules.
+
+    `arrays` are the factors of each array of indices, and `stored` those of an array with a value for each element.
+    `row` and `column` are those of vectors with a value for each row or column, where these are cut with the elements.
+    Sums over parts of what is `reduced` are partial. Where elements are cut and rows are not, `pointers` is the number
+    of the array that says where rows begin.
+    """
+
+    arrays: tuple[str, ...]
+    stored: str
+    row: str | None = None
+    column: str | None = None
+    reduced: tuple[str, ...] = ()
+    pointers: int | None = None
+
+    def directed(self, *, transpose: bool) -> tuple[str, str]:
+        """Return the factors of what a product takes, and of its result."""
+        taken, result = (self.row, self.column) if transpose else (self.column, self.row)
+        return taken or "k", result or "m"
+
+
+def _no_other_way(*_: Any, **__: Any) -> Any:
+    raise NotImplementedError("this format is not stored in such a way")
+
+
+@dataclass(frozen=True, eq=False)
+class Format:
+    """How the elements of a matrix are stored.
+
+    `elements(structure, shape)` says where they lie, of arrays of indices and the shape of the matrix, and
+    `stored(structure, shape)` is the shape of an array with a value for each;
+    `checked(where, structure, shape, within)` returns arrays that users pass if they go together, and whether all
+    indices are known to be in range: `within`, unless that is None and they are to be looked at; `draw(n, number,
+    in_order)` makes the arrays of a square matrix with so many elements a row, for benchmarks. `one_side(structure,
+    transpose)` returns the arrays of a matrix with one column, or one row, and the same elements. `own(description)` is
+    what `jax.numpy` does better than by elements, where there is no operator.
+    """
+
+    name: str  # in the names of its operators
+    tag: str
+    arrays: tuple[str, ...]  # the names of arrays of indices
+    elements: Callable[[Sequence[Any], Shape], Elements]
+    checked: Callable[[str, Sequence[Any], Shape, bool | None], Checked]
+    draw: Callable[..., tuple[Any, ...]]
+    cut: Cut
+    stored: Callable[[Sequence[Any], Shape], tuple[int, ...]] = lambda structure, shape: tuple(structure[0].shape)
+    one_side: Callable[..., Sequence[Any]] = _no_other_way
+    turned: Callable[..., tuple[Any, ...]] = _no_other_way
+    own: Callable[[Description], Callable[..., list[Any]] | None] = lambda of: None
+    rows: Callable[..., Any] | None = None  # in Numba
+    weights: str = "data"  # the name of the array of weights
+    sizes: tuple[tuple[int, int], ...] = ((4000, 80), (10_000, 200))  # of benchmarks: neurons, and elements of each
+    bytes: int = 4  # of the indices of an element
+    by_rows: bool = True  # whether kernels visit the rows of events alone
+
+    @property
+    def content_hash(self) -> str:
+        """A name of what kernels may depend on."""
+        return content_name(self.name, self.arrays, self.elements, self.own, self.rows)
+
+    def sized(self, shape: Shape) -> dict[str, Any]:
+        """Return the keyword arguments that tell an operator the shape, which weights of all elements have already."""
+        return {"shape": shape} if self.arrays else {}
+
+
+class Others(Protocol):
+    """The operators of other descriptions."""
+
+    def __call__(self, of: Description, *operands: Any, **keywords: Any) -> Any:
+        """Call an operator, or do what it would where there is none."""
+
+    def operator(self, of: Description) -> XLACustomKernel | None:
+        """Return an operator, or None where there is none."""
+
+
+@dataclass(frozen=True, eq=False)
+class Law(ABC, _Described):
+    """What happens at the elements of a matrix.
+
+    Names of operators follow from a `title`: "{format}{mv}_dt2t" is "csrmm_dt2t" for matrices in compressed rows. So
+    does what is said of an operator that no public function stands for.
+    """
+
+    title: str
+    labels: tuple[str, ...]  # tags of its operators
+    summary: str = ""
+    kind: ClassVar[str]  # which all laws of a class share
+    event: ClassVar[bool] = False  # whether values count by being zero or not
+
+    def name(self, of: Description) -> str:
+        """Return the name of an operator, and of the function that users call."""
+        return self._of(self.title, of)
+
+    def doc(self, of: Description) -> str:
+        """Return the docstring of an operator that no public function stands for."""
+        return self._of(self.summary, of)
+
+    def _of(self, text: str, of: Description) -> str:
+        side = {"side": "post", "own": "column", "other": "row"} if of.post else {}
+        words = {"side": "pre", "own": "row", "other": "column", "format": of.format.name, **side}
+        return text.format(**words, mv="mm" if of.columns else "mv", indexed="_indexed" * of.indexed)
+
+    def tags(self, of: Description) -> tuple[str, ...]:
+        """Return the tags of an operator."""
+        return (of.format.tag, *self.labels)
+
+    @abstractmethod
+    def reference(self, of: Description) -> Callable[..., list[Any]]:
+        """Return the operator in `jax.numpy`."""
+
+    @abstractmethod
+    def cut(self, of: Description) -> dict[str, Any]:
+        """Return the arguments of `def_sharding_rule`."""
+
+    @abstractmethod
+    def relate(self, operator: XLACustomKernel, of: Description, apply: Others) -> None:
+        """Give an operator its rules; `apply` calls others."""
+
+    @abstractmethod
+    def data(self, of: Description) -> list[BenchmarkConfig]:
+        """Return an operator's benchmark data."""
+
+    def call(self, operator: XLACustomKernel, of: Description) -> Callable[..., Any]:
+        """Return what is measured where no public function is: the operator."""
+        return operator
+
+
+@dataclass(frozen=True)
+class Description(_Described):
+    """What an operator is. `columns`: vectors are matrices. `indexed`: element j has the weight at `perm[j]`.
+
+    `post`: the matrix is cut by the neurons that come after its synapses, where a law tells both sides apart.
+    """
+
+    format: Format
+    law: Law
+    columns: bool = False
+    indexed: bool = False
+    post: bool = False
+
+    @functools.cached_property
+    def name(self) -> str:
+        """The name of the function that users call, and of the operator unless that is known by another."""
+        return self.law.name(self)
+
+    def also(self, **changes: Any) -> Description:
+        """Return a description that differs in something."""
+        return replace(self, **changes)
+
+    @property
+    def arrays(self) -> tuple[str, ...]:
+        """The names of all arrays of indices."""
+        return (*self.format.arrays, *(("perm",) if self.indexed else ()))
+
+    def elements(self, structure: Sequence[Any], weights: Any, shape: Shape | None) -> Elements:
+        """Return where the elements lie; matrices without indices have the shape of their weights."""
+        return self.format.elements(structure, shape or weights.shape)
+
+    def stored(self, structure: Sequence[Any], weights: Any, shape: Shape | None) -> tuple[int, ...]:
+        """Return the shape of an array with a value for each element."""
+        return self.format.stored(structure, shape or weights.shape)

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is said of operators that no public function stands for, after the first sentence: operands, and an example."""
+
+__all__ = ["EXAMPLES"]
+
+EXAMPLES = {
+    "csr_per_element": """
+Both are matrices of as many columns, which are summed over. So weights get their gradient.
+
+>>> import jax.numpy as jnp, brainevent
+>>> operator = brainevent.get_registry()["csr_per_element"]
+>>> indices, indptr = jnp.array([0, 2, 2]), jnp.array([0, 2, 3])
+>>> operator(indices, indptr, jnp.array([[1.0], [10.0]]), jnp.array([[1.0], [2.0], [3.0]]))
+[Array([ 1.,  3., 30.], dtype=float32)]
+""",
+    "csr_slice_rows_grad": """
+So the weights of a matrix get their gradient from rows that were taken out of it.
+
+>>> import jax.numpy as jnp, brainevent
+>>> operator = brainevent.get_registry()["csr_slice_rows_grad"]
+>>> indices, indptr, chosen = jnp.array([0, 2, 2]), jnp.array([0, 2, 3]), jnp.array([1, 1])
+>>> operator(indices, indptr, chosen, jnp.array([[1.0, 2.0, 3.0], [10.0, 20.0, 30.0]]), shape=(2, 3))
+[Array([ 0.,  0., 33.], dtype=float32)]
+""",
+    "binary_csr_plast": """
+Operands: weights, indices, indptr, a spike for each row, a trace for each column, and `after`.
+
+>>> import jax.numpy as jnp, brainevent
+>>> structure = jnp.array([0, 2, 2]), jnp.array([0, 2, 3])
+>>> spikes, trace = jnp.array([True, False]), jnp.array([1.0, 2.0, 3.0])
+>>> brainevent.update_csr_on_binary_pre_p(jnp.zeros(3), *structure, spikes, trace, jnp.zeros(0))
+[Array([1., 3., 0.], dtype=float32)]
+""",
+    "csr2csc_on_post": """
+Operands: weights, rows and pointers of the matrix cut into columns, where each of its elements has its weight, a
+trace for each row, a spike for each column, and `after`.
+
+>>> import jax.numpy as jnp, brainevent
+>>> pointers, rows, places = brainevent.csr_to_csc_index(jnp.array([0, 2, 3]), jnp.array([0, 2, 2]), shape=(2, 3))
+>>> trace, spikes = jnp.array([1.0, 2.0]), jnp.array([False, False, True])
+>>> operator = brainevent.update_csr_on_binary_post_p
+>>> operator(jnp.zeros(3), rows, pointers, places, trace, spikes, jnp.zeros(0))
+[Array([0., 1., 2.], dtype=float32)]
+""",
+    "fcn_plasticity_row": """
+Operands: weights and indices (rows, number), a spike for each row, a trace for each column, and `after`.
+
+>>> import jax.numpy as jnp, brainevent
+>>> spikes, trace = jnp.array([True, False]), jnp.array([1.0, 2.0, 3.0])
+>>> indices = jnp.array([[0, 2], [1, 2]])
+>>> brainevent.fcn_plasticity_row_p(jnp.zeros((2, 2)), indices, spikes, trace, jnp.zeros(0))
+[Array([[1., 3.],
+       [0., 0.]], dtype=float32)]
+""",
+    "dense_on_pre": """
+Operands: weights, a spike for each row, the trace, and `after`.
+
+>>> import jax.numpy as jnp, brainevent
+>>> spikes, trace = jnp.array([True, False]), jnp.array([1.0, 2.0])
+>>> brainevent.update_dense_on_binary_pre_p(jnp.zeros((2, 2)), spikes, trace, jnp.zeros(0))
+[Array([[1., 2.],
+       [0., 0.]], dtype=float32)]
+""",
+    "dense_on_post": """
+Operands: weights, the trace, a spike for each column, and `after`.
+
+>>> import jax.numpy as jnp, brainevent
+>>> trace, spikes = jnp.array([1.0, 2.0]), jnp.array([True, False])
+>>> brainevent.update_dense_on_binary_post_p(jnp.zeros((2, 2)), trace, spikes, jnp.zeros(0))
+[Array([[1., 0.],
+       [2., 0.]], dtype=float32)]
+""",
+    "csrmv_dt2t": """
+Operands: y, w, and the indices and row pointers of a matrix in compressed sparse rows.
+
+>>> import jax.numpy as jnp, brainevent
+>>> indices, indptr = jnp.array([0, 2, 2]), jnp.array([0, 2, 3])
+>>> y, w = jnp.array([10.0, 100.0]), jnp.array([1.0, 2.0, 4.0])
+>>> brainevent.csrmv_dt2t_p(y, w, indices, indptr, shape=(2, 3), transpose=False)
+[Array([ 10.,  20., 400.], dtype=float32)]
+""",
+    "csrmm_dt2t": """
+Here y and w are matrices with a row for each entry of a batch, or with one row for all.
+
+>>> import jax.numpy as jnp, brainevent
+>>> indices, indptr = jnp.array([0, 2, 2]), jnp.array([0, 2, 3])
+>>> y, w = jnp.array([[10.0, 100.0], [1.0, 2.0]]), jnp.array([[1.0, 2.0, 4.0]])
+>>> brainevent.csrmm_dt2t_p(y, w, indices, indptr, shape=(2, 3), transpose=False)
+[Array([[ 10.,  20., 400.],
+       [  1.,   2.,   8.]], dtype=float32)]
+""",
+}

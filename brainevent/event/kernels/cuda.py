@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""CUDA C++ for NVIDIA GPUs, compiled by NVRTC: kernels of all laws."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..coo.format import COORDINATES
+from ..csr.format import CSR
+from ..dense.format import DENSE
+from ..description import Description, Generator, Language
+from ..fixed.format import FIXED
+from ..laws.copies import ADDED
+from ..laws.products import EVENTS, NUMBERS
+from .operands import sides_as_added, with_batch
+
+__all__ = ["CUDA"]
+
+_VARIANTS = [  # the first is used until `tune` has found a faster one
+    {"clustered": True, "per_slice": 128, "wide": True},
+    {"clustered": False, "per_slice": 128, "wide": True},
+    {"clustered": False, "per_slice": 128, "wide": False},
+    {"clustered": False, "per_slice": 1024, "wide": True},
+]
+
+
+def _product(of: Description) -> Generator | None:
+    how: dict[str, Any] = {} if of.format is DENSE else {"event": of.law.event}
+    how |= {"indexed": of.indexed} if of.format is CSR else {}
+
+    def generator(*, outs: Sequence[Any], shape: Any = None, **options: Any) -> Any:
+        from ..coo import on_gpu as coo
+        from ..csr import on_gpu as csr
+        from ..dense import on_gpu as dense
+        from ..fixed import on_gpu as fixed
+
+        rooms: Any = {CSR: csr, FIXED: fixed, COORDINATES: coo, DENSE: dense}
+        return rooms[of.format].cuda_product(outs, **how, **options)
+
+    return generator if of.format in (CSR, FIXED, COORDINATES, DENSE) and of.law in (EVENTS, NUMBERS) else None
+
+
+def _variants(of: Description) -> Any:
+    if of.law.kind != "product":
+        return None
+    fixed = {"clustered": (True, False), "per_slice": (128, 1024), "wide": (True, False)}
+    return {CSR: _VARIANTS, FIXED: fixed, COORDINATES: {"per_thread": (4, 1, 16)}}.get(of.format)
+
+
+def _pairs(of: Description) -> Generator | None:
+    def generator(*, outs: Sequence[Any]) -> Callable[..., Any]:
+        from ..csr.on_gpu import cuda_per_element
+
+        return cuda_per_element(outs)
+
+    return generator if of.format is CSR else None
+
+
+def _values(of: Description) -> Generator | None:
+    def generator(*, outs: Sequence[Any], transpose: bool, **_: Any) -> Callable[..., Any]:
+        from ..synapses.on_gpu import multiplied
+
+        return with_batch(outs, transpose, functools.partial(multiplied, of_columns=transpose))
+
+    return generator if of.format is CSR else None
+
+
+def _copies(of: Description) -> Generator | None:
+    def generator(*, outs: Sequence[Any], shape: tuple[int, int]) -> Callable[..., Any]:
+        from ..csr.on_gpu import cuda_add_rows, cuda_slice_rows
+
+        return (cuda_add_rows if of.law is ADDED else cuda_slice_rows)(outs, shape=shape)
+
+    return generator if of.format is CSR else None
+
+
+def _updates(of: Description) -> Generator | None:
+    names = {CSR: "of_indexed_slices" if of.indexed else "of_slices", FIXED: "of_equal_slices"}
+    names[DENSE] = "of_columns" if of.post else "of_rows"
+
+    def numbers(weights: Any, operands: Sequence[Any]) -> dict[str, int]:
+        """Return what a kernel is told of sizes, the neurons that may spike first."""
+        slices, size = (x.shape[0] for x in (operands[-3:-1][:: -1 if of.post else 1]))
+        if of.format is DENSE:
+            return dict(zip(("rows", "columns"), weights.shape, strict=True))
+        each = {"number": operands[0].shape[1]} if of.format is FIXED else {"stored": weights.size}
+        return {"slices": slices, **each, "size": size}
+
+    def generator(*, outs: Sequence[Any], **_: Any) -> Callable[..., Any]:
+        from ..plasticity.on_gpu import updated
+
+        def run(weights: Any, *operands: Any) -> list[Any]:
+            neurons = operands[-2 if of.post else -3].shape[0]
+            given = (weights, *sides_as_added(of, weights, operands))
+            return [updated(names[of.format], neurons, given, **numbers(weights, operands))]
+
+        return run
+
+    return generator if of.format in names else None
+
+
+_MADE = {"product": _product, "pairs": _pairs, "values": _values, "copies": _copies, "updates": _updates}
+CUDA = Language(
+    "cuda_raw", "gpu", lambda of: _MADE[of.law.kind](of) if of.law.kind in _MADE else None, _variants, "nvrtc"
+)

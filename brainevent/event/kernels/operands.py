@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What kernels of several languages are given in place of the operands of their operators."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from ..activity import is_active
+from ..description import Description
+from ..laws.updates import operands_of
+from ..precision import precise
+
+__all__ = ["sides_as_added", "with_batch"]
+
+
+def with_batch(outs: Sequence[Any], transpose: bool, multiply: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a kernel that is given matrices, of numbers that it can multiply, and the structure that it needs."""
+    (out,) = outs
+    sums = precise(out.dtype)
+    wanted = jax.ShapeDtypeStruct((math.prod(out.shape[:-1]), out.shape[-1]), sums)
+
+    def run(y: Any, w: Any, indices: Any, indptr: Any) -> list[Any]:
+        y, w = (jnp.atleast_2d(x.astype(sums)) for x in (y, w))
+        found = multiply(y, w, indices if transpose else indptr, wanted)
+        return [found.reshape(out.shape).astype(out.dtype)]
+
+    return run
+
+
+def sides_as_added(of: Description, weights: Any, operands: Sequence[Any]) -> list[Any]:
+    """Return operands of an update with spikes as booleans, and the trace in numbers that can be added."""
+    as_is = {"spikes": is_active, "trace": lambda trace: trace.astype(precise(weights.dtype))}
+    names = (*operands_of(of)[1:], "after")
+    return [as_is.get(name, lambda x: x)(x) for name, x in zip(names, operands, strict=True)]

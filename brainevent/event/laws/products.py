@@ -1,0 +1,226 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Products: each element adds to the result of one side what its weight makes of the value on the other.
+
+Operators are called as `operator(weights, *arrays of indices, x, shape=(m, k), transpose=...)`: `A @ x` with x of k
+rows, or `A.T @ x` with x of m rows. `indices_sorted=True` promises that the indices of each row ascend, and
+`indices_within=True` that all are in range; without that, one that is not adds nothing.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ..._compat import is_undefined_primal
+from ...bench.record import BenchmarkConfig
+from ...operator.custom_kernel import XLACustomKernel
+from ..activity import weighted
+from ..description import Description, Law, Others
+from ..precision import precise
+from .pairs import Pairs
+from .rules import has_kernel_for, of_operands, of_part
+
+__all__ = ["EVENTS", "NUMBERS", "PAIRS", "Product"]
+
+_ACTIVE = (0.01, 0.1)
+_COLUMNS = 16
+
+
+@dataclass(frozen=True, eq=False)
+class Product(Law):
+    """What an element of a product adds: `terms(weight, x)`, in `jax.numpy`.
+
+    `merge` says how terms become one result, beginning with `start`. `by_x` is the law of the derivative by x, and None
+    if there is none. Where `event`, x counts by whether it is zero.
+    """
+
+    terms: Callable[[Any, Any], Any] = weighted
+    event: bool = False  # type: ignore[misc]
+    by_x: Product | None = None
+    linear: bool = True  # in the weights
+    merge: str = "add"
+    start: float = 0
+    kind = "product"
+
+    def tags(self, of: Description) -> tuple[str, ...]:
+        """Return the tags of an operator."""
+        return (*super().tags(of), *(("indexed",) if of.indexed else ()))
+
+    def reference(self, of: Description) -> Callable[..., list[Any]]:
+        """Return the product in `jax.numpy`."""
+
+        def product(weights: Any, *rest: Any, shape: Any = None, transpose: bool, **_: Any) -> list[Any]:
+            *structure, x = rest
+            if of.indexed and weights.size != 1:
+                weights = weights[jnp.clip(structure[-1], 0, max(0, weights.size - 1))]
+            elements = of.elements(structure, weights, shape)
+            source, target, size = elements.directed(transpose=transpose)
+            each = weights.reshape(() if weights.size == 1 else elements.stored).astype(precise(weights.dtype))
+            each = jnp.broadcast_to(each, elements.stored)
+            each = jnp.expand_dims(each, range(each.ndim, each.ndim + x.ndim - 1))
+            terms = self.terms(each, elements.at(source, x))
+            found = elements.merged(target, terms, size, merge=self.merge, start=self.start)
+            return [found.astype(weights.dtype)]
+
+        return of_operands((of.format.weights, *of.arrays, "x"), product)
+
+    def cut(self, of: Description) -> dict[str, Any]:
+        """Let devices share the elements, and the columns of x."""
+        factors = of.format.cut
+
+        def rule(weights: Any, *rest: Any, shape: Any = None, transpose: bool, **_: Any) -> str:
+            *structure, x = rest
+            whole = weights.shape == of.stored(structure, weights, shape) and not of.indexed
+            each = factors.stored if whole else " ".join(f"w{i}" for i in range(weights.ndim))
+            arrays = (*factors.arrays, *((factors.stored,) if of.indexed else ()))
+            taken, result = factors.directed(transpose=transpose)
+            columns = " n" * (x.ndim - 1)
+            return f"{', '.join((each, *arrays))}, {taken}{columns} -> {result}{columns}"
+
+        reduction = "sum" if self.merge == "add" else self.merge
+        return {
+            "rule": rule,
+            "reduction_factors": factors.reduced,
+            "reduction": reduction,
+            "of_part": of_part(factors, before=1),
+        }
+
+    def relate(self, operator: XLACustomKernel, of: Description, apply: Others) -> None:
+        """Give a product its derivatives, and its batches as products with matrices."""
+        rules = _Rules(operator, of, apply)
+        between = [None] * len(of.arrays)
+        if self.linear:
+            operator.def_jvp_rule2(rules.by_weights, *between, rules.by_x)
+            operator.def_transpose_rule(rules.transpose)
+        else:
+            operator.def_jvp_rule2(rules.refused, *between, rules.refused)
+        operator.def_batching_rule(rules.batch)
+
+    def data(self, of: Description) -> list[BenchmarkConfig]:
+        """Make random connections, one weight and many, both directions, few events and many."""
+        points = itertools.product(of.format.sizes, _ACTIVE if self.event else (1.0,))
+        return [config for (n, number), active in points for config in _configs(of, n, number, active, self.event)]
+
+
+NUMBERS = Product("{format}{mv}{indexed}", ("float",), terms=lambda weights, x: weights * x.astype(weights.dtype))
+EVENTS = Product("binary_{format}{mv}{indexed}", ("binary",), terms=weighted, event=True, by_x=NUMBERS)
+PAIRS = Pairs(
+    "{format}_per_element",
+    ("float",),
+    "Multiply, for each stored element, its row in `of_rows` with its column in `of_columns`, and sum.",
+    numbers=lambda: NUMBERS,
+)
+
+
+def _configs(of: Description, n: int, number: int, active: float, event: bool) -> list[BenchmarkConfig]:
+    structure = of.format.draw(n, number)
+    drawn = np.random.default_rng(1).random((n, _COLUMNS) if of.columns else n) < active
+    x = jnp.asarray(drawn, bool if event else jnp.float32)
+    many = jnp.ones(of.format.stored(structure, (n, n)))
+    perm = [jnp.asarray(np.random.default_rng(2).permutation(many.size), jnp.int32)] if of.indexed else []
+    configs = []
+    for weights, kind in ((jnp.ones(1), "one weight"), (many, "weights"))[not structure :]:
+        for transpose in (True, False):
+            few = of.format.by_rows and (transpose or not structure)
+            rows = int(drawn.reshape(n, -1).any(1).sum()) if few else n
+            each = of.format.bytes + 4 * (weights.size > 1) * (1 + of.indexed)
+            configs.append(
+                BenchmarkConfig(
+                    f"{n} x {number} active={active:g} {kind}{', transpose' * transpose}",
+                    (weights, *structure, *perm, x),
+                    {**of.format.sized((n, n)), "transpose": transpose},
+                    {"n": n, "fan_out": number, "active": active},
+                    bytes=x.nbytes + 32 * rows * of.format.by_rows + rows * number * each + 8 * x.size,
+                )
+            )
+    return configs
+
+
+@dataclass(frozen=True)
+class _Rules:
+    """The rules of a product, which is linear in the weights, and in x unless that holds events."""
+
+    operator: XLACustomKernel
+    of: Description
+    apply: Others
+
+    @property
+    def _law(self) -> Product:
+        law = self.of.law
+        if not isinstance(law, Product):
+            raise TypeError(f"{self.of.name}: {law!r} is no law of products")
+        return law
+
+    def refused(self, *_: Any, **__: Any) -> Any:
+        """Say that there are no derivatives."""
+        raise TypeError(
+            f"operator {self.operator.name!r} has no derivatives: its law, {self._law.title!r}, names none; "
+            "use jax.lax.stop_gradient on its operands"
+        )
+
+    def by_weights(self, tangent: Any, weights: Any, *rest: Any, **params: Any) -> Any:
+        return self.operator(tangent, *rest, **params)
+
+    def by_x(self, tangent: Any, *operands: Any, **params: Any) -> Any:
+        if not self._law.event:
+            return self.operator(*operands[:-1], tangent, **params)
+        if self._law.by_x is None:
+            return self.refused()
+        of_numbers = self.of.also(law=self._law.by_x)
+        if not has_kernel_for(self.apply.operator(of_numbers), params):
+            params = {**params, "backend": None}
+        # Straight through: an event changes as its number does.
+        return self.apply(of_numbers, *operands[:-1], tangent, **params)
+
+    def transpose(self, cotangents: Any, weights: Any, *rest: Any, **params: Any) -> Any:
+        (cotangent,), (*where, x) = cotangents, rest
+        nothing = [None] * len(where)
+        if not is_undefined_primal(x):
+            of_weights = self._for_one_weight if weights.aval.size == 1 else self._for_each_weight
+            found = of_weights(cotangent, weights.aval, where, x, params)
+            return [found.reshape(weights.aval.shape).astype(weights.aval.dtype), *nothing, None]
+        outs = [jax.ShapeDtypeStruct(x.aval.shape, cotangent.dtype)]
+        turned = {**params, "transpose": not params["transpose"], "outs": outs}
+        (found,) = self.operator(weights, *where, cotangent, **turned)
+        return [None, *nothing, found.astype(x.aval.dtype)]
+
+    def _for_one_weight(
+        self, cotangent: Any, weights: Any, where: Sequence[Any], x: Any, params: Mapping[str, Any]
+    ) -> Any:
+        # The product with a weight of one visits only the events; per element, all would be visited.
+        sums = precise(weights.dtype)
+        outs = [jax.ShapeDtypeStruct(cotangent.shape, sums)]
+        (counts,) = self.operator(jnp.ones(weights.shape, sums), *where, x, **{**params, "outs": outs})
+        return jnp.vdot(counts, cotangent.astype(sums))
+
+    def _for_each_weight(
+        self, cotangent: Any, weights: Any, where: Sequence[Any], x: Any, params: Mapping[str, Any]
+    ) -> Any:
+        """Return, for each weight, the product of its row's and its column's values, summed over further axes."""
+        sums, perm = precise(weights.dtype), where[-1] if self.of.indexed else None
+        values = weighted(jnp.ones(x.shape, sums), x) if self._law.event else x.astype(sums)
+        both = (values, cotangent.astype(sums)) if params["transpose"] else (cotangent.astype(sums), values)
+        sides = (side if side.ndim == 2 else side[:, None] for side in both)
+        structure = where[:-1] if self.of.indexed else where
+        out = jax.ShapeDtypeStruct(self.of.stored(structure, weights, params.get("shape")), sums)
+        (found,) = self.apply(Description(self.of.format, PAIRS), *structure, *sides, outs=[out])
+        return found if perm is None else jnp.zeros_like(found).at[jnp.clip(perm, 0, found.size - 1)].add(found)
+
+    def batch(self, args: Sequence[Any], axes: Sequence[Any], **params: Any) -> Any:
+        *structure, x = args
+        of_matrices = self.of.also(columns=True)
+        if any(axis is not None for axis in axes[:-1]) or not has_kernel_for(self.apply.operator(of_matrices), params):
+            return NotImplemented  # the kernel goes through the batch
+        x = jnp.moveaxis(x, axes[-1], -1)
+        (out,) = params["outs"]
+        flat = x.reshape(x.shape[0], math.prod(x.shape[1:]))
+        outs = [jax.ShapeDtypeStruct((out.shape[0], flat.shape[1]), out.dtype)]
+        (found,) = self.apply(of_matrices, *structure, flat, **{**params, "outs": outs})
+        return [found.reshape(*out.shape, x.shape[-1])], [len(out.shape)]

@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the rules of several laws share."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import jax.numpy as jnp
+
+from ...config import PLATFORMS
+from ...operator.custom_kernel import XLACustomKernel
+from ...operator.entry import REFERENCE, meant
+from ..description import Cut
+
+__all__ = ["has_kernel_for", "of_operands", "of_part"]
+
+
+def has_kernel_for(operator: XLACustomKernel | None, params: Mapping[str, Any]) -> bool:
+    """Say whether an operator has the kernel that a call of another one names, if it does."""
+    if operator is None:
+        return False
+    backend = params.get("backend")
+    known = {REFERENCE, *(name for platform in PLATFORMS for name in operator.available_backends(platform))}
+    return backend is None or meant(backend, known) is not None
+
+
+def of_part(cut: Cut, *, before: int) -> Callable[..., tuple[Any, ...]] | None:
+    """Return a function of operands that makes rows begin and end where they do among the elements of a part.
+
+    `before` is the number of operands before the arrays of indices.
+    """
+    if cut.pointers is None:
+        return None
+    return functools.partial(_of_elements, factor=cut.stored, pointers=before + cut.pointers)
+
+
+def _of_elements(places: Mapping[str, tuple[Any, int]], *operands: Any, factor: str, pointers: int) -> tuple[Any, ...]:
+    begin, size = places[factor]
+    indptr = operands[pointers]
+    local = jnp.clip(jnp.maximum(indptr, 0) - begin.astype(indptr.dtype), 0, size)
+    return (*operands[:pointers], local, *operands[pointers + 1 :])
+
+
+def of_operands(names: tuple[str, ...], function: Callable[..., Any]) -> Callable[..., Any]:
+    """Note the names of the operands of a reference that takes those of any format; the pages of operators say them."""
+    function.operands = names  # type: ignore[attr-defined]
+    return function

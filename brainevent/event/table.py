@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""All operators: a table of descriptions, from each of which an operator follows with its kernels, rules and data."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ..operator.custom_kernel import XLACustomKernel
+from .coo.format import COORDINATES
+from .csr.format import CSR
+from .dense.format import DENSE
+from .description import Description, Format, Language, Law
+from .examples import EXAMPLES
+from .fixed.format import FIXED
+from .kernels.cuda import CUDA
+from .kernels.numba import NUMBA
+from .kernels.one_product import DOT, OTHERS
+from .laws.copies import ADDED, COPIED
+from .laws.products import EVENTS, NUMBERS, PAIRS
+from .laws.updates import UPDATES
+from .laws.values import VALUES
+
+__all__ = ["LANGUAGES", "LAWS", "TABLE", "add_language", "apply", "call_by", "define", "descriptions", "operator_of"]
+
+LAWS: tuple[Law, ...] = (NUMBERS, EVENTS, PAIRS, VALUES, COPIED, ADDED, UPDATES)
+LANGUAGES: list[Language] = [NUMBA, CUDA, *OTHERS, *DOT]
+
+_KNOWN_AS = {  # the names of operators that are known by another one than that of their function
+    Description(FIXED, EVENTS): "ell_binary_matvec",
+    Description(CSR, UPDATES): "binary_csr_plast",
+    Description(CSR, UPDATES, indexed=True, post=True): "csr2csc_on_post",
+    Description(FIXED, UPDATES): "fcn_plasticity_row",
+    Description(DENSE, UPDATES): "dense_on_pre",
+    Description(DENSE, UPDATES, post=True): "dense_on_post",
+}
+
+TABLE: dict[Description, XLACustomKernel] = {}
+
+
+class _Apply:
+    """Calls operators by their descriptions."""
+
+    def __call__(self, of: Description, *operands: Any, **keywords: Any) -> Any:
+        """Call an operator; where there is none, do what the format does better by `jax.numpy`, or the reference."""
+        if (operator := TABLE.get(of)) is not None:
+            return operator(*operands, **keywords)
+        keywords.pop("backend", None)
+        if (own := of.format.own(of)) is not None:
+            return own(*operands, **keywords)
+        keywords.pop("outs", None)
+        return of.law.reference(of)(*operands, **keywords)
+
+    def operator(self, of: Description) -> XLACustomKernel | None:
+        """Return an operator, or None where there is none."""
+        return TABLE.get(of)
+
+
+apply = _Apply()
+
+
+def operator_of(of: Description) -> XLACustomKernel:
+    """Return the operator of a description that is in the table."""
+    return TABLE[of]
+
+
+def define(of: Description) -> XLACustomKernel:
+    """Make an operator of its description, and enter it into the table."""
+    law, name = of.law, _KNOWN_AS.get(of, of.name)
+    doc = f"{law.doc(of)}\n\n{EXAMPLES.get(name, '')}".rstrip() or None
+    operator = TABLE[of] = XLACustomKernel(name, doc)
+    for language in LANGUAGES:
+        _add_kernel(language, of)
+    operator.def_reference(law.reference(of))
+    operator.def_tags(*law.tags(of))
+    operator.def_sharding_rule(**law.cut(of))
+    law.relate(operator, of, apply)
+    operator.def_call(law.call(operator, of))
+    operator.def_benchmark_data(lambda *, platform: law.data(of))
+    return operator
+
+
+def add_language(language: Language) -> None:
+    """Give each operator the kernel that a language has for it."""
+    LANGUAGES.append(language)
+    for of in TABLE:
+        _add_kernel(language, of)
+
+
+def _add_kernel(language: Language, of: Description) -> None:
+    if (generator := language.make(of)) is not None:
+        variants, written_in = language.variants(of), language.language
+        TABLE[of].def_kernel(language.backend, language.platform, generator, variants=variants, language=written_in)
+
+
+def call_by(functions: Mapping[Description, Callable[..., Any]]) -> None:
+    """Say which functions users call: by them, operators are measured and shown."""
+    for of, function in functions.items():
+        TABLE[of].def_call(function)
+
+
+def descriptions(form: Format, *laws: Law, indexed: bool = False, columns: bool = True) -> list[Description]:
+    """Return what operators a format has for some laws: of vectors, and of matrices where a law takes `columns`."""
+    ways = list(itertools.product((False, True)[: 1 + indexed], (False, True)[: 1 + columns]))
+    return [Description(form, law, columns=many, indexed=by) for law in laws for by, many in ways]
+
+
+for _of in (
+    *descriptions(COORDINATES, NUMBERS, EVENTS),
+    *descriptions(CSR, NUMBERS, EVENTS, indexed=True),
+    *descriptions(CSR, PAIRS, COPIED, ADDED, columns=False),
+    *descriptions(DENSE, EVENTS),
+    *descriptions(FIXED, NUMBERS, EVENTS),
+    *descriptions(CSR, VALUES),
+    *descriptions(CSR, UPDATES, columns=False),
+    Description(CSR, UPDATES, indexed=True, post=True),
+    *descriptions(FIXED, UPDATES, columns=False),
+    *descriptions(DENSE, UPDATES, columns=False),
+    Description(DENSE, UPDATES, post=True),
+):
+    define(_of)

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""All operators of the library, from their table: each keeps its promises, and no code is there twice."""
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+from repeated_code import repeated
+
+import brainevent
+from brainevent.event import table
+from brainevent.event.library import OPERATORS
+from brainevent.event.table import TABLE
+
+FOLDER = Path(brainevent.__file__).parent / "event"
+PROMISES = ("outputs written", "nested vmap", "jvp", "vjp", "sharded jit")
+
+
+def small(of):
+    """Return benchmark data of an operator, but small."""
+    return of.law.data(of.also(format=dataclasses.replace(of.format, sizes=((6, 4),))))
+
+
+@pytest.mark.covering(strength=1)
+@pytest.mark.parametrize("promise", PROMISES)
+@pytest.mark.parametrize("of", TABLE, ids=lambda of: f"{of.format.name}-{of.law.kind}")
+def test_operators_keep_their_promises(of, promise):
+    config, *_ = small(of)
+    report = brainevent.check(TABLE[of], *config.args, promises=[promise], **config.kernel_kwargs)
+    report.raise_if_failed()
+
+
+def test_descriptions_and_names_are_one_to_one():
+    assert len(OPERATORS) == len(TABLE)
+    assert {table.operator_of(of) for of in TABLE} == set(OPERATORS.values())
+    assert len({of.name for of in TABLE}) == len(TABLE)
+
+
+def test_no_ten_lines_are_there_twice(tmp_path):
+    assert repeated(sorted(FOLDER.rglob("*.py")), 10) == []
+    nine = "".join(f"        a{n} = f(x, y={n})\n" for n in range(9))
+    text = f"    for i in x:\n{nine}"
+    one, other = tmp_path / "one.py", tmp_path / "other.py"
+    one.write_text(f"def first(x):\n{text}")
+    other.write_text(f"def second(x):\n    g(1)\n\ndef third(z):\n{text.replace('f(x', 'h(z')}")
+    assert repeated([one, other], 10) == ["one.py:first and other.py:third"]
+    assert repeated([one, other], 11) == []
