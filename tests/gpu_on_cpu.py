@@ -60,6 +60,7 @@ template <class T> struct OfLane {
 template <class T> static T add_in_block(T* at, T x) { T before = *at; *at = (T)((u32)before + (u32)x); return before; }
 static u32 next_in_block(u32* at) { return add_in_block(at, 1u); }
 static void add_if(bool yes, int* at, int x, int*) { if (yes) add_in_block(at, x); }
+static u32 lowest_bit(u32 x) { return __builtin_ctz(x); }
 static void or_in_block(u32* at, u32 x) { *at |= x; }
 template <class T> static T add_for_all(T* at, T x) { return __atomic_fetch_add(at, x, __ATOMIC_RELAXED); }
 template <class T> static void raise_for_all(T* at, T x) { if (*at < x) *at = x; }
@@ -84,7 +85,8 @@ static void put_pair(u64* at, u64 v, u64 w) {
     __atomic_store_n(at + 1, w, __ATOMIC_RELAXED);
     __atomic_store_n(at, v, __ATOMIC_RELEASE);
 }
-static thread_local u64 *inboxes, *its_inbox;  // the addresses of all blocks' inboxes, after how many have come and gone
+// The addresses of all blocks' inboxes, after how many have come and gone.
+static thread_local u64 *inboxes, *its_inbox;
 static void meet(u64 count) {
     __atomic_fetch_add(inboxes, 1, __ATOMIC_ACQ_REL);
     while (__atomic_load_n(inboxes, __ATOMIC_ACQUIRE) < count) sched_yield();

@@ -70,8 +70,8 @@ template <bool PLAIN> BE u32 live_many(const Net& net, Desk& desk, Many& cells, 
 
 BE void spiked_many(const Net& net, Desk& desk, u32 fired, u32 sends, u32 block, u32 tid, u32 e) {
     NOT_UNROLLED
-    for (u32 k = 0; fired; ++k, fired >>= 1) {
-        if (!(fired & 1)) continue;
+    for (; fired; fired &= fired - 1) {
+        const u32 k = lowest_bit(fired);
         const u32 place = k * THREADS + tid;
         const u32 row = LAYOUT == PADDED ? net.rows[block * net.per + place] : sends >> k & 1 ? place : NOBODY;
         spiked(net, desk, net.common[population_of(k)].flags, place, row, block, e);

@@ -36,6 +36,7 @@ BE void add_if(bool yes, int* at, int x, int* nowhere) {
     if (RING_IN_BLOCK) atomicAdd(yes ? at : nowhere + (threadIdx.x & 31), x);
     else if (yes) atomicAdd(at, x);
 }
+BE u32 lowest_bit(u32 x) { return __ffs(x) - 1; }
 BE void or_in_block(u32* at, u32 x) { atomicOr(at, x); }
 template <class T> BE T add_for_all(T* at, T x) { return atomicAdd(at, x); }
 template <class T> BE void raise_for_all(T* at, T x) { atomicMax(at, x); }
