@@ -322,8 +322,8 @@ def test_the_report_says_where_everything_lies():
     plan = dense(1500)
     simulation = Simulation(plan, engine_of(plan, 2))
     words = (
-        "a pretend GPU: one cluster of 2 blocks of 512 threads, at most 30 neurons each, states in registers; sums of 9 steps in "
-        r"shared memory; padded rows, [\d.]+ kB, [\d.]+ bytes a synapse"
+        "a pretend GPU: one cluster of 2 blocks of 512 threads, at most 30 neurons each, states in registers; sums of 9 "
+        r"steps in shared memory; padded rows, [\d.]+ kB, [\d.]+ bytes a synapse"
     )
     assert re.search(words, simulation.report())
     assert repr(simulation) == "Simulation(60 neurons, 1500 synapses, at step 0, cuda on one cluster of 2 blocks)"
