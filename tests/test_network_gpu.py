@@ -244,11 +244,13 @@ def test_no_result_depends_on_blocks_or_pieces_or_engines():
 
 def test_a_launch_ends_after_a_while(monkeypatch):
     """The pretend clock goes on by a microsecond whenever it is looked at."""
-    monkeypatch.setattr("brainevent.network.gpu.engine._NANOSECONDS", 1)
+    for limit in ("_NANOSECONDS", "_RECORDED"):
+        monkeypatch.setattr(f"brainevent.network.gpu.engine.{limit}", 1)
     engine, asked = engine_of(small_plans.plan()), []
     compare(engine, [150], ALL)
-    engine.run(150, ALL, {}, lambda: asked.append("before each launch"))
-    assert len(asked) == 3
+    for wanted in (ALL, Wanted()):
+        engine.run(150, wanted, {}, lambda: asked.append("before each launch"))
+    assert len(asked) == 6
 
 
 @pytest.mark.parametrize("first", [0xFFFA, 0xFFFE])

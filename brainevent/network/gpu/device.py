@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import copy
 import ctypes
 import functools
 import weakref
@@ -70,6 +71,9 @@ class Device(Protocol):
     @property
     def of_jax(self) -> jax.Device:
         """The same device, as JAX has it."""
+
+    def beside(self) -> Device:
+        """Return the same device, for what is done at the same time as what this one does."""
 
     def memory(self, nbytes: int, what: str) -> Memory:
         """Return new memory; raise for `what` if there is none."""
@@ -165,6 +169,19 @@ class CudaDevice:
             f"{', '.join(map(str, there)) or 'none'}; let JAX see that GPU (JAX_PLATFORMS, CUDA_VISIBLE_DEVICES), or "
             'build the network with backend="jax"'
         )
+
+    def beside(self) -> CudaDevice:
+        """Return the same GPU with a stream of its own."""
+        other = copy.copy(self)
+        other._stream = ctypes.c_void_p()
+        with self._current():
+            self._do("cuStreamCreate", ctypes.byref(other._stream), _NON_BLOCKING)
+        weakref.finalize(other, self._destroy, other._stream).atexit = False
+        return other
+
+    def _destroy(self, stream: ctypes.c_void_p) -> None:
+        with self._current():
+            self._library.cuStreamDestroy_v2(stream)
 
     def memory(self, nbytes: int, what: str) -> Memory:
         """Return new memory."""

@@ -28,14 +28,14 @@ from .program import Resident
 from .recording import FLAGS, Recording
 from .rows import LAYOUTS
 from .shape import CLUSTER, blocks_for, in_cluster, room_of, shape_of, suits_cluster
-from .spikes import Spikes
+from .spikes import Room, Spikes
 from .structs import filled, net_dtype
 from .text import kinds_of, step_text
 
 __all__ = ["CudaEngine"]
 
 _NO_ROOM, _NOT_FINITE = 1, 2  # why a launch ended before its last step: bits
-_NANOSECONDS = 400_000_000  # of a launch, at most
+_NANOSECONDS, _RECORDED = 400_000_000, 30_000_000  # of a launch, at most; of one whose spikes are read afterwards
 _STEPS = 2**20  # of a launch, at most
 
 Array = Any
@@ -76,7 +76,6 @@ class CudaEngine:
         self.arrays = Arrays(device, plan, self.partition, kinds)
         self._list_size = self.partition.per + -self.partition.per % 4
         self._lists = device.memory(12 * count * self._list_size, "lists of spikes")
-        self._ends = device.memory(16 * count, "ends of launches")
         self.clocks = Clocks(device, count) if clocks else None
         self._spikes = Spikes(device, plan, self.partition)
         self._lay_out()
@@ -156,15 +155,30 @@ class CudaEngine:
             recording = Recording(self.device, self.plan, self.partition, self._spikes, self._step, steps, wanted)
             populations = self._populations(recording, given)
             turn, plain = 0, not inputs and not wanted.samples
+            last: tuple[int, int, Room] | None = None  # a launch whose spikes are read while the next one runs
             while turn < steps and not stopped():
                 with uninterrupted():
-                    turn += self._launch(recording, populations, turn, min(steps - turn, _STEPS), plain)
+                    room = self._spikes.next_room()
+                    self._launch(recording, room, populations, turn, min(steps - turn, _STEPS), plain)
+                    if last:
+                        recording.take(*last)
+                    last = self._step, self._wait(room), room
+                    turn += last[1]
+            if last:
+                with uninterrupted():
+                    recording.take(*last)
             return recording.recorded(turn)
 
     def _launch(
-        self, recording: Recording, populations: tuple[Memory, Array], turn: int, steps: int, plain: bool
-    ) -> int:
-        """Run at most so many steps; return how many."""
+        self,
+        recording: Recording,
+        room: Room,
+        populations: tuple[Memory, Array],
+        turn: int,
+        steps: int,
+        plain: bool,
+    ) -> None:
+        """Begin to run at most so many steps."""
         net = self.net.copy()
         memory, common = populations
         net["turn"], net["population"] = turn, memory.address
@@ -172,8 +186,8 @@ class CudaEngine:
             net["common"] = common
         net["plain"] = plain
         net["samples"], net["sample"] = len(recording.wanted.samples), recording.samples.address
-        net["capacity"] = recording.capacity
-        net["spikes"] = self._spikes.memory.address if self._spikes.memory else 0
+        net["nanoseconds"] = _RECORDED if recording.wanted.spikes else _NANOSECONDS
+        net["capacity"], net["spikes"], net["ends"] = recording.capacity(room), room.address, room.ends.address
         net["counts"] = recording.counts.address
         shape = self.shape
         self._packets.clear()
@@ -188,9 +202,13 @@ class CudaEngine:
             at_once=not self._clustered,
             clustered=self._clustered,
         )
-        ends = self._ends.download(np.uint32, (self.partition.blocks, 4))
+
+    def _wait(self, room: Room) -> int:
+        """Wait for a launch; return how many steps it ran."""
+        ends = room.ends.download(np.uint32, (self.partition.blocks, 4))
         ran, why = int(ends[0, 0]), int(ends[0, 1])
-        recording.take(self._step, ran, self._ends, full=bool(why & _NO_ROOM))
+        if why & _NO_ROOM:
+            self._spikes.make_room(2 * room.capacity)
         self._step += ran
         if self.clocks:
             self.clocks.steps += ran
@@ -246,7 +264,6 @@ class CudaEngine:
             slot_bits=entry.bits,
             slot_mask=2**entry.bits - 1 if entry.in_slot else 0,
             weight_shift=0 if entry.wide else 32 - entry.weight_bits,
-            nanoseconds=_NANOSECONDS,
             scalars=self.tables.scalars.address,
             arrays=self.tables.arrays.address,
             rows=self.row_of_place.address,
@@ -254,7 +271,6 @@ class CudaEngine:
             ring=self.arrays.ring.address,
             packets=self._packets.address,
             list=self._lists.address,
-            ends=self._ends.address,
             **{name: memory.address for name, memory in self.rows.memories.items()},
             clocks=self.clocks.memory.address if self.clocks else 0,
         )

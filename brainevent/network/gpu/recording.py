@@ -11,7 +11,7 @@ from ..plan.plan import Plan
 from ..run.recorded import Recorded, Sample, Wanted
 from .device import Device, Memory, cleared, held
 from .partition import Partition
-from .spikes import Spikes
+from .spikes import Room, Spikes
 from .structs import SAMPLE, filled
 
 __all__ = ["FLAGS", "Recording", "as_dtype"]
@@ -44,19 +44,16 @@ class Recording:
         asked = {"spikes": self.wanted.spikes, "counts": self.wanted.counts, "rates": self.wanted.rates}
         return sum(FLAGS[kind] for kind, names in asked.items() if population in names)
 
-    @property
-    def capacity(self) -> int:
-        """The room for spikes of a block."""
-        return self.spikes.capacity if self.wanted.spikes else _NO_LIMIT
+    def capacity(self, room: Room) -> int:
+        """How many spikes of a block there is room for."""
+        return room.capacity if self.wanted.spikes else _NO_LIMIT
 
-    def take(self, step: int, steps: int, ends: Memory, *, full: bool) -> None:
-        """Take the spikes of one launch, which ran some steps; make more room if it ended for want of it."""
+    def take(self, step: int, steps: int, room: Room) -> None:
+        """Take the spikes of one launch, which ran some steps."""
         if self.wanted.spikes:
-            taken = self.spikes.taken(self.wanted.spikes, step, steps, ends)
+            taken = self.spikes.taken(self.wanted.spikes, step, steps, room)
             for name, one in zip(self.wanted.spikes, taken, strict=True):
                 self.found[name].append(one)
-            if full:
-                self.spikes.make_room(2 * self.spikes.capacity)
 
     def recorded(self, steps: int) -> Recorded:
         """Return what was recorded, after so many steps."""

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from .partition import Partition
 from .structs import LISTED, filled
 from .text import other_text
 
-__all__ = ["Spikes"]
+__all__ = ["Room", "Spikes"]
 
 _THREADS = 64
 _BLOCKS = 2048
@@ -23,26 +24,47 @@ _MOST = 1024  # spikes of a population and step that the device orders: it compa
 Array = Any
 
 
+@dataclass(eq=False)
+class Room:
+    """What one launch records: where each block ended, and its spikes, of which there is room for `capacity`."""
+
+    ends: Memory
+    capacity: int = 0
+    memory: Memory | None = None
+
+    @property
+    def address(self) -> int:
+        """Where the spikes lie."""
+        return self.memory.address if self.memory else 0
+
+
 class Spikes:
-    """Memory for spikes, by block; it grows, and outlives a run."""
+    """Memory for spikes, by block; it grows, and outlives a run. There are two rooms: one is read while one is filled."""
 
     def __init__(self, device: Device, plan: Plan, partition: Partition):
-        self.device, self.plan, self.partition = device, plan, partition
+        self.device, self.plan, self.partition = device.beside(), plan, partition
         self.capacity = 0  # spikes of a block
-        self.memory: Memory | None = None
+        self._rooms = [Room(device.memory(16 * partition.blocks, "ends of launches")) for _ in range(2)]
         self._held: dict[str, Memory] = {}
         self._kernels: dict[str, Any] = {}
 
     def make_room(self, capacity: int) -> None:
-        """Let there be room for so many spikes of a block."""
-        if capacity > self.capacity:
-            self.memory = None  # given back before more is taken
-            self.memory = self.device.memory(8 * capacity * self.partition.blocks, "spikes that are recorded")
-            self.capacity = capacity
+        """Let there be room for so many spikes of a block in all rooms that are entered from now on."""
+        self.capacity = max(self.capacity, capacity)
 
-    def taken(self, names: Sequence[str], first: int, steps: int, ends: Memory) -> list[tuple[Array, Array]]:
+    def next_room(self) -> Room:
+        """Return the room for the next launch, which is not that of the last one."""
+        self._rooms.reverse()
+        room = self._rooms[0]
+        if room.capacity < self.capacity:
+            room.memory = None  # given back before more is taken
+            nbytes = 8 * self.capacity * self.partition.blocks
+            room.memory = self.device.memory(nbytes, "spikes that are recorded")
+            room.capacity = self.capacity
+        return room
+
+    def taken(self, names: Sequence[str], first: int, steps: int, room: Room) -> list[tuple[Array, Array]]:
         """Return steps and neurons of the spikes of each population after a launch of some steps."""
-        assert self.memory is not None
         groups = len(names) * steps
         ranges = np.array([[self.partition.begins[name], self.plan.population(name).size] for name in names], np.uint32)
         of_ranges, tally, cursors = (
@@ -54,13 +76,13 @@ class Spikes:
         listed = filled(
             LISTED,
             blocks=self.partition.blocks,
-            capacity=self.capacity,
+            capacity=room.capacity,
             populations=len(names),
             steps=steps,
             first=first,
             most=_MOST,
-            spikes=self.memory.address,
-            ends=ends.address,
+            spikes=room.address,
+            ends=room.ends.address,
             ranges=of_ranges.address,
             tally=tally.address,
             cursors=cursors.address,
