@@ -57,6 +57,11 @@ template <class T> struct OfLane {
     T x[32];
     T& operator[](u32 k) { return x[k]; }
 };
+static u32 sums_before(OfLane<u32>& n, OfLane<u32>& before) {
+    u32 all = 0;
+    for (u32 lane = 0; lane < 32; ++lane) { before[lane] = all; all += n[lane]; }
+    return all;
+}
 template <class T> static T add_in_block(T* at, T x) { T before = *at; *at = (T)((u32)before + (u32)x); return before; }
 static u32 next_in_block(u32* at) { return add_in_block(at, 1u); }
 static void add_if(bool yes, int* at, int x, int*) { if (yes) add_in_block(at, x); }

@@ -87,9 +87,9 @@ struct ShortRows {
     const Start* starts;
 };
 
-BE void deliver_short(const ShortRows& rows, const Ring& ring, u32 begin, u32 end) {
+BE void deliver_short(const ShortRows& rows, const Ring& ring, u32 begin, u32 end, u32 step = 4) {
     NOT_UNROLLED
-    for (u32 k = begin; k < end; k += 4) {  // four are read before the first is added
+    for (u32 k = begin; k < end; k += step) {  // four are read before the first is added
         u32 y[4];
         for (u32 j = 0; j < 4; ++j) y[j] = k + j < end ? read_row(rows.words + k + j) : 0;
         add_four(ring, {y[0], y[1], y[2], y[3]});

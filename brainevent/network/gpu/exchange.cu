@@ -105,11 +105,11 @@ BE u32 row_of(u64 v, u64 w, u32 k) {
     return (u32)(k == 0 ? v : w >> 32 * (k - 1));
 }
 
-BE void listen(const Net& net, Desk& desk, const ShortRows& rows, const Ring& ring, const Post& post, u32 block, u32 from, u32 t,
-               u64 tag) {
+// Wait for the packet of a step; return how many rows it has, but for those of a list, which are handed over here.
+BE u32 receive(const Net& net, Desk& desk, const ShortRows& rows, const Ring& ring, const Post& post, u32 block, u32 from,
+               u32 t, u64 tag, u64& v, u64& w) {
     const u32 e = t & 1;
     const u64* packet = post.at + e * post.odd;
-    u64 v, w;
     if (CLUSTER) get_handed(packet, v, w);
     else while (true) {
         get_pair(packet, v, w);
@@ -117,16 +117,21 @@ BE void listen(const Net& net, Desk& desk, const ShortRows& rows, const Ring& ri
         rest();
     }
     const u32 head = (u32)(v >> 32);
-    if (!(head & 0xFFFF)) return;
-    u32 n = head >> 8 & 255;
+    if (!(head & 0xFFFF)) return 0;
     if (!USUALLY(!(head & 255))) or_in_block(&desk.stop, head & 255);
-    const bool listed = n == LISTED;
-    if (listed) n = (u32)v;
-    const u32 at = DIRECT ? 0 : add_in_block((u32*)&desk.queued[e], n);
-    if (!USUALLY(!listed)) {
-        take_list(net, desk, rows, ring, block, from, at, n, t);
-        return;
-    }
+    const u32 n = head >> 8 & 255;
+    if (USUALLY(n != LISTED)) return n;
+    const u32 at = DIRECT ? 0 : add_in_block((u32*)&desk.queued[e], (u32)v);
+    take_list(net, desk, rows, ring, block, from, at, (u32)v, t);
+    return 0;
+}
+
+BE void listen(const Net& net, Desk& desk, const ShortRows& rows, const Ring& ring, const Post& post, u32 block, u32 from, u32 t,
+               u64 tag) {
+    u64 v, w;
+    const u32 n = receive(net, desk, rows, ring, post, block, from, t, tag, v, w);
+    if (!n) return;
+    const u32 at = DIRECT ? 0 : add_in_block((u32*)&desk.queued[t & 1], n);
     if (!DIRECT && USUALLY(at + n <= QUEUE)) {
         UNROLLED
         for (u32 k = 0; k < INLINE; ++k)
@@ -141,6 +146,34 @@ BE void listen(const Net& net, Desk& desk, const ShortRows& rows, const Ring& ri
         v = NARROW ? v >> 16 | w << 48 : v >> 32 | w << 32;
         w >>= NARROW ? 16 : 32;
     }
+}
+
+// All lanes of a warp share out the rows that any of them was told: a lane delivers four words of every PARTS times four.
+BE void listen_together(const Net& net, Desk& desk, const ShortRows& rows, const Ring& ring, OfThread<Post>& posts, u32 block,
+                        u32 warp, u32 t, u64 tag) {
+    const u32 first = (warp - CARRIERS - 1) * 32;
+    u32* const pool = (u32*)desk.queue + first * INLINE;
+    OfLane<u64> v, w;
+    OfLane<u32> n, before;
+    LANES_DO
+        const Post& post = posts[warp * 32 + lane];
+        n[lane] = post.at ? receive(net, desk, rows, ring, post, block, first + lane, t, tag, v[lane], w[lane]) : 0;
+    LANES_END
+    LANES_MEET;
+    const u32 all = sums_before(n, before) * PARTS;
+    LANES_DO
+        UNROLLED
+        for (u32 k = 0; k < INLINE; ++k)
+            if (k < n[lane]) pool[before[lane] + k] = number_of(net, first + lane, row_of(v[lane], w[lane], k));
+    LANES_END
+    LANES_MEET;
+    LANES_DO
+        NOT_UNROLLED
+        for (u32 q = lane; q < all; q += 32) {
+            const Start* start = rows.starts + pool[q / PARTS];
+            deliver_short(rows, ring, read_row(start) + q % PARTS * 4, read_row(start + 1), PARTS * 4);
+        }
+    LANES_END
 }
 
 // Wait for number q of the queue; say whether it is there, or no more come.

@@ -23,6 +23,19 @@ template <class T> struct OfThread {
 };
 template <class T> using OfLane = OfThread<T>;
 
+// The sum of numbers below 8 of all lanes, and of those before each.
+BE u32 sums_before(OfLane<u32>& n, OfLane<u32>& before) {
+    u32 all = 0, lower;
+    asm("mov.u32 %0, %%lanemask_lt;" : "=r"(lower));
+    before.x = 0;
+    UNROLLED
+    for (u32 bit = 0; bit < 3; ++bit) {
+        const u32 lanes = __ballot_sync(~0u, n.x >> bit & 1);
+        before.x += __popc(lanes & lower) << bit;
+        all += __popc(lanes) << bit;
+    }
+    return all;
+}
 template <class T> BE T add_in_block(T* at, T x) { return atomicAdd(at, x); }
 // Add 1. Of an addition, or of this up to the largest number, the compiler makes a dozen instructions, which first look
 // for lanes that add to the same word.

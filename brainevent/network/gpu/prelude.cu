@@ -13,6 +13,7 @@ constexpr u32 UPDATED = 0, SENT = 1, HEARD = 2, DELIVERED = 3, MARKS = 4;  // of
 constexpr u32 NOBODY = 0xFFFFFFFFu;                            // the row of a neuron without synapses
 
 constexpr bool BY_LANES = LAYOUT >= SHORT;                     // rows are so short that a lane delivers one
+constexpr bool POOLED = DIRECT && 2 * QUEUE >= LISTENERS * 32 * 6;   // the queue has room for all rows in packets
 constexpr u32 APART = 8;                                       // packets in a line of memory
 
 struct Population {

@@ -20,6 +20,7 @@ __all__ = ["CLUSTER", "Room", "Shape", "blocks_for", "in_cluster", "room_of", "s
 _NEURONS = 64  # of a block, where there are enough blocks
 CLUSTER, _IN_CLUSTER = 16, 512  # blocks of the largest cluster; neurons of each, at most
 _LINE = 8  # packets
+_PART = 4  # words of a short row that a lane adds at once
 _WARP = 32
 _LEAST_CARRIERS = 4  # warps that deliver
 _MOST_BLOCKS = 26 * _WARP  # each has a thread that listens to it
@@ -129,6 +130,7 @@ def shape_of(
         ring_in_block=room.ring_in_block,
         states_in_block=room.states_in_block,
         cluster=blocks if clustered else 0,
+        parts=_parts(rows.block_words / max(1, partition.sources)) if rows_in_block else 1,
         checked=checked,
         clocked=clocked,
         rows_in_block=rows_in_block,
@@ -152,6 +154,10 @@ def _threads(per: int, listeners: int, layout: int, *, direct: bool) -> int:
     else:
         suits = MOST_THREADS if per > MOST_THREADS // 4 else MOST_THREADS // 2
     return min(MOST_THREADS, max(least, suits))
+
+
+def _parts(words: float) -> int:
+    return 4 if words > _PART * 2 else 2 if words > _PART else 1
 
 
 def _copies(blocks: int) -> int:

@@ -39,7 +39,7 @@ class Room:
 
 
 class Spikes:
-    """Memory for spikes, by block; it grows, and outlives a run. There are two rooms: one is read while one is filled."""
+    """Memory for spikes, by block; it grows, and outlives a run. One of two rooms is read while the other is filled."""
 
     def __init__(self, device: Device, plan: Plan, partition: Partition):
         self.device, self.plan, self.partition = device.beside(), plan, partition

@@ -95,7 +95,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) IN_CLUSTER run(const __
         }
         WARPS_DO(CARRIERS + 1, LISTENERS)
             if (CLUSTER) await_packets(&desk.inbox[t & 1].arrived, CLUSTER, turn);
-            LANES_DO
+            if (POOLED) listen_together(net, desk, rows, ring, posts, block, warp, t, tag);
+            else LANES_DO
                 const Post& post = posts[warp * 32 + lane];
                 if (post.at) listen(net, desk, rows, ring, post, block, (warp - CARRIERS - 1) * 32 + lane, t, tag);
             LANES_END

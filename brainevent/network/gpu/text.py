@@ -104,6 +104,7 @@ class Structure:
     queue: int
     mine: int
     cluster: int = 0  # how many blocks there are, if all are in one cluster
+    parts: int = 1  # of a short row, which lanes deliver
     clocked: bool = False
     traced: bool = False  # the first step and the parameters lie in memory, as in programs of JAX
     cells: tuple[int, ...] = ()
@@ -125,6 +126,7 @@ class Structure:
             "CELLS": len(self.cells),
             "COMMON": max(1, len(self.populations)),
             "CLUSTER": self.cluster,
+            "PARTS": self.parts,
         }
         flags = {
             "WIDE": self.wide,
@@ -187,11 +189,12 @@ def step_text(kinds: Sequence[Kind], structure: Structure, words: str | None = N
 
 def other_text(names: Sequence[str], threads: int, words: str | None = None, forms: Sequence[Form] = ()) -> str:
     """Return the whole text of other kernels, such as "rows.cu", which call some forms."""
-    zeros = ("RECEPTORS", "PARAMS", "DRAWS", "CARRIERS", "LAYOUT", "CELLS", "CLUSTER")
+    zeros = ("RECEPTORS", "PARAMS", "DRAWS", "CARRIERS", "LAYOUT", "CELLS", "CLUSTER", "QUEUE", "LISTENERS")
     constants = "".join(f"constexpr unsigned {name} = 0;\n" for name in zeros)
     constants += (
         f"constexpr unsigned COMMON = 1, THREADS = {threads};\n"
         "constexpr bool RING_IN_BLOCK = true, ROWS_IN_BLOCK = false, IN_REGISTERS = true;\n"
+        "constexpr bool DIRECT = false;\n"
     )
     shared = cuda_text(forms), read_text("prelude.cu"), words or read_text(ON_GPU)
     return "\n".join((constants, *shared, *map(read_text, names)))
