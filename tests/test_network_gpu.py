@@ -130,6 +130,34 @@ def bursting(size):
     return plan_of([population], [small_plans.synapses(population, population, 5 * size, 1)], 1)
 
 
+def in_turn(s, arriving, p):
+    """Spike once, in a step of one's own."""
+    return s.replace(n=s.n + 1, sum=s.sum + arriving.syn), s.n == s.when
+
+
+@pytest.mark.parametrize("shared_bytes", [None, SMALL])
+@pytest.mark.parametrize(
+    ("edges", "blocks", "layout"), [(4_000, 3, SHORT), (150_000, 3, PADDED), (4_000, 4, SHORT), (150_000, 4, PADDED)]
+)
+def test_any_number_of_spikes_in_a_packet(edges, blocks, layout, shared_bytes):
+    """In step k, each block has k spikes: in one unit of a packet, in several, and in a list in memory."""
+    most = 32
+    steps = np.repeat(np.arange(1, most + 1), blocks * np.arange(1, most + 1))
+    state = {
+        "n": np.zeros(steps.size, np.int32),
+        "sum": np.zeros(steps.size, np.float32),
+        "when": steps.astype(np.int32),
+    }
+    traced = trace(in_turn, {key: array[0] for key, array in state.items()}, ["syn"], {})
+    population = PopulationPlan("a", steps.size, traced, state, {}, {"syn": np.float32(1)}, (3, 17))
+    plan = plan_of([population], [small_plans.synapses(population, population, edges, 1)], 1)
+    engine = engine_of(plan, blocks, shared_bytes)
+    layout = SLOTS if shared_bytes and layout == SHORT else layout
+    assert (engine.rows.layout, engine.shape.structure.units) == (layout, 1 if blocks == 4 else 4)
+    (record,) = compare(engine, [most + 12], Wanted(("a",)))
+    assert record.spikes["a"][0].size == steps.size
+
+
 @pytest.mark.parametrize("shared_bytes", [None, SMALL])
 @pytest.mark.parametrize(("size", "blocks"), [(700, 2), (2600, 2)])
 def test_all_neurons_at_once(size, blocks, shared_bytes):

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a block has in shared memory, and how a row of synapses is added to its ring.
 
-// ---- packets: 16 bytes. tag:16 count:8 flags:8, then three rows of 32 bits, or six of 16; more are listed in memory.
+// ---- packets: UNITS units of 16 bytes, of which those are written that are needed. The first one: tag:16 count:8 flags:8,
+// then three rows of 32 bits, or six of 16. The others: tag:16, then three rows of 32 bits after 16 bits of nothing, or
+// seven of 16. If there are still more rows, they are listed in memory.
 
-constexpr u32 INLINE = NARROW ? 6 : 3, LISTED = 255;
+constexpr u32 INLINE = NARROW ? 6 : 3, MORE = NARROW ? 7 : 3, MOST = INLINE + (UNITS - 1) * MORE, LISTED = 255;
 constexpr u32 FLAGS = 24, COUNT = (1u << FLAGS) - 1;  // the first word of own spikes: flags:8 count:24
 
 struct alignas(16) Inbox {  // of a block of a cluster: packets of all blocks, and what says that they have come
@@ -12,7 +14,7 @@ struct alignas(16) Inbox {  // of a block of a cluster: packets of all blocks, a
 
 struct Post {  // where a lane of a sender writes, or one of a listener reads, if anywhere; in odd steps `odd` further
     u64* at;
-    u64 odd;
+    u64 odd;  // and unit k is 2 * k * `odd` further
 };
 
 struct alignas(16) Desk {  // what a block has in shared memory, besides ring and states

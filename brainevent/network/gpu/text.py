@@ -105,6 +105,7 @@ class Structure:
     mine: int
     cluster: int = 0  # how many blocks there are, if all are in one cluster
     parts: int = 1  # of a short row, which lanes deliver
+    units: int = 1  # of a packet
     clocked: bool = False
     traced: bool = False  # the first step and the parameters lie in memory, as in programs of JAX
     cells: tuple[int, ...] = ()
@@ -127,6 +128,7 @@ class Structure:
             "COMMON": max(1, len(self.populations)),
             "CLUSTER": self.cluster,
             "PARTS": self.parts,
+            "UNITS": self.units,
         }
         flags = {
             "WIDE": self.wide,
@@ -192,7 +194,7 @@ def other_text(names: Sequence[str], threads: int, words: str | None = None, for
     zeros = ("RECEPTORS", "PARAMS", "DRAWS", "CARRIERS", "LAYOUT", "CELLS", "CLUSTER", "QUEUE", "LISTENERS")
     constants = "".join(f"constexpr unsigned {name} = 0;\n" for name in zeros)
     constants += (
-        f"constexpr unsigned COMMON = 1, THREADS = {threads};\n"
+        f"constexpr unsigned COMMON = 1, UNITS = 1, THREADS = {threads};\n"
         "constexpr bool RING_IN_BLOCK = true, ROWS_IN_BLOCK = false, IN_REGISTERS = true;\n"
         "constexpr bool DIRECT = false;\n"
     )
