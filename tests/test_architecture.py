@@ -58,9 +58,9 @@ OPTIONAL = {
 
 
 def holds_kernels(path):
-    """Say whether this is a file of kernels in one language, which may import that language."""
-    relative = path.relative_to(PACKAGE)
-    return relative.parts[0] in ("event", "network") and relative.name.startswith("on_")
+    """Say whether this is a file of kernels in one language, or in a folder of them, which may import that language."""
+    top, *rest = path.relative_to(PACKAGE).parts
+    return top in ("event", "network") and any(part.startswith("on_") for part in rest)
 
 
 def room_of(path):

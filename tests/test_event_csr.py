@@ -40,9 +40,9 @@ from brainevent import (
 from brainevent.backends import nvrtc
 from brainevent.backends.numba import any_of
 from brainevent.errors import MathError, ShapeError
-from brainevent.event import on_cpu_events
 from brainevent.event.csr import on_gpu
 from brainevent.event.library import OPERATORS
+from brainevent.event.on_cpu.events import list_events
 from brainevent.event.on_gpu import cut as parts_of
 
 pytestmark = pytest.mark.covering
@@ -425,7 +425,7 @@ def test_indices_that_are_none_are_told(call, error, words):
 # ---- events, listed -----------------------------------------------------------------------------------------------
 
 
-_list_events = numba.njit(on_cpu_events.list_events.py_func)  # of what compiled code alone calls
+_list_events = numba.njit(list_events.py_func)  # of what compiled code alone calls
 
 
 @given(seed=st.integers(0, 99), size=st.integers(0, 1500), active=st.sampled_from([0.0, 0.02, 0.5, 1.0]))
@@ -433,7 +433,7 @@ def test_events_are_listed_in_parts(seed, size, active):
     x = np.random.default_rng(seed).random(size) < active
     places, start, listed = np.empty(100, np.int64), 0, []
     while start < size:
-        start, found = _list_events(x, start, places)
+        start, found = _list_events(x, start, size, places)
         listed += list(places[:found])
     assert listed == list(np.flatnonzero(x))
 

@@ -27,8 +27,8 @@ from test_event_csr_languages import LANGUAGES, emulating
 
 import brainevent
 from brainevent import COO, CSC, CSR, BinaryArray, FixedNumPerPost, FixedNumPerPre
-from brainevent.event import on_cpu_threads, structure
-from brainevent.event.csr import on_cpu
+from brainevent.event import structure
+from brainevent.event.on_cpu import products, threads
 
 pytestmark = pytest.mark.covering
 
@@ -58,7 +58,7 @@ def test_products(name, backend, **case):
 @csr_or_fixed
 @both_ways
 def test_products_in_threads(name, transpose, monkeypatch):
-    monkeypatch.setattr(on_cpu_threads, "_MANY", 0)
+    monkeypatch.setattr(threads, "_MANY", 0)
     for seed in range(3):
         case = {"seed": seed, "m": 31, "k": 40, "connections": 5, "columns": None, "index": "int32"}
         assert_case(name, homogeneous=False, transpose=transpose, event=True, backend="numba", **case)
@@ -70,7 +70,7 @@ def test_products_in_threads(name, transpose, monkeypatch):
 @pytest.mark.thorough
 def test_rows_that_threads_share(name, homogeneous, monkeypatch):
     """What names nothing is at both ends of a row."""
-    monkeypatch.setattr(on_cpu_threads, "_MANY", 0)
+    monkeypatch.setattr(threads, "_MANY", 0)
     rows, columns, connections, random = 900, 60_000, 700, np.random.default_rng(1)
     indices = np.sort(random.integers(-4000, columns + 4000, (rows, connections)))
     weights = random.integers(1, 5, 1 if homogeneous else indices.shape)
@@ -86,7 +86,7 @@ def test_rows_that_threads_share(name, homogeneous, monkeypatch):
 
 @pytest.mark.parametrize("homogeneous", [False, pytest.param(True, marks=pytest.mark.thorough)])
 def test_row_pointers_that_are_none_of_rows_that_threads_share(homogeneous, monkeypatch):
-    monkeypatch.setattr(on_cpu_threads, "_MANY", 0)
+    monkeypatch.setattr(threads, "_MANY", 0)
     stored, columns, random = 300_000, 50_000, np.random.default_rng(1)
     indices, begins = np.sort(random.integers(0, columns, stored)), random.integers(-30_000, stored + 30_000, 50)
     weights = np.ones(1) if homogeneous else random.integers(1, 5, stored)
@@ -292,8 +292,9 @@ def test_a_shape_that_is_put_in_the_place_of_another():
 
 def test_kernels_do_not_test_what_is_known(monkeypatch):
     kernels = []
-    built = on_cpu.kernel
-    monkeypatch.setattr(on_cpu, "kernel", lambda *args, **how: kernels.append(how["within"]) or built(*args, **how))
+    built = products.kernel
+    note = lambda law, rows, *rest, **how: kernels.append(rows.within) or built(law, rows, *rest, **how)
+    monkeypatch.setattr(products, "kernel", note)
     indices, indptr, x = jnp.array([0, 2, 1]), jnp.array([0, 2, 3]), jnp.ones(2)
     call = lambda indices: brainevent.csrmv(jnp.ones(3), indices, indptr, x, shape=(2, 3), transpose=True)
     for run, within in (

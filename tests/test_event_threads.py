@@ -14,14 +14,15 @@ from sparse_products import close
 
 import brainevent
 from brainevent.backends.numba import objects
-from brainevent.event import on_cpu_events, on_cpu_threads
-from brainevent.event.on_cpu_threads import are_long, are_worth_it
+from brainevent.event.on_cpu import cut, laws, shared, threads
+from brainevent.event.on_cpu.threads import are_long, are_worth_it
 
 # Of a function that compiled code alone calls, one that Python may call.
-cut_rows = numba.njit(on_cpu_events.cut_rows.py_func)
-add_up, of_events, of_rows, threads_for, threads_for_columns = (
-    numba.njit(getattr(on_cpu_threads, name).py_func)
-    for name in ("add_up", "of_events", "of_rows", "threads_for", "threads_for_columns")
+cut_rows = numba.njit(cut.cut_rows.py_func)
+add_up = numba.njit(shared.merging(laws.product("float32", event=True, homogeneous=True)).py_func)
+of_events, of_rows, threads_for, threads_for_columns = (
+    numba.njit(getattr(threads, name).py_func)
+    for name in ("of_events", "of_rows", "threads_for", "threads_for_columns")
 )
 
 
@@ -113,7 +114,7 @@ def test_columns_are_cut_out_of_rows(seed, columns, index):
 )
 def test_threads_share_the_columns(name, homogeneous, rows, connections, monkeypatch):
     """Where there are few elements for each sum; in other programs a thread adds them all, or threads share rows."""
-    monkeypatch.setattr(on_cpu_threads, "_MANY", 0)
+    monkeypatch.setattr(threads, "_MANY", 0)
     columns = 60_000
     matrix = drawn(rows, columns, connections, homogeneous)
     matrix = matrix.tocsr() if name == "csr" else matrix

@@ -90,7 +90,8 @@ class Format:
     indices are known to be in range: `within`, unless that is None and they are to be looked at; `draw(n, number,
     in_order)` makes the arrays of a square matrix with so many elements a row, for benchmarks. `one_side(structure,
     transpose)` returns the arrays of a matrix with one column, or one row, and the same elements. `own(description)` is
-    what `jax.numpy` does better than by elements, where there is no operator.
+    what `jax.numpy` does better than by elements, where there is no operator. `rows(within=...)` says how Numba finds
+    elements, which are known to be within range or not: see `event/on_cpu/rows.py`.
     """
 
     name: str  # in the names of its operators
@@ -104,7 +105,7 @@ class Format:
     one_side: Callable[..., Sequence[Any]] = _no_other_way
     turned: Callable[..., tuple[Any, ...]] = _no_other_way
     own: Callable[[Description], Callable[..., list[Any]] | None] = lambda of: None
-    rows: Callable[..., Any] | None = None  # in Numba
+    rows: Callable[..., Any] | None = None
     weights: str = "data"  # the name of the array of weights
     sizes: tuple[tuple[int, int], ...] = ((4000, 80), (10_000, 200))  # of benchmarks: neurons, and elements of each
     bytes: int = 4  # of the indices of an element
@@ -143,6 +144,7 @@ class Law(ABC, _Described):
     summary: str = ""
     kind: ClassVar[str]  # which all laws of a class share
     event: ClassVar[bool] = False  # whether values count by being zero or not
+    in_numba: ClassVar[Callable[..., Any] | None] = None
 
     def name(self, of: Description) -> str:
         """Return the name of an operator, and of the function that users call."""

@@ -17,7 +17,7 @@ import jax.numpy as jnp
 
 from ...backends.numba import inner, numba_kernel
 from ..activity import as_events
-from ..on_cpu import terms
+from ..on_cpu.laws import product
 from ..precision import precise
 
 __all__ = ["numba_product"]
@@ -38,7 +38,7 @@ def _list_events(x: Any, events: Any, counts: Any) -> None:
 
 def _load(dtype: str) -> Callable[..., Any]:
     """Return how to read a weight of this dtype."""
-    weight = terms(dtype, event=True, homogeneous=False).weight
+    weight = product(dtype, event=True, homogeneous=False).weight
     return inner(lambda weights, i, j: weight(0, weights, (i, j)))
 
 

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -62,7 +61,10 @@ def _values(of: Description) -> Generator | None:
     def generator(*, outs: Sequence[Any], transpose: bool, **_: Any) -> Callable[..., Any]:
         from ..synapses.on_gpu import multiplied
 
-        return with_batch(outs, transpose, functools.partial(multiplied, of_columns=transpose))
+        def multiply(y: Any, w: Any, structure: Any, out: Any) -> Any:
+            return multiplied(y, w, structure[0 if transpose else 1], out, of_columns=transpose)
+
+        return with_batch(outs, multiply)
 
     return generator if of.format is CSR else None
 

@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Numba, for the CPU: kernels of all laws. It has no arithmetic in 16 bits; so sums are made in 32."""
+"""Numba, for the CPU: kernels of all laws, for all formats that say how it finds their elements.
+
+It has no arithmetic in 16 bits; so sums are made in 32.
+"""
 
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -14,7 +18,7 @@ from ..activity import is_active
 from ..coo.format import COORDINATES
 from ..csr.format import CSR
 from ..dense.format import DENSE
-from ..description import Description, Generator, Language
+from ..description import Description, Format, Generator, Language
 from ..fixed.format import FIXED
 from ..laws.copies import ADDED
 from ..laws.products import EVENTS, NUMBERS
@@ -24,22 +28,41 @@ from .operands import sides_as_added, with_batch
 __all__ = ["NUMBA"]
 
 
-def _in_sums(kernel: Any, out: Any) -> Callable[..., list[Any]]:
-    """Return a kernel whose result is in numbers that it can add in."""
-    call = numba_kernel(kernel, outs=jax.ShapeDtypeStruct(out.shape, precise(out.dtype)))
-    return lambda *operands: [call(*operands).astype(out.dtype)]
+def _has_rows(form: Format) -> bool:
+    return form in (CSR, FIXED) or form.rows is not None
+
+
+def _rows_of(form: Format, *, within: bool, indexed: bool = False) -> Any:
+    """Return how Numba finds the elements of a format, which are known to be within range or not."""
+    from ..on_cpu import coordinates, rows
+
+    known = {CSR: rows.compressed, FIXED: rows.fixed, COORDINATES: coordinates.coordinates}
+    make: Any = form.rows or known[form]
+    return make(within=within, **({"indexed": True} if indexed else {}))
+
+
+def _in_sums(kernel: Any, out: Any, *operands: Any) -> list[Any]:
+    """Call a kernel whose result, for which it is given flat memory, is in numbers that it can add in."""
+    call = numba_kernel(kernel, outs=jax.ShapeDtypeStruct((out.size,), precise(out.dtype)))
+    return [call(*operands).astype(out.dtype).reshape(out.shape)]
 
 
 # ---- products
 
 
 def _product(of: Description) -> Generator | None:
-    if of.law not in (NUMBERS, EVENTS):
-        return None
     if of.format is DENSE:
-        return _of_dense
-    chosen = {CSR: _of_compressed, FIXED: _of_fixed, COORDINATES: _of_coordinates}.get(of.format)
-    return None if chosen is None else functools.partial(_of_sparse, of, chosen)
+        return _of_dense if of.law is EVENTS else None
+    known = of.law in (EVENTS, NUMBERS) or of.law.in_numba is not None
+    return functools.partial(_of_sparse, of) if known and (of.format is COORDINATES or _has_rows(of.format)) else None
+
+
+def _law_of(of: Description, weights: Any) -> Any:
+    """Return what a law does with weights in Numba."""
+    from ..on_cpu import laws
+
+    make = of.law.in_numba or functools.partial(laws.product, event=of.law.event)
+    return make(weights.dtype.name, homogeneous=weights.size == 1)
 
 
 def _of_dense(*, outs: Sequence[Any], transpose: bool) -> Callable[..., Any]:
@@ -50,126 +73,129 @@ def _of_dense(*, outs: Sequence[Any], transpose: bool) -> Callable[..., Any]:
 
 def _of_sparse(
     of: Description,
-    chosen: Callable[..., Any],
     *,
     outs: Sequence[Any],
+    shape: tuple[int, int],
     transpose: bool,
     indices_sorted: bool = False,
     indices_within: bool = False,
     **_: Any,
 ) -> Callable[..., Any]:
-    (out,), event = outs, of.law.event
+    from ..on_cpu.products import kernel
+
+    (out,) = outs
 
     def run(weights: Any, *rest: Any) -> list[Any]:
-        *structure, x = rest
-        sums = precise(weights.dtype)
-        how = {"event": event, "homogeneous": weights.size == 1, "within": indices_within, "ndim": x.ndim}
-        kernel, arrays = chosen(of, weights.dtype.name, structure, transpose, indices_sorted, how)
-        x = is_active(x) if event else x.astype(sums)
-        return _in_sums(kernel, out)(weights.reshape(weights.size), *arrays, x)
+        *arrays, x = rest
+        sums, indexed = precise(weights.dtype), of.indexed and weights.size != 1
+        if of.indexed and not indexed:
+            arrays.pop()
+        found, structure = kernel(
+            _law_of(of, weights),
+            _rows_of(of.format, within=indices_within, indexed=indexed),
+            arrays,
+            number=(x if transpose else out).shape[0],
+            stored=math.prod(of.stored(arrays, weights, shape)),
+            transpose=transpose,
+            ndim=x.ndim,
+            in_order=indices_sorted,
+        )
+        x = is_active(x) if of.law.event else x.astype(sums)
+        call = numba_kernel(found, outs=jax.ShapeDtypeStruct(out.shape, sums))
+        return [call(weights.reshape(weights.size), structure, x).astype(out.dtype)]
 
     return run
-
-
-def _of_compressed(
-    of: Description, dtype: str, structure: Sequence[Any], transpose: bool, in_order: bool, how: dict[str, Any]
-) -> tuple[Any, Sequence[Any]]:
-    from .. import on_cpu_threads
-    from ..csr.on_cpu import kernel
-
-    indices, indptr, *perm = structure
-    found = kernel(
-        dtype,
-        **how,
-        indexed=of.indexed and not how["homogeneous"],
-        transpose=transpose,
-        threads=on_cpu_threads.are_worth_it(indices.size),
-        long=on_cpu_threads.are_long(indptr.size - 1, indices.size, in_order=in_order),
-    )
-    return found, (indices, indptr, *(perm or (indptr,)))
-
-
-def _of_fixed(
-    of: Description, dtype: str, structure: Sequence[Any], transpose: bool, in_order: bool, how: dict[str, Any]
-) -> tuple[Any, Sequence[Any]]:
-    from .. import on_cpu_threads
-    from ..fixed.on_cpu import kernel
-
-    (indices,) = structure
-    threads = on_cpu_threads.are_worth_it(indices.size)
-    long = on_cpu_threads.are_long(indices.shape[0], indices.size, in_order=in_order)
-    return kernel(dtype, **how, transpose=transpose, threads=threads, long=long), structure
-
-
-def _of_coordinates(
-    of: Description, dtype: str, structure: Sequence[Any], transpose: bool, in_order: bool, how: dict[str, Any]
-) -> tuple[Any, Sequence[Any]]:
-    from ..coo.on_cpu import kernel
-
-    return kernel(dtype, **how), structure[::-1] if transpose else structure
 
 
 # ---- other laws
 
 
 def _pairs(of: Description) -> Generator | None:
-    def generator(*, outs: Sequence[Any]) -> Callable[..., Any]:
-        from ..csr.on_cpu import per_element
+    def generator(*, outs: Sequence[Any], **_: Any) -> Callable[..., Any]:
+        from ..on_cpu.at_elements import per_element
 
-        call, sums = _in_sums(per_element, outs[0]), precise(outs[0].dtype)
-        return lambda *operands: call(*operands[:-2], *(side.astype(sums) for side in operands[-2:]))
+        (out,), rows = outs, _rows_of(of.format, within=False)
 
-    return generator if of.format is CSR else None
+        def run(*operands: Any) -> list[Any]:
+            *arrays, of_rows, of_columns = operands
+            sides = tuple(side.astype(precise(out.dtype)) for side in (of_rows, of_columns))
+            return _in_sums(per_element(rows), out, sides, rows.structure(*arrays))
+
+        return run
+
+    return generator if _has_rows(of.format) else None
 
 
 def _values(of: Description) -> Generator | None:
     def generator(
         *, outs: Sequence[Any], transpose: bool, indices_within: bool = False, **_: Any
     ) -> Callable[..., Any]:
-        from ..synapses import on_cpu
+        from ..on_cpu import values
 
-        kernel = (on_cpu.of_columns if transpose else on_cpu.of_rows)(within=indices_within)
-        return with_batch(outs, transpose, lambda y, w, structure, out: numba_kernel(kernel, out)(y, w, structure))
+        rows = _rows_of(of.format, within=indices_within)
+        kernel = (values.of_columns if transpose else values.of_rows)(rows)
+
+        def multiply(y: Any, w: Any, structure: Any, out: Any) -> Any:
+            return numba_kernel(kernel, out)(y, w, rows.structure(*structure))
+
+        return with_batch(outs, multiply)
 
     return generator if of.format is CSR else None
 
 
 def _copies(of: Description) -> Generator | None:
-    def rows(*, outs: Sequence[Any], **_: Any) -> Callable[..., Any]:
-        from ..csr.on_cpu import slice_rows
+    def copied(*, outs: Sequence[Any], **_: Any) -> Callable[..., Any]:
+        from ..on_cpu.at_elements import copied
 
-        def sliced(weights: Any, *structure: Any) -> list[Any]:
-            kernel = slice_rows(weights.dtype.name, homogeneous=weights.size == 1)
-            return _in_sums(kernel, outs[0])(weights.reshape(-1), *structure)
+        (out,), rows = outs, _rows_of(of.format, within=False)
 
-        return sliced
+        def run(weights: Any, *rest: Any) -> list[Any]:
+            *arrays, chosen = rest
+            kernel = copied(weights.dtype.name, rows, homogeneous=weights.size == 1)
+            call = numba_kernel(kernel, outs=jax.ShapeDtypeStruct(out.shape, precise(out.dtype)))
+            return [call((weights.reshape(weights.size),), rows.structure(*arrays), chosen).astype(out.dtype)]
+
+        return run
 
     def added(*, outs: Sequence[Any], **_: Any) -> Callable[..., Any]:
-        from ..csr.on_cpu import add_rows
+        from ..on_cpu.at_elements import gathered_back
 
-        call = _in_sums(add_rows, outs[0])
-        return lambda *operands: call(*operands[:-1], operands[-1].astype(precise(outs[0].dtype)))
+        (out,), rows = outs, _rows_of(of.format, within=False)
 
-    return None if of.format is not CSR else added if of.law is ADDED else rows
+        def run(*operands: Any) -> list[Any]:
+            *arrays, chosen, dense = operands
+            dense = dense.astype(precise(out.dtype))
+            return _in_sums(gathered_back(rows), out, (dense,), rows.structure(*arrays), chosen)
+
+        return run
+
+    return None if not _has_rows(of.format) else added if of.law is ADDED else copied
 
 
 def _updates(of: Description) -> Generator | None:
     def generator(*, outs: Sequence[Any], indices_within: bool = False, **_: Any) -> Callable[..., Any]:
-        from ..plasticity import on_cpu
-
-        slices = on_cpu.of_indexed_slices if of.indexed else on_cpu.of_slices
-        dense = on_cpu.of_columns if of.post else on_cpu.of_rows
-        made: Any = {CSR: slices, FIXED: on_cpu.of_equal_slices, DENSE: dense}[of.format]
-        how = {"within": indices_within} if of.format.arrays else {}
+        from ..on_cpu import at_elements, rows
 
         def run(weights: Any, *operands: Any) -> list[Any]:
-            kernel = made(weights.dtype.name, **how)
-            call = numba_kernel(kernel, weights, input_output_aliases={0: 0})
-            return [call(weights, *sides_as_added(of, weights, operands))]
+            *arrays, first, second, after = sides_as_added(of, weights, operands)
+            spikes, trace = (second, first) if of.post else (first, second)
+            if of.format is DENSE and of.post:
+                call = numba_kernel(
+                    at_elements.updated_columns(weights.dtype.name), weights, input_output_aliases={0: 0}
+                )
+                return [call(weights, spikes, trace, after)]
+            if of.format is DENSE:
+                found, structure = rows.dense(), (trace,)
+            else:
+                found = _rows_of(of.format, within=indices_within, indexed=of.indexed)
+                structure = found.structure(*arrays)
+            kernel, flat = at_elements.updated(weights.dtype.name, found), weights.reshape(weights.size)
+            call = numba_kernel(kernel, flat, input_output_aliases={0: 0})
+            return [call(flat, structure, spikes, trace, after).reshape(weights.shape)]
 
         return run
 
-    return generator if of.format in (CSR, FIXED, DENSE) else None
+    return generator if _has_rows(of.format) or of.format is DENSE else None
 
 
 _MADE = {"product": _product, "pairs": _pairs, "values": _values, "copies": _copies, "updates": _updates}

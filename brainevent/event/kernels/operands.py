@@ -18,15 +18,15 @@ from ..precision import precise
 __all__ = ["sides_as_added", "with_batch"]
 
 
-def with_batch(outs: Sequence[Any], transpose: bool, multiply: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a kernel that is given matrices, of numbers that it can multiply, and the structure that it needs."""
+def with_batch(outs: Sequence[Any], multiply: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a kernel that is given matrices, of numbers that it can multiply, and the arrays of indices."""
     (out,) = outs
     sums = precise(out.dtype)
     wanted = jax.ShapeDtypeStruct((math.prod(out.shape[:-1]), out.shape[-1]), sums)
 
-    def run(y: Any, w: Any, indices: Any, indptr: Any) -> list[Any]:
+    def run(y: Any, w: Any, *structure: Any) -> list[Any]:
         y, w = (jnp.atleast_2d(x.astype(sums)) for x in (y, w))
-        found = multiply(y, w, indices if transpose else indptr, wanted)
+        found = multiply(y, w, structure, wanted)
         return [found.reshape(out.shape).astype(out.dtype)]
 
     return run

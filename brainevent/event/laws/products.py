@@ -38,7 +38,8 @@ class Product(Law):
     """What an element of a product adds: `terms(weight, x)`, in `jax.numpy`.
 
     `merge` says how terms become one result, beginning with `start`. `by_x` is the law of the derivative by x, and None
-    if there is none. Where `event`, x counts by whether it is zero.
+    if there is none. Where `event`, x counts by whether it is zero. `in_numba(dtype, homogeneous=...)` makes the law of
+    Numba kernels, with one weight or many of a dtype: see `event/on_cpu/laws.py`.
     """
 
     terms: Callable[[Any, Any], Any] = weighted
@@ -47,6 +48,7 @@ class Product(Law):
     linear: bool = True  # in the weights
     merge: str = "add"
     start: float = 0
+    in_numba: Callable[..., Any] | None = None  # type: ignore[misc]
     kind = "product"
 
     def tags(self, of: Description) -> tuple[str, ...]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Numba kernels of values of synapses times values of neurons: `kernel(y, w, structure, out)`.
+"""Values of synapses times values of neurons: `kernel(y, w, structure, out)`.
 
 All but the structure are matrices with a row for each entry of a batch; a single row serves all entries.
 """
@@ -7,42 +7,43 @@ All but the structure are matrices with a row for each entry of a batch; a singl
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
 from typing import Any
 
 from ...backends.numba import inner
-from ..on_cpu import places, unsigned
+from .rows import Rows, unsigned
 
 __all__ = ["of_columns", "of_rows"]
 
 
 @functools.cache
-def of_rows(*, within: bool) -> Callable[..., Any]:
-    """Return the kernel that multiplies each element with the value of its row; the structure is where rows begin."""
-    cut = places(within=within).row
+def of_rows(rows: Rows) -> Any:
+    """Return the kernel that multiplies each element with the value of its row; columns are not looked at."""
+    bounds, whole = rows.bounds, rows.within
 
     @inner
-    def kernel(y: Any, w: Any, indptr: Any, out: Any) -> None:
-        if not within:
+    def of_rows(y: Any, w: Any, structure: Any, out: Any) -> None:
+        if not whole:
             out[:] = 0
         for b in range(out.shape[0]):
             values, weights, found = y[min(b, y.shape[0] - 1)], w[min(b, w.shape[0] - 1)], out[b]
-            for row in range(values.shape[0]):
-                begin, end = cut(indptr, row, out.shape[1])
+            for row in range(unsigned(values.shape[0])):
+                begin, end = bounds(structure, row)
                 value = values[row]
                 for j in range(begin, end):
                     found[j] = weights[j] * value
 
-    return kernel
+    return of_rows
 
 
 @functools.cache
-def of_columns(*, within: bool) -> Callable[..., Any]:
-    """Return the kernel that multiplies each element with the value of its column; the structure is the columns."""
-    has = places(within=within).has
+def of_columns(rows: Rows) -> Any:
+    """Return the kernel that multiplies each element with the value of its column; rows are not looked at."""
+    assert rows.columns is not None
+    has, columns = rows.has, rows.columns
 
     @inner
-    def kernel(y: Any, w: Any, indices: Any, out: Any) -> None:
+    def of_columns(y: Any, w: Any, structure: Any, out: Any) -> None:
+        indices = columns(structure)
         for b in range(out.shape[0]):
             values, weights, found = y[min(b, y.shape[0] - 1)], w[min(b, w.shape[0] - 1)], out[b]
             for j in range(unsigned(out.shape[1])):
@@ -52,4 +53,4 @@ def of_columns(*, within: bool) -> Callable[..., Any]:
                 else:
                     found[j] = 0
 
-    return kernel
+    return of_columns

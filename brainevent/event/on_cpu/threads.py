@@ -1,11 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Numba kernels of large products share to run in several threads: each takes some of the matrix's rows.
-
-`A @ x` needs no more. For `A.T @ x` each thread has sums of its own, which are added up in the end; that is worth it
-where there are more elements to add than sums, and so fewer threads add what few events leave to do. Where rows are
-sorted and not short, each thread adds some columns of all rows instead, unless there are far more elements than sums:
-then rows are better read as a whole.
-"""
+"""How many threads share a product, and what each takes."""
 
 from __future__ import annotations
 
@@ -13,13 +7,12 @@ from typing import Any
 
 import numba
 
-from .. import config
-from ..backends.numba import inner
-from .on_cpu import BLOCK, unsigned
+from ... import config
+from ...backends.numba import inner
+from .rows import BLOCK, unsigned
 
 __all__ = [
     "IN_THREADS",
-    "add_up",
     "are_long",
     "are_worth_it",
     "of_events",
@@ -81,16 +74,3 @@ def of_events(elements: int, x: Any) -> int:
 def of_rows(rows: int, thread: int, threads: int) -> tuple[int, int]:
     """Return where the rows of a thread begin and end."""
     return rows * thread // threads, rows * (thread + 1) // threads
-
-
-@inner(parallel=dict(IN_THREADS))
-def add_up(sums: Any, out: Any) -> None:
-    """Add the sums of all threads, each of them some columns."""
-    threads, size = sums.shape
-    for thread in numba.prange(threads):
-        first, last = of_rows(size, thread, threads)
-        for i in range(first, last):
-            total = sums[0, i]
-            for other in range(1, threads):
-                total += sums[other, i]
-            out[i] = total

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What operators other than products do at a stored element, for the walks in `each`: kernels by format."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from ...backends.numba import half, inner
+from . import each, laws
+from .events import next_event
+from .laws import ANY_ORDER
+from .rows import Rows, unsigned
+
+__all__ = ["copied", "gathered_back", "per_element", "updated", "updated_columns"]
+
+_HALVES = {
+    "float16": (half.from_float16, half.to_float16),
+    "bfloat16": (half.from_bfloat16, half.to_bfloat16),
+}
+
+
+@functools.cache
+def per_element(rows: Rows) -> Any:
+    """Return `kernel((of_rows, of_columns), structure, out)`: their products, summed over further axes."""
+    has = rows.has
+
+    @inner(fastmath=ANY_ORDER)
+    def at(sides: Any, structure: Any, out: Any, row: Any, j: Any, column: Any) -> None:
+        of_rows, of_columns = sides
+        total = out.dtype.type(0)
+        if has(column, of_columns.shape[0]):
+            for b in range(of_rows.shape[1]):
+                total += of_rows[row, b] * of_columns[column, b]
+        out[j] = total
+
+    return each.in_rows(at, rows, fastmath=ANY_ORDER)
+
+
+@functools.cache
+def copied(dtype: str, rows: Rows, *, homogeneous: bool) -> Any:
+    """Return `kernel((weights,), structure, chosen, out)`, which writes chosen rows as dense ones."""
+    law = laws.product(dtype, event=True, homogeneous=homogeneous)
+    common, weight, place, add = law.common, law.weight, rows.place, laws.adding(law, rows)
+
+    @inner
+    def at(operands: Any, structure: Any, out: Any, i: Any, j: Any, column: Any) -> None:
+        weights = operands[0]
+        add(out[i], column, weight(common(weights), weights, place(structure, j, weights)))
+
+    return each.in_chosen_rows(at, rows)
+
+
+@functools.cache
+def gathered_back(rows: Rows) -> Any:
+    """Return `kernel((dense,), structure, chosen, out)`, which adds dense rows to the elements that they stand for."""
+    has = rows.has
+
+    @inner
+    def at(operands: Any, structure: Any, out: Any, i: Any, j: Any, column: Any) -> None:
+        dense = operands[0]
+        if has(column, dense.shape[1]):
+            out[j] += dense[i, column]
+
+    return each.in_chosen_rows(at, rows)
+
+
+@functools.cache
+def updated(dtype: str, rows: Rows) -> Any:
+    """Return `kernel(weights, structure, spikes, trace, after, out)`: a weight gets the trace of its column added."""
+    has, holds, place, add = rows.has, rows.holds, rows.place, _adding(dtype)
+
+    @inner
+    def at(trace: Any, structure: Any, out: Any, row: Any, j: Any, column: Any) -> None:
+        if has(column, trace.shape[0]) and holds(structure, j, out.shape[0]):
+            here = unsigned(place(structure, j, out))
+            out[here] = add(out[here], trace[column])
+
+    return each.in_event_rows(at, rows)
+
+
+@functools.cache
+def updated_columns(dtype: str) -> Any:
+    """Return `kernel(weights, spikes, trace, after, out)` for the columns of a dense matrix, row by row."""
+    add = _adding(dtype)
+
+    @inner
+    def updated_columns(weights: Any, spikes: Any, trace: Any, after: Any, out: Any) -> None:
+        first = next_event(spikes, 0)
+        if first < spikes.shape[0]:
+            for i in range(trace.shape[0]):
+                j = first
+                while j < spikes.shape[0]:
+                    out[i, j] = add(out[i, j], trace[i])
+                    j = next_event(spikes, j + 1)
+
+    return updated_columns
+
+
+@functools.cache
+def _adding(dtype: str) -> Any:
+    """Return a function that adds to a weight of a dtype; Numba has no arithmetic in 16 bits."""
+    if dtype not in _HALVES:
+        return inner(lambda weight, change: weight + change)
+    load, store = _HALVES[dtype]
+    return inner(lambda weight, change: store(load(weight) + change))

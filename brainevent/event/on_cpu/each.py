@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Walks that do something at each element of a row: of all rows, of chosen ones, or of those that have an event.
+
+What they do is `at(operands, structure, out, i, j, column)`, with element j of row i, or of the row chosen as number i.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...backends.numba import inner
+from .events import next_event
+from .rows import Rows, unsigned
+
+__all__ = ["in_chosen_rows", "in_event_rows", "in_rows"]
+
+
+def in_rows(at: Any, rows: Rows, **options: Any) -> Any:
+    """Return the kernel for all rows: `kernel(operands, structure, out)`, where the first operand has as many."""
+    bounds, column, number = rows.bounds, rows.column, rows.number
+
+    @inner(**options)
+    def each_of_rows(operands: Any, structure: Any, out: Any) -> None:
+        out[:] = 0
+        for row in range(unsigned(min(operands[0].shape[0], number(structure)))):
+            begin, end = bounds(structure, row)
+            for j in range(begin, end):
+                at(operands, structure, out, row, j, unsigned(column(structure, row, j)))
+
+    return each_of_rows
+
+
+def in_chosen_rows(at: Any, rows: Rows) -> Any:
+    """Return the kernel for chosen rows: `kernel(operands, structure, chosen, out)`; some may not be there."""
+    bounds, column, number = rows.bounds, rows.column, rows.number
+
+    @inner
+    def each_of_chosen(operands: Any, structure: Any, chosen: Any, out: Any) -> None:
+        out[:] = 0
+        for i in range(unsigned(chosen.shape[0])):
+            row = chosen[i]
+            if 0 <= row < number(structure):
+                begin, end = bounds(structure, row)
+                for j in range(begin, end):
+                    at(operands, structure, out, i, j, unsigned(column(structure, row, j)))
+
+    return each_of_chosen
+
+
+def in_event_rows(at: Any, rows: Rows) -> Any:
+    """Return the kernel for rows of events: `kernel(weights, structure, events, operand, after, out)`.
+
+    What it writes starts as the weights, and `after` is not looked at.
+    """
+    bounds, column = rows.bounds, rows.column
+
+    @inner
+    def each_of_events(weights: Any, structure: Any, events: Any, operand: Any, after: Any, out: Any) -> None:
+        row = next_event(events, 0)
+        while row < events.shape[0]:
+            begin, end = bounds(structure, row)
+            for j in range(begin, end):
+                at(operand, structure, out, row, j, unsigned(column(structure, row, j)))
+            row = next_event(events, row + 1)
+
+    return each_of_events

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Find events among booleans: a whole block without one is looked at at once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...backends.numba import any_of, inner
+from .rows import BLOCK, unsigned
+
+__all__ = ["list_events", "next_event", "no_event"]
+
+
+@inner
+def list_events(x: Any, start: int, last: int, places: Any) -> tuple[int, int]:
+    """Write where x is true, from start on, until the last is seen or `places` is full; return where, and how many."""
+    found, room = 0, places.shape[0] - BLOCK
+    while start < last and found <= room:
+        stop = start + BLOCK
+        if stop <= last:
+            if any_of(x, start, 64):
+                for eighth in range(start, stop, 8):
+                    if any_of(x, eighth, 8):
+                        for i in range(eighth, eighth + 8):  # without a branch, as nothing predicts a spike
+                            places[found] = i
+                            found += x[i]
+        else:
+            stop = last
+            for i in range(start, stop):
+                places[found] = i
+                found += x[i]
+        start = stop
+    return start, found
+
+
+@inner
+def no_event(x: Any, start: int, stop: int) -> bool:
+    """Say whether there is none from start to stop; a whole block is looked at without branches, many at a time."""
+    first, found = np.uint64(start), np.uint8(0)
+    if stop - start == BLOCK:
+        for i in range(BLOCK):
+            found |= np.uint8(x[first + np.uint64(i)] != 0)
+    else:
+        for i in range(stop - start):
+            found |= np.uint8(x[first + np.uint64(i)] != 0)
+    return found == 0
+
+
+@inner
+def next_event(x: Any, start: int) -> int:
+    """Return where the next event is, from start on, or the size of x."""
+    size = x.shape[0]
+    while start < size:
+        stop = min(start + BLOCK - start % BLOCK, size)
+        if not no_event(x, start, stop):
+            while start < stop:
+                if x[unsigned(start)]:
+                    return start
+                start += 1
+        start = stop
+    return size

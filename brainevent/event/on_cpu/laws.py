@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What Numba kernels of products do at a stored element: how its weight is read, and what it adds to which sum."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ...backends.numba import half, inner, prefetch
+from .rows import Rows, is_there, unsigned
+
+__all__ = ["ANY_ORDER", "Law", "adding", "asked", "fetching", "product"]
+
+ANY_ORDER = {"reassoc", "nsz"}  # of additions, so that many are made at a time
+_HALF = np.uint64(8)  # weights of 64 bits that memory sends together
+_LOADS = {"float16": half.from_float16, "bfloat16": half.from_bfloat16}
+
+
+@dataclasses.dataclass(frozen=True)
+class Law:
+    """What a walk does at an element with a weight, where x has a value; all functions are compiled.
+
+    `common(weights)` is the one weight of all elements, if there is one, and `weight(common, weights, place)` that of
+    an element. Walks that scatter merge the `term(weight, value)` of an element with the sum that it belongs to, by
+    `merge(sum, term)`; all sums begin as `nothing(out)`, and a value that does not count, `counts(value)`, leaves
+    them as they are. Walks that gather begin with `start(out)`, `add(total, weight, value)`, in any order, what counts,
+    and `finish(out, row, total, common)` writes it. If a law `tests` indices, that is quicker even where all are known
+    to be right.
+    """
+
+    homogeneous: bool
+    wide: bool  # weights have more than 32 bits
+    event: bool
+    common: Callable[..., Any]
+    weight: Callable[..., Any]
+    counts: Callable[..., Any]
+    term: Callable[..., Any]
+    merge: Callable[..., Any]
+    nothing: Callable[..., Any]
+    start: Callable[..., Any]
+    add: Callable[..., Any]
+    finish: Callable[..., Any]
+    tests: bool = False
+    gathered: Law | None = None  # what walks that gather for a vector do instead
+
+
+@functools.cache
+def product(dtype: str, *, event: bool, homogeneous: bool) -> Law:
+    """Return sums of weights, of a dtype, where there are events, or of weights times numbers."""
+    load = _LOADS.get(dtype, _itself)
+    law = Law(
+        homogeneous=homogeneous,
+        wide=dtype == "float64",
+        event=event,
+        common=inner((lambda weights: load(weights[0])) if homogeneous else (lambda weights: 0)),
+        weight=inner(
+            (lambda common, weights, place: common)
+            if homogeneous
+            else (lambda common, weights, place: load(weights[place]))
+        ),
+        counts=inner((lambda x: x != 0) if event else (lambda x: True)),
+        term=inner((lambda weight, x: weight) if event else (lambda weight, x: weight * x)),
+        merge=inner(lambda total, term: total + term),
+        nothing=_zero,
+        start=_zero,
+        add=inner(
+            (lambda total, weight, x: total + weight) if event else (lambda total, weight, x: total + weight * x),
+            fastmath=ANY_ORDER,
+        ),
+        finish=_write,
+    )
+    return dataclasses.replace(law, gathered=_count(law)) if event and homogeneous else law
+
+
+def _count(law: Law) -> Law:
+    """Return the same for events and one weight: events are counted before they are weighted."""
+    return dataclasses.replace(
+        law,
+        counts=inner(lambda x: True),
+        start=inner(lambda out: np.int64(0)),
+        add=inner(lambda total, weight, x: total + x),
+        finish=_write_times,
+        tests=True,
+    )
+
+
+@inner
+def _itself(x: Any) -> Any:
+    return x
+
+
+@inner
+def _write(out: Any, row: Any, total: Any, common: Any) -> None:
+    out[row] = total
+
+
+@inner(inline="always")
+def _write_times(out: Any, row: Any, total: Any, common: Any) -> None:
+    out[row] = 0
+    if total:  # else a weight that is NaN adds nothing
+        out[row] = total * common
+
+
+@inner
+def _zero(out: Any) -> Any:
+    return out.dtype.type(0)
+
+
+def asked(law: Law, rows: Rows) -> Callable[..., Any]:
+    """Return how a walk asks whether there is something at an index."""
+    return is_there(within=False) if law.tests else rows.has
+
+
+@functools.cache
+def adding(law: Law, rows: Rows) -> Callable[..., Any]:
+    """Return a function that adds a term to one of the sums, if there is such a one."""
+    has, merge = rows.has, law.merge
+
+    @inner
+    def add(sums: Any, index: Any, term: Any) -> None:
+        if has(index, sums.shape[0]):
+            sums[unsigned(index)] = merge(sums[unsigned(index)], term)
+
+    return add
+
+
+@functools.cache
+def fetching(law: Law, rows: Rows) -> Callable[..., Any]:
+    """Return a function that asks memory for `LINE` elements from j on: what a format reads, and weights."""
+    fetch_structure, weights_too, wide = rows.fetch, rows.in_order and not law.homogeneous, law.wide
+
+    @inner
+    def fetch(weights: Any, structure: Any, j: Any) -> None:
+        fetch_structure(structure, j)
+        if weights_too:
+            prefetch(weights, np.int64(j))
+            if wide:
+                prefetch(weights, np.int64(j + _HALF))
+
+    return fetch

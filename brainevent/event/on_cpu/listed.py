@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rows of events added to sums: elements are asked for from memory before they are added, from one row into the next.
+
+A processor by itself foresees only what comes next in a page of memory.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+
+from ...backends.numba import inner
+from .laws import Law, adding, fetching
+from .rows import LINE, Rows, unsigned
+from .tiles import add_in_tiles
+
+__all__ = ["add_rows_listed"]
+
+_LEAD = 16  # lines that are asked for before those that are added
+_LONG = np.uint64(512)  # elements of a row that is read in several places at once
+_STREAMS = 4  # places of memory that are read at once, of indices and of weights
+_AHEAD = np.uint64(512)  # elements that are asked for before those that are added, in all streams together
+
+
+@functools.cache
+def add_rows_listed(law: Law, rows: Rows) -> Any:
+    """Return a function that adds `listed` rows, from `here[k]` to `end[k]` for the first `found`."""
+    common, weight, add_to = law.common, law.weight, adding(law, rows)
+    column, place, places = rows.column, rows.place, _places(law)
+    in_tiles, in_places, ask = add_in_tiles(law, rows), _add_in_places(law, rows), _asking(law, rows)
+
+    @inner
+    def add(weights: Any, structure: Any, listed: Any, here: Any, end: Any, found: int, out: Any) -> None:
+        if in_tiles(weights, structure, listed, here, end, found, out):
+            return
+        one = common(weights)
+        later, ahead, lines = 0, unsigned(here[0]), _LEAD  # the next line to ask for, and how many are due
+        for k in range(found):
+            row, j, last = listed[k], unsigned(here[k]), unsigned(end[k])
+            apart = _apart(j, last, places)
+            if apart:
+                later, following = k + 1, min(k + 1, found - 1)
+                ahead, lines = unsigned(here[following]), _LEAD
+                next_apart = _apart(ahead, unsigned(end[following]), places)
+                in_places(weights, structure, one, row, j, apart, ahead, next_apart, out)
+                j += places * apart
+            while j < last:
+                later, ahead = ask(weights, structure, here, end, found, later, ahead, lines)
+                lines = 1
+                if j + LINE <= last:  # a number of elements that is known
+                    for i in range(j, j + LINE):
+                        add_to(out, column(structure, row, i), weight(one, weights, place(structure, i, weights)))
+                else:
+                    for i in range(j, last):
+                        add_to(out, column(structure, row, i), weight(one, weights, place(structure, i, weights)))
+                j += LINE
+
+    return add
+
+
+def _asking(law: Law, rows: Rows) -> Any:
+    """Return a function that asks for so many lines from a row's element on, and says which row's is the next."""
+    fetch = fetching(law, rows)
+
+    @inner
+    def ask(
+        weights: Any, structure: Any, here: Any, end: Any, found: int, later: int, ahead: Any, lines: int
+    ) -> tuple[int, Any]:
+        while lines and later < found:
+            if ahead < unsigned(end[later]):
+                fetch(weights, structure, ahead)
+                ahead += LINE
+                lines -= 1
+            else:
+                later += 1
+                ahead = unsigned(here[min(later, found - 1)])
+        return later, ahead
+
+    return ask
+
+
+def _places(law: Law) -> Any:
+    """Return in how many places at once a long row is read: a weight for each element is a stream of its own."""
+    return np.uint64(_STREAMS if law.homogeneous else _STREAMS // 2)
+
+
+@inner
+def _apart(begin: Any, end: Any, places: Any) -> Any:
+    """Return how far apart the places are in which a row is read; 0 if it is not long."""
+    return (end - begin) // places // LINE * LINE if begin + _LONG <= end else np.uint64(0)
+
+
+def _add_in_places(law: Law, rows: Rows) -> Any:
+    """Return a function that adds elements from `begin`, of each place in turn, and asks for the next ones of each.
+
+    Where sorted columns are dense, one sum is added to again and again, and waits each time; other places go on.
+    """
+    weight, add_to, fetch, places = law.weight, adding(law, rows), fetching(law, rows), _places(law)
+    column, place = rows.column, rows.place
+    lead = _AHEAD // places
+
+    @inner
+    def add(
+        weights: Any, structure: Any, one: Any, row: Any, begin: Any, apart: Any, after: Any, next_apart: Any, out: Any
+    ) -> None:
+        first, stop = begin, begin + apart
+        while first < stop:
+            ahead, step = first + lead, apart
+            if ahead >= stop:  # of the row that follows
+                ahead, step = ahead - stop + after, next_apart
+            for part in range(places):
+                fetch(weights, structure, ahead + part * step)
+            for i in range(LINE):
+                for part in range(places):
+                    j = first + part * apart + i
+                    add_to(out, column(structure, row, j), weight(one, weights, place(structure, j, weights)))
+            first += LINE
+
+    return add

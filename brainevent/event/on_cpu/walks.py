@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Walks through all rows: `walk(weights, structure, x, first, last, out)`, where threads have rows of their own.
+
+Those that gather compute `A @ x`, of which each row has sums of its own; those that scatter compute `A.T @ x`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...backends.numba import inner
+from .laws import ANY_ORDER, Law, adding, asked
+from .rows import Rows
+
+__all__ = ["gather", "gather_columns", "scatter", "scatter_columns"]
+
+
+def gather(law: Law, rows: Rows) -> Any:
+    """Return the walk that adds up each row for a vector x."""
+    common, weight, counts, start, add, finish = law.common, law.weight, law.counts, law.start, law.add, law.finish
+    bounds, column, place, has = rows.bounds, rows.column, rows.place, asked(law, rows)
+
+    @inner(fastmath=False if law.tests else ANY_ORDER)
+    def gather(weights: Any, structure: Any, x: Any, first: int, last: int, out: Any) -> None:
+        one = common(weights)
+        for row in range(np.uint64(first), np.uint64(last)):
+            total = start(out)
+            begin, end = bounds(structure, row)
+            for j in range(begin, end):
+                source = column(structure, row, j)
+                if has(source, x.shape[0]):
+                    value = x[np.uint64(source)]
+                    if counts(value):
+                        total = add(total, weight(one, weights, place(structure, j, weights)), value)
+            finish(out, row, total, one)
+
+    return gather
+
+
+def gather_columns(law: Law, rows: Rows) -> Any:
+    """Return the walk that adds up each row for each column of a matrix x."""
+    common, weight, counts, term, merge, nothing = law.common, law.weight, law.counts, law.term, law.merge, law.nothing
+    bounds, column, place, has = rows.bounds, rows.column, rows.place, rows.has
+
+    @inner
+    def gather_columns(weights: Any, structure: Any, x: Any, first: int, last: int, out: Any) -> None:
+        one, silent = common(weights), nothing(out)
+        out[first:last] = silent
+        for row in range(
+            np.uint64(first), np.uint64(last)
+        ):  # a row that may be negative would keep sums from being vectors
+            begin, end = bounds(structure, row)
+            for j in range(begin, end):
+                here, source = weight(one, weights, place(structure, j, weights)), np.uint64(column(structure, row, j))
+                if has(source, x.shape[0]):
+                    for b in range(x.shape[1]):  # read once, and a choice, not a branch, for the same reason
+                        value = x[source, b]
+                        adds = term(here, value)
+                        out[row, b] = merge(out[row, b], adds if counts(value) else silent)
+
+    return gather_columns
+
+
+def scatter(law: Law, rows: Rows) -> Any:
+    """Return the walk that adds each row to the sums of its columns, times a vector x."""
+    common, weight, term, add = law.common, law.weight, law.term, adding(law, rows)
+    bounds, column, place, nothing = rows.bounds, rows.column, rows.place, law.nothing
+
+    @inner
+    def scatter(weights: Any, structure: Any, x: Any, first: int, last: int, out: Any) -> None:
+        out[:] = nothing(out)
+        one = common(weights)
+        for row in range(np.uint64(first), np.uint64(last)):
+            value = x[row]
+            begin, end = bounds(structure, row)
+            for j in range(begin, end):
+                add(out, column(structure, row, j), term(weight(one, weights, place(structure, j, weights)), value))
+
+    return scatter
+
+
+def scatter_columns(law: Law, rows: Rows) -> Any:
+    """Return the walk that does so for each column of a matrix x."""
+    common, weight, term, merge, nothing = law.common, law.weight, law.term, law.merge, law.nothing
+    bounds, column, place, has = rows.bounds, rows.column, rows.place, rows.has
+
+    @inner
+    def scatter_columns(weights: Any, structure: Any, x: Any, first: int, last: int, out: Any) -> None:
+        out[:] = nothing(out)
+        one = common(weights)
+        for row in range(np.uint64(first), np.uint64(last)):
+            begin, end = bounds(structure, row)
+            for j in range(begin, end):
+                here, target = weight(one, weights, place(structure, j, weights)), np.uint64(column(structure, row, j))
+                if has(target, out.shape[0]):
+                    for b in range(x.shape[1]):
+                        out[target, b] = merge(out[target, b], term(here, x[row, b]))
+
+    return scatter_columns
