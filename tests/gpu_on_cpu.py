@@ -57,6 +57,11 @@ template <class T> struct OfLane {
     T x[32];
     T& operator[](u32 k) { return x[k]; }
 };
+static u32 highest(OfLane<u32>& n) {
+    u32 most = 0;
+    for (u32 lane = 0; lane < 32; ++lane) if (most < n[lane]) most = n[lane];
+    return most < 2 ? most : 2;
+}
 static u32 sums_before(OfLane<u32>& n, OfLane<u32>& before) {
     u32 all = 0;
     for (u32 lane = 0; lane < 32; ++lane) { before[lane] = all; all += n[lane]; }

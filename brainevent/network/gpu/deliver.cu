@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a block has in shared memory, and how a row of synapses is added to its ring.
 
-// ---- packets: UNITS units of 16 bytes, of which those are written that are needed. The first one: tag:16 count:8 flags:8,
-// then three rows of 32 bits, or six of 16. The others: tag:16, then three rows of 32 bits after 16 bits of nothing, or
-// seven of 16. If there are still more rows, they are listed in memory.
+// ---- packets: UNITS units of 16 bytes, of which those are written that are needed. A unit has three rows of 32 bits, or
+// six of 16, after 32 bits: tag:16 count:8 flags:8 in the first one, the number of the step after this one in others. If
+// there are still more rows, they are listed in memory.
 
-constexpr u32 INLINE = NARROW ? 6 : 3, MORE = NARROW ? 7 : 3, MOST = INLINE + (UNITS - 1) * MORE, LISTED = 255;
+constexpr u32 INLINE = NARROW ? 6 : 3, LISTED = 255;
 constexpr u32 FLAGS = 24, COUNT = (1u << FLAGS) - 1;  // the first word of own spikes: flags:8 count:24
 
 struct alignas(16) Inbox {  // of a block of a cluster: packets of all blocks, and what says that they have come

@@ -199,11 +199,14 @@ class CudaDevice:
             self._library.cuMemFree_v2(ctypes.c_uint64(address))
 
     def copy_in(self, address: int, array: Array) -> None:
-        """Copy an array to an address, after all that was launched."""
-        self.wait()
+        """Copy an array to an address, after all that was launched.
+
+        In the order of the stream: cuMemcpyHtoD may return before the copy is there, and the stream would not wait.
+        """
         with self._current():
-            source = ctypes.c_void_p(array.ctypes.data)
-            self._do("cuMemcpyHtoD_v2", ctypes.c_uint64(address), source, ctypes.c_size_t(array.nbytes))
+            source, nbytes = ctypes.c_void_p(array.ctypes.data), ctypes.c_size_t(array.nbytes)
+            self._do("cuMemcpyHtoDAsync_v2", ctypes.c_uint64(address), source, nbytes, self._stream)
+        self.wait()
 
     def copy_out(self, array: Array, address: int) -> None:
         """Fill an array from an address, after all that was launched."""

@@ -33,20 +33,18 @@ BE void put_list(const Net& net, const Desk& desk, u32 block, u32 e, u32 n) {
     LANES_MEET;
 }
 
-// Further units of a packet; lanes write to one inbox each.
-BE void put_more(const Desk& desk, OfThread<Post>& posts, u32 e, u32 n, u64 tag) {
+// Further units of a packet; lanes write to one inbox each. Those are not written in each step: they have the whole number
+// of the step, which no launch repeats.
+BE void put_more(const Desk& desk, OfThread<Post>& posts, u32 e, u32 n, u32 t) {
     LANES_DO
         const Post& post = posts[CARRIERS * 32 + lane];
         NOT_UNROLLED
-        for (u32 unit = 1, k = INLINE; k < n; ++unit, k += MORE) {
+        for (u32 unit = 1, k = INLINE; k < n; ++unit, k += INLINE) {
             const u32* row = desk.mine[e] + 1 + k;  // rows beyond n are looked at by nobody
-            u64 v, w;
+            u64 v = (u64)(t + 1) << 32 | row[0], w = (u64)row[2] << 32 | row[1];
             if (NARROW) {
-                v = tag << 48 | (u64)(row[2] & 0xFFFF) << 32 | row[1] << 16 | row[0];
-                w = (u64)(row[6] << 16 | row[5]) << 32 | (row[4] << 16 | row[3]);
-            } else {
-                v = tag << 48 | row[0];
-                w = (u64)row[2] << 32 | row[1];
+                v |= row[1] << 16;
+                w = (u64)(row[4] | row[5] << 16) << 32 | (row[2] | row[3] << 16);
             }
             if (post.at) put_pair(post.at + e * post.odd + 2 * unit * post.odd, v, w);
         }
@@ -68,7 +66,7 @@ BE void send(const Net& net, Desk& desk, OfThread<Post>& posts, u32 block, u32 t
         w = (u64)m.w << 32 | m.z;
     }
     if (!USUALLY(n <= INLINE)) {
-        if (n <= MOST) put_more(desk, posts, e, n, tag);
+        if (n <= UNITS * INLINE) put_more(desk, posts, e, n, t);
         else {
             put_list(net, desk, block, e, n);
             v = tag << 48 | (u64)LISTED << 40 | (u64)flags << 32 | n;
@@ -129,31 +127,33 @@ BE u32 row_of(u64 v, u64 w, u32 k) {
     return (u32)(k == 0 ? v : w >> 32 * (k - 1));
 }
 
-BE void await_pair(const u64* at, u64 tag, u64& v, u64& w) {
-    while (true) {
-        get_pair(at, v, w);
-        if (v >> 48 == tag) return;
-        rest();
+// Hand over rows of a packet, one after another: a loop, since delivery is much text.
+BE void hand_over_all(const Net& net, Desk& desk, const ShortRows& rows, const Ring& ring, u32 block, u32 from, u32 at, u32 n,
+                      u32 t, u64 v, u64 w) {
+    v = v & 0xFFFFFFFFu | w << 32;
+    w >>= 32;
+    NOT_UNROLLED
+    for (u32 k = 0; k < n; ++k) {
+        hand_over(net, desk, rows, ring, block, at + k, number_of(net, from, row_of(v, w, 0)), t);
+        v = NARROW ? v >> 16 | w << 48 : v >> 32 | w << 32;
+        w >>= NARROW ? 16 : 32;
     }
 }
 
 // Hand over what is in further units of a packet with n rows.
 BE void take_more(const Net& net, Desk& desk, const ShortRows& rows, const Ring& ring, const Post& post, u32 block, u32 from,
-                  u32 at, u32 n, u32 t, u64 tag) {
+                  u32 at, u32 n, u32 t) {
     const u64* unit = post.at + (t & 1) * post.odd;
     u64 v, w;
     NOT_UNROLLED
-    for (u32 k = INLINE, left = 0; k < n; ++k, --left) {
-        if (left == 0) {
-            await_pair(unit += 2 * post.odd, tag, v, w);
-            v = NARROW ? v << 16 >> 16 | w << 48 : v & 0xFFFFFFFFu | w << 32;  // the rows, one after another
-            w >>= NARROW ? 16 : 32;
-            left = MORE;
+    for (u32 k = INLINE; k < n; k += INLINE) {
+        unit += 2 * post.odd;
+        while (true) {
+            get_pair(unit, v, w);
+            if (v >> 32 == (u64)(t + 1)) break;
+            rest();
         }
-        const u32 row = NARROW ? (u32)v & 0xFFFF : (u32)v;
-        hand_over(net, desk, rows, ring, block, at + k, number_of(net, from, row), t);
-        v = NARROW ? v >> 16 | w << 48 : v >> 32 | w << 32;
-        w >>= NARROW ? 16 : 32;
+        hand_over_all(net, desk, rows, ring, block, from, at + k, n - k < INLINE ? n - k : INLINE, t, v, w);
     }
 }
 
@@ -163,7 +163,11 @@ BE u32 receive(const Net& net, Desk& desk, const ShortRows& rows, const Ring& ri
     const u32 e = t & 1;
     const u64* packet = post.at + e * post.odd;
     if (CLUSTER) get_handed(packet, v, w);
-    else await_pair(packet, tag, v, w);
+    else while (true) {
+        get_pair(packet, v, w);
+        if (v >> 48 == tag) break;
+        rest();
+    }
     const u32 head = (u32)(v >> 32);
     if (!(head & 0xFFFF)) return 0;
     if (!USUALLY(!(head & 255))) or_in_block(&desk.stop, head & 255);
@@ -184,20 +188,12 @@ BE void listen(const Net& net, Desk& desk, const ShortRows& rows, const Ring& ri
         UNROLLED
         for (u32 k = 0; k < INLINE; ++k)
             if (k < n) desk.queue[at + k] = (u64)(t + 1) << 32 | number_of(net, from, row_of(v, w, k));
-    } else {
-        v = (v & 0xFFFFFFFFu) | w << 32;  // the rows, one after another: a loop, since delivery is much text
-        w >>= 32;
-        NOT_UNROLLED
-        for (u32 k = 0; k < n && k < INLINE; ++k) {
-            hand_over(net, desk, rows, ring, block, at + k, number_of(net, from, row_of(v, w, 0)), t);
-            v = NARROW ? v >> 16 | w << 48 : v >> 32 | w << 32;
-            w >>= NARROW ? 16 : 32;
-        }
-    }
-    if (UNITS > 1 && !USUALLY(n <= INLINE)) take_more(net, desk, rows, ring, post, block, from, at, n, t, tag);
+    } else hand_over_all(net, desk, rows, ring, block, from, at, n < INLINE ? n : INLINE, t, v, w);
+    if (UNITS > 1 && !USUALLY(n <= INLINE)) take_more(net, desk, rows, ring, post, block, from, at, n, t);
 }
 
-// All lanes of a warp share out the rows that any of them was told: a lane delivers four words of every PARTS times four.
+// All lanes of a warp share out the rows that any of them was told, unless none has more than one: a lane delivers four
+// words of every PARTS times four.
 BE void listen_together(const Net& net, Desk& desk, const ShortRows& rows, const Ring& ring, OfThread<Post>& posts, u32 block,
                         u32 warp, u32 t, u64 tag) {
     const u32 first = (warp - CARRIERS - 1) * 32;
@@ -208,23 +204,32 @@ BE void listen_together(const Net& net, Desk& desk, const ShortRows& rows, const
         const Post& post = posts[warp * 32 + lane];
         n[lane] = post.at ? receive(net, desk, rows, ring, post, block, first + lane, t, tag, v[lane], w[lane]) : 0;
         if (UNITS > 1 && !USUALLY(n[lane] <= INLINE)) {
-            take_more(net, desk, rows, ring, post, block, first + lane, 0, n[lane], t, tag);
+            take_more(net, desk, rows, ring, post, block, first + lane, 0, n[lane], t);
             n[lane] = INLINE;
         }
     LANES_END
     LANES_MEET;
-    const u32 all = sums_before(n, before) * PARTS;
+    const u32 most = highest(n);
+    if (most == 0) return;
+    const bool pooled = PARTS > 1 || most > 1;
+    u32 all = 0;
+    if (pooled) {
+        all = sums_before(n, before) * PARTS;
+        LANES_DO
+            UNROLLED
+            for (u32 k = 0; k < INLINE; ++k)
+                if (k < n[lane]) pool[before[lane] + k] = number_of(net, first + lane, row_of(v[lane], w[lane], k));
+        LANES_END
+        LANES_MEET;
+    }
     LANES_DO
-        UNROLLED
-        for (u32 k = 0; k < INLINE; ++k)
-            if (k < n[lane]) pool[before[lane] + k] = number_of(net, first + lane, row_of(v[lane], w[lane], k));
-    LANES_END
-    LANES_MEET;
-    LANES_DO
+        u32 q = lane;
         NOT_UNROLLED
-        for (u32 q = lane; q < all; q += 32) {
-            const Start* start = rows.starts + pool[q / PARTS];
+        for (bool has = pooled ? q < all : n[lane] != 0; has; has = q < all) {
+            const u32 number = pooled ? pool[q / PARTS] : number_of(net, first + lane, row_of(v[lane], w[lane], 0));
+            const Start* start = rows.starts + number;
             deliver_short(rows, ring, read_row(start) + q % PARTS * 4, read_row(start + 1), PARTS * 4);
+            q += 32;
         }
     LANES_END
 }

@@ -23,6 +23,11 @@ template <class T> struct OfThread {
 };
 template <class T> using OfLane = OfThread<T>;
 
+// The largest number of any lane, if it is 0 or 1, else 2.
+BE u32 highest(OfLane<u32>& n) {
+    const u32 more = __ballot_sync(~0u, n.x > 1), any = __ballot_sync(~0u, n.x > 0);
+    return more ? 2 : any ? 1 : 0;
+}
 // The sum of numbers below 8 of all lanes, and of those before each.
 BE u32 sums_before(OfLane<u32>& n, OfLane<u32>& before) {
     u32 all = 0, lower;

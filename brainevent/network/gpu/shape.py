@@ -20,7 +20,7 @@ __all__ = ["CLUSTER", "Room", "Shape", "blocks_for", "in_cluster", "room_of", "s
 _NEURONS = 64  # of a block, where there are enough blocks
 CLUSTER, _IN_CLUSTER = 16, 512  # blocks of the largest cluster; neurons of each, at most
 _LINE = 8  # packets
-_UNITS = 4  # of a packet: waiting for a list in memory takes as long as a step
+_UNITS = 4  # of a packet, if blocks have many neurons: waiting for a list in memory takes as long as a step
 _PART = 4  # words of a short row that a lane adds at once
 _WARP = 32
 _LEAST_CARRIERS = 4  # warps that deliver
@@ -131,7 +131,7 @@ def shape_of(
         ring_in_block=room.ring_in_block,
         states_in_block=room.states_in_block,
         cluster=blocks if clustered else 0,
-        units=1 if clustered else _UNITS,
+        units=1 if clustered or partition.per <= MOST_THREADS else _UNITS,
         parts=_parts(rows.block_words / max(1, partition.sources)) if rows_in_block else 1,
         checked=checked,
         clocked=clocked,
