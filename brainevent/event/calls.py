@@ -108,6 +108,8 @@ def _called(
 ) -> Any:
     weights = promoted(weights, x, event=of.law.event)
     out = jax.ShapeDtypeStruct((shape[transpose], *x.shape[1:]), weights.dtype)
-    how = {**of.format.sized(shape), "transpose": transpose, "backend": backend, **promises(**known)}
+    how: dict[str, Any] = {"transpose": transpose, "backend": backend}
+    if of.format.arrays:  # else there is nothing to know, and the weights have the shape
+        how |= {"shape": shape, **promises(**known)}
     (found,) = apply(of, weights, *structure, x, outs=[out], **how)
     return found

@@ -4,17 +4,12 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-import jax
-
 from ...backends.source.cpp import load_cpp_file
-from ..activity import is_active
-from ..precision import precise
 
-__all__ = ["cpp_product"]
+__all__ = ["product"]
 
 
 @functools.cache
@@ -22,13 +17,7 @@ def _module() -> Any:
     return load_cpp_file(Path(__file__).with_name("kernels.cc"), name="brainevent_csr")
 
 
-def cpp_product(*, outs: Sequence[Any], shape: tuple[int, int], transpose: bool, **_: Any) -> Callable[..., Any]:
-    """Return the product as a JAX function of weights, indices, row pointers and events."""
-    (out,) = outs
+def product(weights: Any, indices: Any, indptr: Any, events: Any, sums: Any, *, transpose: bool, **_: Any) -> Any:
+    """Return the sums of weights, indices, row pointers and events."""
     kernel = _module().scatter if transpose else _module().gather
-
-    def product(weights: Any, indices: Any, indptr: Any, x: Any) -> list[Any]:
-        sums = jax.ShapeDtypeStruct(out.shape, precise(weights.dtype))
-        return [kernel(weights, indices, indptr, is_active(x), outs=sums).astype(out.dtype)]
-
-    return product
+    return kernel(weights, indices, indptr, events, outs=sums)

@@ -6,18 +6,14 @@ No pointer leads beyond what is stored, and an index that is out of range adds n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 from numba import cuda
 
 from ...backends.numba_cuda import numba_cuda_kernel
-from ..activity import is_active
-from ..precision import precise
 
-__all__ = ["numba_cuda_product"]
+__all__ = ["product"]
 
 _TOGETHER = 32  # threads that add one row
 
@@ -45,19 +41,12 @@ def _gather(weights: Any, indices: Any, indptr: Any, x: Any, zeros: Any, out: An
         out[row] = total
 
 
-def numba_cuda_product(*, outs: Sequence[Any], shape: tuple[int, int], transpose: bool, **_: Any) -> Callable[..., Any]:
-    """Return the product as a JAX function of weights, indices, row pointers and events."""
-    (out,) = outs
-
-    def product(weights: Any, indices: Any, indptr: Any, x: Any) -> list[Any]:
-        sums = jax.ShapeDtypeStruct(out.shape, precise(weights.dtype))
-        call = numba_cuda_kernel(
-            _scatter if transpose else _gather,
-            outs=sums,
-            launch_dims=_TOGETHER * x.size if transpose else out.size,
-            input_output_aliases={4: 0},  # the sums start as zeros
-        )
-        zeros = jnp.zeros(sums.shape, sums.dtype)
-        return [call(weights.astype(sums.dtype), indices, indptr, is_active(x), zeros).astype(out.dtype)]
-
-    return product
+def product(weights: Any, indices: Any, indptr: Any, events: Any, sums: Any, *, transpose: bool, **_: Any) -> Any:
+    """Return the sums of weights, indices, row pointers and events."""
+    call = numba_cuda_kernel(
+        _scatter if transpose else _gather,
+        outs=sums,
+        launch_dims=_TOGETHER * events.size if transpose else sums.size,
+        input_output_aliases={4: 0},  # the sums start as zeros
+    )
+    return call(weights.astype(sums.dtype), indices, indptr, events, jnp.zeros(sums.shape, sums.dtype))

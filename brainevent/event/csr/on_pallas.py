@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -12,9 +12,7 @@ from jax.experimental import pallas as pl
 from jax.experimental.pallas import triton as on_triton
 
 from ... import config
-from ..activity import is_active
 from ..operands import is_within
-from ..precision import precise
 from .pointers import row_of_each
 
 __all__ = ["gpu_product", "tpu_product"]
@@ -23,29 +21,22 @@ _TILE = 512  # results that a TPU sums at once
 _TERMS = 1024  # terms that it looks at together
 
 
-def gpu_product(*, outs: Sequence[Any], shape: tuple[int, int], transpose: bool, **_: Any) -> Callable[..., Any]:
-    """Return the product as a JAX function of weights, indices, row pointers and events."""
-    (out,) = outs
+def gpu_product(weights: Any, indices: Any, indptr: Any, events: Any, sums: Any, *, transpose: bool, **_: Any) -> Any:
+    """Return the sums of weights, indices, row pointers and events."""
     # JAX's interpreter keeps one of several sums to an element that a block holds twice, and knows no masks.
     block = 1 if config.is_emulating() else 256
-
-    def product(weights: Any, indices: Any, indptr: Any, x: Any) -> list[Any]:
-        sums = precise(weights.dtype)
-        rows = x.size if transpose else out.size
-        if rows == 0 or indices.size == 0:
-            return [jnp.zeros(out.shape, out.dtype)]
-        many = int(weights.size != 1)  # 0 if all elements have one weight
-        call = pl.pallas_call(
-            _scatter(block, many) if transpose else _gather(block, many),
-            grid=(rows,),
-            out_shape=jax.ShapeDtypeStruct(out.shape, sums),
-            input_output_aliases={4: 0},  # the sums start as zeros
-            compiler_params=on_triton.CompilerParams(),
-        )
-        operands = (weights.astype(sums), indices, indptr, is_active(x).astype(jnp.int8))
-        return [call(*operands, jnp.zeros(out.shape, sums)).astype(out.dtype)]
-
-    return product
+    rows, zeros = events.size if transpose else sums.size, jnp.zeros(sums.shape, sums.dtype)
+    if rows == 0 or indices.size == 0:
+        return zeros
+    many = int(weights.size != 1)  # 0 if all elements have one weight
+    call = pl.pallas_call(
+        _scatter(block, many) if transpose else _gather(block, many),
+        grid=(rows,),
+        out_shape=sums,
+        input_output_aliases={4: 0},  # the sums start as zeros
+        compiler_params=on_triton.CompilerParams(),
+    )
+    return call(weights.astype(sums.dtype), indices, indptr, events.astype(jnp.int8), zeros)
 
 
 def _over_row(indptr: Any, stored: int, row: Any, block: int, step: Callable[[Any, Any, Any], Any], first: Any) -> Any:
@@ -94,37 +85,32 @@ def _gather(block: int, many: int) -> Callable[..., None]:
     return kernel
 
 
-def tpu_product(*, outs: Sequence[Any], shape: tuple[int, int], transpose: bool, **_: Any) -> Callable[..., Any]:
-    """Return the product as a JAX function of weights, indices, row pointers and events.
+def tpu_product(
+    weights: Any, indices: Any, indptr: Any, events: Any, sums: Any, *, shape: tuple[int, int], transpose: bool
+) -> Any:
+    """Return the sums of weights, indices, row pointers and events.
 
     A TPU adds to no element that an index names: each result picks its own from a block of terms. Blocks without an
     event are left out.
     """
-    (out,) = outs
-
-    def product(weights: Any, indices: Any, indptr: Any, x: Any) -> list[Any]:
-        sums, events = precise(weights.dtype), is_active(x)
-        if indices.size == 0 or out.size == 0:
-            return [jnp.zeros(out.shape, out.dtype)]
-        rows = row_of_each(indptr, indices.size).astype(indices.dtype)
-        sources, targets = (rows, indices) if transpose else (indices, rows)
-        there = is_within(indices, shape[1]) & (rows < shape[0])  # what is out of range adds nothing
-        active = events[sources] & there
-        terms = jnp.where(active, weights.astype(sums), 0)
-        blocks, tiles = pl.cdiv(indices.size, _TERMS), pl.cdiv(out.size, _TILE)
-        missing = (0, blocks * _TERMS - indices.size)
-        terms, targets = (jnp.pad(each, missing).reshape(blocks, 1, _TERMS) for each in (terms, targets))
-        block = pl.BlockSpec((1, 1, _TERMS), lambda tile, i: (i, 0, 0))
-        found = pl.pallas_call(
-            _sum_tile,
-            grid=(tiles, blocks),
-            in_specs=[block, block],
-            out_specs=pl.BlockSpec((1, _TILE), lambda tile, i: (0, tile)),
-            out_shape=jax.ShapeDtypeStruct((1, tiles * _TILE), sums),
-        )(terms, targets)
-        return [found[0, : out.size].astype(out.dtype)]
-
-    return product
+    if indices.size == 0 or sums.size == 0:
+        return jnp.zeros(sums.shape, sums.dtype)
+    rows = row_of_each(indptr, indices.size).astype(indices.dtype)
+    sources, targets = (rows, indices) if transpose else (indices, rows)
+    there = is_within(indices, shape[1]) & (rows < shape[0])  # what is out of range adds nothing
+    terms = jnp.where(events[sources] & there, weights.astype(sums.dtype), 0)
+    blocks, tiles = pl.cdiv(indices.size, _TERMS), pl.cdiv(sums.size, _TILE)
+    missing = (0, blocks * _TERMS - indices.size)
+    terms, targets = (jnp.pad(each, missing).reshape(blocks, 1, _TERMS) for each in (terms, targets))
+    block = pl.BlockSpec((1, 1, _TERMS), lambda tile, i: (i, 0, 0))
+    found = pl.pallas_call(
+        _sum_tile,
+        grid=(tiles, blocks),
+        in_specs=[block, block],
+        out_specs=pl.BlockSpec((1, _TILE), lambda tile, i: (0, tile)),
+        out_shape=jax.ShapeDtypeStruct((1, tiles * _TILE), sums.dtype),
+    )(terms, targets)
+    return found[0, : sums.size]
 
 
 def _sum_tile(terms: Any, targets: Any, out: Any) -> None:

@@ -3,19 +3,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import jax_triton
 import triton
 import triton.language as tl
 
-from ..activity import is_active
-from ..precision import precise
-
-__all__ = ["triton_product"]
+__all__ = ["product"]
 
 _BLOCK = 256  # elements of a row that are read at once
 
@@ -51,29 +46,22 @@ def _gather(  # type: ignore[no-untyped-def]
     tl.store(out + row, tl.sum(total))
 
 
-def triton_product(*, outs: Sequence[Any], shape: tuple[int, int], transpose: bool, **_: Any) -> Callable[..., Any]:
-    """Return the product as a JAX function of weights, indices, row pointers and events."""
-    (out,) = outs
-
-    def product(weights: Any, indices: Any, indptr: Any, x: Any) -> list[Any]:
-        sums = jax.ShapeDtypeStruct(out.shape, precise(weights.dtype))
-        rows = x.size if transpose else out.size
-        if rows == 0 or indices.size == 0:  # Triton launches no empty grid, and reads no empty array
-            return [jnp.zeros(out.shape, out.dtype)]
-        found = jax_triton.triton_call(
-            weights.astype(sums.dtype),
-            indices,
-            indptr,
-            is_active(x).astype(jnp.int8),
-            indices.size,
-            out.size if transpose else x.size,
-            kernel=_scatter if transpose else _gather,
-            out_shape=sums,
-            grid=(rows,),
-            zeroed_outputs=(0,) if transpose else (),
-            many=int(weights.size != 1),  # 0 if all elements have one weight
-            block=_BLOCK,
-        )
-        return [found.astype(out.dtype)]
-
-    return product
+def product(weights: Any, indices: Any, indptr: Any, events: Any, sums: Any, *, transpose: bool, **_: Any) -> Any:
+    """Return the sums of weights, indices, row pointers and events."""
+    rows = events.size if transpose else sums.size
+    if rows == 0 or indices.size == 0:  # Triton launches no empty grid, and reads no empty array
+        return jnp.zeros(sums.shape, sums.dtype)
+    return jax_triton.triton_call(
+        weights.astype(sums.dtype),
+        indices,
+        indptr,
+        events.astype(jnp.int8),
+        indices.size,
+        sums.size if transpose else events.size,
+        kernel=_scatter if transpose else _gather,
+        out_shape=sums,
+        grid=(rows,),
+        zeroed_outputs=(0,) if transpose else (),
+        many=int(weights.size != 1),  # 0 if all elements have one weight
+        block=_BLOCK,
+    )

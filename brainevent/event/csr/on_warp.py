@@ -2,17 +2,13 @@
 """`binary_csrmv` in NVIDIA Warp, for GPUs; emulated, for CPUs."""
 # mypy: disable-error-code="misc, no-untyped-def, operator, valid-type"
 
-from collections.abc import Callable, Sequence
 from typing import Any
 
-import jax
 import warp as wp
 
 from ...backends.warp import warp_kernel
-from ..activity import is_active
-from ..precision import precise
 
-__all__ = ["warp_product"]
+__all__ = ["product"]
 
 _TOGETHER = wp.constant(32)  # threads that add one row
 
@@ -62,19 +58,13 @@ def _gather(
     out[row] = total
 
 
-def warp_product(*, outs: Sequence[Any], shape: tuple[int, int], transpose: bool, **_: Any) -> Callable[..., Any]:
-    """Return the product as a JAX function of weights, indices, row pointers and events."""
-    (out,) = outs
-
-    def product(weights: Any, indices: Any, indptr: Any, x: Any) -> list[Any]:
-        sums = jax.ShapeDtypeStruct(out.shape, precise(weights.dtype))
-        call = warp_kernel(
-            _scatter if transpose else _gather,
-            sums,
-            launch_dims=(x.size, _TOGETHER) if transpose else out.size,
-            zeroed=transpose,
-        )
-        many = int(weights.size != 1)  # 0 if all elements have one weight
-        return [call(weights.astype(sums.dtype), indices, indptr, is_active(x), many).astype(out.dtype)]
-
-    return product
+def product(weights: Any, indices: Any, indptr: Any, events: Any, sums: Any, *, transpose: bool, **_: Any) -> Any:
+    """Return the sums of weights, indices, row pointers and events."""
+    call = warp_kernel(
+        _scatter if transpose else _gather,
+        sums,
+        launch_dims=(events.size, _TOGETHER) if transpose else sums.size,
+        zeroed=transpose,
+    )
+    many = int(weights.size != 1)  # 0 if all elements have one weight
+    return call(weights.astype(sums.dtype), indices, indptr, events, many)

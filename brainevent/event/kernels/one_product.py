@@ -12,51 +12,64 @@ import jax.numpy as jnp
 from ..activity import is_active
 from ..csr.format import CSR
 from ..dense.format import DENSE, dot
-from ..description import Description, Generator, Language
+from ..description import Description, Language, Shape
 from ..laws.products import EVENTS
+from ..precision import precise
 
 __all__ = ["DOT", "OTHERS"]
 
 _PRODUCT = Description(CSR, EVENTS)
 
 
-def _cpp(**how: Any) -> Any:
-    from ..csr.on_cpp import cpp_product
+def _cpp() -> Any:
+    from ..csr.on_cpp import product
 
-    return cpp_product(**how)
-
-
-def _numba_cuda(**how: Any) -> Any:
-    from ..csr.on_numba_cuda import numba_cuda_product
-
-    return numba_cuda_product(**how)
+    return product
 
 
-def _warp(**how: Any) -> Any:
-    from ..csr.on_warp import warp_product
+def _numba_cuda() -> Any:
+    from ..csr.on_numba_cuda import product
 
-    return warp_product(**how)
-
-
-def _triton(**how: Any) -> Any:
-    from ..csr.on_triton import triton_product
-
-    return triton_product(**how)
+    return product
 
 
-def _pallas_on_gpu(**how: Any) -> Any:
+def _warp() -> Any:
+    from ..csr.on_warp import product
+
+    return product
+
+
+def _triton() -> Any:
+    from ..csr.on_triton import product
+
+    return product
+
+
+def _pallas_on_gpu() -> Any:
     from ..csr.on_pallas import gpu_product
 
-    return gpu_product(**how)
+    return gpu_product
 
 
-def _pallas_on_tpu(**how: Any) -> Any:
+def _pallas_on_tpu() -> Any:
     from ..csr.on_pallas import tpu_product
 
-    return tpu_product(**how)
+    return tpu_product
 
 
-def _language(backend: str, platform: str, generator: Generator) -> Language:
+def _language(backend: str, platform: str, load: Callable[[], Any]) -> Language:
+    """Return a language that has `product(weights, indices, indptr, events, sums, shape=..., transpose=...)`."""
+
+    def generator(*, outs: Sequence[Any], shape: Shape, transpose: bool, **_: Any) -> Callable[..., Any]:
+        (out,), product = outs, load()
+
+        def run(weights: Any, indices: Any, indptr: Any, x: Any) -> list[Any]:
+            sums = jax.ShapeDtypeStruct(out.shape, precise(weights.dtype))
+            found = product(weights, indices, indptr, is_active(x), sums, shape=shape, transpose=transpose)
+            return [found.astype(out.dtype)]
+
+        return run
+
     return Language(backend, platform, lambda of: generator if of == _PRODUCT else None)
 
 

@@ -13,8 +13,6 @@ import numpy as np
 from ... import config
 from ...errors import MathError, ShapeError
 from .. import units
-from ..csr.format import CSR
-from ..description import Description, Format
 from ..operands import is_scipy
 from ..precision import precise
 from ..representation import EventRepresentation
@@ -189,31 +187,6 @@ class DataRepresentation(WithBuffers, Arithmetic, BesideQuantities):
     def _multiply(self, x: Any, *, transpose: bool, event: bool) -> Any:
         """Return `A @ x` or `A.T @ x`, for a vector or the columns of a matrix, of the right length."""
         raise NotImplementedError
-
-    def _product(
-        self,
-        form: Format,
-        data: Any,
-        structure: Sequence[Any],
-        x: Any,
-        *,
-        event: bool,
-        indexed: bool = False,
-        **how: Any,
-    ) -> Any:
-        """Return a product in a format; `how` has its direction, and the shape of what is cut into rows in it."""
-        from ..calls import multiplied
-        from ..laws.products import EVENTS, NUMBERS
-
-        of = Description(form, EVENTS if event else NUMBERS, columns=x.ndim == 2, indexed=indexed)
-        known = {"indices_sorted": self.indices_sorted, "indices_within": self.indices_within} | how
-        return multiplied(of, data, structure, x, backend=self.backend, **known)
-
-    def _turned_product(self, data: Any, x: Any, shape: tuple[int, int]) -> Any:
-        """Return the product with events by the structure that is cut along the other axis, of this shape."""
-        structure = [self._buffers[name] for name in TURNED]
-        how: dict[str, Any] = {"shape": shape, "transpose": True, "indices_sorted": True, "indexed": True}
-        return self._product(CSR, data, structure, x, event=True, **how)
 
     def _transposed(self) -> DataRepresentation:
         """Return the transposed matrix, which shares all arrays."""

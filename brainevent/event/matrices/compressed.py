@@ -4,21 +4,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import jax
 import jax.numpy as jnp
 
 from .. import units
-from ..csr.format import CSR as CSR_FORMAT
-from ..csr.pointers import row_of_each
+from ..csr.format import CSR
+from ..description import Description
 from ..operands import is_scipy
 from ..structure import (
     are_known,
     are_sorted,
     as_indices,
     check_compressed,
-    check_once,
     checked_indptr,
     checked_shape,
     checked_weights,
@@ -27,18 +26,17 @@ from ..structure import (
 from .base import DataRepresentation
 from .buffers import TURNED
 from .build import checked_dense, dense_elements, parts
-from .plastic import Plastic
+from .by_format import ByFormat
 
 __all__ = ["Compressed"]
 
 
-class Compressed(Plastic, DataRepresentation):
+class Compressed(ByFormat, DataRepresentation):
     """A matrix that is cut along an axis: `indptr` says where each slice begins, `indices` where its elements lie."""
 
     indices: jax.Array
     indptr: jax.Array
-    _structure = ("indices", "indptr")
-    _axis: ClassVar[int]  # that is cut
+    _structure, _format = ("indices", "indptr"), CSR
 
     def __init__(
         self,
@@ -121,28 +119,9 @@ class Compressed(Plastic, DataRepresentation):
         """
         from ..csr.conversions import csr_to_csc_index
 
-        indptr, indices, perm = csr_to_csc_index(self.indptr, self.indices, shape=self._sliced_shape)
+        indptr, indices, perm = csr_to_csc_index(self.indptr, self.indices, shape=self._cut_shape)
         self._buffers.update(zip(TURNED, (indices, indptr, perm), strict=True))
         return self
-
-    @property
-    def _sliced_shape(self) -> tuple[int, int]:
-        return (self.shape[1], self.shape[0]) if self._axis else self.shape
-
-    def _check_structure(self, where: str) -> None:
-        slices, bound = self._sliced_shape
-        check_once(check_compressed, where, self.indices, self.indptr, slices=slices, bound=bound)
-
-    def _coordinates(self) -> tuple[jax.Array, jax.Array]:
-        slices = row_of_each(self.indptr, self.nse)
-        return (self.indices, slices) if self._axis else (slices, self.indices)
-
-    def _multiply(self, x: Any, *, transpose: bool, event: bool) -> Any:
-        shape, across = self._sliced_shape, transpose ^ bool(self._axis)
-        if event and not across and TURNED[0] in self._buffers:
-            return self._turned_product(self.data, x, shape[::-1])
-        how: dict[str, Any] = {"shape": shape, "transpose": across}
-        return self._product(CSR_FORMAT, self.data, (self.indices, self.indptr), x, event=event, **how)
 
     def _places(self) -> tuple[Any, Any, Any]:
         """Return indices, pointers and places of weights of the structure that is cut along the other axis."""
@@ -151,40 +130,17 @@ class Compressed(Plastic, DataRepresentation):
         if TURNED[0] in self._buffers:
             indices, indptr, places = (self._buffers[name] for name in TURNED)
             return indices, indptr, places
-        return turned_once(self.indptr, self.indices, self._sliced_shape)
+        return turned_once(self.indptr, self.indices, self._cut_shape)
 
-    def _updated(self, update: Any, where: str, *operands: Any, indexed: bool, **how: Any) -> Any:
-        from ..plasticity.calls import INDEXED, ROWS
+    def _of_other_side(self) -> tuple[Description, Sequence[Any]]:
+        from ..plasticity.calls import INDEXED
 
-        of, structure = (INDEXED, self._places()) if indexed else (ROWS, (self.indices, self.indptr))
-        return update(of, where, self.data, structure, *operands, self.shape, within=self.indices_within, **how)
-
-    def _on_pre(self, *operands: Any, **how: Any) -> Any:
-        from ..plasticity.calls import on_pre
-
-        where = f"update_{'csc' if self._axis else 'csr'}_on_binary_pre"
-        return self._updated(on_pre, where, *operands, indexed=bool(self._axis), **how)
-
-    def _on_post(self, *operands: Any, **how: Any) -> Any:
-        from ..plasticity.calls import on_post
-
-        where = f"update_{'csc' if self._axis else 'csr'}_on_binary_post"
-        return self._updated(on_post, where, *operands, indexed=not self._axis, **how)
-
-    def _per_synapse(self, y: Any, w: Any, *, of_columns: bool) -> Any:
-        from ..synapses.functions import OF_VECTORS, values
-
-        names = ("cscmv_dt2t", "cscmm_dt2t") if self._axis else ("csrmv_dt2t", "csrmm_dt2t")
-        structure, of_columns = (self.indices, self.indptr), of_columns ^ bool(self._axis)
-        how: dict[str, Any] = {"backend": self.backend, "within": self.indices_within}
-        return values(OF_VECTORS, names, y, w, structure, self._sliced_shape, of_columns, **how)
+        return INDEXED, self._places()
 
     def _turned(self) -> tuple[Any, tuple[Any, Any]]:
         """Return data and structure cut along the other axis."""
         from ..csr.conversions import csr_to_csc_index
 
         many = self.data.size != 1
-        indptr, indices, *perm = csr_to_csc_index(
-            self.indptr, self.indices, shape=self._sliced_shape, include_perm=many
-        )
+        indptr, indices, *perm = csr_to_csc_index(self.indptr, self.indices, shape=self._cut_shape, include_perm=many)
         return self.data[perm[0]] if many else self.data, (indices, indptr)

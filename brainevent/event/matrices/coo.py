@@ -11,6 +11,7 @@ import jax
 from .. import units
 from ..coo.format import COORDINATES
 from ..description import Description
+from ..laws.updates import UPDATES
 from ..operands import is_scipy
 from ..saved import savable
 from ..structure import (
@@ -18,15 +19,14 @@ from ..structure import (
     are_sorted,
     as_indices,
     check_indices,
-    check_once,
     checked_shape,
     checked_weights,
     narrow,
 )
 from .base import DataRepresentation
 from .build import checked_dense, dense_elements, parts, pick
+from .by_format import ByFormat
 from .formats import format_named, named_format
-from .plastic import Plastic
 
 __all__ = ["COO"]
 
@@ -34,7 +34,7 @@ __all__ = ["COO"]
 @named_format
 @savable
 @jax.tree_util.register_pytree_node_class
-class COO(Plastic, DataRepresentation):
+class COO(ByFormat, DataRepresentation):
     """A matrix of elements `data[i]` at `(row[i], col[i])`; products look at all of them, in both directions.
 
     It is made by `COO(data, row, col, shape=...)`, `COO((data, row, col), shape=...)` or `COO(scipy_matrix)`.
@@ -47,7 +47,8 @@ class COO(Plastic, DataRepresentation):
 
     row: jax.Array
     col: jax.Array
-    _structure = ("row", "col")
+    _structure, _format = ("row", "col"), COORDINATES
+    _called = ("COO.update_on_pre", "COO.update_on_post", "COO.dt2t", "COO.dt2t")
 
     def __init__(
         self,
@@ -103,39 +104,8 @@ class COO(Plastic, DataRepresentation):
         """Connect at random; the options are those of `CSR.random`."""
         return format_named("CSR").random(shape, **options).tocoo()
 
-    def _check_structure(self, where: str) -> None:
-        check_once(check_indices, where, "row", self.row, bound=self.shape[0])
-        check_once(check_indices, where, "col", self.col, bound=self.shape[1])
-
-    def _coordinates(self) -> tuple[jax.Array, jax.Array]:
-        return self.row, self.col
-
-    def _on_pre(self, *operands: Any, **how: Any) -> Any:
-        from ..plasticity.calls import ELEMENTS, on_pre
-
-        structure = (self.row, self.col)
-        within = self.indices_within
-        return on_pre(ELEMENTS, "COO.update_on_pre", self.data, structure, *operands, self.shape, within=within, **how)
-
-    def _on_post(self, *operands: Any, **how: Any) -> Any:
-        from ..plasticity.calls import ELEMENTS, on_post
-
-        structure = (self.col, self.row)
-        within = self.indices_within
-        return on_post(
-            ELEMENTS, "COO.update_on_post", self.data, structure, *operands, self.shape, within=within, **how
-        )
-
-    def _per_synapse(self, y: Any, w: Any, *, of_columns: bool) -> Any:
-        from ..laws.values import VALUES
-        from ..synapses.functions import values
-
-        of, names = Description(COORDINATES, VALUES), ("COO.dt2t", "COO.dt2t")
-        return values(of, names, y, w, (self.row, self.col), self.shape, of_columns, within=self.indices_within)
-
-    def _multiply(self, x: Any, *, transpose: bool, event: bool) -> Any:
-        how: dict[str, Any] = {"shape": self.shape, "transpose": transpose}
-        return self._product(COORDINATES, self.data, (self.row, self.col), x, event=event, **how)
+    def _of_other_side(self) -> tuple[Description, Sequence[Any]]:
+        return Description(COORDINATES, UPDATES), self._arrays[::-1]
 
     def _transposed(self) -> COO:
         turned = (self.shape[1], self.shape[0])

@@ -41,6 +41,7 @@ class CSR(Compressed):
     """
 
     _axis = 0
+    _called = ("update_csr_on_binary_pre", "update_csr_on_binary_post", "csrmv_dt2t", "csrmm_dt2t")
 
     @classmethod
     def random(
@@ -140,6 +141,7 @@ class CSC(Compressed):
     """
 
     _axis = 1
+    _called = ("update_csc_on_binary_pre", "update_csc_on_binary_post", "cscmv_dt2t", "cscmm_dt2t")
 
     @classmethod
     def random(

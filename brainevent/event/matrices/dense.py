@@ -13,27 +13,31 @@ import numpy as np
 from .. import units
 from ..dense.format import DENSE
 from ..description import Description
+from ..laws.updates import UPDATES
 from ..operands import is_scipy
 from ..precision import precise
 from ..room import check_array
 from ..saved import savable
 from ..structure import checked_shape, checked_weights
 from .base import DataRepresentation
+from .by_format import ByFormat
 from .formats import format_named
-from .plastic import Plastic
 
 __all__ = ["Dense"]
 
 
 @savable
 @jax.tree_util.register_pytree_node_class
-class Dense(Plastic, DataRepresentation):
+class Dense(ByFormat, DataRepresentation):
     """A matrix that stores every element; products with events read only the rows, or columns, of events.
 
     >>> import jax.numpy as jnp, brainevent
     >>> jnp.array([False, True]) @ brainevent.Dense(jnp.array([[1.0, 2.0], [3.0, 4.0]]))
     Array([3., 4.], dtype=float32)
     """
+
+    _format = DENSE
+    _called = ("update_dense_on_binary_pre", "update_dense_on_binary_post", "Dense.dt2t", "Dense.dt2t")
 
     def __init__(
         self,
@@ -69,17 +73,7 @@ class Dense(Plastic, DataRepresentation):
         """How many elements are stored: all."""
         return self.size
 
-    @property
-    def _stored(self) -> tuple[int, ...]:
-        return self.shape
-
-    def _coordinates(self) -> tuple[jax.Array, jax.Array]:
-        rows, columns = jnp.indices(self.shape, dtype=jnp.int32)
-        return rows.reshape(-1), columns.reshape(-1)
-
     def _multiply(self, x: Any, *, transpose: bool, event: bool) -> Any:
-        from ..dense import functions
-
         if not event:
             (weights, unit), (x, unit_of_x) = units.split(self.data), units.split(x)
             dtype = jnp.result_type(weights, x)
@@ -89,24 +83,10 @@ class Dense(Plastic, DataRepresentation):
             # XLA takes up to thirty times as long for weights.T @ x on a CPU.
             found = jnp.matmul(x.T, weights, **exact).T if transpose else jnp.matmul(weights, x, **exact)
             return units.join(found.astype(dtype), units.product(unit, unit_of_x))
-        multiply = functions.binary_densemv if x.ndim == 1 else functions.binary_densemm
-        return multiply(self.data, x, transpose=transpose, backend=self.backend)
+        return super()._multiply(x, transpose=transpose, event=event)
 
-    def _on_pre(self, *operands: Any, **how: Any) -> Any:
-        from ..plasticity.calls import ROWS_OF_DENSE, on_pre
-
-        return on_pre(ROWS_OF_DENSE, "update_dense_on_binary_pre", self.data, (), *operands, self.shape, **how)
-
-    def _on_post(self, *operands: Any, **how: Any) -> Any:
-        from ..plasticity.calls import COLUMNS_OF_DENSE, on_post
-
-        return on_post(COLUMNS_OF_DENSE, "update_dense_on_binary_post", self.data, (), *operands, self.shape, **how)
-
-    def _per_synapse(self, y: Any, w: Any, *, of_columns: bool) -> Any:
-        from ..laws.values import VALUES
-        from ..synapses.functions import values
-
-        return values(Description(DENSE, VALUES), ("Dense.dt2t", "Dense.dt2t"), y, w, (), self.shape, of_columns)
+    def _of_other_side(self) -> tuple[Description, Sequence[Any]]:
+        return Description(DENSE, UPDATES, post=True), ()
 
     def with_data(self, data: Any) -> Dense:
         """Return a matrix with other data: one number, or one for each element."""

@@ -12,7 +12,6 @@ import numpy as np
 
 from .. import random as connectivity
 from .. import units
-from ..description import Description
 from ..fixed.format import FIXED
 from ..operands import is_scipy
 from ..room import check_room
@@ -22,7 +21,6 @@ from ..structure import (
     are_sorted,
     as_indices,
     check_indices,
-    check_once,
     checked_count,
     checked_indptr,
     checked_shape,
@@ -31,20 +29,25 @@ from ..structure import (
     narrow,
 )
 from .base import DataRepresentation
-from .buffers import TURNED
 from .build import checked_dense, parts
+from .by_format import ByFormat
 from .csr import CSC, CSR
-from .plastic import Plastic
 
 __all__ = ["FixedNumConn", "FixedNumPerPost", "FixedNumPerPre"]
 
 
-class FixedNumConn(Plastic, DataRepresentation):
+class FixedNumConn(ByFormat, DataRepresentation):
     """A matrix cut along an axis into slices of as many elements: `indices[i]` are where those of slice i lie."""
 
     indices: jax.Array
-    _structure = ("indices",)
-    _axis: ClassVar[int]  # that is cut: 0 of pre, 1 of post
+    _structure, _format = ("indices",), FIXED
+    _of_values = {"named": "weights", "unit_of_y": True}  # noqa: RUF012
+    _called = (
+        "update_fixed_post_conn_on_binary_pre",
+        "update_fixed_pre_conn_on_binary_post",
+        "fcnmv_dt2t",
+        "fcnmm_dt2t",
+    )
     _compressed: ClassVar[type[CSR] | type[CSC]]
 
     def __init__(
@@ -183,56 +186,14 @@ class FixedNumConn(Plastic, DataRepresentation):
         structure = (self.indices.reshape(-1), indptr)
         return self._compressed._of(self._flat(), structure, self.shape, **self._shared)
 
-    def _on_pre(self, *operands: Any, **how: Any) -> Any:
-        from ..plasticity.calls import SLICES, on_pre
-
-        if self._axis:
-            return self._as_stored(self._cut()._on_pre(*operands, **how))
-        where, within = "update_fixed_post_conn_on_binary_pre", self.indices_within
-        return on_pre(SLICES, where, self.data, (self.indices,), *operands, self.shape, within=within, **how)
-
-    def _on_post(self, *operands: Any, **how: Any) -> Any:
-        from ..plasticity.calls import SLICES, on_post
-
-        if not self._axis:
-            return self._as_stored(self._cut()._on_post(*operands, **how))
-        where, within = "update_fixed_pre_conn_on_binary_post", self.indices_within
-        return on_post(SLICES, where, self.data, (self.indices,), *operands, self.shape, within=within, **how)
-
-    def _per_synapse(self, y: Any, w: Any, *, of_columns: bool) -> Any:
-        from ..laws.values import VALUES
-        from ..synapses.functions import values
-
-        of, names, by_columns = Description(FIXED, VALUES), ("fcnmv_dt2t", "fcnmm_dt2t"), of_columns ^ bool(self._axis)
-        how: dict[str, Any] = {"within": self.indices_within, "named": "weights", "unit_of_y": True}
-        return values(of, names, y, w, (self.indices,), self._sliced_shape, by_columns, **how)
-
-    @property
-    def _sliced_shape(self) -> tuple[int, int]:
-        return (self.shape[1], self.shape[0]) if self._axis else self.shape
+    def _updated(self, post: bool, *operands: Any) -> Any:
+        if post ^ bool(self._axis):  # the neurons that spike are those of indices
+            return self.with_data(self._as_stored(self._cut()._updated(post, *operands).data))
+        return super()._updated(post, *operands)
 
     def _as_stored(self, data: Any) -> Any:
         numbers, unit = units.split(data)
         return units.join(numbers.reshape(self.indices.shape), unit)
-
-    def _check_structure(self, where: str) -> None:
-        check_once(check_indices, where, "indices", self.indices, bound=self.shape[1 - self._axis], ndim=2)
-
-    def _coordinates(self) -> tuple[jax.Array, jax.Array]:
-        slices, number = self.indices.shape
-        along = jnp.repeat(jnp.arange(slices, dtype=jnp.int32), number)
-        across = self.indices.reshape(-1)
-        return (across, along) if self._axis else (along, across)
-
-    def _multiply(self, x: Any, *, transpose: bool, event: bool) -> Any:
-        shape, across = (
-            self._sliced_shape,
-            transpose ^ bool(self._axis),
-        )  # from slices: the way in which events save work
-        if event and not across and TURNED[0] in self._buffers:
-            return self._turned_product(self._flat(), x, shape[::-1])
-        how: dict[str, Any] = {"shape": shape, "transpose": across}
-        return self._product(FIXED, self.data, (self.indices,), x, event=event, **how)
 
 
 @savable

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,7 +15,7 @@ from .. import units
 from ..coo.format import COORDINATES
 from ..csr.format import CSR
 from ..dense.format import DENSE
-from ..description import Description
+from ..description import Description, Shape
 from ..fixed.format import FIXED
 from ..laws.updates import UPDATES
 from ..operands import checked_indices, promises
@@ -22,7 +23,7 @@ from ..structure import check_indices, check_once
 from ..table import apply
 from .checked import bounded, one_of, sides_of, weights_of
 
-__all__ = ["COLUMNS_OF_DENSE", "ELEMENTS", "INDEXED", "ROWS", "ROWS_OF_DENSE", "SLICES", "on_post", "on_pre"]
+__all__ = ["COLUMNS_OF_DENSE", "ELEMENTS", "INDEXED", "ROWS", "ROWS_OF_DENSE", "SLICES", "on_post", "on_pre", "updated"]
 
 ROWS = Description(CSR, UPDATES)
 INDEXED = Description(CSR, UPDATES, indexed=True, post=True)
@@ -32,48 +33,29 @@ ROWS_OF_DENSE = Description(DENSE, UPDATES)
 COLUMNS_OF_DENSE = Description(DENSE, UPDATES, post=True)
 
 
-def on_pre(
-    of: Description, where: str, weight: Any, structure: Sequence[Any], spikes: Any, trace: Any, *rest: Any, **how: Any
-) -> Any:
-    """Add to each weight of a row that spikes the trace of its column; rows are what arrays of indices are cut into.
-
-    `rest` are the bounds of weights, and the shape of the matrix, (pre, post).
-    """
-    *bounds, shape = rest
-    sides = ("pre_spike", spikes, shape[0]), ("post_trace", trace, shape[1])
-    return _updated(of, where, weight, structure, sides, bounds, **how)
-
-
-def on_post(
-    of: Description, where: str, weight: Any, structure: Sequence[Any], trace: Any, spikes: Any, *rest: Any, **how: Any
-) -> Any:
-    """Add to each weight of a column that spikes the trace of its row; columns are what arrays of indices are cut into.
-
-    `rest` are as in `on_pre`.
-    """
-    *bounds, shape = rest
-    sides = ("post_spike", spikes, shape[1]), ("pre_trace", trace, shape[0])
-    return _updated(of, where, weight, structure, sides, bounds, **how)
-
-
-def _updated(
+def updated(
     of: Description,
     where: str,
     weight: Any,
     structure: Sequence[Any],
-    sides: tuple[tuple[str, Any, int], tuple[str, Any, int]],
+    spikes: Any,
+    trace: Any,
     bounds: Sequence[Any],
-    *,
+    shape: Shape,
     backend: str | None,
     after: Any,
+    *,
+    post: bool,
     within: bool | None = None,
 ) -> Any:
     """Check what an update needs, make it, and hold weights to their bounds.
 
-    `sides` are spikes and trace: the name, for messages, values, and how many. Whether all indices are known to be
-    `within` range is looked at if that is None.
+    Neurons that spike are those of rows of the matrix of `shape` (pre, post), or if `post` those of columns; by these,
+    arrays of indices are cut. Whether all indices are known to be `within` range is looked at if that is None.
     """
-    own, other = (size for _, _, size in sides)
+    own, other = shape[post], shape[not post]
+    names = ("post_spike", "pre_trace") if post else ("pre_spike", "post_trace")
+    sides = [*zip(names, (spikes, trace), (own, other), strict=True)]
     count = len(of.format.arrays)
     arrays, known = of.format.checked(where, structure[:count], (own, other), within)
     for places in structure[count:]:
@@ -90,3 +72,6 @@ def _updated(
     how: dict[str, Any] = {"backend": backend, **promises(indices_within=known)}
     (found,) = apply(of, weights, *arrays, *operands, first, outs=[out], **how)
     return units.join(bounded(where, found, unit, *bounds), unit)
+
+
+on_pre, on_post = (functools.partial(updated, post=post) for post in (False, True))

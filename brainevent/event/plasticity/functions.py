@@ -54,9 +54,7 @@ def update_csr_on_binary_pre(
     Array([1.1, 1.3, 1. ], dtype=float32)
     """
     where, shape = "update_csr_on_binary_pre", checked_shape("update_csr_on_binary_pre", shape)
-    return on_pre(
-        ROWS, where, weight, (indices, indptr), pre_spike, post_trace, w_min, w_max, shape, backend=backend, after=after
-    )
+    return on_pre(ROWS, where, weight, (indices, indptr), pre_spike, post_trace, (w_min, w_max), shape, backend, after)
 
 
 def update_csr_on_binary_post(
@@ -87,9 +85,7 @@ def update_csr_on_binary_post(
     """
     where, shape = "update_csr_on_binary_post", checked_shape("update_csr_on_binary_post", shape)
     structure = (indices, indptr, weight_indices)
-    return on_post(
-        INDEXED, where, weight, structure, pre_trace, post_spike, w_min, w_max, shape, backend=backend, after=after
-    )
+    return on_post(INDEXED, where, weight, structure, post_spike, pre_trace, (w_min, w_max), shape, backend, after)
 
 
 def update_csc_on_binary_pre(
@@ -113,9 +109,7 @@ def update_csc_on_binary_pre(
     where, shape = "update_csc_on_binary_pre", checked_shape("update_csc_on_binary_pre", shape)
     (indices, indptr), _ = CSR.checked(where, (indices, indptr), shape[::-1], None)
     structure = turned_once(indptr, indices, shape[::-1])
-    return on_pre(
-        INDEXED, where, weight, structure, pre_spike, post_trace, w_min, w_max, shape, backend=backend, after=after
-    )
+    return on_pre(INDEXED, where, weight, structure, pre_spike, post_trace, (w_min, w_max), shape, backend, after)
 
 
 def update_csc_on_binary_post(
@@ -140,9 +134,7 @@ def update_csc_on_binary_post(
     Array([1. , 1.1, 1.2], dtype=float32)
     """
     where, shape = "update_csc_on_binary_post", checked_shape("update_csc_on_binary_post", shape)
-    return on_post(
-        ROWS, where, weight, (indices, indptr), pre_trace, post_spike, w_min, w_max, shape, backend=backend, after=after
-    )
+    return on_post(ROWS, where, weight, (indices, indptr), post_spike, pre_trace, (w_min, w_max), shape, backend, after)
 
 
 def update_dense_on_binary_pre(
@@ -164,9 +156,7 @@ def update_dense_on_binary_pre(
     """
     where = "update_dense_on_binary_pre"
     shape = dense_shape(where, weight)
-    return on_pre(
-        ROWS_OF_DENSE, where, weight, (), pre_spike, post_trace, w_min, w_max, shape, backend=backend, after=after
-    )
+    return on_pre(ROWS_OF_DENSE, where, weight, (), pre_spike, post_trace, (w_min, w_max), shape, backend, after)
 
 
 def update_dense_on_binary_post(
@@ -188,9 +178,7 @@ def update_dense_on_binary_post(
     """
     where = "update_dense_on_binary_post"
     shape = dense_shape(where, weight)
-    return on_post(
-        COLUMNS_OF_DENSE, where, weight, (), pre_trace, post_spike, w_min, w_max, shape, backend=backend, after=after
-    )
+    return on_post(COLUMNS_OF_DENSE, where, weight, (), post_spike, pre_trace, (w_min, w_max), shape, backend, after)
 
 
 def update_fixed_post_conn_on_binary_pre(
@@ -214,9 +202,7 @@ def update_fixed_post_conn_on_binary_pre(
            [2., 3.]], dtype=float32)
     """
     where, shape = "update_fixed_post_conn_on_binary_pre", checked_shape("update_fixed_post_conn_on_binary_pre", shape)
-    return on_pre(
-        SLICES, where, data, (indices,), pre_spike, post_trace, w_min, w_max, shape, backend=backend, after=after
-    )
+    return on_pre(SLICES, where, data, (indices,), pre_spike, post_trace, (w_min, w_max), shape, backend, after)
 
 
 def update_fixed_pre_conn_on_binary_post(
@@ -233,6 +219,4 @@ def update_fixed_pre_conn_on_binary_post(
 ) -> Any:
     """Add to each weight of a post neuron that spikes the trace of its source; data and indices are (post, number)."""
     where, shape = "update_fixed_pre_conn_on_binary_post", checked_shape("update_fixed_pre_conn_on_binary_post", shape)
-    return on_post(
-        SLICES, where, data, (indices,), pre_trace, post_spike, w_min, w_max, shape, backend=backend, after=after
-    )
+    return on_post(SLICES, where, data, (indices,), post_spike, pre_trace, (w_min, w_max), shape, backend, after)

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What follows for a matrix from its format: products, updates by spikes, values of synapses, where elements are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar, Self
+
+import jax
+
+from ..csr.format import CSR
+from ..description import Description, Format, Shape
+from .buffers import TURNED
+from .per_synapse import PerSynapse
+
+__all__ = ["ByFormat"]
+
+
+class ByFormat(PerSynapse):
+    """A matrix in a format, which is cut along an axis into what the format calls rows."""
+
+    data: Any
+    shape: Shape
+    backend: str | None
+    indices_sorted: bool
+    indices_within: bool
+    _buffers: dict[str, Any]
+    _structure: ClassVar[tuple[str, ...]]
+    _format: ClassVar[Format]
+    _axis: ClassVar[int] = 0
+    _called: ClassVar[tuple[str, str, str, str]]  # for messages: updates by pre and post, values, and batches of these
+
+    @property
+    def _cut_shape(self) -> Shape:
+        """The shape of the matrix of which the format stores the rows."""
+        return (self.shape[1], self.shape[0]) if self._axis else self.shape
+
+    @property
+    def _arrays(self) -> list[Any]:
+        return [getattr(self, name) for name in self._structure]
+
+    @property
+    def _stored(self) -> tuple[int, ...]:
+        return self._format.stored(self._arrays, self._cut_shape)
+
+    def _coordinates(self) -> tuple[jax.Array, jax.Array]:
+        elements = self._format.elements(self._arrays, self._cut_shape)
+        found = elements.numbers(elements.row), elements.numbers(elements.column)
+        return (found[1], found[0]) if self._axis else found
+
+    def _check_structure(self, where: str) -> None:
+        self._format.checked(where, self._arrays, self._cut_shape, None)
+
+    # ---- products
+
+    def _multiply(self, x: Any, *, transpose: bool, event: bool) -> Any:
+        shape, across = self._cut_shape, transpose ^ bool(self._axis)
+        if event and not across and TURNED[0] in self._buffers:  # by what is cut along the other axis
+            arrays = [self._buffers[name] for name in TURNED]
+            how: dict[str, Any] = {"shape": shape[::-1], "transpose": True, "indices_sorted": True}
+            return self._product(CSR, self._flat(), arrays, x, event=True, indexed=True, **how)
+        return self._product(self._format, self.data, self._arrays, x, event=event, shape=shape, transpose=across)
+
+    def _product(
+        self, form: Format, data: Any, arrays: Sequence[Any], x: Any, *, event: bool, indexed: bool = False, **how: Any
+    ) -> Any:
+        """Return a product in a format; `how` has its direction, and the shape of what is cut into rows in it."""
+        from ..calls import multiplied
+        from ..laws.products import EVENTS, NUMBERS
+
+        of = Description(form, EVENTS if event else NUMBERS, columns=x.ndim == 2, indexed=indexed)
+        known = {"indices_sorted": self.indices_sorted, "indices_within": self.indices_within} | how
+        return multiplied(of, data, arrays, x, backend=self.backend, **known)
+
+    def _flat(self) -> Any:
+        return self.data if self.data.ndim < 2 else self.data.reshape(-1)
+
+    # ---- plasticity
+
+    def update_on_pre(
+        self, pre_spike: Any, post_trace: Any, w_min: Any = None, w_max: Any = None, *, after: Any = None
+    ) -> Self:
+        """Return a matrix in which each synapse of a row that spikes has the trace of its column added.
+
+        Then weights are held between `w_min` and `w_max`, where these are given. Pass `after=` what a product with
+        this matrix has just given, and a compiled loop changes the weights in place.
+
+        >>> import jax.numpy as jnp, brainevent
+        >>> matrix = brainevent.CSR.fromdense(jnp.array([[1.0, 0.0, 2.0], [0.0, 3.0, 4.0]]))
+        >>> changed = matrix.update_on_pre(jnp.array([True, False]), jnp.array([0.1, 0.2, 0.3]), 0.0, 2.2)
+        >>> changed.todense()
+        Array([[1.1, 0. , 2.2],
+               [0. , 2.2, 2.2]], dtype=float32)
+        """
+        return self._updated(False, pre_spike, post_trace, (w_min, w_max), after)
+
+    def update_on_post(
+        self, pre_trace: Any, post_spike: Any, w_min: Any = None, w_max: Any = None, *, after: Any = None
+    ) -> Self:
+        """Return a matrix in which each synapse of a column that spikes has the trace of its row added.
+
+        As `update_on_pre`. Where elements are stored row by row, their places in columns are needed: in a compiled
+        loop, call `precompute_weight_indices()` before, or they are sorted in each step.
+        """
+        return self._updated(True, post_spike, pre_trace, (w_min, w_max), after)
+
+    def _updated(self, post: bool, spikes: Any, trace: Any, bounds: tuple[Any, Any], after: Any) -> Any:
+        """Return the matrix after spikes of neurons that come before its synapses, or that come after them."""
+        from ..laws.updates import UPDATES
+        from ..plasticity.calls import updated
+
+        own = Description(self._format, UPDATES), self._arrays
+        of, arrays = self._of_other_side() if post ^ bool(self._axis) else own
+        given = (self.data, arrays, spikes, trace, bounds, self.shape, self.backend, after)
+        data = updated(of, self._called[post], *given, post=post, within=self.indices_within)
+        return self.with_data(data)  # type: ignore[attr-defined]
+
+    def _of_other_side(self) -> tuple[Description, Sequence[Any]]:
+        """Return the operator that updates elements of a column of the format, and its arrays of indices."""
+        raise NotImplementedError
+
+    def _per_synapse(self, y: Any, w: Any, *, of_columns: bool) -> Any:
+        from ..laws.values import VALUES
+        from ..synapses.functions import values
+
+        of, by_columns = Description(self._format, VALUES), of_columns ^ bool(self._axis)
+        how: dict[str, Any] = {"within": self.indices_within, **self._of_values}
+        return values(of, self._called[2:], y, w, self._arrays, self._cut_shape, by_columns, self.backend, **how)
+
+    _of_values: ClassVar[dict[str, Any]] = {}
