@@ -12,11 +12,18 @@ _SPIKES = ("test_spikes",)
 
 MUTANTS = (
     Mutant(
-        "kernels-coordinates-never-turned",
+        "synapses-unit-of-neurons-in-compressed-rows",
+        "event/synapses/functions.py",
+        "units.product(unit, other_unit if unit_of_y else None)",
+        "units.product(unit, other_unit)",
+        ("test_synapses",),
+    ),
+    Mutant(
+        "kernels-spikes-and-trace-swapped",
         "event/kernels/numba.py",
-        "structure[::-1] if transpose else structure",
-        "structure",
-        ("test_event_coo",),
+        "spikes, trace = (second, first) if of.post else (first, second)",
+        "spikes, trace = first, second",
+        ("test_plasticity",),
     ),
     Mutant(
         "matrix-changed-indices-stay-sorted",

@@ -21,7 +21,7 @@ from ..laws.updates import UPDATES
 from ..operands import checked_indices, promises
 from ..structure import check_indices, check_once
 from ..table import apply
-from .checked import bounded, one_of, sides_of, weights_of
+from .checked import bounded, one_of, spikes_of, trace_of, weights_of
 
 __all__ = ["COLUMNS_OF_DENSE", "ELEMENTS", "INDEXED", "ROWS", "ROWS_OF_DENSE", "SLICES", "on_post", "on_pre", "updated"]
 
@@ -54,8 +54,7 @@ def updated(
     arrays of indices are cut. Whether all indices are known to be `within` range is looked at if that is None.
     """
     own, other = shape[post], shape[not post]
-    names = ("post_spike", "pre_trace") if post else ("pre_spike", "post_trace")
-    sides = [*zip(names, (spikes, trace), (own, other), strict=True)]
+    side, other_side = ("post", "pre") if post else ("pre", "post")
     count = len(of.format.arrays)
     arrays, known = of.format.checked(where, structure[:count], (own, other), within)
     for places in structure[count:]:
@@ -66,7 +65,9 @@ def updated(
             )
         known &= check_once(check_indices, where, "weight_indices", arrays[-1], within=within, bound=arrays[-1].size)
     weights, unit = weights_of(where, weight, of.format.stored(arrays, (own, other)) if arrays else None)
-    operands = sides_of(where, sides[::-1] if of.post else sides, weights.dtype, unit)
+    x = spikes_of(where, f"{side}_spike", spikes, own)
+    added = trace_of(where, f"{other_side}_trace", trace, other, weights.dtype, unit)
+    operands = (added, x) if of.post else (x, added)
     first = jnp.zeros(0, "float32") if after is None else one_of(where, after)
     out = jax.ShapeDtypeStruct(weights.shape, weights.dtype)
     how: dict[str, Any] = {"backend": backend, **promises(indices_within=known)}

@@ -15,7 +15,7 @@ from .. import units
 from ..form import split_operand
 from ..precision import precise
 
-__all__ = ["bounded", "dense_shape", "one_of", "sides_of", "weights_of"]
+__all__ = ["bounded", "dense_shape", "one_of", "spikes_of", "trace_of", "weights_of"]
 
 
 def dense_shape(where: str, weight: Any) -> tuple[int, int]:
@@ -45,30 +45,26 @@ def weights_of(where: str, weight: Any, stored: tuple[int, ...] | None) -> tuple
     return numbers, unit
 
 
-def sides_of(where: str, sides: Any, dtype: Any, unit: Any) -> list[jax.Array]:
-    """Return spikes and trace as kernels take them; each has a name, and a length that it must have."""
-    found = []
-    for name, given, length in sides:
-        x = _spikes(where, name, given) if "spike" in name else _trace(where, name, given, dtype, unit)
-        if x.shape != (length,):
-            raise ShapeError(f"{where}: {name} has shape {x.shape}; pass one for each of {length} neurons")
-        found.append(x)
-    return found
-
-
-def _spikes(where: str, name: str, spikes: Any) -> jax.Array:
-    x = jnp.asarray(split_operand(spikes, event=True)[0])
+def spikes_of(where: str, name: str, given: Any, length: int) -> jax.Array:
+    """Return spikes of so many neurons as kernels take them."""
+    x = jnp.asarray(split_operand(given, event=True)[0])
     if jnp.issubdtype(x.dtype, jnp.complexfloating):
         raise TypeError(f"{where}: {name} is {x.dtype}; pass booleans, integers or real numbers")
-    return x
+    return _of_length(where, name, x, length)
 
 
-def _trace(where: str, name: str, trace: Any, dtype: Any, unit: Any) -> jax.Array:
-    """Return a trace in the unit of the weights, in numbers that are added to them."""
-    x = jnp.asarray(units.numbers_in(trace, unit))
+def trace_of(where: str, name: str, given: Any, length: int, dtype: Any, unit: Any) -> jax.Array:
+    """Return a trace of so many neurons in the unit of the weights, in numbers that are added to them."""
+    x = jnp.asarray(units.numbers_in(given, unit))
     if jnp.issubdtype(x.dtype, jnp.complexfloating):
         raise TypeError(f"{where}: {name} is {x.dtype}; pass real numbers")
-    return x.astype(precise(dtype))
+    return _of_length(where, name, x.astype(precise(dtype)), length)
+
+
+def _of_length(where: str, name: str, x: jax.Array, length: int) -> jax.Array:
+    if x.shape != (length,):
+        raise ShapeError(f"{where}: {name} has shape {x.shape}; pass one for each of {length} neurons")
+    return x
 
 
 def one_of(where: str, after: Any) -> jax.Array:
