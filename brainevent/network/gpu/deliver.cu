@@ -12,9 +12,9 @@ struct alignas(16) Inbox {  // of a block of a cluster: packets of all blocks, a
     u64 packets[CLUSTER + 1][2], arrived, spare;
 };
 
-struct Post {  // where a lane of a sender writes, or one of a listener reads, if anywhere; in odd steps `odd` further
+struct Post {  // where a lane of a sender writes, or one of a listener reads, if anywhere; with bits `other` in the next step
     u64* at;
-    u64 odd;  // and unit k is 2 * k * `odd` further
+    u64 other;
 };
 
 struct alignas(16) Desk {  // what a block has in shared memory, besides ring and states

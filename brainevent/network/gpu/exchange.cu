@@ -1,20 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
 // What warps do between two updates: one sends, some listen, the others deliver.
 
+// Inboxes are rows of packets, with a unit of each block; those of odd steps come after those of even ones, and further
+// units after them all.
+BE u64 words_of_inbox(const Net& net) { return (net.blocks + (APART - 1) & ~(APART - 1)) * 2; }
+BE u64 words_of_unit(const Net& net) { return net.copies * words_of_inbox(net) * 2; }
+
 // Lanes of the sender write to one inbox each, those of listeners read from one block each. Blocks of a cluster have
 // their inboxes in shared memory.
-BE Post post_of(const Net& net, Desk& desk, u32 block, u32 tid) {
+BE Post post_of(const Net& net, Desk& desk, u32 block, u32 tid, u32 t) {
+    u64 *even = nullptr, *odd = nullptr;
     if (CLUSTER) {
         const u32 lane = tid & 31;
         const bool sends = tid / 32 == CARRIERS, is_there = lane < CLUSTER && tid / 32 <= CARRIERS + 1;
         u64* const own = desk.inbox[0].packets[sends ? block : lane];
-        return {!is_there ? nullptr : sends ? in_block(own, lane) : own_inbox(own), sizeof(Inbox) / 8};
+        if (is_there) {
+            even = sends ? in_block(own, lane) : own_inbox(own);
+            odd = even + sizeof(Inbox) / 8;
+        }
+    } else {
+        const u32 sender = CARRIERS * 32;
+        const bool listens = tid >= sender + 32;
+        const u32 inbox = listens ? block % net.copies : tid - sender, of = listens ? tid - sender - 32 : block;
+        if (listens ? of < net.blocks : tid >= sender && inbox < net.copies) {
+            even = net.packets + inbox * words_of_inbox(net) + of * 2;
+            odd = even + net.copies * words_of_inbox(net);
+        }
     }
-    const u32 sender = CARRIERS * 32, row = net.blocks + (APART - 1) & ~(APART - 1);
-    const bool listens = tid >= sender + 32;
-    const u32 inbox = listens ? block % net.copies : tid - sender, of = listens ? tid - sender - 32 : block;
-    const bool is_there = listens ? of < net.blocks : tid >= sender && inbox < net.copies;
-    return {is_there ? net.packets + ((u64)inbox * row + of) * 2 : nullptr, (u64)net.copies * row * 2};
+    return {t & 1 ? odd : even, (u64)even ^ (u64)odd};
 }
 
 // Launches are short, so that Ctrl-C and displays work.
@@ -35,7 +48,7 @@ BE void put_list(const Net& net, const Desk& desk, u32 block, u32 e, u32 n) {
 
 // Further units of a packet; lanes write to one inbox each. Those are not written in each step: they have the whole number
 // of the step, which no launch repeats.
-BE void put_more(const Desk& desk, OfThread<Post>& posts, u32 e, u32 n, u32 t) {
+BE void put_more(const Net& net, const Desk& desk, OfThread<Post>& posts, u32 e, u32 n, u32 t) {
     LANES_DO
         const Post& post = posts[CARRIERS * 32 + lane];
         NOT_UNROLLED
@@ -46,7 +59,7 @@ BE void put_more(const Desk& desk, OfThread<Post>& posts, u32 e, u32 n, u32 t) {
                 v |= row[1] << 16;
                 w = (u64)(row[4] | row[5] << 16) << 32 | (row[2] | row[3] << 16);
             }
-            if (post.at) put_pair(post.at + e * post.odd + 2 * unit * post.odd, v, w);
+            if (post.at) put_pair(post.at + unit * words_of_unit(net), v, w);
         }
     LANES_END
     LANES_MEET;
@@ -66,7 +79,7 @@ BE void send(const Net& net, Desk& desk, OfThread<Post>& posts, u32 block, u32 t
         w = (u64)m.w << 32 | m.z;
     }
     if (!USUALLY(n <= INLINE)) {
-        if (n <= UNITS * INLINE) put_more(desk, posts, e, n, t);
+        if (n <= UNITS * INLINE) put_more(net, desk, posts, e, n, t);
         else {
             put_list(net, desk, block, e, n);
             v = tag << 48 | (u64)LISTED << 40 | (u64)flags << 32 | n;
@@ -74,10 +87,9 @@ BE void send(const Net& net, Desk& desk, OfThread<Post>& posts, u32 block, u32 t
     }
     LANES_DO
         const Post& post = posts[CARRIERS * 32 + lane];
-        u64* const at = post.at + e * post.odd;
         if (!post.at) ;
-        else if (CLUSTER) hand_pair(at, at + 2 * (CLUSTER + 1 - block), v, w);
-        else put_pair(at, v, w);
+        else if (CLUSTER) hand_pair(post.at, post.at + 2 * (CLUSTER + 1 - block), v, w);
+        else put_pair(post.at, v, w);
     LANES_END
     LANES_MEET;
     ONE_LANE_DO
@@ -143,11 +155,11 @@ BE void hand_over_all(const Net& net, Desk& desk, const ShortRows& rows, const R
 // Hand over what is in further units of a packet with n rows.
 BE void take_more(const Net& net, Desk& desk, const ShortRows& rows, const Ring& ring, const Post& post, u32 block, u32 from,
                   u32 at, u32 n, u32 t) {
-    const u64* unit = post.at + (t & 1) * post.odd;
+    const u64* unit = post.at;
     u64 v, w;
     NOT_UNROLLED
     for (u32 k = INLINE; k < n; k += INLINE) {
-        unit += 2 * post.odd;
+        unit += words_of_unit(net);
         while (true) {
             get_pair(unit, v, w);
             if (v >> 32 == (u64)(t + 1)) break;
@@ -157,39 +169,54 @@ BE void take_more(const Net& net, Desk& desk, const ShortRows& rows, const Ring&
     }
 }
 
-// Wait for the packet of a step; return how many rows it has, but for those of a list, which are handed over here.
-BE u32 receive(const Net& net, Desk& desk, const ShortRows& rows, const Ring& ring, const Post& post, u32 block, u32 from,
-               u32 t, u64 tag, u64& v, u64& w) {
-    const u32 e = t & 1;
-    const u64* packet = post.at + e * post.odd;
-    if (CLUSTER) get_handed(packet, v, w);
+// Wait for the packet of a step; return count:8 flags:8.
+BE u32 await_packet(const Post& post, u64 tag, u64& v, u64& w) {
+    if (CLUSTER) get_handed(post.at, v, w);
     else while (true) {
-        get_pair(packet, v, w);
+        get_pair(post.at, v, w);
         if (v >> 48 == tag) break;
         rest();
     }
-    const u32 head = (u32)(v >> 32);
-    if (!(head & 0xFFFF)) return 0;
-    if (!USUALLY(!(head & 255))) or_in_block(&desk.stop, head & 255);
-    const u32 n = head >> 8 & 255;
-    if (USUALLY(n != LISTED)) return n;
-    const u32 at = DIRECT ? 0 : add_in_block((u32*)&desk.queued[e], (u32)v);
-    take_list(net, desk, rows, ring, block, from, at, (u32)v, t);
-    return 0;
+    return (u32)(v >> 32) & 0xFFFF;
 }
 
+// Listen for a block, and queue the rows of its spikes or deliver them. What is usual returns early: that is quicker.
 BE void listen(const Net& net, Desk& desk, const ShortRows& rows, const Ring& ring, const Post& post, u32 block, u32 from, u32 t,
                u64 tag) {
     u64 v, w;
-    const u32 n = receive(net, desk, rows, ring, post, block, from, t, tag, v, w);
-    if (!n) return;
+    const u32 head = await_packet(post, tag, v, w);
+    if (!head) return;
+    if (!USUALLY(!(head & 255))) or_in_block(&desk.stop, head & 255);
+    const bool listed = head >> 8 == LISTED;
+    const u32 n = listed ? (u32)v : head >> 8;
     const u32 at = DIRECT ? 0 : add_in_block((u32*)&desk.queued[t & 1], n);
+    if (!USUALLY(!listed)) {
+        take_list(net, desk, rows, ring, block, from, at, n, t);
+        return;
+    }
     if (!DIRECT && USUALLY(at + n <= QUEUE)) {
         UNROLLED
         for (u32 k = 0; k < INLINE; ++k)
             if (k < n) desk.queue[at + k] = (u64)(t + 1) << 32 | number_of(net, from, row_of(v, w, k));
-    } else hand_over_all(net, desk, rows, ring, block, from, at, n < INLINE ? n : INLINE, t, v, w);
-    if (UNITS > 1 && !USUALLY(n <= INLINE)) take_more(net, desk, rows, ring, post, block, from, at, n, t);
+        if (UNITS > 1 && !USUALLY(n <= INLINE)) take_more(net, desk, rows, ring, post, block, from, at, n, t);
+        return;
+    }
+    hand_over_all(net, desk, rows, ring, block, from, at, n < INLINE ? n : INLINE, t, v, w);
+    if (UNITS > 1 && n > INLINE) take_more(net, desk, rows, ring, post, block, from, at, n, t);
+}
+
+// Listen for a block; return how many rows its packet has that are not delivered yet.
+BE u32 receive(const Net& net, Desk& desk, const ShortRows& rows, const Ring& ring, const Post& post, u32 block, u32 from,
+               u32 t, u64 tag, u64& v, u64& w) {
+    const u32 head = await_packet(post, tag, v, w), n = head >> 8;
+    if (!USUALLY(!(head & 255))) or_in_block(&desk.stop, head & 255);
+    if (USUALLY(n <= INLINE)) return n;
+    if (n == LISTED) {
+        take_list(net, desk, rows, ring, block, from, 0, (u32)v, t);
+        return 0;
+    }
+    take_more(net, desk, rows, ring, post, block, from, 0, n, t);
+    return INLINE;
 }
 
 // All lanes of a warp share out the rows that any of them was told, unless none has more than one: a lane delivers four
@@ -203,10 +230,6 @@ BE void listen_together(const Net& net, Desk& desk, const ShortRows& rows, const
     LANES_DO
         const Post& post = posts[warp * 32 + lane];
         n[lane] = post.at ? receive(net, desk, rows, ring, post, block, first + lane, t, tag, v[lane], w[lane]) : 0;
-        if (UNITS > 1 && !USUALLY(n[lane] <= INLINE)) {
-            take_more(net, desk, rows, ring, post, block, first + lane, 0, n[lane], t);
-            n[lane] = INLINE;
-        }
     LANES_END
     LANES_MEET;
     const u32 most = highest(n);

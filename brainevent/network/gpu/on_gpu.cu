@@ -61,6 +61,8 @@ template <class T> BE void raise_for_all(T* at, T x) { atomicMax(at, x); }
 BE void or_for_all(u64* at, u64 x) { atomicOr(at, x); }
 BE int look(const int* at) { return RING_IN_BLOCK ? *at : __ldcg(at); }
 // Keep it in a register: it is not computed again where it is used.
+BE void pin(u32& x) { asm volatile("" : "+r"(x)); }
+BE void pin(u64& x) { asm volatile("" : "+l"(x)); }
 template <class T> BE void pin(T*& x) { asm volatile("" : "+l"(x)); }
 BE void put_word(u32* at, u32 x) { __stcg(at, x); }
 BE uint4 get_four(const uint4* at) { return __ldcg(at); }

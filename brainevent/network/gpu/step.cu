@@ -55,8 +55,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) IN_CLUSTER run(const __
     THREADS_MEET
     if (CLUSTER) enter_cluster(net.packets, block, CLUSTER, desk.inbox[0].packets[0]);
     EACH_THREAD_DO
-        posts[tid] = post_of(net, desk, block, tid);
-        if (THREADS < 1024) pin(posts[tid].at);  // with fewer registers a thread, others would not fit
+        posts[tid] = post_of(net, desk, block, tid, first);
+        if (THREADS < 1024) pin(posts[tid].other);  // with fewer registers a thread, others would not fit
     EACH_THREAD_END
     if (ROWS_IN_BLOCK) {
         rows.words = own_rows;
@@ -93,6 +93,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) IN_CLUSTER run(const __
                 else if (cells[tid].is_there) draw(net, cells[tid].own, cells[tid].p, cells[tid].d, t + 1);
             EACH_THREAD_END
         }
+        u32 next = ring.now + 1 == net.slots ? 0 : ring.now + 1;
+        if (THREADS < 1024) pin(next);  // here is time for it
         WARPS_DO(CARRIERS + 1, LISTENERS)
             if (CLUSTER) await_packets(&desk.inbox[t & 1].arrived, CLUSTER, turn);
             if (POOLED) listen_together(net, desk, rows, ring, posts, block, warp, t, tag);
@@ -116,6 +118,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) IN_CLUSTER run(const __
                 LANES_END
             } else deliver_rows(net, desk, ring, block, warp, t);
         WARPS_END
+        EACH_THREAD_DO
+            posts[tid].at = (u64*)((u64)posts[tid].at ^ posts[tid].other);
+            if (THREADS < 1024) pin(posts[tid].at);
+        EACH_THREAD_END
         BLOCK_MEET;
         if (CLOCKED) {
             EACH_THREAD_DO
@@ -127,7 +133,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) IN_CLUSTER run(const __
         }
         ++turn;
         tag = tag == 0xFFFE ? 1 : tag + 1;
-        ring.now = ring.now + 1 == net.slots ? 0 : ring.now + 1;
+        ring.now = next;
         if (desk.stop) break;
     }
     if (CLUSTER) leave_cluster(CLUSTER);
