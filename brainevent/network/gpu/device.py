@@ -49,10 +49,14 @@ class Memory:
     def download(self, dtype: Any, shape: Any, at: int = 0) -> Array:
         """Return a copy of the elements from a byte on."""
         array = aligned(shape if isinstance(shape, tuple) else (shape,), dtype)  # in large pages: they are quick to get
+        self.fill(array, at)
+        return array
+
+    def fill(self, array: Array, at: int = 0) -> None:
+        """Fill an array with the elements from a byte on."""
         assert at + array.nbytes <= self.nbytes
         if array.nbytes:
             self.device.copy_out(array, self.address + at)
-        return array
 
     def clear(self) -> None:
         """Set all bytes to zero, before what is launched next."""

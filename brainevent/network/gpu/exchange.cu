@@ -215,7 +215,7 @@ BE u32 receive(const Net& net, Desk& desk, const ShortRows& rows, const Ring& ri
         take_list(net, desk, rows, ring, block, from, 0, (u32)v, t);
         return 0;
     }
-    take_more(net, desk, rows, ring, post, block, from, 0, n, t);
+    if (UNITS > 1) take_more(net, desk, rows, ring, post, block, from, 0, n, t);
     return INLINE;
 }
 

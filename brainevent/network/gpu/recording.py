@@ -11,7 +11,7 @@ from ..plan.plan import Plan
 from ..run.recorded import Recorded, Sample, Wanted
 from .device import Device, Memory, cleared, held
 from .partition import Partition
-from .spikes import Room, Spikes
+from .spikes import Listing, Room, Spikes
 from .structs import SAMPLE, filled
 
 __all__ = ["FLAGS", "Recording", "as_dtype"]
@@ -30,7 +30,7 @@ class Recording:
     ):
         self.device, self.plan, self.partition, self.spikes = device, plan, partition, spikes
         self.first, self.steps, self.wanted = first, steps, wanted
-        self.found: dict[str, list[tuple[Array, Array]]] = {name: [] for name in wanted.spikes}
+        self.listings = {name: Listing() for name in wanted.spikes}
         slots = partition.blocks * partition.per
         self.counts = cleared(device, 4 * slots if wanted.counts else 0, "numbers of spikes")
         self.rates = {name: cleared(device, 4 * steps, "spikes in each step") for name in wanted.rates}
@@ -50,14 +50,13 @@ class Recording:
 
     def take(self, step: int, steps: int, room: Room) -> None:
         """Take the spikes of one launch, which ran some steps."""
-        if self.wanted.spikes:
-            taken = self.spikes.taken(self.wanted.spikes, step, steps, room)
-            for name, one in zip(self.wanted.spikes, taken, strict=True):
-                self.found[name].append(one)
+        if self.listings:
+            share = (step + steps - self.first) / self.steps
+            self.spikes.take(self.listings, step, steps, room, share)
 
     def recorded(self, steps: int) -> Recorded:
         """Return what was recorded, after so many steps."""
-        spikes = {name: _joined(parts) for name, parts in self.found.items()}
+        spikes = {name: listing.whole for name, listing in self.listings.items()}
         all_counts = self.counts.download(np.int32, self.counts.nbytes // 4)
         counts = {name: all_counts[self._slots(name)] for name in self.wanted.counts}
         rates = {name: memory.download(np.int32, self.steps)[:steps] for name, memory in self.rates.items()}
@@ -96,15 +95,6 @@ class Recording:
         ran = sample.rows(self.first, self.first + steps)
         words = out.download(np.uint32, (rows, width))[:ran, columns]
         return as_dtype(words, dtype)
-
-
-def _joined(parts: list[tuple[Array, Array]]) -> tuple[Array, Array]:
-    if len(parts) == 1:
-        return parts[0]
-    if not parts:
-        return np.zeros(0, np.uint32), np.zeros(0, np.int32)
-    steps, neurons = zip(*parts, strict=True)
-    return np.concatenate(steps), np.concatenate(neurons)
 
 
 def as_dtype(words: Array, dtype: Any) -> Array:

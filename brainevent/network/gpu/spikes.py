@@ -3,22 +3,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from ..pages import aligned
 from ..plan.plan import Plan
 from .device import Device, Memory
 from .partition import Partition
 from .structs import LISTED, filled
 from .text import other_text
 
-__all__ = ["Room", "Spikes"]
+__all__ = ["Listing", "Room", "Spikes"]
 
 _THREADS = 64
 _BLOCKS = 2048
+_SPARE = 1.1  # times the spikes that are expected
+_GROWTH, _LEAST = 4, 2**20  # of room for spikes: times what is there, and so many more
 _MOST = 1024  # spikes of a population and step that the device orders: it compares all pairs
 
 Array = Any
@@ -36,6 +39,33 @@ class Room:
     def address(self) -> int:
         """Where the spikes lie."""
         return self.memory.address if self.memory else 0
+
+
+class Listing:
+    """The spikes of a population: steps and neurons, in arrays that grow."""
+
+    def __init__(self) -> None:
+        self._used = 0
+        self._arrays: tuple[Array, Array] = np.zeros(0, np.uint32), np.zeros(0, np.int32)
+
+    def more(self, number: int, share: float) -> tuple[Array, Array]:
+        """Return the room for more spikes, after which `share` of the run is over."""
+        begin, self._used = self._used, self._used + number
+        if self._used > self._arrays[0].size:
+            expected = self._used if share >= 1 else int(self._used / share * _SPARE)
+            room = max(self._used, min(expected, _GROWTH * self._used + _LEAST))  # a run may begin with a burst
+            grown = aligned((room,), np.uint32), aligned((room,), np.int32)
+            for new, old in zip(grown, self._arrays, strict=True):
+                new[:begin] = old[:begin]
+            self._arrays = grown
+        steps, neurons = (array[begin : self._used] for array in self._arrays)
+        return steps, neurons
+
+    @property
+    def whole(self) -> tuple[Array, Array]:
+        """All of them."""
+        steps, neurons = (array[: self._used] for array in self._arrays)
+        return steps, neurons
 
 
 class Spikes:
@@ -63,8 +93,9 @@ class Spikes:
             room.capacity = self.capacity
         return room
 
-    def taken(self, names: Sequence[str], first: int, steps: int, room: Room) -> list[tuple[Array, Array]]:
-        """Return steps and neurons of the spikes of each population after a launch of some steps."""
+    def take(self, into: Mapping[str, Listing], first: int, steps: int, room: Room, share: float) -> None:
+        """Add the spikes of each population in a launch of some steps; `share` of the run is over with it."""
+        names = tuple(into)
         groups = len(names) * steps
         ranges = np.array([[self.partition.begins[name], self.plan.population(name).size] for name in names], np.uint32)
         of_ranges, tally, cursors = (
@@ -90,19 +121,22 @@ class Spikes:
         self._launch("tally_spikes", listed, self.partition.blocks)
         counts = tally.download(np.uint32, (len(names), steps))
         total = int(counts.sum(dtype=np.int64))
-        if total:
-            flat = counts.reshape(-1)
-            cursors.upload(np.cumsum(flat, dtype=np.uint32) - flat)
-            unordered, ordered, at = (self._room(what, 4 * total) for what in ("unordered", "ordered", "steps"))
-            listed["unordered"], listed["ordered"], listed["at"] = unordered.address, ordered.address, at.address
-            self._launch("gather_spikes", listed, self.partition.blocks)
-            self._launch("order_spikes", listed, min(_BLOCKS, groups))
-            found = at.download(np.uint32, (total,)), ordered.download(np.int32, (total,))
-            _order_bursts(found[1], flat)
-        else:
-            found = np.empty(0, np.uint32), np.empty(0, np.int32)
-        ends_of = np.cumsum(counts.sum(1, dtype=np.int64))[:-1]
-        return list(zip(*(np.split(array, ends_of) for array in found), strict=True))
+        if not total:
+            return
+        flat = counts.reshape(-1)
+        cursors.upload(np.cumsum(flat, dtype=np.uint32) - flat)
+        unordered, ordered, at = (self._room(what, 4 * total) for what in ("unordered", "ordered", "steps"))
+        listed["unordered"], listed["ordered"], listed["at"] = unordered.address, ordered.address, at.address
+        self._launch("gather_spikes", listed, self.partition.blocks)
+        self._launch("order_spikes", listed, min(_BLOCKS, groups))
+        begin = 0
+        for listing, of_steps in zip(into.values(), counts, strict=True):
+            number = int(of_steps.sum(dtype=np.int64))
+            when, neurons = listing.more(number, share)
+            at.fill(when, 4 * begin)
+            ordered.fill(neurons, 4 * begin)
+            _order_bursts(neurons, of_steps)
+            begin += number
 
     def _launch(self, entry: str, listed: Any, blocks: int) -> None:
         if entry not in self._kernels:
