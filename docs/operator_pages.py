@@ -6,6 +6,7 @@ Nothing on them is kept by hand: Sphinx has them written, from what is registere
 
 import doctest
 import inspect
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -137,9 +138,13 @@ def _signature(facts: Facts) -> str:
         if parameter.kind is inspect.Parameter.KEYWORD_ONLY and not starred:
             parts.append("*")
             starred = True
-        parts.append(str(parameter).replace("'", ""))
+        parts.append(_spelled_out(str(parameter).replace("'", "")))
     inside = "".join(f"    {part},\n" for part in parts)
     return f"brainevent.{facts.call.__name__}(\n{inside})"
+
+
+def _spelled_out(annotation: str) -> str:
+    return re.sub(r"\bShape\b", "tuple[int, int]", annotation)
 
 
 def _without_example(doc: str) -> tuple[str, str]:
@@ -169,7 +174,7 @@ def _keywords(facts: Facts) -> str:
     rows = [
         (
             f"`{one.name}`",
-            "" if one.annotation is empty else f"`{one.annotation!s}`".replace("|", "\\|"),
+            "" if one.annotation is empty else _spelled_out(f"`{one.annotation!s}`".replace("|", "\\|")),
             "must be given" if one.default is empty else f"`{one.default}`",
             facts.used_values(one.name),
         )

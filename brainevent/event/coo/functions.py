@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..calls import product
+from ..description import Shape
 from ..laws.products import EVENTS, NUMBERS
 from ..table import call_by, descriptions
 from .format import COORDINATES
@@ -17,14 +18,7 @@ EVENT_MV, EVENT_MM = descriptions(COORDINATES, EVENTS)
 
 
 def binary_coomv(
-    data: Any,
-    row: Any,
-    col: Any,
-    v: Any,
-    *,
-    shape: tuple[int, int],
-    transpose: bool = False,
-    backend: str | None = None,
+    data: Any, row: Any, col: Any, v: Any, *, shape: Shape, transpose: bool = False, backend: str | None = None
 ) -> Any:
     """Sum the weights of who spikes, with a matrix of `shape` (m, k) in coordinates.
 
@@ -51,7 +45,7 @@ def binary_coomm(
     col: Any,
     B: Any,  # noqa: N803
     *,
-    shape: tuple[int, int],
+    shape: Shape,
     transpose: bool = False,
     backend: str | None = None,
 ) -> Any:
@@ -67,14 +61,7 @@ def binary_coomm(
 
 
 def coomv(
-    data: Any,
-    row: Any,
-    col: Any,
-    v: Any,
-    *,
-    shape: tuple[int, int],
-    transpose: bool = False,
-    backend: str | None = None,
+    data: Any, row: Any, col: Any, v: Any, *, shape: Shape, transpose: bool = False, backend: str | None = None
 ) -> Any:
     """Multiply a matrix in coordinates, as in `binary_coomv`, with a vector of numbers.
 
@@ -92,7 +79,7 @@ def coomm(
     col: Any,
     B: Any,  # noqa: N803
     *,
-    shape: tuple[int, int],
+    shape: Shape,
     transpose: bool = False,
     backend: str | None = None,
 ) -> Any:

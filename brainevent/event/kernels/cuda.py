@@ -11,8 +11,8 @@ from ..csr.format import CSR
 from ..dense.format import DENSE
 from ..description import Description, Generator, Language
 from ..fixed.format import FIXED
-from ..laws.copies import ADDED
-from ..laws.products import EVENTS, NUMBERS
+from ..laws.copies import ADDED, COPIED
+from ..laws.products import EVENTS, NUMBERS, PAIRS
 from .operands import sides_as_added, with_batch
 
 __all__ = ["CUDA"]
@@ -48,11 +48,15 @@ def _variants(of: Description) -> Any:
     return {CSR: _VARIANTS, FIXED: fixed, COORDINATES: {"per_thread": (4, 1, 16)}}.get(of.format)
 
 
-def _pairs(of: Description) -> Generator | None:
-    def generator(*, outs: Sequence[Any]) -> Callable[..., Any]:
-        from ..csr.on_gpu import cuda_per_element
+def _of_elements(of: Description) -> Generator | None:
+    """Return kernels that give each element of compressed rows something, or copy rows."""
 
-        return cuda_per_element(outs)
+    def generator(*, outs: Sequence[Any], **how: Any) -> Callable[..., Any]:
+        from ..csr import on_gpu
+
+        made: Any = {PAIRS: on_gpu.cuda_per_element, COPIED: on_gpu.cuda_slice_rows, ADDED: on_gpu.cuda_add_rows}
+        found: Callable[..., Any] = made[of.law](outs, **how)
+        return found
 
     return generator if of.format is CSR else None
 
@@ -65,15 +69,6 @@ def _values(of: Description) -> Generator | None:
             return multiplied(y, w, structure[0 if transpose else 1], out, of_columns=transpose)
 
         return with_batch(outs, multiply)
-
-    return generator if of.format is CSR else None
-
-
-def _copies(of: Description) -> Generator | None:
-    def generator(*, outs: Sequence[Any], shape: tuple[int, int]) -> Callable[..., Any]:
-        from ..csr.on_gpu import cuda_add_rows, cuda_slice_rows
-
-        return (cuda_add_rows if of.law is ADDED else cuda_slice_rows)(outs, shape=shape)
 
     return generator if of.format is CSR else None
 
@@ -103,7 +98,7 @@ def _updates(of: Description) -> Generator | None:
     return generator if of.format in names else None
 
 
-_MADE = {"product": _product, "pairs": _pairs, "values": _values, "copies": _copies, "updates": _updates}
+_MADE = {"product": _product, "pairs": _of_elements, "values": _values, "copies": _of_elements, "updates": _updates}
 CUDA = Language(
     "cuda_raw", "gpu", lambda of: _MADE[of.law.kind](of) if of.law.kind in _MADE else None, _variants, "nvrtc"
 )

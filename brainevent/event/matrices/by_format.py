@@ -30,6 +30,11 @@ class ByFormat(PerSynapse):
     _axis: ClassVar[int] = 0
     _called: ClassVar[tuple[str, str, str, str]]  # for messages: updates by pre and post, values, and batches of these
 
+    @classmethod
+    def fromscipy(cls, matrix: Any, *, backend: str | None = None) -> Self:
+        """Make a matrix from any sparse matrix or array of SciPy."""
+        return cls(matrix, backend=backend)  # type: ignore[call-arg]
+
     @property
     def _cut_shape(self) -> Shape:
         """The shape of the matrix of which the format stores the rows."""

@@ -77,11 +77,6 @@ class Compressed(ByFormat, DataRepresentation):
             self.precompute_weight_indices()
 
     @classmethod
-    def fromscipy(cls, matrix: Any, *, backend: str | None = None) -> Self:
-        """Make a matrix from any sparse matrix or array of SciPy."""
-        return cls(matrix, backend=backend)
-
-    @classmethod
     def fromdense(
         cls,
         mat: Any,

@@ -14,15 +14,7 @@ from ..description import Description
 from ..laws.updates import UPDATES
 from ..operands import is_scipy
 from ..saved import savable
-from ..structure import (
-    are_known,
-    are_sorted,
-    as_indices,
-    check_indices,
-    checked_shape,
-    checked_weights,
-    narrow,
-)
+from ..structure import are_known, are_sorted, as_indices, check_indices, checked_shape, checked_weights, narrow
 from .base import DataRepresentation
 from .build import checked_dense, dense_elements, parts, pick
 from .by_format import ByFormat
@@ -80,11 +72,6 @@ class COO(ByFormat, DataRepresentation):
         data = units.join(checked_weights("COO", numbers, row.shape), unit)
         structure = (narrow("COO", "row", row, size[0]), narrow("COO", "col", col, size[1]))
         self._hold(data, structure, size, backend, buffers, within=indices_within)
-
-    @classmethod
-    def fromscipy(cls, matrix: Any, *, backend: str | None = None) -> Self:
-        """Make a matrix from any sparse matrix or array of SciPy."""
-        return cls(matrix, backend=backend)
 
     @classmethod
     def fromdense(

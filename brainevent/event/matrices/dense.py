@@ -63,11 +63,6 @@ class Dense(ByFormat, DataRepresentation):
         """Make a matrix from an array."""
         return cls(mat, backend=backend)
 
-    @classmethod
-    def fromscipy(cls, matrix: Any, *, backend: str | None = None) -> Dense:
-        """Make a matrix from any sparse matrix or array of SciPy."""
-        return cls(matrix, backend=backend)
-
     @property
     def nse(self) -> int:
         """How many elements are stored: all."""

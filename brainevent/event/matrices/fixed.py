@@ -120,7 +120,7 @@ class FixedNumConn(ByFormat, DataRepresentation):
         return cls.fromsparse(cls._compressed.fromdense(mat, backend=backend), num_conn=num_conn)
 
     @classmethod
-    def fromscipy(cls, matrix: Any, *, num_conn: int | None = None) -> Self:
+    def fromscipy(cls, matrix: Any, *, num_conn: int | None = None) -> Self:  # type: ignore[override]
         """Make a matrix from any sparse matrix or array of SciPy, under the conditions of `fromdense`."""
         return cls.fromsparse(matrix, num_conn=num_conn)
 

@@ -17,7 +17,7 @@ import jax.numpy as jnp
 from ...errors import MathError, ShapeError
 from .. import units
 from ..csr.format import CSR
-from ..description import Description
+from ..description import Description, Shape
 from ..fixed.format import FIXED
 from ..laws.values import VALUES
 from ..operands import promises
@@ -30,14 +30,7 @@ OF_VECTORS, OF_BATCHES = (Description(CSR, VALUES, columns=columns) for columns 
 
 
 def csrmv_dt2t(
-    y: Any,
-    w: Any,
-    indices: Any,
-    indptr: Any,
-    *,
-    shape: tuple[int, int],
-    transpose: bool = False,
-    backend: str | None = None,
+    y: Any, w: Any, indices: Any, indptr: Any, *, shape: Shape, transpose: bool = False, backend: str | None = None
 ) -> Any:
     """Multiply each stored value with the value of its row, or if `transpose` of its column; the unit is that of w.
 
@@ -53,14 +46,7 @@ def csrmv_dt2t(
 
 
 def cscmv_dt2t(
-    y: Any,
-    w: Any,
-    indices: Any,
-    indptr: Any,
-    *,
-    shape: tuple[int, int],
-    transpose: bool = False,
-    backend: str | None = None,
+    y: Any, w: Any, indices: Any, indptr: Any, *, shape: Shape, transpose: bool = False, backend: str | None = None
 ) -> Any:
     """Do what `csrmv_dt2t` does with a matrix of `shape` (m, k) in compressed sparse columns.
 
@@ -74,14 +60,7 @@ def cscmv_dt2t(
 
 
 def csrmm_dt2t(
-    y: Any,
-    w: Any,
-    indices: Any,
-    indptr: Any,
-    *,
-    shape: tuple[int, int],
-    transpose: bool = False,
-    backend: str | None = None,
+    y: Any, w: Any, indices: Any, indptr: Any, *, shape: Shape, transpose: bool = False, backend: str | None = None
 ) -> Any:
     """Do what `csrmv_dt2t` does for each entry of a batch: y and w have a leading axis for it, or serve all entries.
 
@@ -97,28 +76,14 @@ def csrmm_dt2t(
 
 
 def cscmm_dt2t(
-    y: Any,
-    w: Any,
-    indices: Any,
-    indptr: Any,
-    *,
-    shape: tuple[int, int],
-    transpose: bool = False,
-    backend: str | None = None,
+    y: Any, w: Any, indices: Any, indptr: Any, *, shape: Shape, transpose: bool = False, backend: str | None = None
 ) -> Any:
     """Do what `csrmm_dt2t` does with a matrix of `shape` (m, k) in compressed sparse columns."""
     names, turned = ("cscmm_dt2t", "cscmv_dt2t"), checked_shape("cscmm_dt2t", shape)[::-1]
     return values(OF_BATCHES, names, y, w, (indices, indptr), turned, not transpose, backend)
 
 
-def fcnmv_dt2t(
-    weights: Any,
-    indices: Any,
-    y: Any,
-    *,
-    shape: tuple[int, int],
-    transpose: bool,
-) -> Any:
+def fcnmv_dt2t(weights: Any, indices: Any, y: Any, *, shape: Shape, transpose: bool) -> Any:
     """Multiply each value of `weights` with that of its row, or if `transpose` of its column; units are multiplied.
 
     The matrix of `shape` (m, k) has rows of equal length: row i stores `weights[i]`, or one number for all, in the
@@ -134,14 +99,7 @@ def fcnmv_dt2t(
     return values(of, names, y, weights, (indices,), shape, transpose, named="weights", unit_of_y=True)
 
 
-def fcnmm_dt2t(
-    weights: Any,
-    indices: Any,
-    y: Any,
-    *,
-    shape: tuple[int, int],
-    transpose: bool,
-) -> Any:
+def fcnmm_dt2t(weights: Any, indices: Any, y: Any, *, shape: Shape, transpose: bool) -> Any:
     """Do what `fcnmv_dt2t` does for each entry of a batch: y and weights have a leading axis for it, or serve all.
 
     >>> import jax.numpy as jnp, brainevent
