@@ -71,7 +71,7 @@ def test_a_law_gets_every_format(form, transpose, columns):
     np.testing.assert_array_equal(product(x), np.float32(wanted))
     batch = jnp.stack([x, ~x])
     np.testing.assert_array_equal(jax.vmap(product)(batch), np.stack([product(x), product(~x)]))
-    operator = table.operator_of(of.also(columns=columns is not None))
+    operator = table.TABLE[of.also(columns=columns is not None)]
     assert operator.name == f"largest_{form.name}{'mv' if columns is None else 'mm'}"
     promises = ["outputs written", "sharded jit"]
     brainevent.check(operator, weights, *structure, x, promises=promises, **how).raise_if_failed()

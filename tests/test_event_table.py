@@ -8,7 +8,6 @@ import pytest
 from repeated_code import repeated
 
 import brainevent
-from brainevent.event import table
 from brainevent.event.library import OPERATORS
 from brainevent.event.table import TABLE
 
@@ -32,7 +31,7 @@ def test_operators_keep_their_promises(of, promise):
 
 def test_descriptions_and_names_are_one_to_one():
     assert len(OPERATORS) == len(TABLE)
-    assert {table.operator_of(of) for of in TABLE} == set(OPERATORS.values())
+    assert set(TABLE.values()) == set(OPERATORS.values())
     assert len({of.name for of in TABLE}) == len(TABLE)
 
 

@@ -141,7 +141,7 @@ def test_a_format_gets_every_product(law, transpose, columns, homogeneous):
     np.testing.assert_array_equal(product(weights, x), wanted)
     assert "custom_call @brainevent_numba" in jax.jit(product).lower(weights, x).as_text()
     promises = ("values", "outputs written", "nested vmap", "vjp", "sharded jit")
-    operator = table.operator_of(of)
+    operator = table.TABLE[of]
     brainevent.check(operator, weights, *structure, x, promises=promises, **how).raise_if_failed()
     assert all(config.bytes > 0 for config in of.law.data(of))
 
@@ -158,14 +158,14 @@ def test_a_format_gets_what_is_no_product(law):
         UPDATES: ((weights, *structure, x, numbers, jnp.zeros(0)), {}),
     }[law]
     how |= {} if law is UPDATES else {"shape": (N, N)}
-    operator = table.operator_of(Description(BANDED, law))
+    operator = table.TABLE[Description(BANDED, law)]
     assert "numba" in operator.available_backends("cpu")
     brainevent.check(operator, *given, promises=["values", "outputs written"], **how).raise_if_failed()
 
 
 def test_a_fault_in_the_rows_of_a_format_is_found():
     weights, structure, _, x = drawn(FAULTY)
-    operator, how = table.operator_of(Description(FAULTY, EVENTS)), {"shape": (N, N), "transpose": True}
+    operator, how = table.TABLE[Description(FAULTY, EVENTS)], {"shape": (N, N), "transpose": True}
     report = brainevent.check(operator, weights, *structure, jnp.ones_like(x), promises=["values"], **how)
     assert {(row.backend, row.promise) for row in report.failures} == {("numba", "values")}
 
@@ -201,7 +201,7 @@ def test_a_tenth_of_the_events_takes_a_tenth_of_the_visits():
 def test_a_law_gets_the_walks_of_every_format(form, transpose, columns, homogeneous):
     of = Description(form, LARGEST, columns=columns is not None)
     weights, structure, places, x = drawn(form, columns=columns, homogeneous=homogeneous)
-    operator, how = table.operator_of(of), {"shape": (N, N), "transpose": transpose}
+    operator, how = table.TABLE[of], {"shape": (N, N), "transpose": transpose}
     assert "numba" in operator.available_backends("cpu")
     found = operator(weights, *structure, x, **how)[0]
     np.testing.assert_array_equal(found, merged(weights, places, x, np.maximum, transpose=transpose))

@@ -22,9 +22,8 @@ from .laws.products import EVENTS, NUMBERS, PAIRS
 from .laws.updates import UPDATES
 from .laws.values import VALUES
 
-__all__ = ["LANGUAGES", "LAWS", "TABLE", "add_language", "apply", "call_by", "define", "descriptions", "operator_of"]
+__all__ = ["LANGUAGES", "TABLE", "add_language", "apply", "call_by", "define", "descriptions"]
 
-LAWS: tuple[Law, ...] = (NUMBERS, EVENTS, PAIRS, VALUES, COPIED, ADDED, UPDATES)
 LANGUAGES: list[Language] = [NUMBA, CUDA, *OTHERS, *DOT]
 
 _KNOWN_AS = {  # the names of operators that are known by another one than that of their function
@@ -58,11 +57,6 @@ class _Apply:
 
 
 apply = _Apply()
-
-
-def operator_of(of: Description) -> XLACustomKernel:
-    """Return the operator of a description that is in the table."""
-    return TABLE[of]
 
 
 def define(of: Description) -> XLACustomKernel:
