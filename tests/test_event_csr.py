@@ -44,6 +44,7 @@ from brainevent.event.csr import on_gpu
 from brainevent.event.library import OPERATORS
 from brainevent.event.on_cpu.events import list_events
 from brainevent.event.on_gpu import cut as parts_of
+from brainevent.event.on_gpu import each
 
 pytestmark = pytest.mark.covering
 
@@ -240,11 +241,9 @@ def test_kernels_of_elements_compile(ninety):
     chosen, sides = jnp.arange(5, dtype="int32"), (jnp.ones((300, 3)), jnp.ones((50, 3)))
     elements, rows = jax.ShapeDtypeStruct((24_000,), jnp.float32), jax.ShapeDtypeStruct((5, 50), jnp.float32)
     plans = [
-        planned(lambda: on_gpu.cuda_per_element([elements])(*sparse.indices, *sides)),
-        planned(lambda: on_gpu.cuda_slice_rows([rows], shape=sparse.shape)(sparse.weights, *sparse.indices, chosen)),
-        planned(
-            lambda: on_gpu.cuda_add_rows([elements], shape=sparse.shape)(*sparse.indices, chosen, jnp.ones((5, 50)))
-        ),
+        planned(lambda: each.per_element(elements, *sparse.indices, *sides)),
+        planned(lambda: each.copied(rows, sparse.weights, *sparse.indices, chosen, shape=sparse.shape)),
+        planned(lambda: each.added(elements, *sparse.indices, chosen, jnp.ones((5, 50)), shape=sparse.shape)),
     ]
     assert [plan.launches[0].grid[0] * 256 // 32 for plan in plans] == [304, 8, 8]
 

@@ -43,6 +43,13 @@ MUTANTS = (
         ("test_plasticity",),
     ),
     Mutant(
+        "each-on-gpu-half-of-the-rows",
+        "event/on_gpu/each.py",
+        'call = _kernel("per_element", sums, WARP * rows,',
+        'call = _kernel("per_element", sums, WARP * (rows // 2),',
+        ("test_event_csr",),
+    ),
+    Mutant(
         "plasticity-untouched-zeros-lose-their-sign",
         "event/laws/updates.py",
         "jnp.where(where, (weights.astype(sums) + changes.astype(sums)).astype(weights.dtype), weights)",

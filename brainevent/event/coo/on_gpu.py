@@ -1,25 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""CUDA C++ kernels of products with a matrix in coordinates: what `kernels.cu` is compiled and launched with."""
+"""CUDA C++ kernels of products with a matrix in coordinates: what `elements.cu` is compiled and launched with."""
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 import jax
 
 from ...backends.nvrtc import cuda_kernel
-from ..on_gpu import operand
+from ..on_gpu import definitions, operand, source
 from ..precision import precise
 
 __all__ = ["cuda_product"]
-
-
-@functools.cache
-def _source() -> str:
-    return Path(__file__).with_name("kernels.cu").read_text(encoding="utf-8")
 
 
 def cuda_product(
@@ -39,13 +32,22 @@ def cuda_product(
         numbers = {"stored": row.size, "sums": out.shape[0], "sources": x.shape[0], "threads": threads}
         if x.ndim == 2:
             numbers |= {"threads": threads * x.shape[1], "columns": x.shape[1]}
+        flags = {"EVENTS": event, "ONE": data.size == 1}
         kernel = cuda_kernel(
-            _source(),
+            source("rows.cu", "laws.cu", "elements.cu"),
             "of_vector" if x.ndim == 1 else "of_matrix",
             jax.ShapeDtypeStruct(out.shape, sums),
             launch_dims=numbers["threads"],
-            types={"W": data.dtype, "I": into.dtype, "J": out_of.dtype, "E": x.dtype, "A": sums},
-            options=(f"-DEVENTS={int(event)}", f"-DONE={int(data.size == 1)}", f"-DWITHIN={int(indices_within)}"),
+            types={
+                "W": data.dtype,
+                "I": into.dtype,
+                "J": out_of.dtype,
+                "E": x.dtype,
+                "A": sums,
+                "P": "int32",
+                "Q": "int32",
+            },
+            options=definitions({**flags, "WITHIN": indices_within, "INDEXED": 0, "CONNECTIONS": 0}),
             zeroed=True,
         )
         return [kernel(data, into, out_of, x, **numbers).astype(out.dtype)]

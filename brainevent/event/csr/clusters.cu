@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What kernels share in which a cluster of CLUSTER blocks sums a part of the columns, each block in its own memory; this
-// follows `kernels.cu`.
+// follows `walks.cu`.
 
 template <bool, class X, class>
 struct Choice {

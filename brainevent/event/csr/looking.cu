@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How rows that count are looked for, several at once; this follows `kernels.cu`.
+// How rows that count are looked for, several at once; this follows `walks.cu`.
 
 static constexpr int SOME = 16 / sizeof(E);  // elements of x that are read at once
 

@@ -18,10 +18,10 @@ from ...backends.nvrtc.clusters import most_clusters
 from ...ffi.devices import cuda_capabilities
 from ...ffi.launch import Limits
 from ...toolchain.architectures import gpu_architectures
-from ..on_gpu import WARP, cut, operand, power_of_two, whole_warps
+from ..on_gpu import WARP, cut, definitions, operand, power_of_two, source, whole_warps
 from ..precision import precise
 
-__all__ = ["cuda_add_rows", "cuda_per_element", "cuda_product", "cuda_slice_rows"]
+__all__ = ["cuda_product"]
 
 _WARPS = 2**13  # about as many as a large GPU holds: with fewer, each takes fewer rows
 _ROWS = 64  # of which a warp takes those that count, at most
@@ -52,13 +52,13 @@ _Types = Mapping[str, Any]
 _Numbers = Mapping[str, int]
 
 
+_PRODUCTS = ("rows.cu", "laws.cu", "walks.cu")
+
+
 @functools.cache
 def _source(*names: str) -> str:
-    return "".join(Path(__file__).with_name(name).read_text(encoding="utf-8") for name in names)
-
-
-def _options(flags: Mapping[str, int]) -> tuple[str, ...]:
-    return tuple(f"-D{name}={int(value)}" for name, value in flags.items())
+    """Return what all products need, and texts of this folder that follow."""
+    return source(*_PRODUCTS) + "".join(Path(__file__).with_name(name).read_text(encoding="utf-8") for name in names)
 
 
 def cuda_product(
@@ -123,12 +123,12 @@ def _by_warps(
     how = {"size": out.shape[0], "slices": slices} if transpose else {"size": x.shape[0]}
     how |= {"columns": x.shape[1]} if x.ndim == 2 else {}
     kernel = cuda_kernel(
-        _source("kernels.cu"),
+        _source(),
         entry,
         jax.ShapeDtypeStruct(out.shape, types["A"] if transpose else out.dtype),
         launch_dims=threads[entry],
         types=types,
-        options=_options(flags),
+        options=definitions(flags),
         zeroed=transpose,
     )
     return kernel(*operands.values(), **numbers, **how)
@@ -182,14 +182,14 @@ class _Parts:
     def product(self, out: Any, operands: _Arrays, types: _Types, flags: _Numbers, numbers: _Numbers) -> Any:
         """Launch the kernel."""
         kernel = cuda_kernel(
-            _source("kernels.cu", "looking.cu", "clusters.cu", "sorted.cu"),
+            _source("looking.cu", "clusters.cu", "sorted.cu"),
             "scatter_sorted",
             jax.ShapeDtypeStruct(out.shape, out.dtype),
             grid=self.parts * _CLUSTER,
             block=_THREADS,
             shared_mem=self.memory,
             types=types,
-            options=_options({**flags, "CLUSTER": _CLUSTER, "SHARING": self.sharing}),
+            options=definitions({**flags, "CLUSTER": _CLUSTER, "SHARING": self.sharing}),
         )
         return kernel(*operands.values(), **numbers, columns=self.columns, width=self.width)
 
@@ -234,12 +234,12 @@ class _Listed:
     def product(self, out: Any, operands: _Arrays, types: _Types, flags: _Numbers, numbers: _Numbers) -> Any:
         """Launch the kernels."""
         flags = {**flags, "EACH": self.each, "NEIGHBOURS": _NEIGHBOURS, "PARTS": self.parts, "CLUSTER": _SMALL_CLUSTER}
-        options = _options(flags)
+        options = definitions(flags)
         begun = jax.ShapeDtypeStruct(out.shape, types["A"])
         counted = jax.ShapeDtypeStruct((self.blocks,), jnp.int32)
         listed = jax.ShapeDtypeStruct((self.blocks, self.parts + _PLANES, self.each * _LOOKING), jnp.uint32)
         begin = cuda_kernel(
-            _source("kernels.cu", "looking.cu", "listing.cu"),
+            _source("looking.cu", "listing.cu"),
             "scatter_or_list",
             (begun, counted, listed),
             grid=self.blocks,
@@ -252,7 +252,7 @@ class _Listed:
         how = {"size": self.columns, "slices": self.slices, "enough": self.enough, "width": self.width}
         first, *found = begin(*operands.values(), **numbers, **how)
         finish = cuda_kernel(
-            _source("kernels.cu", "looking.cu", "clusters.cu", "listing.cu", "listed.cu"),
+            _source("looking.cu", "clusters.cu", "listing.cu", "listed.cu"),
             "sum_listed",
             begun,
             grid=self.parts * _SMALL_CLUSTER,
@@ -266,59 +266,3 @@ class _Listed:
         how = {"columns": self.columns, "blocks": self.blocks, "width": self.width}
         how |= {"stored": numbers["stored"], "held": numbers["held"]}
         return finish(weights, indices, perm, x, *found, first, **how)
-
-
-def cuda_per_element(outs: Sequence[Any]) -> Callable[..., Any]:
-    """Return the kernel of the product of the row's and the column's values of each stored element."""
-    (out,) = outs
-
-    def product(indices: Any, indptr: Any, of_rows: Any, of_columns: Any) -> list[Any]:
-        sums, (rows, width) = precise(out.dtype), of_rows.shape
-        sides = (of_rows.astype(sums), of_columns.astype(sums))
-        call = _of_elements("per_element", jax.ShapeDtypeStruct(out.shape, sums), rows, indices, indptr, zeroed=True)
-        numbers = {"rows": rows, "stored": indices.size, "size": of_columns.shape[0], "width": width}
-        return [call(indices, indptr, *sides, **numbers).astype(out.dtype)]
-
-    return product
-
-
-def cuda_slice_rows(outs: Sequence[Any], *, shape: tuple[int, int]) -> Callable[..., Any]:
-    """Return the kernel that writes chosen rows as dense ones."""
-    (out,) = outs
-
-    def sliced(weights: Any, indices: Any, indptr: Any, chosen: Any) -> list[Any]:
-        sums = jax.ShapeDtypeStruct(out.shape, precise(out.dtype))
-        call = _of_elements("slice_rows", sums, chosen.size, indices, indptr, weights, chosen, zeroed=True)
-        numbers = {"count": chosen.size, "rows": shape[0], "stored": indices.size, "width": shape[1]}
-        return [call(weights, indices, indptr, chosen, **numbers).astype(out.dtype)]
-
-    return sliced
-
-
-def cuda_add_rows(outs: Sequence[Any], *, shape: tuple[int, int]) -> Callable[..., Any]:
-    """Return the kernel that adds dense rows to the elements of chosen rows."""
-    (out,) = outs
-
-    def added(indices: Any, indptr: Any, chosen: Any, dense: Any) -> list[Any]:
-        sums = jax.ShapeDtypeStruct(out.shape, precise(out.dtype))
-        call = _of_elements("add_rows", sums, chosen.size, indices, indptr, chosen=chosen, zeroed=True)
-        numbers = {"count": chosen.size, "rows": shape[0], "stored": indices.size, "width": shape[1]}
-        return [call(indices, indptr, chosen, dense.astype(sums.dtype), **numbers).astype(out.dtype)]
-
-    return added
-
-
-def _of_elements(
-    entry: str, out: Any, warps: int, indices: Any, indptr: Any, weights: Any = None, chosen: Any = None, **how: Any
-) -> Callable[..., Any]:
-    """Return a kernel of `elements.cu`, with a warp for each row."""
-    types = {
-        "W": out.dtype if weights is None else weights.dtype,
-        "I": indices.dtype,
-        "P": indptr.dtype,
-        "R": jnp.int32 if chosen is None else chosen.dtype,
-        "A": out.dtype,
-    }
-    options = _options({"ONE": weights is not None and weights.size == 1})
-    source = _source("elements.cu")
-    return cuda_kernel(source, entry, out, launch_dims=WARP * warps, types=types, options=options, **how)

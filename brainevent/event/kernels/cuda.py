@@ -52,18 +52,17 @@ def _of_elements(of: Description) -> Generator | None:
     """Return kernels that give each element of compressed rows something, or copy rows."""
 
     def generator(*, outs: Sequence[Any], **how: Any) -> Callable[..., Any]:
-        from ..csr import on_gpu
+        from ..on_gpu import each
 
-        made: Any = {PAIRS: on_gpu.cuda_per_element, COPIED: on_gpu.cuda_slice_rows, ADDED: on_gpu.cuda_add_rows}
-        found: Callable[..., Any] = made[of.law](outs, **how)
-        return found
+        made: Any = {PAIRS: each.per_element, COPIED: each.copied, ADDED: each.added}
+        return lambda *operands: [made[of.law](outs[0], *operands, **how)]
 
     return generator if of.format is CSR else None
 
 
 def _values(of: Description) -> Generator | None:
     def generator(*, outs: Sequence[Any], transpose: bool, **_: Any) -> Callable[..., Any]:
-        from ..synapses.on_gpu import multiplied
+        from ..on_gpu.each import multiplied
 
         def multiply(y: Any, w: Any, structure: Any, out: Any) -> Any:
             return multiplied(y, w, structure[0 if transpose else 1], out, of_columns=transpose)
@@ -74,28 +73,20 @@ def _values(of: Description) -> Generator | None:
 
 
 def _updates(of: Description) -> Generator | None:
-    names = {CSR: "of_indexed_slices" if of.indexed else "of_slices", FIXED: "of_equal_slices"}
-    names[DENSE] = "of_columns" if of.post else "of_rows"
-
-    def numbers(weights: Any, operands: Sequence[Any]) -> dict[str, int]:
-        """Return what a kernel is told of sizes, the neurons that may spike first."""
-        slices, size = (x.shape[0] for x in (operands[-3:-1][:: -1 if of.post else 1]))
-        if of.format is DENSE:
-            return dict(zip(("rows", "columns"), weights.shape, strict=True))
-        each = {"number": operands[0].shape[1]} if of.format is FIXED else {"stored": weights.size}
-        return {"slices": slices, **each, "size": size}
-
     def generator(*, outs: Sequence[Any], **_: Any) -> Callable[..., Any]:
-        from ..plasticity.on_gpu import updated
+        from ..on_gpu.each import updated, updated_dense
 
         def run(weights: Any, *operands: Any) -> list[Any]:
-            neurons = operands[-2 if of.post else -3].shape[0]
-            given = (weights, *sides_as_added(of, weights, operands))
-            return [updated(names[of.format], neurons, given, **numbers(weights, operands))]
+            *arrays, first, second, after = sides_as_added(of, weights, operands)
+            sides = (second, first, after) if of.post else (first, second, after)
+            if of.format is DENSE:
+                return [updated_dense(weights, *sides, by_columns=of.post)]
+            indices, indptr, perm = (*arrays, None, None)[:3]
+            return [updated(weights, indices, indptr, perm, *sides)]
 
         return run
 
-    return generator if of.format in names else None
+    return generator if of.format in (CSR, FIXED, DENSE) else None
 
 
 _MADE = {"product": _product, "pairs": _of_elements, "values": _values, "copies": _of_elements, "updates": _updates}

@@ -1,43 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products with a matrix in compressed sparse rows, on a GPU. W, I, P, Q, E, A and O are the types of weights, indices,
-// row pointers, permutation, elements of x, sums and results. EVENTS: x holds events, which count as one. ONE: all
-// elements have one weight. INDEXED: the weight of stored element j is weights[perm[j]]. CONNECTIONS: elements of each row,
-// if all have as many; there are no row pointers then. WIDE: four elements of a row are read at once. LANES: threads that
-// sum one row together. FEW: rows of which a warp takes those that count. ACROSS: columns of X that it takes at once.
-// WITHIN: all indices are known to be in range. Else one that is not adds nothing, and no pointer leads beyond what is
-// stored: so `size` is the number of columns, or rows, that an index must be below, `stored` that of elements, and `held`
-// that of weights, of which a permutation may choose from more.
+// Products of all rows, or of those that count, on a GPU; this follows `rows.cu` and `laws.cu`. O is the type of results.
+// WIDE: four elements of a row are read at once. LANES: threads that sum one row together. FEW: rows of which a warp takes
+// those that count. ACROSS: columns of X that it takes at once.
 
 static constexpr unsigned ALL = 0xffffffffu;
-
-__device__ __forceinline__ bool counts(E x) { return !EVENTS || x != E(0); }
-__device__ __forceinline__ A value(E x) { return EVENTS ? A(1) : A(x); }
-__device__ __forceinline__ long long thread() { return blockIdx.x * (long long)blockDim.x + threadIdx.x; }
-
-template <class T>
-__device__ __forceinline__ bool within(T index, long long size) {
-  return WITHIN || (index >= 0 && index < size);
-}
-
-// Return a place from 0 up to a last one: the nearest, if it is not known to be there.
-template <class T>
-__device__ __forceinline__ long long nearest(T place, long long last) {
-  return WITHIN || (place >= 0 && place <= last) ? place : place < 0 ? 0 : last;
-}
-
-__device__ __forceinline__ long long begin_of(const P* indptr, long long row, long long stored) {
-#if CONNECTIONS
-  return row * CONNECTIONS;
-#else
-  return nearest(indptr[row], stored);
-#endif
-}
-
-__device__ __forceinline__ A weight(const W* weights, const Q* perm, long long j, long long held) {
-  if constexpr (ONE) return A(weights[0]);
-  if constexpr (INDEXED) return A(weights[nearest(perm[j], held - 1)]);
-  return A(weights[j]);
-}
 
 template <class T>
 struct alignas(sizeof(T) < 4 ? 4 * sizeof(T) : 16) Four {

@@ -1,18 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What CUDA C++ kernels of several formats share: types of sums and operands, and how many threads to launch."""
+"""CUDA C++ kernels on sparse matrices: what those of several formats share."""
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 
-from .activity import as_events
+from ..activity import as_events
 
-__all__ = ["WARP", "cut", "operand", "power_of_two", "whole_warps"]
+__all__ = ["WARP", "cut", "definitions", "operand", "power_of_two", "source", "whole_warps"]
 
 WARP = 32  # threads
+
+
+@functools.cache
+def source(*names: str) -> str:
+    """Return texts of this folder, one after another."""
+    return "".join(Path(__file__).with_name(name).read_text(encoding="utf-8") for name in names)
+
+
+def definitions(flags: Mapping[str, int]) -> tuple[str, ...]:
+    """Return options that define names as numbers."""
+    return tuple(f"-D{name}={int(value)}" for name, value in flags.items())
 
 
 def cut(columns: int, most: int) -> tuple[int, int]:

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""CUDA C++ kernels of operators that are no products: how those in `each.cu` are compiled and launched."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import jax
+
+from ...backends.nvrtc import cuda_kernel
+from ..precision import precise
+from . import WARP, definitions, power_of_two, source
+
+__all__ = ["added", "copied", "multiplied", "per_element", "updated", "updated_dense"]
+
+_EACH = 256  # synapses of a neuron, on average, for which there is a warp
+_MOST_PARTS = 4  # warps that share a neuron: those of neurons without a spike have to start, too
+
+
+def _kernel(entry: str, out: Any, threads: int, types: Mapping[str, Any], zeroed: bool = False, **how: Any) -> Any:
+    """Return a kernel; types that it does not use, and what it is not told otherwise, are of no matter."""
+    aliases = how.pop("aliases", None)
+    flags = {"ONE": 0, "INDEXED": 0, "WITHIN": 0, "CONNECTIONS": 0, "PARTS": 1, "NUMBER": 0, "COLUMNS": 0, **how}
+    return cuda_kernel(
+        source("rows.cu", "each.cu"),
+        entry,
+        out,
+        launch_dims=threads,
+        types={"W": out.dtype, "A": out.dtype, **dict.fromkeys("IPQR", "int32"), **types},
+        options=definitions(flags),
+        zeroed=zeroed,
+        input_output_aliases=aliases,
+    )
+
+
+def _in_sums(out: Any) -> Any:
+    return jax.ShapeDtypeStruct(out.shape, precise(out.dtype))
+
+
+def per_element(out: Any, indices: Any, indptr: Any, of_rows: Any, of_columns: Any) -> jax.Array:
+    """Return, for each stored element, the products of its row's and its column's values, summed over further axes."""
+    sums, (rows, width) = _in_sums(out), of_rows.shape
+    sides = (side.astype(sums.dtype) for side in (of_rows, of_columns))
+    call = _kernel("per_element", sums, WARP * rows, {"I": indices.dtype, "P": indptr.dtype}, zeroed=True)
+    numbers = {"rows": rows, "stored": indices.size, "size": of_columns.shape[0], "width": width}
+    found: jax.Array = call(indices, indptr, *sides, **numbers).astype(out.dtype)
+    return found
+
+
+def copied(out: Any, weights: Any, indices: Any, indptr: Any, chosen: Any, *, shape: tuple[int, int]) -> jax.Array:
+    """Return chosen rows as dense ones."""
+    types = {"W": weights.dtype, "I": indices.dtype, "P": indptr.dtype, "R": chosen.dtype}
+    call = _kernel("slice_rows", _in_sums(out), WARP * chosen.size, types, zeroed=True, ONE=weights.size == 1)
+    numbers = {"count": chosen.size, "rows": shape[0], "stored": indices.size, "width": shape[1]}
+    found: jax.Array = call(weights, indices, indptr, chosen, **numbers).astype(out.dtype)
+    return found
+
+
+def added(out: Any, indices: Any, indptr: Any, chosen: Any, dense: Any, *, shape: tuple[int, int]) -> jax.Array:
+    """Return, for each stored element, the sum of what dense rows that stand for its row hold in its column."""
+    sums, types = _in_sums(out), {"I": indices.dtype, "P": indptr.dtype, "R": chosen.dtype}
+    call = _kernel("add_rows", sums, WARP * chosen.size, types, zeroed=True)
+    numbers = {"count": chosen.size, "rows": shape[0], "stored": indices.size, "width": shape[1]}
+    found: jax.Array = call(indices, indptr, chosen, dense.astype(sums.dtype), **numbers).astype(out.dtype)
+    return found
+
+
+def multiplied(y: Any, w: Any, structure: Any, out: Any, *, of_columns: bool) -> jax.Array:
+    """Return each value of w times that of its row in y, or of its column; `structure` says which those are."""
+    (batch, stored), neurons = out.shape, y.shape[1]
+    types, threads = {"I": structure.dtype, "P": structure.dtype}, stored if of_columns else WARP * neurons * batch
+    call = _kernel("of_columns" if of_columns else "of_rows", out, threads, types, zeroed=not of_columns)
+    size = "columns" if of_columns else "rows"
+    numbers = {size: neurons, "stored": stored, "batch": batch, "of_y": y.shape[0], "of_w": w.shape[0]}
+    found: jax.Array = call(y, w, structure, **numbers)
+    return found
+
+
+def updated(weights: Any, indices: Any, indptr: Any, perm: Any, spikes: Any, trace: Any, after: Any) -> jax.Array:
+    """Return weights that have the trace of their column added where their row spikes.
+
+    Without row pointers, indices are a matrix of rows of as many elements each; without places, weights are in order.
+    """
+    number = 0 if indptr is not None else indices.shape[1]
+    arrays = (indices, indices if indptr is None else indptr, indices if perm is None else perm)
+    types = dict(zip("IPQ", (array.dtype for array in arrays), strict=True))
+    call = _updating("update", weights, spikes, types, INDEXED=perm is not None, NUMBER=number > 0)
+    numbers = {"slices": spikes.shape[0], "number": number, "stored": weights.size, "size": trace.shape[0]}
+    found: jax.Array = call(weights, *arrays, spikes, trace, after, **numbers)
+    return found
+
+
+def updated_dense(weights: Any, spikes: Any, trace: Any, after: Any, *, by_columns: bool) -> jax.Array:
+    """Return the weights of a dense matrix, of which rows or columns that spike have the trace added."""
+    call = _updating("update_dense", weights, spikes, {}, COLUMNS=by_columns)
+    found: jax.Array = call(weights, spikes, trace, after, slices=spikes.shape[0], size=trace.shape[0])
+    return found
+
+
+def _updating(entry: str, weights: Any, spikes: Any, types: Mapping[str, Any], **flags: Any) -> Any:
+    """Return a kernel whose result starts as the weights."""
+    neurons = spikes.shape[0]
+    parts = power_of_two(weights.size // max(1, neurons) // _EACH, _MOST_PARTS)
+    out = jax.ShapeDtypeStruct(weights.shape, weights.dtype)
+    types = {"A": precise(weights.dtype), **types}
+    return _kernel(entry, out, WARP * parts * neurons, types, PARTS=parts, aliases={0: 0}, **flags)
