@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -40,7 +40,7 @@ class Arrays:
     def __init__(self, device: Device, plan: Plan, partition: Partition, kinds: Sequence[Kind]):
         self.device, self.plan, self.partition = device, plan, partition
         self.slots = slots_of(plan)
-        self._places = {p.name: partition.slots(p.name, p.size) for p in plan.populations}
+        self._shape = partition.blocks, partition.per
         self._all = partition.blocks * partition.per
         words = max(len(kind.population.rule.states) for kind in kinds)
         self._words = words
@@ -49,39 +49,58 @@ class Arrays:
 
     def read(self, step: int) -> NetworkState:
         """Return the state before a step."""
-        words = self.states.download(np.uint32, (self._words, self._all))
+        words = self.states.download(np.uint32, (self._words, *self._shape))
         sums = self.ring.download(np.int32, (self.partition.blocks, self.slots, self.partition.cells))
-        neurons, arriving = {}, {}
-        for population in self.plan.populations:
-            places = self._places[population.name]
-            neurons[population.name] = {
-                key: as_dtype(words[k][places], array.dtype) for k, (key, array) in enumerate(population.state.items())
+        by_number = [self.partition.by_number(word) for word in words]
+        neurons = {
+            p.name: {
+                key: as_dtype(by_number[k][self.partition.numbers(p.name, p.size)], array.dtype)
+                for k, (key, array) in enumerate(p.state.items())
             }
-            arriving[population.name] = {
-                receptor: sums[self._cells(population, receptor, step)] for receptor in population.quanta
-            }
+            for p in self.plan.populations
+        }
+        arriving = {p.name: {r: np.zeros(self._rows(p, r), np.int32) for r in p.quanta} for p in self.plan.populations}
+        for ahead, number, populations in self._receptors():
+            found = self.partition.by_number(sums[:, (step + ahead) % self.slots, self._cells(number)])
+            for p, receptor in populations:
+                arriving[p.name][receptor][ahead] = found[self.partition.numbers(p.name, p.size)]
         return NetworkState(np.uint32(step), neurons, arriving)
 
     def write(self, state: NetworkState) -> None:
         """Go on from a state."""
+        blocks, step = self.partition.blocks, int(state.step)
         words = np.zeros((self._words, self._all), np.uint32)
-        sums = np.zeros((self.partition.blocks, self.slots, self.partition.cells), np.int32)
-        for population in self.plan.populations:
-            places = self._places[population.name]
-            for k, key in enumerate(population.state):
-                words[k][places] = as_words(flushed(state.neurons[population.name][key]))
-            for receptor in population.quanta:
-                cells = self._cells(population, receptor, int(state.step))
-                sums[cells] = state.arriving[population.name][receptor]
+        for k, word in enumerate(words):
+            by_number = np.zeros(self._all, np.uint32)
+            for p in self.plan.populations:
+                for key in list(p.state)[k : k + 1]:
+                    numbers = self.partition.numbers(p.name, p.size)
+                    by_number[numbers] = as_words(flushed(state.neurons[p.name][key]))
+            word[:] = self.partition.by_block(by_number)
+        sums = np.zeros((blocks, self.slots, self.partition.cells), np.int32)
+        for ahead, number, populations in self._receptors():
+            cells = sums[:, (step + ahead) % self.slots, self._cells(number)]
+            by_number = np.zeros(cells.size, np.int32)
+            for p, receptor in populations:
+                by_number[self.partition.numbers(p.name, p.size)] = state.arriving[p.name][receptor][ahead]
+            cells[:] = by_number.reshape(-1, blocks).T
         self.states.upload(words)
         self.ring.upload(sums)
 
-    def _cells(self, population: PopulationPlan, receptor: str, step: int) -> tuple[Values, Values, Values]:
-        """Return block, slot and cell of the sums (rows, neurons) of a receptor."""
-        places, per = self._places[population.name], self.partition.per
-        ahead = (step + np.arange(self.plan.rows(population.name, receptor), dtype=np.int64)) % self.slots
-        cells = self.partition.reach[list(population.quanta).index(receptor)] + places % per
-        return (places // per)[None], ahead[:, None], cells[None]
+    def _rows(self, population: PopulationPlan, receptor: str) -> tuple[int, int]:
+        return self.plan.rows(population.name, receptor), population.size
+
+    def _receptors(self) -> Iterator[tuple[int, int, list[tuple[PopulationPlan, str]]]]:
+        """For each receptor by number and each step ahead: populations that something may be on its way to."""
+        for number in range(len(self.partition.reach)):
+            having = [(p, list(p.quanta)[number]) for p in self.plan.populations if len(p.quanta) > number]
+            for ahead in range(max((self._rows(p, receptor)[0] for p, receptor in having), default=0)):
+                yield ahead, number, [(p, r) for p, r in having if self._rows(p, r)[0] > ahead]
+
+    def _cells(self, number: int) -> slice:
+        """Return the cells of a receptor in each block."""
+        ends = (*self.partition.reach, self.partition.cells)
+        return slice(ends[number], ends[number + 1])
 
 
 class Tables:

@@ -55,6 +55,15 @@ class Partition:
         padded[: values.size] = values
         return np.ascontiguousarray(padded.reshape(self.per, self.blocks).T).reshape(-1)
 
+    def by_number(self, values: Array) -> Array:
+        """Return values (blocks x places) by number, of as many places as there are."""
+        return np.ascontiguousarray(values.T).reshape(-1)
+
+    def numbers(self, population: str, size: int) -> slice:
+        """Return the numbers of the neurons of a population."""
+        begin = self.begins[population]
+        return slice(begin, begin + size)
+
 
 def partition_of(
     plan: Plan, kinds: Sequence[Kind], numbers: Mapping[str, int], blocks: int, threads: int = 0
