@@ -3,6 +3,7 @@
 
 import hashlib
 import threading
+import time
 
 import jax
 import jax.numpy as jnp
@@ -33,7 +34,7 @@ SMALL = pretended.SMALL
 
 
 @pytest.mark.parametrize("shared_bytes", [None, SMALL, 48 * 1024])
-@pytest.mark.parametrize("blocks", [1, 2, 3, 40, 132])
+@pytest.mark.parametrize("blocks", [1, 2, 3, 16, 40, 132])
 def test_a_busy_network_equals_the_interpreter(blocks, shared_bytes):
     engine = CudaEngine(small_plans.plan(), blocks=blocks, shared_bytes=shared_bytes)
     pretended.compare(engine, [1, 57, 142], ALL)
@@ -45,6 +46,23 @@ def test_every_layout_of_rows(weight, edges, blocks, layout):
     engine = CudaEngine(pretended.dense(edges, weight=weight), blocks=blocks)
     assert engine.rows.layout == layout
     pretended.compare(engine, [100], Wanted(("a",)))
+
+
+@pytest.mark.parametrize("shared_bytes", [None, SMALL])
+@pytest.mark.parametrize("edges", [10_000, 400_000])
+@pytest.mark.parametrize(("most", "blocks", "units"), [*pretended.PACKETS, (32, 16, 1)])
+def test_any_number_of_spikes_in_a_packet(edges, most, blocks, units, shared_bytes):
+    engine = CudaEngine(pretended.one_after_another(most, blocks, edges), blocks=blocks, shared_bytes=shared_bytes)
+    assert engine.shape.structure.units == units
+    pretended.compare(engine, [most + 12], Wanted(("a",)))
+
+
+def test_a_small_network_is_one_cluster():
+    engine = CudaEngine(small_plans.plan())
+    assert engine.shape.structure.cluster == engine.partition.blocks > 1
+    assert engine.units == f"one cluster of {engine.partition.blocks} blocks"
+    large = driven(40_000, 20, 0.1).build(backend="cuda")
+    assert large.engine.shape.structure.cluster == 0
 
 
 @pytest.mark.parametrize("shared_bytes", [None, SMALL])
@@ -234,6 +252,31 @@ def run_at_once(plan, engines):
         thread.join()
     for engine in engines:
         equal(engine.state, expected.state)
+
+
+HOLD = r"""
+__global__ void hold(const int* before, int* done, unsigned milliseconds) {
+    unsigned long long begin, now;
+    asm volatile("mov.u64 %0, %globaltimer;" : "=l"(begin));
+    do asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now)); while (now - begin < milliseconds * 1000000ull);
+    if (threadIdx.x == 0) done[blockIdx.x] = before[blockIdx.x] + 1;
+}
+"""
+
+
+@pytest.mark.parametrize("size", [4_000, 40_000])  # one cluster, and blocks that send packets
+def test_a_run_ends_soon_after_what_holds_the_gpu(size):
+    """A kernel has all multiprocessors for two seconds: all blocks wait for it, and none of them alone."""
+    before = jnp.zeros(2 * cuda_device().multiprocessors, jnp.int32)
+    hold = be.cuda_kernel(HOLD, "hold", before, grid=before.size, block=1024)
+    sim = driven(size, 20, 0.1).build(backend="cuda")
+    sim.run(10)
+    jax.block_until_ready(hold(before, milliseconds=1))
+    begin = time.perf_counter()
+    held = hold(before, milliseconds=2000)
+    sim.run(1000)
+    jax.block_until_ready(held)
+    assert time.perf_counter() - begin < 3
 
 
 def test_engines_run_at_once():

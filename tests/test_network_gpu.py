@@ -135,21 +135,28 @@ def in_turn(s, arriving, p):
     return s.replace(n=s.n + 1, sum=s.sum + arriving.syn), s.n == s.when
 
 
-@pytest.mark.parametrize("shared_bytes", [None, SMALL])
-@pytest.mark.parametrize("edges", [10_000, 400_000])
-@pytest.mark.parametrize(("most", "blocks", "units"), [(32, 3, 1), (32, 4, 1), (50, 3, 4)])
-def test_any_number_of_spikes_in_a_packet(edges, most, blocks, units, shared_bytes):
-    """In step k, each block has k spikes: in one unit of a packet, in several, and in a list in memory."""
+def one_after_another(most, blocks, edges):
+    """Return a plan in which each of so many blocks has k spikes in step k, up to `most`."""
     when = np.repeat(np.arange(1, most + 1, dtype=np.int32), blocks * np.arange(1, most + 1))
     state = {"n": np.zeros(when.size, np.int32), "sum": np.zeros(when.size, np.float32), "when": when}
     traced = trace(in_turn, {key: array[0] for key, array in state.items()}, ["syn"], {})
     population = PopulationPlan("a", when.size, traced, state, {}, {"syn": np.float32(1)}, (3, 17))
-    plan = plan_of([population], [small_plans.synapses(population, population, edges, 1)], 1)
-    engine = engine_of(plan, blocks, shared_bytes)
+    return plan_of([population], [small_plans.synapses(population, population, edges, 1)], 1)
+
+
+PACKETS = [(32, 3, 1), (32, 4, 1), (50, 3, 4)]  # most spikes of a block, blocks, units of a packet
+
+
+@pytest.mark.parametrize("shared_bytes", [None, SMALL])
+@pytest.mark.parametrize("edges", [10_000, 400_000])
+@pytest.mark.parametrize(("most", "blocks", "units"), PACKETS)
+def test_any_number_of_spikes_in_a_packet(edges, most, blocks, units, shared_bytes):
+    """In one unit of a packet, in several, and in a list in memory."""
+    engine = engine_of(one_after_another(most, blocks, edges), blocks, shared_bytes)
     assert engine.shape.structure.units == units
     assert (engine.rows.layout == PADDED) == (edges == 400_000)
     (record,) = compare(engine, [most + 12], Wanted(("a",)))
-    assert record.spikes["a"][0].size == when.size
+    assert record.spikes["a"][0].size == blocks * most * (most + 1) // 2
 
 
 @pytest.mark.parametrize("shared_bytes", [None, SMALL])
