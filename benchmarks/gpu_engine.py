@@ -17,8 +17,8 @@ _DISCARD = {4_000: 5_000, 40_000: 5_000, 400_000: 5_000, 4_000_000: 1_000}  # st
 # Of the real-time factor with all spikes on the host; COBA may take 1.3 times as long.
 _BARS = {4_000: 0.012, 40_000: 0.018, 400_000: 0.045, 4_000_000: 0.16}
 _COBA = 1.3
-# Rates in Hz of network.cc from its first step on: 100 000 steps of 4 seeds, 20 000 of 2 for 400 000 neurons, 5 000 of 1
-# for 4 million.
+# Rates in Hz of network.cc from its first step on: 100 000 steps of 4 seeds, 20 000 of 2 for 400 000 neurons, 5 000 of
+# one for 4 million.
 RIGHT = {
     ("cuba", 4_000): 5.42,
     ("cuba", 40_000): 5.64,
