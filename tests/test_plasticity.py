@@ -297,6 +297,23 @@ def test_a_step_that_multiplies_and_updates_copies_no_weights(side, ordered):
     assert copied != ordered
 
 
+@pytest.mark.parametrize("name", ["binary_csr_plast", "fcn_plasticity_row", "dense_on_pre", "dense_on_post"])
+def test_updates_in_a_loop_copy_no_weights_of_any_format(name):
+    n, number = 70, 30
+    indices, spikes, trace = jnp.zeros((n, number), "int32"), jnp.ones(n, bool), jnp.ones(n)
+    shape, rest = {
+        "binary_csr_plast": ((n * number,), (indices.reshape(-1), jnp.arange(n + 1) * number, spikes, trace)),
+        "fcn_plasticity_row": ((n, number), (indices, spikes, trace)),
+        "dense_on_pre": ((n, number), (spikes, trace[:number])),
+        "dense_on_post": ((n, number), (trace, spikes[:number])),
+    }[name]
+    step = lambda _, weights: brainevent.get_registry()[name](weights, *rest, jnp.zeros(0), backend="numba")[0]
+    run = jax.jit(lambda weights: jax.lax.fori_loop(0, 3, step, weights), donate_argnums=0)
+    text = run.lower(jax.ShapeDtypeStruct(shape, "float32")).compile().as_text()
+    assert "brainevent_numba" in text
+    assert re.findall(rf"= f32\[(?:{n * number}|{n},{number})\]\S* copy\(.*", text) == []
+
+
 # ---- what cannot be -------------------------------------------------------------------------------------------------
 
 ROWS = jnp.array([0, 1, 0]), jnp.array([0, 2, 3])

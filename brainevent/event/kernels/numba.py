@@ -174,24 +174,19 @@ def _copies(of: Description) -> Generator | None:
 
 def _updates(of: Description) -> Generator | None:
     def generator(*, outs: Sequence[Any], indices_within: bool = False, **_: Any) -> Callable[..., Any]:
-        from ..on_cpu import at_elements, rows
+        from ..on_cpu import at_elements
 
         def run(weights: Any, *operands: Any) -> list[Any]:
             *arrays, first, second, after = sides_as_added(of, weights, operands)
             spikes, trace = (second, first) if of.post else (first, second)
-            if of.format is DENSE and of.post:
-                call = numba_kernel(
-                    at_elements.updated_columns(weights.dtype.name), weights, input_output_aliases={0: 0}
-                )
-                return [call(weights, spikes, trace, after)]
             if of.format is DENSE:
-                found, structure = rows.dense(), (trace,)
-            else:
-                found = _rows_of(of.format, within=indices_within, indexed=of.indexed)
-                structure = found.structure(*arrays)
-            kernel, flat = at_elements.updated(weights.dtype.name, found), weights.reshape(weights.size)
-            call = numba_kernel(kernel, flat, input_output_aliases={0: 0})
-            return [call(flat, structure, spikes, trace, after).reshape(weights.shape)]
+                made = at_elements.updated_columns if of.post else at_elements.updated_rows
+                call = numba_kernel(made(weights.dtype.name), weights, input_output_aliases={0: 0})
+                return [call(weights, spikes, trace, after)]
+            rows = _rows_of(of.format, within=indices_within, indexed=of.indexed)
+            kernel = at_elements.updated(weights.dtype.name, rows)
+            call = numba_kernel(kernel, weights, input_output_aliases={0: 0})
+            return [call(weights, rows.structure(*arrays), spikes, trace, after)]
 
         return run
 

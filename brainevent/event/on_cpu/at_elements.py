@@ -6,13 +6,15 @@ from __future__ import annotations
 import functools
 from typing import Any
 
+import numpy as np
+
 from ...backends.numba import half, inner
 from . import each, laws
 from .events import next_event
 from .laws import ANY_ORDER
-from .rows import Rows, unsigned
+from .rows import Rows
 
-__all__ = ["copied", "gathered_back", "per_element", "updated", "updated_columns"]
+__all__ = ["copied", "gathered_back", "per_element", "updated", "updated_columns", "updated_rows"]
 
 _HALVES = {
     "float16": (half.from_float16, half.to_float16),
@@ -73,10 +75,26 @@ def updated(dtype: str, rows: Rows) -> Any:
     @inner
     def at(trace: Any, structure: Any, out: Any, row: Any, j: Any, column: Any) -> None:
         if has(column, trace.shape[0]) and holds(structure, j, out.shape[0]):
-            here = unsigned(place(structure, j, out))
-            out[here] = add(out[here], trace[column])
+            here = np.int64(place(structure, j, out))
+            out.flat[here] = add(out.flat[here], trace[column])  # not made flat before: XLA would copy all of it
 
     return each.in_event_rows(at, rows)
+
+
+@functools.cache
+def updated_rows(dtype: str) -> Any:
+    """Return `kernel(weights, spikes, trace, after, out)` for the rows of a dense matrix."""
+    add = _adding(dtype)
+
+    @inner
+    def updated_rows(weights: Any, spikes: Any, trace: Any, after: Any, out: Any) -> None:
+        i = next_event(spikes, 0)
+        while i < spikes.shape[0]:
+            for j in range(trace.shape[0]):
+                out[i, j] = add(out[i, j], trace[j])
+            i = next_event(spikes, i + 1)
+
+    return updated_rows
 
 
 @functools.cache

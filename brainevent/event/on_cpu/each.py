@@ -50,7 +50,7 @@ def in_chosen_rows(at: Any, rows: Rows) -> Any:
 def in_event_rows(at: Any, rows: Rows) -> Any:
     """Return the kernel for rows of events: `kernel(weights, structure, events, operand, after, out)`.
 
-    What it writes starts as the weights, and `after` is not looked at.
+    What it writes starts as the weights, of any shape, and `after` is not looked at.
     """
     bounds, column = rows.bounds, rows.column
 

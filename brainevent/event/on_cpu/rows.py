@@ -93,21 +93,6 @@ def fixed(*, within: bool) -> Rows:
 
 
 @functools.cache
-def dense() -> Rows:
-    """Return the rows of a dense matrix; its structure is any array with an element for each column."""
-    return Rows(
-        stored=inner(lambda structure: 0),
-        bounds=_dense_bounds,
-        column=inner(lambda structure, row, j: j - np.uint64(row) * np.uint64(structure[0].shape[0])),
-        place=_in_order,
-        fetch=inner(lambda structure, j: None),
-        has=is_there(within=True),
-        number=inner(lambda structure: 0),
-        holds=_holds,
-    )
-
-
-@functools.cache
 def is_there(*, within: bool) -> Any:
     """Return how to ask whether there is something at an index: if all are within range, there is."""
     return inner((lambda index, size: True) if within else (lambda index, size: np.uint64(index) < np.uint64(size)))
@@ -130,12 +115,6 @@ def _bounds_within(structure: Any, row: Any) -> tuple[Any, Any]:
 def _equal_bounds(structure: Any, row: Any) -> tuple[Any, Any]:
     begin, width = np.int64(row) * structure[1].shape[1], structure[1].shape[1]
     return np.uint64(begin), np.uint64(begin + width)  # of numbers with a sign: so that rows are known to be as long
-
-
-@inner
-def _dense_bounds(structure: Any, row: Any) -> tuple[Any, Any]:
-    begin, width = np.int64(row) * structure[0].shape[0], structure[0].shape[0]
-    return np.uint64(begin), np.uint64(begin + width)
 
 
 @inner
