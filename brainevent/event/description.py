@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from .._content import content_name
@@ -28,17 +28,18 @@ Shape = tuple[int, int]
 Checked = tuple[list[Any], bool]  # arrays of indices, and whether all are known to be in range
 
 
-@dataclass(frozen=True, eq=False)
 class _Described:
     """What has a content by which it is known, as what kernels are made of: that of its class and of its fields."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
 
     @property
     def content_hash(self) -> str:
         """A name of the content."""
-        return content_name(type(self), {field.name: getattr(self, field.name) for field in fields(self)})
+        return content_name(type(self), {name: getattr(self, name) for name in self.__dataclass_fields__})
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Language:
     """A kernel language: `make(description)` returns a generator of kernels, or None where it has none.
 
@@ -53,7 +54,7 @@ class Language:
     language: str | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Cut:
     """How devices may share a matrix, in factors of sharding rules.
 
@@ -80,7 +81,7 @@ def _no_other_way(*_: Any, **__: Any) -> Any:
     raise NotImplementedError("this format is not stored in such a way")
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Format:
     """How the elements of a matrix are stored.
 
@@ -131,7 +132,7 @@ class Others(Protocol):
         """Return an operator, or None where there is none."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Law(ABC, _Described):
     """What happens at the elements of a matrix.
 
@@ -184,7 +185,7 @@ class Law(ABC, _Described):
         return operator
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Description(_Described):
     """What an operator is. `columns`: vectors are matrices. `indexed`: element j has the weight at `perm[j]`.
 
@@ -201,6 +202,9 @@ class Description(_Described):
     def name(self) -> str:
         """The name of the function that users call, and of the operator unless that is known by another."""
         return self.law.name(self)
+
+    def __repr__(self) -> str:
+        return f"Description({self.name})"
 
     def also(self, **changes: Any) -> Description:
         """Return a description that differs in something."""

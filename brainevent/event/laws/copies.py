@@ -26,7 +26,7 @@ from .rules import of_operands
 __all__ = ["ADDED", "COPIED", "Copies"]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Copies(Law):
     """Rows as dense ones, or, where this is `grad`, their transpose: each is linear, and the other's derivative."""
 

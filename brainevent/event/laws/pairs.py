@@ -27,7 +27,7 @@ __all__ = ["Pairs"]
 _COLUMNS = 16
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Pairs(Law):
     """The law; `numbers()` is that of products with numbers, which are its transposes."""
 

@@ -33,7 +33,7 @@ _ACTIVE = (0.01, 0.1)
 _COLUMNS = 16
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Product(Law):
     """What an element of a product adds: `terms(weight, x)`, in `jax.numpy`.
 
@@ -145,7 +145,7 @@ def _configs(of: Description, n: int, number: int, active: float, event: bool) -
     return configs
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class _Rules:
     """The rules of a product, which is linear in the weights, and in x unless that holds events."""
 

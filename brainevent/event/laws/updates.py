@@ -31,7 +31,7 @@ from .rules import of_operands, of_part
 __all__ = ["UPDATES", "Updates"]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Updates(Law):
     """The law, which is linear in weights and in the trace together, and has no derivative by spikes."""
 

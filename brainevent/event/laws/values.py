@@ -32,7 +32,7 @@ __all__ = ["VALUES", "Values"]
 _BATCH = 4
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Values(Law):
     """The law, which is linear in y and in w."""
 
@@ -107,7 +107,7 @@ VALUES = Values(
 )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class _Rules:
     """Derivatives by y and by w; a batch of vectors is a matrix, and one of matrices has more rows."""
 
