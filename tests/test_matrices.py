@@ -345,7 +345,7 @@ INDICES, INDPTR = np.array([0, 2, 1]), np.array([0, 2, 3])
             ValueError,
             r"FixedNumPerPost: indices has shape \(2,\)",
         ),
-        (lambda: FixedNumPerPre((jnp.ones(2), [[0], [1]]), shape=(2, 2)), ValueError, r"indices' shape \(2, 1\)"),
+        (lambda: FixedNumPerPre((jnp.ones(2), [[0], [1]]), shape=(2, 2)), ValueError, r"of the indices, \(2, 1\)"),
         (lambda: CSR("a", INDICES, INDPTR, shape=(2, 3)), TypeError, r"CSR: data is str; pass floating weights"),
         (
             lambda: CSR.fromdense(jnp.eye(3)).diag_add(jnp.ones(2)),

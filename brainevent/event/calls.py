@@ -14,11 +14,11 @@ from ..errors import MathError, ShapeError
 from . import units
 from .description import Description
 from .form import split_operand
-from .operands import checked_indices, checked_weights, promises, promoted
-from .structure import check_indices, check_once, checked_shape
+from .operands import checked_indices, promises, promoted
+from .structure import check_indices, check_once, checked_shape, checked_weights
 from .table import apply
 
-__all__ = ["checked_x", "multiplied", "product"]
+__all__ = ["checked_x", "multiplied", "product", "weights_of"]
 
 
 def product(
@@ -36,7 +36,7 @@ def product(
     shape, transpose = checked_shape(of.name, shape), bool(transpose)
     structure, within = _checked_structure(of, structure, shape, None)
     (weights, weight_unit), (x, unit) = units.split(weights), split_operand(x, event=of.law.event)
-    weights = checked_weights(of.name, of.format.weights, weights, of.format.stored(structure, shape))
+    weights = weights_of(of, weights, structure, shape)
     x = checked_x(of, name, x, shape, transpose=transpose)
     how = {"shape": shape, "transpose": transpose, "backend": backend}
     found = _called(of, weights, structure, x, **how, indices_sorted=indices_sorted, indices_within=within)
@@ -58,9 +58,16 @@ def multiplied(
     if config.is_debugging_indices():
         structure, within = _checked_structure(of, structure, shape, within)
     (weights, weight_unit), (x, unit) = units.split(weights), split_operand(x, event=of.law.event)
-    weights = checked_weights(of.name, of.format.weights, weights, of.format.stored(structure, shape))
+    weights = weights_of(of, weights, structure, shape)
     found = _called(of, weights, structure, x, shape=shape, indices_within=within, **how)
     return units.join(found, units.product(weight_unit, unit))
+
+
+def weights_of(of: Description, given: Any, structure: Sequence[Any], shape: tuple[int, int]) -> jax.Array:
+    """Return weights as operators take them: a vector of one for all stored elements, or one for each."""
+    stored = of.format.stored(structure, shape)
+    weights = checked_weights(of.name, jnp.asarray(given), stored, of.format.weights)
+    return weights if weights.shape == stored else weights.reshape(1)
 
 
 def checked_x(of: Description, name: str, x: Any, shape: tuple[int, int], *, transpose: bool) -> jax.Array:

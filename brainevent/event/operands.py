@@ -6,7 +6,6 @@ Only dtypes and shapes are looked at here: whether indices are within the shape 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -16,22 +15,7 @@ import numpy as np
 from ..errors import ShapeError
 from .structure import as_indices, held
 
-__all__ = ["checked_indices", "checked_weights", "is_scipy", "is_within", "promises", "promoted"]
-
-
-def checked_weights(where: str, name: str, weights: Any, stored: Sequence[int]) -> jax.Array:
-    """Return weights, which are floating: one for all stored elements, or an array like that of the indices."""
-    weights = jnp.asarray(weights)
-    if not jnp.issubdtype(weights.dtype, jnp.floating):
-        raise TypeError(f'{where}: {name} is {weights.dtype}; pass floating weights ({name}.astype("float32"))')
-    if weights.shape == tuple(stored):
-        return weights
-    if weights.size != 1:
-        raise ShapeError(
-            f"{where}: {name} has shape {weights.shape}; pass one weight for all stored elements, or one for each, "
-            f"in the shape of the indices, {tuple(stored)}"
-        )
-    return weights.reshape(1)
+__all__ = ["checked_indices", "is_scipy", "is_within", "promises", "promoted"]
 
 
 def checked_indices(where: str, name: str, indices: Any, ndim: int) -> jax.Array:

@@ -18,6 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .. import config
+from ..errors import ShapeError
 from .debug_indices import report_indices, report_pointers
 
 __all__ = [
@@ -79,19 +80,19 @@ def as_indices(x: Any) -> Any:
     return found if found.size else found.astype(np.int32)
 
 
-def checked_weights(where: str, mantissa: Any, stored: Sequence[int]) -> jax.Array:
+def checked_weights(where: str, given: Any, stored: Sequence[int], name: str = "data") -> jax.Array:
     """Return weights, which are floating: one for all stored elements, or one for each."""
     try:
-        weights = jnp.asarray(mantissa, None if hasattr(mantissa, "dtype") else float)
+        weights = jnp.asarray(given, None if hasattr(given, "dtype") else float)
     except (TypeError, ValueError):
-        raise TypeError(f"{where}: data is {type(mantissa).__name__}; pass floating weights") from None
+        raise TypeError(f"{where}: {name} is {type(given).__name__}; pass floating weights") from None
     if not jnp.issubdtype(weights.dtype, jnp.floating):
-        raise TypeError(f'{where}: data is {weights.dtype}; pass floating weights (data.astype("float32"))')
+        raise TypeError(f'{where}: {name} is {weights.dtype}; pass floating weights ({name}.astype("float32"))')
     stored = tuple(stored)
     if weights.shape != stored and weights.size != 1:
-        raise ValueError(
-            f"{where}: data has shape {weights.shape}; pass one weight for all stored elements, "
-            f"or one for each, in the indices' shape {stored}"
+        raise ShapeError(
+            f"{where}: {name} has shape {weights.shape}; pass one weight for all stored elements, or one for each, "
+            f"in the shape of the indices, {stored}"
         )
     return weights if weights.ndim <= len(stored) else weights.reshape(1)
 

@@ -9,11 +9,11 @@ import jax
 import numpy as np
 
 from .. import units
-from ..calls import product
+from ..calls import product, weights_of
 from ..description import Description
 from ..laws.copies import COPIED
 from ..laws.products import EVENTS, NUMBERS
-from ..operands import checked_indices, checked_weights
+from ..operands import checked_indices
 from ..room import check_array
 from ..structure import checked_shape
 from ..table import apply, call_by, descriptions
@@ -266,7 +266,7 @@ def sliced_rows(
     where, shape = COPY.name, checked_shape(COPY.name, shape)
     data, unit = units.split(data)
     structure, _ = CSR.checked(where, (indices, indptr), shape, within)
-    data = checked_weights(where, CSR.weights, data, CSR.stored(structure, shape))
+    data = weights_of(COPY, data, structure, shape)
     if single := np.ndim(rows) == 0:
         rows = (rows if hasattr(rows, "dtype") else np.asarray(rows)).reshape(1)
     rows = checked_indices(where, "row_indices", rows, 1)

@@ -11,11 +11,10 @@ import jax.numpy as jnp
 from ...errors import ShapeError
 from .. import units
 from ..activity import is_active
-from ..calls import checked_x
+from ..calls import checked_x, weights_of
 from ..description import Description
 from ..form import split_operand
 from ..laws.products import EVENTS
-from ..operands import checked_weights
 from ..table import apply, call_by, descriptions
 from .format import DENSE
 
@@ -66,7 +65,7 @@ def _product(of: Description, weights: Any, spikes: Any, transpose: bool, backen
     if jnp.issubdtype(weights.dtype, jnp.integer):  # no kernel adds integers
         found = jnp.matmul(weights.T if transpose else weights, is_active(spikes).astype(weights.dtype))
     else:
-        weights = checked_weights(where, "weights", weights, weights.shape)
+        weights = weights_of(of, weights, (), weights.shape)
         out = jax.ShapeDtypeStruct((weights.shape[transpose], *spikes.shape[1:]), weights.dtype)
         (found,) = apply(of, weights, spikes, outs=[out], transpose=transpose, backend=backend)
     return units.join(found, units.product(weight_unit, spike_unit))
