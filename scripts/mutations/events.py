@@ -343,11 +343,4 @@ MUTANTS = (
         "for i in range(whole, height - 1):",
         ("test_event_dense", "test_events"),
     ),
-    Mutant(
-        "dense-batch-of-weights-taken-for-one",
-        "event/laws/products.py",
-        "if any(axis is not None for axis in axes[:-1]) or",
-        "if",
-        ("test_event_dense",),
-    ),
 )

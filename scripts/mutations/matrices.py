@@ -12,6 +12,13 @@ _SPIKES = ("test_spikes",)
 
 MUTANTS = (
     Mutant(
+        "dense-batch-of-weights-taken-for-one",
+        "event/laws/products.py",
+        "if any(axis is not None for axis in axes[:-1]) or",
+        "if",
+        ("test_event_dense",),
+    ),
+    Mutant(
         "synapses-unit-of-neurons-in-compressed-rows",
         "event/synapses/functions.py",
         "units.product(unit, other_unit if unit_of_y else None)",
