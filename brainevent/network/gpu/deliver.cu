@@ -98,8 +98,9 @@ BE void deliver_short(const ShortRows& rows, const Ring& ring, u32 begin, u32 en
     }
 }
 
-BE void deliver_slot(const Net& net, const ShortRows& rows, const Ring& ring, u32 number) {
-    const u64 slot = fetch_slot((const u64*)rows.starts + number);
+BE u64 slot_of(const ShortRows& rows, u32 number) { return fetch_slot((const u64*)rows.starts + number); }
+
+BE void deliver_slot(const Net& net, const ShortRows& rows, const Ring& ring, u64 slot) {
     const u32 bits = net.slot_bits, mask = net.slot_mask;
     if (USUALLY(!(slot & ELSEWHERE)))
         add_words<3>(ring, {(u32)slot & mask, (u32)(slot >> bits) & mask, (u32)(slot >> 2 * bits) & mask});
@@ -108,7 +109,7 @@ BE void deliver_slot(const Net& net, const ShortRows& rows, const Ring& ring, u3
 
 // A lane delivers a row by itself: where rows are short, and where the queue is full.
 BE void deliver_alone(const Net& net, const ShortRows& rows, const Ring& ring, u32 block, u32 number) {
-    if (LAYOUT == SLOTS) deliver_slot(net, rows, ring, number);
+    if (LAYOUT == SLOTS) deliver_slot(net, rows, ring, slot_of(rows, number));
     else if (LAYOUT == SHORT) deliver_short(rows, ring, read_row(rows.starts + number), read_row(rows.starts + number + 1));
     else {
         const Row row = find_row(net, block, number);

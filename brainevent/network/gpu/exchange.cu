@@ -152,6 +152,30 @@ BE void hand_over_all(const Net& net, Desk& desk, const ShortRows& rows, const R
     }
 }
 
+// Queue the rows of a unit, where all of them have room, side by side.
+BE void queue_rows(const Net& net, Desk& desk, u32 from, u32 at, u32 n, u32 t, u64 v, u64 w) {
+    UNROLLED
+    for (u32 k = 0; k < INLINE; ++k)
+        if (k < n) desk.queue[at + k] = (u64)(t + 1) << 32 | number_of(net, from, row_of(v, w, k));
+}
+
+// The same for what is in further units of a packet with n rows: all are asked for at once.
+BE void queue_more(const Net& net, Desk& desk, const Post& post, u32 from, u32 at, u32 n, u32 t) {
+    u64 v[UNITS], w[UNITS];
+    UNROLLED
+    for (u32 unit = 1; unit < UNITS; ++unit)
+        if (unit * INLINE < n) get_pair(post.at + unit * words_of_unit(net), v[unit], w[unit]);
+    UNROLLED
+    for (u32 unit = 1; unit < UNITS; ++unit) {
+        if (unit * INLINE >= n) continue;
+        while (v[unit] >> 32 != (u64)(t + 1)) {
+            rest();
+            get_pair(post.at + unit * words_of_unit(net), v[unit], w[unit]);
+        }
+        queue_rows(net, desk, from, at + unit * INLINE, n - unit * INLINE, t, v[unit], w[unit]);
+    }
+}
+
 // Hand over what is in further units of a packet with n rows.
 BE void take_more(const Net& net, Desk& desk, const ShortRows& rows, const Ring& ring, const Post& post, u32 block, u32 from,
                   u32 at, u32 n, u32 t) {
@@ -195,10 +219,8 @@ BE void listen(const Net& net, Desk& desk, const ShortRows& rows, const Ring& ri
         return;
     }
     if (!DIRECT && USUALLY(at + n <= QUEUE)) {
-        UNROLLED
-        for (u32 k = 0; k < INLINE; ++k)
-            if (k < n) desk.queue[at + k] = (u64)(t + 1) << 32 | number_of(net, from, row_of(v, w, k));
-        if (UNITS > 1 && !USUALLY(n <= INLINE)) take_more(net, desk, rows, ring, post, block, from, at, n, t);
+        queue_rows(net, desk, from, at, n, t, v, w);
+        if (UNITS > 1 && !USUALLY(n <= INLINE)) queue_more(net, desk, post, from, at, n, t);
         return;
     }
     hand_over_all(net, desk, rows, ring, block, from, at, n < INLINE ? n : INLINE, t, v, w);
@@ -303,12 +325,31 @@ BE void deliver_rows(const Net& net, const Desk& desk, const Ring& ring, u32 blo
     }
 }
 
+// Number q of the queue, if it is there.
+BE bool is_queued(const Desk& desk, u32 q, u32 t, u32& row) {
+    const u64 x = desk.queue[q < QUEUE ? q : 0];
+    row = (u32)x;
+    return q < QUEUE && x >> 32 == (u64)(t + 1);
+}
+
 BE void deliver_by_lanes(const Net& net, const Desk& desk, const ShortRows& rows, const Ring& ring, u32 block, u32 first, u32 t) {
-    for (u32 q = first; q < QUEUE; q += CARRIERS * 32) {
-        while (desk.queue[q] >> 32 != (u64)(t + 1)) {
+    constexpr u32 LANES = CARRIERS * 32;
+    u32 row, other;
+    for (u32 q = first; q < QUEUE; q += LANES) {
+        while (!is_queued(desk, q, t, row)) {
             if (desk.heard[t & 1] == LISTENERS && q >= desk.queued[t & 1]) return;
             rest();
         }
-        deliver_alone(net, rows, ring, block, (u32)desk.queue[q]);
+        if (LAYOUT != SLOTS) {
+            deliver_alone(net, rows, ring, block, row);
+            continue;
+        }
+        const u64 slot = slot_of(rows, row);  // two are on their way at once, if there are two
+        const bool two = is_queued(desk, q + LANES, t, other);
+        const u64 next = two ? slot_of(rows, other) : 0;
+        deliver_slot(net, rows, ring, slot);
+        if (!two) continue;
+        deliver_slot(net, rows, ring, next);
+        q += LANES;
     }
 }
