@@ -63,7 +63,7 @@ template <bool PLAIN> BE u32 live_many(const Net& net, Desk& desk, Many& cells, 
         own_of_cell(net, k, block, tid, own);
         u32 p[PARAMS + 1];
         params_of(net, own, block, p);
-        if (live<PLAIN>(net, desk, own, cells.s[k], p, cells.d[k], now, block, t, turn)) fired |= 1u << k;
+        if (live_now<PLAIN>(net, desk, own, cells.s[k], p, cells.d[k], now, block, t, turn)) fired |= 1u << k;
     }
     return fired;
 }

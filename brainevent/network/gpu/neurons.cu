@@ -101,18 +101,27 @@ BE void spiked(const Net& net, Desk& desk, u32 flags, u32 place, u32 row, u32 bl
     if (spike >> PLACE_BITS) other_spikes(net, block)[next_in_block(&desk.others)] = spike;
 }
 
-// One step of a neuron; say whether it spiked.
-template <bool PLAIN> BE bool live(const Net& net, Desk& desk, const Own& own, u32* s, const u32* p, u32* d, int* now,
-                                   u32 block, u32 t, u32 turn) {
+// One step of a neuron for which so much has arrived; say whether it spiked.
+template <bool PLAIN> BE bool live(const Net& net, Desk& desk, const Own& own, u32* s, const u32* p, u32* d,
+                                   const int* sums, u32 block, u32 t, u32 turn) {
     bool strange = false;
-    const bool spike = update<PLAIN>(net, own, s, p, d, now, t, turn, strange);
+    const bool spike = update<PLAIN>(net, own, s, p, d, sums, t, turn, strange);
     if (CHECKED && strange) or_in_block(&desk.mine[t & 1][0], NOT_FINITE << FLAGS);
     if (!PLAIN) sample(net, own, s, block * net.per + own.place, t);
     return spike;
 }
 
-// Neurons in memory: population after population, each thread every THREADS-th.
-template <bool PLAIN> BE void live_in_memory(const Net& net, Desk& desk, u32* states, u32 stride, int* now, u32 block, u32 tid, u32 t, u32 turn) {
+template <bool PLAIN> BE bool live_now(const Net& net, Desk& desk, const Own& own, u32* s, const u32* p, u32* d, int* now,
+                                       u32 block, u32 t, u32 turn) {
+    int sums[RECEPTORS + 1];
+    take(net, own, now, sums);
+    return live<PLAIN>(net, desk, own, s, p, d, sums, block, t, turn);
+}
+
+// Neurons in memory: population after population, each thread every THREADS-th. Some are on their way at once.
+template <bool PLAIN> BE void live_in_memory(const Net& net, Desk& desk, u32* states, u32 stride, int* now, u32 block,
+                                             u32 tid, u32 t, u32 turn) {
+    constexpr u32 BATCH = 4;
     for (u32 number = 0; number < net.populations; ++number) {
         const Population& of = net.population[number];
         Own own;
@@ -120,18 +129,29 @@ template <bool PLAIN> BE void live_in_memory(const Net& net, Desk& desk, u32* st
         // Neuron `begin + k` of the network is number (begin + k) / blocks of block (begin + k) % blocks.
         u32 p[PARAMS + 1];
         scalars(net, own, p);
-        u32 l = (of.begin + net.blocks - 1 - block) / net.blocks;
+        const u32 begin = (of.begin + net.blocks - 1 - block) / net.blocks;
         const u32 end = (of.begin + of.size + net.blocks - 1 - block) / net.blocks;
-        for (l += tid; l < end; l += THREADS) {
-            own.place = l;
-            own.neuron = l * net.blocks + block - of.begin;
-            u32 s[WORDS + 1], d[DRAWS + 1];
-            for (u32 k = 0; k < WORDS; ++k) s[k] = states[k * stride + l];
-            each(net, own, p, block * net.per + l);
-            if (DRAWS) draw(net, own, p, d, t);
-            if (live<PLAIN>(net, desk, own, s, p, d, now, block, t, turn))
-                spiked(net, desk, own.flags, l, net.rows[block * net.per + l], block, t & 1);
-            for (u32 k = 0; k < WORDS; ++k) states[k * stride + l] = s[k];
+        for (u32 l = begin + tid; l < end; l += BATCH * THREADS) {
+            u32 s[BATCH][WORDS + 1], d[DRAWS + 1];
+            int sums[BATCH][RECEPTORS + 1];
+            UNROLLED
+            for (u32 m = 0; m < BATCH; ++m) {
+                own.place = l + m * THREADS;
+                if (own.place >= end) continue;
+                for (u32 k = 0; k < WORDS; ++k) s[m][k] = states[k * stride + own.place];
+                take(net, own, now, sums[m]);
+            }
+            UNROLLED
+            for (u32 m = 0; m < BATCH; ++m) {
+                own.place = l + m * THREADS;
+                if (own.place >= end) continue;
+                own.neuron = own.place * net.blocks + block - of.begin;
+                each(net, own, p, block * net.per + own.place);
+                if (DRAWS) draw(net, own, p, d, t);
+                if (live<PLAIN>(net, desk, own, s[m], p, d, sums[m], block, t, turn))
+                    spiked(net, desk, own.flags, own.place, net.rows[block * net.per + own.place], block, t & 1);
+                for (u32 k = 0; k < WORDS; ++k) states[k * stride + own.place] = s[m][k];
+            }
         }
     }
 }

@@ -69,8 +69,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) IN_CLUSTER run(const __
             if (IN_REGISTERS) {
                 Cell& c = cells[tid];
                 bool spike = false;
-                if (c.is_there && net.plain) spike = live<true>(net, desk, c.own, c.s, c.p, c.d, now, block, t, turn);
-                else if (c.is_there) spike = live<false>(net, desk, c.own, c.s, c.p, c.d, now, block, t, turn);
+                if (c.is_there && net.plain) spike = live_now<true>(net, desk, c.own, c.s, c.p, c.d, now, block, t, turn);
+                else if (c.is_there) spike = live_now<false>(net, desk, c.own, c.s, c.p, c.d, now, block, t, turn);
                 if (spike) spiked(net, desk, c.own.flags, tid, c.row, block, t & 1);
             } else if (CELLS) {
                 u32 fired;

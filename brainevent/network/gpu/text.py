@@ -27,8 +27,10 @@ _STARTS = {2: "short", 4: "int", 8: "long long"}
 _UPDATE = "template <bool PLAIN> BE bool update"
 _CHOSEN = {  # functions of each kind, and their parameters
     _UPDATE: (
-        "const Net& net, const Own& own, u32* s, const u32* p, const u32* d, int* now, u32 t, u32 turn, bool& strange"
+        "const Net& net, const Own& own, u32* s, const u32* p, const u32* d, const int* sums, u32 t, u32 turn, "
+        "bool& strange"
     ),
+    "BE void take": "const Net& net, const Own& own, int* now, int* sums",
     "BE void draw": "const Net& net, const Own& own, const u32* p, u32* d, u32 t",
     "BE void scalars": "const Net& net, const Own& own, u32* p",
     "BE void each": "const Net& net, const Own& own, u32* p, u32 slot",
@@ -172,7 +174,8 @@ def step_text(kinds: Sequence[Kind], structure: Structure, words: str | None = N
         for place, drawn in enumerate(kind.drawn)
     ]
     rules = "\n".join(
-        _params(number, kind) + _update(number, kind) + _draw(number, kind) for number, kind in enumerate(kinds)
+        _params(number, kind) + _take(number, kind) + _update(number, kind) + _draw(number, kind)
+        for number, kind in enumerate(kinds)
     )
     parts = [
         structure.text(kinds),
@@ -228,8 +231,7 @@ def _update(number: int, kind: Kind) -> str:
     form, given, states = kind.form, _given(kind), kind.population.rule.states
     inputs = [given[name.text] for name in form.inputs]
     dtypes = [output.dtype for output in form.outputs]
-    lines = [f"const int sum{k} = taken(net, own, now, {k});" for k in range(kind.receptors)]
-    lines += [f"const float a{k} = arriving<PLAIN>(net, own, sum{k}, {k}, turn);" for k in range(kind.receptors)]
+    lines = [f"const float a{k} = arriving<PLAIN>(net, own, sums[{k}], {k}, turn);" for k in range(kind.receptors)]
     if len(dtypes) == 1:
         lines.append(f"const {TYPES[dtypes[0]]} r0 = be_rule{number}({', '.join(inputs)});")
     else:
@@ -243,6 +245,12 @@ def _update(number: int, kind: Kind) -> str:
     ]
     lines.append(f"return r{len(states)};")
     return _function(f"template <bool PLAIN> BE bool update{number}({_CHOSEN[_UPDATE]}) {{", lines)
+
+
+def _take(number: int, kind: Kind) -> str:
+    """Return `take<number>`: what has arrived for one neuron, which is taken from the ring."""
+    lines = [f"sums[{k}] = taken(net, own, now, {k});" for k in range(kind.receptors)]
+    return _function(f"BE void take{number}({_CHOSEN['BE void take']}) {{", lines)
 
 
 def _draw(number: int, kind: Kind) -> str:
