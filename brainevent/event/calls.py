@@ -15,7 +15,7 @@ from . import units
 from .description import Description
 from .form import split_operand
 from .operands import checked_indices, promises, promoted
-from .structure import check_indices, check_once, checked_shape, checked_weights
+from .structure import as_array, check_indices, check_once, checked_shape, checked_weights
 from .table import apply
 
 __all__ = ["checked_x", "multiplied", "product", "weights_of"]
@@ -66,13 +66,13 @@ def multiplied(
 def weights_of(of: Description, given: Any, structure: Sequence[Any], shape: tuple[int, int]) -> jax.Array:
     """Return weights as operators take them: a vector of one for all stored elements, or one for each."""
     stored = of.format.stored(structure, shape)
-    weights = checked_weights(of.name, jnp.asarray(given), stored, of.format.weights)
+    weights = checked_weights(of.name, as_array(given), stored, of.format.weights)
     return weights if weights.shape == stored else weights.reshape(1)
 
 
 def checked_x(of: Description, name: str, x: Any, shape: tuple[int, int], *, transpose: bool) -> jax.Array:
     """Return x as an array, if a matrix of this shape can be multiplied with it, or its transpose."""
-    where, x, rank = of.name, jnp.asarray(x), 2 if of.columns else 1
+    where, x, rank = of.name, as_array(x), 2 if of.columns else 1
     if x.ndim != rank:
         advice = f"; call {of.also(columns=not of.columns).name}" if x.ndim in (1, 2) else ""
         raise MathError(f"{where}: {name} has shape {x.shape}; its rank must be {rank}{advice}")

@@ -24,6 +24,7 @@ from .debug_indices import report_indices, report_pointers
 __all__ = [
     "are_known",
     "are_sorted",
+    "as_array",
     "as_indices",
     "check_compressed",
     "check_indices",
@@ -72,6 +73,11 @@ def checked_count(where: str, name: str, number: Any) -> int:
         raise TypeError(f"{where}: {name} is {number!r}; pass an integer") from None
 
 
+def as_array(x: Any, dtype: Any = None) -> jax.Array:
+    """Return what is an array already, and make one of all else; JAX takes long to find that out."""
+    return x if isinstance(x, jax.Array) else jnp.asarray(x, dtype)
+
+
 def as_indices(x: Any) -> Any:
     """Return indices as they are, and those of a list as an array: of integers, also if the list is empty."""
     if hasattr(x, "dtype"):
@@ -83,7 +89,7 @@ def as_indices(x: Any) -> Any:
 def checked_weights(where: str, given: Any, stored: Sequence[int], name: str = "data") -> jax.Array:
     """Return weights, which are floating: one for all stored elements, or one for each."""
     try:
-        weights = jnp.asarray(given, None if hasattr(given, "dtype") else float)
+        weights = as_array(given, None if hasattr(given, "dtype") else float)
     except (TypeError, ValueError):
         raise TypeError(f"{where}: {name} is {type(given).__name__}; pass floating weights") from None
     if not jnp.issubdtype(weights.dtype, jnp.floating):
