@@ -164,8 +164,36 @@ MUTANTS = (
     Mutant(
         "gpu-keeps-denormals-that-are-given",
         "network/gpu/arrays.py",
-        "as_words(flushed(state.neurons[population.name][key]))",
-        "as_words(state.neurons[population.name][key])",
+        "as_words(flushed(state.neurons[p.name][key]))",
+        "as_words(state.neurons[p.name][key])",
+        ("test_network_gpu",),
+    ),
+    Mutant(
+        "gpu-asks-for-one-unit-of-a-packet-twice",
+        "network/gpu/exchange.cu",
+        "if (unit * INLINE < n) get_pair(post.at + unit * words_of_unit(net), v[unit], w[unit]);",
+        "if (unit * INLINE < n) get_pair(post.at + words_of_unit(net), v[unit], w[unit]);",
+        ("test_network_gpu",),
+    ),
+    Mutant(
+        "gpu-records-no-spikes-beyond-a-list",
+        "network/gpu/exchange.cu",
+        "for (u32 k = lane; k < listed + desk.others; k += 32)",
+        "for (u32 k = lane; k < listed; k += 32)",
+        ("test_network_gpu",),
+    ),
+    Mutant(
+        "gpu-gives-each-lane-the-first-part-of-a-row",
+        "network/gpu/exchange.cu",
+        "read_row(start) + q % PARTS * 4, read_row",
+        "read_row(start), read_row",
+        ("test_network_gpu",),
+    ),
+    Mutant(
+        "gpu-reads-spikes-of-a-launch-that-still-runs",
+        "network/gpu/spikes.py",
+        "        self._rooms.reverse()\n",
+        "",
         ("test_network_gpu",),
     ),
     Mutant(
