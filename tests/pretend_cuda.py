@@ -19,6 +19,7 @@ int pretend_calls[3];  // launches, zeroings, permissions for shared memory
 int pretend_together;  // how many of the launches were cooperative
 int pretend_failure;
 int pretend_limits[2], pretend_allowed[2];  // bytes of shared memory, by device; launches are on the second
+int pretend_width, pretend_large[2];  // blocks of a cluster that kernels are made for; whether more than 8 are allowed
 
 int cuInit(unsigned) { return 0; }
 int cuGetErrorName(int code, const char** name) {
@@ -41,7 +42,11 @@ int cuOccupancyMaxActiveClusters(int* count, void* kernel, const Configuration* 
   if (!kernel || its->stream || its->attributes || its->number || its->grid[1] * its->block[1] != 1) return 1;
   return *count = 2 * (2048 / its->block[0]) * (its->shared > 100'000 ? 1 : 2) / its->grid[0], pretend_failure;
 }
+int cuKernelGetAttribute(int* value, int attribute, void*, int) {
+  return *value = pretend_width, attribute == 11 ? pretend_failure : 1;
+}
 int cuKernelSetAttribute(int attribute, int value, void*, int device) {
+  if (attribute == 14) return pretend_large[device] = value, 0;
   ++pretend_calls[2];
   if (attribute != 8 || value > pretend_limits[device]) return 1;
   return pretend_allowed[device] = value, 0;

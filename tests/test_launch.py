@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Launch plans and their native handler, on a pretend driver."""
 
+import ctypes
 import json
 import zlib
 
@@ -187,6 +188,17 @@ def test_clusters_are_counted(pretend):
     pretend.failure.value = 1
     with pytest.raises(KernelLoadError, match="counting clusters: CUDA_ERROR_INVALID_VALUE"):
         its.clusters(kernel, 2, 1024, 0)
+
+
+@pytest.mark.parametrize("width", [0, 8, 16])
+def test_clusters_of_more_than_eight_blocks_are_allowed(pretend, width):
+    library = ctypes.CDLL(driver.LIBRARY)
+    ctypes.c_int.in_dll(library, "pretend_width").value = width
+    large = (ctypes.c_int * 2).in_dll(library, "pretend_large")
+    large[:] = [0, 0]
+    driver.driver().kernel(pretend.binary, "tell", 0)
+    ctypes.c_int.in_dll(library, "pretend_width").value = 0
+    assert large[:] == [width > 8] * 2
 
 
 def test_a_report_that_fails_is_an_error_all_the_same(pretend, monkeypatch):
