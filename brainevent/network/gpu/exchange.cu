@@ -119,7 +119,7 @@ BE void hand_over(const Net& net, Desk& desk, const ShortRows& rows, const Ring&
     else deliver_alone(net, rows, ring, block, row);
 }
 
-// A list in memory. There is no one loop for this and for what is in packets: half a microsecond a step was lost by it.
+// A list in memory. It has a loop of its own: one for this and for what is in packets cost 0.3 us a step.
 BE void take_list(const Net& net, Desk& desk, const ShortRows& rows, const Ring& ring, u32 block, u32 from, u32 at, u32 n,
                   u32 t) {
     const u32* list = net.list + (u64)((t & 1) * net.blocks + from) * net.list_size;
@@ -204,7 +204,7 @@ BE u32 await_packet(const Post& post, u64 tag, u64& v, u64& w) {
     return (u32)(v >> 32) & 0xFFFF;
 }
 
-// Listen for a block, and queue the rows of its spikes or deliver them. What is usual returns early: that is quicker.
+// Listen for a block, and queue the rows of its spikes or deliver them.
 BE void listen(const Net& net, Desk& desk, const ShortRows& rows, const Ring& ring, const Post& post, u32 block, u32 from, u32 t,
                u64 tag) {
     u64 v, w;
