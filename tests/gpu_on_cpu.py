@@ -69,7 +69,10 @@ static u32 sums_before(OfLane<u32>& n, OfLane<u32>& before) {
 }
 template <class T> static T add_in_block(T* at, T x) { T before = *at; *at = (T)((u32)before + (u32)x); return before; }
 static u32 next_in_block(u32* at) { return add_in_block(at, 1u); }
-static void add_if(bool yes, int* at, int x, int*) { if (yes) add_in_block(at, x); }
+static void add_if(bool yes, int* at, int x, int*) {
+    if (yes && LAYOUT == 4) __atomic_fetch_add(at, x, __ATOMIC_RELAXED);  // other blocks add, too
+    else if (yes) add_in_block(at, x);
+}
 static u32 lowest_bit(u32 x) { return __builtin_ctz(x); }
 static void or_in_block(u32* at, u32 x) { *at |= x; }
 template <class T> static T add_for_all(T* at, T x) { return __atomic_fetch_add(at, x, __ATOMIC_RELAXED); }
@@ -83,6 +86,8 @@ static uint4 get_four(const uint4* at) {
     const u32* a = (const u32*)at;
     return {get_word(a), get_word(a + 1), get_word(a + 2), get_word(a + 3)};
 }
+static u32 get_once(const u32* at) { return *at; }
+static void put_once(u32* at, u32 x) { *at = x; }
 static u64 fetch_slot(const u64* at) { return *at; }
 static u32 fetch_word(const u32* at) { return *at; }
 template <class T> static T read_row(const T* at) { return *at; }

@@ -19,10 +19,10 @@ import brainevent as be
 from brainevent.errors import NetworkError
 from brainevent.network.cpu.engine import NumbaEngine
 from brainevent.network.description.values import normal
-from brainevent.network.gpu import program
+from brainevent.network.gpu import partition, program
 from brainevent.network.gpu.device import cuda_device
 from brainevent.network.gpu.engine import CudaEngine
-from brainevent.network.gpu.rows import COMPACT, PADDED, SHORT
+from brainevent.network.gpu.rows import COMPACT, PADDED, PUSHED, SHORT
 from brainevent.network.interpreted import Interpreted
 from brainevent.network.run.recorded import Wanted
 from brainevent.network.run.simulation import Simulation
@@ -58,7 +58,7 @@ def test_any_number_of_spikes_in_a_packet(edges, most, blocks, units, shared_byt
 
 
 def test_a_small_network_is_one_cluster():
-    engine = CudaEngine(small_plans.plan())
+    engine = CudaEngine(pretended.dense(4000, size=1000))
     assert engine.shape.structure.cluster == engine.partition.blocks > 1
     assert engine.units == f"one cluster of {engine.partition.blocks} blocks"
     large = driven(40_000, 20, 0.1).build(backend="cuda")
@@ -70,6 +70,15 @@ def test_a_small_network_is_one_cluster():
 def test_all_neurons_at_once(size, blocks, shared_bytes):
     engine = CudaEngine(pretended.bursting(size), blocks=blocks, shared_bytes=shared_bytes)
     pretended.compare(engine, [11, 7], Wanted(("a",), ("a",), ("a",)))
+
+
+@pytest.mark.parametrize("shared_bytes", [None, SMALL + 8000, SMALL])
+@pytest.mark.parametrize("blocks", [1, 2])
+def test_states_in_memory(monkeypatch, blocks, shared_bytes):
+    monkeypatch.setattr(partition, "_MOST_CELLS", 0)
+    plan, inputs = pretended.crowded()
+    engine = CudaEngine(plan, blocks=blocks, shared_bytes=shared_bytes)
+    pretended.compare(engine, [4, 5], Wanted(("a", "c"), ("b",), ("c", "b")), inputs)
 
 
 @pytest.mark.parametrize("size", [30, 1500])
@@ -146,8 +155,9 @@ def driven(size, fan, delay):
         (20_000, 200, be.uniform(0.1, 100.0), 700),
         (300_000, 20, 0.1, 200),
         (200_000, 120, 0.1, 200),
+        (2_500_000, 20, 0.1, 60),
     ],
-    ids=["short", "padded", "long delays", "in memory", "slots"],
+    ids=["short", "padded", "long delays", "in memory", "slots", "pushed"],
 )
 def test_many_spikes_equal_the_cpu(size, fan, delay, steps):
     network, record = driven(size, fan, delay), ["cells.spikes", "cells.rate"]
@@ -156,6 +166,7 @@ def test_many_spikes_equal_the_cpu(size, fan, delay, steps):
     assert expected["cells.rate"].sum() > size * steps / 100
     for blocks, chunk in ((132, None), (100, 77), (64, 501)):
         gpu = network.build(seed=3, backend="cuda", blocks=blocks)
+        assert (gpu.engine.rows.layout == PUSHED) == (size == 2_500_000)
         found = gpu.run(steps, record=record, chunk=chunk)
         np.testing.assert_array_equal(found["cells.rate"], expected["cells.rate"])
         ours, theirs = (result["cells.spikes"] for result in (found, expected))

@@ -35,7 +35,7 @@ from brainevent.network.gpu.device import held
 from brainevent.network.gpu.engine import CudaEngine
 from brainevent.network.gpu.layout import _laid_out, _Sorter
 from brainevent.network.gpu.partition import Partition
-from brainevent.network.gpu.rows import COMPACT, PADDED, SHORT, SLOTS, Entry
+from brainevent.network.gpu.rows import COMPACT, PADDED, PUSHED, SHORT, SLOTS, Entry
 from brainevent.network.gpu.text import other_text, step_text
 from brainevent.network.interpreted import Interpreted
 from brainevent.network.plan.plan import PopulationPlan
@@ -160,7 +160,7 @@ def test_any_number_of_spikes_in_a_packet(edges, most, blocks, units, shared_byt
 
 
 @pytest.mark.parametrize("shared_bytes", [None, SMALL])
-@pytest.mark.parametrize(("size", "blocks"), [(700, 2), (2600, 2)])
+@pytest.mark.parametrize(("size", "blocks"), [(700, 2), (2600, 2), (4200, 3)])
 def test_all_neurons_at_once(size, blocks, shared_bytes):
     """More spikes than any list in shared memory holds, and more than there is room for at first."""
     engine = engine_of(bursting(size), blocks, shared_bytes)
@@ -170,7 +170,7 @@ def test_all_neurons_at_once(size, blocks, shared_bytes):
     assert engine._spikes.capacity > 4096
 
 
-def crowded():
+def crowded(edges=9000):
     """Return a plan of more neurons than threads, of two kinds, with parameters of each neuron; and inputs."""
     rng = np.random.default_rng(0)
     a, b = small_plans.population("a", 1400, 1), small_plans.population("b", 900, 2)
@@ -181,7 +181,7 @@ def crowded():
 
     rule = trace(source, {"v": 0.0}, [], params)
     c = PopulationPlan("c", 300, rule, state, params, {}, (8, 9))
-    joined = [small_plans.synapses(a, b, 9000, 1), small_plans.synapses(c, a, 5000, 1, seed=2)]
+    joined = [small_plans.synapses(a, b, edges, 1), small_plans.synapses(c, a, 5000, 1, seed=2)]
     inputs = {("a", "syn"): rng.normal(0, 3, (9, 1400)).astype(np.float32), ("b", "syn"): np.ones((9, 1), np.float32)}
     return plan_of([c, a, b], joined, 1), inputs
 
@@ -194,7 +194,45 @@ def test_more_neurons_than_threads(monkeypatch, multiprocessors, most):
     engine = engine_of(plan, None, multiprocessors=multiprocessors)
     assert not engine.shape.structure.in_registers
     assert bool(engine.shape.structure.cells) == (most > 0)
+    assert (engine.rows.layout == PUSHED) == (most == 0)
     compare(engine, [4, 5], Wanted(("a", "c"), ("b",), ("c", "b")), inputs)
+
+
+@pytest.mark.parametrize(
+    ("shared_bytes", "words", "said"),
+    [
+        (None, 2, "states in shared memory"),
+        (SMALL + 8000, 1, "states in memory, 1 word of 2 in shared memory"),
+        (SMALL, 0, "states in memory;"),
+    ],
+)
+@pytest.mark.parametrize("edges", [9000, 150_000])
+def test_states_in_memory(monkeypatch, edges, shared_bytes, words, said):
+    """Blocks push where most of them would find no synapse of a spike: then no sums lie in shared memory."""
+    monkeypatch.setattr(partition, "_MOST_CELLS", 0)
+    plan, inputs = crowded(edges)
+    engine = engine_of(plan, 2, shared_bytes)
+    assert (engine.rows.layout == PUSHED) == (edges == 9000)
+    if edges == 9000:
+        assert engine.shape.structure.words_in_block == words
+        assert said in engine.placement
+        assert not engine.shape.structure.ring_in_block
+        assert "sums of 9 steps in memory; whole rows" in engine.placement
+    compare(engine, [4, 5], Wanted(("a", "c"), ("b",), ("c", "b")), inputs)
+
+
+@pytest.mark.parametrize("weight", ["int16", "int32"])
+def test_pushed_bursts(monkeypatch, weight):
+    """More spikes than a list in shared memory holds; weights of a word of their own."""
+    monkeypatch.setattr(partition, "_MOST_CELLS", 0)
+    plan = bursting(2600)
+    (synapses,) = plan.synapses
+    factor = 2**20 if weight == "int32" else 1
+    weights = synapses.weights.astype(weight) * factor
+    plan = dataclasses.replace(plan, synapses=(dataclasses.replace(synapses, weights=weights),))
+    engine = engine_of(plan, 2, SMALL)
+    assert (engine.rows.layout, engine.rows.entry.wide) == (PUSHED, weight == "int32")
+    compare(engine, [20, 7], Wanted(("a",), ("a",), ("a",)))
 
 
 def of_several_kinds():
@@ -330,7 +368,7 @@ def test_delays_that_do_not_fit_beside_sums_are_refused():
     plan = dense(50, size=70_000, targets="int32")
     (synapses,) = plan.synapses
     plan = dataclasses.replace(plan, synapses=(dataclasses.replace(synapses, delays=np.array([40_000], np.uint16)),))
-    with pytest.raises(NetworkError, match="70000 sums and delays of up to 65535 steps, and one word has 32 bits"):
+    with pytest.raises(NetworkError, match="70016 sums and delays of up to 65535 steps, and one word has 32 bits"):
         engine_of(plan, 1)
 
 

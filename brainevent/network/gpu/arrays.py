@@ -43,14 +43,15 @@ class Arrays:
         self._shape = partition.blocks, partition.per
         self._all = partition.blocks * partition.per
         words = max(len(kind.population.rule.states) for kind in kinds)
-        self._words = words
+        self.words = words
         self.states = device.memory(4 * words * self._all, "states of neurons")
         self.ring = device.memory(4 * self.slots * partition.cells * partition.blocks, "sums that are on their way")
 
     def read(self, step: int) -> NetworkState:
         """Return the state before a step."""
-        words = self.states.download(np.uint32, (self._words, *self._shape))
-        sums = self.ring.download(np.int32, (self.partition.blocks, self.slots, self.partition.cells))
+        words = self.states.download(np.uint32, (self.words, *self._shape))
+        sums = self.ring.download(np.int32, self.partition.ring_shape(self.slots))
+        sums = self.partition.ring_by_block(sums)
         by_number = [self.partition.by_number(word) for word in words]
         neurons = {
             p.name: {
@@ -69,7 +70,7 @@ class Arrays:
     def write(self, state: NetworkState) -> None:
         """Go on from a state."""
         blocks, step = self.partition.blocks, int(state.step)
-        words = np.zeros((self._words, self._all), np.uint32)
+        words = np.zeros((self.words, self._all), np.uint32)
         for k, word in enumerate(words):
             by_number = np.zeros(self._all, np.uint32)
             for p in self.plan.populations:
@@ -77,7 +78,8 @@ class Arrays:
                     numbers = self.partition.numbers(p.name, p.size)
                     by_number[numbers] = as_words(flushed(state.neurons[p.name][key]))
             word[:] = self.partition.by_block(by_number)
-        sums = np.zeros((blocks, self.slots, self.partition.cells), np.int32)
+        ring = np.zeros(self.partition.ring_shape(self.slots), np.int32)
+        sums = self.partition.ring_by_block(ring)
         for ahead, number, populations in self._receptors():
             cells = sums[:, (step + ahead) % self.slots, self._cells(number)]
             by_number = np.zeros(cells.size, np.int32)
@@ -85,7 +87,7 @@ class Arrays:
                 by_number[self.partition.numbers(p.name, p.size)] = state.arriving[p.name][receptor][ahead]
             cells[:] = by_number.reshape(-1, blocks).T
         self.states.upload(words)
-        self.ring.upload(sums)
+        self.ring.upload(ring)
 
     def _rows(self, population: PopulationPlan, receptor: str) -> tuple[int, int]:
         return self.plan.rows(population.name, receptor), population.size

@@ -27,8 +27,8 @@ from .partition import partition_of, threads_for
 from .program import Resident
 from .recording import FLAGS, Recording
 from .rows import LAYOUTS
-from .shape import CLUSTER, blocks_for, in_cluster, room_of, shape_of, suits_cluster
-from .spikes import Room, Spikes
+from .shape import CLUSTER, blocks_for, in_cluster, pushed, room_of, shape_of, suits_cluster
+from .spikes import SpikeRoom, Spikes
 from .structs import filled, net_dtype
 from .text import kinds_of, step_text
 
@@ -69,8 +69,9 @@ class CudaEngine:
         most = _checked_bytes(shared_bytes, device.shared_bytes)
         small = device.has_clusters and device.multiprocessors >= CLUSTER and suits_cluster(plan, most)
         count = blocks_for(neurons, device.multiprocessors, blocks, clustered=small)
-        self._clustered = device.has_clusters and in_cluster(count)
-        self.partition = partition_of(plan, kinds, numbers, count, threads_for(plan, kinds, count))
+        partition = partition_of(plan, kinds, numbers, count, threads_for(plan, kinds, count))
+        self.partition = pushed(plan, partition)
+        self._clustered = device.has_clusters and in_cluster(count) and not self.partition.pushed
         self._room = room_of(self.partition, kinds, slots_of(plan), most)
         self.rows = place_synapses(device, plan, self.partition, self._room.left)
         self.arrays = Arrays(device, plan, self.partition, kinds)
@@ -111,8 +112,7 @@ class CudaEngine:
         """Where everything lies on the device, in words."""
         structure, rows = self.shape.structure, self.rows
         entries = sum(projection.entries for projection in self.plan.projections)
-        inside = "shared memory" if structure.states_in_block else "memory"
-        states = "registers" if structure.in_registers or structure.cells else inside
+        states = "registers" if structure.in_registers or structure.cells else self._where(structure.words_in_block)
         ring = "shared memory" if structure.ring_in_block else "memory"
         kept = " in shared memory" if structure.rows_in_block else ""
         return (
@@ -121,6 +121,13 @@ class CudaEngine:
             f"{in_bytes(rows.nbytes)}, {short(rows.nbytes / max(1, entries), 3)} bytes a synapse"
             + (f"; {self.clocks.text()}" if self.clocks else "")
         )
+
+    def _where(self, inside: int) -> str:
+        """Say where states lie of which so many words are in shared memory."""
+        words = self.arrays.words
+        if inside in (0, words):
+            return "shared memory" if inside else "memory"
+        return f"memory, {inside} word{'s'[: inside - 1]} of {words} in shared memory"
 
     def load(self, state: NetworkState) -> None:
         """Go on from a state."""
@@ -155,7 +162,7 @@ class CudaEngine:
             recording = Recording(self.device, self.plan, self.partition, self._spikes, self._step, steps, wanted)
             populations = self._populations(recording, given)
             turn, plain = 0, not inputs and not wanted.samples
-            last: tuple[int, int, Room] | None = None  # a launch whose spikes are read while the next one runs
+            last: tuple[int, int, SpikeRoom] | None = None  # a launch whose spikes are read while the next one runs
             while turn < steps and not stopped():
                 with uninterrupted():
                     room = self._spikes.next_room()
@@ -172,7 +179,7 @@ class CudaEngine:
     def _launch(
         self,
         recording: Recording,
-        room: Room,
+        room: SpikeRoom,
         populations: tuple[Memory, Array],
         turn: int,
         steps: int,
@@ -203,7 +210,7 @@ class CudaEngine:
             clustered=self._clustered,
         )
 
-    def _wait(self, room: Room) -> int:
+    def _wait(self, room: SpikeRoom) -> int:
         """Wait for a launch; return how many steps it ran."""
         ends = room.ends.download(np.uint32, (self.partition.blocks, 4))
         ran, why = int(ends[0, 0]), int(ends[0, 1])
@@ -261,6 +268,7 @@ class CudaEngine:
             cell_mask=(1 << entry.cell_bits) - 1,
             list_size=self._list_size,
             row_words=self.shape.row_words,
+            more=self._room.more,
             slot_bits=entry.bits,
             slot_mask=2**entry.bits - 1 if entry.in_slot else 0,
             weight_shift=0 if entry.wide else 32 - entry.weight_bits,

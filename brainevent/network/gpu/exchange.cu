@@ -69,7 +69,7 @@ BE void send(const Net& net, Desk& desk, OfThread<Post>& posts, u32 block, u32 t
     const u32 e = t & 1;
     const uint4 m = *(const uint4*)desk.mine[e];
     const u32 n = m.x & COUNT, flags = m.x >> FLAGS;
-    u64 v = tag << 48 | (u64)n << 40 | (u64)flags << 32, w;  // rows beyond n are looked at by nobody
+    u64 v = tag << 48 | (u64)(PUSHES ? 0 : n) << 40 | (u64)flags << 32, w;  // rows beyond n are looked at by nobody
     if (NARROW) {
         const uint4 more = ((const uint4*)desk.mine[e])[1];
         v |= m.y | m.z << 16;
@@ -78,7 +78,7 @@ BE void send(const Net& net, Desk& desk, OfThread<Post>& posts, u32 block, u32 t
         v |= m.y;
         w = (u64)m.w << 32 | m.z;
     }
-    if (!USUALLY(n <= INLINE)) {
+    if (!PUSHES && !USUALLY(n <= INLINE)) {
         if (n <= UNITS * INLINE) put_more(net, desk, posts, e, n, t);
         else {
             put_list(net, desk, block, e, n);
@@ -209,8 +209,10 @@ BE void listen(const Net& net, Desk& desk, const ShortRows& rows, const Ring& ri
                u64 tag) {
     u64 v, w;
     const u32 head = await_packet(post, tag, v, w);
+    if (PUSHES) fence();
     if (!head) return;
     if (!USUALLY(!(head & 255))) or_in_block(&desk.stop, head & 255);
+    if (PUSHES) return;
     const bool listed = head >> 8 == LISTED;
     const u32 n = listed ? (u32)v : head >> 8;
     const u32 at = DIRECT ? 0 : add_in_block((u32*)&desk.queued[t & 1], n);
@@ -322,6 +324,20 @@ BE void deliver_rows(const Net& net, const Desk& desk, const Ring& ring, u32 blo
         if (!wait_for(desk, q, t, number)) { give(1); return; }
         take(0);
         give(1);
+    }
+}
+
+// Add the rows of own spikes to the sums of all blocks.
+BE void push_rows(const Net& net, const Desk& desk, const Ring& ring, u32 block, u32 warp, u32 t) {
+    const u32 n = desk.mine[t & 1][0] & COUNT;
+    const u32* list = net.list + (u64)((t & 1) * net.blocks + block) * net.list_size;
+    NOT_UNROLLED
+    for (u32 k = warp; k < n; k += THREADS / 32) {
+        const Row row = find_row(net, 0, number_of(net, block, k < MINE ? desk.mine[t & 1][k + 1] : list[k]));
+        LANES_DO
+            NOT_UNROLLED
+            for (u32 j = lane; j < row.quads; j += 32) add_four(ring, fetch(row.at + j));
+        LANES_END
     }
 }
 

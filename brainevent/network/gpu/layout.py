@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from .device import Device, Memory, cleared, held
 from .drawing import Drawing, DrawnRows
 from .kernels import Kernels
 from .partition import Partition
-from .rows import COMPACT, NOBODY, PADDED, SHORT, SLOTS, Entry, Rows, bytes_in_block, entry_of
+from .rows import COMPACT, LONG_ROW, NOBODY, PADDED, PUSHED, SHORT, SLOTS, Entry, Rows, bytes_in_block, entry_of
 from .structs import GIVEN, LAID, ROWS, filled
 from .text import other_text
 
@@ -27,7 +27,6 @@ _THREADS = 256
 _MOST_BLOCKS = 65_536
 _BASES, _WIDTHS = 2**24, 2**8  # of padded rows, in eights of words
 _MOST_PADDING = 1.6  # times the bytes of compact rows
-_LONG_ROW = 6  # words, on average: a warp delivers it
 _SLOT_BYTES = 14  # of a synapse, at most, where slots hold the rows
 _SYNAPSES, _PLACES = "synapses", "places of rows"
 
@@ -86,7 +85,7 @@ class _Sorter:
 
     def laid(self, layout: int, **more: Any) -> Any:
         """Return what kernels that lay rows out are to know."""
-        shared = {"sources": self.partition.sources, "blocks": self.partition.blocks, "used": self.used.address}
+        shared = {"sources": self.partition.sources, "blocks": self.partition.row_blocks, "used": self.used.address}
         return filled(LAID, layout=layout, words=self.entry.words, inside=self.entry.in_slot, **shared, **more)
 
     def measured(self) -> _Measured:
@@ -101,7 +100,7 @@ class _Sorter:
 
     def ends(self, layout: int, starts: int = 0, start_bytes: int = 4) -> Array:
         """Return how much the rows of each block take, and write where they lie."""
-        blocks = self.partition.blocks
+        blocks = self.partition.row_blocks
         ends = self.device.memory(8 * blocks, "sizes of blocks")
         laid = self.laid(layout, ends=ends.address, starts=starts, start_bytes=start_bytes)
         self.launch("lay_rows", blocks, laid)
@@ -122,30 +121,34 @@ def place_synapses(device: Device, plan: Plan, partition: Partition, room: int) 
             given.append(_Projection(shared, drawn=drawn))
         elif about.entries:
             given.append(_uploaded(device, shared, plan, plan.synapses[place]))
-    used = device.memory(4 * partition.sources * partition.blocks, "numbers of synapses by neuron and block")
+    used = device.memory(4 * partition.sources * partition.row_blocks, "numbers of synapses by neuron and block")
     sorter = _Sorter(device, partition, entry, given, used)
     sorter.place()
     rows = _laid_out(sorter, room)
     numbers = held(device, rows.rows, "numbers of rows")
     places = {name: memory.address for name, memory in rows.memories.items()}
-    sorter.place(rows.layout, rows=numbers.address, start_bytes=rows.start_bytes, **places)
+    sorter.place(
+        COMPACT if partition.pushed else rows.layout, rows=numbers.address, start_bytes=rows.start_bytes, **places
+    )
     return rows
 
 
 def _laid_out(sorter: _Sorter, room: int) -> Rows:
     """Choose the layout, take memory, and write where rows lie."""
     partition, device, entry, found = sorter.partition, sorter.device, sorter.entry, sorter.measured()
+    if partition.pushed:
+        return replace(_with_starts(sorter, COMPACT, _places(partition, found), sorter.ends(COMPACT)), layout=PUSHED)
     count = partition.sources * partition.blocks
     widths = -(-found.widths.astype(np.int64) * entry.words // 8)
     padded, compact = 32 * int(widths.sum()) * partition.blocks, 16 * found.quads + 4 * count
     mean = found.words / max(1, int((widths > 0).sum()) * partition.blocks)
     fits = int(widths.max(initial=0)) < _WIDTHS and int(widths.sum()) < _BASES
-    if fits and mean >= _LONG_ROW and padded <= _MOST_PADDING * compact:
+    if fits and mean >= LONG_ROW and padded <= _MOST_PADDING * compact:
         bases = np.cumsum(widths) - widths
         rows = np.where(widths > 0, widths << 24 | bases, NOBODY).astype(np.uint32)
         return Rows(PADDED, entry, rows, cleared(device, padded, _SYNAPSES))
-    rows = np.where(widths > 0, np.arange(partition.sources) // partition.blocks, NOBODY).astype(np.uint32)
-    if mean >= 2 * _LONG_ROW:
+    rows = _places(partition, found)
+    if mean >= 2 * LONG_ROW:
         return _with_starts(sorter, COMPACT, rows, sorter.ends(COMPACT))
     ends = sorter.ends(SHORT)
     most = int(ends.max(initial=0))
@@ -156,12 +159,18 @@ def _laid_out(sorter: _Sorter, room: int) -> Rows:
     return _with_starts(sorter, SHORT, rows, ends, start_bytes, most)
 
 
+def _places(partition: Partition, found: _Measured) -> Array:
+    """Return the place of each source neuron in its block, or NOBODY."""
+    places = np.arange(partition.sources) // partition.blocks
+    return np.where(found.widths > 0, places, NOBODY).astype(np.uint32)
+
+
 def _with_starts(
     sorter: _Sorter, layout: int, rows: Array, ends: Array, start_bytes: int = 4, block_words: int = 0
 ) -> Rows:
     """Return rows of a layout, where the rows of each block take so much."""
     device, partition = sorter.device, sorter.partition
-    starts = device.memory(start_bytes * partition.blocks * (partition.sources + 1), _PLACES)
+    starts = device.memory(start_bytes * partition.row_blocks * (partition.sources + 1), _PLACES)
     sorter.ends(layout, starts.address, start_bytes)
     synapses = cleared(device, (16 if layout == COMPACT else 4) * int(ends.sum()), _SYNAPSES)
     bases = held(device, np.cumsum(ends) - ends, "places of blocks")
@@ -176,7 +185,9 @@ def _shared(plan: Plan, partition: Partition, entry: Entry, about: ProjectionPla
         sources=plan.population(about.source).size,
         source_begin=partition.begins[about.source],
         target_begin=partition.begins[about.target],
-        blocks=partition.blocks,
+        blocks=partition.row_blocks,
+        owners=partition.blocks,
+        share=partition.cells if partition.pushed else 0,
         all_sources=partition.sources,
         wide=entry.wide,
         cell_shift=entry.cell_shift,

@@ -15,7 +15,7 @@ struct Cell {  // of a neuron that lives in registers
 BE int taken(const Net& net, const Own& own, int* now, u32 receptor) {
     int* cell = now + net.reach[receptor] + own.place;
     const int sum = look(cell);
-    *cell = 0;
+    if (RING_IN_BLOCK || sum) *cell = 0;
     return sum;
 }
 
@@ -118,9 +118,39 @@ template <bool PLAIN> BE bool live_now(const Net& net, Desk& desk, const Own& ow
     return live<PLAIN>(net, desk, own, s, p, d, sums, block, t, turn);
 }
 
+struct States {  // of the neurons of a block: the first words in shared memory, others in memory
+    u32 *inside, *outside;
+    u32 per, slots, more;  // so many neurons have one word more in shared memory
+};
+
+BE bool is_inside(const States& of, u32 k, u32 place) {
+    return k < WORDS_IN_BLOCK || (k == WORDS_IN_BLOCK && place < of.more);
+}
+
+BE u32 get_state(const States& of, u32 k, u32 place) {
+    return is_inside(of, k, place) ? of.inside[k * of.per + place] : get_once(of.outside + k * of.slots + place);
+}
+
+BE void put_state(const States& of, u32 k, u32 place, u32 x) {
+    if (is_inside(of, k, place)) of.inside[k * of.per + place] = x;
+    else put_once(of.outside + k * of.slots + place, x);
+}
+
+BE void enter(const States& of, u32 tid) {
+    for (u32 k = 0; k <= WORDS_IN_BLOCK && k < WORDS; ++k)
+        for (u32 place = tid; place < of.per && is_inside(of, k, place); place += THREADS)
+            of.inside[k * of.per + place] = of.outside[k * of.slots + place];
+}
+
+BE void leave(const States& of, u32 tid) {
+    for (u32 k = 0; k <= WORDS_IN_BLOCK && k < WORDS; ++k)
+        for (u32 place = tid; place < of.per && is_inside(of, k, place); place += THREADS)
+            of.outside[k * of.slots + place] = of.inside[k * of.per + place];
+}
+
 // Neurons in memory: population after population, each thread every THREADS-th. Some are on their way at once.
-template <bool PLAIN> BE void live_in_memory(const Net& net, Desk& desk, u32* states, u32 stride, int* now, u32 block,
-                                             u32 tid, u32 t, u32 turn) {
+template <bool PLAIN> BE void live_in_memory(const Net& net, Desk& desk, const States& states, int* now, u32 block, u32 tid,
+                                             u32 t, u32 turn) {
     constexpr u32 BATCH = 4;
     for (u32 number = 0; number < net.populations; ++number) {
         const Population& of = net.population[number];
@@ -138,7 +168,7 @@ template <bool PLAIN> BE void live_in_memory(const Net& net, Desk& desk, u32* st
             for (u32 m = 0; m < BATCH; ++m) {
                 own.place = l + m * THREADS;
                 if (own.place >= end) continue;
-                for (u32 k = 0; k < WORDS; ++k) s[m][k] = states[k * stride + own.place];
+                for (u32 k = 0; k < WORDS; ++k) s[m][k] = get_state(states, k, own.place);
                 take(net, own, now, sums[m]);
             }
             UNROLLED
@@ -150,7 +180,7 @@ template <bool PLAIN> BE void live_in_memory(const Net& net, Desk& desk, u32* st
                 if (DRAWS) draw(net, own, p, d, t);
                 if (live<PLAIN>(net, desk, own, s[m], p, d, sums[m], block, t, turn))
                     spiked(net, desk, own.flags, own.place, net.rows[block * net.per + own.place], block, t & 1);
-                for (u32 k = 0; k < WORDS; ++k) states[k * stride + own.place] = s[m][k];
+                for (u32 k = 0; k < WORDS; ++k) put_state(states, k, own.place, s[m][k]);
             }
         }
     }

@@ -33,6 +33,9 @@ class Partition:
     a cell for each of the first `reach[r + 1] - reach[r]` places: it begins at `reach[r]`; `cells` is how many there
     are. Where threads have several neurons in registers, each population begins with the first thread, and `cells_of`
     are the populations of a thread's first neuron, its second one and so on.
+
+    A block adds to the sums of its own neurons alone; if `pushed`, to those of all blocks, which then lie side by side
+    in the memory of the device, one step after another.
     """
 
     blocks: int
@@ -43,6 +46,25 @@ class Partition:
     cells: int
     threads: int = 0  # 0: at most one neuron of a thread is in registers
     cells_of: tuple[int, ...] = ()
+    pushed: bool = False
+
+    @property
+    def row_blocks(self) -> int:
+        """For how many blocks each source neuron has a row of synapses."""
+        return 1 if self.pushed else self.blocks
+
+    @property
+    def cells_of_row(self) -> int:
+        """How many cells a row may add to, in each step."""
+        return self.cells * (self.blocks if self.pushed else 1)
+
+    def ring_shape(self, slots: int) -> tuple[int, int, int]:
+        """Return the shape of all sums of so many steps."""
+        return (slots, self.blocks, self.cells) if self.pushed else (self.blocks, slots, self.cells)
+
+    def ring_by_block(self, sums: Array) -> Array:
+        """Return sums as an array (blocks, slots, cells), or such an array as those sums."""
+        return sums.swapaxes(0, 1) if self.pushed else sums
 
     def slots(self, population: str, size: int) -> Array:
         """Return where each neuron of a population is in arrays (blocks x places)."""
@@ -82,11 +104,13 @@ def partition_of(
                 end += population.size
                 cells += [place] * cells_for(population.size, blocks, threads)
         ends.append(end)
+    apart = _WARP if -(-end // blocks) > MOST_THREADS else 1  # lines of memory are not shared by warps
     reach = [0]
     for receptor in range(max(kind.receptors for kind in kinds)):
         last = max(stop for stop, kind in zip(ends, kinds, strict=True) if kind.receptors > receptor)
-        reach.append(reach[-1] + -(-last // blocks))
-    return Partition(blocks, -(-end // blocks), begins, end, tuple(reach[:-1]), reach[-1], threads, tuple(cells))
+        reach.append(reach[-1] + -(-last // (blocks * apart)) * apart)
+    per = -(-end // (blocks * apart)) * apart
+    return Partition(blocks, per, begins, end, tuple(reach[:-1]), reach[-1], threads, tuple(cells))
 
 
 def cells_for(size: int, blocks: int, threads: int) -> int:

@@ -4,7 +4,7 @@
 typedef unsigned u32;
 typedef unsigned long long u64;
 
-constexpr u32 PADDED = 0, COMPACT = 1, SHORT = 2, SLOTS = 3;   // layouts of rows
+constexpr u32 PADDED = 0, COMPACT = 1, SHORT = 2, SLOTS = 3, PUSHED = 4;  // layouts of rows
 constexpr u32 NO_ROOM = 1, NOT_FINITE = 2, LATE = 4;           // why all blocks stop after a step
 constexpr u32 RECORDED = 1, COUNTED = 2, RATED = 4, SHOWN = 8, FED = 16;  // flags of a population
 constexpr u32 PLACE_BITS = 28;                                 // of an own spike: flags but FED, and the neuron's place
@@ -12,8 +12,9 @@ constexpr u64 ELSEWHERE = 1ull << 63;                          // of a slot: a r
 constexpr u32 UPDATED = 0, SENT = 1, HEARD = 2, DELIVERED = 3, MARKS = 4;  // of a step
 constexpr u32 NOBODY = 0xFFFFFFFFu;                            // the row of a neuron without synapses
 
-constexpr bool BY_LANES = LAYOUT >= SHORT;                     // rows are so short that a lane delivers one
-constexpr bool POOLED = DIRECT && 2 * QUEUE >= LISTENERS * 32 * 6;   // the queue has room for all rows in packets
+constexpr bool PUSHES = LAYOUT == PUSHED;                      // the block of a spike delivers it to all blocks
+constexpr bool BY_LANES = LAYOUT == SHORT || LAYOUT == SLOTS;  // rows are so short that a lane delivers one
+constexpr bool POOLED = DIRECT && !PUSHES && 2 * QUEUE >= LISTENERS * 32 * 6;   // the queue has room for all rows in packets
 constexpr u32 APART = 8;                                       // packets in a line of memory
 
 struct Population {
@@ -39,8 +40,8 @@ struct Sample {
 
 struct Net {
     u32 blocks, per, slots, cells, sources, populations, samples, copies, capacity, turn;
-    u32 delay_shift, cell_shift, cell_mask, weight_shift, row_words, list_size, slot_bits, slot_mask;
-    u32 reach[RECEPTORS + 1], plain, spare[RECEPTORS % 2 + 2];  // plain: there are no inputs and no samples
+    u32 delay_shift, cell_shift, cell_mask, weight_shift, row_words, list_size, slot_bits, slot_mask, more;
+    u32 reach[RECEPTORS + 1], plain, spare[RECEPTORS % 2 + 1];  // plain: there are no inputs and no samples
     u64 nanoseconds;
     const Population* population;
     const Sample* sample;

@@ -11,7 +11,7 @@ from ..plan.plan import Plan
 from ..run.recorded import Recorded, Sample, Wanted
 from .device import Device, Memory, cleared, held
 from .partition import Partition
-from .spikes import Listing, Room, Spikes
+from .spikes import Listing, SpikeRoom, Spikes
 from .structs import SAMPLE, filled
 
 __all__ = ["FLAGS", "Recording", "as_dtype"]
@@ -44,11 +44,11 @@ class Recording:
         asked = {"spikes": self.wanted.spikes, "counts": self.wanted.counts, "rates": self.wanted.rates}
         return sum(FLAGS[kind] for kind, names in asked.items() if population in names)
 
-    def capacity(self, room: Room) -> int:
+    def capacity(self, room: SpikeRoom) -> int:
         """How many spikes of a block there is room for."""
         return room.capacity if self.wanted.spikes else _NO_LIMIT
 
-    def take(self, step: int, steps: int, room: Room) -> None:
+    def take(self, step: int, steps: int, room: SpikeRoom) -> None:
         """Take the spikes of one launch, which ran some steps."""
         if self.listings:
             share = (step + steps - self.first) / self.steps

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sort the synapses of projections into rows: those of a source neuron that end in one block.
+// Sort the synapses of projections into rows: those of a source neuron that end in one block, or all of them.
 //
 // First they are counted; then rows are measured and get their places; then each synapse is put into its row.
 
 struct Given {  // synapses of one projection by source neuron, as a plan has them
     u32 sources, source_begin, target_begin, blocks, all_sources, layout, wide, cell_shift, delay_shift, reach;
+    u32 owners, share;  // how many blocks have neurons; how many cells each has, if rows are those of all of them
     u32 target_bytes, weight_bytes, delay_bytes;  // 0: one for all
     int weight;
     u32 delay, weight_mask;
@@ -130,7 +131,8 @@ BE u32 count_synapse(const Given& of, const Rows& to, u32 source, u32 target) {
 // Put a synapse into its row: source and target are numbers of neurons.
 BE void put_synapse(const Given& of, const Rows& to, u32 source, u32 target, int weight, u32 delay) {
     const u32 at = count_synapse(of, to, source, target);
-    const u32 word = (of.reach + target / of.blocks) << of.cell_shift | delay << of.delay_shift;
+    const u32 cell = of.reach + target / of.owners + target % of.owners * of.share;
+    const u32 word = cell << of.cell_shift | delay << of.delay_shift;
     const u32 entry = of.wide ? word : word | ((u32)weight & of.weight_mask);
     u32* const row = place_of(of, to, source, target % of.blocks, at, entry);
     if (!row) return;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`Rows`: the synapses of a network on a device, those of a source neuron that end in one block side by side."""
+"""`Rows`: the synapses of a network on a device: those of a source neuron that end in one block, or all, in a row."""
 
 from __future__ import annotations
 
@@ -11,10 +11,12 @@ from ..plan.plan import Plan
 from .device import Memory
 from .partition import Partition
 
-__all__ = ["COMPACT", "LAYOUTS", "NOBODY", "PADDED", "SHORT", "SLOTS", "Entry", "Rows", "bytes_in_block", "entry_of"]
+__all__ = ["COMPACT", "LAYOUTS", "LONG_ROW", "NOBODY", "PADDED", "PUSHED", "SHORT", "SLOTS", "Entry", "Rows"]
+__all__ += ["bytes_in_block", "entry_of", "place_bits"]
 
-PADDED, COMPACT, SHORT, SLOTS = range(4)
-LAYOUTS = ("padded rows", "compact rows", "short rows", "rows in slots")
+PADDED, COMPACT, SHORT, SLOTS, PUSHED = range(5)
+LAYOUTS = ("padded rows", "compact rows", "short rows", "rows in slots", "whole rows")
+LONG_ROW = 6  # words, on average: a warp delivers it
 NOBODY = 2**32 - 1  # the row of a neuron without synapses
 
 Array = Any
@@ -90,14 +92,20 @@ def bytes_in_block(sources: int, words: int, start_bytes: int) -> int:
     return 4 * (words + words % 2) + start_bytes * (sources + 1)
 
 
+def place_bits(plan: Plan, partition: Partition) -> tuple[int, int]:
+    """Return how many bits the cell of a synapse needs, and its delay."""
+    cell = max(1, (max(partition.cells_of_row, 1) - 1).bit_length())
+    longest = max((projection.largest_delay for projection in plan.projections if projection.entries), default=1)
+    return cell, max(1, longest.bit_length())
+
+
 def entry_of(plan: Plan, partition: Partition) -> Entry:
     """Return the bits that the synapses of a plan need."""
     drawn = [projection for projection in plan.projections if projection.entries]
     low = min((projection.weights[0] for projection in drawn), default=0)
     high = max((projection.weights[1] for projection in drawn), default=0)
     weight = max(high.bit_length(), (~low).bit_length() if low < 0 else 0) + 1
-    cell = max(1, (max(partition.cells, 1) - 1).bit_length())
-    delay = max(1, max((projection.largest_delay for projection in drawn), default=1).bit_length())
+    cell, delay = place_bits(plan, partition)
     if cell + delay > 32:
         raise NetworkError(
             f"build: a block has {partition.cells} sums and delays of up to {2**delay - 1} steps, and one word has 32 "

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ...errors import NetworkError
@@ -12,17 +12,18 @@ from ..description.checks import is_integer
 from ..plan.plan import Plan
 from ..run.report import in_bytes
 from .partition import MOST_THREADS, Partition
-from .rows import PADDED, SHORT, Rows, bytes_in_block
+from .rows import LONG_ROW, PADDED, SHORT, SLOTS, Rows, bytes_in_block, place_bits
 from .text import Kind, Structure
 
 __all__ = ["CLUSTER", "Room", "Shape", "blocks_for", "in_cluster", "room_of", "shape_of", "suits_cluster"]
+__all__ += ["pushed"]
 
 _NEURONS = 64  # of a block, where there are enough blocks
 CLUSTER, _IN_CLUSTER = 16, 512  # blocks of the largest cluster; neurons of each, at most
 _LINE = 8  # packets
 _UNITS = 4  # of a packet, if blocks have many neurons: waiting for a list in memory takes as long as a step
 _PART = 4  # words of a short row that a lane adds at once
-_WARP = 32
+_WARP, _WORD = 32, 32  # threads, bits
 _LEAST_CARRIERS = 4  # warps that deliver
 _MOST_BLOCKS = 26 * _WARP  # each has a thread that listens to it
 _LARGE, _SMALL = (2048, 1024), (256, 128)  # rows in the queue, own spikes in a list: beyond, lists in global memory
@@ -74,6 +75,15 @@ def suits_cluster(plan: Plan, shared_bytes: int) -> bool:
     return own <= _IN_CLUSTER and needed <= shared_bytes
 
 
+def pushed(plan: Plan, partition: Partition) -> Partition:
+    """Let blocks push, if registers have no room for states and blocks have few of the synapses of a source neuron."""
+    entries = sum(projection.entries for projection in plan.projections)
+    in_registers = partition.per <= MOST_THREADS or partition.threads > 0
+    pushing = replace(partition, pushed=True)
+    suits = not in_registers and entries < LONG_ROW * partition.sources * partition.blocks
+    return pushing if suits and sum(place_bits(plan, pushing)) <= _WORD else partition
+
+
 @dataclass(frozen=True)
 class Room:
     """Shared memory of a block: what lies there, and how many bytes are left for rows."""
@@ -82,7 +92,8 @@ class Room:
     mine: int
     in_registers: bool
     ring_in_block: bool
-    states_in_block: bool
+    words_in_block: int  # of the states of each neuron
+    more: int  # neurons that have one word more there
     taken: int
     left: int
 
@@ -90,6 +101,8 @@ class Room:
 def room_of(partition: Partition, kinds: Sequence[Kind], slots: int, shared_bytes: int) -> Room:
     """Share the shared memory of a block out over lists, the sums of so many slots, and states."""
     queue, mine = _LARGE if shared_bytes >= 96 * 1024 else _SMALL
+    if partition.pushed:
+        queue = _WARP  # nobody delivers what others send
     desk = 8 * (mine + 8) + 4 * mine + 8 * queue + 240 + 2 * (16 * CLUSTER + 32)
     if desk > shared_bytes:
         raise NetworkError(
@@ -98,13 +111,15 @@ def room_of(partition: Partition, kinds: Sequence[Kind], slots: int, shared_byte
         )
     left = shared_bytes - desk
     words = max(len(kind.population.rule.states) for kind in kinds)
-    ring, states = 4 * slots * partition.cells, 4 * words * partition.per
+    ring, word = 4 * slots * partition.cells, 4 * partition.per
     in_registers = partition.per <= MOST_THREADS
-    ring_in_block = ring <= left
+    ring_in_block = ring <= left and not partition.pushed
     taken = ring if ring_in_block else 0
-    states_in_block = not in_registers and not partition.threads and taken + states <= left
-    taken += states if states_in_block else 0
-    return Room(queue, mine, in_registers, ring_in_block, states_in_block, taken, left - taken)
+    inside = 0 if in_registers or partition.threads else min(words, (left - taken) // max(1, word))
+    taken += inside * word
+    more = 0 if in_registers or partition.threads or inside == words else (left - taken) // 4
+    taken += 4 * more
+    return Room(queue, mine, in_registers, ring_in_block, inside, more, taken, left - taken)
 
 
 def shape_of(
@@ -122,20 +137,22 @@ def shape_of(
     listeners = -(-blocks // _WARP)
     own_rows = bytes_in_block(partition.sources, rows.block_words, rows.start_bytes)
     rows_in_block = rows.layout == SHORT and own_rows <= room.left
+    direct = rows_in_block or partition.pushed
     structure = Structure(
-        threads=partition.threads or _threads(partition.per, listeners, rows.layout, direct=rows_in_block),
+        threads=partition.threads or _threads(partition.per, listeners, rows.layout, direct=direct),
         listeners=listeners,
         layout=rows.layout,
         wide=rows.entry.wide,
         in_registers=room.in_registers,
         ring_in_block=room.ring_in_block,
-        states_in_block=room.states_in_block,
+        words_in_block=room.words_in_block,
         cluster=blocks if clustered else 0,
         units=1 if clustered or partition.per <= MOST_THREADS else _UNITS,
         parts=_parts(rows.block_words / max(1, partition.sources)) if rows_in_block else 1,
         checked=checked,
         clocked=clocked,
         rows_in_block=rows_in_block,
+        direct=direct,
         start_bytes=rows.start_bytes,
         narrow=rows.layout != PADDED and partition.per <= 2**16,
         queue=room.queue,
@@ -151,7 +168,7 @@ def shape_of(
 
 def _threads(per: int, listeners: int, layout: int, *, direct: bool) -> int:
     least = _WARP * (listeners + 1 + (0 if direct else _LEAST_CARRIERS))
-    if layout >= SHORT and per <= MOST_THREADS:
+    if layout in (SHORT, SLOTS) and per <= MOST_THREADS:
         suits = per + -per % _WARP + (0 if direct else _WARP * (listeners + 1))
     else:
         suits = MOST_THREADS if per > MOST_THREADS // 4 else MOST_THREADS // 2

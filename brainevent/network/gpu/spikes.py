@@ -16,19 +16,19 @@ from .partition import Partition
 from .structs import LISTED, filled
 from .text import other_text
 
-__all__ = ["Listing", "Room", "Spikes"]
+__all__ = ["Listing", "SpikeRoom", "Spikes"]
 
 _THREADS = 64
 _BLOCKS = 2048
 _SPARE = 1.1  # times the spikes that are expected
 _GROWTH, _LEAST = 4, 2**20  # of room for spikes: times what is there, and so many more
-_MOST = 1024  # spikes of a population and step that the device orders: it compares all pairs
+_MOST = 4096  # spikes of a population and step that the device orders
 
 Array = Any
 
 
 @dataclass(eq=False)
-class Room:
+class SpikeRoom:
     """What one launch records: where each block ended, and its spikes, of which there is room for `capacity`."""
 
     ends: Memory
@@ -74,7 +74,7 @@ class Spikes:
     def __init__(self, device: Device, plan: Plan, partition: Partition):
         self.device, self.plan, self.partition = device.beside(), plan, partition
         self.capacity = 0  # spikes of a block
-        self._rooms = [Room(device.memory(16 * partition.blocks, "ends of launches")) for _ in range(2)]
+        self._rooms = [SpikeRoom(device.memory(16 * partition.blocks, "ends of launches")) for _ in range(2)]
         self._held: dict[str, Memory] = {}
         self._kernels: dict[str, Any] = {}
 
@@ -82,7 +82,7 @@ class Spikes:
         """Let there be room for so many spikes of a block in all rooms that are entered from now on."""
         self.capacity = max(self.capacity, capacity)
 
-    def next_room(self) -> Room:
+    def next_room(self) -> SpikeRoom:
         """Return the room for the next launch, which is not that of the last one."""
         self._rooms.reverse()
         room = self._rooms[0]
@@ -93,7 +93,7 @@ class Spikes:
             room.capacity = self.capacity
         return room
 
-    def take(self, into: Mapping[str, Listing], first: int, steps: int, room: Room, share: float) -> None:
+    def take(self, into: Mapping[str, Listing], first: int, steps: int, room: SpikeRoom, share: float) -> None:
         """Add the spikes of each population in a launch of some steps; `share` of the run is over with it."""
         names = tuple(into)
         groups = len(names) * steps
@@ -111,7 +111,6 @@ class Spikes:
             populations=len(names),
             steps=steps,
             first=first,
-            most=_MOST,
             spikes=room.address,
             ends=room.ends.address,
             ranges=of_ranges.address,

@@ -5,6 +5,9 @@
 // its neurons did in a step as one packet to all blocks: what arrives is both the barrier and the data. Nobody is two
 // steps ahead of another, so packets and lists are kept for even and for odd steps.
 //
+// If a block has few of the synapses of each source neuron, it pushes: it adds what its own neurons send to the sums of
+// all blocks, in memory. Then a packet says that this is done.
+//
 // Above this text stand the constants of the network's structure, and update(): the rules of its neurons.
 
 template <class T> BE void copied(T* to, const T* from, u32 count, u32 tid) {
@@ -27,23 +30,22 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) IN_CLUSTER run(const __
     const u32 first = TRACED ? *net.begin + begin : begin;
     __shared__ Desk desk;
     const u32 block = blockIdx.x, slots = net.blocks * net.per, ring_words = net.slots * net.cells;
+    const u32 ring_cells = PUSHES ? net.blocks * net.cells : net.cells;  // of a step
     u32* const words = (u32*)room;
-    int* const sums = RING_IN_BLOCK ? (int*)words : net.ring + (u64)block * ring_words;
-    u32* const states = STATES_IN_BLOCK ? words + (RING_IN_BLOCK ? ring_words : 0) : net.states + block * net.per;
-    const u32 stride = STATES_IN_BLOCK ? net.per : slots;
-    u32* const own_rows = words + (RING_IN_BLOCK ? ring_words : 0) + (STATES_IN_BLOCK ? WORDS * net.per : 0);
+    int* const sums = RING_IN_BLOCK ? (int*)words : PUSHES ? net.ring : net.ring + (u64)block * ring_words;
+    const States states = {words + (RING_IN_BLOCK ? ring_words : 0), net.states + block * net.per, net.per, slots, net.more};
+    u32* const own_rows = states.inside + WORDS_IN_BLOCK * net.per + net.more;
     ShortRows rows = {(const u32*)net.synapses, (const Start*)net.starts + (u64)block * (net.sources + 1)};
     if (BY_LANES) rows.words += net.bases[block];
     OfThread<Cell> cells;
     OfThread<Many> many;
     OfThread<Post> posts;
-    Ring ring = {sums, desk.nowhere, first % net.slots, net.slots, net.cells, net.delay_shift, net.cell_shift, net.cell_mask, net.weight_shift};
+    Ring ring = {sums, desk.nowhere, first % net.slots, net.slots, ring_cells, net.delay_shift, net.cell_shift, net.cell_mask, net.weight_shift};
     u64 tag = first % 0xFFFEu + 1;  // of the step
     u32 turn = 0;
     THREADS_DO
         if (RING_IN_BLOCK) copied(words, (const u32*)net.ring + (u64)block * ring_words, ring_words, tid);
-        if (STATES_IN_BLOCK)
-            for (u32 j = 0; j < WORDS; ++j) copied(states + j * stride, net.states + j * slots + block * net.per, net.per, tid);
+        if (!IN_REGISTERS && !CELLS) enter(states, tid);
         if (ROWS_IN_BLOCK) {
             copied(own_rows, rows.words, rows.starts[net.sources], tid);
             copied((Start*)(own_rows + net.row_words), rows.starts, net.sources + 1, tid);
@@ -64,7 +66,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) IN_CLUSTER run(const __
     }
     while (turn < steps) {
         const u32 t = first + turn;
-        int* const now = sums + ring.now * net.cells;
+        int* const now = sums + ring.now * ring_cells + (PUSHES ? block * net.cells : 0);
         THREADS_DO
             if (IN_REGISTERS) {
                 Cell& c = cells[tid];
@@ -77,9 +79,18 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) IN_CLUSTER run(const __
                 if (net.plain) fired = live_many<true>(net, desk, many[tid], now, block, tid, t, turn);
                 else fired = live_many<false>(net, desk, many[tid], now, block, tid, t, turn);
                 spiked_many(net, desk, fired, many[tid].sends, block, tid, t & 1);
-            } else if (net.plain) live_in_memory<true>(net, desk, states, stride, now, block, tid, t, turn);
-            else live_in_memory<false>(net, desk, states, stride, now, block, tid, t, turn);
+            } else if (net.plain) live_in_memory<true>(net, desk, states, now, block, tid, t, turn);
+            else live_in_memory<false>(net, desk, states, now, block, tid, t, turn);
         THREADS_MEET
+        if (PUSHES) {
+            WARPS_DO(0, THREADS / 32)
+                push_rows(net, desk, ring, block, warp, t);
+            WARPS_END
+            EACH_THREAD_DO
+                fence();
+            EACH_THREAD_END
+            BLOCK_MEET;
+        }
         WARPS_DO(CARRIERS, 1)
             ONE_LANE_DO
                 mark(desk, UPDATED);
@@ -139,8 +150,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) IN_CLUSTER run(const __
     if (CLUSTER) leave_cluster(CLUSTER);
     THREADS_DO
         if (RING_IN_BLOCK) copied((u32*)net.ring + (u64)block * ring_words, words, ring_words, tid);
-        if (STATES_IN_BLOCK)
-            for (u32 j = 0; j < WORDS; ++j) copied(net.states + j * slots + block * net.per, states + j * stride, net.per, tid);
+        if (!IN_REGISTERS && !CELLS) leave(states, tid);
         if (IN_REGISTERS && cells[tid].is_there)
             for (u32 j = 0; j < WORDS; ++j) net.states[j * slots + block * net.per + tid] = cells[tid].s[j];
         if (CELLS) store_many(net, many[tid], block, tid);

@@ -29,7 +29,7 @@ SAMPLE = _dtype(*_words("population word every width before spare"), *_longs("ou
 
 GIVEN = _dtype(
     *_words("sources source_begin target_begin blocks all_sources layout wide cell_shift delay_shift reach"),
-    *_words("target_bytes weight_bytes delay_bytes"),
+    *_words("owners share target_bytes weight_bytes delay_bytes"),
     ("weight", _SIGNED),
     *_words("delay weight_mask"),
     *_longs("starts targets weights delays"),
@@ -54,7 +54,7 @@ ROWS = _dtype(*_words("start_bytes slot_bits"), *_longs("used rows starts bases 
 LAID = _dtype(*_words("sources blocks layout words inside start_bytes"), *_longs("used widths totals ends starts"))
 
 LISTED = _dtype(
-    *_words("blocks capacity populations steps first most"),
+    *_words("blocks capacity populations steps first spare"),
     *_longs("spikes ends ranges tally cursors unordered ordered at"),
 )
 
@@ -86,10 +86,10 @@ def net_dtype(receptors: int, params: int, common: int) -> np.dtype[Any]:
     """Return the dtype of `Net` with so much in `common`."""
     return _dtype(
         *_words("blocks per slots cells sources populations samples copies capacity turn"),
-        *_words("delay_shift cell_shift cell_mask weight_shift row_words list_size slot_bits slot_mask"),
+        *_words("delay_shift cell_shift cell_mask weight_shift row_words list_size slot_bits slot_mask more"),
         ("reach", _WORD, (receptors + 1,)),
         ("plain", _WORD),
-        ("spare", _WORD, (receptors % 2 + 2,)),
+        ("spare", _WORD, (receptors % 2 + 1,)),
         *_longs("nanoseconds population sample scalars arrays rows starts bases synapses states ring packets list"),
         *_longs("spikes counts ends begin clocks"),
         ("common", common_dtype(receptors, params), (common,)),

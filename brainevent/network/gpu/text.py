@@ -98,9 +98,10 @@ class Structure:
     wide: bool
     in_registers: bool
     ring_in_block: bool
-    states_in_block: bool
+    words_in_block: int
     checked: bool
     rows_in_block: bool
+    direct: bool  # no warps wait for rows to deliver
     start_bytes: int
     narrow: bool
     queue: int
@@ -131,15 +132,15 @@ class Structure:
             "CLUSTER": self.cluster,
             "PARTS": self.parts,
             "UNITS": self.units,
+            "WORDS_IN_BLOCK": self.words_in_block,
         }
         flags = {
             "WIDE": self.wide,
             "IN_REGISTERS": self.in_registers,
             "RING_IN_BLOCK": self.ring_in_block,
-            "STATES_IN_BLOCK": self.states_in_block,
             "CHECKED": self.checked,
             "ROWS_IN_BLOCK": self.rows_in_block,
-            "DIRECT": self.rows_in_block,
+            "DIRECT": self.direct,
             "NARROW": self.narrow,
             "CLOCKED": self.clocked,
             "TRACED": self.traced,

@@ -68,7 +68,7 @@ class Layout:
         }
 
     def ring(self, state: NetworkState) -> Array:
-        """Return the sums of all neurons (blocks, slots, cells)."""
+        """Return the sums of all neurons."""
         partition = self.partition
         parts = []
         for r, places in enumerate(self._places()):
@@ -81,12 +81,13 @@ class Layout:
             by_place = sums.reshape(self.slots, partition.per, partition.blocks)[:, :places]
             parts.append(by_place.transpose(2, 0, 1))
         if not parts:
-            return jnp.zeros((partition.blocks, self.slots, 0), np.int32)
-        return jnp.roll(jnp.concatenate(parts, axis=2), self._now(state.step), axis=1)
+            return jnp.zeros(partition.ring_shape(self.slots), np.int32)
+        return partition.ring_by_block(jnp.roll(jnp.concatenate(parts, axis=2), self._now(state.step), axis=1))
 
     def arriving(self, ring: Array, step: Array, like: NetworkState) -> dict[str, dict[str, Array]]:
-        """Return the sums (blocks, slots, cells) before a step by population and receptor, in the dtypes of a state."""
-        partition, ahead = self.partition, jnp.roll(ring, -self._now(step), axis=1)
+        """Return the sums before a step by population and receptor, in the dtypes of a state."""
+        partition = self.partition
+        ahead = jnp.roll(partition.ring_by_block(ring), -self._now(step), axis=1)
         found: dict[str, dict[str, Array]] = {p.name: {} for p in self.plan.populations}
         for r, places in enumerate(self._places()):
             first = partition.reach[r]
