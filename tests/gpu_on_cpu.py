@@ -86,8 +86,6 @@ static uint4 get_four(const uint4* at) {
     const u32* a = (const u32*)at;
     return {get_word(a), get_word(a + 1), get_word(a + 2), get_word(a + 3)};
 }
-static u32 get_once(const u32* at) { return *at; }
-static void put_once(u32* at, u32 x) { *at = x; }
 static u64 fetch_slot(const u64* at) { return *at; }
 static u32 fetch_word(const u32* at) { return *at; }
 template <class T> static T read_row(const T* at) { return *at; }

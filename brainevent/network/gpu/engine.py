@@ -189,7 +189,7 @@ class CudaEngine:
         net = self.net.copy()
         memory, common = populations
         net["turn"], net["population"] = turn, memory.address
-        if self.partition.threads:
+        if self.partition.common:
             net["common"] = common
         net["plain"] = plain
         net["samples"], net["sample"] = len(recording.wanted.samples), recording.samples.address
@@ -255,7 +255,7 @@ class CudaEngine:
         receptors = max(kind.receptors for kind in self.kinds)
         params = max(len(kind.scalars) for kind in self.kinds)
         net = filled(
-            net_dtype(receptors, params, len(self.plan.populations) if partition.threads else 1),
+            net_dtype(receptors, params, partition.common or 1),
             blocks=partition.blocks,
             per=partition.per,
             slots=self.arrays.slots,

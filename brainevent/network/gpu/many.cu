@@ -8,15 +8,9 @@ struct Many {
 };
 
 BE void own_of_cell(const Net& net, u32 k, u32 block, u32 tid, Own& own) {
-    own.population = population_of(k);
-    own.kind = kind_of(own.population);
-    const Common& of = net.common[own.population];
-    own.flags = of.flags;
-    own.key0 = of.key0;
-    own.key1 = of.key1;
-    for (u32 r = 0; r < RECEPTORS; ++r) own.quantum[r] = of.quantum[r];
+    own_of_known(net, population_of(k), own);
     own.place = k * THREADS + tid;
-    own.neuron = own.place * net.blocks + block - of.begin;
+    own.neuron = own.place * net.blocks + block - net.common[own.population].begin;
 }
 
 BE void params_of(const Net& net, const Own& own, u32 block, u32* p) {
@@ -53,17 +47,29 @@ BE void settle_many(const Net& net, Many& cells, u32 block, u32 tid, u32 first) 
     if (DRAWS) draw_many(net, cells, block, tid, first);
 }
 
-// One step of each; the bits of those that spiked.
+// One step of each; the bits of those that spiked. What has arrived in memory is on its way for some of them at once.
 template <bool PLAIN> BE u32 live_many(const Net& net, Desk& desk, Many& cells, int* now, u32 block, u32 tid, u32 t, u32 turn) {
+    constexpr u32 BATCH = RING_IN_BLOCK ? 1 : 4;
     u32 fired = 0;
     UNROLLED
-    for (u32 k = 0; k < CELLS; ++k) {
-        if (!(cells.there >> k & 1)) continue;
+    for (u32 first = 0; first < CELLS; first += BATCH) {
+        int sums[BATCH][RECEPTORS + 1];
         Own own;
-        own_of_cell(net, k, block, tid, own);
-        u32 p[PARAMS + 1];
-        params_of(net, own, block, p);
-        if (live_now<PLAIN>(net, desk, own, cells.s[k], p, cells.d[k], now, block, t, turn)) fired |= 1u << k;
+        UNROLLED
+        for (u32 k = first; k < first + BATCH; ++k) {
+            if (k >= CELLS || !(cells.there >> k & 1)) continue;
+            own_of_cell(net, k, block, tid, own);
+            take(net, own, now, sums[k - first]);
+        }
+        UNROLLED
+        for (u32 k = first; k < first + BATCH; ++k) {
+            if (k >= CELLS || !(cells.there >> k & 1)) continue;
+            own_of_cell(net, k, block, tid, own);
+            u32 p[PARAMS + 1];
+            params_of(net, own, block, p);
+            if (live<PLAIN>(net, desk, own, cells.s[k], p, cells.d[k], sums[k - first], block, t, turn)) fired |= 1u << k;
+            clear_taken(net, own, now, sums[k - first]);
+        }
     }
     return fired;
 }

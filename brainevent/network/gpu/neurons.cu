@@ -12,11 +12,16 @@ struct Cell {  // of a neuron that lives in registers
     bool is_there;
 };
 
+// What has arrived. In shared memory it is cleared at once; in memory later, so that nobody waits for it here.
 BE int taken(const Net& net, const Own& own, int* now, u32 receptor) {
     int* cell = now + net.reach[receptor] + own.place;
     const int sum = look(cell);
-    if (RING_IN_BLOCK || sum) *cell = 0;
+    if (RING_IN_BLOCK) *cell = 0;
     return sum;
+}
+
+BE void cleared(const Net& net, const Own& own, int* now, u32 receptor, int sum) {
+    if (!RING_IN_BLOCK && sum) now[net.reach[receptor] + own.place] = 0;
 }
 
 template <bool PLAIN> BE float arriving(const Net& net, const Own& own, int sum, u32 receptor, u32 turn) {
@@ -32,6 +37,17 @@ BE void own_of(const Net& net, u32 number, Own& own) {
     const Population& of = net.population[number];
     own.population = number;
     own.kind = of.kind;
+    own.flags = of.flags;
+    own.key0 = of.key0;
+    own.key1 = of.key1;
+    for (u32 r = 0; r < RECEPTORS; ++r) own.quantum[r] = of.quantum[r];
+}
+
+// The same, of what is passed with a launch.
+BE void own_of_known(const Net& net, u32 number, Own& own) {
+    const Common& of = net.common[number];
+    own.population = number;
+    own.kind = kind_of(number);
     own.flags = of.flags;
     own.key0 = of.key0;
     own.key1 = of.key1;
@@ -115,6 +131,7 @@ template <bool PLAIN> BE bool live_now(const Net& net, Desk& desk, const Own& ow
                                        u32 block, u32 t, u32 turn) {
     int sums[RECEPTORS + 1];
     take(net, own, now, sums);
+    clear_taken(net, own, now, sums);
     return live<PLAIN>(net, desk, own, s, p, d, sums, block, t, turn);
 }
 
@@ -128,12 +145,13 @@ BE bool is_inside(const States& of, u32 k, u32 place) {
 }
 
 BE u32 get_state(const States& of, u32 k, u32 place) {
-    return is_inside(of, k, place) ? of.inside[k * of.per + place] : get_once(of.outside + k * of.slots + place);
+    return is_inside(of, k, place) ? of.inside[k * of.per + place] : of.outside[k * of.slots + place];
 }
 
-BE void put_state(const States& of, u32 k, u32 place, u32 x) {
+// A word that is no number with a fraction seldom changes: it is written if it does.
+BE void put_state(const States& of, u32 k, u32 place, u32 x, u32 before) {
     if (is_inside(of, k, place)) of.inside[k * of.per + place] = x;
-    else put_once(of.outside + k * of.slots + place, x);
+    else if (!(WHOLE_WORDS >> k & 1) || x != before) of.outside[k * of.slots + place] = x;
 }
 
 BE void enter(const States& of, u32 tid) {
@@ -148,41 +166,66 @@ BE void leave(const States& of, u32 tid) {
             of.outside[k * of.slots + place] = of.inside[k * of.per + place];
 }
 
-// Neurons in memory: population after population, each thread every THREADS-th. Some are on their way at once.
+// Neurons of one population in memory, from place `begin` on: each thread has every THREADS-th. Some are on their way at
+// once.
+template <bool PLAIN> BE void live_from(const Net& net, Desk& desk, const States& states, Own& own, u32 of_begin, u32 begin,
+                                        u32 end, int* now, u32 block, u32 t, u32 turn) {
+    constexpr u32 BATCH = 3;
+    u32 p[PARAMS + 1];
+    scalars(net, own, p);
+    NOT_UNROLLED
+    for (u32 l = begin; l < end; l += BATCH * THREADS) {
+        u32 s[BATCH][WORDS + 1], d[DRAWS + 1];
+        int sums[BATCH][RECEPTORS + 1];
+        UNROLLED
+        for (u32 m = 0; m < BATCH; ++m) {
+            own.place = l + m * THREADS;
+            if (own.place >= end) continue;
+            for (u32 k = 0; k < WORDS; ++k) s[m][k] = get_state(states, k, own.place);
+            take(net, own, now, sums[m]);
+        }
+        UNROLLED
+        for (u32 m = 0; m < BATCH; ++m) {
+            own.place = l + m * THREADS;
+            if (own.place >= end) continue;
+            own.neuron = own.place * net.blocks + block - of_begin;
+            each(net, own, p, block * net.per + own.place);
+            if (DRAWS) draw(net, own, p, d, t);
+            u32 before[WORDS + 1];
+            for (u32 k = 0; k < WORDS; ++k) before[k] = s[m][k];
+            if (live<PLAIN>(net, desk, own, s[m], p, d, sums[m], block, t, turn))
+                spiked(net, desk, own.flags, own.place, net.rows[block * net.per + own.place], block, t & 1);
+            clear_taken(net, own, now, sums[m]);
+            for (u32 k = 0; k < WORDS; ++k) put_state(states, k, own.place, s[m][k], before[k]);
+        }
+    }
+}
+
+template <bool PLAIN> BE void live_of(const Net& net, Desk& desk, const States& states, Own& own, u32 of_begin, u32 size,
+                                      int* now, u32 block, u32 tid, u32 t, u32 turn) {
+    // Neuron `of_begin + k` of the network is number (of_begin + k) / blocks of block (of_begin + k) % blocks.
+    const u32 begin = (of_begin + net.blocks - 1 - block) / net.blocks;
+    const u32 end = (of_begin + size + net.blocks - 1 - block) / net.blocks;
+    live_from<PLAIN>(net, desk, states, own, of_begin, begin + tid, end, now, block, t, turn);
+}
+
+// Neurons in memory, population after population.
 template <bool PLAIN> BE void live_in_memory(const Net& net, Desk& desk, const States& states, int* now, u32 block, u32 tid,
                                              u32 t, u32 turn) {
-    constexpr u32 BATCH = 4;
+    Own own;
+    if (SHARED_ARE_PASSED) {
+        UNROLLED
+        for (u32 number = 0; number < COMMON; ++number) {
+            const Common& of = net.common[number];
+            own_of_known(net, number, own);
+            live_of<PLAIN>(net, desk, states, own, of.begin, of.size, now, block, tid, t, turn);
+        }
+        return;
+    }
     for (u32 number = 0; number < net.populations; ++number) {
         const Population& of = net.population[number];
-        Own own;
         own_of(net, number, own);
-        // Neuron `begin + k` of the network is number (begin + k) / blocks of block (begin + k) % blocks.
-        u32 p[PARAMS + 1];
-        scalars(net, own, p);
-        const u32 begin = (of.begin + net.blocks - 1 - block) / net.blocks;
-        const u32 end = (of.begin + of.size + net.blocks - 1 - block) / net.blocks;
-        for (u32 l = begin + tid; l < end; l += BATCH * THREADS) {
-            u32 s[BATCH][WORDS + 1], d[DRAWS + 1];
-            int sums[BATCH][RECEPTORS + 1];
-            UNROLLED
-            for (u32 m = 0; m < BATCH; ++m) {
-                own.place = l + m * THREADS;
-                if (own.place >= end) continue;
-                for (u32 k = 0; k < WORDS; ++k) s[m][k] = get_state(states, k, own.place);
-                take(net, own, now, sums[m]);
-            }
-            UNROLLED
-            for (u32 m = 0; m < BATCH; ++m) {
-                own.place = l + m * THREADS;
-                if (own.place >= end) continue;
-                own.neuron = own.place * net.blocks + block - of.begin;
-                each(net, own, p, block * net.per + own.place);
-                if (DRAWS) draw(net, own, p, d, t);
-                if (live<PLAIN>(net, desk, own, s[m], p, d, sums[m], block, t, turn))
-                    spiked(net, desk, own.flags, own.place, net.rows[block * net.per + own.place], block, t & 1);
-                for (u32 k = 0; k < WORDS; ++k) put_state(states, k, own.place, s[m][k]);
-            }
-        }
+        live_of<PLAIN>(net, desk, states, own, of.begin, of.size, now, block, tid, t, turn);
     }
 }
 

@@ -66,9 +66,6 @@ BE void pin(u64& x) { asm volatile("" : "+l"(x)); }
 template <class T> BE void pin(T*& x) { asm volatile("" : "+l"(x)); }
 BE void put_word(u32* at, u32 x) { __stcg(at, x); }
 BE uint4 get_four(const uint4* at) { return __ldcg(at); }
-// What no other thread reads, and is read again only after all the rest.
-BE u32 get_once(const u32* at) { return __ldcs(at); }
-BE void put_once(u32* at, u32 x) { __stcs(at, x); }
 BE u64 fetch_slot(const u64* at) { return __ldg(at); }
 BE u32 fetch_word(const u32* at) { return __ldg(at); }
 template <class T> BE T read_row(const T* at) { return ROWS_IN_BLOCK ? *at : __ldg(at); }

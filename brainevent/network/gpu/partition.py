@@ -32,7 +32,8 @@ class Partition:
     have the same share of it, and each kind begins with a warp. `per` is how many places a block has. Receptor r has
     a cell for each of the first `reach[r + 1] - reach[r]` places: it begins at `reach[r]`; `cells` is how many there
     are. Where threads have several neurons in registers, each population begins with the first thread, and `cells_of`
-    are the populations of a thread's first neuron, its second one and so on.
+    are the populations of a thread's first neuron, its second one and so on. Of `common` populations, all or none, what
+    their neurons share is passed with a launch.
 
     A block adds to the sums of its own neurons alone; if `pushed`, to those of all blocks, which then lie side by side
     in the memory of the device, one step after another.
@@ -46,6 +47,7 @@ class Partition:
     cells: int
     threads: int = 0  # 0: at most one neuron of a thread is in registers
     cells_of: tuple[int, ...] = ()
+    common: int = 0
     pushed: bool = False
 
     @property
@@ -110,12 +112,19 @@ def partition_of(
         last = max(stop for stop, kind in zip(ends, kinds, strict=True) if kind.receptors > receptor)
         reach.append(reach[-1] + -(-last // (blocks * apart)) * apart)
     per = -(-end // (blocks * apart)) * apart
-    return Partition(blocks, per, begins, end, tuple(reach[:-1]), reach[-1], threads, tuple(cells))
+    common = len(plan.populations) if per > MOST_THREADS and _is_constant(plan, kinds) else 0
+    return Partition(blocks, per, begins, end, tuple(reach[:-1]), reach[-1], threads, tuple(cells), common)
 
 
 def cells_for(size: int, blocks: int, threads: int) -> int:
     """Return how many neurons of a population each thread has, if all are in registers."""
     return -(-size // (blocks * threads)) if threads else 0
+
+
+def _is_constant(plan: Plan, kinds: Sequence[Kind]) -> bool:
+    """Say whether what the neurons of each population share can be passed with a launch."""
+    words = 8 + max(len(kind.scalars) + kind.receptors for kind in kinds)
+    return len(plan.populations) * words <= _MOST_CONSTANTS
 
 
 def threads_for(plan: Plan, kinds: Sequence[Kind], blocks: int) -> int:
@@ -124,8 +133,7 @@ def threads_for(plan: Plan, kinds: Sequence[Kind], blocks: int) -> int:
     if -(-sum(sizes) // blocks) <= MOST_THREADS:
         return 0
     words = max(len(kind.population.rule.states) + len(kind.drawn) for kind in kinds)
-    constants = len(sizes) * (8 + max(len(kind.scalars) + kind.receptors for kind in kinds))
-    if constants > _MOST_CONSTANTS:
+    if not _is_constant(plan, kinds):
         return 0
     fitting = []
     for threads in range(_LEAST_THREADS, MOST_THREADS + 1, _STEP):

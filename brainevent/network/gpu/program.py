@@ -165,7 +165,7 @@ class Call:
         """Return what all launches of the kernel share, and where addresses go in it."""
         resident = self.resident
         net = resident.net.copy()
-        if resident.partition.threads:
+        if resident.partition.common:
             net["common"] = common
         net["plain"] = not self.inputs and not self.wanted.samples
         net["samples"], net["nanoseconds"], net["clocks"], net["spikes"] = len(self.wanted.samples), 0, 0, 0

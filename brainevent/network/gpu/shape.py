@@ -27,6 +27,7 @@ _WARP, _WORD = 32, 32  # threads, bits
 _LEAST_CARRIERS = 4  # warps that deliver
 _MOST_BLOCKS = 26 * _WARP  # each has a thread that listens to it
 _LARGE, _SMALL = (2048, 1024), (256, 128)  # rows in the queue, own spikes in a list: beyond, lists in global memory
+_MANY = 2**19  # neurons, whose spikes take long to look up
 
 
 @dataclass(frozen=True)
@@ -76,11 +77,12 @@ def suits_cluster(plan: Plan, shared_bytes: int) -> bool:
 
 
 def pushed(plan: Plan, partition: Partition) -> Partition:
-    """Let blocks push, if registers have no room for states and blocks have few of the synapses of a source neuron."""
+    """Let blocks push, if there are many neurons and blocks have few of the synapses of each."""
     entries = sum(projection.entries for projection in plan.projections)
     in_registers = partition.per <= MOST_THREADS or partition.threads > 0
+    many = partition.sources > _MANY or not in_registers
     pushing = replace(partition, pushed=True)
-    suits = not in_registers and entries < LONG_ROW * partition.sources * partition.blocks
+    suits = many and entries < LONG_ROW * partition.sources * partition.blocks
     return pushing if suits and sum(place_bits(plan, pushing)) <= _WORD else partition
 
 
@@ -158,7 +160,7 @@ def shape_of(
         queue=room.queue,
         mine=room.mine,
         cells=partition.cells_of,
-        populations=kinds if partition.threads else (),
+        populations=kinds if partition.common else (),
     )
     shared = room.taken + (own_rows if rows_in_block else 0)
     copies = 1 if clustered else _copies(blocks)

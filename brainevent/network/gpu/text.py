@@ -31,6 +31,7 @@ _CHOSEN = {  # functions of each kind, and their parameters
         "bool& strange"
     ),
     "BE void take": "const Net& net, const Own& own, int* now, int* sums",
+    "BE void clear_taken": "const Net& net, const Own& own, int* now, const int* sums",
     "BE void draw": "const Net& net, const Own& own, const u32* p, u32* d, u32 t",
     "BE void scalars": "const Net& net, const Own& own, u32* p",
     "BE void each": "const Net& net, const Own& own, u32* p, u32 slot",
@@ -89,7 +90,7 @@ class Structure:
     """The constants that the text of a kernel is made for.
 
     Where a thread has several neurons in registers, `cells` are the populations of its first neuron, its second one and
-    so on, and `populations` are the kinds of populations.
+    so on. `populations` are the kinds of populations, if what their neurons share is passed with a launch.
     """
 
     threads: int
@@ -133,6 +134,7 @@ class Structure:
             "PARTS": self.parts,
             "UNITS": self.units,
             "WORDS_IN_BLOCK": self.words_in_block,
+            "WHOLE_WORDS": sum(1 << word for word in range(32) if _is_whole(kinds, word)),
         }
         flags = {
             "WIDE": self.wide,
@@ -143,6 +145,7 @@ class Structure:
             "DIRECT": self.direct,
             "NARROW": self.narrow,
             "CLOCKED": self.clocked,
+            "SHARED_ARE_PASSED": bool(self.populations),
             "TRACED": self.traced,
         }
         lines = [f"constexpr unsigned {name} = {value};" for name, value in most.items()]
@@ -152,6 +155,15 @@ class Structure:
             f"#define IN_CLUSTER __cluster_dims__({self.cluster}, 1, 1)" if self.cluster else "#define IN_CLUSTER"
         )
         return "\n".join(lines) + "\n"
+
+
+def _is_whole(kinds: Sequence[Kind], word: int) -> bool:
+    """Say whether a word of states is an integer or a boolean in all kinds that have it."""
+    return all(
+        dtype != "float32"
+        for kind in kinds
+        for dtype in [n.dtype for n in kind.population.rule.states][word : word + 1]
+    )
 
 
 def _table(name: str, values: Sequence[int]) -> str:
@@ -184,8 +196,8 @@ def step_text(kinds: Sequence[Kind], structure: Structure, words: str | None = N
         read_text("prelude.cu"),
         read_text(ON_GPU) if words is None else words,
         read_text("deliver.cu"),
-        read_text("neurons.cu").replace(_RULES, rules + _chosen(kinds)),
         _table("population_of", structure.cells) + _table("kind_of", structure.populations),
+        read_text("neurons.cu").replace(_RULES, rules + _chosen(kinds)),
         read_text("many.cu"),
         read_text("exchange.cu"),
         read_text("step.cu"),
@@ -249,9 +261,12 @@ def _update(number: int, kind: Kind) -> str:
 
 
 def _take(number: int, kind: Kind) -> str:
-    """Return `take<number>`: what has arrived for one neuron, which is taken from the ring."""
+    """Return `take<number>` and `clear_taken<number>`: what has arrived for one neuron is taken from the ring."""
     lines = [f"sums[{k}] = taken(net, own, now, {k});" for k in range(kind.receptors)]
-    return _function(f"BE void take{number}({_CHOSEN['BE void take']}) {{", lines)
+    clearing = [f"cleared(net, own, now, {k}, sums[{k}]);" for k in range(kind.receptors)]
+    return _function(f"BE void take{number}({_CHOSEN['BE void take']}) {{", lines) + _function(
+        f"BE void clear_taken{number}({_CHOSEN['BE void clear_taken']}) {{", clearing
+    )
 
 
 def _draw(number: int, kind: Kind) -> str:
@@ -273,7 +288,7 @@ def _params(number: int, kind: Kind) -> str:
     scalars = [
         of,
         *(
-            f"p[{k}] = CELLS && !TRACED ? net.common[own.population].p[{k}] : net.scalars[of.param[{k}]];"
+            f"p[{k}] = SHARED_ARE_PASSED && !TRACED ? net.common[own.population].p[{k}] : net.scalars[of.param[{k}]];"
             for k in shared
         ),
     ]
