@@ -12,9 +12,12 @@ from types import ModuleType
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent / "tests"))
+sys.path.insert(0, str(Path(__file__).parent / "tests" / "helpers"))
 import kept_caches
+import programs
 import quick_lowering
+
+sys.path[:0] = map(str, programs.ROOMS)  # tests import from those of other rooms
 
 # A file of docstrings that cannot be imported without a package that no extra for tests brings.
 collect_ignore = [] if importlib.util.find_spec("jax_triton") else ["brainevent/event/csr/on_triton.py"]

@@ -25,7 +25,7 @@ __all__ = ["Program", "programs"]
 ROOT = Path(__file__).resolve().parents[1]
 STAMPS = ROOT / "build" / "stamps"
 AT_A_TIME = 2
-SHARED = ("brainevent/**/*", "docs/*.py", "examples/**/*.py", "conftest.py", "tests/[kq]*.py", "pyproject.toml")
+SHARED = ("brainevent/**/*", "docs/*.py", "examples/**/*.py", "conftest.py", "tests/helpers/[kq]*.py", "pyproject.toml")
 SITE = ("docs/**/*.md", "docs/_static/**/*", "*.md")
 
 
@@ -136,7 +136,7 @@ def _start(program: Program, output: int) -> int:
 
 def load() -> None:
     """Import what most programs need, and let Numba load what it needs to compile; nothing may start JAX or threads."""
-    sys.path.insert(0, str(ROOT / "tests"))
+    sys.path.insert(0, str(ROOT / "tests" / "helpers"))
     import jax.numpy as jnp
     import kept_caches
     import numba

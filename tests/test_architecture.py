@@ -284,6 +284,18 @@ def test_files_say_their_licence():
     assert len(OURS) > 30
 
 
+def test_tests_lie_in_rooms():
+    """A folder of tests is named as the room that they test; and no two files have one name."""
+    tests = [
+        path.relative_to(ROOT / "tests")
+        for path in OURS
+        if path.is_relative_to(ROOT / "tests") and path.name.startswith("test_")
+    ]
+    rooms = {str(path.parent.relative_to(PACKAGE)).removeprefix("_") for path in FILES}
+    assert {str(path.parent) for path in tests} - rooms == {"benchmarks", "pages"}
+    assert len({path.name for path in tests}) == len(tests) > 100
+
+
 def test_files_are_short():
     """350 lines for a room, and 400 for all of private JAX; tables of tests may be longer."""
     lengths = {str(p.relative_to(ROOT)): len(p.read_text().splitlines()) for p in OURS}

@@ -85,6 +85,7 @@ def test_a_record_holds_the_mean_of_a_test_s_items():
     found = costs.read(costs.written(costs.renewed({"test_a.py::test_x": 9.0}, seconds)))
     assert found == {"test_a.py::test_x": 1.5, "test_a.py::T::test_y": 0.01}
     assert costs.cost_name("tests/test_a.py::T::test_y[tests/x]") == "test_a.py::T::test_y"
+    assert costs.cost_name("tests/event/csr/test_c.py::test_z[0]") == "event/csr/test_c.py::test_z"
 
 
 def test_processor_time_is_measured(run):

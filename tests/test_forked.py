@@ -6,6 +6,7 @@ import subprocess
 
 import pytest
 from forked import run_forked
+from programs import HELPERS
 
 ARRAYS = """
     import sys
@@ -27,7 +28,7 @@ def test_nothing_is_left_for_the_next():
     change = "import os, jax; os.environ['CHANGED'] = jax.changed = '1'; print(os.getpid())"
     look = "import os, jax; print(os.environ.get('CHANGED'), hasattr(jax, 'changed'), os.getcwd())"
     assert int(run_forked(change)) != os.getpid()
-    assert run_forked(look) == f"None False {os.path.dirname(__file__)}\n"
+    assert run_forked(look) == f"None False {HELPERS}\n"
     assert run_forked("import os; print(os.environ['GIVEN'])", GIVEN="value") == "value\n"
 
 

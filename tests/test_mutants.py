@@ -6,10 +6,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from programs import ROOT
 
 import brainevent
 
-ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = Path(brainevent.__file__).resolve().parent
 sys.path.insert(0, str(ROOT / "scripts"))
 
@@ -27,7 +27,7 @@ def test_a_mutant_fits_the_package(mutant):
     if mutant.file.endswith(".py"):
         ast.parse(text)
     assert mutant.tests
-    assert [file for file in mutant.test_files if not (ROOT / file).is_file()] == []
+    assert [name for name in mutant.tests if name not in mutant.test_files(ROOT)] == []
 
 
 def test_every_room_has_mutants():
@@ -45,6 +45,15 @@ def test_what_is_not_there_once_is_an_error(tmp_path):
     assert Mutant("a", "other.py", "x = 1", "x = 2", ("t",)).applied(tmp_path) is None
 
 
+def test_a_test_file_is_found_by_its_name_in_any_room(tmp_path):
+    for name in ("test_a.py", "room/test_b.py", "room/test_twice.py", "room/inner/test_twice.py"):
+        (tmp_path / "tests" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "tests" / name).touch()
+    mutant = Mutant("a", "room.py", "1", "2", ("test_b", "test_a", "test_twice", "test_none"))
+    found = {"test_b": "tests/room/test_b.py", "test_a": "tests/test_a.py"}
+    assert list(mutant.test_files(tmp_path).items()) == list(found.items())
+
+
 TESTS = {
     "test_values": "import time, brainevent as b\ndef test_a():\n    assert b.A == 1\n    time.sleep(b.PAUSE)\n",
     "test_broken": "import brainevent as b\ndef test_always():\n    assert False\ndef test_b():\n    assert b.B == 1\n",
@@ -58,22 +67,22 @@ VERDICTS = {
     ("B = 1", "B = 3", "test_broken"): ("killed", "tests/test_broken.py::test_b"),
     ("A = 1", "A = 3", "test_broken"): ("survived", f"{LEFT_OUT}: tests/test_broken.py::test_always"),
     ("B = 1", "B = 4", "test_absent"): ("not judged", "all of its tests are skipped"),
-    ("D = 1", "D = 2", "test_crash"): ("killed", "tests/test_crash.py::test_d"),
+    ("D = 1", "D = 2", "test_crash"): ("killed", "tests/room/test_crash.py::test_d"),
     ("PAUSE = 0", "PAUSE = 60", "test_values"): ("timed out", "tests/test_values.py::test_a"),
     ("E = 1", "E = 2", "test_values"): ("not applicable", "its text is not once in brainevent/__init__.py"),
-    ("A = 1", "A = 4", "test_none"): ("not applicable", "no tests/test_none.py"),
+    ("A = 1", "A = 4", "test_none"): ("not applicable", "not once in tests/: test_none.py"),
 }  # fmt: skip
 
 
 @pytest.mark.thorough
 def test_verdicts(tmp_path):
     """It starts ten processes."""
-    for folder in ("tree/brainevent", "tree/tests"):
+    for folder in ("tree/brainevent", "tree/tests/room"):
         (tmp_path / folder).mkdir(parents=True)
     package = tmp_path / "tree" / "brainevent" / "__init__.py"
     package.write_text("A = 1\nB = 1\nD = 1\nPAUSE = 0\n")
     for name, text in TESTS.items():
-        (tmp_path / "tree" / "tests" / f"{name}.py").write_text(text)
+        (tmp_path / "tree" / "tests" / ("room" if name == "test_crash" else ".") / f"{name}.py").write_text(text)
     with Judge(tmp_path / "tree", tmp_path / "scratch", sys.executable, limit=8) as judge:
         for number, ((old, new, test), expected) in enumerate(VERDICTS.items()):
             verdict = judge(Mutant(f"mutant-{number}", "__init__.py", old, new, (test,)))

@@ -75,9 +75,10 @@ class Judge:
 
     def __call__(self, mutant: Mutant) -> Verdict:
         text = mutant.applied(self._tree)
-        missing = [file for file in mutant.test_files if not (self._tree / file).is_file()]
+        missing = [f"{name}.py" for name in mutant.tests if name not in mutant.test_files(self._tree)]
         if text is None or missing:
-            why = f"no {', '.join(missing)}" if missing else f"its text is not once in brainevent/{mutant.file}"
+            nowhere = f"its text is not once in brainevent/{mutant.file}"
+            why = f"not once in tests/: {', '.join(missing)}" if missing else nowhere
             return Verdict(NOT_APPLICABLE, why, fingerprint=mutant.fingerprint)
         folder = self._scratch / "mutants" / mutant.name
         try:
@@ -92,7 +93,8 @@ class Judge:
         spent = cpu = 0.0
         while True:
             home = folder / f"run_{len(broken)}"
-            found = run_tests(self._python, folder / "tree", home, mutant.test_files, broken, self._limit)
+            files = list(mutant.test_files(self._tree).values())
+            found = run_tests(self._python, folder / "tree", home, files, broken, self._limit)
             spent, cpu = spent + found.seconds, cpu + found.cpu_seconds
             outcome, by = _outcome(found)
             if outcome == KILLED and not self._is_sound(by):

@@ -1,11 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """One planted mistake: where it is, how the text reads with it, and which tests should notice."""
 
+import functools
 import hashlib
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 __all__ = ["Mutant"]
+
+
+@functools.cache
+def _test_files(tree: Path) -> dict[str, list[str]]:
+    """Return the paths of all test files within a tree, by name."""
+    found: dict[str, list[str]] = {}
+    for path in sorted((tree / "tests").rglob("test_*.py")):
+        found.setdefault(path.stem, []).append(str(path.relative_to(tree)))
+    return found
 
 
 @dataclass(frozen=True)
@@ -25,9 +35,10 @@ class Mutant:
         folder = str(path.parent).removesuffix("/brainevent")
         return path.stem if folder == "." else folder
 
-    @property
-    def test_files(self) -> list[str]:
-        return [f"tests/{name}.py" for name in self.tests]
+    def test_files(self, tree: Path) -> dict[str, str]:
+        """Return the path of each of its test files within a tree, by name; without those that are not there once."""
+        found = _test_files(tree)
+        return {name: found[name][0] for name in self.tests if len(found.get(name, ())) == 1}
 
     @property
     def fingerprint(self) -> str:

@@ -8,11 +8,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from programs import ROOT
 
 from docs.blocks import blocks
 from examples.networks import brunel, classifier, coba, cuba, microcircuit, report, ring
 
-DOCS = Path(__file__).parents[1] / "docs"
+DOCS = ROOT / "docs"
 # Rates in Hz that other simulators and a plain C++ program find over seeds.
 RIGHT = {cuba: (5.4, 5.9), coba: (20.1, 23.0)}
 NETWORKS = pytest.mark.parametrize("module", RIGHT, ids=["cuba", "coba"])

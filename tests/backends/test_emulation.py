@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from jax.experimental import pallas as pl
 from jax.experimental.pallas import tpu as pltpu
-from programs import ROOT, run_program
+from programs import HELPERS, run_program
 
 import brainevent
 from brainevent import XLACustomKernel, config, languages
@@ -431,7 +431,7 @@ def test_numba_cuda_runs_in_its_simulator(which):
         import sys, pytest
         sys.exit(pytest.main(["-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-k", sys.argv[2], sys.argv[1]]))
     """
-    said = run_program(source, ROOT / "tests" / "simulated.py", which, BRAINEVENT_EMULATE="1")
+    said = run_program(source, HELPERS / "simulated.py", which, BRAINEVENT_EMULATE="1")
     assert " passed" in said
     assert "skipped" not in said
 

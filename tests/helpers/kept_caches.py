@@ -19,7 +19,7 @@ from typing import Any
 
 __all__ = ["FOLDER", "clean", "is_safe", "use"]
 
-FOLDER = Path(__file__).resolve().parents[1] / "build" / "kept"
+FOLDER = Path(__file__).resolve().parents[2] / "build" / "kept"
 DAY = 24 * 3600.0
 LIMIT = 2**30  # bytes
 

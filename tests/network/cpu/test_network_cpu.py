@@ -7,8 +7,6 @@ import os
 import platform
 import re
 import signal
-import subprocess
-import sys
 import threading
 
 import jax
@@ -22,6 +20,7 @@ from beside_interpreter import ALL, DRAWN_PARAMS, DRAWN_STATE, as_tree, compare,
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numba.core.registry import cpu_target
+from programs import run_program
 
 from brainevent.backends.numba.native import compile_native
 from brainevent.errors import NetworkError, NotFiniteError
@@ -296,14 +295,4 @@ print(engine.state.neurons["a"]["v"].view("uint32").sum())
 def test_a_later_process_compiles_nothing(tmp_path):
     engine = NumbaEngine(small_plans.plan(2))
     engine.run(7, Wanted(), {})
-    tests = os.path.dirname(os.path.abspath(__file__))
-    folders = os.pathsep.join([os.path.dirname(tests), tests])  # the package need not be installed
-    run = subprocess.run(
-        [sys.executable, "-c", AGAIN],
-        env={**os.environ, "PYTHONPATH": folders},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert run.returncode == 0, run.stderr
-    assert int(run.stdout) == engine.state.neurons["a"]["v"].view("uint32").sum()
+    assert int(run_program(AGAIN)) == engine.state.neurons["a"]["v"].view("uint32").sum()

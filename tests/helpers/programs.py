@@ -7,12 +7,14 @@ import sys
 import textwrap
 from pathlib import Path
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).resolve().parents[2]
+HELPERS = ROOT / "tests" / "helpers"
+ROOMS = sorted({path.parent for path in (ROOT / "tests").rglob("test_*.py")})  # the folders that hold tests
 
 
 def program_environment(**changes: str) -> dict[str, str]:
     """Return this process's environment for a program that finds the package and the tests, and runs on the CPU."""
-    paths = [str(ROOT), str(ROOT / "tests"), *filter(None, [os.environ.get("PYTHONPATH")])]
+    paths = [*map(str, (ROOT, HELPERS, *ROOMS)), *filter(None, [os.environ.get("PYTHONPATH")])]
     return {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "JAX_PLATFORMS": "cpu", **changes}
 
 
@@ -24,7 +26,7 @@ def run_program(source: str, *arguments: object, timeout: float = 120, **environ
         capture_output=True,
         text=True,
         timeout=timeout,
-        cwd=ROOT / "tests",
+        cwd=HELPERS,
         check=False,
     )
     assert finished.returncode == 0, f"exit status {finished.returncode}\n{finished.stdout}\n{finished.stderr}"

@@ -10,7 +10,7 @@ import sys
 import textwrap
 
 import pytest
-from programs import ROOT, program_environment
+from programs import HELPERS, program_environment
 
 GPU = {"JAX_PLATFORMS": "cuda,cpu", "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
 TOOLS = ("memcheck", "racecheck")
@@ -56,7 +56,7 @@ def _run(command, folder):
     out, err = folder / "out", folder / "err"
     with out.open("w") as printed, err.open("w") as told:
         process = subprocess.Popen(
-            command, stdout=printed, stderr=told, env=environment, cwd=ROOT / "tests", start_new_session=True
+            command, stdout=printed, stderr=told, env=environment, cwd=HELPERS, start_new_session=True
         )
         try:
             status = process.wait(SECONDS)

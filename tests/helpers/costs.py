@@ -10,13 +10,13 @@ import os
 import resource
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 
 import pytest
+from programs import ROOT
 
 __all__ = ["balanced", "part", "read", "written"]
 
-FILE = Path(__file__).parent / "costs.tsv"
+FILE = ROOT / "tests" / "costs.tsv"
 CHEAP = 0.005  # of a test without a record; and no record is kept of what costs less
 PROPERTY = "cpu seconds"
 

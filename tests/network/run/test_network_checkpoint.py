@@ -15,6 +15,7 @@ import pytest
 import small_plans
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from programs import ROOT
 
 from brainevent.errors import CheckpointError
 from brainevent.network.engines import ENGINES, make_engine
@@ -23,7 +24,7 @@ from brainevent.network.run.checkpoint import FORMAT
 from brainevent.network.run.simulation import Simulation
 
 PLAN = small_plans.plan()
-KEPT = Path(__file__).parent / "data"
+KEPT = ROOT / "tests" / "data"
 ALL = ["a.spikes", "b.spikes", "a.counts", "b.v"]
 
 

@@ -5,11 +5,9 @@ import ast
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
-
-ROOT = Path(__file__).resolve().parents[1]
+from programs import ROOT
 
 
 def examples(node, name):

@@ -19,7 +19,7 @@ import textwrap
 import types
 from pathlib import Path
 
-from programs import ROOT, program_environment
+from programs import HELPERS, program_environment
 
 __all__ = ["run_forked"]
 
@@ -51,7 +51,7 @@ def _server() -> subprocess.Popen[bytes]:
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         env=program_environment(),
-        cwd=ROOT / "tests",
+        cwd=HELPERS,
     )
     atexit.register(_end, server)
     return server
