@@ -246,10 +246,17 @@ def test_a_missing_package_is_told(monkeypatch):
     brainevent.config.set_compute_capability("9.0")
     try:
         with pytest.raises(ImportError, match=r"the package 'cuda-bindings' is not installed; run: pip install 'cuda-"):
-            brainevent.cuda_kernel(ADD, "add", VECTOR, launch_dims=64)(X, X, n=64)
+            brainevent.cuda_kernel(ADD + "// never kept", "add", VECTOR, launch_dims=64)(X, X, n=64)
     finally:
         brainevent.config.set_compute_capability(None)
         compiler._nvrtc.cache_clear()
+
+
+def test_the_release_of_nvrtc_is_that_of_its_package_or_else_its_own(monkeypatch):
+    monkeypatch.setattr(compiler, "_PACKAGES", ("numpy", "no-package-has-this-name"))
+    assert compiler._release.__wrapped__() == f"numpy {np.__version__}"
+    monkeypatch.setattr(compiler, "_PACKAGES", ("no-package-has-this-name",))
+    assert compiler._release.__wrapped__() == str(compiler._nvrtc()[1])
 
 
 def test_a_missing_library_is_told(monkeypatch):
@@ -659,6 +666,7 @@ PROGRAM = """
     text = exported(jax.vmap(lambda x, y: call(x, y, n=64)), jnp.ones((3, 64)), jnp.ones((3, 64)))
     import hashlib
     print(len(number), hashlib.sha256(text.encode()).hexdigest(), text.count("custom_call @brainevent_portable_graph"))
+    print("cuda.bindings.nvrtc" in sys.modules)
 """
 
 
@@ -666,8 +674,9 @@ PROGRAM = """
 def test_another_process_compiles_nothing_and_lowers_to_the_same_text(ninety, tmp_path):
     first, second = (run_forked(PROGRAM, tmp_path).split() for _ in range(2))
     assert (first[0], second[0]) == ("1", "0")
-    assert first[1:] == second[1:]
-    assert first[2] == "1"
+    assert first[1:3] == second[1:3]
+    assert first[2:] == ["1", "True"]
+    assert second[3] == str(compiler._release().startswith("("))  # NVRTC is not loaded, if a package tells its release
     brainevent.set_cache_dir(tmp_path)
     brainevent.clear_cache()
     brainevent.set_cache_dir(None)

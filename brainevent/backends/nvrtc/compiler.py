@@ -7,6 +7,7 @@ import contextlib
 import functools
 import hashlib
 import importlib
+import importlib.metadata
 import json
 import threading
 from collections.abc import Iterator, Sequence
@@ -18,15 +19,18 @@ from ...errors import CompilationError, UnsupportedArchError
 from ...toolchain import cache
 from ...toolchain.flags import file_digests, forced_includes, named_folders
 from ...toolchain.includes import included_files
-from .translation_unit import VIRTUAL_HEADERS, TranslationUnit
+from .translation_unit import VIRTUAL_HEADERS, OwnText, TranslationUnit
 
 __all__ = ["Code", "compiled"]
 
 _SCHEMA = "1"  # of the key, and of what is kept
 _SHOWN_LINES = 60
 _INSTALL = "run: pip install 'cuda-bindings[all]' (with JAX for CUDA 12: 'cuda-bindings[all]==12.*')"
+_PACKAGES = ("nvidia-cuda-nvrtc", "nvidia-cuda-nvrtc-cu12")  # found before any other NVRTC
 _NAMING = "__nv_name_map("  # where NVRTC says that it reads the names that it is asked for
 _VERSIONS = ("cuda_runtime_api.h", "thrust/version.h", "curand.h")  # change with every release of CUDA's headers
+
+_Unit = TranslationUnit | OwnText
 
 _codes: dict[str, Code] = {}
 _lock = threading.Lock()
@@ -52,7 +56,7 @@ class Code:
         return cls(binary, header["entry"], tuple(header["types"]))
 
 
-def compiled(where: str, unit: TranslationUnit, architectures: Sequence[str]) -> Code:
+def compiled(where: str, unit: _Unit, architectures: Sequence[str]) -> Code:
     """Compile for one architecture, or for the least of several in a form that the driver finishes."""
     least, kind = architectures[0].replace(".", ""), "cubin" if len(architectures) == 1 else "ptx"
     options = (*unit.options, f"--gpu-architecture={'sm' if kind == 'cubin' else 'compute'}_{least}")
@@ -62,13 +66,13 @@ def compiled(where: str, unit: TranslationUnit, architectures: Sequence[str]) ->
     return _codes[key]
 
 
-def _key(unit: TranslationUnit, options: Sequence[str]) -> str:
+def _key(unit: _Unit, options: Sequence[str]) -> str:
     """Return 16 hex digits of all that decides what is made."""
     digest = hashlib.sha256()
     forced = [f'#include "{name}"' for name in forced_includes(unit.options)]
     # NVRTC looks for files in the present folder, too.
     own = included_files([*forced, unit.source], ["", *named_folders(unit.options)])
-    parts = [_SCHEMA, str(_nvrtc()[1]), *_headers(unit)[1], unit.text, *unit.expressions, *options]
+    parts = [_SCHEMA, _release(), *_headers(unit)[1], unit.text, *unit.expressions, *options]
     parts += [part for pair in file_digests(unit.options) for part in pair]
     for part in (*parts, *(part for pair in own for part in pair)):
         encoded = part if isinstance(part, bytes) else part.encode(errors="surrogatepass")
@@ -76,7 +80,7 @@ def _key(unit: TranslationUnit, options: Sequence[str]) -> str:
     return digest.hexdigest()[:16]
 
 
-def _kept(where: str, unit: TranslationUnit, options: Sequence[str], kind: str, key: str) -> Code:
+def _kept(where: str, unit: _Unit, options: Sequence[str], kind: str, key: str) -> Code:
     """Look the code up in the cache on disk, or make it."""
 
     def build(folder: Path) -> Path:
@@ -100,7 +104,17 @@ def _nvrtc() -> tuple[Any, tuple[int, int]]:
     return nvrtc, (major, minor)
 
 
-def _headers(unit: TranslationUnit) -> tuple[tuple[str, ...], tuple[str, ...]]:
+@functools.cache
+def _release() -> str:
+    """Return what tells releases of NVRTC apart, without loading it where a package has it."""
+    found = []
+    for name in _PACKAGES:
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            found.append(f"{name} {importlib.metadata.version(name)}")
+    return ", ".join(found) or str(_nvrtc()[1])
+
+
+def _headers(unit: _Unit) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the folders of CUDA's own headers, as far as they are installed, and what tells releases apart."""
     return _cuda_headers() if any("include" in text for text in (unit.text, *unit.options)) else ((), ())
 
@@ -117,7 +131,7 @@ def _cuda_headers() -> tuple[tuple[str, ...], tuple[str, ...]]:
     return folders, tuple(hashlib.sha256(path.read_bytes()).hexdigest() for path in files if path.is_file())
 
 
-def _compile(where: str, unit: TranslationUnit, options: Sequence[str], kind: str) -> Code:
+def _compile(where: str, unit: _Unit, options: Sequence[str], kind: str) -> Code:
     nvrtc, version = _nvrtc()
     words = [*options, *(f"--include-path={folder}" for folder in _headers(unit)[0])]
     with _lock, _program(nvrtc, where, unit) as program:
@@ -144,7 +158,7 @@ def _run(nvrtc: Any, program: Any, words: Sequence[str]) -> Any:
 
 
 @contextlib.contextmanager
-def _program(nvrtc: Any, where: str, unit: TranslationUnit) -> Iterator[Any]:
+def _program(nvrtc: Any, where: str, unit: _Unit) -> Iterator[Any]:
     names, texts = [name.encode() for name in VIRTUAL_HEADERS], [text.encode() for text in VIRTUAL_HEADERS.values()]
     title = f"{unit.name}.cu".encode()
     text = unit.text.encode(errors="replace")

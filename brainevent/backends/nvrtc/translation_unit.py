@@ -13,7 +13,7 @@ from ...toolchain.flags import absolute_paths
 from .cpp_types import definitions
 from .declaration import Declaration, find_declaration
 
-__all__ = ["VIRTUAL_HEADERS", "TranslationUnit", "translation_unit"]
+__all__ = ["VIRTUAL_HEADERS", "OwnText", "TranslationUnit", "translation_unit"]
 
 _INTEGERS = {
     "int8_t": "signed char",
@@ -76,6 +76,29 @@ class TranslationUnit:
                 f"`{self.declaration}`; write their list out, without macros"
             )
         return tuple(types)
+
+
+@dataclass(frozen=True)
+class OwnText:
+    """A text of the package itself: its kernel has this name, and nobody asks for the types of its parameters."""
+
+    name: str
+    text: str
+    options: tuple[str, ...]
+
+    @property
+    def source(self) -> str:
+        """The same text."""
+        return self.text
+
+    @property
+    def expressions(self) -> tuple[str, ...]:
+        """What the compiler is to name."""
+        return (self.name,)
+
+    def types(self, where: str, answers: Sequence[str]) -> tuple[str, ...]:
+        """Return nothing, since nothing was asked for."""
+        return ()
 
 
 def translation_unit(

@@ -15,7 +15,7 @@ import jax
 import numpy as np
 
 from ...backends.nvrtc.compiler import compiled
-from ...backends.nvrtc.translation_unit import translation_unit
+from ...backends.nvrtc.translation_unit import OwnText
 from ...errors import KernelLoadError, NetworkError
 from ...ffi.launch.driver import LIBRARY, driver
 from ..pages import aligned
@@ -229,7 +229,7 @@ class CudaDevice:
         """Compile a text, with all its kernels, unless it is kept."""
         if text not in self._binaries:
             where = f"network kernel {entry}"
-            unit = translation_unit(where, text, entry, None, NVRTC_OPTIONS)
+            unit = OwnText(entry, text, ("--std=c++17", *NVRTC_OPTIONS))
             self._binaries[text] = compiled(where, unit, (self.capability,)).binary
         return self._binaries[text], entry
 
