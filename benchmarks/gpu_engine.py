@@ -31,7 +31,8 @@ RIGHT = {
 # How far means may be from them, as a part.
 _TOLERANCE = {4_000: 0.15, 40_000: 0.06, 400_000: 0.06, 4_000_000: 0.06}
 _RECORDED = ("spikes", "counts", "nothing")
-_CLOCKED = [("cuba", 4_000), ("cuba", 40_000), ("cuba", 400_000), ("coba", 4_000), ("coba", 40_000), ("coba", 400_000)]
+_CLOCKED = [(model, n) for model in ("cuba", "coba") for n in (4_000, 40_000, 400_000)]
+_CLOCKED += [("cuba", 4_000_000)]
 _PD14 = ("pd14_poisson", 0)
 
 

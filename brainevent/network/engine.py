@@ -46,7 +46,14 @@ class Engine(Protocol):
     Step t reads what arrives at t, runs the rules, and sends the spikes of t: each adds its weight to what arrives at
     t + delay. All engines but the reference return the same bits. After an exception, also one that a signal raises
     anywhere, an engine has the state after a whole step, or `run` and `state` raise until a state is loaded.
+
+    Attributes:
+        paces_itself: Whether `run` asks `stopped` about twice a second, however many steps it is to run. Then a run is
+            not cut into chunks, unless someone is to look at each of them, or it has inputs or samples, which are held
+            on the device.
     """
+
+    paces_itself: bool
 
     @property
     def step(self) -> int:

@@ -24,6 +24,8 @@ Array = Any
 class Interpreted:
     """The engine that states what the others do."""
 
+    paces_itself = False
+
     def __init__(self, plan: Plan):
         self.plan = plan
         self.synapses = list(plan.synapses)

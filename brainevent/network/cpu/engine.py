@@ -28,6 +28,8 @@ class NumbaEngine:
     Ctrl-C is held back within a step, so another run goes on from a whole one.
     """
 
+    paces_itself = False
+
     def __init__(self, plan: Plan):
         self.plan = plan
         self._memory, self._lock = Memory(plan), threading.Lock()

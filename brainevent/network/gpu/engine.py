@@ -28,7 +28,7 @@ from .program import Resident
 from .recording import FLAGS, Recording
 from .rows import LAYOUTS
 from .shape import CLUSTER, blocks_for, in_cluster, pushed, room_of, shape_of, suits_cluster
-from .spikes import SpikeRoom, Spikes
+from .spikes import STEPS, SpikeRoom, Spikes
 from .structs import filled, net_dtype
 from .text import kinds_of, step_text
 
@@ -51,6 +51,8 @@ class CudaEngine:
         clocks: Whether the kernel measures where the time of a step goes.
         device: What runs kernels; None for the GPU that `jax.default_device` names, else the first.
     """
+
+    paces_itself = True
 
     def __init__(
         self,
@@ -162,11 +164,12 @@ class CudaEngine:
             recording = Recording(self.device, self.plan, self.partition, self._spikes, self._step, steps, wanted)
             populations = self._populations(recording, given)
             turn, plain = 0, not inputs and not wanted.samples
+            most = STEPS if wanted.spikes else _STEPS
             last: tuple[int, int, SpikeRoom] | None = None  # a launch whose spikes are read while the next one runs
             while turn < steps and not stopped():
                 with uninterrupted():
                     room = self._spikes.next_room()
-                    self._launch(recording, room, populations, turn, min(steps - turn, _STEPS), plain)
+                    self._launch(recording, room, populations, turn, min(steps - turn, most), plain)
                     if last:
                         recording.take(*last)
                     last = self._step, self._wait(room), room

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What warps do between two updates: one sends, some listen, the others deliver.
+// What warps do between two updates: one sends, some listen.
 
 // Inboxes are rows of packets, with a unit of each block; those of odd steps come after those of even ones, and further
 // units after them all.
@@ -110,9 +110,6 @@ BE void send(const Net& net, Desk& desk, OfThread<Post>& posts, u32 block, u32 t
         desk.heard[e ^ 1] = 0;
     LANES_END
 }
-
-// The number of a row: that of the source neuron, unless it is the row's place.
-BE u32 number_of(const Net& net, u32 from, u32 row) { return LAYOUT == PADDED ? row : row * net.blocks + from; }
 
 BE void hand_over(const Net& net, Desk& desk, const ShortRows& rows, const Ring& ring, u32 block, u32 at, u32 row, u32 t) {
     if (!DIRECT && USUALLY(at < QUEUE)) desk.queue[at] = (u64)(t + 1) << 32 | row;
@@ -279,93 +276,4 @@ BE void listen_together(const Net& net, Desk& desk, const ShortRows& rows, const
             q += 32;
         }
     LANES_END
-}
-
-// Wait for number q of the queue; say whether it is there, or no more come.
-BE bool wait_for(const Desk& desk, u32 q, u32 t, u32& row) {
-    bool found = false;
-    while (q < QUEUE) {
-        const u64 x = desk.queue[q];
-        if (x >> 32 == (u64)(t + 1)) {
-            row = (u32)x;
-            found = true;
-            break;
-        }
-        if (desk.heard[t & 1] == LISTENERS && q >= desk.queued[t & 1]) break;
-        rest();
-    }
-    LANES_MEET;
-    return found;
-}
-
-BE void deliver_rows(const Net& net, const Desk& desk, const Ring& ring, u32 block, u32 warp, u32 t) {
-    OfLane<uint4> y[2];
-    Row rows[2];
-    u32 q = warp, number;
-    auto take = [&](u32 k) {  // request the first part of a row
-        rows[k] = find_row(net, block, number);
-        LANES_DO
-            y[k][lane] = lane < rows[k].quads ? fetch(rows[k].at + lane) : uint4{0, 0, 0, 0};
-        LANES_END
-        q += CARRIERS;
-    };
-    auto give = [&](u32 k) {
-        LANES_DO
-            add_four(ring, y[k][lane]);
-            for (u32 j = lane + 32; j < rows[k].quads; j += 32) add_four(ring, fetch(rows[k].at + j));
-        LANES_END
-    };
-    if (!wait_for(desk, q, t, number)) return;
-    take(0);
-    while (true) {  // one row is on its way while the next one is awaited
-        if (!wait_for(desk, q, t, number)) { give(0); return; }
-        take(1);
-        give(0);
-        if (!wait_for(desk, q, t, number)) { give(1); return; }
-        take(0);
-        give(1);
-    }
-}
-
-// Add the rows of own spikes to the sums of all blocks.
-BE void push_rows(const Net& net, const Desk& desk, const Ring& ring, u32 block, u32 warp, u32 t) {
-    const u32 n = desk.mine[t & 1][0] & COUNT;
-    const u32* list = net.list + (u64)((t & 1) * net.blocks + block) * net.list_size;
-    NOT_UNROLLED
-    for (u32 k = warp; k < n; k += THREADS / 32) {
-        const Row row = find_row(net, 0, number_of(net, block, k < MINE ? desk.mine[t & 1][k + 1] : list[k]));
-        LANES_DO
-            NOT_UNROLLED
-            for (u32 j = lane; j < row.quads; j += 32) add_four(ring, fetch(row.at + j));
-        LANES_END
-    }
-}
-
-// Number q of the queue, if it is there.
-BE bool is_queued(const Desk& desk, u32 q, u32 t, u32& row) {
-    const u64 x = desk.queue[q < QUEUE ? q : 0];
-    row = (u32)x;
-    return q < QUEUE && x >> 32 == (u64)(t + 1);
-}
-
-BE void deliver_by_lanes(const Net& net, const Desk& desk, const ShortRows& rows, const Ring& ring, u32 block, u32 first, u32 t) {
-    constexpr u32 LANES = CARRIERS * 32;
-    u32 row, other;
-    for (u32 q = first; q < QUEUE; q += LANES) {
-        while (!is_queued(desk, q, t, row)) {
-            if (desk.heard[t & 1] == LISTENERS && q >= desk.queued[t & 1]) return;
-            rest();
-        }
-        if (LAYOUT != SLOTS) {
-            deliver_alone(net, rows, ring, block, row);
-            continue;
-        }
-        const u64 slot = slot_of(rows, row);  // two are on their way at once, if there are two
-        const bool two = is_queued(desk, q + LANES, t, other);
-        const u64 next = two ? slot_of(rows, other) : 0;
-        deliver_slot(net, rows, ring, slot);
-        if (!two) continue;
-        deliver_slot(net, rows, ring, next);
-        q += LANES;
-    }
 }

@@ -16,13 +16,16 @@ from .partition import Partition
 from .structs import LISTED, filled
 from .text import other_text
 
-__all__ = ["Listing", "SpikeRoom", "Spikes"]
+__all__ = ["STEPS", "Listing", "SpikeRoom", "Spikes"]
 
 _THREADS = 64
 _BLOCKS = 2048
 _SPARE = 1.1  # times the spikes that are expected
-_GROWTH, _LEAST = 4, 2**20  # of room for spikes: times what is there, and so many more
+_GROWTH, _LEAST = 4, 2**27  # of room for spikes: times what is there, and so many more; untouched, it takes no memory
+STEPS = 2**16  # of a launch that records spikes, at most
 _MOST = 4096  # spikes of a population and step that the device orders
+
+_ORDERING = ("unordered", "ordered", "steps")  # what is held of each spike
 
 Array = Any
 
@@ -88,10 +91,20 @@ class Spikes:
         room = self._rooms[0]
         if room.capacity < self.capacity:
             room.memory = None  # given back before more is taken
-            nbytes = 8 * self.capacity * self.partition.blocks
-            room.memory = self.device.memory(nbytes, "spikes that are recorded")
+            room.memory = self.device.memory(8 * self.most, "spikes that are recorded")
             room.capacity = self.capacity
+            for what, nbytes in self._needed().items():
+                self._room(what, nbytes)  # now, since to give memory back waits for what runs
         return room
+
+    def _needed(self) -> dict[str, int]:
+        groups = 4 * len(self.plan.populations) * STEPS
+        return dict.fromkeys(_ORDERING, 4 * self.most) | {"tally": groups, "cursors": groups}
+
+    @property
+    def most(self) -> int:
+        """How many spikes a room may have."""
+        return self.capacity * self.partition.blocks
 
     def take(self, into: Mapping[str, Listing], first: int, steps: int, room: SpikeRoom, share: float) -> None:
         """Add the spikes of each population in a launch of some steps; `share` of the run is over with it."""
@@ -124,7 +137,7 @@ class Spikes:
             return
         flat = counts.reshape(-1)
         cursors.upload(np.cumsum(flat, dtype=np.uint32) - flat)
-        unordered, ordered, at = (self._room(what, 4 * total) for what in ("unordered", "ordered", "steps"))
+        unordered, ordered, at = (self._room(what, 4 * total) for what in _ORDERING)
         listed["unordered"], listed["ordered"], listed["at"] = unordered.address, ordered.address, at.address
         self._launch("gather_spikes", listed, self.partition.blocks)
         self._launch("order_spikes", listed, min(_BLOCKS, groups))
@@ -148,7 +161,7 @@ class Spikes:
         held = self._held.get(what)
         if held is None or held.nbytes < nbytes:
             self._held.pop(what, None)
-            held = self._held[what] = self.device.memory(nbytes * 5 // 4, f"{what} of spikes that are recorded")
+            held = self._held[what] = self.device.memory(nbytes, f"{what} of spikes that are recorded")
         return held
 
 

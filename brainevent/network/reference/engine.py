@@ -33,6 +33,8 @@ class ReferenceEngine:
     raises changes nothing.
     """
 
+    paces_itself = False
+
     def __init__(self, plan: Plan):
         self.plan = plan
         self.params = initial_params(plan)

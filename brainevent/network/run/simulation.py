@@ -27,7 +27,7 @@ from .given import checked_inputs, checked_state, checked_weights, split_values
 from .pace import Pace, Stop, stopped_by_ctrl_c
 from .recorded import Recorded, Wanted
 from .report import Text, reported
-from .requests import Every, found_projection, parsed, wanted
+from .requests import Every, Request, found_projection, parsed, wanted
 from .result import Result, result_of
 
 __all__ = ["Simulation"]
@@ -72,7 +72,8 @@ class Simulation:
     ) -> Result:
         """Run the network, and return what was recorded.
 
-        A long run is cut into chunks of about half a second. No result depends on the chunks. Ctrl-C ends the run after
+        A long run is cut into chunks of about half a second, where the engine needs it or someone looks at them: by
+        `progress` and `callback`. No result depends on the chunks. Ctrl-C ends the run after
         a whole step: what ran is returned, with `interrupted=True`, and another run goes on from there. An exception,
         from the callback or from a second Ctrl-C where the engine hangs, leaves the state after the last whole step.
 
@@ -106,6 +107,8 @@ class Simulation:
             )
         requests, given = parsed(self.plan, record), checked_inputs(self.plan, inputs, total)
         first, parts = self.steps, list[Recorded]()
+        if fixed is None and self._is_whole(requests, given) and not progress and callback is None:
+            fixed = total
         with stopped_by_ctrl_c() as stop, counted(total, "network", "steps", quiet=not progress) as update:
             for part in self._chunks(total, fixed, wanted(requests), given, stop):
                 parts.append(part)
@@ -114,6 +117,10 @@ class Simulation:
                     self._call_back(callback, result_of(self.plan, requests, [part], part.first), stop)
             result = result_of(self.plan, requests, parts, first)
         return dataclasses.replace(result, interrupted=stop.pressed)
+
+    def _is_whole(self, requests: tuple[Request, ...], given: Mapping[tuple[str, str], Array]) -> bool:
+        """Say whether the engine needs no chunks for these records and inputs."""
+        return self.engine.paces_itself and not given and all(request.kind != "sample" for request in requests)
 
     def _chunks(
         self, total: int, fixed: int | None, asked: Wanted, given: Mapping[tuple[str, str], Array], stop: Stop

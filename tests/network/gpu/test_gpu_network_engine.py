@@ -175,6 +175,15 @@ def test_many_spikes_equal_the_cpu(size, fan, delay, steps):
         equal(gpu.state, cpu.state)
 
 
+def test_ten_million_neurons():
+    network, record = driven(10_000_000, 4, 0.1), ["cells.rate", "cells.counts"]
+    gpu, cpu = (network.build(seed=3, backend=backend) for backend in ("cuda", "numba"))
+    found, expected = (sim.run(40, record=record) for sim in (gpu, cpu))
+    assert expected["cells.rate"].sum() > 10_000_000
+    for name in record:
+        np.testing.assert_array_equal(found[name], expected[name])
+
+
 def test_simulate_beside_other_work_of_jax():
     """In one program with products of matrices, twice, and for several values of a parameter at once."""
     sim, beside = (driven(20_000, 50, be.uniform(0.1, 3.0)).build(seed=3, round_delays=True) for _ in range(2))

@@ -330,6 +330,23 @@ def test_tags_of_steps_begin_again(first):
     equal(engine.state, theirs.state)
 
 
+def test_a_run_has_no_chunks_unless_someone_looks_at_them(monkeypatch):
+    engine, steps = engine_of(small_plans.plan()), []
+    run = engine.run
+    monkeypatch.setattr(engine, "run", lambda count, *more: steps.append(count) or run(count, *more))
+    sim = Simulation(engine.plan, engine)
+    sim.run(300, record=["a.spikes", "b.counts", "b.rate"])
+    assert steps == [300]
+    inputs = {"a.syn": np.zeros(300, np.float32)}
+    for more in ({"callback": lambda *_: None}, {"progress": True}, {"record": ["a.v"]}, {"inputs": inputs}):
+        steps.clear()
+        Simulation(engine.plan, engine).run(300, **more)
+        assert len(steps) > 1
+    steps.clear()
+    sim.run(300, chunk=150)
+    assert steps == [150, 150]
+
+
 def test_what_is_not_finite_is_named():
     def failing(engine):
         engine.run(3, Wanted(), {})
