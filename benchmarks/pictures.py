@@ -33,6 +33,7 @@ PUBLISHED_FACTORS = {
 PUBLISHED_CONNECTOME = {"GeNN": 0.50, "NEST GPU": 1.01, "Brian2": 2.86, "PyTorch": 10.0}
 _POISSON = "PD14, poisson drive: "
 _MARKS = ("neurons updated", "spikes sent", "spikes of all blocks there", "delivered")
+_MOST_CYCLES = 30_000  # of a step that is drawn beside others
 _PHASES = ("update neurons", "send spikes", "wait for all blocks", "deliver")
 _STATISTICS = {"rate": "rate (Hz)", "CV": "CV of intervals", "correlation": "correlation (x 0.001)"}
 
@@ -140,7 +141,8 @@ def _beside(published: Mapping[str, float], ours: Mapping[str, float], title: st
 
 def steps(results: Sequence[Result], theme: Theme) -> Picture | None:
     """Draw the cycles of a step, from one mark to the next."""
-    marks = {title: cycles for result in results for title, cycles in marks_of(result).items()}
+    found = {title: cycles for result in results for title, cycles in marks_of(result).items()}
+    marks = {title: cycles for title, cycles in found.items() if cycles[-1] < _MOST_CYCLES}
     if not marks:
         return None
     figure = _figure(1.4 + 0.34 * len(marks), "Where the time of a step goes", theme)
@@ -155,13 +157,20 @@ def steps(results: Sequence[Result], theme: Theme) -> Picture | None:
     for k, cycles in enumerate(marks.values()):
         axes.text(cycles[-1] + 0.01 * most, k, f"{cycles[-1]:.0f}", va="center", fontsize=9, color=theme.ink)
     axes.set(xlabel="cycles from the beginning of a step", xlim=(0, 1.1 * most), ylim=(len(marks) - 0.5, -0.5))
-    axes.set(yticks=range(len(marks)), yticklabels=list(marks))
+    axes.set(yticks=range(len(marks)), yticklabels=[titled(title) for title in marks])
     axes.tick_params(axis="y", length=0, labelcolor=theme.ink)
     legend(axes, theme)
     return figure
 
 
 PICTURES = {"raster": raster, "fires": fires, "factors": factors, "connectome": connectome, "steps": steps}
+
+
+def titled(title: str) -> str:
+    """Return the title of a network as people write it."""
+    model, _, neurons = title.partition(", ")
+    count = neurons.partition(" ")[0]
+    return f"{model.upper()}, {int(count):,} neurons".replace(",0", " 0") if count.isdigit() else title
 
 
 def marks_of(result: Result) -> dict[str, list[float]]:

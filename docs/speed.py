@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from benchmarks import gpu_engine, pictures
+from benchmarks import pictures
 from benchmarks.microcircuit_statistics import LAYERS, OTHERS
 from benchmarks.options import HERE as BENCHMARKS
 from brainevent.bench.words import short
@@ -19,13 +19,18 @@ PAGE = Path(__file__).with_suffix(".md")
 FOLDER = Path(__file__).parent / "_static" / "speed"
 RESULTS = {
     "gpu": "2026-11-25-nvidia-h100-80gb-hbm3-gpu_microcircuit-gpu.json",
-    "steps": "2026-11-25-nvidia-h100-steps.txt",
+    "large": "2026-11-25-nvidia-h100-80gb-hbm3-gpu_engine-gpu.json",
+    "steps": "2026-11-25-nvidia-h100-80gb-hbm3-gpu_engine-gpu.json",
+    "start": "2026-11-25-nvidia-h100-80gb-hbm3-gpu_microcircuit-start-gpu.json",
+    "energy": "2026-11-25-nvidia-h100-80gb-hbm3-gpu_energy-gpu.json",
+    "onegpu": "2026-11-25-nvidia-h100-80gb-hbm3-gpu_flywire-gpu.json",
     "cpu": "2026-11-25-amd-epyc-2-cores-networks.json",
     "pd14": "2026-11-25-amd-epyc-2-cores-microcircuit.json",
     "fires": "2026-11-25-amd-epyc-2-cores-microcircuit_statistics.json",
     "connectome": "2026-11-25-amd-epyc-2-cores-flywire.json",
 }
 _BLOCK = re.compile(r"<!-- figures of (\w+) -->\n.*?<!-- end of figures -->", re.DOTALL)
+_RECORDED = ("spikes", "counts", "nothing")
 _CLOCK = 1.98  # GHz, of the GPU whose steps were measured
 _WAYS = {
     "the network engine": "`brainevent`",
@@ -38,26 +43,14 @@ Result = Mapping[str, Any]
 
 
 def load(name: str) -> Result:
-    """Return a result; of a table in text, as rows of the benchmark that measured it."""
-    text = (BENCHMARKS / "results" / RESULTS[name]).read_text(encoding="utf-8")
-    if RESULTS[name].endswith(".json"):
-        found: Result = json.loads(text)
-        return found
-    header, *lines = text.split("\n\n")[1].splitlines()
-    marks = re.split(r"\s{2,}", header)[1:]
-    rows = []
-    for line in lines:
-        title, *cycles = re.split(r"\s{2,}", line)
-        rows += [
-            {"benchmark": gpu_engine.NAME, "name": f"{title}: {mark}", "value": {"median": float(count)}}
-            for mark, count in zip(marks, cycles, strict=True)
-        ]
-    return {"rows": rows}
+    """Return a result."""
+    found: Result = json.loads((BENCHMARKS / "results" / RESULTS[name]).read_text(encoding="utf-8"))
+    return found
 
 
 def draw(folder: Path = FOLDER) -> list[Path]:
     """Draw all pictures in each theme into a folder, and return their paths."""
-    return pictures.draw([load(name) for name in ("gpu", "steps", "pd14", "fires", "connectome")], folder)
+    return pictures.draw([load(name) for name in ("gpu", "steps", "pd14", "fires", "connectome", "onegpu")], folder)
 
 
 def figures(name: str) -> str:
@@ -73,14 +66,43 @@ def with_figures(page: str) -> str:
 def _of_gpu(result: Result) -> list[str]:
     lines = ["| PD14 on an H100 | real-time factor | quartiles | microseconds a step |", "| --- | ---: | ---: | ---: |"]
     for row in result["rows"]:
-        match = re.fullmatch(r"PD14, (\w+) drive: the network engine, (\w+) recorded", row["name"])
+        match = re.fullmatch(r"PD14(| at \d+ %), (\w+) drive: the network engine, (\w+) recorded", row["name"])
         if match is None:
             continue
-        drive, recorded = match.groups()
+        scale, drive, recorded = match.groups()
         value = {key: f"{number:.4f}" for key, number in row["value"].items()}
-        title = f"{'Poisson' if drive == 'poisson' else 'DC'} drive, {recorded} recorded"
+        title = f"{'Poisson' if drive == 'poisson' else 'DC'} drive{scale}, {recorded} recorded"
         step = f"{row['value']['median'] * 100:.2f}"
         lines.append(f"| {title} | {value['median']} | {value['low']} to {value['high']} | {step} |")
+    return lines
+
+
+def _of_large(result: Result) -> list[str]:
+    """Microseconds of a step of CUBA and COBA."""
+    lines = [f"| Microseconds a step | {' | '.join(f'{one} recorded' for one in _RECORDED)} |"]
+    lines.append("| --- |" + " ---: |" * len(_RECORDED))
+    medians = {row["name"]: row["value"]["median"] for row in result["rows"]}
+    for title in dict.fromkeys(name.rpartition(", ")[0] for name in medians if name.endswith(" recorded")):
+        found = [short(100 * medians[f"{title}, {one} recorded"], 3) for one in _RECORDED]
+        lines.append(f"| {pictures.titled(title)} | {' | '.join(found)} |")
+    return lines
+
+
+def _of_start(result: Result) -> list[str]:
+    lines = ["| PD14, before its first step | median | quartiles |", "| --- | ---: | ---: |"]
+    for row in result["rows"]:
+        if "the network engine" not in row["name"]:
+            value = {key: f"{short(number, 2)} {row['unit']}" for key, number in row["value"].items()}
+            title = row["name"].partition(": ")[2]
+            lines.append(f"| {title} | {value['median']} | {value['low']} to {value['high']} |")
+    return lines
+
+
+def _of_energy(result: Result) -> list[str]:
+    lines = ["| PD14, Poisson drive | median | quartiles |", "| --- | ---: | ---: |"]
+    for row in result["rows"]:
+        value = {key: f"{short(number, 3)} {row['unit']}" for key, number in row["value"].items()}
+        lines.append(f"| {row['name'].partition(': ')[2]} | {value['median']} | {value['low']} to {value['high']} |")
     return lines
 
 
@@ -92,7 +114,7 @@ def _of_steps(result: Result) -> list[str]:
     for title, marks in pictures.marks_of(result).items():
         phases = [b - a for a, b in zip([0, *marks], marks, strict=False)]
         counts = " | ".join(f"{count:.0f}" for count in [*phases, marks[-1]])
-        lines.append(f"| {title} | {counts} | {marks[-1] / _CLOCK / 1e3:.2f} |")
+        lines.append(f"| {pictures.titled(title)} | {counts} | {marks[-1] / _CLOCK / 1e3:.2f} |")
     return lines
 
 
@@ -120,7 +142,7 @@ def _of_pd14(result: Result) -> list[str]:
 
 
 def _of_connectome(result: Result) -> list[str]:
-    lines = ["| The connectome on a CPU | real-time factor | quartiles |", "| --- | ---: | ---: |"]
+    lines = ["| The connectome | real-time factor | quartiles |", "| --- | ---: | ---: |"]
     for row in result["rows"]:
         value = {key: f"{number:.3f}" for key, number in row["value"].items()}
         title = row["name"].partition("the network engine, ")[2]
@@ -153,6 +175,10 @@ def _row(result: Result, name: str) -> Any:
 
 FIGURES = {
     "gpu": _of_gpu,
+    "large": _of_large,
+    "start": _of_start,
+    "energy": _of_energy,
+    "onegpu": _of_connectome,
     "steps": _of_steps,
     "cpu": _of_cpu,
     "pd14": _of_pd14,
