@@ -67,7 +67,7 @@ def measure_of(name: str) -> Measure | None:
     """Return what draws synapses for a backend that draws them itself."""
     if name != "cuda":
         return None
-    measure: Measure = importlib.import_module(f"{__package__}.gpu.drawing").drawing_on_gpu()
+    measure: Measure = importlib.import_module(f"{__package__}.gpu.engine").drawing_on_gpu()
     return measure
 
 

@@ -157,9 +157,8 @@ def test_runs_that_record_nothing_are_counted_afterwards():
 
 def test_a_device_is_watched_while_a_network_is_built(monkeypatch):
     device = PretendDevice()
-    for module in (network_on_device, "brainevent.network.gpu.engine", "brainevent.network.gpu.drawing"):
-        where = (module, "cuda_device") if not isinstance(module, str) else (f"{module}.cuda_device",)
-        monkeypatch.setattr(*where, lambda number: device)
+    monkeypatch.setattr(network_on_device, "cuda_device", lambda number: device)
+    monkeypatch.setattr("brainevent.network.gpu.engine.cuda_device", lambda number: device)
     found = network_on_device.measure("cuba", 300)
     assert len(found["building"]) == 2
     assert found["compiling"] > 0

@@ -206,6 +206,9 @@ class PretendDevice:
     def fill_zero(self, address, nbytes):
         ctypes.memset(address, 0, nbytes)
 
+    def prepare(self, texts):
+        pass
+
     def kernel(self, text, entry, shared):
         assert shared <= self.shared_bytes
         return library(HEAD + text + entry_text(entry)).on_block

@@ -9,7 +9,6 @@ import hashlib
 import importlib
 import importlib.metadata
 import json
-import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,7 +32,6 @@ _VERSIONS = ("cuda_runtime_api.h", "thrust/version.h", "curand.h")  # change wit
 _Unit = TranslationUnit | OwnText
 
 _codes: dict[str, Code] = {}
-_lock = threading.Lock()
 
 
 @dataclass(frozen=True)
@@ -134,7 +132,7 @@ def _cuda_headers() -> tuple[tuple[str, ...], tuple[str, ...]]:
 def _compile(where: str, unit: _Unit, options: Sequence[str], kind: str) -> Code:
     nvrtc, version = _nvrtc()
     words = [*options, *(f"--include-path={folder}" for folder in _headers(unit)[0])]
-    with _lock, _program(nvrtc, where, unit) as program:
+    with _program(nvrtc, where, unit) as program:
         for expression in unit.expressions:
             _check(nvrtc, where, nvrtc.nvrtcAddNameExpression(program, expression.encode()))
         # NVRTC's own cache holds one binary for --ftz=true and --ftz=false (13.0); ours makes it superfluous.

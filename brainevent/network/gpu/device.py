@@ -6,9 +6,10 @@ from __future__ import annotations
 import copy
 import ctypes
 import functools
+import threading
 import weakref
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any, Protocol
 
 import jax
@@ -97,6 +98,9 @@ class Device(Protocol):
     def code(self, text: str, entry: str) -> tuple[bytes, str]:
         """Compile a text; return the binary of a launch plan, and the name of the kernel in it."""
 
+    def prepare(self, texts: Mapping[str, str]) -> None:
+        """Begin to compile texts that are needed soon, by the name of a kernel of each."""
+
     def kernel(self, text: str, entry: str, shared: int) -> Any:
         """Return the kernel of a text, with so many bytes of dynamic shared memory."""
 
@@ -155,6 +159,7 @@ class CudaDevice:
         self.capability = f"{major}.{minor}"
         self.has_clusters = major >= _CLUSTERS
         self._binaries: dict[str, bytes] = {}  # by text
+        self._compiling: dict[str, threading.Lock] = {}
         with self._current():
             self._do("cuStreamCreate", ctypes.byref(self._stream), _NON_BLOCKING)
 
@@ -227,11 +232,20 @@ class CudaDevice:
 
     def code(self, text: str, entry: str) -> tuple[bytes, str]:
         """Compile a text, with all its kernels, unless it is kept."""
-        if text not in self._binaries:
-            where = f"network kernel {entry}"
-            unit = OwnText(entry, text, ("--std=c++17", *NVRTC_OPTIONS))
-            self._binaries[text] = compiled(where, unit, (self.capability,)).binary
+        with self._compiling.setdefault(text, threading.Lock()):
+            if text not in self._binaries:
+                unit = OwnText(entry, text, ("--std=c++17", *NVRTC_OPTIONS))
+                self._binaries[text] = compiled(f"network kernel {entry}", unit, (self.capability,)).binary
         return self._binaries[text], entry
+
+    def prepare(self, texts: Mapping[str, str]) -> None:
+        """Begin to compile texts that are needed soon, by the name of a kernel of each."""
+        for entry, text in texts.items():
+            threading.Thread(target=self._try_to_compile, args=(text, entry)).start()
+
+    def _try_to_compile(self, text: str, entry: str) -> None:
+        with suppress(Exception):  # it is raised where the code is needed
+            self.code(text, entry)
 
     def kernel(self, text: str, entry: str, shared: int) -> Any:
         """Compile a text, and load one of its kernels."""

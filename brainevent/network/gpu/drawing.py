@@ -26,12 +26,12 @@ from ..plan.wiring import Wiring
 from ..rule.form import Form
 from ..rule.lower import called_form, form_of, function_form
 from ..rule.threefry import gaussian, unit
-from .device import Device, Memory, cleared, cuda_device, default_number
+from .device import Device, Memory, cleared
 from .kernels import Kernels
 from .structs import DRAWN, GIVEN, ROWS, filled
 from .text import other_text
 
-__all__ = ["Drawing", "DrawnRows", "drawing_on_gpu", "drawing_text"]
+__all__ = ["Drawing", "DrawnRows", "drawing_text"]
 
 _THREADS = 128
 _MOST_BLOCKS = 2048
@@ -146,11 +146,6 @@ class Drawing:
             blocks = -(-int(wiring.number) // (2 * _THREADS))
             self.kernels.launch("count_sources", min(blocks, _MOST_BLOCKS), one)
         return counts
-
-
-def drawing_on_gpu() -> Drawing:
-    """Return what draws synapses on the GPU of this process."""
-    return Drawing(cuda_device(default_number()))
 
 
 def _number(wiring: Wiring) -> int:

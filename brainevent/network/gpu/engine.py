@@ -22,17 +22,18 @@ from ..state import NetworkState, copied, initial_state
 from .arrays import Arrays, Tables, slots_of
 from .clocks import Clocks
 from .device import Device, Memory, cuda_device, default_number, held
-from .layout import place_synapses
+from .drawing import Drawing
+from .layout import place_synapses, rows_text
 from .partition import partition_of, threads_for
 from .program import Resident
 from .recording import FLAGS, Recording
 from .rows import LAYOUTS
 from .shape import CLUSTER, blocks_for, in_cluster, pushed, room_of, shape_of, suits_cluster
-from .spikes import STEPS, SpikeRoom, Spikes
+from .spikes import STEPS, SpikeRoom, Spikes, spikes_text
 from .structs import filled, net_dtype
 from .text import kinds_of, step_text
 
-__all__ = ["CudaEngine"]
+__all__ = ["CudaEngine", "drawing_on_gpu"]
 
 _NO_ROOM, _NOT_FINITE = 1, 2  # why a launch ended before its last step: bits
 _NANOSECONDS, _RECORDED = 400_000_000, 30_000_000  # of a launch, at most; of one whose spikes are read afterwards
@@ -303,6 +304,13 @@ class CudaEngine:
         """Return inputs on the device, and how many numbers a step has."""
         array = input_rows(self.plan, place, given, steps)
         return held(self.device, array, f"inputs {'.'.join(place)}"), array.shape[1]
+
+
+def drawing_on_gpu() -> Drawing:
+    """Return what draws synapses on the GPU of this process. Other kernels of engines are compiled meanwhile."""
+    device = cuda_device(default_number())
+    device.prepare({"place_rows": rows_text(device.words), "order_spikes": spikes_text(device.words)})
+    return Drawing(device)
 
 
 def _checked_bytes(asked: Any, most: int) -> int:

@@ -21,7 +21,7 @@ from .rows import COMPACT, LONG_ROW, NOBODY, PADDED, PUSHED, SHORT, SLOTS, Entry
 from .structs import GIVEN, LAID, ROWS, filled
 from .text import other_text
 
-__all__ = ["place_synapses"]
+__all__ = ["place_synapses", "rows_text"]
 
 _THREADS = 256
 _MOST_BLOCKS = 65_536
@@ -52,6 +52,11 @@ class _Projection:
     drawn: DrawnRows | None = None
 
 
+def rows_text(words: str | None) -> str:
+    """Return the text of the kernels that sort synapses."""
+    return other_text(["rows.cu"], _THREADS, words)
+
+
 @dataclass(frozen=True, eq=False)
 class _Sorter:
     """Sorts the synapses of a plan on a device; `used` counts them by source and block."""
@@ -65,7 +70,7 @@ class _Sorter:
     @functools.cached_property
     def kernels(self) -> Kernels:
         """The kernels of "rows.cu"."""
-        return Kernels(self.device, other_text(["rows.cu"], _THREADS, self.device.words), _THREADS)
+        return Kernels(self.device, rows_text(self.device.words), _THREADS)
 
     def launch(self, kernel: str, blocks: int, *structures: Any) -> None:
         """Run a kernel on structures."""

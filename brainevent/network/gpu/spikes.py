@@ -16,7 +16,7 @@ from .partition import Partition
 from .structs import LISTED, filled
 from .text import other_text
 
-__all__ = ["STEPS", "Listing", "SpikeRoom", "Spikes"]
+__all__ = ["STEPS", "Listing", "SpikeRoom", "Spikes", "spikes_text"]
 
 _THREADS = 64
 _BLOCKS = 2048
@@ -152,8 +152,7 @@ class Spikes:
 
     def _launch(self, entry: str, listed: Any, blocks: int) -> None:
         if entry not in self._kernels:
-            text = other_text(["spikes.cu"], _THREADS, self.device.words)
-            self._kernels[entry] = self.device.kernel(text, entry, 0)
+            self._kernels[entry] = self.device.kernel(spikes_text(self.device.words), entry, 0)
         self.device.launch(self._kernels[entry], blocks, _THREADS, 0, [listed.tobytes()], at_once=False)
 
     def _room(self, what: str, nbytes: int) -> Memory:
@@ -163,6 +162,11 @@ class Spikes:
             self._held.pop(what, None)
             held = self._held[what] = self.device.memory(nbytes, f"{what} of spikes that are recorded")
         return held
+
+
+def spikes_text(words: str | None) -> str:
+    """Return the text of the kernels that order spikes."""
+    return other_text(["spikes.cu"], _THREADS, words)
 
 
 def _order_bursts(neurons: Array, counts: Array) -> None:

@@ -3,6 +3,8 @@
 
 import dataclasses
 import re
+import threading
+import time
 import types
 
 import jax.numpy as jnp
@@ -464,6 +466,27 @@ def test_the_backend_that_is_chosen(monkeypatch, platform, capabilities, dtype, 
     monkeypatch.setattr(engines.jax, "default_backend", lambda: platform)
     monkeypatch.setattr(engines, "cuda_capabilities", lambda: capabilities)
     assert engines.chosen_name(dtype) == name
+
+
+def test_texts_are_compiled_once_and_meanwhile(monkeypatch):
+    gpu, texts = device.CudaDevice.__new__(device.CudaDevice), []
+    gpu._binaries, gpu._compiling, gpu.capability = {}, {}, "9.0"
+
+    def compiled(where, unit, architectures):
+        texts.append((unit.name, threading.current_thread() is threading.main_thread()))
+        time.sleep(0.01)
+        if unit.text == "wrong":
+            raise ValueError("it is wrong")
+        return types.SimpleNamespace(binary=unit.text.encode())
+
+    monkeypatch.setattr(device, "compiled", compiled)
+    gpu.prepare({"a": "text a", "b": "text b", "c": "wrong"})
+    while len(texts) < 3:
+        time.sleep(0.001)
+    assert [gpu.code(text, "x") for text in ("text a", "text b")] == [(b"text a", "x"), (b"text b", "x")]
+    with pytest.raises(ValueError, match="it is wrong"):
+        gpu.code("wrong", "c")
+    assert sorted(texts) == [("a", False), ("b", False), ("c", False), ("c", True)]
 
 
 def test_memory_is_given_back():
