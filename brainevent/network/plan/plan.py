@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -117,7 +118,7 @@ class Plan:
         into = (p for p in self.projections if (p.target, p.receptor) == (population, receptor))
         return max((p.largest_delay for p in into), default=1)
 
-    @property
+    @cached_property
     def projections(self) -> Sequence[ProjectionPlan]:
         """What is known of each projection, without its synapses."""
         known: Sequence[ProjectionPlan] | None = getattr(self.synapses, "projections", None)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .form import Assign, Branch, Constant, Form, Line, Loop, Operand
-from .primitives import apply, flushed
+from .primitives import applied, flushed
 
 __all__ = ["interpret"]
 
@@ -20,8 +20,9 @@ def interpret(form: Form, arguments: Sequence[Array]) -> tuple[Array, ...]:
     """Return the outputs of a form: arrays of one dimension for arrays of the inputs' dtypes, or scalars."""
     given = [np.asarray(a, name.dtype) for a, name in zip(arguments, form.inputs, strict=True)]
     (size,) = np.broadcast_shapes(*(a.shape for a in given), (1,))
-    whole = [np.ascontiguousarray(np.broadcast_to(a, size)) for a in given]
-    return _Run(form, size).outputs([flushed(a) for a in whole], np.ones(size, bool))
+    whole = [np.ascontiguousarray(a if a.shape == (size,) else np.broadcast_to(a, size)) for a in given]
+    with np.errstate(all="ignore"):
+        return _Run(form, size).outputs([flushed(a) for a in whole], np.ones(size, bool))
 
 
 class _Run:
@@ -30,6 +31,7 @@ class _Run:
     def __init__(self, form: Form, size: int):
         self.form, self.size = form, size
         self.values: dict[str, Array] = {}
+        self.constants: dict[Constant, Array] = {}
         self.functions = {function.name: function for function in form.functions}
 
     def outputs(self, arguments: Sequence[Array], active: Array) -> tuple[Array, ...]:
@@ -39,7 +41,9 @@ class _Run:
 
     def read(self, operand: Operand) -> Array:
         if isinstance(operand, Constant):
-            return np.full(self.size, operand.value)
+            if operand not in self.constants:
+                self.constants[operand] = np.full(self.size, operand.value)
+            return self.constants[operand]
         return self.values[operand.text]
 
     def lines(self, lines: tuple[Line, ...], active: Array) -> None:
@@ -55,7 +59,7 @@ class _Run:
         operands = tuple(self.read(operand) for operand in line.operands)
         function = self.functions.get(line.op)
         if function is None:
-            return apply(line.op, line.target.dtype, operands)
+            return applied(line.op, line.target.dtype, operands)
         return _Run(function, self.size).outputs(operands, active)[0]
 
     def loop(self, loop: Loop, active: Array) -> None:

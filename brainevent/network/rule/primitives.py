@@ -25,7 +25,7 @@ import numpy as np
 
 from .float64 import PRIMITIVES_64
 
-__all__ = ["PRIMITIVES", "ROUNDS_TO_SMALLEST", "SMALLEST", "apply", "flush", "flushed", "result_dtype"]
+__all__ = ["PRIMITIVES", "ROUNDS_TO_SMALLEST", "SMALLEST", "applied", "apply", "flush", "flushed", "result_dtype"]
 
 SMALLEST = np.float32(2**-126)  # the smallest normal number
 ROUNDS_TO_SMALLEST = 2**-126 - 2**-151  # the smallest real number that 24 bits round to it
@@ -49,7 +49,10 @@ def flushed(x: Array) -> Array:
 def _without_tiny(operation: Callable[[Array, Array], Array], a: Array, b: Array) -> Array:
     """Return a product or quotient, and zeros where only denormals' coarse rounding made it the smallest number."""
     result = operation(a, b)
-    edge = np.flatnonzero(np.abs(result) == SMALLEST)
+    at_edge = np.abs(result) == SMALLEST
+    if not at_edge.any():
+        return result
+    edge = np.flatnonzero(at_edge)
     exact = operation(a[edge].astype(np.float64), b[edge].astype(np.float64))
     tiny = edge[np.abs(exact) < ROUNDS_TO_SMALLEST]
     result[tiny] = np.copysign(np.float32(0), result[tiny])
@@ -152,10 +155,15 @@ def result_dtype(op: str, operand_dtypes: tuple[str, ...]) -> str:
 def apply(op: str, dtype: str, operands: tuple[Array, ...]) -> Array:
     """Apply a primitive to arrays of one dimension and equal length, where dtype is that of the result."""
     with np.errstate(all="ignore"):
-        if op == "convert":
-            result = _convert(operands[0], dtype)
-        elif op == "bitcast":
-            result = _bitcast(operands[0], dtype)
-        else:
-            result = PRIMITIVES[op](*operands)
-        return flush(result) if dtype == "float32" else result
+        return applied(op, dtype, operands)
+
+
+def applied(op: str, dtype: str, operands: tuple[Array, ...]) -> Array:
+    """Do as `apply`, where the caller sees to it that NumPy does not warn."""
+    if op == "convert":
+        result = _convert(operands[0], dtype)
+    elif op == "bitcast":
+        result = _bitcast(operands[0], dtype)
+    else:
+        result = PRIMITIVES[op](*operands)
+    return flush(result) if dtype == "float32" else result
