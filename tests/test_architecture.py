@@ -70,6 +70,11 @@ def room_of(path):
 
 
 @functools.cache
+def parsed(path):
+    return ast.parse(path.read_text())
+
+
+@functools.cache
 def modules_imported(path):
     """Return (line, module) for every import of a file, those within functions and for types included."""
     return list(_modules_imported(path))
@@ -78,7 +83,7 @@ def modules_imported(path):
 def _modules_imported(path):
     here = ("brainevent", *path.relative_to(PACKAGE).with_suffix("").parts)
     package = here[:-1]  # of a module; and of an __init__, whose name is the last part
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(parsed(path)):
         if isinstance(node, ast.Import):
             yield from ((node.lineno, alias.name) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -129,7 +134,7 @@ def circles(needs):
 
 def private_uses(path):
     """Yield the private attributes of other things than itself that a file uses, unless it sets them somewhere."""
-    nodes = list(ast.walk(ast.parse(path.read_text())))
+    nodes = list(ast.walk(parsed(path)))
     own = {node.attr for node in nodes if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)}
     own |= {node.name for node in nodes if isinstance(node, ast.FunctionDef)}
     own |= {node.target.id for node in nodes if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)}
@@ -246,7 +251,7 @@ def test_private_jax_is_imported_in_one_room(path):
     ]
     attributes = [
         f"{node.lineno}: .{node.attr}"
-        for node in ast.walk(ast.parse(path.read_text()))
+        for node in ast.walk(parsed(path))
         if isinstance(node, ast.Attribute) and node.attr == "_src"
     ]
     if path.name != "_compat.py":
@@ -269,7 +274,7 @@ def test_at_the_top_of_a_file_only_backends_import_optional_packages():
     loaded_when_used |= set((PACKAGE / "bench" / "plot").iterdir())
     for path in FILES:
         if not (holds_kernels(path) or "backends" in path.relative_to(PACKAGE).parts or path in loaded_when_used):
-            top = [n for n in ast.parse(path.read_text()).body if isinstance(n, (ast.Import, ast.ImportFrom))]
+            top = [n for n in parsed(path).body if isinstance(n, (ast.Import, ast.ImportFrom))]
             names = {a.name.split(".")[0] for n in top if isinstance(n, ast.Import) for a in n.names}
             names |= {n.module.split(".")[0] for n in top if isinstance(n, ast.ImportFrom) and n.module and not n.level}
             assert not names & set(OPTIONAL), path
@@ -305,7 +310,7 @@ def test_files_are_short():
 
 @pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(PACKAGE)))
 def test_every_room_says_what_it_is_for(path):
-    tree = ast.parse(path.read_text())
+    tree = parsed(path)
     sentence = (ast.get_docstring(tree) or "").splitlines()[:1]
     assert sentence
     assert sentence[0].endswith((".", "?"))
@@ -314,5 +319,5 @@ def test_every_room_says_what_it_is_for(path):
 def test_user_input_is_never_guarded_by_assert():
     """An assert is gone under python -O: it may say what we know, never what a user did."""
     for path in FILES:
-        found = [n.lineno for n in ast.walk(ast.parse(path.read_text())) if isinstance(n, ast.Assert)]
+        found = [n.lineno for n in ast.walk(parsed(path)) if isinstance(n, ast.Assert)]
         assert len(found) <= 3, f"{path}: {found}"

@@ -235,6 +235,7 @@ KERNELS = [
 ]
 
 
+@pytest.mark.covering(strength=1)
 @pytest.mark.filterwarnings("ignore:operator 'binary_csrmm'.* asks for 'cpp'")
 @pytest.mark.parametrize(("kind", "backend"), [*KERNELS, ("CSR", "cpp"), ("Dense", "dot")])
 @pytest.mark.parametrize("dtype", ["float32", "float16"])

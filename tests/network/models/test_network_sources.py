@@ -147,7 +147,7 @@ def steady(use, recover, facilitate, interval):
 
 
 @pytest.mark.parametrize(
-    ("use", "recover", "facilitate", "interval"), [(0.5, 40, 0, 5), (0.5, 20, 0, 2), (0.1, 10, 30, 4), (0.9, 20, 0, 10)]
+    ("use", "recover", "facilitate", "interval"), [(0.5, 20, 0, 5), (0.5, 20, 0, 2), (0.1, 5, 15, 2), (0.9, 10, 0, 5)]
 )
 def test_terminals_release_what_the_model_transmits_in_the_mean(use, recover, facilitate, interval):
     size, steps, period = 1000, round(8 * max(recover, facilitate) / DT) // 2, round(interval / DT)

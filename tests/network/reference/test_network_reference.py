@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import small_plans
+from forked import run_forked
 from hypothesis import given
 from hypothesis import strategies as st
 from programs import run_program
@@ -556,10 +557,10 @@ def test_a_rule_may_print(capfd):
 
 
 SHARDED = """
-import sys
 import jax, numpy as np
 from jax.sharding import AxisType, NamedSharding, PartitionSpec as P
 import small_plans
+from forked import run_forked
 from brainevent.network.plan.plan import Plan
 from brainevent.network.run.recorded import Wanted
 from brainevent.network.reference import initial_params, simulate
@@ -579,30 +580,31 @@ def gradient(weights, state):
 
 whole = initial_state(plan)
 expected = run(whole), gradient(weights, whole)
-mesh = jax.make_mesh((4,), ("d",), axis_types=(getattr(AxisType, sys.argv[1]),))
-by_neurons = lambda x: NamedSharding(mesh, P(*[None] * (np.ndim(x) - 1), *["d"] * (np.ndim(x) > 0)))
-cut = jax.tree.map(lambda x: jax.device_put(x, by_neurons(x)), whole)
-with jax.set_mesh(mesh):
-    found = run(cut), gradient(weights, cut)
-for x in (found[0][0].neurons["b"]["v"], found[0][0].arriving["a"]["syn"], found[0][1]["a.spikes"]):
-    assert x.sharding.spec[-1] == "d", x.sharding
-jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6), found, expected)
+for axes in (AxisType.Auto, AxisType.Explicit):
+    mesh = jax.make_mesh((4,), ("d",), axis_types=(axes,))
+    by_neurons = lambda x: NamedSharding(mesh, P(*[None] * (np.ndim(x) - 1), *["d"] * (np.ndim(x) > 0)))
+    cut = jax.tree.map(lambda x: jax.device_put(x, by_neurons(x)), whole)
+    with jax.set_mesh(mesh):
+        found = run(cut), gradient(weights, cut)
+    for x in (found[0][0].neurons["b"]["v"], found[0][0].arriving["a"]["syn"], found[0][1]["a.spikes"]):
+        assert x.sharding.spec[-1] == "d", x.sharding
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6), found, expected)
 assert expected[0][1]["a.counts"].sum() > 30
 assert np.abs(expected[1]["a->b.syn"]).max() > 0
 print("same")
 """
 
 
-@pytest.mark.parametrize("axes", ["Auto", "Explicit"])
-def test_neurons_are_sharded(axes):
+def test_neurons_are_sharded():
     flags = "--xla_force_host_platform_device_count=4 --xla_backend_optimization_level=0"
-    assert run_program(SHARDED, axes, XLA_FLAGS=flags) == "same\n"
+    assert run_forked(SHARDED, XLA_FLAGS=flags) == "same\n"
 
 
 MEMORY = """
 import resource
 import jax, numpy as np
 import small_plans
+from forked import run_forked
 from brainevent.network.plan.plan import Plan
 from brainevent.network.run.recorded import Wanted
 from brainevent.network.reference import initial_params, simulate
