@@ -58,7 +58,7 @@ MUTANTS = (
         "bench/tune.py",
         "if t is fastest or _seconds(t) <= (fastest.high or 0))",
         "if t is fastest)",
-        _TUNED,
+        ("test_bench", "test_tune"),
     ),
     Mutant(
         "tuning-store-key-without-the-keywords",

@@ -21,6 +21,7 @@ from brainevent.bench.chain import Chain
 from brainevent.bench.compare import difference, nans_in
 from brainevent.bench.measure import Timing, measure, time_chained
 from brainevent.bench.record import failed
+from brainevent.bench.tune import Candidate, Trial, try_all
 
 
 def counting():
@@ -318,3 +319,21 @@ def test_nan_is_what_failed_records_have():
     record = failed(BenchmarkConfig("a", ()), "cpu", "b", KeyError("no"))
     assert (record.success, record.error) == (False, "KeyError: 'no'")
     assert all(map(math.isnan, (record.mean_ms, record.std_ms, record.min_ms)))
+
+
+@pytest.mark.parametrize(
+    ("medians", "highs", "order"),
+    [
+        ([1.1, 1.0, 3.0], [1.2, 1.15, 3.1], "abc"),  # b is faster, but not for sure
+        ([1.1, 1.0, 3.0], [1.2, 1.05, 3.1], "bac"),
+        ([2.0, None, 1.0], [9.0, None, 1.0], "cab"),
+        ([3.0, 1.0, 1.0], [3.0, 1.0, 1.0], "bca"),
+    ],
+)
+def test_of_candidates_that_their_spread_does_not_tell_apart_the_earliest_comes_first(
+    monkeypatch, medians, highs, order
+):
+    trials = {name: Trial(name, "", m, m, high) for name, m, high in zip("abc", medians, highs, strict=True)}
+    monkeypatch.setattr("brainevent.bench.tune._trial", lambda candidate, *_: trials[candidate.backend])
+    found = try_all([Candidate(name, "", abs) for name in "abc"], (), lambda *_: None, 1.0, "what")
+    assert "".join(trial.backend for trial in found) == order
