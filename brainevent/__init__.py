@@ -85,6 +85,8 @@ if TYPE_CHECKING:
         csrmv,
         csrmv_indexed,
     )
+    from .event.delays.functions import csr_delay_deliver, csr_delay_deliver_layout
+    from .event.delays.layout import CSRDelayLayout
     from .event.dense.functions import binary_densemm, binary_densemv
     from .event.fixed.functions import binary_fcnmm, binary_fcnmv, fcnmm, fcnmv
     from .event.library import (
@@ -100,6 +102,8 @@ if TYPE_CHECKING:
         binary_fcnmv_p,
         coomm_p,
         coomv_p,
+        csr_delay_deliver_layout_p,
+        csr_delay_deliver_p,
         csr_slice_rows_p,
         csrmm_dt2t_p,
         csrmm_indexed_p,
@@ -163,6 +167,7 @@ __all__ = [
     "BinaryArray",
     "BitPackedBinary",
     "BrainEventError",
+    "CSRDelayLayout",
     "CUDANotInstalledError",
     "CheckFailedError",
     "CheckReport",
@@ -251,6 +256,10 @@ __all__ = [
     "csc_to_csr_index",
     "cscmm_dt2t",
     "cscmv_dt2t",
+    "csr_delay_deliver",
+    "csr_delay_deliver_layout",
+    "csr_delay_deliver_layout_p",
+    "csr_delay_deliver_p",
     "csr_slice_rows",
     "csr_slice_rows_p",
     "csr_to_coo_index",

@@ -27,12 +27,15 @@ _ROOMS = {
         binary_csrmm binary_csrmm_indexed binary_csrmv binary_csrmv_indexed csr_slice_rows csrmm csrmm_indexed
         csrmv csrmv_indexed
     """,
+    "event.delays.functions": "csr_delay_deliver csr_delay_deliver_layout",
+    "event.delays.layout": "CSRDelayLayout",
     "event.dense.functions": "binary_densemm binary_densemv",
     "event.fixed.functions": "binary_fcnmm binary_fcnmv fcnmm fcnmv",
     "event.library": """
         binary_coomm_p binary_coomv_p binary_csrmm_indexed_p binary_csrmm_p binary_csrmv_indexed_p binary_csrmv_p
-        binary_densemm_p binary_densemv_p binary_fcnmm_p binary_fcnmv_p coomm_p coomv_p csr_slice_rows_p
-        csrmm_dt2t_p csrmm_indexed_p csrmm_p csrmv_dt2t_p csrmv_indexed_p csrmv_p fcn_plasticity_row_p fcnmm_p fcnmv_p
+        binary_densemm_p binary_densemv_p binary_fcnmm_p binary_fcnmv_p coomm_p coomv_p csr_delay_deliver_layout_p
+        csr_delay_deliver_p csr_slice_rows_p csrmm_dt2t_p csrmm_indexed_p csrmm_p csrmv_dt2t_p csrmv_indexed_p csrmv_p
+        fcn_plasticity_row_p fcnmm_p fcnmv_p
         update_csr_on_binary_post_p update_csr_on_binary_pre_p update_dense_on_binary_post_p
         update_dense_on_binary_pre_p
     """,

@@ -18,7 +18,7 @@ from .operands import checked_indices, promises, promoted
 from .structure import as_array, check_indices, check_once, checked_shape, checked_weights
 from .table import apply
 
-__all__ = ["checked_x", "multiplied", "product", "weights_of"]
+__all__ = ["checked_structure", "checked_x", "multiplied", "product", "weights_of"]
 
 
 def product(
@@ -34,7 +34,7 @@ def product(
     """Return a product of what users pass: all is checked, and the name of x is for messages."""
     name, x = named
     shape, transpose = checked_shape(of.name, shape), bool(transpose)
-    structure, within = _checked_structure(of, structure, shape, None)
+    structure, within = checked_structure(of, structure, shape, None)
     (weights, weight_unit), (x, unit) = units.split(weights), split_operand(x, event=of.law.event)
     weights = weights_of(of, weights, structure, shape)
     x = checked_x(of, name, x, shape, transpose=transpose)
@@ -56,7 +56,7 @@ def multiplied(
     """Return a product of what a matrix holds, and of an x that it has checked: weights alone are looked at again."""
     within = indices_within
     if config.is_debugging_indices():
-        structure, within = _checked_structure(of, structure, shape, within)
+        structure, within = checked_structure(of, structure, shape, within)
     (weights, weight_unit), (x, unit) = units.split(weights), split_operand(x, event=of.law.event)
     weights = weights_of(of, weights, structure, shape)
     found = _called(of, weights, structure, x, shape=shape, indices_within=within, **how)
@@ -87,11 +87,11 @@ def checked_x(of: Description, name: str, x: Any, shape: tuple[int, int], *, tra
     return x
 
 
-def _checked_structure(
-    of: Description, structure: Sequence[Any], shape: tuple[int, int], within: bool | None
+def checked_structure(
+    of: Description, structure: Sequence[Any], shape: tuple[int, int], within: bool | None, *, where: str = ""
 ) -> tuple[list[Any], bool]:
     """Return arrays of indices, if they go together, and whether all are known to be in range."""
-    where, count = of.name, len(of.format.arrays)
+    where, count = where or of.name, len(of.format.arrays)
     arrays, known = of.format.checked(where, structure[:count], shape, within)
     if not of.indexed:
         return arrays, known

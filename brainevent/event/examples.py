@@ -89,4 +89,51 @@ Here y and w are matrices with a row for each entry of a batch, or with one row 
 [Array([[ 10.,  20., 400.],
        [  1.,   2.,   8.]], dtype=float32)]
 """,
+    "csr_delay_deliver": """
+Operands: the ring, weights, indices, row pointers, delays, events, and an array with the slot of now.
+
+>>> import jax.numpy as jnp, brainevent
+>>> structure = jnp.array([0, 2, 2]), jnp.array([0, 2, 3])
+>>> events, delays, now = jnp.array([True, False]), jnp.array([1, 2, 1]), jnp.array([2])
+>>> brainevent.csr_delay_deliver_p(jnp.zeros((3, 3)), jnp.array([5.0, 6.0, 7.0]), *structure, delays, events, now)
+[Array([[5., 0., 0.],
+       [0., 0., 6.],
+       [0., 0., 0.]], dtype=float32)]
+""",
+    "csr_delay_deliver_indexed": """
+Operands: the ring, weights, indices, row pointers, where each element has its weight and its delay, delays, events, and
+an array with the slot of now.
+
+>>> import jax.numpy as jnp, brainevent
+>>> operator = brainevent.get_registry()["csr_delay_deliver_indexed"]
+>>> structure = jnp.array([0, 2, 2]), jnp.array([0, 2, 3]), jnp.array([2, 1, 0])
+>>> events, delays, now = jnp.array([True, False]), jnp.array([1, 2, 1]), jnp.array([0])
+>>> operator(jnp.zeros((3, 3)), jnp.array([5.0, 6.0, 7.0]), *structure, delays, events, now)
+[Array([[0., 0., 0.],
+       [7., 0., 0.],
+       [0., 0., 6.]], dtype=float32)]
+""",
+    "csr_delay_deliver_layout": """
+Operands: the ring, weights, indices, row pointers, where elements of each delay end in each row, events, and an array
+with the slot of now.
+
+>>> import jax.numpy as jnp, brainevent
+>>> structure, ends = (jnp.array([0, 2, 2]), jnp.array([0, 2, 3])), jnp.array([[0, 1, 2], [2, 3, 3]])
+>>> events, now = jnp.array([True, False]), jnp.array([0])
+>>> brainevent.csr_delay_deliver_layout_p(jnp.zeros((3, 3)), jnp.array([5.0, 6.0, 7.0]), *structure, ends, events, now)
+[Array([[0., 0., 0.],
+       [5., 0., 0.],
+       [0., 0., 6.]], dtype=float32)]
+""",
+    "fcn_delay_deliver": """
+Operands: the ring, weights and indices (rows, number), delays likewise, events, and an array with the slot of now.
+
+>>> import jax.numpy as jnp, brainevent
+>>> operator = brainevent.get_registry()["fcn_delay_deliver"]
+>>> events, delays, now = jnp.array([True, False]), jnp.array([[1, 2], [1, 1]]), jnp.array([0])
+>>> operator(jnp.zeros((3, 3)), jnp.ones((2, 2)), jnp.array([[0, 2], [1, 1]]), delays, events, now)
+[Array([[0., 0., 0.],
+       [1., 0., 0.],
+       [0., 0., 1.]], dtype=float32)]
+""",
 }

@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import jax
 import jax.numpy as jnp
@@ -32,7 +32,13 @@ def split_operand(x: Any, *, event: bool) -> tuple[Any, Any]:
 
 
 class EventForm(ABC):
-    """Events in some form, with what they have in common with an array."""
+    """Events in some form, with what they have in common with an array.
+
+    Attributes:
+        graded: Whether the values of events count, or only whether they are zero.
+    """
+
+    graded: ClassVar[bool] = False
 
     @property
     @abstractmethod

@@ -33,6 +33,7 @@ __all__ = [
     "checked_indptr",
     "checked_shape",
     "checked_weights",
+    "extremes",
     "held",
     "known_on_host",
     "narrow",
@@ -111,7 +112,7 @@ def check_indices(where: str, name: str, indices: Any, bound: int, *, ndim: int 
     if not _known(indices):
         report_indices(where, name, indices, bound)
         return
-    low, high = _extremes(indices)
+    low, high = extremes(indices)
     if low < 0:
         raise ValueError(f"{where}: {name} holds {low}; an index is not negative")
     if high >= bound:
@@ -270,7 +271,8 @@ def _on_host(x: Any) -> bool:
     return not isinstance(x, jax.Array) or all(device.platform == "cpu" for device in x.devices())
 
 
-def _extremes(x: Any) -> tuple[int, int]:
+def extremes(x: Any) -> tuple[int, int]:
+    """Return the least and the largest number of an array that is known."""
     if _on_host(x):
         values = np.asarray(x)
         return int(values.min()), int(values.max())

@@ -18,6 +18,7 @@ from .kernels.cuda import CUDA
 from .kernels.numba import NUMBA
 from .kernels.one_product import DOT, OTHERS
 from .laws.copies import ADDED, COPIED
+from .laws.deliveries import DELIVERIES, LAID
 from .laws.products import EVENTS, NUMBERS, PAIRS
 from .laws.updates import UPDATES
 from .laws.values import VALUES
@@ -112,5 +113,8 @@ for _of in (
     *descriptions(FIXED, UPDATES, columns=False),
     *descriptions(DENSE, UPDATES, columns=False),
     Description(DENSE, UPDATES, post=True),
+    *descriptions(CSR, DELIVERIES, indexed=True, columns=False),
+    *descriptions(CSR, LAID, columns=False),
+    *descriptions(FIXED, DELIVERIES, columns=False),
 ):
     define(_of)

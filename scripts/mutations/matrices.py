@@ -12,6 +12,27 @@ _SPIKES = ("test_spikes",)
 
 MUTANTS = (
     Mutant(
+        "delays-a-slot-late",
+        "event/delays/calls.py",
+        'return jnp.full(1, number % slots, "int32")',
+        'return jnp.full(1, (number + 1) % slots, "int32")',
+        ("test_delays",),
+    ),
+    Mutant(
+        "delays-ends-of-equal-delays-missed",
+        "event/delays/layout.py",
+        "ends = (begins[:-1, None] + counts.cumsum(1))",
+        "ends = (begins[:-1, None] + counts.cumsum(1) - (counts > 2))",
+        ("test_delays",),
+    ),
+    Mutant(
+        "delays-threads-leave-a-place",
+        "event/on_cpu/deliveries.py",
+        "(lambda here, first, last: first <= here < last)",
+        "(lambda here, first, last: first < here < last)",
+        ("test_delays",),
+    ),
+    Mutant(
         "dense-batch-of-weights-taken-for-one",
         "event/laws/products.py",
         "if any(axis is not None for axis in axes[:-1]) or",

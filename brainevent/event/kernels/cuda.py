@@ -12,6 +12,7 @@ from ..dense.format import DENSE
 from ..description import Description, Generator, Language
 from ..fixed.format import FIXED
 from ..laws.copies import ADDED, COPIED
+from ..laws.deliveries import LAID
 from ..laws.products import EVENTS, NUMBERS, PAIRS
 from .operands import sides_as_added, with_batch
 
@@ -89,7 +90,25 @@ def _updates(of: Description) -> Generator | None:
     return generator if of.format in (CSR, FIXED, DENSE) else None
 
 
+def _deliveries(of: Description) -> Generator | None:
+    def generator(
+        *, outs: Sequence[Any], weighted: bool = False, indices_within: bool = False, **_: Any
+    ) -> Callable[..., Any]:
+        from ..on_gpu.deliveries import delivered
+
+        def run(ring: Any, weights: Any, *operands: Any) -> list[Any]:
+            *arrays, delays, x, t = operands
+            indices, indptr, perm = (*arrays, None, None)[:3]
+            how = {"weighted": weighted, "laid": of.law is LAID, "within": indices_within}
+            return [delivered(ring, weights, indices, indptr, perm, delays, x, t, **how)]
+
+        return run
+
+    return generator if of.format in (CSR, FIXED) else None
+
+
 _MADE = {"product": _product, "pairs": _of_elements, "values": _values, "copies": _of_elements, "updates": _updates}
+_MADE["deliveries"] = _deliveries
 CUDA = Language(
     "cuda_raw", "gpu", lambda of: _MADE[of.law.kind](of) if of.law.kind in _MADE else None, _variants, "nvrtc"
 )

@@ -21,6 +21,7 @@ from ..dense.format import DENSE
 from ..description import Description, Format, Generator, Language
 from ..fixed.format import FIXED
 from ..laws.copies import ADDED
+from ..laws.deliveries import LAID
 from ..laws.products import EVENTS, NUMBERS
 from ..precision import precise
 from .operands import sides_as_added, with_batch
@@ -193,5 +194,33 @@ def _updates(of: Description) -> Generator | None:
     return generator if _has_rows(of.format) or of.format is DENSE else None
 
 
+def _deliveries(of: Description) -> Generator | None:
+    def generator(
+        *, outs: Sequence[Any], weighted: bool = False, indices_within: bool = False, **_: Any
+    ) -> Callable[..., Any]:
+        from ..on_cpu.deliveries import delivered, delivered_in_order
+        from ..on_cpu.threads import are_worth_it
+
+        def run(ring: Any, weights: Any, *operands: Any) -> list[Any]:
+            *arrays, delays, x, t = operands
+            sums = precise(ring.dtype)
+            rows = _rows_of(of.format, within=indices_within, indexed=of.indexed)
+            how = {"weighted": weighted, "one_weight": weights.size == 1}
+            if of.law is LAID:
+                kernel = delivered_in_order(ring.dtype.name, rows, **how)
+            else:
+                threads, delays = are_worth_it(arrays[0].size), delays.reshape(-1)
+                how |= {"one_delay": delays.size == 1, "in_threads": threads}
+                kernel = delivered(ring.dtype.name, rows, **how)
+            call = numba_kernel(kernel, ring, input_output_aliases={0: 0})
+            flat = (weights.astype(sums).reshape(-1), rows.structure(*arrays), delays)
+            return [call(ring, *flat, is_active(x), x.astype(sums), t)]
+
+        return run
+
+    return generator if _has_rows(of.format) else None
+
+
 _MADE = {"product": _product, "pairs": _pairs, "values": _values, "copies": _copies, "updates": _updates}
+_MADE["deliveries"] = _deliveries
 NUMBA = Language("numba", "cpu", lambda of: _MADE[of.law.kind](of) if of.law.kind in _MADE else None)

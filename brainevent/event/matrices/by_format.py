@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from typing import Any, ClassVar, Self
 
 import jax
+import numpy as np
 
+from .. import units
 from ..csr.format import CSR
 from ..description import Description, Format, Shape
 from .buffers import TURNED
@@ -119,6 +121,55 @@ class ByFormat(PerSynapse):
         given = (self.data, arrays, spikes, trace, bounds, self.shape, self.backend, after)
         data = updated(of, self._called[post], *given, post=post, within=self.indices_within)
         return self.with_data(data)  # type: ignore[attr-defined]
+
+    # ---- delays
+
+    def delay_deliver(
+        self, ring: Any, events: Any, delays: Any, t: Any, *, weighted: bool | None = None, backend: str | None = None
+    ) -> Any:
+        """Add the weights of active rows to a ring of sums, each as many steps ahead as its delay says.
+
+        Rows without an event are not visited; where elements are stored by columns, call
+        `precompute_weight_indices()` before, or they are sorted in each step of a compiled loop.
+
+        Args:
+            ring: (slots, columns), of floating numbers: what is on its way.
+            events: (rows,): events in any form, or an array of which all that is not zero is one.
+            delays: Whole numbers of steps, from 1 to less than the number of slots: one for all, or one for each stored
+                element, in the shape of `data`.
+            t: The number of the step, any integer.
+            weighted: Whether the values of events count; None for what their form says.
+            backend: The kernel language; None for that of the matrix.
+
+        Returns:
+            The new ring, to which element (i, j) of an active row added at `[(t + delay) % slots, j]`.
+
+        Examples:
+            >>> import jax.numpy as jnp, brainevent
+            >>> matrix = brainevent.CSR.fromdense(jnp.array([[5.0, 0.0, 6.0], [0.0, 7.0, 0.0]]))
+            >>> matrix.delay_deliver(jnp.zeros((3, 3)), jnp.array([True, False]), jnp.array([1, 2, 1]), 0)
+            Array([[0., 0., 0.],
+                   [5., 0., 0.],
+                   [0., 0., 6.]], dtype=float32)
+        """
+        from ..delays.calls import INDEXED, checked_delays, delivered
+        from ..laws.deliveries import DELIVERIES
+
+        where, of, data = f"{type(self).__name__}.delay_deliver", INDEXED, self.data
+        given: Sequence[Any]
+        if self._axis:
+            slots = (*np.shape(units.split(ring)[0]), 1)[0]
+            delays = checked_delays(where, delays, self._stored, slots).reshape(-1)
+            delays = delays if delays.size > 1 else delays.reshape(())
+            given, data = self._by_rows(), self._flat()
+        else:
+            of, given = Description(self._format, DELIVERIES), self._arrays
+        how = (t, self.shape, weighted, backend or self.backend, self.indices_within)
+        return delivered(of, where, ring, events, data, given, delays, *how)
+
+    def _by_rows(self) -> Sequence[Any]:
+        """Return columns, pointers and places of weights of the rows of a matrix that is stored by columns."""
+        return self._of_other_side()[1]
 
     def _of_other_side(self) -> tuple[Description, Sequence[Any]]:
         """Return the operator that updates elements of a column of the format, and its arrays of indices."""

@@ -112,6 +112,20 @@ class CSR(Compressed):
         how: dict[str, Any] = {**self._kept, "indices_sorted": self.indices_sorted}
         return CSR._of(pick(self.data, places), structure, (chosen.size, self.shape[1]), **how)
 
+    def delay_layout(self, delays: Any, n_slots: int) -> Any:
+        """Return the matrix with its elements in the order of their delays, for deliveries into a ring.
+
+        Args:
+            delays: Whole numbers of steps, from 1 to less than `n_slots`: one for each stored element, or one for all.
+            n_slots: The number of slots of the ring.
+
+        Returns:
+            A `CSRDelayLayout`, whose `deliver` does what `delay_deliver` does, and is quicker.
+        """
+        from ..delays.layout import CSRDelayLayout
+
+        return CSRDelayLayout.build(self.data, self.indices, self.indptr, delays, n_slots=n_slots, shape=self.shape)
+
     def diag_add(self, diagonal: Any) -> CSR:
         """Return the matrix plus a diagonal one, of a number or a vector; the columns of each row then ascend.
 

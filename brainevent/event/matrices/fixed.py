@@ -186,6 +186,9 @@ class FixedNumConn(ByFormat, DataRepresentation):
         structure = (self.indices.reshape(-1), indptr)
         return self._compressed._of(self._flat(), structure, self.shape, **self._shared)
 
+    def _by_rows(self) -> Any:
+        return self._cut()._by_rows()
+
     def _updated(self, post: bool, *operands: Any) -> Any:
         if post ^ bool(self._axis):  # the neurons that spike are those of indices
             return self.with_data(self._as_stored(self._cut()._updated(post, *operands).data))

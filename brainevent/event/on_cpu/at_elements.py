@@ -14,7 +14,7 @@ from .events import next_event
 from .laws import ANY_ORDER
 from .rows import Rows
 
-__all__ = ["copied", "gathered_back", "per_element", "updated", "updated_columns", "updated_rows"]
+__all__ = ["adding", "copied", "gathered_back", "per_element", "updated", "updated_columns", "updated_rows"]
 
 _HALVES = {
     "float16": (half.from_float16, half.to_float16),
@@ -70,7 +70,7 @@ def gathered_back(rows: Rows) -> Any:
 @functools.cache
 def updated(dtype: str, rows: Rows) -> Any:
     """Return `kernel(weights, structure, spikes, trace, after, out)`: a weight gets the trace of its column added."""
-    has, holds, place, add = rows.has, rows.holds, rows.place, _adding(dtype)
+    has, holds, place, add = rows.has, rows.holds, rows.place, adding(dtype)
 
     @inner
     def at(trace: Any, structure: Any, out: Any, row: Any, j: Any, column: Any) -> None:
@@ -84,7 +84,7 @@ def updated(dtype: str, rows: Rows) -> Any:
 @functools.cache
 def updated_rows(dtype: str) -> Any:
     """Return `kernel(weights, spikes, trace, after, out)` for the rows of a dense matrix."""
-    add = _adding(dtype)
+    add = adding(dtype)
 
     @inner
     def updated_rows(weights: Any, spikes: Any, trace: Any, after: Any, out: Any) -> None:
@@ -100,7 +100,7 @@ def updated_rows(dtype: str) -> Any:
 @functools.cache
 def updated_columns(dtype: str) -> Any:
     """Return `kernel(weights, spikes, trace, after, out)` for the columns of a dense matrix, row by row."""
-    add = _adding(dtype)
+    add = adding(dtype)
 
     @inner
     def updated_columns(weights: Any, spikes: Any, trace: Any, after: Any, out: Any) -> None:
@@ -116,7 +116,7 @@ def updated_columns(dtype: str) -> Any:
 
 
 @functools.cache
-def _adding(dtype: str) -> Any:
+def adding(dtype: str) -> Any:
     """Return a function that adds to a weight of a dtype; Numba has no arithmetic in 16 bits."""
     if dtype not in _HALVES:
         return inner(lambda weight, change: weight + change)

@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What functions and matrices do with deliveries: operands are checked, units taken off, and the operator is called."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ...errors import MathError, ShapeError
+from .. import units
+from ..calls import checked_structure, weights_of
+from ..csr.format import CSR
+from ..description import Description, Shape
+from ..fixed.format import FIXED
+from ..form import EventForm, split_operand
+from ..laws.deliveries import DELIVERIES, LAID
+from ..operands import promises
+from ..structure import check_once, extremes
+from ..table import apply
+
+__all__ = ["INDEXED", "IN_ORDER", "ROWS", "SLICES", "checked_delays", "delivered"]
+
+ROWS = Description(CSR, DELIVERIES)
+INDEXED = Description(CSR, DELIVERIES, indexed=True)
+IN_ORDER = Description(CSR, LAID)
+SLICES = Description(FIXED, DELIVERIES)
+_RINGS = ("float16", "bfloat16", "float32", "float64")
+
+
+def delivered(
+    of: Description,
+    where: str,
+    ring: Any,
+    events: Any,
+    data: Any,
+    structure: Sequence[Any],
+    delays: Any,
+    t: Any,
+    shape: Shape,
+    weighted: bool | None,
+    backend: str | None,
+    within: bool | None = None,
+) -> Any:
+    """Check what a delivery needs, and make it; events are those of rows of the matrix of `shape`."""
+    arrays, known = checked_structure(of, structure, shape, within, where=where)
+    ring, unit = _ring_of(where, ring, shape)
+    counts = _counts(where, events, weighted)
+    x, of_events = split_operand(events, event=True)
+    x = _values_of(where, x, shape[0])
+    weights, of_weights = units.split(data)
+    numbers = units.numbers_in(units.join(weights, units.product(of_weights, of_events)), unit)
+    numbers = jnp.asarray(numbers).astype(ring.dtype)
+    stored = of.format.stored(arrays, shape)
+    numbers = weights_of(of, numbers, arrays, shape)
+    numbers = numbers if numbers.shape == stored else numbers.reshape((1,) * len(stored))
+    if of.law is not LAID:
+        delays = checked_delays(where, delays, stored, ring.shape[0])
+    how: dict[str, Any] = {"weighted": counts, "backend": backend, **promises(indices_within=known)}
+    out = jax.ShapeDtypeStruct(ring.shape, ring.dtype)
+    step = _slot_of(where, t, ring.shape[0])
+    (found,) = apply(of, ring, numbers, *arrays, delays, x, step, outs=[out], **how)
+    return units.join(found, unit)
+
+
+def checked_delays(where: str, given: Any, stored: tuple[int, ...], slots: int) -> jax.Array:
+    """Return delays: integers, one for each stored element or one for all, from 1 to less than the number of slots."""
+    delays = given if isinstance(given, jax.Array) else jnp.asarray(given)
+    if not jnp.issubdtype(delays.dtype, jnp.integer):
+        raise TypeError(f'{where}: delays are {delays.dtype}; pass whole numbers of steps (delays.astype("int32"))')
+    if delays.shape not in ((), stored):
+        raise ShapeError(
+            f"{where}: delays have shape {delays.shape}; pass one number, or one for each synapse, {stored}"
+        )
+    check_once(_check_range, where, delays, slots=slots)
+    return delays if delays.shape else delays.reshape((1,) * len(stored))
+
+
+def _check_range(where: str, delays: Any, *, slots: int) -> None:
+    if delays.size and not isinstance(delays, jax.core.Tracer):
+        low, high = extremes(delays)
+        if low < 1 or high >= slots:
+            raise ValueError(
+                f"{where}: delays are from {low} to {high}; with a ring of {slots} slots, pass delays from 1 to "
+                f"{slots - 1}"
+            )
+
+
+def _ring_of(where: str, given: Any, shape: Shape) -> tuple[jax.Array, Any]:
+    numbers, unit = units.split(given)
+    ring = numbers if isinstance(numbers, jax.Array) else jnp.asarray(numbers)
+    if ring.dtype.name not in _RINGS:
+        raise TypeError(f"{where}: ring is {ring.dtype}; pass one of {', '.join(_RINGS)}")
+    if ring.ndim != 2 or ring.shape[1] != shape[1] or not ring.shape[0]:
+        raise ShapeError(f"{where}: ring has shape {ring.shape}; pass (slots, {shape[1]}), with a slot at least")
+    return ring, unit
+
+
+def _counts(where: str, events: Any, weighted: bool | None) -> bool:
+    """Say whether the values of events count: those of events that are graded do."""
+    own = events.graded if isinstance(events, EventForm) else None
+    if weighted is not None and own is not None and bool(weighted) != own:
+        kind = type(events).__name__
+        raise ValueError(
+            f"{where}: weighted is {weighted}, and a {kind} {'has values' if own else 'has none'}; leave it out"
+        )
+    return bool(own if weighted is None else weighted)
+
+
+def _values_of(where: str, given: Any, rows: int) -> jax.Array:
+    x = jnp.asarray(given)
+    if x.ndim != 1:
+        raise MathError(f"{where}: events have shape {x.shape}; their rank must be 1, and jax.vmap takes batches")
+    if x.shape[0] != rows:
+        raise ShapeError(f"{where}: events have shape {x.shape}; pass one for each of {rows} rows")
+    if jnp.issubdtype(x.dtype, jnp.complexfloating):
+        raise TypeError(f"{where}: events are {x.dtype}; pass booleans, integers or real numbers")
+    return x
+
+
+def _slot_of(where: str, t: Any, slots: int) -> jax.Array:
+    """Return the slot of a step, which is any integer, as kernels take it."""
+    if isinstance(t, (jax.Array, np.ndarray)):
+        step = jnp.asarray(t)
+        if not jnp.issubdtype(step.dtype, jnp.integer) or step.size != 1:
+            raise TypeError(
+                f"{where}: t is {step.dtype} of shape {step.shape}; pass one integer, the number of the step"
+            )
+        return jnp.mod(step.reshape(1), slots).astype("int32")
+    try:
+        number = operator.index(t)
+    except TypeError:
+        raise TypeError(f"{where}: t is {t!r}; pass one integer, the number of the step") from None
+    return jnp.full(1, number % slots, "int32")

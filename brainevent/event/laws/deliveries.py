@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Deliveries: the weights of active rows are added to a ring of sums, each as many slots ahead as its delay says.
+
+Operators are called as `operator(ring, weights, *arrays of indices, delays, x, t)`: `ring` has a row of sums for each
+step that something may be on its way to, `delays` is one for each stored element, or one for all, and `t` says which
+row is that of now; one weight or delay for all has the rank of one for each. Element (i, j) adds to
+`ring[(t + delay) % slots, j]`. Only rows where x is not zero are visited: what they add is the weight, or if `weighted`
+the weight times x. What an index out of range would name is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ..._compat import is_undefined_primal
+from ...bench.record import BenchmarkConfig
+from ...operator.custom_kernel import XLACustomKernel
+from ..activity import is_active
+from ..description import Description, Law, Others
+from ..elements import Elements, taken_at
+from ..operands import is_within
+from ..precision import precise
+from .rules import of_operands
+
+__all__ = ["DELIVERIES", "LAID", "Deliveries"]
+
+_SLOTS = 16  # of a ring, in benchmarks
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Deliveries(Law):
+    """The law, which is linear in ring and weights together; its derivative by x is that of numbers."""
+
+    kind = "deliveries"
+
+    def delays(self, elements: Elements, given: Any) -> jax.Array:
+        """Return the delay of each element, or one for all, of what the operand holds."""
+        found: jax.Array = given
+        return found
+
+    def rank(self, stored: int) -> int:
+        """Return of how many axes the operand `delays` is."""
+        return stored
+
+    def drawn_delays(self, random: Any, n: int, number: int, stored: tuple[int, ...]) -> Any:
+        """Return an operand `delays` for rows of as many elements, for benchmarks."""
+        return jnp.asarray(random.integers(1, _SLOTS, stored), jnp.int32)
+
+    def reference(self, of: Description) -> Callable[..., list[Any]]:
+        """Return the operator in `jax.numpy`."""
+
+        def delivered(ring: Any, weights: Any, *rest: Any, weighted: bool = False, **_: Any) -> list[Any]:
+            *structure, delays, x, t = rest
+            at = _Elements.of(of, ring, weights, structure, delays, x, t)
+            sums = precise(ring.dtype)
+            active = at.elements.at(at.elements.row, is_active(x))
+            terms = at.weights.astype(sums)
+            if weighted:
+                terms *= at.elements.at(at.elements.row, x.astype(sums))
+            column = jnp.where(at.touched & active, at.column, ring.shape[1])
+            terms = jnp.broadcast_to(terms, column.shape)
+            return [ring.astype(sums).at[at.slot, column].add(terms, mode="drop").astype(ring.dtype)]
+
+        return of_operands(("ring", of.format.weights, *of.arrays, "delays", "x", "t"), delivered)
+
+    def cut(self, of: Description) -> dict[str, Any]:
+        """Let each device do all of it: any element may reach any place of the ring."""
+        stored = len(of.format.cut.stored.split())
+        ranks = (2, stored, *[len(factors.split()) for factors in of.format.cut.arrays], *[stored] * of.indexed)
+        named = [[f"f{k}x{axis}" for axis in range(rank)] for k, rank in enumerate((*ranks, self.rank(stored), 1, 1))]
+        rule = ", ".join(map(" ".join, named))
+        return {
+            "rule": f"{rule} -> {' '.join(named[0])}",
+            "need_replication_factors": tuple(rule.replace(",", "").split()),
+        }
+
+    def relate(self, operator: XLACustomKernel, of: Description, apply: Others) -> None:
+        """Give an operator its derivatives."""
+        count = len(of.arrays) + 5
+        x_at = count - 2
+
+        def by_weights(tangent: Any, ring: Any, weights: Any, *rest: Any, **params: Any) -> Any:
+            return operator(jnp.zeros_like(ring), tangent, *rest, **params)
+
+        def by_x(tangent: Any, ring: Any, *rest: Any, **params: Any) -> Any:
+            rest = (*rest[: x_at - 1], tangent, *rest[x_at:])
+            return operator(jnp.zeros_like(ring), *rest, **{**params, "weighted": True})
+
+        def transposed(cotangents: Any, *given: Any, weighted: bool = False, **_: Any) -> list[Any]:
+            (cotangent,) = cotangents
+            found: list[Any] = [None] * count
+            ring, weights, x = given[0], given[1], given[x_at]
+            if is_undefined_primal(ring):
+                found[0] = cotangent
+            if is_undefined_primal(weights):
+                found[1] = _by_weights(of, cotangent, weights.aval, *given[2:], weighted=weighted)
+            if is_undefined_primal(x):
+                found[x_at] = _by_x(of, cotangent, weights, *given[2:x_at], x.aval, given[-1])
+            return found
+
+        rules: list[Any] = [None] * count
+        rules[0], rules[1], rules[x_at] = lambda tangent, *_, **__: [tangent], by_weights, by_x
+        operator.def_jvp_rule2(*rules)
+        operator.def_transpose_rule(transposed)
+
+    def data(self, of: Description) -> list[BenchmarkConfig]:
+        """Make random connections and delays, few spikes and many."""
+        return [_config(of, n, number, active) for n, number in of.format.sizes for active in (0.001, 0.01)]
+
+    def call(self, operator: XLACustomKernel, of: Description) -> Callable[..., Any]:
+        """Return what is measured."""
+
+        def call(*operands: Any, weighted: bool = False, backend: str | None = None) -> Any:
+            return operator(*operands, weighted=weighted, backend=backend)
+
+        return call
+
+
+class Laid(Deliveries):
+    """The same for rows whose elements are in the order of their delays: those of d steps end at `delays[row, d]`."""
+
+    def delays(self, elements: Elements, given: Any) -> jax.Array:
+        """Return the delay of each element: how many shorter ones end before it."""
+        ends, (stored,) = jnp.clip(given, 0, elements.stored[0]), elements.stored
+        passed = jnp.zeros(stored + 1, jnp.int32).at[ends.reshape(-1)].add(1).cumsum()[:stored]
+        return passed - elements.row.astype(jnp.int32) * given.shape[1]
+
+    def rank(self, stored: int) -> int:
+        """Return of how many axes the operand `delays` is."""
+        return 2
+
+    def drawn_delays(self, random: Any, n: int, number: int, stored: tuple[int, ...]) -> Any:
+        """Return ends of delays that are all as frequent."""
+        return jnp.arange(n, dtype=jnp.int32)[:, None] * number + jnp.arange(_SLOTS, dtype=jnp.int32) * number // (
+            _SLOTS - 1
+        )
+
+
+_WORDS = "Add the weights of rows with an event to a ring of sums, each as many slots ahead as its delay says"
+DELIVERIES = Deliveries("{format}_delay_deliver{indexed}", ("delay",), f"{_WORDS}.")
+LAID = Laid("{format}_delay_deliver_layout", ("delay",), f"{_WORDS}; those of a row are in the order of delays.")
+
+
+@dataclass(frozen=True)
+class _Elements:
+    """Where elements lie, their weights, and the slots and columns that they add to."""
+
+    elements: Elements
+    weights: Any
+    slot: Any
+    column: Any
+    touched: Any  # which are in the matrix, and have a weight
+
+    @classmethod
+    def of(
+        cls, of: Description, ring: Any, weights: Any, structure: Sequence[Any], delays: Any, x: Any, t: Any
+    ) -> _Elements:
+        elements = of.elements(structure, weights, (x.shape[0], ring.shape[1]))
+        touched: Any = jnp.broadcast_to(elements.there, elements.stored)
+        if of.indexed:
+            perm = structure[-1]
+            touched &= is_within(perm, max(weights.size, delays.size))
+            weights, delays = (one if one.size == 1 else taken_at(one, perm) for one in (weights, delays))
+        assert isinstance(of.law, Deliveries)
+        delays = of.law.delays(elements, delays)
+        slot = jnp.broadcast_to((t.reshape(()) + delays.astype(t.dtype)) % ring.shape[0], elements.stored)
+        column = jnp.broadcast_to(elements.at(elements.column, jnp.arange(ring.shape[1])), elements.stored)
+        return cls(elements, weights, slot, column, touched)
+
+
+def _taken(at: _Elements, cotangent: Any) -> jax.Array:
+    """Return for each element what lies where it adds to, in numbers that can be summed."""
+    found = cotangent.astype(precise(cotangent.dtype))[at.slot, jnp.where(at.touched, at.column, 0)]
+    return jnp.where(at.touched, found, 0)
+
+
+def _by_weights(of: Description, cotangent: Any, wanted: Any, *rest: Any, weighted: bool) -> jax.Array:
+    *structure, delays, x, t = rest
+    at = _Elements.of(of, cotangent, jnp.zeros(wanted.shape, wanted.dtype), structure, delays, x, t)
+    value = x.astype(cotangent.dtype) if weighted else is_active(x).astype(cotangent.dtype)
+    terms = _taken(at, cotangent) * at.elements.at(at.elements.row, value)
+    if wanted.size == 1 and terms.size != 1:
+        return terms.sum().reshape(wanted.shape).astype(wanted.dtype)
+    if of.indexed:
+        place = jnp.where(at.touched, structure[-1], wanted.size)
+        return jnp.zeros(wanted.shape, terms.dtype).at[place].add(terms, mode="drop").astype(wanted.dtype)
+    return jnp.broadcast_to(terms, wanted.shape).astype(wanted.dtype)
+
+
+def _by_x(of: Description, cotangent: Any, weights: Any, *rest: Any) -> jax.Array:
+    *structure, delays, wanted, t = rest
+    at = _Elements.of(of, cotangent, weights, structure, delays, jnp.zeros(wanted.shape, bool), t)
+    terms = _taken(at, cotangent) * at.weights
+    return at.elements.merged(at.elements.row, terms, wanted.shape[0]).astype(wanted.dtype)
+
+
+def _config(of: Description, n: int, number: int, active: float) -> BenchmarkConfig:
+    random = np.random.default_rng(0)
+    structure = of.format.draw(n, number, in_order=True)
+    x = jnp.asarray(random.random(n) < active)
+    stored = of.format.stored(structure, (n, n))
+    delays = of.law.drawn_delays(random, n, number, stored)  # type: ignore[attr-defined]
+    if of.indexed:
+        structure = of.format.turned(structure, (n, n))
+    operands = (jnp.zeros((_SLOTS, n)), jnp.ones(stored), *structure, delays, x, jnp.zeros(1, jnp.int32))
+    return BenchmarkConfig(
+        f"{n} x {number}, active={active:g}",
+        operands,
+        {},
+        {"n": n, "connections": number, "active": active},
+        bytes=n + 20 * int(x.sum()) * number,
+    )

@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Deliveries into a ring of sums: elements of rows with an event, some of whose places are asked for at once."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numba
+import numpy as np
+
+from ...backends.numba import inner, prefetch
+from .at_elements import adding
+from .events import next_event
+from .rows import Rows, unsigned
+from .threads import IN_THREADS
+
+__all__ = ["delivered", "delivered_in_order"]
+
+_AT_ONCE = 32  # elements
+_WAKING = 20_000  # elements that a thread adds in the time in which two are told to, and are waited for
+
+
+@functools.cache
+def delivered(
+    dtype: str, rows: Rows, *, weighted: bool, one_weight: bool, one_delay: bool, in_threads: bool = False
+) -> Any:
+    """Return `kernel(ring, weights, structure, delays, events, x, t, out)`; the result starts as the ring.
+
+    Each thread looks at all elements, and adds to its own part of the ring: so no two add to one place.
+    """
+    how = {"weighted": weighted, "one_weight": one_weight, "one_delay": one_delay}
+    deliver, count = _part(dtype, rows, **how, whole=not in_threads), _counting(rows)
+
+    @inner
+    def all_at_once(
+        ring: Any, weights: Any, structure: Any, delays: Any, events: Any, x: Any, t: Any, out: Any
+    ) -> None:
+        deliver(weights, structure, delays, events, x, t, out, 0, out.size)
+
+    @inner(parallel=IN_THREADS)
+    def in_parts(ring: Any, weights: Any, structure: Any, delays: Any, events: Any, x: Any, t: Any, out: Any) -> None:
+        threads = min(numba.get_num_threads(), count(structure, events) // _WAKING)
+        if threads < 2:
+            deliver(weights, structure, delays, events, x, t, out, 0, out.size)
+        else:
+            for thread in numba.prange(threads):
+                first, last = out.size * thread // threads, out.size * (thread + 1) // threads
+                deliver(weights, structure, delays, events, x, t, out, first, last)
+
+    return in_parts if in_threads else all_at_once
+
+
+@functools.cache
+def delivered_in_order(dtype: str, rows: Rows, *, weighted: bool, one_weight: bool) -> Any:
+    """Return the same for rows in the order of delays: those of row i that are d end at `delays[i, d]`."""
+    column, has, count, add = rows.column, rows.has, rows.stored, adding(dtype)
+    weight_of = inner((lambda weights, here: weights[0]) if one_weight else (lambda weights, here: weights[here]))
+    factor_of = inner((lambda x, row: x[row]) if weighted else (lambda x, row: 1))
+    times = inner((lambda weight, factor: weight * factor) if weighted else (lambda weight, factor: weight))
+
+    @inner
+    def deliver(ring: Any, weights: Any, structure: Any, delays: Any, events: Any, x: Any, t: Any, out: Any) -> None:
+        slots, width = out.shape
+        sums, stored = out.reshape(out.size), count(structure)
+        now = t[0] % slots
+        row = next_event(events, 0)
+        while row < events.shape[0]:
+            factor, begin = factor_of(x, row), max(np.int64(delays[row, 0]), np.int64(0))
+            for delay in range(1, slots):
+                end = min(np.int64(delays[row, delay]), np.int64(stored))
+                slot = now + delay
+                first = (slot - slots if slot >= slots else slot) * width
+                for start in range(int(begin), int(end), _AT_ONCE):
+                    stop = min(start + _AT_ONCE, int(end))
+                    for j in range(start, stop):
+                        index = unsigned(column(structure, row, unsigned(j)))
+                        if has(index, width):
+                            prefetch(sums, first + np.int64(index))
+                    for j in range(start, stop):
+                        index = unsigned(column(structure, row, unsigned(j)))
+                        if has(index, width):
+                            here = unsigned(first) + index
+                            sums[here] = add(sums[here], times(weight_of(weights, unsigned(j)), factor))
+                begin = max(begin, end)
+            row = next_event(events, row + 1)
+
+    return deliver
+
+
+@functools.cache
+def _counting(rows: Rows) -> Any:
+    """Return a function that counts the elements of rows with an event."""
+    bounds = rows.bounds
+
+    @inner
+    def count(structure: Any, events: Any) -> Any:
+        found, row = np.int64(0), next_event(events, 0)
+        while row < events.shape[0]:
+            begin, end = bounds(structure, row)
+            found += np.int64(end - begin)
+            row = next_event(events, row + 1)
+        return found
+
+    return count
+
+
+@functools.cache
+def _part(dtype: str, rows: Rows, *, weighted: bool, one_weight: bool, one_delay: bool, whole: bool) -> Any:
+    """Return a function that adds to places of the ring from `first` up to `last`."""
+    bounds, column, place, has, holds = rows.bounds, rows.column, rows.place, rows.has, rows.holds
+    add = adding(dtype)
+    delay_of = inner((lambda delays, here: delays[0]) if one_delay else (lambda delays, here: delays[here]))
+    weight_of = inner((lambda weights, here: weights[0]) if one_weight else (lambda weights, here: weights[here]))
+    factor_of = inner((lambda x, row: x[row]) if weighted else (lambda x, row: 1))
+    times = inner((lambda weight, factor: weight * factor) if weighted else (lambda weight, factor: weight))
+    is_own = inner((lambda here, first, last: True) if whole else (lambda here, first, last: first <= here < last))
+    each_of = inner((lambda weights, delays: delays) if one_weight else (lambda weights, delays: weights))
+
+    @inner
+    def deliver(
+        weights: Any, structure: Any, delays: Any, events: Any, x: Any, t: Any, out: Any, first: int, last: int
+    ) -> None:
+        slots, width = out.shape
+        sums = out.reshape(out.size)
+        now, targets, each = t[0] % slots, np.empty(_AT_ONCE, np.int64), each_of(weights, delays)
+        row = next_event(events, 0)
+        while row < events.shape[0]:
+            factor = factor_of(x, row)
+            begin, end = bounds(structure, row)
+            for start in range(begin, end, _AT_ONCE):
+                stop = min(start + unsigned(_AT_ONCE), end)
+                for j in range(start, stop):
+                    index = unsigned(column(structure, row, j))
+                    targets[j - start] = -1
+                    if has(index, width) and holds(structure, j, each.shape[0]):
+                        slot = now + np.int64(delay_of(delays, place(structure, j, each)))
+                        if slot >= slots or slot < 0:
+                            slot %= slots
+                        here = slot * width + np.int64(index)
+                        if is_own(here, first, last):
+                            targets[j - start] = here
+                            prefetch(sums, here)
+                for j in range(start, stop):
+                    here = targets[j - start]
+                    if here >= 0:
+                        term = times(weight_of(weights, place(structure, j, each)), factor)
+                        sums[unsigned(here)] = add(sums[unsigned(here)], term)
+            row = next_event(events, row + 1)
+
+    return deliver

@@ -1,0 +1,336 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Deliveries into a ring of sums: what they add, beside a loop in NumPy; derivatives, batches, units, and bad input."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from product_promises import ninety  # noqa: F401 - a fixture
+
+import brainevent as be
+from brainevent.errors import MathError, ShapeError
+
+DTYPES = ("float32", "float16", "bfloat16")
+
+
+def drawn(seed, rows=7, columns=9, slots=5, one_weight=False, one_delay=False):
+    """Return the arrays of a matrix with delays: duplicates, and rows without elements."""
+    rng = np.random.default_rng(seed)
+    counts = rng.integers(0, 5, rows)
+    indptr = np.concatenate([[0], counts.cumsum()]).astype(np.int32)
+    indices = rng.integers(0, columns, indptr[-1], np.int32)
+    data = rng.normal(size=1 if one_weight else indices.size).astype(np.float32)
+    delays = np.int32(rng.integers(1, slots)) if one_delay else rng.integers(1, slots, indices.size, np.int32)
+    ring = rng.normal(size=(slots, columns)).astype(np.float32)
+    x = ((rng.random(rows) < 0.5) * rng.normal(size=rows)).astype(np.float32)
+    return ring, x, data, indices, indptr, delays
+
+
+def by_hand(ring, x, data, indices, indptr, delays, t, weighted):
+    ring = np.array(ring, np.float64)
+    data, delays = np.broadcast_to(data, indices.shape), np.broadcast_to(delays, indices.shape)
+    for i in np.flatnonzero(x):
+        for j in range(indptr[i], indptr[i + 1]):
+            ring[(t + int(delays[j])) % ring.shape[0], indices[j]] += data[j] * (x[i] if weighted else 1)
+    return ring
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.integers(0, 99), st.booleans(), st.booleans(), st.booleans(), st.sampled_from([0, 3, -8, 10**30]))
+def test_it_is_the_loop(seed, one_weight, one_delay, weighted, t):
+    arrays = drawn(seed, one_weight=one_weight, one_delay=one_delay)
+    expected = by_hand(*arrays, t, weighted)
+    how = {"shape": (7, 9), "weighted": weighted}
+    for backend in (None, "jax"):
+        found = be.csr_delay_deliver(*map(jnp.asarray, arrays), t, **how, backend=backend)
+        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
+    ring, x, data, indices, indptr, delays = arrays
+    layout = be.CSRDelayLayout.build(data, indices, indptr, delays, n_slots=5, shape=(7, 9))
+    for backend in (None, "jax"):
+        found = be.csr_delay_deliver_layout(ring, x, layout, t, weighted=weighted, backend=backend)
+        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("backend", [None, "jax"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_matrices_deliver_along_their_rows(weighted, backend):
+    ring, x, data, indices, indptr, delays = drawn(3)
+    csr = be.CSR(jnp.asarray(data), jnp.asarray(indices), jnp.asarray(indptr), shape=(7, 9))
+    expected = by_hand(ring, x, data, indices, indptr, delays, 4, weighted)
+    rows = np.repeat(np.arange(7), np.diff(indptr))
+    order = np.lexsort((rows, indices))
+    csc = be.CSC(
+        data[order],
+        rows[order].astype(np.int32),
+        np.searchsorted(indices[order], np.arange(10)).astype(np.int32),
+        shape=(7, 9),
+    )
+    coo = be.COO((data, rows.astype(np.int32), indices), shape=(7, 9))
+    for matrix, steps in (
+        (csr, delays),
+        (csc, delays[order]),
+        (csc.precompute_weight_indices(), delays[order]),
+        (coo, delays),
+    ):
+        found = matrix.delay_deliver(ring, x, steps, 4, weighted=weighted, backend=backend)
+        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
+    for matrix in (csr, csc, coo):  # one delay for all
+        found = matrix.delay_deliver(ring, x, 2, 4, weighted=weighted, backend=backend)
+        np.testing.assert_allclose(found, by_hand(ring, x, data, indices, indptr, 2, 4, weighted), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_rows_of_as_many_elements_and_dense_ones(weighted):
+    rng = np.random.default_rng(0)
+    indices, steps = rng.integers(0, 9, (7, 3), np.int32), rng.integers(1, 5, (7, 3), np.int32)
+    data, ring, x = rng.normal(size=(7, 3)), rng.normal(size=(5, 9)), (rng.random(7) < 0.5) * rng.normal(size=7)
+    data, ring, x = (a.astype(np.float32) for a in (data, ring, x))
+    indptr = np.arange(8) * 3
+    expected = by_hand(ring, x, data.reshape(-1), indices.reshape(-1), indptr, steps.reshape(-1), 1, weighted)
+    found = be.FixedNumPerPre((data, indices), shape=(7, 9)).delay_deliver(ring, x, steps, 1, weighted=weighted)
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
+    post = be.FixedNumPerPost((data, rng.integers(0, 9, (7, 3), np.int32)), shape=(9, 7))
+    events = rng.random(9) < 0.5
+    dense = np.zeros((5, 7))
+    for j in range(7):
+        for k in range(3):
+            if events[post.indices[j, k]]:
+                dense[(1 + steps[j, k]) % 5, j] += data[j, k]
+    np.testing.assert_allclose(post.delay_deliver(np.zeros((5, 7), np.float32), events, steps, 1), dense, rtol=1e-5)
+    full = rng.normal(size=(7, 9)).astype(np.float32)
+    delays = rng.integers(1, 5, (7, 9), np.int32)
+    everywhere = by_hand(
+        ring, x, full.reshape(-1), np.tile(np.arange(9), 7), np.arange(8) * 9, delays.reshape(-1), 1, weighted
+    )
+    np.testing.assert_allclose(
+        be.Dense(full).delay_deliver(ring, x, delays, 1, weighted=weighted), everywhere, rtol=1e-4
+    )
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_rings_of_other_dtypes(dtype):
+    ring, x, data, indices, indptr, delays = drawn(5)
+    expected = by_hand(ring, x, data, indices, indptr, delays, 2, False)
+    layout = be.CSRDelayLayout.build(data, indices, indptr, delays, n_slots=5, shape=(7, 9))
+    for found in (
+        be.csr_delay_deliver(jnp.asarray(ring, dtype), x, data, indices, indptr, delays, 2, shape=(7, 9)),
+        layout.deliver(jnp.asarray(ring, dtype), x, 2),
+    ):
+        assert found.dtype == dtype
+        np.testing.assert_allclose(
+            found.astype("float32"), expected, atol={"float32": 1e-5, "float16": 0.02}.get(dtype, 0.1)
+        )
+
+
+@pytest.mark.parametrize("laid", [False, True])
+def test_derivatives_are_those_of_the_formula(laid):
+    ring, x, data, indices, indptr, delays = map(jnp.asarray, drawn(8))
+    layout = be.CSRDelayLayout.build(data, indices, indptr, delays, n_slots=5, shape=(7, 9))
+    rows = np.repeat(np.arange(7), np.diff(indptr))
+
+    def ours(ring, data, x):
+        if laid:
+            found = layout.with_data(data).deliver(ring, x, 3, weighted=True)
+        else:
+            found = be.csr_delay_deliver(ring, x, data, indices, indptr, delays, 3, shape=(7, 9), weighted=True)
+        return jnp.sin(found).sum()
+
+    def formula(ring, data, x):
+        return jnp.sin(ring.at[(3 + delays) % 5, indices].add(data * x[rows])).sum()
+
+    assert all(np.asarray(x) != 0) is False
+    expected = jax.grad(formula, (0, 1, 2))(ring, data, x)
+    for found, wanted in zip(jax.grad(ours, (0, 1, 2))(ring, data, x), expected, strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-5)
+    tangents = ring * 0.1, data * 0.2, x + 0.3
+    np.testing.assert_allclose(
+        jax.jvp(ours, (ring, data, x), tangents)[1], jax.jvp(formula, (ring, data, x), tangents)[1], rtol=1e-4
+    )
+    one = jax.grad(lambda w: be.csr_delay_deliver(ring, x, w, indices, indptr, 2, 3, shape=(7, 9)).sum())(jnp.ones(1))
+    np.testing.assert_allclose(one, [np.diff(indptr)[np.asarray(x) != 0].sum()])
+
+
+def test_events_have_the_derivative_of_numbers():
+    ring, x, data, indices, indptr, delays = map(jnp.asarray, drawn(8))
+    rows = np.repeat(np.arange(7), np.diff(indptr))
+    found = jax.grad(lambda x: be.csr_delay_deliver(ring, x, data, indices, indptr, delays, 0, shape=(7, 9)).sum())(x)
+    np.testing.assert_allclose(found, np.bincount(rows, data, 7), rtol=1e-5, atol=1e-6)
+
+
+def test_a_compiled_loop_adds_in_place_and_a_batch_is_one_call_each():
+    ring, _, data, indices, indptr, delays = map(jnp.asarray, drawn(2))
+    trains = jnp.asarray(np.random.default_rng(1).random((20, 7)) < 0.3)
+    layout = be.CSRDelayLayout.build(data, indices, indptr, delays, n_slots=5, shape=(7, 9))
+
+    def step(ring, now):
+        t, spikes = now
+        arrived = ring[t % 5]
+        ring = ring.at[t % 5].set(0)
+        return layout.deliver(ring, be.BinaryArray(spikes), t), arrived
+
+    loop = jax.jit(lambda ring: jax.lax.scan(step, ring, (jnp.arange(20), trains)), donate_argnums=0)
+    text = loop.lower(ring).compile().as_text()
+    assert "csr_delay_deliver_layout" in text or "custom-call" in text
+    expected, by_step = np.array(ring, np.float64), []
+    for t in range(20):
+        by_step.append(expected[t % 5].copy())
+        expected[t % 5] = 0
+        expected = by_hand(expected, trains[t], data, indices, indptr, delays, t, False)
+    found, arrived = loop(ring + 0)
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(arrived, by_step, rtol=1e-4, atol=1e-5)
+    batch = jax.vmap(lambda x, t: layout.deliver(ring, x, t))(trains, jnp.arange(20))
+    for k in (0, 7, 19):
+        np.testing.assert_allclose(batch[k], layout.deliver(ring, trains[k], k), rtol=1e-6)
+
+
+def test_delays_that_are_not_known_wrap_around_the_ring():
+    ring, x, data, indices, indptr, delays = map(jnp.asarray, drawn(4))
+    far = delays + 5 * jnp.arange(delays.size) - 10
+    call = jax.jit(lambda delays: be.csr_delay_deliver(ring, x, data, indices, indptr, delays, 1, shape=(7, 9)))
+    np.testing.assert_allclose(call(far), call(delays), rtol=1e-6)
+
+
+def test_layouts_hold_both_orders():
+    _, _, data, indices, indptr, delays = drawn(6)
+    layout = be.CSRDelayLayout.build(data, indices, indptr, delays, n_slots=5, shape=(7, 9))
+    assert (layout.nse, layout.n_slots, layout.shape) == (indices.size, 5, (7, 9))
+    assert repr(layout) == f"CSRDelayLayout((7, 9), nse={indices.size}, n_slots=5)"
+    np.testing.assert_array_equal(layout.original_data(), data)
+    np.testing.assert_array_equal(layout.data, data[layout.perm])
+    np.testing.assert_array_equal(layout.delays, delays[layout.perm])
+    for i in range(7):
+        for delay in range(1, 5):
+            begin, end = layout.delay_ptr[i, delay - 1], layout.delay_ptr[i, delay]
+            assert (layout.delays[begin:end] == delay).all()
+        assert layout.delay_ptr[i, 0] == indptr[i]
+        assert layout.delay_ptr[i, 4] == indptr[i + 1]
+    again = layout.with_data(jnp.arange(indices.size, dtype=jnp.float32))
+    np.testing.assert_array_equal(again.original_data(), np.arange(indices.size))
+    one = layout.with_data(2.0)
+    assert one.original_data().size == 1
+    leaves, tree = jax.tree.flatten(layout)
+    np.testing.assert_array_equal(jax.tree.unflatten(tree, leaves).data, layout.data)
+
+
+def test_units():
+    u = pytest.importorskip("brainunit")
+    ring, x, data, indices, indptr, delays = drawn(1)
+    call = lambda ring, data: be.csr_delay_deliver(ring, x, data, indices, indptr, delays, 0, shape=(7, 9))
+    found = call(ring * u.nS, data * u.uS)
+    np.testing.assert_allclose(found.to_decimal(u.nS), call(ring, 1000 * data), rtol=1e-5)
+    layout = be.CSRDelayLayout.build(data * u.nS, indices, indptr, delays, n_slots=5, shape=(7, 9))
+    np.testing.assert_allclose(layout.deliver(ring * u.nS, x, 0).to_decimal(u.nS), call(ring, data), rtol=1e-6)
+    assert layout.original_data().unit == u.nS
+    with pytest.raises(u.UnitMismatchError):
+        call(ring * u.mV, data * u.nS)
+
+
+@pytest.mark.parametrize("shape", [(0, 9), (7, 0), (0, 0)])
+def test_matrices_without_rows_or_columns(shape):
+    rows, columns = shape
+    indptr, ring = jnp.zeros(rows + 1, jnp.int32), jnp.ones((3, columns))
+    arrays = jnp.ones(rows, bool), jnp.zeros(0), jnp.zeros(0, jnp.int32), indptr, jnp.zeros(0, jnp.int32)
+    found = be.csr_delay_deliver(ring, *arrays, 0, shape=shape)
+    np.testing.assert_array_equal(found, ring)
+    layout = be.CSRDelayLayout.build(*arrays[1:], n_slots=3, shape=shape)
+    np.testing.assert_array_equal(layout.deliver(ring, arrays[0], 0), ring)
+
+
+GIVEN = dict(zip(("ring", "events", "data", "indices", "indptr", "delays"), drawn(3), strict=True)) | {"t": 0}
+
+
+@pytest.mark.parametrize(
+    ("changed", "error", "words"),
+    [
+        (
+            {"delays": np.int32(0)},
+            ValueError,
+            "delays are from 0 to 0; with a ring of 5 slots, pass delays from 1 to 4",
+        ),
+        ({"delays": np.int32(5)}, ValueError, "delays are from 5 to 5; with a ring of 5 slots"),
+        ({"delays": np.float32(1)}, TypeError, r"delays are float32; pass whole numbers of steps \(delays.astype"),
+        ({"delays": np.ones(2, np.int32)}, ShapeError, r"delays have shape \(2,\); pass one number, or one for each"),
+        ({"t": 1.5}, TypeError, "t is 1.5; pass one integer, the number of the step"),
+        ({"t": jnp.arange(2)}, TypeError, r"t is int32 of shape \(2,\); pass one integer"),
+        (
+            {"ring": np.ones((5, 9), np.int32)},
+            TypeError,
+            "ring is int32; pass one of float16, bfloat16, float32, float64",
+        ),
+        ({"ring": np.ones((5, 8), np.float32)}, ShapeError, r"ring has shape \(5, 8\); pass \(slots, 9\)"),
+        ({"ring": np.ones((0, 9), np.float32)}, ShapeError, r"ring has shape \(0, 9\); pass \(slots, 9\), with a slot"),
+        ({"events": np.ones(6, bool)}, ShapeError, r"events have shape \(6,\); pass one for each of 7 rows"),
+        (
+            {"events": np.ones((7, 2), bool)},
+            MathError,
+            r"events have shape \(7, 2\); their rank must be 1, and jax.vmap",
+        ),
+        (
+            {"events": np.ones(7, np.complex64)},
+            TypeError,
+            "events are complex64; pass booleans, integers or real numbers",
+        ),
+        (
+            {"events": be.BinaryArray(np.ones(7)), "weighted": True},
+            ValueError,
+            "weighted is True, and a BinaryArray has none",
+        ),
+        ({"data": np.ones(3, np.float32)}, ValueError, "data has shape"),
+    ],
+)
+def test_bad_input_is_told(changed, error, words):
+    with pytest.raises(error, match=f"csr_delay_deliver: {words}"):
+        be.csr_delay_deliver(**{**GIVEN, "shape": (7, 9), **changed})
+
+
+def test_bad_layouts_are_told():
+    arrays = [GIVEN[name] for name in ("data", "indices", "indptr", "delays")]
+    with pytest.raises(ValueError, match=r"CSRDelayLayout.build: n_slots is 1; pass at least 2"):
+        be.CSRDelayLayout.build(*arrays, n_slots=1, shape=(7, 9))
+    with pytest.raises(ValueError, match="with a ring of 3 slots, pass delays from 1 to 2"):
+        be.CSRDelayLayout.build(*arrays, n_slots=3, shape=(7, 9))
+    with pytest.raises(TypeError, match="must be known; build the layout outside of jit"):
+        jax.jit(lambda d: be.CSRDelayLayout.build(*arrays[:3], d, n_slots=5, shape=(7, 9)).data)(arrays[3])
+    layout = be.CSR(*map(jnp.asarray, arrays[:3]), shape=(7, 9)).delay_layout(arrays[3], 5)
+    with pytest.raises(ShapeError, match=r"CSRDelayLayout.deliver: ring has 4 slots; this layout is for 5"):
+        layout.deliver(np.zeros((4, 9), np.float32), GIVEN["events"], 0)
+    with pytest.raises(TypeError, match=r"csr_delay_deliver_layout: layout is a CSR; pass what CSRDelayLayout.build"):
+        be.csr_delay_deliver_layout(GIVEN["ring"], GIVEN["events"], be.CSR.fromdense(np.eye(2)), 0)
+
+
+@pytest.mark.usefixtures("ninety")
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("kind", ["csr", "csc", "fixed", "laid"])
+def test_kernels_for_gpus_compile(kind, weighted):
+    ring, x, data, indices, indptr, delays = map(jnp.asarray, drawn(3))
+    csr = be.CSR(data, indices, indptr, shape=(7, 9))
+    call = {
+        "csr": lambda x: csr.delay_deliver(ring, x, delays, 0, weighted=weighted),
+        "csc": lambda x: be.CSC(data, indices, indptr, shape=(9, 7)).delay_deliver(
+            jnp.zeros((5, 7)), jnp.ones(9), delays, x[0].astype(int), weighted=weighted
+        ),
+        "fixed": lambda x: be.FixedNumPerPre(
+            (jnp.ones((7, 2)), jnp.ones((7, 2), jnp.int32)), shape=(7, 9)
+        ).delay_deliver(ring, x, 1, 0, weighted=weighted),
+        "laid": lambda x: csr.delay_layout(delays, 5).deliver(ring, x, 0, weighted=weighted),
+    }[kind]
+    text = jax.jit(call).trace(x).lower(lowering_platforms=("cuda",)).as_text()
+    assert "brainevent" in text
+    assert "custom_call" in text
+
+
+def test_threads_share_the_ring(monkeypatch):
+    from brainevent.event.on_cpu import deliveries
+
+    monkeypatch.setattr(deliveries, "_WAKING", 1)
+    from brainevent.event.delays.calls import ROWS
+    from brainevent.event.kernels import numba
+
+    monkeypatch.setattr("brainevent.event.on_cpu.threads.are_worth_it", lambda elements: True)
+    assert numba.NUMBA.make(ROWS) is not None
+    ring, x, data, indices, indptr, delays = map(jnp.asarray, drawn(9, rows=300, columns=40, slots=6))
+    found = jax.jit(lambda *a: be.csr_delay_deliver(*a, 1, shape=(300, 40)))(ring, x, data, indices, indptr, delays)
+    np.testing.assert_allclose(found, by_hand(ring, x, data, indices, indptr, delays, 1, False), rtol=1e-4, atol=1e-4)
