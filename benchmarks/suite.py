@@ -10,6 +10,7 @@ from benchmarks import (
     build,
     compile_time,
     connectivity,
+    delays,
     energy,
     events,
     flywire,
@@ -62,6 +63,7 @@ BENCHMARKS = (
     Benchmark("events", "spikes times a sparse matrix, beside other ways and the limit", "cpu", events.measure_rows),
     Benchmark("formats", "one in a hundred spikes, times a matrix in each format", "cpu", formats.measure_rows),
     Benchmark("plasticity", "a product, and then a change of the weights", "cpu", plasticity.measure_rows),
+    Benchmark("delays", "spikes through synapses with a delay each", "cpu", delays.measure_rows),
     Benchmark("connectivity", "matrices of random connections", "cpu", connectivity.measure_rows),
     Benchmark("networks", "a step of CUBA and COBA, beside other programs", "cpu", networks.measure_rows),
     Benchmark("microcircuit", "wall time over the network's time, PD14", "cpu", microcircuit.measure_rows),
@@ -80,6 +82,7 @@ BENCHMARKS = (
     Benchmark("gpu_events", "spikes times a sparse matrix, beside the limit", "gpu", events.measure_gpu_rows),
     Benchmark("gpu_formats", "one in a hundred spikes, times a matrix in each format", "gpu", formats.measure_gpu_rows),
     Benchmark("gpu_plasticity", "a product, and then a change of the weights", "gpu", plasticity.measure_gpu_rows),
+    Benchmark("gpu_delays", "spikes through synapses with a delay each", "gpu", delays.measure_gpu_rows),
     Benchmark("gpu_microcircuit", "wall time over the network's time, PD14", "gpu", gpu_microcircuit.measure_rows),
     Benchmark(
         "gpu_microcircuit_statistics", "how PD14 fires, of ten seeds", "gpu", microcircuit_statistics.measure_gpu_rows

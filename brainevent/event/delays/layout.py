@@ -12,9 +12,10 @@ import numpy as np
 from ...errors import ShapeError
 from .. import units
 from ..calls import checked_structure
+from ..csr.conversions import csr_to_csc_index
 from ..description import Shape
 from ..saved import savable
-from ..structure import checked_count, checked_shape, checked_weights, known_on_host
+from ..structure import checked_count, checked_shape, checked_weights
 from .calls import IN_ORDER, ROWS, checked_delays, delivered
 
 __all__ = ["CSRDelayLayout"]
@@ -85,16 +86,16 @@ class CSRDelayLayout:
         if any(isinstance(x, jax.core.Tracer) for x in (indices, indptr, delays)):
             raise TypeError(f"{where}: indices, indptr and delays must be known; build the layout outside of jit")
         (columns, starts), within = checked_structure(ROWS, (indices, indptr), shape, None, where=where)
-        steps = np.broadcast_to(
-            known_on_host(where, checked_delays(where, delays, columns.shape, slots)), columns.shape
-        )
+        steps = jnp.broadcast_to(checked_delays(where, delays, columns.shape, slots).astype("int32"), columns.shape)
+        # Sorted by delay and then by row, of which each keeps the order that it finds.
+        by_delay, rows, first = csr_to_csc_index(starts, steps, shape=(shape[0], slots))
+        _, _, then = csr_to_csc_index(by_delay, rows, shape=(slots, shape[0]))
+        order = first[then]
         begins = np.asarray(starts).astype(np.int64)
-        rows = np.repeat(np.arange(shape[0]), np.diff(begins))
-        order = np.lexsort((steps, rows)).astype(starts.dtype)
-        counts = np.bincount(rows * slots + steps, minlength=shape[0] * slots).reshape(shape[0], slots)
-        ends = (begins[:-1, None] + counts.cumsum(1)).astype(starts.dtype)
-        kept = jnp.asarray(order), jnp.asarray(ends)
-        found = (columns[kept[0]], starts, jnp.asarray(steps[order]), kept[1], kept[0])
+        keys = np.repeat(np.arange(shape[0]) * slots, np.diff(begins)) + np.asarray(steps)
+        counts = np.bincount(keys, minlength=shape[0] * slots).reshape(shape[0], slots)
+        ends = jnp.asarray((begins[:-1, None] + counts.cumsum(1)).astype(starts.dtype))
+        found = (columns[order], starts, steps[order], ends, order)
         numbers, unit = units.split(data)
         weights = checked_weights(where, numbers, columns.shape)
         return cls._of((None, *found), (shape, slots, within)).with_data(units.join(weights, unit))
