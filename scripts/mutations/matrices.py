@@ -21,8 +21,8 @@ MUTANTS = (
     Mutant(
         "delays-ends-of-equal-delays-missed",
         "event/delays/layout.py",
-        "ends = (begins[:-1, None] + counts.cumsum(1))",
-        "ends = (begins[:-1, None] + counts.cumsum(1) - (counts > 2))",
+        "(begins[:-1, None] + counts.cumsum(1)).astype",
+        "(begins[:-1, None] + counts.cumsum(1) - (counts > 1)).astype",
         ("test_delays",),
     ),
     Mutant(
