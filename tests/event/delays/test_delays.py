@@ -3,6 +3,7 @@
 
 import jax
 import jax.numpy as jnp
+import numba
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -10,7 +11,10 @@ from hypothesis import strategies as st
 from product_promises import ninety  # noqa: F401 - a fixture
 
 import brainevent as be
+from brainevent.backends.numba import objects
 from brainevent.errors import MathError, ShapeError
+from brainevent.event.on_cpu import deliveries
+from brainevent.event.on_cpu.rows import compressed
 
 DTYPES = ("float32", "float16", "bfloat16")
 
@@ -322,15 +326,31 @@ def test_kernels_for_gpus_compile(kind, weighted):
     assert "custom_call" in text
 
 
+def test_parts_of_the_ring_are_all_of_it():
+    """Threads add to a part each."""
+    ring, x, data, indices, indptr, delays = drawn(9, rows=60, columns=40, slots=6)
+    of = {"weighted": False, "one_weight": False, "one_delay": False, "whole": False}
+    part = numba.njit(deliveries._part("float32", compressed(within=True), **of).py_func)
+    out, t = ring.copy(), np.ones(1, np.int32)
+    for k in range(7):
+        part(data, (indices, indptr), delays, x != 0, x, t, out, out.size * k // 7, out.size * (k + 1) // 7)
+    np.testing.assert_allclose(out, by_hand(ring, x, data, indices, indptr, delays, 1, False), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.thorough
 def test_threads_share_the_ring(monkeypatch):
-    from brainevent.event.on_cpu import deliveries
-
-    monkeypatch.setattr(deliveries, "_WAKING", 1)
-    from brainevent.event.delays.calls import ROWS
-    from brainevent.event.kernels import numba
-
-    monkeypatch.setattr("brainevent.event.on_cpu.threads.are_worth_it", lambda elements: True)
-    assert numba.NUMBA.make(ROWS) is not None
-    ring, x, data, indices, indptr, delays = map(jnp.asarray, drawn(9, rows=300, columns=40, slots=6))
-    found = jax.jit(lambda *a: be.csr_delay_deliver(*a, 1, shape=(300, 40)))(ring, x, data, indices, indptr, delays)
-    np.testing.assert_allclose(found, by_hand(ring, x, data, indices, indptr, delays, 1, False), rtol=1e-4, atol=1e-4)
+    be.config.set_numba_parallel()
+    gates, prepare = [], objects.runtime.prepare_parallel
+    monkeypatch.setattr(objects.runtime, "prepare_parallel", lambda: gates.append(prepare()))
+    rng = np.random.default_rng(0)
+    indices, delays = rng.integers(0, 900, 300_000, np.int32), rng.integers(1, 9, 300_000, np.int32)
+    indptr, data = np.arange(301, dtype=np.int32) * 1000, rng.integers(1, 5, 300_000).astype(np.float32)
+    ring, deliver = jnp.zeros((9, 900)), jax.jit(lambda *a: be.csr_delay_deliver(*a, 1, shape=(300, 900)))
+    for active in (0.9, 0.01):  # several threads add the first, and one the other
+        x = rng.random(300) < active
+        found = deliver(ring, *map(jnp.asarray, (x, data, indices, indptr, delays)))
+        expected = np.zeros((9, 900))
+        there = np.repeat(x, 1000)
+        np.add.at(expected, ((1 + delays[there]) % 9, indices[there]), data[there])
+        np.testing.assert_array_equal(found, expected)
+    assert gates  # only parallel code passes it
