@@ -11,6 +11,7 @@ from benchmarks import (
     compile_time,
     connectivity,
     delays,
+    drawn,
     energy,
     events,
     flywire,
@@ -64,6 +65,7 @@ BENCHMARKS = (
     Benchmark("formats", "one in a hundred spikes, times a matrix in each format", "cpu", formats.measure_rows),
     Benchmark("plasticity", "a product, and then a change of the weights", "cpu", plasticity.measure_rows),
     Benchmark("delays", "spikes through synapses with a delay each", "cpu", delays.measure_rows),
+    Benchmark("drawn", "one in a hundred spikes, times a matrix that is drawn", "cpu", drawn.measure_rows),
     Benchmark("connectivity", "matrices of random connections", "cpu", connectivity.measure_rows),
     Benchmark("networks", "a step of CUBA and COBA, beside other programs", "cpu", networks.measure_rows),
     Benchmark("microcircuit", "wall time over the network's time, PD14", "cpu", microcircuit.measure_rows),
@@ -83,6 +85,7 @@ BENCHMARKS = (
     Benchmark("gpu_formats", "one in a hundred spikes, times a matrix in each format", "gpu", formats.measure_gpu_rows),
     Benchmark("gpu_plasticity", "a product, and then a change of the weights", "gpu", plasticity.measure_gpu_rows),
     Benchmark("gpu_delays", "spikes through synapses with a delay each", "gpu", delays.measure_gpu_rows),
+    Benchmark("gpu_drawn", "one in a hundred spikes, times a matrix that is drawn", "gpu", drawn.measure_gpu_rows),
     Benchmark("gpu_microcircuit", "wall time over the network's time, PD14", "gpu", gpu_microcircuit.measure_rows),
     Benchmark(
         "gpu_microcircuit_statistics", "how PD14 fires, of ten seeds", "gpu", microcircuit_statistics.measure_gpu_rows

@@ -30,6 +30,11 @@ _ROOMS = {
     "event.delays.functions": "csr_delay_deliver csr_delay_deliver_layout",
     "event.delays.layout": "CSRDelayLayout",
     "event.dense.functions": "binary_densemm binary_densemv",
+    "event.drawn.functions": """
+        binary_jitnmm binary_jitnmv jitn jitnmm jitnmv jitnmv_dt2t
+        binary_jitsmm binary_jitsmv jits jitsmm jitsmv jitsmv_dt2t
+        binary_jitumm binary_jitumv jitu jitumm jitumv jitumv_dt2t
+    """,
     "event.fixed.functions": "binary_fcnmm binary_fcnmv fcnmm fcnmv",
     "event.library": """
         binary_coomm_p binary_coomv_p binary_csrmm_indexed_p binary_csrmm_p binary_csrmv_indexed_p binary_csrmv_p
@@ -38,11 +43,16 @@ _ROOMS = {
         fcn_plasticity_row_p fcnmm_p fcnmv_p
         update_csr_on_binary_post_p update_csr_on_binary_pre_p update_dense_on_binary_post_p
         update_dense_on_binary_pre_p
+        binary_jitnmm_p binary_jitnmv_p binary_jitsmm_p binary_jitsmv_p binary_jitumm_p binary_jitumv_p
+        jitn_p jitnmm_p jitnmv_p jits_p jitsmm_p jitsmv_p jitu_p jitumm_p jitumv_p
     """,
     "event.matrices.base": "DataRepresentation",
     "event.matrices.coo": "COO",
     "event.matrices.csr": "CSC CSR",
     "event.matrices.dense": "Dense",
+    "event.matrices.drawn": """
+        JITCMatrix JITCNormalC JITCNormalR JITCScalarC JITCScalarMatrix JITCScalarR JITCUniformC JITCUniformR
+    """,
     "event.matrices.fixed": "FixedNumConn FixedNumPerPost FixedNumPerPre",
     "event.matrices.gradients": "grad value_and_grad",
     "event.plasticity.functions": """
@@ -76,6 +86,8 @@ RENAMED = {
     "EventArray": "BinaryArray",
     "FixedPostNumConn": "FixedNumPerPre",
     "FixedPreNumConn": "FixedNumPerPost",
+    "JITCHomoC": "JITCScalarC",
+    "JITCHomoR": "JITCScalarR",
     "csr2csc_on_post": "update_csr_on_binary_post",
     "csr_on_pre": "update_csr_on_binary_pre",
     "dense_on_post": "update_dense_on_binary_post",

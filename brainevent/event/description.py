@@ -60,8 +60,9 @@ class Cut:
 
     `arrays` are the factors of each array of indices, and `stored` those of an array with a value for each element.
     `row` and `column` are those of vectors with a value for each row or column, where these are cut with the elements.
-    Sums over parts of what is `reduced` are partial. Where elements are cut and rows are not, `pointers` is the number
-    of the array that says where rows begin.
+    Sums over parts of what is `reduced` are partial, and what is `whole` is never cut. Where elements are cut and rows
+    are not, `pointers` is the number of the array that says where rows begin; else `moved(places, *operands)` tells
+    operands which part they are of, where these need to know it: see `def_sharding_rule`.
     """
 
     arrays: tuple[str, ...]
@@ -70,6 +71,8 @@ class Cut:
     column: str | None = None
     reduced: tuple[str, ...] = ()
     pointers: int | None = None
+    whole: tuple[str, ...] = ()
+    moved: Callable[..., Any] | None = None
 
     def directed(self, *, transpose: bool) -> tuple[str, str]:
         """Return the factors of what a product takes, and of its result."""
@@ -92,7 +95,9 @@ class Format:
     in_order)` makes the arrays of a square matrix with so many elements a row, for benchmarks. `one_side(structure,
     transpose)` returns the arrays of a matrix with one column, or one row, and the same elements. `own(description)` is
     what `jax.numpy` does better than by elements, where there is no operator. `rows(within=...)` says how Numba finds
-    elements, which are known to be within range or not: see `event/on_cpu/rows.py`.
+    elements, which are known to be within range or not: see `event/on_cpu/rows.py`. `reference(description)` is an
+    operator in `jax.numpy` where elements lie in no arrays. Those that are `drawn` have a distribution of weights, by
+    its number; operators then take a few numbers that the weights of all elements are linear in.
     """
 
     name: str  # in the names of its operators
@@ -107,6 +112,8 @@ class Format:
     turned: Callable[..., tuple[Any, ...]] = _no_other_way
     own: Callable[[Description], Callable[..., list[Any]] | None] = lambda of: None
     rows: Callable[..., Any] | None = None
+    reference: Callable[[Description], Callable[..., list[Any]] | None] = lambda of: None
+    drawn: int | None = None
     weights: str = "data"  # the name of the array of weights
     sizes: tuple[tuple[int, int], ...] = ((4000, 80), (10_000, 200))  # of benchmarks: neurons, and elements of each
     bytes: int = 4  # of the indices of an element
@@ -115,7 +122,7 @@ class Format:
     @property
     def content_hash(self) -> str:
         """A name of what kernels may depend on."""
-        return content_name(self.name, self.arrays, self.elements, self.own, self.rows)
+        return content_name(self.name, self.arrays, self.elements, self.own, self.rows, self.reference, self.drawn)
 
     def sized(self, shape: Shape) -> dict[str, Any]:
         """Return the keyword arguments that tell an operator the shape, which weights of all elements have already."""
@@ -214,6 +221,10 @@ class Description(_Described):
     def arrays(self) -> tuple[str, ...]:
         """The names of all arrays of indices."""
         return (*self.format.arrays, *(("perm",) if self.indexed else ()))
+
+    def reference(self) -> Callable[..., list[Any]]:
+        """Return the operator in `jax.numpy`."""
+        return self.format.reference(self) or self.law.reference(self)
 
     def elements(self, structure: Sequence[Any], weights: Any, shape: Shape | None) -> Elements:
         """Return where the elements lie; matrices without indices have the shape of their weights."""

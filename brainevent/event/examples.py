@@ -137,3 +137,32 @@ Operands: the ring, weights and indices (rows, number), delays likewise, events,
        [0., 0., 1.]], dtype=float32)]
 """,
 }
+
+
+def _drawn(family: str, kind: str, x: str, found: str) -> str:
+    """Return the example of an operator on a drawn matrix, whose elements all are there, and weigh 1.5."""
+    weights = "[1.5]" if family == "jits" else "[1.5, 0.0]"
+    operands = f"jnp.array({weights}), matrix.drawn, tables(){x and f', {x}'}"
+    return f"""
+Operands: the numbers that weights are made of; what the matrix is drawn from; the tables{x and ", and x"}.
+
+>>> import jax.numpy as jnp, brainevent
+>>> from brainevent.event.drawn.format import tables
+>>> matrix = brainevent.JITCScalarR((1.5, 1.0, 3), shape=(2, 3), corder=True)
+>>> brainevent.{kind}_p({operands}, shape=(2, 3){x and ", transpose=False"})
+[Array({found}, dtype=float32)]
+"""
+
+
+_TWO_BY_THREE = "[[1.5, 1.5, 1.5],\n       [1.5, 1.5, 1.5]]"
+_TWO_BY_TWO = "[[{0}, {0}],\n       [{0}, {0}]]"
+for _family in ("jits", "jitn", "jitu"):
+    for _kind, _x, _found in (
+        ("{}", "", _TWO_BY_THREE),
+        ("{}mv", "jnp.ones(3)", "[4.5, 4.5]"),
+        ("{}mm", "jnp.ones((3, 2))", _TWO_BY_TWO.format(4.5)),
+        ("binary_{}mv", "jnp.array([True, False, True])", "[3., 3.]"),
+        ("binary_{}mm", "jnp.array([[1, 1], [0, 0], [1, 1]])", _TWO_BY_TWO.format("3.")),
+    ):
+        _name = _kind.format(_family)
+        EXAMPLES[_name] = _drawn(_family, _name, _x, _found)

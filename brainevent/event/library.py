@@ -8,6 +8,7 @@ from .coo import functions as coo
 from .csr import functions as csr
 from .delays import calls as delays
 from .dense import functions as dense
+from .drawn import functions as drawn
 from .fixed import functions as fixed
 from .plasticity import calls as plasticity
 from .synapses import functions as synapses
@@ -31,3 +32,8 @@ update_csr_on_binary_pre_p, update_csr_on_binary_post_p = TABLE[plasticity.ROWS]
 fcn_plasticity_row_p = TABLE[plasticity.SLICES]
 update_dense_on_binary_pre_p = TABLE[plasticity.ROWS_OF_DENSE]
 update_dense_on_binary_post_p = TABLE[plasticity.COLUMNS_OF_DENSE]
+jits_p, jitn_p, jitu_p = drawn.WHOLE_MATRIX
+jitsmv_p, jitnmv_p, jitumv_p = drawn.MV
+jitsmm_p, jitnmm_p, jitumm_p = drawn.MM
+binary_jitsmv_p, binary_jitnmv_p, binary_jitumv_p = drawn.EVENT_MV
+binary_jitsmm_p, binary_jitnmm_p, binary_jitumm_p = drawn.EVENT_MM

@@ -12,6 +12,7 @@ from .coo.format import COORDINATES
 from .csr.format import CSR
 from .dense.format import DENSE
 from .description import Description, Format, Language, Law
+from .drawn.format import DRAWN
 from .examples import EXAMPLES
 from .fixed.format import FIXED
 from .kernels.cuda import CUDA
@@ -22,6 +23,7 @@ from .laws.deliveries import DELIVERIES, LAID
 from .laws.products import EVENTS, NUMBERS, PAIRS
 from .laws.updates import UPDATES
 from .laws.values import VALUES
+from .laws.whole import WHOLE
 
 __all__ = ["LANGUAGES", "TABLE", "add_language", "apply", "call_by", "define", "descriptions"]
 
@@ -50,7 +52,7 @@ class _Apply:
         if (own := of.format.own(of)) is not None:
             return own(*operands, **keywords)
         keywords.pop("outs", None)
-        return of.law.reference(of)(*operands, **keywords)
+        return of.reference()(*operands, **keywords)
 
     def operator(self, of: Description) -> XLACustomKernel | None:
         """Return an operator, or None where there is none."""
@@ -67,7 +69,7 @@ def define(of: Description) -> XLACustomKernel:
     operator = TABLE[of] = XLACustomKernel(name, doc)
     for language in LANGUAGES:
         _add_kernel(language, of)
-    operator.def_reference(law.reference(of))
+    operator.def_reference(of.reference())
     operator.def_tags(*law.tags(of))
     operator.def_sharding_rule(**law.cut(of))
     law.relate(operator, of, apply)
@@ -116,5 +118,7 @@ for _of in (
     *descriptions(CSR, DELIVERIES, indexed=True, columns=False),
     *descriptions(CSR, LAID, columns=False),
     *descriptions(FIXED, DELIVERIES, columns=False),
+    *(of for form in DRAWN for of in descriptions(form, NUMBERS, EVENTS)),
+    *(Description(form, WHOLE) for form in DRAWN),
 ):
     define(_of)

@@ -25,6 +25,9 @@ def written_in(folder):
         yield from examples(ast.parse(path.read_text()), module)
 
 
+MADE = "brainevent.event.drawn.functions."  # six functions of each of three families, whose docstrings are filled in
+
+
 def collected_in(folder):
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--collect-only", "--doctest-modules"]
     done = subprocess.run([*command, folder], cwd=ROOT, capture_output=True, text=True, check=False)
@@ -37,5 +40,8 @@ def collected_in(folder):
 @pytest.mark.parametrize("folder", ["brainevent", "brainevent/bench"])
 def test_every_example_is_collected_once(folder):
     collected = collected_in(folder)
-    assert sorted(collected) == sorted(written_in(folder))
+    assert len(collected) == len(set(collected))
+    made = {name for name in collected if name.startswith(MADE)}
+    assert set(collected) - made == set(written_in(folder))
+    assert len(made) in (0, 18)
     assert "brainevent.bench.result.BenchmarkResult.plot" in collected

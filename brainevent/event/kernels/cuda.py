@@ -39,7 +39,29 @@ def _product(of: Description) -> Generator | None:
         rooms: Any = {CSR: csr, FIXED: fixed, COORDINATES: coo, DENSE: dense}
         return rooms[of.format].cuda_product(outs, **how, **options)
 
-    return generator if of.format in (CSR, FIXED, COORDINATES, DENSE) and of.law in (EVENTS, NUMBERS) else None
+    if of.law not in (EVENTS, NUMBERS):
+        return None
+    if of.format.drawn is not None:
+        return _drawn(of)
+    return generator if of.format in (CSR, FIXED, COORDINATES, DENSE) else None
+
+
+def _drawn(of: Description) -> Generator:
+    def generator(*, outs: Sequence[Any], transpose: bool, **_: Any) -> Callable[..., Any]:
+        from ..drawn.on_gpu import cuda_product
+
+        return cuda_product(outs, of.format.drawn or 0, transpose=transpose, event=of.law.event)
+
+    return generator
+
+
+def _whole(of: Description) -> Generator | None:
+    def generator(*, outs: Sequence[Any], **_: Any) -> Callable[..., Any]:
+        from ..drawn.on_gpu import cuda_whole
+
+        return cuda_whole(outs, of.format.drawn or 0)
+
+    return generator if of.format.drawn is not None else None
 
 
 def _variants(of: Description) -> Any:
@@ -107,8 +129,15 @@ def _deliveries(of: Description) -> Generator | None:
     return generator if of.format in (CSR, FIXED) else None
 
 
-_MADE = {"product": _product, "pairs": _of_elements, "values": _values, "copies": _of_elements, "updates": _updates}
-_MADE["deliveries"] = _deliveries
+_MADE = {
+    "product": _product,
+    "pairs": _of_elements,
+    "values": _values,
+    "copies": _of_elements,
+    "updates": _updates,
+    "deliveries": _deliveries,
+    "whole": _whole,
+}
 CUDA = Language(
     "cuda_raw", "gpu", lambda of: _MADE[of.law.kind](of) if of.law.kind in _MADE else None, _variants, "nvrtc"
 )

@@ -19,6 +19,7 @@ from ..coo.format import COORDINATES
 from ..csr.format import CSR
 from ..dense.format import DENSE
 from ..description import Description, Format, Generator, Language
+from ..drawn.format import given
 from ..fixed.format import FIXED
 from ..laws.copies import ADDED
 from ..laws.deliveries import LAID
@@ -27,6 +28,8 @@ from ..precision import precise
 from .operands import sides_as_added, with_batch
 
 __all__ = ["NUMBA"]
+
+_FEW = 64  # places for each element that is drawn, about: how many there are is not known before
 
 
 def _has_rows(form: Format) -> bool:
@@ -55,6 +58,8 @@ def _product(of: Description) -> Generator | None:
     if of.format is DENSE:
         return _of_dense if of.law is EVENTS else None
     known = of.law in (EVENTS, NUMBERS) or of.law.in_numba is not None
+    if of.format.drawn is not None:
+        return functools.partial(_of_drawn, of) if known else None
     return functools.partial(_of_sparse, of) if known and (of.format is COORDINATES or _has_rows(of.format)) else None
 
 
@@ -106,6 +111,46 @@ def _of_sparse(
         return [call(weights.reshape(weights.size), structure, x).astype(out.dtype)]
 
     return run
+
+
+# ---- what is drawn
+
+
+def _of_drawn(
+    of: Description, *, outs: Sequence[Any], shape: tuple[int, int], transpose: bool, **_: Any
+) -> Callable[..., Any]:
+    from ..drawn import on_cpu_walks as walks
+    from ..on_cpu.threads import are_worth_it
+
+    (out,), kind = outs, of.format.drawn or 0
+    parallel = are_worth_it(math.prod(shape) // _FEW)
+
+    def run(weights: Any, drawn: Any, tables: Any, x: Any) -> list[Any]:
+        dtype = precise(weights.dtype)
+        law = _law_of(of, jax.ShapeDtypeStruct((1,), dtype))
+        make = walks.scatter if transpose else walks.gather
+        kernel = make(law, kind, weights.dtype.name, columns=of.columns, parallel=parallel)
+        x = is_active(x) if of.law.event else x.astype(dtype)
+        call = numba_kernel(kernel, outs=jax.ShapeDtypeStruct(out.shape, dtype))
+        return [call(*given(kind, weights, drawn, tables), x).astype(out.dtype)]
+
+    return run
+
+
+def _whole(of: Description) -> Generator | None:
+    def generator(*, outs: Sequence[Any], **_: Any) -> Callable[..., Any]:
+        from ..drawn import on_cpu_walks as walks
+
+        (out,), kind = outs, of.format.drawn or 0
+
+        def run(weights: Any, drawn: Any, tables: Any) -> list[Any]:
+            kernel = walks.whole(kind, weights.dtype.name)
+            call = numba_kernel(kernel, outs=jax.ShapeDtypeStruct(out.shape, precise(weights.dtype)))
+            return [call(*given(kind, weights, drawn, tables)).astype(out.dtype)]
+
+        return run
+
+    return generator if of.format.drawn is not None else None
 
 
 # ---- other laws
@@ -221,6 +266,13 @@ def _deliveries(of: Description) -> Generator | None:
     return generator if _has_rows(of.format) else None
 
 
-_MADE = {"product": _product, "pairs": _pairs, "values": _values, "copies": _copies, "updates": _updates}
-_MADE["deliveries"] = _deliveries
+_MADE = {
+    "product": _product,
+    "pairs": _pairs,
+    "values": _values,
+    "copies": _copies,
+    "updates": _updates,
+    "deliveries": _deliveries,
+    "whole": _whole,
+}
 NUMBA = Language("numba", "cpu", lambda of: _MADE[of.law.kind](of) if of.law.kind in _MADE else None)

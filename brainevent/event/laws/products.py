@@ -55,6 +55,13 @@ class Product(Law):
         """Return the tags of an operator."""
         return (*super().tags(of), *(("indexed",) if of.indexed else ()))
 
+    def doc(self, of: Description) -> str:
+        """Return the docstring of an operator that no public function stands for: those of what is drawn."""
+        if of.format.drawn is None:
+            return super().doc(of)
+        x, kind = ("matrix" if of.columns else "vector"), ("events" if self.event else "numbers")
+        return f"Multiply a drawn matrix, or if `transpose` its transpose, with a {x} of {kind}."
+
     def reference(self, of: Description) -> Callable[..., list[Any]]:
         """Return the product in `jax.numpy`."""
 
@@ -90,6 +97,7 @@ class Product(Law):
         return {
             "rule": rule,
             "reduction_factors": factors.reduced,
+            "need_replication_factors": factors.whole,
             "reduction": reduction,
             "of_part": of_part(factors, before=1),
         }
@@ -128,11 +136,14 @@ def _configs(of: Description, n: int, number: int, active: float, event: bool) -
     many = jnp.ones(of.format.stored(structure, (n, n)))
     perm = [jnp.asarray(np.random.default_rng(2).permutation(many.size), jnp.int32)] if of.indexed else []
     configs = []
-    for weights, kind in ((jnp.ones(1), "one weight"), (many, "weights"))[not structure :]:
+    kinds = ((jnp.ones(1), "one weight"), (many, "weights"))[not structure :]
+    if of.format.drawn is not None:
+        kinds = ((many, "drawn"),)
+    for weights, kind in kinds:
         for transpose in (True, False):
             few = of.format.by_rows and (transpose or not structure)
             rows = int(drawn.reshape(n, -1).any(1).sum()) if few else n
-            each = of.format.bytes + 4 * (weights.size > 1) * (1 + of.indexed)
+            each = of.format.bytes + 4 * (weights.size > 1 and of.format.drawn is None) * (1 + of.indexed)
             configs.append(
                 BenchmarkConfig(
                     f"{n} x {number} active={active:g} {kind}{', transpose' * transpose}",
@@ -185,7 +196,8 @@ class _Rules:
         (cotangent,), (*where, x) = cotangents, rest
         nothing = [None] * len(where)
         if not is_undefined_primal(x):
-            of_weights = self._for_one_weight if weights.aval.size == 1 else self._for_each_weight
+            few = weights.aval.size == 1 or self.of.format.drawn is not None
+            of_weights = self._for_few_weights if few else self._for_each_weight
             found = of_weights(cotangent, weights.aval, where, x, params)
             return [found.reshape(weights.aval.shape).astype(weights.aval.dtype), *nothing, None]
         outs = [jax.ShapeDtypeStruct(x.aval.shape, cotangent.dtype)]
@@ -193,14 +205,15 @@ class _Rules:
         (found,) = self.operator(weights, *where, cotangent, **turned)
         return [None, *nothing, found.astype(x.aval.dtype)]
 
-    def _for_one_weight(
+    def _for_few_weights(
         self, cotangent: Any, weights: Any, where: Sequence[Any], x: Any, params: Mapping[str, Any]
     ) -> Any:
         # The product with a weight of one visits only the events; per element, all would be visited.
         sums = precise(weights.dtype)
         outs = [jax.ShapeDtypeStruct(cotangent.shape, sums)]
-        (counts,) = self.operator(jnp.ones(weights.shape, sums), *where, x, **{**params, "outs": outs})
-        return jnp.vdot(counts, cotangent.astype(sums))
+        ones = jnp.eye(weights.size, dtype=sums).reshape(weights.size, *weights.shape)
+        found = (self.operator(one, *where, x, **{**params, "outs": outs})[0] for one in ones)
+        return jnp.stack([jnp.vdot(counts, cotangent.astype(sums)) for counts in found])
 
     def _for_each_weight(
         self, cotangent: Any, weights: Any, where: Sequence[Any], x: Any, params: Mapping[str, Any]

@@ -32,7 +32,7 @@ def of_part(cut: Cut, *, before: int) -> Callable[..., tuple[Any, ...]] | None:
     `before` is the number of operands before the arrays of indices.
     """
     if cut.pointers is None:
-        return None
+        return cut.moved
     return functools.partial(_of_elements, factor=cut.stored, pointers=before + cut.pointers)
 
 

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What functions of drawn matrices do: all is checked, units are taken off, and an operator is called.
+
+A matrix is drawn line by line. With `corder`, lines run along the result's axis: `A @ x` draws all of them, each to add
+it up. Without, they run along x: then those of events alone are drawn.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from .. import units
+from ..calls import checked_x, multiplied
+from ..csr.format import CSR
+from ..description import Description, Format, Shape
+from ..form import split_operand
+from ..laws.products import EVENTS, NUMBERS
+from ..laws.values import VALUES
+from ..laws.whole import WHOLE
+from ..room import check_array
+from ..structure import checked_indptr, checked_shape
+from ..synapses.functions import values
+from ..table import apply
+from .checked import drawn_from, numbers_of_weights, weights_of
+from .format import JITU, tables
+from .numbers import cut_tables, element_weights
+from .stored import elements_of
+
+__all__ = ["dense", "product", "stored", "times", "whole"]
+
+_Numbers = dict[str, Any]  # by the names that messages call them
+
+
+def _weights(form: Format, where: str, given: _Numbers) -> Any:
+    return weights_of(numbers_of_weights(where, tuple(given), tuple(given.values())), to=form is JITU)
+
+
+def product(
+    form: Format,
+    given: _Numbers,
+    prob: Any,
+    seed: Any,
+    named: tuple[str, Any],
+    shape: Any,
+    how: tuple[bool, bool, str | None],
+    *,
+    event: bool,
+) -> Any:
+    """Return `A @ x` or, if transposed, `A.T @ x`; `how` is whether it is, `corder`, and the backend."""
+    (name, x), (transpose, corder, backend) = named, how
+    of = Description(form, EVENTS if event else NUMBERS, columns=name == "B")
+    shape, transpose = checked_shape(of.name, shape), bool(transpose)
+    x, unit = split_operand(x, event=event)
+    x = units.join(checked_x(of, name, x, shape, transpose=transpose), unit)
+    lines = shape if transpose == (not corder) else shape[::-1]
+    weights, drawn = _weights(form, of.name, given), drawn_from(of.name, prob, seed)
+    call: dict[str, Any] = {"shape": lines, "transpose": not corder, "backend": backend}
+    return multiplied(of, weights, [drawn, tables()], x, indices_within=True, **call)
+
+
+def dense(form: Format, given: _Numbers, prob: Any, seed: Any, shape: Any, how: tuple[bool, bool, str | None]) -> Any:
+    """Return the matrix that `product` multiplies with, as a dense one."""
+    (transpose, corder, backend), of = how, Description(form, WHOLE)
+    if seed is None:
+        raise TypeError(f"{of.name}: seed is None; pass an integer, or a key of jax.random.key")
+    shape = checked_shape(of.name, shape)
+    lines = shape if bool(transpose) == (not corder) else shape[::-1]
+    drawn = drawn_from(of.name, prob, seed)
+    return whole(of, _weights(form, of.name, given), drawn, lines, by_rows=bool(corder), backend=backend)
+
+
+def whole(of: Description, weights: Any, drawn: Any, shape: Shape, *, by_rows: bool, backend: str | None) -> Any:
+    """Return a matrix whose lines are its rows, or its columns, as a dense one; its lines have that shape."""
+    weights, unit = units.split(weights)
+    check_array(of.name, shape, weights.dtype)
+    outs = [jax.ShapeDtypeStruct(shape, weights.dtype)]
+    (found,) = apply(of, weights, drawn, tables(), shape=shape, backend=backend, outs=outs)
+    return units.join(found if by_rows else found.T, unit)
+
+
+def stored(form: Format, where: str, weights: Any, drawn: Any, shape: Shape) -> tuple[Any, list[jax.Array]]:
+    """Return a weight for each element of a matrix, line by line, and the columns and pointers of lines."""
+    weights, unit = units.split(weights)
+    indptr, columns, words = elements_of(where, drawn, shape)
+    found = element_weights(form.drawn or 0, weights, cut_tables(tables())[1], jnp.asarray(words))
+    return units.join(found, unit), [jnp.asarray(columns), checked_indptr(where, indptr, columns.size)]
+
+
+def times(where: str, y: Any, w: Any, matrix: Any, *, of_columns: bool, backend: str | None) -> Any:
+    """Return w times values of rows or columns of a stored matrix, in the product of both units."""
+    names, arrays = (where, where), (matrix.indices, matrix.indptr)
+    of = Description(CSR, VALUES)
+    return values(of, names, y, w, arrays, matrix.shape, of_columns, backend, within=True, unit_of_y=True)

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Drawn matrices as formats: one for each distribution of weights; nothing is stored but what they are drawn from.
+
+Operators take one weight, or two numbers that all weights are sums of: a weight is the first, plus the second times a
+number that is drawn, of the normal distribution or from 0 to 1. The arrays are `drawn`: what follows from probability
+and seed (`drawn_of` in `numbers.py`), with the row and the column of a larger matrix with which this one begins; and
+`tables`, which are the same for all. Devices share the rows, or the columns, that x stands for.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ...errors import ShapeError
+from ..description import Checked, Cut, Description, Format, Shape
+from ..elements import Elements
+from ..precision import precise
+from . import in_jax
+from .numbers import DRAWN_FROM, NORMAL, SCALAR, UNIFORM, cut_tables, drawn_of, sums
+from .tables import both_tables
+
+__all__ = ["DRAWN", "JITN", "JITS", "JITU", "given", "tables"]
+
+
+def _elements(structure: Sequence[Any], shape: Shape) -> Elements:
+    raise NotImplementedError("how many elements are drawn is not known before")
+
+
+def _checked(where: str, structure: Sequence[Any], shape: Shape, within: bool | None) -> Checked:
+    drawn, tables = structure
+    size = len(DRAWN_FROM)
+    if drawn.shape != (size,) or drawn.dtype != jnp.uint32:
+        raise ShapeError(f"{where}: drawn is {drawn.dtype}{drawn.shape}; pass uint32 ({size},)")
+    if tables.shape != (size := both_tables().size,) or tables.dtype != jnp.int32:
+        raise ShapeError(f"{where}: tables is {tables.dtype}{tables.shape}; pass int32 ({size},)")
+    return [drawn, tables], True
+
+
+def _draw(n: int, number: int, *, in_order: bool = False) -> tuple[Any, ...]:
+    prob = np.float32(min(1, number / max(1, n))).view(np.uint32)
+    return drawn_of(prob, np.uint32(1), np.uint32(0)), tables()
+
+
+def _reference(kind: int, of: Description) -> Any:
+    return in_jax.whole(of, kind) if of.law.kind == "whole" else in_jax.product(of, kind)
+
+
+def _of_part(places: Mapping[str, tuple[Any, int]], weights: Any, drawn: Any, *rest: Any) -> tuple[Any, ...]:
+    """Let a part begin with its own rows and columns."""
+    begin = [places[factor][0] if factor in places else 0 for factor in "mk"]
+    return weights, drawn.at[5:7].add(jnp.stack([jnp.asarray(x, jnp.uint32) for x in begin])), *rest
+
+
+_CUT = Cut(
+    arrays=("d", "t"), stored="w", row="m", column="k", reduced=("m", "k"), moved=_of_part, whole=("w", "d", "t")
+)
+
+
+def _format(name: str, kind: int) -> Format:
+    numbers = 1 if kind == SCALAR else 2
+    return Format(
+        name=name,
+        tag="jitc",
+        arrays=("drawn", "tables"),
+        weights="weight" if numbers == 1 else "weights",
+        elements=_elements,
+        checked=_checked,
+        draw=_draw,
+        stored=lambda structure, shape: (numbers,),
+        cut=_CUT,
+        reference=functools.partial(_reference, kind),
+        drawn=kind,
+        sizes=((4000, 80), (20_000, 200)),
+        bytes=0,
+    )
+
+
+JITS, JITN, JITU = _format("jits", SCALAR), _format("jitn", NORMAL), _format("jitu", UNIFORM)
+DRAWN = (JITS, JITN, JITU)
+
+
+def given(kind: int, weights: Any, drawn: Any, tables: Any) -> tuple[Any, tuple[Any, Any, Any]]:
+    """Return what kernels are given: parts that weights are sums of; and `drawn`, and the tables."""
+    logarithms, quantiles = cut_tables(tables)
+    return sums(kind, weights, precise(weights.dtype)), (drawn, logarithms.reshape(-1), quantiles)
+
+
+def tables() -> jax.Array:
+    """Return the tables as operators take them."""
+    return jnp.asarray(both_tables())

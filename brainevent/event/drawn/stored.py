@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The elements of a drawn matrix as arrays: drawn on the host, twice, first to count them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ..description import Shape
+from ..room import check_places, check_room
+from ..structure import known_on_host
+from .format import given, tables
+from .numbers import SCALAR
+
+__all__ = ["elements_of"]
+
+
+def elements_of(where: str, drawn: Any, shape: Shape) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return row pointers, ascending columns, and the words that weights are made of; not in a trace."""
+    from .on_cpu_stored import count, fill
+
+    drawn = known_on_host(where, drawn)
+    with jax.ensure_compile_time_eval():
+        structure = [np.asarray(x) for x in given(SCALAR, jnp.ones(1), jnp.asarray(drawn), tables())[1]]
+    plan, logarithms = structure[0], structure[1].view(np.uint64)
+    indptr = np.zeros(shape[0] + 1, np.int64)
+    count(plan, logarithms, shape[1], indptr)
+    indptr = np.cumsum(indptr)
+    number = int(indptr[-1])
+    check_room(where, f"{number} elements", 8 * number + 8 * shape[0], on_host=True)
+    check_places(where, f"{number} elements", number)
+    columns, words = np.empty(number, np.int32), np.empty(number, np.uint32)
+    fill(plan, logarithms, shape[1], indptr, columns, words)
+    return indptr, columns, words

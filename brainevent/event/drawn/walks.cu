@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+// Products of drawn matrices, and the matrix as a dense one, on a GPU; this follows `drawing.cu`. E and O are the types of
+// elements of x and of results. EVENTS: x holds events, which count as one. FEW: rows of which a warp takes those that
+// count. ACROSS: columns of X that it takes at once.
+//
+// A warp draws up to 64 elements at a time, two a lane: gaps are added up over the lanes.
+
+static constexpr unsigned EVERY = 0xffffffffu;
+
+__device__ __forceinline__ long long thread() { return blockIdx.x * (long long)blockDim.x + threadIdx.x; }
+__device__ __forceinline__ bool counts(E x) { return !EVENTS || x != E(0); }
+__device__ __forceinline__ A value(E x) { return EVENTS ? A(1) : A(x); }
+
+// Go through the elements of every `slices`th segment of a line: all lanes call take(there, column, word) together.
+template <class Take>
+__device__ __forceinline__ void through(const Plan& plan, u64 line, u64 columns, int slice, int slices, Take take) {
+  const u64 low = plan.origin, high = low + columns, lane = threadIdx.x % 32;
+  if (!columns) return;
+  for (u64 segment = (low >> plan.width) + slice; segment <= (high - 1) >> plan.width; segment += slices) {
+    const u64 place = hashed(line + segment), after = (segment + 1) << plan.width, stop = after < high ? after : high;
+    u64 column = segment << plan.width;
+    for (u64 first = 1 + lane; column < stop; first += 32) {
+      const u64 bits = hashed(place + first * STEP), words = KIND ? hashed(~place + first * STEP) : 0;
+      const u64 near = gap(plan, (u32)bits), far = near + 1 + gap(plan, (u32)(bits >> 32));
+      u64 end = far + 1;
+      for (int step = 1; step < 32; step *= 2) {
+        const u64 before = __shfl_up_sync(EVERY, end, step);
+        if (lane >= step) end += before;
+      }
+      const u64 begin = column + end - (far + 1), one = begin + near, other = begin + far;
+      take(one >= low && one < stop, (long long)(one - low), (u32)words);
+      take(other >= low && other < stop, (long long)(other - low), (u32)(words >> 32));
+      column += __shfl_sync(EVERY, end, 31);
+    }
+  }
+}
+
+// A.T @ x. A warp takes a slice of each row that counts, of FEW rows, one after another.
+__global__ void drawn_scatter(const A* __restrict__ parts, const u32* __restrict__ numbers,
+                              const u32* __restrict__ logarithms, const int* __restrict__ quantiles,
+                              const E* __restrict__ x, A* out, long long rows, long long columns, int slices) {
+  const long long warp = thread() / 32;
+  const int lane = threadIdx.x % 32;
+  const long long mine = warp / slices * FEW + lane;
+  const bool active = lane < FEW && mine < rows && counts(x[mine]);
+  const A factor = active ? value(x[mine]) : A(0);
+  unsigned left = __ballot_sync(EVERY, active);
+  if (!left) return;
+  const Plan plan = plan_of(numbers, logarithms);
+  for (; left; left &= left - 1) {
+    const int source = __ffs(left) - 1;
+    const A times = __shfl_sync(EVERY, factor, source);
+    const u64 line = line_of(plan, warp / slices * FEW + source);
+    through(plan, line, columns, warp % slices, slices, [=](bool there, long long column, u32 word) {
+      if (there) atomicAdd(out + column, weight_of(parts, quantiles, word) * times);
+    });
+  }
+}
+
+// A @ x. A warp sums one row.
+__global__ void drawn_gather(const A* __restrict__ parts, const u32* __restrict__ numbers,
+                             const u32* __restrict__ logarithms, const int* __restrict__ quantiles,
+                             const E* __restrict__ x, O* out, long long rows, long long columns) {
+  const long long row = thread() / 32;
+  if (row >= rows) return;
+  const Plan plan = plan_of(numbers, logarithms);
+  A total = 0;
+  through(plan, line_of(plan, row), columns, 0, 1, [&](bool there, long long column, u32 word) {
+    if (there && counts(x[column])) total += weight_of(parts, quantiles, word) * value(x[column]);
+  });
+  for (int step = 16; step; step /= 2) total += __shfl_down_sync(EVERY, total, step);
+  if (threadIdx.x % 32 == 0) out[row] = O(total);
+}
+
+// Let ACROSS lanes take the same element, each with a column of X: take(column, weight), for one that is there.
+template <class Take>
+__device__ __forceinline__ void shared_out(bool there, long long column, A weight, Take take) {
+  const int lane = threadIdx.x % 32;
+  const unsigned some = __ballot_sync(EVERY, there);
+  for (int first = 0; first < 32; first += 32 / ACROSS) {
+    const int source = first + lane / ACROSS;
+    const long long at = __shfl_sync(EVERY, column, source);
+    const A here = __shfl_sync(EVERY, weight, source);
+    if (some >> source & 1) take(at, here);
+  }
+}
+
+// A.T @ X. A warp takes ACROSS columns of X and a slice of one row.
+__global__ void drawn_scatter_matrix(const A* __restrict__ parts, const u32* __restrict__ numbers,
+                                     const u32* __restrict__ logarithms, const int* __restrict__ quantiles,
+                                     const E* __restrict__ x, A* out, long long rows, long long columns, int slices,
+                                     long long width) {
+  const long long tiles = (width + ACROSS - 1) / ACROSS, warp = thread() / 32, row = warp / tiles / slices;
+  const long long b = warp % tiles * ACROSS + threadIdx.x % ACROSS;
+  const bool active = row < rows && b < width && counts(x[row * width + b]);
+  if (!__any_sync(EVERY, active)) return;
+  const A times = active ? value(x[row * width + b]) : A(0);
+  const Plan plan = plan_of(numbers, logarithms);
+  const int slice = warp / tiles % slices;
+  through(plan, line_of(plan, row), columns, slice, slices, [=](bool there, long long column, u32 word) {
+    const A weight = there ? weight_of(parts, quantiles, word) : A(0);
+    shared_out(there, column, weight, [=](long long at, A here) {
+      if (active) atomicAdd(out + at * width + b, here * times);
+    });
+  });
+}
+
+// A @ X. A warp sums ACROSS columns of one row.
+__global__ void drawn_gather_matrix(const A* __restrict__ parts, const u32* __restrict__ numbers,
+                                    const u32* __restrict__ logarithms, const int* __restrict__ quantiles,
+                                    const E* __restrict__ x, O* out, long long rows, long long columns,
+                                    long long width) {
+  const long long tiles = (width + ACROSS - 1) / ACROSS, warp = thread() / 32, row = warp / tiles;
+  const long long b = warp % tiles * ACROSS + threadIdx.x % ACROSS;
+  if (row >= rows) return;
+  const Plan plan = plan_of(numbers, logarithms);
+  A total = 0;
+  through(plan, line_of(plan, row), columns, 0, 1, [&](bool there, long long column, u32 word) {
+    const A weight = there ? weight_of(parts, quantiles, word) : A(0);
+    shared_out(there, column, weight, [&](long long at, A here) {
+      if (b < width && counts(x[at * width + b])) total += here * value(x[at * width + b]);
+    });
+  });
+  for (int step = 16; step >= ACROSS; step /= 2) total += __shfl_down_sync(EVERY, total, step);
+  if (threadIdx.x % 32 < ACROSS && b < width) out[row * width + b] = O(total);
+}
+
+// The matrix as a dense one; `out` starts as zeros. A warp writes a row.
+__global__ void drawn_whole(const A* __restrict__ parts, const u32* __restrict__ numbers,
+                            const u32* __restrict__ logarithms, const int* __restrict__ quantiles, W* out,
+                            long long rows, long long columns) {
+  const long long row = thread() / 32;
+  if (row >= rows) return;
+  const Plan plan = plan_of(numbers, logarithms);
+  through(plan, line_of(plan, row), columns, 0, 1, [=](bool there, long long column, u32 word) {
+    if (there) out[row * columns + column] = W(weight_of(parts, quantiles, word));
+  });
+}

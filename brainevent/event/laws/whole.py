@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The matrix as a dense one, of what it is drawn from: `operator(weights, *arrays, shape=(m, k))` gives (m, k)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from ...bench.record import BenchmarkConfig
+from ...operator.custom_kernel import XLACustomKernel
+from ..description import Description, Law, Others
+from ..precision import precise
+
+__all__ = ["WHOLE", "Whole"]
+
+_SIZES = ((300, 30), (1000, 100))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Whole(Law):
+    """The law, which is linear in the weights."""
+
+    kind = "whole"
+
+    def reference(self, of: Description) -> Callable[..., list[Any]]:
+        """Return the operator in `jax.numpy`, which the format has."""
+        raise NotImplementedError(f"{of.name}: the format says nothing of this")
+
+    def cut(self, of: Description) -> dict[str, Any]:
+        """Let devices share nothing: each makes all."""
+        cut = of.format.cut
+        return {"rule": f"{cut.stored}, {', '.join(cut.arrays)} -> m k", "need_replication_factors": cut.whole}
+
+    def relate(self, operator: XLACustomKernel, of: Description, apply: Others) -> None:
+        """Give an operator its rules."""
+
+        def by_weights(tangent: Any, weights: Any, *rest: Any, **params: Any) -> Any:
+            return operator(tangent, *rest, **params)
+
+        def transposed(cotangents: Any, weights: Any, *structure: Any, outs: Any, **params: Any) -> list[Any]:
+            (cotangent,), wanted = cotangents, weights.aval
+            sums = precise(wanted.dtype)
+            outs = [jax.ShapeDtypeStruct(cotangent.shape, sums)]
+            ones = (operator(one, *structure, outs=outs, **params)[0] for one in jnp.eye(wanted.size, dtype=sums))
+            found = jnp.stack([jnp.vdot(one, cotangent.astype(sums)) for one in ones])
+            return [found.reshape(wanted.shape).astype(wanted.dtype), *[None] * len(structure)]
+
+        operator.def_jvp_rule2(by_weights, *[None] * len(of.arrays))
+        operator.def_transpose_rule(transposed)
+
+    def data(self, of: Description) -> list[BenchmarkConfig]:
+        """Make random connections."""
+        configs = []
+        for n, number in _SIZES:
+            structure = of.format.draw(n, number)
+            operands = (jnp.ones(of.format.stored(structure, (n, n))), *structure)
+            labels = {"n": n, "fan_out": number}
+            configs.append(BenchmarkConfig(f"{n} x {number}", operands, {"shape": (n, n)}, labels, bytes=4 * n * n))
+        return configs
+
+
+WHOLE = Whole("{format}", ("float",), "Return the matrix as a dense one.")

@@ -1,0 +1,343 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Matrices that are drawn from a seed whenever they are needed: `JITCScalarR`, `JITCNormalR`, `JITCUniformR`.
+
+Those whose names end in C are transposes of those whose names end in R; the same arguments give the same matrix.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar, NoReturn, Self
+
+import jax
+import jax.numpy as jnp
+
+from ...errors import UnsupportedOperationError
+from .. import units
+from ..calls import multiplied
+from ..description import Description, Format, Shape
+from ..drawn.calls import stored, times, whole
+from ..drawn.checked import drawn_from, numbers_of_weights, weights_of
+from ..drawn.format import JITN, JITS, JITU, tables
+from ..laws.products import EVENTS, NUMBERS
+from ..laws.whole import WHOLE
+from ..saved import savable
+from ..structure import are_known, checked_shape
+from .base import DataRepresentation
+from .drawn_arithmetic import DrawnArithmetic
+from .formats import format_named
+from .per_synapse import PerSynapse
+from .refused_grad import refuse_jax_grad
+
+__all__ = [
+    "JITCMatrix",
+    "JITCNormalC",
+    "JITCNormalMatrix",
+    "JITCNormalR",
+    "JITCScalarC",
+    "JITCScalarMatrix",
+    "JITCScalarR",
+    "JITCUniformC",
+    "JITCUniformMatrix",
+    "JITCUniformR",
+]
+
+
+class JITCMatrix(DrawnArithmetic, PerSynapse, DataRepresentation):
+    """A matrix that is drawn line by line from a seed, and never stored.
+
+    With `corder` its lines are rows, and `x @ matrix` draws those of events alone. Without, they are columns, and
+    `matrix @ x` does. Products the other way draw all of it. As a pytree it has its numbers and what it is drawn from
+    as leaves, so one jitted function takes matrices of any seed and probability.
+    """
+
+    drawn: jax.Array
+    corder: bool
+    _structure = ("drawn",)
+    _format: Format
+    _numbers: ClassVar[tuple[str, ...]]  # what its weights are made of, by the names of attributes
+    _turned: ClassVar[type[JITCMatrix]]
+
+    def __init__(
+        self,
+        *given: Any,
+        shape: Sequence[int] | None = None,
+        corder: bool = False,
+        backend: str | None = None,
+        buffers: Mapping[str, Any] | None = None,
+    ) -> None:
+        where, names = type(self).__name__, (*self._numbers, "prob", "seed")
+        given = tuple(given[0]) if len(given) == 1 and isinstance(given[0], (tuple, list)) else given
+        if len(given) != len(names):
+            raise ValueError(f"{where}: {len(given)} values are given; pass ({', '.join(names)})")
+        *numbers, prob, seed = given
+        size = checked_shape(where, shape)
+        data = numbers_of_weights(where, self._numbers, numbers)
+        self._check_numbers(data)
+        self._hold(_single(data), (drawn_from(where, prob, seed),), size, backend, buffers, within=False)
+        self.corder = bool(corder)
+
+    def _check_numbers(self, data: Sequence[Any]) -> None:
+        """Raise if weights cannot be made of these numbers."""
+
+    # ---- as a pytree and with other data
+
+    def tree_flatten(self) -> tuple[tuple[Any, ...], Any]:
+        """Return numbers, what the matrix is drawn from, and buffers; and what is static."""
+        refuse_jax_grad(type(self).__name__)
+        children, static = super().tree_flatten()
+        return children, (static, self.corder)
+
+    @classmethod
+    def tree_unflatten(cls, static: Any, leaves: Sequence[Any]) -> Self:
+        """Make the matrix again, of anything that JAX puts in the place of arrays."""
+        made = super().tree_unflatten(static[0], leaves)
+        made.corder = static[1]
+        return made
+
+    def _like(self, data: Any) -> Self:
+        known: dict[str, Any] = {"backend": self.backend, "buffers": self._buffers, "indices_within": False}
+        made = self._of(data, (self.drawn,), self.shape, **known)
+        made.corder = self.corder
+        return made
+
+    def with_data(self, data: Any) -> Self:
+        """Return a matrix with the same elements, whose weights are made of other numbers: one, or a pair."""
+        where = f"{type(self).__name__}.with_data"
+        given = data if len(self._numbers) > 1 else (data,)
+        if not isinstance(given, (tuple, list)) or len(given) != len(self._numbers):
+            raise ValueError(f"{where}: pass {', '.join(self._numbers)}")
+        found = numbers_of_weights(where, self._numbers, given)
+        self._check_numbers(found)
+        return self._like(_single(found))
+
+    # ---- what it is
+
+    @property
+    def _parts(self) -> tuple[Any, ...]:
+        return self.data if isinstance(self.data, tuple) else (self.data,)
+
+    @property
+    def prob(self) -> jax.Array:
+        """The probability of each element, in float32."""
+        return jax.lax.bitcast_convert_type(self.drawn[7], jnp.float32)
+
+    @property
+    def seed(self) -> jax.Array:
+        """The seed, as two words: uint32 (2,), which other matrices take as it is."""
+        return self.drawn[8:]
+
+    @property
+    def nse(self) -> int:
+        """Not there: how many elements there are is known once they are drawn, as `matrix.tocsr().nse`."""
+        raise AttributeError
+
+    def __getattr__(self, name: str) -> Any:
+        """Return a buffer; all else that a matrix has is found before."""
+        if name == "nse":
+            raise AttributeError(f"{type(self).__name__}: nse is known once all is drawn; call .tocsr().nse")
+        return super().__getattr__(name)
+
+    @property
+    def dtype(self) -> Any:
+        """The type of the weights."""
+        return units.split(self._parts[0])[0].dtype
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.dtype}{list(self.shape)}, corder={self.corder})"
+
+    @property
+    def mv(self) -> Self:
+        """The matrix itself: what products with vectors and with matrices use is one matrix."""
+        return self
+
+    mm = mv
+
+    # ---- products and conversions
+
+    @property
+    def _lines(self) -> Shape:
+        return self.shape if self.corder else (self.shape[1], self.shape[0])
+
+    @property
+    def _weights(self) -> Any:
+        return weights_of(self._parts, to=self._format is JITU)
+
+    def _multiply(self, x: Any, *, transpose: bool, event: bool) -> Any:
+        of = Description(self._format, EVENTS if event else NUMBERS, columns=x.ndim == 2)
+        how: dict[str, Any] = {"shape": self._lines, "transpose": transpose ^ (not self.corder)}
+        return multiplied(
+            of, self._weights, [self.drawn, tables()], x, indices_within=True, backend=self.backend, **how
+        )
+
+    def _transposed(self) -> JITCMatrix:
+        made = self._turned._of(self.data, (self.drawn,), self.shape[::-1], backend=self.backend, buffers=self._buffers)
+        made.indices_within, made.corder = False, not self.corder
+        return made
+
+    def todense(self) -> Any:
+        """Return an array."""
+        of = Description(self._format, WHOLE)
+        return whole(of, self._weights, self.drawn, self._lines, by_rows=self.corder, backend=self.backend)
+
+    def tocsr(self) -> Any:
+        """Return the matrix as a `CSR` that stores its elements and a weight for each; call it outside of `jax.jit`."""
+        data, structure = stored(self._format, f"{type(self).__name__}.tocsr", self._weights, self.drawn, self._lines)
+        lines = format_named("CSR")._of(data, structure, self._lines, backend=self.backend, indices_sorted=True)
+        return lines if self.corder else lines.transpose().tocsr()
+
+    def tocoo(self) -> Any:
+        """Return the matrix as a `COO` that stores its elements; call it outside of `jax.jit`."""
+        return self.tocsr().tocoo()
+
+    def _per_synapse(self, y: Any, w: Any, *, of_columns: bool, where: str = "") -> Any:
+        matrix = self.tocsr()
+        where = where or f"{type(self).__name__}.dt2t{'_transposed' * of_columns}"
+        return times(where, y, matrix.data if w is None else w, matrix, of_columns=of_columns, backend=None)
+
+    # ---- what is not offered
+
+    @classmethod
+    def fromdense(cls, *_: Any, **__: Any) -> NoReturn:
+        """Raise: what is drawn is made of no array."""
+        raise UnsupportedOperationError(f"{cls.__name__}.fromdense: its elements are drawn; use CSR.fromdense")
+
+    def update_on_pre(self, *_: Any, **__: Any) -> NoReturn:
+        """Raise: there are no weights to update."""
+        raise UnsupportedOperationError(
+            f"{type(self).__name__}: it has no per-synapse plastic weight; update that of .tocsr()"
+        )
+
+    update_on_post = update_on_pre
+
+    def apply(self, function: Callable[[Any], Any]) -> Self:
+        """Return the matrix of `function` of its weight, where all weigh the same."""
+        return self.with_data(function(self._one_weight("apply")))
+
+
+class JITCScalarMatrix(JITCMatrix):
+    """A drawn matrix whose elements all have one weight."""
+
+    _format, _numbers = JITS, ("weight",)  # type: ignore[misc]
+
+    @property
+    def weight(self) -> Any:
+        """The weight of all elements."""
+        return self._parts[0]
+
+
+class JITCNormalMatrix(JITCMatrix):
+    """A drawn matrix whose weights have a normal distribution."""
+
+    _format, _numbers = JITN, ("wloc", "wscale")  # type: ignore[misc]
+
+    @property
+    def wloc(self) -> Any:
+        """The mean of the weights."""
+        return self.data[0]
+
+    @property
+    def wscale(self) -> Any:
+        """The standard deviation of the weights; a negative one mirrors them."""
+        return self.data[1]
+
+
+class JITCUniformMatrix(JITCMatrix):
+    """A drawn matrix whose weights have a uniform distribution."""
+
+    _format, _numbers = JITU, ("wlow", "whigh")  # type: ignore[misc]
+
+    def _check_numbers(self, data: Sequence[Any]) -> None:
+        """Raise if the lower bound is known to be above the upper one; both are in one unit."""
+        low, high = (units.split(number)[0] for number in data)
+        if are_known(low, high) and float(low) > float(high):
+            raise ValueError(f"{type(self).__name__}: wlow must be <= whigh; found {data[0]} and {data[1]}")
+
+    @property
+    def wlow(self) -> Any:
+        """The lower bound of the weights."""
+        return self.data[0]
+
+    @property
+    def whigh(self) -> Any:
+        """The upper bound of the weights."""
+        return self.data[1]
+
+
+def _single(numbers: tuple[Any, ...]) -> Any:
+    return numbers if len(numbers) > 1 else numbers[0]
+
+
+@savable
+@jax.tree_util.register_pytree_node_class
+class JITCScalarR(JITCScalarMatrix):
+    """A drawn matrix of one weight: `JITCScalarR((weight, prob, seed), shape=(m, k))`.
+
+    Each element is there with the probability `prob`; a seed is an integer, a key, or None for a new one. Without
+    `corder`, columns are drawn, and `matrix @ events` draws those of events alone; with it, rows are, and
+    `events @ matrix` is quick.
+
+    >>> import jax.numpy as jnp, brainevent
+    >>> matrix = brainevent.JITCScalarR((1.5, 1.0, 42), shape=(2, 3))
+    >>> matrix @ brainevent.BinaryArray(jnp.ones(3))
+    Array([4.5, 4.5], dtype=float32)
+    """
+
+
+@savable
+@jax.tree_util.register_pytree_node_class
+class JITCScalarC(JITCScalarMatrix):
+    """The same matrix as `JITCScalarR` of the same arguments; the transpose of either is the other."""
+
+
+@savable
+@jax.tree_util.register_pytree_node_class
+class JITCNormalR(JITCNormalMatrix):
+    """A drawn matrix with normally distributed weights: `JITCNormalR((loc, scale, prob, seed), shape=(m, k))`.
+
+    Each element is there with the probability `prob`; a seed is an integer, a key, or None for a new one. Without
+    `corder`, columns are drawn, and `matrix @ events` draws those of events alone; with it, rows are, and
+    `events @ matrix` is quick.
+
+    >>> import jax.numpy as jnp, brainevent
+    >>> matrix = brainevent.JITCNormalR((1.5, 0.1, 1.0, 42), shape=(2, 3))
+    >>> (matrix @ jnp.ones(3)).shape
+    (2,)
+    """
+
+
+@savable
+@jax.tree_util.register_pytree_node_class
+class JITCNormalC(JITCNormalMatrix):
+    """The same matrix as `JITCNormalR` of the same arguments; the transpose of either is the other."""
+
+
+@savable
+@jax.tree_util.register_pytree_node_class
+class JITCUniformR(JITCUniformMatrix):
+    """A drawn matrix with uniformly distributed weights: `JITCUniformR((low, high, prob, seed), shape=(m, k))`.
+
+    Each element is there with the probability `prob`; a seed is an integer, a key, or None for a new one. Without
+    `corder`, columns are drawn, and `matrix @ events` draws those of events alone; with it, rows are, and
+    `events @ matrix` is quick.
+
+    >>> import jax.numpy as jnp, brainevent
+    >>> matrix = brainevent.JITCUniformR((0.5, 1.5, 1.0, 42), shape=(2, 3))
+    >>> (matrix @ jnp.ones(3)).shape
+    (2,)
+    """
+
+
+@savable
+@jax.tree_util.register_pytree_node_class
+class JITCUniformC(JITCUniformMatrix):
+    """The same matrix as `JITCUniformR` of the same arguments; the transpose of either is the other."""
+
+
+_PAIRS: tuple[tuple[type[JITCMatrix], type[JITCMatrix]], ...] = (
+    (JITCScalarR, JITCScalarC),
+    (JITCNormalR, JITCNormalC),
+    (JITCUniformR, JITCUniformC),
+)
+for _rows, _columns in _PAIRS:
+    _rows._turned, _columns._turned = _columns, _rows
