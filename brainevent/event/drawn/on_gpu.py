@@ -20,7 +20,7 @@ __all__ = ["cuda_product", "cuda_whole", "text"]
 
 _ROWS = 32  # of which a warp takes those that count, at most
 _WARPS = 2**13  # about as many as a large GPU holds
-_MOST_WARPS = 2**18  # if several share a row
+_MOST_WARPS = 2**20  # if several share a row
 _SLICE = 4096  # columns, at least, of a row's part that a warp takes
 
 
@@ -86,7 +86,7 @@ def _shares(rows: int, columns: int) -> tuple[int, int]:
     """Return of how many rows a warp takes those that count, and how many warps share each of them.
 
     >>> _shares(1000, 1000), _shares(100_000, 100_000), _shares(1_000_000, 1_000_000)
-    ((1, 1), (8, 2), (32, 1))
+    ((1, 1), (32, 10), (32, 1))
     """
     slices = max(1, min(columns // _SLICE, _MOST_WARPS // max(1, rows)))
     return power_of_two(rows * slices // _WARPS, _ROWS), slices
