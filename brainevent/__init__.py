@@ -8,7 +8,7 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 from . import config, errors
-from ._names import CARRIED, LAZY, RENAMED
+from ._names import CARRIED, LAZY, REMOVED, RENAMED
 from ._version import __version__
 from .config import set_backend, use_backend
 from .errors import (
@@ -56,9 +56,17 @@ from .operator.registry import load_when_asked as _load_when_asked
 from .operator.rules import defjvp
 
 if TYPE_CHECKING:
+    from .backends.lfsr import (
+        PallasLFSR88RNG,
+        PallasLFSR113RNG,
+        PallasLFSR128RNG,
+        PallasLFSRRNG,
+        get_pallas_lfsr_rng_class,
+    )
     from .backends.numba import half, numba_kernel
     from .backends.numba_cuda import numba_cuda_callable, numba_cuda_kernel
     from .backends.nvrtc import cuda_kernel
+    from .backends.source.compilers import CompilerBackend, CPPBackend, CUDABackend, HIPBackend
     from .backends.source.cpp import load_cpp_file, load_cpp_inline
     from .backends.source.cuda import load_cuda_dir, load_cuda_file, load_cuda_inline
     from .backends.source.module import CompiledModule
@@ -69,7 +77,7 @@ if TYPE_CHECKING:
     from .bench.tune import TuneResult
     from .bench.tuning_store import TunedChoice, clear_tuned, export_tuned, import_tuned, tuned_choices
     from .doctor import print_diagnostics
-    from .event.arrays import BinaryArray
+    from .event.arrays import BinaryArray, WeightedArray
     from .event.bitpack import BitPackedBinary, bitpack
     from .event.compact import CompactBinary
     from .event.coo.functions import binary_coomm, binary_coomv, coomm, coomv
@@ -85,6 +93,8 @@ if TYPE_CHECKING:
         csrmv,
         csrmv_indexed,
     )
+    from .event.csr.hybrid import HybridConfig, get_hybrid_config, init_csr_config
+    from .event.csr.sampled import sddmm
     from .event.delays.functions import csr_delay_deliver, csr_delay_deliver_layout
     from .event.delays.layout import CSRDelayLayout
     from .event.dense.functions import binary_densemm, binary_densemv
@@ -170,6 +180,8 @@ if TYPE_CHECKING:
     )
     from .event.matrices.fixed import FixedNumConn, FixedNumPerPost, FixedNumPerPre
     from .event.matrices.gradients import grad, value_and_grad
+    from .event.matrices.tcsr import TCSR
+    from .event.plasticity.by_rule import csr_apply_on_post, csr_apply_on_pre
     from .event.plasticity.functions import (
         update_csc_on_binary_post,
         update_csc_on_binary_pre,
@@ -203,44 +215,46 @@ __version_info__ = tuple(int(part) for part in __version__.split("."))
 
 # fmt: off
 __all__ = [
-    "COO", "CSC", "CSR", "BenchmarkConfig", "BenchmarkDataFnNotProvidedError", "BenchmarkRecord", "BenchmarkResult",
-    "BinaryArray", "BitPackedBinary", "BrainEventError", "CSRDelayLayout", "CUDANotInstalledError",
-    "CheckFailedError", "CheckReport", "CheckRow", "CheckpointError", "CompactBinary", "CompilationError",
-    "CompiledModule", "DataRepresentation", "Dense", "EventRepresentation", "FixedNumConn", "FixedNumPerPost",
-    "FixedNumPerPre", "GpuArchDetectionError", "HeaderNotFoundError", "HostCompilerIncompatibleError",
-    "HostCompilerNotFoundError", "JITCMatrix", "JITCNormalC", "JITCNormalR", "JITCScalarC", "JITCScalarMatrix",
-    "JITCScalarR", "JITCUniformC", "JITCUniformR", "KernelArgumentError", "KernelCompilationError", "KernelEntry",
-    "KernelError", "KernelExecutionError", "KernelFallbackExhaustedError", "KernelLoadError",
-    "KernelNotAvailableError", "KernelOutputError", "KernelRegistrationError", "KernelToolchainError", "MathError",
-    "Network", "NetworkError", "NoRuleError", "NotFiniteError", "NvccNotFoundError", "Population", "Projection",
-    "RegistrationTypeError", "RegistrationValueError", "Result", "RoundedWeightsWarning", "RuleError", "ShapeError",
-    "Simulation", "Spikes", "TuneResult", "TunedChoice", "UnknownNameError", "UnknownPlatformError",
-    "UnsupportedArchError", "UnsupportedOperationError", "XLACustomKernel", "benchmark_function", "binary_coomm",
-    "binary_coomm_p", "binary_coomv", "binary_coomv_p", "binary_csrmm", "binary_csrmm_indexed",
-    "binary_csrmm_indexed_p", "binary_csrmm_p", "binary_csrmv", "binary_csrmv_indexed", "binary_csrmv_indexed_p",
-    "binary_csrmv_p", "binary_densemm", "binary_densemm_p", "binary_densemv", "binary_densemv_p", "binary_fcnmm",
-    "binary_fcnmm_p", "binary_fcnmv", "binary_fcnmv_p", "binary_jitnmm", "binary_jitnmm_p", "binary_jitnmv",
-    "binary_jitnmv_p", "binary_jitsmm", "binary_jitsmm_p", "binary_jitsmv", "binary_jitsmv_p", "binary_jitumm",
-    "binary_jitumm_p", "binary_jitumv", "binary_jitumv_p", "bitpack", "check", "clear_cache", "clear_tuned", "config",
-    "connect", "coo2csr", "coo_to_csc_index", "coomm", "coomm_p", "coomv", "coomv_p", "csc_to_csr_index",
-    "cscmm_dt2t", "cscmv_dt2t", "csr_delay_deliver", "csr_delay_deliver_layout", "csr_delay_deliver_layout_p",
-    "csr_delay_deliver_p", "csr_slice_rows", "csr_slice_rows_p", "csr_to_coo_index", "csr_to_csc_index", "csrmm",
-    "csrmm_dt2t", "csrmm_dt2t_p", "csrmm_indexed", "csrmm_indexed_p", "csrmm_p", "csrmv", "csrmv_dt2t",
-    "csrmv_dt2t_p", "csrmv_indexed", "csrmv_indexed_p", "csrmv_p", "cuda_kernel", "defjvp", "errors", "every",
-    "exponential", "export_checks", "export_tuned", "fcn_plasticity_row_p", "fcnmm", "fcnmm_dt2t", "fcnmm_p", "fcnmv",
-    "fcnmv_dt2t", "fcnmv_p", "general_batching_rule", "get_all_primitive_names", "get_cache_dir",
-    "get_primitives_by_tags", "get_registry", "grad", "half", "import_tuned", "integers", "jaxinfo_to_warpinfo",
-    "jaxtype_to_warptype", "jitn", "jitn_p", "jitnmm", "jitnmm_p", "jitnmv", "jitnmv_dt2t", "jitnmv_p", "jits",
-    "jits_p", "jitsmm", "jitsmm_p", "jitsmv", "jitsmv_dt2t", "jitsmv_p", "jitu", "jitu_p", "jitumm", "jitumm_p",
-    "jitumv", "jitumv_dt2t", "jitumv_p", "list_registered_targets", "load_cpp_file", "load_cpp_inline",
-    "load_cuda_dir", "load_cuda_file", "load_cuda_inline", "lognormal", "models", "normal", "normalize_tokens",
-    "numba_cuda_callable", "numba_cuda_kernel", "numba_kernel", "print_diagnostics", "record", "register_ffi_target",
-    "set_backend", "set_cache_dir", "simulate", "surrogate", "tuned_choices", "uniform", "update_csc_on_binary_post",
-    "update_csc_on_binary_pre", "update_csr_on_binary_post", "update_csr_on_binary_post_p",
-    "update_csr_on_binary_pre", "update_csr_on_binary_pre_p", "update_dense_on_binary_post",
-    "update_dense_on_binary_post_p", "update_dense_on_binary_pre", "update_dense_on_binary_pre_p",
-    "update_fixed_post_conn_on_binary_pre", "update_fixed_pre_conn_on_binary_post", "use_backend", "value_and_grad",
-    "warp_kernel",
+    "COO", "CSC", "CSR", "TCSR", "BenchmarkConfig", "BenchmarkDataFnNotProvidedError", "BenchmarkRecord",
+    "BenchmarkResult", "BinaryArray", "BitPackedBinary", "BrainEventError", "CPPBackend", "CSRDelayLayout",
+    "CUDABackend", "CUDANotInstalledError", "CheckFailedError", "CheckReport", "CheckRow", "CheckpointError",
+    "CompactBinary", "CompilationError", "CompiledModule", "CompilerBackend", "DataRepresentation", "Dense",
+    "EventRepresentation", "FixedNumConn", "FixedNumPerPost", "FixedNumPerPre", "GpuArchDetectionError", "HIPBackend",
+    "HeaderNotFoundError", "HostCompilerIncompatibleError", "HostCompilerNotFoundError", "HybridConfig", "JITCMatrix",
+    "JITCNormalC", "JITCNormalR", "JITCScalarC", "JITCScalarMatrix", "JITCScalarR", "JITCUniformC", "JITCUniformR",
+    "KernelArgumentError", "KernelCompilationError", "KernelEntry", "KernelError", "KernelExecutionError",
+    "KernelFallbackExhaustedError", "KernelLoadError", "KernelNotAvailableError", "KernelOutputError",
+    "KernelRegistrationError", "KernelToolchainError", "MathError", "Network", "NetworkError", "NoRuleError",
+    "NotFiniteError", "NvccNotFoundError", "PallasLFSR88RNG", "PallasLFSR113RNG", "PallasLFSR128RNG", "PallasLFSRRNG",
+    "Population", "Projection", "RegistrationTypeError", "RegistrationValueError", "Result", "RoundedWeightsWarning",
+    "RuleError", "ShapeError", "Simulation", "Spikes", "TuneResult", "TunedChoice", "UnknownNameError",
+    "UnknownPlatformError", "UnsupportedArchError", "UnsupportedOperationError", "WeightedArray", "XLACustomKernel",
+    "benchmark_function", "binary_coomm", "binary_coomm_p", "binary_coomv", "binary_coomv_p", "binary_csrmm",
+    "binary_csrmm_indexed", "binary_csrmm_indexed_p", "binary_csrmm_p", "binary_csrmv", "binary_csrmv_indexed",
+    "binary_csrmv_indexed_p", "binary_csrmv_p", "binary_densemm", "binary_densemm_p", "binary_densemv",
+    "binary_densemv_p", "binary_fcnmm", "binary_fcnmm_p", "binary_fcnmv", "binary_fcnmv_p", "binary_jitnmm",
+    "binary_jitnmm_p", "binary_jitnmv", "binary_jitnmv_p", "binary_jitsmm", "binary_jitsmm_p", "binary_jitsmv",
+    "binary_jitsmv_p", "binary_jitumm", "binary_jitumm_p", "binary_jitumv", "binary_jitumv_p", "bitpack", "check",
+    "clear_cache", "clear_tuned", "config", "connect", "coo2csr", "coo_to_csc_index", "coomm", "coomm_p", "coomv",
+    "coomv_p", "csc_to_csr_index", "cscmm_dt2t", "cscmv_dt2t", "csr_apply_on_post", "csr_apply_on_pre",
+    "csr_delay_deliver", "csr_delay_deliver_layout", "csr_delay_deliver_layout_p", "csr_delay_deliver_p",
+    "csr_slice_rows", "csr_slice_rows_p", "csr_to_coo_index", "csr_to_csc_index", "csrmm", "csrmm_dt2t", "csrmm_dt2t_p",
+    "csrmm_indexed", "csrmm_indexed_p", "csrmm_p", "csrmv", "csrmv_dt2t", "csrmv_dt2t_p", "csrmv_indexed",
+    "csrmv_indexed_p", "csrmv_p", "cuda_kernel", "defjvp", "errors", "every", "exponential", "export_checks",
+    "export_tuned", "fcn_plasticity_row_p", "fcnmm", "fcnmm_dt2t", "fcnmm_p", "fcnmv", "fcnmv_dt2t", "fcnmv_p",
+    "general_batching_rule", "get_all_primitive_names", "get_cache_dir", "get_hybrid_config",
+    "get_pallas_lfsr_rng_class", "get_primitives_by_tags", "get_registry", "grad", "half", "import_tuned",
+    "init_csr_config", "integers", "jaxinfo_to_warpinfo", "jaxtype_to_warptype", "jitn", "jitn_p", "jitnmm", "jitnmm_p",
+    "jitnmv", "jitnmv_dt2t", "jitnmv_p", "jits", "jits_p", "jitsmm", "jitsmm_p", "jitsmv", "jitsmv_dt2t", "jitsmv_p",
+    "jitu", "jitu_p", "jitumm", "jitumm_p", "jitumv", "jitumv_dt2t", "jitumv_p", "list_registered_targets",
+    "load_cpp_file", "load_cpp_inline", "load_cuda_dir", "load_cuda_file", "load_cuda_inline", "lognormal", "models",
+    "normal", "normalize_tokens", "numba_cuda_callable", "numba_cuda_kernel", "numba_kernel", "print_diagnostics",
+    "record", "register_ffi_target", "sddmm", "set_backend", "set_cache_dir", "simulate", "surrogate", "tuned_choices",
+    "uniform", "update_csc_on_binary_post", "update_csc_on_binary_pre", "update_csr_on_binary_post",
+    "update_csr_on_binary_post_p", "update_csr_on_binary_pre", "update_csr_on_binary_pre_p",
+    "update_dense_on_binary_post", "update_dense_on_binary_post_p", "update_dense_on_binary_pre",
+    "update_dense_on_binary_pre_p", "update_fixed_post_conn_on_binary_pre", "update_fixed_pre_conn_on_binary_post",
+    "use_backend", "value_and_grad", "warp_kernel",
 ]
 # fmt: on
 
@@ -250,12 +264,15 @@ _portable.install(CARRIED)
 
 def __getattr__(name: str) -> Any:
     if name in RENAMED:
-        message = f"brainevent.{name} is now called brainevent.{RENAMED[name]}"
+        new = RENAMED[name]
+        message = f"brainevent.{name} is now called brainevent.{new}; the old name is deprecated, use brainevent.{new}"
         warnings.warn(message, DeprecationWarning, stacklevel=2)
-        return __getattr__(RENAMED[name])
+        return __getattr__(new)
     if name in LAZY:
         value = globals()[name] = getattr(importlib.import_module(LAZY[name]), name)
         return value
+    if name in REMOVED:
+        raise AttributeError(f"brainevent.{name} was removed in 0.1.0: {REMOVED[name]}")
     raise AttributeError(f"module 'brainevent' has no attribute {name!r}")
 
 

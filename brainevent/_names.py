@@ -1,13 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is loaded when it is first used: public names, those of earlier releases, and loaders of exported kernels."""
 
-__all__ = ["CARRIED", "LAZY", "RENAMED"]
+__all__ = ["CARRIED", "LAZY", "REMOVED", "RENAMED"]
 
 # Loaded when first used, so that `import brainevent` stays light.
 _ROOMS = {
+    "backends.lfsr": """
+        PallasLFSR113RNG PallasLFSR128RNG PallasLFSR88RNG PallasLFSRRNG get_pallas_lfsr_rng_class
+    """,
     "backends.numba": "half numba_kernel",
     "backends.numba_cuda": "numba_cuda_callable numba_cuda_kernel",
     "backends.nvrtc": "cuda_kernel",
+    "backends.source.compilers": "CPPBackend CUDABackend CompilerBackend HIPBackend",
     "backends.source.cpp": "load_cpp_file load_cpp_inline",
     "backends.source.cuda": "load_cuda_dir load_cuda_file load_cuda_inline",
     "backends.source.module": "CompiledModule",
@@ -18,7 +22,7 @@ _ROOMS = {
     "bench.result": "BenchmarkResult",
     "bench.tune": "TuneResult",
     "doctor": "print_diagnostics",
-    "event.arrays": "BinaryArray",
+    "event.arrays": "BinaryArray WeightedArray",
     "event.bitpack": "BitPackedBinary bitpack",
     "event.compact": "CompactBinary",
     "event.coo.functions": "binary_coomm binary_coomv coomm coomv",
@@ -27,6 +31,8 @@ _ROOMS = {
         binary_csrmm binary_csrmm_indexed binary_csrmv binary_csrmv_indexed csr_slice_rows csrmm csrmm_indexed
         csrmv csrmv_indexed
     """,
+    "event.csr.hybrid": "HybridConfig get_hybrid_config init_csr_config",
+    "event.csr.sampled": "sddmm",
     "event.delays.functions": "csr_delay_deliver csr_delay_deliver_layout",
     "event.delays.layout": "CSRDelayLayout",
     "event.dense.functions": "binary_densemm binary_densemv",
@@ -55,6 +61,8 @@ _ROOMS = {
     """,
     "event.matrices.fixed": "FixedNumConn FixedNumPerPost FixedNumPerPre",
     "event.matrices.gradients": "grad value_and_grad",
+    "event.matrices.tcsr": "TCSR",
+    "event.plasticity.by_rule": "csr_apply_on_post csr_apply_on_pre",
     "event.plasticity.functions": """
         update_csc_on_binary_post update_csc_on_binary_pre update_csr_on_binary_post update_csr_on_binary_pre
         update_dense_on_binary_post update_dense_on_binary_pre update_fixed_post_conn_on_binary_pre
@@ -93,6 +101,19 @@ RENAMED = {
     "dense_on_post": "update_dense_on_binary_post",
     "dense_on_pre": "update_dense_on_binary_pre",
 }
+
+# Names that are gone, with what programs may use instead.
+_GONE = {
+    "a matrix of coordinates has update_on_pre and update_on_post; or make a CSR by coo2csr": """
+        update_coo_on_binary_post update_coo_on_binary_post_p update_coo_on_binary_pre update_coo_on_binary_pre_p
+    """,
+    "it was unified into fcnmv and fcnmm: use binary_fcnmv and binary_fcnmm, which take events in every form": """
+        bitpack_binary_fcnmm bitpack_binary_fcnmm_p bitpack_binary_fcnmv bitpack_binary_fcnmv_p
+        compact_binary_fcnmm compact_binary_fcnmm_p compact_binary_fcnmv compact_binary_fcnmv_p
+    """,
+    "use FixedNumPerPost or FixedNumPerPre": "CscLayout EllLayout",
+}
+REMOVED = {name: advice for advice, names in _GONE.items() for name in names.split()}
 
 # What loads the kernels that exported programs carry, by their kind.
 CARRIED = {

@@ -1,31 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`BinaryArray`: an array as it is, of which every element that is not zero is an event."""
+"""`BinaryArray` and `WeightedArray`: an array as it is, of which every element that is not zero is an event."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import jax
 import jax.numpy as jnp
 
 from . import units
+from .activity import is_active
 from .bitpack import BitPackedBinary
 from .representation import EventRepresentation
 from .saved import savable
 
-__all__ = ["BinaryArray"]
+__all__ = ["BinaryArray", "WeightedArray"]
 
 
-@savable
-@jax.tree_util.register_pytree_with_keys_class
-class BinaryArray(EventRepresentation):
-    """An array whose elements are events where they are True, or not zero; an event counts as one.
-
-    >>> import jax.numpy as jnp, brainevent
-    >>> spikes = brainevent.BinaryArray(jnp.array([0.0, 2.0, 1.0]))
-    >>> spikes @ jnp.array([[1.0, 2.0], [4.0, 8.0], [16.0, 32.0]])
-    Array([20., 40.], dtype=float32)
-    """
+class _Held(EventRepresentation):
+    """Events that are held as the array that they were made of."""
 
     def __init__(self, value: Any):
         value = value.value if isinstance(value, EventRepresentation) else value
@@ -36,30 +29,63 @@ class BinaryArray(EventRepresentation):
         """The array, or quantity, of which the elements that are not zero are events."""
         return self._value
 
-    def with_value(self, value: Any) -> BinaryArray:
+    def with_value(self, value: Any) -> Self:
         """Return other events."""
-        return BinaryArray(value)
+        return type(self)(value)
 
     @property
-    def T(self) -> BinaryArray:  # noqa: N802 - as arrays call it
+    def T(self) -> Self:  # noqa: N802 - as arrays call it
         """The events with their axes reversed."""
-        return BinaryArray(self.value.T)
+        return type(self)(self.value.T)
 
-    def transpose(self, *axes: Any) -> BinaryArray:
+    def transpose(self, *axes: Any) -> Self:
         """Return the events with their axes in another order, or reversed."""
-        return BinaryArray(self.value.transpose(*axes))
-
-    def bitpack(self) -> BitPackedBinary:
-        """Return the events as bits."""
-        return BitPackedBinary(self)
+        return type(self)(self.value.transpose(*axes))
 
     def tree_flatten_with_keys(self) -> tuple[Any, None]:
         """Take apart for JAX: `value` is the leaf, or the tree."""
         return ((jax.tree_util.GetAttrKey("value"), self._value),), None
 
     @classmethod
-    def tree_unflatten(cls, _: None, children: tuple[Any, ...]) -> BinaryArray:
+    def tree_unflatten(cls, _: None, children: tuple[Any, ...]) -> Self:
         """Put together again what JAX took apart, whatever the leaf is."""
         events = object.__new__(cls)
         (events._value,) = children
         return events
+
+
+@savable
+@jax.tree_util.register_pytree_with_keys_class
+class BinaryArray(_Held):
+    """An array whose elements are events where they are True, or not zero; an event counts as one.
+
+    >>> import jax.numpy as jnp, brainevent
+    >>> spikes = brainevent.BinaryArray(jnp.array([0.0, 2.0, 1.0]))
+    >>> spikes @ jnp.array([[1.0, 2.0], [4.0, 8.0], [16.0, 32.0]])
+    Array([20., 40.], dtype=float32)
+    """
+
+    def bitpack(self) -> BitPackedBinary:
+        """Return the events as bits."""
+        return BitPackedBinary(self)
+
+
+@savable
+@jax.tree_util.register_pytree_with_keys_class
+class WeightedArray(_Held):
+    """An array whose elements are events where they are not zero; an event counts as its value.
+
+    Products and their derivatives are those of numbers, but weights that meet a zero are left out, even if they are NaN
+    or infinite. So spikes may be graded, counted, or scaled by short-term plasticity.
+
+    >>> import jax.numpy as jnp, brainevent
+    >>> spikes = brainevent.WeightedArray(jnp.array([0.0, 2.0, 0.5]))
+    >>> spikes @ jnp.array([[jnp.nan, 2.0], [4.0, 8.0], [16.0, 32.0]])
+    Array([16., 32.], dtype=float32)
+    """
+
+    graded: ClassVar[bool] = True
+
+    def __init__(self, value: Any):
+        super().__init__(value)
+        is_active(units.split(self._value)[0])  # complex numbers are refused

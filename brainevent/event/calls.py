@@ -13,12 +13,14 @@ from .. import config
 from ..errors import MathError, ShapeError
 from . import units
 from .description import Description
-from .form import split_operand
+from .form import EventForm, split_operand
+from .laws.products import VALUED
+from .laws.rules import has_kernel_for
 from .operands import checked_indices, promises, promoted
 from .structure import as_array, check_indices, check_once, checked_shape, checked_weights
 from .table import apply
 
-__all__ = ["checked_structure", "checked_x", "multiplied", "product", "weights_of"]
+__all__ = ["by_values", "checked_structure", "checked_x", "multiplied", "product", "weights_of"]
 
 
 def product(
@@ -30,9 +32,14 @@ def product(
     transpose: bool,
     backend: str | None,
     indices_sorted: bool = False,
+    weighted: bool = False,
 ) -> Any:
-    """Return a product of what users pass: all is checked, and the name of x is for messages."""
+    """Return a product of what users pass: all is checked, and the name of x is for messages.
+
+    If `weighted`, or if the events are, these count as their values.
+    """
     name, x = named
+    of = by_values(of, x, weighted=weighted)
     shape, transpose = checked_shape(of.name, shape), bool(transpose)
     structure, within = checked_structure(of, structure, shape, None)
     (weights, weight_unit), (x, unit) = units.split(weights), split_operand(x, event=of.law.event)
@@ -41,6 +48,11 @@ def product(
     how = {"shape": shape, "transpose": transpose, "backend": backend}
     found = _called(of, weights, structure, x, **how, indices_sorted=indices_sorted, indices_within=within)
     return units.join(found, units.product(weight_unit, unit))
+
+
+def by_values(of: Description, x: Any, *, weighted: bool) -> Description:
+    """Return the product with events, or the one in which these count as their values."""
+    return of.also(law=VALUED) if of.law.event and (weighted or (isinstance(x, EventForm) and x.graded)) else of
 
 
 def multiplied(
@@ -114,6 +126,8 @@ def _called(
     **known: bool,
 ) -> Any:
     weights = promoted(weights, x, event=of.law.event)
+    if of.law is VALUED and not has_kernel_for(apply.operator(of), {"backend": backend}):
+        backend = None  # which is one of the product with events
     out = jax.ShapeDtypeStruct((shape[transpose], *x.shape[1:]), weights.dtype)
     how: dict[str, Any] = {"transpose": transpose, "backend": backend}
     if of.format.arrays:  # else there is nothing to know, and the weights have the shape

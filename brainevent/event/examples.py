@@ -166,3 +166,26 @@ for _family in ("jits", "jitn", "jitu"):
     ):
         _name = _kind.format(_family)
         EXAMPLES[_name] = _drawn(_family, _name, _x, _found)
+
+_COMPRESSED = "jnp.array([0, 2, 2]), jnp.array([0, 2, 3])"
+_STRUCTURES = {
+    "csr{}": _COMPRESSED,
+    "csr{}_indexed": f"{_COMPRESSED}, jnp.array([2, 1, 0])",
+    "coo{}": "jnp.array([0, 0, 1]), jnp.array([0, 2, 2])",
+    "fcn{}": "jnp.array([[0], [2]])",
+}
+_WEIGHTED = """
+What is zero is left out, whatever the weights. `WeightedArray` calls this.
+
+>>> import jax.numpy as jnp, brainevent
+>>> operator = brainevent.get_registry()["{name}"]
+>>> operator(jnp.array([2.0]), {structure}, {x}, shape=(2, 3), transpose=True)
+{found}
+"""
+for _kind, _x, _found in (
+    ("mv", "jnp.array([0.0, 3.0])", "[Array([0., 0., 6.], dtype=float32)]"),
+    ("mm", "jnp.array([[0.0], [3.0]])", "[Array([[0.],\n       [0.],\n       [6.]], dtype=float32)]"),
+):
+    for _format, _structure in _STRUCTURES.items():
+        _name = f"weighted_{_format.format(_kind)}"
+        EXAMPLES[_name] = _WEIGHTED.format(name=_name, structure=_structure, x=_x, found=_found)

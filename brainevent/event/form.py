@@ -24,11 +24,11 @@ def numbers_of(x: Any) -> jax.Array:
 
 
 def split_operand(x: Any, *, event: bool) -> tuple[Any, Any]:
-    """Return the numbers of an operand, and their unit; of events that are taken as numbers, which are active."""
+    """Return the numbers of an operand, and their unit; of events that count as one, but not here, which are active."""
     if not isinstance(x, EventForm):
         return units.split(x)
     numbers, unit = units.split(x.value)
-    return numbers if event else is_active(numbers), unit
+    return numbers if event or x.graded else is_active(numbers), unit
 
 
 class EventForm(ABC):

@@ -37,8 +37,8 @@ class EventRepresentation(EventForm):
         from .dense.functions import binary_densemm, binary_densemv  # when used: operators are loaded with them
 
         if self.ndim == 1:
-            return binary_densemv(matrix, events, transpose=True)
-        return binary_densemm(matrix, events.T, transpose=True).T
+            return binary_densemv(matrix, events, transpose=True, weighted=self.graded)
+        return binary_densemm(matrix, events.T, transpose=True, weighted=self.graded).T
 
     def __rmatmul__(self, matrix: Any) -> Any:
         """Sum the columns of who is active: a matrix (m, k), and (k,) or (k, n) events -> (m,) or (m, n)."""
@@ -55,7 +55,7 @@ class EventRepresentation(EventForm):
         from .dense.functions import binary_densemm, binary_densemv
 
         product = binary_densemv if self.ndim == 1 else binary_densemm
-        return product(matrix, events, transpose=False)
+        return product(matrix, events, transpose=False, weighted=self.graded)
 
     def _operand(self, matrix: Any, where: str) -> Any:
         """Return the events for a product with an array, if there is such a product."""

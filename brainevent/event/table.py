@@ -20,7 +20,7 @@ from .kernels.numba import NUMBA
 from .kernels.one_product import DOT, OTHERS
 from .laws.copies import ADDED, COPIED
 from .laws.deliveries import DELIVERIES, LAID
-from .laws.products import EVENTS, NUMBERS, PAIRS
+from .laws.products import EVENTS, NUMBERS, PAIRS, VALUED
 from .laws.updates import UPDATES
 from .laws.values import VALUES
 from .laws.whole import WHOLE
@@ -104,11 +104,11 @@ def descriptions(form: Format, *laws: Law, indexed: bool = False, columns: bool 
 
 
 for _of in (
-    *descriptions(COORDINATES, NUMBERS, EVENTS),
-    *descriptions(CSR, NUMBERS, EVENTS, indexed=True),
+    *descriptions(COORDINATES, NUMBERS, EVENTS, VALUED),
+    *descriptions(CSR, NUMBERS, EVENTS, VALUED, indexed=True),
     *descriptions(CSR, PAIRS, COPIED, ADDED, columns=False),
     *descriptions(DENSE, EVENTS),
-    *descriptions(FIXED, NUMBERS, EVENTS),
+    *descriptions(FIXED, NUMBERS, EVENTS, VALUED),
     *descriptions(CSR, VALUES),
     *descriptions(CSR, UPDATES, columns=False),
     Description(CSR, UPDATES, indexed=True, post=True),

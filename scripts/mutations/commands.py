@@ -13,9 +13,9 @@ MUTANTS = (
     Mutant(
         "names-renamed-without-the-new-name",
         "__init__.py",
-        'message = f"brainevent.{name} is now called brainevent.{RENAMED[name]}"',
-        'message = f"brainevent.{name} has another name"',
-        ("test_registry_config", "test_events", "test_matrices"),
+        "is now called brainevent.{new}; the old name is deprecated, use brainevent.{new}",
+        "has another name",
+        ("test_names", "test_events", "test_matrices"),
     ),
     Mutant(
         "command-interrupted-as-failed",

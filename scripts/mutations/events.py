@@ -115,8 +115,8 @@ MUTANTS = (
     Mutant(
         "arrays-product-not-turned-back",
         "event/representation.py",
-        "return binary_densemm(matrix, events.T, transpose=True).T",
-        "return binary_densemm(matrix, events.T, transpose=True)",
+        "return binary_densemm(matrix, events.T, transpose=True, weighted=self.graded).T",
+        "return binary_densemm(matrix, events.T, transpose=True, weighted=self.graded)",
         _EVENTS,
     ),
     Mutant(

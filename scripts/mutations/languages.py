@@ -14,6 +14,20 @@ _CPP = ("test_loaders", "test_cpp", "test_builds")
 
 MUTANTS = (
     Mutant(
+        "generators-seeds-not-mixed",
+        "backends/lfsr.py",
+        "    return word\n",
+        "    return seed\n",
+        ("test_lfsr",),
+    ),
+    Mutant(
+        "generators-range-without-its-end",
+        "backends/lfsr.py",
+        "- low.astype(jnp.uint32) + jnp.uint32(1)",
+        "- low.astype(jnp.uint32)",
+        ("test_lfsr",),
+    ),
+    Mutant(
         "numba-name-without-the-results",
         "backends/numba/__init__.py",
         '[*map(str, operands), "->", *map(str, outs)]',

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from sparse_products import FLOATS, TOLERANCE, Sparse, taken
 
 import brainevent
-from brainevent import BinaryArray
+from brainevent import BinaryArray, WeightedArray
 
 pytestmark = pytest.mark.gpu
 
@@ -94,7 +94,7 @@ def product(sparse, x, *, transpose, event):
         scipy.sparse.coo_array((numbers, (sparse.rows, sparse.columns)), shape=sparse.shape)
         for numbers in (np.nan_to_num(each), np.isnan(each).astype(np.float64))
     )
-    return np.where((lost.T if transpose else lost) @ x > 0, np.nan, (sums.T if transpose else sums) @ x)
+    return np.where((lost.T if transpose else lost) @ (x != 0) > 0, np.nan, (sums.T if transpose else sums) @ x)
 
 
 def same(found, wanted, dtype):
@@ -108,7 +108,7 @@ def same(found, wanted, dtype):
 
 @pytest.mark.parametrize("name", FORMATS)
 @pytest.mark.parametrize("transpose", [False, True], ids=["A", "A.T"])
-@pytest.mark.parametrize("kind", ["bool", "events", "numbers"])
+@pytest.mark.parametrize("kind", ["bool", "events", "numbers", "values"])
 @settings(max_examples=40)
 @given(
     columns=st.none() | st.integers(0, 4) | st.integers(5, 70),
@@ -126,8 +126,8 @@ def test_products(name, transpose, kind, columns, active, **matrix):
     matrix_of_format, sparse = in_format(sparse, name)
     size = taken(sparse, transpose=transpose)
     x = operand(matrix["seed"], size if columns is None else (size, columns), kind, active)
-    wanted = product(sparse, x, transpose=transpose, event=kind != "numbers")
-    events = jnp.asarray(x) if kind == "numbers" else BinaryArray(jnp.asarray(x))
+    wanted = product(sparse, x, transpose=transpose, event=kind in ("bool", "events"))
+    events = {"numbers": jnp.asarray, "values": WeightedArray}.get(kind, BinaryArray)(jnp.asarray(x))
     if transpose:
         found = (events if columns is None else events.T) @ matrix_of_format
         found = found if columns is None else found.T

@@ -16,11 +16,17 @@ __all__ = ["cuda_product"]
 
 
 def cuda_product(
-    outs: Sequence[Any], *, transpose: bool, event: bool, per_thread: int, indices_within: bool = False
+    outs: Sequence[Any],
+    *,
+    transpose: bool,
+    event: bool,
+    per_thread: int,
+    silent: bool = False,
+    indices_within: bool = False,
 ) -> Callable[..., Any]:
     """Return the product as a JAX function of data, rows, columns and x; a thread takes about `per_thread` elements.
 
-    Unless `indices_within`, each index is tested.
+    Unless `indices_within`, each index is tested. If `silent`, numbers that are zero are left out.
     """
     (out,) = outs
 
@@ -32,7 +38,7 @@ def cuda_product(
         numbers = {"stored": row.size, "sums": out.shape[0], "sources": x.shape[0], "threads": threads}
         if x.ndim == 2:
             numbers |= {"threads": threads * x.shape[1], "columns": x.shape[1]}
-        flags = {"EVENTS": event, "ONE": data.size == 1}
+        flags = {"EVENTS": event, "SILENT": silent, "ONE": data.size == 1}
         kernel = cuda_kernel(
             source("rows.cu", "laws.cu", "elements.cu"),
             "of_vector" if x.ndim == 1 else "of_matrix",

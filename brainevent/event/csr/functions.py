@@ -48,6 +48,7 @@ def binary_csrmv(
     transpose: bool = False,
     indices_sorted: bool = False,
     backend: str | None = None,
+    weighted: bool = False,
 ) -> Any:
     """Sum the weights of who spikes, with a matrix of `shape` (m, k) in compressed sparse rows.
 
@@ -56,10 +57,11 @@ def binary_csrmv(
     spikes are visited: the fast way. Otherwise k spikes give (m,).
 
     A spike is True, or a number that is not zero, and counts as one. Gradients: by the weights, and by the spikes as if
-    each counted as its number. Quantities of `brainunit` give a quantity, of the product of the units. `workspace` is
-    not needed, and what is passed is ignored. `indices_sorted=True` promises that the columns of each row ascend: then
-    long rows are quicker on GPUs, and on CPUs where threads share a product. A `CSR` knows it itself. What indices hold
-    is looked at once; in a trace, where that is not known, one that is out of range adds nothing.
+    each counted as its number; if `weighted`, it does, as a `WeightedArray`. Quantities of `brainunit` give a
+    quantity, of the product of the units. `workspace` is not needed, and what is passed is ignored.
+    `indices_sorted=True` promises that the columns of each row ascend: then long rows are quicker on GPUs, and on CPUs
+    where threads share a product. A `CSR` knows it itself. What indices hold is looked at once; in a trace, where that
+    is not known, one that is out of range adds nothing.
 
     >>> import jax.numpy as jnp, brainevent
     >>> indices, indptr = jnp.array([0, 2, 2]), jnp.array([0, 2, 3])
@@ -69,7 +71,7 @@ def binary_csrmv(
     >>> brainevent.binary_csrmv(weights, indices, indptr, jnp.array([0.0, 1.0, 0.5]), shape=(2, 3))
     Array([2., 4.], dtype=float32)
     """
-    return product(EVENT_MV, data, (indices, indptr), ("v", v), shape, transpose, backend, indices_sorted)
+    return product(EVENT_MV, data, (indices, indptr), ("v", v), shape, transpose, backend, indices_sorted, weighted)
 
 
 def binary_csrmm(
@@ -83,6 +85,7 @@ def binary_csrmm(
     transpose: bool = False,
     indices_sorted: bool = False,
     backend: str | None = None,
+    weighted: bool = False,
 ) -> Any:
     """Do what `binary_csrmv` does for each column of a matrix of spikes.
 
@@ -93,7 +96,7 @@ def binary_csrmm(
            [0., 0.],
            [1., 1.]], dtype=float32)
     """
-    return product(EVENT_MM, data, (indices, indptr), ("B", B), shape, transpose, backend, indices_sorted)
+    return product(EVENT_MM, data, (indices, indptr), ("B", B), shape, transpose, backend, indices_sorted, weighted)
 
 
 def binary_csrmv_indexed(
@@ -108,6 +111,7 @@ def binary_csrmv_indexed(
     transpose: bool = False,
     indices_sorted: bool = False,
     backend: str | None = None,
+    weighted: bool = False,
 ) -> Any:
     """Do what `binary_csrmv` does where the stored element j has the weight `data[perm[j]]`.
 
@@ -120,7 +124,9 @@ def binary_csrmv_indexed(
     >>> brainevent.binary_csrmv_indexed(weights, indices, indptr, perm, spikes, shape=(3, 2), transpose=True)
     Array([3., 4.], dtype=float32)
     """
-    return product(EVENT_MV_INDEXED, data, (indices, indptr, perm), ("v", v), shape, transpose, backend, indices_sorted)
+    return product(
+        EVENT_MV_INDEXED, data, (indices, indptr, perm), ("v", v), shape, transpose, backend, indices_sorted, weighted
+    )
 
 
 def binary_csrmm_indexed(
@@ -135,6 +141,7 @@ def binary_csrmm_indexed(
     transpose: bool = False,
     indices_sorted: bool = False,
     backend: str | None = None,
+    weighted: bool = False,
 ) -> Any:
     """Do what `binary_csrmv_indexed` does for each column of a matrix of spikes.
 
@@ -146,7 +153,9 @@ def binary_csrmm_indexed(
            [0., 0.],
            [2., 1.]], dtype=float32)
     """
-    return product(EVENT_MM_INDEXED, data, (indices, indptr, perm), ("B", B), shape, transpose, backend, indices_sorted)
+    return product(
+        EVENT_MM_INDEXED, data, (indices, indptr, perm), ("B", B), shape, transpose, backend, indices_sorted, weighted
+    )
 
 
 def csrmv(

@@ -67,6 +67,7 @@ def cuda_product(
     transpose: bool,
     event: bool,
     indexed: bool,
+    silent: bool = False,
     indices_sorted: bool = False,
     indices_within: bool = False,
     clustered: bool,
@@ -78,7 +79,8 @@ def cuda_product(
 
     If `clustered`, clusters of blocks sum parts of the columns where rows are sorted and long. Else, a warp takes about
     `per_slice` elements of a row that is active; if `wide`, it reads four at once. With `connections`, all rows have as
-    many elements, and row pointers are not looked at. Unless `indices_within`, each index is tested.
+    many elements, and row pointers are not looked at. Unless `indices_within`, each index is tested. If `silent`, what
+    is zero in x is left out.
     """
     (out,) = outs
 
@@ -96,7 +98,7 @@ def cuda_product(
         operands = {"W": weights, "I": indices, "P": indptr, "Q": perm, "E": x}
         types = {**{name: array.dtype for name, array in operands.items()}, "A": sums, "O": out.dtype}
         flags = {"EVENTS": event, "ONE": weights.size == 1, "INDEXED": indexed, "WIDE": wide, "WITHIN": indices_within}
-        flags |= {"CONNECTIONS": connections, "LANES": lanes, "FEW": few, "ACROSS": across}
+        flags |= {"SILENT": silent, "CONNECTIONS": connections, "LANES": lanes, "FEW": few, "ACROSS": across}
         numbers = {"rows": rows, "stored": indices.size, "held": weights.size}
         if parts:
             found = parts.product(out, operands, types, flags, numbers)

@@ -12,9 +12,9 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from ..description import Checked, Cut, Description, Format, Shape
+from ..description import Checked, Cut, Description, Format, Law, Shape
 from ..elements import Elements
-from ..laws.products import NUMBERS, PAIRS
+from ..laws.products import NUMBERS, PAIRS, VALUED
 from ..precision import precise
 
 __all__ = ["DENSE", "dot"]
@@ -48,8 +48,21 @@ def _pairs(of_rows: Any, of_columns: Any, *, outs: Sequence[Any], **_: Any) -> l
     return [dot(of_rows, of_columns.T, transpose=False).astype(outs[0].dtype)]
 
 
+def _values(weights: Any, x: Any, *, transpose: bool, outs: Sequence[Any], **_: Any) -> list[Any]:
+    """Multiply without what is zero in x, even where weights are NaN or infinite, which zero times is no zero."""
+    finite = jnp.isfinite(weights)
+    found = dot(jnp.where(finite, weights, 0), x, transpose=transpose)
+    by_elements = lambda: VALUED.reference(Description(DENSE, VALUED))(  # noqa: E731
+        jnp.where(finite, 0, weights).astype(found.dtype), x, transpose=transpose
+    )[0]
+    return [(found + jax.lax.cond(finite.all(), lambda: jnp.zeros_like(found), by_elements)).astype(outs[0].dtype)]
+
+
+_OWN: dict[Law, Callable[..., list[Any]]] = {NUMBERS: _numbers, PAIRS: _pairs, VALUED: _values}
+
+
 def _own(of: Description) -> Callable[..., list[Any]] | None:
-    return _numbers if of.law is NUMBERS else _pairs if of.law is PAIRS else None
+    return _OWN.get(of.law)
 
 
 DENSE = Format(

@@ -11,10 +11,11 @@ import jax.numpy as jnp
 from ...errors import ShapeError
 from .. import units
 from ..activity import is_active
-from ..calls import checked_x, weights_of
+from ..calls import by_values, checked_x, weights_of
 from ..description import Description
 from ..form import split_operand
 from ..laws.products import EVENTS
+from ..operands import promoted
 from ..table import apply, call_by, descriptions
 from .format import DENSE
 
@@ -23,12 +24,14 @@ __all__ = ["binary_densemm", "binary_densemv"]
 EVENT_MV, EVENT_MM = descriptions(DENSE, EVENTS)
 
 
-def binary_densemv(weights: Any, spikes: Any, *, transpose: bool = False, backend: str | None = None) -> Any:
+def binary_densemv(
+    weights: Any, spikes: Any, *, transpose: bool = False, backend: str | None = None, weighted: bool = False
+) -> Any:
     """Sum the weights of who spikes: (m, k) with k spikes -> (m,); if `transpose`, (k, m) with k spikes -> (m,).
 
     A spike is True, or a number that is not zero, and counts as one. Gradients: by the weights, and by the spikes as if
-    each counted as its number. Quantities of `brainunit` give a quantity, of the product of the units. Integers are
-    added as integers, by `jax.numpy`.
+    each counted as its number; if `weighted`, it does, as a `WeightedArray`. Quantities of `brainunit` give a quantity,
+    of the product of the units. Integers are added as integers, by `jax.numpy`.
 
     >>> import jax.numpy as jnp, brainevent
     >>> weights = jnp.array([[1.0, 2.0, 4.0], [8.0, 16.0, 32.0]])
@@ -37,10 +40,12 @@ def binary_densemv(weights: Any, spikes: Any, *, transpose: bool = False, backen
     >>> brainevent.binary_densemv(weights, jnp.array([0.0, 0.5]), transpose=True)
     Array([ 8., 16., 32.], dtype=float32)
     """
-    return _product(EVENT_MV, weights, spikes, transpose, backend)
+    return _product(EVENT_MV, weights, spikes, transpose, backend, weighted)
 
 
-def binary_densemm(weights: Any, spikes: Any, *, transpose: bool = False, backend: str | None = None) -> Any:
+def binary_densemm(
+    weights: Any, spikes: Any, *, transpose: bool = False, backend: str | None = None, weighted: bool = False
+) -> Any:
     """Sum the weights of who spikes, for each column of spikes: (m, k) with (k, n) -> (m, n).
 
     If `transpose`, the weights are (k, m). All else is as in `binary_densemv`, one column of spikes at a time.
@@ -51,19 +56,23 @@ def binary_densemm(weights: Any, spikes: Any, *, transpose: bool = False, backen
     Array([[ 5.,  4.],
            [40., 32.]], dtype=float32)
     """
-    return _product(EVENT_MM, weights, spikes, transpose, backend)
+    return _product(EVENT_MM, weights, spikes, transpose, backend, weighted)
 
 
-def _product(of: Description, weights: Any, spikes: Any, transpose: bool, backend: str | None) -> Any:
-    where = of.name
+def _product(of: Description, weights: Any, spikes: Any, transpose: bool, backend: str | None, weighted: bool) -> Any:
+    where, of = of.name, by_values(of, spikes, weighted=weighted)
+    event = of.law.event
     weights, weight_unit = units.split(weights)
     spikes, spike_unit = split_operand(spikes, event=True)
     weights, transpose = jnp.asarray(weights), bool(transpose)
     if weights.ndim != 2:
         raise ShapeError(f"{where}: weights has shape {weights.shape}; pass a matrix, of two dimensions")
     spikes = checked_x(of, "spikes", spikes, weights.shape, transpose=transpose)
+    weights = promoted(weights, spikes, event=event)
     if jnp.issubdtype(weights.dtype, jnp.integer):  # no kernel adds integers
-        found = jnp.matmul(weights.T if transpose else weights, is_active(spikes).astype(weights.dtype))
+        found = jnp.matmul(
+            weights.T if transpose else weights, (is_active(spikes) if event else spikes).astype(weights.dtype)
+        )
     else:
         weights = weights_of(of, weights, (), weights.shape)
         out = jax.ShapeDtypeStruct((weights.shape[transpose], *spikes.shape[1:]), weights.dtype)

@@ -25,6 +25,7 @@ def binary_fcnmv(
     transpose: bool = False,
     indices_sorted: bool = False,
     backend: str | None = None,
+    weighted: bool = False,
 ) -> Any:
     """Sum the weights of who spikes, with a matrix of `shape` (n_pre, n_post) whose rows store equally many elements.
 
@@ -33,9 +34,9 @@ def binary_fcnmv(
     Otherwise n_post spikes give (n_pre,).
 
     A spike is True, or a number that is not zero, and counts as one. Gradients: by the weights, and by the spikes as if
-    each counted as its number. Quantities of `brainunit` give a quantity, of the product of the units.
-    `indices_sorted=True` promises that the columns of each row ascend: then long rows are quicker on GPUs, and
-    on CPUs where threads share a product. A `FixedNumPerPre` knows it itself.
+    each counted as its number; if `weighted`, it does, as a `WeightedArray`. Quantities of `brainunit` give a
+    quantity, of the product of the units. `indices_sorted=True` promises that the columns of each row ascend: then long
+    rows are quicker on GPUs, and on CPUs where threads share a product. A `FixedNumPerPre` knows it itself.
 
     >>> import jax.numpy as jnp, brainevent
     >>> indices = jnp.array([[0, 2], [1, 2]])
@@ -46,7 +47,9 @@ def binary_fcnmv(
     >>> brainevent.binary_fcnmv(weights, indices, jnp.array([1, 0, 1]), shape=(2, 3))
     Array([3., 8.], dtype=float32)
     """
-    return product(EVENT_MV, weights, (indices,), ("spikes", spikes), shape, transpose, backend, indices_sorted)
+    return product(
+        EVENT_MV, weights, (indices,), ("spikes", spikes), shape, transpose, backend, indices_sorted, weighted
+    )
 
 
 def binary_fcnmm(
@@ -58,6 +61,7 @@ def binary_fcnmm(
     transpose: bool = False,
     indices_sorted: bool = False,
     backend: str | None = None,
+    weighted: bool = False,
 ) -> Any:
     """Do what `binary_fcnmv` does for each column of a matrix of spikes.
 
@@ -69,7 +73,9 @@ def binary_fcnmm(
            [0., 0., 1.],
            [1., 0., 2.]], dtype=float32)
     """
-    return product(EVENT_MM, weights, (indices,), ("matrix", matrix), shape, transpose, backend, indices_sorted)
+    return product(
+        EVENT_MM, weights, (indices,), ("matrix", matrix), shape, transpose, backend, indices_sorted, weighted
+    )
 
 
 def fcnmv(

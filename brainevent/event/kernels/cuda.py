@@ -13,7 +13,7 @@ from ..description import Description, Generator, Language
 from ..fixed.format import FIXED
 from ..laws.copies import ADDED, COPIED
 from ..laws.deliveries import LAID
-from ..laws.products import EVENTS, NUMBERS, PAIRS
+from ..laws.products import EVENTS, NUMBERS, PAIRS, VALUED
 from .operands import sides_as_added, with_batch
 
 __all__ = ["CUDA"]
@@ -27,7 +27,7 @@ _VARIANTS = [  # the first is used until `tune` has found a faster one
 
 
 def _product(of: Description) -> Generator | None:
-    how: dict[str, Any] = {} if of.format is DENSE else {"event": of.law.event}
+    how: dict[str, Any] = {} if of.format is DENSE else {"event": of.law.event, "silent": of.law is VALUED}
     how |= {"indexed": of.indexed} if of.format is CSR else {}
 
     def generator(*, outs: Sequence[Any], shape: Any = None, **options: Any) -> Any:
@@ -39,7 +39,7 @@ def _product(of: Description) -> Generator | None:
         rooms: Any = {CSR: csr, FIXED: fixed, COORDINATES: coo, DENSE: dense}
         return rooms[of.format].cuda_product(outs, **how, **options)
 
-    if of.law not in (EVENTS, NUMBERS):
+    if of.law not in (EVENTS, NUMBERS, VALUED):
         return None
     if of.format.drawn is not None:
         return _drawn(of)

@@ -23,7 +23,7 @@ from ..drawn.format import given
 from ..fixed.format import FIXED
 from ..laws.copies import ADDED
 from ..laws.deliveries import LAID
-from ..laws.products import EVENTS, NUMBERS
+from ..laws.products import EVENTS, NUMBERS, VALUED
 from ..precision import precise
 from .operands import sides_as_added, with_batch
 
@@ -57,7 +57,7 @@ def _in_sums(kernel: Any, out: Any, *operands: Any) -> list[Any]:
 def _product(of: Description) -> Generator | None:
     if of.format is DENSE:
         return _of_dense if of.law is EVENTS else None
-    known = of.law in (EVENTS, NUMBERS) or of.law.in_numba is not None
+    known = of.law in (EVENTS, NUMBERS, VALUED) or of.law.in_numba is not None
     if of.format.drawn is not None:
         return functools.partial(_of_drawn, of) if known else None
     return functools.partial(_of_sparse, of) if known and (of.format is COORDINATES or _has_rows(of.format)) else None
@@ -67,7 +67,7 @@ def _law_of(of: Description, weights: Any) -> Any:
     """Return what a law does with weights in Numba."""
     from ..on_cpu import laws
 
-    make = of.law.in_numba or functools.partial(laws.product, event=of.law.event)
+    make = of.law.in_numba or functools.partial(laws.product, event=of.law.event, silent=of.law is VALUED)
     return make(weights.dtype.name, homogeneous=weights.size == 1)
 
 

@@ -27,7 +27,7 @@ from ..precision import precise
 from .pairs import Pairs
 from .rules import has_kernel_for, of_operands, of_part
 
-__all__ = ["EVENTS", "NUMBERS", "PAIRS", "Product"]
+__all__ = ["EVENTS", "NUMBERS", "PAIRS", "VALUED", "Product"]
 
 _ACTIVE = (0.01, 0.1)
 _COLUMNS = 16
@@ -120,6 +120,12 @@ class Product(Law):
 
 
 NUMBERS = Product("{format}{mv}{indexed}", ("float",), terms=lambda weights, x: weights * x.astype(weights.dtype))
+VALUED = Product(
+    "weighted_{format}{mv}{indexed}",
+    ("weighted",),
+    "Sum the weights where the other operand is not zero, times its numbers.",
+    terms=lambda weights, x: jnp.where(x != 0, weights * x.astype(weights.dtype), 0),
+)
 EVENTS = Product("binary_{format}{mv}{indexed}", ("binary",), terms=weighted, event=True, by_x=NUMBERS)
 PAIRS = Pairs(
     "{format}_per_element",

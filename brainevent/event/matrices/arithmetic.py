@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
 
 import jax.numpy as jnp
 import numpy as np
@@ -12,6 +12,7 @@ import numpy as np
 from .. import units
 from ..operands import is_scipy
 from ..precision import precise
+from ..structure import are_known
 
 __all__ = ["Arithmetic"]
 
@@ -28,6 +29,7 @@ class Arithmetic:
     todense: Any
     with_data: Any
     _coordinates: Any
+    _structure: ClassVar[tuple[str, ...]]
     _like: Any
     _look: Any
     _stored: Any
@@ -50,6 +52,27 @@ class Arithmetic:
     def __truediv__(self, other: Any) -> Any:
         return self.with_data(self.data / self._beside_data("/", other))
 
+    def __rtruediv__(self, other: Any) -> Any:
+        """Divide by what is stored, and keep the format; duplicates are not added up before."""
+        return self.with_data(self._beside_data("/", other) / self.data)
+
+    def __mod__(self, other: Any) -> Any:
+        """Return the remainders of what is stored; duplicates are not added up before."""
+        return self.with_data(self.data % self._beside_data("%", other))
+
+    def __rmod__(self, other: Any) -> Any:
+        return self.with_data(self._beside_data("%", other) % self.data)
+
+    def apply2(self, other: Any, fn: Callable[[Any, Any], Any], *, reverse: bool = False) -> Any:
+        """Return `fn(self, other)`, or `fn(other, self)` if `reverse`, as operators of matrices do.
+
+        >>> import operator
+        >>> import jax.numpy as jnp, brainevent
+        >>> brainevent.CSR.fromdense(jnp.array([[0.0, 4.0]])).apply2(8.0, operator.truediv, reverse=True).data
+        Array([2.], dtype=float32)
+        """
+        return fn(other, self) if reverse else fn(self, other)
+
     def __add__(self, other: Any) -> Any:
         return self.todense() + _dense(other)
 
@@ -65,9 +88,7 @@ class Arithmetic:
     def _beside_data(self, sign: str, other: Any) -> Any:
         """Return a factor as a scalar, or its elements in the places of the stored ones."""
         if isinstance(other, Arithmetic):
-            raise NotImplementedError(
-                f"{type(self).__name__} {sign} {type(other).__name__}: multiply by .todense() of the second"
-            )
+            return self._of_same_structure(sign, other)
         if not isinstance(other, (int, float, Sequence)) and not hasattr(other, "shape"):
             return other  # a unit, which data are multiplied by as they are
         numbers, unit = units.split(other)
@@ -84,6 +105,23 @@ class Arithmetic:
             )
         return units.join(numbers, unit)
 
+    def _of_same_structure(self, sign: str, other: Any) -> Any:
+        """Return the data of a matrix of the same structure, for a product of elements."""
+        mine, theirs = ([getattr(x, name) for name in x._structure] for x in (self, other))
+        if sign != "*" or type(self) is not type(other) or self.shape != other.shape or not _are_equal(mine, theirs):
+            raise NotImplementedError(
+                f"{type(self).__name__} {sign} {type(other).__name__}: not known to store elements in the same places; "
+                "multiply by .todense() of the second"
+            )
+        if are_known(*mine):
+            rows, columns = (np.asarray(x, np.int64) for x in self._coordinates())
+            if np.unique(rows * self.shape[1] + columns).size < rows.size:
+                raise NotImplementedError(
+                    f"{type(self).__name__} * {type(other).__name__}: some elements are stored more than once; "
+                    "multiply by .todense() of the second"
+                )
+        return other.data
+
     def sum(self, axis: int | None = None) -> Any:
         """Return the sum of all elements, of each column (axis 0) or of each row (axis 1)."""
         self._look(f"{type(self).__name__}.sum")
@@ -98,6 +136,14 @@ class Arithmetic:
         along = axis % 2
         ones = jnp.ones(self.shape[along], self.dtype)
         return self.product(ones, transpose=along == 0)
+
+
+def _are_equal(arrays: Sequence[Any], others: Sequence[Any]) -> bool:
+    """Say whether arrays are the same objects, or known to hold the same."""
+    return all(
+        x is y or (are_known(x, y) and np.array_equal(np.asarray(x), np.asarray(y)))
+        for x, y in zip(arrays, others, strict=True)
+    )
 
 
 def _dense(x: Any) -> Any:

@@ -188,6 +188,10 @@ class DataRepresentation(WithBuffers, Arithmetic, BesideQuantities):
         """Return `A @ x` or `A.T @ x`, for a vector or the columns of a matrix, of the right length."""
         raise NotImplementedError
 
+    def _multiply_values(self, x: Any, *, transpose: bool) -> Any:
+        """Return the product with events that count as their values, where zeros may be left out."""
+        return self._multiply(x, transpose=transpose, event=False)
+
     def _transposed(self) -> DataRepresentation:
         """Return the transposed matrix, which shares all arrays."""
         raise NotImplementedError
@@ -200,6 +204,7 @@ class DataRepresentation(WithBuffers, Arithmetic, BesideQuantities):
 
     def product(self, x: Any, *, transpose: bool) -> Any:
         """Return `self @ x`, or `x @ self` if `transpose`."""
+        graded = isinstance(x, EventRepresentation) and x.graded
         x, event = unpacked(x)
         if jnp.issubdtype(x.dtype, jnp.complexfloating):
             raise TypeError(f"{type(self).__name__}: x is {x.dtype}; pass booleans, integers or real numbers")
@@ -213,7 +218,10 @@ class DataRepresentation(WithBuffers, Arithmetic, BesideQuantities):
             raise ShapeError(f"{formula}: x has shape {x.shape}; its {axis} axis must be {length}")
         if not event and not jnp.issubdtype(x.dtype, jnp.inexact):
             columns = columns.astype(self.dtype)
-        found = self._multiply(columns, transpose=transpose, event=event)
+        if graded:
+            found = self._multiply_values(columns, transpose=transpose)
+        else:
+            found = self._multiply(columns, transpose=transpose, event=event)
         return found.T if transpose else found
 
     def __matmul__(self, x: Any) -> Any:
@@ -301,7 +309,7 @@ class DataRepresentation(WithBuffers, Arithmetic, BesideQuantities):
 def unpacked(x: Any) -> tuple[Any, bool]:
     """Return an operand's array or quantity, and whether its elements count as events: those of booleans always do."""
     if isinstance(x, EventRepresentation):
-        return x.value, True
+        return x.value, not x.graded
     if isinstance(x, np.ndarray) or not hasattr(x, "ndim"):
         x = jnp.asarray(x)
     return x, x.dtype == bool

@@ -11,7 +11,7 @@ import numpy as np
 
 from .. import units
 from ..csr.format import CSR
-from ..description import Description, Format, Shape
+from ..description import Description, Format, Law, Shape
 from .buffers import TURNED
 from .per_synapse import PerSynapse
 
@@ -61,21 +61,31 @@ class ByFormat(PerSynapse):
     # ---- products
 
     def _multiply(self, x: Any, *, transpose: bool, event: bool) -> Any:
+        from ..laws.products import EVENTS, NUMBERS
+
+        return self._by_law(EVENTS if event else NUMBERS, x, transpose=transpose, visits=event)
+
+    def _multiply_values(self, x: Any, *, transpose: bool) -> Any:
+        from ..laws.products import VALUED
+
+        return self._by_law(VALUED, x, transpose=transpose, visits=True)
+
+    def _by_law(self, law: Law, x: Any, *, transpose: bool, visits: bool) -> Any:
+        """Return a product by a law; `visits` says that it visits rows, or columns, of events alone where it can."""
         shape, across = self._cut_shape, transpose ^ bool(self._axis)
-        if event and not across and TURNED[0] in self._buffers:  # by what is cut along the other axis
+        if visits and not across and TURNED[0] in self._buffers:  # by what is cut along the other axis
             arrays = [self._buffers[name] for name in TURNED]
             how: dict[str, Any] = {"shape": shape[::-1], "transpose": True, "indices_sorted": True}
-            return self._product(CSR, self._flat(), arrays, x, event=True, indexed=True, **how)
-        return self._product(self._format, self.data, self._arrays, x, event=event, shape=shape, transpose=across)
+            return self._product(CSR, self._flat(), arrays, x, law=law, indexed=True, **how)
+        return self._product(self._format, self.data, self._arrays, x, law=law, shape=shape, transpose=across)
 
     def _product(
-        self, form: Format, data: Any, arrays: Sequence[Any], x: Any, *, event: bool, indexed: bool = False, **how: Any
+        self, form: Format, data: Any, arrays: Sequence[Any], x: Any, *, law: Law, indexed: bool = False, **how: Any
     ) -> Any:
         """Return a product in a format; `how` has its direction, and the shape of what is cut into rows in it."""
         from ..calls import multiplied
-        from ..laws.products import EVENTS, NUMBERS
 
-        of = Description(form, EVENTS if event else NUMBERS, columns=x.ndim == 2, indexed=indexed)
+        of = Description(form, law, columns=x.ndim == 2, indexed=indexed)
         known = {"indices_sorted": self.indices_sorted, "indices_within": self.indices_within} | how
         return multiplied(of, data, arrays, x, backend=self.backend, **known)
 

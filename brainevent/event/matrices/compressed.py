@@ -27,6 +27,7 @@ from .base import DataRepresentation
 from .buffers import TURNED
 from .build import checked_dense, dense_elements, parts
 from .by_format import ByFormat
+from .solve import solved
 
 __all__ = ["Compressed"]
 
@@ -117,6 +118,23 @@ class Compressed(ByFormat, DataRepresentation):
         indptr, indices, perm = csr_to_csc_index(self.indptr, self.indices, shape=self._cut_shape)
         self._buffers.update(zip(TURNED, (indices, indptr, perm), strict=True))
         return self
+
+    def build_weight_indices(self) -> Self:
+        """Return the same matrix with what `precompute_weight_indices` stores; this one stays as it is."""
+        return self._like(self.data).precompute_weight_indices()
+
+    def solve(self, b: Any, tol: float = 1e-6, reorder: int = 1) -> Any:
+        """Return x with `self @ x = b`, for a vector or the columns of a matrix, by factors of the matrix on the host.
+
+        SciPy factors it, in float64. `tol` is the largest `|self @ x - b|` that is accepted, relative to the largest
+        `|b|`; more, or a singular matrix, raises. `reorder` says how factors are kept sparse: 0 not at all, 1 by
+        COLAMD, 2 by minimum degree. Derivatives are by the data and by b.
+
+        >>> import jax.numpy as jnp, brainevent
+        >>> brainevent.CSR.fromdense(jnp.array([[2.0, 1.0], [0.0, 4.0]])).solve(jnp.array([4.0, 8.0]))
+        Array([1., 2.], dtype=float32)
+        """
+        return solved(self, b, tol, reorder)
 
     def _places(self) -> tuple[Any, Any, Any]:
         """Return indices, pointers and places of weights of the structure that is cut along the other axis."""

@@ -10,14 +10,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ...errors import ShapeError
 from .. import random as connectivity
-from .. import units
 from ..saved import savable
 from ..structure import as_indices, checked_shape, known_on_host
 from .build import pick
 from .compressed import Compressed
-from .diagonal import with_diagonal
+from .diagonal import checked_diagonal, with_diagonal
 from .formats import named_format
 
 __all__ = ["CSC", "CSR"]
@@ -79,6 +77,38 @@ class CSR(Compressed):
         structure, shape = (self.indices, self.indptr), (self.shape[1], self.shape[0])
         return CSC._of(self.data, structure, shape, **self._shared)
 
+    def apply_on_pre(self, rule: Any, pre_spike: Any, *, edge_state: Any = None, **values: Any) -> Any:
+        """Return the state of all synapses after a rule for one, where the presynaptic neuron spikes.
+
+        `edge_state` is a tree of arrays in the order of `data`, and the data if it is left out. `pre_vals`, `post_vals`
+        and `params` are those of `csr_apply_on_pre`, which says more. The result is a state, and not a matrix.
+
+        >>> import jax.numpy as jnp, brainevent
+        >>> matrix = brainevent.CSR.fromdense(jnp.array([[1.0, 0.0], [2.0, 3.0]]))
+        >>> double = lambda weight, pre, post, params: 2 * weight
+        >>> matrix.with_data(matrix.apply_on_pre(double, jnp.array([False, True]))).todense()
+        Array([[1., 0.],
+               [4., 6.]], dtype=float32)
+        """
+        from ..plasticity.by_rule import csr_apply_on_pre
+
+        state = self._state("CSR.apply_on_pre", edge_state)
+        return csr_apply_on_pre(rule, state, self.indices, self.indptr, pre_spike, shape=self.shape, **values)
+
+    def apply_on_post(self, rule: Any, post_spike: Any, *, edge_state: Any = None, **values: Any) -> Any:
+        """Do what `apply_on_pre` does where the postsynaptic neuron spikes."""
+        from ..plasticity.by_rule import csr_apply_on_post
+
+        state = self._state("CSR.apply_on_post", edge_state)
+        return csr_apply_on_post(rule, state, self.indices, self.indptr, post_spike, shape=self.shape, **values)
+
+    def _state(self, where: str, given: Any) -> Any:
+        if given is None and self.data.shape != self.indices.shape:
+            raise ValueError(
+                f"{where}: all synapses have one weight; pass edge_state, or a matrix with a weight for each"
+            )
+        return self.data if given is None else given
+
     def tocsr(self) -> CSR:
         """Return the matrix itself."""
         return self
@@ -138,9 +168,7 @@ class CSR(Compressed):
         (CSR(float32[2, 2], nse=4), Array([[ 1.,  2.],
                [ 3., 14.]], dtype=float32))
         """
-        length, given = min(self.shape), np.shape(units.split(diagonal)[0])
-        if given not in ((), (1,), (length,)):
-            raise ShapeError(f"CSR.diag_add: the diagonal has shape {given}; pass a number, or {length} of them")
+        checked_diagonal("CSR.diag_add", diagonal, self.shape)
         self._look("CSR.diag_add")
         found = with_diagonal(self.data, self.indices, self.indptr, self.shape, diagonal, in_order=self.indices_sorted)
         return CSR._of(found.data, found[1:], self.shape, indices_sorted=True, **self._kept)

@@ -15,13 +15,17 @@ from ..dense.format import DENSE
 from ..description import Description
 from ..laws.updates import UPDATES
 from ..operands import is_scipy
+from ..plasticity.checked import fits
 from ..precision import precise
 from ..room import check_array
 from ..saved import savable
 from ..structure import checked_shape, checked_weights
 from .base import DataRepresentation
 from .by_format import ByFormat
+from .diagonal import checked_diagonal
 from .formats import format_named
+from .indexing import chosen_rows
+from .solve import solved_dense
 
 __all__ = ["Dense"]
 
@@ -93,6 +97,46 @@ class Dense(ByFormat, DataRepresentation):
     def todense(self) -> Any:
         """Return the array."""
         return self.data
+
+    def _beside_data(self, sign: str, other: Any) -> Any:
+        if isinstance(other, Dense):
+            other = other.data
+        elif not isinstance(other, DataRepresentation) and (np.ndim(units.split(other)[0]) or is_scipy(other)):
+            other = other if units.is_quantity(other) or is_scipy(other) else jnp.asarray(other)
+        else:
+            return super()._beside_data(sign, other)
+        if not fits(np.shape(other), self.shape):
+            raise ValueError(f"Dense{self.shape} {sign} array of shape {np.shape(other)}: the result would be no Dense")
+        return other
+
+    def slice_rows(self, rows: Any) -> Dense:
+        """Return the matrix of some of its rows, in the order given; in a trace, too.
+
+        >>> import jax.numpy as jnp, brainevent
+        >>> brainevent.Dense(jnp.eye(4)).slice_rows([2, 0])
+        Dense(float32[2, 4], nse=8)
+        """
+        chosen = chosen_rows("Dense.slice_rows", rows, self.shape[0])
+        return Dense(self._rows(chosen), backend=self.backend)
+
+    def diag_add(self, diagonal: Any) -> Dense:
+        """Return the matrix plus a diagonal one, of a number or a vector."""
+        numbers, unit = units.split(self.data)
+        along = np.arange(min(self.shape))
+        added = checked_diagonal("Dense.diag_add", diagonal, self.shape)
+        found = numbers.at[along, along].add(jnp.asarray(units.numbers_in(added, unit), numbers.dtype))
+        return self.with_data(units.join(found, unit))
+
+    def solve(self, b: Any, tol: float | None = None, reorder: int | None = None) -> Any:
+        """Return x with `self @ x = b`, for a vector or the columns of a matrix; `tol` and `reorder` are for others.
+
+        Where the matrix is exactly singular this raises, and within a trace the result is not finite.
+
+        >>> import jax.numpy as jnp, brainevent
+        >>> brainevent.Dense(jnp.array([[2.0, 0.0], [0.0, 4.0]])).solve(jnp.array([2.0, 2.0]))
+        Array([1. , 0.5], dtype=float32)
+        """
+        return solved_dense(self.data, self.shape, b, tol, reorder)
 
     def tocsr(self) -> Any:
         """Return the matrix in compressed sparse rows, without zeros."""

@@ -9,12 +9,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ...errors import ShapeError
 from .. import units
 from ..csr.pointers import row_of_each
 from ..structure import are_known, checked_indptr
 from .build import pick
 
-__all__ = ["Sum", "with_diagonal"]
+__all__ = ["Sum", "checked_diagonal", "with_diagonal"]
 
 
 class Sum(NamedTuple):
@@ -23,6 +24,14 @@ class Sum(NamedTuple):
     data: Any
     indices: jax.Array
     indptr: jax.Array
+
+
+def checked_diagonal(where: str, diagonal: Any, shape: tuple[int, int]) -> Any:
+    """Return a diagonal, of a number or of a vector, that fits a matrix of a shape."""
+    length, given = min(shape), np.shape(units.split(diagonal)[0])
+    if given not in ((), (1,), (length,)):
+        raise ShapeError(f"{where}: the diagonal has shape {given}; pass a number, or {length} of them")
+    return diagonal
 
 
 def with_diagonal(

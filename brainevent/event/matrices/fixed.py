@@ -32,6 +32,7 @@ from .base import DataRepresentation
 from .build import checked_dense, parts
 from .by_format import ByFormat
 from .csr import CSC, CSR
+from .indexing import chosen_rows
 
 __all__ = ["FixedNumConn", "FixedNumPerPost", "FixedNumPerPre"]
 
@@ -164,6 +165,10 @@ class FixedNumConn(ByFormat, DataRepresentation):
         self._buffers.update(self._cut().precompute_weight_indices().buffers)
         return self
 
+    def build_weight_indices(self) -> Self:
+        """Return the same matrix with what `precompute_weight_indices` stores; this one stays as it is."""
+        return self._like(self.data).precompute_weight_indices()
+
     @property
     def num_pre(self) -> int:
         """How many pre neurons there are: rows."""
@@ -220,6 +225,23 @@ class FixedNumPerPre(FixedNumConn):
         turned = (self.shape[1], self.shape[0])
         return FixedNumPerPost._of(self.data, (self.indices,), turned, **self._shared)
 
+    def slice_rows(self, rows: Any) -> FixedNumPerPre:
+        """Return the matrix of some of its rows, in the order given; in a trace, too.
+
+        >>> import jax.numpy as jnp, brainevent
+        >>> matrix = brainevent.FixedNumPerPre((1.5, jnp.array([[0, 2], [1, 2]])), shape=(2, 3))
+        >>> matrix.slice_rows([1]).todense()
+        Array([[0. , 1.5, 1.5]], dtype=float32)
+        """
+        chosen = chosen_rows("FixedNumPerPre.slice_rows", rows, self.shape[0])
+        numbers, unit = units.split(self.data)
+        if numbers.size != 1 or not are_known(chosen):  # rows that there are not get weights of zero
+            weights = jnp.broadcast_to(numbers, self.indices.shape)
+            numbers = jnp.take(weights, chosen, axis=0, mode="fill", fill_value=0)
+        structure = (jnp.take(self.indices, chosen, axis=0, mode="clip"),)
+        how: dict[str, Any] = {**self._kept, "indices_sorted": self.indices_sorted}
+        return FixedNumPerPre._of(units.join(numbers, unit), structure, (chosen.size, self.shape[1]), **how)
+
     def tocsr(self) -> CSR:
         """Return the matrix in compressed sparse rows."""
         return self._cut()
@@ -240,6 +262,10 @@ class FixedNumPerPost(FixedNumConn):
     def _transposed(self) -> FixedNumPerPre:
         turned = (self.shape[1], self.shape[0])
         return FixedNumPerPre._of(self.data, (self.indices,), turned, **self._shared)
+
+    def slice_rows(self, rows: Any) -> CSR:
+        """Do what `CSR.slice_rows` does; columns then have different numbers of elements, so the result is a `CSR`."""
+        return self.tocsr().slice_rows(rows)
 
     def tocsr(self) -> CSR:
         """Return the matrix in compressed sparse rows."""

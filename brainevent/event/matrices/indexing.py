@@ -9,9 +9,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..structure import as_indices, known_on_host, narrow
+from ..structure import are_known, as_indices, known_on_host, narrow
 
-__all__ = ["from_start"]
+__all__ = ["chosen_rows", "from_start"]
 
 
 def from_start(kind: str, name: str, given: Any, size: int) -> jax.Array:
@@ -29,3 +29,13 @@ def from_start(kind: str, name: str, given: Any, size: int) -> jax.Array:
     chosen = narrow(kind, name, index, size + 1)
     chosen = jnp.where(chosen < 0, chosen + size, chosen)
     return jnp.where((chosen < 0) | (chosen > size), size, chosen)
+
+
+def chosen_rows(where: str, rows: Any, size: int) -> jax.Array:
+    """Return a vector of the numbers of rows; those of a trace that there are not are `size`, and others raise."""
+    if isinstance(rows, slice):
+        return jnp.arange(*rows.indices(size), dtype=jnp.int32)
+    chosen = from_start(where, "rows", rows, size).reshape(-1)
+    if are_known(chosen) and (np.asarray(chosen) >= size).any():
+        raise IndexError(f"{where}: the rows are {rows!r}; there are {size}")
+    return chosen

@@ -49,8 +49,8 @@ class Law:
 
 
 @functools.cache
-def product(dtype: str, *, event: bool, homogeneous: bool) -> Law:
-    """Return sums of weights, of a dtype, where there are events, or of weights times numbers."""
+def product(dtype: str, *, event: bool, homogeneous: bool, silent: bool = False) -> Law:
+    """Return sums of weights, of a dtype, where there are events, or times numbers; if `silent`, zeros are left out."""
     load = _LOADS.get(dtype, _itself)
     law = Law(
         homogeneous=homogeneous,
@@ -62,7 +62,7 @@ def product(dtype: str, *, event: bool, homogeneous: bool) -> Law:
             if homogeneous
             else (lambda common, weights, place: load(weights[place]))
         ),
-        counts=inner((lambda x: x != 0) if event else (lambda x: True)),
+        counts=inner((lambda x: x != 0) if event or silent else (lambda x: True)),
         term=inner((lambda weight, x: weight) if event else (lambda weight, x: weight * x)),
         merge=inner(lambda total, term: total + term),
         nothing=_zero,

@@ -65,7 +65,7 @@ def gather_columns(law: Law, rows: Rows) -> Any:
 
 def scatter(law: Law, rows: Rows) -> Any:
     """Return the walk that adds each row to the sums of its columns, times a vector x."""
-    common, weight, term, add = law.common, law.weight, law.term, adding(law, rows)
+    common, weight, counts, term, add = law.common, law.weight, law.counts, law.term, adding(law, rows)
     bounds, column, place, nothing = rows.bounds, rows.column, rows.place, law.nothing
 
     @inner
@@ -74,6 +74,8 @@ def scatter(law: Law, rows: Rows) -> Any:
         one = common(weights)
         for row in range(np.uint64(first), np.uint64(last)):
             value = x[row]
+            if not counts(value):
+                continue
             begin, end = bounds(structure, row)
             for j in range(begin, end):
                 add(out, column(structure, row, j), term(weight(one, weights, place(structure, j, weights)), value))
@@ -83,19 +85,26 @@ def scatter(law: Law, rows: Rows) -> Any:
 
 def scatter_columns(law: Law, rows: Rows) -> Any:
     """Return the walk that does so for each column of a matrix x."""
-    common, weight, term, merge, nothing = law.common, law.weight, law.term, law.merge, law.nothing
+    common, weight, counts, term, merge, nothing = law.common, law.weight, law.counts, law.term, law.merge, law.nothing
     bounds, column, place, has = rows.bounds, rows.column, rows.place, rows.has
 
     @inner
     def scatter_columns(weights: Any, structure: Any, x: Any, first: int, last: int, out: Any) -> None:
         out[:] = nothing(out)
-        one = common(weights)
+        one, silent = common(weights), nothing(out)
         for row in range(np.uint64(first), np.uint64(last)):
+            any_counts = False
+            for b in range(x.shape[1]):
+                any_counts |= counts(x[row, b])
+            if not any_counts:
+                continue
             begin, end = bounds(structure, row)
             for j in range(begin, end):
                 here, target = weight(one, weights, place(structure, j, weights)), np.uint64(column(structure, row, j))
                 if has(target, out.shape[0]):
                     for b in range(x.shape[1]):
-                        out[target, b] = merge(out[target, b], term(here, x[row, b]))
+                        value = x[row, b]
+                        adds = term(here, value)
+                        out[target, b] = merge(out[target, b], adds if counts(value) else silent)
 
     return scatter_columns

@@ -15,7 +15,7 @@ from .. import units
 from ..form import split_operand
 from ..precision import precise
 
-__all__ = ["bounded", "dense_shape", "one_of", "spikes_of", "trace_of", "weights_of"]
+__all__ = ["bounded", "dense_shape", "fits", "one_of", "spikes_of", "trace_of", "weights_of"]
 
 
 def dense_shape(where: str, weight: Any) -> tuple[int, int]:
@@ -78,7 +78,7 @@ def bounded(where: str, weights: jax.Array, unit: Any, w_min: Any, w_max: Any) -
     bounds = []
     for name, given in (("w_min", w_min), ("w_max", w_max)):
         bound = None if given is None else jnp.asarray(units.numbers_in(given, unit)).astype(weights.dtype)
-        if bound is not None and not _fits(bound.shape, weights.shape):
+        if bound is not None and not fits(bound.shape, weights.shape):
             raise ShapeError(
                 f"{where}: {name} has shape {bound.shape}; weights have {weights.shape}: pass a number, or one for each"
             )
@@ -86,7 +86,7 @@ def bounded(where: str, weights: jax.Array, unit: Any, w_min: Any, w_max: Any) -
     return weights if bounds == [None, None] else jnp.clip(weights, *bounds)
 
 
-def _fits(shape: tuple[int, ...], wanted: tuple[int, ...]) -> bool:
+def fits(shape: tuple[int, ...], wanted: tuple[int, ...]) -> bool:
     """Say whether an array broadcasts to a shape."""
     try:
         return np.broadcast_shapes(shape, wanted) == wanted

@@ -1,0 +1,206 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Small random generators for the inside of Pallas kernels: four words of 32 bits, shifts and exclusive ors.
+
+All states, and all that is drawn, may be arrays of a shape: then each element is a generator of its own.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any, ClassVar, Self
+
+import jax
+import jax.numpy as jnp
+
+from .. import config
+
+__all__ = ["PallasLFSR88RNG", "PallasLFSR113RNG", "PallasLFSR128RNG", "PallasLFSRRNG", "get_pallas_lfsr_rng_class"]
+
+Key = tuple[jax.Array, jax.Array, jax.Array, jax.Array]
+Step = tuple[int, int, int, int]
+
+
+class _LFSR(ABC):
+    """A generator that draws by changing its own state; it is a pytree, so that loops may carry it."""
+
+    _least: ClassVar[tuple[int, ...]]  # the smallest allowed value of each word
+    _key: Key
+
+    def __init__(self, seed: Any) -> None:
+        self._key = self.generate_key(seed)
+
+    @property
+    def key(self) -> Key:
+        """The state: four arrays of uint32."""
+        return self._key
+
+    @key.setter
+    def key(self, value: Any) -> None:
+        if not isinstance(value, tuple) or len(value) != 4:
+            raise TypeError(f"{type(self).__name__}.key: pass a tuple of four arrays of uint32")
+        for word in value:
+            if getattr(word, "dtype", None) != jnp.uint32:
+                raise ValueError(f"{type(self).__name__}.key: {word!r} is no array of uint32")
+        self._key = value
+
+    @classmethod
+    def generate_key(cls, seed: Any) -> Key:
+        """Return the state for an integer: all its bits decide on all bits of the state."""
+        seed = jnp.asarray(seed)
+        if not jnp.issubdtype(seed.dtype, jnp.integer):
+            raise TypeError(f"{cls.__name__}: seed is {seed.dtype}; pass an integer")
+        words = (_mixed(seed.astype(jnp.uint32), number) for number in range(4))
+        first, second, third, fourth = (
+            jnp.where(word < least, word + jnp.uint32(least), word)
+            for word, least in zip(words, cls._least, strict=True)
+        )
+        return first, second, third, fourth
+
+    @abstractmethod
+    def generate_next_key(self) -> Key:
+        """Return the state that follows, and leave this one."""
+
+    @abstractmethod
+    def _drawn(self) -> jax.Array:
+        """Return the number that a state stands for."""
+
+    def randint(self) -> jax.Array:
+        """Draw an integer of 32 bits, uint32."""
+        self._key = self.generate_next_key()
+        return self._drawn()
+
+    def rand(self) -> jax.Array:
+        """Draw a number from [0, 1), float32."""
+        return (self.randint() >> 8).astype(jnp.int32).astype(jnp.float32) * jnp.float32(2**-24)
+
+    def randn(self, epsilon: float = 1e-10) -> jax.Array:
+        """Draw a number from the normal distribution: the sine half of Box and Muller's method, of two draws."""
+        first, second = self.rand(), self.rand()
+        radius = jnp.sqrt(-2 * jnp.log(jnp.maximum(first, jnp.float32(epsilon))))
+        return radius * jnp.sin(jnp.float32(2 * jnp.pi) * second)
+
+    def uniform(self, low: Any, high: Any) -> jax.Array:
+        """Draw a number from [low, high)."""
+        return low + self.rand() * (high - low)
+
+    def normal(self, mu: Any, sigma: Any, epsilon: float = 1e-10) -> jax.Array:
+        """Draw a number from the normal distribution with this mean and standard deviation."""
+        return mu + sigma * self.randn(epsilon)
+
+    def random_integers(self, low: Any, high: Any) -> jax.Array:
+        """Draw an integer from low to high, both included, int32; low may be negative."""
+        if isinstance(low, int) and isinstance(high, int) and low > high:
+            raise ValueError(f"{type(self).__name__}.random_integers: low is {low} and high {high}; pass low <= high")
+        low, high = jnp.asarray(low, jnp.int32), jnp.asarray(high, jnp.int32)
+        count = high.astype(jnp.uint32) - low.astype(jnp.uint32) + jnp.uint32(1)  # zero stands for all of them
+        drawn = self.randint()
+        offset = jnp.where(count == 0, drawn, drawn % jnp.maximum(count, jnp.uint32(1)))
+        return (low.astype(jnp.uint32) + offset).astype(jnp.int32)
+
+    def tree_flatten(self) -> tuple[Key, None]:
+        """Return the state."""
+        return self._key, None
+
+    @classmethod
+    def tree_unflatten(cls, _: None, key: Sequence[Any]) -> Self:
+        """Make the generator again."""
+        made = object.__new__(cls)
+        made._key = tuple(key)  # type: ignore[assignment]
+        return made
+
+
+class _Tausworthe(_LFSR):
+    """L'Ecuyer's combined generators: each word takes a step of its own, and all are combined."""
+
+    _steps: ClassVar[tuple[Step, ...]]  # of each word: shift in, shift out, shift on, and the bits that are dropped
+
+    def generate_next_key(self) -> Key:
+        """Return the state that follows, and leave this one."""
+        words = list(self._key)
+        for i, (into, out, on, least) in enumerate(self._steps):
+            word = words[i]
+            words[i] = ((word & jnp.uint32(2**32 - least)) << on) ^ (((word << into) ^ word) >> out)
+        return tuple(words)  # type: ignore[return-value]
+
+    def _drawn(self) -> jax.Array:
+        first, *others = self._key[: len(self._steps)]
+        for word in others:
+            first = first ^ word
+        return first
+
+
+@jax.tree_util.register_pytree_node_class
+class PallasLFSR88RNG(_Tausworthe):
+    """L'Ecuyer's generator of period 2^88 (1996), for the inside of Pallas kernels; a seed is mixed first.
+
+    >>> import brainevent
+    >>> rng = brainevent.PallasLFSR88RNG(1)
+    >>> 0 <= rng.rand() < 1, -3 <= rng.random_integers(-3, 3) <= 3
+    (Array(True, dtype=bool), Array(True, dtype=bool))
+    """
+
+    _least = (2, 8, 16, 0)
+    _steps = ((13, 19, 12, 2), (2, 25, 4, 8), (3, 11, 17, 16))
+
+
+@jax.tree_util.register_pytree_node_class
+class PallasLFSR113RNG(_Tausworthe):
+    """L'Ecuyer's generator of period 2^113 (1999); all else is as in `PallasLFSR88RNG`."""
+
+    _least = (2, 8, 16, 128)
+    _steps = ((6, 13, 18, 2), (2, 27, 2, 8), (13, 21, 7, 16), (3, 12, 13, 128))
+
+
+@jax.tree_util.register_pytree_node_class
+class PallasLFSR128RNG(_LFSR):
+    """Marsaglia's generator of period 2^128 - 1 (2003); all else is as in `PallasLFSR88RNG`."""
+
+    _least = (1, 0, 0, 0)
+
+    def generate_next_key(self) -> Key:
+        """Return the state that follows, and leave this one."""
+        x, y, z, w = self._key
+        x = x ^ (x << 11)
+        return y, z, w, w ^ (w >> 19) ^ x ^ (x >> 8)
+
+    def _drawn(self) -> jax.Array:
+        return self._key[3]
+
+
+_CLASSES: dict[str, type[_LFSR]] = {
+    "lfsr88": PallasLFSR88RNG,
+    "lfsr113": PallasLFSR113RNG,
+    "lfsr128": PallasLFSR128RNG,
+}
+
+
+def get_pallas_lfsr_rng_class() -> Any:
+    """Return the class of the generator that `config.set_lfsr_algorithm` chooses.
+
+    >>> import brainevent
+    >>> brainevent.get_pallas_lfsr_rng_class().__name__
+    'PallasLFSR88RNG'
+    """
+    return _CLASSES[config.get_lfsr_algorithm()]
+
+
+def PallasLFSRRNG(seed: Any) -> Any:  # noqa: N802 - programs know it by this name
+    """Return a generator of the class that `config.set_lfsr_algorithm` chooses.
+
+    >>> import brainevent
+    >>> type(brainevent.PallasLFSRRNG(1)).__name__
+    'PallasLFSR88RNG'
+    """
+    return get_pallas_lfsr_rng_class()(seed)
+
+
+def _mixed(seed: jax.Array, number: int) -> jax.Array:
+    """Return a word in which every bit of a seed counts: the finalizer of MurmurHash3, twice."""
+    word = seed
+    for salt in (0x9E3779B9 * (number + 1) % 2**32, 0x7F4A7C15):
+        word = word + jnp.uint32(salt)
+        word = (word ^ (word >> 16)) * jnp.uint32(0x85EBCA6B)
+        word = (word ^ (word >> 13)) * jnp.uint32(0xC2B2AE35)
+        word = word ^ (word >> 16)
+    return word

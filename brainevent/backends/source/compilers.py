@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Compilers of source text behind one interface: text in, the path of a shared library out."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import shutil
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import jax
+
+from ..._compat import jaxlib_version
+from ..._version import __version__
+from ...ffi.devices import cuda_capabilities
+from ...toolchain import cache
+from ...toolchain.architectures import gpu_architectures
+from ...toolchain.build import Build
+from ...toolchain.find import find_cuda_toolkit, find_host_compiler
+from .texts import flags, folders, inline_sources
+
+__all__ = ["CPPBackend", "CUDABackend", "CompilerBackend", "HIPBackend"]
+
+PathLike = str | os.PathLike[str]
+
+
+class CompilerBackend(ABC):
+    """A compiler: a subclass has a `platform_name`, and compiles a text to a shared library.
+
+    `load_cpp_inline` and `load_cuda_inline` do more: they keep libraries, and make JAX functions of them.
+    """
+
+    platform_name: str
+
+    @abstractmethod
+    def compile_source(
+        self,
+        source: str,
+        output_path: PathLike,
+        build_dir: PathLike,
+        *,
+        extra_cflags: Sequence[str] | None = None,
+        extra_ldflags: Sequence[str] | None = None,
+        extra_include_paths: Sequence[str] | None = None,
+        verbose: bool = False,
+        **options: Any,
+    ) -> str:
+        """Compile a text within a folder to a shared library at a path, and return that path."""
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(platform={self.platform_name!r})"
+
+
+class CPPBackend(CompilerBackend):
+    """The host's C++ compiler, which is looked for when it is needed; `toolchain` is ignored.
+
+    >>> import brainevent
+    >>> brainevent.CPPBackend()
+    CPPBackend(platform='cpu')
+    """
+
+    platform_name = "cpu"
+
+    def __init__(self, toolchain: Any = None) -> None:
+        self.toolchain = toolchain
+
+    def compile_source(
+        self,
+        source: str,
+        output_path: PathLike,
+        build_dir: PathLike,
+        *,
+        extra_cflags: Sequence[str] | None = None,
+        extra_ldflags: Sequence[str] | None = None,
+        extra_include_paths: Sequence[str] | None = None,
+        verbose: bool = False,
+        **options: Any,
+    ) -> str:
+        """Compile a text within a folder to a shared library at a path, and return that path.
+
+        Raises:
+            CompilationError: If the compiler refuses the text; its output is part of the message.
+        """
+        where = f"{type(self).__name__}.compile_source"
+        sources = inline_sources(where, "source", source, "cpp")
+        build = Build(
+            where=where,
+            sources=sources.parts,
+            functions=(),
+            compiler=find_host_compiler(cache.memo_dir()),
+            ffi_include_dir=jax.ffi.include_dir(),
+            versions=(__version__, jaxlib_version),
+            cflags=(*self._visible, *flags(where, "extra_cflags", extra_cflags)),
+            ldflags=flags(where, "extra_ldflags", extra_ldflags),
+            include_paths=folders(where, extra_include_paths),
+            verbose=verbose,
+        )
+        folder = Path(build_dir).absolute()
+        folder.mkdir(parents=True, exist_ok=True)
+        shutil.copy(self._described(build, **options).run(folder), output_path)
+        return str(output_path)
+
+    _visible: tuple[str, ...] = ("-fvisibility=default",)  # who compiles by hand looks symbols up by name
+
+    def _described(self, build: Build, **options: Any) -> Build:
+        if options:
+            raise TypeError(f"{build.where}: unknown option {next(iter(options))!r}")
+        return build
+
+
+class CUDABackend(CPPBackend):
+    """NVIDIA's nvcc, which is looked for when it is needed; `toolchain` is ignored."""
+
+    platform_name = "cuda"
+    _visible = ("-Xcompiler", "-fvisibility=default")
+
+    def _described(
+        self,
+        build: Build,
+        *,
+        extra_cuda_cflags: Sequence[str] | None = None,
+        gpu_arch: Any = None,
+        optimization_level: int = 3,
+        use_fast_math: bool = False,
+        **options: Any,
+    ) -> Build:
+        return dataclasses.replace(
+            super()._described(build, **options),
+            cflags=(*build.cflags, *flags(build.where, "extra_cuda_cflags", extra_cuda_cflags)),
+            toolkit=find_cuda_toolkit(cache.memo_dir()),
+            architectures=gpu_architectures(gpu_arch, cuda_capabilities),
+            optimization_level=int(optimization_level),
+            use_fast_math=bool(use_fast_math),
+        )
+
+
+class HIPBackend(CompilerBackend):
+    """A name without a compiler: there are no kernels for AMD's GPUs here."""
+
+    platform_name = "hip"
+
+    def compile_source(self, source: str, output_path: PathLike, build_dir: PathLike, **options: Any) -> str:  # type: ignore[override]
+        """Raise: HIP is not supported."""
+        raise NotImplementedError("HIPBackend: there is no compiler for HIP here; use CUDABackend, or CPPBackend")

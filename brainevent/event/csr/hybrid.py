@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Names of a scheduler that kernels here do not have: they are accepted, and change nothing."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, field
+from typing import Any
+
+__all__ = ["HybridConfig", "get_hybrid_config", "init_csr_config"]
+
+_NAMES = (
+    "scale conn n_pre n_post batch_size steps spike_sparsity seed warmup force_rebuild verbose_compile show_progress"
+)
+_OPTIONS = frozenset(_NAMES.split())
+
+
+@dataclass(frozen=True)
+class HybridConfig:
+    """Constants of a scheduler for sparse products on GPUs. Kernels here have none: nothing reads these.
+
+    What is fastest here is found by `tune`.
+
+    >>> import brainevent
+    >>> brainevent.HybridConfig(block_size=128).block_size
+    128
+    """
+
+    block_size: int = 256
+    fixed_scatter_blocks: int = 2048
+    tpr_threshold: int = 128
+    task_nnz: int = 4096
+    benchmark_records: tuple[Any, ...] = field(default=(), compare=False)
+
+    def __post_init__(self) -> None:
+        if self.block_size % 32 or not 32 <= self.block_size <= 1024:
+            raise ValueError(f"HybridConfig: block_size is {self.block_size}; pass a multiple of 32, at most 1024")
+        for name, least in (("fixed_scatter_blocks", 1), ("tpr_threshold", 0), ("task_nnz", 1)):
+            if getattr(self, name) < least:
+                raise ValueError(f"HybridConfig: {name} is {getattr(self, name)}; pass at least {least}")
+
+
+_DEFAULT = HybridConfig()
+
+
+def get_hybrid_config() -> HybridConfig:
+    """Return the default configuration, always the same object, which nothing reads."""
+    return _DEFAULT
+
+
+def init_csr_config(
+    *, save: bool = True, device_kind: str | None = None, candidates: Any = (), **options: Any
+) -> HybridConfig:
+    """Warn that there is nothing to choose, and return the default configuration: use `tune` of an operator.
+
+    >>> import warnings
+    >>> import brainevent
+    >>> with warnings.catch_warnings(action="ignore"):
+    ...     brainevent.init_csr_config() is brainevent.get_hybrid_config()
+    True
+    """
+    if unknown := options.keys() - _OPTIONS:
+        raise TypeError(f"init_csr_config: unknown option {sorted(unknown)[0]!r}; known: {', '.join(sorted(_OPTIONS))}")
+    message = "init_csr_config does nothing: kernels here have no such constants; brainevent.csrmv_p.tune(...) tunes"
+    warnings.warn(message, stacklevel=2)
+    return _DEFAULT

@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`TCSR`: compressed sparse rows with a backend for events of their own, and a choice of the gradient of weights."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar, Self
+
+import jax
+import jax.numpy as jnp
+
+from .. import units
+from ..saved import savable
+from .buffers import TURNED
+from .compressed import Compressed
+from .csr import CSC, CSR
+
+__all__ = ["TCSR"]
+
+_ALGORITHMS = ("bptt", "pp_prop")
+
+
+class _WithOptions(Compressed):
+    """What has the options of a `TCSR`; they are static."""
+
+    backward_algorithm: str = "bptt"
+    binary_backend: str | None = None
+    _plain_class: ClassVar[Any]
+    _turned_class: ClassVar[Any]
+
+    def _with(self, options: tuple[str, str | None]) -> Self:
+        if options[0] not in _ALGORITHMS:
+            raise ValueError(f"TCSR: backward_algorithm is {options[0]!r}; pass one of {', '.join(_ALGORITHMS)}")
+        self.backward_algorithm, self.binary_backend = options
+        return self
+
+    @property
+    def _options(self) -> tuple[str, str | None]:
+        return self.backward_algorithm, self.binary_backend
+
+    def _like(self, data: Any) -> Self:
+        return super()._like(data)._with(self._options)
+
+    def tree_flatten(self) -> tuple[tuple[Any, ...], Any]:
+        """Return data, indices and buffers; and what is static."""
+        leaves, static = super().tree_flatten()
+        return leaves, (self._options, static)
+
+    @classmethod
+    def tree_unflatten(cls, static: Any, leaves: Sequence[Any]) -> Self:
+        """Make the matrix again."""
+        return super().tree_unflatten(static[1], leaves)._with(static[0])
+
+    def _transposed(self) -> Any:
+        structure, shape = (self.indices, self.indptr), (self.shape[1], self.shape[0])
+        return self._turned_class._of(self.data, structure, shape, **self._shared)._with(self._options)
+
+    def _without(self, data: Any, backend: str | None) -> Any:
+        """Return the matrix as a `CSR` or `CSC`."""
+        structure = (self.indices, self.indptr)
+        return self._plain_class._of(data, structure, self.shape, **{**self._shared, "backend": backend})
+
+    def _multiply(self, x: Any, *, transpose: bool, event: bool) -> Any:
+        if not event:
+            return super()._multiply(x, transpose=transpose, event=False)
+        (weights, unit), (x, unit_of_x) = units.split(self.data), units.split(x)
+        plain = self._without(weights, self.binary_backend or self.backend)
+        if self.backward_algorithm == "pp_prop" and jnp.issubdtype(x.dtype, jnp.inexact):
+            found = _by_values(plain, self._without(weights, self.backend), transpose)(weights, x)
+        else:
+            found = plain._multiply(x, transpose=transpose, event=True)
+        return units.join(found, units.product(unit, unit_of_x))
+
+
+def _by_values(of_events: Any, of_numbers: Any, transpose: bool) -> Any:
+    """Return a product with events whose derivatives are those of the product with their values."""
+
+    @jax.custom_jvp
+    def product(weights: Any, x: Any) -> Any:
+        return of_events._like(weights)._multiply(x, transpose=transpose, event=True)
+
+    @product.defjvp
+    def _(primals: Any, tangents: Any) -> Any:
+        weights, x = primals
+        by_weights = of_numbers._like(tangents[0])._multiply_values(x, transpose=transpose)
+        by_x = of_numbers._like(weights)._multiply(tangents[1], transpose=transpose, event=False)
+        return product(weights, x), (by_weights + by_x).astype(weights.dtype)
+
+    return product
+
+
+@savable
+@jax.tree_util.register_pytree_node_class
+class TCSR(_WithOptions, CSR):
+    """A `CSR` that takes the options of tiled matrices; tiles themselves bring nothing here, and there are none.
+
+    `source` is a `CSR`, or what makes one. `binary_backend` is the kernel for events, and `backend` that for numbers.
+    `backward_algorithm` chooses the gradient of weights with events that are floating numbers: with "bptt" an event
+    counts as one, and with "pp_prop" as its value, as eligibility traces need it. `.T` shares all arrays, and keeps the
+    options. Rows need no order.
+
+    >>> import jax, jax.numpy as jnp, brainevent
+    >>> matrix = brainevent.TCSR(brainevent.CSR.fromdense(jnp.eye(2)), backward_algorithm="pp_prop")
+    >>> events = brainevent.BinaryArray(jnp.array([0.5, 0.0]))
+    >>> events @ matrix, jax.grad(lambda w: (events @ matrix.with_data(w)).sum())(matrix.data)
+    (Array([1., 0.], dtype=float32), Array([0.5, 0. ], dtype=float32))
+    """
+
+    _plain_class = CSR
+
+    def __init__(
+        self,
+        source: Any,
+        *arrays: Any,
+        backend: str | None = None,
+        binary_backend: str | None = None,
+        backward_algorithm: str = "bptt",
+        **how: Any,
+    ) -> None:
+        made = source if isinstance(source, CSR) and not (arrays or how) else CSR(source, *arrays, **how)
+        known = {"in_order": made.indices_sorted, "within": made.indices_within}
+        structure = (made.indices, made.indptr)
+        self._hold(made.data, structure, made.shape, backend or made.backend, made.buffers, **known)
+        self._with((backward_algorithm, binary_backend))
+
+    @classmethod
+    def fromcsr(cls, csr: Any, **options: Any) -> TCSR:
+        """Make a matrix from a `CSR`, whose rows may have any order."""
+        if not isinstance(csr, CSR):
+            raise TypeError(f"TCSR.fromcsr: {type(csr).__name__} is no CSR; call its tocsr()")
+        return cls(csr, **options)
+
+    from_sorted_csr = fromcsr
+
+    @classmethod
+    def fromcsc(cls, csc: Any, **options: Any) -> TCSR:
+        """Make a matrix from a `CSC`."""
+        if not isinstance(csc, CSC):
+            raise TypeError(f"TCSR.fromcsc: {type(csc).__name__} is no CSC; call its tocsc()")
+        return cls(csc.tocsr(), **options)
+
+    @classmethod
+    def fromdense(cls, mat: Any, *, nse: int | None = None, index_dtype: Any = "auto", **options: Any) -> TCSR:
+        """Make a matrix from what a dense one holds but zeros."""
+        return cls(CSR.fromdense(mat, nse=nse, index_dtype=index_dtype), **options)
+
+    def tocsr(self) -> CSR:
+        """Return the matrix as a plain `CSR`."""
+        return self._without(self.data, self.backend)
+
+    def slice_rows(self, rows: Any) -> TCSR:
+        """Do what `CSR.slice_rows` does, and keep the options."""
+        return TCSR(self.tocsr().slice_rows(rows))._with(self._options)
+
+    @property
+    def has_tcsc_mirror(self) -> bool:
+        """Whether the places of elements in columns are stored."""
+        return TURNED[0] in self._buffers
+
+    def materialize_tcsc_mirror(self) -> TCSR:
+        """Store them: another name of `precompute_weight_indices`."""
+        return self.precompute_weight_indices()
+
+
+@savable
+@jax.tree_util.register_pytree_node_class
+class TCSC(_WithOptions, CSC):
+    """The transpose of a `TCSR`, with its options."""
+
+    _plain_class = CSC
+
+    def tocsc(self) -> CSC:
+        """Return the matrix as a plain `CSC`."""
+        return self._without(self.data, self.backend)
+
+
+TCSR._turned_class, TCSC._turned_class = TCSC, TCSR

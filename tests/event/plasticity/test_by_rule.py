@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Plasticity by a rule of the user's: against a loop over the synapses, with trees, units and derivatives."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from brainevent import CSR, BinaryArray, csr_apply_on_post, csr_apply_on_pre
+from brainevent.errors import ShapeError
+
+MATRIX = CSR.fromdense(jnp.array([[1.0, 0.0, 2.0], [0.0, 3.0, 4.0]]))
+PRE, POST = jnp.array([0.5, -1.0]), jnp.array([10.0, 20.0, 30.0])
+ON = {"pre": (MATRIX.apply_on_pre, jnp.array([False, True]), [0, 0, 1, 1]),
+      "post": (MATRIX.apply_on_post, jnp.array([0.0, 2.0, -1.0]), [0, 1, 1, 1])}  # fmt: skip
+either = pytest.mark.parametrize("side", ON)
+
+
+def rule(state, pre, post, params):
+    return state * params + pre * post
+
+
+@settings(max_examples=6)
+@given(m=st.integers(0, 6), n=st.integers(0, 6), seed=st.integers(0, 99), post=st.booleans())
+def test_states_are_those_of_a_loop(m, n, seed, post):
+    random, matrix = np.random.default_rng(seed), CSR.random((m, n), prob=0.5, weights=jax.random.normal, seed=seed)
+    spikes = random.random(n if post else m) < 0.5
+    pre, other = random.normal(size=m), random.normal(size=n)
+    function = csr_apply_on_post if post else csr_apply_on_pre
+    how = {"pre_vals": pre, "post_vals": other, "params": 3.0, "shape": (m, n)}
+    found = function(rule, matrix.data, matrix.indices, matrix.indptr, spikes, **how)
+    assert found.dtype == matrix.dtype
+    for i in range(m):
+        for k in range(int(matrix.indptr[i]), int(matrix.indptr[i + 1])):
+            j, old = int(matrix.indices[k]), float(matrix.data[k])
+            wanted = old * 3 + pre[i] * other[j] if spikes[j if post else i] else old
+            np.testing.assert_allclose(found[k], wanted, rtol=1e-4, atol=1e-5)
+
+
+@either
+def test_trees_keep_their_dtypes_and_what_is_none_stays_none(side):
+    method, spikes, changes = ON[side]
+    seen = []
+
+    def count(state, pre, post, params):
+        seen.append((pre, post, params))
+        return {"n": state["n"] + 1.0, "pair": 2 * state["pair"]}
+
+    state = {"n": jnp.zeros(4, "int32"), "pair": jnp.ones((4, 2), "float16")}
+    found = jax.jit(lambda state, spikes: method(count, spikes, edge_state=state))(state, BinaryArray(spikes))
+    assert {name: x.dtype.name for name, x in found.items()} == {"n": "int32", "pair": "float16"}
+    np.testing.assert_array_equal(found["n"], changes)
+    np.testing.assert_array_equal(found["pair"], 1 + np.repeat(changes, 2).reshape(4, 2))
+    assert seen == [(None, None, None)]
+
+
+@either
+def test_derivatives_and_batches(side):
+    method, spikes, changes = ON[side]
+    run = lambda w, pre, spikes: method(rule, spikes, edge_state=w, pre_vals=pre, post_vals=POST, params=3.0)
+    by_state, by_pre = jax.grad(lambda w, pre: run(w, pre, spikes).sum(), (0, 1))(MATRIX.data, PRE)
+    np.testing.assert_array_equal(by_state, 1 + 2 * np.array(changes))
+    each = np.array(changes) * np.array([10, 30, 20, 30])
+    np.testing.assert_array_equal(by_pre, [each[:2].sum(), each[2:].sum()])
+    batch = jax.vmap(run, (None, None, 0))(MATRIX.data, PRE, jnp.stack([spikes, 0 * spikes]))
+    np.testing.assert_array_equal(batch, [run(MATRIX.data, PRE, spikes), MATRIX.data])
+
+
+def test_units_of_the_state_are_kept():
+    units = pytest.importorskip("brainunit")
+    matrix = MATRIX * units.mV
+    add = lambda weight, pre, post, params: weight + post
+    found = matrix.apply_on_pre(add, jnp.array([True, False]), post_vals=jnp.array([1.0, 2.0, 3.0]) * units.volt)
+    assert units.math.allclose(found, jnp.array([1001.0, 3002.0, 3.0, 4.0]) * units.mV)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "words"),
+    [
+        (
+            lambda: MATRIX.apply_on_pre(lambda *_: (1.0, 2.0), jnp.ones(2)),
+            TypeError,
+            "csr_apply_on_pre: the rule returned",
+        ),
+        (lambda: MATRIX.apply_on_pre(lambda *_: jnp.ones(2), jnp.ones(2)), ShapeError, r"the rule returned \(2,\) for"),
+        (
+            lambda: MATRIX.apply_on_pre(rule, jnp.ones(3)),
+            ShapeError,
+            "pre_spike has shape .* for each of 2 neurons",
+        ),
+        (lambda: MATRIX.apply_on_post(rule, jnp.ones(2)), ShapeError, "csr_apply_on_post: post_spike has shape"),
+        (lambda: MATRIX.apply_on_pre(rule, jnp.ones(2), edge_state=jnp.ones(3)), ShapeError, "edge_state .* must be 4"),
+        (lambda: MATRIX.apply_on_pre(rule, jnp.ones(2), pre_vals=jnp.ones(3)), ShapeError, "pre_vals .* must be 2"),
+        (lambda: MATRIX.apply_on_pre(rule, jnp.ones(2), post_vals=jnp.ones(2)), ShapeError, "post_vals .* must be 3"),
+        (lambda: MATRIX.with_data(1.0).apply_on_pre(rule, jnp.ones(2)), ValueError, "all synapses have one weight"),
+    ],
+)
+def test_wrong_operands_are_told(call, error, words):
+    with pytest.raises(error, match=words):
+        call()
