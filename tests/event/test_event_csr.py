@@ -87,9 +87,11 @@ class TestPromises(Promises):
     variant = VARIANT
 
     def test_they_are_found_by_tags_and_measured(self):
-        products = {f"{b}csr{k}{i}" for b in ("", "binary_") for k in ("mv", "mm") for i in ("", "_indexed")}
+        laws = ("", "binary_", "weighted_")
+        products = {f"{law}csr{k}{i}" for law in laws for k in ("mv", "mm") for i in ("", "_indexed")}
         found = brainevent.get_primitives_by_tags({"csr"})
         others = {"binary_csr_plast", "csr2csc_on_post", "csrmv_dt2t", "csrmm_dt2t"}
+        others |= {f"csr_delay_deliver{way}" for way in ("", "_indexed", "_layout")}
         assert set(found) == products | others | {"csr_per_element", "csr_slice_rows", "csr_slice_rows_grad"}
         assert set(brainevent.get_primitives_by_tags({"binary", "csr", "indexed"})) == set(INDEXED[2:])
 
