@@ -12,6 +12,27 @@ _SPIKES = ("test_spikes",)
 
 MUTANTS = (
     Mutant(
+        "drawn-a-seed-of-32-bits",
+        "event/drawn/checked.py",
+        "return jnp.uint32(seed & 2**32 - 1), jnp.uint32(seed >> 32)",
+        "return jnp.uint32(seed & 2**32 - 1), jnp.uint32(0)",
+        ("test_drawn", "test_drawn_inputs"),
+    ),
+    Mutant(
+        "drawn-lines-the-other-way",
+        "event/drawn/calls.py",
+        "lines = shape if transpose == (not corder) else shape[::-1]",
+        "lines = shape if transpose != (not corder) else shape[::-1]",
+        ("test_drawn", "test_drawn_inputs"),
+    ),
+    Mutant(
+        "drawn-high-is-a-width",
+        "event/drawn/checked.py",
+        "plain[1] = plain[1] - plain[0]",
+        "plain[1] = plain[1]",
+        ("test_drawn", "test_drawn_inputs"),
+    ),
+    Mutant(
         "delays-a-slot-late",
         "event/delays/calls.py",
         'return jnp.full(1, number % slots, "int32")',
