@@ -30,7 +30,7 @@ def csr_delay_deliver(
 
     Element j of an active row adds to `ring[(t + delays[j]) % slots, indices[j]]`: its weight, or with `weighted` its
     weight times the value of the row. Rows without an event are not visited. A loop reads slot `t % slots` and sets
-    it to zero; in a compiled loop the ring changes in place.
+    it to zero.
 
     Args:
         ring: (slots, columns), of floating numbers: what is on its way.
