@@ -150,7 +150,11 @@ class Walk(Walking):
 
     def _object(self, value: Any) -> Iterator[bytes]:
         module = str(getattr(value, "__module__", None) or type(value).__module__)
-        if isinstance(value, functools.partial):
+        if hasattr(type(value), "content_parts"):  # what of ours says itself what it is made of, itself perhaps
+            self._see(value)
+            yield type(value).__qualname__.encode()
+            yield from self.parts(value.content_parts)
+        elif isinstance(value, functools.partial):
             yield b"partial"
             yield from self.parts((value.func, value.args, value.keywords))
         elif hasattr(type(value), "content_hash"):  # a compiled library of ours, or a function of one
@@ -172,7 +176,7 @@ class Walk(Walking):
         """Walk what libraries have or make, or raise `OpaqueError`."""
         if type(value).__module__ == "dataclasses" and type(value).__name__ in _ABSENT:
             yield type(value).__name__.encode()
-        elif isinstance(value, _NAMED) or (module.startswith("jax.") and hasattr(value, "__qualname__")):
+        elif isinstance(value, _NAMED) or (module.startswith("jax.") and _has_name(value, module)):
             yield f"name {module} {getattr(value, '__qualname__', value)}".encode()
         elif type(value).__module__.startswith("numba.core.types"):
             yield from type_parts(self, value)
@@ -301,6 +305,12 @@ def _is_named(function: types.FunctionType) -> bool:
     module = str(function.__module__)
     of_python = module in _PYTHONS and function.__globals__ is getattr(sys.modules.get(module), "__dict__", None)
     return of_python or (module.startswith(_MACHINERY) and function.__closure__ is None)
+
+
+def _has_name(value: Any, module: str) -> bool:
+    """Say whether a name says all of what a library has: one of `jax.numpy.frompyfunc` is not found by its name."""
+    name = getattr(value, "__name__", "")
+    return hasattr(value, "__qualname__") or getattr(sys.modules.get(module), name, None) is value
 
 
 def _is_of_library(owner: Any) -> bool:

@@ -13,7 +13,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
-from .._content import content_name
 from ..bench.record import BenchmarkConfig
 from ..operator.custom_kernel import XLACustomKernel
 from .elements import Elements
@@ -34,9 +33,9 @@ class _Described:
     __dataclass_fields__: ClassVar[dict[str, Any]]
 
     @property
-    def content_hash(self) -> str:
-        """A name of the content."""
-        return content_name(type(self), {name: getattr(self, name) for name in self.__dataclass_fields__})
+    def content_parts(self) -> tuple[Any, ...]:
+        """What the content is made of."""
+        return type(self), {name: getattr(self, name) for name in self.__dataclass_fields__}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -120,9 +119,9 @@ class Format:
     by_rows: bool = True  # whether kernels visit the rows of events alone
 
     @property
-    def content_hash(self) -> str:
-        """A name of what kernels may depend on."""
-        return content_name(self.name, self.arrays, self.elements, self.own, self.rows, self.reference, self.drawn)
+    def content_parts(self) -> tuple[Any, ...]:
+        """What kernels may depend on."""
+        return self.name, self.arrays, self.elements, self.own, self.rows, self.reference, self.drawn
 
     def sized(self, shape: Shape) -> dict[str, Any]:
         """Return the keyword arguments that tell an operator the shape, which weights of all elements have already."""

@@ -10,6 +10,7 @@ from repeated_code import repeated
 import brainevent
 from brainevent.event.library import OPERATORS
 from brainevent.event.table import TABLE
+from brainevent.operator.tuning_lookup import content_of
 
 FOLDER = Path(brainevent.__file__).parent / "event"
 PROMISES = ("outputs written", "nested vmap", "jvp", "vjp", "sharded jit")
@@ -33,6 +34,13 @@ def test_descriptions_and_names_are_one_to_one():
     assert len(OPERATORS) == len(TABLE)
     assert set(TABLE.values()) == set(OPERATORS.values())
     assert len({of.name for of in TABLE}) == len(TABLE)
+
+
+@pytest.mark.parametrize("platform", ["cpu", "cuda"])
+def test_what_kernels_are_made_of_is_the_same_each_time_it_is_asked_for(platform):
+    """So a choice of `tune` lasts."""
+    found = {of.name: content_of(operator.definition.candidates(platform))[1] for of, operator in TABLE.items()}
+    assert [name for name, lasting in found.items() if not lasting] == []
 
 
 def test_no_ten_lines_are_there_twice(tmp_path):

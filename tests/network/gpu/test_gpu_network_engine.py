@@ -179,7 +179,7 @@ def test_ten_million_neurons():
     network, record = driven(10_000_000, 4, 0.1), ["cells.rate", "cells.counts"]
     gpu, cpu = (network.build(seed=3, backend=backend) for backend in ("cuda", "numba"))
     found, expected = (sim.run(40, record=record) for sim in (gpu, cpu))
-    assert expected["cells.rate"].sum() > 10_000_000
+    assert expected["cells.rate"].sum() > 5_000_000
     for name in record:
         np.testing.assert_array_equal(found[name], expected[name])
 
