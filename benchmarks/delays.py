@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Spikes through synapses with a delay each: what PD14 delivers in a step, beside a loop in C++."""
+"""A step of spikes through synapses with a delay each, as many as PD14 delivers, beside a loop in C++."""
 
 from collections.abc import Sequence
 from typing import Any

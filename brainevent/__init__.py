@@ -95,7 +95,7 @@ if TYPE_CHECKING:
     )
     from .event.csr.hybrid import HybridConfig, get_hybrid_config, init_csr_config
     from .event.csr.sampled import sddmm
-    from .event.delays.functions import csr_delay_deliver, csr_delay_deliver_layout
+    from .event.delays.functions import csr_delay_deliver, csr_delay_deliver_layout, take_arrivals
     from .event.delays.layout import CSRDelayLayout
     from .event.dense.functions import binary_densemm, binary_densemv
     from .event.drawn.functions import (
@@ -159,6 +159,7 @@ if TYPE_CHECKING:
         jitu_p,
         jitumm_p,
         jitumv_p,
+        take_arrivals_p,
         update_csr_on_binary_post_p,
         update_csr_on_binary_pre_p,
         update_dense_on_binary_post_p,
@@ -249,7 +250,8 @@ __all__ = [
     "jitu", "jitu_p", "jitumm", "jitumm_p", "jitumv", "jitumv_dt2t", "jitumv_p", "list_registered_targets",
     "load_cpp_file", "load_cpp_inline", "load_cuda_dir", "load_cuda_file", "load_cuda_inline", "lognormal", "models",
     "normal", "normalize_tokens", "numba_cuda_callable", "numba_cuda_kernel", "numba_kernel", "print_diagnostics",
-    "record", "register_ffi_target", "sddmm", "set_backend", "set_cache_dir", "simulate", "surrogate", "tuned_choices",
+    "record", "register_ffi_target", "sddmm", "set_backend", "set_cache_dir", "simulate", "surrogate", "take_arrivals",
+    "take_arrivals_p", "tuned_choices",
     "uniform", "update_csc_on_binary_post", "update_csc_on_binary_pre", "update_csr_on_binary_post",
     "update_csr_on_binary_post_p", "update_csr_on_binary_pre", "update_csr_on_binary_pre_p",
     "update_dense_on_binary_post", "update_dense_on_binary_post_p", "update_dense_on_binary_pre",

@@ -33,7 +33,7 @@ _ROOMS = {
     """,
     "event.csr.hybrid": "HybridConfig get_hybrid_config init_csr_config",
     "event.csr.sampled": "sddmm",
-    "event.delays.functions": "csr_delay_deliver csr_delay_deliver_layout",
+    "event.delays.functions": "csr_delay_deliver csr_delay_deliver_layout take_arrivals",
     "event.delays.layout": "CSRDelayLayout",
     "event.dense.functions": "binary_densemm binary_densemv",
     "event.drawn.functions": """
@@ -49,7 +49,7 @@ _ROOMS = {
         fcn_plasticity_row_p fcnmm_p fcnmv_p
         update_csr_on_binary_post_p update_csr_on_binary_pre_p update_dense_on_binary_post_p
         update_dense_on_binary_pre_p
-        binary_jitnmm_p binary_jitnmv_p binary_jitsmm_p binary_jitsmv_p binary_jitumm_p binary_jitumv_p
+        binary_jitnmm_p binary_jitnmv_p binary_jitsmm_p binary_jitsmv_p binary_jitumm_p binary_jitumv_p take_arrivals_p
         jitn_p jitnmm_p jitnmv_p jits_p jitsmm_p jitsmv_p jitu_p jitumm_p jitumv_p
     """,
     "event.matrices.base": "DataRepresentation",

@@ -21,7 +21,9 @@ _COMMAND = ["g++", "-std=c++17", "-O3", "-march=native", "-fPIC", "-shared", str
 def measure(
     neurons: int, rows: int, synapses: int, active: int, slots: int, steps: int, rounds: int, cpp: bool
 ) -> dict[str, list[float]]:
-    """Samples of each way: the loop alone, without deliveries, with those of a matrix, of a layout, and C++.
+    """Samples of each way: the loop alone, without a ring, with deliveries of a matrix, of a layout, and C++.
+
+    A step takes what arrives, adds it to what decays, and delivers.
 
     Neurons of the first `rows` rows have synapses, and spike.
     """
@@ -40,9 +42,9 @@ def measure(
     layout, steps_of = matrix.delay_layout(delays, slots), jnp.asarray(delays)
     spikes = jnp.asarray(trains)
     ways: dict[str, Callable[[Any, Any, Any], Any]] = {
-        "the loop alone": lambda ring, x, t: ring.at[t % slots, 0].add(x[0]),
-        "delay_deliver": lambda ring, x, t: matrix.delay_deliver(ring, x, steps_of, t),
-        "delay_layout, deliver": lambda ring, x, t: layout.deliver(ring, x, t),
+        "the loop alone": lambda ring, x, t: (x, ring),
+        "delay_deliver": _stepping(lambda ring, x, t: matrix.delay_deliver(ring, x, steps_of, t)),
+        "delay_layout, deliver": _stepping(lambda ring, x, t: layout.deliver(ring, x, t)),
     }
     loops = {name: _compiled(way, spikes) for name, way in ways.items()}
     runs: dict[str, Callable[[], Any]] = {name: _timed(loop, slots, neurons) for name, loop in loops.items()}
@@ -53,9 +55,9 @@ def measure(
     for _ in range(rounds + 1):  # the first is left out; in turns: a machine is not as fast all the time
         sums = {}
         for name, run in runs.items():
-            seconds, ring = run()
+            seconds, v = run()
             samples[name].append(seconds / steps)
-            sums[name] = float(np.asarray(ring, np.float64).sum())
+            sums[name] = float(np.asarray(v, np.float64).sum())
         wanted = sums["delay_deliver"]
         assert all(abs(sums[name] - wanted) <= 1e-3 * abs(wanted) + 1 for name in sums if name != "the loop alone"), (
             sums
@@ -63,21 +65,32 @@ def measure(
     return {name: found[1:] for name, found in samples.items()}
 
 
-def _compiled(way: Callable[[Any, Any, Any], Any], spikes: Any) -> Any:
-    def step(ring: Any, now: Any) -> Any:
-        t, x = now
-        return way(ring, x, t), None
+def _stepping(deliver: Callable[[Any, Any, Any], Any]) -> Callable[[Any, Any, Any], Any]:
+    import brainevent
 
-    loop = lambda ring: jax.lax.scan(step, ring, (jnp.arange(spikes.shape[0]), spikes))[0]
+    def way(ring: Any, x: Any, t: Any) -> Any:
+        arrived, ring = brainevent.take_arrivals(ring, t)
+        return arrived, deliver(ring, x, t)
+
+    return way
+
+
+def _compiled(way: Callable[[Any, Any, Any], Any], spikes: Any) -> Any:
+    def step(carry: Any, now: Any) -> Any:
+        (ring, v), (t, x) = carry, now
+        arrived, ring = way(ring, x, t)
+        return (ring, 0.9 * v + arrived), None
+
+    loop = lambda carry: jax.lax.scan(step, carry, (jnp.arange(spikes.shape[0]), spikes))[0]
     return jax.jit(loop, donate_argnums=0)
 
 
 def _timed(loop: Any, slots: int, columns: int) -> Callable[[], tuple[float, Any]]:
     def run() -> tuple[float, Any]:
-        ring = jax.block_until_ready(jnp.zeros((slots, columns)))
+        carry = jax.block_until_ready((jnp.zeros((slots, columns)), jnp.zeros(columns)))
         begin = time.perf_counter()
-        ring = jax.block_until_ready(loop(ring))
-        return time.perf_counter() - begin, ring
+        _, v = jax.block_until_ready(loop(carry))
+        return time.perf_counter() - begin, v
 
     return run
 
@@ -87,10 +100,10 @@ def _by_hand(slots: int, columns: int, *given: np.ndarray) -> Callable[[], tuple
     steps, rows = given[-1].shape
 
     def run() -> tuple[float, Any]:
-        ring = np.zeros((slots, columns), np.float32)
-        arrays = [ctypes.c_void_p(array.ctypes.data) for array in (ring, *given)]
+        ring, v = np.zeros((slots, columns), np.float32), np.zeros(columns, np.float32)
+        first, second, *arrays = (ctypes.c_void_p(array.ctypes.data) for array in (ring, v, *given))
         begin = time.perf_counter()
-        library.deliver_steps(arrays[0], slots, columns, *arrays[1:], rows, steps)
-        return time.perf_counter() - begin, ring
+        library.run_steps(first, second, slots, columns, *arrays, rows, steps)
+        return time.perf_counter() - begin, v
 
     return run

@@ -18,6 +18,7 @@ from .fixed.format import FIXED
 from .kernels.cuda import CUDA
 from .kernels.numba import NUMBA
 from .kernels.one_product import DOT, OTHERS
+from .laws.arrivals import ARRIVALS
 from .laws.copies import ADDED, COPIED
 from .laws.deliveries import DELIVERIES, LAID
 from .laws.products import EVENTS, NUMBERS, PAIRS, VALUED
@@ -118,6 +119,7 @@ for _of in (
     *descriptions(CSR, DELIVERIES, indexed=True, columns=False),
     *descriptions(CSR, LAID, columns=False),
     *descriptions(FIXED, DELIVERIES, columns=False),
+    Description(DENSE, ARRIVALS),
     *(of for form in DRAWN for of in descriptions(form, NUMBERS, EVENTS)),
     *(Description(form, WHOLE) for form in DRAWN),
 ):

@@ -15,20 +15,23 @@ from ...errors import MathError, ShapeError
 from .. import units
 from ..calls import checked_structure, weights_of
 from ..csr.format import CSR
+from ..dense.format import DENSE
 from ..description import Description, Shape
 from ..fixed.format import FIXED
 from ..form import EventForm, split_operand
+from ..laws.arrivals import ARRIVALS
 from ..laws.deliveries import DELIVERIES, LAID
 from ..operands import promises
 from ..structure import check_once, extremes
 from ..table import apply
 
-__all__ = ["INDEXED", "IN_ORDER", "ROWS", "SLICES", "checked_delays", "delivered"]
+__all__ = ["INDEXED", "IN_ORDER", "ROWS", "SLICES", "TAKEN", "checked_delays", "delivered", "taken"]
 
 ROWS = Description(CSR, DELIVERIES)
 INDEXED = Description(CSR, DELIVERIES, indexed=True)
 IN_ORDER = Description(CSR, LAID)
 SLICES = Description(FIXED, DELIVERIES)
+TAKEN = Description(DENSE, ARRIVALS)
 _RINGS = ("float16", "bfloat16", "float32", "float64")
 
 
@@ -48,7 +51,7 @@ def delivered(
 ) -> Any:
     """Check what a delivery needs, and make it; events are those of rows of the matrix of `shape`."""
     arrays, known = checked_structure(of, structure, shape, within, where=where)
-    ring, unit = _ring_of(where, ring, shape)
+    ring, unit = _ring_of(where, ring, shape[1])
     counts = _counts(where, events, weighted)
     x, of_events = split_operand(events, event=True)
     x = _values_of(where, x, shape[0])
@@ -65,6 +68,14 @@ def delivered(
     step = _slot_of(where, t, ring.shape[0])
     (found,) = apply(of, ring, numbers, *arrays, delays, x, step, outs=[out], **how)
     return units.join(found, unit)
+
+
+def taken(where: str, ring: Any, t: Any, backend: str | None) -> tuple[Any, Any]:
+    """Return what lies in the slot of a step, and the ring with that slot set to zero."""
+    ring, unit = _ring_of(where, ring, None)
+    outs = [jax.ShapeDtypeStruct(ring.shape[1:], ring.dtype), jax.ShapeDtypeStruct(ring.shape, ring.dtype)]
+    arrived, rest = apply(TAKEN, ring, _slot_of(where, t, ring.shape[0]), outs=outs, backend=backend)
+    return units.join(arrived, unit), units.join(rest, unit)
 
 
 def checked_delays(where: str, given: Any, stored: tuple[int, ...], slots: int) -> jax.Array:
@@ -90,13 +101,14 @@ def _check_range(where: str, delays: Any, *, slots: int) -> None:
             )
 
 
-def _ring_of(where: str, given: Any, shape: Shape) -> tuple[jax.Array, Any]:
+def _ring_of(where: str, given: Any, columns: int | None) -> tuple[jax.Array, Any]:
     numbers, unit = units.split(given)
     ring = numbers if isinstance(numbers, jax.Array) else jnp.asarray(numbers)
     if ring.dtype.name not in _RINGS:
         raise TypeError(f"{where}: ring is {ring.dtype}; pass one of {', '.join(_RINGS)}")
-    if ring.ndim != 2 or ring.shape[1] != shape[1] or not ring.shape[0]:
-        raise ShapeError(f"{where}: ring has shape {ring.shape}; pass (slots, {shape[1]}), with a slot at least")
+    if ring.ndim != 2 or columns not in (None, ring.shape[1]) or not ring.shape[0]:
+        wanted = "columns" if columns is None else columns
+        raise ShapeError(f"{where}: ring has shape {ring.shape}; pass (slots, {wanted}), with a slot at least")
     return ring, unit
 
 

@@ -7,10 +7,10 @@ from typing import Any
 
 from ..description import Shape
 from ..structure import checked_shape
-from .calls import ROWS, delivered
+from .calls import ROWS, delivered, taken
 from .layout import CSRDelayLayout
 
-__all__ = ["csr_delay_deliver", "csr_delay_deliver_layout"]
+__all__ = ["csr_delay_deliver", "csr_delay_deliver_layout", "take_arrivals"]
 
 
 def csr_delay_deliver(
@@ -29,8 +29,8 @@ def csr_delay_deliver(
     """Add the weights of active rows to a ring of sums, each as many steps ahead as its delay says.
 
     Element j of an active row adds to `ring[(t + delays[j]) % slots, indices[j]]`: its weight, or with `weighted` its
-    weight times the value of the row. Rows without an event are not visited. A loop reads slot `t % slots` and sets
-    it to zero.
+    weight times the value of the row. Rows without an event are not visited. A loop takes slot `t % slots`
+    by `take_arrivals`.
 
     Args:
         ring: (slots, columns), of floating numbers: what is on its way.
@@ -103,3 +103,29 @@ def csr_delay_deliver_layout(
             f"csr_delay_deliver_layout: layout is a {type(layout).__name__}; pass what CSRDelayLayout.build returns"
         )
     return layout.deliver(ring, events, t, weighted=weighted, backend=backend)
+
+
+def take_arrivals(ring: Any, t: Any, *, backend: str | None = None) -> tuple[Any, Any]:
+    """Return what arrives in a step, and the ring with the slot of that step set to zero.
+
+    In a compiled loop the ring stays where it is. XLA on the CPU copies all of it in each step if the loop reads and
+    clears the slot by indexing.
+
+    Args:
+        ring: (slots, columns), of floating numbers: what is on its way.
+        t: The number of the step, any integer.
+        backend: The kernel language; None for the default.
+
+    Returns:
+        What lies in slot `t % slots`, (columns,), and the new ring.
+
+    Raises:
+        TypeError: The ring is not floating, or `t` is no integer.
+
+    Examples:
+        >>> import jax.numpy as jnp, brainevent
+        >>> brainevent.take_arrivals(jnp.array([[1.0, 2.0], [3.0, 4.0]]), 5)
+        (Array([3., 4.], dtype=float32), Array([[1., 2.],
+               [0., 0.]], dtype=float32))
+    """
+    return taken("take_arrivals", ring, t, backend)

@@ -129,7 +129,17 @@ def _deliveries(of: Description) -> Generator | None:
     return generator if of.format in (CSR, FIXED) else None
 
 
+def _arrivals(of: Description) -> Generator | None:
+    def generator(*, outs: Sequence[Any], **_: Any) -> Callable[..., Any]:
+        from ..on_gpu.deliveries import taken
+
+        return taken
+
+    return generator if of.format is DENSE else None
+
+
 _MADE = {
+    "arrivals": _arrivals,
     "product": _product,
     "pairs": _of_elements,
     "values": _values,

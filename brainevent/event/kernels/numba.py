@@ -249,7 +249,8 @@ def _deliveries(of: Description) -> Generator | None:
         def run(ring: Any, weights: Any, *operands: Any) -> list[Any]:
             *arrays, delays, x, t = operands
             sums = precise(ring.dtype)
-            rows = _rows_of(of.format, within=indices_within, indexed=of.indexed)
+            one_of_all = weights.size == 1 and delays.size == 1  # places are not read then
+            rows = _rows_of(of.format, within=indices_within, indexed=of.indexed and not one_of_all)
             how = {"weighted": weighted, "one_weight": weights.size == 1}
             if of.law is LAID:
                 kernel = delivered_in_order(ring.dtype.name, rows, **how)
@@ -266,7 +267,18 @@ def _deliveries(of: Description) -> Generator | None:
     return generator if _has_rows(of.format) else None
 
 
+def _arrivals(of: Description) -> Generator | None:
+    def generator(*, outs: Sequence[Any], **_: Any) -> Callable[..., Any]:
+        from ..on_cpu.deliveries import taken
+
+        call = numba_kernel(taken(outs[0].dtype.name), outs=outs, input_output_aliases={0: 1})
+        return lambda ring, t: list(call(ring, t))
+
+    return generator if of.format is DENSE else None
+
+
 _MADE = {
+    "arrivals": _arrivals,
     "product": _product,
     "pairs": _pairs,
     "values": _values,

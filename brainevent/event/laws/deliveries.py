@@ -28,9 +28,9 @@ from ..operands import is_within
 from ..precision import precise
 from .rules import of_operands
 
-__all__ = ["DELIVERIES", "LAID", "Deliveries"]
+__all__ = ["DELIVERIES", "LAID", "SLOTS", "Deliveries"]
 
-_SLOTS = 16  # of a ring, in benchmarks
+SLOTS = 16  # of a ring, in benchmarks
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -50,7 +50,7 @@ class Deliveries(Law):
 
     def drawn_delays(self, random: Any, n: int, number: int, stored: tuple[int, ...]) -> Any:
         """Return an operand `delays` for rows of as many elements, for benchmarks."""
-        return jnp.asarray(random.integers(1, _SLOTS, stored), jnp.int32)
+        return jnp.asarray(random.integers(1, SLOTS, stored), jnp.int32)
 
     def reference(self, of: Description) -> Callable[..., list[Any]]:
         """Return the operator in `jax.numpy`."""
@@ -137,8 +137,8 @@ class Laid(Deliveries):
 
     def drawn_delays(self, random: Any, n: int, number: int, stored: tuple[int, ...]) -> Any:
         """Return ends of delays that are all as frequent."""
-        return jnp.arange(n, dtype=jnp.int32)[:, None] * number + jnp.arange(_SLOTS, dtype=jnp.int32) * number // (
-            _SLOTS - 1
+        return jnp.arange(n, dtype=jnp.int32)[:, None] * number + jnp.arange(SLOTS, dtype=jnp.int32) * number // (
+            SLOTS - 1
         )
 
 
@@ -163,9 +163,9 @@ class _Elements:
     ) -> _Elements:
         elements = of.elements(structure, weights, (x.shape[0], ring.shape[1]))
         touched: Any = jnp.broadcast_to(elements.there, elements.stored)
-        if of.indexed:
+        if of.indexed and (held := max(weights.size, delays.size)) > 1:
             perm = structure[-1]
-            touched &= is_within(perm, max(weights.size, delays.size))
+            touched &= is_within(perm, held)
             weights, delays = (one if one.size == 1 else taken_at(one, perm) for one in (weights, delays))
         assert isinstance(of.law, Deliveries)
         delays = of.law.delays(elements, delays)
@@ -208,7 +208,7 @@ def _config(of: Description, n: int, number: int, active: float) -> BenchmarkCon
     delays = of.law.drawn_delays(random, n, number, stored)  # type: ignore[attr-defined]
     if of.indexed:
         structure = of.format.turned(structure, (n, n))
-    operands = (jnp.zeros((_SLOTS, n)), jnp.ones(stored), *structure, delays, x, jnp.zeros(1, jnp.int32))
+    operands = (jnp.zeros((SLOTS, n)), jnp.ones(stored), *structure, delays, x, jnp.zeros(1, jnp.int32))
     return BenchmarkConfig(
         f"{n} x {number}, active={active:g}",
         operands,

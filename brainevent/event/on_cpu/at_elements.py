@@ -14,7 +14,7 @@ from .events import next_event
 from .laws import ANY_ORDER
 from .rows import Rows
 
-__all__ = ["adding", "copied", "gathered_back", "per_element", "updated", "updated_columns", "updated_rows"]
+__all__ = ["adding", "copied", "gathered_back", "nothing", "per_element", "updated", "updated_columns", "updated_rows"]
 
 _HALVES = {
     "float16": (half.from_float16, half.to_float16),
@@ -122,3 +122,12 @@ def adding(dtype: str) -> Any:
         return inner(lambda weight, change: weight + change)
     load, store = _HALVES[dtype]
     return inner(lambda weight, change: store(load(weight) + change))
+
+
+@functools.cache
+def nothing(dtype: str) -> Any:
+    """Return a function that returns the zero of a dtype."""
+    if dtype not in _HALVES:
+        return inner(lambda: 0)
+    _, store = _HALVES[dtype]
+    return inner(lambda: store(np.float32(0)))

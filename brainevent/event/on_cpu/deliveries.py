@@ -10,12 +10,12 @@ import numba
 import numpy as np
 
 from ...backends.numba import inner, prefetch
-from .at_elements import adding
+from .at_elements import adding, nothing
 from .events import next_event
 from .rows import Rows, unsigned
 from .threads import IN_THREADS
 
-__all__ = ["delivered", "delivered_in_order"]
+__all__ = ["delivered", "delivered_in_order", "taken"]
 
 _AT_ONCE = 32  # elements
 _WAKING = 20_000  # elements that a thread adds in the time in which two are told to, and are waited for
@@ -86,6 +86,21 @@ def delivered_in_order(dtype: str, rows: Rows, *, weighted: bool, one_weight: bo
             row = next_event(events, row + 1)
 
     return deliver
+
+
+@functools.cache
+def taken(dtype: str) -> Any:
+    """Return `kernel(ring, t, arrived, out)`; the result is the ring itself, of which row t is set to zero."""
+    zero = nothing(dtype)
+
+    @inner
+    def take(ring: Any, t: Any, arrived: Any, out: Any) -> None:
+        now, none = t[0] % ring.shape[0], zero()
+        for j in range(ring.shape[1]):
+            arrived[j] = ring[now, j]
+            out[now, j] = none
+
+    return take
 
 
 @functools.cache

@@ -13,9 +13,13 @@ from ..activity import is_active
 from ..precision import precise
 from . import definitions, source
 
-__all__ = ["delivered"]
+__all__ = ["delivered", "taken"]
 
 _THREADS = 256
+_AT_ONCE = 4  # elements of a thread, as in deliver.cu
+_PARTS = 8  # of a row, at most
+_BLOCKS = 1024  # that a GPU has room for at once, about
+_ENDS = 1024  # of delays that a block keeps in shared memory, at most
 
 
 def delivered(
@@ -38,23 +42,43 @@ def delivered(
     """
     rows, (slots, width), sums = x.shape[0], ring.shape, precise(ring.dtype)
     number = 0 if indptr is not None else indices.shape[1]
+    held = max(weights.size, 1 if laid else delays.size)
+    perm = perm if held > 1 else None  # one weight and one delay for all have no places
     arrays = (indices, indices if indptr is None else indptr, indices if perm is None else perm)
     flags = {"THREADS": _THREADS, "ONE": weights.size == 1, "ONE_DELAY": delays.size == 1, "CONNECTIONS": 0}
     flags |= {"INDEXED": perm is not None, "NUMBER": number > 0, "WITHIN": within, "WEIGHTED": weighted, "LAID": laid}
+    flags["ENDS"] = slots if laid and slots <= _ENDS else 0
+    blocks = -(-max(1, rows) // _THREADS)
+    long = indices.size // max(1, rows) // (_THREADS * _AT_ONCE)  # or some rows may be, where there is room
+    parts = min(_PARTS, max(1, long, _BLOCKS // blocks))
     types = dict(zip("IPQ", (array.dtype for array in arrays), strict=True))
     call = cuda_kernel(
         source("rows.cu", "deliver.cu"),
         "deliver",
         jax.ShapeDtypeStruct(ring.shape, sums),
-        grid=-(-max(1, rows) // _THREADS),
+        grid=(blocks, parts),
         block=_THREADS,
         types={"W": sums, "A": sums, "D": delays.dtype, **types},
         options=definitions(flags),
         input_output_aliases={0: 0},
     )
-    held = max(weights.size, 1 if laid else delays.size)
     numbers = {"rows": rows, "number": number, "stored": indices.size, "held": held, "slots": slots, "width": width}
     values = x.astype(sums) if weighted else jnp.zeros(1, sums)
     given = (ring.astype(sums), weights.astype(sums), *arrays, delays, is_active(x), values, t.astype("int32"))
     found: jax.Array = call(*given, **numbers)
     return found.astype(ring.dtype)
+
+
+def taken(ring: Any, t: Any) -> list[Any]:
+    """Return row t of a ring, and the ring with that row set to zero."""
+    slots, width = ring.shape
+    call = cuda_kernel(
+        source("take.cu"),
+        "take",
+        outs=[jax.ShapeDtypeStruct((width,), ring.dtype), jax.ShapeDtypeStruct(ring.shape, ring.dtype)],
+        grid=-(-max(1, width) // _THREADS),
+        block=_THREADS,
+        types={"A": ring.dtype},
+        input_output_aliases={0: 1},
+    )
+    return list(call(ring, t.astype("int32"), slots=slots, width=width))

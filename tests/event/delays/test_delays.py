@@ -82,9 +82,12 @@ def test_matrices_deliver_along_their_rows(weighted, backend):
     ):
         found = matrix.delay_deliver(ring, x, steps, 4, weighted=weighted, backend=backend)
         np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
-    for matrix in (csr, csc, coo):  # one delay for all
-        found = matrix.delay_deliver(ring, x, 2, 4, weighted=weighted, backend=backend)
-        np.testing.assert_allclose(found, by_hand(ring, x, data, indices, indptr, 2, 4, weighted), rtol=1e-5, atol=1e-5)
+    for matrix in (csr, csc, csc.precompute_weight_indices(), coo):  # one delay for all, then one weight too
+        for one in (matrix, matrix.with_data(jnp.float32(3.0))):
+            found = one.delay_deliver(ring, x, 2, 4, weighted=weighted, backend=backend)
+            of_all = data if one is matrix else np.float32(3)
+            expected = by_hand(ring, x, of_all, indices, indptr, 2, 4, weighted)
+            np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -197,12 +200,43 @@ def test_delays_that_are_not_known_wrap_around_the_ring():
     np.testing.assert_allclose(call(far), call(delays), rtol=1e-6)
 
 
-def test_a_loop_that_only_delivers_copies_no_ring():
+def test_what_arrives_is_taken_from_the_ring():
+    ring = jnp.asarray(drawn(4)[0])
+    for backend in (None, "jax"):
+        for t in (0, 3, -8, 10**30, jnp.int32(3)):
+            arrived, rest = be.take_arrivals(ring, t, backend=backend)
+            np.testing.assert_array_equal(arrived, ring[int(t) % 5])
+            np.testing.assert_array_equal(rest, ring.at[int(t) % 5].set(0))
+    for dtype in DTYPES:
+        arrived, rest = be.take_arrivals(ring.astype(dtype), 1)
+        assert (arrived.dtype, rest.dtype) == (dtype, dtype)
+        np.testing.assert_array_equal(arrived, ring[1].astype(dtype))
+        np.testing.assert_array_equal(rest, ring.astype(dtype).at[1].set(0))
+
+    def both(ring):
+        arrived, rest = be.take_arrivals(ring, 2)
+        return (arrived**2).sum() + (rest**3).sum()
+
+    np.testing.assert_allclose(jax.grad(both)(ring), (3 * ring**2).at[2].set(2 * ring[2]), rtol=1e-5)
+    arrived, _ = jax.vmap(be.take_arrivals, (None, 0))(ring, jnp.arange(4))
+    np.testing.assert_array_equal(arrived, ring[:4])
+    with pytest.raises(TypeError, match="take_arrivals: ring is int32; pass one of float16"):
+        be.take_arrivals(ring.astype(int), 1)
+    with pytest.raises(ShapeError, match=r"ring has shape \(9,\); pass \(slots, columns\)"):
+        be.take_arrivals(ring[0], 1)
+
+
+def test_a_loop_that_takes_and_delivers_copies_no_ring():
     ring, _, data, indices, indptr, delays = map(jnp.asarray, drawn(2))
     layout = be.CSRDelayLayout.build(data, indices, indptr, delays, n_slots=5, shape=(7, 9))
-    step = lambda ring, now: (layout.deliver(ring, now[1], now[0]), None)
-    loop = jax.jit(lambda ring, x: jax.lax.scan(step, ring, (jnp.arange(20), x))[0], donate_argnums=0)
-    text = loop.lower(ring, jnp.ones((20, 7), bool)).compile().as_text()
+
+    def step(carry, now):
+        (ring, v), (t, x) = carry, now
+        arrived, ring = be.take_arrivals(ring, t)
+        return (layout.deliver(ring, x, t), 0.9 * v + arrived), None
+
+    loop = jax.jit(lambda carry, x: jax.lax.scan(step, carry, (jnp.arange(20), x))[0], donate_argnums=0)
+    text = loop.lower((ring, jnp.zeros(9)), jnp.ones((20, 7), bool)).compile().as_text()
     assert "custom-call" in text
     assert not re.search(r"f32\[5,9\]\S* copy\(", text)
 
@@ -231,6 +265,8 @@ def test_layouts_hold_both_orders():
 
 def test_units():
     u = pytest.importorskip("brainunit")
+    taken = be.take_arrivals(jnp.ones((5, 9)) * u.mV, 1)
+    assert [u.get_unit(part) for part in taken] == [u.mV, u.mV]
     ring, x, data, indices, indptr, delays = drawn(1)
     call = lambda ring, data: be.csr_delay_deliver(ring, x, data, indices, indptr, delays, 0, shape=(7, 9))
     found = call(ring * u.nS, data * u.uS)
@@ -317,7 +353,7 @@ def test_bad_layouts_are_told():
 
 @pytest.mark.usefixtures("ninety")
 @pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("kind", ["csr", "csc", "fixed", "laid"])
+@pytest.mark.parametrize("kind", ["csr", "csc", "fixed", "laid", "taken"])
 def test_kernels_for_gpus_compile(kind, weighted):
     ring, x, data, indices, indptr, delays = map(jnp.asarray, drawn(3))
     csr = be.CSR(data, indices, indptr, shape=(7, 9))
@@ -330,6 +366,7 @@ def test_kernels_for_gpus_compile(kind, weighted):
             (jnp.ones((7, 2)), jnp.ones((7, 2), jnp.int32)), shape=(7, 9)
         ).delay_deliver(ring, x, 1, 0, weighted=weighted),
         "laid": lambda x: csr.delay_layout(delays, 5).deliver(ring, x, 0, weighted=weighted),
+        "taken": lambda x: be.take_arrivals(ring, x[0].astype(int)),
     }[kind]
     text = jax.jit(call).trace(x).lower(lowering_platforms=("cuda",)).as_text()
     assert "brainevent" in text
