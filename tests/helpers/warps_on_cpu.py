@@ -60,6 +60,8 @@ static unsigned __ballot_sync(unsigned, bool mine) {
 }
 static bool __any_sync(unsigned all, bool mine) { return __ballot_sync(all, mine) != 0; }
 static int __clz(unsigned x) { return x ? __builtin_clz(x) : 32; }
+struct uint2 { unsigned x, y; };
+static unsigned __umulhi(unsigned x, unsigned y) { return (uint64_t)x * y >> 32; }
 static int __ffs(unsigned x) { return __builtin_ffs(x); }
 template <class T> static void atomicAdd(T* at, T x) { *at += x; }
 

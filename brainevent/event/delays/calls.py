@@ -135,14 +135,15 @@ def _values_of(where: str, given: Any, rows: int) -> jax.Array:
 
 
 def _slot_of(where: str, t: Any, slots: int) -> jax.Array:
-    """Return the slot of a step, which is any integer, as kernels take it."""
+    """Return the number of a step, or its slot if the number may not fit, as operators take it."""
     if isinstance(t, (jax.Array, np.ndarray)):
         step = jnp.asarray(t)
         if not jnp.issubdtype(step.dtype, jnp.integer) or step.size != 1:
             raise TypeError(
                 f"{where}: t is {step.dtype} of shape {step.shape}; pass one integer, the number of the step"
             )
-        return jnp.mod(step.reshape(1), slots).astype("int32")
+        fits = step.dtype.itemsize < 4 or step.dtype == jnp.int32
+        return (step if fits else jnp.mod(step, slots)).reshape(1).astype("int32")
     try:
         number = operator.index(t)
     except TypeError:

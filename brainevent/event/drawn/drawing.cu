@@ -14,25 +14,34 @@ __device__ __forceinline__ u64 hashed(u64 x) {
 }
 
 struct Plan {
-  u64 scale, key, origin;
-  u32 shift, width, row;
+  u64 key, origin;
+  u32 scale, shift, width, row;
   const u32* logarithms;
 };
 
 __device__ __forceinline__ Plan plan_of(const u32* plan, const u32* logarithms) {
-  return {plan[0], plan[3] | (u64)plan[4] << 32, plan[6] & 0x7FFFFFFFu, plan[1] & 63, plan[2] & 31, plan[5], logarithms};
+  const u64 key = plan[3] | (u64)plan[4] << 32, origin = plan[6] & 0x7FFFFFFFu;
+  return {key, origin, plan[0], plan[1] & 63, plan[2] & 31, plan[5], logarithms};
 }
+
+// In 32 bits: segments of up to 2^25 columns, so that the gaps of 64 elements have a sum.
+constexpr u32 NARROW = 25;
+
+template <class N>
+__device__ __forceinline__ constexpr N far_of() { return N(1) << (sizeof(N) == 4 ? NARROW : 31); }
 
 __device__ __forceinline__ u64 line_of(const Plan& plan, u64 row) { return hashed(plan.key + (u32)(row + plan.row)); }
 
-// How many columns are passed over; at most 2^31, which leaves the row.
-__device__ __forceinline__ u64 gap(const Plan& plan, u32 word) {
+// How many columns are passed over, or what leaves a segment.
+template <class N>
+__device__ __forceinline__ N gap(const Plan& plan, u32 word) {
   word |= 1;
   const u32 zeros = __clz(word), whole = word << zeros;
-  const u32* cell = plan.logarithms + 2 * (whole >> (31 - CELLS) & ((1u << CELLS) - 1));
-  const u32 behind = cell[0] + (u32)((u64)cell[1] * (whole << (CELLS + 1)) >> 32);
-  const u64 size = ((u64)(zeros + 1) << FRACTION) - behind, found = size * plan.scale >> plan.shift;
-  return found < 0x80000000ull ? found : 0x80000000ull;
+  const uint2 cell = ((const uint2*)plan.logarithms)[whole >> (31 - CELLS) & ((1u << CELLS) - 1)];
+  const u32 behind = cell.x + __umulhi(cell.y, whole << (CELLS + 1));
+  const u32 size = ((zeros + 1) << FRACTION) - behind;
+  const u64 found = (u64)size * plan.scale >> plan.shift;
+  return found < far_of<N>() ? N(found) : far_of<N>();
 }
 
 __device__ __forceinline__ int weight_word(const int* quantiles, u32 word) {

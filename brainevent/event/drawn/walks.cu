@@ -11,28 +11,43 @@ __device__ __forceinline__ long long thread() { return blockIdx.x * (long long)b
 __device__ __forceinline__ bool counts(E x) { return !EVENTS || x != E(0); }
 __device__ __forceinline__ A value(E x) { return EVENTS ? A(1) : A(x); }
 
-// Go through the elements of every `slices`th segment of a line: all lanes call take(there, column, word) together.
-template <class Take>
-__device__ __forceinline__ void through(const Plan& plan, u64 line, u64 columns, int slice, int slices, Take take) {
-  const u64 low = plan.origin, high = low + columns, lane = threadIdx.x % 32;
-  if (!columns) return;
-  for (u64 segment = (low >> plan.width) + slice; segment <= (high - 1) >> plan.width; segment += slices) {
-    const u64 place = hashed(line + segment), after = (segment + 1) << plan.width, stop = after < high ? after : high;
-    u64 column = segment << plan.width;
-    for (u64 first = 1 + lane; column < stop; first += 32) {
-      const u64 bits = hashed(place + first * STEP), words = KIND ? hashed(~place + first * STEP) : 0;
-      const u64 near = gap(plan, (u32)bits), far = near + 1 + gap(plan, (u32)(bits >> 32));
-      u64 end = far + 1;
-      for (int step = 1; step < 32; step *= 2) {
-        const u64 before = __shfl_up_sync(EVERY, end, step);
-        if (lane >= step) end += before;
+// Go through the elements from `low` up to `high` of every `slices`th segment of a line, from `first` on. N: how columns are
+// counted within a segment. Each lane makes where the stream of another segment begins.
+template <class N, class Take>
+__device__ __forceinline__ void walk(const Plan& plan, u64 line, u64 low, u64 high, u64 first, int slices, Take take) {
+  const u32 lane = threadIdx.x % 32;
+  const u64 last = (high - 1) >> plan.width;
+  for (u64 segment = first; segment <= last;) {
+    const u64 places = hashed(line + segment + (u64)lane * slices);
+    for (int k = 0; k < 32 && segment <= last; k++, segment += slices) {
+      const u64 place = __shfl_sync(EVERY, places, k), start = segment << plan.width, left = high - start;
+      const N size = N(1) << plan.width, from = low > start ? N(low - start) : 0, to = left < size ? N(left) : size;
+      const long long at = (long long)(start - low);
+      N column = 0;
+      for (u64 ahead = (1 + lane) * STEP; column < to; ahead += 32 * STEP) {
+        const u64 bits = hashed(place + ahead), words = KIND ? hashed(~place + ahead) : 0;
+        const N near = gap<N>(plan, (u32)bits), far = near + 1 + gap<N>(plan, (u32)(bits >> 32));
+        N end = far + 1;
+        for (int step = 1; step < 32; step *= 2) {
+          const N before = __shfl_up_sync(EVERY, end, step);
+          if (lane >= step) end += before;
+        }
+        const N begin = column + end - (far + 1), one = begin + near, other = begin + far;
+        take(one >= from && one < to, at + one, (u32)words);
+        take(other >= from && other < to, at + other, (u32)(words >> 32));
+        column += __shfl_sync(EVERY, end, 31);
       }
-      const u64 begin = column + end - (far + 1), one = begin + near, other = begin + far;
-      take(one >= low && one < stop, (long long)(one - low), (u32)words);
-      take(other >= low && other < stop, (long long)(other - low), (u32)(words >> 32));
-      column += __shfl_sync(EVERY, end, 31);
     }
   }
+}
+
+// The same for all columns of a line: all lanes call take(there, column, word) together.
+template <class Take>
+__device__ __forceinline__ void through(const Plan& plan, u64 line, u64 columns, int slice, int slices, Take take) {
+  if (!columns) return;
+  const u64 low = plan.origin, high = low + columns, first = (low >> plan.width) + slice;
+  if (plan.width <= NARROW) walk<u32>(plan, line, low, high, first, slices, take);
+  else walk<u64>(plan, line, low, high, first, slices, take);
 }
 
 // A.T @ x. A warp takes a slice of each row that counts, of FEW rows, one after another.

@@ -169,7 +169,8 @@ class _Elements:
             weights, delays = (one if one.size == 1 else taken_at(one, perm) for one in (weights, delays))
         assert isinstance(of.law, Deliveries)
         delays = of.law.delays(elements, delays)
-        slot = jnp.broadcast_to((t.reshape(()) + delays.astype(t.dtype)) % ring.shape[0], elements.stored)
+        slots = ring.shape[0]
+        slot = jnp.broadcast_to((t.reshape(()) % slots + delays.astype(t.dtype) % slots) % slots, elements.stored)
         column = jnp.broadcast_to(elements.at(elements.column, jnp.arange(ring.shape[1])), elements.stored)
         return cls(elements, weights, slot, column, touched)
 

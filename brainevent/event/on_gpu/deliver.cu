@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Deliveries into a ring of sums, on a GPU; this follows `rows.cu`. A block of threads looks for events in as many rows,
-// and all its threads add a part of each row that has one; blocks of the same rows add the other parts. D: the type of
-// delays. ONE_DELAY: all elements have one. LAID: those of a row are in the order of delays, of which those of d steps end
-// at delays[row, d]; ENDS: how many of these ends a block keeps at hand, or 0. WEIGHTED: x counts.
+// Deliveries into a ring of sums, on a GPU; this follows `rows.cu`. A block of threads looks for events in as many rows. The
+// elements of rows that have one are cut into chunks, which it shares with other blocks that look at the same rows. D: the
+// type of delays. ONE_DELAY: all elements have one. LAID: those of a row are in the order of delays, of which those of d
+// steps end at delays[row, d]. WEIGHTED: x counts.
 
 constexpr int AT_ONCE = 4;  // elements whose memory a thread asks for before it waits for any
+constexpr int CHUNK = AT_ONCE * THREADS;
 
-template <class T>
-__device__ __forceinline__ int passed(const T* ends, long long j, int slots) {
+__device__ __forceinline__ int passed(const D* ends, long long j, int slots) {
   int low = 0, high = slots;  // how many delays end at or before j
   while (low < high) {
     const int middle = (low + high) / 2;
@@ -27,42 +27,48 @@ __global__ void __launch_bounds__(THREADS) deliver(const A* ring, const A* __res
                         const P* __restrict__ indptr, const Q* __restrict__ perm, const D* __restrict__ delays,
                         const bool* __restrict__ events, const A* __restrict__ x, const int* __restrict__ t, A* out,
                         long long rows, long long number, long long stored, long long held, int slots, long long width) {
-  __shared__ long long active[THREADS];
-  __shared__ D ends[ENDS + 1];
-  __shared__ int count;
+  __shared__ long long active[THREADS], begins[THREADS], ends[THREADS];
+  __shared__ int count, chunks[THREADS], upto[THREADS];  // upto: chunks of rows up to this one
   if (threadIdx.x == 0) count = 0;
   __syncthreads();
   const long long own = thread();
   if (own < rows && events[own]) active[atomicAdd(&count, 1)] = own;
   __syncthreads();
-  const int now = (t[0] % slots + slots) % slots, apart = THREADS * gridDim.y;
-  for (int k = 0; k < count; k++) {
-    const long long row = active[k];
-    const long long begin = NUMBER ? row * number : nearest(indptr[row], stored);
-    const long long end = NUMBER ? begin + number : nearest(indptr[row + 1], stored);
+  if (count == 0) return;
+  const int mine = threadIdx.x, now = (t[0] % slots + slots) % slots;
+  if (mine < count) {
+    const long long begin = NUMBER ? active[mine] * number : nearest(indptr[active[mine]], stored);
+    const long long end = NUMBER ? begin + number : nearest(indptr[active[mine] + 1], stored);
+    begins[mine] = begin;
+    ends[mine] = end;
+    chunks[mine] = end > begin ? int((end - begin + CHUNK - 1) / CHUNK) : 0;
+  }
+  __syncthreads();
+  if (mine < count) {
+    int sum = 0;
+    for (int k = 0; k <= mine; k++) sum += chunks[k];
+    upto[mine] = sum;
+  }
+  __syncthreads();
+  const int all = upto[count - 1];
+  for (int chunk = blockIdx.y, k = 0; chunk < all; chunk += gridDim.y) {
+    while (upto[k] <= chunk) k++;
+    const long long row = active[k], end = ends[k], first = begins[k] + (chunk - upto[k] + chunks[k]) * (long long)CHUNK;
     const A factor = WEIGHTED ? x[row] : A(1);
-    if (ENDS) {
-      __syncthreads();
-      for (int d = threadIdx.x; d < slots; d += THREADS) ends[d] = delays[row * slots + d];
-      __syncthreads();
-    }
-    for (long long first = begin + blockIdx.y * THREADS + threadIdx.x; first < end; first += AT_ONCE * apart) {
-      long long targets[AT_ONCE];
-      A terms[AT_ONCE];
+    long long targets[AT_ONCE];
+    A terms[AT_ONCE];
 #pragma unroll
-      for (int u = 0; u < AT_ONCE; u++) {
-        const long long j = first + u * apart;
-        targets[u] = -1;
-        if (j >= end || !within(indices[j], width) || (INDEXED && !within(perm[j], held))) continue;
-        const long long here = INDEXED ? perm[j] : j;
-        const long long delay = ENDS ? passed(ends, j, slots) : LAID ? passed(delays + row * slots, j, slots)
-                                                                     : (long long)delays[ONE_DELAY ? 0 : here];
-        targets[u] = slot_after(now, delay, slots) * width + indices[j];
-        terms[u] = WEIGHTED ? weights[ONE ? 0 : here] * factor : weights[ONE ? 0 : here];
-      }
-#pragma unroll
-      for (int u = 0; u < AT_ONCE; u++)
-        if (targets[u] >= 0) atomicAdd(out + targets[u], terms[u]);
+    for (int u = 0; u < AT_ONCE; u++) {
+      const long long j = first + u * THREADS + mine;
+      targets[u] = -1;
+      if (j >= end || !within(indices[j], width) || (INDEXED && !within(perm[j], held))) continue;
+      const long long here = INDEXED ? perm[j] : j;
+      const long long delay = LAID ? passed(delays + row * slots, j, slots) : (long long)delays[ONE_DELAY ? 0 : here];
+      targets[u] = slot_after(now, delay, slots) * width + indices[j];
+      terms[u] = WEIGHTED ? weights[ONE ? 0 : here] * factor : weights[ONE ? 0 : here];
     }
+#pragma unroll
+    for (int u = 0; u < AT_ONCE; u++)
+      if (targets[u] >= 0) atomicAdd(out + targets[u], terms[u]);
   }
 }

@@ -16,10 +16,9 @@ from . import definitions, source
 __all__ = ["delivered", "taken"]
 
 _THREADS = 256
-_AT_ONCE = 4  # elements of a thread, as in deliver.cu
-_PARTS = 8  # of a row, at most
-_BLOCKS = 1024  # that a GPU has room for at once, about
-_ENDS = 1024  # of delays that a block keeps in shared memory, at most
+_CHUNK = 1024  # elements that a block adds at once, as in deliver.cu
+_SHARERS = 8  # blocks that share rows, at most
+_BLOCKS = 2048  # of which a GPU is soon through with those that find nothing, about
 
 
 def delivered(
@@ -47,16 +46,15 @@ def delivered(
     arrays = (indices, indices if indptr is None else indptr, indices if perm is None else perm)
     flags = {"THREADS": _THREADS, "ONE": weights.size == 1, "ONE_DELAY": delays.size == 1, "CONNECTIONS": 0}
     flags |= {"INDEXED": perm is not None, "NUMBER": number > 0, "WITHIN": within, "WEIGHTED": weighted, "LAID": laid}
-    flags["ENDS"] = slots if laid and slots <= _ENDS else 0
     blocks = -(-max(1, rows) // _THREADS)
-    long = indices.size // max(1, rows) // (_THREADS * _AT_ONCE)  # or some rows may be, where there is room
-    parts = min(_PARTS, max(1, long, _BLOCKS // blocks))
+    long = indices.size // max(1, rows) // _CHUNK  # or some rows may be, where there is room
+    sharers = min(_SHARERS, max(1, long, _BLOCKS // blocks))
     types = dict(zip("IPQ", (array.dtype for array in arrays), strict=True))
     call = cuda_kernel(
         source("rows.cu", "deliver.cu"),
         "deliver",
         jax.ShapeDtypeStruct(ring.shape, sums),
-        grid=(blocks, parts),
+        grid=(blocks, sharers),
         block=_THREADS,
         types={"W": sums, "A": sums, "D": delays.dtype, **types},
         options=definitions(flags),

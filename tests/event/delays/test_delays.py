@@ -39,12 +39,12 @@ def by_hand(ring, x, data, indices, indptr, delays, t, weighted):
     data, delays = np.broadcast_to(data, indices.shape), np.broadcast_to(delays, indices.shape)
     for i in np.flatnonzero(x):
         for j in range(indptr[i], indptr[i + 1]):
-            ring[(t + int(delays[j])) % ring.shape[0], indices[j]] += data[j] * (x[i] if weighted else 1)
+            ring[(int(t) + int(delays[j])) % ring.shape[0], indices[j]] += data[j] * (x[i] if weighted else 1)
     return ring
 
 
 @settings(max_examples=15, deadline=None)
-@given(st.integers(0, 99), st.booleans(), st.booleans(), st.booleans(), st.sampled_from([0, 3, -8, 10**30]))
+@given(st.integers(0, 99), st.booleans(), st.booleans(), st.booleans(), st.sampled_from([0, 3, -8, 10**30, jnp.int32(2**31 - 1)]))
 def test_it_is_the_loop(seed, one_weight, one_delay, weighted, t):
     arrays = drawn(seed, one_weight=one_weight, one_delay=one_delay)
     expected = by_hand(*arrays, t, weighted)
@@ -203,7 +203,7 @@ def test_delays_that_are_not_known_wrap_around_the_ring():
 def test_what_arrives_is_taken_from_the_ring():
     ring = jnp.asarray(drawn(4)[0])
     for backend in (None, "jax"):
-        for t in (0, 3, -8, 10**30, jnp.int32(3)):
+        for t in (0, 3, -8, 10**30, jnp.int32(2**31 - 1), jnp.uint32(2**32 - 1), np.int8(-3)):
             arrived, rest = be.take_arrivals(ring, t, backend=backend)
             np.testing.assert_array_equal(arrived, ring[int(t) % 5])
             np.testing.assert_array_equal(rest, ring.at[int(t) % 5].set(0))

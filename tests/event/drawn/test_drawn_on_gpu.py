@@ -78,6 +78,19 @@ def test_lanes_draw_the_same_matrix_to_the_last_bit(form, prob):
     np.testing.assert_array_equal(found.view(np.uint32), wanted.view(np.uint32))
 
 
+@pytest.mark.parametrize("narrow", ["25", "0"])
+def test_rows_of_many_segments_are_walked_in_32_bits_and_in_64(monkeypatch, narrow):
+    text = on_gpu.text()
+    assert text.count("NARROW = 25") == 1
+    monkeypatch.setattr(on_gpu, "text", lambda: text.replace("NARROW = 25", f"NARROW = {narrow}"))
+    weights, drawn = operands(JITN, 0.9, (3, 70))
+    wanted = on_cpu(JITN, WHOLE, weights, drawn, shape=(2, 5000))
+    parts, structure = given(JITN.drawn, weights, drawn, tables())
+    found = np.zeros((2, 5000), np.float32)
+    launched(pretend(JITN.drawn, "whole"), *map(np.array, (parts, *structure)), found, *found.shape)
+    np.testing.assert_array_equal(found.view(np.uint32), wanted.view(np.uint32))
+
+
 @every_format
 @pytest.mark.parametrize("width", [None, 1, 6])
 @pytest.mark.parametrize("transpose", [False, True], ids=["A", "A.T"])
