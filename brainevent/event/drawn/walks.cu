@@ -6,6 +6,7 @@
 // A warp draws up to 64 elements at a time, two a lane: gaps are added up over the lanes.
 
 static constexpr unsigned EVERY = 0xffffffffu;
+static constexpr long long ENOUGH = 16;  // segments, so that most lanes have one
 
 __device__ __forceinline__ long long thread() { return blockIdx.x * (long long)blockDim.x + threadIdx.x; }
 __device__ __forceinline__ bool counts(E x) { return !EVENTS || x != E(0); }
@@ -72,6 +73,25 @@ __global__ void drawn_scatter(const A* __restrict__ parts, const u32* __restrict
   }
 }
 
+// The same for a row that a warp has to itself: each lane goes through segments of its own, where there are enough.
+template <class N, class Take>
+__device__ __forceinline__ void walk_apart(const Plan& plan, u64 line, u64 low, u64 high, Take take) {
+  const u64 last = (high - 1) >> plan.width;
+  for (u64 segment = (low >> plan.width) + threadIdx.x % 32; segment <= last; segment += 32) {
+    const u64 place = hashed(line + segment), start = segment << plan.width, left = high - start;
+    const N size = N(1) << plan.width, from = low > start ? N(low - start) : 0, to = left < size ? N(left) : size;
+    const long long at = (long long)(start - low);
+    N column = 0;
+    for (u64 ahead = STEP; column < to; ahead += STEP) {
+      const u64 bits = hashed(place + ahead), words = KIND ? hashed(~place + ahead) : 0;
+      const N one = column + gap<N>(plan, (u32)bits), other = one + 1 + gap<N>(plan, (u32)(bits >> 32));
+      take(one >= from && one < to, at + one, (u32)words);
+      take(other >= from && other < to, at + other, (u32)(words >> 32));
+      column = other + 1;
+    }
+  }
+}
+
 // A @ x. A warp sums one row.
 __global__ void drawn_gather(const A* __restrict__ parts, const u32* __restrict__ numbers,
                              const u32* __restrict__ logarithms, const int* __restrict__ quantiles,
@@ -79,10 +99,13 @@ __global__ void drawn_gather(const A* __restrict__ parts, const u32* __restrict_
   const long long row = thread() / 32;
   if (row >= rows) return;
   const Plan plan = plan_of(numbers, logarithms);
+  const u64 line = line_of(plan, row), low = plan.origin, high = low + columns;
   A total = 0;
-  through(plan, line_of(plan, row), columns, 0, 1, [&](bool there, long long column, u32 word) {
+  const auto take = [&](bool there, long long column, u32 word) {
     if (there && counts(x[column])) total += weight_of(parts, quantiles, word) * value(x[column]);
-  });
+  };
+  if (plan.width <= NARROW && columns >> plan.width >= ENOUGH) walk_apart<u32>(plan, line, low, high, take);
+  else through(plan, line, columns, 0, 1, take);
   for (int step = 16; step; step /= 2) total += __shfl_down_sync(EVERY, total, step);
   if (threadIdx.x % 32 == 0) out[row] = O(total);
 }

@@ -28,14 +28,21 @@ __global__ void __launch_bounds__(THREADS) deliver(const A* ring, const A* __res
                         const bool* __restrict__ events, const A* __restrict__ x, const int* __restrict__ t, A* out,
                         long long rows, long long number, long long stored, long long held, int slots, long long width) {
   __shared__ long long active[THREADS], begins[THREADS], ends[THREADS];
-  __shared__ int count, chunks[THREADS], upto[THREADS];  // upto: chunks of rows up to this one
-  if (threadIdx.x == 0) count = 0;
-  __syncthreads();
+  __shared__ int found[THREADS / 32], chunks[THREADS], upto[THREADS];  // upto: chunks of rows up to this one
+  const int mine = threadIdx.x, lane = mine % 32, now = (t[0] % slots + slots) % slots;
   const long long own = thread();
-  if (own < rows && events[own]) active[atomicAdd(&count, 1)] = own;
+  const bool active_here = own < rows && events[own];
+  const unsigned lanes = __ballot_sync(0xffffffffu, active_here);
+  if (lane == 0) found[mine / 32] = __popc(lanes);
   __syncthreads();
+  int count = 0, place = __popc(lanes & ((1u << lane) - 1));  // in order: blocks that share rows must agree on it
+  for (int warp = 0; warp < THREADS / 32; warp++) {
+    if (warp < mine / 32) place += found[warp];
+    count += found[warp];
+  }
   if (count == 0) return;
-  const int mine = threadIdx.x, now = (t[0] % slots + slots) % slots;
+  if (active_here) active[place] = own;
+  __syncthreads();
   if (mine < count) {
     const long long begin = NUMBER ? active[mine] * number : nearest(indptr[active[mine]], stored);
     const long long end = NUMBER ? begin + number : nearest(indptr[active[mine] + 1], stored);

@@ -44,7 +44,13 @@ def by_hand(ring, x, data, indices, indptr, delays, t, weighted):
 
 
 @settings(max_examples=15, deadline=None)
-@given(st.integers(0, 99), st.booleans(), st.booleans(), st.booleans(), st.sampled_from([0, 3, -8, 10**30, jnp.int32(2**31 - 1)]))
+@given(
+    st.integers(0, 99),
+    st.booleans(),
+    st.booleans(),
+    st.booleans(),
+    st.sampled_from([0, 3, -8, 10**30, jnp.int32(2**31 - 1)]),
+)
 def test_it_is_the_loop(seed, one_weight, one_delay, weighted, t):
     arrays = drawn(seed, one_weight=one_weight, one_delay=one_delay)
     expected = by_hand(*arrays, t, weighted)

@@ -86,9 +86,14 @@ def test_rows_of_many_segments_are_walked_in_32_bits_and_in_64(monkeypatch, narr
     weights, drawn = operands(JITN, 0.9, (3, 70))
     wanted = on_cpu(JITN, WHOLE, weights, drawn, shape=(2, 5000))
     parts, structure = given(JITN.drawn, weights, drawn, tables())
+    given_first = [np.array(x) for x in (parts, *structure)]
     found = np.zeros((2, 5000), np.float32)
-    launched(pretend(JITN.drawn, "whole"), *map(np.array, (parts, *structure)), found, *found.shape)
+    launched(pretend(JITN.drawn, "whole"), *given_first, found, *found.shape)
     np.testing.assert_array_equal(found.view(np.uint32), wanted.view(np.uint32))
+    x, sums = np.random.default_rng(0).integers(0, 3, 5000).astype(np.float32), np.zeros(2, np.float32)
+    launched(pretend(JITN.drawn, "gather"), *given_first, x, sums, *found.shape)
+    taken = (x != 0) if EVENTS_OF[JITN.drawn] else x
+    np.testing.assert_allclose(sums, wanted.astype(np.float64) @ taken, rtol=1e-4)
 
 
 @every_format
