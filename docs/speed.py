@@ -21,7 +21,7 @@ RESULTS = {
     "gpu": "2026-11-25-nvidia-h100-80gb-hbm3-gpu_microcircuit-gpu.json",
     "large": "2026-11-25-nvidia-h100-80gb-hbm3-gpu_engine-gpu.json",
     "steps": "2026-11-25-nvidia-h100-80gb-hbm3-gpu_engine-gpu.json",
-    "start": "2026-11-25-nvidia-h100-80gb-hbm3-gpu_microcircuit-start-gpu.json",
+    "start": "2026-11-25-nvidia-h100-80gb-hbm3-gpu_microcircuit-gpu.json",
     "energy": "2026-11-25-nvidia-h100-80gb-hbm3-gpu_energy-gpu.json",
     "onegpu": "2026-11-25-nvidia-h100-80gb-hbm3-gpu_flywire-gpu.json",
     "cpu": "2026-11-25-amd-epyc-2-cores-networks.json",
