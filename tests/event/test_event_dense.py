@@ -61,7 +61,7 @@ def called(weights, x, **options):
     return (binary_densemv if x.ndim == 1 else binary_densemm)(weights, x, **options)
 
 
-@settings(max_examples=8)
+@settings(max_examples=5)
 @every_backend
 @given(
     seed=st.integers(0, 99), k=SIZES, m=SIZES, n=st.none() | st.integers(0, 40), dtype=st.sampled_from(FLOATS),
@@ -125,6 +125,7 @@ def model(weights, x, *, transpose):
     return (weights.T if transpose else weights) @ counted(x)
 
 
+@pytest.mark.covering(strength=1)
 @both_ways
 @pytest.mark.parametrize("n", [None, 5])
 def test_derivatives_of_first_and_second_order(transpose, n):
@@ -208,7 +209,7 @@ def checked(operator, dtype, transpose, **options):
     brainevent.check(operator, weights, x, transpose=transpose, **options).raise_if_failed()
 
 
-@pytest.mark.covering(strength=0)
+@pytest.mark.thorough  # test_event_table.py holds each operator to some
 @both_ways
 @pytest.mark.parametrize(  # batches of vectors are products with matrices, too
     "operator",
@@ -224,7 +225,14 @@ def test_operators_keep_their_promises(operator, transpose):
 
 @pytest.mark.covering(strength=1)
 @both_ways
-@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float64"])
+@pytest.mark.parametrize(
+    "dtype",
+    [
+        pytest.param("float16", marks=pytest.mark.thorough),
+        "bfloat16",
+        pytest.param("float64", marks=pytest.mark.thorough),
+    ],
+)
 def test_promises_of_other_dtypes(dtype, transpose):
     checked(binary_densemv_p, dtype, transpose, backends=["numba"], promises=["jit", "nested vmap", "vjp"])
 

@@ -75,7 +75,7 @@ def test_devices_share_rows_and_reduce_only_sums_over_them(transpose, columns, h
     loss = lambda *operands: (call(*operands) ** 2).sum()
     for got, want in zip(
         jax.jit(jax.grad(loss, (0, 2)))(*operands),
-        jax.grad(loss, (0, 2))(sparse.weights, *sparse.indices, x),
+        jax.jit(jax.grad(loss, (0, 2)))(sparse.weights, *sparse.indices, x),
         strict=True,
     ):
         close(got, want)

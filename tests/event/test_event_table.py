@@ -13,6 +13,7 @@ from brainevent.event.table import TABLE
 from brainevent.operator.tuning_lookup import content_of
 
 FOLDER = Path(brainevent.__file__).parent / "event"
+LIKE_JITN = ("jits", "jitu")  # but for one word of a weight
 PROMISES = ("outputs written", "nested vmap", "jvp", "vjp", "sharded jit")
 
 
@@ -23,7 +24,11 @@ def small(of):
 
 @pytest.mark.covering(strength=1)
 @pytest.mark.parametrize("promise", PROMISES)
-@pytest.mark.parametrize("of", TABLE, ids=lambda of: f"{of.format.name}-{of.law.kind}")
+@pytest.mark.parametrize(
+    "of",
+    [pytest.param(of, marks=pytest.mark.thorough) if of.format.name in LIKE_JITN else of for of in TABLE],
+    ids=lambda of: f"{of.format.name}-{of.law.kind}",
+)
 def test_operators_keep_their_promises(of, promise):
     config, *_ = small(of)
     report = brainevent.check(TABLE[of], *config.args, promises=[promise], **config.kernel_kwargs)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What products with sparse matrices promise, whatever the format: the tests of a format inherit them."""
 
+import functools
 import importlib
 from unittest import mock
 
@@ -29,8 +30,8 @@ vector_or_matrix = pytest.mark.parametrize("columns", [None, 4], ids=["mv", "mm"
 every_backend = pytest.mark.parametrize("backend", BACKENDS)
 
 
-def same(found, wanted, atol=1e-10):
-    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=atol), found, wanted)
+def same(found, wanted, atol=1e-5):
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5, atol=atol), found, wanted)
 
 
 def assert_product(make, kind, backend, *, seed, m, k, connections, columns, of_x, active, transpose, event, **options):
@@ -104,7 +105,7 @@ def assert_checked(make, kind, *, event, columns):
     assert {row.promise for row in report.rows if row.status == "ok"} == set(FEW)
 
 
-@pytest.mark.covering
+@pytest.mark.covering(strength=1)
 class Promises:
     """`make` draws a matrix of the format, and `kind` is in the names of its functions."""
 
@@ -116,7 +117,7 @@ class Promises:
         with jax.enable_x64(True):
             yield
 
-    def drawn(self, seed=0, columns=None, *, transpose, homogeneous, dtype="float64"):
+    def drawn(self, seed=0, columns=None, *, transpose, homogeneous, dtype="float32"):
         """Return a matrix of eight rows, and numbers of which half are events."""
         sparse = self.make(seed, 8, 12, 4, homogeneous=homogeneous, dtype=dtype)
         return sparse, numbers(seed + 1, taken(sparse, transpose=transpose), columns, dtype)
@@ -178,12 +179,14 @@ class Promises:
                 called(sparse, x, kind, weights, transpose=transpose, backend=backend)
             ).sum()
 
-        mine, true = loss("numba"), loss("reference")
-        same(jax.grad(mine, (0, 1))(sparse.weights, x), jax.grad(true, (0, 1))(sparse.weights, x))
-        second = lambda f: jax.jit(jax.jacfwd(jax.grad(f, (0, 1)), (0, 1)))(sparse.weights, x)
-        same(second(mine), second(true))
-        tangents = sparse.weights + 1, x + 1
-        same(jax.jvp(mine, (sparse.weights, x), tangents), jax.jvp(true, (sparse.weights, x), tangents))
+        @functools.partial(jax.jit, static_argnums=0)
+        def derivatives(f, *operands):
+            gradient = jax.grad(f, (0, 1))
+            tangents = jax.tree.map(lambda a: a + 1, operands)
+            return gradient(*operands), jax.jacfwd(gradient, (0, 1))(*operands), jax.jvp(f, operands, tangents)
+
+        mine, true = (derivatives(loss(backend), sparse.weights, x) for backend in BACKENDS)
+        same(mine, true)
 
     @pytest.mark.covering(strength=1)
     @both_ways
@@ -195,10 +198,10 @@ class Promises:
 
         def second(product):
             loss = lambda weights, x: jnp.sin(product(weights, x)).sum()
-            return outer(jax.grad(loss, (0, 1)), (0, 1))(sparse.weights, x)
+            return jax.jit(outer(jax.grad(loss, (0, 1)), (0, 1)))(sparse.weights, x)
 
         def by_numbers(weights, x):
-            dense = jnp.zeros(sparse.shape).at[sparse.rows, sparse.columns].add(weights.reshape(-1))
+            dense = jnp.zeros(sparse.shape, weights.dtype).at[sparse.rows, sparse.columns].add(weights.reshape(-1))
             return dense.T @ x if transpose else dense @ x
 
         binary = lambda weights, x: called(sparse, x, f"binary_{self.kind}", weights, transpose=transpose)
@@ -208,9 +211,9 @@ class Promises:
     @one_or_many
     def test_events_have_a_gradient_straight_through(self, transpose, homogeneous):
         sparse, x = self.drawn(3, transpose=transpose, homogeneous=homogeneous)
-        ct = numbers(4, sparse.shape[1 if transpose else 0], dtype="float64")
+        ct = numbers(4, sparse.shape[1 if transpose else 0])
         loss = lambda weights, x: called(sparse, x, f"binary_{self.kind}", weights, transpose=transpose) @ ct
-        by_weights, by_x = jax.grad(loss, (0, 1))(sparse.weights, x)
+        by_weights, by_x = jax.jit(jax.grad(loss, (0, 1)))(sparse.weights, x)
         same(by_x, sparse.dense() @ ct if transpose else ct @ sparse.dense())
         events, ct = np.asarray(x != 0), np.asarray(ct)
         sides = (events, ct) if transpose else (ct, events)
@@ -230,7 +233,7 @@ class Promises:
         sparse, x = self.drawn(4, 3, transpose=True, homogeneous=homogeneous, dtype=dtype)
         for kind in (self.kind, f"binary_{self.kind}"):
             loss = lambda w, x, kind=kind: called(sparse, x, kind, w, transpose=True).astype("float64").sum()
-            found = jax.grad(loss, (0, 1))(sparse.weights, x.astype("float32"))
+            found = jax.eval_shape(jax.grad(loss, (0, 1)), sparse.weights, x.astype("float32"))
             assert [(a.dtype, a.shape) for a in found] == [
                 (sparse.weights.dtype, sparse.weights.shape), (jnp.float32, x.shape),
             ]  # fmt: skip
@@ -274,20 +277,21 @@ class Promises:
     def test_batches_of_batches_and_of_nothing(self):
         sparse, x = self.drawn(7, transpose=True, homogeneous=True)
         one = lambda x: called(sparse, x, f"binary_{self.kind}", transpose=True)
-        batch = numbers(8, 6 * x.size, dtype="float64").reshape(2, x.size, 3)
+        batch = numbers(8, 6 * x.size).reshape(2, x.size, 3)
         mapped = jax.vmap(jax.vmap(one, in_axes=1))
         assert "while" not in jax.jit(mapped).lower(batch).as_text()
         same(mapped(batch), jnp.stack([jnp.stack([one(column) for column in part.T]) for part in batch]))
-        assert jax.vmap(one)(jnp.ones((0, x.size))).shape == (0, sparse.shape[1])
+        assert jax.vmap(one)(jnp.ones((0, x.size), x.dtype)).shape == (0, sparse.shape[1])
 
     # ---- promises of every operator ----
 
+    @pytest.mark.thorough  # test_event_table.py holds each operator to some
     @both_ways
     @one_or_many
     @vector_or_matrix
     @pytest.mark.parametrize("event", [True, False], ids=["events", "numbers"])
     def test_operators_keep_their_promises(self, transpose, homogeneous, columns, event):
-        sparse, x = self.drawn(9, columns, transpose=transpose, homogeneous=homogeneous, dtype="float32")
+        sparse, x = self.drawn(9, columns, transpose=transpose, homogeneous=homogeneous)
         every = not homogeneous and (event + transpose + (columns is None)) % 2  # each two of the three meet in a half
         options = {"shape": sparse.shape, "transpose": transpose, "promises": None if every else SOME}
         operator = self.operator(event, columns)
@@ -327,6 +331,8 @@ class Promises:
                 configs = operator.definition.benchmark_data(platform="cpu")
                 assert len({config.name for config in configs}) == len(configs)
                 assert all(config.bytes > 0 for config in configs)
+                if not event:
+                    continue  # the kernels are the same but for one line
                 call = lambda backend, operator=operator, config=configs[0]: operator.call(
                     *config.args, backend=backend, **config.kernel_kwargs
                 )

@@ -115,8 +115,11 @@ def test_lanes_multiply_with_it(form, width, transpose):
     np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize("form", [JITS, JITN], ids=lambda form: form.name)
-@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16", "float64"])
+@pytest.mark.parametrize("form", [pytest.param(JITS, marks=pytest.mark.thorough), JITN], ids=lambda form: form.name)
+@pytest.mark.parametrize(
+    "dtype",
+    ["bfloat16", *(pytest.param(dtype, marks=pytest.mark.thorough) for dtype in ("float32", "float16", "float64"))],
+)
 def test_nvrtc_compiles_all_kernels(ninety, form, dtype):
     with jax.enable_x64(True):
         weights, drawn = jnp.ones(form.stored((), (0, 0)), dtype), operands(form)[1]

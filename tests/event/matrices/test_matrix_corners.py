@@ -24,7 +24,7 @@ TURNS = {
 }
 
 
-@settings(max_examples=12)
+@settings(max_examples=8)
 @given(
     kind=st.sampled_from(["csr", "csc", "coo", "pre"]),
     indices=st.lists(st.integers(-3, 8), min_size=6, max_size=6),

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Values of synapses times values of neurons: in every format, for batches, with derivatives and units."""
 
+import functools
 import inspect
 import operator
 
@@ -39,13 +40,14 @@ def multiplied(matrix, y, w, transpose):
 # ---- functions ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.covering(strength=1)
 @both_ways
 @pytest.mark.parametrize("backend", ["numba", "jax_raw"])
-@settings(max_examples=8)
+@settings(max_examples=6)
 @given(
     seed=st.integers(0, 99),
-    shape=st.sampled_from([(6, 8), (70, 3), (1, 9), (0, 4), (5, 0)]),
-    dtype=st.sampled_from(["float32", "float16", "bfloat16"]),
+    shape=st.sampled_from([(6, 8), (70, 3), (0, 4), (5, 0)]),
+    dtype=st.sampled_from(["float32", "bfloat16"]),
     of_y=st.sampled_from([(), (1,), (4,)]),
     of_w=st.sampled_from([None, (), (1,), (4,)]),
 )
@@ -92,7 +94,7 @@ def test_the_result_has_the_type_that_both_are_promoted_to():
 # ---- methods --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.covering
+@pytest.mark.covering(strength=1)
 @every_format
 @both_ways
 @pytest.mark.parametrize("turned", [False, True])
@@ -110,7 +112,7 @@ def test_every_matrix_multiplies_in_its_own_order(name, transpose, turned):
     )
 
 
-@pytest.mark.covering
+@pytest.mark.covering(strength=1)
 @every_format
 @both_ways
 @pytest.mark.parametrize("over", [(0, 0), (0, None), (None, 0)])
@@ -178,11 +180,15 @@ def test_derivatives_are_those_of_the_product(name, transpose):
         loss = lambda y, w: jnp.sin(multiplied(matrix, y, w, transpose)).sum()
         true = lambda y, w: jnp.sin(w * y[places]).sum()
         close = lambda a, b: np.testing.assert_allclose(a, b, atol=1e-12)
-        jax.tree.map(close, jax.grad(loss, (0, 1))(y, w), jax.grad(true, (0, 1))(y, w))
-        jax.tree.map(close, jax.jvp(loss, (y, w), (y, 2 * w)), jax.jvp(true, (y, w), (y, 2 * w)))
-        jax.tree.map(close, jax.hessian(loss)(y, w), jax.hessian(true)(y, w))
+
+        @functools.partial(jax.jit, static_argnums=0)
+        def derivatives(f, y, w):
+            return jax.grad(f, (0, 1))(y, w), jax.jvp(f, (y, w), (y, 2 * w)), jax.hessian(f)(y, w)
+
+        jax.tree.map(close, derivatives(loss, y, w), derivatives(true, y, w))
 
 
+@pytest.mark.covering(strength=1)
 @both_ways
 @pytest.mark.parametrize(("of_y", "of_w"), [(3, 3), (1, 3), (3, 1)])
 def test_derivatives_of_batches_sum_over_the_entries_that_a_single_row_serves(transpose, of_y, of_w):
@@ -194,7 +200,8 @@ def test_derivatives_of_batches_sum_over_the_entries_that_a_single_row_serves(tr
             lambda y, w, f=f: jnp.sin(f(y, w)).sum() for f in (call, lambda y, w: w * y[:, places[transpose]])
         )
         close = lambda a, b: np.testing.assert_allclose(a, b, atol=1e-12)
-        jax.tree.map(close, jax.grad(loss, (0, 1))(y, w), jax.grad(true, (0, 1))(y, w))
+        found, wanted = (jax.jit(jax.grad(f, (0, 1)))(y, w) for f in (loss, true))
+        jax.tree.map(close, found, wanted)
 
 
 # ---- promises, units, and what bad input gets -----------------------------------------------------------------------
@@ -207,15 +214,9 @@ def operands_of(name):
     return numbers(0, *batch, 8), numbers(1, *batch, indices.size), indices, indptr
 
 
-@pytest.mark.parametrize(
-    ("name", "transpose"),
-    [
-        ("csrmm_dt2t_p", True),
-        pytest.param("csrmv_dt2t_p", False, marks=pytest.mark.thorough),
-        pytest.param("csrmv_dt2t_p", True, marks=pytest.mark.thorough),
-        pytest.param("csrmm_dt2t_p", False, marks=pytest.mark.thorough),
-    ],
-)
+@pytest.mark.thorough  # test_event_table.py holds each operator to some
+@both_ways
+@pytest.mark.parametrize("name", OPERATORS)
 def test_operators_keep_every_promise(name, transpose):
     y, *rest = operands_of(name)
     y = jnp.concatenate([y, y[..., :4]], -1) if transpose else y
