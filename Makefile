@@ -68,7 +68,7 @@ docs: $(VENV)/.installed-docs ## Run every example that changed, and build the d
 bench: $(VENV)/.installed-bench ## Measure on the CPU, beside other ways to the same end
 	$(BIN)/python -m benchmarks $(ARGS)
 
-clients: ## Run the tests of packages that import brainevent, on this and on PyPI's, and print a table: an hour
+clients: ## With PYTHON=python3.12: run the tests of packages that import brainevent, on this and on PyPI's: an hour
 	@PYTHON=$(PYTHON) scripts/clients.sh $(ARGS)
 
 # A machine with a GPU may have no network: these two run with $(PYTHON) as it is, and install nothing.

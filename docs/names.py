@@ -116,8 +116,9 @@ _INTRODUCTION = """\
 After this page you know for every public name of `brainevent` 0.3 whether it is there, and what differs from that
 release. The page is made by `python -m docs.names` whenever the documentation is built. {counted}
 
-Errors about shapes are `ShapeError` everywhere, which is an `AssertionError` and a `ValueError`. [From 0.1 to
-0.4](from-0.1.md) tells of old names, and the [API reference](api.md) lists the names that are only here.
+Errors about shapes are `ShapeError` everywhere, which is an `AssertionError` and a `ValueError`. [Coming
+from the PyPI package](from-pypi.md) says what programs must look at, and the [API reference](api.md) lists the names that
+are only here.
 """
 
 

@@ -2,19 +2,20 @@
 # SPDX-License-Identifier: Apache-2.0
 # Run the tests of packages that import brainevent, those that touch it, on this package and on PyPI's of the same name.
 #
-#   $ scripts/clients.sh                         # sets up what it needs in build/clients; takes half an hour
+#   $ scripts/clients.sh                         # sets up what it needs in build/clients; takes an hour
 #   $ scripts/clients.sh FOLDER                  # sets it up in FOLDER
 #   $ PYPI=0.2.1 scripts/clients.sh FOLDER       # compares with another release
-#   $ PYTHON=python3.12 scripts/clients.sh FOLDER
+#   $ PYTHON=/usr/bin/python3.12 scripts/clients.sh FOLDER
 #
-# The clients and their versions are in clients.txt. clients_tests.py says which of their test files touch the package:
+# The clients and their versions are in clients.txt; the newest need Python 3.12. clients_tests.py says which of their test
+# files touch the package:
 # each runs in a process of its own, on the CPU. clients_table.py makes the table, and exits with 1 where a test passes on
 # PyPI's alone, unless it needs what a later part of this package brings.
 set -eu
 root=$(cd "$(dirname "$0")/.." && pwd)
 folder=${1:-$root/build/clients}
 pypi=${PYPI:-0.3.0}
-clients="brainstate braintrace braincell braintools brainpy"
+clients="brainstate braintrace braincell braintools brainspike brainpy" # the names by which they are imported
 mkdir -p "$folder"
 folder=$(cd "$folder" && pwd)
 results=$folder/results
@@ -25,7 +26,7 @@ prepare() { # its name, what it should have, the commands that install that
   [ "$(cat "$venv/installed" 2> /dev/null)" != "$2" ] || return 0
   rm -rf "$venv"
   echo "Installing into $venv ..." >&2
-  "${PYTHON:-python3}" -m venv "$venv"
+  "${PYTHON:-python3.12}" -m venv "$venv"
   "$3"
   printf '%s\n' "$2" > "$venv/installed"
 }
@@ -36,10 +37,10 @@ install_ours() { # first: it is the brainevent that the clients ask for
   pip install --constraint "$root/scripts/clients.txt" --editable "$root"
   pip install --requirement "$root/scripts/clients.txt"
 }
-install_pypis() { # its newest release asks for Python 3.12, and runs on 3.11
+install_pypis() {
   rm -rf "$results"
   pip install --requirement "$root/scripts/clients.txt"
-  pip install --no-deps --ignore-requires-python "brainevent==$pypi"
+  pip install --no-deps "brainevent==$pypi"
 }
 install_sources() { # of braintrace: its wheel is without its tests
   pip download --no-deps --no-binary :all: --dest "$venv" "$(grep '^braintrace==' "$root/scripts/clients.txt")"
