@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import inspect
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -132,6 +133,9 @@ class _Family:
         signature = inspect.Signature(parameters)
 
         def function(*args: Any, **kwargs: Any) -> Any:
+            if kwargs.pop("matrix_mode", None) is not None:  # of 0.2.0, where products with matrices drew another matrix
+                message = f"{name}: matrix_mode is ignored, as all products are with one matrix; leave it out"
+                warnings.warn(message, DeprecationWarning, stacklevel=2)
             try:
                 given = signature.bind(*args, **kwargs)
             except TypeError as error:

@@ -228,3 +228,9 @@ def test_programs_that_take_and_return_them_are_saved():
     assert (type(turned), turned.shape, turned.corder) == (JITCUniformR, (30, 20), False)
     np.testing.assert_array_equal(turned.todense(), 2 * matrix.todense().T)
     np.testing.assert_array_equal(found, matrix @ X)
+
+
+def test_a_mode_of_old_programs_is_ignored_with_a_warning():
+    expected = brainevent.jits(1.5, 0.5, 3, shape=(4, 6))
+    with pytest.warns(DeprecationWarning, match="jits: matrix_mode is ignored"):
+        np.testing.assert_array_equal(brainevent.jits(1.5, 0.5, 3, shape=(4, 6), matrix_mode="mm"), expected)
