@@ -12,6 +12,27 @@ _SPIKES = ("test_spikes",)
 
 MUTANTS = (
     Mutant(
+        "deliveries-look-at-places-of-one-weight",
+        "event/kernels/numba.py",
+        "indexed=of.indexed and not one_of_all",
+        "indexed=of.indexed",
+        ("test_delays",),
+    ),
+    Mutant(
+        "deliveries-a-slot-is-not-cleared",
+        "event/on_cpu/deliveries.py",
+        "out[now, j] = none",
+        "out[now, j] = ring[now, j]",
+        ("test_delays",),
+    ),
+    Mutant(
+        "descriptions-of-no-lasting-content",
+        "_content/walk.py",
+        'return hasattr(value, "__qualname__") or getattr(sys.modules.get(module), name, None) is value',
+        'return hasattr(value, "__qualname__")',
+        ("test_event_table",),
+    ),
+    Mutant(
         "drawn-a-seed-of-32-bits",
         "event/drawn/checked.py",
         "return jnp.uint32(seed & 2**32 - 1), jnp.uint32(seed >> 32)",

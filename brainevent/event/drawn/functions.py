@@ -133,7 +133,7 @@ class _Family:
         signature = inspect.Signature(parameters)
 
         def function(*args: Any, **kwargs: Any) -> Any:
-            if kwargs.pop("matrix_mode", None) is not None:  # of 0.2.0, where products with matrices drew another matrix
+            if kwargs.pop("matrix_mode", None) is not None:  # of 0.2.0, where B met another matrix
                 message = f"{name}: matrix_mode is ignored, as all products are with one matrix; leave it out"
                 warnings.warn(message, DeprecationWarning, stacklevel=2)
             try:
