@@ -91,11 +91,26 @@ def test_matrices_deliver_along_their_rows(weighted, backend):
         np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
     for matrix in (csr, csc, csc.precompute_weight_indices(), coo):  # one delay for all, then one weight too
         for one in (matrix, matrix.with_data(jnp.float32(3.0))):
-            deliver = lambda given: given.delay_deliver(ring, x, 2, 4, weighted=weighted, backend=backend)
-            found = (deliver if one is matrix else jax.jit(deliver))(one)  # in a trace, indices are not known
+            found = one.delay_deliver(ring, x, 2, 4, weighted=weighted, backend=backend)
             of_all = data if one is matrix else np.float32(3)
             expected = by_hand(ring, x, of_all, indices, indptr, 2, 4, weighted)
             np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("backend", [None, "jax"])
+def test_one_weight_and_one_delay_need_no_places(backend):
+    ring, x, _, indices, indptr, _ = drawn(3)
+    rows = np.repeat(np.arange(7), np.diff(indptr))
+
+    @jax.jit
+    def delivered(columns, starts):  # which are not known to be within range
+        csc = be.CSC(jnp.ones(1), columns, starts, shape=(7, 9))
+        return csc.delay_deliver(ring, x, 2, 4, backend=backend)
+
+    starts = np.searchsorted(np.sort(indices), np.arange(10))
+    found = delivered(rows[np.argsort(indices, kind="stable")].astype(np.int32), starts.astype(np.int32))
+    expected = by_hand(ring, x, np.float32(1), indices, indptr, 2, 4, False)
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.covering(strength=0)
