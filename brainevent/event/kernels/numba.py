@@ -252,11 +252,12 @@ def _deliveries(of: Description) -> Generator | None:
             one_of_all = weights.size == 1 and delays.size == 1  # places are not read then
             rows = _rows_of(of.format, within=indices_within, indexed=of.indexed and not one_of_all)
             how = {"weighted": weighted, "one_weight": weights.size == 1}
+            how["in_threads"] = are_worth_it(arrays[0].size)
             if of.law is LAID:
                 kernel = delivered_in_order(ring.dtype.name, rows, **how)
             else:
-                threads, delays = are_worth_it(arrays[0].size), delays.reshape(-1)
-                how |= {"one_delay": delays.size == 1, "in_threads": threads}
+                delays = delays.reshape(-1)
+                how["one_delay"] = delays.size == 1
                 kernel = delivered(ring.dtype.name, rows, **how)
             call = numba_kernel(kernel, ring, input_output_aliases={0: 0})
             flat = (weights.astype(sums).reshape(-1), rows.structure(*arrays), delays)

@@ -52,35 +52,78 @@ def delivered(
 
 
 @functools.cache
-def delivered_in_order(dtype: str, rows: Rows, *, weighted: bool, one_weight: bool) -> Any:
-    """Return the same for rows in the order of delays: those of row i that are d end at `delays[i, d]`."""
+def delivered_in_order(dtype: str, rows: Rows, *, weighted: bool, one_weight: bool, in_threads: bool = False) -> Any:
+    """Return the same for rows in the order of delays: those of row i that are d end at `delays[i, d]`.
+
+    Each thread takes some of the delays, about as many elements as others: so no two add to one place.
+    """
+    deliver = _part_in_order(dtype, rows, weighted=weighted, one_weight=one_weight)
+
+    @inner
+    def all_at_once(
+        ring: Any, weights: Any, structure: Any, delays: Any, events: Any, x: Any, t: Any, out: Any
+    ) -> None:
+        deliver(weights, structure, delays, events, x, t, out, 1, out.shape[0])
+
+    @inner(parallel=IN_THREADS)
+    def in_parts(ring: Any, weights: Any, structure: Any, delays: Any, events: Any, x: Any, t: Any, out: Any) -> None:
+        slots = out.shape[0]
+        upto = _counted_by_delay(delays, events, slots)
+        threads = min(numba.get_num_threads(), upto[slots - 1] // _WAKING)
+        if threads < 2:
+            deliver(weights, structure, delays, events, x, t, out, 1, slots)
+        else:
+            for thread in numba.prange(threads):
+                first = 1 + np.searchsorted(upto[1:], upto[slots - 1] * thread / threads, side="right")
+                last = 1 + np.searchsorted(upto[1:], upto[slots - 1] * (thread + 1) / threads, side="right")
+                deliver(weights, structure, delays, events, x, t, out, first if thread else 1, min(last, slots))
+
+    return in_parts if in_threads else all_at_once
+
+
+@inner
+def _counted_by_delay(delays: Any, events: Any, slots: int) -> Any:
+    """Count the elements of rows with an event that have each delay or a shorter one."""
+    upto, row = np.zeros(slots, np.int64), next_event(events, 0)
+    while row < events.shape[0]:
+        for delay in range(1, slots):
+            upto[delay] += max(np.int64(delays[row, delay]) - np.int64(delays[row, 0]), 0)
+        row = next_event(events, row + 1)
+    return upto
+
+
+@functools.cache
+def _part_in_order(dtype: str, rows: Rows, *, weighted: bool, one_weight: bool) -> Any:
+    """Return a function that adds what has a delay from `first` up to `last`."""
     column, has, count, add = rows.column, rows.has, rows.stored, adding(dtype)
     weight_of = inner((lambda weights, here: weights[0]) if one_weight else (lambda weights, here: weights[here]))
     factor_of = inner((lambda x, row: x[row]) if weighted else (lambda x, row: 1))
     times = inner((lambda weight, factor: weight * factor) if weighted else (lambda weight, factor: weight))
 
     @inner
-    def deliver(ring: Any, weights: Any, structure: Any, delays: Any, events: Any, x: Any, t: Any, out: Any) -> None:
+    def deliver(
+        weights: Any, structure: Any, delays: Any, events: Any, x: Any, t: Any, out: Any, first: int, last: int
+    ) -> None:
         slots, width = out.shape
         sums, stored = out.reshape(out.size), count(structure)
         now = t[0] % slots
         row = next_event(events, 0)
         while row < events.shape[0]:
-            factor, begin = factor_of(x, row), max(np.int64(delays[row, 0]), np.int64(0))
-            for delay in range(1, slots):
+            factor, begin = factor_of(x, row), max(np.int64(delays[row, first - 1]), np.int64(0))
+            for delay in range(first, last):
                 end = min(np.int64(delays[row, delay]), np.int64(stored))
                 slot = now + delay
-                first = (slot - slots if slot >= slots else slot) * width
+                line = (slot - slots if slot >= slots else slot) * width
                 for start in range(int(begin), int(end), _AT_ONCE):
                     stop = min(start + _AT_ONCE, int(end))
                     for j in range(start, stop):
                         index = unsigned(column(structure, row, unsigned(j)))
                         if has(index, width):
-                            prefetch(sums, first + np.int64(index))
+                            prefetch(sums, line + np.int64(index))
                     for j in range(start, stop):
                         index = unsigned(column(structure, row, unsigned(j)))
                         if has(index, width):
-                            here = unsigned(first) + index
+                            here = unsigned(line) + index
                             sums[here] = add(sums[here], times(weight_of(weights, unsigned(j)), factor))
                 begin = max(begin, end)
             row = next_event(events, row + 1)
@@ -98,6 +141,7 @@ def taken(dtype: str) -> Any:
         now, none = t[0] % ring.shape[0], zero()
         for j in range(ring.shape[1]):
             arrived[j] = ring[now, j]
+        for j in range(ring.shape[1]):  # a loop of its own: both arrays are one
             out[now, j] = none
 
     return take

@@ -418,12 +418,31 @@ def test_threads_share_the_ring(monkeypatch):
     rng = np.random.default_rng(0)
     indices, delays = rng.integers(0, 900, 300_000, np.int32), rng.integers(1, 9, 300_000, np.int32)
     indptr, data = np.arange(301, dtype=np.int32) * 1000, rng.integers(1, 5, 300_000).astype(np.float32)
-    ring, deliver = jnp.zeros((9, 900)), jax.jit(lambda *a: be.csr_delay_deliver(*a, 1, shape=(300, 900)))
-    for active in (0.9, 0.01):  # several threads add the first, and one the other
-        x = rng.random(300) < active
-        found = deliver(ring, *map(jnp.asarray, (x, data, indices, indptr, delays)))
-        expected = np.zeros((9, 900))
-        there = np.repeat(x, 1000)
-        np.add.at(expected, ((1 + delays[there]) % 9, indices[there]), data[there])
-        np.testing.assert_array_equal(found, expected)
-    assert gates  # only parallel code passes it
+    csr = be.CSR(*map(jnp.asarray, (data, indices, indptr)), shape=(300, 900))
+    layout, ring = csr.delay_layout(delays, 9), jnp.zeros((9, 900))
+    for deliver in (lambda x: csr.delay_deliver(ring, x, delays, 1), lambda x: layout.deliver(ring, x, 1)):
+        gates.clear()
+        for active in (0.9, 0.01):  # several threads add the first, and one the other
+            x = rng.random(300) < active
+            found = jax.jit(deliver)(jnp.asarray(x))
+            expected = np.zeros((9, 900))
+            there = np.repeat(x, 1000)
+            np.add.at(expected, ((1 + delays[there]) % 9, indices[there]), data[there])
+            np.testing.assert_array_equal(found, expected)
+        assert gates  # only parallel code passes it
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("delay", [1, 8, None])
+def test_threads_share_delays_of_any_frequency(delay):
+    """One thread has nothing to do where all delays are the same, or too few elements have another one."""
+    be.config.set_numba_parallel()
+    rng = np.random.default_rng(1)
+    steps = np.where(rng.random(120_000) < 0.001, 3, 5) if delay is None else np.full(120_000, delay)
+    csr = be.CSR(
+        jnp.ones(1), jnp.asarray(rng.integers(0, 50, 120_000, np.int32)), jnp.arange(41) * 3000, shape=(40, 50)
+    )
+    found = csr.delay_layout(jnp.asarray(steps, jnp.int32), 9).deliver(jnp.zeros((9, 50)), jnp.ones(40, bool), 4)
+    expected = np.zeros((9, 50))
+    np.add.at(expected, ((4 + steps) % 9, np.asarray(csr.indices)), 1)
+    np.testing.assert_array_equal(found, expected)
