@@ -18,7 +18,7 @@ every_format = pytest.mark.parametrize("kind", FORMATS)
 # ---- types of products ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.covering
+@pytest.mark.covering(strength=1, times=2)
 @every_format
 @pytest.mark.parametrize("of_x", ["float64", "float32", "float16", "bfloat16", "int32"])
 @pytest.mark.parametrize("of_weights", ["float64", "float32", "float16"])
@@ -168,7 +168,7 @@ def test_the_gradient_of_jax_says_what_works(transform):
 # ---- events ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("size", [0, 1, 31, 32, 70])
+@pytest.mark.parametrize("size", [0, *(pytest.param(n, marks=pytest.mark.thorough) for n in (1, 31)), 32, 70])
 def test_events_as_bits_or_as_a_list_alone(size):
     x = jnp.asarray(np.random.default_rng(size).random(size) < 0.4)
     weights = jnp.arange(2.0 * size).reshape(size, 2)

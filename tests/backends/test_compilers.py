@@ -26,6 +26,7 @@ def test_cpp_is_compiled(tmp_path, capfd):
         CPPBackend().compile_source(TWICE, library, tmp_path, gpu_arch="9.0")
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="needs nvcc")
 def test_cuda_is_compiled(tmp_path):
     text = '__global__ void k(float* x) { *x = 1; }\nextern "C" int seven() { return 7; }'

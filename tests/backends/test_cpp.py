@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from cpp_sources import DTYPE_CODES, DTYPES, INTEGERS, basics
 from forked import run_forked
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import brainevent
@@ -116,6 +116,7 @@ def echoed(echo, kind, value):
 
 
 @pytest.mark.parametrize("kind", INTEGERS)
+@settings(max_examples=6)
 @given(data=st.data())
 def test_integers_arrive_or_are_refused(echo, kind, data):
     limits = np.iinfo(kind)
@@ -128,6 +129,7 @@ def test_integers_arrive_or_are_refused(echo, kind, data):
 
 
 @pytest.mark.parametrize("kind", ["float32", "float64", "float16", "bfloat16"])
+@settings(max_examples=6)
 @given(value=st.floats(-6e4, 6e4) | st.sampled_from([np.inf, -np.inf, np.nan, 0.0, -0.0]))
 def test_floats_are_rounded_as_numpy_does(echo, kind, value):
     expected = numpy_type(kind).type(value)
@@ -252,6 +254,7 @@ def test_plain_ffi_calls_are_told_what_is_wrong(mod):
 # ---- transformations ------------------------------------------------------------------------------------------------
 
 
+@settings(max_examples=8)
 @given(sizes=st.lists(st.integers(0, 4), min_size=1, max_size=3), axes=st.lists(st.booleans(), min_size=6, max_size=6))
 def test_any_nesting_of_vmap_is_one_native_loop(sizes, axes):
     mod, call = basics(), None
@@ -380,11 +383,12 @@ void pair(const BE::Tensor x, const BE::Tensor y, BE::Tensor out) {
     return brainevent.load_cpp_inline("dispatched", "\n".join(['#include "brainevent/common.h"', *functions, pair]))
 
 
+@pytest.mark.covering(strength=1, times=3)
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_dispatch_chooses_the_type(dispatched, family, dtype):
     with jax.enable_x64(True):
-        x = jnp.ones(1).astype(dtype)
+        x = np.ones(1, numpy_type(dtype))
         call = lambda: int(dispatched.functions[family](x, outs=jax.ShapeDtypeStruct((), jnp.int32)))
         if dtype in FAMILIES[family]:
             assert call() == x.itemsize
@@ -483,9 +487,16 @@ def scaled(mod, unique_name):
     return operator
 
 
-def test_check_passes_for_every_kernel(scaled):
+@pytest.mark.parametrize(
+    "promises",
+    [
+        ["outputs written", "nested vmap", "vjp", "sharded jit", "export"],
+        pytest.param(None, marks=pytest.mark.thorough, id="all"),
+    ],
+)
+def test_check_passes_for_every_kernel(scaled, promises):
     assert scaled.available_backends("cpu") == ["cpp", "numba"]
-    report = brainevent.check(scaled, jnp.arange(1.0, 9.0))
+    report = brainevent.check(scaled, jnp.arange(1.0, 9.0), promises=promises)
     assert report.ok, str(report)
     assert {"cpp", "numba"} <= {row.backend for row in report.rows}
 
@@ -613,31 +624,33 @@ def test_attributes_of_ours_are_not_trusted(mod, attributes, words):
         jax.ffi.ffi_call("basics.copy", like(x))(x, **attributes).block_until_ready()
 
 
-@pytest.mark.covering(strength=0, times=3)
-@pytest.mark.parametrize(
-    "text",
-    [
-        b"bad \xff",
-        b"\xe2\x82",
-        b"\xed\xa0\x80",
-        b"\xc0\xaf",
-        b"\xf5\x80\x80\x80",
-        "caf\u00e9 \u20ac \U0001f600".encode(),
-        "\u00e9".encode() * 900,
-    ],
-    ids=lambda text: repr(text)[:20],
-)
-def test_errors_are_text_whatever_was_thrown(text, unique_name):
-    literal = "".join(f"\\{byte:03o}" for byte in text)
-    source = f'''
-#include <stdexcept>
-#include "brainevent/common.h"
-// @BE shout ret
-void shout(BE::Tensor) {{ throw std::runtime_error("{literal}"); }}'''
-    module = brainevent.load_cpp_inline(unique_name("shout"), source)
+TEXTS = {
+    "shout_byte": b"bad \xff",
+    "shout_cut": b"\xe2\x82",
+    "shout_surrogate": b"\xed\xa0\x80",
+    "shout_overlong": b"\xc0\xaf",
+    "shout_too_large": b"\xf5\x80\x80\x80",
+    "shout_well": "caf\u00e9 \u20ac \U0001f600".encode(),
+    "shout_long": "\u00e9".encode() * 900,
+}
+
+
+@pytest.fixture(scope="module")
+def shouts():
+    """Compile functions that throw each a text."""
+    lines = ["#include <stdexcept>", '#include "brainevent/common.h"']
+    for name, text in TEXTS.items():
+        literal = "".join(f"\\{byte:03o}" for byte in text)
+        lines += [f"// @BE {name} ret", f'void {name}(BE::Tensor) {{ throw std::runtime_error("{literal}"); }}']
+    return brainevent.load_cpp_inline("shouts", "\n".join(lines))
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_errors_are_text_whatever_was_thrown(shouts, name):
+    text = TEXTS[name]
     with pytest.raises(jax.errors.JaxRuntimeError) as caught:
-        module.shout(outs=jax.ShapeDtypeStruct((), jnp.float32)).block_until_ready()
-    said = str(caught.value).split("be_shout: ")[1].partition("\n")[0]
+        shouts.functions[name](outs=jax.ShapeDtypeStruct((), jnp.float32)).block_until_ready()
+    said = str(caught.value).split(f"be_{name}: ")[1].partition("\n")[0]
     expected = text.decode(errors="replace").replace("\ufffd", "?")
     if len(text) < 1000:
         assert said.replace("?", "") == expected.replace("?", "")

@@ -19,6 +19,7 @@ SIMULATED = [name for name in EMULATED if name.startswith("numba_cuda")]
 HERE = [name for name in EMULATED if (name in SIMULATED) == brainevent.config.is_emulating()]
 EVERY = pytest.mark.parametrize("name", HERE)
 FEW = ("jit", "vmap", "vmap of vmap", "vmap sized 0", "grad", "grad of vmap", "vmap of grad", "hessian", "scan", "cond")
+MORE = [name for name in TRANSFORMATIONS if name not in FEW]
 N = 4
 
 
@@ -37,7 +38,9 @@ def emulating():
 
 @pytest.mark.covering(strength=1, times=1)
 @EVERY
-@pytest.mark.parametrize("transformation", FEW if HERE == SIMULATED else TRANSFORMATIONS)
+@pytest.mark.parametrize(
+    "transformation", [*FEW, *(pytest.param(t, marks=pytest.mark.thorough) for t in MORE if HERE != SIMULATED)]
+)
 def test_every_language_under_every_transformation(name, transformation):
     apply = TRANSFORMATIONS[transformation]
     for animal in animals(name):

@@ -275,7 +275,7 @@ def registered(request):
     return request.param, request.param.operator(f"drawn_{request.param.name}")
 
 
-@pytest.mark.covering(strength=0, times=3)
+@pytest.mark.covering(strength=0, times=2)
 @settings(max_examples=6)
 @given(data=st.data())
 def test_any_nest_of_vmap_agrees_with_the_twin(registered, data):
@@ -294,7 +294,7 @@ def test_any_nest_of_vmap_agrees_with_the_twin(registered, data):
 # ---- derivatives ----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.covering(strength=0, times=2)
+@pytest.mark.covering(strength=0)
 @EVERY
 def test_derivatives_of_batches_and_batches_of_derivatives(unique_name, kernel):
     call = kernel.operator(unique_name(kernel.name))
@@ -331,6 +331,7 @@ def test_a_sharding_rule_cuts_the_grid_and_gathers_nothing(unique_name, name):
     assert sent(jax.vmap(call), *batch) == {}
 
 
+@pytest.mark.covering(strength=0)
 @pytest.mark.parametrize("check_vma", [True, False])
 def test_in_shard_map_each_device_runs_the_grid_of_its_part(unique_name, check_vma):
     kernel, m = KERNELS["over_the_grid"], mesh()
@@ -349,7 +350,7 @@ def test_in_shard_map_each_device_runs_the_grid_of_its_part(unique_name, check_v
 WITH_MEMORY = pltpu.InterpretParams(detect_races=True)
 
 
-@pytest.mark.covering(strength=0, times=3)
+@pytest.mark.covering(strength=0, times=2)
 @EVERY
 def test_kernels_are_right_in_a_tpus_memory(kernel):
     """Memory that no one has written is NaN there, and reading beyond an array is an error."""
@@ -362,7 +363,7 @@ def test_kernels_are_right_in_a_tpus_memory(kernel):
     close_all(jax.jit(jax.vmap(flat(call)))(*batch), jax.vmap(flat(kernel.twin))(*batch))
 
 
-@pytest.mark.covering(strength=1)
+@pytest.mark.covering(strength=0)
 @pytest.mark.parametrize("name", ["over_the_grid", "with_scratch"])
 def test_it_runs_within_an_operator_one_call_after_the_other(unique_name, name):
     kernel = KERNELS[name]

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from forked import run_forked
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from programs import run_program
 
@@ -268,6 +268,7 @@ def test_nothing_to_launch_gives_zeros_or_the_argument(dims):
     assert brainevent.warp_kernel(wk.sine, like(none), launch_dims=none.shape)(none).shape == (0,)
 
 
+@settings(max_examples=6)
 @given(
     sizes=st.lists(st.integers(1, 3), min_size=1, max_size=3),
     mapped=st.lists(st.sampled_from([(0, None), (None, 0), (0, 0)]), min_size=3, max_size=3),
@@ -288,6 +289,7 @@ def test_any_nesting_of_vmap_is_one_native_loop(sizes, mapped, in_out):
     assert lowered(function, x, y).count("custom_call @") == 1
 
 
+@settings(max_examples=6)
 @given(shape=st.lists(st.integers(1, 7), min_size=1, max_size=4), method=st.sampled_from([None, "broadcast_all"]))
 def test_every_shape_and_every_vmap_method(shape, method):
     flat = int(np.prod(shape))
@@ -328,6 +330,7 @@ def test_running_a_program_calls_no_python(own):
     assert any(f"{os.sep}warp{os.sep}" in name or "brainevent" in name for name in called) == (not own)
 
 
+@pytest.mark.thorough
 def test_an_operator_keeps_its_promises(unique_name):
     operator = brainevent.XLACustomKernel(unique_name("warp"))
     operator.def_kernel(

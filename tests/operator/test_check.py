@@ -20,8 +20,23 @@ from brainevent.operator.check.numerical import central_differences, directions
 from brainevent.operator.check.promises import PROMISES
 from brainevent.operator.check.report import CheckRow
 
+ALIKE = {
+    "ignores_the_batch_axis",
+    "forgets_a_whole_output",
+    "shared_scratch_memory_and_sorted_integers",
+    "shared_scratch_memory_and_booleans_that_are_all_true",
+    "forgets_the_rest_of_blocks_of_columns",
+    "sums_whole_blocks_only",
+    "knows_the_size_it_was_written_for",
+    "product_of_no_columns_is_not_written",
+    "returns_early_where_nobody_spikes",
+    "second_result_is_left_where_nobody_spikes",
+    "maximum_swallows_nan",
+}
+PLANTED = [pytest.param(make, marks=pytest.mark.thorough) if make.__name__ in ALIKE else make for make in faults.FAULTS]
 
-@pytest.mark.parametrize("make", faults.FAULTS, ids=lambda make: make.__name__)
+
+@pytest.mark.parametrize("make", PLANTED, ids=lambda make: make.__name__)
 def test_finds_the_planted_fault(make):
     fault = make()
     report = check(fault.operator, *fault.operands, promises=[fault.promise], **fault.options)
@@ -34,7 +49,8 @@ def test_finds_the_planted_fault(make):
 
 
 def test_every_promise_is_broken_by_a_planted_fault():
-    assert {make().promise for make in faults.FAULTS} == set(PROMISES)
+    assert {make().promise for make in faults.FAULTS if make.__name__ not in ALIKE} == set(PROMISES)
+    assert {make.__name__ for make in faults.FAULTS} > ALIKE
 
 
 # ---- good operators ------------------------------------------------------------------------------------------------
@@ -239,7 +255,7 @@ GOOD = [
 ]
 
 
-@pytest.mark.covering(strength=0, times=3)
+@pytest.mark.covering(strength=0, times=2)
 @pytest.mark.parametrize("make", GOOD, ids=lambda make: make.__name__)
 def test_good_operators_keep_every_promise(make, unique_name):
     op, operands, options, skipped = make(unique_name)

@@ -221,7 +221,7 @@ def _with_custom_vjp(f):
     return wrapped
 
 
-@pytest.mark.covering(strength=1, times=3)
+@pytest.mark.covering(strength=1)
 @pytest.mark.parametrize("around", AROUND)
 @pytest.mark.parametrize("change", ["set_default", "set_backend", "asdefault", "again", "use_backend"])
 def test_a_choice_reaches_into_every_transformation(rig, around, change):

@@ -13,7 +13,7 @@ from zoo import ANIMALS
 N = 3
 
 
-@pytest.mark.covering(strength=1, times=3)
+@pytest.mark.covering(strength=1, times=2)
 @pytest.mark.parametrize("transformation", TRANSFORMATIONS)
 @pytest.mark.parametrize("name", ANIMALS)
 def test_an_operator_is_transformed_like_its_twin(name, transformation):
@@ -25,6 +25,7 @@ def test_an_operator_is_transformed_like_its_twin(name, transformation):
     same(found, expected)
 
 
+@pytest.mark.covering(strength=1)
 @pytest.mark.parametrize(
     "transformation", ["jit", "vmap", "vmap sized 0", "jvp", "vjp", "grad", "vmap of grad", "scan"]
 )
@@ -108,7 +109,7 @@ STEPS = {
 }
 
 
-@settings(max_examples=20)
+@settings(max_examples=10)
 @given(compositions())
 def test_any_composition(drawn):
     animal, operands, steps = drawn
@@ -134,6 +135,7 @@ SURROUNDINGS = {
 }
 
 
+@pytest.mark.covering(strength=1)
 @pytest.mark.parametrize("surroundings", SURROUNDINGS)
 @pytest.mark.parametrize("name", ["product", "masked", "callback", "by_author"])
 def test_surroundings(name, surroundings):

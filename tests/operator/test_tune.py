@@ -382,6 +382,7 @@ def test_another_content_makes_a_choice_stale(operator):
     assert chosen(operator) == "slow 5000"
 
 
+@pytest.mark.covering(strength=0)
 @pytest.mark.parametrize(("name", "value"), [("versions_of", "jax 9.9"), ("device_of", "another processor")])
 def test_another_version_or_device_makes_a_choice_stale(operator, monkeypatch, name, value):
     tune(operator)
@@ -413,8 +414,7 @@ def test_what_has_no_content_is_chosen_in_this_process_only(operator, folder):
     assert not folder.exists()
 
 
-@pytest.mark.covering(strength=0)
-@pytest.mark.covering(strength=0, times=3)
+@pytest.mark.covering(strength=0, times=2)
 @pytest.mark.parametrize(
     "content",
     [
@@ -515,6 +515,7 @@ def test_a_truncated_file_and_a_backend_that_is_gone(operator, folder):
     assert chosen(operator) == "slow 5000"
 
 
+@pytest.mark.covering(strength=0)
 @pytest.mark.parametrize("place", ["choices.json", ""])
 def test_what_others_can_write_to_is_refused(operator, folder, place):
     tune(operator)

@@ -79,6 +79,7 @@ def test_both_populations_fire_irregularly(module):
         assert intervals.std() > 0.7 * intervals.mean()
 
 
+@pytest.mark.covering(strength=0)
 @NETWORKS
 def test_with_more_neurons_each_has_as_many_synapses(module):
     simulation = module.network(n=20_000).build(seed=0)

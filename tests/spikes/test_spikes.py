@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
@@ -31,6 +31,7 @@ def events(dense, dt=1.0):
 # ---- recording
 
 
+@settings(max_examples=6)
 @given(
     hnp.arrays(bool, st.tuples(st.integers(1, 12), st.integers(0, 37))),
     st.sampled_from(["bool", "float32", "float16", "int32"]),

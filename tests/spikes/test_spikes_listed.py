@@ -7,7 +7,7 @@ import re
 import jax
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
@@ -40,6 +40,7 @@ ANSWERS = {
 
 
 @pytest.mark.parametrize("answer", ANSWERS)
+@settings(max_examples=5)
 @given(dense=DENSE, first=st.sampled_from([0, 7, 2**32 - 20]), data=st.data())
 def test_every_answer_is_that_of_the_bits(answer, dense, first, data):
     some, bits = both(dense, first=first)
@@ -57,6 +58,7 @@ def test_every_answer_is_that_of_the_bits(answer, dense, first, data):
         assert "bits" not in vars(one)
 
 
+@settings(max_examples=6)
 @given(DENSE)
 def test_bits_are_made_on_demand(dense):
     some, bits = both(dense)

@@ -122,6 +122,7 @@ def test_our_headers_pass_where_every_warning_is_an_error(name):
         brainevent.load_cpp_inline(name, constant(3) + "void g(int n) { int a[n]; (void)a; }", extra_cflags=strict)
 
 
+@pytest.mark.covering(strength=0)
 @pytest.mark.parametrize("flag", ["-fsyntax-only", "--version"])
 def test_a_compiler_that_makes_no_library_is_told(tmp_path, name, flag):
     brainevent.load_cpp_inline(name, constant(1), build_directory=tmp_path)

@@ -94,7 +94,7 @@ def plain(s, arriving, p):
     return s.replace(v=jnp.where(spike, 0.1, v), w=s.w * 0.7 + 0.01, pause=s.pause + spike, up=~s.up), spike
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=4, deadline=None)
 @given(st.data())
 def test_arithmetic_has_the_bits_of_the_interpreter(data):
     size, threads = data.draw(st.integers(1, 400)), data.draw(st.integers(1, 3))

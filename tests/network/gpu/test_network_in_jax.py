@@ -78,7 +78,7 @@ def compare(sim, pieces, wanted, inputs=None, params=None):
     return out
 
 
-@pytest.mark.parametrize("microseconds", [500_000, 60, 0])
+@pytest.mark.parametrize("microseconds", [pytest.param(500_000, marks=pytest.mark.thorough), 60, 0])
 def test_a_long_run_is_several_launches(monkeypatch, microseconds):
     """With packets, sums and lists that go on from one to the next."""
     monkeypatch.setattr(program, "_LAUNCH", microseconds)
@@ -89,7 +89,7 @@ def test_a_long_run_is_several_launches(monkeypatch, microseconds):
     assert out["b.spikes"].sum() > 50
 
 
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=3, deadline=None)
 @given(st.data())
 def test_it_equals_the_interpreter(data):
     plan = data.draw(plans(1))
@@ -103,7 +103,9 @@ def test_it_equals_the_interpreter(data):
     compare(sim, [cut, 24 - cut], wanted, inputs, params)
 
 
-@pytest.mark.parametrize(("most", "multiprocessors"), [(16, 1), (16, 2), (0, 2)])
+@pytest.mark.parametrize(
+    ("most", "multiprocessors"), [(16, 1), pytest.param(16, 2, marks=pytest.mark.thorough), (0, 2)]
+)
 def test_more_neurons_than_threads(monkeypatch, most, multiprocessors):
     """In registers, several a thread, or in memory."""
     monkeypatch.setattr(partition, "_MOST_CELLS", most)

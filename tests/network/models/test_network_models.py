@@ -270,7 +270,7 @@ def axon():
     return [solve_ivp(squid(i), (0, 15), start, events=crossed, rtol=1e-7, atol=1e-7).t_events[0] for i in CURRENTS]
 
 
-@pytest.mark.parametrize(("dt", "late"), [(0.1, 0.15), (0.05, 0.05)])
+@pytest.mark.parametrize(("dt", "late"), [(0.1, 0.15), pytest.param(0.05, 0.05, marks=pytest.mark.thorough)])
 def test_channels_make_spikes_when_the_solution_does_with_an_error_of_second_order(axon, dt, late):
     neurons = models.hodgkin_huxley("n", CURRENTS.size, dt=dt, current=100 * CURRENTS)
     result = run(neurons, round(16 / dt))

@@ -72,6 +72,7 @@ def dense_of(matrix):
     return np.asarray(matrix.todense(), np.float64)
 
 
+@pytest.mark.covering(strength=1)
 @pytest.mark.parametrize("parts", [1, 3])
 @pytest.mark.parametrize("name", MATRICES)
 def test_a_plan_of_a_matrix_is_that_matrix(name, parts):

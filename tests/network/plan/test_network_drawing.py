@@ -79,7 +79,7 @@ def both(network, device=None, **how):
 
 
 @given(data=st.data(), kind=st.sampled_from(sorted(KINDS)), seed=st.integers(0, 2**64 - 1))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=20, deadline=None)
 def test_a_device_draws_what_the_host_draws(data, kind, seed):
     sources = data.draw(st.integers(2, 180))
     targets = None if data.draw(st.booleans()) else sources if kind == "one_to_one" else data.draw(st.integers(2, 180))

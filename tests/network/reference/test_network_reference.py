@@ -320,6 +320,7 @@ def test_gradients_equal_those_of_a_dense_program():
         np.testing.assert_allclose(here, values, rtol=1e-4, atol=1e-4 * scale, err_msg=str(path))
 
 
+@pytest.mark.covering(strength=0)
 @pytest.mark.parametrize("chunk", [7, 50, 1000])
 def test_checkpoints_change_no_gradient(chunk):
     plan = two_populations()
@@ -501,6 +502,7 @@ def test_states_parameters_and_keys_are_mapped():
     assert np.any(spikes[0] != spikes[2])
 
 
+@pytest.mark.thorough
 def test_gradients_are_mapped():
     plan = two_populations()
     params = {"a": {"threshold": jnp.array([7.0, 8.0])}}

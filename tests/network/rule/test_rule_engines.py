@@ -46,12 +46,18 @@ def primitives_of(form):
 
 @functools.cache
 def few_rules():
-    """Return rules that together have every primitive of all: Numba takes long to compile."""
-    chosen, seen = [], set()
-    for name, form in forms().items():
-        if not primitives_of(form) <= seen:
-            chosen.append(name)
-            seen |= primitives_of(form)
+    """Return short rules that together have every primitive of all: Numba takes long to compile.
+
+    A primitive that is a function made of others, such as a sine, is printed as a call: some of them are enough.
+    """
+    made = {function.name for form in forms().values() for function in form.functions}
+    needed = lambda form: {found for found in primitives_of(form) if isinstance(found, type) or found[0] not in made}
+    missing = {name: needed(form) for name, form in forms().items()}
+    lines = {name: 20 + sum(len(list(part.all_lines())) for part in (f, *f.functions)) for name, f in forms().items()}
+    chosen = []
+    while any(missing.values()):
+        chosen.append(max(NAMES, key=lambda name: len(missing[name]) / lines[name]))
+        missing = {name: primitives - missing[chosen[-1]] for name, primitives in missing.items()}
     return tuple(chosen)
 
 
@@ -124,7 +130,7 @@ def check(function, names, count, threads, seed=0):
 
 
 def test_numba_gives_the_bits_of_the_interpreter():
-    assert len(few_rules()) < 60
+    assert any(forms()[name].functions for name in few_rules())
     check(by_numba(few_rules()), few_rules(), 3000, 1)
 
 

@@ -35,6 +35,7 @@ def test_ctrl_c_returns_what_ran(chunk):
     equal(values(result + sim.run(50, ALL)), values(simulation().run(90, ALL)))
 
 
+@pytest.mark.covering(strength=1)
 @pytest.mark.parametrize("seconds", [0.0, 0.03])
 @pytest.mark.parametrize("backend", ON_CPU)
 def test_ctrl_c_at_any_moment_loses_nothing(backend, seconds):
