@@ -18,7 +18,7 @@ every_format = pytest.mark.parametrize("kind", FORMATS)
 # ---- types of products ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.covering(strength=1, times=2)
+@pytest.mark.covering(strength=1)
 @every_format
 @pytest.mark.parametrize("of_x", ["float64", "float32", "float16", "bfloat16", "int32"])
 @pytest.mark.parametrize("of_weights", ["float64", "float32", "float16"])

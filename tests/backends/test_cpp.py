@@ -487,13 +487,8 @@ def scaled(mod, unique_name):
     return operator
 
 
-@pytest.mark.parametrize(
-    "promises",
-    [
-        ["outputs written", "nested vmap", "vjp", "sharded jit", "export"],
-        pytest.param(None, marks=pytest.mark.thorough, id="all"),
-    ],
-)
+@pytest.mark.covering(strength=0)
+@pytest.mark.parametrize("promises", [["outputs written", "nested vmap", "vjp", "sharded jit", "export"], None])
 def test_check_passes_for_every_kernel(scaled, promises):
     assert scaled.available_backends("cpu") == ["cpp", "numba"]
     report = brainevent.check(scaled, jnp.arange(1.0, 9.0), promises=promises)
@@ -625,8 +620,7 @@ def test_attributes_of_ours_are_not_trusted(mod, attributes, words):
 
 
 TEXTS = {
-    "shout_byte": b"bad \xff",
-    "shout_cut": b"\xe2\x82",
+    "shout_cut": b"bad \xe2\x82",
     "shout_surrogate": b"\xed\xa0\x80",
     "shout_overlong": b"\xc0\xaf",
     "shout_too_large": b"\xf5\x80\x80\x80",
@@ -638,16 +632,15 @@ TEXTS = {
 @pytest.fixture(scope="module")
 def shouts():
     """Compile functions that throw each a text."""
-    lines = ["#include <stdexcept>", '#include "brainevent/common.h"']
+    lines = ['#include <stdexcept>\n#include "brainevent/common.h"']
     for name, text in TEXTS.items():
         literal = "".join(f"\\{byte:03o}" for byte in text)
         lines += [f"// @BE {name} ret", f'void {name}(BE::Tensor) {{ throw std::runtime_error("{literal}"); }}']
     return brainevent.load_cpp_inline("shouts", "\n".join(lines))
 
 
-@pytest.mark.parametrize("name", TEXTS)
-def test_errors_are_text_whatever_was_thrown(shouts, name):
-    text = TEXTS[name]
+@pytest.mark.parametrize(("name", "text"), TEXTS.items(), ids=TEXTS)
+def test_errors_are_text_whatever_was_thrown(shouts, name, text):
     with pytest.raises(jax.errors.JaxRuntimeError) as caught:
         shouts.functions[name](outs=jax.ShapeDtypeStruct((), jnp.float32)).block_until_ready()
     said = str(caught.value).split(f"be_{name}: ")[1].partition("\n")[0]

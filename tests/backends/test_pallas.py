@@ -318,7 +318,9 @@ def test_derivatives_of_batches_and_batches_of_derivatives(unique_name, kernel):
 # ---- several devices ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["in_blocks", "with_scratch", "several_outputs"])
+@pytest.mark.parametrize(
+    "name", ["in_blocks", "with_scratch", pytest.param("several_outputs", marks=pytest.mark.thorough)]
+)
 def test_a_sharding_rule_cuts_the_grid_and_gathers_nothing(unique_name, name):
     kernel, m = KERNELS[name], mesh()
     call = kernel.operator(unique_name(name), sharded=True)

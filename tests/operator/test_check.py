@@ -255,7 +255,7 @@ GOOD = [
 ]
 
 
-@pytest.mark.covering(strength=0, times=2)
+@pytest.mark.covering(strength=0)
 @pytest.mark.parametrize("make", GOOD, ids=lambda make: make.__name__)
 def test_good_operators_keep_every_promise(make, unique_name):
     op, operands, options, skipped = make(unique_name)

@@ -372,13 +372,7 @@ def _named(value):
     return type(value).__name__, repr(value)
 
 
-@pytest.mark.parametrize(
-    "transform",
-    [
-        *("eager", "jit", "one jit", "jvp", "general vmap"),
-        *(pytest.param(name, marks=pytest.mark.thorough) for name in ("vmap", "grad of vmap")),
-    ],
-)
+@pytest.mark.parametrize("transform", ["eager", "jit", "one jit", "jvp", "vmap", "general vmap", "grad of vmap"])
 def test_keywords_that_are_equal_but_differ_build_their_own_kernels(unique_name, transform):
     operator = XLACustomKernel(unique_name("equal"))
     seen = []
@@ -499,7 +493,6 @@ def raising_later(*, outs):
     return kernel
 
 
-@pytest.mark.covering(strength=1)
 @pytest.mark.parametrize(
     ("generator", "words"),
     [

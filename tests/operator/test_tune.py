@@ -515,7 +515,6 @@ def test_a_truncated_file_and_a_backend_that_is_gone(operator, folder):
     assert chosen(operator) == "slow 5000"
 
 
-@pytest.mark.covering(strength=0)
 @pytest.mark.parametrize("place", ["choices.json", ""])
 def test_what_others_can_write_to_is_refused(operator, folder, place):
     tune(operator)

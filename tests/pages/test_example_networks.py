@@ -132,6 +132,7 @@ def spread(spikes):
     return counts.var() / counts.mean()
 
 
+@pytest.mark.thorough
 def test_neurons_spike_seldom_and_in_waves_with_little_input():
     spikes = ran(brunel.network("D", n_exc=4000), 400, after=200)["exc"]
     assert 3 < spikes.rates().mean() < 10

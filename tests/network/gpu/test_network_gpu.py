@@ -65,7 +65,10 @@ def test_it_equals_the_interpreter(data):
 
 @pytest.mark.parametrize(
     ("blocks", "shared_bytes", "largest_cluster"),
-    [(1, None, 16), (1, None, 0), (3, None, 16), (8, None, 16), (8, None, 4), (3, SMALL, 16), (4, SMALL, 16)],
+    [
+        *((1, None, 16), (1, None, 0), (3, None, 16), (8, None, 16), (3, SMALL, 16), (4, SMALL, 16)),
+        pytest.param(8, None, 4, marks=pytest.mark.thorough),
+    ],
 )
 def test_a_busy_network_equals_the_interpreter(blocks, shared_bytes, largest_cluster):
     engine = engine_of(small_plans.plan(2), blocks, shared_bytes, largest_cluster=largest_cluster)
@@ -299,6 +302,7 @@ def test_denormals_are_flushed_as_by_the_interpreter():
     compare(engine, [1, 1], Wanted(("a",)))
 
 
+@pytest.mark.thorough
 def test_no_result_depends_on_blocks_or_pieces_or_engines():
     whole = NumbaEngine(small_plans.plan(1))
     expected = whole.run(100, ALL, {})

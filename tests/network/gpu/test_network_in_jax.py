@@ -155,7 +155,7 @@ def test_a_table_of_many_populations():
 
 
 def test_vmap_over_states_and_parameters():
-    plan, steps = small_plans.plan(), 25
+    plan, steps = small_plans.plan(), 12
     sim = built(plan)
     first, _ = be.simulate(sim, sim.state, {}, 7)
     states = [first, sim.state, dataclasses.replace(sim.state, step=np.uint32(11))]

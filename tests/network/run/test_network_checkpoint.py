@@ -64,6 +64,7 @@ def rewritten(file, path, drop=(), **changes):
 # ---- going on
 
 
+@settings(max_examples=6)
 @given(st.integers(1, 50))
 def test_a_run_goes_on_as_if_it_had_not_stopped(tmp_path_factory, stop):
     whole, first, second = simulation(), simulation(), simulation()
