@@ -23,7 +23,8 @@ send.argtypes, send.restype = [ctypes.c_int], ctypes.c_int
 @numba.njit
 def interrupted_double(x, out):
     send(2)  # as if somebody pressed Ctrl-C while it runs
-    out[...] = 2 * x
+    for i in range(x.size):
+        out[i] = 2 * x[i]
 
 
 @pytest.fixture

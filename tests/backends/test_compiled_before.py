@@ -289,12 +289,14 @@ def test_older_code_still_makes_values_when_its_function_was_compiled_again():
         @numba.njit
         def first(x, out):
             outer(x)
-            out[:] = x
+            for i in range(x.size):
+                out[i] = x[i]
 
         @numba.njit
         def second(x, out):
             outer(x)
-            out[:] = x + 1
+            for i in range(x.size):
+                out[i] = x[i] + 1
 
         t.run(first)
         shown.recompile()

@@ -20,7 +20,8 @@ def like(x):
 
 @numba.njit
 def copy(x, out):
-    out[...] = x
+    for i in range(x.size):
+        out.flat[i] = x.flat[i]
 
 
 @numba.njit
@@ -65,7 +66,8 @@ def test_types_of_outputs_are_those_of_the_moment_of_the_call(first):
 
     @numba.njit
     def double(x, out):
-        out[...] = 2 * x
+        for i in range(x.size):
+            out[i] = 2 * x[i]
 
     with jax.enable_x64(first):
         call = numba_kernel(double, outs=like(x))
@@ -102,7 +104,8 @@ def test_many_shapes_share_one_registration():
 
     @numba.njit
     def shapes_only(x, out):
-        out[...] = 2 * x
+        for i in range(x.size):
+            out[i] = 2 * x[i]
 
     for n in range(1, 6):
         x = jnp.arange(float(n))
@@ -114,7 +117,8 @@ def test_kernels_of_equal_content_share_one_registration_and_others_do_not():
     def make(factor):
         @numba.njit
         def scaled(x, out):
-            out[...] = factor * x
+            for i in range(x.size):
+                out[i] = factor * x[i]
 
         return scaled
 
@@ -185,8 +189,8 @@ def test_sequential_methods_call_the_kernel_per_element(method):
 
 @numba.njit
 def add_rows(a, b, out):
-    for i in range(out.shape[0]):
-        out[i] = a[i if a.shape[0] > 1 else 0] + b[i if b.shape[0] > 1 else 0]
+    for i in range(out.size):
+        out.flat[i] = a.flat[i % a.size] + b.flat[i % b.size]
 
 
 @pytest.mark.parametrize(("method", "extent"), [("expand_dims", 1), ("broadcast_all", 3)])
@@ -195,7 +199,8 @@ def test_vectorised_methods_give_the_kernel_the_whole_batch(method, extent):
 
     @numba.njit
     def extent_of_b(a, b, out):
-        out[...] = b.shape[0]
+        for i in range(out.size):
+            out.flat[i] = b.shape[0]
 
     a, b = jnp.arange(12.0).reshape(3, 4), jnp.arange(4.0)
     f = lambda kernel: jax.vmap(lambda a, b: numba_kernel(kernel, outs=like(a), vmap_method=method)(a, b), (0, None))
@@ -245,15 +250,18 @@ def test_tuples_of_arrays_arrive_as_tuples(dtype):
 def test_explicit_signatures_defaults_and_star_arguments():
     @numba.njit("void(float32[:], float32[:])")
     def signed(x, out):
-        out[:] = x + 1
+        for i in range(x.size):
+            out[i] = x[i] + 1
 
     @numba.njit
     def with_default(x, out, factor=3):
-        out[:] = factor * x
+        for i in range(x.size):
+            out[i] = factor * x[i]
 
     @numba.njit
     def starred(*arrays):
-        arrays[1][:] = arrays[0] - 1
+        for i in range(arrays[0].size):
+            arrays[1][i] = arrays[0][i] - 1
 
     x = jnp.arange(4.0)
     for kernel, expected in ((signed, x + 1), (with_default, 3 * x), (starred, x - 1)):
@@ -282,8 +290,11 @@ def test_helpers_globals_and_temporaries():
 
     @numba.njit
     def kernel(x, out):
-        temporary = helper(x) + table[: x.size]
-        out[:] = temporary[::-1]
+        temporary = np.empty_like(x)
+        for i in range(x.size):
+            temporary[i] = helper(x[i]) + table[i]
+        for i in range(x.size):
+            out[x.size - 1 - i] = temporary[i]
 
     x = jnp.asarray([3.0, 1.0, 2.0])
     np.testing.assert_array_equal(numba_kernel(kernel, outs=like(x))(x), (2 * x + table[:3])[::-1])
@@ -472,7 +483,8 @@ def test_kernels_that_nobody_holds_are_let_go():
     def make():
         @numba.njit
         def kernel(x, out):
-            out[...] = 7 * x
+            for i in range(x.size):
+                out[i] = 7 * x[i]
 
         return kernel
 

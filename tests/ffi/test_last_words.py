@@ -82,7 +82,8 @@ def test_an_error_on_one_device_before_a_collective_is_told_before_xla_aborts():
 
 @numba.njit
 def too_large(x, out):
-    out[...] = x
+    for i in range(x.size):
+        out[i] = x[i]
     if x[0] > 1:
         raise ValueError("too large")
 
@@ -246,7 +247,8 @@ INTERRUPTED = """
         send(2)
         if x[0] < 0:
             raise ValueError("mine")
-        out[...] = x
+        for i in range(x.size):
+            out[i] = x[i]
 
     x = jnp.ones(3)
     call = brainevent.numba_kernel(long, x)
@@ -257,7 +259,8 @@ INTERRUPTED = """
             print("interrupted")
     @numba.njit
     def double(x, out):
-        out[...] = 2 * x
+        for i in range(x.size):
+            out[i] = 2 * x[i]
     print(brainevent.numba_kernel(double, x)(x))
 """
 

@@ -230,7 +230,8 @@ def returns_early_where_nobody_spikes():
     def kernel(spikes, weights, out):
         if not spikes.any():
             return
-        out[:] = 0
+        for j in range(out.size):
+            out[j] = 0
         for i in range(spikes.size):
             if spikes[i] != 0:
                 for j in range(out.size):
@@ -244,7 +245,8 @@ def returns_early_where_nobody_spikes():
 def returns_early_where_no_boolean_is_true():
     def kernel(spikes, weights, out):
         if spikes.any():
-            out[:] = 0
+            for j in range(out.size):
+                out[j] = 0
             for i in range(spikes.size):
                 if spikes[i]:
                     for j in range(out.size):
@@ -299,7 +301,8 @@ def has_room_for_half_of_the_events():
             if spikes[i] and count < 4:
                 active[count] = i
                 count += 1
-        out[:] = 0
+        for j in range(out.size):
+            out[j] = 0
         for k in range(count):
             for j in range(out.size):
                 out[j] += weights[active[k], j]
@@ -353,7 +356,8 @@ def maximum_swallows_nan():
 @fault
 def skips_weights_that_are_no_number():
     def kernel(spikes, weights, out):
-        out[:] = 0
+        for j in range(out.size):
+            out[j] = 0
         for i in range(spikes.size):
             if spikes[i] != 0:
                 for j in range(out.size):

@@ -57,7 +57,8 @@ def test_events_stay_zeros_and_ones_and_weights_of_silent_rows_are_left_out():
 
     @numba.njit
     def kernel(spikes, weights, out):
-        out[:] = 0
+        for j in range(out.size):
+            out[j] = 0
         for i in range(spikes.size):
             if spikes[i] > 0:
                 for j in range(out.size):
