@@ -346,8 +346,8 @@ def test_what_no_thread_writes_is_found(unique_name):
     operator = brainevent.XLACustomKernel(unique_name("warp"))
     operator.def_kernel("warp", "cpu", lambda *, outs: brainevent.warp_kernel(wk.add, outs[0], launch_dims=6))
     operator.def_reference(lambda x, y: x + y)
-    (failure,) = brainevent.check(operator, jnp.arange(8.0), jnp.ones(8), promises=["outputs written"]).failures
-    assert failure.promise == "outputs written"
+    report = brainevent.check(operator, jnp.arange(8.0), jnp.ones(8), promises=["outputs written"])
+    assert "outputs written" in {row.promise for row in report.failures}
 
 
 def test_one_operator_runs_emulated_kernels_for_gpus(unique_name):
