@@ -59,6 +59,7 @@ class TestPromises(Promises):
         assert launch.grid[0] * launch.block[0] - threads in range(launch.block[0])
 
 
+@pytest.mark.covering(strength=1)
 @one_or_many
 @vector_or_matrix
 @both_ways

@@ -579,6 +579,7 @@ def test_devices_share_a_matrix():
     close(jax.jit(call)(spikes, placed), sparse.product(spikes, transpose=True, event=True))
 
 
+@pytest.mark.covering(strength=1)
 @both_ways
 @pytest.mark.parametrize("event", [True, False])
 def test_devices_share_the_columns_of_b(transpose, event):

@@ -96,6 +96,7 @@ def test_rows_of_many_segments_are_walked_in_32_bits_and_in_64(monkeypatch, narr
     np.testing.assert_allclose(sums, wanted.astype(np.float64) @ taken, rtol=1e-4)
 
 
+@pytest.mark.covering
 @every_format
 @pytest.mark.parametrize("width", [None, 1, 6])
 @pytest.mark.parametrize("transpose", [False, True], ids=["A", "A.T"])
