@@ -6,16 +6,17 @@
 #   $ scripts/clients.sh FOLDER                  # sets it up in FOLDER
 #   $ PYPI=0.2.1 scripts/clients.sh FOLDER       # compares with another release
 #   $ PYTHON=/usr/bin/python3.12 scripts/clients.sh FOLDER
+#   $ CLIENTS="brainstate brainspike" scripts/clients.sh FOLDER
 #
 # The clients and their versions are in clients.txt; the newest need Python 3.12. clients_tests.py says which of their test
 # files touch the package:
 # each runs in a process of its own, on the CPU. clients_table.py makes the table, and exits with 1 where a test passes on
-# PyPI's alone, unless it needs what a later part of this package brings.
+# PyPI's alone.
 set -eu
 root=$(cd "$(dirname "$0")/.." && pwd)
 folder=${1:-$root/build/clients}
 pypi=${PYPI:-0.3.0}
-clients="brainstate braintrace braincell braintools brainspike brainpy" # the names by which they are imported
+clients=${CLIENTS:-brainstate braintrace braincell braintools brainspike brainpy} # the names by which they are imported
 mkdir -p "$folder"
 folder=$(cd "$folder" && pwd)
 results=$folder/results

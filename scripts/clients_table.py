@@ -1,15 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Print the table of clients.sh, from pytest's report of each test file: RESULTS/{pypi,ours}/CLIENT/FILE.xml."""
 
-import re
 import sys
 import xml.etree.ElementTree as ET
 from collections import defaultdict
 from dataclasses import dataclass, field
 from pathlib import Path
 
-# What a later part of this package brings: connectivity that is drawn anew in each product.
-LATER = re.compile(r"no attribute '(JITC\w*|(binary_)?jit[snu](|mv|mm|mv_dt2t)(_p)?)'")
 HEAD = ("PyPI's", "ours", "ours fails", "both fail")
 
 
@@ -89,29 +86,26 @@ def table(files: dict[str, Compared]) -> str:
     return "\n".join(lines)
 
 
-def listed(files: dict[str, Compared], *, later: bool) -> str:
+def listed(files: dict[str, Compared]) -> str:
     """List the tests that pass on PyPI's alone, by file and by reason."""
     lines = []
     for name, compared in files.items():
         by_reason = defaultdict(list)
         for test, why in compared.behind.items():
-            if bool(LATER.search(why)) == later:
-                by_reason[why[:200]].append(test)
+            by_reason[why[:200]].append(test)
         for why, tests in by_reason.items():
             lines += [f"  {name}: {why}", *(f"    {test}" for test in tests)]
     return "\n".join(lines) or "  none"
 
 
 def main(results: Path) -> bool:
-    """Print the table and the two lists; tell whether ours lacks more than a later part brings."""
+    """Print the table, and what passes on PyPI's alone; tell whether anything does."""
     files = compare(results)
     print("Tests that pass on PyPI's, and on ours; of the former, those that ours fails; those that both fail\n")
     print(table(files))
-    print("\nPasses on PyPI's alone, and needs drawn connectivity (JITC..., jits..., jitn..., jitu...)")
-    print(listed(files, later=True))
-    print("\nPasses on PyPI's alone, for another reason")
-    print(listed(files, later=False))
-    return any(not LATER.search(why) for compared in files.values() for why in compared.behind.values())
+    print("\nPasses on PyPI's alone")
+    print(listed(files))
+    return any(compared.behind for compared in files.values())
 
 
 if __name__ == "__main__":
