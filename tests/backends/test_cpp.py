@@ -383,7 +383,6 @@ void pair(const BE::Tensor x, const BE::Tensor y, BE::Tensor out) {
     return brainevent.load_cpp_inline("dispatched", "\n".join(['#include "brainevent/common.h"', *functions, pair]))
 
 
-@pytest.mark.covering(strength=1, times=3)
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_dispatch_chooses_the_type(dispatched, family, dtype):
