@@ -6,33 +6,124 @@ from __future__ import annotations
 import importlib
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, TypeVar
 
 from .words import time_text
 
-__all__ = ["PlainBar", "counted", "shown"]
+__all__ = ["Overall", "PlainBar", "counted", "overall", "shown"]
 
 _Item = TypeVar("_Item")
+_LINE = 79
+_BAR = "{desc} {percentage:3.0f}%|{bar}| {elapsed}<{remaining}"
+_running: ContextVar[Overall | None] = ContextVar("overall progress", default=None)
 
 
 def shown(items: Sequence[_Item], what: str, *, quiet: bool = False) -> Iterator[_Item]:
-    """Go through the items under a bar, if stderr is a terminal and tqdm is installed.
+    """Go through the items and show that on stderr, if it is a terminal: as a part of `overall`, if that is running.
 
     >>> list(shown([1, 2], "doc"))
     [1, 2]
     """
-    yield from items if quiet or not sys.stderr.isatty() else _barred(items, what)
+    if (whole := _running.get()) is not None:
+        for item in items:
+            yield item
+            whole.advance(1 / len(items))
+    elif quiet or not sys.stderr.isatty():
+        yield from items
+    else:
+        with overall([what]) as whole:
+            whole.begin(what)
+            yield from shown(items, what)
 
 
-def _barred(items: Sequence[_Item], what: str) -> Iterable[_Item]:
+class Overall:
+    """One bar for several runs, each of which may report its own items: of tqdm, else a line of text."""
+
+    def __init__(self, names: Sequence[str]):
+        self.names = list(names)
+        self.at, self.share = -1, 0.0  # the run that is under way, and how much of it is done
+        self.bar = _bar(len(names)) if names and sys.stderr.isatty() else None
+
+    def begin(self, name: str) -> str:
+        """Note that a run begins, and return how it is called: "name (2 of 3)"."""
+        self.at, self.share = self.names.index(name), 0.0
+        several = len(self.names) > 1
+        words = f"{name} ({self.at + 1} of {len(self.names)})" if several else name
+        if self.bar is not None:
+            self.bar.set_description_str(words)
+            self._show()
+        return words
+
+    def advance(self, share: float) -> None:
+        """Note that a further share of the run is done."""
+        self.share = min(self.share + share, 1.0)
+        self._show()
+
+    def pause(self) -> None:
+        """Remove the bar from the terminal, so that something can be printed; the next step shows it again."""
+        if self.bar is not None:
+            self.bar.clear()
+
+    def _show(self) -> None:
+        if self.bar is not None:
+            self.bar.n = self.at + self.share
+            self.bar.refresh()
+
+    def close(self) -> None:
+        """Remove the bar."""
+        if self.bar is not None:
+            self.bar.close()
+
+
+@contextmanager
+def overall(names: Sequence[str]) -> Iterator[Overall]:
+    """Show on a terminal how far several runs have come together; within it, `shown` reports to it.
+
+    >>> with overall(["one", "two"]) as progress:
+    ...     progress.begin("two")
+    'two (2 of 2)'
+    """
+    whole = Overall(names)
+    token = _running.set(whole)
+    try:
+        yield whole
+    finally:
+        _running.reset(token)
+        whole.close()
+
+
+def _bar(total: int) -> Any:
     try:
         tqdm = importlib.import_module("tqdm").tqdm  # it need not be there, nor its types
     except ImportError:
-        return items
-    bar: Iterable[_Item] = tqdm(items, desc=what, leave=False)
-    return bar
+        return _Line(total)
+    return tqdm(total=total, bar_format=_BAR, leave=False)
+
+
+class _Line:
+    """What stands in for a bar of tqdm: one line of text that is written over."""
+
+    def __init__(self, total: int):
+        self.total, self.n, self.words = total, 0.0, ""
+        self.began = time.perf_counter()
+
+    def set_description_str(self, words: str) -> None:
+        self.words = words
+
+    def refresh(self) -> None:
+        ran, share = time.perf_counter() - self.began, self.n / self.total
+        left = f", about {time_text(ran * (1 - share) / share)} left" if share else ""
+        sys.stderr.write(f"\r\x1b[K{self.words}: {100 * share:.0f} % in {time_text(ran)}{left}"[: _LINE + 4])
+        sys.stderr.flush()
+
+    def clear(self) -> None:
+        sys.stderr.write("\r\x1b[K")
+        sys.stderr.flush()
+
+    close = clear
 
 
 @contextmanager

@@ -34,9 +34,9 @@ class Run:
         best = {result.primitive_name: best_backend(result) for result in self.results}
         return {name: {self.platform: backend} for name, backend in best.items() if backend is not None}
 
-    def write(self, path: Path) -> None:
-        """Write a JSON file in one piece, in folders that are made as needed."""
-        content = {
+    def to_dict(self) -> dict[str, Any]:
+        """Return what JSON can hold, and `read` reads."""
+        return {
             "format": files.RUN_FORMAT,
             "version": files.RUN_VERSION,
             "platform": self.platform,
@@ -47,8 +47,11 @@ class Run:
             "results": [result.to_dict() for result in self.results],
             "optimal_defaults": self.optimal_defaults(),
         }
+
+    def write(self, path: Path) -> None:
+        """Write a JSON file in one piece, in folders that are made as needed."""
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(path, json.dumps(content, indent=1).encode() + b"\n")
+        write_whole(path, json.dumps(self.to_dict(), indent=1).encode() + b"\n")
 
     @classmethod
     def read(cls, path: Path) -> Run:

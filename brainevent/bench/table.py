@@ -6,12 +6,14 @@ from __future__ import annotations
 import itertools
 import math
 import numbers
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import textwrap
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ..errors import did_you_mean
 from .expression import condition
+from .narrow import narrowed
 from .record import BenchmarkRecord
 from .rows import METRICS, Row, Rows, check_column, flat_rows
 
@@ -33,6 +35,8 @@ class Layout:
     order_by: Columns | None = None
     speedup_vs: str | None = None
     vary_by: Columns | None = None
+    width: int | None = None  # of a hierarchy, in characters: what can be spared is left out
+    in_order: bool = False  # keeps a hierarchy's groups in the order of the records
 
 
 def table(records: Sequence[BenchmarkRecord], layout: Layout) -> str:
@@ -147,27 +151,40 @@ def _tell_label(rows: Rows, columns: Sequence[str]) -> bool:
 
 def _hierarchy(rows: Rows, outer: list[str], inner: list[str], layout: Layout) -> list[str]:
     order, leaf = [*outer, *inner], inner[-1]
-    body = sorted(rows.rows, key=_sort_key(order))
+    body = list(rows.rows) if layout.in_order else sorted(rows.rows, key=_sort_key(order))
+    if layout.in_order:
+        first = {key: i for i, key in reversed(list(enumerate(_key(row, outer) for row in body)))}
+        body.sort(key=lambda row: first[_key(row, outer)])
     columns = [*order, *(name for name in rows.columns if name in METRICS and name not in order)]
     if layout.speedup_vs is not None:
         columns.append(f"vs_{layout.speedup_vs}")
         body = _against(body, outer, leaf, layout.speedup_vs)
     best = _best(body, outer) if layout.highlight_best else set()
-    groups = []
-    for _, members in itertools.groupby(body, key=lambda row: _key(row, outer)):
-        group: list[tuple[list[str], bool]] = []
-        above: list[str] = []
-        for row in members:
-            cells = [_cell(row, column) for column in columns]
-            group.append((_without_repeats(cells, above, len(outer)), id(row) in best))
-            above = cells
-        groups.append(group)
-    return _text(columns, groups)
+    if layout.width is not None:
+        columns = narrowed(columns, order, body, _cell, layout.width)
+    groups = [list(members) for _, members in itertools.groupby(body, key=lambda row: _key(row, outer))]
+    lines = _text(columns, [_marked(group, columns, outer, best) for group in groups])
+    if layout.width is None or max(map(len, lines)) <= layout.width:
+        return lines
+    titles = [_title(group[0], outer, layout.width) for group in groups]
+    columns = narrowed([name for name in columns if name not in outer], inner, body, _cell, layout.width)
+    return _text(columns, [_marked(group, columns, (), best) for group in groups], titles)
 
 
-def _without_repeats(cells: list[str], above: list[str], outer: int) -> list[str]:
-    """Blank the outer columns that say what the row above says."""
-    return ["" if above and i < outer else cell for i, cell in enumerate(cells)]
+def _marked(
+    group: Sequence[Row], columns: Sequence[str], outer: Collection[str], best: Collection[int]
+) -> list[tuple[list[str], bool]]:
+    """Return the cells of a group's rows, and which are the best; those of outer columns only in the first row."""
+    return [
+        (["" if i and column in outer else _cell(row, column) for column in columns], id(row) in best)
+        for i, row in enumerate(group)
+    ]
+
+
+def _title(row: Row, outer: Sequence[str], width: int) -> str:
+    """Return what a group is of, for a line of its own: its label, else its columns."""
+    words = str(row["label"]) if "label" in outer else ", ".join(f"{name}={_cell(row, name)}" for name in outer)
+    return textwrap.fill(words, width, subsequent_indent="    ", break_on_hyphens=False)
 
 
 def _against(body: Sequence[Row], outer: Sequence[str], leaf: str, speedup_vs: str) -> list[Row]:
@@ -220,8 +237,10 @@ def _best(body: Iterable[Row], groups: Sequence[str]) -> set[int]:
     return {id(row) for row in best.values()}
 
 
-def _text(columns: Sequence[str], groups: Sequence[Sequence[tuple[list[str], bool]]]) -> list[str]:
-    """Return the lines of a table: numbers to the right, a rule between groups, `*` behind what is best."""
+def _text(
+    columns: Sequence[str], groups: Sequence[Sequence[tuple[list[str], bool]]], titles: Sequence[str] = ()
+) -> list[str]:
+    """Return the lines of a table: numbers to the right, a rule or title above each group, `*` behind what is best."""
     cells = [row for group in groups for row, _ in group]
     widths = [max([len(name), *(len(row[i]) for row in cells)]) for i, name in enumerate(columns)]
     right = [name in METRICS or all(_number(row[i]) for row in cells) for i, name in enumerate(columns)]
@@ -232,8 +251,8 @@ def _text(columns: Sequence[str], groups: Sequence[Sequence[tuple[list[str], boo
 
     rule = "-+-".join("-" * width for width in widths)
     lines = [line(columns).rstrip()]
-    for group in groups:
-        lines.append(rule)
+    for group, above in zip(groups, titles or [rule] * len(groups), strict=True):
+        lines += above.splitlines()
         lines += [f"{line(row)}  *" if starred else line(row).rstrip() for row, starred in group]
     return lines
 

@@ -4,16 +4,18 @@
 from __future__ import annotations
 
 import argparse
-import dataclasses
+import contextlib
 import datetime as dt
 import math
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import did_you_mean
 from .operators import add_modules, import_modules, registered, with_names, with_tags
-from .words import CommandError, Commands, amount, command, complain, named, note, say
+from .parsing import FAILED, REGRESSIONS, Commands, Parser, add_shape, command, named
+from .words import CommandError, amount, complain, note
 
 if TYPE_CHECKING:
     from ..bench.result import BenchmarkResult
@@ -22,65 +24,95 @@ if TYPE_CHECKING:
 
 __all__ = ["add"]
 
-REGRESSIONS = 3  # the exit status that tells of them
 _EPILOG = f"""\
 exit status:
   0  all was measured
-  1  an error: nothing matches, or an operator cannot be measured
+  {FAILED}  an error: nothing matches, or an operator cannot be measured
   2  the command line is wrong
   {REGRESSIONS}  --compare found regressions
 
 examples:
-  brainevent benchmark-performance --import my_package.ops --platform cpu --output before.json
-  brainevent benchmark-performance --import my_package.ops --platform cpu --compare before.json"""
+  brainevent benchmark-performance --import my_ops \\
+      --output before.json
+  brainevent benchmark-performance --import my_ops \\
+      --compare before.json"""
+_QUICK = {"n_warmup": 1, "n_runs": 3}
+_FULL = {"n_warmup": 5, "n_runs": 20}
 
 
-def add(commands: Commands[argparse.ArgumentParser]) -> None:
+def add(commands: Commands[Parser]) -> None:
     """Add the command."""
     about = "measure the kernels of operators, and compare them with a saved run"
     parser = command(commands, "benchmark-performance", about, epilog=_EPILOG)
-    what = parser.add_argument_group("what to measure")
-    what.add_argument("--platform", choices=("cpu", "gpu", "tpu"), required=True, help="where to run")
-    add_modules(what)
-    what.add_argument(
+    parser.usage = f"{parser.prog} [options]"
+    _add_what(parser.add_argument_group("what to measure"))
+    _add_how(parser.add_argument_group("how to measure"))
+    _add_results(parser.add_argument_group("what to do with the results"))
+    parser.set_defaults(run=lambda arguments: _benchmark(arguments, parser))
+
+
+def _add_what(group: argparse._ActionsContainer) -> None:
+    group.add_argument("--platform", choices=("cpu", "gpu", "tpu"), help="where to run (default: JAX's default)")
+    add_modules(group)
+    group.add_argument(
         "--data",
         type=named,
         default=["all"],
         metavar="all|TAG[,TAG...]",
         help="operators with any of these tags (default: all)",
     )
-    what.add_argument("--operators", type=named, metavar="NAME[,NAME...]", help="only operators of these names")
-    what.add_argument(
+    group.add_argument("--operators", type=named, metavar="NAME[,NAME...]", help="only operators of these names")
+    group.add_argument(
         "--backends",
         type=named,
         metavar="NAME[,NAME...]",
         help="only these backends (default: all that are registered; name reference to add it)",
     )
-    how = parser.add_argument_group("how to measure")
-    count = "(default: %(default)s)"
-    how.add_argument("--n-warmup", type=_at_least(0), default=5, metavar="N", help=f"runs that do not count {count}")
-    how.add_argument("--n-runs", type=_at_least(1), default=20, metavar="N", help=f"runs that count {count}")
-    how.add_argument(
-        "--n-batch-per-run", type=_at_least(1), default=1, metavar="N", help=f"calls in a run, in one loop {count}"
+
+
+def _add_how(group: argparse._ActionsContainer) -> None:
+    group.add_argument(
+        "--quick", action="store_true", help="a first look: the first configuration of each operator, in few runs"
     )
-    how.add_argument("--cold", action="store_true", help="empty the processor's caches before each run")
-    after = parser.add_argument_group("what becomes of it")
-    after.add_argument(
-        "--output", type=Path, metavar="FILE", help="write all results as JSON, anew after each operator"
+    counts = {"warmup": (0, "runs that do not count"), "runs": (1, "runs that count")}
+    for name, (least, words) in counts.items():
+        full, quick = _FULL[f"n_{name}"], _QUICK[f"n_{name}"]
+        group.add_argument(
+            f"--n-{name}",
+            type=_at_least(least),
+            metavar="N",
+            help=f"{words} (default: {full}, with --quick {quick})",
+        )
+    group.add_argument(
+        "--n-batch-per-run",
+        type=_at_least(1),
+        default=1,
+        metavar="N",
+        help="calls in a run, in one loop (default: %(default)s)",
     )
-    after.add_argument(
+    group.add_argument("--cold", action="store_true", help="empty the processor's caches before each run")
+
+
+def _add_results(group: argparse._ActionsContainer) -> None:
+    group.add_argument(
+        "--output",
+        type=Path,
+        metavar="FILE",
+        help="write all results as JSON, anew after each operator; - is stdout, as --json",
+    )
+    group.add_argument(
         "--plot", type=Path, metavar="PATH", help="draw times: a folder, or a .svg or .png file for one operator"
     )
-    after.add_argument("--compare", type=Path, metavar="FILE", help="look for regressions since the run in this file")
-    after.add_argument(
+    group.add_argument("--compare", type=Path, metavar="FILE", help="look for regressions since the run in this file")
+    group.add_argument(
         "--tolerance",
         type=_percent,
         default=_percent("10"),
         metavar="PERCENT",
-        help="with --compare: what is slower by less is no regression (default: 10)",
+        help="with --compare: a kernel that is slower by less is no regression (default: 10)",
     )
-    after.add_argument("--verbose", action="store_true", help="print each measurement when it is made")
-    parser.set_defaults(run=lambda arguments: _benchmark(arguments, parser))
+    group.add_argument("--verbose", action="store_true", help="print each measurement when it is made")
+    add_shape(group)
 
 
 def _at_least(least: int) -> Any:
@@ -103,34 +135,54 @@ def _percent(text: str) -> float:
     return value / 100
 
 
-def _benchmark(arguments: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
+def _benchmark(arguments: argparse.Namespace, parser: Parser) -> int:
     if arguments.cold and arguments.n_batch_per_run > 1:
         parser.error("--cold times single calls: leave out --n-batch-per-run, or --cold")
+    if arguments.verbose and _to_stdout(arguments):
+        parser.error("--verbose prints to stdout, where the JSON goes: leave out one of them")
+    _complete(arguments)
     import_modules(arguments.modules)
     operators = _with_backends(_measurable(_chosen(arguments), arguments), arguments)
 
+    from ..bench.progress import overall
     from .reporting import Report  # what follows needs much that the help does not
 
-    run = _begun(operators, arguments)
-    report = Report.prepared(arguments, run, list(operators))
-    say(f"{run.platform}: {run.machine}" if operators else "nothing is left to measure")
-    failed = []
-    for name, operator in operators.items():
-        say(f"\n{name}\n{'=' * len(name)}")
-        try:
-            result = _measured(operator, arguments)
-            run = dataclasses.replace(run, results=[*run.results, result])
-            report.keep(run)
-            report.show(result)
-        except CommandError:
-            raise
-        except Exception as error:  # noqa: BLE001 - what one operator raises keeps no other from being measured
-            say(f"ERROR — {type(error).__name__}: {error}".removesuffix(": "))
-            failed.append(name)
-    regressions = report.finish(run)
-    if failed:
-        return complain(f"{amount(len(failed), 'operator')} with an error: {', '.join(failed)}")
-    return REGRESSIONS if regressions else 0
+    report = Report.prepared(arguments, _begun(operators, arguments), list(operators))
+    with overall(list(operators)) as progress, report.kept():
+        for name, operator in operators.items():
+            words = progress.begin(name)
+            progress.pause()
+            report.begin(words)
+            try:
+                result = _measured(operator, arguments)
+                progress.pause()
+                report.add(result)
+            except CommandError:
+                raise
+            except Exception as error:  # noqa: BLE001 - an error of one operator keeps no other from being measured
+                progress.pause()
+                report.fail(name, error)
+    if report.errors:
+        return complain(f"{amount(len(report.errors), 'operator')} with an error: {', '.join(report.errors)}")
+    return REGRESSIONS if report.regressions else 0
+
+
+def _to_stdout(arguments: argparse.Namespace) -> bool:
+    return arguments.json or arguments.output == Path("-")
+
+
+def _complete(arguments: argparse.Namespace) -> None:
+    """Fill in what follows from other options, and from JAX."""
+    counts = _QUICK if arguments.quick else _FULL
+    for name, count in counts.items():
+        if getattr(arguments, name) is None:
+            setattr(arguments, name, count)
+    if arguments.output == Path("-"):
+        arguments.json, arguments.output = True, None
+    if arguments.platform is None:
+        import jax
+
+        arguments.platform = jax.default_backend()
 
 
 def _chosen(arguments: argparse.Namespace) -> dict[str, XLACustomKernel]:
@@ -204,6 +256,12 @@ def _machine(platform: str) -> str:
 
 
 def _measured(operator: XLACustomKernel, arguments: argparse.Namespace) -> BenchmarkResult:
+    """Measure one operator; what it prints goes to stderr where stdout is for JSON."""
+    with contextlib.redirect_stdout(sys.stderr if arguments.json else sys.stdout):
+        return _result(operator, arguments)
+
+
+def _result(operator: XLACustomKernel, arguments: argparse.Namespace) -> BenchmarkResult:
     return operator.benchmark(
         platform=arguments.platform,
         n_warmup=arguments.n_warmup,
@@ -212,6 +270,7 @@ def _measured(operator: XLACustomKernel, arguments: argparse.Namespace) -> Bench
         cold=arguments.cold,
         backends=_asked(operator, arguments),
         verbose=arguments.verbose,
+        n_configs=1 if arguments.quick else None,
     )
 
 
@@ -227,6 +286,7 @@ def _begun(operators: Mapping[str, XLACustomKernel], arguments: argparse.Namespa
         results=(),
         machine=_machine(arguments.platform) if operators else "",
         versions=dict(one.rsplit(" ", 1) for one in versions.split(", ")),
-        settings={name: getattr(arguments, name) for name in ("n_warmup", "n_runs", "n_batch_per_run", "cold")},
+        settings={name: getattr(arguments, name) for name in ("n_warmup", "n_runs", "n_batch_per_run", "cold")}
+        | ({"quick": True} if arguments.quick else {}),
         date=dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
     )

@@ -8,40 +8,54 @@ import sys
 import time
 from collections.abc import Iterable, Sequence
 
-from ..bench.words import columns
 from ..doctor import size_in_words
 from ..errors import did_you_mean
 from ..toolchain import cache
-from .words import Commands, amount, command, complain, say
+from .parsing import Commands, Parser, add_shape, command
+from .words import amount, complain, say, say_json, say_table
 
 __all__ = ["add"]
 
+_KEY = 16  # characters of a key that tell entries apart
 
-def add(commands: Commands[argparse.ArgumentParser]) -> None:
+
+def add(commands: Commands[Parser]) -> None:
     """Add the commands."""
     parser = command(commands, "cache", "show or clear the cache of compiled libraries")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
-    command(commands, "dir", "print its path", _dir)
-    command(commands, "list", "list its entries", _list)
+    _add_json(command(commands, "dir", "print its path", _dir))
+    add_shape(command(commands, "list", "list its entries", _list))
     parser = command(commands, "clear", "remove its entries", _clear)
     parser.add_argument("name", nargs="?", metavar="NAME", help="only those of this name")
     parser.add_argument("--yes", action="store_true", help="do not ask")
+    _add_json(parser)
+
+
+def _add_json(parser: Parser) -> None:
+    parser.add_argument("--json", action="store_true", help="print JSON, for programs")
 
 
 def _dir(arguments: argparse.Namespace) -> int:
-    say(cache.get_cache_dir())
+    if arguments.json:
+        say_json({"directory": cache.get_cache_dir()})
+    else:
+        say(cache.get_cache_dir())
     return 0
 
 
 def _list(arguments: argparse.Namespace) -> int:
     found = cache.entries()
+    if arguments.json:
+        entries = [{"name": e.name, "key": e.key, "bytes": e.bytes, "modified": e.modified} for e in found]
+        say_json({"directory": cache.get_cache_dir(), "entries": entries})
+        return 0
     if not found:
         say(_empty())
         return 0
     now = time.time()
-    rows = [("name", "key", "size", "age")]
-    rows += [(e.name, e.key, size_in_words(e.bytes), _age(now - e.modified)) for e in found]
-    say(columns(rows, right=(2, 3)))
+    key = slice(None if arguments.wide else _KEY)
+    rows = [(e.name, e.key[key], size_in_words(e.bytes), _age(now - e.modified)) for e in found]
+    say_table(arguments, ("name", "key", "size", "age"), rows, right=("size", "age"), drop=("key",), wrap=("name",))
     say(f"{_amount(found)} in {cache.get_cache_dir()}")
     return 0
 
@@ -53,7 +67,9 @@ def _clear(arguments: argparse.Namespace) -> int:
         say("nothing is cleared")
         return 1
     removed = cache.clear_cache(arguments.name)
-    if removed:
+    if arguments.json and (removed or arguments.name is None):
+        say_json({"directory": cache.get_cache_dir(), "removed": removed, "bytes": sum(entry.bytes for entry in found)})
+    elif removed:
         say(f"cleared {_count(removed)}, {_size(found)}")
     elif arguments.name is None:
         say(_empty())

@@ -5,39 +5,39 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import json
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..bench import tuning_store
 from ..bench.tuning_store import TunedChoice
-from ..bench.words import columns
 from ..errors import KernelToolchainError
 from ..languages import language
 from ..operator.tuning_lookup import content_of, device_of, versions_of
 from ..operator.variants import label
 from .operators import add_modules, import_modules, registered, with_tags
-from .words import Commands, command, named, note, say
+from .parsing import Commands, Parser, add_shape, command, named
+from .words import note, say, say_json, say_table
 
 if TYPE_CHECKING:
     from ..operator.custom_kernel import XLACustomKernel
 
 __all__ = ["add"]
 
-_HEAD = ("operator", "tags", "data", "platform", "backend", "variants", "tuned for")
+_HEAD = ("operator", "platform", "backend", "variants", "tuned for")
+_WRAPPED, _DROPPED = ("variants", "tuned for"), ("variants", "tuned for", "platform")
 _GENERAL = {"cuda": "gpu", "rocm": "gpu"}  # choices are for what a device is called when kernels are lowered
 _EPILOG = """\
-The default backend of a platform is marked with *. Where a backend is not named after the language of its kernel, the
-language stands in brackets. What is tuned counts if it was tuned on this kind of device, with these versions;
-`brainevent tune list` shows all. It is stale, and no longer used, once kernels have changed."""
+The default backend of a platform is marked with *. Where a backend is not named after the language of its kernel, the \
+language stands in brackets. Tuned choices are shown if they were made on this kind of device with these versions; \
+`brainevent tune list` shows all. A stale one is no longer used, because kernels of its operator have changed."""
 
 
-def add(commands: Commands[argparse.ArgumentParser]) -> None:
+def add(commands: Commands[Parser]) -> None:
     """Add the command."""
     parser = command(commands, "list", "list operators, their kernels, and what is tuned for them", _list, _EPILOG)
     add_modules(parser)
     parser.add_argument("--tags", type=named, metavar="TAG[,TAG...]", help="only operators with any of these tags")
-    parser.add_argument("--json", action="store_true", help="print JSON, for programs")
+    add_shape(parser)
 
 
 def _list(arguments: argparse.Namespace) -> int:
@@ -48,10 +48,10 @@ def _list(arguments: argparse.Namespace) -> int:
     tuned = _tuned()
     described = [_described(operator, tuned) for operator in found.values()]
     if arguments.json:
-        say(json.dumps({"operators": described}, indent=1))
+        say_json({"operators": described})
     elif described:
-        rows = itertools.chain.from_iterable(_rows(one) for one in described)
-        say(columns([_HEAD, *rows]))
+        rows = list(itertools.chain.from_iterable(_rows(one) for one in described))
+        say_table(arguments, _HEAD, rows, wrap=_WRAPPED, drop=_DROPPED)
     else:
         say("no operator is defined; name the module that defines yours: brainevent list --import my_package.ops")
     return 0
@@ -120,22 +120,26 @@ def _of_here(operator: XLACustomKernel, tuned: Sequence[TunedChoice]) -> list[Tu
 
 
 def _rows(operator: dict[str, Any]) -> Iterator[tuple[str, ...]]:
-    """Yield the rows of an operator; a cell that says what the one above says is empty."""
-    data = "yes" if operator["benchmark_data"] else "no"
-    above = [operator["name"], ", ".join(operator["tags"]), data]
-    if not operator["platforms"]:
-        yield (*above, "", "", "", "")
-    for platform, table in operator["platforms"].items():
-        beside = [platform]
-        for backend in table["backends"]:
-            mark = "" if backend["language"] in (None, backend["name"]) else f" ({backend['language']})"
-            mark += " *" if backend["name"] == table["default"] else ""
-            tuned = [
-                f"{choice['shapes']}{': ' if choice['variant'] else ''}{choice['variant']}"
-                f"{' (stale: kernels changed)' if choice['stale'] else ''}"
-                for choice in backend["tuned"]
-            ]
-            cells = itertools.zip_longest([backend["name"] + mark], backend["variants"], tuned, fillvalue="")
-            for row in cells:
-                yield (*above, *beside, *row)
-                above, beside = ["", "", ""], [""]
+    """Yield the rows of an operator: below its name are its tags; a cell that repeats the one above is empty."""
+    about = [operator["name"]]
+    about += [f"  {', '.join(operator['tags'])}"] if operator["tags"] else []
+    about += [] if operator["benchmark_data"] else ["  no benchmark data"]
+    kernels = [row for platform, table in operator["platforms"].items() for row in _kernels(platform, table)]
+    for left, right in itertools.zip_longest(about, kernels):
+        yield (left or "", *(right or ("", "", "", "")))
+
+
+def _kernels(platform: str, table: dict[str, Any]) -> Iterator[tuple[str, ...]]:
+    """Yield platform, backend, variant and what it is tuned for; a cell that repeats the one above is empty."""
+    above = platform
+    for backend in table["backends"]:
+        mark = "" if backend["language"] in (None, backend["name"]) else f" ({backend['language']})"
+        mark += " *" if backend["name"] == table["default"] else ""
+        tuned = [
+            f"{choice['shapes']}{': ' if choice['variant'] else ''}{choice['variant']}"
+            f"{' (stale: kernels changed)' if choice['stale'] else ''}"
+            for choice in backend["tuned"]
+        ]
+        for row in itertools.zip_longest([backend["name"] + mark], backend["variants"], tuned, fillvalue=""):
+            yield (above, *row)
+            above = ""

@@ -4,35 +4,45 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import dataclasses
 import importlib.util
 import os
+import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
+from ..bench.fitting import fitted
 from ..bench.record import BenchmarkRecord
 from ..bench.regressions import Change, changes, differences, other_settings
 from ..bench.result import BenchmarkResult
 from ..bench.rows import flat_rows
 from ..bench.runs import ForeignFileError, Run, best_backend, wins
 from ..bench.table import Layout, table
-from ..bench.words import columns, time_text
+from ..bench.words import time_text
 from ..errors import did_you_mean
-from .words import CommandError, amount, note, say
+from .words import CommandError, amount, note, say, say_json, width_of
 
 __all__ = ["Report"]
 
+_HEAD = ("label", "backend", "before", "now", "ratio", "verdict")
 _PICTURES = (".svg", ".png")
 
 
 @dataclass
 class Report:
-    """What a user wants to become of results, with what they are compared with."""
+    """What a user wants to have done with results, what they are compared with, and what came out so far."""
 
     wishes: argparse.Namespace
-    before: Run | None
+    run: Run
+    before: Run | None = None
     regressions: list[str] = field(default_factory=list)
+    changes: dict[str, list[Change]] = field(default_factory=dict)
+    errors: dict[str, str] = field(default_factory=dict)
+    is_narrow: bool = False  # whether a table left out columns
 
     @classmethod
     def prepared(cls, wishes: argparse.Namespace, run: Run, names: Sequence[str]) -> Report:
@@ -41,51 +51,92 @@ class Report:
             _check_plot(wishes.plot, names)
         if wishes.output is not None:
             _check_output(wishes.output)
-        if wishes.compare is None:
-            return cls(wishes, None)
-        before = _saved(wishes.compare, names)
-        if said := ", ".join(other_settings(before, run)):
-            raise CommandError(
-                f"--compare: {wishes.compare} was measured in another way ({said}), so its times cannot be compared; "
-                "measure as before, or measure that run anew"
-            )
-        for said in differences(before, run):
-            note(f"brainevent: {wishes.compare} was measured under other conditions: {said}")
-        return cls(wishes, before)
+        before = None if wishes.compare is None else _saved(wishes.compare, names)
+        if before is not None:
+            if said := ", ".join(other_settings(before, run)):
+                raise CommandError(
+                    f"--compare: {wishes.compare} was measured in another way ({said}), so its times cannot be "
+                    "compared; measure as before, or measure that run anew"
+                )
+            for said in differences(before, run):
+                note(f"brainevent: {wishes.compare} was measured under other conditions: {said}")
+        report = cls(wishes, run, before)
+        report.say(f"{run.platform}: {run.machine}" if names else "nothing is left to measure")
+        return report
 
-    def show(self, result: BenchmarkResult) -> None:
-        """Print the results of one operator, how they compare with before, and draw them."""
-        say(_table(result))
+    @contextlib.contextmanager
+    def kept(self) -> Iterator[None]:
+        """Sum up at the end, and print JSON also if it comes early, so that what was measured is not lost."""
+        try:
+            yield
+            self._finish()
+        finally:
+            if self.wishes.json:
+                say_json(self._as_dict())
+
+    def say(self, text: str) -> None:
+        """Print a line, unless stdout is for JSON alone."""
+        if not self.wishes.json:
+            say(text)
+
+    def begin(self, words: str) -> None:
+        """Print the title of an operator."""
+        if self.wishes.json and not sys.stderr.isatty():
+            note(words)
+        self.say(f"\n{words}\n{'=' * len(words)}")
+
+    def add(self, result: BenchmarkResult) -> None:
+        """Keep the results of one operator, print and draw them, and tell how they compare with before."""
+        self.run = dataclasses.replace(self.run, results=[*self.run.results, result])
+        self._write()
+        if not self.wishes.json:
+            say(self._table(result))
         if (best := best_backend(result)) is not None:
             labels = {record.label for record in result.records}
-            say(f"\nbest: {best}, for {wins(result)[best]} of {amount(len(labels), 'label')}")
+            self.say(f"\nbest: {best}, for {wins(result)[best]} of {amount(len(labels), 'label')}")
         if self.before is not None:
             self._compare(self.before, result)
         if self.wishes.plot is not None:
-            _draw(self.wishes.plot, result)
+            self.say(f"\ndrew {_drawn(self.wishes.plot, result)}")
 
-    def keep(self, run: Run) -> None:
-        """Write what is measured so far, so that nothing is lost if no more can be."""
-        if self.wishes.output is not None:
-            try:
-                run.write(self.wishes.output)
-            except OSError as error:
-                raise CommandError(f"--output: {self.wishes.output} cannot be written ({error.strerror})") from error
+    def fail(self, name: str, error: Exception) -> None:
+        """Print that an operator could not be measured, and why."""
+        self.errors[name] = f"{type(error).__name__}: {error}".removesuffix(": ")
+        self.say(f"ERROR — {self.errors[name]}")
 
-    def finish(self, run: Run) -> bool:
-        """Sum up what was written and compared, and tell whether there are regressions."""
-        if not run.results:  # the file says that
-            self.keep(run)
+    def _finish(self) -> None:
+        if not self.run.results:  # the file says that
+            self._write()
+        if self.is_narrow:
+            note("some columns are left out to fit (--wide shows all)")
         if self.wishes.output is not None:
-            say(f"\nwrote {amount(len(run.results), 'result')} to {self.wishes.output}")
+            self.say(f"\nwrote {amount(len(self.run.results), 'result')} to {self.wishes.output}")
         if self.before is None:
-            return False
-        measured = {result.primitive_name for result in run.results}
+            return
+        measured = {result.primitive_name for result in self.run.results}
         if missed := [name for one in self.before.results if (name := one.primitive_name) and name not in measured]:
             note(f"brainevent: {self.wishes.compare} has results that are not compared: {', '.join(missed)}")
         found = amount(len(self.regressions), "regression") if self.regressions else "no regression"
-        say("\n".join([f"\n{found} since {self.wishes.compare}", *(f"  {said}" for said in self.regressions)]))
-        return bool(self.regressions)
+        self.say("\n".join([f"\n{found} since {self.wishes.compare}", *(f"  {said}" for said in self.regressions)]))
+
+    def _write(self) -> None:
+        """Write what is measured so far, so that nothing is lost if no more can be."""
+        if self.wishes.output is not None:
+            try:
+                self.run.write(self.wishes.output)
+            except OSError as error:
+                raise CommandError(f"--output: {self.wishes.output} cannot be written ({error.strerror})") from error
+
+    def _as_dict(self) -> dict[str, Any]:
+        """Return the run as a file has it, with errors and the comparison."""
+        content = {**self.run.to_dict(), "errors": self.errors}
+        if self.before is not None:
+            content["comparison"] = {
+                "file": str(self.wishes.compare),
+                "regressions": self.regressions,
+                "changes": {name: [_as_dict(change) for change in found] for name, found in self.changes.items()},
+            }
+        return content
 
     def _compare(self, before: Run, now: BenchmarkResult) -> None:
         name = now.primitive_name
@@ -93,25 +144,45 @@ class Report:
         if past is None:
             note(f"brainevent: {self.wishes.compare} has no results of {name}")
             return
-        found = changes(past, now, self.wishes.tolerance, self.wishes.backends)
-        say(f"\nsince {self.wishes.compare}{f' ({before.date})' if before.date else ''}:\n")
-        say(columns([("label", "backend", "before", "now", "ratio", "verdict"), *map(_row, found)], right=(2, 3, 4)))
+        found = self.changes[name] = changes(past, now, self.wishes.tolerance, self.wishes.backends)
         self.regressions += [f"{name}, {_in_words(change)}" for change in found if change.is_regression]
+        if self.wishes.json:
+            return
+        say(f"\nsince {self.wishes.compare}{f' ({before.date})' if before.date else ''}:\n")
+        right, drop = ("before", "now", "ratio"), ("before", "now")
+        text, left_out = fitted(_HEAD, [*map(_row, found)], width_of(self.wishes), right=right, wrap=_HEAD, drop=drop)
+        say(text)
+        self.is_narrow = self.is_narrow or bool(left_out)
+
+    def _table(self, result: BenchmarkResult) -> str:
+        """Return a hierarchy with the best marked: by columns of data that sort well, else by label as given."""
+        if not result.records:
+            return "no configuration"
+        data = [name for name in flat_rows(result.records).names if name not in ("platform", "backend", "label")]
+        layout = Layout(order_by=[*data, "label", "backend"], in_order=not data)
+        text = table(result.records, dataclasses.replace(layout, width=width_of(self.wishes)))
+        self.is_narrow = self.is_narrow or text != table(result.records, layout)
+        return text
 
 
-def _draw(path: Path, result: BenchmarkResult) -> None:
+def _drawn(path: Path, result: BenchmarkResult) -> Path:
     place = path if path.suffix in _PICTURES else path / f"{result.primitive_name}.svg"
     result.plot().savefig(place)
-    say(f"\ndrew {place}")
+    return place
 
 
-def _table(result: BenchmarkResult) -> str:
-    """Return a hierarchy with the best marked: by columns of data that sort well, else by label in the order given."""
-    if not result.records:
-        return "no configuration"
-    data = [name for name in flat_rows(result.records).names if name not in ("platform", "backend", "label")]
-    layout = Layout(order_by=[*data, "label", "backend"]) if data else Layout(group_by="label")
-    return table(result.records, layout)
+def _as_dict(change: Change) -> dict[str, Any]:
+    times = {"before_ms": change.before, "now_ms": change.now}
+    found = {
+        name: record.typical_ms if record is not None and record.success else None for name, record in times.items()
+    }
+    return {
+        "label": change.label,
+        "backend": change.backend,
+        **found,
+        "verdict": change.verdict,
+        "regression": change.is_regression,
+    }
 
 
 def _row(change: Change) -> tuple[str, ...]:

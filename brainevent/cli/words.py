@@ -1,18 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How commands speak: lines, tables, errors and help."""
+"""How commands speak: lines, tables that fit the terminal, JSON and errors."""
 
 from __future__ import annotations
 
 import argparse
+import json
+import shutil
 import sys
-from collections.abc import Callable
-from typing import TextIO
+from collections.abc import Sequence
+from typing import Any, TextIO
 
+from ..bench.fitting import fitted
 from ..errors import BrainEventError
 
-__all__ = ["CommandError", "Commands", "amount", "command", "complain", "help_of", "named", "note", "say"]
+__all__ = ["CommandError", "amount", "complain", "hint_of_width", "note", "say", "say_json", "say_table", "width_of"]
 
-Commands = argparse._SubParsersAction  # what `add_subparsers` returns: it has no public name
+_WIDTH = 100  # where there is neither a terminal nor $COLUMNS
 
 
 class CommandError(BrainEventError):
@@ -24,8 +27,33 @@ def say(text: str) -> None:
     _print(text, sys.stdout)
 
 
+def say_json(content: Any) -> None:
+    """Print JSON, for programs."""
+    say(json.dumps(content, indent=1))
+
+
+def say_table(
+    arguments: argparse.Namespace, head: Sequence[str], rows: Sequence[Sequence[str]], **layout: Sequence[str]
+) -> None:
+    """Print a table that fits the terminal, and name on stderr the columns that it leaves out for that."""
+    text, left_out = fitted(head, rows, width_of(arguments), **layout)
+    say(text)
+    hint_of_width(left_out)
+
+
+def hint_of_width(left_out: Sequence[str]) -> None:
+    """Name the columns that a table leaves out to fit."""
+    if left_out:
+        note(f"left out: {', '.join(left_out)} (--wide shows all)")
+
+
+def width_of(arguments: argparse.Namespace) -> int | None:
+    """Return how many characters a line may have: those of the terminal or $COLUMNS, else 100; None with `--wide`."""
+    return None if arguments.wide else shutil.get_terminal_size((_WIDTH, 24)).columns
+
+
 def note(text: str) -> None:
-    """Print what is no result, and should not get into one: to stderr."""
+    """Print what is not a result to stderr."""
     _print(text, sys.stderr)
 
 
@@ -44,41 +72,3 @@ def _print(text: str, stream: TextIO) -> None:
 def amount(number: int, one: str, several: str = "") -> str:
     """Return "1 choice" or "2 choices"."""
     return f"{number} {one if number == 1 else several or f'{one}s'}"
-
-
-def named(text: str) -> list[str]:
-    """Return the names in "a,b", as a type for `add_argument`."""
-    names = [name.strip() for name in text.split(",") if name.strip()]
-    if not names:
-        raise argparse.ArgumentTypeError("name at least one")
-    return list(dict.fromkeys(names))
-
-
-def command(
-    commands: Commands[argparse.ArgumentParser],
-    name: str,
-    about: str,
-    run: Callable[[argparse.Namespace], int] | None = None,
-    epilog: str | None = None,
-) -> argparse.ArgumentParser:
-    """Add a command; one that runs nothing has commands of its own, and prints its help."""
-    parser = commands.add_parser(
-        name,
-        help=about,
-        description=f"{about[0].upper()}{about[1:]}.",
-        epilog=epilog,
-        allow_abbrev=False,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.set_defaults(run=run or help_of(parser))
-    return parser
-
-
-def help_of(parser: argparse.ArgumentParser) -> Callable[[argparse.Namespace], int]:
-    """Return the command that prints a parser's help, for where no other is given."""
-
-    def show_help(arguments: argparse.Namespace) -> int:
-        parser.print_help()
-        return 0
-
-    return show_help

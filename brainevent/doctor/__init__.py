@@ -7,22 +7,18 @@ import importlib.metadata
 import os
 import platform
 import sys
-import tempfile
-import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, TextIO
 
 import jax
-import numpy as np
 
 from .. import config
 from .._version import __version__
 from ..errors import (
     GpuArchDetectionError,
     HeaderNotFoundError,
-    KernelExecutionError,
     KernelToolchainError,
     NvccNotFoundError,
     did_you_mean,
@@ -30,7 +26,7 @@ from ..errors import (
 from ..ffi.devices import cuda_capabilities
 from ..ffi.frame import api_version
 from ..ffi.targets import list_registered_targets
-from ..languages import LANGUAGES, Language, in_one_sentence, language, numba_cuda_is_simulated
+from ..languages import LANGUAGES, Language, in_one_sentence, numba_cuda_is_simulated
 from ..toolchain import cache, directory
 from ..toolchain.architectures import gpu_architectures
 from ..toolchain.find import (
@@ -41,6 +37,7 @@ from ..toolchain.find import (
     host_compiler_candidates,
 )
 from .findings import Line, Report, Section, printable
+from .trial import trials
 
 __all__ = ["Line", "Report", "Section", "print_diagnostics", "report", "size_in_words"]
 
@@ -60,27 +57,10 @@ _OTHERS = (
     "NUMBA_ENABLE_CUDASIM", "NVCC_CCBIN", "NVCC_PREPEND_FLAGS", "XDG_CACHE_HOME", "XLA_FLAGS",
 )  # fmt: skip
 _ELSEWHERE = "compiled libraries go to the directory for temporary files"
+_READY = "ready"
+_NOT_KEPT = "works, but nothing that is compiled is kept for later processes"
+_NO_GPU_TO_COMPILE_FOR = "no GPU is here; for one elsewhere, set BRAINEVENT_COMPUTE_CAPABILITIES=8.6, or what it has"
 _NOT_HERE = (NvccNotFoundError, HeaderNotFoundError, GpuArchDetectionError)  # no fault on a machine without a GPU
-
-_CPP = """
-#include "brainevent/common.h"
-// @BE add_one arg ret
-void add_one(const BE::Tensor x, BE::Tensor y) {
-  for (int64_t i = 0; i < x.numel(); ++i) y.data_ptr<float>()[i] = x.data_ptr<float>()[i] + 1;
-}
-"""
-_CUDA = """
-#include <cuda_runtime.h>
-#include "brainevent/common.h"
-__global__ void add_one_kernel(const float* x, float* y, int n) {
-  if (threadIdx.x < n) y[threadIdx.x] = x[threadIdx.x] + 1;
-}
-// @BE add_one arg ret stream
-void add_one(const BE::Tensor x, BE::Tensor y, int64_t stream) {
-  add_one_kernel<<<1, 32, 0, (cudaStream_t)stream>>>(x.data_ptr<float>(), y.data_ptr<float>(), (int)x.numel());
-  BE_CHECK_KERNEL_LAUNCH();
-}
-"""
 
 
 def print_diagnostics(file: TextIO | None = None) -> None:
@@ -90,7 +70,7 @@ def print_diagnostics(file: TextIO | None = None) -> None:
     >>> text = io.StringIO()
     >>> brainevent.print_diagnostics(text)
     >>> text.getvalue().splitlines()[0]
-    'Versions'
+    'Versions: ok'
     """
     report().write(sys.stdout if file is None else file)
 
@@ -103,15 +83,15 @@ def report(*, attempt: bool = False) -> Report:
         _section("Versions", _versions),
         _section("Devices", _devices),
         _section("C++ compiler", _host_compiler),
-        _section("CUDA compiler", lambda: [*_cuda_compiler(gpu), *_architectures(gpu)]),
+        _section("CUDA compiler", lambda: [*_cuda_compiler(gpu), *_architectures(gpu), *_need(gpu)]),
         _section("Environment", _environment),
         _section("Cache", _cache),
         _section("Registered targets", _targets),
-        _section("Kernel languages", lambda: (line for row in LANGUAGES for line in _language(row, here))),
+        _section("Kernel languages", lambda: _languages(here)),
         _section("Emulation on the CPU", _emulation),
     ]
     if attempt:
-        sections.append(_section("Trial", _trials))
+        sections.append(_section("Trial", trials))
     return Report(tuple(sections))
 
 
@@ -126,17 +106,20 @@ def size_in_words(size: float) -> str:
     return f"{size / 1024:.1f} TiB"
 
 
-def _section(title: str, probe: Callable[[], Iterable[Line]]) -> Section:
-    lines: list[Line] = []
+def _section(title: str, probe: Callable[[], Iterable[Line | str]]) -> Section:
+    """Return what a probe finds; a text that it yields is what follows from that."""
+    found: list[Line | str] = []
     try:
-        lines.extend(probe())
-    except Exception as error:  # noqa: BLE001 - what cannot be told is a line
-        lines.append(_error("", error))
-    return Section(title, tuple(lines) or (Line("none", ""),))
+        found.extend(probe())
+    except Exception as error:  # noqa: BLE001 - a probe that fails is a line
+        found.append(_error("", error))
+    lines = tuple(line for line in found if isinstance(line, Line))
+    said = "; ".join(line for line in found if isinstance(line, str))
+    return Section(title, lines or (Line("none", ""),), said)
 
 
-def _error(label: str, error: Exception, fault: bool = True) -> Line:
-    return Line(label, f"ERROR ({type(error).__name__}): {str(error) or 'without a message'}", fault)
+def _error(label: str, error: Exception) -> Line:
+    return Line(label, f"ERROR ({type(error).__name__}): {str(error) or 'without a message'}", fault=True)
 
 
 def _versions() -> Iterator[Line]:
@@ -164,13 +147,14 @@ def _quietly(name: str) -> list[Any]:
         return []
 
 
-def _devices() -> Iterator[Line]:
+def _devices() -> Iterator[Line | str]:
     for name in ("cpu", "gpu", "tpu"):
         described = Counter(map(_described, _quietly(name)))
         for text, count in described.items():
             yield Line(name, f"{count} x {text}")
         if name == "gpu" and not described:
             yield Line(name, _why_no_gpu())
+            yield "ok, without a GPU"
     try:
         yield Line("default", jax.default_backend())
     except Exception as error:  # noqa: BLE001
@@ -183,7 +167,10 @@ def _described(device: Any) -> str:
 
 
 def _why_no_gpu() -> str:
-    """Return "none", and what went wrong if JAX has tried to use one."""
+    """Return "none", and what went wrong if JAX has tried to use one, or what keeps it from trying."""
+    allowed = os.environ.get("JAX_PLATFORMS", "")
+    if allowed and not {"cuda", "gpu", "rocm"} & set(allowed.lower().split(",")):
+        return f"none: JAX_PLATFORMS is {allowed}"
     try:
         jax.devices("cuda")
     except Exception as error:  # noqa: BLE001
@@ -218,8 +205,14 @@ def _cuda_compiler(gpu: bool) -> Iterator[Line]:
     yield Line("include dirs", "\n".join(toolkit.include_dirs) or "those of the host compiler")
 
 
+def _need(gpu: bool) -> Iterator[str]:
+    if not gpu:
+        yield "not needed here, as JAX sees no GPU"
+
+
 def _in_short(label: str, error: Exception, fault: bool) -> Line:
-    return Line(label, f"ERROR ({type(error).__name__}): {in_one_sentence(error)}", fault)
+    said = in_one_sentence(error)
+    return Line(label, f"ERROR ({type(error).__name__}): {said}" if fault else said, fault)
 
 
 def _tried(candidates: Iterable[Candidate]) -> Iterator[Line]:
@@ -231,18 +224,23 @@ def _architectures(gpu: bool) -> Iterator[Line]:
     try:
         yield Line("compiles for", ", ".join(gpu_architectures(None, cuda_capabilities)))
     except Exception as error:  # noqa: BLE001
-        yield _error("compiles for", error, gpu or not isinstance(error, _NOT_HERE))
+        is_fault = gpu or not isinstance(error, _NOT_HERE)
+        yield _error("compiles for", error) if is_fault else Line("compiles for", _NO_GPU_TO_COMPILE_FOR)
 
 
-def _environment() -> Iterator[Line]:
+def _environment() -> Iterator[Line | str]:
+    unread = 0
     for name in sorted(os.environ):
         if name in _OURS or name in _OTHERS:
             yield Line(name, os.environ[name] or "(set, but empty)")
         elif name.startswith(_PREFIX):
+            unread += 1
             yield Line(printable(name)[:40], f"{os.environ[name]} (not read by anything{did_you_mean(name, _OURS)})")
+    if unread:
+        yield f"ok, but {unread} {'variable is' if unread == 1 else 'variables are'} not read by anything"
 
 
-def _cache() -> Iterator[Line]:
+def _cache() -> Iterator[Line | str]:
     try:
         yield Line("directory", cache.get_cache_dir())
         base = directory.current_base()
@@ -251,11 +249,16 @@ def _cache() -> Iterator[Line]:
             directory.guard_base(base)
         found = cache.entries()
         yield Line("entries", f"{len(found)}, {size_in_words(sum(entry.bytes for entry in found))}")
-        yield Line("state", _state(base))
+        state = _state(base)
+        yield Line("state", state)
+        if _ELSEWHERE in state:
+            yield _NOT_KEPT
     except directory.UnsafeError as error:
         yield Line("state", f"not used, since {error.trouble}: {_ELSEWHERE}")
+        yield _NOT_KEPT
     except directory.UnwritableError as error:
         yield Line("state", f"not readable ({error.reason}): {_ELSEWHERE}")
+        yield _NOT_KEPT
     except (OSError, KernelToolchainError) as error:
         yield _error("state", error)
 
@@ -268,63 +271,42 @@ def _state(base: Path) -> str:
     return "writable, and by this user alone" if existing == base else "not made yet: the first build makes it"
 
 
-def _targets() -> Iterator[Line]:
+def _targets() -> Iterator[Line | str]:
     names = list_registered_targets()
     yield Line("number", str(len(names)))
+    yield f"{len(names) or 'none'} in this process"
     if names:
         yield Line("names", ", ".join(names))
 
 
-def _language(row: Language, here: set[str]) -> Iterator[Line]:
+def _languages(here: set[str]) -> Iterator[Line | str]:
+    ready = 0
+    for row in LANGUAGES:
+        line = _language(row, here)
+        ready += line.text == _READY
+        yield line
+    yield f"ok, {ready} of {len(LANGUAGES)} are ready"
+
+
+def _language(row: Language, here: set[str]) -> Line:
     expected = row.name not in _EXTRAS and not here.isdisjoint(row.platforms)
     try:
         why = row.why_missing()
     except Exception as error:  # noqa: BLE001
-        yield _error(row.name, error, expected)
-    else:
-        yield Line(row.name, f"not here: {why}", expected) if why else Line(row.name, "ready")
+        return _error(row.name, error) if expected else Line(row.name, f"not here: {type(error).__name__}: {error}")
+    return Line(row.name, f"not here: {why}", expected) if why else Line(row.name, _READY)
 
 
-def _emulation() -> Iterator[Line]:
-    if config.is_emulating():
+def _emulation() -> Iterator[Line | str]:
+    is_on = config.is_emulating()
+    yield "on" if is_on else "off"
+    if is_on:
         yield Line("state", "on: programs for the CPU may run kernels for GPUs and TPUs")
     else:
         yield Line("state", "off; brainevent.config.emulate(), or BRAINEVENT_EMULATE=1 in the environment, turns it on")
     for row in LANGUAGES:
         if row.emulator is not None:
             why = row.why_not_emulated()
-            yield Line(row.name, f"not here: {why}" if why else f"by {row.emulator}")
+            yield Line(row.name, f"not here: {why}" if why else f"{'' if is_on else 'would run '}by {row.emulator}")
     if numba_cuda_is_simulated() or os.environ.get("NUMBA_ENABLE_CUDASIM") == "1":
         yield Line("numba.cuda", "Numba's simulator in this process: Numba-CUDA kernels run on CPUs, and on no GPU")
-
-
-def _trials() -> Iterator[Line]:
-    from ..backends.source.cpp import load_cpp_inline
-    from ..backends.source.cuda import load_cuda_inline
-
-    with tempfile.TemporaryDirectory(prefix="brainevent-", ignore_cleanup_errors=True) as folder:
-        chosen = list(directory._chosen)
-        cache.set_cache_dir(folder)
-        try:
-            yield _trial("cpp", load_cpp_inline, _CPP, "cpu")
-            row = language("cuda_raw")
-            why = row.why_missing() if row else None
-            yield Line("cuda_raw", f"not here: {why}") if why else _trial("cuda_raw", load_cuda_inline, _CUDA, "cuda")
-        finally:
-            cache.set_cache_dir(chosen[0] if chosen else None)
-
-
-def _trial(name: str, load: Callable[..., Any], source: str, platform_name: str) -> Line:
-    """Compile, load and run."""
-    try:
-        start = time.perf_counter()
-        module = load("brainevent_doctor", source, auto_register=False)
-        built = time.perf_counter()
-        x = jax.device_put(np.arange(3, dtype=np.float32), jax.devices(platform_name)[0])
-        result = np.asarray(module.add_one(x, outs=x)).tolist()
-        done = time.perf_counter()
-        if result != [1, 2, 3]:
-            raise KernelExecutionError(f"the kernel adds 1 to [0, 1, 2] and gets {result}; is the compiler broken?")
-    except Exception as error:  # noqa: BLE001
-        return _error(name, error)
-    return Line(name, f"compiled and loaded in {built - start:.1f} s, ran in {done - built:.2f} s")

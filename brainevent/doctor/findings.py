@@ -3,18 +3,20 @@
 
 from __future__ import annotations
 
+import shutil
 import textwrap
 from dataclasses import dataclass
-from typing import TextIO
+from typing import Any, TextIO
 
-__all__ = ["COLUMNS", "Line", "Report", "Section", "printable"]
+__all__ = ["Line", "Report", "Section", "printable"]
 
-COLUMNS = 120
+_COLUMNS = 100  # where there is neither a terminal nor $COLUMNS
+_ENDLESS = 1_000_000
 
 
 @dataclass(frozen=True)
 class Line:
-    """One finding; a `fault` is one that a user should mend."""
+    """One finding; a `fault` is one that a user should correct."""
 
     label: str
     text: str
@@ -23,31 +25,60 @@ class Line:
 
 @dataclass(frozen=True)
 class Section:
-    """Findings under a heading."""
+    """Findings under a heading, and what follows from them if none is a fault."""
 
     title: str
     lines: tuple[Line, ...]
+    said: str = ""
 
-    def __str__(self) -> str:
+    @property
+    def verdict(self) -> str:
+        """How many faults there are; else what was said of the section, or "ok"."""
+        count = sum(line.fault for line in self.lines)
+        return f"{count} {'fault' if count == 1 else 'faults'}" if count else self.said or "ok"
+
+    def text(self, columns: int) -> str:
+        """Return the section with lines of at most so many characters."""
         width = max((len(line.label) for line in self.lines), default=0)
-        return "\n".join([self.title, *(_row(line, width) for line in self.lines)])
+        heading = textwrap.wrap(f"{self.title}: {self.verdict}", columns, subsequent_indent="    ")
+        return "\n".join([*heading, *(_row(line, width, columns) for line in self.lines)])
 
 
 @dataclass(frozen=True)
 class Report:
-    """All that was found; `str(report)` is for people to read."""
+    """All that was found; `str(report)` is for people to read, `as_dict` for programs."""
 
     sections: tuple[Section, ...]
 
     @property
     def faults(self) -> tuple[Line, ...]:
-        """The findings that a user should mend."""
+        """The findings that a user should correct."""
         return tuple(line for section in self.sections for line in section.lines if line.fault)
 
-    def __str__(self) -> str:
+    @property
+    def verdict(self) -> str:
+        """The last line: how many faults there are."""
         count = len(self.faults)
-        end = f"{count} {'fault' if count == 1 else 'faults'}, marked with !" if count else "no faults"
-        return "\n\n".join([*map(str, self.sections), end])
+        return f"{count} {'fault' if count == 1 else 'faults'}, marked with !" if count else "no faults"
+
+    def __str__(self) -> str:
+        return self.text(shutil.get_terminal_size((_COLUMNS, 24)).columns)
+
+    def text(self, columns: int | None) -> str:
+        """Return the report with lines of at most so many characters; None lets them be as long as they are."""
+        return "\n\n".join([*(section.text(columns or _ENDLESS) for section in self.sections), self.verdict])
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return what JSON can hold."""
+        sections = [
+            {
+                "title": section.title,
+                "verdict": section.verdict,
+                "lines": [{"label": one.label, "text": one.text, "fault": one.fault} for one in section.lines],
+            }
+            for section in self.sections
+        ]
+        return {"faults": len(self.faults), "sections": sections}
 
     def write(self, stream: TextIO) -> None:
         """Write the report, as far as the stream's encoding has the characters."""
@@ -55,7 +86,7 @@ class Report:
         stream.write(f"{self}\n".encode(encoding, "backslashreplace").decode(encoding))
 
 
-def _row(line: Line, width: int) -> str:
+def _row(line: Line, width: int, columns: int) -> str:
     indent = f"{'!' if line.fault else ' '} {line.label:<{width}}  "
     rows = []
     for text in line.text.splitlines() or [""]:
@@ -63,7 +94,7 @@ def _row(line: Line, width: int) -> str:
         margin = " " * min(len(text) - len(words), 8)
         rows += textwrap.wrap(
             printable(words),
-            COLUMNS - len(indent),
+            max(columns - len(indent), 20),
             initial_indent=margin,
             subsequent_indent=margin,
             break_on_hyphens=False,

@@ -43,6 +43,7 @@ class BenchmarkMethods:
         catch_errors: bool = True,
         backends: Sequence[str] | None = None,
         cold: bool = False,
+        n_configs: int | None = None,
     ) -> BenchmarkResult:
         """Time the call function on each backend of a platform, for each configuration of the benchmark data.
 
@@ -51,8 +52,8 @@ class BenchmarkMethods:
         backend that succeeds; differences are printed, and kept in the records.
 
         `n_batch_per_run` calls in one compiled loop, each waiting for the one before, are one run; `cold` empties the
-        processor's caches before each run. A backend that fails gets a record that says so, or raises if
-        `catch_errors` is False.
+        processor's caches before each run. `n_configs` limits the measurement to the first configurations. A backend
+        that fails gets a record that says so, or raises if `catch_errors` is False.
 
         >>> import jax.numpy as jnp, brainevent
         >>> negated = brainevent.XLACustomKernel("doc_negated")
@@ -74,4 +75,5 @@ class BenchmarkMethods:
             tolerances=(rtol, atol) if compare_results else None,
             verbose=verbose,
             catch_errors=catch_errors,
+            n_configs=n_configs,
         )

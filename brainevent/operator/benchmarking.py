@@ -35,13 +35,15 @@ def benchmark(
     tolerances: tuple[float, float] | None,
     verbose: bool,
     catch_errors: bool,
+    n_configs: int | None = None,
 ) -> BenchmarkResult:
     """Do what `XLACustomKernel.benchmark` says; without tolerances, results are not compared."""
     chosen = _checked(definition, platform, backends)
-    check_counts(f"operator {definition.name!r}: benchmark", cold=cold, **counts)
+    limit = {} if n_configs is None else {"n_configs": n_configs}
+    check_counts(f"operator {definition.name!r}: benchmark", cold=cold, **counts, **limit)
     timed: Callable[..., Measurement] = functools.partial(measure, **dict[str, Any](counts), cold=cold)
     run = _Run(definition, platform, _device(definition.name, platform), timed, tolerances, verbose, catch_errors)
-    pairs = [(config, backend) for config in _configs(definition, platform) for backend in chosen]
+    pairs = [(config, backend) for config in _configs(definition, platform)[:n_configs] for backend in chosen]
     records = [run.record(config, backend) for config, backend in shown(pairs, definition.name, quiet=verbose)]
     return BenchmarkResult(records, primitive_name=definition.name)
 

@@ -8,6 +8,7 @@ __all__ = ["MUTANTS"]
 _CLI = ("test_cli",)
 _PERFORMANCE = ("test_cli_performance",)
 _LIST = ("test_cli_list",)
+_SHAPE = ("test_cli_shape",)
 
 MUTANTS = (
     Mutant(
@@ -20,15 +21,15 @@ MUTANTS = (
     Mutant(
         "command-interrupted-as-failed",
         "cli/__init__.py",
-        "return _INTERRUPTED",
+        "return INTERRUPTED",
         "return 1",
         _CLI,
     ),
     Mutant(
         "benchmark-regressions-as-errors",
         "cli/benchmark.py",
-        "return REGRESSIONS if regressions else 0",
-        "return 1 if regressions else 0",
+        "return REGRESSIONS if report.regressions else 0",
+        "return FAILED if report.regressions else 0",
         _PERFORMANCE,
     ),
     Mutant(
@@ -36,7 +37,7 @@ MUTANTS = (
         "cli/cache.py",
         "and sys.stdin.isatty() and not _confirmed(found):",
         "and sys.stdin.isatty() and not found:",
-        _CLI,
+        ("test_cli_cache",),
     ),
     Mutant(
         "listing-nothing-is-stale",
@@ -60,11 +61,53 @@ MUTANTS = (
         _PERFORMANCE,
     ),
     Mutant(
-        "tune-made-with-is-always-shown",
-        "cli/tune.py",
-        "elsewhere = any(row[-1] for row in rows[1:])",
-        "elsewhere = any(row[-1] for row in rows)",
-        ("test_cli", "test_tune"),
+        "fitting-empty-columns-are-shown",
+        "bench/fitting.py",
+        "if not rows or any(row[i] for row in rows)]",
+        "if True]",
+        (*_SHAPE, *_LIST),
+    ),
+    Mutant(
+        "fitting-leaves-out-before-it-wraps",
+        "bench/fitting.py",
+        "if _total(least, shown) <= width:\n                break",
+        "if _total(natural, shown) <= width:\n                break",
+        _SHAPE,
+    ),
+    Mutant(
+        "narrow-columns-that-tell-rows-apart-are-spared",
+        "bench/narrow.py",
+        "if not fits() and _groups(body, others) == _groups(body, [*others, name]):",
+        "if not fits():",
+        _SHAPE,
+    ),
+    Mutant(
+        "parsing-no-advice-by-the-beginning",
+        "cli/parsing.py",
+        "if name.startswith(str(value))] if value else []",
+        "if name == str(value)] if value else []",
+        _SHAPE,
+    ),
+    Mutant(
+        "benchmark-json-lost-when-interrupted",
+        "cli/reporting.py",
+        "            self._finish()\n        finally:\n",
+        "            self._finish()\n        except CommandError:\n            raise\n        else:\n",
+        _SHAPE,
+    ),
+    Mutant(
+        "progress-forgets-the-runs-before",
+        "bench/progress.py",
+        "self.bar.n = self.at + self.share",
+        "self.bar.n = self.share",
+        _SHAPE,
+    ),
+    Mutant(
+        "doctor-is-always-ok",
+        "doctor/findings.py",
+        'if count else self.said or "ok"',
+        'if count else "ok"',
+        _CLI,
     ),
     Mutant(
         "words-none-of-one",

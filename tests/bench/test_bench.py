@@ -298,10 +298,18 @@ def test_progress_is_quiet_unless_on_a_terminal(monkeypatch, capsys):
 @pytest.mark.parametrize("installed", [True, False])
 def test_progress_uses_tqdm_if_it_is_there(monkeypatch, installed):
     class Bars:
-        @staticmethod
-        def tqdm(items, desc, leave):
-            shown.append((list(items), desc, leave))
-            return items
+        class tqdm:  # noqa: N801 - as the package names it
+            def __init__(self, total, bar_format, leave):
+                shown.append((total, leave))
+
+            def set_description_str(self, words):
+                shown.append(words)
+
+            def refresh(self):
+                shown.append(self.n)
+
+            def close(self):
+                shown.append("closed")
 
     class Terminal(io.StringIO):
         def isatty(self):
@@ -309,10 +317,11 @@ def test_progress_uses_tqdm_if_it_is_there(monkeypatch, installed):
 
     shown = []
     monkeypatch.setitem(sys.modules, "tqdm", Bars if installed else None)
-    monkeypatch.setattr(sys, "stderr", Terminal())
+    monkeypatch.setattr(sys, "stderr", screen := Terminal())
     assert list(progress.shown([1, 2], "what")) == [1, 2]
     assert list(progress.shown([1, 2], "what", quiet=True)) == [1, 2]
-    assert shown == ([([1, 2], "what", False)] if installed else [])
+    assert shown == ([(1, False), "what", 0, 0.5, 1, "closed"] if installed else [])
+    assert re.findall(r"what: (\d+) % in", screen.getvalue()) == ([] if installed else ["0", "50", "100"])
 
 
 def test_nan_is_what_failed_records_have():

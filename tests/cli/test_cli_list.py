@@ -20,15 +20,17 @@ OPS = """
     bare = brainevent.XLACustomKernel("bare")
 """
 TABLE = """\
-operator  tags           data  platform  backend          variants   tuned for
-bare                     no
-one       binary, dense  no    cpu       rows             block=64
-                                                          block=128
-                                         columns *
-                                         reference
-                               gpu       tiled (nvrtc) *
-                                         reference
-two       sparse         yes   cpu       reference *
+operator             platform  backend          variants
+bare
+  no benchmark data
+one                  cpu       rows             block=64
+  binary, dense                                 block=128
+  no benchmark data            columns *
+                               reference
+                     gpu       tiled (nvrtc) *
+                               reference
+two                  cpu       reference *
+  sparse
 """
 
 
@@ -57,9 +59,9 @@ def test_the_table(run):
 
 
 def test_what_is_tuned(run, tuned):
-    out = run("list")[1]
-    [_, _, *rows] = out.splitlines()
-    assert rows[0].split()[4:] == ["cpu", "rows", "block=64", *f"{tuned.shapes}: block=128".split()]
+    out = run("list", "--wide")[1]
+    [_, _, _, *rows] = out.splitlines()
+    assert rows[0].split()[1:] == ["cpu", "rows", "block=64", *f"{tuned.shapes}: block=128".split()]
     assert "float32[3] -> float32[3]" in rows[0]
     assert sum("float32" in row for row in rows) == 1
 
@@ -76,7 +78,7 @@ def test_what_was_tuned_elsewhere_is_left_out(run, tuned, changed):
 def test_what_is_stale_is_told(run, tuned):
     tuning_store.clear_tuned()
     tuning_store.remember(dataclasses.replace(tuned, content="of other kernels"))
-    out = run("list")[1]
+    out = run("list", "--wide")[1]
     assert f"{tuned.shapes}: block=128 (stale: kernels changed)" in out
     [one] = json.loads(run("list", "--json", "--tags", "binary")[1])["operators"]
     assert [choice["stale"] for choice in one["platforms"]["cpu"]["backends"][0]["tuned"]] == [True]

@@ -36,7 +36,7 @@ def run(tmp_path, capsys, monkeypatch):
 
 def measured(out):
     """Return which operators have a title."""
-    return re.findall(r"^(\w+)\n=+$", out, re.MULTILINE)
+    return re.findall(r"^(\w+)(?: \(\d+ of \d+\))?\n=+$", out, re.MULTILINE)
 
 
 # What is measured.
@@ -142,7 +142,7 @@ def test_how_it_is_measured_goes_through(run, monkeypatch):
     assert "no configuration" in out
     assert seen == {
         "platform": "cpu", "n_warmup": 1, "n_runs": 4, "n_batch_per_run": 7, "cold": False, "backends": None,
-        "verbose": False,
+        "verbose": False, "n_configs": None,
     }  # fmt: skip
     run(*OURS, "--operators", "two", "--cold", "--verbose", "--backends", "fast")
     assert (seen["cold"], seen["verbose"], seen["backends"]) == (True, True, ["fast"])
@@ -295,7 +295,7 @@ def test_a_platform_that_is_not_here(run, monkeypatch):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ([], "the following arguments are required: --platform"),
+        (["--platfrom", "cpu"], "unrecognized arguments: --platfrom cpu; did you mean '--platform'?"),
         (["--platform", "cuda"], "invalid choice: 'cuda'"),
         (["--platform", "cpu", "--n-runs", "0"], "--n-runs: pass an integer of at least 1, not '0'"),
         (["--platform", "cpu", "--n-warmup", "-1"], "--n-warmup: "),

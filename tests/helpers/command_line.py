@@ -54,6 +54,7 @@ class CommandLine:
         self.folder, self.capsys = folder, capsys
         monkeypatch.chdir(folder)
         monkeypatch.setattr("sys.path", [*sys.path])
+        monkeypatch.setenv("COLUMNS", "100")
         monkeypatch.setattr("sys.dont_write_bytecode", True)
         monkeypatch.setattr(custom_kernel, "_newest", {})
         monkeypatch.setattr(registry, "_to_load", [])

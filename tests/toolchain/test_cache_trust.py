@@ -376,7 +376,7 @@ def test_the_doctor_says_that_a_cache_is_not_used(tmp_path):
     (tmp_path / "open").mkdir()
     (tmp_path / "open").chmod(0o777)
     cache.set_cache_dir(tmp_path / "open" / "cache")
-    place, state = doctor._cache()
+    place, state, _ = doctor._cache()
     assert place == doctor.Line("directory", str(tmp_path / "open" / "cache"))
     assert state == doctor.Line(
         "state",
