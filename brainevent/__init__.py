@@ -207,6 +207,7 @@ if TYPE_CHECKING:
     from .network.run.simulation import Simulation
     from .operator.check import CheckReport, check
     from .operator.check.report import CheckRow
+    from .spikes.plots import plot_traces, plot_weights
     from .spikes.record import record
     from .spikes.trains import Spikes
     from .toolchain.cache import clear_cache, get_cache_dir, set_cache_dir
@@ -249,14 +250,14 @@ __all__ = [
     "jitnmv", "jitnmv_dt2t", "jitnmv_p", "jits", "jits_p", "jitsmm", "jitsmm_p", "jitsmv", "jitsmv_dt2t", "jitsmv_p",
     "jitu", "jitu_p", "jitumm", "jitumm_p", "jitumv", "jitumv_dt2t", "jitumv_p", "list_registered_targets",
     "load_cpp_file", "load_cpp_inline", "load_cuda_dir", "load_cuda_file", "load_cuda_inline", "lognormal", "models",
-    "normal", "normalize_tokens", "numba_cuda_callable", "numba_cuda_kernel", "numba_kernel", "print_diagnostics",
-    "record", "register_ffi_target", "sddmm", "set_backend", "set_cache_dir", "simulate", "surrogate", "take_arrivals",
-    "take_arrivals_p", "tuned_choices",
-    "uniform", "update_csc_on_binary_post", "update_csc_on_binary_pre", "update_csr_on_binary_post",
-    "update_csr_on_binary_post_p", "update_csr_on_binary_pre", "update_csr_on_binary_pre_p",
-    "update_dense_on_binary_post", "update_dense_on_binary_post_p", "update_dense_on_binary_pre",
-    "update_dense_on_binary_pre_p", "update_fixed_post_conn_on_binary_pre", "update_fixed_pre_conn_on_binary_post",
-    "use_backend", "value_and_grad", "warp_kernel",
+    "normal", "normalize_tokens", "numba_cuda_callable", "numba_cuda_kernel", "numba_kernel", "plot_traces",
+    "plot_weights", "print_diagnostics", "record", "register_ffi_target", "sddmm", "set_backend", "set_cache_dir",
+    "simulate", "surrogate", "take_arrivals", "take_arrivals_p", "tuned_choices", "uniform",
+    "update_csc_on_binary_post", "update_csc_on_binary_pre", "update_csr_on_binary_post", "update_csr_on_binary_post_p",
+    "update_csr_on_binary_pre", "update_csr_on_binary_pre_p", "update_dense_on_binary_post",
+    "update_dense_on_binary_post_p", "update_dense_on_binary_pre", "update_dense_on_binary_pre_p",
+    "update_fixed_post_conn_on_binary_pre", "update_fixed_pre_conn_on_binary_post", "use_backend", "value_and_grad",
+    "warp_kernel",
 ]
 # fmt: on
 

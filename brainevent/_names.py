@@ -82,6 +82,7 @@ _ROOMS = {
     "network.run.simulation": "Simulation",
     "operator.check": "CheckReport check",
     "operator.check.report": "CheckRow",
+    "spikes.plots": "plot_traces plot_weights",
     "spikes.record": "record",
     "spikes.trains": "Spikes",
     "toolchain.cache": "clear_cache get_cache_dir set_cache_dir",

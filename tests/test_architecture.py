@@ -50,7 +50,7 @@ OPTIONAL = {
     "triton": {"backends/triton"},
     "jax_triton": {"backends/triton"},
     "cuda": {"backends/numba_cuda", "backends/nvrtc"},
-    "matplotlib": {"bench/plot"},
+    "matplotlib": {"bench/plot", "spikes/pictures"},
     "tqdm": {"bench/progress"},
 }
 
@@ -271,7 +271,7 @@ def test_optional_packages_load_in_their_own_rooms():
 
 def test_at_the_top_of_a_file_only_backends_import_optional_packages():
     loaded_when_used = {PACKAGE / "ffi" / "launch" / name for name in ("handler.py", "host.py")}
-    loaded_when_used |= set((PACKAGE / "bench" / "plot").iterdir())
+    loaded_when_used |= {*(PACKAGE / "bench" / "plot").iterdir(), *(PACKAGE / "spikes" / "pictures").iterdir()}
     for path in FILES:
         if not (holds_kernels(path) or "backends" in path.relative_to(PACKAGE).parts or path in loaded_when_used):
             top = [n for n in parsed(path).body if isinstance(n, (ast.Import, ast.ImportFrom))]

@@ -10,9 +10,13 @@ from typing import Any
 import jax
 import numpy as np
 
-__all__ = ["Statistics", "as_float", "milliseconds"]
+from ..event.room import check_room
+from .windows import binned_counts, correlations_of, smoothed, whole_steps
+
+__all__ = ["Statistics", "as_float", "chosen_neurons", "is_number", "milliseconds"]
 
 _PER_SECOND = 1e3  # milliseconds
+_LEAST_INTERVALS = 2  # one interval does not vary
 
 
 def is_number(x: Any) -> bool:
@@ -34,6 +38,19 @@ def milliseconds(where: str, dt: Any) -> float:
     if not is_number(dt) or not 0 < as_float(dt) < math.inf:
         raise ValueError(f"{where}: dt is {dt!r}; pass the length of a step in milliseconds, a number above zero")
     return float(dt)
+
+
+def chosen_neurons(neurons: Any, size: int) -> np.ndarray:
+    """Return which of so many neurons a slice, numbers or a mask choose, as booleans."""
+    chosen = np.zeros(size, bool)
+    if not isinstance(neurons, slice):
+        neurons = np.asarray(neurons)
+        neurons = neurons if neurons.size else neurons.astype(int)  # an empty list has no type
+    try:
+        chosen[neurons] = True
+    except IndexError as error:
+        raise IndexError(f"{error}; there are {size} neurons") from None
+    return chosen
 
 
 class Statistics:
@@ -90,22 +107,43 @@ class Statistics:
         self._ran("rates")
         return self.counts * (_PER_SECOND / self.duration)
 
-    def population_rate(self, bin: float = 1.0) -> tuple[np.ndarray, np.ndarray]:  # noqa: A002 - the word for it
-        """Return the middle of each bin of so many milliseconds, and the mean rate of all neurons within.
+    def population_rate(
+        self,
+        bin: float = 1.0,  # noqa: A002 - the word for it
+        *,
+        smooth: float | None = None,
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return the middle of each bin, and the mean rate of a neuron within it.
 
-        The last bin is what is left of the run: all of it, if a bin is longer than the run.
+        Args:
+            bin: Length of a bin in milliseconds, a multiple of `dt`. The last bin is what is left of the run: all of
+                it, if a bin is longer than the run.
+            smooth: Standard deviation, in milliseconds, of a Gaussian that the rate is smoothed by; None for no
+                smoothing. At the ends of the run, the part of the Gaussian within the run counts.
+
+        Returns:
+            The middle of each bin in milliseconds, and the rate in Hz: two arrays of shape (bins,).
+
+        Raises:
+            ValueError: There are no steps, `bin` is not a multiple of `dt`, or `smooth` is not above zero.
+
+        Examples:
+            >>> import numpy as np, brainevent
+            >>> spikes = brainevent.Spikes.from_dense(np.eye(4), dt=1.0)
+            >>> spikes.population_rate(2)
+            (array([1., 3.]), array([250., 250.]))
         """
+        where = "Spikes.population_rate"
         self._ran("population_rate")
-        if not is_number(bin):
-            raise TypeError(f"Spikes.population_rate: bin is {bin!r}; pass a number of milliseconds")
-        bin = as_float(bin)  # noqa: A001 - the word for it
-        wide = round(bin / self.dt) if math.isfinite(bin / self.dt) else 0
-        if wide < 1 or not math.isclose(wide * self.dt, bin, rel_tol=1e-6):
-            raise ValueError(f"Spikes.population_rate: bin is {bin:g} ms; pass a multiple of dt, which is {self.dt:g}")
-        wide = min(wide, self.steps)
+        wide = min(self._steps_in(where, "bin", bin), self.steps)
         edges = np.append(np.arange(0, self.steps, wide), self.steps)
         found = np.bincount((self._events[0] - self.first) // wide, minlength=edges.size - 1)
-        rate = found * (_PER_SECOND / (np.diff(edges) * self.dt * max(1, self.members.size)))
+        seconds = np.diff(edges) * (self.dt / _PER_SECOND)
+        if smooth is not None:
+            if not is_number(smooth) or not 0 < as_float(smooth) < math.inf:
+                raise ValueError(f"{where}: smooth is {smooth!r}; pass milliseconds above zero, or None")
+            found, seconds = (smoothed(x, as_float(smooth) / (wide * self.dt)) for x in (found, seconds))
+        rate = found / (seconds * max(1, self.members.size))
         return ((edges[:-1] + edges[1:]) / 2 + self.first) * self.dt, rate
 
     def intervals(self) -> np.ndarray:
@@ -113,6 +151,118 @@ class Statistics:
         steps, neurons = self._events
         order = np.argsort(neurons, kind="stable")
         return np.diff(steps[order])[np.diff(neurons[order]) == 0] * self.dt
+
+    def cv(self) -> np.ndarray:
+        """Return the coefficient of variation of the intervals of each neuron: 0 for a clock, 1 for a Poisson process.
+
+        Returns:
+            Standard deviation over mean of the intervals, of shape (neurons,); NaN for neurons with fewer than two
+            intervals.
+
+        Examples:
+            >>> import numpy as np, brainevent
+            >>> regular = np.arange(20) % 5 == 0
+            >>> brainevent.Spikes.from_dense(regular[:, None], dt=1.0).cv()
+            array([0.])
+        """
+        steps, neurons = self._events
+        order = np.argsort(neurons, kind="stable")
+        same = np.diff(neurons[order].astype(np.int64)) == 0
+        lengths, whose = np.diff(steps[order].astype(np.int64))[same].astype(float), neurons[order][1:][same]
+        count = np.bincount(whose, minlength=self.size)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            mean = np.bincount(whose, lengths, self.size) / count
+            spread = np.sqrt(np.bincount(whose, (lengths - mean[whose]) ** 2, self.size) / count)
+            return np.where(count >= _LEAST_INTERVALS, spread / mean, np.nan)[self.members]
+
+    def fano_factors(self, window: float = 100.0) -> np.ndarray:
+        """Return the Fano factor of each neuron: variance over mean of its numbers of spikes in windows of time.
+
+        Args:
+            window: Length of a window in milliseconds, a multiple of `dt`. What is left at the end of the run after
+                the last whole window does not count.
+
+        Returns:
+            Fano factors of shape (neurons,): 1 for a Poisson process, less where spikes are regular; NaN for neurons
+            without spikes.
+
+        Raises:
+            ValueError: The run has fewer than two windows, or `window` is not a multiple of `dt`.
+
+        Examples:
+            >>> import numpy as np, brainevent
+            >>> regular = np.arange(20) % 5 == 0
+            >>> brainevent.Spikes.from_dense(regular[:, None], dt=1.0).fano_factors(window=10)
+            array([0.])
+        """
+        where, place = "Spikes.fano_factors", self._places()
+        wide = self._windows(where, "window", window)
+        windows = self.steps // wide
+        at, which = (self._events[0] - self.first) // wide, place[self._events[1]]
+        inside = at < windows
+        # One number for each window in which a neuron spiked: neurons times windows may not fit.
+        pairs, count = np.unique(which[inside] * windows + at[inside], return_counts=True)
+        whose = pairs // windows
+        mean = np.bincount(whose, count, self.members.size) / windows
+        square = np.bincount(whose, count.astype(float) ** 2, self.members.size) / windows
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.where(mean > 0, (square - mean**2) / mean, np.nan)
+
+    def correlations(self, bin: float = 5.0) -> np.ndarray:  # noqa: A002 - the word for it
+        """Return the correlation of the spike counts of each pair of neurons.
+
+        Args:
+            bin: Length, in milliseconds, of the bins in which spikes are counted, a multiple of `dt`. What is left at
+                the end of the run after the last whole bin does not count.
+
+        Returns:
+            Pearson's coefficients, float32 of shape (neurons, neurons), in the order of `members`; NaN for neurons
+            whose count is the same in all bins, such as those without spikes.
+
+        Raises:
+            ValueError: The run has fewer than two bins, or `bin` is not a multiple of `dt`.
+            MemoryError: The counts or the coefficients do not fit into memory. Take some neurons, by `of`.
+
+        Examples:
+            >>> import numpy as np, brainevent
+            >>> dense = np.array([[1, 1, 0], [0, 0, 1], [1, 1, 0], [0, 0, 0]])
+            >>> brainevent.Spikes.from_dense(dense, dt=1.0).correlations(bin=1)[0].round(2)
+            array([ 1.  ,  1.  , -0.58], dtype=float32)
+        """
+        where, neurons = "Spikes.correlations", self.members.size
+        wide = self._windows(where, "bin", bin)
+        bins = self.steps // wide
+        # Counts and deviations, and the coefficients: four bytes each.
+        what = f"correlations of {neurons} neurons in {bins} bins"
+        check_room(where, what, 4 * neurons * (2 * bins + 2 * neurons), on_host=True)
+        at, which = (self._events[0] - self.first) // wide, self._places()[self._events[1]]
+        return correlations_of(binned_counts(which, at, neurons, bins))
+
+    def _places(self) -> np.ndarray:
+        """Return the place of each neuron among those that count."""
+        places = np.zeros(self.size, np.int64)
+        places[self.members] = np.arange(self.members.size)
+        return places
+
+    def _steps_in(self, where: str, name: str, length: Any) -> int:
+        """Return how many steps some milliseconds have, which must be a multiple of a step."""
+        if not is_number(length):
+            raise TypeError(f"{where}: {name} is {length!r}; pass a number of milliseconds")
+        length = as_float(length)
+        steps = whole_steps(length, self.dt)
+        if steps is None:
+            raise ValueError(f"{where}: {name} is {length:g} ms; pass a multiple of dt, which is {self.dt:g}")
+        return steps
+
+    def _windows(self, where: str, name: str, length: Any) -> int:
+        """Return how many steps a window has, of which the run must have two."""
+        wide = self._steps_in(where, name, length)
+        if self.steps < 2 * wide:
+            raise ValueError(
+                f"{where}: {name} is {as_float(length):g} ms, and the run has {self.duration:g} ms; "
+                "pass at most half of the run"
+            )
+        return wide
 
     def _step_of(self, name: str, time: Any) -> int:
         """Return the first of the run's steps that is not before a time, counted from the first one."""

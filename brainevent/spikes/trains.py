@@ -6,7 +6,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -16,11 +16,9 @@ from ..errors import ShapeError
 from ..event.activity import is_active
 from ..event.room import check_array, check_room
 from ..event.saved import savable
+from .drawn import Drawn
 from .events import events_in_bits, events_in_order
-from .statistics import Statistics, as_float, milliseconds
-
-if TYPE_CHECKING:
-    from ..bench.plot.draw import Figure
+from .statistics import as_float, chosen_neurons, milliseconds
 
 __all__ = ["ListedSpikes", "Spikes", "joined"]
 
@@ -30,7 +28,7 @@ Array = Any
 @savable
 @functools.partial(jax.tree_util.register_dataclass, data_fields=["bits", "mask"], meta_fields=["size", "dt", "first"])
 @dataclass(frozen=True, eq=False, repr=False)
-class Spikes(Statistics):
+class Spikes(Drawn):
     """All spikes of a run, as `brainevent.record` returns them. Times are in milliseconds, rates in Hz.
 
     `bits` has a row for each step, and a byte for eight neurons, the first in its lowest bit. `size` neurons ran for
@@ -114,14 +112,10 @@ class Spikes(Statistics):
 
     def _mask_of(self, neurons: Any) -> np.ndarray:
         """Return which neurons count and are chosen, as bits."""
-        chosen = np.zeros(self.size, bool)
-        if not isinstance(neurons, slice):
-            neurons = np.asarray(neurons)
-            neurons = neurons if neurons.size else neurons.astype(int)  # an empty list has no type
         try:
-            chosen[neurons] = True
+            chosen = chosen_neurons(neurons, self.size)
         except IndexError as error:
-            raise IndexError(f"Spikes.of: {error}; there are {self.size} neurons") from None
+            raise IndexError(f"Spikes.of: {error}") from None
         mask = np.packbits(chosen, bitorder="little")
         return mask if self.mask is None else mask & np.asarray(self.mask)
 
@@ -156,55 +150,30 @@ class Spikes(Statistics):
         self.steps  # noqa: B018 - a batch is refused
         return events_in_bits(self.bits, self.first)
 
-    # ---- pictures
+    @staticmethod
+    def stack(parts: Mapping[str, Spikes]) -> tuple[Spikes, dict[str, np.ndarray]]:
+        """Number the neurons of several populations one after the other, so that one picture shows them all.
 
-    def raster(
-        self,
-        ax: Any = None,
-        *,
-        groups: Mapping[str, Any] | None = None,
-        theme: str | None = None,
-        title: str | None = None,
-        **artist: Any,
-    ) -> Figure:
-        """Draw a mark for each spike, over time and neurons; each of the `groups` of neurons has a colour.
+        Args:
+            parts: The spikes of each population, by name, of the same steps of the same length. Of spikes of some
+                neurons, as `of` returns them, only these count.
 
-        A new figure of matplotlib is returned, or that of `ax`. `theme` is "light" or "dark". Other keywords go to
-        `Axes.plot`.
+        Returns:
+            All spikes, and the `groups` of neurons for `raster`, `plot` and other pictures: a number in the first for
+            each neuron of the second.
+
+        Raises:
+            ValueError: There are no parts, or they are not of the same steps.
+
+        Examples:
+            >>> import numpy as np, brainevent
+            >>> exc = brainevent.Spikes.from_dense(np.eye(3), dt=1.0)
+            >>> inh = brainevent.Spikes.from_dense(np.ones((3, 2)), dt=1.0)
+            >>> spikes, groups = brainevent.Spikes.stack({"exc": exc, "inh": inh})
+            >>> spikes, groups["inh"]
+            (Spikes(5 neurons, 3 steps of 1 ms, 9 spikes), array([3, 4]))
         """
-        from .pictures import draw_raster
-
-        return draw_raster(self, ax, groups, theme, title, artist)
-
-    def plot_rate(
-        self,
-        ax: Any = None,
-        *,
-        bin: float = 1.0,  # noqa: A002 - the word for it
-        groups: Mapping[str, Any] | None = None,
-        theme: str | None = None,
-        title: str | None = None,
-        **artist: Any,
-    ) -> Figure:
-        """Draw the mean rate over time, in bins of so many milliseconds; the rest is as for `raster`."""
-        from .pictures import draw_rate
-
-        return draw_rate(self, ax, groups, theme, title, artist, bin)
-
-    def plot_intervals(
-        self,
-        ax: Any = None,
-        *,
-        bins: int = 60,
-        groups: Mapping[str, Any] | None = None,
-        theme: str | None = None,
-        title: str | None = None,
-        **artist: Any,
-    ) -> Figure:
-        """Draw how often there are intervals of which length between spikes; the rest is as for `raster`."""
-        from .pictures import draw_intervals
-
-        return draw_intervals(self, ax, groups, theme, title, artist, bins)
+        return stacked(parts)
 
 
 class ListedSpikes(Spikes):
@@ -259,6 +228,29 @@ class ListedSpikes(Spikes):
         start, stop = np.searchsorted(self.events[0], (first, self.first + high))
         steps, neurons = (part[start:stop] for part in self.events)
         return ListedSpikes((steps, neurons), high - low, self.size, self.dt, first, self.mask)
+
+
+def stacked(parts: Mapping[str, Spikes]) -> tuple[ListedSpikes, dict[str, np.ndarray]]:
+    """Do what `Spikes.stack` says."""
+    if not all(isinstance(part, Spikes) for part in dict(parts).values()):
+        raise TypeError("Spikes.stack: pass a mapping from names to Spikes, such as {'exc': result['exc.spikes']}")
+    if not parts:
+        raise ValueError("Spikes.stack: there are no spikes; pass those of at least one population")
+    (name, one), *others = parts.items()
+    for other, part in others:
+        if (part.dt, part.first, part.steps) != (one.dt, one.first, one.steps):
+            raise ValueError(
+                f"Spikes.stack: {name!r} has {one.steps} steps of {one.dt:g} ms from step {one.first}, and {other!r} "
+                f"{part.steps} of {part.dt:g} ms from step {part.first}; pass spikes of the same steps"
+            )
+    starts = np.cumsum([0, *(part.size for part in parts.values())])
+    steps = np.concatenate([part._events[0] for part in parts.values()])
+    who = np.concatenate([part.neurons + start for part, start in zip(parts.values(), starts, strict=False)])
+    groups = {key: part.members + start for (key, part), start in zip(parts.items(), starts, strict=False)}
+    order = np.lexsort((who, steps))
+    size, members = int(starts[-1]), np.concatenate(list(groups.values()))
+    mask = None if members.size == size else np.packbits(chosen_neurons(members, size), bitorder="little")
+    return ListedSpikes((steps[order], who[order]), one.steps, size, one.dt, one.first, mask), groups
 
 
 def joined(parts: list[ListedSpikes]) -> ListedSpikes:

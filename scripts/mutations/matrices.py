@@ -8,6 +8,7 @@ __all__ = ["MUTANTS"]
 _MATRICES = ("test_matrix_corners", "test_matrices")
 _SORTED = ("test_sorted_indices", "test_matrices")
 _RANDOM = ("test_random_connectivity",)
+_PICTURES = ("test_spike_pictures",)
 _SPIKES = ("test_spikes",)
 
 MUTANTS = (
@@ -272,9 +273,44 @@ MUTANTS = (
     ),
     Mutant(
         "pictures-edges-on-the-steps",
-        "spikes/pictures.py",
+        "spikes/pictures/lines.py",
         "return (np.unique(np.round(wished)) - 0.5) * dt",
         "return np.unique(np.round(wished)) * dt",
         _SPIKES,
+    ),
+    Mutant(
+        "statistics-fano-of-the-rest-of-the-run",
+        "spikes/statistics.py",
+        "inside = at < windows\n",
+        "inside = at <= windows\n",
+        ("test_spike_statistics",),
+    ),
+    Mutant(
+        "windows-smoothing-droops-at-the-ends",
+        "spikes/statistics.py",
+        "for x in (found, seconds))",
+        "for x in (found, seconds))\n            seconds = np.diff(edges) * (self.dt / _PER_SECOND)",
+        ("test_spike_statistics",),
+    ),
+    Mutant(
+        "pictures-density-of-counts",
+        "spikes/pictures/raster.py",
+        "counts / np.outer(np.diff(ends), seconds)",
+        "counts / (high * seconds[0])",
+        _PICTURES,
+    ),
+    Mutant(
+        "pictures-shared-axes-forget-the-others",
+        "spikes/pictures/frame.py",
+        "    if not alone:\n        low, high",
+        "    if alone:\n        low, high",
+        _PICTURES,
+    ),
+    Mutant(
+        "pictures-groups-beyond-the-neurons",
+        "spikes/pictures/frame.py",
+        "neurons.stop > size",
+        "neurons.stop > size + 1",
+        _PICTURES,
     ),
 )

@@ -307,7 +307,7 @@ def test_a_raster_has_a_mark_for_each_spike(theme):
 
 def test_a_raster_of_many_spikes_is_pixels(monkeypatch, tmp_path):
     (few,) = RUN.raster().axes[0].lines
-    monkeypatch.setattr("brainevent.spikes.pictures._MOST_MARKS", 10)
+    monkeypatch.setattr("brainevent.spikes.pictures.raster._MOST_MARKS", 10)
     (many,) = RUN.raster().axes[0].lines
     assert (few.get_rasterized(), many.get_rasterized()) == (False, True)
     RUN.raster().savefig(tmp_path / "a.svg")

@@ -11,7 +11,8 @@ import numpy as np
 
 from ...bench.words import columns
 from ...errors import NetworkError, did_you_mean
-from ...spikes.trains import ListedSpikes, joined
+from ...spikes.plots import plot_traces
+from ...spikes.trains import ListedSpikes, Spikes, joined
 from ..plan.plan import Plan
 from .recorded import Recorded
 from .requests import Request
@@ -76,6 +77,50 @@ class Result(Mapping[str, Any]):
         period = 1 if request.sample is None else request.sample.every
         begin = -(-self.first // period) * period
         return np.arange(begin, self.first + self.steps, period) * self.dt
+
+    def plot(self, figure: Any = None, **keywords: Any) -> Any:
+        """Draw the spikes of all populations that were recorded, each as a band, and their rates below.
+
+        Args:
+            figure: Figure of matplotlib to draw into, which should be empty; None for a new one.
+            **keywords: As for `Spikes.plot`: `sample`, `sort_by`, `heights`, `kind`, `bin`, `smooth`, `theme`, `title`.
+
+        Returns:
+            The figure, with two axes: raster and rate.
+
+        Raises:
+            NetworkError: No spikes were recorded.
+            ImportError: matplotlib is not installed.
+        """
+        found = {r.population: self.recorded[r.label] for r in self.requests if r.kind == "spikes"}
+        if not found:
+            raise NetworkError(
+                "result.plot: no spikes were recorded; pass record= the spikes of a population, such as 'exc.spikes'"
+            )
+        spikes, groups = Spikes.stack(found)
+        return spikes.plot(figure, **{"groups": groups if len(groups) > 1 else None, **keywords})
+
+    def plot_traces(self, record: str, /, **keywords: Any) -> Any:
+        """Draw a state that was recorded, over time; with a mark for each spike, if spikes were recorded, too.
+
+        Args:
+            record: Label of the record, such as `"exc.v"`.
+            **keywords: As for `plot_traces`: `threshold`, `label`, `ax`, `theme`, `title` and others.
+
+        Returns:
+            The figure.
+
+        Raises:
+            NetworkError: This was not recorded, or is not a state.
+            ImportError: matplotlib is not installed.
+        """
+        request = self._request(record)
+        if request.sample is None:
+            raise NetworkError(f"result.plot_traces: {record} is not a state; record one, such as 'exc.v'")
+        same = [r.label for r in self.requests if r.kind == "spikes" and r.population == request.population]
+        usual = {"names": request.sample.neurons, "label": request.sample.state}
+        usual |= {"spikes": self.recorded[same[0]]} if same else {}
+        return plot_traces(self.times(record), self.recorded[record], **{**usual, **keywords})
 
     def __add__(self, later: Result) -> Result:
         """Return this run and the one after it as one."""
