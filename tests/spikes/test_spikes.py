@@ -323,6 +323,7 @@ def test_rates_and_intervals_are_drawn_for_each_group():
     assert named(axes) == ["low", "high"]
     (axes,) = RUN.plot_intervals(groups=GROUPS, bins=10).axes
     heights = [patch.get_data().values for patch in axes.patches]
+    np.testing.assert_allclose(axes.patches[0].get_data().edges / RUN.dt % 1, 0.5)  # between steps
     assert [sum(found) for found in heights] == pytest.approx([1, 1])
     assert named(axes) == ["low", "high"]
     assert "share of intervals" in axes.get_ylabel()
