@@ -82,6 +82,7 @@ class Rig:
 
 @pytest.fixture
 def rig(unique_name):
+    _jit_key.refresh()  # tests of other files leave files behind that were chosen from, and delete them
     return Rig(unique_name("rig"))
 
 
