@@ -35,7 +35,7 @@ __all__ = ["draw_overview", "draw_raster"]
 
 _KINDS = ("marks", "density")
 _MOST_MARKS = 20_000  # beyond it, marks in an SVG file are pixels
-_TALLEST, _SMALLEST = 14.0, 2.0  # points: of marks in rows that can be told apart
+_TALLEST, _SMALLEST, _THICK = 14.0, 2.6, 1.1  # points: of marks in rows that can be told apart
 _LEAST_ROW = 1.2  # points: of lower rows, marks are dots
 _DOTS = 0.8, 1.3  # points
 _MOST_INK = 0.35  # of the axes: beyond it, marks hide one another
@@ -126,7 +126,7 @@ def _draw(axes: Axes, theme: Theme, spikes: Statistics, layout: Layout, wish: Wi
 def _ink(layout: Layout, count: int, size: tuple[float, float]) -> float:
     """Return which part of the axes marks would cover if none were over another."""
     row = size[1] / max(1, layout.shown)
-    area = 0.9 * _mark_height(row) if row >= _LEAST_ROW else _DOTS[0] ** 2
+    area = _THICK * _mark_height(row) if row >= _LEAST_ROW else _DOTS[0] ** 2
     return count * area / (size[0] * size[1])
 
 
@@ -152,7 +152,7 @@ def _marks(
     for place, (band, (steps, rows)) in enumerate(zip(layout.bands, events, strict=True)):
         colour = theme.colours[place % len(theme.colours)]
         row = size[1] * (band.high - band.low) / max(1, whole * band.neurons.size)
-        look: dict[str, Any] = {"marker": "|", "markersize": _mark_height(row), "markeredgewidth": 0.9}
+        look: dict[str, Any] = {"marker": "|", "markersize": _mark_height(row), "markeredgewidth": _THICK}
         if row < _LEAST_ROW and not {"markersize", "ms", "markeredgewidth", "mew", "marker"} & artist.keys():
             look = {"marker": "s", "markersize": dot, "markeredgewidth": 0}
         look |= {"color": colour, "linestyle": "none", "rasterized": count > _MOST_MARKS}
