@@ -40,6 +40,7 @@ def draw_weights(elements: Elements, wish: Wish, label: str, names: tuple[str, s
     axes.grid(visible=False)
     whole_ticks(axes, spaced)
     if not elements.weights.size:
+        axes.set(xticks=[], yticks=[])
         say_empty(axes, theme, f"no synapses in a matrix of {spaced(height)} x {spaced(width)}")
         return finish(axes, theme, wish.title, own=wish.ax is None)
     block = -(-max(elements.shape) // _MOST_CELLS)
