@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import jax
 
+from ._system import why_not_compiled
 from .errors import HeaderNotFoundError, HostCompilerNotFoundError, KernelToolchainError, NvccNotFoundError
 
 __all__ = ["LANGUAGES", "Language", "in_one_sentence", "language", "numba_cuda_is_simulated"]
@@ -39,6 +40,10 @@ class Language:
     emulator: str | None = None
     why_not_emulated: Callable[[], str | None] = lambda: None
     merges_batches: bool = False
+
+    def why_not_compiled(self, *instead: str) -> str | None:
+        """Return why kernels in this language do not run on this operating system, and what to do, or None."""
+        return None if self.name == "pallas" else why_not_compiled(f"a kernel in {self.title}", *instead)
 
 
 def _package(module: str, install: str) -> str | None:
@@ -133,14 +138,34 @@ def numba_cuda_is_simulated() -> bool | None:
     return None if decorator is None else decorator.__module__.startswith("numba.cuda.simulator")
 
 
+def _compiled(title: str, why_missing: Callable[[], str | None]) -> Callable[[], str | None]:
+    """Let the operating system be asked first: what is compiled does not run on all of them."""
+    return lambda: why_not_compiled(f"a kernel in {title}") or why_missing()
+
+
 LANGUAGES = (
-    Language("numba", "Numba", ("cpu",), _numba),
-    Language("cpp", "C++", ("cpu",), _cpp),
-    Language("cuda_raw", "CUDA C++", ("gpu",), _cuda_raw),
-    Language("numba_cuda", "Numba-CUDA", ("gpu",), _numba_cuda, "Numba's simulator", _numba_simulator),
-    Language("nvrtc", "Raw CUDA (NVRTC)", ("gpu",), _nvrtc),
-    Language("warp", "NVIDIA Warp", ("cpu", "gpu"), _warp, "Warp's CPU device", _warp, merges_batches=True),
-    Language("triton", "Triton", ("gpu",), _triton),
+    Language("numba", "Numba", ("cpu",), _compiled("Numba", _numba)),
+    Language("cpp", "C++", ("cpu",), _compiled("C++", _cpp)),
+    Language("cuda_raw", "CUDA C++", ("gpu",), _compiled("CUDA C++", _cuda_raw)),
+    Language(
+        "numba_cuda",
+        "Numba-CUDA",
+        ("gpu",),
+        _compiled("Numba-CUDA", _numba_cuda),
+        "Numba's simulator",
+        _compiled("Numba's simulator", _numba_simulator),
+    ),
+    Language("nvrtc", "Raw CUDA (NVRTC)", ("gpu",), _compiled("CUDA", _nvrtc)),
+    Language(
+        "warp",
+        "NVIDIA Warp",
+        ("cpu", "gpu"),
+        _compiled("Warp", _warp),
+        "Warp's CPU device",
+        _compiled("Warp", _warp),
+        merges_batches=True,
+    ),
+    Language("triton", "Triton", ("gpu",), _compiled("Triton", _triton)),
     Language("pallas", "Pallas", ("gpu", "tpu"), _pallas, "Pallas's interpreter"),
 )
 

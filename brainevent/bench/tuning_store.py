@@ -8,7 +8,6 @@ replace the file whole, so a reader needs none.
 from __future__ import annotations
 
 import dataclasses
-import fcntl
 import hashlib
 import json
 import os
@@ -322,6 +321,8 @@ def _update(change: Callable[[_Choices], Any]) -> Any:
 @contextmanager
 def _locked(folder: Path) -> Iterator[None]:
     """Wait until no other process writes."""
+    import fcntl  # Windows has none
+
     descriptor = os.open(folder / ".lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
     try:
         with suppress(OSError):  # not every filesystem can: then the last of two writers wins

@@ -24,6 +24,7 @@ from .._compat import (
     x64_enabled,
 )
 from .._content import content_name
+from .._system import why_not_compiled
 from ..errors import (
     KernelCompilationError,
     KernelFallbackExhaustedError,
@@ -61,6 +62,10 @@ def select(
     entry = _find(definition, platform, backend, preferred, call)
     if entry is None:
         raise KernelFallbackExhaustedError(_no_kernel(definition, platform, backend))
+    row = language(entry.language)
+    instead = () if definition.reference is not None else ("give it a jax.numpy implementation with def_reference(fn)",)
+    if row is not None and (why := row.why_not_compiled(*instead)):
+        raise KernelNotAvailableError(f"operator {definition.name!r}: {why}")
     _warn_of_ignored(definition, platform, backend, preferred)
     return entry
 
@@ -69,12 +74,14 @@ def _find(
     definition: Definition, platform: str, backend: str | None, preferred: str | None, call: CallTypes | None
 ) -> KernelEntry | None:
     table = definition.candidates(platform)
-    tuned = tuned_choice(definition.name, platform, table, call)
+    tuned = None if why_not_compiled() else tuned_choice(definition.name, platform, table, call)
     if backend is not None:
         wishes: tuple[str | None, ...] = (backend,)
     else:
         best = tuned.backend if tuned else None
         wishes = (preferred, _global_backend(platform), best, definition.default(platform), *table)
+        if why_not_compiled():
+            wishes = (preferred, _global_backend(platform), REFERENCE, *table)
     for wish in wishes:
         if wish is not None and (name := meant(wish, table)) is not None:
             return with_tuned_variant(table[name], tuned, call)

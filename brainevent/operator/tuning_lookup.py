@@ -6,7 +6,6 @@ from __future__ import annotations
 import dataclasses
 import functools
 import importlib.metadata
-import os
 import platform as machine
 import threading
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import jax
 
 from .._content import content_name
+from .._system import cores
 from .._version import __version__
 from .entry import KernelEntry
 from .variants import free_variants, label
@@ -155,5 +155,4 @@ def _processor() -> str:
     with suppress(OSError), open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
         lines = [line.partition(":")[2].strip() for line in file if line.startswith("model name")]
         name = lines[0] if lines else name
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    return f"{name}, {cores} cores"
+    return f"{name}, {cores()} cores"

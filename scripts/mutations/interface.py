@@ -11,6 +11,27 @@ _PLANS = ("test_launch", "test_nvrtc", "test_numba_cuda", "test_warp")
 
 MUTANTS = (
     Mutant(
+        "system-macos-compiles",
+        "_system.py",
+        'if system == "Linux":',
+        'if system in ("Linux", "Darwin"):',
+        ("test_systems",),
+    ),
+    Mutant(
+        "system-reference-comes-last-elsewhere",
+        "operator/lowering.py",
+        "wishes = (preferred, _global_backend(platform), REFERENCE, *table)",
+        "wishes = (preferred, _global_backend(platform), *table, REFERENCE)",
+        ("test_systems",),
+    ),
+    Mutant(
+        "system-network-is-built-anywhere",
+        "network/description/network.py",
+        'if why := why_not_compiled("a network"',
+        'if why := False and why_not_compiled("a network"',
+        ("test_systems",),
+    ),
+    Mutant(
         "call-shared-operands-move-in-outer-levels",
         "ffi/call.py",
         "steps = [s * level.size if m else s for s, m in zip(steps, level.mapped, strict=True)]",

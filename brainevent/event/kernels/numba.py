@@ -13,7 +13,6 @@ from typing import Any
 
 import jax
 
-from ...backends.numba import numba_kernel
 from ..activity import is_active
 from ..coo.format import COORDINATES
 from ..csr.format import CSR
@@ -30,6 +29,13 @@ from .operands import sides_as_added, with_batch
 __all__ = ["NUMBA"]
 
 _FEW = 64  # places for each element that is drawn, about: how many there are is not known before
+
+
+def numba_kernel(kernel: Any, outs: Any, **options: Any) -> Callable[..., Any]:
+    """Return a JAX function that runs a Numba function; what compiles it is loaded with the first."""
+    from ...backends import numba
+
+    return numba.numba_kernel(kernel, outs, **options)
 
 
 def _has_rows(form: Format) -> bool:

@@ -15,6 +15,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from ..._system import cores
 from ..room import check_places, check_room
 from ..structure import checked_count
 
@@ -156,7 +157,7 @@ def _aligned_empty(size: int) -> np.ndarray:
 
 def _in_threads(rows: int, work: Callable[[int, int], None]) -> None:
     """Do the work for ranges of rows, in as many threads as there are cores: it holds no lock of Python's."""
-    threads = len(os.sched_getaffinity(0))
+    threads = cores()
     edges = np.linspace(0, rows, min(rows, threads * _CHUNKS) + 1).astype(int).tolist()
     with ThreadPoolExecutor(threads) as pool:
         list(pool.map(work, edges[:-1], edges[1:]))

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ..._system import why_not_compiled
 from ...errors import NetworkError, did_you_mean
 from ..plan.threads import parts_for
 from .checks import is_number
@@ -136,6 +137,8 @@ class Network:
         from ..plan.build import build_plan
         from ..run.simulation import Simulation
 
+        if why := why_not_compiled("a network", "step it by operators in a loop of your own"):
+            raise NetworkError(f"build: {why}")
         check_dtype(dtype, backend)
         name = chosen_name(dtype) if backend is None else backend
         parts = parts_for(sum(population.size for population in self.populations), threads)

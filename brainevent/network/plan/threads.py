@@ -10,21 +10,17 @@ from typing import Any
 
 import numpy as np
 
+from ..._system import cores
 from ...errors import NetworkError
 from ..description.checks import is_integer
 
-__all__ = ["cores", "even_edges", "in_threads", "parts_for", "row_edges"]
+__all__ = ["even_edges", "in_threads", "parts_for", "row_edges"]
 
 _VARIABLE = "BRAINEVENT_THREADS"
 _NEURONS = 5000  # of a thread, at least: with fewer, threads wait for each other longer than they work
 _MOST = 1024
 _FEW = 50_000  # synapses that one thread draws
 _CHUNKS = 4  # for each thread: some take longer than others
-
-
-def cores() -> int:
-    """Return how many cores the process may use."""
-    return len(os.sched_getaffinity(0))
 
 
 def parts_for(neurons: int, threads: int | None = None) -> int:
