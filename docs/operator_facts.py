@@ -206,13 +206,13 @@ class Facts:
             if x is None or (self.is_public and not self._result_dtype(position, x.dtype.name)):
                 return None
             one = self._of_one(way, position)
-            (out,) = self._results(way)
             tangents = _equations(lambda x, t, one=one: jax.jvp(one, (x,), (t,))[1], x, x)
             if tangents is None:
                 continue
             moves = True
             forward.update(dict.fromkeys(_names(tangents)))
-            cotangents = _equations(lambda x, ct, one=one: jax.vjp(one, x)[1](ct)[0], x, out)
+            results = self._results(way)
+            cotangents = _equations(lambda x, *cts, one=one: jax.vjp(one, x)[1](list(cts))[0], x, *results)
             backward.update(dict.fromkeys(_names(cotangents or [])))
         return (list(forward), list(backward)) if moves else None
 
@@ -234,8 +234,7 @@ class Facts:
 
         def function(x: Any) -> Any:
             others = [jnp.zeros(other.shape, other.dtype) for other in way.operands]
-            (out,) = jax.tree.leaves(self._function(way)(*others[:position], x, *others[position + 1 :]))
-            return out
+            return jax.tree.leaves(self._function(way)(*others[:position], x, *others[position + 1 :]))
 
         return function
 
