@@ -79,7 +79,7 @@ bench-gpu: ## Measure on the GPU with $(PYTHON)
 	$(PYTHON) -m benchmarks --gpu $(ARGS)
 
 clean: ## Remove all that was built, but for $(VENV)
-	rm -rf build dist site docs/operators docs/names.md .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -rf build dist site docs/operators docs/names.md docs/gallery.md docs/_static/gallery .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	find . -path './.venv*' -prune -o -name __pycache__ -type d -exec rm -rf {} +
 
 $(BIN)/python:

@@ -8,7 +8,7 @@ from typing import Any
 import brainevent
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from docs import names, operator_pages
+from docs import gallery, names, operator_pages
 
 project = "brainevent"
 author = "The brainevent authors"
@@ -37,6 +37,7 @@ copybutton_prompt_is_regexp = True
 
 
 def setup(app: Any) -> None:
-    """Write the pages of operators and of names before Sphinx looks for pages."""
+    """Write the gallery, and the pages of operators and of names, before Sphinx looks for pages."""
+    app.connect("builder-inited", lambda app: gallery.write(Path(app.srcdir)))
     app.connect("builder-inited", lambda app: names.write(Path(app.srcdir) / "names.md"))
     app.connect("builder-inited", lambda app: operator_pages.write(Path(app.srcdir) / "operators"))
