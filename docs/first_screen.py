@@ -34,7 +34,7 @@ _BIN = 2.0  # ms
 _LAYERS = ("2/3", "4", "5", "6")
 _PD14 = "PD14, poisson drive: "
 _CALLBACK = "jax.pure_callback with NumPy"
-_US = "\N{MICRO SIGN}s"
+_US = "\N{NO-BREAK SPACE}\N{MICRO SIGN}s"
 
 
 def load(name: str) -> Mapping[str, Any]:
@@ -143,15 +143,15 @@ def figures() -> str:
     network = "the [cortical microcircuit](docs/microcircuit.md) (77 169 neurons, 299 million synapses)"
     small = "[CUBA](docs/cuba.md) with 40 000 neurons"
     rows = [
-        (f"{factor:.3f} s", f"for a second of {network}, on one H100, every spike recorded", "gpu"),
+        (f"{factor:.3f}\N{NO-BREAK SPACE}s", f"for a second of {network}, on one H100, every spike recorded", "gpu"),
         (
-            f"{cuba['ours']:.0f} {_US}",
-            f"for a step of {small} on one CPU core, where Brian2 with C++ takes {cuba['Brian2']:.0f} {_US}",
+            f"{cuba['ours']:.0f}{_US}",
+            f"for a step of {small} on one CPU core, where Brian2 with C++ takes {cuba['Brian2']:.0f}{_US}",
             "networks",
         ),
         (
-            f"{call:.1f} {_US}",
-            f"for a call of your Numba kernel in a jitted loop, where `jax.pure_callback` takes {callback:.0f} {_US}",
+            f"{call:.1f}{_US}",
+            f"for a call of your Numba kernel in a jitted loop, where `jax.pure_callback` takes {callback:.0f}{_US}",
             "calls",
         ),
     ]

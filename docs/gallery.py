@@ -19,6 +19,7 @@ PICTURES = HERE / "_static"
 THEMES = ("light", "dark")
 SHAPE = 320, 200  # pixels of a thumbnail
 _SVG, _LINK = "http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"
+_LEAST = 0.7  # to so much a picture may be squeezed; others are cut
 _WORDS = ("matplotlib.axis", "legend", "text")  # groups of a picture that cannot be read when it is small
 
 
@@ -54,16 +55,18 @@ PROGRAMS = {
             "Ring attractor", "ring-attractor.md", "A bump of activity remembers a direction.",
             "networks/ring", runs="ring",
         ),
-        Program("A loop of your own", "own-loop.md", "COBA once more, as a step in `jax.numpy`.", "networks/intervals"),
+        Program("A loop of your own", "own-loop.md", "COBA once more, as a step in `jax.numpy`.", "networks/rate"),
     ),
     "Learning": (
         Program(
             "Classifier", "classifier.md", "Gradients train a spiking network.",
             "networks/classifier", (2,), "classifier",
         ),
-        Program("Plasticity", "plasticity.md", "Synapses find the inputs that spike together.", "plasticity/network"),
         Program(
-            "Short-term plasticity", "neuron-models.md#tsodyks-markram", "Synapses that tire and recover.",
+            "Plasticity", "plasticity.md", "Synapses find the inputs that spike together.", "plasticity/network", (2,)
+        ),
+        Program(
+            "Short-term plasticity", "neuron-models.md#depressing-synapses", "Synapses that tire and recover.",
             "neuron-models/tsodyks-markram",
         ),
     ),
@@ -74,7 +77,7 @@ PROGRAMS = {
         ),
         Program("AdEx", "neuron-models.md#adex", "Exponential upstroke and adaptation.", "neuron-models/adex"),
         Program(
-            "Hodgkin-Huxley", "neuron-models.md#hodgkin-huxley", "Sodium and potassium channels.",
+            "Hodgkin-Huxley", "neuron-models.md#hodgkin_huxley", "Sodium and potassium channels.",
             "neuron-models/hodgkin-huxley",
         ),
         Program(
@@ -95,8 +98,8 @@ hide-toc: true
 
 # Gallery
 
-After this page you have a program to start from. Each picture leads to a page with the whole program. Programs with a
-command are also in the folder `examples` of the repository.
+After this page you have a program to start from. Each picture leads to a page with the whole program. Those with a name
+in `examples` also run in a clone of the repository, by `python -m` and this name.
 """
 
 
@@ -125,7 +128,7 @@ def _card(program: Program) -> Iterator[str]:
     yield program.words
     if program.runs:
         yield ""
-        yield f"`python -m examples.networks.{program.runs}`"
+        yield f"`examples.networks.{program.runs}`"
     yield "```"
     yield ""
 
@@ -142,8 +145,10 @@ def thumbnail(picture: str, axes: Iterable[int]) -> str:
             one.remove(part)
     left, top = (min(box[k] for box in boxes) for k in (0, 1))
     right, bottom = (max(box[k] for box in boxes) for k in (2, 3))
+    stretched = (right - left) / (bottom - top) * SHAPE[1] / SHAPE[0]
+    fitted = "none" if _LEAST < stretched < 1 / _LEAST else "xMinYMid slice"
     small = ET.Element(f"{{{_SVG}}}svg", {
-        "width": str(SHAPE[0]), "height": str(SHAPE[1]), "preserveAspectRatio": "xMidYMid slice",
+        "width": str(SHAPE[0]), "height": str(SHAPE[1]), "preserveAspectRatio": fitted,
         "viewBox": f"{left:g} {top:g} {right - left:g} {bottom - top:g}",
     })  # fmt: skip
     small.append(root.find(f"{{{_SVG}}}defs"))

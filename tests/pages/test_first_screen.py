@@ -27,7 +27,7 @@ def words(svg):
 
 def test_the_figures_are_those_of_the_results():
     assert first.with_figures(README) == README
-    assert re.findall(r"^\| \*\*([\d.]+) \S+\*\* \|", first.figures(), re.MULTILINE) == [
+    assert re.findall(r"^\| \*\*([\d.]+)\s\S+\*\* \|", first.figures(), re.MULTILINE) == [
         f"{first.median('gpu', 'gpu_microcircuit', f'{first._PD14}the network engine, spikes recorded'):.3f}",
         f"{first.median('networks', 'networks', 'cuba, 40000 neurons, 1 thread: the network engine'):.0f}",
         f"{first.median('calls', 'overhead', 'XLACustomKernel with numba_kernel'):.1f}",
@@ -37,8 +37,8 @@ def test_the_figures_are_those_of_the_results():
 def test_figures_follow_the_results(monkeypatch):
     monkeypatch.setattr(first, "median", lambda *_: 3.0)
     changed = first.with_figures(README)
-    assert "**3.000 s**" in changed
-    assert "where `jax.pure_callback` takes 3 \N{MICRO SIGN}s" in changed
+    assert "**3.000\N{NO-BREAK SPACE}s**" in changed
+    assert "where `jax.pure_callback` takes 3\N{NO-BREAK SPACE}\N{MICRO SIGN}s" in changed
     before, after = (README.split(mark)[place] for mark, place in zip(first.MARKS, (0, 1), strict=True))
     assert changed.startswith(before)
     assert changed.endswith(after)
