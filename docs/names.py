@@ -117,8 +117,8 @@ After this page you know for every public name of `brainevent` 0.3 whether it is
 release. The page is made by `python -m docs.names` whenever the documentation is built. {counted}
 
 Errors about shapes are `ShapeError` everywhere, which is an `AssertionError` and a `ValueError`. [Coming
-from the PyPI package](from-pypi.md) says what programs must look at, and the [API reference](api.md) lists the names that
-are only here.
+from the PyPI package](from-pypi.md) says what programs must look at, and the [API reference](api.md) lists the names
+that are only here.
 """
 
 
