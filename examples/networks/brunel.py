@@ -14,9 +14,9 @@ from examples.networks.report import main
 
 DT = 0.1  # ms
 J = 0.1  # mV, what an excitatory spike adds to a potential
-IN_DEGREE = 1000  # of excitatory synapses; there are a quarter as many inhibitory ones
+IN_DEGREE = 1000  # excitatory synapses of a neuron; it has a quarter of this number of inhibitory ones
 THRESHOLD, TAU = 20.0, 20.0  # mV, ms
-REGIMES = {  # strength of inhibition g, external rate in units of the rate that reaches the threshold alone
+REGIMES = {  # strength of inhibition g, external rate in units of the rate that alone reaches the threshold
     "A": {"g": 3.0, "eta": 2.0},
     "B": {"g": 6.0, "eta": 4.0},
     "C": {"g": 5.0, "eta": 2.0},
@@ -26,7 +26,7 @@ PARAMS = {"threshold": THRESHOLD, "reset": 10.0, "refractory": round(2 / DT), "k
 
 
 def neuron(s, arriving, p, random):
-    """Leak, and add the spikes that arrive from within and, at random, from without."""
+    """Leak, and add the spikes that arrive from the network and, at random, from outside."""
     v = s.v * p.keep_v + arriving.syn + p.jump * random.poisson(p.events)
     v = jnp.where(s.pause > 0, s.v, v)
     spike = v >= p.threshold

@@ -23,7 +23,7 @@ def neuron(s, arriving, p):
     exc, inh = s.exc + arriving.exc, s.inh + arriving.inh
     push = p.rest + p.drive - s.v + exc * (p.e_exc - s.v) + inh * (p.e_inh - s.v)
     a = p.rate * (1 + exc + inh)
-    # (1 - exp(-a)) / a is 12 / (12 + 6 a + a^2), to a millionth for a < 0.15; that is quick for many neurons at once.
+    # (1 - exp(-a)) / a is 12 / (12 + 6 a + a^2), to a millionth for a < 0.15; this is fast for many neurons at once.
     v = s.v + push * (12 * p.rate / (12 + a * (6 + a)))
     v = jnp.where(s.pause > 0, s.v, v)
     spike = v > p.threshold

@@ -73,7 +73,7 @@ def population(k, scale, drive):
     recurrent = sum(
         contacts(k, j) / SIZES[k] * weight(k, j) * RATES[j] * 1e-3 * TAU_S for j in range(8) if PROBABILITIES[k][j]
     )
-    # With fewer inputs, weights grow so that the variance stays; a constant current makes up for what the mean loses.
+    # With fewer inputs, weights grow so that the variance stays; a constant current replaces what the mean loses.
     current = external if drive == "dc" else (1 - sqrt(scale)) * (recurrent + external)
     params = PARAMS | {"drift": current * TAU_M / CAPACITANCE * (1 - exp(-DT / TAU_M))}
     if drive == "poisson":
@@ -96,7 +96,7 @@ def projection(populations, target, source, scale):
 
 
 def network(scale=1.0, drive="poisson"):
-    """Return the microcircuit, or a part of its neurons that each have that part of their inputs."""
+    """Return the microcircuit, or a fraction of its neurons, each with the same fraction of its inputs."""
     if drive == "dc" and scale != 1:
         raise ValueError(f"microcircuit: scale is {scale} with a constant drive, which would silence it; pass scale=1")
     populations = [population(k, scale, drive) for k in range(8)]

@@ -26,7 +26,7 @@ def distance(one, other):
 
 
 def neuron(s, arriving, p, random):
-    """Integrate a constant drive, what a cue adds to it, slow excitation, quick inhibition, and noise."""
+    """Integrate a constant drive, what a cue adds to it, slow excitation, fast inhibition, and noise."""
     exc, inh = s.exc + arriving.exc, s.inh + arriving.inh
     current = p.drive + arriving.cue + exc + inh
     v = current + (s.v - current) * p.keep_v + p.noise * random.normal()
@@ -38,9 +38,9 @@ def neuron(s, arriving, p, random):
 
 
 def network(w_exc=0.006, w_inh=-0.03):
-    """Return neurons that excite those of near directions, and inhibit all."""
+    """Return neurons that excite neurons of similar directions, and inhibit all."""
     near = np.exp(-(distance(ANGLES[:, None], ANGLES) ** 2) / (2 * WIDTH**2))
-    near[near < 0.02] = 0  # zeros are no synapses
+    near[near < 0.02] = 0  # zeros are not synapses
     ring = be.Population("ring", N, neuron, state=STATE, params=PARAMS)
     excitation = be.Projection(ring, ring, w_exc * near, into="exc")
     inhibition = be.Projection(ring, ring, be.connect.all_to_all(weight=w_inh), into="inh")
@@ -48,7 +48,7 @@ def network(w_exc=0.006, w_inh=-0.03):
 
 
 def cue(direction, steps):
-    """Return the input of so many steps that tells the ring a direction, (steps, N)."""
+    """Return the cue for a direction as an input, (steps, N)."""
     bump = np.exp(-(distance(ANGLES, direction) ** 2) / (2 * WIDTH**2))
     return np.tile(bump.astype(np.float32), (steps, 1))
 
