@@ -20,6 +20,7 @@ PICTURES = {
     "line": ("spike_input", {}),
     "bar": ("spike_input", {"kind": "bar"}),
     "speedup": ("spike_input", {"kind": "speedup", "baseline": "reference"}),
+    "panels": ("binary_csrmv", {}),
     "roofline": ("spike_batches", {"kind": "roofline"}),
 }
 THEMES = ("light", "dark")
@@ -100,6 +101,8 @@ def measure() -> None:
     ):
         operator.def_benchmark_data(lambda *, platform, configs=configs: configs)
         operator.benchmark(platform="cpu", backends=backends, n_runs=30, cold=cold).save(FOLDER / f"{name}.json")
+    of_ours = brainevent.get_primitives_by_tags({"binary", "csr"})["binary_csrmv"]
+    of_ours.benchmark(platform="cpu", n_runs=30).save(FOLDER / "binary_csrmv.json")
 
 
 def draw(folder: Path = FOLDER) -> list[Path]:

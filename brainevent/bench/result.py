@@ -103,6 +103,7 @@ class BenchmarkResult:
         baseline: object = None,
         theme: str | None = None,
         title: str | None = None,
+        facet: str | Sequence[str] | None = None,
         **kw: Any,
     ) -> Figure:
         """Draw the records, and return the figure; `kw` goes to the lines, points or bars that matplotlib makes.
@@ -110,6 +111,9 @@ class BenchmarkResult:
         `kind` is 'line', 'bar', 'scatter', 'speedup' (how many times faster than the `baseline`) or 'roofline'. `x` is
         the only keyword that varies and is a number, else the label; `y` the median time with its quartiles, or the
         mean where there are no medians; `hue` the backend. `theme` is 'light' or 'dark'. Given `ax`, it is drawn into.
+
+        Configurations without a single size are rows of points, and of many, panels: `facet` names the columns, one or
+        two, that make panels; () makes none.
 
         >>> import brainevent
         >>> record = brainevent.BenchmarkRecord("cpu", "numba", "n=3", 0.2, 0.01, 0.19, None, True, None, {}, {"n": 3})
@@ -128,7 +132,7 @@ class BenchmarkResult:
             ) from error
         from .plot.series import Wish
 
-        wish = Wish(kind, x, y, hue, style, baseline)
+        wish = Wish(kind, x, y, hue, style, baseline, facet)
         return draw(self._records, self._primitive_name, wish, ax=ax, theme=theme, title=title, show=show, artist=kw)
 
     def to_dict(self) -> dict[str, Any]:

@@ -8,9 +8,31 @@ __all__ = ["MUTANTS"]
 _MEASURE = ("test_bench", "test_benchmark")
 _RESULTS = ("test_bench_results", "test_cli_performance")
 _PLOT = ("test_plot",)
+_CASES = ("test_plot_cases",)
 _TUNED = ("test_tune",)
 
 MUTANTS = (
+    Mutant(
+        "cases-tied-columns-are-two",
+        "bench/plot/cases.py",
+        "== _count(rows, (name,)) == _count(rows, (other,)) for other",
+        "== _count(rows, (name,)) < _count(rows, (other,)) for other",
+        _CASES,
+    ),
+    Mutant(
+        "panels-do-not-share-their-limits",
+        "bench/plot/series.py",
+        "series=series, ends=whole.span)",
+        "series=series)",
+        _CASES,
+    ),
+    Mutant(
+        "cases-labels-may-be-lost",
+        "bench/plot/cases.py",
+        'if len(columns) < 2 or _count(rows.rows, columns) < _count(rows.rows, (*columns, "label")):',
+        "if len(columns) < 2:",
+        _CASES,
+    ),
     Mutant(
         "measure-quartiles-of-a-sample",
         "bench/measure.py",

@@ -141,12 +141,15 @@ def test_other_columns_are_drawn_by_name():
         [record("a", 1, label="small"), record("a", 2, label="large")],
         [record("a", 1, label="small", mode="x"), record("a", 2, label="large", mode="y")],
         [record("a", 1, label="small", mode=True), record("a", 2, label="large", mode=False)],
-        [record("a", i, label=label, density=i, kernel={"block": i}) for i, label in ((1, "small"), (2, "large"))],
     ],
 )  # fmt: skip
-def test_without_one_size_the_labels_are_categories(records):
-    ax = result(*records).plot().axes[0]
-    assert [tick.get_text() for tick in ax.get_xticklabels()] == ["small", "large"]
+def test_without_one_size_the_labels_are_rows_of_points(records):
+    figure = result(*records).plot()
+    ax = figure.axes[0]
+    assert [tick.get_text() for tick in ax.get_yticklabels()] == ["small", "large"]
+    assert ax.get_xlabel() == "median time of a call"
+    assert lines(figure) == {}
+    assert ax.yaxis_inverted()
 
 
 def test_what_hue_and_place_do_not_tell_apart_becomes_the_style():
@@ -526,6 +529,9 @@ CROWDS = {
     "ten lines": result(*(record(f"backend {i}", 0.01 * n * (1 + i / 9), n=n) for i in range(10) for n in (10, 1000))),
     "long labels": result(*(record(b, 0.2, label=f"a matrix that is {word}") for b in "ab" for word in WORDS)),
     "failures": BROKEN,
+    "panels": result(
+        *(record(b, n * d, n=n, density=d, mode=m) for b in "ab" for n in (1, 90) for d in (1, 2, 3) for m in "xy")
+    ),
 }  # fmt: skip
 
 
@@ -540,7 +546,7 @@ def test_no_text_is_cut_and_no_name_covers_another(crowd, kind, theme):
     paper = figure.bbox.padded(1)
     for text in shown:
         box = text.get_window_extent()
-        ticks = [*figure.axes[0].get_xticklabels(which="both"), *figure.axes[0].get_yticklabels(which="both")]
+        ticks = [t for ax in figure.axes for axis in (ax.xaxis, ax.yaxis) for t in axis.get_ticklabels(which="both")]
         if text not in ticks:  # ticks outside of the limits are not drawn
             assert paper.contains(box.x0, box.y0), text
             assert paper.contains(box.x1, box.y1), text
@@ -591,12 +597,12 @@ def structure(svg):
 def test_the_pictures_on_the_page_are_those_of_the_numbers_beside_them(tmp_path):
     page = Path(draw.__file__).with_name("plots.md").read_text()
     drawn = draw.draw(tmp_path)
-    assert len(drawn) == 2 * len(draw.PICTURES) == 8
+    assert len(drawn) == 2 * len(draw.PICTURES) == 10
     for path in drawn:
         marks, words = structure((draw.FOLDER / path.name).read_text())
         assert (marks, words) == structure(path.read_text())
         assert sum(marks.values()) >= 4
-        assert words["spike_input on cpu"] == 1
+        assert words["binary_csrmv on cpu" if path.stem.startswith("panels") else "spike_input on cpu"] == 1
         assert f"_static/plots/{path.name}\n:class: only-{path.stem.split('-')[1]}\n:alt: " in page
     assert {path.suffix for path in draw.FOLDER.iterdir()} == {".svg", ".json"}
     assert len(list(draw.FOLDER.glob("*.svg"))) == len(drawn)

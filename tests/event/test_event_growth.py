@@ -75,7 +75,7 @@ def test_a_law_gets_every_format(form, transpose, columns):
     assert operator.name == f"largest_{form.name}{'mv' if columns is None else 'mm'}"
     promises = ["outputs written", "sharded jit"]
     brainevent.check(operator, weights, *structure, x, promises=promises, **how).raise_if_failed()
-    assert all(config.bytes > 0 for config in of.law.data(of))
+    assert all(config.bytes > 0 and config.flops > 0 for config in of.law.data(of))
 
 
 def test_devices_share_elements_and_find_the_largest_of_all():

@@ -34,10 +34,12 @@ class _Groups:
 
     @classmethod
     def of(cls, ax: Axes, chart: Chart, ends: int) -> _Groups:
-        side_by_side = max(Counter(point.x for series in chart.series for point in series.points).values()) > 1
+        side_by_side = (
+            max(Counter(point.x for series in chart.series for point in series.points).values(), default=0) > 1
+        )
         slots = len(chart.series) if side_by_side else 1
         width = _GROUP / slots
-        longest = max(len(chart.y.text(point.y)) for point in _measured(chart))
+        longest = max((len(chart.y.text(point.y)) for point in _measured(chart)), default=0)
         across, height = size_in_points(ax)
         turned = longest * _LETTER > across / (len(chart.x.categories) + 0.2) * width
         room = longest * _LETTER + _LINE if turned else 2 * _LINE
@@ -49,8 +51,7 @@ class _Groups:
 
 def draw_bars(ax: Axes, chart: Chart, theme: Theme, _own: bool, artist: dict[str, Any]) -> str:
     """Draw a bar for each point; return what the spread is."""
-    found = _measured(chart)
-    least, most = min(point.low for point in found), max(point.high for point in found)
+    least, most = chart.span
     floor = 10 ** math.floor(math.log10(least) - 0.1) if chart.y.log else 0.0
     groups = _bars(ax, chart, theme, floor, artist)
     if chart.y.log:
@@ -63,18 +64,18 @@ def draw_bars(ax: Axes, chart: Chart, theme: Theme, _own: bool, artist: dict[str
 def draw_speedups(ax: Axes, chart: Chart, theme: Theme, _own: bool, artist: dict[str, Any]) -> str:
     """Draw bars that rise from 1 if faster, and hang from it if slower; return what the spread is."""
     groups = _bars(ax, chart, theme, 1.0, artist, ends=2)
-    found = _measured(chart)
-    least, most = min(point.low for point in found), max(point.high for point in found)
+    least, most = chart.span
     range_ = max(most, 1.5) / min(least, 1 / 1.5)
     ax.set_ylim(
         least / range_**groups.room if least < 1 else 1 / range_**0.05,
         most * range_**groups.room if most > 1 else range_**0.05,
     )
     ax.axhline(1, color=theme.ink, linewidth=1.2, zorder=2.5).set_gid("baseline")
-    ax.annotate(
-        f"{chart.y.text(1)} = {chart.baseline}", (1, 1), (6, 0), xycoords=ax.get_yaxis_transform(),
-        textcoords="offset points", va="center", fontsize=9.5, color=theme.ink, annotation_clip=False,
-    )  # fmt: skip
+    if chart.ends is None:  # beside a panel there is another one
+        ax.annotate(
+            f"{chart.y.text(1)} = {chart.baseline}", (1, 1), (6, 0), xycoords=ax.get_yaxis_transform(),
+            textcoords="offset points", va="center", fontsize=9.5, color=theme.ink, annotation_clip=False,
+        )  # fmt: skip
     return _finish(ax, chart, theme, groups, 1.0)
 
 

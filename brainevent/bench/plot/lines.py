@@ -15,7 +15,7 @@ from .picture import legend, scales
 from .series import Chart, Series
 from .style import Look, Theme
 
-__all__ = ["draw_lines", "draw_points"]
+__all__ = ["draw_lines", "draw_points", "of_points"]
 
 _MOST_NAMED = 12  # lines beside which there is room for names
 
@@ -57,7 +57,7 @@ def draw_points(ax: Axes, chart: Chart, theme: Theme, _own: bool, artist: dict[s
             "zorder": 3,
         }
         ours |= {"edgecolors": theme.background, "linewidths": 0.8}
-        points = ax.scatter(xs, ys, **{**ours, **_of_points(artist)})
+        points = ax.scatter(xs, ys, **{**ours, **of_points(artist)})
         points.set_gid(series.mark_id)
         _whiskers(ax, series, look.colour)
     scales(ax, chart)
@@ -65,7 +65,7 @@ def draw_points(ax: Axes, chart: Chart, theme: Theme, _own: bool, artist: dict[s
     return f"The whiskers {chart.spread}." if chart.spread else ""
 
 
-def _of_points(artist: dict[str, Any]) -> dict[str, Any]:
+def of_points(artist: dict[str, Any]) -> dict[str, Any]:
     """Let a colour mean that of the whole point."""
     named = normalize_kwargs(artist, PathCollection)
     if "color" in named:

@@ -22,13 +22,25 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocat
 from .series import Axis, Chart
 from .style import THEMES, Theme
 
-__all__ = ["Picture", "background_theme", "caption", "dress", "legend", "log_ticks", "scales", "size_in_points"]
+__all__ = [
+    "Picture",
+    "background_theme",
+    "caption",
+    "dress",
+    "entitle",
+    "legend",
+    "log_ticks",
+    "scales",
+    "size_in_points",
+    "value_scale",
+]
 
 _UNDATED = {"svg": {"Date": None, "Creator": None}, "pdf": {"CreationDate": None, "Creator": None, "Producer": None}}
 _SALT: Any = {"svg.fonttype": "none", "svg.hashsalt": "brainevent"}
 _MOST_TICKS = 8
 # Up to so many decades, these numbers of each have ticks.
 _TICKS = ((0.5, (1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 7.0)), (2.6, (1.0, 2.0, 5.0)), (math.inf, (1.0,)))
+_TICK_WIDTH, _TICK_HEIGHT = 44, 16  # points that a number beside an axis takes
 _HANDLE, _LETTER = 48, 5.8  # points, in a legend
 _CAPTION_WIDTH = 100
 
@@ -86,7 +98,7 @@ def _scale(ax: Axes, which: str, axis: Axis, there: Sequence[float]) -> None:
     side = ax.xaxis if which == "x" else ax.yaxis
     ax.set(**{f"{which}label": axis.words})
     if axis.categories:
-        turned = sum(map(len, axis.categories)) > 70
+        turned = sum(map(len, axis.categories)) > 70 and not any("\n" in name for name in axis.categories)
         turn: dict[str, Any] = {"rotation": 30, "ha": "right", "rotation_mode": "anchor"} if turned else {}
         side.set_ticks(range(len(axis.categories)), list(axis.categories), **turn)
         return
@@ -101,10 +113,24 @@ def _scale(ax: Axes, which: str, axis: Axis, there: Sequence[float]) -> None:
     side.set_major_formatter(FuncFormatter(lambda value, _: axis.text(value)))
 
 
-def log_ticks(side: XAxis | YAxis, least: float, most: float) -> None:
+def value_scale(ax: Axes, which: str, axis: Axis, there: Sequence[float]) -> None:
+    """Set scale, ticks and words of one side of the axes, for values that are there."""
+    _scale(ax, which, axis, there)
+    if axis.log:
+        across, height = size_in_points(ax)
+        log_ticks(ax.xaxis if which == "x" else ax.yaxis, min(there), max(there), _most(which, across, height))
+
+
+def _most(which: str, across: float, height: float) -> float:
+    """Return how many numbers have room beside one side of the axes."""
+    return across / _TICK_WIDTH if which == "x" else height / _TICK_HEIGHT
+
+
+def log_ticks(side: XAxis | YAxis, least: float, most: float, room: float = math.inf) -> None:
     """Set the ticks of a logarithmic axis between two numbers: the fewer of each decade, the more decades."""
     decades = math.log10(most / least)
-    side.set_major_locator(LogLocator(subs=next(s for limit, s in _TICKS if decades <= limit), numticks=15))
+    fitting = [subs for limit, subs in _TICKS if decades <= limit and decades * len(subs) <= room] or [_TICKS[-1][1]]
+    side.set_major_locator(LogLocator(subs=fitting[0], numticks=15))
     side.set_minor_formatter(NullFormatter())
 
 
@@ -129,6 +155,11 @@ def legend(ax: Axes, theme: Theme) -> None:
     box = ax.legend(handles, names, ncols=columns, frameon=False, fontsize=9, handlelength=2.8, **place)
     for text in box.get_texts():
         text.set_color(theme.ink)
+
+
+def entitle(figure: Figure, title: str, theme: Theme) -> None:
+    """Write a title at the top left of a figure."""
+    figure.suptitle(title, x=0.012, ha="left", fontsize=12.5, fontweight="bold", color=theme.ink)
 
 
 def size_in_points(ax: Axes) -> tuple[float, float]:

@@ -12,11 +12,12 @@ from typing import Any
 
 from ..record import BenchmarkRecord
 from ..rows import METRICS, Row, Rows, check_column, flat_rows
+from .cases import CASE, Cases, Facet, cases, independent, panel_columns, panels
 from .quantity import column, is_number, performance, speedup
 from .style import WHERE
 from .words import axis_words, number_text
 
-__all__ = ["Axis", "Chart", "Point", "Series", "Wish", "chart"]
+__all__ = ["Axis", "Chart", "Point", "Series", "Wish", "chart", "in_panels"]
 
 _GROUPED = ("bar", "speedup")
 _DECADE = 10
@@ -33,6 +34,7 @@ class Wish:
     hue: str | None = None
     style: str | None = None
     baseline: Any = None
+    facet: Facet = None
 
 
 @dataclass(frozen=True)
@@ -84,6 +86,38 @@ class Chart:
     remarks: tuple[str, ...]
     baseline: str = ""
     roofs: tuple[tuple[str, float, float], ...] = ()
+    cases: Cases | None = None  # what the categories are, if they are configurations told apart by columns
+    facet: tuple[str, ...] = ()  # the columns that make panels
+    ends: tuple[float, float] | None = None  # of the values in all panels, in a panel
+
+    @property
+    def span(self) -> tuple[float, float]:
+        """The least and the largest value that is shown, with spreads; in a panel, those of all panels."""
+        if self.ends is not None:
+            return self.ends
+        points = [point for series in self.series for point in series.points if not math.isnan(point.y)]
+        return min(point.low for point in points), max(point.high for point in points)
+
+
+def in_panels(whole: Chart) -> list[list[tuple[str, Chart]]]:
+    """Return the rows of panels of a chart, each with its title."""
+    assert whole.cases is not None
+    grid = panels(whole.cases, whole.facet)
+    between = (whole.x.categories[0].count("\n") and "\n") or ", "
+    axis = replace(whole.x, categories=tuple(between.join(parts) for parts in grid.names))
+
+    def panel(to_right: int, down: int) -> Chart:
+        here = {i: place for i, (*at, place) in enumerate(grid.places) if at == [to_right, down]}
+        series = tuple(
+            replace(one, points=tuple(replace(p, x=here[int(p.x)]) for p in one.points if int(p.x) in here))
+            for one in whole.series
+        )
+        return replace(whole, x=axis, series=series, ends=whole.span)
+
+    return [
+        [(", ".join(filter(None, (above, beside))), panel(i, k)) for i, above in enumerate(grid.across or ("",))]
+        for k, beside in enumerate(grid.down or ("",))
+    ]
 
 
 def chart(records: Sequence[BenchmarkRecord], name: str, wish: Wish) -> Chart:
@@ -97,7 +131,13 @@ def chart(records: Sequence[BenchmarkRecord], name: str, wish: Wish) -> Chart:
     else:
         quantity = performance(wish.y, rows) if wish.kind == "roofline" else column(wish.y, rows)
     place = "intensity" if wish.kind == "roofline" else wish.x or _size(rows, (hue, wish.style))
+    told = cases(rows, (hue, wish.style)) if place == "label" and wish.x is None else None
+    facet = _facet(wish, told, rows)
+    place = CASE if told is not None else place
     x, position = _placed([row for row in rows.rows if _has(row, place)], place, wish.kind in _GROUPED)
+    if told is not None:
+        between = "\n" if wish.kind in _GROUPED else ", "
+        x, position = Axis("", str, categories=tuple(map(between.join, told.parts))), lambda row: row[CASE]
     series = _series(
         rows, wish, hue, place, lambda row: Point(position(row), *quantity.of(row), row["label"]), baseline
     )
@@ -113,7 +153,20 @@ def chart(records: Sequence[BenchmarkRecord], name: str, wish: Wish) -> Chart:
         tuple(_remarks(records, rows.rows, place)),
         baseline,
         tuple(_roofs(rows.rows)) if wish.kind == "roofline" else (),
+        told,
+        facet,
     )
+
+
+def _facet(wish: Wish, told: Cases | None, rows: Rows) -> tuple[str, ...]:
+    """Return the columns that make panels, if configurations are told apart by columns."""
+    if told is not None:
+        return tuple(panel_columns(told, wish.facet, rows.names))
+    if wish.facet:
+        raise ValueError(
+            f"{WHERE}: facet={wish.facet!r} needs configurations that several keywords tell apart, and x left out"
+        )
+    return ()
 
 
 def _rows(records: Sequence[BenchmarkRecord], wish: Wish) -> Rows:
@@ -142,7 +195,8 @@ def _size(rows: Rows, taken: Sequence[str | None]) -> str:
     """Return the only keyword that varies and is a number; without such a one, configurations are told by label."""
     fixed = ("platform", "backend", "label", *taken)
     found = [name for name in rows.names if name not in fixed and _numeric(rows.rows, name) and _varies(rows, name)]
-    return found[0] if len(found) == 1 else "label"
+    sizes = independent(rows.rows, found)
+    return sizes[0] if len(sizes) == 1 else "label"
 
 
 def _default_hue(rows: Rows, wish: Wish) -> str:
@@ -216,7 +270,9 @@ def _left_over(rows: Rows, hue: str, place: str) -> list[str]:
     seen = Counter((str(row.get(hue)), str(row.get(place))) for row in rows.rows)
     if max(seen.values(), default=1) == 1:
         return []
-    return [name for name in rows.names if name not in (hue, place, "label") and _varies(rows, name)]
+    names = [name for name in rows.names if name not in (hue, place, "label") and _varies(rows, name)]
+    kept = independent(rows.rows, names)
+    return [name for name in kept if len(independent(rows.rows, [place, name])) > 1]
 
 
 def _style_name(row: Row, styles: Sequence[str]) -> str:

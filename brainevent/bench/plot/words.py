@@ -20,6 +20,7 @@ _WORDS = {
     "loop_ms": "time of the loop around a call",
     "peak_fraction": "share of the measured bandwidth",
     "label": "",  # the categories speak for themselves
+    "_case": "",
 }
 
 

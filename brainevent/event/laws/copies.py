@@ -111,6 +111,7 @@ class Copies(Law):
                     {"shape": (n, n)},
                     {"n": n, "fan_out": number},
                     bytes=written + chosen.size * (32 + 12 * number),
+                    flops=chosen.size * number if self.grad else None,
                 )
             )
         return configs

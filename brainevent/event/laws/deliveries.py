@@ -216,4 +216,5 @@ def _config(of: Description, n: int, number: int, active: float) -> BenchmarkCon
         {},
         {"n": n, "connections": number, "active": active},
         bytes=n + 20 * int(x.sum()) * number,
+        flops=max(int(x.sum()), 1) * number,
     )

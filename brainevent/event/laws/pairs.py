@@ -92,6 +92,7 @@ class Pairs(Law):
                     {},
                     {"n": n, "fan_out": number, "columns": columns},
                     bytes=4 * n * number + sum(x.nbytes for x in (*structure, *sides)),
+                    flops=2 * columns * n * number,
                 )
             )
         return configs

@@ -142,21 +142,23 @@ def _configs(of: Description, n: int, number: int, active: float, event: bool) -
     many = jnp.ones(of.format.stored(structure, (n, n)))
     perm = [jnp.asarray(np.random.default_rng(2).permutation(many.size), jnp.int32)] if of.indexed else []
     configs = []
-    kinds = ((jnp.ones(1), "one weight"), (many, "weights"))[not structure :]
+    kinds = ((jnp.ones(1), "one", "one weight"), (many, "many", "weights"))[not structure :]
     if of.format.drawn is not None:
-        kinds = ((many, "drawn"),)
-    for weights, kind in kinds:
+        kinds = ((many, "drawn", "drawn"),)
+    additions = max(int(drawn.sum()), 1) * number
+    for weights, kind, words in kinds:
         for transpose in (True, False):
             few = of.format.by_rows and (transpose or not structure)
             rows = int(drawn.reshape(n, -1).any(1).sum()) if few else n
             each = of.format.bytes + 4 * (weights.size > 1 and of.format.drawn is None) * (1 + of.indexed)
             configs.append(
                 BenchmarkConfig(
-                    f"{n} x {number} active={active:g} {kind}{', transpose' * transpose}",
+                    f"{n} x {number} active={active:g} {words}{', transpose' * transpose}",
                     (weights, *structure, *perm, x),
                     {**of.format.sized((n, n)), "transpose": transpose},
-                    {"n": n, "fan_out": number, "active": active},
+                    {"n": n, "fan_out": number, "active": active, "weights": kind},
                     bytes=x.nbytes + 32 * rows * of.format.by_rows + rows * number * each + 8 * x.size,
+                    flops=additions if event else 2 * additions,
                 )
             )
     return configs

@@ -157,4 +157,5 @@ def _config(of: Description, n: int, number: int, active: float) -> BenchmarkCon
         {},
         {"n": n, "connections": number, "active": active},
         bytes=n + each * int(spikes.sum()) * number,
+        flops=max(int(spikes.sum()), 1) * number,
     )

@@ -87,6 +87,7 @@ class Values(Law):
                     {"shape": (n, n), "transpose": transpose},
                     {"n": n, "fan_out": number},
                     bytes=structure[0 if transpose else -1].nbytes + y.nbytes + 2 * w.nbytes,
+                    flops=w.size,
                 )
             )
         return configs
