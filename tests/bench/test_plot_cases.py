@@ -106,3 +106,17 @@ def test_columns_that_make_no_panels(case):
     with pytest.raises(ValueError, match=r"BenchmarkResult\.plot: ") as raised:
         results.plot(facet=facet)
     assert words in str(raised.value)
+
+
+def test_a_legend_of_many_names_covers_neither_the_title_nor_a_panel():
+    names = [f"a backend of a long name {i}" for i in range(9)]
+    figure = result(
+        *(record(b, n * d, n=n, density=d, mode=m) for b in names for n in (1, 90) for d in (1, 2, 3) for m in "xy")
+    ).plot()
+    figure.draw_without_rendering()
+    box = figure.legends[0].get_window_extent()
+    title = next(text for text in figure.texts if text.get_text() == "op on cpu").get_window_extent()
+    assert box.y1 <= title.y0
+    assert box.x1 <= figure.bbox.x1
+    assert all(box.y0 >= ax.title.get_window_extent().y0 for ax in figure.axes)
+    assert all(box.y0 >= ax.bbox.y1 for ax in figure.axes)

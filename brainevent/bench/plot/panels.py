@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from .dots import draw_dots
-from .picture import caption, dress, entitle
+from .picture import caption, columns_of, dress, entitle
 from .series import Chart, in_panels
 from .style import Theme
 
@@ -19,8 +19,9 @@ __all__ = ["Draw", "draw_panels", "row_height"]
 Draw = Callable[[Axes, Chart, Theme, bool, dict[str, Any]], str]
 _ROW, _DODGE = 0.3, 0.07  # inches: of a row of dots, and more for each series
 _LETTER, _PANEL, _BAR = 0.07, 2.9, 0.3  # inches: of a name, a panel, and a bar
-_HEAD, _ABOVE, _HEIGHT = 1.35, 0.35, 3.0
+_HEAD, _ABOVE, _HEIGHT = 1.65, 0.35, 3.0
 _MOST_WIDTH = 14.0
+_POINTS, _TITLE, _LINE, _EDGE = 72, 26, 15, 6  # in an inch, for the title, a line of names, and above the title
 
 
 def row_height(shown: Chart) -> float:
@@ -55,8 +56,7 @@ def draw_panels(
     _share(axes[0][0], limits, in_rows)
     for ax in axes.flat:
         ax.label_outer()
-    entitle(figure, whole.title if title is None else title, theme)
-    _legend(figure, axes[0][0], theme)
+    _head(figure, whole.title if title is None else title, axes[0][0], theme)
     caption(axes[-1][0], theme, [spread, *whole.remarks])
     return figure
 
@@ -80,9 +80,18 @@ def _share(ax: Axes, limits: Sequence[tuple[float, float]], in_rows: bool) -> No
         ax.set_ylim(low, high)
 
 
-def _legend(figure: Figure, ax: Axes, theme: Theme) -> None:
-    """Name the series once, to the right of the title."""
+def _head(figure: Figure, title: str, ax: Axes, theme: Theme) -> None:
+    """Write the title, below it the names of the series in as many lines as they need, and keep the panels below."""
     handles, names = ax.get_legend_handles_labels()
-    box = figure.legend(handles, names, loc="upper right", ncols=len(names), frameon=False, fontsize=9)
+    width, height = figure.get_size_inches() * _POINTS
+    columns = columns_of(names, width - _TITLE)
+    box = figure.legend(
+        handles, names, ncols=columns, frameon=False, fontsize=9, loc="upper left",
+        bbox_to_anchor=(0, 0, 1, 1 - _TITLE / height), borderaxespad=0.2,
+    )  # fmt: skip
     for text in box.get_texts():
         text.set_color(theme.ink)
+    entitle(figure, title, theme).set(y=1 - _EDGE / height, in_layout=False)  # it would be given the room twice
+    taken = _TITLE + _LINE * -(-len(names) // columns)
+    engine: Any = figure.get_layout_engine()
+    engine.set(rect=(0, 0, 1, 1 - taken / height))

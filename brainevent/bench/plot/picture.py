@@ -17,6 +17,7 @@ from matplotlib.axes import Axes
 from matplotlib.axis import XAxis, YAxis
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
+from matplotlib.text import Text
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
 from .series import Axis, Chart
@@ -148,18 +149,22 @@ def legend(ax: Axes, theme: Theme) -> None:
     handles, names = ax.get_legend_handles_labels()
     if not names:
         return
-    widths = [_HANDLE + _LETTER * len(name) for name in names]
-    across = size_in_points(ax)[0]
-    columns = len(names) if sum(widths) < across else max(1, int(across // max(widths)))
+    columns = columns_of(names, size_in_points(ax)[0])
     place: dict[str, Any] = {"loc": "lower left", "bbox_to_anchor": (0, 1.01), "borderaxespad": 0.2}
     box = ax.legend(handles, names, ncols=columns, frameon=False, fontsize=9, handlelength=2.8, **place)
     for text in box.get_texts():
         text.set_color(theme.ink)
 
 
-def entitle(figure: Figure, title: str, theme: Theme) -> None:
+def columns_of(names: Sequence[str], across: float) -> int:
+    """Return in how many columns the names of a legend fit into so many points."""
+    widths = [_HANDLE + _LETTER * len(name) for name in names]
+    return len(names) if sum(widths) < across else max(1, int(across // max(widths)))
+
+
+def entitle(figure: Figure, title: str, theme: Theme) -> Text:
     """Write a title at the top left of a figure."""
-    figure.suptitle(title, x=0.012, ha="left", fontsize=12.5, fontweight="bold", color=theme.ink)
+    return figure.suptitle(title, x=0.012, ha="left", fontsize=12.5, fontweight="bold", color=theme.ink)
 
 
 def size_in_points(ax: Axes) -> tuple[float, float]:
