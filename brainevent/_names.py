@@ -16,7 +16,8 @@ _ROOMS = {
     "backends.source.cuda": "load_cuda_dir load_cuda_file load_cuda_inline",
     "backends.source.module": "CompiledModule",
     "backends.warp": "jaxinfo_to_warpinfo jaxtype_to_warptype warp_kernel",
-    "bench.tuning_store": "TunedChoice clear_tuned export_tuned import_tuned tuned_choices",
+    "bench.tuned_choice": "TunedChoice",
+    "bench.tuning_store": "clear_tuned export_tuned import_tuned tuned_choices",
     "bench.measure": "benchmark_function",
     "bench.record": "BenchmarkConfig BenchmarkRecord",
     "bench.result": "BenchmarkResult",
@@ -27,11 +28,10 @@ _ROOMS = {
     "event.compact": "CompactBinary",
     "event.coo.functions": "binary_coomm binary_coomv coomm coomv",
     "event.csr.conversions": "coo2csr coo_to_csc_index csc_to_csr_index csr_to_coo_index csr_to_csc_index",
-    "event.csr.functions": """
-        binary_csrmm binary_csrmm_indexed binary_csrmv binary_csrmv_indexed csr_slice_rows csrmm csrmm_indexed
-        csrmv csrmv_indexed
-    """,
+    "event.csr.functions": "binary_csrmm binary_csrmm_indexed binary_csrmv binary_csrmv_indexed",
     "event.csr.hybrid": "HybridConfig get_hybrid_config init_csr_config",
+    "event.csr.numbers": "csrmm csrmm_indexed csrmv csrmv_indexed",
+    "event.csr.rows": "csr_slice_rows",
     "event.csr.sampled": "sddmm",
     "event.delays.functions": "csr_delay_deliver csr_delay_deliver_layout take_arrivals",
     "event.delays.layout": "CSRDelayLayout",
@@ -54,19 +54,24 @@ _ROOMS = {
     """,
     "event.matrices.base": "DataRepresentation",
     "event.matrices.coo": "COO",
-    "event.matrices.csr": "CSC CSR",
+    "event.matrices.csc": "CSC",
+    "event.matrices.csr": "CSR",
     "event.matrices.dense": "Dense",
-    "event.matrices.drawn": """
-        JITCMatrix JITCNormalC JITCNormalR JITCScalarC JITCScalarMatrix JITCScalarR JITCUniformC JITCUniformR
+    "event.matrices.drawn": "JITCMatrix JITCScalarMatrix",
+    "event.matrices.drawn_kinds": """
+        JITCNormalC JITCNormalR JITCScalarC JITCScalarR JITCUniformC JITCUniformR
     """,
-    "event.matrices.fixed": "FixedNumConn FixedNumPerPost FixedNumPerPre",
+    "event.matrices.fixed": "FixedNumPerPost FixedNumPerPre",
+    "event.matrices.fixed_base": "FixedNumConn",
     "event.matrices.gradients": "grad value_and_grad",
     "event.matrices.tcsr": "TCSR",
     "event.plasticity.by_rule": "csr_apply_on_post csr_apply_on_pre",
-    "event.plasticity.functions": """
-        update_csc_on_binary_post update_csc_on_binary_pre update_csr_on_binary_post update_csr_on_binary_pre
+    "event.plasticity.dense_and_fixed": """
         update_dense_on_binary_post update_dense_on_binary_pre update_fixed_post_conn_on_binary_pre
         update_fixed_pre_conn_on_binary_post
+    """,
+    "event.plasticity.functions": """
+        update_csc_on_binary_post update_csc_on_binary_pre update_csr_on_binary_post update_csr_on_binary_pre
     """,
     "event.representation": "EventRepresentation",
     "event.synapses.functions": "cscmm_dt2t cscmv_dt2t csrmm_dt2t csrmv_dt2t fcnmm_dt2t fcnmv_dt2t",

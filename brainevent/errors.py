@@ -126,7 +126,14 @@ class KernelArgumentError(KernelCompilationError, TypeError):
 
 
 class CompilationError(KernelCompilationError):
-    """A compiler failed, is missing or took too long; the text ends with the command, unless the message has it."""
+    """A compiler failed, is missing or took too long; the text ends with the command, unless the message has it.
+
+    Args:
+        message: What went wrong.
+        compiler_output: What the compiler printed.
+        command: The command that ran.
+        stage: What it did, such as "compile".
+    """
 
     def __init__(self, message: str, compiler_output: str = "", command: str = "", stage: str = "compile"):
         super().__init__(_with_command(message, command))
@@ -158,7 +165,14 @@ class GpuArchDetectionError(KernelToolchainError):
 
 
 class UnsupportedArchError(KernelToolchainError):
-    """The CUDA compiler does not know the GPU."""
+    """The CUDA compiler does not know the GPU.
+
+    Args:
+        message: What went wrong.
+        compiler_output: What the compiler printed.
+        command: The command that ran.
+        stage: What it did, such as "compile".
+    """
 
     def __init__(self, message: str, *, compiler_output: str = "", command: str = "", stage: str = ""):
         super().__init__(_with_command(message, command))

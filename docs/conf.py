@@ -1,20 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
 """How Sphinx builds the documentation."""
 
+import re
 import sys
 from pathlib import Path
 from typing import Any
 
 import brainevent
+import brainevent.typing
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from docs import gallery, names, operator_pages
+from docs import gallery, inventories, names, operator_pages
 
 project = "brainevent"
 author = "The brainevent authors"
 version = release = brainevent.__version__
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_copybutton"]
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.intersphinx",
+    "sphinx.ext.napoleon",
+    "sphinx_copybutton",
+]
 default_role = "code"  # `name` in a docstring means what it means in Markdown
 smartquotes = False  # a name quoted in prose is to be pasted into code
 myst_heading_anchors = 3
@@ -22,9 +31,13 @@ myst_heading_anchors = 3
 autodoc_default_options = {"members": True, "show-inheritance": True}
 autodoc_member_order = "bysource"
 autodoc_typehints_format = "short"
+autodoc_type_aliases = {name: f"brainevent.typing.{name}" for name in brainevent.typing.__all__}
+autosummary_generate = False
+intersphinx_mapping = {name: (site, f"_inventories/{name}.inv") for name, site in inventories.SITES.items()}
 python_use_unqualified_type_names = True
 python_maximum_signature_line_length = 88
 napoleon_numpy_docstring = False
+napoleon_use_ivar = True  # members of dataclasses have entries of their own
 
 html_theme = "furo"
 html_title = f"brainevent {version}"
@@ -35,9 +48,28 @@ html_copy_source = False
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
 
+_LINKED = inventories.linked() - {"True", "False", "None"}
+_OURS = {name for name in brainevent.__all__ if not name.endswith("_p")}
+_NAME = re.compile(r"(?<![`:\w])`([\w.]+)`(?![`_])")
+
+
+def _link(match: re.Match[str]) -> str:
+    """Return a name in quotes as a link, if it is one that JAX, NumPy, Python or this package documents."""
+    name = match[1]
+    if name in _LINKED and "." in name:
+        return f":py:obj:`{name}`"
+    first, *_ = name.split(".")
+    return f":py:obj:`~brainevent.{name}`" if first in _OURS and "." not in name else match[0]
+
+
+def link_names(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
+    """Make links of the names in the prose of a docstring, and leave examples alone."""
+    lines[:] = [line if line.lstrip().startswith((">>>", "...")) else _NAME.sub(_link, line) for line in lines]
+
 
 def setup(app: Any) -> None:
     """Write the gallery, and the pages of operators and of names, before Sphinx looks for pages."""
     app.connect("builder-inited", lambda app: gallery.write(Path(app.srcdir)))
     app.connect("builder-inited", lambda app: names.write(Path(app.srcdir) / "names.md"))
     app.connect("builder-inited", lambda app: operator_pages.write(Path(app.srcdir) / "operators"))
+    app.connect("autodoc-process-docstring", link_names)

@@ -152,21 +152,21 @@ class Facts:
         *words, last = [*whole, *rest]
         return f"{', '.join(words)} or {last}" if words else last
 
-    def result_dtype(self) -> str:
-        """Return in words which dtype the result has."""
+    def result_dtype(self, number: int = 0) -> str:
+        """Return in words which dtype a result has."""
         for position, name in enumerate(self.operands):
-            if all(self._result_dtype(position, dtype) == dtype for dtype in ("float32", "float64")):
+            if all(self._result_dtype(position, dtype, number) == dtype for dtype in ("float32", "float64")):
                 return f"that of `{name}`"
-        return " or ".join(dict.fromkeys(x.dtype.name for way in self.ways for x in self._results(way)))
+        return " or ".join(dict.fromkeys(self._results(way)[number].dtype.name for way in self.ways))
 
     @functools.cache  # noqa: B019 - a few operators, while pages are written
-    def _result_dtype(self, position: int, dtype: str) -> str | None:
-        """Return the dtype of the result where an operand has a dtype; None where it may not have that."""
+    def _result_dtype(self, position: int, dtype: str, number: int = 0) -> str | None:
+        """Return the dtype of a result where an operand has a dtype; None where it may not have that."""
         way = self.ways[0]
         with jax.enable_x64(True):
             operands = [jax.ShapeDtypeStruct(x.shape, dtype if i == position else x.dtype) for i, x in _each(way)]
             try:
-                (out,) = jax.tree.leaves(jax.eval_shape(self._function(way), *operands))
+                out = jax.tree.leaves(jax.eval_shape(self._function(way), *operands))[number]
             except (TypeError, ValueError):
                 return None
         return out.dtype.name
@@ -229,7 +229,7 @@ class Facts:
                     said[f"one call, in which the kernel of `{name}` goes through the batch" if levels else name] = None
         return list(said)
 
-    def _of_one(self, way: Way, position: int) -> Callable[[Any], Any]:
+    def _of_one(self, way: Way, position: int) -> Callable[[Any], list[Any]]:
         """Return the operator as a function of one operand."""
 
         def function(x: Any) -> Any:

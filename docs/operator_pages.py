@@ -4,7 +4,6 @@
 Nothing on them is kept by hand: Sphinx has them written, from what is registered, before it reads pages.
 """
 
-import doctest
 import inspect
 import re
 import sys
@@ -13,6 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from brainevent.event.library import OPERATORS
+from docs import rows_drawing
+from docs.docstrings import Docstring, read
+from docs.formulas import description_of, formula
 from docs.operator_facts import Cut, Facts
 
 __all__ = ["pages", "write"]
@@ -50,6 +52,7 @@ def pages() -> dict[str, str]:
 def write(folder: Path) -> None:
     """Write the pages into a folder of their own; leave those alone that would stay the same."""
     folder.mkdir(exist_ok=True)
+    rows_drawing.write(folder)
     texts = {folder / f"{name}.md": text for name, text in pages().items()}
     for path in set(folder.glob("*.md")) - texts.keys():
         path.unlink()
@@ -107,17 +110,50 @@ def _platforms(facts: Facts) -> str:
 
 
 def _page(facts: Facts, derivatives: _Derivatives, serves: Mapping[str, Sequence[str]]) -> str:
-    text, example = _without_example(facts.doc)
-    parts = [f"# {facts.name}", text, _how_it_is_called(facts, serves)]
-    if example:
-        parts += ["## Example", f"```pycon\n{example}\n```"]
-    parts += ["## Operands and result", _operands(facts), _keywords(facts), "## Kernels", _kernels(facts)]
+    doc = read(facts.doc)
+    parts = [f"# {facts.name}", doc.summary, _signature_block(facts), *_formula(facts)]
+    parts += ["## Operands and result", _operands(facts, doc)]
+    if doc.example:
+        parts += ["## Example", f"```pycon\n{doc.example}\n```"]
+    parts += ["## Notes", doc.text, _raises(doc), _how_it_is_called(facts, serves), _keywords(facts, doc)]
+    parts += ["## Kernels", _kernels(facts)]
     parts += ["## Derivatives", _derivatives(derivatives), "## Batches", _batches(facts)]
     parts += ["## Several devices", _devices(facts)]
     if facts.reference:
         parts += ["## Reference", _reference(facts)]
     parts += ["## Measuring it", _measuring(facts)]
     return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _formula(facts: Facts) -> list[str]:
+    of = description_of(facts.operator)
+    if of is None or not (lines := formula(of, _multiplied(facts))):
+        return []
+    parts = ["## Formula", f"```text\n{lines}\n```"]
+    if of.format.name == "csr" and of.law.kind == "product":
+        parts += [_drawing(theme) for theme in rows_drawing.THEMES]
+        parts.append("Events choose rows: with `transpose=True`, the elements of all other rows are not read.")
+    return parts
+
+
+def _multiplied(facts: Facts) -> str:
+    """Return the name of the operand that a matrix is multiplied with."""
+    names = [name for name in facts.operands if name in ("v", "B", "vector", "matrix", "spikes")]
+    return names[0] if names else facts.operands[-1]
+
+
+def _drawing(theme: str) -> str:
+    name = f"{rows_drawing.NAME}-{theme}.svg"
+    return f"```{{image}} {name}\n:class: only-{theme}\n:alt: {rows_drawing.ALT}\n```"
+
+
+def _raises(doc: Docstring) -> str:
+    lines = [f"- `{name}`: {said}" for name, said in doc.raises.items()]
+    return "It raises\n\n" + "\n".join(lines) if lines else ""
+
+
+def _signature_block(facts: Facts) -> str:
+    return f"```python\n{_signature(facts)}\n```" if facts.is_public else ""
 
 
 def _how_it_is_called(facts: Facts, serves: Mapping[str, Sequence[str]]) -> str:
@@ -127,8 +163,7 @@ def _how_it_is_called(facts: Facts, serves: Mapping[str, Sequence[str]]) -> str:
         lines.insert(0, f"Function: {{py:func}}`brainevent.{facts.call.__name__}`")
     lines += [f"Serves {what} of {_linked(names)}" for what, names in serves.items() if names]
     lines.append(f"Tags: {', '.join(f'`{tag}`' for tag in facts.tags)}")
-    said = "\n".join(f"- {line}" for line in lines)
-    return f"```python\n{_signature(facts)}\n```\n\n{said}" if facts.is_public else said
+    return "\n".join(f"- {line}" for line in lines)
 
 
 def _signature(facts: Facts) -> str:
@@ -147,27 +182,23 @@ def _spelled_out(annotation: str) -> str:
     return re.sub(r"\bShape\b", "tuple[int, int]", annotation)
 
 
-def _without_example(doc: str) -> tuple[str, str]:
-    """Part a docstring into its text and its example."""
-    examples = doctest.DocTestParser().get_examples(doc)
-    if not examples:
-        return doc, ""
-    lines = doc.splitlines()
-    start = examples[0].lineno
-    return "\n".join(lines[:start]).rstrip(), "\n".join(lines[start:]).rstrip()
-
-
-def _operands(facts: Facts) -> str:
+def _operands(facts: Facts, doc: Docstring) -> str:
     shapes = [" or ".join(f"`{shape}`" for shape in said) for said in facts.shapes]
-    rows = [(f"`{name}`", facts.dtypes(i), shapes[i]) for i, name in enumerate(facts.operands)]
-    rows.append(("result", facts.result_dtype(), shapes[-1]))
+    rows = [
+        (f"`{name}`", facts.dtypes(i), shapes[i], _in_table(doc.arguments.get(name, "")))
+        for i, name in enumerate(facts.operands)
+    ]
+    results = shapes[len(facts.operands) :]
+    for number, shape in enumerate(results):
+        name = "result" if len(results) == 1 else f"result {number + 1}"
+        rows.append((name, facts.result_dtype(number), shape, "" if number else _in_table(doc.returns)))
     return (
-        _table(("", "dtype", "shape"), rows)
+        _table(("", "dtype", "shape", "what it is"), rows)
         + "\n\nThe letters are those of the sharding rule below: in a call, the same letter is the same size."
     )
 
 
-def _keywords(facts: Facts) -> str:
+def _keywords(facts: Facts, doc: Docstring) -> str:
     if not facts.keywords:
         return ""
     empty = inspect.Parameter.empty
@@ -177,10 +208,11 @@ def _keywords(facts: Facts) -> str:
             "" if one.annotation is empty else _spelled_out(f"`{one.annotation!s}`".replace("|", "\\|")),
             "must be given" if one.default is empty else f"`{one.default}`",
             facts.used_values(one.name),
+            _in_table(doc.arguments.get(one.name, "")),
         )
         for one in facts.keywords
     ]
-    return _table(("Keyword", "type", "by default", "measured with"), rows)
+    return _table(("Keyword", "type", "by default", "measured with", "what it says"), rows)
 
 
 def _kernels(facts: Facts) -> str:
@@ -253,6 +285,10 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join(
         "|" + "|".join(f" {cell} " if cell else " " for cell in row) + "|" for row in (head, ["---"] * len(head), *rows)
     )
+
+
+def _in_table(text: str) -> str:
+    return text.replace("|", "\\|")
 
 
 def _together(rows: Sequence[Sequence[str]]) -> list[Sequence[str]]:

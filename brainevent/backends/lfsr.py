@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 
 from .. import config
+from ..typing import ArrayLike
 
 __all__ = ["PallasLFSR88RNG", "PallasLFSR113RNG", "PallasLFSR128RNG", "PallasLFSRRNG", "get_pallas_lfsr_rng_class"]
 
@@ -37,6 +38,7 @@ class _LFSR(ABC):
 
     @key.setter
     def key(self, value: Any) -> None:
+        """The state: four arrays of uint32."""
         if not isinstance(value, tuple) or len(value) != 4:
             raise TypeError(f"{type(self).__name__}.key: pass a tuple of four arrays of uint32")
         for word in value:
@@ -45,8 +47,18 @@ class _LFSR(ABC):
         self._key = value
 
     @classmethod
-    def generate_key(cls, seed: Any) -> Key:
-        """Return the state for an integer: all its bits decide on all bits of the state."""
+    def generate_key(cls, seed: ArrayLike) -> Key:
+        """Return the state for a seed, all bits of which decide on all bits of the state.
+
+        Args:
+            seed: An integer, or an array of integers with one for each generator.
+
+        Returns:
+            Four arrays of uint32, in the shape of the seed.
+
+        Raises:
+            TypeError: If the seed is not an integer.
+        """
         seed = jnp.asarray(seed)
         if not jnp.issubdtype(seed.dtype, jnp.integer):
             raise TypeError(f"{cls.__name__}: seed is {seed.dtype}; pass an integer")
@@ -59,37 +71,84 @@ class _LFSR(ABC):
 
     @abstractmethod
     def generate_next_key(self) -> Key:
-        """Return the state that follows, and leave this one."""
+        """Return the state that follows, and keep this one.
+
+        Returns:
+            Four arrays of uint32.
+        """
 
     @abstractmethod
     def _drawn(self) -> jax.Array:
         """Return the number that a state stands for."""
 
     def randint(self) -> jax.Array:
-        """Draw an integer of 32 bits, uint32."""
+        """Draw an integer of 32 bits.
+
+        Returns:
+            uint32, in the shape of the seed.
+        """
         self._key = self.generate_next_key()
         return self._drawn()
 
     def rand(self) -> jax.Array:
-        """Draw a number from [0, 1), float32."""
+        """Draw a number from [0, 1).
+
+        Returns:
+            float32, in the shape of the seed.
+        """
         return (self.randint() >> 8).astype(jnp.int32).astype(jnp.float32) * jnp.float32(2**-24)
 
     def randn(self, epsilon: float = 1e-10) -> jax.Array:
-        """Draw a number from the normal distribution: the sine half of Box and Muller's method, of two draws."""
+        """Draw a number from the standard normal distribution, by the sine half of the method of Box and Muller.
+
+        Args:
+            epsilon: The smallest number of which the logarithm is taken.
+
+        Returns:
+            float32, in the shape of the seed.
+        """
         first, second = self.rand(), self.rand()
         radius = jnp.sqrt(-2 * jnp.log(jnp.maximum(first, jnp.float32(epsilon))))
         return radius * jnp.sin(jnp.float32(2 * jnp.pi) * second)
 
-    def uniform(self, low: Any, high: Any) -> jax.Array:
-        """Draw a number from [low, high)."""
+    def uniform(self, low: float | jax.Array, high: float | jax.Array) -> jax.Array:
+        """Draw a number from [low, high).
+
+        Args:
+            low: The lower bound, a real number.
+            high: The upper bound, a real number.
+
+        Returns:
+            float32, in the shape of the seed.
+        """
         return low + self.rand() * (high - low)
 
-    def normal(self, mu: Any, sigma: Any, epsilon: float = 1e-10) -> jax.Array:
-        """Draw a number from the normal distribution with this mean and standard deviation."""
+    def normal(self, mu: float | jax.Array, sigma: float | jax.Array, epsilon: float = 1e-10) -> jax.Array:
+        """Draw a number from a normal distribution.
+
+        Args:
+            mu: The mean, a real number.
+            sigma: The standard deviation, a real number.
+            epsilon: The smallest number of which the logarithm is taken.
+
+        Returns:
+            float32, in the shape of the seed.
+        """
         return mu + sigma * self.randn(epsilon)
 
-    def random_integers(self, low: Any, high: Any) -> jax.Array:
-        """Draw an integer from low to high, both included, int32; low may be negative."""
+    def random_integers(self, low: ArrayLike, high: ArrayLike) -> jax.Array:
+        """Draw an integer between two bounds, both included.
+
+        Args:
+            low: The lower bound, an integer, which may be negative.
+            high: The upper bound, an integer.
+
+        Returns:
+            int32, in the shape of the seed.
+
+        Raises:
+            ValueError: If the bounds are Python integers, and the lower one is above the other.
+        """
         if isinstance(low, int) and isinstance(high, int) and low > high:
             raise ValueError(f"{type(self).__name__}.random_integers: low is {low} and high {high}; pass low <= high")
         low, high = jnp.asarray(low, jnp.int32), jnp.asarray(high, jnp.int32)
@@ -116,7 +175,11 @@ class _Tausworthe(_LFSR):
     _steps: ClassVar[tuple[Step, ...]]  # of each word: shift in, shift out, shift on, and the bits that are dropped
 
     def generate_next_key(self) -> Key:
-        """Return the state that follows, and leave this one."""
+        """Return the state that follows, and keep this one.
+
+        Returns:
+            Four arrays of uint32.
+        """
         words = list(self._key)
         for i, (into, out, on, least) in enumerate(self._steps):
             word = words[i]
@@ -132,12 +195,26 @@ class _Tausworthe(_LFSR):
 
 @jax.tree_util.register_pytree_node_class
 class PallasLFSR88RNG(_Tausworthe):
-    """L'Ecuyer's generator of period 2^88 (1996), for the inside of Pallas kernels; a seed is mixed first.
+    """L'Ecuyer's generator of period 2^88 (1996), for Pallas kernels; a seed is mixed first.
 
-    >>> import brainevent
-    >>> rng = brainevent.PallasLFSR88RNG(1)
-    >>> 0 <= rng.rand() < 1, -3 <= rng.random_integers(-3, 3) <= 3
-    (Array(True, dtype=bool), Array(True, dtype=bool))
+    It draws by changing its own state, and is a pytree, so that loops may carry it.
+
+    Args:
+        seed: An integer, or an array of integers with one for each generator.
+
+    Raises:
+        TypeError: If the seed is not an integer.
+
+    Examples:
+        >>> import brainevent
+        >>> rng = brainevent.PallasLFSR88RNG(1)
+        >>> 0 <= rng.rand() < 1, -3 <= rng.random_integers(-3, 3) <= 3
+        (Array(True, dtype=bool), Array(True, dtype=bool))
+        >>> 2 <= rng.uniform(2.0, 4.0) < 4, rng.randint().dtype, rng.randn().dtype, rng.normal(1.0, 0.5).dtype
+        (Array(True, dtype=bool), dtype('uint32'), dtype('float32'), dtype('float32'))
+        >>> rng.key = rng.generate_next_key()
+        >>> len(brainevent.PallasLFSR88RNG.generate_key(7))
+        4
     """
 
     _least = (2, 8, 16, 0)
@@ -146,7 +223,19 @@ class PallasLFSR88RNG(_Tausworthe):
 
 @jax.tree_util.register_pytree_node_class
 class PallasLFSR113RNG(_Tausworthe):
-    """L'Ecuyer's generator of period 2^113 (1999); all else is as in `PallasLFSR88RNG`."""
+    """L'Ecuyer's generator of period 2^113 (1999); all else is as in `PallasLFSR88RNG`.
+
+    Args:
+        seed: An integer, or an array of integers with one for each generator.
+
+    Raises:
+        TypeError: If the seed is not an integer.
+
+    Examples:
+        >>> import brainevent
+        >>> brainevent.PallasLFSR113RNG(1).randint().dtype
+        dtype('uint32')
+    """
 
     _least = (2, 8, 16, 128)
     _steps = ((6, 13, 18, 2), (2, 27, 2, 8), (13, 21, 7, 16), (3, 12, 13, 128))
@@ -154,12 +243,28 @@ class PallasLFSR113RNG(_Tausworthe):
 
 @jax.tree_util.register_pytree_node_class
 class PallasLFSR128RNG(_LFSR):
-    """Marsaglia's generator of period 2^128 - 1 (2003); all else is as in `PallasLFSR88RNG`."""
+    """Marsaglia's generator of period 2^128 - 1 (2003); all else is as in `PallasLFSR88RNG`.
+
+    Args:
+        seed: An integer, or an array of integers with one for each generator.
+
+    Raises:
+        TypeError: If the seed is not an integer.
+
+    Examples:
+        >>> import brainevent
+        >>> brainevent.PallasLFSR128RNG(1).generate_next_key()[0].dtype
+        dtype('uint32')
+    """
 
     _least = (1, 0, 0, 0)
 
     def generate_next_key(self) -> Key:
-        """Return the state that follows, and leave this one."""
+        """Return the state that follows, and keep this one.
+
+        Returns:
+            Four arrays of uint32.
+        """
         x, y, z, w = self._key
         x = x ^ (x << 11)
         return y, z, w, w ^ (w >> 19) ^ x ^ (x >> 8)
@@ -175,22 +280,36 @@ _CLASSES: dict[str, type[_LFSR]] = {
 }
 
 
-def get_pallas_lfsr_rng_class() -> Any:
-    """Return the class of the generator that `config.set_lfsr_algorithm` chooses.
+def get_pallas_lfsr_rng_class() -> type[_LFSR]:
+    """Return the class of generators that `config.set_lfsr_algorithm` chooses.
 
-    >>> import brainevent
-    >>> brainevent.get_pallas_lfsr_rng_class().__name__
-    'PallasLFSR88RNG'
+    Returns:
+        `PallasLFSR88RNG`, `PallasLFSR113RNG` or `PallasLFSR128RNG`.
+
+    Examples:
+        >>> import brainevent
+        >>> brainevent.get_pallas_lfsr_rng_class().__name__
+        'PallasLFSR88RNG'
     """
     return _CLASSES[config.get_lfsr_algorithm()]
 
 
-def PallasLFSRRNG(seed: Any) -> Any:  # noqa: N802 - programs know it by this name
+def PallasLFSRRNG(seed: ArrayLike) -> _LFSR:  # noqa: N802 - programs know it by this name
     """Return a generator of the class that `config.set_lfsr_algorithm` chooses.
 
-    >>> import brainevent
-    >>> type(brainevent.PallasLFSRRNG(1)).__name__
-    'PallasLFSR88RNG'
+    Args:
+        seed: An integer, or an array of integers with one for each generator.
+
+    Returns:
+        The generator.
+
+    Raises:
+        TypeError: If the seed is not an integer.
+
+    Examples:
+        >>> import brainevent
+        >>> type(brainevent.PallasLFSRRNG(1)).__name__
+        'PallasLFSR88RNG'
     """
     return get_pallas_lfsr_rng_class()(seed)
 

@@ -14,6 +14,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from ..typing import PyTree
 from .chain import Chain, device_of
 from .cold_caches import Flush
 
@@ -71,17 +72,31 @@ class Measurement:
 
 
 def benchmark_function(
-    fn: Callable[..., Any], n_warmup: int, n_runs: int, n_batch_per_run: int = 1, data: Sequence[Any] = ()
-) -> tuple[float, float, float, float, Any]:
-    """Time `fn(*data)`: mean, standard deviation, least and most seconds per call, and the output of the first call.
+    fn: Callable[..., PyTree], n_warmup: int, n_runs: int, n_batch_per_run: int = 1, data: Sequence[PyTree] = ()
+) -> tuple[float, float, float, float, PyTree]:
+    """Time a function of arrays.
 
-    With `n_batch_per_run` above 1, each run is that many calls in one compiled loop, where every call waits for the
-    one before; `fn` must be traceable then.
+    Args:
+        fn: The function, called as `fn(*data)`.
+        n_warmup: Runs before those that are measured.
+        n_runs: Runs that are measured.
+        n_batch_per_run: Calls of a run. Above 1 they are one compiled loop, in which each waits for the one before;
+            `fn` must be traceable then.
+        data: The arguments of the function.
 
-    >>> import jax, jax.numpy as jnp, brainevent
-    >>> mean, std, least, most, output = brainevent.benchmark_function(jax.jit(jnp.sin), 2, 10, data=(jnp.zeros(3),))
-    >>> least <= mean <= most, output
-    (True, Array([0., 0., 0.], dtype=float32))
+    Returns:
+        The mean, standard deviation, least and most of the seconds per call, and the output of the first call.
+
+    Raises:
+        ValueError: If a number of runs or calls is out of range.
+
+    Examples:
+        >>> import jax, jax.numpy as jnp, brainevent
+        >>> mean, std, least, most, output = brainevent.benchmark_function(
+        ...     jax.jit(jnp.sin), 2, 10, data=(jnp.zeros(3),)
+        ... )
+        >>> least <= mean <= most, output
+        (True, Array([0., 0., 0.], dtype=float32))
     """
     found = measure(fn, data, n_warmup=n_warmup, n_runs=n_runs, n_batch_per_run=n_batch_per_run)
     return found.mean, found.std, min(found.samples), max(found.samples), found.output

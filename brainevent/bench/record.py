@@ -21,12 +21,25 @@ _NAN = math.nan
 
 @dataclass
 class BenchmarkConfig:
-    """Operands and keywords to measure a call function with; `bytes` or `flops` say how much work one call is.
+    """Operands and keyword arguments to measure a call function with.
 
-    >>> import jax.numpy as jnp, brainevent
-    >>> config = brainevent.BenchmarkConfig("n=3", (jnp.ones(3),), data_kwargs={"n": 3}, bytes=24)
-    >>> config.put_args().args
-    (Array([1., 1., 1.], dtype=float32),)
+    Attributes:
+        name: A label, such as "n=1000".
+        args: The operands, in a tuple.
+        kernel_kwargs: The keyword arguments of the call.
+        data_kwargs: What makes this configuration differ from others, as columns of the table.
+        bytes: How many bytes a call must move, for the throughput; None if unknown.
+        flops: How many operations a call must do, for the throughput; None if unknown.
+
+    Raises:
+        TypeError: If an attribute has a wrong type.
+        ValueError: If `bytes` or `flops` is not positive.
+
+    Examples:
+        >>> import jax.numpy as jnp, brainevent
+        >>> config = brainevent.BenchmarkConfig("n=3", (jnp.ones(3),), data_kwargs={"n": 3}, bytes=24)
+        >>> config.put_args().args
+        (Array([1., 1., 1.], dtype=float32),)
     """
 
     name: str
@@ -50,8 +63,15 @@ class BenchmarkConfig:
             if (value := getattr(self, name)) is not None:
                 _check_work(f"{where}: {name}", value)
 
-    def put_args(self, device: Any = None) -> BenchmarkConfig:
-        """Return a copy whose `args` are on the device, and ready."""
+    def put_args(self, device: jax.Device | None = None) -> BenchmarkConfig:
+        """Return a copy whose operands are on a device, and ready.
+
+        Args:
+            device: The device; None for that of JAX.
+
+        Returns:
+            The copy.
+        """
         return dataclasses.replace(self, args=jax.block_until_ready(jax.device_put(tuple(self.args), device)))
 
 
@@ -70,17 +90,38 @@ def _check_work(what: str, value: Any) -> None:
 
 @dataclass
 class BenchmarkRecord:
-    """What was measured of one configuration on one backend; times are milliseconds per call.
+    """What was measured for one configuration on one backend.
 
-    `low_ms` and `high_ms` are quartiles. `loop_ms` is what the loop around chained calls costs by itself, and part of
-    the times. `throughput` is in `unit`, and `peak_fraction` relates it to a copy of memory. `mismatch` says how the
-    results differ from the reference's, and `nans` how many of them are NaN. `bytes` and `flops` are the work of a
-    call, `peak_bandwidth` and `peak_flops` what the device was measured to reach of them in a second.
+    Attributes:
+        platform: The platform.
+        backend: The backend.
+        label: The name of the configuration.
+        mean_ms: The mean time of a call in milliseconds, as all times.
+        std_ms: The standard deviation.
+        min_ms: The least time.
+        throughput: Work in a second, in `unit`; None if the work is unknown.
+        success: Whether the backend ran.
+        error: Why it did not; None if it did.
+        kernel_kwargs: The keyword arguments of the call.
+        data_kwargs: What makes the configuration differ from others.
+        median_ms: The median.
+        low_ms: The lower quartile.
+        high_ms: The upper quartile.
+        loop_ms: What the loop around chained calls costs by itself; it is part of the times.
+        unit: "GB/s" or "GFLOP/s".
+        peak_fraction: Throughput in relation to a copy of memory.
+        mismatch: How the results differ from those of the reference; None if they agree.
+        nans: How many results are NaN.
+        bytes: The bytes of a call.
+        flops: The operations of a call.
+        peak_bandwidth: The bytes in a second that the device was measured to move.
+        peak_flops: The operations in a second that the device was measured to do.
 
-    >>> import brainevent
-    >>> record = brainevent.BenchmarkRecord("cpu", "numba", "n=3", 0.2, 0.01, 0.19, None, True, None, {}, {"n": 3})
-    >>> record.success, record.mismatch
-    (True, None)
+    Examples:
+        >>> import brainevent
+        >>> record = brainevent.BenchmarkRecord("cpu", "numba", "n=3", 0.2, 0.01, 0.19, None, True, None, {}, {"n": 3})
+        >>> record.success, record.mismatch
+        (True, None)
     """
 
     platform: str
@@ -109,7 +150,7 @@ class BenchmarkRecord:
 
     @property
     def typical_ms(self) -> float:
-        """How long a call takes: the median, or the mean where there is none. By this, kernels are compared."""
+        """The time of a call by which kernels are compared: the median, or the mean where there is none."""
         return self.mean_ms if math.isnan(self.median_ms) else self.median_ms
 
 

@@ -9,6 +9,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..typing import PyTree
 from . import files
 from .record import BenchmarkRecord
 from .table import Layout, table
@@ -20,14 +21,22 @@ __all__ = ["BenchmarkResult"]
 
 
 class BenchmarkResult:
-    """What a benchmark found: one record per configuration and backend.
+    """The result of a benchmark: one record for each configuration and backend.
 
-    >>> import brainevent
-    >>> record = brainevent.BenchmarkRecord("cpu", "numba", "n=3", 0.2, 0.01, 0.19, None, True, None, {}, {"n": 3})
-    >>> brainevent.BenchmarkResult([record], "my_operator")
-    platform | backend | n | label | mean_ms | std_ms | min_ms
-    ---------+---------+---+-------+---------+--------+-------
-    cpu      | numba   | 3 | n=3   |  0.2000 | 0.0100 | 0.1900
+    Args:
+        records: The records.
+        primitive_name: The name of the operator that was measured.
+
+    Examples:
+        >>> import brainevent
+        >>> record = brainevent.BenchmarkRecord("cpu", "numba", "n=3", 0.2, 0.01, 0.19, None, True, None, {}, {"n": 3})
+        >>> result = brainevent.BenchmarkResult([record], "my_operator")
+        >>> result
+        platform | backend | n | label | mean_ms | std_ms | min_ms
+        ---------+---------+---+-------+---------+--------+-------
+        cpu      | numba   | 3 | n=3   |  0.2000 | 0.0100 | 0.1900
+        >>> result.fastest().backend, result.to_dict()["primitive_name"]
+        ('numba', 'my_operator')
     """
 
     def __init__(self, records: Iterable[BenchmarkRecord], primitive_name: str = ""):
@@ -55,9 +64,13 @@ class BenchmarkResult:
         return table(self._records, Layout())
 
     def fastest(self, label: str | None = None) -> BenchmarkRecord | None:
-        """Return the record with the least `typical_ms`, of all or of one label; None if nothing succeeded.
+        """Return the record with the least `typical_ms`; records with a mismatch are left out.
 
-        A record with a mismatch is not it: to be fast and wrong is no merit.
+        Args:
+            label: The label of a configuration; None for all records.
+
+        Returns:
+            The record; None if nothing succeeded.
         """
         found = [
             record
@@ -79,10 +92,30 @@ class BenchmarkResult:
     ) -> None:
         """Print the records as a table, and what is to be said of their results.
 
-        `compare_by` tells the baseline of a column `speedup`: a condition such as "backend == 'numba'", or a function
-        of a row. `group_by` marks the best of each group. `order_by` makes a hierarchy of columns and overrides these;
-        `vary_by` is a hierarchy of all columns, with these innermost. In both, `speedup_vs` names a value of the
-        innermost column to compare with. Names in them that are no columns are left out, and told.
+        `order_by` and `vary_by` override the other columns. Names in them that are no columns are ignored, with a note.
+
+        Args:
+            sort_by: The column to sort by.
+            group_by: The columns of groups, of each of which the best is marked.
+            compare_by: The baseline of a column `speedup`: a condition such as "backend == 'numba'", or a function of a
+                row.
+            highlight_best: Whether to mark the best record.
+            order_by: Columns of a hierarchy, the outermost first.
+            speedup_vs: The value of the innermost column to compare with.
+            vary_by: The innermost columns of a hierarchy of all columns.
+
+        Raises:
+            ValueError: If a column or condition is unknown.
+
+        Examples:
+            >>> import brainevent
+            >>> record = brainevent.BenchmarkRecord(
+            ...     "cpu", "numba", "n=3", 0.2, 0.01, 0.19, None, True, None, {}, {"n": 3}
+            ... )
+            >>> brainevent.BenchmarkResult([record], "my_operator").print(sort_by="mean_ms", highlight_best=False)
+            platform | backend | n | label | mean_ms | std_ms | min_ms
+            ---------+---------+---+-------+---------+--------+-------
+            cpu      | numba   | 3 | n=3   |  0.2000 | 0.0100 | 0.1900
         """
         if not self._records:
             print(repr(self))  # noqa: T201
@@ -106,20 +139,38 @@ class BenchmarkResult:
         facet: str | Sequence[str] | None = None,
         **kw: Any,
     ) -> Figure:
-        """Draw the records, and return the figure; `kw` goes to the lines, points or bars that matplotlib makes.
+        """Draw the records.
 
-        `kind` is 'line', 'bar', 'scatter', 'speedup' (how many times faster than the `baseline`) or 'roofline'. `x` is
-        the only keyword that varies and is a number, else the label; `y` the median time with its quartiles, or the
-        mean where there are no medians; `hue` the backend. `theme` is 'light' or 'dark'. Given `ax`, it is drawn into.
+        Args:
+            ax: Axes of matplotlib to draw into; None for a new figure.
+            x: The column of the horizontal axis; None for the only keyword that varies and is a number, else the label.
+            y: The column of the vertical axis; None for the median time with its quartiles, or the mean.
+            hue: The column of colours; None for the backend.
+            style: The column of line styles and markers.
+            kind: "line", "bar", "scatter", "speedup" (how many times faster than the `baseline`) or "roofline".
+            show: Whether to show the figure.
+            baseline: The value of the column of colours to compare with.
+            theme: "light" or "dark"; None for that of matplotlib.
+            title: A title; None for the name of the operator.
+            facet: The columns, one or two, that make panels; () for none. By default, many configurations without a
+                single size are rows of points in panels.
+            **kw: Keywords for the lines, points or bars of matplotlib.
 
-        Configurations without a single size are rows of points, and of many, panels: `facet` names the columns, one or
-        two, that make panels; () makes none.
+        Returns:
+            The figure.
 
-        >>> import brainevent
-        >>> record = brainevent.BenchmarkRecord("cpu", "numba", "n=3", 0.2, 0.01, 0.19, None, True, None, {}, {"n": 3})
-        >>> figure = brainevent.BenchmarkResult([record], "my_operator").plot(x="n")
-        >>> figure.axes[0].get_xlabel(), figure.axes[0].get_ylabel()
-        ('n', 'mean time of a call')
+        Raises:
+            ValueError: If a column or kind is unknown, or there is nothing to draw.
+            ImportError: If matplotlib is not installed.
+
+        Examples:
+            >>> import brainevent
+            >>> record = brainevent.BenchmarkRecord(
+            ...     "cpu", "numba", "n=3", 0.2, 0.01, 0.19, None, True, None, {}, {"n": 3}
+            ... )
+            >>> figure = brainevent.BenchmarkResult([record], "my_operator").plot(x="n")
+            >>> figure.axes[0].get_xlabel(), figure.axes[0].get_ylabel()
+            ('n', 'mean time of a call')
         """
         try:
             from .plot.draw import draw  # when used: it needs matplotlib
@@ -135,15 +186,30 @@ class BenchmarkResult:
         wish = Wish(kind, x, y, hue, style, baseline, facet)
         return draw(self._records, self._primitive_name, wish, ax=ax, theme=theme, title=title, show=show, artist=kw)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return what JSON can hold: `{"primitive_name": ..., "records": [...]}`; other keyword values as text."""
+    def to_dict(self) -> dict[str, PyTree]:
+        """Return the result as a dictionary that JSON can hold; other values of keywords become text.
+
+        Returns:
+            The name of the operator and a list of records.
+        """
         return files.as_dict(self._records, self._primitive_name)
 
     def save(self, path: str | PathLike[str], format: str | None = None) -> None:  # noqa: A002
-        """Write a file as 'json', 'csv' or 'pkl', in folders that are made as needed.
+        """Write the result to a file, in folders that are made as needed.
 
-        Without `format`, it is what the name ends in, else JSON. CSV is for other programs: `load` does not restore
-        keywords and the operator's name from it.
+        Args:
+            path: The path of the file.
+            format: "json", "csv" or "pkl"; None for the suffix of the path.
+
+        Raises:
+            ValueError: If there is no such format.
+
+        Examples:
+            >>> import pathlib, tempfile, brainevent
+            >>> file = pathlib.Path(tempfile.mkdtemp()) / "results.json"
+            >>> brainevent.BenchmarkResult([], "my_operator").save(file)
+            >>> brainevent.BenchmarkResult.load(file)
+            BenchmarkResult(primitive='my_operator', 0 records)
         """
         place = Path(path)
         files.write(
@@ -152,9 +218,18 @@ class BenchmarkResult:
 
     @classmethod
     def load(cls, path: str | PathLike[str], *, allow_pickle: bool = False) -> BenchmarkResult:
-        """Read a file that `save` wrote: a pickle if it ends in .pkl, CSV if in .csv, else JSON.
+        """Read a file that `save` wrote.
 
-        Reading a pickle runs whatever code is in it, so it needs `allow_pickle=True`.
+        Args:
+            path: The path of the file, whose suffix tells its format: .pkl, .csv, else JSON.
+            allow_pickle: Whether a pickle may be read, which runs any code that is in it.
+
+        Returns:
+            The result.
+
+        Raises:
+            FileNotFoundError: If there is no such file.
+            ValueError: If the file holds anything else, or is a pickle and `allow_pickle` is False.
         """
         place = _file(path, "load")
         kind = files.kind_of(place)
@@ -165,7 +240,25 @@ class BenchmarkResult:
 
     @classmethod
     def load_run(cls, path: str | PathLike[str]) -> list[BenchmarkResult]:
-        """Read a file that `brainevent benchmark-performance --output` wrote: a result for each operator."""
+        """Read a file that `brainevent benchmark-performance --output` wrote.
+
+        Args:
+            path: The path of the file.
+
+        Returns:
+            A result for each operator.
+
+        Raises:
+            FileNotFoundError: If there is no such file.
+            ForeignFileError: If the file holds anything else.
+
+        Examples:
+            >>> import brainevent
+            >>> brainevent.BenchmarkResult.load_run("missing.json")
+            Traceback (most recent call last):
+                ...
+            FileNotFoundError: BenchmarkResult.load_run: there is no file missing.json
+        """
         place = _file(path, "load_run")
         try:
             _, results = files.read_run(place)

@@ -43,9 +43,20 @@ class Trial:
 
 @dataclass(frozen=True)
 class TuneResult:
-    """What `tune` found: every trial, the fastest first and the failed last. It prints as a table.
+    """What `tune` found; it prints as a table.
 
-    `remembered` tells whether later processes will choose the same.
+    Attributes:
+        operator: The name of the operator.
+        platform: The platform on which it was tuned.
+        device: The device.
+        shapes: The types of the operands.
+        trials: All measurements, the fastest first and those that failed last.
+        remembered: Whether later processes will choose the same.
+
+    Examples:
+        >>> import brainevent
+        >>> brainevent.TuneResult("double", "cpu", "cpu", "float32[3]", (), True).remembered
+        True
     """
 
     operator: str

@@ -8,7 +8,6 @@ replace the file whole, so a reader needs none.
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import json
 import os
 import shlex
@@ -18,7 +17,6 @@ import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -36,82 +34,24 @@ from ..toolchain.directory import (
     prepare,
     writing,
 )
+from .tuned_choice import TunedChoice
 from .whole_files import write_whole
 
 __all__ = [
-    "TunedChoice",
-    "clear_tuned",
-    "export_tuned",
-    "file_path",
-    "find",
-    "import_tuned",
-    "key_of",
-    "knows",
-    "refuse_foreign",
-    "remember",
+    "clear_tuned", "export_tuned", "file_path", "find", "import_tuned", "knows", "refuse_foreign", "remember",
     "tuned_choices",
-]
+]  # fmt: skip
 
 _FORMAT = 2  # 1 did not keep the content of kernels apart from that of keyword arguments
 _LIMIT = 32 << 20  # bytes; a larger file is none of ours
 _ADVICE = "choose another directory with set_cache_dir(...) or $BRAINEVENT_CACHE_DIR"
 _INNER = tuple(os.path.dirname(os.path.realpath(file)) + os.sep for file in (_jit_key.__file__, jax.__file__))
 
-_Choices = dict[str, "TunedChoice"]
+_Choices = dict[str, TunedChoice]
 _lock = threading.RLock()
 _read_before: dict[str, _Choices] = {}  # what this process has read, by the directory of the cache
 _of_this_process: _Choices = {}  # what cannot be kept in a file
 _warned: set[str] = set()
-
-
-@dataclass(frozen=True)
-class TunedChoice:
-    """The fastest kernel of an operator for operands of these types, and the fastest variant of each backend.
-
-    `content` names what the operator's kernels were, and `params` the keyword arguments of the call.
-    """
-
-    operator: str
-    platform: str
-    device: str
-    shapes: str
-    versions: str
-    content: str
-    params: str
-    backend: str
-    variants: tuple[tuple[str, str], ...]  # pairs of a backend and the name of its variant
-    seconds: float
-
-    @property
-    def variant(self) -> str:
-        """The name of the fastest variant, such as "block=128", or an empty string."""
-        return dict(self.variants).get(self.backend, "")
-
-    @property
-    def key(self) -> str:
-        """What the choice is found by."""
-        return key_of(self.operator, self.platform, self.device, self.shapes, self.versions, self.content, self.params)
-
-    @classmethod
-    def from_json(cls, values: Any) -> TunedChoice:
-        """Return the choice that `dataclasses.asdict` and JSON made these values of, or raise `ValueError`."""
-        names = {field.name for field in dataclasses.fields(cls)}
-        if not isinstance(values, dict) or set(values) != names:
-            raise ValueError("an entry has other fields")
-        variants = values["variants"]
-        if not isinstance(variants, list) or not all(isinstance(p, list) and len(p) == 2 for p in variants):
-            raise ValueError("variants are no pairs")
-        texts = [values[name] for name in names - {"variants", "seconds"}] + [
-            text for pair in variants for text in pair
-        ]
-        if not all(isinstance(text, str) for text in texts) or type(values["seconds"]) not in (int, float):
-            raise ValueError("a value has another type")
-        return cls(**{**values, "variants": tuple((backend, variant) for backend, variant in variants)})
-
-
-def key_of(*parts: str) -> str:
-    """Return 32 hexadecimal digits for what identifies a choice."""
-    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
 
 
 def file_path() -> Path:
@@ -132,7 +72,19 @@ def knows(operator: str) -> bool:
 
 
 def tuned_choices(operator: str | None = None) -> list[TunedChoice]:
-    """Return all that `tune` remembers, or what it remembers of one operator, also what is stale by now."""
+    """Return what `tune` remembers, also for kernels that have changed, by operator, platform and shapes.
+
+    Args:
+        operator: The name of an operator; None for all.
+
+    Returns:
+        The choices.
+
+    Examples:
+        >>> import brainevent
+        >>> brainevent.tuned_choices("doc_never_tuned")
+        []
+    """
     with _lock:
         found = {**_reread(), **_of_this_process}.values()
     chosen = [choice for choice in found if operator in (None, choice.operator)]
@@ -161,7 +113,19 @@ def remember(choice: TunedChoice, *, lasting: bool = True) -> bool:
 
 
 def clear_tuned(operator: str | None = None) -> int:
-    """Forget all that `tune` remembers, or what it remembers of one operator; return how many choices that were."""
+    """Forget what `tune` remembers.
+
+    Args:
+        operator: The name of an operator; None for all.
+
+    Returns:
+        The number of choices that were forgotten.
+
+    Examples:
+        >>> import brainevent
+        >>> brainevent.clear_tuned("doc_never_tuned")
+        0
+    """
 
     def drop(known: _Choices) -> int:
         gone = [key for key, choice in known.items() if operator in (None, choice.operator)]
@@ -178,7 +142,23 @@ def clear_tuned(operator: str | None = None) -> int:
 
 
 def export_tuned(path: str | os.PathLike[str]) -> int:
-    """Write what `tune` remembers to a file, for `import_tuned` elsewhere; return how many choices that are."""
+    """Write what `tune` remembers to a file, for `import_tuned` on another machine.
+
+    Args:
+        path: The path of the file.
+
+    Returns:
+        The number of choices.
+
+    Raises:
+        KernelError: If the file cannot be written.
+
+    Examples:
+        >>> import pathlib, tempfile, brainevent
+        >>> file = pathlib.Path(tempfile.mkdtemp()) / "tuned.json"
+        >>> brainevent.export_tuned(file) == brainevent.import_tuned(file)
+        True
+    """
     with _lock:
         known = _reread()
     try:
@@ -189,7 +169,23 @@ def export_tuned(path: str | os.PathLike[str]) -> int:
 
 
 def import_tuned(path: str | os.PathLike[str]) -> int:
-    """Add the choices in a file that `export_tuned` wrote; those it shares with yours take their place."""
+    """Add the choices of a file that `export_tuned` wrote; they replace yours for the same calls.
+
+    Args:
+        path: The path of the file.
+
+    Returns:
+        The number of choices in the file.
+
+    Raises:
+        KernelError: If the file cannot be read, or holds anything else.
+
+    Examples:
+        >>> import pathlib, tempfile, brainevent
+        >>> file = pathlib.Path(tempfile.mkdtemp()) / "tuned.json"
+        >>> brainevent.export_tuned(file) == brainevent.import_tuned(file)
+        True
+    """
     try:
         with open(path, "rb") as file:
             new = _from_bytes(file.read(_LIMIT + 1))

@@ -64,13 +64,19 @@ _NOT_HERE = (NvccNotFoundError, HeaderNotFoundError, GpuArchDetectionError)  # n
 
 
 def print_diagnostics(file: TextIO | None = None) -> None:
-    """Print what this machine offers to kernels, as `brainevent doctor` does; whatever is broken is a line.
+    """Print what this machine offers to kernels, as `brainevent doctor` does.
 
-    >>> import io, brainevent
-    >>> text = io.StringIO()
-    >>> brainevent.print_diagnostics(text)
-    >>> text.getvalue().splitlines()[0]
-    'Versions: ok'
+    What is broken is a line of the text, and not an error.
+
+    Args:
+        file: The file to write to; None for standard output.
+
+    Examples:
+        >>> import io, brainevent
+        >>> text = io.StringIO()
+        >>> brainevent.print_diagnostics(text)
+        >>> text.getvalue().splitlines()[0]
+        'Versions: ok'
     """
     report().write(sys.stdout if file is None else file)
 

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Self
 import jax
 import jax.numpy as jnp
 
+from ..typing import EventLike
 from . import units
 from .activity import is_active
 from .bitpack import BitPackedBinary
@@ -29,8 +30,15 @@ class _Held(EventRepresentation):
         """The array, or quantity, of which the elements that are not zero are events."""
         return self._value
 
-    def with_value(self, value: Any) -> Self:
-        """Return other events."""
+    def with_value(self, value: EventLike) -> Self:
+        """Return other events in this form.
+
+        Args:
+            value: What the class is made of.
+
+        Returns:
+            The events.
+        """
         return type(self)(value)
 
     @property
@@ -38,8 +46,15 @@ class _Held(EventRepresentation):
         """The events with their axes reversed."""
         return type(self)(self.value.T)
 
-    def transpose(self, *axes: Any) -> Self:
-        """Return the events with their axes in another order, or reversed."""
+    def transpose(self, *axes: int) -> Self:
+        """Return the events with their axes in another order, or reversed.
+
+        Args:
+            *axes: The axes in their new order; none to reverse them.
+
+        Returns:
+            The events, in this form.
+        """
         return type(self)(self.value.transpose(*axes))
 
     def tree_flatten_with_keys(self) -> tuple[Any, None]:
@@ -59,14 +74,27 @@ class _Held(EventRepresentation):
 class BinaryArray(_Held):
     """An array whose elements are events where they are True, or not zero; an event counts as one.
 
-    >>> import jax.numpy as jnp, brainevent
-    >>> spikes = brainevent.BinaryArray(jnp.array([0.0, 2.0, 1.0]))
-    >>> spikes @ jnp.array([[1.0, 2.0], [4.0, 8.0], [16.0, 32.0]])
-    Array([20., 40.], dtype=float32)
+    Args:
+        value: Booleans or real numbers of any shape, a quantity, or events in another form.
+
+    Examples:
+        >>> import jax.numpy as jnp, brainevent
+        >>> spikes = brainevent.BinaryArray(jnp.array([0.0, 2.0, 1.0]))
+        >>> spikes @ jnp.array([[1.0, 2.0], [4.0, 8.0], [16.0, 32.0]])
+        Array([20., 40.], dtype=float32)
+        >>> spikes.with_value(jnp.eye(2)).T.transpose(1, 0).shape, spikes.bitpack().packed
+        ((2, 2), (Array([6], dtype=uint32),))
     """
 
     def bitpack(self) -> BitPackedBinary:
-        """Return the events as bits."""
+        """Return the events as bits.
+
+        Returns:
+            The events, in a `BitPackedBinary`.
+
+        Raises:
+            MathError: If there are neither one dimension nor two.
+        """
         return BitPackedBinary(self)
 
 
@@ -75,13 +103,20 @@ class BinaryArray(_Held):
 class WeightedArray(_Held):
     """An array whose elements are events where they are not zero; an event counts as its value.
 
-    Products and their derivatives are those of numbers, but weights that meet a zero are left out, even if they are NaN
+    Products and their derivatives are those of numbers, but weights that meet a zero are ignored, even if they are NaN
     or infinite. So spikes may be graded, counted, or scaled by short-term plasticity.
 
-    >>> import jax.numpy as jnp, brainevent
-    >>> spikes = brainevent.WeightedArray(jnp.array([0.0, 2.0, 0.5]))
-    >>> spikes @ jnp.array([[jnp.nan, 2.0], [4.0, 8.0], [16.0, 32.0]])
-    Array([16., 32.], dtype=float32)
+    Args:
+        value: Booleans or real numbers of any shape, a quantity, or events in another form.
+
+    Raises:
+        TypeError: If the value is complex.
+
+    Examples:
+        >>> import jax.numpy as jnp, brainevent
+        >>> spikes = brainevent.WeightedArray(jnp.array([0.0, 2.0, 0.5]))
+        >>> spikes @ jnp.array([[jnp.nan, 2.0], [4.0, 8.0], [16.0, 32.0]])
+        Array([16., 32.], dtype=float32)
     """
 
     graded: ClassVar[bool] = True

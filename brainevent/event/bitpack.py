@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from .. import errors
+from ..typing import EventLike
 from .activity import is_active
 from .form import numbers_of
 from .representation import EventRepresentation
@@ -20,12 +21,24 @@ __all__ = ["BitPackedBinary", "bitpack", "unpack"]
 _BITS = 32
 
 
-def bitpack(arr: Any, axis: int) -> jax.Array:
-    """Pack which elements are events along an axis, of n elements, into ceil(n / 32) words.
+def bitpack(arr: EventLike, axis: int) -> jax.Array:
+    """Pack events into bits along an axis: 32 of them in a word, the first in its lowest bit.
 
-    >>> import jax.numpy as jnp, brainevent
-    >>> brainevent.bitpack(jnp.array([True, False, True]), axis=0)
-    Array([5], dtype=uint32)
+    Args:
+        arr: Events in any form, or booleans or real numbers, of which every nonzero one is an event.
+        axis: The axis to pack, of n elements.
+
+    Returns:
+        uint32 words, in the shape of `arr` but with ceil(n / 32) elements along the axis.
+
+    Raises:
+        TypeError: If `arr` is complex, or the axis no integer.
+        ShapeError: If there is no such axis.
+
+    Examples:
+        >>> import jax.numpy as jnp, brainevent
+        >>> brainevent.bitpack(jnp.array([True, False, True]), axis=0)
+        Array([5], dtype=uint32)
     """
     active = is_active(numbers_of(arr))
     axis = _checked_axis(axis, active.ndim)
@@ -59,14 +72,27 @@ def _checked_axis(axis: int, ndim: int) -> int:
 class BitPackedBinary(EventRepresentation):
     """Events as bits, packed along each axis: an eighth of the memory of booleans for one axis.
 
-    `packed[i]` has 32 events per word along axis i. Products are those of `BinaryArray`; `value` is boolean.
+    Products are those of `BinaryArray`; `value` is boolean.
 
-    >>> import jax.numpy as jnp, brainevent
-    >>> events = brainevent.BitPackedBinary(jnp.array([0.0, 3.0, -1.0, 1.0]))
-    >>> events.packed
-    (Array([14], dtype=uint32),)
-    >>> events @ jnp.ones((4, 2))
-    Array([3., 3.], dtype=float32)
+    Args:
+        arr: Events in any form, or booleans or real numbers, (n,) or (n, m).
+
+    Attributes:
+        packed: For each axis, uint32 words of 32 events along it.
+        original_shape: The shape of the events.
+
+    Raises:
+        MathError: If there are neither one dimension nor two.
+
+    Examples:
+        >>> import jax.numpy as jnp, brainevent
+        >>> events = brainevent.BitPackedBinary(jnp.array([0.0, 3.0, -1.0, 1.0]))
+        >>> events.packed
+        (Array([14], dtype=uint32),)
+        >>> events @ jnp.ones((4, 2))
+        Array([3., 3.], dtype=float32)
+        >>> events.with_value(jnp.array([True])).value
+        Array([ True], dtype=bool)
     """
 
     packed: tuple[jax.Array, ...]
@@ -91,11 +117,18 @@ class BitPackedBinary(EventRepresentation):
 
     @property
     def dtype(self) -> Any:
-        """The type of `value`: boolean."""
+        """The dtype of `value`, which is boolean."""
         return jnp.dtype(bool)
 
-    def with_value(self, value: Any) -> BitPackedBinary:
-        """Return other events, packed."""
+    def with_value(self, value: EventLike) -> BitPackedBinary:
+        """Return other events, packed.
+
+        Args:
+            value: Events in any form, or booleans or real numbers, (n,) or (n, m).
+
+        Returns:
+            The events.
+        """
         return BitPackedBinary(value)
 
     def tree_flatten_with_keys(self) -> tuple[Any, tuple[int, ...]]:

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from ..errors import MathError, ShapeError
+from ..typing import ArrayLike, EventLike
 from .activity import is_active
 from .bitpack import bitpack, unpack
 from .form import numbers_of
@@ -24,19 +25,28 @@ _BITS = 32  # of a word
 @savable
 @jax.tree_util.register_pytree_with_keys_class
 class CompactBinary(EventRepresentation):
-    """Events of n neurons, or of n neurons in a batch: (n,) or (n, batch); made by `from_array`.
+    """Events as bits, with a list of the active neurons: of n neurons, (n,), or of a batch, (n, batch).
 
-    `packed` holds 32 events per word along the last axis. `active_ids`, of n elements, begins with the neurons that
-    have an event, in a batch in any column, in order; there are `n_active`, and the rest is n. `n_orig` is n, and
-    `batch_size` that of the batch, or None. Products are those of `BinaryArray`; `value` is boolean. Where only one of
-    bits and list is needed, `from_array_light` leaves out the list, and `compacy_only_vector` the bits.
+    It is made by `from_array`. Products are those of `BinaryArray`; `value` is boolean. Where only one of bits and list
+    is needed, `from_array_light` leaves out the list, and `compacy_only_vector` the bits. No shape depends on the
+    number of events.
 
-    >>> import jax.numpy as jnp, brainevent
-    >>> events = brainevent.CompactBinary.from_array(jnp.array([False, True, False, True]))
-    >>> events.active_ids, events.n_active
-    (Array([1, 3, 4, 4], dtype=int32), Array(2, dtype=int32))
-    >>> events @ jnp.ones((4, 2))
-    Array([2., 2.], dtype=float32)
+    Args:
+        packed: uint32 words of 32 events along the last axis.
+        active_ids: int32, (n,). It begins with the neurons that have an event in any column, in order; the rest is n.
+        n_active: How many neurons have an event, an int32 scalar.
+        n_orig: The number of neurons, n.
+        batch_size: The size of the batch; None without one.
+
+    Examples:
+        >>> import jax.numpy as jnp, brainevent
+        >>> events = brainevent.CompactBinary.from_array(jnp.array([False, True, False, True]))
+        >>> events.active_ids, events.n_active
+        (Array([1, 3, 4, 4], dtype=int32), Array(2, dtype=int32))
+        >>> events @ jnp.ones((4, 2))
+        Array([2., 2.], dtype=float32)
+        >>> events.with_value(jnp.array([True, False])).to_dense()
+        Array([ True, False], dtype=bool)
     """
 
     packed: jax.Array
@@ -52,16 +62,47 @@ class CompactBinary(EventRepresentation):
         self.n_orig, self.batch_size = n_orig, batch_size
 
     @classmethod
-    def from_array(cls, x: Any, bit_width: int = _BITS) -> CompactBinary:
-        """Find and pack the events of a vector, or of a matrix with one column per element of a batch."""
+    def from_array(cls, x: EventLike, bit_width: int = _BITS) -> CompactBinary:
+        """Find and pack the events of a vector, or of a matrix with one column per element of a batch.
+
+        Args:
+            x: Events in any form, or booleans or real numbers, (n,) or (n, batch).
+            bit_width: The number of bits in a word, 32.
+
+        Returns:
+            The events.
+
+        Raises:
+            ValueError: If the width is not 32.
+            MathError: If there are neither one dimension nor two.
+        """
         _check_width(bit_width)
         active = _active(x)
         ids, count = _listed(active if active.ndim == 1 else active.any(1))
         return cls(bitpack(active, -1), ids, count, *_sizes(active))
 
     @classmethod
-    def from_array_light(cls, x: Any, bit_width: int = _BITS) -> CompactBinary:
-        """Pack the events of a vector, and list none: `n_active` is 0. A matrix is treated as by `from_array`."""
+    def from_array_light(cls, x: EventLike, bit_width: int = _BITS) -> CompactBinary:
+        """Pack the events of a vector, and list none: `n_active` is 0.
+
+        A matrix is treated as by `from_array`.
+
+        Args:
+            x: Events in any form, or booleans or real numbers, (n,) or (n, batch).
+            bit_width: The number of bits in a word, 32.
+
+        Returns:
+            The events.
+
+        Raises:
+            ValueError: If the width is not 32.
+            MathError: If there are neither one dimension nor two.
+
+        Examples:
+            >>> import jax.numpy as jnp, brainevent
+            >>> brainevent.CompactBinary.from_array_light(jnp.array([True, False, True])).packed
+            Array([5], dtype=uint32)
+        """
         _check_width(bit_width)
         active = _active(x)
         if active.ndim == 2:
@@ -70,8 +111,27 @@ class CompactBinary(EventRepresentation):
         return cls(bitpack(active, -1), ids, count, *_sizes(active))
 
     @classmethod
-    def compacy_only_vector(cls, x: Any, bit_width: int = _BITS) -> CompactBinary:
-        """List the events of a vector, and pack none: `packed` is empty. The name is spelt as programs spell it."""
+    def compacy_only_vector(cls, x: EventLike, bit_width: int = _BITS) -> CompactBinary:
+        """List the events of a vector, and pack none: `packed` is empty.
+
+        The name is spelt as other releases spell it.
+
+        Args:
+            x: Events in any form, or booleans or real numbers, (n,).
+            bit_width: The number of bits in a word, 32.
+
+        Returns:
+            The events.
+
+        Raises:
+            ValueError: If the width is not 32.
+            MathError: If `x` is not a vector.
+
+        Examples:
+            >>> import jax.numpy as jnp, brainevent
+            >>> brainevent.CompactBinary.compacy_only_vector(jnp.array([True, False, True])).active_ids
+            Array([0, 2, 3], dtype=int32)
+        """
         _check_width(bit_width)
         active = _active(x)
         if active.ndim != 1:
@@ -81,15 +141,39 @@ class CompactBinary(EventRepresentation):
     @classmethod
     def from_packed(
         cls,
-        packed: Any,
-        active_ids: Any,
-        n_active: Any,
-        value: Any = None,
-        n_orig: Any = None,
+        packed: ArrayLike,
+        active_ids: ArrayLike,
+        n_active: ArrayLike,
+        value: ArrayLike | None = None,
+        n_orig: int | None = None,
         batch_size: int | None = None,
         bit_width: int = _BITS,
     ) -> CompactBinary:
-        """Put together what is known; `value` need not be given, since the bits or the list say what it holds."""
+        """Make events from their bits and their list.
+
+        Args:
+            packed: uint32 words of 32 events along the last axis; (0,) if there is only a list.
+            active_ids: The neurons with an event in order, then n, (n,).
+            n_active: How many neurons have an event, a scalar.
+            value: Ignored: the bits or the list say it.
+            n_orig: The number of neurons, n.
+            batch_size: The size of the batch; None without one.
+            bit_width: The number of bits in a word, 32.
+
+        Returns:
+            The events.
+
+        Raises:
+            TypeError: If `n_orig` is missing.
+            ValueError: If the width is not 32.
+            ShapeError: If there are too few or too many words.
+
+        Examples:
+            >>> import jax.numpy as jnp, brainevent
+            >>> words, ids = jnp.array([5], jnp.uint32), jnp.array([0, 2, 3])
+            >>> brainevent.CompactBinary.from_packed(words, ids, 2, n_orig=3).value
+            Array([ True, False,  True], dtype=bool)
+        """
         _check_width(bit_width)
         if n_orig is None:
             raise TypeError("CompactBinary.from_packed: n_orig is not given; pass the number of neurons")
@@ -103,7 +187,7 @@ class CompactBinary(EventRepresentation):
 
     @property
     def bit_width(self) -> int:
-        """How many events a word of `packed` holds: 32."""
+        """The number of events in a word of `packed`: 32."""
         return _BITS
 
     @property
@@ -116,7 +200,11 @@ class CompactBinary(EventRepresentation):
         return unpack(self.packed, -1, self.n_orig if self.batch_size is None else self.batch_size)
 
     def to_dense(self) -> jax.Array:
-        """Return `value`."""
+        """Return `value`.
+
+        Returns:
+            Booleans, (n,) or (n, batch).
+        """
         return self.value
 
     @property
@@ -126,11 +214,18 @@ class CompactBinary(EventRepresentation):
 
     @property
     def dtype(self) -> Any:
-        """The type of `value`: boolean."""
+        """The dtype of `value`, which is boolean."""
         return jnp.dtype(bool)
 
-    def with_value(self, value: Any) -> CompactBinary:
-        """Return other events, found and packed."""
+    def with_value(self, value: EventLike) -> CompactBinary:
+        """Return other events, found and packed.
+
+        Args:
+            value: Events in any form, or booleans or real numbers, (n,) or (n, batch).
+
+        Returns:
+            The events.
+        """
         return CompactBinary.from_array(value)
 
     def tree_flatten_with_keys(self) -> tuple[Any, tuple[int, int | None]]:

@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ..typing import EventLike
 from . import units
 from .activity import is_active
 
@@ -32,10 +33,10 @@ def split_operand(x: Any, *, event: bool) -> tuple[Any, Any]:
 
 
 class EventForm(ABC):
-    """Events in some form, with what they have in common with an array.
+    """Events in some form, with the attributes of an array: the base class of all forms.
 
     Attributes:
-        graded: Whether the values of events count, or only whether they are zero.
+        graded: Whether the values of events count, and not only whether they are zero.
     """
 
     graded: ClassVar[bool] = False
@@ -46,8 +47,15 @@ class EventForm(ABC):
         """The events as an array, or as a quantity."""
 
     @abstractmethod
-    def with_value(self, value: Any) -> Self:
-        """Return other events in this form."""
+    def with_value(self, value: EventLike) -> Self:
+        """Return other events in this form.
+
+        Args:
+            value: What the class is made of.
+
+        Returns:
+            The events.
+        """
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -56,7 +64,7 @@ class EventForm(ABC):
 
     @property
     def dtype(self) -> Any:
-        """The type of the elements of `value`."""
+        """The dtype of `value`."""
         return self.value.dtype
 
     @property

@@ -17,9 +17,18 @@ __all__ = ["EventRepresentation"]
 
 
 class EventRepresentation(EventForm):
-    """Events in some form: `value` is an array of them, of which every element that is True or not zero is one.
+    """Events that stand in products where an array could: the base class of all forms of events.
 
-    `events @ matrix` and `matrix @ events` visit only the weights of who is active. Indexing and iterating give arrays.
+    `events @ matrix` and `matrix @ events` read only the weights of the neurons that spiked. Indexing and iterating
+    give arrays.
+
+    Examples:
+        >>> import jax.numpy as jnp, brainevent
+        >>> events = brainevent.BinaryArray(jnp.array([0.0, 2.0, 1.0]))
+        >>> isinstance(events, brainevent.EventRepresentation), events.shape, events.dtype, events.ndim, events.size
+        (True, (3,), dtype('float32'), 1, 3)
+        >>> events.with_value(jnp.array([True, False])).value, events[1]
+        (Array([ True, False], dtype=bool), Array(2., dtype=float32))
     """
 
     __array_ufunc__ = None  # so that NumPy leaves `array @ events` to us

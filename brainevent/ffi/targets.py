@@ -66,10 +66,35 @@ def register_ffi_target(
     replace: bool = False,
     content_id: str | None = None,
 ) -> None:
-    """Make a function of a loaded library the target of `jax.ffi.ffi_call(target_name, ...)`.
+    r"""Register a function of a loaded library as a target of `jax.ffi.ffi_call`.
 
-    The same content under the same name again is no error. Other content is one, unless `replace` is true: then calls
-    go to the new function, also those of programs that are compiled already (but CUDA graphs that XLA has recorded).
+    Registering the same content under the same name again does nothing.
+
+    Args:
+        target_name: The name for `jax.ffi.ffi_call`.
+        module: A loaded library, such as a `CompiledModule`.
+        func_name: The function of the library.
+        platform: "cpu" or "CUDA".
+        replace: Whether other content under this name is replaced: calls then go to the new function, also those of
+            compiled programs, except for CUDA graphs that XLA has recorded.
+        content_id: What identifies the content; None for the `content_hash` of the library.
+
+    Raises:
+        KernelRegistrationError: If the name is taken by other content and `replace` is False, or is no name of a
+            target, or the platform is unknown or not that of the library.
+
+    Examples:
+        >>> import jax, jax.numpy as jnp, brainevent
+        >>> module = brainevent.load_cpp_inline(
+        ...     "doc_register",
+        ...     '#include "brainevent/common.h"\n'
+        ...     "// @BE fill ret\n"
+        ...     "void fill(BE::Tensor out) { out.data_ptr<float>()[0] = 7; }",
+        ...     auto_register=False,
+        ... )
+        >>> brainevent.register_ffi_target("doc_register.seven", module, "fill", platform="cpu")
+        >>> jax.ffi.ffi_call("doc_register.seven", jax.ShapeDtypeStruct((1,), jnp.float32))()
+        Array([7.], dtype=float32)
     """
     register_ffi_targets({target_name: func_name}, module, platform=platform, replace=replace, content_id=content_id)
 
@@ -154,23 +179,36 @@ def _taken(target_name: str, platform: str, known: _Named) -> str:
 
 
 def list_registered_targets() -> list[str]:
-    """Return the names that `jax.ffi.ffi_call` knows from `register_ffi_target` and the loaders, sorted."""
+    """Return the names that `jax.ffi.ffi_call` knows from `register_ffi_target` and the loaders.
+
+    Returns:
+        The names, sorted.
+
+    Examples:
+        >>> import brainevent
+        >>> isinstance(brainevent.list_registered_targets(), list)
+        True
+    """
     with _lock:
         return sorted({name for name, _ in _named})
 
 
-def export_checks() -> list[Any]:
-    """Return the checks that `jax.export.export(f, disabled_checks=...)` must leave out for kernels such as ours.
+def export_checks() -> list[jax.export.DisabledSafetyCheck]:
+    """Return the checks that `jax.export.export` must leave out for programs with kernels of this package.
 
     JAX promises stability only for some of its own custom calls, and refuses others unless told: those of our kernels,
     and those of Pallas and Triton on a GPU.
 
-    >>> import jax, jax.numpy as jnp, brainevent
-    >>> double = brainevent.XLACustomKernel("doc_exported")
-    >>> _ = double.def_reference(lambda x: 2 * x)
-    >>> program = jax.export.export(jax.jit(double), disabled_checks=brainevent.export_checks())(jnp.ones(2))
-    >>> program.call(jnp.arange(2.0))
-    Array([0., 2.], dtype=float32)
+    Returns:
+        The checks, for the argument `disabled_checks`.
+
+    Examples:
+        >>> import jax, jax.numpy as jnp, brainevent
+        >>> double = brainevent.XLACustomKernel("doc_exported")
+        >>> _ = double.def_reference(lambda x: 2 * x)
+        >>> program = jax.export.export(jax.jit(double), disabled_checks=brainevent.export_checks())(jnp.ones(2))
+        >>> program.call(jnp.arange(2.0))
+        Array([0., 2.], dtype=float32)
     """
     with _lock:
         names = [TARGET, GRAPH_TARGET, *_OF_JAX, *dict.fromkeys(name for name, _ in _registered)]

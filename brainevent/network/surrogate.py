@@ -8,9 +8,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 
 from ..errors import NetworkError
+from ..typing import ArrayLike
 
 __all__ = ["Surrogate", "arctan", "fast_sigmoid", "triangle"]
 
@@ -27,8 +29,21 @@ _SHAPES: dict[str, Callable[[float, Array], Array]] = {
 class Surrogate:
     """A named function of the margin, the distance to the threshold in the units of the rule.
 
-    Two of the same name and slope are equal, so that `jax.jit` takes them as static arguments. `simulate` accepts any
-    other function of the margin as well.
+    Two surrogates of the same name and slope are equal, so `jax.jit` takes them as static arguments. `simulate` accepts
+    any other function of the margin as well.
+
+    Attributes:
+        name: "fast_sigmoid", "arctan" or "triangle".
+        slope: How fast the derivative falls, per unit of the margin, above 0.
+
+    Raises:
+        NetworkError: If the slope is not a finite number above 0.
+
+    Examples:
+        >>> import brainevent
+        >>> surrogate = brainevent.surrogate.Surrogate("triangle", 0.5)
+        >>> surrogate == brainevent.surrogate.triangle(0.5), float(surrogate.__call__(1.0))
+        (True, 0.5)
     """
 
     name: str
@@ -38,8 +53,15 @@ class Surrogate:
         if not (math.isfinite(self.slope) and self.slope > 0):
             raise NetworkError(f"surrogate {self.name}: slope is {self.slope}; pass a finite number above 0")
 
-    def __call__(self, margin: Array) -> Array:
-        """Return the derivative at a margin, in its shape."""
+    def __call__(self, margin: ArrayLike) -> jax.Array:
+        """Return the derivative at a margin.
+
+        Args:
+            margin: A real number or an array of them.
+
+        Returns:
+            The derivative, in the shape of the margin.
+        """
         return _SHAPES[self.name](self.slope, margin)
 
 

@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 
 from .._compat import ShapedArray
+from ..typing import PyTree
 
 __all__ = [
     "Level",
@@ -103,10 +104,26 @@ def _transpose_level(
     return run
 
 
-def general_batching_rule(prim: Any, args: Sequence[Any], axes: Sequence[int | None], **kwargs: Any) -> tuple[Any, Any]:
-    """Batch by a scan over the mapped operands: the last resort, which works for every operator and function.
+def general_batching_rule(
+    prim: Callable[..., PyTree], args: Sequence[jax.Array], axes: Sequence[int | None], **kwargs: Any
+) -> tuple[Any, Any]:
+    """Batch an operator by a scan over the mapped operands, which works for every operator and function.
 
-    `prim` is a primitive, an `XLACustomKernel` or a function; returns the results and their batch axes (all 0).
+    It is slower than the batching of kernels.
+
+    Args:
+        prim: An `XLACustomKernel`, a primitive of JAX, or a function.
+        args: The operands, with an axis for the batch where they are mapped.
+        axes: The axis of the batch of each operand; None for operands that all elements share.
+        **kwargs: The keyword arguments of the call.
+
+    Returns:
+        The results, with the batch as their first axis, and these axes: 0 for each result, None if nothing is mapped.
+
+    Examples:
+        >>> import jax.numpy as jnp, brainevent
+        >>> brainevent.general_batching_rule(jnp.dot, (jnp.eye(2), jnp.array([3.0, 4.0])), (0, None))
+        (Array([3., 4.], dtype=float32), 0)
     """
     call = getattr(prim, "bind", prim)
     if all(axis is None for axis in axes):

@@ -21,7 +21,14 @@ class BenchmarkMethods:
     definition: Definition
 
     def def_benchmark_data(self, fn: Callable[..., Any]) -> None:
-        """Store the function that makes data to measure with: `fn(*, platform)` returns a list of `BenchmarkConfig`."""
+        """Store the function that makes data to measure with.
+
+        Args:
+            fn: `fn(*, platform)` returns a list of `BenchmarkConfig`.
+
+        Raises:
+            RegistrationTypeError: If it is not callable.
+        """
         if not callable(fn):
             where = f"operator {self.definition.name!r}"
             raise RegistrationTypeError(
@@ -47,22 +54,40 @@ class BenchmarkMethods:
     ) -> BenchmarkResult:
         """Time the call function on each backend of a platform, for each configuration of the benchmark data.
 
-        Without `backends`, these are all that are registered: name "reference" to measure that too. Results are
-        compared with those of the reference, which is not timed for this, or without one with those of the first
-        backend that succeeds; differences are printed, and kept in the records.
+        Results are compared with those of the reference, or without one with those of the first backend that succeeds;
+        differences are printed, and kept in the records.
 
-        `n_batch_per_run` calls in one compiled loop, each waiting for the one before, are one run; `cold` empties the
-        processor's caches before each run. `n_configs` limits the measurement to the first configurations. A backend
-        that fails gets a record that says so, or raises if `catch_errors` is False.
+        Args:
+            platform: The platform to run on.
+            n_warmup: Runs before those that are measured.
+            n_runs: Runs that are measured.
+            n_batch_per_run: Calls of a run, in one compiled loop in which each waits for the one before.
+            compare_results: Whether to compare results.
+            rtol: The relative tolerance of the comparison.
+            atol: The absolute tolerance of the comparison.
+            verbose: Whether to print each measurement.
+            catch_errors: Whether a backend that fails gets a record that says so, or raises.
+            backends: The backends to measure; None for all that are registered. "reference" measures the reference,
+                too.
+            cold: Whether to empty the caches of the processor before each run.
+            n_configs: Measure the first configurations alone; None for all.
 
-        >>> import jax.numpy as jnp, brainevent
-        >>> negated = brainevent.XLACustomKernel("doc_negated")
-        >>> negate = negated.def_reference(lambda x: -x)
-        >>> negated.def_call(negated)
-        >>> negated.def_benchmark_data(lambda *, platform: [brainevent.BenchmarkConfig("n=3", (jnp.ones(3),))])
-        >>> result = negated.benchmark(platform="cpu", n_warmup=1, n_runs=3)
-        >>> [(record.backend, record.label, record.success) for record in result.records]
-        [('reference', 'n=3', True)]
+        Returns:
+            The records; they print as a table.
+
+        Raises:
+            BenchmarkDataFnNotProvidedError: If there is no benchmark data.
+            ValueError: If a backend is unknown.
+
+        Examples:
+            >>> import jax.numpy as jnp, brainevent
+            >>> negated = brainevent.XLACustomKernel("doc_negated")
+            >>> negate = negated.def_reference(lambda x: -x)
+            >>> negated.def_call(negated)
+            >>> negated.def_benchmark_data(lambda *, platform: [brainevent.BenchmarkConfig("n=3", (jnp.ones(3),))])
+            >>> result = negated.benchmark(platform="cpu", n_warmup=1, n_runs=3)
+            >>> [(record.backend, record.label, record.success) for record in result.records]
+            [('reference', 'n=3', True)]
         """
         from .benchmarking import benchmark  # when used, so that `import brainevent` stays light
 

@@ -13,18 +13,17 @@ import jax
 
 from .. import config
 from .._compat import ShapedArray
-from ..errors import RegistrationTypeError, RegistrationValueError, did_you_mean
+from ..errors import RegistrationTypeError, RegistrationValueError
 from ..ffi.call import out_aval
+from ..typing import ArrayLike, PyTree, TypesLike
 from . import lowering, rules
 from .benchmark_methods import BenchmarkMethods
 from .bind import CARRIED, RESERVED, Carried
 from .definition import Definition
-from .entry import REFERENCE, KernelEntry, KernelGenerator, checked_entry, meant
+from .entry import KernelEntry
+from .kernel_methods import KernelMethods
 from .keywords import check_operands, check_static
-from .language_methods import LanguageMethods
-from .reference import Reference
 from .rule_methods import RuleMethods
-from .variants import Declared
 
 if TYPE_CHECKING:
     from ..bench.tune import TuneResult
@@ -41,19 +40,37 @@ def defined() -> dict[str, XLACustomKernel]:
         return dict(_newest)
 
 
-class XLACustomKernel(LanguageMethods, BenchmarkMethods, RuleMethods):
-    """One operator for JAX, with any number of kernels: one per backend and platform.
+class XLACustomKernel(KernelMethods, BenchmarkMethods, RuleMethods):
+    """One operator for JAX, with any number of kernels: one for each backend and platform.
 
-    >>> import jax, jax.numpy as jnp, numba, brainevent
-    >>> @numba.njit
-    ... def scale(x, out):
-    ...     for i in range(x.size):
-    ...         out[i] = 2 * x[i]
-    >>> double = brainevent.XLACustomKernel("doc_double")
-    >>> double.def_numba_kernel(lambda *, outs: brainevent.numba_kernel(scale, outs=outs))
-    >>> x = jnp.arange(3.0)
-    >>> jax.jit(lambda x: double(x, outs=jax.ShapeDtypeStruct(x.shape, x.dtype)))(x)
-    Array([0., 2., 4.], dtype=float32)
+    It is called like a JAX function, under `jit`, `vmap`, `grad`, `shard_map` and `export` as well.
+
+    Args:
+        name: The name of the operator, an identifier. The newest operator of a name takes its place in the registry.
+        doc: The docstring of the operator, which its page and `brainevent list` show.
+
+    Raises:
+        RegistrationTypeError: If the name is no string.
+        RegistrationValueError: If the name is no identifier.
+
+    Examples:
+        >>> import jax, jax.numpy as jnp, numba, brainevent
+        >>> @numba.njit
+        ... def scale(x, out):
+        ...     for i in range(x.size):
+        ...         out[i] = 2 * x[i]
+        >>> double = brainevent.XLACustomKernel("doc_double")
+        >>> double.def_numba_kernel(lambda *, outs: brainevent.numba_kernel(scale, outs=outs))
+        >>> x = jnp.arange(3.0)
+        >>> jax.jit(lambda x: double(x, outs=jax.ShapeDtypeStruct(x.shape, x.dtype)))(x)
+        Array([0., 2., 4.], dtype=float32)
+        >>> _ = double.def_reference(lambda x: 2 * x)
+        >>> double.def_call(lambda x: double(jnp.asarray(x)))
+        >>> double.call([1.0, 2.0])
+        Array([2., 4.], dtype=float32)
+        >>> double.def_tags("doc", "elementwise")
+        >>> "doc_double" in brainevent.get_primitives_by_tags({"doc"})
+        True
     """
 
     def __init__(self, name: str, doc: str | None = None):
@@ -97,26 +114,71 @@ class XLACustomKernel(LanguageMethods, BenchmarkMethods, RuleMethods):
 
     # ---- calling ---------------------------------------------------------------------------------------------------
 
-    def __call__(self, /, *ins: Any, outs: Any = None, **kwargs: Any) -> Any:
-        """Call the operator; the results have the structure of `outs`, a pytree of objects with shape and dtype.
+    def __call__(self, /, *ins: ArrayLike, outs: TypesLike = None, **kwargs: Any) -> PyTree:
+        """Call the operator.
 
-        `outs` may be left out if the operator has a reference. `backend=` chooses the kernel for this call.
-        Other keyword arguments are static: they reach the kernel generator and must be hashable.
+        Args:
+            *ins: The operands, arrays.
+            outs: The types of the results: a tree of `jax.ShapeDtypeStruct`, or of arrays that stand for their types.
+            **kwargs: `backend=` chooses the kernel for this call. All others reach the kernel generator, and must be
+                hashable.
+
+        Returns:
+            The results, in the structure of `outs`; without it, in that of the reference.
+
+        Raises:
+            TypeError: If `outs` is missing and there is no reference, or a keyword is not hashable or reserved.
+            KernelFallbackExhaustedError: If no kernel fits the platform or the backend.
+            KernelCompilationError: If a kernel cannot be built.
+
+        Examples:
+            >>> import jax.numpy as jnp, brainevent
+            >>> power = brainevent.XLACustomKernel("doc_call_power")
+            >>> _ = power.def_reference(lambda x, *, n: x**n)
+            >>> power(jnp.array([1.0, 2.0]), n=3, backend="reference")
+            Array([1., 8.], dtype=float32)
         """
         avals, tree, params = self._prepared(ins, outs, kwargs)
-        if config._autotune:
+        if config.is_autotuning():
             self._tuning().autotune(self.definition, ins, avals, params)
         results = self.primitive.bind(*ins, outs=avals, **params)
         return tree.unflatten(results)
 
     def tune(
-        self, /, *ins: Any, outs: Any = None, platform: str | None = None, seconds: float = 0.2, **kwargs: Any
+        self,
+        /,
+        *ins: ArrayLike,
+        outs: TypesLike = None,
+        platform: str | None = None,
+        seconds: float = 0.2,
+        **kwargs: Any,
     ) -> TuneResult:
-        """Measure every kernel, in every variant, for operands like these; remember the fastest that is right.
+        """Measure every kernel, in every variant, and remember the fastest that is right.
 
-        Called as the operator is. Calls with the same shapes, dtypes and keyword arguments then use that kernel, in
-        later processes too. Results are held to the reference, or else to the first kernel. `seconds` is the time for
-        each kernel and variant; `platform` says where to run, by default where the operands are.
+        Calls with the same shapes, dtypes and keyword arguments then use that kernel, in later processes too. Results
+        are compared with the reference, or else with the first kernel.
+
+        Args:
+            *ins: Operands like those of the calls.
+            outs: The types of the results: a tree of `jax.ShapeDtypeStruct`, or of arrays that stand for their types.
+            platform: The platform to run on; None for that of the operands.
+            seconds: The time for each kernel and variant.
+            **kwargs: The keyword arguments of the calls.
+
+        Returns:
+            All measurements; they print as a table.
+
+        Raises:
+            TypeError: If `outs` is missing and there is no reference.
+            KernelFallbackExhaustedError: If the platform has no kernels.
+
+        Examples:
+            >>> import jax.numpy as jnp, brainevent
+            >>> double = brainevent.XLACustomKernel("doc_tune_double")
+            >>> _ = double.def_reference(lambda x: 2 * x)
+            >>> double.def_kernel("jnp", "cpu", lambda *, outs: lambda x: x + x)
+            >>> double.tune(jnp.ones(3), seconds=0.001).backend in ("jnp", "reference")
+            True
         """
         avals, _, params = self._prepared(ins, outs, kwargs)
         found: TuneResult = self._tuning().tune(self.definition, ins, avals, params, platform=platform, seconds=seconds)
@@ -161,92 +223,49 @@ class XLACustomKernel(LanguageMethods, BenchmarkMethods, RuleMethods):
             params[key] = value
         return params
 
-    # ---- kernels ---------------------------------------------------------------------------------------------------
-
-    def def_kernel(
-        self,
-        backend: str,
-        platform: str,
-        kg: KernelGenerator,
-        asdefault: bool = False,
-        *,
-        variants: Declared | None = None,
-        language: str | None = None,
-    ) -> None:
-        """Register a kernel generator: `kg(*, outs, **kwargs)` returns a function of the operands.
-
-        The first backend of a platform is its default. Registering a pair again replaces the kernel, also in functions
-        that are already jitted. `variants`, as in `{"block": (64, 128)}` or `[{"block": 64}, {"block": 128}]`, are
-        keyword arguments for the generator: the first is used until `tune` has found a faster one. `language` is what
-        the kernel is written in, by its name in `brainevent doctor`, if that is not the name of the backend.
-        """
-        entry = checked_entry(self.name, backend, platform, kg, variants, language)
-        self.definition.add_kernel(entry, asdefault)
-
-    def def_reference(self, fn: Callable[..., Any]) -> Callable[..., Any]:
-        """Give the operator a `jax.numpy` implementation `fn(*operands, **kwargs)`; usable as a decorator.
-
-        It is the kernel where none is registered, and everywhere under the names `"reference"`, `"jax_raw"` and `"jax"`
-        that no kernel has. It gives derivatives, batching and `outs` to callers and authors who write none, and is what
-        `brainevent.check` compares every kernel with.
-        """
-        if not callable(fn):
-            raise RegistrationTypeError(
-                f"operator {self.name!r}: the reference must be callable, found {type(fn).__name__}"
-            )
-        self.definition.set_rule("reference", Reference(fn, self.name))
-        return fn
-
-    def available_backends(self, platform: str) -> list[str]:
-        """Return the backends registered for a platform, in order of registration; then what is emulated on the CPU."""
-        return self.definition.registered(platform)
-
-    def set_default(self, platform: str, backend: str) -> None:
-        """Make a registered backend the default of a platform, also in functions that are already jitted."""
-        here = self.available_backends(platform)
-        if self.definition.reference is not None and platform in config.PLATFORMS:
-            here.append(REFERENCE)
-        if not here:
-            known = sorted(self.definition.kernels)
-            advice = "" if platform in config.PLATFORMS else did_you_mean(platform, known)
-            raise ValueError(
-                f"operator {self.name!r} has no kernels for the platform {platform!r}{advice}; "
-                f"platforms that have: {', '.join(known) or 'none'}"
-            )
-        if meant(backend, here) is None:
-            raise ValueError(
-                f"operator {self.name!r}: unknown backend {backend!r} for {platform}{did_you_mean(backend, here)}; "
-                f"registered: {', '.join(here)}"
-            )
-        self.definition.set_default(platform, backend)
-
-    def get_default(self, platform: str) -> str | None:
-        """Return the default backend of a platform, or None."""
-        return self.definition.defaults.get(platform)
-
-    @property
-    def defaults(self) -> dict[str, str]:
-        """A copy of the default backends by platform."""
-        return dict(self.definition.defaults)
-
     # ---- the rest --------------------------------------------------------------------------------------------------
 
     def def_call(self, fn: Callable[..., Any]) -> None:
-        """Store the function that users call: it prepares operands and calls this operator."""
+        """Store the function that users call; it prepares operands and calls this operator.
+
+        Args:
+            fn: A function with any arguments.
+
+        Raises:
+            RegistrationTypeError: If it is not callable.
+        """
         if not callable(fn):
             raise RegistrationTypeError(
                 f"operator {self.name!r}: the call function must be callable, found {type(fn).__name__}"
             )
         self.definition.call = fn
 
-    def call(self, *args: Any, **kwargs: Any) -> Any:
-        """Call the function that `def_call` stored."""
+    def call(self, *args: Any, **kwargs: Any) -> PyTree:
+        """Call the function that `def_call` stored.
+
+        Args:
+            *args: Its positional arguments.
+            **kwargs: Its keyword arguments.
+
+        Returns:
+            What it returns.
+
+        Raises:
+            ValueError: If there is none.
+        """
         if self.definition.call is None:
             raise ValueError(f"No call function registered for {self.name!r}; store one with def_call(fn)")
         return self.definition.call(*args, **kwargs)
 
     def def_tags(self, *tags: str) -> None:
-        """Replace the tags, by which `get_primitives_by_tags` finds operators."""
+        """Replace the tags, by which `get_primitives_by_tags` finds operators.
+
+        Args:
+            *tags: The tags.
+
+        Raises:
+            RegistrationTypeError: If a tag is no string.
+        """
         for tag in tags:
             if not isinstance(tag, str):
                 raise RegistrationTypeError(f"operator {self.name!r}: a tag must be a string, found {tag!r}")

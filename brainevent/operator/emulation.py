@@ -62,7 +62,7 @@ def emulated_entries(kernels: Kernels, defaults: Mapping[str, str]) -> dict[str,
     if there is one for the GPU too.
     """
     found: dict[str, KernelEntry] = {}
-    if not config._emulating:
+    if not config.emulates():
         return found
     for entry, row in _foreign(kernels, defaults):
         if row is None or row.emulator is None:

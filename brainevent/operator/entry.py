@@ -23,7 +23,21 @@ GENERAL = {"cuda": "gpu", "rocm": "gpu", "oneapi": "gpu"}  # whose kernels a pla
 
 @dataclass(frozen=True)
 class KernelEntry:
-    """One registered kernel: `kernel_generator(**kwargs)` returns a function of the operands."""
+    """One registered kernel.
+
+    Attributes:
+        backend: The name of the backend.
+        platform: The name of the platform.
+        kernel_generator: `kernel_generator(**kwargs)` returns a function of the operands.
+        variants: Keyword arguments of the generator to choose from; the first is used first.
+        language: What it is written in, as `brainevent doctor` names it.
+
+    Examples:
+        >>> import brainevent
+        >>> entry = brainevent.KernelEntry("mine", "cpu", lambda **kwargs: None, variants=((("block", 64),),))
+        >>> entry.completed({"n": 3})
+        {'block': 64, 'n': 3}
+    """
 
     backend: str
     platform: str
@@ -35,7 +49,14 @@ class KernelEntry:
         object.__setattr__(self, "language", self.language or self.backend)
 
     def completed(self, params: Mapping[str, Any]) -> dict[str, Any]:
-        """Add the variant's keyword arguments to those of a call, which win."""
+        """Add the keyword arguments of the first variant to those of a call, which have precedence.
+
+        Args:
+            params: The keyword arguments of a call.
+
+        Returns:
+            All of them.
+        """
         return {**dict(self.variants[0] if self.variants else ()), **params}
 
 

@@ -18,7 +18,16 @@ def load_when_asked(module: str) -> None:
 
 
 def get_registry() -> dict[str, XLACustomKernel]:
-    """Return a copy of the registry: operators by name."""
+    """Return all operators of this process.
+
+    Returns:
+        The newest operator of each name, in a new dictionary.
+
+    Examples:
+        >>> import brainevent
+        >>> brainevent.get_registry()["csrmv"] is brainevent.csrmv_p
+        True
+    """
     for module in list(_to_load):
         importlib.import_module(module)
         _to_load.remove(module)
@@ -26,12 +35,36 @@ def get_registry() -> dict[str, XLACustomKernel]:
 
 
 def get_all_primitive_names() -> list[str]:
-    """Return the names of all operators, sorted."""
+    """Return the names of all operators of this process.
+
+    Returns:
+        The names, sorted.
+
+    Examples:
+        >>> import brainevent
+        >>> "binary_csrmv" in brainevent.get_all_primitive_names()
+        True
+    """
     return sorted(get_registry())
 
 
 def get_primitives_by_tags(tags: set[str]) -> dict[str, XLACustomKernel]:
-    """Return the operators that carry all of these tags."""
+    """Return the operators that carry all of some tags.
+
+    Args:
+        tags: A set of tags.
+
+    Returns:
+        The operators by name.
+
+    Raises:
+        TypeError: If `tags` is a string.
+
+    Examples:
+        >>> import brainevent
+        >>> "binary_csrmv" in brainevent.get_primitives_by_tags({"binary", "csr"})
+        True
+    """
     if isinstance(tags, str):
         raise TypeError(f"get_primitives_by_tags: tags is the string {tags!r}; pass a set ({{{tags!r}}})")
     wanted = set(tags)

@@ -29,23 +29,74 @@ class RuleMethods:
         self.definition.set_rule(kind, fun)
 
     def def_batching_rule(self, fun: Callable[..., Any]) -> None:
-        """Set the vmap rule: `fun(args, axes, **params) -> (outputs, output axes)`."""
+        """Set the rule for `jax.vmap`.
+
+        Args:
+            fun: `fun(args, axes, **params)` returns the results and their batch axes.
+
+        Raises:
+            RegistrationTypeError: If it is not callable.
+        """
         self._def_rule("batch", fun)
 
     def register_general_batching(self) -> None:
-        """Batch by a scan over the mapped operands, instead of the kernels' own batching."""
-        self._def_rule("batch", functools.partial(general_batching_rule, self.definition.primitive))
+        """Batch by a scan over the mapped operands, and not by the batching of the kernels.
+
+        Examples:
+            >>> import jax, jax.numpy as jnp, brainevent
+            >>> product = brainevent.XLACustomKernel("doc_rules")
+            >>> _ = product.def_reference(lambda x, y: x * y)
+            >>> product.def_batching_rule(lambda args, axes, **params: ([args[0] * args[1]], [0]))
+            >>> jax.vmap(product)(jnp.ones((2, 3)), jnp.ones((2, 3))).shape
+            (2, 3)
+            >>> product.register_general_batching()
+            >>> product.def_jvp_rule2(lambda t, x, y, *, outs: t * y, lambda t, x, y, *, outs: x * t)
+            >>> jax.grad(lambda x: product(x, jnp.array(3.0)))(2.0)
+            Array(3., dtype=float32)
+            >>> product.def_sharding_rule("n, n -> n")
+        """
+        self._def_rule("batch", functools.partial(general_batching_rule, self.definition.primitive.bind))
 
     def def_jvp_rule(self, fun: Callable[..., Any]) -> None:
-        """Set the forward rule: `fun(primals, tangents, **params) -> (outputs, output tangents)`."""
+        """Set the rule for forward derivatives.
+
+        Args:
+            fun: `fun(primals, tangents, **params)` returns the results and their tangents.
+
+        Raises:
+            RegistrationTypeError: If it is not callable.
+
+        Examples:
+            >>> import jax, brainevent
+            >>> double = brainevent.XLACustomKernel("doc_jvp_rule")
+            >>> _ = double.def_reference(lambda x: 2 * x)
+            >>> double.def_jvp_rule(lambda primals, tangents, *, outs: (double(*primals), double(*tangents)))
+            >>> double.def_transpose_rule(lambda cotangents, x, *, outs: [double(*cotangents)])
+            >>> jax.grad(lambda x: double(x))(1.0)
+            Array(2., dtype=float32)
+        """
         self._def_rule("jvp", fun)
 
     def def_jvp_rule2(self, *jvp_rules: Callable[..., Any] | None) -> None:
-        """Set the forward rule as one rule per input: `rule(tangent, *primals, **params)`; None: no derivative."""
+        """Set the rule for forward derivatives as one rule for each operand, as `defjvp` does.
+
+        Args:
+            *jvp_rules: `rule(tangent, *primals, **params)` returns the tangent of the result; None for no derivative.
+
+        Raises:
+            TypeError: If a rule is neither a function nor None.
+        """
         rules.defjvp(self, *jvp_rules)
 
     def def_transpose_rule(self, fun: Callable[..., Any]) -> None:
-        """Set the reverse rule: `fun(cotangents, *args, **params) -> one cotangent per input`."""
+        """Set the rule for reverse derivatives of an operator that is linear.
+
+        Args:
+            fun: `fun(cotangents, *args, **params)` returns one cotangent for each operand.
+
+        Raises:
+            RegistrationTypeError: If it is not callable.
+        """
         self._def_rule("transpose", fun)
 
     def def_sharding_rule(
@@ -59,13 +110,24 @@ class RuleMethods:
         of_part: Callable[..., Sequence[Any]] | None = None,
         **factor_sizes: int,
     ) -> None:
-        """Say how operands and results are cut over devices, as in "m k, k -> m" with `reduction_factors=("k",)`.
+        """Say how operands and results are cut over devices.
 
-        Under `jit` with sharded operands the kernel then runs on each shard, on local shapes. A factor that results
-        lack is reduced over the devices if it is named so (by "sum", "max" or "min"), else it is not cut. A function
-        `rule(*types of operands, **kwargs)` returns the rule of each call, for example by a keyword argument.
-        `of_part(places, *operands)` returns what the kernel gets for the operands of a part, if it must know which part
-        that is: `places` says of each factor where the part begins, and how long it is.
+        Under `jax.jit` with sharded operands, the kernel then runs on each shard, on local shapes.
+
+        Args:
+            rule: Letters for the dimensions of operands and results, as in "m k, k -> m", or a function `rule(*types,
+                **kwargs)` that returns them for a call.
+            reduction_factors: Letters that results lack and over which devices add up, as in `("k",)`; others that
+                results lack are not cut.
+            need_replication_factors: Letters that are never cut.
+            permutation_factors: Letters along which devices would exchange data.
+            reduction: How devices combine results: "sum", "max" or "min".
+            of_part: `of_part(places, *operands)` returns what the kernel gets for the operands of a part, if it must
+                know which part that is: `places` says of each letter where the part begins, and how long it is.
+            **factor_sizes: The sizes of letters that are known.
+
+        Raises:
+            RegistrationValueError: If the rule cannot be read.
         """
         read = sharding_rule(
             rule,

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import jax
 import jax.numpy as jnp
@@ -29,9 +29,16 @@ from .bind import split, with_levels
 from .definition import Definition
 from .validation import checked_batch, checked_jvp, checked_tangent, checked_transpose
 
-__all__ = ["batch", "defjvp", "jvp", "per_input_rule", "transpose"]
+__all__ = ["HasRules", "batch", "defjvp", "jvp", "per_input_rule", "transpose"]
 
 JvpRule = Callable[..., tuple[list[Any], list[Any]]]
+
+
+class HasRules(Protocol):
+    """An `XLACustomKernel`, whose methods are in higher files."""
+
+    def def_jvp_rule(self, fun: Callable[..., Any]) -> None:
+        """Set the forward rule."""
 
 
 def batch(definition: Definition, args: Sequence[Any], axes: Sequence[Any], /, **params: Any) -> Any:
@@ -202,11 +209,28 @@ def reference_transpose(definition: Definition) -> Callable[..., list[Any]]:
     return rule
 
 
-def defjvp(primitive: Any, *jvp_rules: Callable[..., Any] | None) -> None:
-    """Give a primitive or operator one jvp rule per input: `rule(tangent, *primals, **params) -> tangent(s)`.
+def defjvp(primitive: Primitive | HasRules, *jvp_rules: Callable[..., Any] | None) -> None:
+    """Set the forward derivative of an operator or a JAX primitive, as one rule for each operand.
 
-    Rules run only for tangents that are not zero, and what they return is summed. `None`: the input has no derivative.
-    A rule of a primitive with several results returns a tuple or list, one tangent per result.
+    A rule `rule(tangent, *primals, **params)` returns the tangent of the result. Rules are called only for tangents
+    that are not zero, and what they return is summed.
+
+    Args:
+        primitive: An `XLACustomKernel`, or a primitive of JAX.
+        *jvp_rules: A rule for each operand; None if there is no derivative with respect to it. With several results, a
+            rule returns a tuple or list of tangents.
+
+    Raises:
+        AssertionError: If `primitive` is neither.
+        TypeError: If a rule is neither a function nor None.
+
+    Examples:
+        >>> import jax, jax.numpy as jnp, brainevent
+        >>> square = brainevent.XLACustomKernel("doc_defjvp_square")
+        >>> _ = square.def_reference(lambda x: x * x)
+        >>> brainevent.defjvp(square, lambda tangent, x, *, outs: 2 * x * tangent)
+        >>> jax.grad(lambda x: square(x).sum())(jnp.array([1.0, 3.0]))
+        Array([2., 6.], dtype=float32)
     """
     operator = None if isinstance(primitive, Primitive) else primitive
     target = getattr(primitive, "primitive", primitive)

@@ -22,7 +22,7 @@ from .entry import KernelEntry
 from .variants import free_variants, label
 
 if TYPE_CHECKING:
-    from ..bench.tuning_store import TunedChoice
+    from ..bench.tuned_choice import TunedChoice
 
 __all__ = ["CallTypes", "content_of", "device_of", "lowering_platform", "tuned_choice", "unlike_here",
            "versions_of", "with_tuned_variant"]  # fmt: skip
@@ -64,7 +64,8 @@ def tuned_choice(
     operator: str, platform: str, table: Mapping[str, KernelEntry], call: CallTypes | None
 ) -> TunedChoice | None:
     """Return what `tune` chose for such a call, if it did."""
-    from ..bench.tuning_store import find, key_of, knows  # when the first kernel is chosen: the import stays light
+    from ..bench.tuned_choice import key_of
+    from ..bench.tuning_store import find, knows  # when the first kernel is chosen: the import stays light
 
     if call is None or not knows(operator) or (device := device_of(platform)) is None:
         return None

@@ -15,6 +15,7 @@ from ..errors import ShapeError
 from ..event.activity import is_active
 from ..event.form import numbers_of
 from ..event.room import check_room
+from ..typing import EventLike, PyTree
 from .statistics import milliseconds
 from .trains import Spikes
 
@@ -26,25 +27,43 @@ _MOST_UNROLLED = 1000  # steps: they take minutes to compile
 
 
 def record(
-    step: Callable[..., tuple[State, Any]], state: State, steps: int, *operands: Any, dt: float, unroll: int = 1
+    step: Callable[..., tuple[State, EventLike]],
+    state: State,
+    steps: int,
+    *operands: PyTree,
+    dt: float,
+    unroll: int = 1,
 ) -> tuple[State, Spikes]:
-    """Run `state, spikes = step(state, i, *operands)` for i from 0 to steps - 1; return the last state, and all spikes.
+    """Run a step function many times in a compiled loop, and keep all spikes.
 
-    `spikes` is a vector of events, an array or a `BinaryArray`, with one element per neuron. Each step takes one bit
-    per neuron, on the device; nothing goes to the host before it is asked for. `dt` is the length of a step in
-    milliseconds. `operands` are what all steps share, such as a matrix: a program is compiled for a `step` and for
-    shapes, and runs again with other numbers. `unroll` steps are compiled as one turn of the loop: on a GPU ten or so
-    of them save launches; each is compiled on its own, so that there can be no more than 1000. A run has at most
-    2**31 - 1 steps, and what it keeps must fit into memory: longer ones are recorded in parts.
+    Each step takes one bit per neuron, on the device; nothing goes to the host before it is asked for. A program is
+    compiled for a `step` and for shapes, and runs again with other numbers.
 
-    >>> import jax.numpy as jnp, brainevent
-    >>> def step(v, i, current):
-    ...     v = v + current
-    ...     spikes = v >= 1
-    ...     return jnp.where(spikes, 0, v), spikes
-    >>> v, spikes = brainevent.record(step, jnp.zeros(3), 8, jnp.array([0.0, 0.25, 0.5]), dt=0.1)
-    >>> spikes.counts
-    array([0, 2, 4])
+    Args:
+        step: `step(state, i, *operands)` returns the new state, and the spikes of all neurons, (n,), for i from 0 on.
+        state: The state before the first step, a tree of arrays.
+        steps: The number of steps, at most 2**31 - 1. What is kept must fit into memory: record longer runs in parts.
+        *operands: What all steps share, such as a matrix.
+        dt: The length of a step in milliseconds.
+        unroll: Steps of one turn of the compiled loop, at most 1000: on a GPU ten or so of them save launches.
+
+    Returns:
+        The last state, and the spikes.
+
+    Raises:
+        ValueError: If a number of steps is out of range, or `dt` is not positive.
+        TypeError: If `step` does not return a pair, or a number of steps is no integer.
+        ShapeError: If `step` does not return a vector of spikes.
+
+    Examples:
+        >>> import jax.numpy as jnp, brainevent
+        >>> def step(v, i, current):
+        ...     v = v + current
+        ...     spikes = v >= 1
+        ...     return jnp.where(spikes, 0, v), spikes
+        >>> v, spikes = brainevent.record(step, jnp.zeros(3), 8, jnp.array([0.0, 0.25, 0.5]), dt=0.1)
+        >>> spikes.counts
+        array([0, 2, 4])
     """
     steps, unroll = _counted("steps", steps, 0), _counted("unroll", unroll, 1)
     if steps > _MOST_STEPS:

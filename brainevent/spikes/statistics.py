@@ -11,6 +11,7 @@ import jax
 import numpy as np
 
 from ..event.room import check_room
+from ..typing import IndexLike
 from .windows import binned_counts, correlations_of, smoothed, whole_steps
 
 __all__ = ["Statistics", "as_float", "chosen_neurons", "is_number", "milliseconds"]
@@ -71,8 +72,18 @@ class Statistics:
         """The step and the neuron of each spike, by step, and by neuron within a step."""
         raise NotImplementedError
 
-    def of(self, neurons: Any) -> Statistics:
-        """Return the spikes of some neurons."""
+    def of(self, neurons: IndexLike | slice) -> Statistics:
+        """Return the spikes of some neurons, which keep their numbers.
+
+        Args:
+            neurons: A slice, numbers, or a mask, (size,).
+
+        Returns:
+            The spikes.
+
+        Raises:
+            IndexError: If there is no such neuron.
+        """
         raise NotImplementedError
 
     @property
@@ -103,7 +114,19 @@ class Statistics:
         return np.bincount(self.neurons, minlength=self.size)[self.members]
 
     def rates(self) -> np.ndarray:
-        """Return how many spikes a second each neuron had."""
+        """Return how many spikes each neuron had in a second.
+
+        Returns:
+            Rates in Hz, (neurons that count,).
+
+        Raises:
+            ValueError: If the run has no steps.
+
+        Examples:
+            >>> import numpy as np, brainevent
+            >>> brainevent.Spikes.from_dense(np.array([[0, 1], [1, 1]]), dt=1.0).rates()
+            array([ 500., 1000.])
+        """
         self._ran("rates")
         return self.counts * (_PER_SECOND / self.duration)
 

@@ -241,7 +241,22 @@ def entries() -> list[Entry]:
 
 
 def clear_cache(name: str | None = None) -> int:
-    """Remove the libraries of this name, or all of them, and return how many there were."""
+    """Remove compiled libraries from the cache.
+
+    Args:
+        name: The name that libraries were loaded by; None for all libraries.
+
+    Returns:
+        The number of libraries that were removed.
+
+    Raises:
+        KernelError: If it cannot be the name of a library.
+
+    Examples:
+        >>> import brainevent
+        >>> brainevent.clear_cache("doc_never_built")
+        0
+    """
     if name is not None:
         check_name(name, "clear_cache")
     removed = 0

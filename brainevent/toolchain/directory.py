@@ -87,7 +87,22 @@ def writing(base: Path) -> Iterator[None]:
 
 
 def set_cache_dir(path: str | os.PathLike[str] | None) -> None:
-    """Choose the directory for compiled libraries; `None` takes the choice back."""
+    """Choose the directory for compiled libraries.
+
+    Args:
+        path: The directory, which need not exist; None to take the choice back.
+
+    Raises:
+        TypeError: If it is no path.
+        KernelError: If it is an empty string.
+
+    Examples:
+        >>> import brainevent
+        >>> brainevent.set_cache_dir("/tmp/kernels")
+        >>> brainevent.get_cache_dir()
+        '/tmp/kernels'
+        >>> brainevent.set_cache_dir(None)
+    """
     if path is None:
         _chosen.clear()
         return
@@ -103,7 +118,17 @@ def set_cache_dir(path: str | os.PathLike[str] | None) -> None:
 
 
 def get_cache_dir() -> str:
-    """Return the directory for compiled libraries, which need not exist yet."""
+    """Return the directory for compiled libraries, which need not exist.
+
+    Returns:
+        The path that `set_cache_dir` chose, or the environment variable `BRAINEVENT_CACHE_DIR`, or one of the user's
+        own.
+
+    Examples:
+        >>> import os, brainevent
+        >>> os.path.isabs(brainevent.get_cache_dir())
+        True
+    """
     return _choice() or str(_temporary_base())
 
 

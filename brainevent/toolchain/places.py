@@ -53,7 +53,7 @@ def nvcc_places() -> Iterator[Place]:
     for variable in ("CUDA_HOME", "CUDA_PATH"):
         home = os.environ.get(variable, "")
         yield _file(f"${variable}", f"{home}/bin/nvcc") if home else Place(f"${variable}", (), "not set")
-    system_first = config._prefer_system_nvcc or prefer == "system"
+    system_first = config.prefers_system_nvcc() or prefer == "system"
     for places in (_system_nvcc, _pip_nvccs) if system_first else (_pip_nvccs, _system_nvcc):
         yield from places()
     yield _file(_DEFAULT_CUDA, f"{_DEFAULT_CUDA}/bin/nvcc")

@@ -110,7 +110,22 @@ def strings(words: object, what: str, at: str) -> list[str]:
 
 
 def normalize_tokens(tokens: Sequence[str]) -> list[str]:
-    """Replace aliases: ["args", "attrs.n:int32"] -> ["arg", "attr.n:int32"]; other words are left as they are."""
+    """Replace aliases in the tokens that declare an entry point; other words stay as they are.
+
+    Args:
+        tokens: Words such as "arg", "args", "ret" and "attrs.n:int32".
+
+    Returns:
+        The words, such as "arg", "arg", "ret" and "attr.n:int32".
+
+    Raises:
+        KernelError: If `tokens` is a string, or holds anything but strings.
+
+    Examples:
+        >>> import brainevent
+        >>> brainevent.normalize_tokens(["args", "rets", "attrs.n:int32"])
+        ['arg', 'ret', 'attr.n:int32']
+    """
     return [_normalize(token) for token in strings(tokens, "tokens", "normalize_tokens")]
 
 

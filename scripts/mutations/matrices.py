@@ -133,7 +133,7 @@ MUTANTS = (
     ),
     Mutant(
         "synapses-unit-of-neurons-in-compressed-rows",
-        "event/synapses/functions.py",
+        "event/synapses/values.py",
         "units.product(unit, other_unit if unit_of_y else None)",
         "units.product(unit, other_unit)",
         ("test_synapses",),
@@ -161,7 +161,7 @@ MUTANTS = (
     ),
     Mutant(
         "matrix-length-of-the-other-side",
-        "event/matrices/base.py",
+        "event/matrices/products.py",
         "length = self.shape[0] if transpose else self.shape[1]",
         "length = self.shape[1] if transpose else self.shape[0]",
         _MATRICES,
@@ -182,14 +182,14 @@ MUTANTS = (
     ),
     Mutant(
         "csc-random-by-rows",
-        "event/matrices/csr.py",
+        "event/matrices/csc.py",
         "num_per_row=num_per_column, num_per_column=num_per_row,",
         "num_per_row=num_per_row, num_per_column=num_per_column,",
         _RANDOM,
     ),
     Mutant(
         "fixed-filled-rows-stay-sorted",
-        "event/matrices/fixed.py",
+        "event/matrices/fixed_base.py",
         "ordered = cut.indices_sorted and bool((counts == number).all())",
         "ordered = cut.indices_sorted",
         _SORTED,

@@ -84,7 +84,7 @@ MUTANTS = (
     ),
     Mutant(
         "tuning-store-key-without-the-keywords",
-        "bench/tuning_store.py",
+        "bench/tuned_choice.py",
         "self.versions, self.content, self.params)",
         'self.versions, self.content, "")',
         _TUNED,

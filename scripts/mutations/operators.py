@@ -245,7 +245,7 @@ MUTANTS = (
     ),
     Mutant(
         "config-lfsr-asks-another-question",
-        "config.py",
+        "config/compiling.py",
         '_jit_key.refresh("lfsr_algorithm")',
         '_jit_key.refresh("numba_parallel")',
         ("test_registry_config", "test_choices"),
@@ -259,7 +259,7 @@ MUTANTS = (
     ),
     Mutant(
         "config-capabilities-are-shared",
-        "config.py",
+        "config/compiling.py",
         "return None if _compute_capability is None else list(_compute_capability)",
         "return _compute_capability",
         ("test_registry_config", "test_find"),

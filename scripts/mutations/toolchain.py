@@ -85,7 +85,7 @@ MUTANTS = (
     Mutant(
         "places-pip-before-the-system-always",
         "toolchain/places.py",
-        'system_first = config._prefer_system_nvcc or prefer == "system"',
+        'system_first = config.prefers_system_nvcc() or prefer == "system"',
         'system_first = prefer == "system"',
         ("test_find", "test_registry_config"),
     ),

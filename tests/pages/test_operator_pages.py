@@ -10,7 +10,8 @@ from programs import ROOT
 
 import brainevent
 from brainevent.event.library import OPERATORS
-from docs import operator_pages
+from docs import operator_pages, rows_drawing
+from docs.docstrings import read
 from docs.operator_facts import Facts
 
 
@@ -58,9 +59,12 @@ def test_every_operator_has_a_page():
     assert failed_examples(pages["csr_per_element"] + pages["csr_slice_rows_grad"]) == []
     binary = pages["binary_csrmv"]
     assert "{py:func}`brainevent.binary_csrmv`" in binary
-    assert rows(binary, "Operands and result")[-2:] == [
+    assert [row[:3] for row in rows(binary, "Operands and result")[-2:]] == [
         ["v", "bool, any integer or any real float", "(k,)"], ["result", "that of data", "(m,)"],
     ]  # fmt: skip
+    assert rows(binary, "Operands and result")[-2][3].startswith("The spikes: booleans or real numbers")
+    assert "out[i] = Σⱼ A[i, j] · [v[j] ≠ 0]" in binary
+    assert binary.count(".svg") == 2
     assert rows(binary, "Derivatives") == [
         ["data", "binary_csrmv", "binary_csrmv, csr_per_element"],
         ["indices, indptr", "no derivative", ""],
@@ -88,12 +92,14 @@ def shift(monkeypatch, unique_name):
 
 def test_a_page_says_what_is_registered_and_no_more(shift):
     page = operator_pages.pages()[shift.name]
-    assert page.startswith(f"# {shift.name}\n\nAdd a number.\n\nNo more.\n\n")
+    assert page.startswith(f"# {shift.name}\n\nAdd a number.\n\n## Operands and result\n\n")
+    assert "\n## Notes\n\nNo more.\n\n" in page
+    assert "Formula" not in page
     assert "```pycon\n>>> 1 + 1\n2\n```" in page
     assert rows(page, "Operands and result") == [
-        ["x", "float32", "(3,)"], ["places", "int32", "(3,)"], ["result", "that of x", "(3,)"],
+        ["x", "float32", "(3,)", ""], ["places", "int32", "(3,)", ""], ["result", "that of x", "(3,)", ""],
     ]  # fmt: skip
-    assert "| `by` | | must be given | `2` |" in page
+    assert "| `by` | | must be given | `2` | |" in page
     assert rows(page, "Kernels") == [["any", "reference", "jax.numpy", "", ""]]
     assert rows(page, "Derivatives")[1] == ["places", "no derivative", ""]
     assert "There is no sharding rule" in page
@@ -121,8 +127,30 @@ def test_pages_are_written_anew_only_where_they_change(shift, tmp_path):
     stale.write_text("")
     before = page.stat().st_mtime_ns
     operator_pages.write(folder)
-    assert sorted(path.name for path in folder.iterdir()) == ["index.md", page.name]
+    drawings = [f"{rows_drawing.NAME}-{theme}.svg" for theme in rows_drawing.THEMES]
+    assert sorted(path.name for path in folder.iterdir()) == sorted(["index.md", page.name, *drawings])
     assert page.stat().st_mtime_ns == before
     shift.def_tags("others")
     operator_pages.write(folder)
     assert "Tags: `others`" in page.read_text()
+
+
+def test_the_drawing_is_of_what_the_operator_computes():
+    indptr, indices = jnp.array(rows_drawing.INDPTR), jnp.array(rows_drawing.INDICES)
+    shape = (len(rows_drawing.SPIKED), rows_drawing.COLUMNS)
+    weights, spikes = jnp.array(rows_drawing.DATA, float), jnp.array(rows_drawing.SPIKED)
+    sums = brainevent.binary_csrmv(weights, indices, indptr, spikes, shape=shape, transpose=True, backend="reference")
+    assert sums.tolist() == rows_drawing.sums()
+    texts = re.findall(r"<text[^>]*>([^<]*)</text>", rows_drawing.drawn("dark"))
+    assert [text for text in texts if text.isdigit()].count("0") == 6
+    assert not re.search("@(ink|soft|line|mark|fill)", rows_drawing.drawn("light"))
+
+
+def test_a_docstring_is_read_by_its_sections():
+    doc = read(brainevent.csrmv.__doc__)
+    assert doc.summary.startswith("Multiply a matrix in compressed sparse rows")
+    assert list(doc.arguments)[:4] == ["data", "indices", "indptr", "v"]
+    assert doc.raises["MathError"] == "If an operand has the wrong number of dimensions."
+    assert doc.returns.startswith("The product, (m,)")
+    assert doc.example.startswith(">>> import jax.numpy as jnp, brainevent")
+    assert read("Add.\n\nMore.\n\n>>> 1 + 1\n2").example == ">>> 1 + 1\n2"

@@ -23,6 +23,7 @@ from ...ffi.arguments import canonical_outs, check_operands, check_vmap_method, 
 from ...ffi.call import native_call
 from ...ffi.portable import PAYLOAD, TARGET
 from ...ffi.targets import register_once
+from ...typing import PyTree, TypesLike
 from . import half, noting, portable
 from .handler import ArraySpec, Spec, compile_handler, flat, grouped, takes_arrays
 from .inner import inner
@@ -41,27 +42,41 @@ noting.start()
 
 
 def numba_kernel(
-    kernel: Any,
-    outs: Any,
+    kernel: Dispatcher,
+    outs: TypesLike,
     *,
     vmap_method: str | None = None,
     input_output_aliases: Mapping[int, int] | None = None,
-) -> Callable[..., Any]:
-    """Return a JAX function that runs a Numba function `kernel(*inputs, *outputs)`, which writes its outputs in place.
+) -> Callable[..., PyTree]:
+    """Return a JAX function that runs a Numba kernel on the CPU.
 
-    `outs` is a pytree of objects with shape and dtype; results have its structure. Under `vmap` the kernel is called
-    for each element by a native loop; a `vmap_method` of `jax.ffi.ffi_call` such as "broadcast_all" gives it the whole
-    batch instead. `input_output_aliases={input: output}` lets an output start as an input's content, in its memory. An
-    input may be a tuple of arrays, which the kernel is given as a tuple; aliases count its arrays one by one.
+    The kernel is called as `kernel(*inputs, *outputs)`, with arrays of Numba, and writes its outputs. No Python runs
+    when the compiled program does.
 
-    >>> import jax, jax.numpy as jnp, numba, brainevent
-    >>> @numba.njit
-    ... def add(a, b, out):
-    ...     for i in range(out.size):
-    ...         out[i] = a[i] + b[i]
-    >>> x = jnp.arange(3.0)
-    >>> brainevent.numba_kernel(add, outs=jax.ShapeDtypeStruct(x.shape, x.dtype))(x, x)
-    Array([0., 2., 4.], dtype=float32)
+    Args:
+        kernel: A function decorated with `numba.njit`. Inputs in a tuple are passed to it as a tuple.
+        outs: The types of the results: a tree of `jax.ShapeDtypeStruct`, or of arrays that stand for their types.
+        vmap_method: How `jax.vmap` calls the kernel, as for `jax.ffi.ffi_call`; None for a native loop over the batch.
+        input_output_aliases: Outputs that start with the content of an input, in its memory: `{input: output}`, by
+            number.
+
+    Returns:
+        A function of the inputs, which are arrays or tuples of arrays. Its results have the structure of `outs`.
+
+    Raises:
+        TypeError: If `kernel` is not compiled by Numba for the CPU.
+        KernelArgumentError: When it is called: if the kernel takes another number of arrays, or none of their dtypes.
+        KernelCompilationError: When it is called: if Numba cannot compile the kernel.
+
+    Examples:
+        >>> import jax, jax.numpy as jnp, numba, brainevent
+        >>> @numba.njit
+        ... def add(a, b, out):
+        ...     for i in range(out.size):
+        ...         out[i] = a[i] + b[i]
+        >>> x = jnp.arange(3.0)
+        >>> brainevent.numba_kernel(add, outs=jax.ShapeDtypeStruct(x.shape, x.dtype))(x, x)
+        Array([0., 2., 4.], dtype=float32)
     """
     if not isinstance(kernel, Dispatcher):
         hint = "decorate it with @numba.njit" if callable(kernel) else "pass a function decorated with @numba.njit"

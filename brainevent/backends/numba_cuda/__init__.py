@@ -14,6 +14,7 @@ from ...ffi.arguments import canonical_outs, check_operands, check_vmap_method, 
 from ...ffi.call import native_call
 from ...ffi.launch import Configuration
 from ...languages import numba_cuda_is_simulated
+from ...typing import PyTree, TypesLike
 from .arguments import title_of
 
 __all__ = ["numba_cuda_callable", "numba_cuda_kernel"]
@@ -25,8 +26,8 @@ _here: ModuleType = importlib.import_module(
 
 
 def numba_cuda_kernel(
-    kernel: Any,
-    outs: Any,
+    kernel: Callable[..., None],
+    outs: TypesLike,
     *,
     grid: int | Sequence[int] | None = None,
     block: int | Sequence[int] | None = None,
@@ -35,12 +36,43 @@ def numba_cuda_kernel(
     shared_mem: int = 0,
     vmap_method: str | None = None,
     input_output_aliases: Mapping[int, int] | None = None,
-) -> Callable[..., Any]:
-    """Return a JAX function that runs a Numba-CUDA kernel `kernel(*inputs, *outputs)`, which writes its outputs.
+) -> Callable[..., PyTree]:
+    """Return a JAX function that runs a Numba-CUDA kernel on a GPU.
 
-    The launch is given as `grid` and `block`, or as `launch_dims`, the number of threads along up to three axes.
-    `outs` is a pytree of objects with shape and dtype; results have its structure. Under `vmap` a native loop launches
-    the kernel for each element, whichever `vmap_method` is named.
+    The kernel is called as `kernel(*inputs, *outputs)`, and writes its outputs. Give either `grid` and `block`, or
+    `launch_dims`.
+
+    Args:
+        kernel: A function decorated with `numba.cuda.jit`.
+        outs: The types of the results: a tree of `jax.ShapeDtypeStruct`, or of arrays that stand for their types.
+        grid: The number of blocks, along up to three axes.
+        block: The number of threads of a block, along up to three axes.
+        launch_dims: The number of threads, along up to three axes.
+        threads_per_block: The threads of a block, where `launch_dims` is given.
+        shared_mem: Bytes of dynamic shared memory of a block.
+        vmap_method: Accepted, as for `jax.ffi.ffi_call`. A native loop launches the kernel for each element.
+        input_output_aliases: Outputs that start with the content of an input, in its memory: `{input: output}`, by
+            number.
+
+    Returns:
+        A function of the inputs. Its results have the structure of `outs`.
+
+    Raises:
+        TypeError: If `kernel` is not compiled by Numba for GPUs.
+        KernelArgumentError: If the launch configuration is not valid.
+        KernelNotAvailableError: If Numba-CUDA is not installed.
+
+    Examples:
+        >>> import jax, jax.numpy as jnp, brainevent
+        >>> from numba import cuda  # doctest: +SKIP
+        >>> @cuda.jit  # doctest: +SKIP
+        ... def add(a, b, out):
+        ...     i = cuda.grid(1)
+        ...     if i < out.size:
+        ...         out[i] = a[i] + b[i]
+        >>> x = jnp.arange(3.0)
+        >>> brainevent.numba_cuda_kernel(add, outs=x, launch_dims=x.shape)(x, x)  # doctest: +SKIP
+        Array([0., 2., 4.], dtype=float32)
     """
     where = f"numba_cuda_kernel({title_of(kernel)})"
     configuration = Configuration.checked(where, grid, block, launch_dims, threads_per_block, shared_mem)
@@ -68,17 +100,48 @@ def _check_kernel(where: str, kernel: Any) -> None:
 
 
 def numba_cuda_callable(
-    func: Callable[..., Any],
-    outs: Any,
+    func: Callable[..., None],
+    outs: TypesLike,
     *,
     vmap_method: str | None = None,
     input_output_aliases: Mapping[int, int] | None = None,
-) -> Callable[..., Any]:
-    """Return a JAX function that runs what `func(*inputs, *outputs, stream)` launches, in the order of its launches.
+) -> Callable[..., PyTree]:
+    """Return a JAX function that runs several Numba-CUDA kernels, in the order in which a function launches them.
 
-    `func` is called once, while JAX traces, with stand-ins for arrays and for the stream: its launches become one
-    native call, and its temporaries (`cuda.device_array`) hidden results. A function that does more, such as to wait
-    or to read values, is called for every run instead, which costs a hundred times as much; a warning says so, and why.
+    `func(*inputs, *outputs, stream)` is called once, while JAX traces, with stand-ins for arrays and for the stream.
+    Its launches become one native call, and its temporaries (`cuda.device_array`) hidden results. A function that does
+    more, such as waiting or reading values, is called for every run, which takes a hundred times as long; a warning
+    says why.
+
+    Args:
+        func: The function that launches kernels.
+        outs: The types of the results: a tree of `jax.ShapeDtypeStruct`, or of arrays that stand for their types.
+        vmap_method: How `jax.vmap` calls the kernel, as for `jax.ffi.ffi_call`; None for a native loop over the batch.
+        input_output_aliases: Outputs that start with the content of an input, in its memory: `{input: output}`, by
+            number.
+
+    Returns:
+        A function of the inputs. Its results have the structure of `outs`.
+
+    Raises:
+        TypeError: If `func` is not callable.
+        KernelNotAvailableError: If Numba-CUDA is not installed.
+
+    Examples:
+        >>> import jax.numpy as jnp, brainevent
+        >>> from numba import cuda  # doctest: +SKIP
+        >>> @cuda.jit  # doctest: +SKIP
+        ... def double(a, out):
+        ...     i = cuda.grid(1)
+        ...     if i < out.size:
+        ...         out[i] = 2 * a[i]
+        >>> def four_times(a, out, stream):
+        ...     half = cuda.device_array(a.shape, a.dtype)
+        ...     double[1, 32, stream](a, half)
+        ...     double[1, 32, stream](half, out)
+        >>> x = jnp.arange(3.0)
+        >>> brainevent.numba_cuda_callable(four_times, outs=x)(x)  # doctest: +SKIP
+        Array([0., 4., 8.], dtype=float32)
     """
     if not callable(func):
         raise TypeError(f"numba_cuda_callable: func must be a function, found {type(func).__name__}")

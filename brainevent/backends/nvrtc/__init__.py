@@ -19,6 +19,7 @@ from ...ffi.devices import cuda_capabilities
 from ...ffi.launch import Configuration, Launch, LaunchPlan, Limits, PlanTarget, Slot, check_limits
 from ...ffi.scalars import number_bytes
 from ...toolchain.architectures import gpu_architectures
+from ...typing import DTypeLike, PyTree, TypesLike
 from .compiler import Code, compiled
 from .cpp_types import CppType, read_type
 from .translation_unit import TranslationUnit, translation_unit
@@ -31,28 +32,60 @@ Extents = int | Sequence[int]
 def cuda_kernel(
     source: str,
     entry: str,
-    outs: Any,
+    outs: TypesLike,
     *,
     grid: Extents | Callable[..., Extents] | None = None,
     block: Extents | Callable[..., Extents] | None = None,
     launch_dims: Extents | Callable[..., Extents] | None = None,
     threads_per_block: int = 256,
     shared_mem: int | Callable[..., int] = 0,
-    types: Mapping[str, Any] | None = None,
+    types: Mapping[str, DTypeLike] | None = None,
     options: Sequence[str] = (),
     zeroed: bool | Sequence[str] = (),
     vmap_method: str | None = None,
     input_output_aliases: Mapping[int, int] | None = None,
-) -> Callable[..., Any]:
-    """Return a JAX function that runs the kernel `entry` of a CUDA C++ source: `kernel(*arrays, **numbers)`.
+) -> Callable[..., PyTree]:
+    """Return a JAX function that runs a kernel of a CUDA C++ source, compiled by NVRTC; nvcc is not needed.
 
-    The kernel's pointers are the inputs, then the outputs; its other parameters are numbers, which are given by name.
-    `outs` is a pytree of objects with shape and dtype; results have its structure. The launch is given as `grid` and
-    `block`, or as `launch_dims`, the number of threads along up to three axes; these and `shared_mem` may be functions
-    of the inputs and outputs. `types={"T": jnp.float32}` defines names of types for the source. `zeroed` names the
-    outputs that are zero when the kernel starts (True: all but those that start as an input's content, which
-    `input_output_aliases` says). Under `vmap` a native loop launches the kernel for each element, whichever
-    `vmap_method` is named.
+    The pointers of the kernel are the inputs, then the outputs; its other parameters are numbers. Give either `grid`
+    and `block`, or `launch_dims`; these and `shared_mem` may be functions of the inputs and outputs.
+
+    Args:
+        source: The text, in CUDA C++.
+        entry: The name of the kernel, a `__global__` function.
+        outs: The types of the results: a tree of `jax.ShapeDtypeStruct`, or of arrays that stand for their types.
+        grid: The number of blocks, along up to three axes.
+        block: The number of threads of a block, along up to three axes.
+        launch_dims: The number of threads, along up to three axes.
+        threads_per_block: The threads of a block, where `launch_dims` is given.
+        shared_mem: Bytes of dynamic shared memory of a block.
+        types: Names of types for the source, as in `{"T": jnp.float32}`.
+        options: Options of the compiler.
+        zeroed: The outputs that are zero when the kernel starts, by name; True for all but those of
+            `input_output_aliases`.
+        vmap_method: Accepted, as for `jax.ffi.ffi_call`. A native loop launches the kernel for each element.
+        input_output_aliases: Outputs that start with the content of an input, in its memory: `{input: output}`, by
+            number.
+
+    Returns:
+        A function `f(*inputs, **numbers)`. Its results have the structure of `outs`.
+
+    Raises:
+        KernelArgumentError: If the launch configuration or the arguments do not fit the kernel.
+        KernelCompilationError: When it is called: if the text does not compile.
+        KernelNotAvailableError: If NVRTC is not installed.
+
+    Examples:
+        >>> import jax.numpy as jnp, brainevent
+        >>> source = '''
+        ... extern "C" __global__ void scale(const float* x, float* out, int n, float factor) {
+        ...   int i = blockIdx.x * blockDim.x + threadIdx.x;
+        ...   if (i < n) out[i] = factor * x[i];
+        ... }'''
+        >>> x = jnp.arange(3.0)
+        >>> scale = brainevent.cuda_kernel(source, "scale", outs=x, launch_dims=x.shape)  # doctest: +SKIP
+        >>> scale(x, n=3, factor=2.0)  # doctest: +SKIP
+        Array([0., 2., 4.], dtype=float32)
     """
     where = f"cuda_kernel({entry})"
     check_vmap_method(where, vmap_method)

@@ -28,9 +28,14 @@ PathLike = str | os.PathLike[str]
 
 
 class CompilerBackend(ABC):
-    """A compiler: a subclass has a `platform_name`, and compiles a text to a shared library.
+    """A compiler: the base class, whose subclasses have a `platform_name` and compile text to a shared library.
 
     `load_cpp_inline` and `load_cuda_inline` do more: they keep libraries, and make JAX functions of them.
+
+    Examples:
+        >>> import brainevent
+        >>> isinstance(brainevent.CPPBackend(), brainevent.CompilerBackend)
+        True
     """
 
     platform_name: str
@@ -48,18 +53,40 @@ class CompilerBackend(ABC):
         verbose: bool = False,
         **options: Any,
     ) -> str:
-        """Compile a text within a folder to a shared library at a path, and return that path."""
+        """Compile a text to a shared library.
+
+        Args:
+            source: The text.
+            output_path: The path of the library.
+            build_dir: The folder to compile in.
+            extra_cflags: Options of the compiler.
+            extra_ldflags: Options of the linker.
+            extra_include_paths: Folders in which headers are looked up.
+            verbose: Whether to print the compiler's command and output.
+            **options: Options of a subclass.
+
+        Returns:
+            The path of the library.
+        """
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(platform={self.platform_name!r})"
 
 
 class CPPBackend(CompilerBackend):
-    """The host's C++ compiler, which is looked for when it is needed; `toolchain` is ignored.
+    """The C++ compiler of this machine, which is looked for when it is needed.
 
-    >>> import brainevent
-    >>> brainevent.CPPBackend()
-    CPPBackend(platform='cpu')
+    Args:
+        toolchain: Ignored.
+
+    Examples:
+        >>> import pathlib, tempfile, brainevent
+        >>> folder = pathlib.Path(tempfile.mkdtemp())
+        >>> text = 'extern "C" int seven() { return 7; }'
+        >>> path = brainevent.CPPBackend().compile_source(text, folder / "seven.so", folder)
+        >>> import ctypes
+        >>> ctypes.CDLL(path).seven()
+        7
     """
 
     platform_name = "cpu"
@@ -79,10 +106,25 @@ class CPPBackend(CompilerBackend):
         verbose: bool = False,
         **options: Any,
     ) -> str:
-        """Compile a text within a folder to a shared library at a path, and return that path.
+        """Compile a text to a shared library.
+
+        Args:
+            source: The text.
+            output_path: The path of the library.
+            build_dir: The folder to compile in.
+            extra_cflags: Options of the compiler.
+            extra_ldflags: Options of the linker.
+            extra_include_paths: Folders in which headers are looked up.
+            verbose: Whether to print the compiler's command and output.
+            **options: None here. A `CUDABackend` takes `extra_cuda_cflags`, `gpu_arch`, `optimization_level` and
+                `use_fast_math`.
+
+        Returns:
+            The path of the library.
 
         Raises:
             CompilationError: If the compiler refuses the text; its output is part of the message.
+            TypeError: If an option is unknown.
         """
         where = f"{type(self).__name__}.compile_source"
         sources = inline_sources(where, "source", source, "cpp")
@@ -112,7 +154,16 @@ class CPPBackend(CompilerBackend):
 
 
 class CUDABackend(CPPBackend):
-    """NVIDIA's nvcc, which is looked for when it is needed; `toolchain` is ignored."""
+    """NVIDIA's nvcc, which is looked for when it is needed.
+
+    Args:
+        toolchain: Ignored.
+
+    Examples:
+        >>> import brainevent
+        >>> brainevent.CUDABackend()
+        CUDABackend(platform='cuda')
+    """
 
     platform_name = "cuda"
     _visible = ("-Xcompiler", "-fvisibility=default")
@@ -138,10 +189,31 @@ class CUDABackend(CPPBackend):
 
 
 class HIPBackend(CompilerBackend):
-    """A name without a compiler: there are no kernels for AMD's GPUs here."""
+    """A name without a compiler: there are no kernels for AMD's GPUs.
+
+    Examples:
+        >>> import brainevent
+        >>> brainevent.HIPBackend().compile_source("", "a.so", ".")
+        Traceback (most recent call last):
+            ...
+        NotImplementedError: HIPBackend: there is no compiler for HIP here; use CUDABackend, or CPPBackend
+    """
 
     platform_name = "hip"
 
     def compile_source(self, source: str, output_path: PathLike, build_dir: PathLike, **options: Any) -> str:  # type: ignore[override]
-        """Raise: HIP is not supported."""
+        """Raise an error: HIP is not supported.
+
+        Args:
+            source: Ignored.
+            output_path: Ignored.
+            build_dir: Ignored.
+            **options: Ignored.
+
+        Returns:
+            Nothing.
+
+        Raises:
+            NotImplementedError: Always.
+        """
         raise NotImplementedError("HIPBackend: there is no compiler for HIP here; use CUDABackend, or CPPBackend")

@@ -31,26 +31,49 @@ def load_cpp_inline(
     auto_register: bool = True,
     target_prefix: str | None = None,
 ) -> CompiledModule:
-    """Compile C++ text for the CPU and load it; what was compiled before comes from the cache.
+    """Compile C++ for the CPU and load it; what was compiled before comes from the cache.
 
-    `functions` says which functions are entry points: None for those with a `// @BE` comment, a list of names, or a
-    dict of names and their tokens. Each becomes a function of the module, and the target "name.function" of
-    `jax.ffi.ffi_call`.
+    Each entry point becomes a function of the module, and the target "name.function" of `jax.ffi.ffi_call`.
 
-    >>> import jax.numpy as jnp, brainevent
-    >>> mod = brainevent.load_cpp_inline(
-    ...     "doc_double",
-    ...     '''
-    ... #include "brainevent/common.h"
-    ... // @BE twice arg ret
-    ... void twice(const BE::Tensor x, BE::Tensor out) {
-    ...   for (int64_t i = 0; i < x.numel(); ++i) out.data_ptr<float>()[i] = 2 * x.data_ptr<float>()[i];
-    ... }
-    ... ''',
-    ... )
-    >>> x = jnp.arange(3.0)
-    >>> mod.twice(x, outs=x)
-    Array([0., 2., 4.], dtype=float32)
+    Args:
+        name: A name for the library.
+        cpp_sources: The text, or several texts that are compiled as one.
+        functions: The entry points: None for those with a `// @BE` comment, a list of names, or a dictionary of names
+            and their tokens.
+        extra_cflags: Options of the compiler.
+        extra_ldflags: Options of the linker.
+        extra_include_paths: Folders in which headers are looked up.
+        build_directory: The folder to keep the library in; None for the cache.
+        verbose: Whether to print the compiler's commands and output.
+        force_rebuild: Whether to compile even if the cache has the library.
+        replace: Whether registered targets of the same names are replaced.
+        auto_register: Whether to register targets for `jax.ffi.ffi_call`.
+        target_prefix: What the names of targets begin with; None for `name`.
+
+    Returns:
+        The library, with a function for each entry point.
+
+    Raises:
+        CompilationError: If the compiler refuses the text.
+        HostCompilerNotFoundError: If there is no compiler.
+        KernelError: If the declaration of an entry point cannot be read.
+        KernelRegistrationError: If a target of the same name has other content, and `replace` is False.
+
+    Examples:
+        >>> import jax.numpy as jnp, brainevent
+        >>> mod = brainevent.load_cpp_inline(
+        ...     "doc_double",
+        ...     '''
+        ... #include "brainevent/common.h"
+        ... // @BE twice arg ret
+        ... void twice(const BE::Tensor x, BE::Tensor out) {
+        ...   for (int64_t i = 0; i < x.numel(); ++i) out.data_ptr<float>()[i] = 2 * x.data_ptr<float>()[i];
+        ... }
+        ... ''',
+        ... )
+        >>> x = jnp.arange(3.0)
+        >>> mod.twice(x, outs=x)
+        Array([0., 2., 4.], dtype=float32)
     """
     sources = inline_sources("load_cpp_inline", name, cpp_sources, "cpp")
     cache.check_name(name, sources.where)
@@ -77,9 +100,33 @@ def load_cpp_inline(
 def load_cpp_file(
     filepath: str | os.PathLike[str], functions: Functions = None, *, name: str | None = None, **kwargs: Any
 ) -> CompiledModule:
-    """Compile a C++ file and load it, with the options of `load_cpp_inline`; `name` defaults to the file's stem.
+    r"""Compile a C++ file for the CPU and load it.
 
     Includes in quotes are looked up beside the file first.
+
+    Args:
+        filepath: The path of the file.
+        functions: The entry points, as for `load_cpp_inline`.
+        name: A name for the library; None for that of the file.
+        **kwargs: The keywords of `load_cpp_inline`.
+
+    Returns:
+        The library, with a function for each entry point.
+
+    Raises:
+        FileNotFoundError: If there is no such file.
+        CompilationError: If the compiler refuses the text.
+
+    Examples:
+        >>> import pathlib, tempfile
+        >>> import jax.numpy as jnp, brainevent
+        >>> file = pathlib.Path(tempfile.mkdtemp()) / "doc_file.cpp"
+        >>> text = (
+        ...     '#include "brainevent/common.h"\n// @BE f ret\nvoid f(BE::Tensor out) { out.data_ptr<float>()[0] = 7; }'
+        ... )
+        >>> _ = file.write_text(text)
+        >>> brainevent.load_cpp_file(file).f(outs=jnp.zeros(1))
+        Array([7.], dtype=float32)
     """
     sources: Any = file_sources("load_cpp_file", filepath)
     return load_cpp_inline(name or module_name(sources, Path(filepath).stem), sources, functions, **kwargs)

@@ -39,14 +39,58 @@ def load_cuda_inline(
     use_fast_math: bool = False,
     allow_cuda_graph: bool = True,
 ) -> CompiledModule:
-    """Compile CUDA C++ text with nvcc and load it; what was compiled before comes from the cache.
+    """Compile CUDA C++ with nvcc and load it; what was compiled before comes from the cache.
 
-    `functions` says which host functions are entry points: None for those with a `// @BE` comment, a list of names, or
-    a dict of names and their tokens. Each becomes a function of the module, and the target "name.function" of
-    `jax.ffi.ffi_call`. Without `compute_capability`, this machine's GPUs decide what is compiled.
+    Each entry point, which is a host function, becomes a function of the module, and the target "name.function" of
+    `jax.ffi.ffi_call`.
 
-    `allow_cuda_graph=False` keeps XLA from recording the calls in a CUDA graph, for entry points that do more than
-    launch kernels: that allocate, wait, or read results on the host.
+    Args:
+        name: A name for the library.
+        cuda_sources: The text, or several texts that are compiled as one.
+        functions: The entry points: None for those with a `// @BE` comment, a list of names, or a dictionary of names
+            and their tokens.
+        extra_cuda_cflags: Options of nvcc.
+        extra_ldflags: Options of the linker.
+        extra_include_paths: Folders in which headers are looked up.
+        build_directory: The folder to keep the library in; None for the cache.
+        verbose: Whether to print the compiler's commands and output.
+        compute_capability: The GPUs to compile for, such as "8.6"; None for those here.
+        force_rebuild: Whether to compile even if the cache has the library.
+        replace: Whether registered targets of the same names are replaced.
+        auto_register: Whether to register targets for `jax.ffi.ffi_call`.
+        target_prefix: What the names of targets begin with; None for `name`.
+        optimization_level: From 0 to 3.
+        use_fast_math: Whether nvcc may replace exact mathematics by faster functions.
+        allow_cuda_graph: Whether XLA may record calls in a CUDA graph. Pass False for entry points that do more than
+            launch kernels: that allocate, wait, or read results on the host.
+
+    Returns:
+        The library, with a function for each entry point.
+
+    Raises:
+        ValueError: If there is no such optimization level.
+        CompilationError: If nvcc refuses the text.
+        NvccNotFoundError: If there is no nvcc.
+        KernelError: If the declaration of an entry point cannot be read.
+        KernelRegistrationError: If a target of the same name has other content, and `replace` is False.
+
+    Examples:
+        >>> import jax.numpy as jnp, brainevent
+        >>> source = '''
+        ... #include "brainevent/common.h"
+        ... __global__ void twice_kernel(const float* x, float* out, int n) {
+        ...   int i = blockIdx.x * blockDim.x + threadIdx.x;
+        ...   if (i < n) out[i] = 2 * x[i];
+        ... }
+        ... // @BE twice arg ret stream
+        ... void twice(const BE::Tensor x, BE::Tensor out, int64_t stream) {
+        ...   int n = x.numel();
+        ...   auto queue = (cudaStream_t)stream;
+        ...   twice_kernel<<<(n + 255) / 256, 256, 0, queue>>>(x.data_ptr<float>(), out.data_ptr<float>(), n);
+        ... }'''
+        >>> x = jnp.arange(3.0)
+        >>> brainevent.load_cuda_inline("doc_twice", source).twice(x, outs=x)  # doctest: +SKIP
+        Array([0., 2., 4.], dtype=float32)
     """
     sources = inline_sources("load_cuda_inline", name, cuda_sources, "cu")
     where = sources.where
@@ -84,9 +128,27 @@ def load_cuda_inline(
 def load_cuda_file(
     filepath: str | os.PathLike[str], functions: Functions = None, *, name: str | None = None, **kwargs: Any
 ) -> CompiledModule:
-    """Compile a .cu file and load it, with the options of `load_cuda_inline`; `name` defaults to the file's stem.
+    """Compile a .cu file and load it.
 
     Includes in quotes are looked up beside the file first.
+
+    Args:
+        filepath: The path of the file.
+        functions: The entry points, as for `load_cuda_inline`.
+        name: A name for the library; None for that of the file.
+        **kwargs: The keywords of `load_cuda_inline`.
+
+    Returns:
+        The library, with a function for each entry point.
+
+    Raises:
+        FileNotFoundError: If there is no such file.
+        CompilationError: If nvcc refuses the text.
+        NvccNotFoundError: If there is no nvcc.
+
+    Examples:
+        >>> import brainevent
+        >>> module = brainevent.load_cuda_file("kernels/twice.cu", use_fast_math=True)  # doctest: +SKIP
     """
     sources: Any = file_sources("load_cuda_file", filepath)
     return load_cuda_inline(name or module_name(sources, Path(filepath).stem), sources, functions, **kwargs)
@@ -100,9 +162,26 @@ def load_cuda_dir(
     file_patterns: Sequence[str] | None = None,
     **kwargs: Any,
 ) -> CompiledModule:
-    """Compile the .cu files of a folder as one text and load it; `name` defaults to the folder's.
+    """Compile the .cu files of a folder as one text, and load it.
 
-    `file_patterns` are those of `pathlib.Path.glob`, by default `["*.cu"]`; within each, files are sorted.
+    Args:
+        directory: The path of the folder.
+        functions: The entry points, as for `load_cuda_inline`.
+        name: A name for the library; None for that of the folder.
+        file_patterns: Patterns of `pathlib.Path.glob`; None for `["*.cu"]`. Files are sorted within each.
+        **kwargs: The keywords of `load_cuda_inline`.
+
+    Returns:
+        The library, with a function for each entry point.
+
+    Raises:
+        FileNotFoundError: If there is no such folder, or no such file in it.
+        CompilationError: If nvcc refuses the text.
+        NvccNotFoundError: If there is no nvcc.
+
+    Examples:
+        >>> import brainevent
+        >>> module = brainevent.load_cuda_dir("kernels", file_patterns=["*.cu"])  # doctest: +SKIP
     """
     sources: Any = directory_sources("load_cuda_dir", directory, file_patterns or ["*.cu"])
     return load_cuda_inline(name or module_name(sources, Path(directory).resolve().name), sources, functions, **kwargs)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -31,7 +31,38 @@ _OPTIONS = ("vmap_method", "input_output_aliases")
 
 
 class CompiledModule:
-    """A loaded library; each of its functions is an attribute: `module.add(x, y, outs=...)`."""
+    r"""A loaded library, whose entry points are attributes: `module.add(x, y, outs=...)`.
+
+    `load_cpp_inline`, `load_cuda_inline` and their like return it. Inputs are arrays, attributes are keywords, and
+    `outs` are the types of the results.
+
+    Args:
+        so_path: The path of the library.
+        function_names: The names of the entry points.
+        functions: The declarations of those that can be called.
+        platform: "cpu" or "CUDA".
+        key: What identifies the content; None for a hash of the file.
+        in_graphs: Whether XLA may record calls in CUDA graphs.
+        library: The library, if it is loaded already.
+
+    Raises:
+        KernelLoadError: If the library cannot be loaded.
+        KernelError: If it has no such entry point.
+
+    Examples:
+        >>> import jax.numpy as jnp, brainevent
+        >>> module = brainevent.load_cpp_inline(
+        ...     "doc_module",
+        ...     '#include "brainevent/common.h"\n'
+        ...     "// @BE fill ret\n"
+        ...     "void fill(BE::Tensor out) { out.data_ptr<float>()[0] = 7; }",
+        ... )
+        >>> module.function_names, module.fill(outs=jnp.zeros(1))
+        (['fill'], Array([7.], dtype=float32))
+        >>> module.read_bytes()[:4], module.content_hash[:7]
+        (b'\x7fELF', 'sha256:')
+        >>> handler, (passed_on, cell) = module.get_handler("fill"), module.redirected("fill")
+    """
 
     def __init__(
         self,
@@ -70,15 +101,29 @@ class CompiledModule:
 
     @property
     def content_hash(self) -> str:
-        """What the library was made of, or, where that is unknown, its bytes."""
+        """A hash of what the library was made of, or, where that is unknown, of its bytes."""
         return f"sha256:{self._key}"
 
     def read_bytes(self) -> bytes:
-        """Return the library's file, though it may be gone."""
+        """Return the content of the library's file, which may have been removed since.
+
+        Returns:
+            The bytes.
+        """
         return self._library.read_bytes()
 
-    def get_handler(self, func_name: str) -> Any:
-        """Return the XLA handler of a function as a `ctypes` function."""
+    def get_handler(self, func_name: str) -> Callable[..., int]:
+        """Return the XLA handler of an entry point.
+
+        Args:
+            func_name: The name of the entry point.
+
+        Returns:
+            A function of `ctypes`.
+
+        Raises:
+            KeyError: If there is no such entry point.
+        """
         if func_name not in self._handlers:
             raise KeyError(
                 f"{self!r} has no function {func_name!r}{did_you_mean(func_name, self._handlers)}; "
@@ -87,7 +132,14 @@ class CompiledModule:
         return self._handlers[func_name]
 
     def redirected(self, func_name: str) -> tuple[Any, ctypes.c_void_p | None]:
-        """Return a handler that passes calls on, and the cell that says where to."""
+        """Return a handler that passes calls on, and the cell that holds the address to which it does.
+
+        Args:
+            func_name: The name of the entry point.
+
+        Returns:
+            The handler, and the cell; None for a library that something else built.
+        """
         try:
             cell = ctypes.c_void_p.in_dll(self._library.handle, cell_symbol(func_name))
             return getattr(self._library.handle, alias_symbol(func_name)), cell
@@ -154,7 +206,8 @@ class CompiledFunction:
         return f"{self.module.content_hash} {self.spec.name}"
 
     def _address(self) -> int:
-        return ctypes.cast(self.module.get_handler(self.spec.name), ctypes.c_void_p).value or 0
+        handler: Any = self.module.get_handler(self.spec.name)
+        return ctypes.cast(handler, ctypes.c_void_p).value or 0
 
     def __call__(self, /, *operands: Any, outs: Any, **keywords: Any) -> Any:
         """Call it; Python numbers become attributes of the declared types."""

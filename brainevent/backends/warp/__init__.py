@@ -9,6 +9,7 @@ from typing import Any
 
 from ...errors import did_you_mean
 from ...ffi.arguments import check_operands, check_vmap_method, checked_aliases, flat_outs
+from ...typing import PyTree, TypesLike
 from .adjoint import differentiable
 from .arguments import Parameter, declared
 from .call import WarpCall
@@ -24,8 +25,8 @@ _MOST_EXTENT = 2**31 - 1  # wp.tid() counts in 32 bits
 
 
 def warp_kernel(
-    kernel: Any,
-    outs: Any,
+    kernel: Callable[..., None],
+    outs: TypesLike,
     *,
     launch_dims: int | Sequence[int],
     block_dim: int = 256,
@@ -34,24 +35,42 @@ def warp_kernel(
     adjoint: bool = False,
     vmap_method: str | None = None,
     input_output_aliases: Mapping[int, int] | None = None,
-) -> Callable[..., Any]:
-    """Return a JAX function that runs a Warp kernel in `launch_dims` threads, on the CPU or on a GPU.
+) -> Callable[..., PyTree]:
+    """Return a JAX function that runs a Warp kernel, on the CPU or on a GPU.
 
-    The kernel's parameters are inputs, then outputs: its last arrays, as many as `outs` has leaves. The function takes
-    all others in their order: arrays, and Python numbers for parameters that are no arrays. An output named in
-    `in_out_argnames` is an argument too, whose content it starts with; one named in `zeroed` starts as zeros, and
-    `zeroed=True` names all. With `adjoint=True` the function can be differentiated in reverse mode, by the adjoint that
-    Warp makes of the kernel. Under `vmap` a native loop runs the kernel for each element, whichever `vmap_method` is
-    named. `input_output_aliases={input: output}` lets an output start in the memory of an input array.
+    The parameters of the kernel are inputs, then outputs: its last arrays, as many as `outs` has leaves.
 
-    >>> import jax, jax.numpy as jnp, warp as wp, brainevent
-    >>> @wp.kernel
-    ... def scale(x: wp.array(dtype=wp.float32), factor: wp.float32, out: wp.array(dtype=wp.float32)):
-    ...     i = wp.tid()
-    ...     out[i] = factor * x[i]
-    >>> x = jnp.arange(3.0)
-    >>> brainevent.warp_kernel(scale, outs=jax.ShapeDtypeStruct(x.shape, x.dtype), launch_dims=x.shape)(x, 2.0)
-    Array([0., 2., 4.], dtype=float32)
+    Args:
+        kernel: A function decorated with `warp.kernel`.
+        outs: The types of the results: a tree of `jax.ShapeDtypeStruct`, or of arrays that stand for their types.
+        launch_dims: The number of threads, along up to four axes.
+        block_dim: The threads of a block, on a GPU.
+        in_out_argnames: Outputs that are arguments, too, with whose content they start, by name.
+        zeroed: Outputs that are zero when the kernel starts, by name; True for all that are no arguments.
+        adjoint: Whether the function is differentiable in reverse mode, by the adjoint that Warp makes of the kernel.
+        vmap_method: Accepted, as for `jax.ffi.ffi_call`. A native loop launches the kernel for each element.
+        input_output_aliases: Outputs that start with the content of an input, in its memory: `{input: output}`, by
+            number.
+
+    Returns:
+        A function of the inputs: arrays, and Python numbers for parameters that are no arrays. Its results have the
+            structure of `outs`.
+
+    Raises:
+        TypeError: If `kernel` is no Warp kernel.
+        ImportError: If Warp is not installed.
+        ValueError: If outputs are named that the kernel does not have, or `adjoint` is combined with
+            `input_output_aliases`.
+
+    Examples:
+        >>> import jax, jax.numpy as jnp, warp as wp, brainevent
+        >>> @wp.kernel
+        ... def scale(x: wp.array(dtype=wp.float32), factor: wp.float32, out: wp.array(dtype=wp.float32)):
+        ...     i = wp.tid()
+        ...     out[i] = factor * x[i]
+        >>> x = jnp.arange(3.0)
+        >>> brainevent.warp_kernel(scale, outs=jax.ShapeDtypeStruct(x.shape, x.dtype), launch_dims=x.shape)(x, 2.0)
+        Array([0., 2., 4.], dtype=float32)
     """
     warp = the_warp()
     where = f"warp_kernel({titled(kernel)})"

@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from ...typing import DTypeLike, PyTree, TypesLike
+
 __all__ = ["jaxinfo_to_warpinfo", "jaxtype_to_warptype", "the_warp"]
 
 _DTYPES = (
@@ -32,12 +34,23 @@ def the_warp() -> Any:
     return warp
 
 
-def jaxtype_to_warptype(dtype: Any) -> Any:
-    """Return Warp's scalar type of a dtype: `warp.float32` for `jnp.float32`, for "float32", and so on.
+def jaxtype_to_warptype(dtype: DTypeLike) -> type:
+    """Return the scalar type of Warp that holds a dtype.
 
-    >>> import jax.numpy as jnp, brainevent
-    >>> brainevent.jaxtype_to_warptype(jnp.int16).__name__
-    'int16'
+    Args:
+        dtype: A dtype of JAX or NumPy, or its name.
+
+    Returns:
+        A type such as `warp.float32`.
+
+    Raises:
+        ValueError: If Warp has no such type.
+        ImportError: If Warp is not installed.
+
+    Examples:
+        >>> import jax.numpy as jnp, brainevent
+        >>> brainevent.jaxtype_to_warptype(jnp.int16).__name__
+        'int16'
     """
     warp = the_warp()
     try:
@@ -49,13 +62,24 @@ def jaxtype_to_warptype(dtype: Any) -> Any:
     return getattr(warp, name)
 
 
-def jaxinfo_to_warpinfo(info: Any) -> Any:
-    """Return the annotation of a kernel's parameter for arrays like `info`, which has a dtype and a number of axes.
+def jaxinfo_to_warpinfo(info: TypesLike) -> PyTree:
+    """Return the annotation of a Warp kernel's parameter that takes arrays of a type.
 
-    >>> import jax, jax.numpy as jnp, brainevent
-    >>> annotation = brainevent.jaxinfo_to_warpinfo(jax.ShapeDtypeStruct((3, 4), jnp.float32))
-    >>> annotation.dtype.__name__, annotation.ndim
-    ('float32', 2)
+    Args:
+        info: An array, or a `jax.ShapeDtypeStruct`.
+
+    Returns:
+        A `warp.array` with this dtype and number of dimensions.
+
+    Raises:
+        ValueError: If it has no dimension, or Warp does not have its dtype.
+        ImportError: If Warp is not installed.
+
+    Examples:
+        >>> import jax, jax.numpy as jnp, brainevent
+        >>> annotation = brainevent.jaxinfo_to_warpinfo(jax.ShapeDtypeStruct((3, 4), jnp.float32))
+        >>> annotation.dtype.__name__, annotation.ndim
+        ('float32', 2)
     """
     warp = the_warp()
     if info.ndim == 0:

@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+import jax
 
+from ...typing import ArrayLike, EventLike, IndexLike
 from ..calls import product
 from ..description import Shape
 from ..laws.products import EVENTS, NUMBERS
@@ -18,78 +19,179 @@ EVENT_MV, EVENT_MM = descriptions(COORDINATES, EVENTS)
 
 
 def binary_coomv(
-    data: Any, row: Any, col: Any, v: Any, *, shape: Shape, transpose: bool = False, backend: str | None = None
-) -> Any:
-    """Sum the weights of who spikes, with a matrix of `shape` (m, k) in coordinates.
+    data: ArrayLike,
+    row: IndexLike,
+    col: IndexLike,
+    v: EventLike,
+    *,
+    shape: Shape,
+    transpose: bool = False,
+    backend: str | None = None,
+) -> jax.Array:
+    """Sum the weights of the neurons that spiked, for a matrix in coordinates.
 
-    Element i is `data[i]`, or one weight of size 1 for all, in row `row[i]` and column `col[i]`; in any order, and
-    duplicates add up. k spikes give (m,); if `transpose`, m spikes give (k,). All elements are looked at, whoever
-    spikes: another format is faster where few do.
+    Element i is `data[i]` in row `row[i]` and column `col[i]`. Elements may come in any order, and duplicates add up.
+    Every stored element is read, however few neurons spiked: where few do, `binary_csrmv` is faster.
 
-    A spike is True, or a number that is not zero, and counts as one. Gradients: by the weights, and by the spikes as if
-    each counted as its number. Quantities of `brainunit` give a quantity, of the product of the units.
+    A spike counts as one, whatever its value. The result is differentiable with respect to the weights, and with
+    respect to the spikes as if each counted as its value.
 
-    >>> import jax.numpy as jnp, brainevent
-    >>> row, col, data = jnp.array([0, 0, 1]), jnp.array([0, 2, 2]), jnp.array([1.0, 2.0, 4.0])
-    >>> brainevent.binary_coomv(data, row, col, jnp.array([False, False, True]), shape=(2, 3))
-    Array([2., 4.], dtype=float32)
-    >>> brainevent.binary_coomv(data, row, col, jnp.array([1, 1]), shape=(2, 3), transpose=True)
-    Array([1., 0., 6.], dtype=float32)
+    Args:
+        data: Floating weights, (nse,), or one weight for all elements: a scalar or (1,).
+        row: The row of each stored element, int32 or int64, (nse,).
+        col: The column of each stored element, int32 or int64, (nse,).
+        v: The spikes: booleans or real numbers, of which every nonzero one is a spike, (k,); (m,) if `transpose`.
+        shape: The shape of the matrix, (m, k).
+        transpose: Whether to multiply with the transposed matrix, of shape (k, m).
+        backend: The name of the kernel to use; None for the default.
+
+    Returns:
+        The sums, (m,); (k,) if `transpose`. The dtype is that of the weights. A quantity if an operand has a unit.
+
+    Raises:
+        TypeError: If the weights are not floating, indices are not integers, or the other operand is complex.
+        ValueError: If concrete indices are out of range.
+        ShapeError: If the shapes do not fit each other.
+        MathError: If an operand has the wrong number of dimensions.
+        KernelFallbackExhaustedError: If the platform has no kernel of the name `backend`.
+
+    Examples:
+        >>> import jax.numpy as jnp, brainevent
+        >>> row, col, data = jnp.array([0, 0, 1]), jnp.array([0, 2, 2]), jnp.array([1.0, 2.0, 4.0])
+        >>> brainevent.binary_coomv(data, row, col, jnp.array([False, False, True]), shape=(2, 3))
+        Array([2., 4.], dtype=float32)
+        >>> brainevent.binary_coomv(data, row, col, jnp.array([1, 1]), shape=(2, 3), transpose=True)
+        Array([1., 0., 6.], dtype=float32)
     """
     return product(EVENT_MV, data, (row, col), ("v", v), shape, transpose, backend)
 
 
 def binary_coomm(
-    data: Any,
-    row: Any,
-    col: Any,
-    B: Any,  # noqa: N803
+    data: ArrayLike,
+    row: IndexLike,
+    col: IndexLike,
+    B: EventLike,  # noqa: N803
     *,
     shape: Shape,
     transpose: bool = False,
     backend: str | None = None,
-) -> Any:
-    """Do what `binary_coomv` does for each column of a matrix of spikes.
+) -> jax.Array:
+    """Sum the weights of the neurons that spiked, for each column of a matrix of spikes.
 
-    >>> import jax.numpy as jnp, brainevent
-    >>> row, col = jnp.array([0, 0, 1]), jnp.array([0, 2, 2])
-    >>> brainevent.binary_coomm(jnp.ones(1), row, col, jnp.array([[1, 0], [0, 0], [1, 1]]), shape=(2, 3))
-    Array([[2., 1.],
-           [1., 1.]], dtype=float32)
+    Each column is treated as the vector `v` of `binary_coomv`.
+
+    Args:
+        data: Floating weights, (nse,), or one weight for all elements: a scalar or (1,).
+        row: The row of each stored element, int32 or int64, (nse,).
+        col: The column of each stored element, int32 or int64, (nse,).
+        B: The spikes, one vector a column, (k, n); (m, n) if `transpose`.
+        shape: The shape of the matrix, (m, k).
+        transpose: Whether to multiply with the transposed matrix, of shape (k, m).
+        backend: The name of the kernel to use; None for the default.
+
+    Returns:
+        The sums, (m, n); (k, n) if `transpose`. The dtype is that of the weights. A quantity if an operand has a unit.
+
+    Raises:
+        TypeError: If the weights are not floating, indices are not integers, or the other operand is complex.
+        ValueError: If concrete indices are out of range.
+        ShapeError: If the shapes do not fit each other.
+        MathError: If an operand has the wrong number of dimensions.
+        KernelFallbackExhaustedError: If the platform has no kernel of the name `backend`.
+
+    Examples:
+        >>> import jax.numpy as jnp, brainevent
+        >>> row, col = jnp.array([0, 0, 1]), jnp.array([0, 2, 2])
+        >>> brainevent.binary_coomm(jnp.ones(1), row, col, jnp.array([[1, 0], [0, 0], [1, 1]]), shape=(2, 3))
+        Array([[2., 1.],
+               [1., 1.]], dtype=float32)
     """
     return product(EVENT_MM, data, (row, col), ("B", B), shape, transpose, backend)
 
 
 def coomv(
-    data: Any, row: Any, col: Any, v: Any, *, shape: Shape, transpose: bool = False, backend: str | None = None
-) -> Any:
-    """Multiply a matrix in coordinates, as in `binary_coomv`, with a vector of numbers.
+    data: ArrayLike,
+    row: IndexLike,
+    col: IndexLike,
+    v: ArrayLike,
+    *,
+    shape: Shape,
+    transpose: bool = False,
+    backend: str | None = None,
+) -> jax.Array:
+    """Multiply a matrix in coordinates, or its transpose, with a vector of numbers.
 
-    >>> import jax.numpy as jnp, brainevent
-    >>> row, col = jnp.array([0, 0, 1]), jnp.array([0, 2, 2])
-    >>> brainevent.coomv(jnp.ones(1), row, col, jnp.array([0.5, 1.0, 2.0]), shape=(2, 3))
-    Array([2.5, 2. ], dtype=float32)
+    The matrix is stored as for `binary_coomv`. The product is differentiable with respect to `data` and `v`.
+
+    Args:
+        data: Floating weights, (nse,), or one weight for all elements: a scalar or (1,).
+        row: The row of each stored element, int32 or int64, (nse,).
+        col: The column of each stored element, int32 or int64, (nse,).
+        v: Real numbers, (k,); (m,) if `transpose`.
+        shape: The shape of the matrix, (m, k).
+        transpose: Whether to multiply with the transposed matrix, of shape (k, m).
+        backend: The name of the kernel to use; None for the default.
+
+    Returns:
+        The product, (m,); (k,) if `transpose`, in the dtype to which JAX promotes the operands. A quantity if one of
+        them has a unit.
+
+    Raises:
+        TypeError: If the weights are not floating, indices are not integers, or the other operand is complex.
+        ValueError: If concrete indices are out of range.
+        ShapeError: If the shapes do not fit each other.
+        MathError: If an operand has the wrong number of dimensions.
+        KernelFallbackExhaustedError: If the platform has no kernel of the name `backend`.
+
+    Examples:
+        >>> import jax.numpy as jnp, brainevent
+        >>> row, col = jnp.array([0, 0, 1]), jnp.array([0, 2, 2])
+        >>> brainevent.coomv(jnp.ones(1), row, col, jnp.array([0.5, 1.0, 2.0]), shape=(2, 3))
+        Array([2.5, 2. ], dtype=float32)
     """
     return product(MV, data, (row, col), ("v", v), shape, transpose, backend)
 
 
 def coomm(
-    data: Any,
-    row: Any,
-    col: Any,
-    B: Any,  # noqa: N803
+    data: ArrayLike,
+    row: IndexLike,
+    col: IndexLike,
+    B: ArrayLike,  # noqa: N803
     *,
     shape: Shape,
     transpose: bool = False,
     backend: str | None = None,
-) -> Any:
-    """Multiply a matrix in coordinates, as in `binary_coomv`, with a matrix of numbers.
+) -> jax.Array:
+    """Multiply a matrix in coordinates, or its transpose, with a dense matrix of numbers.
 
-    >>> import jax.numpy as jnp, brainevent
-    >>> row, col = jnp.array([0, 0, 1]), jnp.array([0, 2, 2])
-    >>> brainevent.coomm(jnp.ones(1), row, col, jnp.eye(3), shape=(2, 3))
-    Array([[1., 0., 1.],
-           [0., 0., 1.]], dtype=float32)
+    The matrix is stored as for `binary_coomv`. The product is differentiable with respect to `data` and `B`.
+
+    Args:
+        data: Floating weights, (nse,), or one weight for all elements: a scalar or (1,).
+        row: The row of each stored element, int32 or int64, (nse,).
+        col: The column of each stored element, int32 or int64, (nse,).
+        B: Real numbers, (k, n); (m, n) if `transpose`.
+        shape: The shape of the matrix, (m, k).
+        transpose: Whether to multiply with the transposed matrix, of shape (k, m).
+        backend: The name of the kernel to use; None for the default.
+
+    Returns:
+        The product, (m, n); (k, n) if `transpose`, in the dtype to which JAX promotes the operands. A quantity if one
+        of them has a unit.
+
+    Raises:
+        TypeError: If the weights are not floating, indices are not integers, or the other operand is complex.
+        ValueError: If concrete indices are out of range.
+        ShapeError: If the shapes do not fit each other.
+        MathError: If an operand has the wrong number of dimensions.
+        KernelFallbackExhaustedError: If the platform has no kernel of the name `backend`.
+
+    Examples:
+        >>> import jax.numpy as jnp, brainevent
+        >>> row, col = jnp.array([0, 0, 1]), jnp.array([0, 2, 2])
+        >>> brainevent.coomm(jnp.ones(1), row, col, jnp.eye(3), shape=(2, 3))
+        Array([[1., 0., 1.],
+               [0., 0., 1.]], dtype=float32)
     """
     return product(MM, data, (row, col), ("B", B), shape, transpose, backend)
 

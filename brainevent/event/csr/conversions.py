@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ...errors import ShapeError
+from ...typing import IndexLike, Shape
 from ..operands import checked_indices
 from ..room import check_room
 from ..structure import check_compressed, check_indices, checked_shape
@@ -25,12 +26,25 @@ _INT32 = 2**31  # the first number of elements whose places int32 does not hold
 _METHODS = ("coo", "numpy", "gpu_column_block")  # of which some programs pass one
 
 
-def csr_to_coo_index(indptr: Any, indices: Any) -> tuple[jax.Array, jax.Array]:
-    """Return the row and the column of each stored element.
+def csr_to_coo_index(indptr: IndexLike, indices: IndexLike) -> tuple[jax.Array, jax.Array]:
+    """Return the row and the column of each stored element of a matrix in compressed sparse rows.
 
-    >>> import jax.numpy as jnp, brainevent
-    >>> brainevent.csr_to_coo_index(jnp.array([0, 2, 3]), jnp.array([0, 2, 2]))
-    (Array([0, 0, 1], dtype=int32), Array([0, 2, 2], dtype=int32))
+    Args:
+        indptr: Where each row begins among the stored elements, int32 or int64, (m + 1,).
+        indices: The column of each stored element, int32 or int64, (nse,).
+
+    Returns:
+        The rows and the columns, (nse,) each.
+
+    Raises:
+        TypeError: If an array does not hold int32 or int64.
+        ValueError: If `indptr` decreases.
+        ShapeError: If `indptr` does not end with the number of elements.
+
+    Examples:
+        >>> import jax.numpy as jnp, brainevent
+        >>> brainevent.csr_to_coo_index(jnp.array([0, 2, 3]), jnp.array([0, 2, 2]))
+        (Array([0, 0, 1], dtype=int32), Array([0, 2, 2], dtype=int32))
     """
     where = "csr_to_coo_index"
     indptr, indices = checked_indices(where, "indptr", indptr, 1), checked_indices(where, "indices", indices, 1)
@@ -48,47 +62,91 @@ def csr_to_coo_index(indptr: Any, indices: Any) -> tuple[jax.Array, jax.Array]:
     return row_of_each(indptr, indices.shape[0]).astype(indices.dtype), indices
 
 
-def coo2csr(row_ids: Any, col_ids: Any, *, shape: tuple[int, int]) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Sort elements in coordinates by row: return (indptr, indices, order), where `data[order]` are their weights.
+def coo2csr(row_ids: IndexLike, col_ids: IndexLike, *, shape: Shape) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """Sort elements in coordinates by row; elements of a row keep their order.
 
-    >>> import jax.numpy as jnp, brainevent
-    >>> brainevent.coo2csr(jnp.array([1, 0, 1]), jnp.array([2, 0, 1]), shape=(2, 3))
-    (Array([0, 1, 3], dtype=int32), Array([0, 2, 1], dtype=int32), Array([1, 0, 2], dtype=int32))
+    Args:
+        row_ids: The row of each element, int32 or int64, (nse,).
+        col_ids: The column of each element, int32 or int64, (nse,).
+        shape: The shape of the matrix, (m, k).
+
+    Returns:
+        `indptr`, (m + 1,), `indices`, (nse,), and `order`, (nse,): the weights in the new order are `data[order]`.
+
+    Raises:
+        TypeError: If an array does not hold integers.
+        ValueError: If concrete indices are out of range.
+        ShapeError: If there are not as many rows as columns.
+
+    Examples:
+        >>> import jax.numpy as jnp, brainevent
+        >>> brainevent.coo2csr(jnp.array([1, 0, 1]), jnp.array([2, 0, 1]), shape=(2, 3))
+        (Array([0, 1, 3], dtype=int32), Array([0, 2, 1], dtype=int32), Array([1, 0, 2], dtype=int32))
     """
     return _sorted("coo2csr", ("row_ids", row_ids), ("col_ids", col_ids), checked_shape("coo2csr", shape))
 
 
-def coo_to_csc_index(pre_ids: Any, indices: Any, *, shape: tuple[int, int]) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Sort elements in coordinates, of rows `pre_ids` and columns `indices`, by column: return (indptr, rows, order).
+def coo_to_csc_index(pre_ids: IndexLike, indices: IndexLike, *, shape: Shape) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """Sort elements in coordinates by column; elements of a column keep their order.
 
-    >>> import jax.numpy as jnp, brainevent
-    >>> brainevent.coo_to_csc_index(jnp.array([1, 0, 1]), jnp.array([2, 0, 1]), shape=(2, 3))
-    (Array([0, 1, 2, 3], dtype=int32), Array([0, 1, 1], dtype=int32), Array([1, 2, 0], dtype=int32))
+    Args:
+        pre_ids: The row of each element, int32 or int64, (nse,).
+        indices: The column of each element, int32 or int64, (nse,).
+        shape: The shape of the matrix, (m, k).
+
+    Returns:
+        `indptr`, (k + 1,), the row of each element, (nse,), and `order`, (nse,): the weights in the new order are
+        `data[order]`.
+
+    Raises:
+        TypeError: If an array does not hold integers.
+        ValueError: If concrete indices are out of range.
+        ShapeError: If there are not as many rows as columns.
+
+    Examples:
+        >>> import jax.numpy as jnp, brainevent
+        >>> brainevent.coo_to_csc_index(jnp.array([1, 0, 1]), jnp.array([2, 0, 1]), shape=(2, 3))
+        (Array([0, 1, 2, 3], dtype=int32), Array([0, 1, 1], dtype=int32), Array([1, 2, 0], dtype=int32))
     """
     turned = checked_shape("coo_to_csc_index", shape)[::-1]
     return _sorted("coo_to_csc_index", ("indices", indices), ("pre_ids", pre_ids), turned)
 
 
 def csr_to_csc_index(
-    indptr: Any = None,
-    indices: Any = None,
+    indptr: IndexLike | None = None,
+    indices: IndexLike | None = None,
     *,
-    shape: tuple[int, int],
+    shape: Shape,
     include_perm: bool = True,
     method: str = "coo",
     column_block_size: int = 4096,
-    csr_indptr: Any = None,
-    csr_indices: Any = None,
-) -> Any:
-    """Cut a matrix of `shape` (m, k) into columns instead of rows: return (indptr, rows, perm) of its columns.
+    csr_indptr: IndexLike | None = None,
+    csr_indices: IndexLike | None = None,
+) -> tuple[jax.Array, ...]:
+    """Turn the indices of compressed sparse rows into those of compressed sparse columns.
 
-    `data[perm]` are the weights in the new order; without `include_perm` it is left out. `method`, one of "coo",
-    "numpy" and "gpu_column_block", and `column_block_size` are what others need to choose a way; here they change
-    nothing. `csr_indptr` and `csr_indices` are other names of the first two.
+    Args:
+        indptr: Where each row begins among the elements, int32 or int64, (m + 1,).
+        indices: The column of each element, int32 or int64, (nse,).
+        shape: The shape of the matrix, (m, k).
+        include_perm: Whether to return `perm`, too.
+        method: Accepted for programs that pass "coo", "numpy" or "gpu_column_block"; all give the same result.
+        column_block_size: Ignored.
+        csr_indptr: Another name of `indptr`.
+        csr_indices: Another name of `indices`.
 
-    >>> import jax.numpy as jnp, brainevent
-    >>> brainevent.csr_to_csc_index(jnp.array([0, 2, 3]), jnp.array([0, 2, 2]), shape=(2, 3))
-    (Array([0, 1, 1, 3], dtype=int32), Array([0, 0, 1], dtype=int32), Array([0, 1, 2], dtype=int32))
+    Returns:
+        `indptr` of the columns, (k + 1,), the row of each element, (nse,), and `perm`, (nse,): the weights in the new
+        order are `data[perm]`.
+
+    Raises:
+        TypeError: If an array is missing or given twice, or does not hold int32 or int64.
+        ValueError: If concrete indices are out of range, or `indptr` does not fit them.
+
+    Examples:
+        >>> import jax.numpy as jnp, brainevent
+        >>> brainevent.csr_to_csc_index(jnp.array([0, 2, 3]), jnp.array([0, 2, 2]), shape=(2, 3))
+        (Array([0, 1, 1, 3], dtype=int32), Array([0, 0, 1], dtype=int32), Array([0, 1, 2], dtype=int32))
     """
     where = "csr_to_csc_index"
     _check_method(where, method)
@@ -118,21 +176,40 @@ def turned_once(indptr: Any, indices: Any, shape: tuple[int, int]) -> tuple[jax.
 
 
 def csc_to_csr_index(
-    indptr: Any = None,
-    indices: Any = None,
+    indptr: IndexLike | None = None,
+    indices: IndexLike | None = None,
     *,
-    shape: tuple[int, int],
+    shape: Shape,
     include_perm: bool = True,
     method: str = "coo",
     column_block_size: int = 4096,
-    csc_indptr: Any = None,
-    csc_indices: Any = None,
-) -> Any:
-    """Cut a matrix of `shape` (m, k) into rows instead of columns: return (indptr, columns, perm) of its rows.
+    csc_indptr: IndexLike | None = None,
+    csc_indices: IndexLike | None = None,
+) -> tuple[jax.Array, ...]:
+    """Turn the indices of compressed sparse columns into those of compressed sparse rows.
 
-    >>> import jax.numpy as jnp, brainevent
-    >>> brainevent.csc_to_csr_index(jnp.array([0, 1, 1, 3]), jnp.array([0, 0, 1]), shape=(2, 3))
-    (Array([0, 2, 3], dtype=int32), Array([0, 2, 2], dtype=int32), Array([0, 1, 2], dtype=int32))
+    Args:
+        indptr: Where each column begins among the elements, int32 or int64, (k + 1,).
+        indices: The row of each element, int32 or int64, (nse,).
+        shape: The shape of the matrix, (m, k).
+        include_perm: Whether to return `perm`, too.
+        method: Accepted for programs that pass "coo", "numpy" or "gpu_column_block"; all give the same result.
+        column_block_size: Ignored.
+        csc_indptr: Another name of `indptr`.
+        csc_indices: Another name of `indices`.
+
+    Returns:
+        `indptr` of the rows, (m + 1,), the column of each element, (nse,), and `perm`, (nse,): the weights in the new
+        order are `data[perm]`.
+
+    Raises:
+        TypeError: If an array is missing or given twice, or does not hold int32 or int64.
+        ValueError: If concrete indices are out of range, or `indptr` does not fit them.
+
+    Examples:
+        >>> import jax.numpy as jnp, brainevent
+        >>> brainevent.csc_to_csr_index(jnp.array([0, 1, 1, 3]), jnp.array([0, 0, 1]), shape=(2, 3))
+        (Array([0, 2, 3], dtype=int32), Array([0, 2, 2], dtype=int32), Array([0, 1, 2], dtype=int32))
     """
     where = "csc_to_csr_index"
     _check_method(where, method)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,13 +18,24 @@ _OPTIONS = frozenset(_NAMES.split())
 
 @dataclass(frozen=True)
 class HybridConfig:
-    """Constants of a scheduler for sparse products on GPUs. Kernels here have none: nothing reads these.
+    """Settings of a scheduler for sparse products on GPUs, accepted for programs that set them; nothing reads them.
 
-    What is fastest here is found by `tune`.
+    `XLACustomKernel.tune` finds what is fastest here.
 
-    >>> import brainevent
-    >>> brainevent.HybridConfig(block_size=128).block_size
-    128
+    Attributes:
+        block_size: Threads in a block, a multiple of 32, at most 1024.
+        fixed_scatter_blocks: Blocks of a scatter kernel, at least 1.
+        tpr_threshold: A row length, at least 0.
+        task_nnz: Elements of a task, at least 1.
+        benchmark_records: Measurements, which do not count when configurations are compared.
+
+    Raises:
+        ValueError: If a setting is out of range.
+
+    Examples:
+        >>> import brainevent
+        >>> brainevent.HybridConfig(block_size=128).block_size
+        128
     """
 
     block_size: int = 256
@@ -44,20 +56,44 @@ _DEFAULT = HybridConfig()
 
 
 def get_hybrid_config() -> HybridConfig:
-    """Return the default configuration, always the same object, which nothing reads."""
+    """Return the default configuration, which nothing reads.
+
+    Returns:
+        Always the same object.
+
+    Examples:
+        >>> import brainevent
+        >>> brainevent.get_hybrid_config().block_size
+        256
+    """
     return _DEFAULT
 
 
 def init_csr_config(
-    *, save: bool = True, device_kind: str | None = None, candidates: Any = (), **options: Any
+    *, save: bool = True, device_kind: str | None = None, candidates: Sequence[HybridConfig] = (), **options: Any
 ) -> HybridConfig:
-    """Warn that there is nothing to choose, and return the default configuration: use `tune` of an operator.
+    """Warn that there is nothing to configure, and return the default configuration.
 
-    >>> import warnings
-    >>> import brainevent
-    >>> with warnings.catch_warnings(action="ignore"):
-    ...     brainevent.init_csr_config() is brainevent.get_hybrid_config()
-    True
+    `XLACustomKernel.tune` finds what is fastest here.
+
+    Args:
+        save: Ignored.
+        device_kind: Ignored.
+        candidates: Ignored.
+        **options: The options of other releases, such as `scale` and `seed`. Ignored.
+
+    Returns:
+        What `get_hybrid_config` returns.
+
+    Raises:
+        TypeError: If an option has an unknown name.
+
+    Examples:
+        >>> import warnings
+        >>> import brainevent
+        >>> with warnings.catch_warnings(action="ignore"):
+        ...     brainevent.init_csr_config() is brainevent.get_hybrid_config()
+        True
     """
     if unknown := options.keys() - _OPTIONS:
         raise TypeError(f"init_csr_config: unknown option {sorted(unknown)[0]!r}; known: {', '.join(sorted(_OPTIONS))}")

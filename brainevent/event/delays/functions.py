@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+import jax
 
+from ...typing import ArrayLike, EventLike, IndexLike
 from ..description import Shape
 from ..structure import checked_shape
 from .calls import ROWS, delivered, taken
@@ -14,43 +15,45 @@ __all__ = ["csr_delay_deliver", "csr_delay_deliver_layout", "take_arrivals"]
 
 
 def csr_delay_deliver(
-    ring: Any,
-    events: Any,
-    data: Any,
-    indices: Any,
-    indptr: Any,
-    delays: Any,
-    t: Any,
+    ring: ArrayLike,
+    events: EventLike,
+    data: ArrayLike,
+    indices: IndexLike,
+    indptr: IndexLike,
+    delays: IndexLike,
+    t: ArrayLike,
     *,
     shape: Shape,
     weighted: bool | None = None,
     backend: str | None = None,
-) -> Any:
-    """Add the weights of active rows to a ring of sums, each as many steps ahead as its delay says.
+) -> jax.Array:
+    """Add the weights of the neurons that spiked to a ring of sums, each as many steps ahead as its delay.
 
     Element j of an active row adds to `ring[(t + delays[j]) % slots, indices[j]]`: its weight, or with `weighted` its
-    weight times the value of the row. Rows without an event are not visited. A loop takes slot `t % slots`
-    by `take_arrivals`.
+    weight times the value of the row. Rows without an event are not read. A loop takes slot `t % slots` with
+    `take_arrivals`.
 
     Args:
-        ring: (slots, columns), of floating numbers: what is on its way.
-        events: (rows,): events in any form, or an array of which all that is not zero is one.
-        data: The weights: one for each stored element, or one for all.
-        indices: The column of each stored element.
-        indptr: Where the elements of each row begin and end.
-        delays: Whole numbers of steps, from 1 to less than the number of slots: one for each element, or one for all.
-        t: The number of the step, any integer.
-        shape: (rows, columns) of the matrix.
+        ring: Floating sums of what is on its way, (slots, k).
+        events: Events in any form, or booleans or real numbers, of which every nonzero one is an event, (m,).
+        data: Floating weights, (nse,), or one weight for all elements: a scalar or (1,).
+        indices: The column of each stored element, int32 or int64, (nse,).
+        indptr: Where each row begins among the stored elements, int32 or int64, (m + 1,).
+        delays: Whole numbers of steps, int32 or int64, from 1 to `slots - 1`: (nse,), or a single one for all elements.
+        t: The number of the step, an integer scalar.
+        shape: The shape of the matrix, (m, k).
         weighted: Whether the values of events count; None for what their form says.
-        backend: The kernel language; None for the default.
+        backend: The name of the kernel to use; None for the default.
 
     Returns:
-        The new ring.
+        The new ring, (slots, k).
 
     Raises:
-        TypeError: The ring is not floating, or delays or `t` are no integers.
-        ValueError: Delays are out of range (inside `jit` they wrap around the ring), or `weighted` contradicts the
+        TypeError: If the ring is not floating, or `delays` or `t` are not integers.
+        ValueError: If delays are out of range (under `jit` they wrap around the ring), or `weighted` contradicts the
             form of the events.
+        ShapeError: If the shapes do not fit each other.
+        KernelFallbackExhaustedError: If the platform has no kernel of the name `backend`.
 
     Examples:
         >>> import jax.numpy as jnp, brainevent
@@ -68,26 +71,31 @@ def csr_delay_deliver(
 
 
 def csr_delay_deliver_layout(
-    ring: Any,
-    events: Any,
+    ring: ArrayLike,
+    events: EventLike,
     layout: CSRDelayLayout,
-    t: Any,
+    t: ArrayLike,
     *,
     weighted: bool | None = None,
     backend: str | None = None,
-) -> Any:
-    """Do what `csr_delay_deliver` does with elements that lie in the order of their delays, which is quicker.
+) -> jax.Array:
+    """Do what `csr_delay_deliver` does for synapses that are sorted by their delays, which is faster.
 
     Args:
-        ring: (slots, columns), with as many slots as the layout was built for.
-        events: (rows,), as in `csr_delay_deliver`.
+        ring: Floating sums of what is on its way, (slots, k), with as many slots as the layout was built for.
+        events: Events in any form, or booleans or real numbers, of which every nonzero one is an event, (m,).
         layout: What `CSRDelayLayout.build` returned.
-        t: The number of the step, any integer.
+        t: The number of the step, an integer scalar.
         weighted: Whether the values of events count; None for what their form says.
-        backend: The kernel language; None for the default.
+        backend: The name of the kernel to use; None for the default.
 
     Returns:
-        The new ring.
+        The new ring, (slots, k).
+
+    Raises:
+        TypeError: If `layout` is no `CSRDelayLayout`, the ring is not floating, or `t` is no integer.
+        ShapeError: If the ring has another number of slots.
+        KernelFallbackExhaustedError: If the platform has no kernel of the name `backend`.
 
     Examples:
         >>> import jax.numpy as jnp, brainevent
@@ -105,22 +113,23 @@ def csr_delay_deliver_layout(
     return layout.deliver(ring, events, t, weighted=weighted, backend=backend)
 
 
-def take_arrivals(ring: Any, t: Any, *, backend: str | None = None) -> tuple[Any, Any]:
+def take_arrivals(ring: ArrayLike, t: ArrayLike, *, backend: str | None = None) -> tuple[jax.Array, jax.Array]:
     """Return what arrives in a step, and the ring with the slot of that step set to zero.
 
-    In a compiled loop the ring stays where it is. XLA on the CPU copies all of it in each step if the loop reads and
-    clears the slot by indexing.
+    In a compiled loop the ring is changed in place. If a loop reads and clears the slot by indexing, XLA on the CPU
+    copies the whole ring in each step.
 
     Args:
-        ring: (slots, columns), of floating numbers: what is on its way.
-        t: The number of the step, any integer.
-        backend: The kernel language; None for the default.
+        ring: Floating sums of what is on its way, (slots, k).
+        t: The number of the step, an integer scalar.
+        backend: The name of the kernel to use; None for the default.
 
     Returns:
-        What lies in slot `t % slots`, (columns,), and the new ring.
+        What lies in slot `t % slots`, (k,), and the new ring, (slots, k).
 
     Raises:
-        TypeError: The ring is not floating, or `t` is no integer.
+        TypeError: If the ring is not floating, or `t` is no integer.
+        KernelFallbackExhaustedError: If the platform has no kernel of the name `backend`.
 
     Examples:
         >>> import jax.numpy as jnp, brainevent

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ...errors import ShapeError
+from ...typing import ArrayLike, EventLike, IndexLike
 from .. import units
 from ..calls import checked_structure
 from ..csr.conversions import csr_to_csc_index
@@ -26,16 +27,18 @@ _FIELDS = ("data", "indices", "indptr", "delays", "delay_ptr", "perm")
 @savable
 @jax.tree_util.register_pytree_node_class
 class CSRDelayLayout:
-    """A matrix in compressed rows with a delay for each element, laid out for deliveries into a ring of `n_slots`.
+    """A matrix in compressed sparse rows with a delay for each element, sorted for deliveries into a ring.
+
+    It is made by `build`, or by `CSR.delay_layout`.
 
     Attributes:
-        data: The weights, in the order of the layout; one for all stays one.
-        indices: The column of each element.
-        indptr: Where the elements of each row begin and end.
-        delays: The delay of each element, which ascend in each row.
-        delay_ptr: (rows, n_slots): elements of row i with a delay of d lie from `[i, d - 1]` to `[i, d]`.
-        perm: Where each element was in the order in which it was given.
-        shape: (rows, columns).
+        data: The weights, in the order of the layout, (nse,), or one weight for all.
+        indices: The column of each element, (nse,).
+        indptr: Where each row begins among the elements, (m + 1,).
+        delays: The delay of each element, ascending in each row, (nse,).
+        delay_ptr: (m, n_slots). The elements of row i with delay d lie from `[i, d - 1]` to `[i, d]`.
+        perm: The place of each element in the order in which elements were given, (nse,).
+        shape: The shape of the matrix, (m, k).
         n_slots: The number of slots of the ring.
 
     Examples:
@@ -48,6 +51,8 @@ class CSRDelayLayout:
         Array([[0., 0., 0.],
                [0., 0., 6.],
                [5., 0., 0.]], dtype=float32)
+        >>> layout.with_data(jnp.array([1.0, 2.0, 3.0])).original_data()
+        Array([1., 2., 3.], dtype=float32)
     """
 
     data: Any
@@ -61,23 +66,26 @@ class CSRDelayLayout:
     _within: bool
 
     @classmethod
-    def build(cls, data: Any, indices: Any, indptr: Any, delays: Any, *, n_slots: int, shape: Shape) -> CSRDelayLayout:
-        """Sort the elements of each row by delay, outside of `jit`; columns of one delay stay in their order.
+    def build(
+        cls, data: ArrayLike, indices: IndexLike, indptr: IndexLike, delays: IndexLike, *, n_slots: int, shape: Shape
+    ) -> CSRDelayLayout:
+        """Sort the elements of each row by delay; elements with the same delay keep their order.
 
         Args:
-            data: The weights: one for each stored element, or one for all.
-            indices: The column of each stored element.
-            indptr: Where the elements of each row begin and end.
-            delays: Whole numbers of steps, from 1 to less than `n_slots`: one for each element, or one for all.
+            data: Floating weights, (nse,), or one weight for all elements: a scalar or (1,).
+            indices: The column of each stored element, int32 or int64, (nse,).
+            indptr: Where each row begins among the stored elements, int32 or int64, (m + 1,).
+            delays: Whole numbers of steps, int32 or int64, from 1 to `n_slots - 1`: (nse,), or a single one for all
+                elements.
             n_slots: The number of slots of the ring, at least 2.
-            shape: (rows, columns) of the matrix.
+            shape: The shape of the matrix, (m, k).
 
         Returns:
             The layout.
 
         Raises:
-            TypeError: It is called in a trace, where the arrays are not known.
-            ValueError: Delays or the number of slots are out of range.
+            TypeError: If it is called under `jax.jit`, where the arrays are unknown.
+            ValueError: If delays or the number of slots are out of range.
         """
         where, shape = "CSRDelayLayout.build", checked_shape("CSRDelayLayout.build", shape)
         slots = checked_count(where, "n_slots", n_slots)
@@ -122,14 +130,17 @@ class CSRDelayLayout:
         """The number of stored elements."""
         return int(self.indices.shape[0])
 
-    def with_data(self, data: Any) -> Self:
-        """Return the layout with other weights, in the order in which elements were given.
+    def with_data(self, data: ArrayLike) -> Self:
+        """Return the layout with other weights.
 
         Args:
-            data: One weight for each stored element, or one for all.
+            data: Floating weights in the order in which elements were given, (nse,), or one weight for all.
 
         Returns:
             The layout with these weights.
+
+        Raises:
+            ShapeError: If there is not one weight for each element.
         """
         numbers, unit = units.split(data)
         weights = checked_weights("CSRDelayLayout.with_data", numbers, self.indices.shape)
@@ -137,27 +148,41 @@ class CSRDelayLayout:
         rest = tuple(getattr(self, name) for name in _FIELDS[1:])
         return self._of((units.join(weights, unit), *rest), (self.shape, self.n_slots, self._within))
 
-    def original_data(self) -> Any:
-        """Return the weights in the order in which elements were given."""
+    def original_data(self) -> jax.Array:
+        """Return the weights in the order in which elements were given.
+
+        Returns:
+            The weights, (nse,), or the one weight for all.
+        """
         numbers, unit = units.split(self.data)
         if numbers.shape != self.indices.shape:
             return self.data
         return units.join(jnp.zeros_like(numbers).at[self.perm].set(numbers), unit)
 
     def deliver(
-        self, ring: Any, events: Any, t: Any, *, weighted: bool | None = None, backend: str | None = None
-    ) -> Any:
-        """Return the ring with the weights of active rows added, as `csr_delay_deliver`.
+        self,
+        ring: ArrayLike,
+        events: EventLike,
+        t: ArrayLike,
+        *,
+        weighted: bool | None = None,
+        backend: str | None = None,
+    ) -> jax.Array:
+        """Add the weights of active rows to a ring of sums, as `csr_delay_deliver` does.
 
         Args:
-            ring: (n_slots, columns), of floating numbers.
-            events: (rows,): events in any form, or an array of which all that is not zero is one.
-            t: The number of the step, any integer.
+            ring: Floating sums of what is on its way, (n_slots, k).
+            events: Events in any form, or booleans or real numbers, of which every nonzero one is an event, (m,).
+            t: The number of the step, an integer scalar.
             weighted: Whether the values of events count; None for what their form says.
-            backend: The kernel language; None for the default.
+            backend: The name of the kernel to use; None for the default.
 
         Returns:
-            The new ring.
+            The new ring, (n_slots, k).
+
+        Raises:
+            ShapeError: If the ring has another number of slots.
+            TypeError: If the ring is not floating, or `t` is no integer.
         """
         where, slots = "CSRDelayLayout.deliver", np.shape(units.split(ring)[0])[:1]
         if slots != (self.n_slots,):

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from ...errors import ShapeError
+from ...typing import ArrayLike, EventLike
 from .. import units
 from ..activity import is_active
 from ..calls import by_values, checked_x, weights_of
@@ -25,36 +26,79 @@ EVENT_MV, EVENT_MM = descriptions(DENSE, EVENTS)
 
 
 def binary_densemv(
-    weights: Any, spikes: Any, *, transpose: bool = False, backend: str | None = None, weighted: bool = False
-) -> Any:
-    """Sum the weights of who spikes: (m, k) with k spikes -> (m,); if `transpose`, (k, m) with k spikes -> (m,).
+    weights: ArrayLike,
+    spikes: EventLike,
+    *,
+    transpose: bool = False,
+    backend: str | None = None,
+    weighted: bool = False,
+) -> jax.Array:
+    """Sum the weights of the neurons that spiked, for a dense matrix.
 
-    A spike is True, or a number that is not zero, and counts as one. Gradients: by the weights, and by the spikes as if
-    each counted as its number; if `weighted`, it does, as a `WeightedArray`. Quantities of `brainunit` give a quantity,
-    of the product of the units. Integers are added as integers, by `jax.numpy`.
+    A spike counts as one, whatever its value. The result is differentiable with respect to the weights, and with
+    respect to the spikes as if each counted as its value.
 
-    >>> import jax.numpy as jnp, brainevent
-    >>> weights = jnp.array([[1.0, 2.0, 4.0], [8.0, 16.0, 32.0]])
-    >>> brainevent.binary_densemv(weights, jnp.array([True, False, True]))
-    Array([ 5., 40.], dtype=float32)
-    >>> brainevent.binary_densemv(weights, jnp.array([0.0, 0.5]), transpose=True)
-    Array([ 8., 16., 32.], dtype=float32)
+    Args:
+        weights: Numbers, (m, k). Integers are added as integers, by `jax.numpy`.
+        spikes: Booleans or real numbers, of which every nonzero one is a spike, (k,); (m,) if `transpose`.
+        transpose: Whether to multiply with the transposed matrix, of shape (k, m).
+        backend: The name of the kernel to use; None for the default.
+        weighted: Whether an event counts as its value, as in a `WeightedArray`, and not as one.
+
+    Returns:
+        The sums, (m,); (k,) if `transpose`. The dtype is that of the weights. A quantity if an operand has a unit.
+
+    Raises:
+        TypeError: If an operand is complex.
+        ShapeError: If the shapes do not fit each other.
+        MathError: If an operand has the wrong number of dimensions.
+        KernelFallbackExhaustedError: If the platform has no kernel of the name `backend`.
+
+    Examples:
+        >>> import jax.numpy as jnp, brainevent
+        >>> weights = jnp.array([[1.0, 2.0, 4.0], [8.0, 16.0, 32.0]])
+        >>> brainevent.binary_densemv(weights, jnp.array([True, False, True]))
+        Array([ 5., 40.], dtype=float32)
+        >>> brainevent.binary_densemv(weights, jnp.array([0.0, 0.5]), transpose=True)
+        Array([ 8., 16., 32.], dtype=float32)
     """
     return _product(EVENT_MV, weights, spikes, transpose, backend, weighted)
 
 
 def binary_densemm(
-    weights: Any, spikes: Any, *, transpose: bool = False, backend: str | None = None, weighted: bool = False
-) -> Any:
-    """Sum the weights of who spikes, for each column of spikes: (m, k) with (k, n) -> (m, n).
+    weights: ArrayLike,
+    spikes: EventLike,
+    *,
+    transpose: bool = False,
+    backend: str | None = None,
+    weighted: bool = False,
+) -> jax.Array:
+    """Sum the weights of the neurons that spiked, for each column of a matrix of spikes.
 
-    If `transpose`, the weights are (k, m). All else is as in `binary_densemv`, one column of spikes at a time.
+    Each column is treated as the vector `spikes` of `binary_densemv`.
 
-    >>> import jax.numpy as jnp, brainevent
-    >>> weights = jnp.array([[1.0, 2.0, 4.0], [8.0, 16.0, 32.0]])
-    >>> brainevent.binary_densemm(weights, jnp.array([[1, 0], [0, 0], [1, 1]]))
-    Array([[ 5.,  4.],
-           [40., 32.]], dtype=float32)
+    Args:
+        weights: Numbers, (m, k). Integers are added as integers, by `jax.numpy`.
+        spikes: The spikes, one vector a column, (k, n); (m, n) if `transpose`.
+        transpose: Whether to multiply with the transposed matrix, of shape (k, m).
+        backend: The name of the kernel to use; None for the default.
+        weighted: Whether an event counts as its value, as in a `WeightedArray`, and not as one.
+
+    Returns:
+        The sums, (m, n); (k, n) if `transpose`. The dtype is that of the weights. A quantity if an operand has a unit.
+
+    Raises:
+        TypeError: If an operand is complex.
+        ShapeError: If the shapes do not fit each other.
+        MathError: If an operand has the wrong number of dimensions.
+        KernelFallbackExhaustedError: If the platform has no kernel of the name `backend`.
+
+    Examples:
+        >>> import jax.numpy as jnp, brainevent
+        >>> weights = jnp.array([[1.0, 2.0, 4.0], [8.0, 16.0, 32.0]])
+        >>> brainevent.binary_densemm(weights, jnp.array([[1, 0], [0, 0], [1, 1]]))
+        Array([[ 5.,  4.],
+               [40., 32.]], dtype=float32)
     """
     return _product(EVENT_MM, weights, spikes, transpose, backend, weighted)
 

@@ -22,7 +22,7 @@ from ..laws.values import VALUES
 from ..laws.whole import WHOLE
 from ..room import check_array
 from ..structure import checked_indptr, checked_shape
-from ..synapses.functions import values
+from ..synapses.values import values
 from ..table import apply
 from .checked import drawn_from, numbers_of_weights, weights_of
 from .format import JITU, tables

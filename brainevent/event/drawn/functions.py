@@ -13,8 +13,9 @@ from ...operator.custom_kernel import XLACustomKernel
 from ..description import Description, Format, Law
 from ..laws.products import EVENTS, NUMBERS
 from ..laws.whole import WHOLE
-from ..matrices.drawn import JITCNormalR, JITCScalarR, JITCUniformR
+from ..matrices.drawn_kinds import JITCNormalR, JITCScalarR, JITCUniformR
 from ..table import TABLE
+from . import docstrings
 from .calls import dense, product
 from .format import DRAWN, JITN, JITS, JITU
 
@@ -24,55 +25,13 @@ __all__ += ["binary_jitsmm", "binary_jitsmv", "jits", "jitsmm", "jitsmv", "jitsm
 __all__ += ["binary_jitumm", "binary_jitumv", "jitu", "jitumm", "jitumv", "jitumv_dt2t"]
 
 Function = Callable[..., Any]
-
-_DENSE = """Draw a matrix of `shape` as a dense one, {weights}.
-
-    Each element is there with the probability `prob`, independently of others. A seed gives one matrix, whatever it is
-    used for, and a larger matrix of this seed begins with it. With `corder` it is drawn row by row, else column by
-    column, which is another matrix. With `transpose`, the result is the transpose of `{name}(..., corder=not corder)`.
-
-    A seed is an integer of any type, or a key of `jax.random.key`. Gradients: by {numbers}.
-
-    >>> import brainevent
-    >>> matrix = brainevent.{name}({example}, 0.5, 3, shape=(400, 300))
-    >>> matrix.shape, round(float((matrix != 0).mean()), 1)
-    ((400, 300), 0.5)
-    """
-_VECTOR = """Multiply a drawn matrix, `{of}(...)` of the same arguments, with a vector of numbers; it is not stored.
-
-    With `corder`, all rows are drawn; without, what the vector stands for: see `binary_{of}mv`. Without a seed, the
-    matrix is a new one each time that this is called or traced.
-
-    >>> import jax.numpy as jnp, brainevent
-    >>> brainevent.{name}({example}, 1.0, jnp.array([1.0, 10.0]), 3, shape=(1, 2)).shape
-    (1,)
-    """
-_EVENTS = """Sum the weights of events: multiply a drawn matrix, `{of}(...)` of the same arguments, with events.
-
-    An event is True, or a number that is not zero, and counts as one. With `corder=False` the matrix is drawn along the
-    events, and only what belongs to an event is: that is fast where few are. With `corder=True`, all of it is drawn.
-    Gradients: as those of `{of}`, and by the events as if each counted as its number.
-
-    >>> import jax.numpy as jnp, brainevent
-    >>> events = jnp.zeros(1000, bool).at[7].set(True)
-    >>> brainevent.{name}({example}, 0.02, events, 3, shape=(500, 1000), corder=False).shape
-    (500,)
-    """
-_COLUMNS = """Do what `{of}mv` does for each column of a matrix: one and the same matrix is drawn.
-
-    >>> import jax.numpy as jnp, brainevent
-    >>> brainevent.{name}({example}, 0.1, jnp.ones((30, 4)), 3, shape=(20, 30)).shape
-    (20, 4)
-    """
-_PER_SYNAPSE = """Multiply the weight of each element with the value of its row in `y`, or if `transpose` of its column.
-
-    The elements are those of `{of}(...)`, without its `transpose`, in the order of `{matrix}.tocsr()`. Call it outside
-    of `jax.jit`, where their number is known. Units are multiplied.
-
-    >>> import jax.numpy as jnp, brainevent
-    >>> brainevent.{name}({example}, 1.0, jnp.array([1.0, 10.0]), 3, shape=(2, 3)).shape
-    (6,)
-    """
+_TYPES = {
+    "seed": "SeedLike",
+    "shape": "Shape",
+    "transpose": "bool",
+    "corder": "bool",
+    "backend": "str | None",
+}
 
 
 @dataclass(frozen=True)
@@ -89,10 +48,10 @@ class _Family:
         """Return the matrix as a dense one, products with numbers and with events, and values of synapses."""
         of = self.form.name
         products = (
-            self._product(f"{of}mv", _VECTOR, event=False),
-            self._product(f"{of}mm", _COLUMNS, event=False),
-            self._product(f"binary_{of}mv", _EVENTS, event=True),
-            self._product(f"binary_{of}mm", _COLUMNS, event=True, like=f"binary_{of}"),
+            self._product(f"{of}mv", docstrings.VECTOR, event=False),
+            self._product(f"{of}mm", docstrings.COLUMNS, event=False),
+            self._product(f"binary_{of}mv", docstrings.EVENTS, event=True),
+            self._product(f"binary_{of}mm", docstrings.COLUMNS, event=True, like=f"binary_{of}"),
         )
         return self._dense(), *products, self._per_synapse()
 
@@ -100,7 +59,7 @@ class _Family:
         def call(of: dict[str, Any], prob: Any, seed: Any, shape: Any, **how: Any) -> Any:
             return dense(self.form, of, prob, seed, shape, tuple(how.values()))
 
-        return self._named(self.form.name, _DENSE, ("prob", "seed"), call)
+        return self._named(self.form.name, docstrings.DENSE, ("prob", "seed"), call)
 
     def _product(self, name: str, doc: str, *, event: bool, like: str = "") -> Function:
         operand = "B" if name.endswith("mm") else "vector"
@@ -119,18 +78,24 @@ class _Family:
                 raise TypeError(f"{name}: seed is None; pass an integer, or a key of jax.random.key")
             return self.matrix(*of.values(), prob, seed, **how)._per_synapse(y, None, of_columns=transpose, where=name)
 
-        return self._named(name, _PER_SYNAPSE, ("prob", "y", "seed"), call)
+        return self._named(name, docstrings.PER_SYNAPSE, ("prob", "y", "seed"), call)
 
     def _named(
         self, name: str, doc: str, arguments: tuple[str, ...], call: Function, *, optional: bool = False, of: str = ""
     ) -> Function:
         """Return a function with these arguments; where it is `optional`, the seed need not be given."""
         either, alone = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY
-        parameters = [inspect.Parameter(each, either) for each in (*self.numbers, *arguments)]
+        types = _TYPES | dict.fromkeys(("vector", "B"), "EventLike" if name.startswith("binary") else "ArrayLike")
+        parameters = [
+            inspect.Parameter(each, either, annotation=types.get(each, "ArrayLike"))
+            for each in (*self.numbers, *arguments)
+        ]
         parameters[-1] = parameters[-1].replace(default=None if optional else inspect.Parameter.empty)
         defaults = {"shape": inspect.Parameter.empty, "transpose": False, "corder": True, "backend": None}
-        parameters += [inspect.Parameter(each, alone, default=value) for each, value in defaults.items()]
-        signature = inspect.Signature(parameters)
+        parameters += [
+            inspect.Parameter(each, alone, default=value, annotation=_TYPES[each]) for each, value in defaults.items()
+        ]
+        signature = inspect.Signature(parameters, return_annotation="jax.Array")
 
         def function(*args: Any, **kwargs: Any) -> Any:
             if kwargs.pop("matrix_mode", None) is not None:  # of 0.2.0, where B met another matrix
@@ -139,26 +104,34 @@ class _Family:
             try:
                 given = signature.bind(*args, **kwargs)
             except TypeError as error:
-                raise TypeError(f"{name}: {error}; it is called as {name}{signature}") from None
+                raise TypeError(f"{name}: {error}; it is called as {name}{_without_types(signature)}") from None
             given.apply_defaults()
             return call({each: given.arguments.pop(each) for each in self.numbers}, **given.arguments)
 
         function.__name__ = function.__qualname__ = name
         words = {"name": name, "of": of or self.form.name, "example": self.example, "weights": self.weights}
-        numbers = " and ".join(f"`{each}`" for each in self.numbers)
+        words["columns"] = "The spikes" if words["of"].startswith("binary") else "Real numbers"
+        words["quoted"] = " and ".join(f"`{each}`" for each in self.numbers)
+        numbers = f"\n{' ' * 8}".join(docstrings.NUMBERS[each] for each in self.numbers)
         function.__doc__ = doc.format(**words, numbers=numbers, matrix=self.matrix.__name__)
         function.__signature__ = signature  # type: ignore[attr-defined]
         return function
 
 
+def _without_types(signature: inspect.Signature) -> inspect.Signature:
+    empty = inspect.Signature.empty
+    plain = [parameter.replace(annotation=empty) for parameter in signature.parameters.values()]
+    return inspect.Signature(plain)
+
+
 jits, jitsmv, jitsmm, binary_jitsmv, binary_jitsmm, jitsmv_dt2t = _Family(
-    JITS, JITCScalarR, ("weight",), "1.5", "of which each element is the weight or zero"
+    JITS, JITCScalarR, ("weight",), "1.5", "in which every element is `weight` or zero"
 ).functions()
 jitn, jitnmv, jitnmm, binary_jitnmv, binary_jitnmm, jitnmv_dt2t = _Family(
-    JITN, JITCNormalR, ("w_loc", "w_scale"), "1.5, 0.1", "with weights of a normal distribution"
+    JITN, JITCNormalR, ("w_loc", "w_scale"), "1.5, 0.1", "with normally distributed weights"
 ).functions()
 jitu, jitumv, jitumm, binary_jitumv, binary_jitumm, jitumv_dt2t = _Family(
-    JITU, JITCUniformR, ("w_low", "w_high"), "0.5, 1.5", "with weights of a uniform distribution, from `w_low` up"
+    JITU, JITCUniformR, ("w_low", "w_high"), "0.5, 1.5", "with uniformly distributed weights"
 ).functions()
 
 

@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+import jax
 
+from ...typing import ArrayLike, EventLike, IndexLike, Shape
 from ..calls import product
 from ..laws.products import EVENTS, NUMBERS
 from ..table import call_by, descriptions
@@ -17,35 +18,54 @@ EVENT_MV, EVENT_MM = descriptions(FIXED, EVENTS)
 
 
 def binary_fcnmv(
-    weights: Any,
-    indices: Any,
-    spikes: Any,
+    weights: ArrayLike,
+    indices: IndexLike,
+    spikes: EventLike,
     *,
-    shape: tuple[int, int],
+    shape: Shape,
     transpose: bool = False,
     indices_sorted: bool = False,
     backend: str | None = None,
     weighted: bool = False,
-) -> Any:
-    """Sum the weights of who spikes, with a matrix of `shape` (n_pre, n_post) whose rows store equally many elements.
+) -> jax.Array:
+    """Sum the weights of the neurons that spiked, for a matrix whose rows store the same number of elements.
 
-    Row i stores the elements `weights[i]`, or one weight of size 1 for all, in the columns `indices[i]`; duplicates add
-    up. If `transpose`, n_pre spikes give (n_post,), and only the rows of who spikes are visited: the fast way.
-    Otherwise n_post spikes give (n_pre,).
+    Row i stores the elements `weights[i]` in the columns `indices[i]`; duplicates add up. `transpose=True` is the fast
+    direction: only the rows of neurons that spiked are read.
 
-    A spike is True, or a number that is not zero, and counts as one. Gradients: by the weights, and by the spikes as if
-    each counted as its number; if `weighted`, it does, as a `WeightedArray`. Quantities of `brainunit` give a
-    quantity, of the product of the units. `indices_sorted=True` promises that the columns of each row ascend: then long
-    rows are quicker on GPUs, and on CPUs where threads share a product. A `FixedNumPerPre` knows it itself.
+    A spike counts as one, whatever its value. The result is differentiable with respect to the weights, and with
+    respect to the spikes as if each counted as its value.
 
-    >>> import jax.numpy as jnp, brainevent
-    >>> indices = jnp.array([[0, 2], [1, 2]])
-    >>> weights = jnp.array([[1.0, 2.0], [4.0, 8.0]])
-    >>> spikes = jnp.array([True, True])
-    >>> brainevent.binary_fcnmv(weights, indices, spikes, shape=(2, 3), transpose=True)
-    Array([ 1.,  4., 10.], dtype=float32)
-    >>> brainevent.binary_fcnmv(weights, indices, jnp.array([1, 0, 1]), shape=(2, 3))
-    Array([3., 8.], dtype=float32)
+    Args:
+        weights: Floating weights, (m, c), or one weight for all elements: a scalar or (1,).
+        indices: The columns of the c elements of each row, int32 or int64, (m, c).
+        spikes: Booleans or real numbers, of which every nonzero one is a spike, (k,); (m,) if `transpose`.
+        shape: The shape of the matrix, (m, k).
+        transpose: Whether to multiply with the transposed matrix, of shape (k, m).
+        indices_sorted: Whether the column indices of each row are known to ascend. True makes long rows faster on GPUs,
+            and on CPUs where threads share a product.
+        backend: The name of the kernel to use; None for the default.
+        weighted: Whether an event counts as its value, as in a `WeightedArray`, and not as one.
+
+    Returns:
+        The sums, (m,); (k,) if `transpose`. The dtype is that of the weights. A quantity if an operand has a unit.
+
+    Raises:
+        TypeError: If the weights are not floating, indices are not integers, or the other operand is complex.
+        ValueError: If concrete indices are out of range.
+        ShapeError: If the shapes do not fit each other.
+        MathError: If an operand has the wrong number of dimensions.
+        KernelFallbackExhaustedError: If the platform has no kernel of the name `backend`.
+
+    Examples:
+        >>> import jax.numpy as jnp, brainevent
+        >>> indices = jnp.array([[0, 2], [1, 2]])
+        >>> weights = jnp.array([[1.0, 2.0], [4.0, 8.0]])
+        >>> spikes = jnp.array([True, True])
+        >>> brainevent.binary_fcnmv(weights, indices, spikes, shape=(2, 3), transpose=True)
+        Array([ 1.,  4., 10.], dtype=float32)
+        >>> brainevent.binary_fcnmv(weights, indices, jnp.array([1, 0, 1]), shape=(2, 3))
+        Array([3., 8.], dtype=float32)
     """
     return product(
         EVENT_MV, weights, (indices,), ("spikes", spikes), shape, transpose, backend, indices_sorted, weighted
@@ -53,25 +73,49 @@ def binary_fcnmv(
 
 
 def binary_fcnmm(
-    weights: Any,
-    indices: Any,
-    matrix: Any,
+    weights: ArrayLike,
+    indices: IndexLike,
+    matrix: EventLike,
     *,
-    shape: tuple[int, int],
+    shape: Shape,
     transpose: bool = False,
     indices_sorted: bool = False,
     backend: str | None = None,
     weighted: bool = False,
-) -> Any:
-    """Do what `binary_fcnmv` does for each column of a matrix of spikes.
+) -> jax.Array:
+    """Sum the weights of the neurons that spiked, for each column of a matrix of spikes.
 
-    >>> import jax.numpy as jnp, brainevent
-    >>> indices = jnp.array([[0, 2], [1, 2]])
-    >>> spikes = jnp.array([[True, False, True], [False, False, True]])
-    >>> brainevent.binary_fcnmm(jnp.ones(1), indices, spikes, shape=(2, 3), transpose=True)
-    Array([[1., 0., 1.],
-           [0., 0., 1.],
-           [1., 0., 2.]], dtype=float32)
+    Each column is treated as the vector `spikes` of `binary_fcnmv`.
+
+    Args:
+        weights: Floating weights, (m, c), or one weight for all elements: a scalar or (1,).
+        indices: The columns of the c elements of each row, int32 or int64, (m, c).
+        matrix: The spikes, one vector a column, (k, n); (m, n) if `transpose`.
+        shape: The shape of the matrix, (m, k).
+        transpose: Whether to multiply with the transposed matrix, of shape (k, m).
+        indices_sorted: Whether the column indices of each row are known to ascend. True makes long rows faster on GPUs,
+            and on CPUs where threads share a product.
+        backend: The name of the kernel to use; None for the default.
+        weighted: Whether an event counts as its value, as in a `WeightedArray`, and not as one.
+
+    Returns:
+        The sums, (m, n); (k, n) if `transpose`. The dtype is that of the weights. A quantity if an operand has a unit.
+
+    Raises:
+        TypeError: If the weights are not floating, indices are not integers, or the other operand is complex.
+        ValueError: If concrete indices are out of range.
+        ShapeError: If the shapes do not fit each other.
+        MathError: If an operand has the wrong number of dimensions.
+        KernelFallbackExhaustedError: If the platform has no kernel of the name `backend`.
+
+    Examples:
+        >>> import jax.numpy as jnp, brainevent
+        >>> indices = jnp.array([[0, 2], [1, 2]])
+        >>> spikes = jnp.array([[True, False, True], [False, False, True]])
+        >>> brainevent.binary_fcnmm(jnp.ones(1), indices, spikes, shape=(2, 3), transpose=True)
+        Array([[1., 0., 1.],
+               [0., 0., 1.],
+               [1., 0., 2.]], dtype=float32)
     """
     return product(
         EVENT_MM, weights, (indices,), ("matrix", matrix), shape, transpose, backend, indices_sorted, weighted
@@ -79,42 +123,90 @@ def binary_fcnmm(
 
 
 def fcnmv(
-    weights: Any,
-    indices: Any,
-    vector: Any,
+    weights: ArrayLike,
+    indices: IndexLike,
+    vector: ArrayLike,
     *,
-    shape: tuple[int, int],
+    shape: Shape,
     transpose: bool = False,
     indices_sorted: bool = False,
     backend: str | None = None,
-) -> Any:
-    """Multiply a matrix whose rows store equally many elements, as in `binary_fcnmv`, with a vector of numbers.
+) -> jax.Array:
+    """Multiply a matrix whose rows store the same number of elements, or its transpose, with a vector of numbers.
 
-    >>> import jax.numpy as jnp, brainevent
-    >>> indices = jnp.array([[0, 2], [1, 2]])
-    >>> brainevent.fcnmv(jnp.ones(1), indices, jnp.array([0.5, 2.0]), shape=(2, 3), transpose=True)
-    Array([0.5, 2. , 2.5], dtype=float32)
+    The matrix is stored as for `binary_fcnmv`. The product is differentiable with respect to `weights` and `vector`.
+
+    Args:
+        weights: Floating weights, (m, c), or one weight for all elements: a scalar or (1,).
+        indices: The columns of the c elements of each row, int32 or int64, (m, c).
+        vector: Real numbers, (k,); (m,) if `transpose`.
+        shape: The shape of the matrix, (m, k).
+        transpose: Whether to multiply with the transposed matrix, of shape (k, m).
+        indices_sorted: Whether the column indices of each row are known to ascend. True makes long rows faster on GPUs,
+            and on CPUs where threads share a product.
+        backend: The name of the kernel to use; None for the default.
+
+    Returns:
+        The product, (m,); (k,) if `transpose`, in the dtype to which JAX promotes the operands. A quantity if one of
+        them has a unit.
+
+    Raises:
+        TypeError: If the weights are not floating, indices are not integers, or the other operand is complex.
+        ValueError: If concrete indices are out of range.
+        ShapeError: If the shapes do not fit each other.
+        MathError: If an operand has the wrong number of dimensions.
+        KernelFallbackExhaustedError: If the platform has no kernel of the name `backend`.
+
+    Examples:
+        >>> import jax.numpy as jnp, brainevent
+        >>> indices = jnp.array([[0, 2], [1, 2]])
+        >>> brainevent.fcnmv(jnp.ones(1), indices, jnp.array([0.5, 2.0]), shape=(2, 3), transpose=True)
+        Array([0.5, 2. , 2.5], dtype=float32)
     """
     return product(MV, weights, (indices,), ("vector", vector), shape, transpose, backend, indices_sorted)
 
 
 def fcnmm(
-    weights: Any,
-    indices: Any,
-    matrix: Any,
+    weights: ArrayLike,
+    indices: IndexLike,
+    matrix: ArrayLike,
     *,
-    shape: tuple[int, int],
+    shape: Shape,
     transpose: bool = False,
     indices_sorted: bool = False,
     backend: str | None = None,
-) -> Any:
-    """Multiply a matrix whose rows store equally many elements, as in `binary_fcnmv`, with a matrix of numbers.
+) -> jax.Array:
+    """Multiply a matrix whose rows store the same number of elements, or its transpose, with a dense matrix.
 
-    >>> import jax.numpy as jnp, brainevent
-    >>> indices = jnp.array([[0, 2], [1, 2]])
-    >>> brainevent.fcnmm(jnp.ones(1), indices, jnp.eye(3), shape=(2, 3))
-    Array([[1., 0., 1.],
-           [0., 1., 1.]], dtype=float32)
+    The matrix is stored as for `binary_fcnmv`. The product is differentiable with respect to `weights` and `matrix`.
+
+    Args:
+        weights: Floating weights, (m, c), or one weight for all elements: a scalar or (1,).
+        indices: The columns of the c elements of each row, int32 or int64, (m, c).
+        matrix: Real numbers, (k, n); (m, n) if `transpose`.
+        shape: The shape of the matrix, (m, k).
+        transpose: Whether to multiply with the transposed matrix, of shape (k, m).
+        indices_sorted: Whether the column indices of each row are known to ascend. True makes long rows faster on GPUs,
+            and on CPUs where threads share a product.
+        backend: The name of the kernel to use; None for the default.
+
+    Returns:
+        The product, (m, n); (k, n) if `transpose`, in the dtype to which JAX promotes the operands. A quantity if one
+        of them has a unit.
+
+    Raises:
+        TypeError: If the weights are not floating, indices are not integers, or the other operand is complex.
+        ValueError: If concrete indices are out of range.
+        ShapeError: If the shapes do not fit each other.
+        MathError: If an operand has the wrong number of dimensions.
+        KernelFallbackExhaustedError: If the platform has no kernel of the name `backend`.
+
+    Examples:
+        >>> import jax.numpy as jnp, brainevent
+        >>> indices = jnp.array([[0, 2], [1, 2]])
+        >>> brainevent.fcnmm(jnp.ones(1), indices, jnp.eye(3), shape=(2, 3))
+        Array([[1., 0., 1.],
+               [0., 1., 1.]], dtype=float32)
     """
     return product(MM, weights, (indices,), ("matrix", matrix), shape, transpose, backend, indices_sorted)
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Matrices whose products with spikes visit only the synapses of who spiked, one file per format."""
 
-from . import coo, csr  # others are converted to them by name
+from . import coo, csc, csr  # others are converted to them by name
 
-__all__ = ["coo", "csr"]
+__all__ = ["coo", "csc", "csr"]

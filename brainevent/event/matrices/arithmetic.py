@@ -6,9 +6,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ...typing import PyTree
 from .. import units
 from ..operands import is_scipy
 from ..precision import precise
@@ -63,13 +65,22 @@ class Arithmetic:
     def __rmod__(self, other: Any) -> Any:
         return self.with_data(self._beside_data("%", other) % self.data)
 
-    def apply2(self, other: Any, fn: Callable[[Any, Any], Any], *, reverse: bool = False) -> Any:
-        """Return `fn(self, other)`, or `fn(other, self)` if `reverse`, as operators of matrices do.
+    def apply2(self, other: PyTree, fn: Callable[[Any, Any], Any], *, reverse: bool = False) -> PyTree:
+        """Return `fn(self, other)`, or `fn(other, self)` if `reverse`.
 
-        >>> import operator
-        >>> import jax.numpy as jnp, brainevent
-        >>> brainevent.CSR.fromdense(jnp.array([[0.0, 4.0]])).apply2(8.0, operator.truediv, reverse=True).data
-        Array([2.], dtype=float32)
+        Args:
+            other: The other operand: a number, an array or a matrix.
+            fn: A function of both, such as `operator.add`.
+            reverse: Whether the matrix is the second argument.
+
+        Returns:
+            What `fn` returns.
+
+        Examples:
+            >>> import operator
+            >>> import jax.numpy as jnp, brainevent
+            >>> brainevent.CSR.fromdense(jnp.array([[0.0, 4.0]])).apply2(8.0, operator.truediv, reverse=True).data
+            Array([2.], dtype=float32)
         """
         return fn(other, self) if reverse else fn(self, other)
 
@@ -122,8 +133,24 @@ class Arithmetic:
                 )
         return other.data
 
-    def sum(self, axis: int | None = None) -> Any:
-        """Return the sum of all elements, of each column (axis 0) or of each row (axis 1)."""
+    def sum(self, axis: int | None = None) -> jax.Array:
+        """Sum the elements, all of them or along an axis.
+
+        Args:
+            axis: 0 for the sum of each column, 1 for that of each row, None for the sum of all elements.
+
+        Returns:
+            The sums, (k,), (m,) or (), or a quantity of them.
+
+        Raises:
+            ValueError: If the matrix has no such axis.
+
+        Examples:
+            >>> import jax.numpy as jnp, brainevent
+            >>> matrix = brainevent.CSR.fromdense(jnp.array([[1.0, 0.0, 2.0], [0.0, 3.0, 0.0]]))
+            >>> matrix.sum(), matrix.sum(axis=1)
+            (Array(6., dtype=float32), Array([3., 3.], dtype=float32))
+        """
         self._look(f"{type(self).__name__}.sum")
         if axis is None and not self.indices_within:
             return self.sum(0).sum()

@@ -8,32 +8,52 @@ from typing import Any, ClassVar, Self
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from ... import config
-from ...errors import MathError, ShapeError
+from ...typing import ArrayLike
 from .. import units
-from ..operands import is_scipy
-from ..precision import precise
-from ..representation import EventRepresentation
-from ..room import check_array
 from ..structure import checked_shape, checked_weights
-from .arithmetic import Arithmetic
 from .beside_quantities import BesideQuantities
 from .buffers import TURNED, WithBuffers
-from .formats import format_named
-from .indexing import from_start
+from .conversions import Conversions
+from .products import Products
 from .refused_grad import refuse_jax_grad
+from .rows import Rows
 
-__all__ = ["DataRepresentation", "unpacked"]
+__all__ = ["DataRepresentation"]
 
 
-class DataRepresentation(WithBuffers, Arithmetic, BesideQuantities):
-    """A matrix that is held as data, and as the indices that say where its data are.
+class DataRepresentation(WithBuffers, Products, Conversions, Rows, BesideQuantities):
+    """A matrix held as data and as the indices that say where the data are: the base class of all formats.
 
     `matrix @ x` and `x @ matrix` take vectors and matrices: arrays, quantities and events. Matrices are pytrees whose
-    leaves are data and indices, so that one jitted function takes different matrices of a shape. Elements that are
-    stored more than once add up, and need no order.
+    leaves are data and indices, so one jitted function takes different matrices of a shape. Elements that are stored
+    more than once add up.
+
+    Args:
+        shape: The shape of the matrix, (m, k).
+        buffers: Further arrays that travel with the matrix, by name.
+
+    Attributes:
+        data: The stored numbers.
+        shape: The shape of the matrix, (m, k).
+        backend: The name of the kernel for products; None for the default.
+        indices_sorted: Whether the indices of each slice are known to ascend.
+        indices_within: Whether all indices are known to be in range, so that kernels need not test them.
+
+    Raises:
+        ValueError: If the shape has not two sizes, or a negative one.
+
+    Examples:
+        >>> import jax.numpy as jnp, brainevent
+        >>> matrix = brainevent.CSR.fromdense(jnp.array([[1.0, 0.0, 2.0], [0.0, 3.0, 0.0]]))
+        >>> matrix.nse, matrix.dtype, matrix.ndim, matrix.size, len(matrix)
+        (3, dtype('float32'), 2, 6, 2)
+        >>> matrix.with_data(jnp.ones(3)).apply(lambda data: 2 * data).block_until_ready().todense()
+        Array([[2., 0., 2.],
+               [0., 2., 0.]], dtype=float32)
+        >>> matrix.T.tocsr(), matrix.transpose().tocsc(), matrix.tocoo()
+        (CSR(float32[3, 2], nse=3), CSC(float32[3, 2], nse=3), COO(float32[2, 3], nse=3))
     """
 
     data: Any
@@ -108,14 +128,34 @@ class DataRepresentation(WithBuffers, Arithmetic, BesideQuantities):
         how = dict(zip(("indices_sorted", "indices_within"), known, strict=True))
         return cls._of(data, structure, shape, backend=backend, buffers=dict(zip(names, values, strict=True)), **how)
 
-    def with_data(self, data: Any) -> Self:
-        """Return a matrix of the same structure with other data: one number, or one for each stored element."""
+    def with_data(self, data: ArrayLike) -> Self:
+        """Return a matrix with the same structure and other data.
+
+        Args:
+            data: Floating numbers: one for all elements, or one for each, in the shape of `data`.
+
+        Returns:
+            The matrix, of the same class.
+
+        Raises:
+            TypeError: If the data are not floating.
+            ShapeError: If there is not one number for each element.
+        """
         numbers, unit = units.split(data)
         weights = checked_weights(f"{type(self).__name__}.with_data", numbers, self._stored)
         return self._like(units.join(weights, unit))
 
     def apply(self, function: Callable[[Any], Any]) -> Self:
-        """Return a matrix of the same structure with `function(data)`; duplicates are not added up before."""
+        """Return a matrix with the same structure and `function(data)` as data.
+
+        Elements that are stored more than once are not added up before.
+
+        Args:
+            function: Takes the data, and returns data of the same shape.
+
+        Returns:
+            The matrix, of the same class.
+        """
         return self.with_data(function(self.data))
 
     def _like(self, data: Any) -> Self:
@@ -136,17 +176,17 @@ class DataRepresentation(WithBuffers, Arithmetic, BesideQuantities):
 
     @property
     def nse(self) -> int:
-        """How many elements are stored."""
+        """How many elements are stored, duplicates included."""
         return int(jnp.size(getattr(self, self._structure[0])))
 
     @property
     def dtype(self) -> Any:
-        """The type of the data."""
+        """The dtype of the data."""
         return self.data.dtype
 
     @property
     def ndim(self) -> int:
-        """Two, for a matrix."""
+        """The number of dimensions: 2."""
         return len(self.shape)
 
     @property
@@ -162,7 +202,11 @@ class DataRepresentation(WithBuffers, Arithmetic, BesideQuantities):
         return f"{type(self).__name__}({dtype}{list(self.shape)}, nse={self.nse})"
 
     def block_until_ready(self) -> Self:
-        """Wait until all arrays are computed."""
+        """Wait until all arrays are computed.
+
+        Returns:
+            The matrix itself.
+        """
         return jax.block_until_ready(self)
 
     # ---- what each format says of itself
@@ -195,121 +239,3 @@ class DataRepresentation(WithBuffers, Arithmetic, BesideQuantities):
     def _transposed(self) -> DataRepresentation:
         """Return the transposed matrix, which shares all arrays."""
         raise NotImplementedError
-
-    def tocsr(self) -> Any:
-        """Return the matrix as a `CSR`."""
-        raise NotImplementedError
-
-    # ---- products
-
-    def product(self, x: Any, *, transpose: bool) -> Any:
-        """Return `self @ x`, or `x @ self` if `transpose`."""
-        graded = isinstance(x, EventRepresentation) and x.graded
-        x, event = unpacked(x)
-        if jnp.issubdtype(x.dtype, jnp.complexfloating):
-            raise TypeError(f"{type(self).__name__}: x is {x.dtype}; pass booleans, integers or real numbers")
-        length = self.shape[0] if transpose else self.shape[1]
-        formula = f"x @ {type(self).__name__}{self.shape}" if transpose else f"{type(self).__name__}{self.shape} @ x"
-        if x.ndim not in (1, 2):
-            raise MathError(f"{formula}: x has shape {x.shape}; pass a vector or a matrix")
-        columns = x.T if transpose else x
-        if columns.shape[0] != length:
-            axis = "last" if transpose else "first"
-            raise ShapeError(f"{formula}: x has shape {x.shape}; its {axis} axis must be {length}")
-        if not event and not jnp.issubdtype(x.dtype, jnp.inexact):
-            columns = columns.astype(self.dtype)
-        if graded:
-            found = self._multiply_values(columns, transpose=transpose)
-        else:
-            found = self._multiply(columns, transpose=transpose, event=event)
-        return found.T if transpose else found
-
-    def __matmul__(self, x: Any) -> Any:
-        if isinstance(x, DataRepresentation) or is_scipy(x):
-            raise NotImplementedError(
-                f"{type(self).__name__} @ {type(x).__name__}: no product of two such matrices; "
-                "multiply by .todense() of one"
-            )
-        return self.product(x, transpose=False)
-
-    def __rmatmul__(self, x: Any) -> Any:
-        return self.product(x, transpose=True)
-
-    # ---- conversions
-
-    @property
-    def T(self) -> Any:  # noqa: N802
-        """The transposed matrix, which shares all arrays."""
-        return self.transpose()
-
-    def transpose(self, axes: Any = None) -> Any:
-        """Return the transposed matrix, which shares all arrays; `axes` may be given as (1, 0), as for arrays."""
-        if axes is not None and tuple(axis % 2 for axis in axes) != (1, 0):
-            raise ValueError(f"{type(self).__name__}.transpose: axes are {axes!r}; pass None, or (1, 0)")
-        return self._transposed()
-
-    def todense(self) -> Any:
-        """Return an array; elements that are stored more than once are added up."""
-        self._look(f"{type(self).__name__}.todense")
-        numbers, unit = units.split(self.data)
-        sums = precise(numbers.dtype)
-        check_array(f"{type(self).__name__}.todense", self.shape, sums)
-        flat = jnp.broadcast_to(numbers, self._stored).reshape(-1).astype(sums)
-        places: tuple[jax.Array, ...] = self._coordinates()
-        if not self.indices_within:  # what is before the first row or column would be counted from the last
-            places = tuple(jnp.where(x < 0, size, x) for x, size in zip(places, self.shape, strict=True))
-        found = jnp.zeros(self.shape, sums).at[places].add(flat, mode="drop")
-        return units.join(found.astype(numbers.dtype), unit)
-
-    def tocsc(self) -> Any:
-        """Return the matrix as a `CSC`."""
-        return self.transpose().tocsr().transpose()
-
-    def tocoo(self) -> Any:
-        """Return the matrix as a `COO`."""
-        self._look(f"{type(self).__name__}.tocoo")
-        return format_named("COO")._of(self._flat(), self._coordinates(), self.shape, **self._kept)
-
-    def _flat(self) -> Any:
-        return self.data if self.data.ndim < 2 else self.data.reshape(-1)
-
-    # ---- rows
-
-    def __getitem__(self, rows: Any) -> Any:
-        """Return dense rows: one for a number, several for a slice, a mask or a vector.
-
-        `matrix[rows, columns]` is as for arrays: two vectors name the elements `(rows[i], columns[i])`.
-        """
-        if isinstance(rows, tuple):
-            return self._elements(*rows)
-        if isinstance(rows, slice):
-            return self._rows(jnp.arange(*rows.indices(self.shape[0]), dtype=jnp.int32))
-        chosen = from_start(type(self).__name__, "rows", rows, self.shape[0])
-        found = self._rows(chosen.reshape(-1))
-        return found[0] if chosen.ndim == 0 else found
-
-    def _elements(self, rows: Any, columns: Any = None, *more: Any) -> Any:
-        """Return what is in some rows and columns; zeros where there are none."""
-        if columns is None or more:
-            raise IndexError(f"{type(self).__name__}: a matrix has rows and columns; pass matrix[rows, columns]")
-        found = self[rows]
-        if isinstance(columns, slice):
-            return found[..., columns]
-        chosen = from_start(type(self).__name__, "columns", columns, self.shape[1])
-        pairs = chosen.ndim == 1 and found.ndim == 2 and not isinstance(rows, slice)
-        numbers, unit = units.split(found)
-        places = (jnp.arange(found.shape[0]), chosen) if pairs else (..., chosen)
-        return units.join(numbers.at[places].get(mode="fill", fill_value=0), unit)
-
-    def _rows(self, chosen: jax.Array) -> Any:
-        """Return dense rows; those that there are not are zero."""
-        return self.tocsr()._rows(chosen)
-
-
-def unpacked(x: Any) -> tuple[Any, bool]:
-    """Return an operand's array or quantity, and whether its elements count as events: those of booleans always do."""
-    if isinstance(x, EventRepresentation):
-        return x.value, not x.graded
-    if isinstance(x, np.ndarray) or not hasattr(x, "ndim"):
-        x = jnp.asarray(x)
-    return x, x.dtype == bool

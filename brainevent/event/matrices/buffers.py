@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...errors import UnknownBufferError
+from ...typing import PyTree
 
 __all__ = ["TURNED", "WithBuffers"]
 
@@ -20,26 +21,50 @@ class WithBuffers:
 
     @property
     def buffers(self) -> dict[str, Any]:
-        """The arrays that were registered, by name."""
+        """The registered arrays, by name, in a new dictionary."""
         return dict(self._buffers)
 
-    def register_buffer(self, name: str, value: Any = None) -> None:
+    def register_buffer(self, name: str, value: PyTree = None) -> None:
         """Let an array travel with the matrix, as a leaf of its pytree and as the attribute `name`.
 
-        >>> import jax.numpy as jnp, brainevent
-        >>> matrix = brainevent.CSR.fromdense(jnp.eye(2))
-        >>> matrix.register_buffer("trace", jnp.zeros(2))
-        >>> matrix.trace = jnp.ones(2)
-        >>> matrix.T.trace
-        Array([1., 1.], dtype=float32)
+        Args:
+            name: The name of the attribute.
+            value: An array, or a tree of arrays.
+
+        Raises:
+            ValueError: If the matrix has an attribute of this name.
+
+        Examples:
+            >>> import jax.numpy as jnp, brainevent
+            >>> matrix = brainevent.CSR.fromdense(jnp.eye(2))
+            >>> matrix.register_buffer("trace", jnp.zeros(2))
+            >>> matrix.trace = jnp.ones(2)
+            >>> matrix.T.trace
+            Array([1., 1.], dtype=float32)
         """
         if name not in self._buffers and (name in self.__dict__ or hasattr(type(self), name)):
             raise ValueError(f"{type(self).__name__}: {name!r} is an attribute already; choose another name")
         self._buffers[name] = value
         self.indices_within &= name not in TURNED  # these are indices, too, at which nobody looked
 
-    def set_buffer(self, name: str, value: Any) -> None:
-        """Replace an array that was registered."""
+    def set_buffer(self, name: str, value: PyTree) -> None:
+        """Replace a registered array.
+
+        Args:
+            name: The name of the attribute.
+            value: An array, or a tree of arrays.
+
+        Raises:
+            UnknownBufferError: If no array of this name is registered.
+
+        Examples:
+            >>> import jax.numpy as jnp, brainevent
+            >>> matrix = brainevent.CSR.fromdense(jnp.eye(2))
+            >>> matrix.register_buffer("trace", jnp.zeros(2))
+            >>> matrix.set_buffer("trace", jnp.ones(2))
+            >>> matrix.trace
+            Array([1., 1.], dtype=float32)
+        """
         if name not in self._buffers:
             known = ", ".join(self._buffers) or "none"
             raise UnknownBufferError(

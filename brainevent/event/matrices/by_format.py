@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Self
 import jax
 import numpy as np
 
+from ...typing import ArrayLike, EventLike, IndexLike, PyTree
 from .. import units
 from ..csr.format import CSR
 from ..description import Description, Format, Law, Shape
@@ -33,8 +34,24 @@ class ByFormat(PerSynapse):
     _called: ClassVar[tuple[str, str, str, str]]  # for messages: updates by pre and post, values, and batches of these
 
     @classmethod
-    def fromscipy(cls, matrix: Any, *, backend: str | None = None) -> Self:
-        """Make a matrix from any sparse matrix or array of SciPy."""
+    def fromscipy(cls, matrix: PyTree, *, backend: str | None = None) -> Self:
+        """Convert a sparse matrix or array of SciPy.
+
+        Args:
+            matrix: A sparse matrix or array of `scipy.sparse`, in any format.
+            backend: The name of the kernel for products; None for the default.
+
+        Returns:
+            The matrix.
+
+        Raises:
+            TypeError: If its data are not floating.
+
+        Examples:
+            >>> import numpy as np, scipy.sparse, brainevent
+            >>> brainevent.CSR.fromscipy(scipy.sparse.eye_array(3, dtype=np.float32))
+            CSR(float32[3, 3], nse=3)
+        """
         return cls(matrix, backend=backend)  # type: ignore[call-arg]
 
     @property
@@ -95,29 +112,84 @@ class ByFormat(PerSynapse):
     # ---- plasticity
 
     def update_on_pre(
-        self, pre_spike: Any, post_trace: Any, w_min: Any = None, w_max: Any = None, *, after: Any = None
+        self,
+        pre_spike: ArrayLike,
+        post_trace: ArrayLike,
+        w_min: ArrayLike | None = None,
+        w_max: ArrayLike | None = None,
+        *,
+        after: ArrayLike | None = None,
     ) -> Self:
-        """Return a matrix in which each synapse of a row that spikes has the trace of its column added.
+        """Add the postsynaptic trace to the weights of presynaptic neurons that spiked.
 
-        Then weights are held between `w_min` and `w_max`, where these are given. Pass `after=` what a product with
-        this matrix has just given, and a compiled loop changes the weights in place.
+        A spike counts as one, whatever its value. Then all weights are clipped to the bounds.
 
-        >>> import jax.numpy as jnp, brainevent
-        >>> matrix = brainevent.CSR.fromdense(jnp.array([[1.0, 0.0, 2.0], [0.0, 3.0, 4.0]]))
-        >>> changed = matrix.update_on_pre(jnp.array([True, False]), jnp.array([0.1, 0.2, 0.3]), 0.0, 2.2)
-        >>> changed.todense()
-        Array([[1.1, 0. , 2.2],
-               [0. , 2.2, 2.2]], dtype=float32)
+        Args:
+            pre_spike: Booleans or real numbers, of which every nonzero one is a spike, (m,).
+            post_trace: The trace of each postsynaptic neuron, with amplitude and sign, (k,).
+            w_min: Lower bound of all weights after the update: a number, or an array that broadcasts to the weights;
+                None for none.
+            w_max: Upper bound of all weights after the update, like `w_min`. Where bounds cross, weights become
+                `w_max`.
+            after: An array that must be computed first. Pass a product of the same weights, and XLA updates them in
+                place.
+
+        Returns:
+            The matrix with the new weights.
+
+        Raises:
+            TypeError: If traces are complex.
+            ShapeError: If the shapes do not fit the matrix.
+            ValueError: If the matrix has one weight for all elements.
+
+        Examples:
+            >>> import jax.numpy as jnp, brainevent
+            >>> matrix = brainevent.CSR.fromdense(jnp.array([[1.0, 0.0, 2.0], [0.0, 3.0, 4.0]]))
+            >>> changed = matrix.update_on_pre(jnp.array([True, False]), jnp.array([0.1, 0.2, 0.3]), 0.0, 2.2)
+            >>> changed.todense()
+            Array([[1.1, 0. , 2.2],
+                   [0. , 2.2, 2.2]], dtype=float32)
         """
         return self._updated(False, pre_spike, post_trace, (w_min, w_max), after)
 
     def update_on_post(
-        self, pre_trace: Any, post_spike: Any, w_min: Any = None, w_max: Any = None, *, after: Any = None
+        self,
+        pre_trace: ArrayLike,
+        post_spike: ArrayLike,
+        w_min: ArrayLike | None = None,
+        w_max: ArrayLike | None = None,
+        *,
+        after: ArrayLike | None = None,
     ) -> Self:
-        """Return a matrix in which each synapse of a column that spikes has the trace of its row added.
+        """Add the presynaptic trace to the weights of postsynaptic neurons that spiked.
 
-        As `update_on_pre`. Where elements are stored row by row, their places in columns are needed: in a compiled
-        loop, call `precompute_weight_indices()` before, or they are sorted in each step.
+        Where elements are stored row by row, their places in columns are needed. Call `precompute_weight_indices()`
+        before a compiled loop, or the elements are sorted in each step.
+
+        Args:
+            pre_trace: The trace of each presynaptic neuron, with amplitude and sign, (m,).
+            post_spike: Booleans or real numbers, of which every nonzero one is a spike, (k,).
+            w_min: Lower bound of all weights after the update: a number, or an array that broadcasts to the weights;
+                None for none.
+            w_max: Upper bound of all weights after the update, like `w_min`. Where bounds cross, weights become
+                `w_max`.
+            after: An array that must be computed first. Pass a product of the same weights, and XLA updates them in
+                place.
+
+        Returns:
+            The matrix with the new weights.
+
+        Raises:
+            TypeError: If traces are complex.
+            ShapeError: If the shapes do not fit the matrix.
+            ValueError: If the matrix has one weight for all elements.
+
+        Examples:
+            >>> import jax.numpy as jnp, brainevent
+            >>> matrix = brainevent.CSR.fromdense(jnp.array([[1.0, 0.0, 2.0], [0.0, 3.0, 4.0]]))
+            >>> matrix.update_on_post(jnp.array([0.1, 0.2]), jnp.array([False, False, True])).todense()
+            Array([[1. , 0. , 2.1],
+                   [0. , 3. , 4.2]], dtype=float32)
         """
         return self._updated(True, post_spike, pre_trace, (w_min, w_max), after)
 
@@ -135,24 +207,36 @@ class ByFormat(PerSynapse):
     # ---- delays
 
     def delay_deliver(
-        self, ring: Any, events: Any, delays: Any, t: Any, *, weighted: bool | None = None, backend: str | None = None
-    ) -> Any:
-        """Add the weights of active rows to a ring of sums, each as many steps ahead as its delay says.
+        self,
+        ring: ArrayLike,
+        events: EventLike,
+        delays: IndexLike,
+        t: ArrayLike,
+        *,
+        weighted: bool | None = None,
+        backend: str | None = None,
+    ) -> jax.Array:
+        """Add the weights of the neurons that spiked to a ring of sums, each as many steps ahead as its delay.
 
-        Rows without an event are not visited; where elements are stored by columns, call
-        `precompute_weight_indices()` before, or they are sorted in each step of a compiled loop.
+        Rows without an event are not read. Where elements are stored by columns, call `precompute_weight_indices()`
+        before a compiled loop, or they are sorted in each step.
 
         Args:
-            ring: (slots, columns), of floating numbers: what is on its way.
-            events: (rows,): events in any form, or an array of which all that is not zero is one.
-            delays: Whole numbers of steps, from 1 to less than the number of slots: one for all, or one for each stored
-                element, in the shape of `data`.
-            t: The number of the step, any integer.
+            ring: Floating sums of what is on its way, (slots, k).
+            events: Events in any form, or booleans or real numbers, of which every nonzero one is an event, (m,).
+            delays: Whole numbers of steps from 1 to `slots - 1`, in the shape of `data`, or a single one for all
+                elements.
+            t: The number of the step, an integer scalar.
             weighted: Whether the values of events count; None for what their form says.
-            backend: The kernel language; None for that of the matrix.
+            backend: The name of the kernel to use; None for that of the matrix.
 
         Returns:
-            The new ring, to which element (i, j) of an active row added at `[(t + delay) % slots, j]`.
+            The new ring, in which element (i, j) of an active row was added at `[(t + delay) % slots, j]`.
+
+        Raises:
+            TypeError: If the ring is not floating, or `delays` or `t` are not integers.
+            ValueError: If delays are out of range.
+            ShapeError: If the shapes do not fit the matrix.
 
         Examples:
             >>> import jax.numpy as jnp, brainevent
@@ -187,7 +271,7 @@ class ByFormat(PerSynapse):
 
     def _per_synapse(self, y: Any, w: Any, *, of_columns: bool) -> Any:
         from ..laws.values import VALUES
-        from ..synapses.functions import values
+        from ..synapses.values import values
 
         of, by_columns = Description(self._format, VALUES), of_columns ^ bool(self._axis)
         how: dict[str, Any] = {"within": self.indices_within, **self._of_values}

@@ -9,6 +9,7 @@ from typing import Any, Self
 import jax
 import jax.numpy as jnp
 
+from ...typing import ArrayLike, DTypeLike
 from .. import units
 from ..csr.format import CSR
 from ..description import Description
@@ -33,7 +34,27 @@ __all__ = ["Compressed"]
 
 
 class Compressed(ByFormat, DataRepresentation):
-    """A matrix that is cut along an axis: `indptr` says where each slice begins, `indices` where its elements lie."""
+    """A matrix that is cut along an axis: `indptr` says where each slice begins, `indices` where its elements lie.
+
+    Args:
+        data: Floating weights, (nse,), or one weight for all; or all three arrays in a tuple; or a sparse matrix of
+            SciPy.
+        indices: The place of each element in its slice, int32 or int64, (nse,).
+        indptr: Where each slice begins among the elements, int32 or int64, with one more element than there are slices.
+        shape: The shape of the matrix, (m, k).
+        backend: The name of the kernel for products; None for the default.
+        buffers: Further arrays that travel with the matrix, by name.
+        indptr_dtype: int32, int64, or "auto" for the smaller one that is large enough.
+        check_structure: Whether to validate the indices.
+        indices_sorted: Whether the indices of each slice are known to ascend; None to look.
+        indices_within: Whether all indices are known to be in range, so that kernels need not test them; None to look.
+        precompute_weight_indices: Whether to call `precompute_weight_indices` at once.
+
+    Raises:
+        TypeError: If the weights are not floating, or indices are not integers.
+        ValueError: If concrete indices are out of range, or `indptr` does not fit them.
+        ShapeError: If there is not one weight for each element.
+    """
 
     indices: jax.Array
     indptr: jax.Array
@@ -80,19 +101,35 @@ class Compressed(ByFormat, DataRepresentation):
     @classmethod
     def fromdense(
         cls,
-        mat: Any,
+        mat: ArrayLike,
         *,
         nse: int | None = None,
-        index_dtype: Any = "auto",
-        indptr_dtype: Any = "auto",
+        index_dtype: DTypeLike = "auto",
+        indptr_dtype: DTypeLike = "auto",
         backend: str | None = None,
         precompute_weight_indices: bool = False,
     ) -> Self:
-        """Make a matrix from what a dense one holds but zeros; `nse` says how many to store, for use under `jit`."""
+        """Store the nonzero elements of a dense matrix.
+
+        Args:
+            mat: A dense matrix, (m, k), or a quantity of one.
+            nse: How many elements to store; needed under `jax.jit`.
+            index_dtype: int32, int64, or "auto" for the smaller one that is large enough.
+            indptr_dtype: int32, int64, or "auto" for the smaller one that is large enough.
+            backend: The name of the kernel for products; None for the default.
+            precompute_weight_indices: Whether to call `precompute_weight_indices` at once.
+
+        Returns:
+            The matrix.
+
+        Raises:
+            TypeError: If the matrix is not floating.
+            ValueError: If it has not two dimensions, or `nse` does not suit it.
+        """
         where = cls.__name__
-        mat = checked_dense(where, mat)
-        data, *places = dense_elements(where, mat.T if cls._axis else mat, nse)
-        slices, bound = mat.shape[cls._axis], mat.shape[1 - cls._axis]
+        dense = checked_dense(where, mat)
+        data, *places = dense_elements(where, dense.T if cls._axis else dense, nse)
+        slices, bound = dense.shape[cls._axis], dense.shape[1 - cls._axis]
         indptr = jnp.cumulative_sum(jnp.bincount(jnp.asarray(places[0]), length=slices), include_initial=True)
         made = cls._of(
             data,
@@ -100,7 +137,7 @@ class Compressed(ByFormat, DataRepresentation):
                 narrow(where, "indices", places[1], bound, index_dtype),
                 checked_indptr(where, indptr, data.size, indptr_dtype),
             ),
-            mat.shape,
+            dense.shape,
             backend=backend,
             indices_sorted=True,
         )
@@ -111,7 +148,16 @@ class Compressed(ByFormat, DataRepresentation):
     def precompute_weight_indices(self) -> Self:
         """Store where each element lies when the matrix is cut along the other axis, at 8 bytes an element.
 
-        Then products with events visit only the elements of events in both directions, and use the same weights.
+        Then products with events read only the elements of events in both directions, and use the same weights.
+
+        Returns:
+            The matrix itself.
+
+        Examples:
+            >>> import jax.numpy as jnp, brainevent
+            >>> matrix = brainevent.CSR.fromdense(jnp.array([[1.0, 0.0], [2.0, 3.0]])).precompute_weight_indices()
+            >>> matrix @ brainevent.BinaryArray(jnp.array([False, True]))
+            Array([0., 3.], dtype=float32)
         """
         from ..csr.conversions import csr_to_csc_index
 
@@ -120,19 +166,39 @@ class Compressed(ByFormat, DataRepresentation):
         return self
 
     def build_weight_indices(self) -> Self:
-        """Return the same matrix with what `precompute_weight_indices` stores; this one stays as it is."""
+        """Return the same matrix with what `precompute_weight_indices` stores; this one stays as it is.
+
+        Returns:
+            Another matrix, which shares data and indices.
+
+        Examples:
+            >>> import jax.numpy as jnp, brainevent
+            >>> list(brainevent.CSR.fromdense(jnp.eye(2)).build_weight_indices().buffers)
+            ['turned_indices', 'turned_indptr', 'turned_perm']
+        """
         return self._like(self.data).precompute_weight_indices()
 
-    def solve(self, b: Any, tol: float = 1e-6, reorder: int = 1) -> Any:
-        """Return x with `self @ x = b`, for a vector or the columns of a matrix, by factors of the matrix on the host.
+    def solve(self, b: ArrayLike, tol: float = 1e-6, reorder: int = 1) -> jax.Array:
+        """Return x with `self @ x = b`, by a sparse factorization on the host.
 
-        SciPy factors it, in float64. `tol` is the largest `|self @ x - b|` that is accepted, relative to the largest
-        `|b|`; more, or a singular matrix, raises. `reorder` says how factors are kept sparse: 0 not at all, 1 by
-        COLAMD, 2 by minimum degree. Derivatives are by the data and by b.
+        SciPy factors the matrix, in float64. The result is differentiable with respect to the data and `b`.
 
-        >>> import jax.numpy as jnp, brainevent
-        >>> brainevent.CSR.fromdense(jnp.array([[2.0, 1.0], [0.0, 4.0]])).solve(jnp.array([4.0, 8.0]))
-        Array([1., 2.], dtype=float32)
+        Args:
+            b: Real numbers, (m,), or several right-hand sides as columns, (m, n).
+            tol: The largest `|self @ x - b|` that is accepted, relative to the largest `|b|`.
+            reorder: How factors are kept sparse: 0 not at all, 1 by COLAMD, 2 by minimum degree.
+
+        Returns:
+            x, in the shape of `b`.
+
+        Raises:
+            ShapeError: If the matrix is not square, or `b` has another length.
+            jax.errors.JaxRuntimeError: If the matrix is singular, or the result not as exact as `tol` says.
+
+        Examples:
+            >>> import jax.numpy as jnp, brainevent
+            >>> brainevent.CSR.fromdense(jnp.array([[2.0, 1.0], [0.0, 4.0]])).solve(jnp.array([4.0, 8.0]))
+            Array([1., 2.], dtype=float32)
         """
         return solved(self, b, tol, reorder)
 

@@ -8,6 +8,7 @@ from typing import Any, Self
 
 import jax
 
+from ...typing import ArrayLike, DTypeLike
 from .. import units
 from ..coo.format import COORDINATES
 from ..description import Description
@@ -27,14 +28,33 @@ __all__ = ["COO"]
 @savable
 @jax.tree_util.register_pytree_node_class
 class COO(ByFormat, DataRepresentation):
-    """A matrix of elements `data[i]` at `(row[i], col[i])`; products look at all of them, in both directions.
+    """A matrix of elements `data[i]` at `(row[i], col[i])`, in any order; products read all of them.
 
-    It is made by `COO(data, row, col, shape=...)`, `COO((data, row, col), shape=...)` or `COO(scipy_matrix)`.
+    It is made by `COO(data, row, col, shape=...)`, `COO((data, row, col), shape=...)`, `COO(scipy_matrix)`,
+    `fromdense`, `fromscipy` or `random`.
 
-    >>> import jax.numpy as jnp, brainevent
-    >>> matrix = brainevent.COO((jnp.array([2.0, 3.0]), jnp.array([0, 1]), jnp.array([1, 0])), shape=(2, 2))
-    >>> matrix @ jnp.array([1.0, 10.0])
-    Array([20.,  3.], dtype=float32)
+    Args:
+        data: Floating weights, (nse,), or one weight for all elements.
+        row: The row of each stored element, int32 or int64, (nse,).
+        col: The column of each stored element, int32 or int64, (nse,).
+        shape: The shape of the matrix, (m, k).
+        backend: The name of the kernel for products; None for the default.
+        buffers: Further arrays that travel with the matrix, by name.
+        check_structure: Whether to validate the indices.
+        indices_within: Whether all indices are known to be in range, so that kernels need not test them; None to look.
+
+    Raises:
+        TypeError: If the weights are not floating, or indices are not integers.
+        ValueError: If concrete indices are out of range, or there are not as many rows as columns.
+        ShapeError: If there is not one weight for each element.
+
+    Examples:
+        >>> import jax.numpy as jnp, brainevent
+        >>> matrix = brainevent.COO((jnp.array([2.0, 3.0]), jnp.array([0, 1]), jnp.array([1, 0])), shape=(2, 2))
+        >>> matrix @ jnp.array([1.0, 10.0])
+        Array([20.,  3.], dtype=float32)
+        >>> brainevent.COO.fromdense(jnp.eye(2)).tocsr(), brainevent.COO.random((4, 4), num_per_row=2, seed=0).tocoo()
+        (CSR(float32[2, 2], nse=2), COO(float32[4, 4], nse=8))
     """
 
     row: jax.Array
@@ -75,20 +95,45 @@ class COO(ByFormat, DataRepresentation):
 
     @classmethod
     def fromdense(
-        cls, mat: Any, *, nse: int | None = None, index_dtype: Any = "auto", backend: str | None = None
+        cls, mat: ArrayLike, *, nse: int | None = None, index_dtype: DTypeLike = "auto", backend: str | None = None
     ) -> Self:
-        """Make a matrix from what a dense one holds but zeros; `nse` says how many to store, for use under `jit`."""
-        mat = checked_dense("COO", mat)
-        data, row, col = dense_elements("COO", mat, nse)
+        """Store the nonzero elements of a dense matrix.
+
+        Args:
+            mat: A dense matrix, (m, k), or a quantity of one.
+            nse: How many elements to store; needed under `jax.jit`.
+            index_dtype: int32, int64, or "auto" for the smaller one that is large enough.
+            backend: The name of the kernel for products; None for the default.
+
+        Returns:
+            The matrix.
+
+        Raises:
+            TypeError: If the matrix is not floating.
+            ValueError: If it has not two dimensions, or `nse` does not suit it.
+        """
+        dense = checked_dense("COO", mat)
+        data, row, col = dense_elements("COO", dense, nse)
         structure = (
-            narrow("COO", "row", row, mat.shape[0], index_dtype),
-            narrow("COO", "col", col, mat.shape[1], index_dtype),
+            narrow("COO", "row", row, dense.shape[0], index_dtype),
+            narrow("COO", "col", col, dense.shape[1], index_dtype),
         )
-        return cls._of(data, structure, mat.shape, backend=backend, indices_within=mat.size > 0)
+        return cls._of(data, structure, dense.shape, backend=backend, indices_within=dense.size > 0)
 
     @classmethod
-    def random(cls, shape: Sequence[int], **options: Any) -> Any:
-        """Connect at random; the options are those of `CSR.random`."""
+    def random(cls, shape: Sequence[int], **options: Any) -> COO:
+        """Connect neurons at random, as `CSR.random` does.
+
+        Args:
+            shape: The shape of the matrix, (m, k).
+            **options: The keywords of `CSR.random`.
+
+        Returns:
+            The matrix.
+
+        Raises:
+            TypeError: If not one of `prob`, `num_per_row` and `num_per_column` is passed.
+        """
         return format_named("CSR").random(shape, **options).tocoo()
 
     def _of_other_side(self) -> tuple[Description, Sequence[Any]]:
@@ -99,11 +144,19 @@ class COO(ByFormat, DataRepresentation):
         return COO._of(self.data, (self.col, self.row), turned, **self._shared)
 
     def tocoo(self) -> COO:
-        """Return the matrix itself."""
+        """Return the matrix itself.
+
+        Returns:
+            The matrix.
+        """
         return self
 
-    def tocsr(self) -> Any:
-        """Return the matrix in compressed sparse rows."""
+    def tocsr(self) -> DataRepresentation:
+        """Return the matrix in compressed sparse rows.
+
+        Returns:
+            A `CSR`; its weights are a copy.
+        """
         from ..csr.conversions import coo2csr
 
         indptr, indices, order = coo2csr(self.row, self.col, shape=self.shape)

@@ -1,24 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compressed sparse rows, `CSR`, and columns, `CSC`: each is the other's transpose, with the same arrays."""
+"""Compressed sparse rows, `CSR`, whose transpose is a `CSC` of the same arrays."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ...typing import ArrayLike, IndexLike, PyTree
 from .. import random as connectivity
 from ..saved import savable
 from ..structure import as_indices, checked_shape, known_on_host
 from .build import pick
 from .compressed import Compressed
 from .diagonal import checked_diagonal, with_diagonal
-from .formats import named_format
+from .formats import format_named, named_format
 
-__all__ = ["CSC", "CSR"]
+if TYPE_CHECKING:
+    from ..delays.layout import CSRDelayLayout
+
+__all__ = ["CSR"]
 
 
 @named_format
@@ -27,15 +31,36 @@ __all__ = ["CSC", "CSR"]
 class CSR(Compressed):
     """A matrix in compressed sparse rows: row i has the columns `indices[indptr[i]:indptr[i + 1]]`.
 
-    `x @ matrix` visits the rows of events alone, `matrix @ x` all elements. `CSR(data, indices, indptr, shape=...)`,
-    `CSR((data, indices, indptr), shape=...)` and `CSR(scipy_matrix)` check the structure, and look whether the columns
-    of each row ascend. `indices_sorted` tells that, and `indices_within` that all are known to be within the shape:
-    kernels need not test them then. Both may be passed, too, for indices whose values are not known yet.
+    `x @ matrix` reads only the rows of events, `matrix @ x` all elements. It is made by `CSR(data, indices, indptr,
+    shape=...)`, `CSR((data, indices, indptr), shape=...)`, `CSR(scipy_matrix)`, `fromdense`, `fromscipy` or `random`.
 
-    >>> import jax.numpy as jnp, brainevent
-    >>> matrix = brainevent.CSR.fromdense(jnp.array([[0.0, 2.0, 3.0], [4.0, 0.0, 0.0]]))
-    >>> jnp.array([True, False]) @ matrix
-    Array([0., 2., 3.], dtype=float32)
+    Args:
+        data: Floating weights, (nse,), or one weight for all elements.
+        indices: The column of each stored element, int32 or int64, (nse,).
+        indptr: Where each row begins among the stored elements, int32 or int64, (m + 1,).
+        shape: The shape of the matrix, (m, k).
+        backend: The name of the kernel for products; None for the default.
+        buffers: Further arrays that travel with the matrix, by name.
+        indptr_dtype: int32, int64, or "auto" for the smaller one that is large enough.
+        check_structure: Whether to validate the indices.
+        indices_sorted: Whether the columns of each row are known to ascend; None to look.
+        indices_within: Whether all indices are known to be in range, so that kernels need not test them; None to look.
+        precompute_weight_indices: Whether to call `precompute_weight_indices` at once.
+
+    Raises:
+        TypeError: If the weights are not floating, or indices are not integers.
+        ValueError: If concrete indices are out of range, or `indptr` does not fit them.
+        ShapeError: If there is not one weight for each element.
+
+    Examples:
+        >>> import jax.numpy as jnp, brainevent
+        >>> matrix = brainevent.CSR.fromdense(jnp.array([[0.0, 2.0, 3.0], [4.0, 0.0, 0.0]]))
+        >>> matrix.indices, matrix.indptr
+        (Array([1, 2, 0], dtype=int32), Array([0, 2, 3], dtype=int32))
+        >>> jnp.array([True, False]) @ matrix
+        Array([0., 2., 3.], dtype=float32)
+        >>> matrix.tocsc().tocsr()
+        CSR(float32[2, 3], nse=3)
     """
 
     _axis = 0
@@ -49,12 +74,32 @@ class CSR(Compressed):
         prob: float | None = None,
         num_per_row: int | None = None,
         num_per_column: int | None = None,
-        weights: Any = 1.0,
+        weights: ArrayLike | Callable[..., ArrayLike] = 1.0,
         seed: int | None = None,
     ) -> CSR:
-        """Connect at random, with a fixed probability, or to so many different columns a row or rows a column.
+        """Connect neurons at random; no pair is connected twice.
 
-        `weights` is a number, or a function of a key and a shape like `jax.random.normal`.
+        Pass one of `prob`, `num_per_row` and `num_per_column`.
+
+        Args:
+            shape: The shape of the matrix, (m, k).
+            prob: The probability of each element.
+            num_per_row: How many elements each row has, all equally likely.
+            num_per_column: How many elements each column has, all equally likely.
+            weights: A number for all, or a function of a key and a shape, such as `jax.random.normal`.
+            seed: An integer; None for a new one.
+
+        Returns:
+            The matrix.
+
+        Raises:
+            TypeError: If not one of the three is passed.
+            ValueError: If a probability or a number is out of range.
+
+        Examples:
+            >>> import brainevent
+            >>> brainevent.CSR.random((100, 50), num_per_row=10, weights=0.5, seed=0)
+            CSR(float32[100, 50], nse=1000)
         """
         rows, columns = checked_shape("CSR.random", shape)
         if sum(given is not None for given in (prob, num_per_row, num_per_column)) != 1:
@@ -73,30 +118,71 @@ class CSR(Compressed):
         known: dict[str, Any] = {"indices_sorted": True, "indices_within": True}
         return cls(data, *structure, shape=shape, check_structure=False, **known)
 
-    def _transposed(self) -> CSC:
+    def _transposed(self) -> Any:
         structure, shape = (self.indices, self.indptr), (self.shape[1], self.shape[0])
-        return CSC._of(self.data, structure, shape, **self._shared)
+        return format_named("CSC")._of(self.data, structure, shape, **self._shared)
 
-    def apply_on_pre(self, rule: Any, pre_spike: Any, *, edge_state: Any = None, **values: Any) -> Any:
-        """Return the state of all synapses after a rule for one, where the presynaptic neuron spikes.
+    def apply_on_pre(
+        self, rule: Callable[..., PyTree], pre_spike: ArrayLike, *, edge_state: PyTree = None, **values: Any
+    ) -> PyTree:
+        """Apply a user's rule to the synapses of presynaptic neurons that spiked.
 
-        `edge_state` is a tree of arrays in the order of `data`, and the data if it is left out. `pre_vals`, `post_vals`
-        and `params` are those of `csr_apply_on_pre`, which says more. The result is a state, and not a matrix.
+        The result is a state, and not a matrix: pass it to `with_data` if it is one of weights.
 
-        >>> import jax.numpy as jnp, brainevent
-        >>> matrix = brainevent.CSR.fromdense(jnp.array([[1.0, 0.0], [2.0, 3.0]]))
-        >>> double = lambda weight, pre, post, params: 2 * weight
-        >>> matrix.with_data(matrix.apply_on_pre(double, jnp.array([False, True]))).todense()
-        Array([[1., 0.],
-               [4., 6.]], dtype=float32)
+        Args:
+            rule: `rule(state, pre, post, params)` returns the new state of one synapse, with the structure of the old
+                one.
+            pre_spike: Booleans or real numbers, of which every nonzero one is a spike, (m,).
+            edge_state: A tree of arrays, (nse, ...), in the order of `data`; None for the data.
+            **values: `pre_vals`, `post_vals` and `params`, as for `csr_apply_on_pre`.
+
+        Returns:
+            The tree of `edge_state`, with the same dtypes and units.
+
+        Raises:
+            ValueError: If `edge_state` is None, and one weight serves all synapses.
+            TypeError: If the rule returns another structure.
+            ShapeError: If the shapes do not fit the matrix.
+
+        Examples:
+            >>> import jax.numpy as jnp, brainevent
+            >>> matrix = brainevent.CSR.fromdense(jnp.array([[1.0, 0.0], [2.0, 3.0]]))
+            >>> double = lambda weight, pre, post, params: 2 * weight
+            >>> matrix.with_data(matrix.apply_on_pre(double, jnp.array([False, True]))).todense()
+            Array([[1., 0.],
+                   [4., 6.]], dtype=float32)
         """
         from ..plasticity.by_rule import csr_apply_on_pre
 
         state = self._state("CSR.apply_on_pre", edge_state)
         return csr_apply_on_pre(rule, state, self.indices, self.indptr, pre_spike, shape=self.shape, **values)
 
-    def apply_on_post(self, rule: Any, post_spike: Any, *, edge_state: Any = None, **values: Any) -> Any:
-        """Do what `apply_on_pre` does where the postsynaptic neuron spikes."""
+    def apply_on_post(
+        self, rule: Callable[..., PyTree], post_spike: ArrayLike, *, edge_state: PyTree = None, **values: Any
+    ) -> PyTree:
+        """Apply a user's rule to the synapses of postsynaptic neurons that spiked.
+
+        Args:
+            rule: `rule(state, pre, post, params)` returns the new state of one synapse, with the structure of the old
+                one.
+            post_spike: Booleans or real numbers, of which every nonzero one is a spike, (k,).
+            edge_state: A tree of arrays, (nse, ...), in the order of `data`; None for the data.
+            **values: `pre_vals`, `post_vals` and `params`, as for `csr_apply_on_post`.
+
+        Returns:
+            The tree of `edge_state`, with the same dtypes and units.
+
+        Raises:
+            ValueError: If `edge_state` is None, and one weight serves all synapses.
+            TypeError: If the rule returns another structure.
+            ShapeError: If the shapes do not fit the matrix.
+
+        Examples:
+            >>> import jax.numpy as jnp, brainevent
+            >>> matrix = brainevent.CSR.fromdense(jnp.array([[1.0, 0.0], [2.0, 3.0]]))
+            >>> matrix.apply_on_post(lambda weight, pre, post, params: 2 * weight, jnp.array([False, True]))
+            Array([1., 2., 6.], dtype=float32)
+        """
         from ..plasticity.by_rule import csr_apply_on_post
 
         state = self._state("CSR.apply_on_post", edge_state)
@@ -110,26 +196,45 @@ class CSR(Compressed):
         return self.data if given is None else given
 
     def tocsr(self) -> CSR:
-        """Return the matrix itself."""
+        """Return the matrix itself.
+
+        Returns:
+            The matrix.
+        """
         return self
 
-    def tocsc(self) -> CSC:
-        """Return the matrix in compressed sparse columns; rows are in order in each."""
+    def tocsc(self) -> Compressed:
+        """Return the matrix in compressed sparse columns, whose rows ascend.
+
+        Returns:
+            The matrix; its weights are a copy.
+        """
         data, structure = self._turned()
-        return CSC._of(data, structure, self.shape, indices_sorted=True, **self._kept)
+        return format_named("CSC")._of(data, structure, self.shape, indices_sorted=True, **self._kept)
 
     def _rows(self, chosen: jax.Array) -> Any:
-        from ..csr.functions import sliced_rows
+        from ..csr.rows import sliced_rows
 
         how = (self.shape, self.backend, self.indices_within)
         return sliced_rows(self.data, self.indices, self.indptr, chosen, *how)
 
-    def slice_rows(self, rows: Any) -> CSR:
-        """Return the matrix of some of its rows, in the order given; its structure must be known, outside of a trace.
+    def slice_rows(self, rows: IndexLike | slice) -> CSR:
+        """Return the matrix of chosen rows, in the order given.
 
-        >>> import jax.numpy as jnp, brainevent
-        >>> brainevent.CSR.fromdense(jnp.eye(4)).slice_rows([2, 0])
-        CSR(float32[2, 4], nse=2)
+        Args:
+            rows: The rows: a slice, a mask, (m,), or numbers, (r,).
+
+        Returns:
+            The matrix, of shape (r, k).
+
+        Raises:
+            RuntimeError: If it is called under `jax.jit`, where the size of the result is unknown.
+            IndexError: If a row is out of range.
+
+        Examples:
+            >>> import jax.numpy as jnp, brainevent
+            >>> brainevent.CSR.fromdense(jnp.eye(4)).slice_rows([2, 0])
+            CSR(float32[2, 4], nse=2)
         """
         self._look("CSR.slice_rows")
         indptr = known_on_host("CSR.slice_rows", self.indptr)
@@ -142,84 +247,52 @@ class CSR(Compressed):
         how: dict[str, Any] = {**self._kept, "indices_sorted": self.indices_sorted}
         return CSR._of(pick(self.data, places), structure, (chosen.size, self.shape[1]), **how)
 
-    def delay_layout(self, delays: Any, n_slots: int) -> Any:
-        """Return the matrix with its elements in the order of their delays, for deliveries into a ring.
+    def delay_layout(self, delays: IndexLike, n_slots: int) -> CSRDelayLayout:
+        """Return the matrix with its elements sorted by their delays, for deliveries into a ring.
 
         Args:
-            delays: Whole numbers of steps, from 1 to less than `n_slots`: one for each stored element, or one for all.
-            n_slots: The number of slots of the ring.
+            delays: Whole numbers of steps from 1 to `n_slots - 1`, (nse,), or a single one for all elements.
+            n_slots: The number of slots of the ring, at least 2.
 
         Returns:
-            A `CSRDelayLayout`, whose `deliver` does what `delay_deliver` does, and is quicker.
+            The layout, whose `deliver` does what `delay_deliver` does, and is faster.
+
+        Raises:
+            TypeError: If it is called under `jax.jit`, where the arrays are unknown.
+            ValueError: If delays or the number of slots are out of range.
+
+        Examples:
+            >>> import jax.numpy as jnp, brainevent
+            >>> brainevent.CSR.fromdense(jnp.array([[5.0, 6.0]])).delay_layout(jnp.array([2, 1]), 3).delays
+            Array([1, 2], dtype=int32)
         """
         from ..delays.layout import CSRDelayLayout
 
         return CSRDelayLayout.build(self.data, self.indices, self.indptr, delays, n_slots=n_slots, shape=self.shape)
 
-    def diag_add(self, diagonal: Any) -> CSR:
-        """Return the matrix plus a diagonal one, of a number or a vector; the columns of each row then ascend.
+    def diag_add(self, diagonal: ArrayLike) -> CSR:
+        """Add a diagonal matrix; the columns of each row then ascend.
 
-        What of the diagonal is not stored, is from then on. In a trace that does not know the structure, an element
-        comes in for each row: of weight zero where the diagonal is stored already.
+        Diagonal elements that were not stored are stored in the result. Under `jax.jit` an element is added to each
+        row, with weight zero where the diagonal is stored already.
 
-        >>> import jax.numpy as jnp, brainevent
-        >>> matrix = brainevent.CSR.fromdense(jnp.array([[0.0, 2.0], [3.0, 4.0]]))
-        >>> matrix.diag_add(1.0), jnp.asarray(matrix.diag_add(jnp.array([1.0, 10.0])).todense())
-        (CSR(float32[2, 2], nse=4), Array([[ 1.,  2.],
-               [ 3., 14.]], dtype=float32))
+        Args:
+            diagonal: A number, or a number for each element of the diagonal, (min(m, k),).
+
+        Returns:
+            The sum.
+
+        Raises:
+            ShapeError: If the diagonal has another length.
+
+        Examples:
+            >>> import jax.numpy as jnp, brainevent
+            >>> matrix = brainevent.CSR.fromdense(jnp.array([[0.0, 2.0], [3.0, 4.0]]))
+            >>> matrix.diag_add(1.0), jnp.asarray(matrix.diag_add(jnp.array([1.0, 10.0])).todense())
+            (CSR(float32[2, 2], nse=4), Array([[ 1.,  2.],
+                   [ 3., 14.]], dtype=float32))
         """
         checked_diagonal("CSR.diag_add", diagonal, self.shape)
         self._look("CSR.diag_add")
         found = with_diagonal(self.data, self.indices, self.indptr, self.shape, diagonal, in_order=self.indices_sorted)
         return CSR._of(found.data, found[1:], self.shape, indices_sorted=True, **self._kept)
-
-
-@savable
-@jax.tree_util.register_pytree_node_class
-class CSC(Compressed):
-    """A matrix in compressed sparse columns: column j has the rows `indices[indptr[j]:indptr[j + 1]]`.
-
-    `matrix @ x` visits the columns of events alone, `x @ matrix` all elements. It is made as a `CSR` is.
-    """
-
-    _axis = 1
-    _called = ("update_csc_on_binary_pre", "update_csc_on_binary_post", "cscmv_dt2t", "cscmm_dt2t")
-
-    @classmethod
-    def random(
-        cls,
-        shape: Sequence[int],
-        *,
-        prob: float | None = None,
-        num_per_row: int | None = None,
-        num_per_column: int | None = None,
-        weights: Any = 1.0,
-        seed: int | None = None,
-    ) -> CSC:
-        """Connect at random as `CSR.random` does, column by column."""
-        turned = checked_shape("CSC.random", shape)[::-1]
-        of_rows = CSR.random(
-            turned, prob=prob, num_per_row=num_per_column, num_per_column=num_per_row, weights=weights, seed=seed
-        )
-        return of_rows.transpose()
-
-    def _transposed(self) -> CSR:
-        structure, shape = (self.indices, self.indptr), (self.shape[1], self.shape[0])
-        return CSR._of(self.data, structure, shape, **self._shared)
-
-    def tocsc(self) -> CSC:
-        """Return the matrix itself."""
-        return self
-
-    def slice_rows(self, rows: Any) -> CSC:
-        """Do what `CSR.slice_rows` does; the elements are sorted for it, and back."""
-        return self.tocsr().slice_rows(rows).tocsc()
-
-    def diag_add(self, diagonal: Any) -> CSC:
-        """Do what `CSR.diag_add` does."""
-        return self.transpose().diag_add(diagonal).transpose()
-
-    def tocsr(self) -> CSR:
-        """Return the matrix in compressed sparse rows; columns are in order in each."""
-        data, structure = self._turned()
-        return CSR._of(data, structure, self.shape, indices_sorted=True, **self._kept)

@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ...typing import ArrayLike, IndexLike
 from .. import units
 from ..dense.format import DENSE
 from ..description import Description
@@ -35,9 +36,26 @@ __all__ = ["Dense"]
 class Dense(ByFormat, DataRepresentation):
     """A matrix that stores every element; products with events read only the rows, or columns, of events.
 
-    >>> import jax.numpy as jnp, brainevent
-    >>> jnp.array([False, True]) @ brainevent.Dense(jnp.array([[1.0, 2.0], [3.0, 4.0]]))
-    Array([3., 4.], dtype=float32)
+    Args:
+        data: Floating weights, (m, k), or one weight for all elements of a `shape`; or a sparse matrix of SciPy.
+        shape: The shape of the matrix, (m, k); None for that of the data.
+        backend: The name of the kernel for products; None for the default.
+        buffers: Further arrays that travel with the matrix, by name.
+
+    Raises:
+        TypeError: If the data are not floating.
+        ShapeError: If the data have another shape.
+
+    Examples:
+        >>> import jax.numpy as jnp, brainevent
+        >>> matrix = brainevent.Dense(jnp.array([[1.0, 2.0], [3.0, 4.0]]))
+        >>> jnp.array([False, True]) @ matrix
+        Array([3., 4.], dtype=float32)
+        >>> matrix.diag_add(10.0).todense()
+        Array([[11.,  2.],
+               [ 3., 14.]], dtype=float32)
+        >>> matrix.tocsr(), brainevent.Dense.fromdense(jnp.eye(2)).tocoo()
+        (CSR(float32[2, 2], nse=4), COO(float32[2, 2], nse=2))
     """
 
     _format = DENSE
@@ -63,8 +81,19 @@ class Dense(ByFormat, DataRepresentation):
         self._hold(units.join(weights, unit), (), size, backend, buffers)
 
     @classmethod
-    def fromdense(cls, mat: Any, *, backend: str | None = None) -> Dense:
-        """Make a matrix from an array."""
+    def fromdense(cls, mat: ArrayLike, *, backend: str | None = None) -> Dense:
+        """Make a matrix from an array.
+
+        Args:
+            mat: A dense matrix, (m, k), or a quantity of one.
+            backend: The name of the kernel for products; None for the default.
+
+        Returns:
+            The matrix.
+
+        Raises:
+            TypeError: If the data are not floating.
+        """
         return cls(mat, backend=backend)
 
     @property
@@ -87,15 +116,29 @@ class Dense(ByFormat, DataRepresentation):
     def _of_other_side(self) -> tuple[Description, Sequence[Any]]:
         return Description(DENSE, UPDATES, post=True), ()
 
-    def with_data(self, data: Any) -> Dense:
-        """Return a matrix with other data: one number, or one for each element."""
+    def with_data(self, data: ArrayLike) -> Dense:
+        """Return a matrix of the same shape with other data.
+
+        Args:
+            data: Floating weights, (m, k), or one weight for all elements.
+
+        Returns:
+            The matrix.
+
+        Raises:
+            ShapeError: If the data have another shape.
+        """
         return Dense(data, shape=self.shape, backend=self.backend, buffers=self._buffers)
 
     def _transposed(self) -> Dense:
         return Dense._of(self.data.T, (), (self.shape[1], self.shape[0]), backend=self.backend, buffers=self._buffers)
 
-    def todense(self) -> Any:
-        """Return the array."""
+    def todense(self) -> jax.Array:
+        """Return the data.
+
+        Returns:
+            The array, (m, k), or a quantity of it.
+        """
         return self.data
 
     def _beside_data(self, sign: str, other: Any) -> Any:
@@ -109,41 +152,83 @@ class Dense(ByFormat, DataRepresentation):
             raise ValueError(f"Dense{self.shape} {sign} array of shape {np.shape(other)}: the result would be no Dense")
         return other
 
-    def slice_rows(self, rows: Any) -> Dense:
-        """Return the matrix of some of its rows, in the order given; in a trace, too.
+    def slice_rows(self, rows: IndexLike | slice) -> Dense:
+        """Return the matrix of chosen rows, in the order given; also under `jax.jit`.
 
-        >>> import jax.numpy as jnp, brainevent
-        >>> brainevent.Dense(jnp.eye(4)).slice_rows([2, 0])
-        Dense(float32[2, 4], nse=8)
+        Args:
+            rows: The rows: a slice, a mask, (m,), or numbers, (r,).
+
+        Returns:
+            The matrix, of shape (r, k).
+
+        Raises:
+            IndexError: If a concrete row is out of range.
+
+        Examples:
+            >>> import jax.numpy as jnp, brainevent
+            >>> brainevent.Dense(jnp.eye(4)).slice_rows([2, 0])
+            Dense(float32[2, 4], nse=8)
         """
         chosen = chosen_rows("Dense.slice_rows", rows, self.shape[0])
         return Dense(self._rows(chosen), backend=self.backend)
 
-    def diag_add(self, diagonal: Any) -> Dense:
-        """Return the matrix plus a diagonal one, of a number or a vector."""
+    def diag_add(self, diagonal: ArrayLike) -> Dense:
+        """Add a diagonal matrix.
+
+        Args:
+            diagonal: A number, or a number for each element of the diagonal, (min(m, k),).
+
+        Returns:
+            The sum.
+
+        Raises:
+            ShapeError: If the diagonal has another length.
+        """
         numbers, unit = units.split(self.data)
         along = np.arange(min(self.shape))
         added = checked_diagonal("Dense.diag_add", diagonal, self.shape)
         found = numbers.at[along, along].add(jnp.asarray(units.numbers_in(added, unit), numbers.dtype))
         return self.with_data(units.join(found, unit))
 
-    def solve(self, b: Any, tol: float | None = None, reorder: int | None = None) -> Any:
-        """Return x with `self @ x = b`, for a vector or the columns of a matrix; `tol` and `reorder` are for others.
+    def solve(self, b: ArrayLike, tol: float | None = None, reorder: int | None = None) -> jax.Array:
+        """Return x with `self @ x = b`.
 
-        Where the matrix is exactly singular this raises, and within a trace the result is not finite.
+        Under `jax.jit`, the result for a singular matrix is not finite.
 
-        >>> import jax.numpy as jnp, brainevent
-        >>> brainevent.Dense(jnp.array([[2.0, 0.0], [0.0, 4.0]])).solve(jnp.array([2.0, 2.0]))
-        Array([1. , 0.5], dtype=float32)
+        Args:
+            b: Real numbers, (m,), or several right-hand sides as columns, (m, n).
+            tol: Must be None; sparse formats use it.
+            reorder: Must be None; sparse formats use it.
+
+        Returns:
+            x, in the shape of `b`.
+
+        Raises:
+            ShapeError: If the matrix is not square, or `b` has another length.
+            numpy.linalg.LinAlgError: If the matrix is singular.
+            TypeError: If `tol` or `reorder` is passed.
+
+        Examples:
+            >>> import jax.numpy as jnp, brainevent
+            >>> brainevent.Dense(jnp.array([[2.0, 0.0], [0.0, 4.0]])).solve(jnp.array([2.0, 2.0]))
+            Array([1. , 0.5], dtype=float32)
         """
         return solved_dense(self.data, self.shape, b, tol, reorder)
 
-    def tocsr(self) -> Any:
-        """Return the matrix in compressed sparse rows, without zeros."""
+    def tocsr(self) -> DataRepresentation:
+        """Return the nonzero elements in compressed sparse rows.
+
+        Returns:
+            A `CSR`.
+        """
         return format_named("CSR").fromdense(self.data, backend=self.backend)
 
-    def tocoo(self) -> Any:
-        """Return the matrix as coordinates, without zeros."""
+    def tocoo(self) -> DataRepresentation:
+        """Return the nonzero elements in coordinates.
+
+        Returns:
+            A `COO`.
+        """
         return format_named("COO").fromdense(self.data, backend=self.backend)
 
     def _rows(self, chosen: jax.Array) -> Any:

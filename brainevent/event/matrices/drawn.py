@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Matrices that are drawn from a seed whenever they are needed: `JITCScalarR`, `JITCNormalR`, `JITCUniformR`.
+"""Matrices that are drawn from a seed whenever they are needed: what all of them share.
 
 Those whose names end in C are transposes of those whose names end in R; the same arguments give the same matrix.
 """
@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 
 from ...errors import UnsupportedOperationError
+from ...typing import PyTree
 from .. import units
 from ..calls import multiplied
 from ..description import Description, Format, Shape
@@ -21,34 +22,34 @@ from ..drawn.checked import drawn_from, numbers_of_weights, weights_of
 from ..drawn.format import JITN, JITS, JITU, tables
 from ..laws.products import EVENTS, NUMBERS
 from ..laws.whole import WHOLE
-from ..saved import savable
 from ..structure import are_known, checked_shape
 from .base import DataRepresentation
+from .conversions import Conversions
 from .drawn_arithmetic import DrawnArithmetic
 from .formats import format_named
 from .per_synapse import PerSynapse
 from .refused_grad import refuse_jax_grad
 
-__all__ = [
-    "JITCMatrix",
-    "JITCNormalC",
-    "JITCNormalMatrix",
-    "JITCNormalR",
-    "JITCScalarC",
-    "JITCScalarMatrix",
-    "JITCScalarR",
-    "JITCUniformC",
-    "JITCUniformMatrix",
-    "JITCUniformR",
-]
+__all__ = ["JITCMatrix", "JITCNormalMatrix", "JITCScalarMatrix", "JITCUniformMatrix"]
 
 
 class JITCMatrix(DrawnArithmetic, PerSynapse, DataRepresentation):
-    """A matrix that is drawn line by line from a seed, and never stored.
+    """A random matrix that is drawn line by line from a seed whenever it is needed, and never stored.
 
-    With `corder` its lines are rows, and `x @ matrix` draws those of events alone. Without, they are columns, and
-    `matrix @ x` does. Products the other way draw all of it. As a pytree it has its numbers and what it is drawn from
-    as leaves, so one jitted function takes matrices of any seed and probability.
+    With `corder` its lines are rows, and `x @ matrix` draws only those of events. Without, they are columns, and
+    `matrix @ x` does. Products the other way draw the whole matrix. As a pytree it has the numbers of its weights, its
+    probability and its seed as leaves, so one jitted function takes all of them.
+
+    Args:
+        *given: The numbers of the weights, the probability and the seed, one by one or in a tuple.
+        shape: The shape of the matrix, (m, k).
+        corder: Whether the matrix is drawn row by row, and not column by column.
+        backend: The name of the kernel for products; None for the default.
+        buffers: Further arrays that travel with the matrix, by name.
+
+    Raises:
+        ValueError: If there are too few or too many numbers, or the probability is not between 0 and 1.
+        TypeError: If a number of the weights is not floating, or the seed is no integer and no key.
     """
 
     drawn: jax.Array
@@ -101,8 +102,18 @@ class JITCMatrix(DrawnArithmetic, PerSynapse, DataRepresentation):
         made.corder = self.corder
         return made
 
-    def with_data(self, data: Any) -> Self:
-        """Return a matrix with the same elements, whose weights are made of other numbers: one, or a pair."""
+    def with_data(self, data: PyTree) -> Self:
+        """Return a matrix with the same elements, whose weights are drawn from other numbers.
+
+        Args:
+            data: The number of the weights, or the pair of them.
+
+        Returns:
+            The matrix, of the same class.
+
+        Raises:
+            ValueError: If there are too few or too many numbers.
+        """
         where = f"{type(self).__name__}.with_data"
         given = data if len(self._numbers) > 1 else (data,)
         if not isinstance(given, (tuple, list)) or len(given) != len(self._numbers):
@@ -119,17 +130,17 @@ class JITCMatrix(DrawnArithmetic, PerSynapse, DataRepresentation):
 
     @property
     def prob(self) -> jax.Array:
-        """The probability of each element, in float32."""
+        """The probability of each element, float32."""
         return jax.lax.bitcast_convert_type(self.drawn[7], jnp.float32)
 
     @property
     def seed(self) -> jax.Array:
-        """The seed, as two words: uint32 (2,), which other matrices take as it is."""
+        """The seed as two words, uint32, (2,), which other matrices take as it is."""
         return self.drawn[8:]
 
     @property
     def nse(self) -> int:
-        """Not there: how many elements there are is known once they are drawn, as `matrix.tocsr().nse`."""
+        """Not available: call `matrix.tocsr().nse`, which draws the elements to count them."""
         raise AttributeError
 
     def __getattr__(self, name: str) -> Any:
@@ -140,7 +151,7 @@ class JITCMatrix(DrawnArithmetic, PerSynapse, DataRepresentation):
 
     @property
     def dtype(self) -> Any:
-        """The type of the weights."""
+        """The dtype of the weights."""
         return units.split(self._parts[0])[0].dtype
 
     def __repr__(self) -> str:
@@ -148,7 +159,7 @@ class JITCMatrix(DrawnArithmetic, PerSynapse, DataRepresentation):
 
     @property
     def mv(self) -> Self:
-        """The matrix itself: what products with vectors and with matrices use is one matrix."""
+        """The matrix itself: products with vectors and with matrices use the same elements."""
         return self
 
     mm = mv
@@ -175,19 +186,40 @@ class JITCMatrix(DrawnArithmetic, PerSynapse, DataRepresentation):
         made.indices_within, made.corder = False, not self.corder
         return made
 
-    def todense(self) -> Any:
-        """Return an array."""
+    def todense(self) -> jax.Array:
+        """Return the matrix as a dense array.
+
+        Returns:
+            The array, (m, k), or a quantity of it.
+
+        Raises:
+            MemoryError: If there is not enough memory for it.
+        """
         of = Description(self._format, WHOLE)
         return whole(of, self._weights, self.drawn, self._lines, by_rows=self.corder, backend=self.backend)
 
-    def tocsr(self) -> Any:
-        """Return the matrix as a `CSR` that stores its elements and a weight for each; call it outside of `jax.jit`."""
+    def tocsr(self) -> Conversions:
+        """Store the elements of the matrix and a weight for each, in compressed sparse rows.
+
+        Returns:
+            A `CSR`.
+
+        Raises:
+            RuntimeError: If it is called under `jax.jit`, where the number of elements is unknown.
+        """
         data, structure = stored(self._format, f"{type(self).__name__}.tocsr", self._weights, self.drawn, self._lines)
         lines = format_named("CSR")._of(data, structure, self._lines, backend=self.backend, indices_sorted=True)
         return lines if self.corder else lines.transpose().tocsr()
 
-    def tocoo(self) -> Any:
-        """Return the matrix as a `COO` that stores its elements; call it outside of `jax.jit`."""
+    def tocoo(self) -> Conversions:
+        """Store the elements of the matrix and a weight for each, in coordinates.
+
+        Returns:
+            A `COO`.
+
+        Raises:
+            RuntimeError: If it is called under `jax.jit`, where the number of elements is unknown.
+        """
         return self.tocsr().tocoo()
 
     def _per_synapse(self, y: Any, w: Any, *, of_columns: bool, where: str = "") -> Any:
@@ -199,11 +231,19 @@ class JITCMatrix(DrawnArithmetic, PerSynapse, DataRepresentation):
 
     @classmethod
     def fromdense(cls, *_: Any, **__: Any) -> NoReturn:
-        """Raise: what is drawn is made of no array."""
+        """Raise an error: a random matrix is not made from an array.
+
+        Raises:
+            UnsupportedOperationError: Always; call `CSR.fromdense`.
+        """
         raise UnsupportedOperationError(f"{cls.__name__}.fromdense: its elements are drawn; use CSR.fromdense")
 
     def update_on_pre(self, *_: Any, **__: Any) -> NoReturn:
-        """Raise: there are no weights to update."""
+        """Raise an error: there are no stored weights to update.
+
+        Raises:
+            UnsupportedOperationError: Always; update `matrix.tocsr()`.
+        """
         raise UnsupportedOperationError(
             f"{type(self).__name__}: it has no per-synapse plastic weight; update that of .tocsr()"
         )
@@ -211,29 +251,39 @@ class JITCMatrix(DrawnArithmetic, PerSynapse, DataRepresentation):
     update_on_post = update_on_pre
 
     def apply(self, function: Callable[[Any], Any]) -> Self:
-        """Return the matrix of `function` of its weight, where all weigh the same."""
+        """Return the matrix with `function(weight)` as weight, where all elements have one weight.
+
+        Args:
+            function: Takes the weight, and returns another one.
+
+        Returns:
+            The matrix, of the same class.
+
+        Raises:
+            NotImplementedError: If the weights have a distribution.
+        """
         return self.with_data(function(self._one_weight("apply")))
 
 
 class JITCScalarMatrix(JITCMatrix):
-    """A drawn matrix whose elements all have one weight."""
+    """A random matrix whose elements all have one weight: the base of `JITCScalarR` and `JITCScalarC`."""
 
     _format, _numbers = JITS, ("weight",)  # type: ignore[misc]
 
     @property
     def weight(self) -> Any:
-        """The weight of all elements."""
+        """The weight of all elements, a scalar or a quantity."""
         return self._parts[0]
 
 
 class JITCNormalMatrix(JITCMatrix):
-    """A drawn matrix whose weights have a normal distribution."""
+    """A random matrix with normally distributed weights: the base of `JITCNormalR` and `JITCNormalC`."""
 
     _format, _numbers = JITN, ("wloc", "wscale")  # type: ignore[misc]
 
     @property
     def wloc(self) -> Any:
-        """The mean of the weights."""
+        """The mean of the weights, a scalar or a quantity."""
         return self.data[0]
 
     @property
@@ -243,7 +293,7 @@ class JITCNormalMatrix(JITCMatrix):
 
 
 class JITCUniformMatrix(JITCMatrix):
-    """A drawn matrix whose weights have a uniform distribution."""
+    """A random matrix with uniformly distributed weights: the base of `JITCUniformR` and `JITCUniformC`."""
 
     _format, _numbers = JITU, ("wlow", "whigh")  # type: ignore[misc]
 
@@ -255,89 +305,14 @@ class JITCUniformMatrix(JITCMatrix):
 
     @property
     def wlow(self) -> Any:
-        """The lower bound of the weights."""
+        """The lower bound of the weights, a scalar or a quantity."""
         return self.data[0]
 
     @property
     def whigh(self) -> Any:
-        """The upper bound of the weights."""
+        """The upper bound of the weights, a scalar or a quantity."""
         return self.data[1]
 
 
 def _single(numbers: tuple[Any, ...]) -> Any:
     return numbers if len(numbers) > 1 else numbers[0]
-
-
-@savable
-@jax.tree_util.register_pytree_node_class
-class JITCScalarR(JITCScalarMatrix):
-    """A drawn matrix of one weight: `JITCScalarR((weight, prob, seed), shape=(m, k))`.
-
-    Each element is there with the probability `prob`; a seed is an integer, a key, or None for a new one. Without
-    `corder`, columns are drawn, and `matrix @ events` draws those of events alone; with it, rows are, and
-    `events @ matrix` is quick.
-
-    >>> import jax.numpy as jnp, brainevent
-    >>> matrix = brainevent.JITCScalarR((1.5, 1.0, 42), shape=(2, 3))
-    >>> matrix @ brainevent.BinaryArray(jnp.ones(3))
-    Array([4.5, 4.5], dtype=float32)
-    """
-
-
-@savable
-@jax.tree_util.register_pytree_node_class
-class JITCScalarC(JITCScalarMatrix):
-    """The same matrix as `JITCScalarR` of the same arguments; the transpose of either is the other."""
-
-
-@savable
-@jax.tree_util.register_pytree_node_class
-class JITCNormalR(JITCNormalMatrix):
-    """A drawn matrix with normally distributed weights: `JITCNormalR((loc, scale, prob, seed), shape=(m, k))`.
-
-    Each element is there with the probability `prob`; a seed is an integer, a key, or None for a new one. Without
-    `corder`, columns are drawn, and `matrix @ events` draws those of events alone; with it, rows are, and
-    `events @ matrix` is quick.
-
-    >>> import jax.numpy as jnp, brainevent
-    >>> matrix = brainevent.JITCNormalR((1.5, 0.1, 1.0, 42), shape=(2, 3))
-    >>> (matrix @ jnp.ones(3)).shape
-    (2,)
-    """
-
-
-@savable
-@jax.tree_util.register_pytree_node_class
-class JITCNormalC(JITCNormalMatrix):
-    """The same matrix as `JITCNormalR` of the same arguments; the transpose of either is the other."""
-
-
-@savable
-@jax.tree_util.register_pytree_node_class
-class JITCUniformR(JITCUniformMatrix):
-    """A drawn matrix with uniformly distributed weights: `JITCUniformR((low, high, prob, seed), shape=(m, k))`.
-
-    Each element is there with the probability `prob`; a seed is an integer, a key, or None for a new one. Without
-    `corder`, columns are drawn, and `matrix @ events` draws those of events alone; with it, rows are, and
-    `events @ matrix` is quick.
-
-    >>> import jax.numpy as jnp, brainevent
-    >>> matrix = brainevent.JITCUniformR((0.5, 1.5, 1.0, 42), shape=(2, 3))
-    >>> (matrix @ jnp.ones(3)).shape
-    (2,)
-    """
-
-
-@savable
-@jax.tree_util.register_pytree_node_class
-class JITCUniformC(JITCUniformMatrix):
-    """The same matrix as `JITCUniformR` of the same arguments; the transpose of either is the other."""
-
-
-_PAIRS: tuple[tuple[type[JITCMatrix], type[JITCMatrix]], ...] = (
-    (JITCScalarR, JITCScalarC),
-    (JITCNormalR, JITCNormalC),
-    (JITCUniformR, JITCUniformC),
-)
-for _rows, _columns in _PAIRS:
-    _rows._turned, _columns._turned = _columns, _rows

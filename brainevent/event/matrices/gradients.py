@@ -10,22 +10,39 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from ...typing import PyTree
 from .base import DataRepresentation
 
 __all__ = ["grad", "value_and_grad"]
 
 
-def grad(fun: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False, **how: Any) -> Any:
-    """Return the function that gives the gradient of `fun`, as `jax.grad` does, by matrices too.
+def grad(
+    fun: Callable[..., PyTree], argnums: int | Sequence[int] = 0, has_aux: bool = False, **how: Any
+) -> Callable[..., PyTree]:
+    """Return the function that computes the gradient of `fun`, as `jax.grad` does, also with respect to matrices.
 
-    A matrix is differentiated by its floating leaves: its data, and buffers. Its gradient is a matrix of the same
-    structure, whose data are the gradient by each stored weight. `how` goes to `jax.value_and_grad`.
+    A matrix is differentiated with respect to its floating leaves: its data, and buffers. Its gradient is a matrix of
+    the same structure, whose data are the gradients with respect to each stored weight.
 
-    >>> import jax.numpy as jnp, brainevent
-    >>> matrix = brainevent.CSR.fromdense(jnp.array([[1.0, 0.0], [2.0, 3.0]]))
-    >>> brainevent.grad(lambda m: (m @ jnp.array([1.0, 10.0])).sum())(matrix).todense()
-    Array([[ 1.,  0.],
-           [ 1., 10.]], dtype=float32)
+    Args:
+        fun: A function that returns a real scalar.
+        argnums: The number of the positional argument, or numbers of several, to differentiate with respect to.
+        has_aux: Whether `fun` returns a pair, of which the second value is not differentiated.
+        **how: Further keywords of `jax.value_and_grad`.
+
+    Returns:
+        A function with the arguments of `fun`, which returns the gradient, or a tuple of them; with `has_aux`, a pair
+        of that and the second value.
+
+    Raises:
+        TypeError: When it is called: if an argument of `argnums` is not passed by position.
+
+    Examples:
+        >>> import jax.numpy as jnp, brainevent
+        >>> matrix = brainevent.CSR.fromdense(jnp.array([[1.0, 0.0], [2.0, 3.0]]))
+        >>> brainevent.grad(lambda m: (m @ jnp.array([1.0, 10.0])).sum())(matrix).todense()
+        Array([[ 1.,  0.],
+               [ 1., 10.]], dtype=float32)
     """
     both = value_and_grad(fun, argnums, has_aux, **how)
 
@@ -37,10 +54,31 @@ def grad(fun: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: boo
     return call
 
 
-def value_and_grad(fun: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False, **how: Any) -> Any:
-    """Return the function that gives the value of `fun` and its gradient, as `jax.value_and_grad` does.
+def value_and_grad(
+    fun: Callable[..., PyTree], argnums: int | Sequence[int] = 0, has_aux: bool = False, **how: Any
+) -> Callable[..., PyTree]:
+    """Return the function that computes the value of `fun` and its gradient, as `jax.value_and_grad` does.
 
-    Matrices are differentiated as `grad` does it.
+    Matrices are differentiated as by `grad`.
+
+    Args:
+        fun: A function that returns a real scalar.
+        argnums: The number of the positional argument, or numbers of several, to differentiate with respect to.
+        has_aux: Whether `fun` returns a pair, of which the second value is not differentiated.
+        **how: Further keywords of `jax.value_and_grad`.
+
+    Returns:
+        A function with the arguments of `fun`, which returns its value and the gradient, or a tuple of gradients.
+
+    Raises:
+        TypeError: When it is called: if an argument of `argnums` is not passed by position.
+
+    Examples:
+        >>> import jax.numpy as jnp, brainevent
+        >>> matrix = brainevent.CSR.fromdense(jnp.array([[1.0, 0.0], [2.0, 3.0]]))
+        >>> value, gradient = brainevent.value_and_grad(lambda m: (m @ jnp.array([1.0, 10.0])).sum())(matrix)
+        >>> value, gradient
+        (Array(33., dtype=float32), CSR(float32[2, 2], nse=3))
     """
 
     @functools.wraps(fun)

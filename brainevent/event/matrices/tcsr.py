@@ -9,11 +9,13 @@ from typing import Any, ClassVar, Self
 import jax
 import jax.numpy as jnp
 
+from ...typing import ArrayLike, DTypeLike, IndexLike
 from .. import units
 from ..saved import savable
 from .buffers import TURNED
 from .compressed import Compressed
-from .csr import CSC, CSR
+from .csc import CSC
+from .csr import CSR
 
 __all__ = ["TCSR"]
 
@@ -92,18 +94,32 @@ def _by_values(of_events: Any, of_numbers: Any, transpose: bool) -> Any:
 @savable
 @jax.tree_util.register_pytree_node_class
 class TCSR(_WithOptions, CSR):
-    """A `CSR` that takes the options of tiled matrices; tiles themselves bring nothing here, and there are none.
+    """A `CSR` that takes the options of tiled matrices; kernels here need no tiles.
 
-    `source` is a `CSR`, or what makes one. `binary_backend` is the kernel for events, and `backend` that for numbers.
-    `backward_algorithm` chooses the gradient of weights with events that are floating numbers: with "bptt" an event
-    counts as one, and with "pp_prop" as its value, as eligibility traces need it. `.T` shares all arrays, and keeps the
-    options. Rows need no order.
+    `.T` shares all arrays, and keeps the options.
 
-    >>> import jax, jax.numpy as jnp, brainevent
-    >>> matrix = brainevent.TCSR(brainevent.CSR.fromdense(jnp.eye(2)), backward_algorithm="pp_prop")
-    >>> events = brainevent.BinaryArray(jnp.array([0.5, 0.0]))
-    >>> events @ matrix, jax.grad(lambda w: (events @ matrix.with_data(w)).sum())(matrix.data)
-    (Array([1., 0.], dtype=float32), Array([0.5, 0. ], dtype=float32))
+    Args:
+        source: A `CSR`, or the first argument of `CSR`.
+        *arrays: The other positional arguments of `CSR`.
+        backend: The name of the kernel for products with numbers; None for the default.
+        binary_backend: The name of the kernel for products with events; None for `backend`.
+        backward_algorithm: The gradient of the weights with events that are floating numbers: with "bptt" an event
+            counts as one, and with "pp_prop" as its value, as eligibility traces need it.
+        **how: The keywords of `CSR`.
+
+    Raises:
+        ValueError: If there is no such `backward_algorithm`.
+
+    Examples:
+        >>> import jax, jax.numpy as jnp, brainevent
+        >>> matrix = brainevent.TCSR(brainevent.CSR.fromdense(jnp.eye(2)), backward_algorithm="pp_prop")
+        >>> events = brainevent.BinaryArray(jnp.array([0.5, 0.0]))
+        >>> events @ matrix, jax.grad(lambda w: (events @ matrix.with_data(w)).sum())(matrix.data)
+        (Array([1., 0.], dtype=float32), Array([0.5, 0. ], dtype=float32))
+        >>> brainevent.TCSR.fromcsr(matrix.tocsr()).materialize_tcsc_mirror().has_tcsc_mirror
+        True
+        >>> brainevent.TCSR.fromcsc(matrix.tocsc()), brainevent.TCSR.fromdense(jnp.eye(3)).slice_rows([1])
+        (TCSR(float32[2, 2], nse=2), TCSR(float32[1, 3], nse=1))
     """
 
     _plain_class = CSR
@@ -124,8 +140,24 @@ class TCSR(_WithOptions, CSR):
         self._with((backward_algorithm, binary_backend))
 
     @classmethod
-    def fromcsr(cls, csr: Any, **options: Any) -> TCSR:
-        """Make a matrix from a `CSR`, whose rows may have any order."""
+    def fromcsr(cls, csr: CSR, **options: Any) -> TCSR:
+        """Make a matrix from a `CSR`, whose rows may have any order; `from_sorted_csr` is another name.
+
+        Args:
+            csr: The matrix.
+            **options: The keywords of `TCSR`.
+
+        Returns:
+            The matrix, which shares all arrays.
+
+        Raises:
+            TypeError: If `csr` is no `CSR`.
+
+        Examples:
+            >>> import jax.numpy as jnp, brainevent
+            >>> brainevent.TCSR.from_sorted_csr(brainevent.CSR.fromdense(jnp.eye(2)))
+            TCSR(float32[2, 2], nse=2)
+        """
         if not isinstance(csr, CSR):
             raise TypeError(f"TCSR.fromcsr: {type(csr).__name__} is no CSR; call its tocsr()")
         return cls(csr, **options)
@@ -133,23 +165,64 @@ class TCSR(_WithOptions, CSR):
     from_sorted_csr = fromcsr
 
     @classmethod
-    def fromcsc(cls, csc: Any, **options: Any) -> TCSR:
-        """Make a matrix from a `CSC`."""
+    def fromcsc(cls, csc: CSC, **options: Any) -> TCSR:
+        """Make a matrix from a `CSC`.
+
+        Args:
+            csc: The matrix.
+            **options: The keywords of `TCSR`.
+
+        Returns:
+            The matrix.
+
+        Raises:
+            TypeError: If `csc` is no `CSC`.
+        """
         if not isinstance(csc, CSC):
             raise TypeError(f"TCSR.fromcsc: {type(csc).__name__} is no CSC; call its tocsc()")
         return cls(csc.tocsr(), **options)
 
     @classmethod
-    def fromdense(cls, mat: Any, *, nse: int | None = None, index_dtype: Any = "auto", **options: Any) -> TCSR:
-        """Make a matrix from what a dense one holds but zeros."""
+    def fromdense(
+        cls, mat: ArrayLike, *, nse: int | None = None, index_dtype: DTypeLike = "auto", **options: Any
+    ) -> TCSR:
+        """Store the nonzero elements of a dense matrix.
+
+        Args:
+            mat: A dense matrix, (m, k), or a quantity of one.
+            nse: How many elements to store; needed under `jax.jit`.
+            index_dtype: int32, int64, or "auto" for the smaller one that is large enough.
+            **options: The keywords of `TCSR`.
+
+        Returns:
+            The matrix.
+
+        Raises:
+            TypeError: If the matrix is not floating.
+        """
         return cls(CSR.fromdense(mat, nse=nse, index_dtype=index_dtype), **options)
 
     def tocsr(self) -> CSR:
-        """Return the matrix as a plain `CSR`."""
+        """Return the matrix as a plain `CSR`.
+
+        Returns:
+            The matrix, which shares all arrays.
+        """
         return self._without(self.data, self.backend)
 
-    def slice_rows(self, rows: Any) -> TCSR:
-        """Do what `CSR.slice_rows` does, and keep the options."""
+    def slice_rows(self, rows: IndexLike | slice) -> TCSR:
+        """Return the matrix of chosen rows, as `CSR.slice_rows` does, with the same options.
+
+        Args:
+            rows: The rows: a slice, a mask, (m,), or numbers, (r,).
+
+        Returns:
+            The matrix, of shape (r, k).
+
+        Raises:
+            RuntimeError: If it is called under `jax.jit`, where the size of the result is unknown.
+            IndexError: If a row is out of range.
+        """
         return TCSR(self.tocsr().slice_rows(rows))._with(self._options)
 
     @property
@@ -158,7 +231,11 @@ class TCSR(_WithOptions, CSR):
         return TURNED[0] in self._buffers
 
     def materialize_tcsc_mirror(self) -> TCSR:
-        """Store them: another name of `precompute_weight_indices`."""
+        """Store the places of elements in columns: another name of `precompute_weight_indices`.
+
+        Returns:
+            The matrix itself.
+        """
         return self.precompute_weight_indices()
 
 

@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 
 from ...errors import ShapeError
+from ...typing import ArrayLike, IndexLike, PyTree, Shape
 from .. import units
 from ..activity import is_active
 from ..csr.format import CSR
@@ -24,44 +25,46 @@ Rule = Callable[[Any, Any, Any, Any], Any]
 
 def csr_apply_on_pre(
     rule: Rule,
-    edge_state: Any,
-    indices: Any,
-    indptr: Any,
-    pre_spike: Any,
+    edge_state: PyTree,
+    indices: IndexLike,
+    indptr: IndexLike,
+    pre_spike: ArrayLike,
     *,
-    pre_vals: Any = None,
-    post_vals: Any = None,
-    params: Any = None,
-    shape: tuple[int, int],
-) -> Any:
-    """Return the state of all synapses after a rule has changed those of presynaptic neurons that spike.
+    pre_vals: PyTree = None,
+    post_vals: PyTree = None,
+    params: PyTree = None,
+    shape: Shape,
+) -> PyTree:
+    """Apply a user's rule to the synapses of presynaptic neurons that spiked, in compressed sparse rows.
 
-    The rule is computed for every synapse, whoever spikes. It is differentiable as it is written.
+    The rule is computed for every synapse, and its result is kept where the presynaptic neuron spiked. All of it is
+    differentiable if the rule is.
 
     Args:
-        rule: `rule(state, pre, post, params)` returns the new state of one synapse, in the structure of the old one.
-        edge_state: A tree of arrays with an element for each synapse, (nse, ...), in the order of the rows.
-        indices: The column of each synapse, (nse,).
-        indptr: Where each row begins among them, (n_pre + 1,).
-        pre_spike: Which presynaptic neurons spike, (n_pre,).
-        pre_vals: A tree of arrays with an element for each presynaptic neuron, (n_pre, ...), or None.
+        rule: `rule(state, pre, post, params)` returns the new state of one synapse, with the structure of the old one.
+        edge_state: A tree of arrays, (nse, ...), with an element for each synapse in the order of the rows.
+        indices: The postsynaptic neuron of each synapse, int32 or int64, (nse,).
+        indptr: Where the synapses of each presynaptic neuron begin, int32 or int64, (n_pre + 1,).
+        pre_spike: Booleans or real numbers, of which every nonzero one is a spike, (n_pre,).
+        pre_vals: A tree of arrays, (n_pre, ...), of which the rule gets the element of its presynaptic neuron; or None.
         post_vals: The same for postsynaptic neurons, (n_post, ...).
-        params: Whatever the rule is given for all synapses.
-        shape: (n_pre, n_post).
+        params: A tree that the rule gets as it is.
+        shape: The shape of the matrix, (n_pre, n_post).
 
     Returns:
-        The tree of `edge_state`, with its dtypes and units.
+        The tree of `edge_state`, with the same dtypes and units.
 
     Raises:
         TypeError: If the rule returns another structure.
-        ShapeError: If sizes do not go together.
+        ShapeError: If the shapes do not fit each other.
 
-    >>> import jax.numpy as jnp, brainevent
-    >>> indices, indptr = jnp.array([0, 2, 2]), jnp.array([0, 2, 3])
-    >>> towards = lambda weight, pre, post, rate: weight + rate * (post - weight)
-    >>> how = {"post_vals": jnp.array([1.0, 1.0, 5.0]), "params": 0.5, "shape": (2, 3)}
-    >>> brainevent.csr_apply_on_pre(towards, jnp.zeros(3), indices, indptr, jnp.array([True, False]), **how)
-    Array([0.5, 2.5, 0. ], dtype=float32)
+    Examples:
+        >>> import jax.numpy as jnp, brainevent
+        >>> indices, indptr = jnp.array([0, 2, 2]), jnp.array([0, 2, 3])
+        >>> towards = lambda weight, pre, post, rate: weight + rate * (post - weight)
+        >>> how = {"post_vals": jnp.array([1.0, 1.0, 5.0]), "params": 0.5, "shape": (2, 3)}
+        >>> brainevent.csr_apply_on_pre(towards, jnp.zeros(3), indices, indptr, jnp.array([True, False]), **how)
+        Array([0.5, 2.5, 0. ], dtype=float32)
     """
     given = (rule, edge_state, indices, indptr, pre_spike, pre_vals, post_vals, params, shape)
     return _applied("csr_apply_on_pre", *given, post=False)
@@ -69,23 +72,44 @@ def csr_apply_on_pre(
 
 def csr_apply_on_post(
     rule: Rule,
-    edge_state: Any,
-    indices: Any,
-    indptr: Any,
-    post_spike: Any,
+    edge_state: PyTree,
+    indices: IndexLike,
+    indptr: IndexLike,
+    post_spike: ArrayLike,
     *,
-    pre_vals: Any = None,
-    post_vals: Any = None,
-    params: Any = None,
-    shape: tuple[int, int],
-) -> Any:
-    """Do what `csr_apply_on_pre` does for postsynaptic neurons that spike, (n_post,); all else is the same.
+    pre_vals: PyTree = None,
+    post_vals: PyTree = None,
+    params: PyTree = None,
+    shape: Shape,
+) -> PyTree:
+    """Apply a user's rule to the synapses of postsynaptic neurons that spiked, in compressed sparse rows.
 
-    >>> import jax.numpy as jnp, brainevent
-    >>> indices, indptr = jnp.array([0, 2, 2]), jnp.array([0, 2, 3])
-    >>> spikes, double = jnp.array([False, False, True]), lambda weight, pre, post, params: 2 * weight
-    >>> brainevent.csr_apply_on_post(double, jnp.ones(3), indices, indptr, spikes, shape=(2, 3))
-    Array([1., 2., 2.], dtype=float32)
+    The rule is computed for every synapse, and its result is kept where the postsynaptic neuron spiked.
+
+    Args:
+        rule: `rule(state, pre, post, params)` returns the new state of one synapse, with the structure of the old one.
+        edge_state: A tree of arrays, (nse, ...), with an element for each synapse in the order of the rows.
+        indices: The postsynaptic neuron of each synapse, int32 or int64, (nse,).
+        indptr: Where the synapses of each presynaptic neuron begin, int32 or int64, (n_pre + 1,).
+        post_spike: Booleans or real numbers, of which every nonzero one is a spike, (n_post,).
+        pre_vals: A tree of arrays, (n_pre, ...), of which the rule gets the element of its presynaptic neuron; or None.
+        post_vals: The same for postsynaptic neurons, (n_post, ...).
+        params: A tree that the rule gets as it is.
+        shape: The shape of the matrix, (n_pre, n_post).
+
+    Returns:
+        The tree of `edge_state`, with the same dtypes and units.
+
+    Raises:
+        TypeError: If the rule returns another structure.
+        ShapeError: If the shapes do not fit each other.
+
+    Examples:
+        >>> import jax.numpy as jnp, brainevent
+        >>> indices, indptr = jnp.array([0, 2, 2]), jnp.array([0, 2, 3])
+        >>> spikes, double = jnp.array([False, False, True]), lambda weight, pre, post, params: 2 * weight
+        >>> brainevent.csr_apply_on_post(double, jnp.ones(3), indices, indptr, spikes, shape=(2, 3))
+        Array([1., 2., 2.], dtype=float32)
     """
     given = (rule, edge_state, indices, indptr, post_spike, pre_vals, post_vals, params, shape)
     return _applied("csr_apply_on_post", *given, post=True)

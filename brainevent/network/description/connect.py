@@ -30,6 +30,11 @@ class Connect:
         weight: Weight of the synapses.
         replace: Whether there may be multapses.
         self_connections: Whether a neuron may connect to itself.
+
+    Examples:
+        >>> import brainevent
+        >>> brainevent.connect.prob(0.1, weight=0.5).kind
+        'prob'
     """
 
     kind: str

@@ -7,18 +7,32 @@ from typing import Any
 
 import jax.numpy as jnp
 
+from ...typing import ArrayLike, PyTree
 from ..description.populations import Population
 from .physical import Physical, Value, decay
 
 __all__ = ["adex", "adex_rule"]
 
 
-def adex_rule(s: Any, arriving: Any, p: Any) -> Any:
-    """Integrate potential, adaptation and two conductances, to which `arriving.exc` and `arriving.inh` are added.
+def adex_rule(s: PyTree, arriving: PyTree, p: PyTree) -> tuple[PyTree, ArrayLike]:
+    """Integrate potential, adaptation and two conductances of one neuron over a step.
 
     Half a step of the adaptation, then half a step of leak and currents, the exponential upstroke, and both halves
     again in reverse order. The upstroke is solved exactly: a neuron spikes if it becomes infinite within the step. The
     error falls with the square of the step.
+
+    Args:
+        s: The state of one neuron: each state by name, and `replace`.
+        arriving: The sum of what arrives in this step, by receptor.
+        p: The parameters of the neuron, by name.
+
+    Returns:
+        The new state, and whether the neuron spikes.
+
+    Examples:
+        >>> import brainevent
+        >>> brainevent.models.adex("cells", 5).rule is brainevent.models.adex_rule
+        True
     """
     exc, inh = s.exc * p.half_exc, s.inh * p.half_inh  # in the middle of the step
     target = p.a * (s.v - p.rest)

@@ -7,6 +7,7 @@ from typing import Any
 
 import jax.numpy as jnp
 
+from ...typing import ArrayLike, PyTree
 from ..description.populations import Population
 from .physical import Physical, Value, decay
 
@@ -25,11 +26,24 @@ def _gate(gate: Any, opening: Any, closing: Any, dt: Any) -> Any:
     return gate + (opening / rate - gate) * -jnp.expm1(-rate * dt)
 
 
-def hodgkin_huxley_rule(s: Any, arriving: Any, p: Any) -> Any:
-    """Integrate potential, three gates and two conductances, to which `arriving.exc` and `arriving.inh` are added.
+def hodgkin_huxley_rule(s: PyTree, arriving: PyTree, p: PyTree) -> tuple[PyTree, ArrayLike]:
+    """Integrate potential, three gates and two conductances of one neuron over a step.
 
     Gates are half a step ahead of the potential: each is solved exactly while the other does not change. The error
     falls with the square of the step, and no step is too large to be stable.
+
+    Args:
+        s: The state of one neuron: each state by name, and `replace`.
+        arriving: The sum of what arrives in this step, by receptor.
+        p: The parameters of the neuron, by name.
+
+    Returns:
+        The new state, and whether the neuron spikes.
+
+    Examples:
+        >>> import brainevent
+        >>> brainevent.models.hodgkin_huxley("cells", 5).rule is brainevent.models.hodgkin_huxley_rule
+        True
     """
     exc, inh = s.exc * p.half_exc, s.inh * p.half_inh  # in the middle of the step
     sodium = p.sodium * s.m * s.m * s.m * s.h

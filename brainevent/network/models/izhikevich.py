@@ -3,23 +3,35 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax.numpy as jnp
 import numpy as np
 
+from ...typing import ArrayLike, PyTree
 from ..description.populations import Population
 from .physical import Physical, Value, decay
 
 __all__ = ["izhikevich", "izhikevich_rule"]
 
 
-def izhikevich_rule(s: Any, arriving: Any, p: Any) -> Any:
-    """Integrate potential, recovery and a synaptic current, to which `arriving.syn` is added.
+def izhikevich_rule(s: PyTree, arriving: PyTree, p: PyTree) -> tuple[PyTree, ArrayLike]:
+    """Integrate potential, recovery and synaptic current of one neuron over a step.
 
     Half a step of u, a step of v, half a step of u. For v^2 stands the product of v before and after the step, and for
     5 v their mean (Kahan 1993): v can become infinite within a step, as in the equation, and the neuron spikes then.
     The error falls with the square of the step.
+
+    Args:
+        s: The state of one neuron: each state by name, and `replace`.
+        arriving: The sum of what arrives in this step, by receptor.
+        p: The parameters of the neuron, by name.
+
+    Returns:
+        The new state, and whether the neuron spikes.
+
+    Examples:
+        >>> import brainevent
+        >>> brainevent.models.izhikevich("cells", 5).rule is brainevent.models.izhikevich_rule
+        True
     """
     i = s.i * p.half_syn  # in the middle of the step
     target = p.b * s.v

@@ -3,21 +3,33 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax.numpy as jnp
 
+from ...typing import ArrayLike, PyTree
 from ..description.populations import Population
 from .physical import Physical, Value, decay
 
 __all__ = ["lif_conductance", "lif_conductance_rule"]
 
 
-def lif_conductance_rule(s: Any, arriving: Any, p: Any) -> Any:
-    """Integrate two conductances, to which `arriving.exc` and `arriving.inh` are added; the leak's is 1.
+def lif_conductance_rule(s: PyTree, arriving: PyTree, p: PyTree) -> tuple[PyTree, ArrayLike]:
+    """Integrate potential and two conductances of one neuron over a step; the conductance of the leak is 1.
 
-    The potential follows the implicit midpoint rule: its error falls with the square of the step, and it is stable
-    for every conductance.
+    The potential follows the implicit midpoint rule: its error falls with the square of the step, and it is stable for
+    every conductance.
+
+    Args:
+        s: The state of one neuron: each state by name, and `replace`.
+        arriving: The sum of what arrives in this step, by receptor.
+        p: The parameters of the neuron, by name.
+
+    Returns:
+        The new state, and whether the neuron spikes.
+
+    Examples:
+        >>> import brainevent
+        >>> brainevent.models.lif_conductance("cells", 5).rule is brainevent.models.lif_conductance_rule
+        True
     """
     exc, inh = s.exc * p.half_exc, s.inh * p.half_inh  # in the middle of the step
     target = p.rest + p.current + exc * p.rest_exc + inh * p.rest_inh

@@ -3,18 +3,31 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax.numpy as jnp
 
+from ...typing import ArrayLike, PyTree
 from ..description.populations import Population
 from .physical import Physical, Value, decay, gain, rise
 
 __all__ = ["lif_current", "lif_current_rule"]
 
 
-def lif_current_rule(s: Any, arriving: Any, p: Any) -> Any:
-    """Integrate a synaptic current, to which `arriving.syn` is added."""
+def lif_current_rule(s: PyTree, arriving: PyTree, p: PyTree) -> tuple[PyTree, ArrayLike]:
+    """Integrate potential and synaptic current of one neuron over a step.
+
+    Args:
+        s: The state of one neuron: each state by name, and `replace`.
+        arriving: The sum of what arrives in this step, by receptor.
+        p: The parameters of the neuron, by name.
+
+    Returns:
+        The new state, and whether the neuron spikes.
+
+    Examples:
+        >>> import brainevent
+        >>> brainevent.models.lif_current("cells", 5).rule is brainevent.models.lif_current_rule
+        True
+    """
     v = p.rest + (s.v - p.rest) * p.decay + s.i * p.gain + p.current * p.current_gain
     v = jnp.where(s.pause > 0, s.v, v)
     i = s.i * p.decay_syn + arriving.syn

@@ -3,18 +3,31 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax.numpy as jnp
 
+from ...typing import ArrayLike, PyTree
 from ..description.populations import Population
 from .physical import Physical, Value, decay, rise
 
 __all__ = ["lif_delta", "lif_delta_rule"]
 
 
-def lif_delta_rule(s: Any, arriving: Any, p: Any) -> Any:
-    """Add `arriving.syn` to the potential, unless the neuron is refractory."""
+def lif_delta_rule(s: PyTree, arriving: PyTree, p: PyTree) -> tuple[PyTree, ArrayLike]:
+    """Integrate the potential of one neuron over a step; arriving spikes are added, unless it is refractory.
+
+    Args:
+        s: The state of one neuron: each state by name, and `replace`.
+        arriving: The sum of what arrives in this step, by receptor.
+        p: The parameters of the neuron, by name.
+
+    Returns:
+        The new state, and whether the neuron spikes.
+
+    Examples:
+        >>> import brainevent
+        >>> brainevent.models.lif_delta("cells", 5).rule is brainevent.models.lif_delta_rule
+        True
+    """
     v = p.rest + (s.v - p.rest) * p.decay + p.current * p.current_gain + arriving.syn
     v = jnp.where(s.pause > 0, s.v, v)
     spike = v >= p.threshold

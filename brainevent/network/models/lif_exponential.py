@@ -3,18 +3,31 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax.numpy as jnp
 
+from ...typing import ArrayLike, PyTree
 from ..description.populations import Population
 from .physical import Physical, Value, decay, gain, rise
 
 __all__ = ["lif_exponential", "lif_exponential_rule"]
 
 
-def lif_exponential_rule(s: Any, arriving: Any, p: Any) -> Any:
-    """Integrate two synaptic inputs, to which `arriving.exc` and `arriving.inh` are added."""
+def lif_exponential_rule(s: PyTree, arriving: PyTree, p: PyTree) -> tuple[PyTree, ArrayLike]:
+    """Integrate potential and two synaptic inputs of one neuron over a step.
+
+    Args:
+        s: The state of one neuron: each state by name, and `replace`.
+        arriving: The sum of what arrives in this step, by receptor.
+        p: The parameters of the neuron, by name.
+
+    Returns:
+        The new state, and whether the neuron spikes.
+
+    Examples:
+        >>> import brainevent
+        >>> brainevent.models.lif_exponential("cells", 5).rule is brainevent.models.lif_exponential_rule
+        True
+    """
     v = p.rest + (s.v - p.rest) * p.decay + s.exc * p.gain_exc + s.inh * p.gain_inh + p.current * p.current_gain
     v = jnp.where(s.pause > 0, s.v, v)
     exc = s.exc * p.decay_exc + arriving.exc

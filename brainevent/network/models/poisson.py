@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...errors import NetworkError
+from ...typing import ArrayLike, PyTree
 from ..description.populations import Population
 from .drive import driven, step_of
 from .physical import Physical, Value
@@ -13,8 +14,23 @@ from .physical import Physical, Value
 __all__ = ["poisson_drive", "poisson_source", "poisson_source_rule"]
 
 
-def poisson_source_rule(s: Any, arriving: Any, p: Any, random: Any) -> Any:
-    """Spike with a probability in each step."""
+def poisson_source_rule(s: PyTree, arriving: PyTree, p: PyTree, random: PyTree) -> tuple[PyTree, ArrayLike]:
+    """Let one neuron spike with a fixed probability in each step.
+
+    Args:
+        s: The state of one neuron: each state by name, and `replace`.
+        arriving: The sum of what arrives in this step, by receptor.
+        p: The parameters of the neuron, by name.
+        random: The random numbers of the neuron in this step.
+
+    Returns:
+        The new state, and whether the neuron spikes.
+
+    Examples:
+        >>> import brainevent
+        >>> brainevent.models.poisson_source("cells", 5, rate=10.0).rule is brainevent.models.poisson_source_rule
+        True
+    """
     return s, random.bernoulli(p.chance)
 
 

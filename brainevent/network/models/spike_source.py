@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import NetworkError
+from ...typing import ArrayLike, PyTree
 from ..description.populations import Population
 from .physical import Physical, Value
 
@@ -23,8 +24,22 @@ Array = Any
 Times = Sequence[Any]  # of each neuron, the times of its spikes
 
 
-def spike_source_rule(s: Any, arriving: Any, p: Any) -> Any:
-    """Spike in the steps that the parameters at0, at1, ... name."""
+def spike_source_rule(s: PyTree, arriving: PyTree, p: PyTree) -> tuple[PyTree, ArrayLike]:
+    """Let one neuron spike in the steps that its parameters at0, at1, ... name.
+
+    Args:
+        s: The state of one neuron: each state by name, and `replace`.
+        arriving: The sum of what arrives in this step, by receptor.
+        p: The parameters of the neuron, by name.
+
+    Returns:
+        The new state, and whether the neuron spikes.
+
+    Examples:
+        >>> import brainevent
+        >>> brainevent.models.spike_source("cells", [[1.0], [2.0]]).rule is brainevent.models.spike_source_rule
+        True
+    """
     steps = [getattr(p, name) for name in p if name.startswith("at")]
     return s.replace(step=s.step + 1), functools.reduce(operator.or_, (s.step == step for step in steps))
 
@@ -64,8 +79,22 @@ def spike_source(name: str, times: Times, *, dt: Value = 0.1) -> Population:
     return Population(name, len(steps), spike_source_rule, {"step": 0}, params)
 
 
-def relay_rule(s: Any, arriving: Any, p: Any) -> Any:
-    """Spike when something arrives."""
+def relay_rule(s: PyTree, arriving: PyTree, p: PyTree) -> tuple[PyTree, ArrayLike]:
+    """Let one neuron spike when something arrives.
+
+    Args:
+        s: The state of one neuron: each state by name, and `replace`.
+        arriving: The sum of what arrives in this step, by receptor.
+        p: The parameters of the neuron, by name.
+
+    Returns:
+        The new state, and whether the neuron spikes.
+
+    Examples:
+        >>> import brainevent
+        >>> brainevent.models.relay("cells", 5).rule is brainevent.models.relay_rule
+        True
+    """
     return s, arriving.spikes > 0
 
 

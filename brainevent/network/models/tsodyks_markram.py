@@ -3,18 +3,32 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax.numpy as jnp
 
+from ...typing import ArrayLike, PyTree
 from ..description.populations import Population
 from .physical import Physical, Value, decay
 
 __all__ = ["tsodyks_markram", "tsodyks_markram_rule"]
 
 
-def tsodyks_markram_rule(s: Any, arriving: Any, p: Any, random: Any) -> Any:
-    """When a spike arrives, release with the probability u x: how much is used of what is there."""
+def tsodyks_markram_rule(s: PyTree, arriving: PyTree, p: PyTree, random: PyTree) -> tuple[PyTree, ArrayLike]:
+    """Release at one terminal, with the probability u x, when a spike arrives.
+
+    Args:
+        s: The state of one neuron: each state by name, and `replace`.
+        arriving: The sum of what arrives in this step, by receptor.
+        p: The parameters of the neuron, by name.
+        random: The random numbers of the neuron in this step.
+
+    Returns:
+        The new state, and whether the neuron spikes.
+
+    Examples:
+        >>> import brainevent
+        >>> brainevent.models.tsodyks_markram("cells", 5).rule is brainevent.models.tsodyks_markram_rule
+        True
+    """
     x = 1.0 - (1.0 - s.x) * p.decay_x
     u = s.u * p.decay_u
     arrived = arriving.spikes > 0

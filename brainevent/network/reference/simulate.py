@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ...errors import NetworkError
+from ...typing import PyTree
 from ..engines import engine_name
 from ..plan.plan import Plan
 from ..run.recorded import Wanted
@@ -34,7 +35,7 @@ Given = tuple[Array, Mapping[str, Array]]  # turns and inputs, by steps
 
 
 def simulate(
-    sim: Any,
+    sim: PyTree,
     state: NetworkState,
     params: Mapping[str, Any],
     steps: int,

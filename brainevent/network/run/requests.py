@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import NetworkError, did_you_mean
+from ...typing import IndexLike
 from ..description.checks import as_count
 from ..description.units import array_in
 from ..plan.plan import Plan, PopulationPlan, SynapsePlan
@@ -26,7 +27,7 @@ class Every:
 
     steps: int
     what: str
-    neurons: Any = None
+    neurons: IndexLike | slice | None = None
     label: str | None = None
 
 
@@ -40,7 +41,7 @@ class Request:
     sample: Sample | None = None
 
 
-def every(steps: int, what: str, neurons: Any = None, label: str | None = None) -> Every:
+def every(steps: int, what: str, neurons: IndexLike | slice | None = None, label: str | None = None) -> Every:
     """Ask to record a state of some neurons every so many steps.
 
     It is recorded after each step whose number is a multiple of `steps`, counted from the beginning of the simulation,

@@ -42,6 +42,13 @@ class Result(Mapping[str, Any]):
         steps: How many steps ran.
         dt: Length of a step in milliseconds.
         interrupted: Whether Ctrl-C was pressed: then fewer steps may have run.
+
+    Examples:
+        >>> import brainevent as be
+        >>> cells = be.Population("cells", 5, lambda s, arriving, p: (s, arriving.syn > 1))
+        >>> result = be.Network([cells], dt=0.1).build(seed=1).run(3, ["cells.rate"], {"cells.syn": [0, 2, 0]})
+        >>> result["cells.rate"], result.times("cells.rate")
+        (array([0, 5, 0], dtype=int32), array([0. , 0.1, 0.2]))
     """
 
     requests: tuple[Request, ...]
@@ -68,6 +75,15 @@ class Result(Mapping[str, Any]):
         """Return the time of each row of a record, or of each spike, in milliseconds.
 
         What happens in step t has the time t x dt: a spike, and a state that is recorded after the step.
+
+        Args:
+            label: The label of the record.
+
+        Returns:
+            The times, float64.
+
+        Raises:
+            NetworkError: If nothing was recorded under the label, or what was recorded is of the whole run.
         """
         request = self._request(label)
         if request.kind == "spikes":

@@ -50,6 +50,15 @@ class Simulation:
         >>> sim = be.Network([cells], dt=0.1).build(seed=1)
         >>> sim.run(3, record=["cells.rate"], inputs={"cells.syn": [0, 2, 0]})["cells.rate"]
         array([0, 5, 0], dtype=int32)
+        >>> isinstance(sim.report(), str), isinstance(sim.explain(), str)
+        (True, True)
+        >>> import pathlib, tempfile
+        >>> file = pathlib.Path(tempfile.mkdtemp()) / "day1.npz"
+        >>> sim.save(file)
+        >>> sim.reset()
+        >>> sim.load(file)
+        >>> sim.steps
+        3
     """
 
     def __init__(self, plan: Plan, engine: Engine, *, network: Any = None):
@@ -183,15 +192,33 @@ class Simulation:
         return params | {synapses.name: weights_of(self._now, synapses) for synapses in self._now.synapses}
 
     def connections(self, name: str) -> Connections:
-        """Return the synapses of a projection: sources, targets, weights, and delays in milliseconds."""
+        """Return the synapses of a projection.
+
+        Args:
+            name: The name of the projection.
+
+        Returns:
+            Arrays of sources, targets and weights, and of delays in milliseconds.
+
+        Raises:
+            NetworkError: If there is no such projection.
+        """
         return connections(self._now, name)
 
     def report(self) -> Text:
-        """Return the network in tables: populations, synapses, memory, and by how much weights are rounded."""
+        """Return the network in tables: populations, synapses, memory, and by how much weights are rounded.
+
+        Returns:
+            A string that prints as it is.
+        """
         return Text(reported(self._now, engine_name(self.engine), self.steps, *self._where()))
 
     def explain(self) -> Text:
-        """Return each rule, line by line, with the lines that are run for it."""
+        """Return each rule, line by line, with the lines that are run for it.
+
+        Returns:
+            A string that prints as it is.
+        """
         return Text(explained(self.plan, engine_name(self.engine)))
 
     def __repr__(self) -> str:
@@ -226,6 +253,15 @@ class Simulation:
         Raises:
             NetworkError: A name is not there, or a value does not fit.
             RoundedWeightsWarning: A warning: weights were rounded by more than 2**-9 of themselves.
+
+        Examples:
+            >>> import brainevent as be
+            >>> cells = be.models.lif_delta("cells", 5)
+            >>> synapses = be.Projection(cells, cells, be.connect.one_to_one(weight=1.0), into="syn")
+            >>> sim = be.Network([cells], [synapses], dt=0.1).build(seed=1)
+            >>> sim.set("cells", current=30.0)
+            >>> sim.connections(synapses.usual_name).sources
+            array([0, 1, 2, 3, 4], dtype=int32)
         """
         if name not in [population.name for population in self.plan.populations]:
             self._set_weights(name, values)

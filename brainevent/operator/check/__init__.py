@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -12,6 +12,7 @@ import jax.numpy as jnp
 
 from ..._compat import Tracer
 from ...errors import did_you_mean
+from ...typing import ArrayLike, PyTree, TypesLike
 from ..compare import described, to_host, tolerance_of
 from ..custom_kernel import XLACustomKernel
 from ..entry import REFERENCE, meant
@@ -25,44 +26,53 @@ __all__ = ["CheckReport", "check"]
 
 
 def check(
-    operator: Any,
-    *args: Any,
-    outs: Any = None,
+    operator: Callable[..., PyTree],
+    *args: ArrayLike,
+    outs: TypesLike = None,
     backends: Sequence[str] | None = None,
     promises: Sequence[str] | None = None,
-    samples: Sequence[Sequence[Any]] = (),
+    samples: Sequence[Sequence[ArrayLike]] = (),
     tolerance: float | None = None,
     **kwargs: Any,
 ) -> CheckReport:
-    """Check that every kernel of an operator that can run here keeps every promise; return a report.
+    """Check that every kernel of an operator that can run here keeps every promise.
 
-    Called as the operator is. Kernels are held to the reference (`def_reference`), or else to one another. A broken
-    kernel raises nothing here: it is a row of the report, which prints as a table and has `raise_if_failed()`. Besides
-    these operands it tries others: zeros, negative numbers, NaN, and sizes that the reference takes.
+    It is called as the operator is. Kernels are compared with the reference (`def_reference`), or else with one
+    another. A broken kernel is a row of the report, and no error. Besides these operands, others are tried: zeros,
+    negative numbers, NaN, and sizes that the reference takes.
 
     Args:
-        operator: An `XLACustomKernel`, or a `functools.partial` of one, for keywords named as those below.
-        *args: The operands.
-        outs: As in a call; may be left out if the operator has a reference.
-        backends: Which kernels to check, "reference" included; all by default.
-        promises: Which promises to check, by their names in the table, besides types and values; all by default.
-        samples: Further tuples of operands of the same types, for the elements of batches. By default floats are
-            scaled down, or moved around, as are booleans and unsorted integers, where the results still agree; sorted
-            integers stay sorted, between the same ends.
-        tolerance: The error that is allowed, relative to the largest value of a result; by default it suits the dtypes.
-        **kwargs: The operator's keyword arguments.
+        operator: An `XLACustomKernel`, or a `functools.partial` of one, for keywords named like those below.
+        *args: The operands, arrays.
+        outs: The types of the results: a tree of `jax.ShapeDtypeStruct`; None for those of the reference.
+        backends: The kernels to check, "reference" included; None for all.
+        promises: The promises to check, by their names in the table, besides types and values; None for all.
+        samples: Further tuples of operands of the same types, for the elements of batches. By default floats are scaled
+            down, or moved around, as are booleans and unsorted integers, where the results still agree; sorted integers
+            stay sorted, between the same ends.
+        tolerance: The error that is allowed, relative to the largest value of a result; None for what suits the dtypes.
+        **kwargs: The keyword arguments of the operator.
 
-    >>> import brainevent, jax.numpy as jnp, numba
-    >>> @numba.njit
-    ... def forgets_the_last(x, out):
-    ...     for i in range(x.size - 1):
-    ...         out[i] = 2 * x[i]
-    >>> double = brainevent.XLACustomKernel("doc_check_double")
-    >>> double.def_numba_kernel(lambda *, outs: brainevent.numba_kernel(forgets_the_last, outs=outs))
-    >>> _ = double.def_reference(lambda x: 2 * x)
-    >>> report = brainevent.check(double, jnp.arange(4.0), promises=["jit", "outputs written"])
-    >>> report.ok, report.failures[-1].promise
-    (False, 'outputs written')
+    Returns:
+        The report, which prints as a table and has `raise_if_failed`.
+
+    Raises:
+        TypeError: If `operator` is no operator, `outs` is missing and there is no reference, or it is called under
+            `jax.jit`.
+        ValueError: If a backend or a promise is unknown, or samples have other types than the operands.
+
+    Examples:
+        >>> import brainevent, jax.numpy as jnp, numba
+        >>> @numba.njit
+        ... def forgets_the_last(x, out):
+        ...     for i in range(x.size - 1):
+        ...         out[i] = 2 * x[i]
+        >>> double = brainevent.XLACustomKernel("doc_check_double")
+        >>> double.def_numba_kernel(lambda *, outs: brainevent.numba_kernel(forgets_the_last, outs=outs))
+        >>> _ = double.def_reference(lambda x: 2 * x)
+        >>> report = brainevent.check(double, jnp.arange(4.0), promises=["jit", "outputs written"])
+        >>> report.ok, report.failures[-1].promise
+        (False, 'outputs written')
     """
     operator, kwargs = _unwrapped(operator, kwargs)
     operands, names = _checked_operands(operator, args), _checked_promises(promises)

@@ -17,7 +17,19 @@ OK, FAILED, SKIPPED = "ok", "failed", "skipped"
 
 
 class CheckRow(NamedTuple):
-    """One promise of one backend; `status` is 'ok', 'failed' or 'skipped', and `detail` says what was found."""
+    """One promise of one backend.
+
+    Attributes:
+        backend: The name of the backend.
+        promise: What was checked, such as "jit" or "gradients".
+        status: "ok", "failed" or "skipped".
+        detail: What was found.
+
+    Examples:
+        >>> import brainevent
+        >>> brainevent.CheckRow("numba", "jit", "ok").status
+        'ok'
+    """
 
     backend: str
     promise: str
@@ -27,12 +39,18 @@ class CheckRow(NamedTuple):
 
 @dataclass(frozen=True)
 class CheckReport:
-    """The rows of a check; prints as a table.
+    """The result of `check`; it prints as a table.
 
-    >>> import brainevent
-    >>> rows = (brainevent.CheckReport("double", "cpu", ()),)
-    >>> print(rows[0])
-    operator 'double' on cpu: nothing was checked
+    Attributes:
+        operator: The name of the operator.
+        platform: The platform on which it was checked.
+        rows: A row for each backend and promise.
+
+    Examples:
+        >>> import brainevent
+        >>> rows = (brainevent.CheckReport("double", "cpu", ()),)
+        >>> print(rows[0])
+        operator 'double' on cpu: nothing was checked
     """
 
     operator: str
@@ -46,11 +64,20 @@ class CheckReport:
 
     @property
     def ok(self) -> bool:
-        """Whether promises were checked and none is broken."""
+        """Whether promises were checked, and none is broken."""
         return not self.failures and any(row.status == OK for row in self.rows)
 
     def raise_if_failed(self) -> None:
-        """Raise `CheckFailedError`, which lists the broken promises, unless `ok`."""
+        """Raise an error that lists the broken promises, unless `ok`.
+
+        Raises:
+            CheckFailedError: If a promise is broken, or none was checked.
+
+        Examples:
+            >>> import brainevent
+            >>> rows = (brainevent.CheckRow("numba", "jit", "ok"),)
+            >>> brainevent.CheckReport("double", "cpu", rows).raise_if_failed()
+        """
         if self.ok:
             return
         if not self.failures:

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Settings: whether programs for the CPU may run kernels for GPUs and TPUs."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from .. import _jit_key
+
+__all__ = ["EMULATE", "emulate", "emulates", "is_emulating"]
+
+EMULATE = "BRAINEVENT_EMULATE"
+_SIMULATE = "NUMBA_ENABLE_CUDASIM"  # read once by Numba, when numba.cuda is imported
+_emulating: bool = False
+_simulator_asked_for: bool = False  # by us, through that variable
+
+
+def emulate(on: bool = True) -> None:
+    """Let programs for the CPU run kernels for GPUs and TPUs, in languages that can be emulated.
+
+    `brainevent doctor` lists these languages. The environment variable `BRAINEVENT_EMULATE=1` does the same. Functions
+    that are already jitted follow at their next call. For Numba-CUDA, call it before `numba.cuda` is imported: from
+    then on it is a simulator, or never.
+
+    Args:
+        on: Whether to emulate.
+
+    Raises:
+        TypeError: If `on` is not a boolean.
+
+    Examples:
+        >>> import brainevent
+        >>> brainevent.config.emulate()
+        >>> brainevent.config.is_emulating()
+        True
+        >>> brainevent.config.emulate(False)
+    """
+    global _emulating
+    if not isinstance(on, bool):
+        raise TypeError(f"config.emulate: on must be True or False, found {on!r}")
+    changed, _emulating = on != _emulating, on
+    if on:  # processes that this one starts do as it does
+        os.environ[EMULATE] = "1"
+    else:
+        os.environ.pop(EMULATE, None)
+    _simulate_numba_cuda(on)
+    if changed:
+        _jit_key.refresh()
+
+
+def is_emulating() -> bool:
+    """Return whether programs for the CPU may run kernels for GPUs and TPUs.
+
+    Returns:
+        What `emulate` chose.
+
+    Examples:
+        >>> import brainevent
+        >>> brainevent.config.is_emulating()
+        False
+    """
+    _jit_key.ask("emulating", lambda: _emulating)
+    return _emulating
+
+
+def emulates() -> bool:
+    """Say whether they may, and ask no question of which a compiled program keeps the answer."""
+    return _emulating
+
+
+def _simulate_numba_cuda(on: bool) -> None:
+    """Let `numba.cuda` be Numba's simulator, or not, if it is yet to be imported and the user has said nothing."""
+    global _simulator_asked_for
+    if "numba.cuda" in sys.modules or (_SIMULATE in os.environ) != _simulator_asked_for or on == _simulator_asked_for:
+        return
+    if on:
+        os.environ[_SIMULATE] = "1"
+    else:
+        del os.environ[_SIMULATE]
+    _simulator_asked_for = on
+    if (numba_config := sys.modules.get("numba.core.config")) is not None:  # it has read the environment already
+        numba_config.ENABLE_CUDASIM = int(on)  # type: ignore[attr-defined]
