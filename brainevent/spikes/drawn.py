@@ -7,6 +7,7 @@ import importlib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from ..typing import ArrayLike
 from .statistics import Statistics
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ class Drawn(Statistics):
         *,
         groups: Groups | None = None,
         sample: int | None = None,
-        sort_by: Any = None,
+        sort_by: str | ArrayLike | None = None,
         heights: str | Mapping[str, float] | None = None,
         kind: str | None = None,
         theme: str | None = None,
@@ -101,7 +102,7 @@ class Drawn(Statistics):
         *,
         groups: Groups | None = None,
         sample: int | None = None,
-        sort_by: Any = None,
+        sort_by: str | ArrayLike | None = None,
         heights: str | Mapping[str, float] | None = None,
         kind: str | None = None,
         bin: float | None = None,  # noqa: A002 - the word for it

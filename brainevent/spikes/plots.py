@@ -6,10 +6,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+import jax
 import numpy as np
 
 from ..errors import ShapeError
 from ..event import units
+from ..typing import ArrayLike, PyTree
 from .drawn import picture_room, wished
 from .statistics import Statistics, as_float, is_number
 
@@ -20,11 +22,11 @@ __all__ = ["plot_traces", "plot_weights"]
 
 
 def plot_traces(
-    times: Any,
-    values: Any,
+    times: ArrayLike,
+    values: jax.Array | np.ndarray,
     *,
     names: Sequence[Any] | None = None,
-    spikes: Any = None,
+    spikes: Statistics | None = None,
     threshold: float | None = None,
     label: str = "",
     ax: Axes | None = None,
@@ -97,7 +99,7 @@ def _trains(where: str, spikes: Any, numbers: list[Any], times: np.ndarray) -> l
 
 
 def plot_weights(
-    matrix: Any,
+    matrix: PyTree,
     *,
     shape: tuple[int, int] | None = None,
     label: str = "weight",

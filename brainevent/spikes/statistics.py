@@ -170,7 +170,11 @@ class Statistics:
         return ((edges[:-1] + edges[1:]) / 2 + self.first) * self.dt, rate
 
     def intervals(self) -> np.ndarray:
-        """Return the times between one spike of a neuron and its next, in milliseconds, neuron by neuron."""
+        """Return the times between one spike of a neuron and its next.
+
+        Returns:
+            Intervals in milliseconds, neuron by neuron.
+        """
         steps, neurons = self._events
         order = np.argsort(neurons, kind="stable")
         return np.diff(steps[order])[np.diff(neurons[order]) == 0] * self.dt

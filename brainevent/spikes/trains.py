@@ -16,6 +16,7 @@ from ..errors import ShapeError
 from ..event.activity import is_active
 from ..event.room import check_array, check_room
 from ..event.saved import savable
+from ..typing import ArrayLike, IndexLike
 from .drawn import Drawn
 from .events import events_in_bits, events_in_order
 from .statistics import as_float, chosen_neurons, milliseconds
@@ -31,17 +32,27 @@ Array = Any
 class Spikes(Drawn):
     """All spikes of a run, as `brainevent.record` returns them. Times are in milliseconds, rates in Hz.
 
-    `bits` has a row for each step, and a byte for eight neurons, the first in its lowest bit. `size` neurons ran for
-    steps of `dt`, from step `first` on; only those in `mask` count, if there is one. Spikes are a pytree: `jax.jit` and
-    `jax.vmap` return them, and `spikes[k]` is run k of a batch. Those of `from_events` hold a list of events instead:
-    they answer the same questions, make `bits` when it is asked for, and are no pytree.
+    Spikes are a pytree: `jax.jit` and `jax.vmap` return them, and `spikes[k]` is run k of a batch. Those of
+    `from_events` hold a list of events instead: they have the same methods, make `bits` when it is asked for, and are
+    no pytree.
 
-    >>> import numpy as np, brainevent
-    >>> spikes = brainevent.Spikes.from_dense(np.array([[0, 1], [1, 1], [0, 1]]), dt=0.5)
-    >>> spikes.times, spikes.neurons
-    (array([0. , 0.5, 0.5, 1. ]), array([1, 0, 1, 1]))
-    >>> spikes.of([1]).intervals()
-    array([0.5, 0.5])
+    Attributes:
+        bits: uint8, (steps, ceil(size / 8)): a bit for each neuron, the first in the lowest bit.
+        size: How many neurons ran.
+        dt: Length of a step in milliseconds.
+        first: Number of the first step.
+        mask: Bits of the neurons that count; None for all.
+
+    Examples:
+        >>> import math
+        >>> import numpy as np, brainevent
+        >>> spikes = brainevent.Spikes.from_dense(np.array([[0, 1], [1, 1], [0, 1]]), dt=0.5)
+        >>> spikes.times, spikes.neurons
+        (array([0. , 0.5, 0.5, 1. ]), array([1, 0, 1, 1]))
+        >>> spikes.of([1]).intervals()
+        array([0.5, 0.5])
+        >>> spikes.between(0.5, math.inf).todense().shape
+        (2, 2)
     """
 
     bits: Any
@@ -51,8 +62,20 @@ class Spikes(Drawn):
     mask: Any = None
 
     @classmethod
-    def from_dense(cls, spikes: Any, dt: float) -> Spikes:
-        """Return the spikes in an array with one row per step and one column per neuron, (steps, n)."""
+    def from_dense(cls, spikes: ArrayLike, dt: float) -> Spikes:
+        """Return the spikes in a dense array.
+
+        Args:
+            spikes: Booleans or real numbers, of which every nonzero one is a spike, (steps, neurons).
+            dt: Length of a step in milliseconds.
+
+        Returns:
+            The spikes.
+
+        Raises:
+            ShapeError: If the array has not two dimensions.
+            ValueError: If `dt` is not above zero.
+        """
         spikes = jnp.asarray(spikes)
         if spikes.ndim != 2:
             raise ShapeError(f"Spikes.from_dense: the array has shape {spikes.shape}; pass (steps, neurons)")
@@ -60,7 +83,9 @@ class Spikes(Drawn):
         return cls(bits, spikes.shape[1], milliseconds("Spikes.from_dense", dt))
 
     @staticmethod
-    def from_events(steps: Any, neurons: Any, size: int, dt: float, *, first: int = 0, n_steps: int) -> Spikes:
+    def from_events(
+        steps: IndexLike, neurons: IndexLike, size: int, dt: float, *, first: int = 0, n_steps: int
+    ) -> Spikes:
         """Return spikes as a list of events: it takes memory for each spike, whatever the length of the run.
 
         Args:
@@ -89,7 +114,14 @@ class Spikes(Drawn):
         return ListedSpikes((at, who), int(n_steps), int(size), milliseconds("Spikes.from_events", dt), int(first))
 
     def todense(self) -> jax.Array:
-        """Return an array of booleans, (steps, n)."""
+        """Return the spikes as a dense array.
+
+        Returns:
+            Booleans, (steps, neurons).
+
+        Raises:
+            MemoryError: If there is not enough memory for it.
+        """
         check_array("Spikes.todense", (*self.bits.shape[:-1], self.size), bool)
         return jnp.unpackbits(self.bits, axis=-1, count=self.size, bitorder="little").astype(bool)
 
@@ -105,8 +137,18 @@ class Spikes(Drawn):
             raise self._no_batch()
         return replace(self, bits=self.bits[run], mask=None if self.mask is None else self.mask[run])
 
-    def of(self, neurons: Any) -> Spikes:
-        """Return the spikes of some neurons, which keep their numbers: a slice, numbers, or a mask."""
+    def of(self, neurons: IndexLike | slice) -> Spikes:
+        """Return the spikes of some neurons, which keep their numbers.
+
+        Args:
+            neurons: A slice, numbers, or a mask, (size,).
+
+        Returns:
+            The spikes.
+
+        Raises:
+            IndexError: If there is no such neuron.
+        """
         mask = self._mask_of(neurons)
         return replace(self, bits=self.bits & mask, mask=mask)
 
@@ -120,9 +162,17 @@ class Spikes(Drawn):
         return mask if self.mask is None else mask & np.asarray(self.mask)
 
     def between(self, start: float, stop: float) -> Spikes:
-        """Return the spikes from start, included, to stop, excluded, in milliseconds; times stay as they are.
+        """Return the spikes of a part of the run; times stay as they are.
 
-        `-math.inf` and `math.inf` are the beginning and the end of the run.
+        Args:
+            start: The beginning in milliseconds, included; `-math.inf` for that of the run.
+            stop: The end in milliseconds, excluded; `math.inf` for that of the run.
+
+        Returns:
+            The spikes.
+
+        Raises:
+            ValueError: If no step is between them.
         """
         low, high = self._step_of("start", start), self._step_of("stop", stop)
         start, stop = as_float(start), as_float(stop)

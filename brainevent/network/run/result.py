@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,6 +16,9 @@ from ...spikes.trains import ListedSpikes, Spikes, joined
 from ..plan.plan import Plan
 from .recorded import Recorded
 from .requests import Request
+
+if TYPE_CHECKING:
+    from ...bench.plot.draw import Figure
 
 __all__ = ["Result", "result_of"]
 
@@ -94,7 +97,7 @@ class Result(Mapping[str, Any]):
         begin = -(-self.first // period) * period
         return np.arange(begin, self.first + self.steps, period) * self.dt
 
-    def plot(self, figure: Any = None, **keywords: Any) -> Any:
+    def plot(self, figure: Figure | None = None, **keywords: Any) -> Figure:
         """Draw the spikes of all populations that were recorded, each as a band, and their rates below.
 
         Args:
@@ -107,6 +110,13 @@ class Result(Mapping[str, Any]):
         Raises:
             NetworkError: No spikes were recorded.
             ImportError: matplotlib is not installed.
+
+        Examples:
+            >>> import brainevent as be
+            >>> sim = be.Network([be.models.lif_delta("cells", 5, current=30.0)], dt=0.1).build(seed=1)
+            >>> result = sim.run(200, ["cells.spikes", "cells.v"])
+            >>> len(result.plot().axes), len(result.plot_traces("cells.v").axes)
+            (2, 1)
         """
         found = {r.population: self.recorded[r.label] for r in self.requests if r.kind == "spikes"}
         if not found:
@@ -116,7 +126,7 @@ class Result(Mapping[str, Any]):
         spikes, groups = Spikes.stack(found)
         return spikes.plot(figure, **{"groups": groups if len(groups) > 1 else None, **keywords})
 
-    def plot_traces(self, record: str, /, **keywords: Any) -> Any:
+    def plot_traces(self, record: str, /, **keywords: Any) -> Figure:
         """Draw a state that was recorded, over time; with a mark for each spike, if spikes were recorded, too.
 
         Args:
