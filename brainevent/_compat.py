@@ -19,6 +19,7 @@ from jax._src import dispatch as _dispatch
 from jax._src import mesh as _mesh
 from jax._src import sharding_impls as _sharding_impls
 from jax._src import source_info_util as _source_info
+from jax._src import traceback_util as _traceback_util
 from jax._src.custom_partitioning_sharding_rule import (
     BATCHING,
     ArrayMapping,
@@ -49,6 +50,7 @@ __all__ = [
     "described_devices",
     "for_export",
     "hands_over_batches",
+    "hide_frames_of",
     "infer_types",
     "interpreted_pallas",
     "is_tracing",
@@ -86,6 +88,7 @@ primitive_jvps = ad.primitive_jvps
 primitive_transposes = ad.primitive_transposes
 primitive_batchers = batching.primitive_batchers
 typeof = _core.typeof
+hide_frames_of = _traceback_util.register_exclusion  # in tracebacks that JAX shortens
 parse_sharding_rule = str_to_sdy_sharding_rule
 
 

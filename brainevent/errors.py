@@ -33,6 +33,7 @@ __all__ = [
     "NoRuleError",
     "NotFiniteError",
     "NvccNotFoundError",
+    "OperandError",
     "RegistrationTypeError",
     "RegistrationValueError",
     "RuleError",
@@ -201,6 +202,10 @@ class RegistrationValueError(BrainEventError, ValueError, AssertionError):
 
 class UnknownPlatformError(BrainEventError, ValueError, NotImplementedError):
     """A platform that JAX does not have."""
+
+
+class OperandError(BrainEventError, TypeError, ValueError):
+    """An operator's reference or rule cannot take what it was given, or returned a wrong type."""
 
 
 class NoRuleError(BrainEventError, NotImplementedError):

@@ -6,13 +6,13 @@ from __future__ import annotations
 import keyword
 import threading
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import jax
 
 from .. import config
-from .._compat import ShapedArray
+from .._compat import ShapedArray, typeof
 from ..errors import RegistrationTypeError, RegistrationValueError
 from ..ffi.call import out_aval
 from ..typing import ArrayLike, PyTree, TypesLike
@@ -23,7 +23,9 @@ from .definition import Definition
 from .entry import KernelEntry
 from .kernel_methods import KernelMethods
 from .keywords import check_operands, check_static
+from .raised import shortened
 from .rule_methods import RuleMethods
+from .rule_sizes import clash_of_call
 
 if TYPE_CHECKING:
     from ..bench.tune import TuneResult
@@ -130,6 +132,7 @@ class XLACustomKernel(KernelMethods, BenchmarkMethods, RuleMethods):
             TypeError: If `outs` is missing and there is no reference, or a keyword is not hashable or reserved.
             KernelFallbackExhaustedError: If no kernel fits the platform or the backend.
             KernelCompilationError: If a kernel cannot be built.
+            OperandError: If the reference or a rule cannot take the operands.
 
         Examples:
             >>> import jax.numpy as jnp, brainevent
@@ -138,10 +141,14 @@ class XLACustomKernel(KernelMethods, BenchmarkMethods, RuleMethods):
             >>> power(jnp.array([1.0, 2.0]), n=3, backend="reference")
             Array([1., 8.], dtype=float32)
         """
-        avals, tree, params = self._prepared(ins, outs, kwargs)
-        if config.is_autotuning():
-            self._tuning().autotune(self.definition, ins, avals, params)
-        results = self.primitive.bind(*ins, outs=avals, **params)
+        try:
+            avals, tree, params = self._prepared(ins, outs, kwargs)
+            if config.is_autotuning():
+                self._tuning().autotune(self.definition, ins, avals, params)
+            results = self.primitive.bind(*ins, outs=avals, **params)
+        except Exception as error:
+            shortened(error)
+            raise
         return tree.unflatten(results)
 
     def tune(
@@ -203,12 +210,18 @@ class XLACustomKernel(KernelMethods, BenchmarkMethods, RuleMethods):
                     f"operator {self.name!r}: the keyword outs is missing; pass outs=jax.ShapeDtypeStruct(shape, "
                     "dtype) or a pytree of them, or define the operator's reference with def_reference"
                 )
-            outs = reference.infer_outs(ins, params)
+            outs = reference.infer_outs(ins, params, lambda: self._clash(ins, params))
         leaves, tree = jax.tree.flatten(outs)
         if not jax.tree_util.all_leaves(outs if isinstance(outs, (list, tuple)) else [outs]):
             params[CARRIED] = Carried(tree=(tree,))
         where = f"operator {self.name!r}: outs leaf"
         return tuple(out_aval(f"{where} {i}", leaf) for i, leaf in enumerate(leaves)), tree, params
+
+    def _clash(self, ins: Sequence[Any], params: Mapping[str, Any]) -> str:
+        """Say which sizes of operands do not go together by the sharding rule, in a line of an error."""
+        mine = {key: value for key, value in params.items() if key != "backend"}
+        said = clash_of_call(self.definition.rules.get("sharding"), [typeof(x) for x in ins], mine)
+        return f"  {said}" if said else ""
 
     def _checked_params(self, kwargs: dict[str, Any]) -> dict[str, Any]:
         params = {}

@@ -12,10 +12,13 @@ from typing import Any
 from .. import _jit_key
 from .._compat import Primitive, ShapedArray, abstract_result, new_primitive
 from ..config import PLATFORMS
+from ..errors import OperandError
 from .bind import completed, split
 from .emulation import emulated_entries
 from .entry import GENERAL, REFERENCE, KernelEntry
+from .raised import listed
 from .reference import Reference
+from .rule_sizes import clash
 
 __all__ = ["Definition"]
 
@@ -124,6 +127,8 @@ class Definition:
             mine.pop("backend", None)
             rule = rule.of_call(operands, levels, mine)
             specs = rule.result_specs(operands, levels, [len(out.shape) for out in outs])
+            if said := clash(rule, operands, levels):
+                raise OperandError(f"{said} (operands: {listed(operands)})")
         return [
             abstract_result(self.name, operands, sizes + tuple(out.shape), out.dtype, spec)
             for out, spec in zip(outs, specs, strict=True)

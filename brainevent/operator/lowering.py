@@ -39,6 +39,7 @@ from .bind import split
 from .definition import Definition
 from .emulation import advice, explained
 from .entry import GENERAL, REFERENCE, KernelEntry, meant
+from .raised import listed, without_inner_frames
 from .tuning_lookup import CallTypes, tuned_choice, with_tuned_variant
 from .validation import checked_results
 
@@ -168,43 +169,51 @@ def checked_kernel(
     name = definition.name
 
     def run(*operands: Any) -> list[Any]:
-        with _explained(definition, platform, entry), jax.named_scope(name), current_operator(name):
+        with _explained(definition, platform, entry, operands, outs), jax.named_scope(name), current_operator(name):
             kernel = entry.kernel_generator(outs=outs, **params)
             if not callable(kernel):
                 raise TypeError(
                     f"the kernel generator returned {type(kernel).__name__}, not a function of the operands"
                 )
             where = f"operator {name!r}, backend {entry.backend!r} on {platform}"
-            return checked_results(outs, kernel(*operands), where, tree)
+            return checked_results(outs, kernel(*operands), where, tree, operands)
 
     return run
 
 
 @contextlib.contextmanager
-def _explained(definition: Definition, platform: str, entry: KernelEntry) -> Iterator[None]:
-    """Turn what goes wrong while a kernel is built into an error that names the alternatives."""
+def _explained(
+    definition: Definition, platform: str, entry: KernelEntry, operands: Sequence[Any], outs: Sequence[Any]
+) -> Iterator[None]:
+    """Turn what goes wrong while a kernel is built into an error that names the operands, and the alternatives."""
+
+    def failure(error: Exception) -> str:
+        about_types = isinstance(error, (TypeError, ValueError))
+        types = f"operands: {listed(operands)}; outs: {listed(outs)}\n" if about_types else ""
+        return _failure(definition, platform, entry, error, types)
+
     try:
         yield
     except KernelOutputError:
         raise
     except KernelNotAvailableError as error:
-        raise KernelNotAvailableError(_failure(definition, platform, entry, error)) from error
+        raise KernelNotAvailableError(failure(error)) from error
     except Exception as error:
         row = language(entry.language)
         missing = row.why_missing() if row is not None and isinstance(error, ImportError) else None
         if missing:
-            raise KernelNotAvailableError(_failure(definition, platform, entry, error) + f"\n{missing}") from error
-        raise KernelCompilationError(_failure(definition, platform, entry, error)) from error
+            raise KernelNotAvailableError(failure(error) + f"\n{missing}") from error
+        raise KernelCompilationError(failure(error)) from without_inner_frames(error)
 
 
-def _failure(definition: Definition, platform: str, entry: KernelEntry, error: Exception) -> str:
+def _failure(definition: Definition, platform: str, entry: KernelEntry, error: Exception, types: str) -> str:
     available = definition.entries(platform)
     others = [(other.platform, name) for name, other in available.items() if name != entry.backend]
     if definition.reference is not None and entry.backend != REFERENCE:
         others.append((entry.platform, REFERENCE))
     text = (
         f"operator {definition.name!r}: backend {entry.backend!r} on {platform} failed while its kernel was built:\n"
-        f"  {type(error).__name__}: {error}\n"
+        f"  {type(error).__name__}: {error}\n{types}"
         f"backends available on {platform}: {list(available)}"
     )
     if not others:

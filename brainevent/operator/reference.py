@@ -12,6 +12,7 @@ import jax
 
 from .._compat import ShapedArray, infer_types
 from ..errors import KernelOutputError
+from .raised import listed, naming
 
 __all__ = ["Reference"]
 
@@ -47,27 +48,30 @@ class Reference:
         kernel = self.generator(outs=outs, **kwargs)
 
         def run(*operands: Any) -> list[Any]:
-            results = jax.tree.leaves(kernel(*operands))
+            with naming(self.operator, "reference", lambda: f"operands {listed(operands)}"):
+                results = jax.tree.leaves(kernel(*operands))
             expected = [(tuple(out.shape), out.dtype) for out in outs]
             found = [(tuple(x.shape), x.dtype) for x in results]
             if found != expected:
                 raise KernelOutputError(
                     f"operator {self.operator!r}: its reference returns {_described(found)}, "
-                    f"but outs says {_described(expected)}; change the reference or outs"
+                    f"but outs says {_described(expected)}; change the reference or outs "
+                    f"(operands: {listed(operands)})"
                 )
             return results
 
         return run
 
-    def infer_outs(self, operands: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-        """Return the outputs' types, for a caller who leaves `outs` out."""
+    def infer_outs(self, operands: Sequence[Any], kwargs: dict[str, Any], remark: Callable[[], str] = str) -> Any:
+        """Return the outputs' types, for a caller who leaves `outs` out; a `remark` is what else an error says."""
         if self.wants_outs:
             raise TypeError(
                 f"operator {self.operator!r}: outs is missing, and its reference takes outs itself, so it cannot tell "
                 "their shapes; pass outs="
             )
         kwargs = {key: value for key, value in kwargs.items() if key != "backend"}
-        return infer_types(lambda *xs: self.fn(*xs, **kwargs), operands)
+        with naming(self.operator, "reference", lambda: f"operands {listed(operands)}", remark):
+            return infer_types(lambda *xs: self.fn(*xs, **kwargs), operands)
 
 
 def _described(types: Sequence[tuple[tuple[int, ...], Any]]) -> str:

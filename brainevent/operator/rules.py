@@ -23,10 +23,11 @@ from .._compat import (
     typeof,
     with_result_shardings,
 )
-from ..errors import NoRuleError
+from ..errors import NoRuleError, OperandError
 from .batch import Level, Levels, batched_transpose, without_levels
 from .bind import split, with_levels
 from .definition import Definition
+from .raised import listed, naming
 from .validation import checked_batch, checked_jvp, checked_tangent, checked_transpose
 
 __all__ = ["HasRules", "batch", "defjvp", "jvp", "per_input_rule", "transpose"]
@@ -48,9 +49,14 @@ def batch(definition: Definition, args: Sequence[Any], axes: Sequence[Any], /, *
     levels = carried.levels
     size = next(x.shape[a] for x, a in zip(args, axes, strict=True) if a is not None)
     if rule is not None and not levels:
-        returned = rule(tuple(args), axes, **user_params)
-        if returned is not NotImplemented:
-            return checked_batch(definition.name, returned, size, params["outs"])
+
+        def given() -> str:
+            return f"operands {listed(args)}, mapped on axes {axes}"
+
+        with naming(definition.name, "batching rule", given):
+            returned = rule(tuple(args), axes, **user_params)
+            if returned is not NotImplemented:
+                return checked_batch(definition.name, returned, size, params["outs"], given)
     results = definition.primitive.bind(*args, **with_levels(params, (*levels, Level(size, axes))))
     return results, [0] * len(results)
 
@@ -79,8 +85,11 @@ def _checked(operator: str, rule: JvpRule) -> JvpRule:
     """Validate what a jvp rule returns."""
 
     def run(primals: Sequence[Any], tangents: Sequence[Any], /, **params: Any) -> tuple[list[Any], list[Any]]:
-        returned = rule(primals, tangents, **params)
-        return checked_jvp(operator, returned, params["outs"])
+        def given() -> str:
+            return f"operands {listed(primals)} and tangents {listed(tangents)}"
+
+        with naming(operator, "jvp rule", given):
+            return checked_jvp(operator, rule(primals, tangents, **params), params["outs"], given)
 
     return run
 
@@ -143,8 +152,20 @@ def transpose(definition: Definition, cotangents: Sequence[Any], /, *args: Any, 
     if levels:
         results = _transpose_of_batch(definition.name, rule, levels, list(cotangents), list(args), user_params)
     else:
-        results = checked_transpose(definition.name, rule(list(cotangents), *args, **user_params), args)
+        results = _transposed(definition.name, rule, list(cotangents), args, user_params)
     return [ct if ct is None else match_explicit_axes(ct, x.aval) for ct, x in zip(results, args, strict=True)]
+
+
+def _transposed(
+    operator: str, rule: Callable[..., Any], cotangents: list[Any], args: Sequence[Any], params: dict[str, Any]
+) -> list[Any]:
+    """Run a transpose rule, and validate what it returns."""
+
+    def given() -> str:
+        return f"cotangents {listed(cotangents)} and operands {listed(args)}"
+
+    with naming(operator, "transpose rule", given):
+        return checked_transpose(operator, rule(cotangents, *args, **params), args, given)
 
 
 def _transpose_of_batch(
@@ -167,7 +188,7 @@ def _transpose_of_batch(
             for is_dense, out in zip(dense_in, params["outs"], strict=True)
         ]
         inputs = [UndefinedPrimal(next(avals)) if is_linear else next(values) for is_linear in linear]
-        results = checked_transpose(operator, rule(filled, *inputs, **params), inputs)
+        results = _transposed(operator, rule, filled, inputs, params)
         return [_instantiated(ct, x.aval) for ct, x in zip(results, inputs, strict=True) if is_undefined_primal(x)]
 
     function = batched_transpose(unbatched, levels, linear, sum(dense_in))
@@ -252,8 +273,11 @@ def per_input_rule(primitive: Primitive, rules: Sequence[Callable[..., Any] | No
     """Sum the rules of single inputs into a jvp rule."""
 
     def rule(primals: Sequence[Any], tangents: Sequence[Any], /, **params: Any) -> Any:
+        def given() -> str:
+            return f"operands {listed(primals)} and tangents {listed(tangents)}"
+
         if len(rules) != len(primals):
-            raise ValueError(
+            raise OperandError(
                 f"{primitive.name!r} has {len(rules)} jvp rules, one per input, but was called with "
                 f"{len(primals)} inputs"
             )
@@ -263,10 +287,12 @@ def per_input_rule(primitive: Primitive, rules: Sequence[Callable[..., Any] | No
         for i, (one, tangent) in enumerate(zip(rules, tangents, strict=True)):
             if one is None or isinstance(tangent, Zero):
                 continue
-            terms = one(tangent, *primals, **params)
+            with naming(primitive.name, f"jvp rule {i}", given):
+                terms = one(tangent, *primals, **params)
             for k, term in enumerate(_one_per_result(terms, len(sums), primitive.name, i) if many else [terms]):
                 if not (term is None or isinstance(term, Zero)):
-                    checked_tangent(f"{primitive.name!r}: jvp rule {i}", k, term, results[k] if many else results)
+                    result = results[k] if many else results
+                    checked_tangent(f"{primitive.name!r}: jvp rule {i}", k, term, result, given)
                     sums[k] = term if sums[k] is None else sums[k] + term
         whole = results if many else [results]
         filled = [symbolic_zero_like(r) if t is None else t for r, t in zip(whole, sums, strict=True)]
@@ -279,11 +305,13 @@ def _one_per_result(terms: Any, count: int, name: str, i: int) -> Sequence[Any]:
     if not isinstance(terms, (tuple, list)):
         if count == 1:
             return [terms]
-        raise TypeError(
+        raise OperandError(
             f"{name!r}: jvp rule {i} returned {type(terms).__name__}; return a tuple or list, one tangent per output"
         )
     if len(terms) != count:
-        raise ValueError(f"{name!r}: jvp rule {i} returned {len(terms)} tangents, but the operator has {count} outputs")
+        raise OperandError(
+            f"{name!r}: jvp rule {i} returned {len(terms)} tangents, but the operator has {count} outputs"
+        )
     return terms
 
 

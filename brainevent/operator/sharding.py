@@ -117,8 +117,8 @@ class ShardingRule:
                 f"the operator was called with {len(operands)} operands and {len(results)} results"
             )
         own = [rank - sum(level.axes[i] is not None for level in levels) for i, rank in enumerate(operands)]
-        operand_dims = self._of_ranks("operand", self.operands, own)
-        result_dims = self._of_ranks("result", self.results, results)
+        operand_dims = self.of_ranks("operand", self.operands, own)
+        result_dims = self.of_ranks("result", self.results, results)
         for k, level in enumerate(levels):
             for dims, axis in zip(operand_dims, level.axes, strict=True):
                 if axis is not None:
@@ -129,7 +129,8 @@ class ShardingRule:
             self, operands=tuple(map(tuple, operand_dims)), results=tuple(map(tuple, result_dims))
         )
 
-    def _of_ranks(self, what: str, sides: Sequence[Dims], ranks: Sequence[int]) -> list[list[Any]]:
+    def of_ranks(self, what: str, sides: Sequence[Dims], ranks: Sequence[int]) -> list[list[Any]]:
+        """Return the factors of each dimension of arrays of these ranks."""
         pairs = zip(sides, ranks, strict=True)
         return [self._of_rank(dims, rank, f"{what} {i}") for i, (dims, rank) in enumerate(pairs)]
 

@@ -118,7 +118,7 @@ def outs_unlike_the_reference():
 @fault
 def reference_fails():
     op = operator(plain(lambda x: [x]), lambda x: x @ jnp.ones(3))
-    return Fault(op, "shapes and dtypes", "the reference does not run: TypeError")
+    return Fault(op, "shapes and dtypes", "its reference raised TypeError for operands")
 
 
 @fault
@@ -357,7 +357,7 @@ def batching_rule_fails_for_no_element():
         return [jnp.stack([op.primitive.bind(row, **params)[0] for row in rows])], [0]
 
     op.def_batching_rule(rule)
-    return Fault(op, "vmap of size 0 and 1", "ValueError: Need at least one array to stack", options={"outs": like(X)})
+    return Fault(op, "vmap of size 0 and 1", "Need at least one array to stack", options={"outs": like(X)})
 
 
 # ---- derivatives ---------------------------------------------------------------------------------------------------

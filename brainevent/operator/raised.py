@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Errors in what an author wrote name the operator, its operands and the rule, and are shown without JAX's frames."""
+
+from __future__ import annotations
+
+import contextlib
+import linecache
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, TypeVar
+
+import jax
+import jax.numpy as jnp
+
+from .._compat import Zero, hide_frames_of
+from ..errors import BrainEventError, OperandError
+
+__all__ = ["described", "listed", "naming", "shortened", "without_inner_frames"]
+
+E = TypeVar("E", bound=BaseException)
+_HERE = Path(__file__).parent
+_OURS = (str(_HERE), str(_HERE.parent / "_compat.py"), contextlib.__file__)
+_INNER = (str(Path(jax.__file__).parent), *_OURS)
+
+for _path in _OURS:
+    hide_frames_of(_path)
+
+
+def described(value: Any) -> str:
+    """Return the type of an array, as in float32[4, 3]."""
+    if isinstance(value, Zero):
+        return "zero"
+    value = getattr(value, "aval", value)
+    if hasattr(value, "shape") and hasattr(value, "dtype"):
+        return f"{value.dtype}{list(value.shape)}"
+    try:
+        return f"{jnp.result_type(value)}{list(jnp.shape(value))}"
+    except (TypeError, ValueError):
+        return type(value).__name__
+
+
+def listed(values: Sequence[Any]) -> str:
+    """Return the types of arrays, in a row."""
+    return ", ".join(map(described, values)) or "none"
+
+
+@contextlib.contextmanager
+def naming(operator: str, what: str, given: Callable[[], str], remark: Callable[[], str] = str) -> Iterator[None]:
+    """Raise what an author's function raises as an `OperandError` that says what it was given, and where it raised.
+
+    So it is with a plain TypeError or ValueError, which is what wrong shapes raise. Another exception keeps its class
+    and gets a note; one of this package says enough.
+    """
+    try:
+        yield
+    except BrainEventError:
+        raise
+    except Exception as error:
+        head = f"operator {operator!r}: its {what} raised {type(error).__name__} for {given()}"
+        tail = "".join(f"\n{line}" for line in (_place(error), remark()) if line)
+        if type(error) not in (TypeError, ValueError):
+            error.add_note(head + tail)
+            raise
+        told = OperandError(f"{head}:\n  {error}{tail}")
+        raise told from without_inner_frames(error)
+
+
+def _place(error: BaseException) -> str:
+    """Return the innermost line of the author's, as in "  model.py:12, in reference: return x @ w"."""
+    for frame, number in reversed(list(traceback.walk_tb(error.__traceback__))):
+        name = frame.f_code.co_filename
+        if not name.startswith(_INNER):
+            line = linecache.getline(name, number, frame.f_globals).strip()
+            where = f"  {Path(name).name}:{number}, in {frame.f_code.co_name}"
+            return f"{where}: {line}" if line else where
+    return ""
+
+
+def without_inner_frames(error: E) -> E:
+    """Take the frames of JAX and of operators out of an error's traceback, unless JAX is told to keep its own."""
+    if jax.config.jax_traceback_filtering == "off":  # type: ignore[attr-defined]
+        return error
+    kept: TracebackType | None = None
+    for frame, number in reversed(list(traceback.walk_tb(error.__traceback__))):
+        if not frame.f_code.co_filename.startswith(_INNER):
+            kept = TracebackType(kept, frame, frame.f_lasti, number)
+    return error.with_traceback(kept)
+
+
+def shortened(error: BaseException) -> None:
+    """Shorten the traceback of an error that leaves an operator; JAX's own account of the same call goes."""
+    without_inner_frames(error)
+    seen = error
+    while (cause := seen.__cause__) is not None:
+        if type(cause).__name__ == "JaxStackTraceBeforeTransformation":  # of this very call, which is above
+            seen.__cause__ = cause.__cause__
+        else:
+            seen = cause
