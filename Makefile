@@ -18,7 +18,7 @@ export PYTHONDONTWRITEBYTECODE :=
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL: # the steps share two cores, and one virtual environment
-.PHONY: help demo quick test test-thorough costs check format format-check lint types examples docs bench clients test-gpu bench-gpu constraints clean
+.PHONY: help demo quick test test-thorough costs check format format-check lint types examples docs wheel bench clients test-gpu bench-gpu constraints clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -42,7 +42,7 @@ costs: $(VENV)/.installed-test ## Measure what each test costs, for quick and PA
 	rm -rf build/kept
 	$(SUITE) -m "not gpu" --record-costs $(ARGS) tests
 
-check: format-check lint types docs test ## Run all that CI runs: format, lint, types, documentation, tests
+check: format-check lint types docs wheel test ## Run all that CI runs: format, lint, types, documentation, wheel, tests
 
 format: $(VENV)/.installed-dev ## Format the code, also that on the pages, and mend what the linter can mend
 	$(BIN)/ruff check --fix-only --quiet $(SOURCES)
@@ -64,6 +64,9 @@ docs: $(VENV)/.installed-docs ## Run every example that changed, and build the d
 	@$(EXAMPLES) --site
 	@! grep -rnoE --include='*.html' '<(script|link|img)[^>]*(src|href)="?(https?:)?//[^">]*' site || { echo "site/ must not need another host"; exit 1; }
 	@echo "The documentation is at site/index.html"
+
+wheel: $(VENV)/.installed-test ## Build the wheel, and run the README and the doctor where it alone is installed
+	@$(BIN)/python scripts/check_wheel.py $(ARGS)
 
 bench: $(VENV)/.installed-bench ## Measure on the CPU, beside other ways to the same end
 	$(BIN)/python -m benchmarks $(ARGS)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ..typing import PyTree
 from . import files
 from .record import BenchmarkRecord
+from .shown import as_html
 from .table import Layout, table
 
 if TYPE_CHECKING:
@@ -62,6 +63,10 @@ class BenchmarkResult:
         if not self._records:
             return f"BenchmarkResult(primitive={self._primitive_name!r}, 0 records)"
         return table(self._records, Layout())
+
+    def _repr_html_(self) -> str:
+        """Return what notebooks show: the table, with the fastest of each label marked."""
+        return as_html(self._records, self._primitive_name)
 
     def fastest(self, label: str | None = None) -> BenchmarkRecord | None:
         """Return the record with the least `typical_ms`; records with a mismatch are left out.

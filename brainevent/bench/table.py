@@ -17,7 +17,7 @@ from .narrow import narrowed
 from .record import BenchmarkRecord
 from .rows import METRICS, Row, Rows, check_column, flat_rows
 
-__all__ = ["Layout", "table"]
+__all__ = ["Layout", "remarks", "table"]
 
 _WHERE = "BenchmarkResult.print"
 Compare = str | Callable[[Mapping[str, Any]], Any]
@@ -48,7 +48,7 @@ def table(records: Sequence[BenchmarkRecord], layout: Layout) -> str:
     said = _left_out(rows, layout)
     if layout.speedup_vs is not None and not order:
         said.append("speedup_vs has no effect here: it needs a column in order_by or vary_by")
-    return "\n".join([*lines, *([""] if said else []), *said, *_remarks(records)])
+    return "\n".join([*lines, *([""] if said else []), *said, *remarks(records)])
 
 
 def _left_out(rows: Rows, layout: Layout) -> list[str]:
@@ -61,7 +61,7 @@ def _left_out(rows: Rows, layout: Layout) -> list[str]:
     return [f"{which}: there is no column {names}, so {'it is' if len(unknown) == 1 else 'they are'} left out"]
 
 
-def _remarks(records: Sequence[BenchmarkRecord]) -> list[str]:
+def remarks(records: Sequence[BenchmarkRecord]) -> list[str]:
     """Say what numbers do not: which results differ, which have NaN, and what failed how."""
     lines = []
     for record in records:

@@ -11,6 +11,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from .._html import document, table
 from .measure import time_chained
 from .progress import shown
 from .words import columns, time_text
@@ -18,6 +19,7 @@ from .words import columns, time_text
 __all__ = ["Candidate", "Trial", "TuneResult", "try_all"]
 
 RUNS = 10  # at least
+_HEAD = ("backend", "variant", "median", "spread")
 
 
 @dataclass(frozen=True)
@@ -77,9 +79,21 @@ class TuneResult:
         return self.trials[0].variant
 
     def __str__(self) -> str:
-        rows = [("backend", "variant", "median", "spread")]
-        rows += [(trial.backend, trial.variant, *_times(trial)) for trial in self.trials]
-        return f"operator {self.operator!r} on {self.platform} ({self.device}): {self.shapes}\n\n{columns(rows)}"
+        return f"{self._title}\n\n{columns([_HEAD, *self._rows])}"
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        """Return what notebooks show."""
+        return document(self._title, table(_HEAD, self._rows, right=[2], marked=[0]))
+
+    @property
+    def _title(self) -> str:
+        return f"operator {self.operator!r} on {self.platform} ({self.device}): {self.shapes}"
+
+    @property
+    def _rows(self) -> list[tuple[str, ...]]:
+        return [(trial.backend, trial.variant, *_times(trial)) for trial in self.trials]
 
 
 def _times(trial: Trial) -> tuple[str, str]:

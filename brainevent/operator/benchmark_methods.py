@@ -38,8 +38,9 @@ class BenchmarkMethods:
 
     def benchmark(
         self,
-        *,
-        platform: str,
+        /,
+        *operands: ArrayLike,
+        platform: str | None = None,
         n_warmup: int = 5,
         n_runs: int = 20,
         n_batch_per_run: int = 1,
@@ -52,13 +53,15 @@ class BenchmarkMethods:
         cold: bool = False,
         n_configs: int | None = None,
     ) -> BenchmarkResult:
-        """Time the call function on each backend of a platform, for each configuration of the benchmark data.
+        """Time the call function on each backend of a platform, for these operands, or else for the benchmark data.
 
-        Results are compared with those of the reference, or without one with those of the first backend that succeeds;
-        differences are printed, and kept in the records.
+        The call function is that of `def_call`, or the operator itself. Results are compared with those of the
+        reference, or without one with those of the first backend that succeeds; differences are printed, and kept in
+        the records.
 
         Args:
-            platform: The platform to run on.
+            *operands: What to call it with; without operands, the benchmark data are used.
+            platform: The platform to run on; None for the default of JAX.
             n_warmup: Runs before those that are measured.
             n_runs: Runs that are measured.
             n_batch_per_run: Calls of a run, in one compiled loop in which each waits for the one before.
@@ -76,23 +79,22 @@ class BenchmarkMethods:
             The records; they print as a table.
 
         Raises:
-            BenchmarkDataFnNotProvidedError: If there is no benchmark data.
+            BenchmarkDataFnNotProvidedError: If there are neither operands nor benchmark data.
             ValueError: If a backend is unknown.
 
         Examples:
             >>> import jax.numpy as jnp, brainevent
             >>> negated = brainevent.XLACustomKernel("doc_negated")
             >>> negate = negated.def_reference(lambda x: -x)
-            >>> negated.def_call(negated)
-            >>> negated.def_benchmark_data(lambda *, platform: [brainevent.BenchmarkConfig("n=3", (jnp.ones(3),))])
-            >>> result = negated.benchmark(platform="cpu", n_warmup=1, n_runs=3)
+            >>> result = negated.benchmark(jnp.ones(3), platform="cpu", n_warmup=1, n_runs=3)
             >>> [(record.backend, record.label, record.success) for record in result.records]
-            [('reference', 'n=3', True)]
+            [('reference', 'float32[3]', True)]
         """
         from .benchmarking import benchmark  # when used, so that `import brainevent` stays light
 
         return benchmark(
             self.definition,
+            operands,
             platform=platform,
             backends=backends,
             counts={"n_warmup": n_warmup, "n_runs": n_runs, "n_batch_per_run": n_batch_per_run},

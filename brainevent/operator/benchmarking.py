@@ -20,15 +20,19 @@ from ..bench.record import BenchmarkConfig, BenchmarkRecord, a_type, failed, suc
 from ..bench.result import BenchmarkResult
 from ..errors import BenchmarkDataFnNotProvidedError, did_you_mean
 from .definition import Definition
-from .entry import REFERENCE, meant
+from .entry import GENERAL, REFERENCE, meant
+from .keywords import check_operands
+from .raised import listed
+from .tuning_lookup import lowering_platform
 
 __all__ = ["benchmark"]
 
 
 def benchmark(
     definition: Definition,
+    operands: Sequence[Any],
     *,
-    platform: str,
+    platform: str | None,
     backends: Sequence[str] | None,
     counts: Mapping[str, int],
     cold: bool,
@@ -38,24 +42,27 @@ def benchmark(
     n_configs: int | None = None,
 ) -> BenchmarkResult:
     """Do what `XLACustomKernel.benchmark` says; without tolerances, results are not compared."""
-    chosen = _checked(definition, platform, backends)
+    platform = _usual_platform(definition) if platform is None else platform
+    chosen = _checked(definition, platform, backends, operands)
     limit = {} if n_configs is None else {"n_configs": n_configs}
     check_counts(f"operator {definition.name!r}: benchmark", cold=cold, **counts, **limit)
     timed: Callable[..., Measurement] = functools.partial(measure, **dict[str, Any](counts), cold=cold)
     run = _Run(definition, platform, _device(definition.name, platform), timed, tolerances, verbose, catch_errors)
-    pairs = [(config, backend) for config in _configs(definition, platform)[:n_configs] for backend in chosen]
+    configs = _configs(definition, platform, operands)[:n_configs]
+    pairs = [(config, backend) for config in configs for backend in chosen]
     records = [run.record(config, backend) for config, backend in shown(pairs, definition.name, quiet=verbose)]
     return BenchmarkResult(records, primitive_name=definition.name)
 
 
-def _checked(definition: Definition, platform: str, backends: Sequence[str] | None) -> list[str]:
+def _checked(
+    definition: Definition, platform: str, backends: Sequence[str] | None, operands: Sequence[Any]
+) -> list[str]:
     """Return the backends to measure, if all is there that is needed."""
-    if definition.call is None:
-        raise ValueError(f"No call function registered for {definition.name!r}; store one with def_call(fn)")
-    if definition.benchmark_data is None:
+    if definition.benchmark_data is None and not operands:
         raise BenchmarkDataFnNotProvidedError(
-            f"operator {definition.name!r} has no benchmark data; store a function with def_benchmark_data(fn), "
-            "where fn(*, platform) returns a list of BenchmarkConfig"
+            f"operator {definition.name!r} has no benchmark data; pass operands, as in "
+            f"{definition.name}.benchmark(x), or store a function with def_benchmark_data(fn), where "
+            "fn(*, platform) returns a list of BenchmarkConfig"
         )
     known = definition.backends(platform)
     if not known:
@@ -88,7 +95,18 @@ def _device(name: str, platform: str) -> jax.Device:
         ) from None
 
 
-def _configs(definition: Definition, platform: str) -> list[BenchmarkConfig]:
+def _usual_platform(definition: Definition) -> str:
+    """Return the platform where JAX would run, by the name under which the operator has kernels for it."""
+    chosen: Any = jax.config.jax_default_device  # type: ignore[attr-defined]
+    platform = lowering_platform(chosen if isinstance(chosen, jax.Device) else jax.local_devices()[0])
+    general = GENERAL.get(platform, platform)
+    return general if definition.kernels.get(general) and not definition.kernels.get(platform) else platform
+
+
+def _configs(definition: Definition, platform: str, operands: Sequence[Any]) -> list[BenchmarkConfig]:
+    if operands:
+        check_operands(definition.name, operands)
+        return [BenchmarkConfig(listed(operands), tuple(operands))]
     make: Any = definition.benchmark_data
     found = make(platform=platform)
     configs = list(found) if isinstance(found, Iterable) else []

@@ -26,6 +26,7 @@ from .keywords import check_operands, check_static
 from .raised import shortened
 from .rule_methods import RuleMethods
 from .rule_sizes import clash_of_call
+from .shown import shown
 
 if TYPE_CHECKING:
     from ..bench.tune import TuneResult
@@ -88,6 +89,7 @@ class XLACustomKernel(KernelMethods, BenchmarkMethods, RuleMethods):
         self.name = name
         self.definition = Definition(name)
         self.primitive = self.definition.primitive
+        self.definition.call = self
         rules.install(self.definition)
         lowering.install(self.definition)
         self._enter()
@@ -113,6 +115,10 @@ class XLACustomKernel(KernelMethods, BenchmarkMethods, RuleMethods):
     def __repr__(self) -> str:
         kernels = {platform: list(table) for platform, table in self.definition.kernels.items()}
         return f"XLACustomKernel({self.name!r}, kernels={kernels})"
+
+    def _repr_html_(self) -> str:
+        """Return what notebooks show: kernels and rules."""
+        return shown(self.definition)
 
     # ---- calling ---------------------------------------------------------------------------------------------------
 
@@ -239,7 +245,7 @@ class XLACustomKernel(KernelMethods, BenchmarkMethods, RuleMethods):
     # ---- the rest --------------------------------------------------------------------------------------------------
 
     def def_call(self, fn: Callable[..., Any]) -> None:
-        """Store the function that users call; it prepares operands and calls this operator.
+        """Store the function that users call, if it is not the operator: it prepares operands and calls this one.
 
         Args:
             fn: A function with any arguments.
@@ -254,7 +260,7 @@ class XLACustomKernel(KernelMethods, BenchmarkMethods, RuleMethods):
         self.definition.call = fn
 
     def call(self, *args: Any, **kwargs: Any) -> PyTree:
-        """Call the function that `def_call` stored.
+        """Call the function that `def_call` stored, or else the operator itself.
 
         Args:
             *args: Its positional arguments.
@@ -262,13 +268,9 @@ class XLACustomKernel(KernelMethods, BenchmarkMethods, RuleMethods):
 
         Returns:
             What it returns.
-
-        Raises:
-            ValueError: If there is none.
         """
-        if self.definition.call is None:
-            raise ValueError(f"No call function registered for {self.name!r}; store one with def_call(fn)")
-        return self.definition.call(*args, **kwargs)
+        call = self if self.definition.call is None else self.definition.call
+        return call(*args, **kwargs)
 
     def def_tags(self, *tags: str) -> None:
         """Replace the tags, by which `get_primitives_by_tags` finds operators.

@@ -35,7 +35,7 @@ class Definition:
         self.defaults: dict[str, str] = {}  # by platform
         self.rules: dict[str, Any] = {}  # by kind; the reference is one
         self.tags: set[str] = set()
-        self.call: Callable[..., Any] | None = None  # the function that users call
+        self.call: Callable[..., Any] | None = None  # the function that users call: the operator, or def_call's
         self.benchmark_data: Callable[..., Any] | None = None
         self.primitive: Primitive = new_primitive(name, self._abstract_eval, completed)
         self._lock = threading.RLock()

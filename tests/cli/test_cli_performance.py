@@ -175,7 +175,7 @@ def test_what_is_skipped(run):
     assert out == "nothing is left to measure\n\nwrote 0 results to run.json\n"
     assert err.splitlines() == [
         "2 operators skipped",
-        "  callless has no call function: store one with def_call",
+        "  callless has no benchmark data: store a function with def_benchmark_data",
         "  elsewhere has no backend for cpu",
     ]
     assert json.loads(Path("run.json").read_text())["results"] == []

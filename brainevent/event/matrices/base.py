@@ -19,6 +19,7 @@ from .conversions import Conversions
 from .products import Products
 from .refused_grad import refuse_jax_grad
 from .rows import Rows
+from .shown import shown
 
 __all__ = ["DataRepresentation"]
 
@@ -200,6 +201,10 @@ class DataRepresentation(WithBuffers, Products, Conversions, Rows, BesideQuantit
     def __repr__(self) -> str:
         dtype = getattr(self.data, "dtype", type(self.data).__name__)
         return f"{type(self).__name__}({dtype}{list(self.shape)}, nse={self.nse})"
+
+    def _repr_html_(self) -> str:
+        """Return what notebooks show."""
+        return shown(self)
 
     def block_until_ready(self) -> Self:
         """Wait until all arrays are computed.

@@ -14,6 +14,7 @@ from ...errors import NetworkError, did_you_mean
 from ..plan.threads import parts_for
 from .checks import is_number
 from .populations import Population, Projection, Value
+from .shown import shown
 from .units import plain
 
 if TYPE_CHECKING:
@@ -71,6 +72,10 @@ class Network:
     def __repr__(self) -> str:
         neurons = sum(population.size for population in self.populations)
         return f"Network({neurons} neurons, {len(self.projections)} projections, dt={self.dt:g})"
+
+    def _repr_html_(self) -> str:
+        """Return what notebooks show: tables of populations and projections."""
+        return shown(self)
 
     @property
     def projection_names(self) -> tuple[str, ...]:

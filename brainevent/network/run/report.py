@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import html
+from typing import NamedTuple, Self
 
 import numpy as np
 
+from ..._html import document, paragraph, table
 from ...bench.words import columns, short
 from ..plan.connections import span
 from ..plan.plan import Plan, PopulationPlan
@@ -16,15 +18,26 @@ __all__ = ["Text", "in_bytes", "reported"]
 
 
 class Text(str):
-    """A text that an interactive session shows as it is, without quotes."""
+    """A text that an interactive session shows as it is, without quotes, and a notebook as tables if it has some."""
 
-    __slots__ = ()
+    __slots__ = ("_html",)
+    _html: str
+
+    def __new__(cls, text: str, shown: str = "") -> Self:
+        """Take the text, and the HTML that notebooks show, by default the same text."""
+        made = super().__new__(cls, text)
+        made._html = shown or f'<pre style="color: inherit; background: none">{html.escape(text)}</pre>'
+        return made
 
     def __repr__(self) -> str:
         return str(self)
 
+    def _repr_html_(self) -> str:
+        """Return what notebooks show."""
+        return self._html
 
-def reported(plan: Plan, backend: str, step: int, units: str, placement: str | None) -> str:
+
+def reported(plan: Plan, backend: str, step: int, units: str, placement: str | None) -> Text:
     """Return the network in tables; `units` run it, and `placement` says where everything lies."""
     entries = sum(p.entries for p in plan.projections)
     neurons = sum(p.size for p in plan.populations)
@@ -36,7 +49,17 @@ def reported(plan: Plan, backend: str, step: int, units: str, placement: str | N
         f"neurons and what is on its way {in_bytes(held[1])}"
     )
     head += f"\n{placement}" if placement else ""
-    return "\n".join([head, "", _populations(plan), "", *_synapses(plan), _receptors(plan)]).rstrip()
+    tables = [part for part in (_populations(plan), _synapses(plan), _receptors(plan)) if len(part.rows) > 1]
+    text = "\n\n".join([head, *(columns(part.rows, right=part.right) for part in tables)])
+    shown = "".join(table(part.rows[0], part.rows[1:], right=part.right) for part in tables)
+    return Text(text, document("network", paragraph(head), shown))
+
+
+class _Table(NamedTuple):
+    """Rows, the first of which names the columns, and which columns are flush right."""
+
+    rows: list[tuple[str, ...]]
+    right: tuple[int, ...] = ()
 
 
 def in_bytes(size: int) -> str:
@@ -53,23 +76,21 @@ def _nbytes(plan: Plan, population: PopulationPlan) -> int:
     return sum(int(np.asarray(array).nbytes) for array in arrays) + 4 * rows * population.size
 
 
-def _populations(plan: Plan) -> str:
-    rows = [("population", "neurons", "rule", "states", "random", "memory")]
+def _populations(plan: Plan) -> _Table:
+    rows: list[tuple[str, ...]] = [("population", "neurons", "rule", "states", "random", "memory")]
     for p in plan.populations:
         states = ", ".join(f"{key} {array.dtype}" for key, array in p.state.items())
         random = "yes" if p.rule.random else "no"
         rows.append((p.name, str(p.size), p.rule.name, states or "none", random, in_bytes(_nbytes(plan, p))))
-    return columns(rows, right=[1])
+    return _Table(rows, (1,))
 
 
-def _synapses(plan: Plan) -> Sequence[str]:
-    if not plan.projections:
-        return []
+def _synapses(plan: Plan) -> _Table:
     rows: list[tuple[str, ...]] = [
         ("projection", "synapses", "per neuron", "weights", "delays (ms)", "memory", "bytes a synapse")
     ]
     rows += [_projection(plan, projection) for projection in plan.projections]
-    return [columns(rows, right=[1, 2]), ""]
+    return _Table(rows, (1, 2))
 
 
 def _projection(plan: Plan, projection: ProjectionPlan) -> tuple[str, ...]:
@@ -89,8 +110,8 @@ def _projection(plan: Plan, projection: ProjectionPlan) -> tuple[str, ...]:
     )
 
 
-def _receptors(plan: Plan) -> str:
-    rows = [("receptor", "quantum", "rounding at most", "of the smallest weight", "steps held")]
+def _receptors(plan: Plan) -> _Table:
+    rows: list[tuple[str, ...]] = [("receptor", "quantum", "rounding at most", "of the smallest weight", "steps held")]
     for name, receptor in plan.receptors():
         quantum = float(plan.population(name).quanta[receptor])
         into = [p for p in plan.projections if (p.target, p.receptor) == (name, receptor)]
@@ -98,4 +119,4 @@ def _receptors(plan: Plan) -> str:
         rounding = max((p.rounding for p in into), default=0)
         share = f"{100 * rounding / smallest:.2g} %" if smallest else "-"
         rows.append((f"{name}.{receptor}", f"{quantum:g}", f"{rounding:g}", share, str(plan.rows(name, receptor))))
-    return columns(rows) if len(rows) > 1 else ""
+    return _Table(rows)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..._html import document, paragraph, table
 from ...bench.words import columns
 from ...errors import NetworkError, did_you_mean
 from ...spikes.plots import plot_traces
@@ -170,6 +171,12 @@ class Result(Mapping[str, Any]):
         rows = [(f"  {label}", _described(value)) for label, value in self.recorded.items()]
         table = "\n" + columns(rows) if rows else ""
         return f"Result({self._when()}{', interrupted' if self.interrupted else ''}){table}"
+
+    def _repr_html_(self) -> str:
+        """Return what notebooks show: a row for each label."""
+        rows = [(label, _described(value)) for label, value in self.recorded.items()]
+        title = f"result of {self._when()}{', interrupted' if self.interrupted else ''}"
+        return document(title, table(("label", "recorded"), rows) if rows else paragraph("nothing was recorded"))
 
     def _when(self) -> str:
         return f"{self.steps} steps of {self.dt:g} ms from step {self.first}"

@@ -211,7 +211,7 @@ class Simulation:
         Returns:
             A string that prints as it is.
         """
-        return Text(reported(self._now, engine_name(self.engine), self.steps, *self._where()))
+        return reported(self._now, engine_name(self.engine), self.steps, *self._where())
 
     def explain(self) -> Text:
         """Return each rule, line by line, with the lines that are run for it.
@@ -226,6 +226,10 @@ class Simulation:
         synapses = sum(projection.entries for projection in self.plan.projections)
         backend, units = engine_name(self.engine), self._where()[0]
         return f"Simulation({neurons} neurons, {synapses} synapses, at step {self.steps}, {backend} on {units})"
+
+    def _repr_html_(self) -> str:
+        """Return what notebooks show: the report."""
+        return self.report()._repr_html_()
 
     def __getstate__(self) -> Any:
         raise TypeError(

@@ -9,10 +9,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from ..._html import document, table
 from ...errors import CheckFailedError
 
 __all__ = ["FAILED", "OK", "SKIPPED", "CheckReport", "CheckRow"]
 
+_HEAD = ("backend", "promise", "status", "detail")
 OK, FAILED, SKIPPED = "ok", "failed", "skipped"
 
 
@@ -37,7 +39,7 @@ class CheckRow(NamedTuple):
     detail: str = ""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class CheckReport:
     """The result of `check`; it prints as a table.
 
@@ -93,12 +95,20 @@ class CheckReport:
         raise CheckFailedError(f"operator {self.operator!r} breaks {count} on {self.platform}:\n{listed}")
 
     def __str__(self) -> str:
+        return "\n".join([self._title, *(["", *_table([_HEAD, *self.rows])] if self.rows else [])])
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        """Return what notebooks show, the broken promises marked."""
+        marked = [i for i, row in enumerate(self.rows) if row.status == FAILED]
+        return document(self._title, table(_HEAD, self.rows, marked=marked) if self.rows else "")
+
+    @property
+    def _title(self) -> str:
         counts = [(sum(row.status == status for row in self.rows), status) for status in (OK, FAILED, SKIPPED)]
         found = ", ".join(f"{count} {status}" for count, status in counts if count) or "nothing was checked"
-        lines = [f"operator {self.operator!r} on {self.platform}: {found}"]
-        if self.rows:
-            lines += ["", *_table([("backend", "promise", "status", "detail"), *self.rows])]
-        return "\n".join(lines)
+        return f"operator {self.operator!r} on {self.platform}: {found}"
 
 
 def _table(rows: Sequence[Sequence[str]]) -> list[str]:

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How a matrix shows itself in a notebook: what is known of it without a look at its arrays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+
+from ..._html import document, facts
+from .. import units
+
+__all__ = ["shown"]
+
+
+def shown(matrix: Any) -> str:
+    """Return a table in HTML; what a matrix does not know, such as one in a trace, is left out."""
+    leaves = _leaves(matrix)
+    indices = {name: getattr(matrix, name, None) for name in matrix._structure}
+    types = ", ".join(f"{name} {_type(x)}" for name, x in indices.items() if hasattr(x, "dtype"))
+    nse, count = getattr(matrix, "nse", None), matrix.shape[0] * matrix.shape[1]
+    known = {
+        "shape": f"{matrix.shape[0]} x {matrix.shape[1]}",
+        "data": _type(units.split(matrix.data)[0]) if hasattr(matrix, "data") else getattr(matrix, "dtype", None),
+        "unit": _unit(matrix),
+        "stored elements": nse,
+        "density": f"{nse / count:.3g}" if nse is not None and count else None,
+        "indices": types or None,
+        "indices sorted": _yes(matrix.indices_sorted) if types else None,
+        "memory": f"{sum(x.nbytes for x in leaves)} bytes" if leaves else None,
+        "backend": matrix.backend,
+    }
+    return document(type(matrix).__name__, facts(known))
+
+
+def _leaves(matrix: Any) -> list[Any]:
+    try:
+        leaves = jax.tree.leaves(matrix)
+    except TypeError:  # jax.grad is refused
+        return []
+    return leaves if all(isinstance(x, jax.Array) and hasattr(x, "nbytes") for x in leaves) else []
+
+
+def _type(x: Any) -> str:
+    return f"{x.dtype}{list(x.shape)}" if hasattr(x, "dtype") and hasattr(x, "shape") else type(x).__name__
+
+
+def _yes(flag: bool) -> str:
+    return "yes" if flag else "not known"
+
+
+def _unit(matrix: Any) -> str | None:
+    unit = units.split(matrix.data)[1] if hasattr(matrix, "data") else None
+    return None if unit is None else str(unit)
