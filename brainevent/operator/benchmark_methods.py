@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..errors import RegistrationTypeError
+from ..typing import ArrayLike
 from .definition import Definition
 
 if TYPE_CHECKING:

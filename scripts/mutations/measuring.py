@@ -34,6 +34,27 @@ MUTANTS = (
         _CASES,
     ),
     Mutant(
+        "html-text-not-escaped",
+        "_html.py",
+        "return html.escape(str(value))",
+        "return str(value)",
+        ("test_html",),
+    ),
+    Mutant(
+        "benchmark-wrong-one-is-the-fastest",
+        "bench/shown.py",
+        "if record.success and record.mismatch is None and",
+        "if record.success and",
+        ("test_html",),
+    ),
+    Mutant(
+        "benchmark-operands-not-used",
+        "operator/benchmarking.py",
+        "return [BenchmarkConfig(listed(operands), tuple(operands))]",
+        "return [BenchmarkConfig(listed(operands), tuple(operands[:1]))]",
+        ("test_benchmark",),
+    ),
+    Mutant(
         "measure-quartiles-of-a-sample",
         "bench/measure.py",
         'statistics.quantiles(samples, n=4, method="inclusive")',

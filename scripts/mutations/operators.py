@@ -13,6 +13,34 @@ _CHECK = ("test_check",)
 
 MUTANTS = (
     Mutant(
+        "raised-inner-frames-kept",
+        "operator/raised.py",
+        "if not frame.f_code.co_filename.startswith(_INNER):",
+        "if frame:",
+        ("test_wrong_shapes",),
+    ),
+    Mutant(
+        "raised-note-instead-of-an-operand-error",
+        "operator/raised.py",
+        "if type(error) not in (TypeError, ValueError):",
+        "if type(error) is not ValueError:",
+        ("test_wrong_shapes",),
+    ),
+    Mutant(
+        "rule-sizes-one-is-a-size-like-any",
+        "operator/rule_sizes.py",
+        "if not isinstance(factor, str) or size == 1:",
+        "if not isinstance(factor, str):",
+        ("test_wrong_shapes",),
+    ),
+    Mutant(
+        "operator-default-not-marked",
+        "operator/shown.py",
+        "marked.append(len(rows))",
+        "marked.append(len(rows) + 1)",
+        ("test_html",),
+    ),
+    Mutant(
         "batch-levels-in-the-wrong-order",
         "operator/batch.py",
         "for level in reversed(levels):",

@@ -253,6 +253,19 @@ def test_what_is_missing_is_told_in_order():
         op.benchmark(platform="cpu")
 
 
+def test_an_operator_is_measured_as_it_stands(unique_name):
+    op = brainevent.XLACustomKernel(unique_name("as_it_stands"))
+    op.def_reference(lambda spikes, weights: spikes @ weights)
+    result = op.benchmark(jnp.ones(4), jnp.ones((4, 3)), n_warmup=1, n_runs=2)
+    assert [(r.platform, r.backend, r.label, r.success) for r in result.records] == [
+        ("cpu", "reference", "float32[4], float32[4, 3]", True)
+    ]
+    op.def_call(lambda x, *, backend: op(x, jnp.ones((4, 3)), backend=backend))
+    assert op.benchmark(jnp.ones(4), n_warmup=1, n_runs=2).records[0].success
+    with pytest.raises(TypeError, match="operand 0 is a list; pass each array as an operand of its own"):
+        op.benchmark([1.0], platform="cpu")
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

@@ -9,6 +9,7 @@ import jax
 
 from ..._html import document, facts
 from .. import units
+from ..room import in_bytes
 
 __all__ = ["shown"]
 
@@ -27,7 +28,7 @@ def shown(matrix: Any) -> str:
         "density": f"{nse / count:.3g}" if nse is not None and count else None,
         "indices": types or None,
         "indices sorted": _yes(matrix.indices_sorted) if types else None,
-        "memory": f"{sum(x.nbytes for x in leaves)} bytes" if leaves else None,
+        "memory": in_bytes(sum(x.nbytes for x in leaves)) if leaves else None,
         "backend": matrix.backend,
     }
     return document(type(matrix).__name__, facts(known))
