@@ -29,6 +29,14 @@ class BenchmarkMethods:
 
         Raises:
             RegistrationTypeError: If it is not callable.
+
+        Examples:
+            >>> import jax.numpy as jnp, brainevent
+            >>> halved = brainevent.XLACustomKernel("doc_halved")
+            >>> halve = halved.def_reference(lambda x: x / 2)
+            >>> halved.def_benchmark_data(lambda *, platform: [brainevent.BenchmarkConfig("n=3", (jnp.ones(3),))])
+            >>> [record.label for record in halved.benchmark(platform="cpu", n_warmup=1, n_runs=3).records]
+            ['n=3']
         """
         if not callable(fn):
             where = f"operator {self.definition.name!r}"
