@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every spike of a run is recorded, and what is counted of it is what a dense array says."""
 
+import importlib
 import re
 
 import jax
@@ -307,7 +308,7 @@ def test_a_raster_has_a_mark_for_each_spike(theme):
 
 def test_a_raster_of_many_spikes_is_pixels(monkeypatch, tmp_path):
     (few,) = RUN.raster().axes[0].lines
-    monkeypatch.setattr("brainevent.spikes.pictures.raster._MOST_MARKS", 10)
+    monkeypatch.setattr(importlib.import_module("brainevent.spikes.pictures.raster"), "_MOST_MARKS", 10)
     (many,) = RUN.raster().axes[0].lines
     assert (few.get_rasterized(), many.get_rasterized()) == (False, True)
     RUN.raster().savefig(tmp_path / "a.svg")
