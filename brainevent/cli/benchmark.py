@@ -210,8 +210,6 @@ def _measurable(operators: Mapping[str, XLACustomKernel], arguments: argparse.Na
 
 
 def _lacks(operator: XLACustomKernel, platform: str) -> str:
-    if operator.definition.call is None:
-        return "no call function: store one with def_call"
     if operator.definition.benchmark_data is None:
         return "no benchmark data: store a function with def_benchmark_data"
     return "" if operator.definition.backends(platform) else f"no backend for {platform}"

@@ -254,12 +254,14 @@ def raises_of_its_own(*, outs):
 
 
 @pytest.mark.parametrize("filtering", ["off", "tracebackhide", "remove_frames", "quiet_remove_frames"])
-@pytest.mark.parametrize("transform", [lambda f: f, jax.jit, lambda f: jax.jit(jax.vmap(f))])
-def test_the_cause_is_the_generators_own_error(unique_name, filtering, transform):
-    """JAX's stack trace, of where the operator was called, comes before it."""
+@pytest.mark.parametrize("transforms", [(), (jax.jit,), (jax.vmap, jax.jit)])
+def test_the_cause_is_the_generators_own_error(unique_name, filtering, transforms):
+    """In a transformed function, JAX's stack trace of where the operator was called comes before it."""
     operator = brainevent.XLACustomKernel(unique_name("causes"))
     operator.def_kernel("broken", "cpu", raises_of_its_own)
-    call = transform(lambda x: operator(x, outs=jax.ShapeDtypeStruct(x.shape, x.dtype)))
+    call = lambda x: operator(x, outs=jax.ShapeDtypeStruct(x.shape, x.dtype))
+    for transform in transforms:
+        call = transform(call)
     before = jax.config.jax_traceback_filtering
     jax.config.update("jax_traceback_filtering", filtering)
     try:
@@ -273,4 +275,5 @@ def test_the_cause_is_the_generators_own_error(unique_name, filtering, transform
     text = "".join(traceback.format_exception(caught.value))
     traces = re.findall(r"^[\w.]*?(\w+)(?=: )", text, re.MULTILINE)
     found = [name for name in traces if name.endswith(("Error", "Transformation"))]
-    assert found == ["JaxStackTraceBeforeTransformation", "ValueError", "LookupError", "KernelCompilationError"]
+    assert found[-3:] == ["ValueError", "LookupError", "KernelCompilationError"]
+    assert found[:-3] == ["JaxStackTraceBeforeTransformation"] * bool(transforms)
