@@ -13,6 +13,20 @@ _SPIKES = ("test_spikes",)
 
 MUTANTS = (
     Mutant(
+        "rules-beyond-the-last-event",
+        "event/plasticity/by_rule.py",
+        "there = (number < upto[-1]) & is_within(column, self.shape[1])",
+        "there = is_within(column, self.shape[1])",
+        ("test_by_rule",),
+    ),
+    Mutant(
+        "rules-forget-what-they-close-over",
+        "event/plasticity/by_rule.py",
+        "synapses.rule, closed = jax.closure_convert(rule, *one, params)",
+        "closed = ()",
+        ("test_by_rule",),
+    ),
+    Mutant(
         "deliveries-look-at-places-of-one-weight",
         "event/kernels/numba.py",
         "indexed=of.indexed and not one_of_all",
@@ -120,8 +134,8 @@ MUTANTS = (
     Mutant(
         "rule-sees-the-wrong-side",
         "event/plasticity/by_rule.py",
-        "changes = taken_at(active, columns if post else rows) & elements.there",
-        "changes = taken_at(active, rows if post else columns) & elements.there",
+        "changes = taken_at(active, columns if self.post else rows) & elements.there",
+        "changes = taken_at(active, rows if self.post else columns) & elements.there",
         ("test_by_rule",),
     ),
     Mutant(

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plasticity by a user's own rule, in plain JAX: computed for every synapse, and kept where a neuron spikes."""
+"""Plasticity by a user's own rule, in plain JAX: for the synapses of presynaptic neurons that spiked, or for all."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import jax
@@ -15,12 +16,15 @@ from .. import units
 from ..activity import is_active
 from ..csr.format import CSR
 from ..elements import taken_at
+from ..operands import is_within
 from ..structure import checked_shape
 from .checked import spikes_of
 
 __all__ = ["csr_apply_on_post", "csr_apply_on_pre"]
 
 Rule = Callable[[Any, Any, Any, Any], Any]
+_MANY = 2**14  # synapses, from which on those of spikes alone are quicker
+_CHUNK = 1024  # of these, at once
 
 
 def csr_apply_on_pre(
@@ -37,8 +41,9 @@ def csr_apply_on_pre(
 ) -> PyTree:
     """Apply a user's rule to the synapses of presynaptic neurons that spiked, in compressed sparse rows.
 
-    The rule is computed for every synapse, and its result is kept where the presynaptic neuron spiked. All of it is
-    differentiable if the rule is.
+    The rule is computed for the synapses of neurons that spiked: the time depends on these. In a differentiated
+    function, and for fewer than 16 384 synapses, it is computed for every synapse, and its result is kept where the
+    presynaptic neuron spiked. All of it is differentiable if the rule is.
 
     Args:
         rule: `rule(state, pre, post, params)` returns the new state of one synapse, with the structure of the old one.
@@ -84,7 +89,8 @@ def csr_apply_on_post(
 ) -> PyTree:
     """Apply a user's rule to the synapses of postsynaptic neurons that spiked, in compressed sparse rows.
 
-    The rule is computed for every synapse, and its result is kept where the postsynaptic neuron spiked.
+    The rule is computed for every synapse, since rows do not say which synapses end on a neuron, and its result is kept
+    where the postsynaptic neuron spiked.
 
     Args:
         rule: `rule(state, pre, post, params)` returns the new state of one synapse, with the structure of the old one.
@@ -131,19 +137,86 @@ def _applied(
 ) -> Any:
     shape = checked_shape(where, shape)
     structure, _ = CSR.checked(where, (indices, indptr), shape, None)
-    elements = CSR.elements(structure, shape)
-    rows, columns = elements.numbers(elements.row), elements.numbers(elements.column)
+    stored = structure[0].size
     active = is_active(spikes_of(where, "post_spike" if post else "pre_spike", spikes, shape[post]))
-    changes = taken_at(active, columns if post else rows) & elements.there
-    state = _of_size(where, "edge_state", state, rows.size)
-    pre = jax.tree.map(lambda x: taken_at(x, rows), _of_size(where, "pre_vals", pre_vals, shape[0]))
-    other = jax.tree.map(lambda x: taken_at(x, columns), _of_size(where, "post_vals", post_vals, shape[1]))
-    found = jax.vmap(rule, (0, 0, 0, None))(state, pre, other, params)
-    old, kind = jax.tree.flatten(state, is_leaf=units.is_quantity)
-    new, found_kind = jax.tree.flatten(found, is_leaf=units.is_quantity)
+    state = _of_size(where, "edge_state", state, stored)
+    pre, other = _of_size(where, "pre_vals", pre_vals, shape[0]), _of_size(where, "post_vals", post_vals, shape[1])
+    synapses = _Synapses(where, rule, shape, post)
+    if post or stored < _MANY:
+        return synapses.all(structure, active, state, pre, other, params)
+    one = jax.tree.map(lambda x: x[0], (state, pre, other))
+    # What a rule closes over has derivatives, too, and must be an argument where they are written by hand.
+    synapses.rule, closed = jax.closure_convert(rule, *one, params)
+    return synapses.of_events(structure, active, state, pre, other, params, *closed)
+
+
+@dataclass(eq=False)
+class _Synapses:
+    """A rule, and the synapses of a matrix of a shape, to which it is applied."""
+
+    where: str
+    rule: Callable[..., Any]
+    shape: tuple[int, int]
+    post: bool
+
+    def all(self, structure: Any, active: Any, state: Any, pre: Any, other: Any, *rest: Any) -> Any:
+        """Compute the rule for every synapse, and keep what is new where a neuron spiked."""
+        elements = CSR.elements(structure, self.shape)
+        rows, columns = elements.numbers(elements.row), elements.numbers(elements.column)
+        changes = taken_at(active, columns if self.post else rows) & elements.there
+        pre, other = _at(pre, rows), _at(other, columns)
+        found = jax.vmap(self.rule, (0, 0, 0, *[None] * len(rest)))(state, pre, other, *rest)
+
+        def changed(old: Any, new: Any) -> Any:
+            return jnp.where(jnp.expand_dims(changes, range(1, old.ndim)), new, old)
+
+        return _changed(self.where, state, state, found, changed)
+
+    def of_events(self, *operands: Any) -> Any:
+        """Compute the rule for synapses of neurons that spiked; its derivatives are those of all synapses."""
+        apply = jax.custom_jvp(self._of_events)
+        apply.defjvp(lambda primals, tangents: jax.jvp(self.all, primals, tangents))
+        return apply(*operands)
+
+    def _of_events(self, structure: Any, active: Any, state: Any, pre: Any, other: Any, *rest: Any) -> Any:
+        indices, indptr = structure
+        spiked = jnp.nonzero(active, size=active.size, fill_value=active.size)[0]
+        begins, ends = (jnp.clip(taken_at(x, spiked), 0, indices.size) for x in (indptr[:-1], indptr[1:]))
+        counts = jnp.where(spiked < active.size, jnp.maximum(ends - begins, 0), 0)
+        upto = counts.cumsum()
+        rule = jax.vmap(self.rule, (0, 0, 0, *[None] * len(rest)))
+
+        def step(carry: tuple[Any, Any]) -> tuple[Any, Any]:
+            first, state = carry
+            number = first + jnp.arange(_CHUNK, dtype=upto.dtype)
+            i = jnp.minimum(jnp.searchsorted(upto, number, side="right"), active.size - 1)
+            place = begins[i] + number - (upto[i] - counts[i])
+            column = taken_at(indices, place)
+            there = (number < upto[-1]) & is_within(column, self.shape[1])
+            old = _at(state, place)
+            found = rule(old, _at(pre, spiked[i]), _at(other, column), *rest)
+            at = jnp.where(there, place, indices.size)
+
+            def change(before: Any, new: Any) -> Any:
+                return before.at[at].set(new, mode="drop")
+
+            return first + _CHUNK, _changed(self.where, old, state, found, change)
+
+        _, found = jax.lax.while_loop(lambda carry: carry[0] < upto[-1], step, (jnp.zeros((), upto.dtype), state))
+        return found
+
+
+def _at(tree: Any, places: Any) -> Any:
+    return jax.tree.map(lambda x: taken_at(x, places), tree)
+
+
+def _changed(where: str, taken: Any, state: Any, found: Any, change: Callable[..., Any]) -> Any:
+    """Return the state as the rule changed it, of what it took: of the same structure, dtypes and units."""
+    leaves = [jax.tree.flatten(tree, is_leaf=units.is_quantity) for tree in (taken, state, found)]
+    (old, _), (before, kind), (new, found_kind) = leaves
     if kind != found_kind:  # type: ignore[operator]
         raise TypeError(f"{where}: the rule returned {found_kind} for a state of {kind}; return a state of the same")
-    return jax.tree.unflatten(kind, [_chosen(where, changes, x, y) for x, y in zip(old, new, strict=True)])
+    return jax.tree.unflatten(kind, [_of_leaf(where, *leaf, change) for leaf in zip(old, before, new, strict=True)])
 
 
 def _of_size(where: str, name: str, tree: Any, size: int) -> Any:
@@ -155,13 +228,11 @@ def _of_size(where: str, name: str, tree: Any, size: int) -> Any:
     return tree
 
 
-def _chosen(where: str, changes: jax.Array, old: Any, new: Any) -> Any:
-    """Return new states where there are changes, in the dtype and unit of the old ones."""
-    numbers, unit = units.split(old)
+def _of_leaf(where: str, taken: Any, before: Any, new: Any, change: Callable[..., Any]) -> Any:
+    (old, _), (numbers, unit) = units.split(taken), units.split(before)
     found = jnp.asarray(units.numbers_in(new, unit))
-    if found.shape != numbers.shape:
+    if found.shape != old.shape:
         raise ShapeError(
-            f"{where}: the rule returned {found.shape[1:]} for a state of shape {numbers.shape[1:]}; return that shape"
+            f"{where}: the rule returned {found.shape[1:]} for a state of shape {old.shape[1:]}; return that shape"
         )
-    mask = jnp.expand_dims(changes, range(1, numbers.ndim))
-    return units.join(jnp.where(mask, found.astype(numbers.dtype), numbers), unit)
+    return units.join(change(numbers, found.astype(numbers.dtype)), unit)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from brainevent import CSR, BinaryArray, csr_apply_on_post, csr_apply_on_pre
 from brainevent.errors import ShapeError
+from brainevent.event.plasticity import by_rule
 
 MATRIX = CSR.fromdense(jnp.array([[1.0, 0.0, 2.0], [0.0, 3.0, 4.0]]))
 PRE, POST = jnp.array([0.5, -1.0]), jnp.array([10.0, 20.0, 30.0])
@@ -37,6 +38,60 @@ def test_states_are_those_of_a_loop(m, n, seed, post):
             j, old = int(matrix.indices[k]), float(matrix.data[k])
             wanted = old * 3 + pre[i] * other[j] if spikes[j if post else i] else old
             np.testing.assert_allclose(found[k], wanted, rtol=1e-4, atol=1e-5)
+
+
+@pytest.fixture
+def of_events(monkeypatch):
+    """Take the way of many synapses, in small chunks."""
+    monkeypatch.setattr(by_rule, "_MANY", 0)
+    monkeypatch.setattr(by_rule, "_CHUNK", 4)
+
+
+@pytest.mark.usefixtures("of_events")
+@pytest.mark.parametrize("spikes", [[0, 1, 0, 1, 1], [0] * 5, [1] * 5, [0, 0, 1, 0, 0]])
+def test_of_many_synapses_those_of_spikes_alone_are_computed(spikes):
+    dense = np.random.default_rng(0).random((5, 6)) * np.array([[1], [1], [0], [1], [1]])  # a row is empty
+    matrix = CSR.fromdense(jnp.asarray(dense, jnp.float32))
+    pre, post, spikes = jnp.arange(5.0), jnp.arange(6.0), jnp.array(spikes)
+    state = {"a": matrix.data, "b": jnp.ones((matrix.nse, 2), "float16")}
+    of_tree = lambda s, p, q, k: {"a": s["a"] * k + p * q, "b": s["b"] + p}
+    found = jax.jit(lambda spikes, matrix: matrix.apply_on_pre(
+        of_tree, spikes, edge_state=state, pre_vals=pre, post_vals=post, params=3.0
+    ))(spikes, matrix)  # fmt: skip
+    rows, columns = np.nonzero(dense)
+    chosen = np.asarray(spikes)[rows] != 0
+    wanted = np.where(chosen, matrix.data * 3 + pre[rows] * post[columns], matrix.data)
+    np.testing.assert_allclose(found["a"], wanted, rtol=1e-6)
+    np.testing.assert_array_equal(found["b"], 1 + np.repeat(np.where(chosen, rows, 0), 2).reshape(-1, 2))
+    assert found["b"].dtype == "float16"
+
+
+@pytest.mark.usefixtures("of_events")
+def test_of_many_synapses_there_are_all_derivatives():
+    def loss(data, pre, rate, apply):
+        towards = lambda w, p, q, k: w + rate * (p - w) ** 2  # it closes over what has a derivative
+        return (apply(towards, jnp.array([1, 0]), edge_state=data, pre_vals=pre) ** 2).sum()
+
+    def in_numpy(rule, spikes, edge_state, pre_vals):
+        rows = np.array([0, 0, 1, 1])
+        return jnp.where(spikes[rows] != 0, rule(edge_state, pre_vals[rows], None, None), edge_state)
+
+    given = jnp.array([1.0, 2.0, 3.0, 4.0]), PRE, 0.3
+    found = jax.grad(loss, (0, 1, 2))(*given, MATRIX.apply_on_pre)
+    for ours, theirs in zip(found, jax.grad(loss, (0, 1, 2))(*given, in_numpy), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-5)
+    batch = jnp.array([[1, 0], [0, 1], [0, 0]])
+    add = lambda w, p, q, k: w + 1
+    each = jax.vmap(lambda spikes: MATRIX.apply_on_pre(add, spikes))(batch)
+    np.testing.assert_array_equal(each - MATRIX.data, np.repeat(batch, 2, axis=1))
+
+
+@pytest.mark.usefixtures("of_events")
+def test_of_many_synapses_mistakes_have_the_same_words():
+    with pytest.raises(TypeError, match="csr_apply_on_pre: the rule returned"):
+        MATRIX.apply_on_pre(lambda w, p, q, k: (w, w), jnp.array([1, 0]))
+    with pytest.raises(ShapeError, match=r"the rule returned \(2,\) for a state of shape \(\)"):
+        MATRIX.apply_on_pre(lambda w, p, q, k: jnp.stack([w, w]), jnp.array([1, 0]))
 
 
 @either
