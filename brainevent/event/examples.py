@@ -125,6 +125,16 @@ with the slot of now.
        [5., 0., 0.],
        [0., 0., 6.]], dtype=float32)]
 """,
+    "take_arrivals": """
+Operands: the ring, and an array with the number of the step. Results: what arrives, and the new ring.
+
+>>> import jax.numpy as jnp, brainevent
+>>> ring = jnp.array([[1.0, 2.0], [3.0, 4.0]])
+>>> outs = [ring[0], ring]  # of which shapes and dtypes are taken
+>>> brainevent.take_arrivals_p(ring, jnp.array([5]), outs=outs)
+[Array([3., 4.], dtype=float32), Array([[1., 2.],
+       [0., 0.]], dtype=float32)]
+""",
     "fcn_delay_deliver": """
 Operands: the ring, weights and indices (rows, number), delays likewise, events, and an array with the slot of now.
 

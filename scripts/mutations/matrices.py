@@ -15,8 +15,8 @@ MUTANTS = (
     Mutant(
         "rules-beyond-the-last-event",
         "event/plasticity/by_rule.py",
-        "there = (number < upto[-1]) & is_within(column, self.shape[1])",
-        "there = is_within(column, self.shape[1])",
+        "there = (number < upto[-1]) & is_within(index, self.shape[not self.post])",
+        "there = is_within(index, self.shape[not self.post])",
         ("test_by_rule",),
     ),
     Mutant(

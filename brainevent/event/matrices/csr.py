@@ -14,6 +14,7 @@ from ...typing import ArrayLike, IndexLike, PyTree
 from .. import random as connectivity
 from ..saved import savable
 from ..structure import as_indices, checked_shape, known_on_host
+from .buffers import TURNED
 from .build import pick
 from .compressed import Compressed
 from .diagonal import checked_diagonal, with_diagonal
@@ -162,6 +163,8 @@ class CSR(Compressed):
     ) -> PyTree:
         """Apply a user's rule to the synapses of postsynaptic neurons that spiked.
 
+        After `precompute_weight_indices()` the rule is computed for these synapses alone, if there are many.
+
         Args:
             rule: `rule(state, pre, post, params)` returns the new state of one synapse, with the structure of the old
                 one.
@@ -183,10 +186,13 @@ class CSR(Compressed):
             >>> matrix.apply_on_post(lambda weight, pre, post, params: 2 * weight, jnp.array([False, True]))
             Array([1., 2., 6.], dtype=float32)
         """
-        from ..plasticity.by_rule import csr_apply_on_post
+        from ..plasticity.by_rule import applied_by_columns, csr_apply_on_post
 
         state = self._state("CSR.apply_on_post", edge_state)
-        return csr_apply_on_post(rule, state, self.indices, self.indptr, post_spike, shape=self.shape, **values)
+        given = (rule, state, self.indices, self.indptr, post_spike)
+        if TURNED[0] in self._buffers:
+            return applied_by_columns(self._places(), *given, shape=self.shape, **values)
+        return csr_apply_on_post(*given, shape=self.shape, **values)
 
     def _state(self, where: str, given: Any) -> Any:
         if given is None and self.data.shape != self.indices.shape:

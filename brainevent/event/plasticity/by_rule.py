@@ -20,7 +20,7 @@ from ..operands import is_within
 from ..structure import checked_shape
 from .checked import spikes_of
 
-__all__ = ["csr_apply_on_post", "csr_apply_on_pre"]
+__all__ = ["applied_by_columns", "csr_apply_on_post", "csr_apply_on_pre"]
 
 Rule = Callable[[Any, Any, Any, Any], Any]
 _MANY = 2**14  # synapses, from which on those of spikes alone are quicker
@@ -121,6 +121,24 @@ def csr_apply_on_post(
     return _applied("csr_apply_on_post", *given, post=True)
 
 
+def applied_by_columns(
+    turned: tuple[Any, Any, Any],
+    rule: Rule,
+    state: Any,
+    indices: Any,
+    indptr: Any,
+    spikes: Any,
+    *,
+    pre_vals: Any = None,
+    post_vals: Any = None,
+    params: Any = None,
+    shape: Shape,
+) -> Any:
+    """Do what `csr_apply_on_post` does, with what says which synapses end on a neuron: for those of spikes alone."""
+    given = (rule, state, indices, indptr, spikes, pre_vals, post_vals, params, shape)
+    return _applied("csr_apply_on_post", *given, post=True, turned=turned)
+
+
 def _applied(
     where: str,
     rule: Rule,
@@ -134,6 +152,7 @@ def _applied(
     shape: Any,
     *,
     post: bool,
+    turned: tuple[Any, Any, Any] | None = None,
 ) -> Any:
     shape = checked_shape(where, shape)
     structure, _ = CSR.checked(where, (indices, indptr), shape, None)
@@ -142,12 +161,12 @@ def _applied(
     state = _of_size(where, "edge_state", state, stored)
     pre, other = _of_size(where, "pre_vals", pre_vals, shape[0]), _of_size(where, "post_vals", post_vals, shape[1])
     synapses = _Synapses(where, rule, shape, post)
-    if post or stored < _MANY:
+    if (post and turned is None) or stored < _MANY:
         return synapses.all(structure, active, state, pre, other, params)
     one = jax.tree.map(lambda x: x[0], (state, pre, other))
     # What a rule closes over has derivatives, too, and must be an argument where they are written by hand.
     synapses.rule, closed = jax.closure_convert(rule, *one, params)
-    return synapses.of_events(structure, active, state, pre, other, params, *closed)
+    return synapses.of_events((*structure, *(turned or ())), active, state, pre, other, params, *closed)
 
 
 @dataclass(eq=False)
@@ -161,7 +180,7 @@ class _Synapses:
 
     def all(self, structure: Any, active: Any, state: Any, pre: Any, other: Any, *rest: Any) -> Any:
         """Compute the rule for every synapse, and keep what is new where a neuron spiked."""
-        elements = CSR.elements(structure, self.shape)
+        elements = CSR.elements(structure[:2], self.shape)
         rows, columns = elements.numbers(elements.row), elements.numbers(elements.column)
         changes = taken_at(active, columns if self.post else rows) & elements.there
         pre, other = _at(pre, rows), _at(other, columns)
@@ -179,7 +198,7 @@ class _Synapses:
         return apply(*operands)
 
     def _of_events(self, structure: Any, active: Any, state: Any, pre: Any, other: Any, *rest: Any) -> Any:
-        indices, indptr = structure
+        indices, indptr, places = structure[2:] if self.post else (*structure, None)  # of the side that spikes
         spiked = jnp.nonzero(active, size=active.size, fill_value=active.size)[0]
         begins, ends = (jnp.clip(taken_at(x, spiked), 0, indices.size) for x in (indptr[:-1], indptr[1:]))
         counts = jnp.where(spiked < active.size, jnp.maximum(ends - begins, 0), 0)
@@ -190,15 +209,15 @@ class _Synapses:
             first, state = carry
             number = first + jnp.arange(_CHUNK, dtype=upto.dtype)
             i = jnp.minimum(jnp.searchsorted(upto, number, side="right"), active.size - 1)
-            place = begins[i] + number - (upto[i] - counts[i])
-            column = taken_at(indices, place)
-            there = (number < upto[-1]) & is_within(column, self.shape[1])
-            old = _at(state, place)
-            found = rule(old, _at(pre, spiked[i]), _at(other, column), *rest)
-            at = jnp.where(there, place, indices.size)
+            at = begins[i] + number - (upto[i] - counts[i])
+            index, place = taken_at(indices, at), at if places is None else taken_at(places, at)
+            there = (number < upto[-1]) & is_within(index, self.shape[not self.post])
+            old, (row, column) = _at(state, place), (index, spiked[i]) if self.post else (spiked[i], index)
+            found = rule(old, _at(pre, row), _at(other, column), *rest)
+            to = jnp.where(there, place, indices.size)
 
             def change(before: Any, new: Any) -> Any:
-                return before.at[at].set(new, mode="drop")
+                return before.at[to].set(new, mode="drop")
 
             return first + _CHUNK, _changed(self.where, old, state, found, change)
 

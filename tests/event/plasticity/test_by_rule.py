@@ -67,6 +67,19 @@ def test_of_many_synapses_those_of_spikes_alone_are_computed(spikes):
 
 
 @pytest.mark.usefixtures("of_events")
+@pytest.mark.parametrize("spikes", [[0, 1, 0, 1, 1, 0], [0] * 6, [1] * 6])
+def test_of_many_synapses_those_that_end_on_neurons_that_spiked_are_computed(monkeypatch, spikes):
+    dense = np.random.default_rng(0).random((5, 6)) * (np.random.default_rng(1).random((5, 6)) < 0.6)
+    matrix = CSR.fromdense(jnp.asarray(dense, jnp.float32)).precompute_weight_indices()
+    monkeypatch.setattr(by_rule._Synapses, "all", None)  # is not asked
+    pre, post, spikes = jnp.arange(5.0), jnp.arange(6.0), jnp.array(spikes)
+    found = matrix.apply_on_post(rule, spikes, pre_vals=pre, post_vals=post, params=3.0)
+    rows, columns = np.nonzero(dense)
+    wanted = np.where(spikes[columns] != 0, matrix.data * 3 + pre[rows] * post[columns], matrix.data)
+    np.testing.assert_allclose(found, wanted, rtol=1e-6)
+
+
+@pytest.mark.usefixtures("of_events")
 def test_of_many_synapses_there_are_all_derivatives():
     def loss(data, pre, rate, apply):
         towards = lambda w, p, q, k: w + rate * (p - w) ** 2  # it closes over what has a derivative
