@@ -19,6 +19,7 @@ HEAD = r"""
 #define __global__ static
 #define __device__
 #define __forceinline__ inline
+#define __shared__ static
 #define __restrict__
 struct Extent { unsigned x; };
 static Extent threadIdx, blockIdx, blockDim = {32};
@@ -58,6 +59,7 @@ static unsigned __ballot_sync(unsigned, bool mine) {
   for (int i = 0; i < 32; i++) found |= (unsigned)row[i] << i;
   return found;
 }
+static void __syncthreads() { meet(0); }
 static bool __any_sync(unsigned all, bool mine) { return __ballot_sync(all, mine) != 0; }
 static int __clz(unsigned x) { return x ? __builtin_clz(x) : 32; }
 struct uint2 { unsigned x, y; };

@@ -16,12 +16,12 @@ __device__ __forceinline__ u64 hashed(u64 x) {
 struct Plan {
   u64 key, origin;
   u32 scale, shift, width, row;
-  const u32* logarithms;
+  const uint2* logarithms;
 };
 
-__device__ __forceinline__ Plan plan_of(const u32* plan, const u32* logarithms) {
+__device__ __forceinline__ Plan plan_of(const u32* plan, const void* logarithms) {
   const u64 key = plan[3] | (u64)plan[4] << 32, origin = plan[6] & 0x7FFFFFFFu;
-  return {key, origin, plan[0], plan[1] & 63, plan[2] & 31, plan[5], logarithms};
+  return {key, origin, plan[0], plan[1] & 63, plan[2] & 31, plan[5], (const uint2*)logarithms};
 }
 
 // In 32 bits: segments of up to 2^25 columns, so that the gaps of 64 elements have a sum.
@@ -37,7 +37,7 @@ template <class N>
 __device__ __forceinline__ N gap(const Plan& plan, u32 word) {
   word |= 1;
   const u32 zeros = __clz(word), whole = word << zeros;
-  const uint2 cell = ((const uint2*)plan.logarithms)[whole >> (31 - CELLS) & ((1u << CELLS) - 1)];
+  const uint2 cell = plan.logarithms[whole >> (31 - CELLS) & ((1u << CELLS) - 1)];
   const u32 behind = cell.x + __umulhi(cell.y, whole << (CELLS + 1));
   const u32 size = ((zeros + 1) << FRACTION) - behind;
   const u64 found = (u64)size * plan.scale >> plan.shift;

@@ -11,7 +11,8 @@ from typing import Any
 import jax
 
 from ...backends.nvrtc import cuda_kernel
-from ..on_gpu import WARP, definitions, operand, power_of_two
+from ..bitpack import bitpack
+from ..on_gpu import WARP, definitions, operand, power_of_two, whole_warps
 from ..precision import precise
 from .format import given
 from .tables import CELLS, FRACTION, NORMAL_CELLS
@@ -22,6 +23,9 @@ _ROWS = 32  # of which a warp takes those that count, at most
 _WARPS = 2**13  # about as many as a large GPU holds
 _MOST_WARPS = 2**20  # if several share a row
 _SLICE = 4096  # columns, at least, of a row's part that a warp takes
+_THREADS = 2**17  # among which rows are shared that are summed
+_BLOCK = 256  # threads
+_NEAR = 2**13  # words of events that a block keeps in its shared memory, at most
 
 
 @functools.cache
@@ -32,12 +36,13 @@ def text() -> str:
 
 
 def _kernel(entry: str, kind: int, out: Any, threads: int, types: dict[str, Any], **flags: int) -> Callable[..., Any]:
-    flags = {"EVENTS": 0, "FEW": 1, "ACROSS": 1, **flags, "KIND": kind}
+    flags = {"EVENTS": 0, "FEW": 1, "ACROSS": 1, "LANES": WARP, "WORDS": 0, **flags, "KIND": kind}
     flags |= {"CELLS": CELLS, "FRACTION": FRACTION, "NORMAL_CELLS": NORMAL_CELLS}
     zeroed = not entry.startswith("drawn_gather")
     types = {"E": types["A"], "O": types["A"], **types}
     options = definitions(flags)
-    return cuda_kernel(text(), entry, out, launch_dims=threads, types=types, options=options, zeroed=zeroed)
+    how: dict[str, Any] = {"launch_dims": threads, "threads_per_block": _BLOCK, "types": types, "options": options}
+    return cuda_kernel(text(), entry, out, zeroed=zeroed, **how)
 
 
 def cuda_product(outs: Sequence[Any], kind: int, *, transpose: bool, event: bool) -> Callable[..., Any]:
@@ -46,6 +51,9 @@ def cuda_product(outs: Sequence[Any], kind: int, *, transpose: bool, event: bool
 
     def product(weights: Any, drawn: Any, tables: Any, x: Any) -> list[Any]:
         sums = precise(weights.dtype)
+        parts, structure = given(kind, weights, drawn, tables)
+        if x.ndim == 1 and not transpose:
+            return [_rows_summed(kind, out, parts, structure, x, weights.dtype, sums, event=event)]
         x = operand(x, sums, event=event)
         rows, columns = (x.shape[0], out.shape[0]) if transpose else (out.shape[0], x.shape[0])
         wide = x.shape[1] if x.ndim == 2 else 1
@@ -53,7 +61,6 @@ def cuda_product(outs: Sequence[Any], kind: int, *, transpose: bool, event: bool
         tiles = -(-wide // across) if x.ndim == 2 else 1
         few, slices = _shares(rows, columns) if transpose else (1, 1)
         few = few if x.ndim == 1 else 1
-        parts, structure = given(kind, weights, drawn, tables)
         found = jax.ShapeDtypeStruct(out.shape, sums if transpose else out.dtype)
         types = {"W": weights.dtype, "A": sums, "E": x.dtype, "O": out.dtype}
         entry = ("drawn_scatter" if transpose else "drawn_gather") + "_matrix" * (x.ndim == 2)
@@ -65,6 +72,20 @@ def cuda_product(outs: Sequence[Any], kind: int, *, transpose: bool, event: bool
         return [kernel(parts, *structure, x, **numbers).astype(out.dtype)]
 
     return product
+
+
+def _rows_summed(
+    kind: int, out: Any, parts: Any, structure: Any, x: Any, weights: Any, sums: Any, *, event: bool
+) -> Any:
+    """Return the sums of rows times a vector; events are packed into bits, which blocks keep near."""
+    rows, columns = out.shape[0], x.shape[0]
+    lanes = power_of_two(-(-_THREADS // max(1, rows)))
+    x = bitpack(x, 0) if event else operand(x, sums, event=False)
+    words = power_of_two(x.shape[0], _NEAR) if event and x.shape[0] <= _NEAR else 0
+    types = {"W": weights, "A": sums, "E": x.dtype, "O": out.dtype}
+    entry, threads = "drawn_gather_bits" if event else "drawn_gather", whole_warps(rows * lanes)
+    kernel = _kernel(entry, kind, out, threads, types, EVENTS=event, LANES=lanes, WORDS=words)
+    return kernel(parts, *structure, x, rows=rows, columns=columns)
 
 
 def cuda_whole(outs: Sequence[Any], kind: int) -> Callable[..., Any]:

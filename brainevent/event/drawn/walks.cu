@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products of drawn matrices, and the matrix as a dense one, on a GPU; this follows `drawing.cu`. E and O are the types of
 // elements of x and of results. EVENTS: x holds events, which count as one. FEW: rows of which a warp takes those that
-// count. ACROSS: columns of X that it takes at once.
+// count. ACROSS: columns of X that it takes at once. LANES: those that share a row of a gathered product.
 //
 // A warp draws up to 64 elements at a time, two a lane: gaps are added up over the lanes.
 
 static constexpr unsigned EVERY = 0xffffffffu;
-static constexpr long long ENOUGH = 16;  // segments, so that most lanes have one
 
 __device__ __forceinline__ long long thread() { return blockIdx.x * (long long)blockDim.x + threadIdx.x; }
 __device__ __forceinline__ bool counts(E x) { return !EVENTS || x != E(0); }
@@ -73,18 +72,18 @@ __global__ void drawn_scatter(const A* __restrict__ parts, const u32* __restrict
   }
 }
 
-// The same for a row that a warp has to itself: each lane goes through segments of its own, where there are enough.
-template <class N, class Take>
+// The same for LANES lanes that share a line: each goes through segments of its own.
+template <class Take>
 __device__ __forceinline__ void walk_apart(const Plan& plan, u64 line, u64 low, u64 high, Take take) {
   const u64 last = (high - 1) >> plan.width;
-  for (u64 segment = (low >> plan.width) + threadIdx.x % 32; segment <= last; segment += 32) {
+  for (u64 segment = (low >> plan.width) + threadIdx.x % LANES; segment <= last; segment += LANES) {
     const u64 place = hashed(line + segment), start = segment << plan.width, left = high - start;
-    const N size = N(1) << plan.width, from = low > start ? N(low - start) : 0, to = left < size ? N(left) : size;
+    const u32 size = 1u << plan.width, from = low > start ? u32(low - start) : 0, to = left < size ? u32(left) : size;
     const long long at = (long long)(start - low);
-    N column = 0;
+    u32 column = 0;
     for (u64 ahead = STEP; column < to; ahead += STEP) {
       const u64 bits = hashed(place + ahead), words = KIND ? hashed(~place + ahead) : 0;
-      const N one = column + gap<N>(plan, (u32)bits), other = one + 1 + gap<N>(plan, (u32)(bits >> 32));
+      const u32 one = column + gap<u32>(plan, (u32)bits), other = one + 1 + gap<u32>(plan, (u32)(bits >> 32));
       take(one >= from && one < to, at + one, (u32)words);
       take(other >= from && other < to, at + other, (u32)(words >> 32));
       column = other + 1;
@@ -92,22 +91,56 @@ __device__ __forceinline__ void walk_apart(const Plan& plan, u64 line, u64 low, 
   }
 }
 
-// A @ x. A warp sums one row.
+// Sum rows, LANES lanes each. Where rows have too few segments for that, a warp sums its rows one after another.
+// `add(total, column, word)` adds an element. The logarithms are read from shared memory, where lanes wait less.
+template <class Add>
+__device__ __forceinline__ void gather(const u32* numbers, const u32* logarithms, O* out, long long rows,
+                                       long long columns, Add add) {
+  __shared__ uint2 cells[1 << CELLS];
+  for (int i = threadIdx.x; i < 1 << CELLS; i += blockDim.x) cells[i] = ((const uint2*)logarithms)[i];
+  __syncthreads();
+  const int lane = threadIdx.x % 32;
+  const long long first = thread() / 32 * (32 / LANES), mine = first + lane / LANES;
+  if (first >= rows) return;
+  const Plan plan = plan_of(numbers, cells);
+  const u64 low = plan.origin, high = low + columns;
+  A total = 0;
+  const auto take = [&](bool there, long long column, u32 word) {
+    if (there) add(total, column, word);
+  };
+  if (plan.width <= NARROW && columns && 2 * ((columns - 1) >> plan.width) + 2 >= LANES) {
+    if (mine < rows) walk_apart(plan, line_of(plan, mine), low, high, take);
+    for (int step = LANES / 2; step; step /= 2) total += __shfl_down_sync(EVERY, total, step);
+    if (mine < rows && lane % LANES == 0) out[mine] = O(total);
+    return;
+  }
+  for (long long row = first; row < rows && row < first + 32 / LANES; row++) {
+    total = 0;
+    through(plan, line_of(plan, row), columns, 0, 1, take);
+    for (int step = 16; step; step /= 2) total += __shfl_down_sync(EVERY, total, step);
+    if (lane == 0) out[row] = O(total);
+  }
+}
+
+// A @ x.
 __global__ void drawn_gather(const A* __restrict__ parts, const u32* __restrict__ numbers,
                              const u32* __restrict__ logarithms, const int* __restrict__ quantiles,
                              const E* __restrict__ x, O* out, long long rows, long long columns) {
-  const long long row = thread() / 32;
-  if (row >= rows) return;
-  const Plan plan = plan_of(numbers, logarithms);
-  const u64 line = line_of(plan, row), low = plan.origin, high = low + columns;
-  A total = 0;
-  const auto take = [&](bool there, long long column, u32 word) {
-    if (there && counts(x[column])) total += weight_of(parts, quantiles, word) * value(x[column]);
-  };
-  if (plan.width <= NARROW && columns >> plan.width >= ENOUGH) walk_apart<u32>(plan, line, low, high, take);
-  else through(plan, line, columns, 0, 1, take);
-  for (int step = 16; step; step /= 2) total += __shfl_down_sync(EVERY, total, step);
-  if (threadIdx.x % 32 == 0) out[row] = O(total);
+  gather(numbers, logarithms, out, rows, columns, [=](A& total, long long column, u32 word) {
+    if (counts(x[column])) total += weight_of(parts, quantiles, word) * value(x[column]);
+  });
+}
+
+// A @ events, which are bits: the first WORDS words of them are in shared memory, or all are read from where they are.
+__global__ void drawn_gather_bits(const A* __restrict__ parts, const u32* __restrict__ numbers,
+                                  const u32* __restrict__ logarithms, const int* __restrict__ quantiles,
+                                  const u32* __restrict__ bits, O* out, long long rows, long long columns) {
+  __shared__ u32 near[WORDS ? WORDS : 1];
+  for (int i = threadIdx.x; i < WORDS && i < (columns + 31) / 32; i += blockDim.x) near[i] = bits[i];
+  gather(numbers, logarithms, out, rows, columns, [&](A& total, long long column, u32 word) {
+    const u32 at = (u32)column, events = WORDS ? near[at / 32] : bits[at / 32];
+    if (events >> at % 32 & 1) total += weight_of(parts, quantiles, word);
+  });
 }
 
 // Let ACROSS lanes take the same element, each with a column of X: take(column, weight), for one that is there.

@@ -9,6 +9,7 @@ from product_promises import ninety, planned
 from warps_on_cpu import built, launched
 
 from brainevent.event import table
+from brainevent.event.bitpack import bitpack
 from brainevent.event.description import Description
 from brainevent.event.drawn import on_gpu
 from brainevent.event.drawn.checked import drawn_from
@@ -27,7 +28,11 @@ extern "C" int whole_KIND(A* p, unsigned* n, unsigned* l, int* q, W* out, long l
   return run(rows, [=] { kind_KIND::drawn_whole(p, n, l, q, out, rows, columns); });
 }
 extern "C" int gather_KIND(A* p, unsigned* n, unsigned* l, int* q, A* x, A* out, long long rows, long long columns) {
-  return run(rows, [=] { kind_KIND::drawn_gather(p, n, l, q, x, out, rows, columns); });
+  return run((rows * LANES + 31) / 32, [=] { kind_KIND::drawn_gather(p, n, l, q, x, out, rows, columns); });
+}
+extern "C" int gather_bits_KIND(A* p, unsigned* n, unsigned* l, int* q, unsigned* x, A* out, long long rows,
+                                long long columns) {
+  return run((rows * LANES + 31) / 32, [=] { kind_KIND::drawn_gather_bits(p, n, l, q, x, out, rows, columns); });
 }
 extern "C" int scatter_KIND(A* p, unsigned* n, unsigned* l, int* q, A* x, A* out, long long rows, long long columns) {
   return run((rows + 7) / 8 * 2, [=] { kind_KIND::drawn_scatter(p, n, l, q, x, out, rows, columns, 2); });
@@ -45,9 +50,10 @@ extern "C" int scatter_matrix_KIND(A* p, unsigned* n, unsigned* l, int* q, A* x,
 """
 
 
-def pretend(kind, name):
+def pretend(kind, name, lanes=32, words=0):
     """Return a kernel of all as C++: warps take eight rows, and four columns of a matrix x; two share a row."""
     numbers = {"FEW": 8, "ACROSS": 4, "CELLS": CELLS, "FRACTION": FRACTION, "NORMAL_CELLS": NORMAL_CELLS}
+    numbers |= {"LANES": lanes, "WORDS": words}
     text = "".join(f"#define {key} {value}\n" for key, value in numbers.items())
     text += "typedef float A;\ntypedef float W;\ntypedef float E;\ntypedef float O;\n"
     for each, events in EVENTS_OF.items():
@@ -91,9 +97,28 @@ def test_rows_of_many_segments_are_walked_in_32_bits_and_in_64(monkeypatch, narr
     launched(pretend(JITN.drawn, "whole"), *given_first, found, *found.shape)
     np.testing.assert_array_equal(found.view(np.uint32), wanted.view(np.uint32))
     x, sums = np.random.default_rng(0).integers(0, 3, 5000).astype(np.float32), np.zeros(2, np.float32)
-    launched(pretend(JITN.drawn, "gather"), *given_first, x, sums, *found.shape)
-    taken = (x != 0) if EVENTS_OF[JITN.drawn] else x
-    np.testing.assert_allclose(sums, wanted.astype(np.float64) @ taken, rtol=1e-4)
+    for lanes in (1, 8, 32):
+        sums[:] = np.nan
+        launched(pretend(JITN.drawn, "gather", lanes), *given_first, x, sums, *found.shape)
+        taken = (x != 0) if EVENTS_OF[JITN.drawn] else x
+        np.testing.assert_allclose(sums, wanted.astype(np.float64) @ taken, rtol=1e-4)
+
+
+@every_format
+@pytest.mark.parametrize(("lanes", "words"), [(1, 32), (4, 0), (32, 8)])
+@pytest.mark.parametrize("columns", [1, 40, 900])
+def test_events_are_read_as_bits(form, lanes, words, columns):
+    if words and words < columns / 32:
+        columns = 32 * words - 3
+    weights, drawn = operands(form, 0.3, (3, 70))
+    x = np.random.default_rng(0).random(columns) < 0.4
+    wanted = on_cpu(form, EVENTS, weights, drawn, jnp.asarray(x), shape=(37, columns), transpose=False)
+    parts, structure = given(form.drawn, weights, drawn, tables())
+    found = np.full(37, np.nan, np.float32)
+    bits = np.array(bitpack(jnp.asarray(x), 0))
+    kernel = pretend(form.drawn, "gather_bits", lanes, words)
+    launched(kernel, *map(np.array, (parts, *structure)), bits, found, 37, columns)
+    np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.covering

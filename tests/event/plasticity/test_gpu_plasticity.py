@@ -8,6 +8,7 @@ import pytest
 from test_plasticity import FORMATS, OPERATORS, SHAPE, drawn, expected, neurons, operands_of, updated
 
 import brainevent
+from brainevent.event.plasticity import by_rule
 
 pytestmark = pytest.mark.gpu
 
@@ -46,3 +47,26 @@ def test_an_index_out_of_range_is_left_alone():
     spikes = jnp.array([True, True])
     update = jax.jit(lambda i: brainevent.update_csr_on_binary_pre(jnp.zeros(4), i, indptr, spikes, jnp.ones(2), **how))
     np.testing.assert_array_equal(update(indices), [1, 0, 0, 1])
+
+
+@pytest.mark.parametrize("side", ["pre", "post"])
+def test_a_rule_of_the_users_changes_the_synapses_of_neurons_that_spiked(side):
+    matrix = brainevent.CSR.random((300, 400), prob=0.3, weights=jax.random.normal, seed=0)
+    assert matrix.nse > by_rule._MANY
+    size = matrix.shape[side == "post"]
+    apply = getattr(matrix.precompute_weight_indices(), f"apply_on_{side}")
+    pre, post = jnp.arange(300.0), jnp.arange(400.0)
+
+    def run(data, spikes):
+        towards = lambda w, p, q, rate: w + rate * (p * q - w)
+        return apply(towards, spikes, edge_state=data, pre_vals=pre, post_vals=post, params=0.01)
+
+    rows = np.repeat(np.arange(300), np.diff(matrix.indptr))
+    every = matrix.data + 0.01 * (pre[rows] * post[matrix.indices] - matrix.data)
+    for share in (0.0, 0.02, 1.0):
+        spikes = np.random.default_rng(1).random(size) < share
+        chosen = spikes[matrix.indices if side == "post" else rows]
+        found = jax.jit(run)(matrix.data, jnp.asarray(spikes))
+        np.testing.assert_allclose(found, np.where(chosen, every, matrix.data), rtol=1e-5, atol=1e-5)
+        slope = jax.grad(lambda data, spikes: run(data, spikes).sum())(matrix.data, jnp.asarray(spikes))
+        np.testing.assert_allclose(slope, np.where(chosen, 0.99, 1), rtol=1e-5)
