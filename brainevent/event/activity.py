@@ -8,7 +8,9 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-__all__ = ["as_events", "is_active", "weighted"]
+__all__ = ["WORD", "as_events", "in_words", "is_active", "weighted"]
+
+WORD = 32  # bits
 
 _NATIVE = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64")
 
@@ -30,6 +32,17 @@ def as_events(x: Any) -> jax.Array:
     """Return an array that every kernel language can ask whether `x != 0`: itself, unless its numbers have 16 bits."""
     x = jnp.asarray(x)
     return x if x.dtype.name in _NATIVE else is_active(x)
+
+
+def in_words(active: jax.Array, axis: int) -> jax.Array:
+    """Return booleans as bits along an axis: uint32, the first in the lowest bit; n of them are ceil(n / 32) words."""
+    size = active.shape[axis]
+    words = -(-size // WORD)
+    padding = [(0, words * WORD - size if i == axis else 0) for i in range(active.ndim)]
+    shape = (*active.shape[:axis], words, WORD, *active.shape[axis + 1 :])
+    bits = jnp.pad(active, padding).reshape(shape).astype(jnp.uint32)
+    places = jnp.arange(WORD, dtype=jnp.uint32).reshape(WORD, *[1] * (active.ndim - axis - 1))
+    return (bits << places).sum(axis + 1, dtype=jnp.uint32)
 
 
 @jax.custom_jvp

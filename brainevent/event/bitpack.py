@@ -10,15 +10,13 @@ import jax.numpy as jnp
 
 from .. import errors
 from ..typing import EventLike
-from .activity import is_active
+from .activity import WORD, in_words, is_active
 from .form import numbers_of
 from .representation import EventRepresentation
 from .saved import savable
 from .structure import checked_count
 
 __all__ = ["BitPackedBinary", "bitpack", "unpack"]
-
-_BITS = 32
 
 
 def bitpack(arr: EventLike, axis: int) -> jax.Array:
@@ -41,22 +39,15 @@ def bitpack(arr: EventLike, axis: int) -> jax.Array:
         Array([5], dtype=uint32)
     """
     active = is_active(numbers_of(arr))
-    axis = _checked_axis(axis, active.ndim)
-    size = active.shape[axis]
-    words = -(-size // _BITS)
-    padding = [(0, words * _BITS - size if i == axis else 0) for i in range(active.ndim)]
-    shape = (*active.shape[:axis], words, _BITS, *active.shape[axis + 1 :])
-    bits = jnp.pad(active, padding).reshape(shape).astype(jnp.uint32)
-    places = jnp.arange(_BITS, dtype=jnp.uint32).reshape(_BITS, *[1] * (active.ndim - axis - 1))
-    return (bits << places).sum(axis + 1, dtype=jnp.uint32)
+    return in_words(active, _checked_axis(axis, active.ndim))
 
 
 def unpack(words: jax.Array, axis: int, size: int) -> jax.Array:
     """Return which of `size` elements along an axis are events: the inverse of `bitpack`."""
     axis = _checked_axis(axis, words.ndim)
-    places = jnp.arange(_BITS, dtype=jnp.uint32).reshape(_BITS, *[1] * (words.ndim - axis - 1))
+    places = jnp.arange(WORD, dtype=jnp.uint32).reshape(WORD, *[1] * (words.ndim - axis - 1))
     bits = (jnp.expand_dims(words, axis + 1) >> places) & 1
-    whole = bits.reshape(*words.shape[:axis], words.shape[axis] * _BITS, *words.shape[axis + 1 :])
+    whole = bits.reshape(*words.shape[:axis], words.shape[axis] * WORD, *words.shape[axis + 1 :])
     return jax.lax.slice_in_dim(whole, 0, size, axis=axis).astype(bool)
 
 

@@ -5,6 +5,8 @@ import functools
 import subprocess
 import sys
 
+import importlib.util
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -21,7 +23,8 @@ pytestmark = pytest.mark.covering
 
 NATIVE = ("numba", "cpp", "reference")
 SIMULATED = brainevent.config.is_emulating()  # Numba-CUDA: its simulator is chosen before it is imported
-LANGUAGES = ("numba_cuda",) if SIMULATED else (*NATIVE, "warp", "pallas", "pallas_tpu")
+WARP = ("warp",) if importlib.util.find_spec("warp") else ()
+LANGUAGES = ("numba_cuda",) if SIMULATED else (*NATIVE, *WARP, "pallas", "pallas_tpu")
 every_language = pytest.mark.parametrize("language", LANGUAGES)
 SIZES = ((9, 12, 4), (1, 1, 300), (12, 9, 1), (0, 4, 2), (4, 0, 2), (4, 4, 0))
 

@@ -11,7 +11,7 @@ from typing import Any
 import jax
 
 from ...backends.nvrtc import cuda_kernel
-from ..bitpack import bitpack
+from ..activity import in_words, is_active
 from ..on_gpu import WARP, definitions, operand, power_of_two, whole_warps
 from ..precision import precise
 from .format import given
@@ -80,7 +80,7 @@ def _rows_summed(
     """Return the sums of rows times a vector; events are packed into bits, which blocks keep near."""
     rows, columns = out.shape[0], x.shape[0]
     lanes = power_of_two(-(-_THREADS // max(1, rows)))
-    x = bitpack(x, 0) if event else operand(x, sums, event=False)
+    x = in_words(is_active(x), 0) if event else operand(x, sums, event=False)
     words = power_of_two(x.shape[0], _NEAR) if event and x.shape[0] <= _NEAR else 0
     types = {"W": weights, "A": sums, "E": x.dtype, "O": out.dtype}
     entry, threads = "drawn_gather_bits" if event else "drawn_gather", whole_warps(rows * lanes)
