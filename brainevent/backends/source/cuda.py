@@ -97,13 +97,9 @@ def load_cuda_inline(
     cache.check_name(name, where)
     if optimization_level not in (0, 1, 2, 3):
         raise ValueError(f"{where}: optimization_level is {optimization_level!r}; pass 0, 1, 2 or 3")
+    cflags = {"extra_cuda_cflags": extra_cuda_cflags}
     build = described(
-        sources,
-        functions,
-        cflags={"extra_cuda_cflags": extra_cuda_cflags},
-        ldflags=extra_ldflags,
-        include_paths=extra_include_paths,
-        verbose=verbose,
+        sources, functions, cflags=cflags, ldflags=extra_ldflags, include_paths=extra_include_paths, verbose=verbose
     )
     build = dataclasses.replace(
         build,

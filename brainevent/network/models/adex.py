@@ -130,20 +130,15 @@ def adex(
     (leak,) = read.positive("nS", leak=leak)
     (sharpness,) = read.positive("mV", sharpness=sharpness)
     (refractory,) = read.steps(refractory=refractory)
+    of_membrane = {"leak": leak, "rest": rest, "threshold": threshold, "sharpness": sharpness}
+    of_spikes = {"a": a, "b": b, "reset": reset, "peak": peak, "refractory": refractory}
     params = {
         "dt": read.dt,
         "quarter_step": read.dt / (4 * capacitance),
         "upstroke": read.dt * leak / capacitance,
-        "leak": leak,
-        "rest": rest,
-        "threshold": threshold,
-        "sharpness": sharpness,
+        **of_membrane,
         "half_w": decay(read.dt / 2, tau_w),
-        "a": a,
-        "b": b,
-        "reset": reset,
-        "peak": peak,
-        "refractory": refractory,
+        **of_spikes,
         "half_exc": decay(read.dt / 2, tau_exc),
         "half_inh": decay(read.dt / 2, tau_inh),
         "rest_exc": rest_exc,
