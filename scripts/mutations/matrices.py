@@ -120,8 +120,8 @@ MUTANTS = (
     Mutant(
         "tcsr-options-lost-when-turned",
         "event/matrices/tcsr.py",
-        "return self._turned_class._of(self.data, structure, shape, **self._shared)._with(self._options)",
-        "return self._turned_class._of(self.data, structure, shape, **self._shared)",
+        "return super()._transposed()._with(self._options)",
+        "return super()._transposed()",
         ("test_tcsr",),
     ),
     Mutant(
@@ -196,9 +196,9 @@ MUTANTS = (
     ),
     Mutant(
         "csc-random-by-rows",
-        "event/matrices/csc.py",
-        "num_per_row=num_per_column, num_per_column=num_per_row,",
-        "num_per_row=num_per_row, num_per_column=num_per_column,",
+        "event/matrices/compressed.py",
+        "(num_per_column, num_per_row) if cls._axis else (num_per_row, num_per_column)",
+        "(num_per_row, num_per_column)",
         _RANDOM,
     ),
     Mutant(

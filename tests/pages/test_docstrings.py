@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The docstring of every public name has a summary, its arguments, its result, its errors and an example."""
+"""The docstring of every public name has a summary, its arguments, its result, its errors and an example.
+
+A method without a docstring has that of the method that it overrides, as `help` and editors show it: it must be true of
+both.
+"""
 
 import ast
 import enum
@@ -96,7 +100,8 @@ def examples_of(cls):
 
 def lacking(function, *, example=None):
     """Yield what the docstring of a function lacks, or says wrongly."""
-    doc = sections(function.__doc__)
+    text = inspect.getdoc(function) or ""
+    doc = sections(text)
     summary, _, rest = doc[""].partition("\n")
     if not summary.endswith((".", "?")) or rest[:1] not in ("", "\n"):
         yield "a summary of one line"
@@ -119,7 +124,7 @@ def lacking(function, *, example=None):
         yield "Returns"
     if raises(function) and "Raises" not in doc:
         yield "Raises"
-    if ">>>" not in (function.__doc__ or "") and not (example and re.search(rf"\b{example[1]}\b", example[0])):
+    if ">>>" not in text and not (example and re.search(rf"\b{example[1]}\b", example[0])):
         yield "an example"
 
 
@@ -154,7 +159,7 @@ def wrong():
             if method in PROTOCOLS:
                 continue
             if isinstance(vars(cls)[method], property):
-                if not (function.__doc__ or "").partition("\n")[0].endswith("."):
+                if not (inspect.getdoc(function) or "").partition("\n")[0].endswith("."):
                     yield f"{name}.{method}", "a summary of one line"
             else:
                 yield from (

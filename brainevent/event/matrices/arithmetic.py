@@ -4,37 +4,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ...typing import PyTree
+from ...typing import ArrayLike, PyTree
 from .. import units
 from ..operands import is_scipy
 from ..precision import precise
 from ..structure import are_known
+from .asked import Asked
 
 __all__ = ["Arithmetic"]
 
 
-class Arithmetic:
-    """Operators of matrices, but `@`; with what they need of a matrix."""
-
-    data: Any
-    shape: tuple[int, int]
-    indices_within: bool
-    dtype: Any
-    nse: Any
-    product: Any
-    todense: Any
-    with_data: Any
-    _coordinates: Any
-    _structure: ClassVar[tuple[str, ...]]
-    _like: Any
-    _look: Any
-    _stored: Any
+class Arithmetic(Asked):
+    """Operators of matrices, but `@`."""
 
     def __neg__(self) -> Any:
         return self._like(-self.data)
@@ -95,6 +82,32 @@ class Arithmetic:
 
     def __rsub__(self, other: Any) -> Any:
         return _dense(other) - self.todense()
+
+    def diag_add(self, diagonal: ArrayLike) -> Arithmetic:
+        """Add a diagonal matrix.
+
+        The sum is of the same class if that is `CSR`, `CSC` or `Dense`, and else a `CSR`. If it is sparse, its indices
+        ascend, and diagonal elements that were not stored are stored. Under `jax.jit` an element is added to each row,
+        with weight zero where the diagonal is stored already.
+
+        Args:
+            diagonal: A number, or a number for each element of the diagonal, (min(m, k),).
+
+        Returns:
+            The sum.
+
+        Raises:
+            ShapeError: If the diagonal has another length.
+
+        Examples:
+            >>> import jax.numpy as jnp, brainevent
+            >>> matrix = brainevent.CSR.fromdense(jnp.array([[0.0, 2.0], [3.0, 4.0]]))
+            >>> matrix.diag_add(1.0), jnp.asarray(matrix.diag_add(jnp.array([1.0, 10.0])).todense())
+            (CSR(float32[2, 2], nse=4), Array([[ 1.,  2.],
+                   [ 3., 14.]], dtype=float32))
+        """
+        found: Arithmetic = self.tocsr().diag_add(diagonal)
+        return found
 
     def _beside_data(self, sign: str, other: Any) -> Any:
         """Return a factor as a scalar, or its elements in the places of the stored ones."""

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import jax
 import jax.numpy as jnp
@@ -57,12 +57,6 @@ class DataRepresentation(WithBuffers, Products, Conversions, Rows, BesideQuantit
         (CSR(float32[3, 2], nse=3), CSC(float32[3, 2], nse=3), COO(float32[2, 3], nse=3))
     """
 
-    data: Any
-    shape: tuple[int, int]
-    backend: str | None
-    indices_sorted: bool  # whether those of each row, or of what else is cut, are known to ascend
-    indices_within: bool  # whether all are known to be within range, so that kernels need not test them
-    _structure: ClassVar[tuple[str, ...]] = ()  # the attributes that hold indices
     __array_ufunc__ = None  # NumPy's arrays leave `array @ matrix` to us
     __hash__ = object.__hash__
 

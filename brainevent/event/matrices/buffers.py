@@ -3,21 +3,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Self
 
 from ...errors import UnknownBufferError
 from ...typing import PyTree
+from .asked import Asked
 
-__all__ = ["TURNED", "WithBuffers"]
+__all__ = ["TURNED", "WithBuffers", "WithWeightIndices"]
 
 TURNED = ("turned_indices", "turned_indptr", "turned_perm")  # the structure cut along the other axis
 
 
-class WithBuffers:
+class WithBuffers(Asked):
     """What has arrays of the user's own, by name."""
-
-    indices_within: bool
-    _buffers: dict[str, Any]
 
     @property
     def buffers(self) -> dict[str, Any]:
@@ -84,3 +83,42 @@ class WithBuffers:
             self.set_buffer(name, value)
         else:
             super().__setattr__(name, value)
+
+
+class WithWeightIndices(WithBuffers):
+    """What is cut along an axis, and can store where its elements lie when it is cut along the other one."""
+
+    def precompute_weight_indices(self) -> Self:
+        """Store where each element lies when the matrix is cut along the other axis, at 8 bytes an element.
+
+        Then products with events read only the elements of events in both directions, and use the same weights.
+
+        Returns:
+            The matrix itself.
+
+        Examples:
+            >>> import jax.numpy as jnp, brainevent
+            >>> matrix = brainevent.CSR.fromdense(jnp.array([[1.0, 0.0], [2.0, 3.0]])).precompute_weight_indices()
+            >>> matrix @ brainevent.BinaryArray(jnp.array([False, True]))
+            Array([0., 3.], dtype=float32)
+        """
+        self._buffers.update(zip(TURNED, self._sorted_places(), strict=True))
+        return self
+
+    def build_weight_indices(self) -> Self:
+        """Return the same matrix with what `precompute_weight_indices` stores; this one stays as it is.
+
+        Returns:
+            Another matrix, which shares data and indices.
+
+        Examples:
+            >>> import jax.numpy as jnp, brainevent
+            >>> list(brainevent.CSR.fromdense(jnp.eye(2)).build_weight_indices().buffers)
+            ['turned_indices', 'turned_indptr', 'turned_perm']
+        """
+        copy: Self = self._like(self.data)
+        return copy.precompute_weight_indices()
+
+    def _sorted_places(self) -> Sequence[Any]:
+        """Return indices, pointers and places of weights of the structure that is cut along the other axis, sorted."""
+        raise NotImplementedError

@@ -13,24 +13,19 @@ from ...typing import ArrayLike, EventLike, IndexLike, PyTree
 from .. import units
 from ..csr.format import CSR
 from ..description import Description, Format, Law, Shape
+from .asked import Asked
 from .buffers import TURNED
 from .per_synapse import PerSynapse
 
 __all__ = ["ByFormat"]
 
 
-class ByFormat(PerSynapse):
+class ByFormat(PerSynapse, Asked):
     """A matrix in a format, which is cut along an axis into what the format calls rows."""
 
-    data: Any
-    shape: Shape
-    backend: str | None
-    indices_sorted: bool
-    indices_within: bool
-    _buffers: dict[str, Any]
-    _structure: ClassVar[tuple[str, ...]]
     _format: ClassVar[Format]
     _axis: ClassVar[int] = 0
+    _turned_class: ClassVar[Any]  # of the transposed matrix
     _called: ClassVar[tuple[str, str, str, str]]  # for messages: updates by pre and post, values, and batches of these
 
     @classmethod
@@ -71,6 +66,9 @@ class ByFormat(PerSynapse):
         elements = self._format.elements(self._arrays, self._cut_shape)
         found = elements.numbers(elements.row), elements.numbers(elements.column)
         return (found[1], found[0]) if self._axis else found
+
+    def _transposed(self) -> Any:
+        return self._turned_class._of(self.data, self._arrays, self.shape[::-1], **self._shared)
 
     def _check_structure(self, where: str) -> None:
         self._format.checked(where, self._arrays, self._cut_shape, None)

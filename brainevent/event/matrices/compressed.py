@@ -3,13 +3,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Self
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from ...typing import ArrayLike, DTypeLike
+from .. import random as connectivity
 from .. import units
 from ..csr.format import CSR
 from ..description import Description
@@ -25,7 +27,7 @@ from ..structure import (
     narrow,
 )
 from .base import DataRepresentation
-from .buffers import TURNED
+from .buffers import TURNED, WithWeightIndices
 from .build import checked_dense, dense_elements, parts
 from .by_format import ByFormat
 from .solve import solved
@@ -33,7 +35,7 @@ from .solve import solved
 __all__ = ["Compressed"]
 
 
-class Compressed(ByFormat, DataRepresentation):
+class Compressed(ByFormat, WithWeightIndices, DataRepresentation):
     """A matrix that is cut along an axis: `indptr` says where each slice begins, `indices` where its elements lie.
 
     Args:
@@ -145,38 +147,60 @@ class Compressed(ByFormat, DataRepresentation):
             made.precompute_weight_indices()
         return made
 
-    def precompute_weight_indices(self) -> Self:
-        """Store where each element lies when the matrix is cut along the other axis, at 8 bytes an element.
+    @classmethod
+    def random(
+        cls,
+        shape: Sequence[int],
+        *,
+        prob: float | None = None,
+        num_per_row: int | None = None,
+        num_per_column: int | None = None,
+        weights: ArrayLike | Callable[..., ArrayLike] = 1.0,
+        seed: int | None = None,
+    ) -> Self:
+        """Connect neurons at random; no pair is connected twice.
 
-        Then products with events read only the elements of events in both directions, and use the same weights.
+        Pass one of `prob`, `num_per_row` and `num_per_column`. A `CSC` is drawn column by column, all else row by row.
+
+        Args:
+            shape: The shape of the matrix, (m, k).
+            prob: The probability of each element.
+            num_per_row: How many elements each row has, all equally likely.
+            num_per_column: How many elements each column has, all equally likely.
+            weights: A number for all, or a function of a key and a shape, such as `jax.random.normal`.
+            seed: An integer; None for a new one.
 
         Returns:
-            The matrix itself.
+            The matrix.
+
+        Raises:
+            TypeError: If not one of the three is passed.
+            ValueError: If a probability or a number is out of range.
 
         Examples:
-            >>> import jax.numpy as jnp, brainevent
-            >>> matrix = brainevent.CSR.fromdense(jnp.array([[1.0, 0.0], [2.0, 3.0]])).precompute_weight_indices()
-            >>> matrix @ brainevent.BinaryArray(jnp.array([False, True]))
-            Array([0., 3.], dtype=float32)
+            >>> import brainevent
+            >>> brainevent.CSR.random((100, 50), num_per_row=10, weights=0.5, seed=0)
+            CSR(float32[100, 50], nse=1000)
         """
-        from ..csr.conversions import csr_to_csc_index
-
-        indptr, indices, perm = csr_to_csc_index(self.indptr, self.indices, shape=self._cut_shape)
-        self._buffers.update(zip(TURNED, (indices, indptr, perm), strict=True))
-        return self
-
-    def build_weight_indices(self) -> Self:
-        """Return the same matrix with what `precompute_weight_indices` stores; this one stays as it is.
-
-        Returns:
-            Another matrix, which shares data and indices.
-
-        Examples:
-            >>> import jax.numpy as jnp, brainevent
-            >>> list(brainevent.CSR.fromdense(jnp.eye(2)).build_weight_indices().buffers)
-            ['turned_indices', 'turned_indptr', 'turned_perm']
-        """
-        return self._like(self.data).precompute_weight_indices()
+        where = f"{cls.__name__}.random"
+        size = checked_shape(where, shape)
+        if sum(given is not None for given in (prob, num_per_row, num_per_column)) != 1:
+            raise TypeError(f"{where}: pass one of prob, num_per_row and num_per_column")
+        slices, across = size[cls._axis], size[1 - cls._axis]
+        of_slice, of_other = (num_per_column, num_per_row) if cls._axis else (num_per_row, num_per_column)
+        start = connectivity.checked_seed(seed)
+        if prob is not None:
+            indices, indptr = connectivity.bernoulli_rows(slices, across, prob, start)
+        elif of_other is not None:
+            indices, indptr = connectivity.fixed_columns(slices, across, of_other, start)
+        else:
+            indices = connectivity.fixed_rows(slices, across, of_slice or 0, start, pointers=True)
+            indptr = np.arange(slices + 1, dtype=np.int64) * indices.shape[1]
+        data = connectivity.drawn_weights(weights, (indices.size,), start)
+        # device_put keeps the memory that was drawn into, on a CPU; asarray would copy it.
+        structure = (jax.device_put(indices.reshape(-1)), indptr)
+        known: dict[str, Any] = {"indices_sorted": True, "indices_within": True}
+        return cls(data, *structure, shape=size, check_structure=False, **known)
 
     def solve(self, b: ArrayLike, tol: float = 1e-6, reorder: int = 1) -> jax.Array:
         """Return x with `self @ x = b`, by a sparse factorization on the host.
@@ -201,6 +225,12 @@ class Compressed(ByFormat, DataRepresentation):
             Array([1., 2.], dtype=float32)
         """
         return solved(self, b, tol, reorder)
+
+    def _sorted_places(self) -> tuple[Any, Any, Any]:
+        from ..csr.conversions import csr_to_csc_index
+
+        indptr, indices, places = csr_to_csc_index(self.indptr, self.indices, shape=self._cut_shape)
+        return indices, indptr, places
 
     def _places(self) -> tuple[Any, Any, Any]:
         """Return indices, pointers and places of weights of the structure that is cut along the other axis."""

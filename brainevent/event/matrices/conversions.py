@@ -12,22 +12,14 @@ import jax.numpy as jnp
 from .. import units
 from ..precision import precise
 from ..room import check_array
+from .asked import Asked
 from .formats import format_named
 
 __all__ = ["Conversions"]
 
 
-class Conversions:
-    """What turns a matrix into another one of the same elements, with what that needs of a matrix."""
-
-    data: Any
-    shape: tuple[int, int]
-    indices_within: bool
-    _coordinates: Any
-    _kept: Any
-    _look: Any
-    _stored: Any
-    _transposed: Any
+class Conversions(Asked):
+    """What turns a matrix into another one of the same elements."""
 
     @property
     def T(self) -> Any:  # noqa: N802
@@ -74,7 +66,7 @@ class Conversions:
         """Return the matrix in compressed sparse columns.
 
         Returns:
-            A `CSC`.
+            A `CSC`: the matrix itself if it is one. Where elements change their places, the weights are a copy.
         """
         return self.transpose().tocsr().transpose()
 
@@ -82,7 +74,7 @@ class Conversions:
         """Return the matrix in coordinates.
 
         Returns:
-            A `COO`.
+            A `COO`: the matrix itself if it is one.
         """
         self._look(f"{type(self).__name__}.tocoo")
         return format_named("COO")._of(self._flat(), self._coordinates(), self.shape, **self._kept)
@@ -94,7 +86,7 @@ class Conversions:
         """Return the matrix in compressed sparse rows.
 
         Returns:
-            A `CSR`.
+            A `CSR`: the matrix itself if it is one. Where elements change their places, the weights are a copy.
 
         Raises:
             NotImplementedError: If the format does not say how.

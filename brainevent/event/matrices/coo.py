@@ -144,19 +144,9 @@ class COO(ByFormat, DataRepresentation):
         return COO._of(self.data, (self.col, self.row), turned, **self._shared)
 
     def tocoo(self) -> COO:
-        """Return the matrix itself.
-
-        Returns:
-            The matrix.
-        """
         return self
 
     def tocsr(self) -> DataRepresentation:
-        """Return the matrix in compressed sparse rows.
-
-        Returns:
-            A `CSR`; its weights are a copy.
-        """
         from ..csr.conversions import coo2csr
 
         indptr, indices, order = coo2csr(self.row, self.col, shape=self.shape)

@@ -3,14 +3,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
 
 from ...typing import ArrayLike, IndexLike
 from ..saved import savable
-from ..structure import checked_shape
 from .compressed import Compressed
 from .csr import CSR
 from .formats import named_format
@@ -51,6 +49,8 @@ class CSC(Compressed):
         (Array([1, 0, 0], dtype=int32), Array([0, 1, 2, 3], dtype=int32))
         >>> matrix @ jnp.array([False, True, True])
         Array([5., 0.], dtype=float32)
+        >>> brainevent.CSC.random((100, 50), num_per_column=10, seed=0)
+        CSC(float32[100, 50], nse=500)
         >>> matrix.slice_rows([1]).todense()
         Array([[4., 0., 0.]], dtype=float32)
         >>> brainevent.CSC.fromdense(jnp.eye(2)).diag_add(1.0).tocsr().tocsc().todense()
@@ -61,94 +61,20 @@ class CSC(Compressed):
     _axis = 1
     _called = ("update_csc_on_binary_pre", "update_csc_on_binary_post", "cscmv_dt2t", "cscmm_dt2t")
 
-    @classmethod
-    def random(
-        cls,
-        shape: Sequence[int],
-        *,
-        prob: float | None = None,
-        num_per_row: int | None = None,
-        num_per_column: int | None = None,
-        weights: ArrayLike | Callable[..., ArrayLike] = 1.0,
-        seed: int | None = None,
-    ) -> CSC:
-        """Connect neurons at random, as `CSR.random` does, column by column.
-
-        Args:
-            shape: The shape of the matrix, (m, k).
-            prob: The probability of each element.
-            num_per_row: How many elements each row has, all equally likely.
-            num_per_column: How many elements each column has, all equally likely.
-            weights: A number for all, or a function of a key and a shape, such as `jax.random.normal`.
-            seed: An integer; None for a new one.
-
-        Returns:
-            The matrix.
-
-        Raises:
-            TypeError: If not one of `prob`, `num_per_row` and `num_per_column` is passed.
-            ValueError: If a probability or a number is out of range.
-
-        Examples:
-            >>> import brainevent
-            >>> brainevent.CSC.random((100, 50), num_per_column=10, seed=0)
-            CSC(float32[100, 50], nse=500)
-        """
-        turned = checked_shape("CSC.random", shape)[::-1]
-        of_rows = CSR.random(
-            turned, prob=prob, num_per_row=num_per_column, num_per_column=num_per_row, weights=weights, seed=seed
-        )
-        found: CSC = of_rows._transposed()
-        return found
-
-    def _transposed(self) -> CSR:
-        structure, shape = (self.indices, self.indptr), (self.shape[1], self.shape[0])
-        return CSR._of(self.data, structure, shape, **self._shared)
-
     def tocsc(self) -> CSC:
-        """Return the matrix itself.
-
-        Returns:
-            The matrix.
-        """
         return self
 
     def slice_rows(self, rows: IndexLike | slice) -> CSC:
-        """Return the matrix of chosen rows, as `CSR.slice_rows` does; elements are sorted for it, and back.
-
-        Args:
-            rows: The rows: a slice, a mask, (m,), or numbers, (r,).
-
-        Returns:
-            The matrix, of shape (r, k).
-
-        Raises:
-            RuntimeError: If it is called under `jax.jit`, where the size of the result is unknown.
-            IndexError: If a row is out of range.
-        """
         found: Any = self.tocsr().slice_rows(rows).tocsc()
         return found
 
     def diag_add(self, diagonal: ArrayLike) -> CSC:
-        """Add a diagonal matrix, as `CSR.diag_add` does.
-
-        Args:
-            diagonal: A number, or a number for each element of the diagonal, (min(m, k),).
-
-        Returns:
-            The sum; the rows of each column ascend.
-
-        Raises:
-            ShapeError: If the diagonal has another length.
-        """
         found: CSC = self._transposed().diag_add(diagonal)._transposed()
         return found
 
     def tocsr(self) -> CSR:
-        """Return the matrix in compressed sparse rows, whose columns ascend.
-
-        Returns:
-            The matrix; its weights are a copy.
-        """
         data, structure = self._turned()
         return CSR._of(data, structure, self.shape, indices_sorted=True, **self._kept)
+
+
+CSR._turned_class, CSC._turned_class = CSC, CSR

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -11,14 +11,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from ...typing import ArrayLike, IndexLike, PyTree
-from .. import random as connectivity
 from ..saved import savable
-from ..structure import as_indices, checked_shape, known_on_host
+from ..structure import as_indices, known_on_host
 from .buffers import TURNED
 from .build import pick
 from .compressed import Compressed
 from .diagonal import checked_diagonal, with_diagonal
-from .formats import format_named, named_format
+from .formats import named_format
 
 if TYPE_CHECKING:
     from ..delays.layout import CSRDelayLayout
@@ -66,62 +65,6 @@ class CSR(Compressed):
 
     _axis = 0
     _called = ("update_csr_on_binary_pre", "update_csr_on_binary_post", "csrmv_dt2t", "csrmm_dt2t")
-
-    @classmethod
-    def random(
-        cls,
-        shape: Sequence[int],
-        *,
-        prob: float | None = None,
-        num_per_row: int | None = None,
-        num_per_column: int | None = None,
-        weights: ArrayLike | Callable[..., ArrayLike] = 1.0,
-        seed: int | None = None,
-    ) -> CSR:
-        """Connect neurons at random; no pair is connected twice.
-
-        Pass one of `prob`, `num_per_row` and `num_per_column`.
-
-        Args:
-            shape: The shape of the matrix, (m, k).
-            prob: The probability of each element.
-            num_per_row: How many elements each row has, all equally likely.
-            num_per_column: How many elements each column has, all equally likely.
-            weights: A number for all, or a function of a key and a shape, such as `jax.random.normal`.
-            seed: An integer; None for a new one.
-
-        Returns:
-            The matrix.
-
-        Raises:
-            TypeError: If not one of the three is passed.
-            ValueError: If a probability or a number is out of range.
-
-        Examples:
-            >>> import brainevent
-            >>> brainevent.CSR.random((100, 50), num_per_row=10, weights=0.5, seed=0)
-            CSR(float32[100, 50], nse=1000)
-        """
-        rows, columns = checked_shape("CSR.random", shape)
-        if sum(given is not None for given in (prob, num_per_row, num_per_column)) != 1:
-            raise TypeError("CSR.random: pass one of prob, num_per_row and num_per_column")
-        start = connectivity.checked_seed(seed)
-        if prob is not None:
-            indices, indptr = connectivity.bernoulli_rows(rows, columns, prob, start)
-        elif num_per_column is not None:
-            indices, indptr = connectivity.fixed_columns(rows, columns, num_per_column, start)
-        else:
-            indices = connectivity.fixed_rows(rows, columns, num_per_row or 0, start, pointers=True)
-            indptr = np.arange(rows + 1, dtype=np.int64) * indices.shape[1]
-        data = connectivity.drawn_weights(weights, (indices.size,), start)
-        # device_put keeps the memory that was drawn into, on a CPU; asarray would copy it.
-        structure = (jax.device_put(indices.reshape(-1)), indptr)
-        known: dict[str, Any] = {"indices_sorted": True, "indices_within": True}
-        return cls(data, *structure, shape=shape, check_structure=False, **known)
-
-    def _transposed(self) -> Any:
-        structure, shape = (self.indices, self.indptr), (self.shape[1], self.shape[0])
-        return format_named("CSC")._of(self.data, structure, shape, **self._shared)
 
     def apply_on_pre(
         self, rule: Callable[..., PyTree], pre_spike: ArrayLike, *, edge_state: PyTree = None, **values: Any
@@ -202,21 +145,7 @@ class CSR(Compressed):
         return self.data if given is None else given
 
     def tocsr(self) -> CSR:
-        """Return the matrix itself.
-
-        Returns:
-            The matrix.
-        """
         return self
-
-    def tocsc(self) -> Compressed:
-        """Return the matrix in compressed sparse columns, whose rows ascend.
-
-        Returns:
-            The matrix; its weights are a copy.
-        """
-        data, structure = self._turned()
-        return format_named("CSC")._of(data, structure, self.shape, indices_sorted=True, **self._kept)
 
     def _rows(self, chosen: jax.Array) -> Any:
         from ..csr.rows import sliced_rows
@@ -225,23 +154,6 @@ class CSR(Compressed):
         return sliced_rows(self.data, self.indices, self.indptr, chosen, *how)
 
     def slice_rows(self, rows: IndexLike | slice) -> CSR:
-        """Return the matrix of chosen rows, in the order given.
-
-        Args:
-            rows: The rows: a slice, a mask, (m,), or numbers, (r,).
-
-        Returns:
-            The matrix, of shape (r, k).
-
-        Raises:
-            RuntimeError: If it is called under `jax.jit`, where the size of the result is unknown.
-            IndexError: If a row is out of range.
-
-        Examples:
-            >>> import jax.numpy as jnp, brainevent
-            >>> brainevent.CSR.fromdense(jnp.eye(4)).slice_rows([2, 0])
-            CSR(float32[2, 4], nse=2)
-        """
         self._look("CSR.slice_rows")
         indptr = known_on_host("CSR.slice_rows", self.indptr)
         wanted = rows if isinstance(rows, slice) else known_on_host("CSR.slice_rows", as_indices(rows))
@@ -277,27 +189,6 @@ class CSR(Compressed):
         return CSRDelayLayout.build(self.data, self.indices, self.indptr, delays, n_slots=n_slots, shape=self.shape)
 
     def diag_add(self, diagonal: ArrayLike) -> CSR:
-        """Add a diagonal matrix; the columns of each row then ascend.
-
-        Diagonal elements that were not stored are stored in the result. Under `jax.jit` an element is added to each
-        row, with weight zero where the diagonal is stored already.
-
-        Args:
-            diagonal: A number, or a number for each element of the diagonal, (min(m, k),).
-
-        Returns:
-            The sum.
-
-        Raises:
-            ShapeError: If the diagonal has another length.
-
-        Examples:
-            >>> import jax.numpy as jnp, brainevent
-            >>> matrix = brainevent.CSR.fromdense(jnp.array([[0.0, 2.0], [3.0, 4.0]]))
-            >>> matrix.diag_add(1.0), jnp.asarray(matrix.diag_add(jnp.array([1.0, 10.0])).todense())
-            (CSR(float32[2, 2], nse=4), Array([[ 1.,  2.],
-                   [ 3., 14.]], dtype=float32))
-        """
         checked_diagonal("CSR.diag_add", diagonal, self.shape)
         self._look("CSR.diag_add")
         found = with_diagonal(self.data, self.indices, self.indptr, self.shape, diagonal, in_order=self.indices_sorted)

@@ -117,28 +117,12 @@ class Dense(ByFormat, DataRepresentation):
         return Description(DENSE, UPDATES, post=True), ()
 
     def with_data(self, data: ArrayLike) -> Dense:
-        """Return a matrix of the same shape with other data.
-
-        Args:
-            data: Floating weights, (m, k), or one weight for all elements.
-
-        Returns:
-            The matrix.
-
-        Raises:
-            ShapeError: If the data have another shape.
-        """
         return Dense(data, shape=self.shape, backend=self.backend, buffers=self._buffers)
 
     def _transposed(self) -> Dense:
         return Dense._of(self.data.T, (), (self.shape[1], self.shape[0]), backend=self.backend, buffers=self._buffers)
 
     def todense(self) -> jax.Array:
-        """Return the data.
-
-        Returns:
-            The array, (m, k), or a quantity of it.
-        """
         return self.data
 
     def _beside_data(self, sign: str, other: Any) -> Any:
@@ -153,37 +137,10 @@ class Dense(ByFormat, DataRepresentation):
         return other
 
     def slice_rows(self, rows: IndexLike | slice) -> Dense:
-        """Return the matrix of chosen rows, in the order given; also under `jax.jit`.
-
-        Args:
-            rows: The rows: a slice, a mask, (m,), or numbers, (r,).
-
-        Returns:
-            The matrix, of shape (r, k).
-
-        Raises:
-            IndexError: If a concrete row is out of range.
-
-        Examples:
-            >>> import jax.numpy as jnp, brainevent
-            >>> brainevent.Dense(jnp.eye(4)).slice_rows([2, 0])
-            Dense(float32[2, 4], nse=8)
-        """
         chosen = chosen_rows("Dense.slice_rows", rows, self.shape[0])
         return Dense(self._rows(chosen), backend=self.backend)
 
     def diag_add(self, diagonal: ArrayLike) -> Dense:
-        """Add a diagonal matrix.
-
-        Args:
-            diagonal: A number, or a number for each element of the diagonal, (min(m, k),).
-
-        Returns:
-            The sum.
-
-        Raises:
-            ShapeError: If the diagonal has another length.
-        """
         numbers, unit = units.split(self.data)
         along = np.arange(min(self.shape))
         added = checked_diagonal("Dense.diag_add", diagonal, self.shape)

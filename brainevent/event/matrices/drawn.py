@@ -84,14 +84,12 @@ class JITCMatrix(DrawnArithmetic, PerSynapse, DataRepresentation):
     # ---- as a pytree and with other data
 
     def tree_flatten(self) -> tuple[tuple[Any, ...], Any]:
-        """Return numbers, what the matrix is drawn from, and buffers; and what is static."""
         refuse_jax_grad(type(self).__name__)
         children, static = super().tree_flatten()
         return children, (static, self.corder)
 
     @classmethod
     def tree_unflatten(cls, static: Any, leaves: Sequence[Any]) -> Self:
-        """Make the matrix again, of anything that JAX puts in the place of arrays."""
         made = super().tree_unflatten(static[0], leaves)
         made.corder = static[1]
         return made
@@ -187,14 +185,6 @@ class JITCMatrix(DrawnArithmetic, PerSynapse, DataRepresentation):
         return made
 
     def todense(self) -> jax.Array:
-        """Return the matrix as a dense array.
-
-        Returns:
-            The array, (m, k), or a quantity of it.
-
-        Raises:
-            MemoryError: If there is not enough memory for it.
-        """
         of = Description(self._format, WHOLE)
         return whole(of, self._weights, self.drawn, self._lines, by_rows=self.corder, backend=self.backend)
 

@@ -64,28 +64,7 @@ class FixedNumPerPre(FixedNumConn):
     _axis = 0
     _compressed = CSR
 
-    def _transposed(self) -> FixedNumPerPost:
-        turned = (self.shape[1], self.shape[0])
-        return FixedNumPerPost._of(self.data, (self.indices,), turned, **self._shared)
-
     def slice_rows(self, rows: IndexLike | slice) -> FixedNumPerPre:
-        """Return the matrix of chosen rows, in the order given; also under `jax.jit`.
-
-        Args:
-            rows: The rows: a slice, a mask, (m,), or numbers, (r,).
-
-        Returns:
-            The matrix, of shape (r, k).
-
-        Raises:
-            IndexError: If a concrete row is out of range.
-
-        Examples:
-            >>> import jax.numpy as jnp, brainevent
-            >>> matrix = brainevent.FixedNumPerPre((1.5, jnp.array([[0, 2], [1, 2]])), shape=(2, 3))
-            >>> matrix.slice_rows([1]).todense()
-            Array([[0. , 1.5, 1.5]], dtype=float32)
-        """
         chosen = chosen_rows("FixedNumPerPre.slice_rows", rows, self.shape[0])
         numbers, unit = units.split(self.data)
         if numbers.size != 1 or not are_known(chosen):  # rows that there are not get weights of zero
@@ -96,11 +75,6 @@ class FixedNumPerPre(FixedNumConn):
         return FixedNumPerPre._of(units.join(numbers, unit), structure, (chosen.size, self.shape[1]), **how)
 
     def tocsr(self) -> CSR:
-        """Return the matrix in compressed sparse rows.
-
-        Returns:
-            The matrix, with the same data.
-        """
         return self._cut()
 
 
@@ -139,37 +113,11 @@ class FixedNumPerPost(FixedNumConn):
     _axis = 1
     _compressed = CSC
 
-    def _transposed(self) -> FixedNumPerPre:
-        turned = (self.shape[1], self.shape[0])
-        return FixedNumPerPre._of(self.data, (self.indices,), turned, **self._shared)
-
-    def slice_rows(self, rows: IndexLike | slice) -> CSR:
-        """Return the matrix of chosen rows, in the order given, as a `CSR`: its columns differ in length.
-
-        Args:
-            rows: The rows: a slice, a mask, (m,), or numbers, (r,).
-
-        Returns:
-            The matrix, of shape (r, k).
-
-        Raises:
-            RuntimeError: If it is called under `jax.jit`, where the size of the result is unknown.
-            IndexError: If a row is out of range.
-        """
-        return self.tocsr().slice_rows(rows)
-
     def tocsr(self) -> CSR:
-        """Return the matrix in compressed sparse rows, whose columns ascend.
-
-        Returns:
-            The matrix; its weights are a copy.
-        """
         return self._cut().tocsr()
 
     def tocsc(self) -> CSC:
-        """Return the matrix in compressed sparse columns.
-
-        Returns:
-            The matrix, with the same data.
-        """
         return self._cut()
+
+
+FixedNumPerPre._turned_class, FixedNumPerPost._turned_class = FixedNumPerPost, FixedNumPerPre

@@ -29,6 +29,7 @@ from ..structure import (
     narrow,
 )
 from .base import DataRepresentation
+from .buffers import WithWeightIndices
 from .build import checked_dense, parts
 from .by_format import ByFormat
 from .csc import CSC
@@ -37,7 +38,7 @@ from .csr import CSR
 __all__ = ["FixedNumConn"]
 
 
-class FixedNumConn(ByFormat, DataRepresentation):
+class FixedNumConn(ByFormat, WithWeightIndices, DataRepresentation):
     """A matrix whose slices along one axis all store the same number of elements: the base of two formats.
 
     Args:
@@ -221,25 +222,6 @@ class FixedNumConn(ByFormat, DataRepresentation):
         known = {**cut._kept, "indices_within": cut.indices_within and bool((counts == number).all() or matrix.size)}
         return cls._of(data, (jnp.asarray(places),), matrix.shape, indices_sorted=ordered, **known)
 
-    def precompute_weight_indices(self) -> Self:
-        """Store where each element lies when the matrix is cut along the other axis, at 8 bytes an element.
-
-        Then products with events read only the elements of events in both directions, and use the same weights.
-
-        Returns:
-            The matrix itself.
-        """
-        self._buffers.update(self._cut().precompute_weight_indices().buffers)
-        return self
-
-    def build_weight_indices(self) -> Self:
-        """Return the same matrix with what `precompute_weight_indices` stores; this one stays as it is.
-
-        Returns:
-            Another matrix, which shares data and indices.
-        """
-        return self._like(self.data).precompute_weight_indices()
-
     @property
     def num_pre(self) -> int:
         """The number of presynaptic neurons, which is that of rows."""
@@ -261,6 +243,9 @@ class FixedNumConn(ByFormat, DataRepresentation):
         indptr = checked_indptr(type(self).__name__, np.arange(slices + 1, dtype=np.int64) * number, slices * number)
         structure = (self.indices.reshape(-1), indptr)
         return self._compressed._of(self._flat(), structure, self.shape, **self._shared)
+
+    def _sorted_places(self) -> Any:
+        return self._cut()._sorted_places()
 
     def _by_rows(self) -> Any:
         return self._cut()._by_rows()

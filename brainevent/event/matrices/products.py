@@ -19,10 +19,7 @@ __all__ = ["Products"]
 
 
 class Products(Arithmetic):
-    """The operator `@` of matrices, with what it needs of a matrix."""
-
-    _multiply: Any
-    _multiply_values: Any
+    """The operator `@` of matrices."""
 
     def product(self, x: EventLike, *, transpose: bool) -> jax.Array:
         """Return `self @ x`, or `x @ self` if `transpose`.

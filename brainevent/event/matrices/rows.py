@@ -8,17 +8,16 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from ...typing import IndexLike
 from .. import units
+from .asked import Asked
 from .indexing import from_start
 
 __all__ = ["Rows"]
 
 
-class Rows:
-    """What brackets after a matrix mean, with what they need of it."""
-
-    shape: tuple[int, int]
-    tocsr: Any
+class Rows(Asked):
+    """What brackets after a matrix mean, and matrices of chosen rows."""
 
     def __getitem__(self, rows: Any) -> Any:
         """Return dense rows: one for a number, several for a slice, a mask or a vector.
@@ -32,6 +31,30 @@ class Rows:
         chosen = from_start(type(self).__name__, "rows", rows, self.shape[0])
         found = self._rows(chosen.reshape(-1))
         return found[0] if chosen.ndim == 0 else found
+
+    def slice_rows(self, rows: IndexLike | slice) -> Rows:
+        """Return the matrix of chosen rows, in the order given.
+
+        It is of the same class if that is `CSR`, `CSC`, `TCSR`, `Dense` or `FixedNumPerPre`, and else a `CSR`.
+
+        Args:
+            rows: The rows: a slice, a mask, (m,), or numbers, (r,).
+
+        Returns:
+            The matrix, of shape (r, k).
+
+        Raises:
+            RuntimeError: If it is called under `jax.jit`, where the size of the result is unknown, unless the matrix is
+                a `Dense` or a `FixedNumPerPre`.
+            IndexError: If a concrete row is out of range.
+
+        Examples:
+            >>> import jax.numpy as jnp, brainevent
+            >>> brainevent.CSR.fromdense(jnp.eye(4)).slice_rows([2, 0])
+            CSR(float32[2, 4], nse=2)
+        """
+        chosen: Rows = self.tocsr().slice_rows(rows)
+        return chosen
 
     def _elements(self, rows: Any, columns: Any = None, *more: Any) -> Any:
         """Return what is in some rows and columns; zeros where there are none."""

@@ -28,7 +28,6 @@ class _WithOptions(Compressed):
     backward_algorithm: str = "bptt"
     binary_backend: str | None = None
     _plain_class: ClassVar[Any]
-    _turned_class: ClassVar[Any]
 
     def _with(self, options: tuple[str, str | None]) -> Self:
         if options[0] not in _ALGORITHMS:
@@ -44,18 +43,15 @@ class _WithOptions(Compressed):
         return super()._like(data)._with(self._options)
 
     def tree_flatten(self) -> tuple[tuple[Any, ...], Any]:
-        """Return data, indices and buffers; and what is static."""
         leaves, static = super().tree_flatten()
         return leaves, (self._options, static)
 
     @classmethod
     def tree_unflatten(cls, static: Any, leaves: Sequence[Any]) -> Self:
-        """Make the matrix again."""
         return super().tree_unflatten(static[1], leaves)._with(static[0])
 
     def _transposed(self) -> Any:
-        structure, shape = (self.indices, self.indptr), (self.shape[1], self.shape[0])
-        return self._turned_class._of(self.data, structure, shape, **self._shared)._with(self._options)
+        return super()._transposed()._with(self._options)
 
     def _without(self, data: Any, backend: str | None) -> Any:
         """Return the matrix as a `CSR` or `CSC`."""
@@ -203,26 +199,9 @@ class TCSR(_WithOptions, CSR):
         return cls(CSR.fromdense(mat, nse=nse, index_dtype=index_dtype), **options)
 
     def tocsr(self) -> CSR:
-        """Return the matrix as a plain `CSR`.
-
-        Returns:
-            The matrix, which shares all arrays.
-        """
         return self._without(self.data, self.backend)
 
     def slice_rows(self, rows: IndexLike | slice) -> TCSR:
-        """Return the matrix of chosen rows, as `CSR.slice_rows` does, with the same options.
-
-        Args:
-            rows: The rows: a slice, a mask, (m,), or numbers, (r,).
-
-        Returns:
-            The matrix, of shape (r, k).
-
-        Raises:
-            RuntimeError: If it is called under `jax.jit`, where the size of the result is unknown.
-            IndexError: If a row is out of range.
-        """
         return TCSR(self.tocsr().slice_rows(rows))._with(self._options)
 
     @property
@@ -247,7 +226,6 @@ class TCSC(_WithOptions, CSC):
     _plain_class = CSC
 
     def tocsc(self) -> CSC:
-        """Return the matrix as a plain `CSC`."""
         return self._without(self.data, self.backend)
 
 
