@@ -31,14 +31,6 @@ class _Held(EventRepresentation):
         return self._value
 
     def with_value(self, value: EventLike) -> Self:
-        """Return other events in this form.
-
-        Args:
-            value: What the class is made of.
-
-        Returns:
-            The events.
-        """
         return type(self)(value)
 
     @property

@@ -112,14 +112,6 @@ class BitPackedBinary(EventRepresentation):
         return jnp.dtype(bool)
 
     def with_value(self, value: EventLike) -> BitPackedBinary:
-        """Return other events, packed.
-
-        Args:
-            value: Events in any form, or booleans or real numbers, (n,) or (n, m).
-
-        Returns:
-            The events.
-        """
         return BitPackedBinary(value)
 
     def tree_flatten_with_keys(self) -> tuple[Any, tuple[int, ...]]:

@@ -218,14 +218,6 @@ class CompactBinary(EventRepresentation):
         return jnp.dtype(bool)
 
     def with_value(self, value: EventLike) -> CompactBinary:
-        """Return other events, found and packed.
-
-        Args:
-            value: Events in any form, or booleans or real numbers, (n,) or (n, batch).
-
-        Returns:
-            The events.
-        """
         return CompactBinary.from_array(value)
 
     def tree_flatten_with_keys(self) -> tuple[Any, tuple[int, int | None]]:

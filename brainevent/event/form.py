@@ -51,7 +51,7 @@ class EventForm(ABC):
         """Return other events in this form.
 
         Args:
-            value: What the class is made of.
+            value: Events in any form, or booleans or real numbers, as the class takes them.
 
         Returns:
             The events.

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -21,47 +22,14 @@ __all__ = ["DOT", "OTHERS"]
 _PRODUCT = Description(CSR, EVENTS)
 
 
-def _cpp() -> Any:
-    from ..csr.on_cpp import product
+def _language(backend: str, platform: str, file: str, name: str = "product") -> Language:
+    """Return a language in which a file of `csr/` has `product(weights, indices, indptr, events, sums, ...)`.
 
-    return product
-
-
-def _numba_cuda() -> Any:
-    from ..csr.on_numba_cuda import product
-
-    return product
-
-
-def _warp() -> Any:
-    from ..csr.on_warp import product
-
-    return product
-
-
-def _triton() -> Any:
-    from ..csr.on_triton import product
-
-    return product
-
-
-def _pallas_on_gpu() -> Any:
-    from ..csr.on_pallas import gpu_product
-
-    return gpu_product
-
-
-def _pallas_on_tpu() -> Any:
-    from ..csr.on_pallas import tpu_product
-
-    return tpu_product
-
-
-def _language(backend: str, platform: str, load: Callable[[], Any]) -> Language:
-    """Return a language that has `product(weights, indices, indptr, events, sums, shape=..., transpose=...)`."""
+    What the language needs is imported with the file, by its first kernel.
+    """
 
     def generator(*, outs: Sequence[Any], shape: Shape, transpose: bool, **_: Any) -> Callable[..., Any]:
-        (out,), product = outs, load()
+        (out,), product = outs, getattr(importlib.import_module(f"..csr.{file}", __package__), name)
 
         def run(weights: Any, indices: Any, indptr: Any, x: Any) -> list[Any]:
             sums = jax.ShapeDtypeStruct(out.shape, precise(weights.dtype))
@@ -74,12 +42,12 @@ def _language(backend: str, platform: str, load: Callable[[], Any]) -> Language:
 
 
 OTHERS = (
-    _language("cpp", "cpu", _cpp),
-    _language("numba_cuda", "gpu", _numba_cuda),
-    _language("warp", "gpu", _warp),
-    _language("triton", "gpu", _triton),
-    _language("pallas", "gpu", _pallas_on_gpu),
-    _language("pallas", "tpu", _pallas_on_tpu),
+    _language("cpp", "cpu", "on_cpp"),
+    _language("numba_cuda", "gpu", "on_numba_cuda"),
+    _language("warp", "gpu", "on_warp"),
+    _language("triton", "gpu", "on_triton"),
+    _language("pallas", "gpu", "on_pallas", "gpu_product"),
+    _language("pallas", "tpu", "on_pallas", "tpu_product"),
 )
 
 

@@ -18,7 +18,7 @@ from ...bench.record import BenchmarkConfig
 from ...operator.custom_kernel import XLACustomKernel
 from ..description import Description, Law, Others
 from .deliveries import SLOTS
-from .rules import of_operands
+from .rules import linear_in, of_operands
 
 __all__ = ["ARRIVALS", "Arrivals"]
 
@@ -34,8 +34,6 @@ class Arrivals(Law):
         return self.labels
 
     def reference(self, of: Description) -> Callable[..., list[Any]]:
-        """Return the operator in `jax.numpy`."""
-
         def taken(ring: Any, t: Any, **_: Any) -> list[Any]:
             slot = _slot(ring, t)
             return [ring[slot], ring.at[slot].set(0)]
@@ -47,16 +45,11 @@ class Arrivals(Law):
         return {"rule": "s n, o -> n, s n", "need_replication_factors": ("s", "o")}
 
     def relate(self, operator: XLACustomKernel, of: Description, apply: Others) -> None:
-        """Give the operator its rules."""
-
-        def by_ring(tangent: Any, ring: Any, t: Any, **params: Any) -> Any:
-            return operator(tangent, t, **params)
-
         def transposed(cotangents: Any, ring: Any, t: Any, **_: Any) -> list[Any]:
             arrived, rest = cotangents
             return [rest.at[_slot(rest, t)].set(arrived), None]
 
-        operator.def_jvp_rule2(by_ring, None)
+        operator.def_jvp_rule2(linear_in(operator, 0), None)
         operator.def_transpose_rule(transposed)
 
     def data(self, of: Description) -> list[BenchmarkConfig]:

@@ -21,7 +21,7 @@ from ..description import Description, Law, Others
 from ..elements import Elements
 from ..operands import is_within
 from ..precision import precise
-from .rules import of_operands
+from .rules import linear_in, of_operands
 
 __all__ = ["ADDED", "COPIED", "Copies"]
 
@@ -34,8 +34,6 @@ class Copies(Law):
     kind = "copies"
 
     def reference(self, of: Description) -> Callable[..., list[Any]]:
-        """Return the operator in `jax.numpy`."""
-
         def rows(weights: Any, *rest: Any, shape: tuple[int, int]) -> list[Any]:
             *structure, chosen = rest
             elements = of.elements(structure, weights, shape)
@@ -65,14 +63,7 @@ class Copies(Law):
         return {"rule": f"{arrays}, r, r k -> {stored}", "reduction_factors": ("r",), **whole}
 
     def relate(self, operator: XLACustomKernel, of: Description, apply: Others) -> None:
-        """Give an operator its rules."""
         other, nothing = of.also(law=ADDED if not self.grad else COPIED), [None] * len(of.arrays)
-
-        def by_weights(tangent: Any, weights: Any, *rest: Any, **params: Any) -> Any:
-            return operator(tangent, *rest, **params)
-
-        def by_dense(tangent: Any, *operands: Any, **params: Any) -> Any:
-            return operator(*operands[:-1], tangent, **params)
 
         def to_weights(cotangents: Any, weights: Any, *rest: Any, **params: Any) -> list[Any]:
             (cotangent,), wanted = cotangents, weights.aval
@@ -90,9 +81,9 @@ class Copies(Law):
             return [*nothing, None, found]
 
         if self.grad:
-            operator.def_jvp_rule2(*nothing, None, by_dense)
+            operator.def_jvp_rule2(*nothing, None, linear_in(operator, -1))
         else:
-            operator.def_jvp_rule2(by_weights, *nothing, None)
+            operator.def_jvp_rule2(linear_in(operator, 0), *nothing, None)
         operator.def_transpose_rule(to_dense if self.grad else to_weights)
 
     def data(self, of: Description) -> list[BenchmarkConfig]:

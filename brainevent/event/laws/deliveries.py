@@ -53,8 +53,6 @@ class Deliveries(Law):
         return jnp.asarray(random.integers(1, SLOTS, stored), jnp.int32)
 
     def reference(self, of: Description) -> Callable[..., list[Any]]:
-        """Return the operator in `jax.numpy`."""
-
         def delivered(ring: Any, weights: Any, *rest: Any, weighted: bool = False, **_: Any) -> list[Any]:
             *structure, delays, x, t = rest
             at = _Elements.of(of, ring, weights, structure, delays, x, t)
@@ -114,8 +112,6 @@ class Deliveries(Law):
         return [_config(of, n, number, active) for n, number in of.format.sizes for active in (0.001, 0.01)]
 
     def call(self, operator: XLACustomKernel, of: Description) -> Callable[..., Any]:
-        """Return what is measured."""
-
         def call(*operands: Any, weighted: bool = False, backend: str | None = None) -> Any:
             return operator(*operands, weighted=weighted, backend=backend)
 
@@ -132,7 +128,6 @@ class Laid(Deliveries):
         return passed - elements.row.astype(jnp.int32) * given.shape[1]
 
     def rank(self, stored: int) -> int:
-        """Return of how many axes the operand `delays` is."""
         return 2
 
     def drawn_delays(self, random: Any, n: int, number: int, stored: tuple[int, ...]) -> Any:

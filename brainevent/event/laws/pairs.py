@@ -20,7 +20,7 @@ from ...bench.record import BenchmarkConfig
 from ...operator.custom_kernel import XLACustomKernel
 from ..description import Description, Law, Others
 from ..precision import precise
-from .rules import of_operands, of_part
+from .rules import linear_in, of_operands, of_part
 
 __all__ = ["Pairs"]
 
@@ -35,8 +35,6 @@ class Pairs(Law):
     kind = "pairs"
 
     def reference(self, of: Description) -> Callable[..., list[Any]]:
-        """Return the operator in `jax.numpy`."""
-
         def pairs(*operands: Any, **_: Any) -> list[Any]:
             *structure, of_rows, of_columns = operands
             elements = of.elements(structure, None, (of_rows.shape[0], of_columns.shape[0]))
@@ -60,12 +58,6 @@ class Pairs(Law):
         """Give an operator its rules: it is linear in both sides, and its transposes are products with matrices."""
         numbers = of.also(law=self.numbers(), columns=True)
 
-        def by_rows(tangent: Any, *operands: Any, **params: Any) -> Any:
-            return operator(*operands[:-2], tangent, operands[-1], **params)
-
-        def by_columns(tangent: Any, *operands: Any, **params: Any) -> Any:
-            return operator(*operands[:-1], tangent, **params)
-
         def transposed(cotangents: Any, *operands: Any, **_: Any) -> list[Any]:
             """Return cotangents of values: that of the elements is a matrix of the same structure."""
             (cotangent,), (*structure, of_rows, of_columns) = cotangents, operands
@@ -77,7 +69,7 @@ class Pairs(Law):
             (found,) = apply(numbers, cotangent, *structure, x, **how)
             return [*[None] * len(structure), *((found, None) if by_rows else (None, found))]
 
-        operator.def_jvp_rule2(*[None] * len(of.arrays), by_rows, by_columns)
+        operator.def_jvp_rule2(*[None] * len(of.arrays), linear_in(operator, -2), linear_in(operator, -1))
         operator.def_transpose_rule(transposed)
 
     def data(self, of: Description) -> list[BenchmarkConfig]:

@@ -25,7 +25,7 @@ from ..activity import weighted
 from ..description import Description, Law, Others
 from ..precision import precise
 from .pairs import Pairs
-from .rules import has_kernel_for, of_operands, of_part
+from .rules import has_kernel_for, linear_in, of_operands, of_part
 
 __all__ = ["EVENTS", "NUMBERS", "PAIRS", "VALUED", "Product"]
 
@@ -52,7 +52,6 @@ class Product(Law):
     kind = "product"
 
     def tags(self, of: Description) -> tuple[str, ...]:
-        """Return the tags of an operator."""
         return (*super().tags(of), *(("indexed",) if of.indexed else ()))
 
     def doc(self, of: Description) -> str:
@@ -63,8 +62,6 @@ class Product(Law):
         return f"Multiply a drawn matrix, or if `transpose` its transpose, with a {x} of {kind}."
 
     def reference(self, of: Description) -> Callable[..., list[Any]]:
-        """Return the product in `jax.numpy`."""
-
         def product(weights: Any, *rest: Any, shape: Any = None, transpose: bool, **_: Any) -> list[Any]:
             *structure, x = rest
             if of.indexed and weights.size != 1:
@@ -107,7 +104,7 @@ class Product(Law):
         rules = _Rules(operator, of, apply)
         between = [None] * len(of.arrays)
         if self.linear:
-            operator.def_jvp_rule2(rules.by_weights, *between, rules.by_x)
+            operator.def_jvp_rule2(linear_in(operator, 0), *between, rules.by_x)
             operator.def_transpose_rule(rules.transpose)
         else:
             operator.def_jvp_rule2(rules.refused, *between, rules.refused)
@@ -186,12 +183,9 @@ class _Rules:
             "use jax.lax.stop_gradient on its operands"
         )
 
-    def by_weights(self, tangent: Any, weights: Any, *rest: Any, **params: Any) -> Any:
-        return self.operator(tangent, *rest, **params)
-
     def by_x(self, tangent: Any, *operands: Any, **params: Any) -> Any:
         if not self._law.event:
-            return self.operator(*operands[:-1], tangent, **params)
+            return linear_in(self.operator, -1)(tangent, *operands, **params)
         if self._law.by_x is None:
             return self.refused()
         of_numbers = self.of.also(law=self._law.by_x)

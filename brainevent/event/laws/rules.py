@@ -14,7 +14,7 @@ from ...operator.custom_kernel import XLACustomKernel
 from ...operator.entry import REFERENCE, meant
 from ..description import Cut
 
-__all__ = ["has_kernel_for", "of_operands", "of_part"]
+__all__ = ["has_kernel_for", "linear_in", "of_operands", "of_part"]
 
 
 def has_kernel_for(operator: XLACustomKernel | None, params: Mapping[str, Any]) -> bool:
@@ -24,6 +24,16 @@ def has_kernel_for(operator: XLACustomKernel | None, params: Mapping[str, Any]) 
     backend = params.get("backend")
     known = {REFERENCE, *(name for platform in PLATFORMS for name in operator.available_backends(platform))}
     return backend is None or meant(backend, known) is not None
+
+
+def linear_in(operator: XLACustomKernel, place: int) -> Callable[..., Any]:
+    """Return the derivative with respect to an operand in which an operator is linear: the operator of the tangent."""
+
+    def by_operand(tangent: Any, *operands: Any, **params: Any) -> Any:
+        at = place % len(operands)
+        return operator(*operands[:at], tangent, *operands[at + 1 :], **params)
+
+    return by_operand
 
 
 def of_part(cut: Cut, *, before: int) -> Callable[..., tuple[Any, ...]] | None:

@@ -38,8 +38,6 @@ class Updates(Law):
     kind = "updates"
 
     def reference(self, of: Description) -> Callable[..., list[Any]]:
-        """Return the operator in `jax.numpy`."""
-
         def updated(weights: Any, *rest: Any, **_: Any) -> list[Any]:
             *structure, first, second, _after = rest
             spikes, trace = (second, first) if of.post else (first, second)

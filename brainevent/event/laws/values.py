@@ -25,7 +25,7 @@ from ..description import Description, Law, Others
 from ..elements import is_in
 from ..precision import precise
 from .products import NUMBERS
-from .rules import has_kernel_for, of_operands, of_part
+from .rules import has_kernel_for, linear_in, of_operands, of_part
 
 __all__ = ["VALUES", "Values"]
 
@@ -39,8 +39,6 @@ class Values(Law):
     kind = "values"
 
     def reference(self, of: Description) -> Callable[..., list[Any]]:
-        """Return the operator in `jax.numpy`."""
-
         def times(y: Any, w: Any, *structure: Any, shape: Any, transpose: bool, **_: Any) -> list[Any]:
             sums = precise(w.dtype)
             elements = of.format.elements(structure, shape)
@@ -68,9 +66,8 @@ class Values(Law):
         return {"rule": rule, "of_part": of_part(cut, before=2)}
 
     def relate(self, operator: XLACustomKernel, of: Description, apply: Others) -> None:
-        """Give an operator its rules."""
         rules = _Rules(operator, of, apply)
-        operator.def_jvp_rule2(rules.by_y, rules.by_w, *[None] * len(of.arrays))
+        operator.def_jvp_rule2(linear_in(operator, 0), linear_in(operator, 1), *[None] * len(of.arrays))
         operator.def_transpose_rule(rules.transposed)
         operator.def_batching_rule(rules.batch)
 
@@ -110,17 +107,11 @@ VALUES = Values(
 
 @dataclass(frozen=True, eq=False, repr=False)
 class _Rules:
-    """Derivatives by y and by w; a batch of vectors is a matrix, and one of matrices has more rows."""
+    """The transpose, and batches: one of vectors is a matrix, and one of matrices has more rows."""
 
     operator: XLACustomKernel
     of: Description
     apply: Others
-
-    def by_y(self, tangent: Any, y: Any, *rest: Any, **params: Any) -> Any:
-        return self.operator(tangent, *rest, **params)
-
-    def by_w(self, tangent: Any, y: Any, w: Any, *rest: Any, **params: Any) -> Any:
-        return self.operator(y, tangent, *rest, **params)
 
     def transposed(self, cotangents: Any, y: Any, w: Any, *structure: Any, **params: Any) -> list[Any]:
         (cotangent,), nothing = cotangents, [None] * len(structure)

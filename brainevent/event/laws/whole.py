@@ -14,6 +14,7 @@ from ...bench.record import BenchmarkConfig
 from ...operator.custom_kernel import XLACustomKernel
 from ..description import Description, Law, Others
 from ..precision import precise
+from .rules import linear_in
 
 __all__ = ["WHOLE", "Whole"]
 
@@ -36,11 +37,6 @@ class Whole(Law):
         return {"rule": f"{cut.stored}, {', '.join(cut.arrays)} -> m k", "need_replication_factors": cut.whole}
 
     def relate(self, operator: XLACustomKernel, of: Description, apply: Others) -> None:
-        """Give an operator its rules."""
-
-        def by_weights(tangent: Any, weights: Any, *rest: Any, **params: Any) -> Any:
-            return operator(tangent, *rest, **params)
-
         def transposed(cotangents: Any, weights: Any, *structure: Any, outs: Any, **params: Any) -> list[Any]:
             (cotangent,), wanted = cotangents, weights.aval
             sums = precise(wanted.dtype)
@@ -49,7 +45,7 @@ class Whole(Law):
             found = jnp.stack([jnp.vdot(one, cotangent.astype(sums)) for one in ones])
             return [found.reshape(wanted.shape).astype(wanted.dtype), *[None] * len(structure)]
 
-        operator.def_jvp_rule2(by_weights, *[None] * len(of.arrays))
+        operator.def_jvp_rule2(linear_in(operator, 0), *[None] * len(of.arrays))
         operator.def_transpose_rule(transposed)
 
     def data(self, of: Description) -> list[BenchmarkConfig]:
