@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 import brainevent
 from brainevent import _html
 from brainevent.bench.tune import Trial
+from brainevent.doctor import Line, Report, Section
 from brainevent.operator.check.report import CheckRow
 
 EVIL = "<script>alert('x')</script> & \"y\""
@@ -173,6 +174,28 @@ def test_reports_print_as_tables_and_mark_what_is_broken():
     )
     assert repr(tuned) == str(tuned)
     assert shown(tuned).cells[-4:] == ["numba", "n=1", "1 us", "1 us to 2 us"]
+
+
+def test_what_the_doctor_finds_is_a_table_a_section():
+    lines = (Line("jax", "1.0"), Line("nvcc", f"ERROR: {EVIL}\nmore", fault=True))
+    report = Report((Section("Versions", lines), Section("Cache", (Line("entries", "3"),), "said")))
+    assert repr(report) == str(report)
+    page = shown(report)
+    assert page.words.startswith("brainevent doctor: 1 fault, marked with !Versions: 1 fault")
+    assert "Cache: said" in page.words
+    assert page.marked == [False, False, True, False, False]
+    assert page.cells == [
+        "what",
+        "found",
+        "jax",
+        "1.0",
+        "nvcc",
+        f"ERROR: {EVIL}\nmore",
+        "what",
+        "found",
+        "entries",
+        "3",
+    ]
 
 
 # ---- networks --------------------------------------------------------------------------------------------------------

@@ -8,6 +8,8 @@ import textwrap
 from dataclasses import dataclass
 from typing import Any, TextIO
 
+from .._html import document, table
+
 __all__ = ["Line", "Report", "Section", "printable"]
 
 _COLUMNS = 100  # where there is neither a terminal nor $COLUMNS
@@ -43,8 +45,14 @@ class Section:
         heading = textwrap.wrap(f"{self.title}: {self.verdict}", columns, subsequent_indent="    ")
         return "\n".join([*heading, *(_row(line, width, columns) for line in self.lines)])
 
+    def html(self) -> str:
+        """Return the section as a table, its heading above."""
+        rows = [(printable(line.label), "\n".join(map(printable, line.text.splitlines()))) for line in self.lines]
+        faults = [place for place, line in enumerate(self.lines) if line.fault]
+        return table(("what", "found"), rows, marked=faults, caption=f"{self.title}: {self.verdict}")
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, repr=False)
 class Report:
     """All that was found; `str(report)` is for people to read, `as_dict` for programs."""
 
@@ -67,6 +75,12 @@ class Report:
     def text(self, columns: int | None) -> str:
         """Return the report with lines of at most so many characters; None lets them be as long as they are."""
         return "\n\n".join([*(section.text(columns or _ENDLESS) for section in self.sections), self.verdict])
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        """Return what notebooks show: a table for each section, faults marked."""
+        return document(f"brainevent doctor: {self.verdict}", *(section.html() for section in self.sections))
 
     def as_dict(self) -> dict[str, Any]:
         """Return what JSON can hold."""

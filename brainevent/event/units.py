@@ -7,10 +7,21 @@ where it is not loaded, there is no quantity. Numbers without a unit have the un
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import Any
 
-__all__ = ["is_quantity", "join", "loaded", "numbers_in", "product", "sparse_matrix", "split"]
+__all__ = [
+    "folders",
+    "is_about_units",
+    "is_quantity",
+    "join",
+    "loaded",
+    "numbers_in",
+    "product",
+    "sparse_matrix",
+    "split",
+]
 
 _PACKAGES = ("brainunit", "saiunit")  # the second is what the first is made of, and loaded alone by some
 
@@ -35,6 +46,18 @@ def is_quantity(x: Any) -> bool:
     """Say whether x is numbers with a unit."""
     package = loaded()
     return package is not None and isinstance(x, package.Quantity)
+
+
+def is_about_units(error: Exception) -> bool:
+    """Say whether an error is of the package of units, or of a function that does not take its quantities."""
+    kind = getattr(loaded(), "UnitMismatchError", None)
+    return kind is not None and (isinstance(error, kind) or (isinstance(error, TypeError) and "uantit" in str(error)))
+
+
+def folders() -> list[str]:
+    """Return the folders of the packages of units that are loaded."""
+    files = (getattr(sys.modules.get(name), "__file__", None) for name in _PACKAGES)
+    return [os.path.dirname(file) for file in files if file]
 
 
 def split(x: Any) -> tuple[Any, Any]:

@@ -368,6 +368,17 @@ def test_traces_are_one_above_the_other_in_one_scale():
     assert words(axes) == ["2 mV"]
 
 
+@pytest.mark.parametrize("traces", [1, 2])
+def test_the_name_of_a_state_is_read_without_turning_the_head(traces):
+    values = np.zeros((50, traces))
+    (axes,) = brainevent.plot_traces(TIMES, values, label="membrane potential (mV)").axes
+    assert axes.yaxis.label.get_rotation() == 0
+    axes.figure.draw_without_rendering()
+    boxes = [axes.yaxis.label.get_window_extent(), *(tick.get_window_extent() for tick in axes.get_yticklabels())]
+    assert boxes[0].x0 >= 0
+    assert all(boxes[0].x1 < box.x0 for box in boxes[1:])
+
+
 def test_long_traces_keep_their_extremes():
     values = RANDOM.normal(size=100_000)
     values[77_777] = 50

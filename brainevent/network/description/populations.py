@@ -7,11 +7,13 @@ import keyword
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NoReturn
 
 from ...errors import NetworkError
 from ..rule.record import Record
 from .checks import is_integer
+from .units import check_declared
+from .values import in_unit
 
 __all__ = ["Population", "Projection", "Value"]
 
@@ -30,11 +32,15 @@ class Population:
         rule: The rule of one neuron: `rule(s, arriving, p)` or `rule(s, arriving, p, random)` returns its new state,
             and whether it spikes. It is written in `jax.numpy`, once for all engines.
         state: Where each state begins: a number, an array (size,), or values that are drawn, such as `uniform(-60,
-            -50)`. A quantity counts in ms, mV, pA, nS or pF.
-        params: Parameters of the rule, likewise.
+            -50)`. A quantity of `brainunit` becomes a number: in the unit that `units` declares, else in ms, mV, pA, nS
+            or pF.
+        params: Parameters of the rule, likewise. `p.dt` is the time step of the network: it needs no parameter.
+        units: Units of states, parameters and receptors by name, such as `{"v": "mV", "syn": "pA"}`: a quantity of
+            another dimension raises, also as the weight of a projection, in `Simulation.set`, and in `inputs=`. A unit
+            is "ms", "mV", "pA", "nS", "pF", "Hz", "kHz", "1" for none, or a unit of `brainunit`.
 
     Raises:
-        NetworkError: A name or the size is none.
+        NetworkError: A name or the size is none, or a quantity has another unit than the declared one.
 
     Examples:
         >>> import jax.numpy as jnp
@@ -52,6 +58,7 @@ class Population:
     rule: Callable[..., Any]
     state: Mapping[str, Value] = field(default_factory=dict)
     params: Mapping[str, Value] = field(default_factory=dict)
+    units: Mapping[str, Any] = field(default_factory=dict, kw_only=True)
 
     def __post_init__(self) -> None:
         _check_name("Population", self.name)
@@ -60,17 +67,30 @@ class Population:
         if not callable(self.rule):
             raise NetworkError(f"population {self.name}: rule is {self.rule!r}; pass a function of one neuron")
         object.__setattr__(self, "size", int(self.size))
-        for what in ("state", "params"):
+        for what in ("units", "state", "params"):
             given = getattr(self, what)
             if not isinstance(given, Mapping) or not all(isinstance(key, str) for key in given):
                 raise NetworkError(f"population {self.name}: {what} is {given!r}; pass dict(name=value)")
             for key in given:
                 _check_key(f"population {self.name}: {what} {key!r}", key)
             object.__setattr__(self, what, dict(given))
+        for key, unit in self.units.items():
+            check_declared(f"population {self.name}: the unit of {key}", unit)
+        for values in (self.params, self.state):
+            for key in values.keys() & self.units.keys():
+                values[key] = in_unit(f"population {self.name}: {key}", values[key], self.units[key])  # type: ignore[index]
 
     def __repr__(self) -> str:
         rule = getattr(self.rule, "__name__", type(self.rule).__name__)
         return f"Population({self.name!r}, {self.size}, {rule})"
+
+    def __getitem__(self, neurons: Any) -> NoReturn:
+        """Raise: some neurons of a population are no population."""
+        raise NetworkError(
+            f"population {self.name}: has no parts to take by [...]; to record some neurons, pass "
+            f"every(1, '{self.name}.v', neurons=...); to connect some, pass a matrix whose other rows or columns have "
+            "no synapses, or make two populations of one rule"
+        )
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Strip units from what describes a network: numbers are in ms, mV, pA, nS and pF."""
+"""Strip units from what describes a network: numbers are in ms, mV, pA, nS and pF, or in units that are declared."""
 
 from __future__ import annotations
 
@@ -7,12 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import NetworkError
+from ...errors import NetworkError, did_you_mean
 from ...event import units
 
-__all__ = ["UNITS", "array_in", "plain", "split"]
+__all__ = ["DECLARED", "UNITS", "array_in", "check_declared", "factor", "plain", "split"]
 
 UNITS = ("ms", "mV", "pA", "nS", "pF")
+DECLARED = (*UNITS, "Hz", "kHz", "1")  # "1" is for numbers without a unit
+
+Unit = Any  # a name of DECLARED, or a unit of brainunit
 
 
 def split(where: str, value: Any) -> tuple[Any, str | None]:
@@ -28,15 +31,25 @@ def split(where: str, value: Any) -> tuple[Any, str | None]:
     raise NetworkError(f"{where}: has the unit {value.unit}; pass one that is {', '.join(UNITS)} or a number")
 
 
-def plain(where: str, value: Any, unit: str | None = None) -> Any:
+def plain(where: str, value: Any, unit: Unit | None = None) -> Any:
     """Return the numbers of a value; `unit` is what they must be in, if they have a unit."""
-    numbers, found = split(where, value)
-    if unit is not None and found not in (None, unit):
-        raise NetworkError(f"{where}: has the unit {found}; pass {unit}, or a number, which means {unit}")
-    return numbers
+    if unit is None or not units.is_quantity(value):
+        return split(where, value)[0]
+    wanted = _unit(unit)
+    if value.dim != wanted.dim:
+        raise NetworkError(_wrong(where, value.unit, unit))
+    return units.numbers_in(value, wanted)
 
 
-def array_in(where: str, value: Any, unit: str | None = None) -> Any:
+def factor(where: str, found: str, unit: Unit) -> float:
+    """Return what turns numbers in one of UNITS into numbers in another unit."""
+    package, wanted = units.loaded(), _unit(unit)
+    if getattr(package, found).dim != wanted.dim:
+        raise NetworkError(_wrong(where, found, unit))
+    return float(units.numbers_in(package.Quantity(1.0, unit=getattr(package, found)), wanted))
+
+
+def array_in(where: str, value: Any, unit: Unit | None = None) -> Any:
     """Return the numbers of a value as an array of NumPy; `unit` as in `plain`."""
     numbers = plain(where, value, unit)
     try:
@@ -44,3 +57,25 @@ def array_in(where: str, value: Any, unit: str | None = None) -> Any:
     except ValueError:  # parts of different shapes
         kind = type(numbers).__name__
         raise NetworkError(f"{where}: parts of this {kind} have different shapes; pass one array of numbers") from None
+
+
+def check_declared(where: str, unit: Any) -> None:
+    """Raise if a unit is neither a name that is known without brainunit, nor a unit of it."""
+    if isinstance(unit, str):
+        if unit not in DECLARED:
+            guess = did_you_mean(unit, DECLARED)
+            raise NetworkError(f"{where} is {unit!r}{guess}; pass one of {', '.join(DECLARED)}, or a unit of brainunit")
+    elif not hasattr(unit, "dim") or units.is_quantity(unit):
+        raise NetworkError(f"{where} is {unit!r}; pass one of {', '.join(DECLARED)}, or a unit of brainunit")
+
+
+def _unit(unit: Unit) -> Any:
+    if not isinstance(unit, str):
+        return unit
+    package = units.loaded()
+    return package.UNITLESS if unit == "1" else getattr(package, unit)
+
+
+def _wrong(where: str, found: Any, unit: Unit) -> str:
+    wanted = "a number without a unit" if str(unit) == "1" else f"{unit}, or a number, which means {unit}"
+    return f"{where}: has the unit {found}; pass {wanted}"

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,9 +11,9 @@ from typing import Any
 from ...errors import NetworkError
 from ..plan.law import EXPONENTIAL, INTEGERS, LOGNORMAL, NORMAL, UNIFORM, Law
 from .checks import is_integer, is_number
-from .units import split
+from .units import factor, plain, split
 
-__all__ = ["Values", "exponential", "integers", "lognormal", "normal", "uniform"]
+__all__ = ["Values", "exponential", "in_unit", "integers", "lognormal", "normal", "uniform"]
 
 Number = Any  # a number, or a quantity of one
 
@@ -163,6 +164,16 @@ def integers(low: int, high: int) -> Values:
         raise NetworkError(f"integers: low is {low} and high is {high}; pass low < high, at most 2**24 apart")
     law = Law(INTEGERS, float(low), 1.0, span=int(high) - int(low))
     return Values(law, text=f"integers({int(low)}, {int(high)})")
+
+
+def in_unit(where: str, value: Any, unit: Any) -> Any:
+    """Return a value in the numbers of a unit, whether it is drawn or not; raise if it has another dimension."""
+    if not isinstance(value, Values):
+        return plain(where, value, unit)
+    if unit is None or value.unit is None:
+        return value
+    times = factor(where, value.unit, unit)
+    return value if times == 1 else dataclasses.replace(value, law=value.law.scaled(times))
 
 
 def _numbers(where: str, **given: Any) -> tuple[list[Any], str | None]:

@@ -9,9 +9,17 @@ import jax.numpy as jnp
 
 from ...typing import ArrayLike, PyTree
 from ..description.populations import Population
-from .physical import Physical, Value, decay
+from .physical import Physical, Value, by_name, decay
 
 __all__ = ["adex", "adex_rule"]
+
+_UNITS = by_name(
+    {
+        "mV": "v rest threshold sharpness reset peak rest_exc rest_inh",
+        "pA": "w b current",
+        "nS": "leak a exc inh",
+    }
+)
 
 
 def adex_rule(s: PyTree, arriving: PyTree, p: PyTree) -> tuple[PyTree, ArrayLike]:
@@ -146,4 +154,4 @@ def adex(
         "current": current,
     }
     state = {"v": rest if v is None else v, "w": w, "exc": 0.0, "inh": 0.0, "pause": 0}
-    return Population(name, size, adex_rule, state, params)
+    return Population(name, size, adex_rule, state, params, units=_UNITS)

@@ -37,4 +37,4 @@ def current_input(population: Population, *, receptor: str = "input", into: str 
     def amount(s: Any, arriving: Any, p: Any) -> Any:
         return {}, getattr(arriving, receptor)
 
-    return driven(population, amount, into=into, state={}, params={})
+    return driven(population, amount, into=into, state={}, params={}, like_into=[receptor])

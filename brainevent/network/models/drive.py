@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NoReturn
 
 from ...errors import NetworkError, UnknownNameError, did_you_mean
@@ -48,6 +48,7 @@ def driven(
     state: Mapping[str, Any],
     params: Mapping[str, Any],
     draws: bool = False,
+    like_into: Iterable[str] = (),
 ) -> Population:
     """Return a population whose rule runs with an amount added to the parameter or the receptor `into`.
 
@@ -59,12 +60,13 @@ def driven(
         state: States of the amount.
         params: Parameters of the amount.
         draws: Whether the amount draws random numbers.
+        like_into: States, parameters and receptors of the amount that have the unit of `into`.
 
     Returns:
         A population of the same name and size with these states and parameters as well.
 
     Raises:
-        NetworkError: The population has a state or a parameter of such a name.
+        NetworkError: The population has a state or a parameter of such a name, or a quantity has another unit.
 
     Examples:
         >>> from brainevent.network.models import lif_delta
@@ -101,8 +103,13 @@ def driven(
 
     chosen = with_random if draws or inner_draws else without
     chosen.__name__ = rule.__name__
+    units = dict.fromkeys(like_into, population.units[into]) if into in population.units else {}
     return dataclasses.replace(
-        population, rule=chosen, state={**population.state, **state}, params={**population.params, **params}
+        population,
+        rule=chosen,
+        state={**population.state, **state},
+        params={**population.params, **params},
+        units={**population.units, **units},
     )
 
 

@@ -9,9 +9,18 @@ import jax.numpy as jnp
 
 from ...typing import ArrayLike, PyTree
 from ..description.populations import Population
-from .physical import Physical, Value, decay
+from .physical import Physical, Value, by_name, decay
 
 __all__ = ["hodgkin_huxley", "hodgkin_huxley_rule"]
+
+_UNITS = by_name(
+    {
+        "mV": "v rest_leak rest_sodium rest_potassium threshold rest_exc rest_inh",
+        "pA": "current",
+        "nS": "leak sodium potassium exc inh",
+        "pF": "capacitance",
+    }
+)
 
 
 def _ratio(x: Any) -> Any:
@@ -139,4 +148,4 @@ def hodgkin_huxley(
         "current": current,
     }
     state = {"v": v, "m": 0.05293, "h": 0.59612, "n": 0.31768, "exc": 0.0, "inh": 0.0}
-    return Population(name, size, hodgkin_huxley_rule, state, params)
+    return Population(name, size, hodgkin_huxley_rule, state, params, units=_UNITS)

@@ -8,9 +8,11 @@ import numpy as np
 
 from ...typing import ArrayLike, PyTree
 from ..description.populations import Population
-from .physical import Physical, Value, decay
+from .physical import Physical, Value, by_name, decay
 
 __all__ = ["izhikevich", "izhikevich_rule"]
+
+_UNITS = by_name({"mV": "v c peak", "1": "u b d i current syn"})
 
 
 def izhikevich_rule(s: PyTree, arriving: PyTree, p: PyTree) -> tuple[PyTree, ArrayLike]:
@@ -108,4 +110,4 @@ def izhikevich(
         "half_syn": decay(read.dt / 2, tau_syn),
         "current": current,
     }
-    return Population(name, size, izhikevich_rule, {"v": v, "u": u, "i": 0.0}, params)
+    return Population(name, size, izhikevich_rule, {"v": v, "u": u, "i": 0.0}, params, units=_UNITS)

@@ -7,9 +7,11 @@ import jax.numpy as jnp
 
 from ...typing import ArrayLike, PyTree
 from ..description.populations import Population
-from .physical import Physical, Value, decay
+from .physical import Physical, Value, by_name, decay
 
 __all__ = ["lif_conductance", "lif_conductance_rule"]
+
+_UNITS = by_name({"mV": "v rest rest_exc rest_inh threshold reset current", "1": "exc inh"})
 
 
 def lif_conductance_rule(s: PyTree, arriving: PyTree, p: PyTree) -> tuple[PyTree, ArrayLike]:
@@ -114,4 +116,4 @@ def lif_conductance(
         "current": current,
     }
     state = {"v": rest if v is None else v, "exc": exc, "inh": inh, "pause": 0}
-    return Population(name, size, lif_conductance_rule, state, params)
+    return Population(name, size, lif_conductance_rule, state, params, units=_UNITS)

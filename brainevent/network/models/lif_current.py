@@ -7,9 +7,11 @@ import jax.numpy as jnp
 
 from ...typing import ArrayLike, PyTree
 from ..description.populations import Population
-from .physical import Physical, Value, decay, gain, rise
+from .physical import Physical, Value, by_name, decay, gain, rise
 
 __all__ = ["lif_current", "lif_current_rule"]
+
+_UNITS = by_name({"mV": "v rest threshold reset", "pA": "i current syn"})
 
 
 def lif_current_rule(s: PyTree, arriving: PyTree, p: PyTree) -> tuple[PyTree, ArrayLike]:
@@ -98,4 +100,6 @@ def lif_current(
         "refractory": refractory,
         "current": current,
     }
-    return Population(name, size, lif_current_rule, {"v": rest if v is None else v, "i": 0.0, "pause": 0}, params)
+    return Population(
+        name, size, lif_current_rule, {"v": rest if v is None else v, "i": 0.0, "pause": 0}, params, units=_UNITS
+    )

@@ -7,9 +7,11 @@ import jax.numpy as jnp
 
 from ...typing import ArrayLike, PyTree
 from ..description.populations import Population
-from .physical import Physical, Value, decay, rise
+from .physical import Physical, Value, by_name, decay, rise
 
 __all__ = ["lif_delta", "lif_delta_rule"]
+
+_UNITS = by_name({"mV": "v rest threshold reset current syn"})
 
 
 def lif_delta_rule(s: PyTree, arriving: PyTree, p: PyTree) -> tuple[PyTree, ArrayLike]:
@@ -89,4 +91,4 @@ def lif_delta(
         "refractory": refractory,
         "current": current,
     }
-    return Population(name, size, lif_delta_rule, {"v": rest if v is None else v, "pause": 0}, params)
+    return Population(name, size, lif_delta_rule, {"v": rest if v is None else v, "pause": 0}, params, units=_UNITS)

@@ -7,9 +7,11 @@ import jax.numpy as jnp
 
 from ...typing import ArrayLike, PyTree
 from ..description.populations import Population
-from .physical import Physical, Value, decay, gain, rise
+from .physical import Physical, Value, by_name, decay, gain, rise
 
 __all__ = ["lif_exponential", "lif_exponential_rule"]
+
+_UNITS = by_name({"mV": "v rest threshold reset current exc inh"})
 
 
 def lif_exponential_rule(s: PyTree, arriving: PyTree, p: PyTree) -> tuple[PyTree, ArrayLike]:
@@ -101,4 +103,4 @@ def lif_exponential(
         "current": current,
     }
     state = {"v": rest if v is None else v, "exc": 0.0, "inh": 0.0, "pause": 0}
-    return Population(name, size, lif_exponential_rule, state, params)
+    return Population(name, size, lif_exponential_rule, state, params, units=_UNITS)

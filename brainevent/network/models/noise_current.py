@@ -41,7 +41,7 @@ def noise_current(
         A population of the same name and size.
 
     Raises:
-        NetworkError: tau is negative, or the population has a state of this name already.
+        NetworkError: tau is negative, a unit is not that of `into`, or the population has a state of this name already.
         UnknownNameError: At build: the rule does not read `into`.
 
     Examples:
@@ -60,4 +60,6 @@ def noise_current(
         return {name: value}, value
 
     params = {f"{name}_sd": sd, f"{name}_decay": kept, f"{name}_fresh": np.sqrt(1 - kept**2)}
-    return driven(population, amount, into=into, state={name: 0.0}, params=params, draws=True)
+    return driven(
+        population, amount, into=into, state={name: 0.0}, params=params, draws=True, like_into=[name, f"{name}_sd"]
+    )

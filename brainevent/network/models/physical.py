@@ -3,14 +3,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from ...errors import NetworkError
-from ...event.units import is_quantity, loaded, numbers_in
+from ..description.units import plain
+from ..description.values import Values
 
-__all__ = ["Physical", "decay", "gain", "rise"]
+__all__ = ["Physical", "by_name", "decay", "gain", "rise"]
 
 Value = Any  # a number, an array (neurons,), or either with a unit
 Array = Any
@@ -20,7 +22,8 @@ class Physical:
     """Reads the values of one population for steps of `dt` milliseconds.
 
     It reads what becomes a factor of a step, as float64: numbers or arrays (neurons,). Values that a rule uses as they
-    are, such as a threshold, need no reading: `Population` takes them with units, and values that are drawn too.
+    are, such as a threshold, need no reading: `Population` takes them with the units that it declares, and values that
+    are drawn too.
     """
 
     def __init__(self, population: str, dt: Value):
@@ -44,9 +47,14 @@ class Physical:
 
     def _checked(self, name: str, value: Value, unit: str, positive: bool) -> Array:
         where = f"population {self.population}: {name}"
-        plain = _plain(where, value, unit)
+        if isinstance(value, Values):
+            raise NetworkError(
+                f"{where} is {value!r}, but factors of a step are computed from it before the network is built; pass a "
+                f"number of {unit}, or an array of one a neuron, such as numpy.random.default_rng(1).uniform(...)"
+            )
+        found = plain(where, value, unit)
         try:
-            numbers = np.asarray(plain, np.float64)
+            numbers = np.asarray(found, np.float64)
         except (TypeError, ValueError) as error:
             raise NetworkError(f"{where} is {value!r}; pass a number of {unit}, or an array of one a neuron") from error
         wrong = ~np.isfinite(numbers) | ((numbers <= 0) if positive else (numbers < 0))
@@ -56,14 +64,9 @@ class Physical:
         return numbers
 
 
-def _plain(where: str, value: Value, unit: str) -> Any:
-    """Return the numbers of a value in a unit."""
-    if not is_quantity(value):
-        return value
-    wanted = getattr(loaded(), unit)
-    if value.dim != wanted.dim:
-        raise NetworkError(f"{where} has the unit {value.unit}; pass it in {unit}")
-    return numbers_in(value, wanted)
+def by_name(names: Mapping[str, str]) -> dict[str, str]:
+    """Return the unit of each name, of the names of each unit: "v rest" in mV."""
+    return {name: unit for unit, words in names.items() for name in words.split()}
 
 
 def decay(dt: Array, tau: Array) -> Array:

@@ -64,7 +64,7 @@ def poisson_source(name: str, size: int, *, rate: Value, dt: Value = 0.1) -> Pop
             f"population {name}: rate is {rate.max():g} Hz, which is {chance.max():g} spikes in a step of {read.dt:g} "
             "ms; a neuron spikes at most once in a step: use more neurons, a smaller step, or poisson_drive"
         )
-    return Population(name, size, poisson_source_rule, {}, {"dt": read.dt, "chance": chance})
+    return Population(name, size, poisson_source_rule, {}, {"dt": read.dt, "chance": chance}, units={"chance": "1"})
 
 
 def poisson_drive(
@@ -92,7 +92,8 @@ def poisson_drive(
         A population of the same name and size.
 
     Raises:
-        NetworkError: A rate is negative, or the population has parameters of this name already.
+        NetworkError: A rate is negative, a unit is not that of `into`, or the population has parameters of this name
+            already.
         UnknownNameError: At build: the rule does not read `into`.
 
     Examples:
@@ -108,4 +109,4 @@ def poisson_drive(
         return {}, getattr(p, f"{name}_weight") * random.poisson(getattr(p, f"{name}_mean"))
 
     params = {f"{name}_mean": rate * read.dt / 1000, f"{name}_weight": weight}
-    return driven(population, amount, into=into, state={}, params=params, draws=True)
+    return driven(population, amount, into=into, state={}, params=params, draws=True, like_into=[f"{name}_weight"])

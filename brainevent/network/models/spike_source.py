@@ -115,7 +115,7 @@ def relay(name: str, size: int) -> Population:
         >>> relay("inputs", 100).size
         100
     """
-    return Population(name, size, relay_rule, {}, {})
+    return Population(name, size, relay_rule, {}, {}, units={"spikes": "1"})
 
 
 def spike_input(times: Times, steps: int, *, dt: Value = 0.1, start: int = 0) -> Array:

@@ -39,7 +39,8 @@ def step_current(
         A population of the same name and size.
 
     Raises:
-        NetworkError: A time is negative, or the population has a state of this name already.
+        NetworkError: A time is negative, a unit is not that of `into`, or the population has a state of this name
+            already.
         UnknownNameError: At build: the rule does not read `into`.
 
     Examples:
@@ -56,4 +57,4 @@ def step_current(
         return {name: step + 1}, jnp.where(on, getattr(p, f"{name}_amplitude"), 0.0)
 
     params = {f"{name}_amplitude": amplitude, f"{name}_start": first, f"{name}_stop": last}
-    return driven(population, amount, into=into, state={name: 0}, params=params)
+    return driven(population, amount, into=into, state={name: 0}, params=params, like_into=[f"{name}_amplitude"])

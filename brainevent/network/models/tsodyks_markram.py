@@ -85,4 +85,5 @@ def tsodyks_markram(
         "decay_u": decay(read.dt, tau_facilitate),
         "use": use,
     }
-    return Population(name, size, tsodyks_markram_rule, {"x": 1.0, "u": 0.0}, params)
+    units = dict.fromkeys(("x", "u", "use", "spikes"), "1")
+    return Population(name, size, tsodyks_markram_rule, {"x": 1.0, "u": 0.0}, params, units=units)

@@ -21,6 +21,7 @@ from .keys import DRAWING, checked_seed, key_of
 from .plan import Plan, PopulationPlan, SynapsePlan
 from .quantum import LARGEST_SUM, RoundedWeightsWarning, choose_quantum, given_quanta
 from .receptors import all_traced, check_receptor
+from .rule_names import check_names, with_step
 from .wiring import Wiring, wiring_of
 
 if TYPE_CHECKING:
@@ -91,14 +92,15 @@ def build_plan(
         if not isinstance(flag, bool):
             raise NetworkError(f"build: {name} is {flag!r}; pass True or False")
     rules = all_traced(network.populations, dtype, prints=prints)
+    for population in network.populations:
+        check_names(population, rules[population.name], network.dt)
     wirings = _wirings(network, rules, round_delays=round_delays)
     groups = _by_receptor(network, rules, wirings)
     given = given_quanta(quantum, groups, dtype)
     quanta = {
         place: given[place] if place in given else choose_quantum(group, dtype) for place, group in groups.items()
     }
-    populations = tuple(_population(p, rules[p.name], quanta, seed) for p in network.populations)
-    _check_steps(populations, network.dt)
+    populations = tuple(_population(p, rules[p.name], quanta, network.dt, seed) for p in network.populations)
     named = fingerprint(populations, wirings, network.dt, seed, DRAWING, SCHEME, dtype)
     sums = _Sums(quanta, given)
     synapses: Sequence[SynapsePlan]
@@ -108,17 +110,6 @@ def build_plan(
         synapses = _on_device(wirings, measure, sums, seed, parts)
     sums.check()
     return Plan(populations, synapses, network.dt, seed, parts, named, check_finite, dtype)
-
-
-def _check_steps(populations: tuple[PopulationPlan, ...], dt: float) -> None:
-    """Raise if a parameter called dt, from which others may have been computed, is not the step of the network."""
-    for population in populations:
-        own = np.asarray(population.params.get("dt", dt))
-        if np.any(own != own.dtype.type(dt)):
-            raise NetworkError(
-                f"population {population.name}: its parameter dt is {float(np.ravel(own)[0]):g} ms but that of the "
-                f"network is {dt:g} ms; make the population with dt={dt:g}"
-            )
 
 
 def _wirings(network: Described, rules: dict[str, TracedRule], *, round_delays: bool) -> list[Wiring]:
@@ -146,14 +137,15 @@ def _by_receptor(
 
 
 def _population(
-    population: Population, rule: TracedRule, quanta: dict[Receptor, np.floating[Any]], seed: int
+    population: Population, rule: TracedRule, quanta: dict[Receptor, np.floating[Any]], dt: float, seed: int
 ) -> PopulationPlan:
     """Return neurons with their states and parameters."""
     name, size = population.name, population.size
     what = f"states of {size} neurons"
     check_room(f"population {name}", what, 4 * size * max(1, len(population.state)), on_host=True)
     arrays: list[dict[str, Array]] = []
-    for kind, given, dtypes in (("state", population.state, rule.states), ("params", population.params, rule.params)):
+    params = with_step(population.params, rule, dt)
+    for kind, given, dtypes in (("state", population.state, rule.states), ("params", params, rule.params)):
         found = {}
         for (key, value), typed in zip(given.items(), dtypes, strict=True):
             where = f"population {name}: {kind} {key}"
@@ -161,7 +153,7 @@ def _population(
         arrays.append(found)
     state = {key: np.array(np.broadcast_to(value, size)) for key, value in arrays[0].items()}
     own = {receptor: quanta[name, receptor] for receptor in _receptors(rule)}
-    return PopulationPlan(name, size, rule, state, arrays[1], own, key_of(seed, name))
+    return PopulationPlan(name, size, rule, state, arrays[1], own, key_of(seed, name), population.units)
 
 
 class _Sums:

@@ -42,14 +42,14 @@ class Listed:
         )
 
 
-def listed(where: str, matrix: Any, shape: tuple[int, int]) -> Listed:
-    """Return the synapses of a matrix."""
+def listed(where: str, matrix: Any, shape: tuple[int, int], unit: Any = None) -> Listed:
+    """Return the synapses of a matrix; `unit` is that of its weights, if they have one."""
     if isinstance(matrix, DataRepresentation) and not isinstance(matrix, Dense):
-        found = _sparse(where, matrix, shape)
+        found = _sparse(where, matrix, shape, unit)
     elif is_scipy(matrix):
-        found = _scipy(where, matrix, shape)
+        found = _scipy(where, matrix, shape, unit)
     else:
-        found = _dense(where, matrix.todense() if isinstance(matrix, Dense) else matrix, shape)
+        found = _dense(where, matrix.todense() if isinstance(matrix, Dense) else matrix, shape, unit)
     for what, places, size in (("row", found.sources, shape[0]), ("column", found.targets, shape[1])):
         if places.size and not (places.min() >= 0 and places.max() < size):
             wrong = int(np.flatnonzero((places < 0) | (places >= size))[0])
@@ -63,8 +63,8 @@ def _check_shape(where: str, found: tuple[int, ...], shape: tuple[int, int]) -> 
         raise NetworkError(f"{where}: has the shape {tuple(found)}{turned}; pass (sources, targets), which is {shape}")
 
 
-def _numbers(where: str, data: Any) -> Array:
-    numbers = array_in(where, data)
+def _numbers(where: str, data: Any, unit: Any) -> Array:
+    numbers = array_in(where, data, unit)
     if numbers.dtype == object:
         raise NetworkError(f"{where} is of type {type(data).__name__}; pass one of brainevent or SciPy, or an array")
     if numbers.dtype.kind not in "biuf" and numbers.dtype.name != "bfloat16":
@@ -72,22 +72,22 @@ def _numbers(where: str, data: Any) -> Array:
     return numbers.astype(np.float64)
 
 
-def _sparse(where: str, matrix: Any, shape: tuple[int, int]) -> Listed:
+def _sparse(where: str, matrix: Any, shape: tuple[int, int], unit: Any) -> Listed:
     _check_shape(where, matrix.shape, shape)
     sources, targets = (np.ascontiguousarray(np.asarray(x).reshape(-1), np.int32) for x in matrix._coordinates())
-    weights = _numbers(where, matrix.data).reshape(-1)
+    weights = _numbers(where, matrix.data, unit).reshape(-1)
     return Listed(sources, targets, weights, tuple(matrix._stored), ...)
 
 
-def _scipy(where: str, matrix: Any, shape: tuple[int, int]) -> Listed:
+def _scipy(where: str, matrix: Any, shape: tuple[int, int], unit: Any) -> Listed:
     _check_shape(where, matrix.shape, shape)
     found = matrix.tocoo()
     sources, targets = (np.ascontiguousarray(x, np.int32) for x in (found.row, found.col))
-    return Listed(sources, targets, _numbers(where, found.data), (sources.size,), ...)
+    return Listed(sources, targets, _numbers(where, found.data, unit), (sources.size,), ...)
 
 
-def _dense(where: str, matrix: Any, shape: tuple[int, int]) -> Listed:
-    numbers = _numbers(where, matrix)
+def _dense(where: str, matrix: Any, shape: tuple[int, int], unit: Any) -> Listed:
+    numbers = _numbers(where, matrix, unit)
     _check_shape(where, numbers.shape, shape)
     places = np.nonzero(numbers)
     sources, targets = (place.astype(np.int32) for place in places)

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -39,7 +39,7 @@ class PopulationPlan:
     `state` has an array (size,) for each state, of the dtype of the form. `params` has a scalar (), the same for all
     neurons, or an array (size,). `quanta` says for each receptor what one unit of its integer sums is worth: no
     denormal, and of the dtype of the plan. `key` are the two words, below 2**32, from which all random numbers of the
-    population follow.
+    population follow. `units` are declared, of states, parameters and receptors: what a user gives later must fit.
     """
 
     name: str
@@ -49,6 +49,7 @@ class PopulationPlan:
     params: Mapping[str, Array]
     quanta: Mapping[str, np.floating[Any]]
     key: tuple[int, int]
+    units: Mapping[str, Any] = field(default_factory=dict, compare=False)
 
 
 @dataclass(frozen=True, eq=False)

@@ -46,19 +46,22 @@ def _traced(population: Population, state: Examples, params: Examples, dtype: st
         try:
             return trace(population.rule, state, receptors, params, prints=prints, dtype=dtype)
         except RuleError as error:
-            receptor = _missed_receptor(error)
-            if receptor is None or receptor in receptors:
+            what, name = _missed(error)
+            if what == "arriving" and name not in receptors:
+                receptors.append(name)
+            elif (what, name) == ("params", "dt"):
+                params = {**params, "dt": 0.1}  # each network has its own
+            else:
                 error.args = (f"population {population.name}: {error}",)
                 raise
-            receptors.append(receptor)
 
 
-def _missed_receptor(error: RuleError) -> str | None:
-    """Return the name that a rule read in `arriving` and did not find; None of another error."""
+def _missed(error: RuleError) -> tuple[str, str]:
+    """Return the record in which a rule read a name that is not there, and the name; of another error "" twice."""
     # Python notes which name of which object was missed.
-    if isinstance(error, UnknownNameError) and isinstance(error.obj, Record) and error.obj._what == "arriving":
-        return str(error.name)
-    return None
+    if isinstance(error, UnknownNameError) and isinstance(error.obj, Record):
+        return error.obj._what, str(error.name)
+    return "", ""
 
 
 def check_receptor(where: str, population: str, receptor: str, known: Iterable[str]) -> None:

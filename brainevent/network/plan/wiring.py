@@ -13,7 +13,7 @@ from ...errors import NetworkError
 from ..description.connect import Connect
 from ..description.populations import Projection
 from ..description.units import array_in
-from ..description.values import Values
+from ..description.values import Values, in_unit
 from .delays import steps_of
 from .law import Law
 from .matrices import Listed, listed
@@ -88,15 +88,16 @@ def wiring_of(name: str, projection: Projection, dt: float, *, round_delays: boo
     where = f"projection {name}"
     steps = steps_of(f"{where}: delay", projection.delay, dt, round_delays=round_delays)
     connect, shape = projection.connect, (projection.source.size, projection.target.size)
+    unit = projection.target.units.get(projection.into)
     if callable(connect) or isinstance(connect, str) or connect is None:
         raise NetworkError(
             f"{where}: connect is {connect!r}; pass a description such as connect.prob(0.1), or a matrix"
         )
     if not isinstance(connect, Connect):
-        return _listed(name, projection, listed(f"{where}: matrix", connect, shape), steps)
+        return _listed(name, projection, listed(f"{where}: matrix", connect, shape, unit), steps)
     _check_connect(where, connect, shape, same=projection.source is projection.target)
     if connect.kind in ("all_to_all", "one_to_one") and not isinstance(connect.weight, Values):
-        array = array_in(f"{where}: weight", connect.weight)
+        array = array_in(f"{where}: weight", connect.weight, unit)
         if array.ndim or np.ndim(steps):
             return _listed(name, projection, _written_out(where, connect, array, shape, projection), steps)
     if np.ndim(steps):
@@ -108,7 +109,7 @@ def wiring_of(name: str, projection: Projection, dt: float, *, round_delays: boo
     kind, number = connect.kind, connect.number
     if kind == "prob" and connect.replace:
         kind, number = "total", _multapses(number, shape[0] * (shape[1] - skip))
-    weights = _weights(where, connect.weight)
+    weights = _weights(where, connect.weight, unit)
     return Wiring(name, projection, kind, number, connect.replace, skip, weights, steps)
 
 
@@ -120,7 +121,8 @@ def _listed(name: str, projection: Projection, found: Listed, steps: Any) -> Wir
     return Wiring(name, projection, "listed", found.sources.size, False, False, found.weights, steps, found)
 
 
-def _weights(where: str, weight: Any) -> Array | Law:
+def _weights(where: str, weight: Any, unit: Any) -> Array | Law:
+    weight = in_unit(f"{where}: weight", weight, unit)
     if isinstance(weight, Values):
         if max(map(abs, weight.law.bounds)) > _LARGEST:
             raise NetworkError(f"{where}: weight: values may be beyond float32; pass smaller ones, or high=")

@@ -16,6 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ...errors import RuleError
+from ...event import units
 from .form import DTYPES, FLOATS, Name, form_dtype
 from .random import Random
 from .record import Record
@@ -43,6 +44,7 @@ class Checked:
         self.name, self.rule, self.groups, self.dtype = name, rule, groups, dtype
         self.random = _RANDOM if _takes_random(name, rule) else ()
         self.returned: dict[str, str] = {}  # dtypes of the states that the rule returned
+        self.read: set[str] = set()  # names of the parameters that the rule read
 
     def jaxpr(self) -> Any:
         """Trace the rule; raise if it draws from a generator of Python or NumPy, which only tracing would do."""
@@ -65,13 +67,22 @@ class Checked:
                 "network runs; use jnp.where, jax.lax.cond or jax.lax.while_loop instead of if, and, or, while, int(), "
                 "and jnp instead of np and math"
             ) from error
+        except Exception as error:
+            if not units.is_about_units(error):
+                raise
+            said = " ".join(str(error).split())
+            raise RuleError(
+                f"rule {self.name}, {_line_of(error)}: computes with units, but its values are plain numbers, in ms, "
+                f"mV, pA, nS and pF; write numbers without units, such as -60.0 instead of -60 * u.mV ({said})"
+            ) from error
 
     def flat(self, *scalars: Any) -> list[Any]:
         """Return the states and the spike that the rule returns for scalars of all groups, and keys if it draws."""
         rest = iter(scalars)
-        kinds = ("state", "arriving", "params")
+        kinds = (("state", None), ("arriving", None), ("params", self.read))
         records: list[Any] = [
-            Record(kind, {key: next(rest) for key in group}) for kind, group in zip(kinds, self.groups, strict=True)
+            Record(kind, {key: next(rest) for key in group}, read)
+            for (kind, read), group in zip(kinds, self.groups, strict=True)
         ]
         if self.random:
             neuron, step, key0, key1 = rest
@@ -97,6 +108,11 @@ class Checked:
         return array
 
     def _scalar(self, what: str, value: Any) -> Any:
+        if units.is_quantity(value):
+            raise RuleError(
+                f"rule {self.name}: {what} has the unit {value.unit}; compute with plain numbers: what a rule gets is "
+                "in ms, mV, pA, nS and pF, without units"
+            )
         try:
             array = jnp.asarray(value)
         except (TypeError, ValueError) as error:
@@ -149,5 +165,6 @@ def _takes_random(name: str, rule: Rule) -> bool:
 def _line_of(error: BaseException) -> str:
     """Return file:line of the innermost line that is neither JAX's nor ours."""
     frames = traceback.extract_tb(error.__traceback__)
-    lines = [f"{frame.filename}:{frame.lineno}" for frame in frames if not frame.filename.startswith(_NOT_OF_USERS)]
+    others = (*_NOT_OF_USERS, *units.folders())
+    lines = [f"{frame.filename}:{frame.lineno}" for frame in frames if not frame.filename.startswith(others)]
     return lines[-1] if lines else "unknown line"

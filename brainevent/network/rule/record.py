@@ -17,19 +17,23 @@ __all__ = ["Record"]
 class Record:
     """Named values with a name for what they are, such as "state": `s.v`, `s.replace(v=0.0)`."""
 
-    __slots__ = ("_values", "_what")
+    __slots__ = ("_read", "_values", "_what")
     _what: str
     _values: dict[str, Any]
+    _read: set[str]
 
-    def __init__(self, what: str, values: Mapping[str, Any]):
+    def __init__(self, what: str, values: Mapping[str, Any], read: set[str] | None = None):
+        """Name values, and note in `read` which of them a rule reads."""
         object.__setattr__(self, "_what", what)
         object.__setattr__(self, "_values", dict(values))
+        object.__setattr__(self, "_read", set() if read is None else read)
 
     def __getattr__(self, name: str) -> Any:
         """Return the value of a name."""
         if name.startswith("__"):
             raise AttributeError(name)
         self._check(name)
+        self._read.add(name)
         return self._values[name]
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -47,7 +51,7 @@ class Record:
         """Return a record with some values replaced."""
         for name in values:
             self._check(name)
-        return Record(self._what, {**self._values, **values})
+        return Record(self._what, {**self._values, **values}, self._read)
 
     def _check(self, name: str) -> None:
         if name not in self._values:
@@ -55,7 +59,8 @@ class Record:
             raise UnknownNameError(f"{self._what} has no {name!r}{guess}; names: {', '.join(self._values) or 'none'}")
 
     def tree_flatten(self) -> tuple[tuple[Any, ...], tuple[str, tuple[str, ...]]]:
-        """Return values and names, for JAX."""
+        """Return values and names, for JAX, which hands on all of them."""
+        self._read.update(self._values)
         return tuple(self._values.values()), (self._what, tuple(self._values))
 
     @classmethod

@@ -21,9 +21,9 @@ Arrays = Mapping[str, Mapping[str, Array]]
 _TAKEN = {"b": "b", "i": "biu", "u": "biu", "f": "biuf"}  # kinds of dtypes that a kind takes
 
 
-def as_dtype(where: str, value: Any, dtype: Any) -> Array:
+def as_dtype(where: str, value: Any, dtype: Any, unit: Any = None) -> Array:
     """Return numbers, without their unit, in a dtype of the form: none is NaN, or changes but for rounding."""
-    value = plain(where, value)
+    value = plain(where, value, unit)
     try:
         array = np.asarray(value)
     except (TypeError, ValueError):
@@ -55,9 +55,9 @@ def split_values(population: PopulationPlan, values: Mapping[str, Any]) -> tuple
         if name in population.params and name in population.state:
             raise NetworkError(f"{where} is a parameter and a state; give one of them another name in the rule")
         if name in population.params:
-            params[name] = _param(where, population, value, population.params[name])
+            params[name] = _param(where, population, name, value)
         elif name in population.state:
-            array = as_dtype(where, value, population.state[name].dtype)
+            array = as_dtype(where, value, population.state[name].dtype, population.units.get(name))
             states[name] = _spread(where, population, array)
         else:
             names = [*population.params, *population.state]
@@ -68,8 +68,8 @@ def split_values(population: PopulationPlan, values: Mapping[str, Any]) -> tuple
     return params, states
 
 
-def checked_weights(synapses: SynapsePlan, values: Mapping[str, Any]) -> Array:
-    """Return the new weights of `Simulation.set`: float64, () or (synapses,)."""
+def checked_weights(synapses: SynapsePlan, values: Mapping[str, Any], unit: Any) -> Array:
+    """Return the new weights of `Simulation.set`: float64, () or (synapses,); `unit` is that of the receptor."""
     for name in values:
         if name != "weights":
             guess = did_you_mean(name, ["weights"])
@@ -77,7 +77,7 @@ def checked_weights(synapses: SynapsePlan, values: Mapping[str, Any]) -> Array:
     where, entries = f"set: weights of {synapses.name}", synapses.targets.size
     if "weights" not in values:
         raise NetworkError(f"{where} are missing; pass weights=")
-    array = as_dtype(where, values["weights"], np.float64)
+    array = as_dtype(where, values["weights"], np.float64, unit)
     if array.shape not in ((), (1,), (entries,)):
         raise NetworkError(
             f"{where} have the shape {array.shape}; pass a number, or an array ({entries},) in the order of connections"
@@ -102,7 +102,7 @@ def checked_inputs(plan: Plan, inputs: Mapping[str, Any] | None, steps: int) -> 
             guess = did_you_mean(receptor, population.quanta)
             there = ", ".join(population.quanta) or "none"
             raise NetworkError(f"inputs: {name} has no receptor {receptor!r}{guess}; receptors: {there}")
-        array = as_dtype(f"inputs: {label!r}", value, plan.dtype)
+        array = as_dtype(f"inputs: {label!r}", value, plan.dtype, population.units.get(receptor))
         array = array[:, None] if array.ndim == 1 else array
         if array.shape not in ((steps, population.size), (steps, 1)):
             raise NetworkError(
@@ -153,8 +153,11 @@ def _fitting(where: str, given: Arrays, expected: Mapping[str, Mapping[str, tupl
     return found
 
 
-def _param(where: str, population: PopulationPlan, value: Any, before: Array) -> Array:
-    array = as_dtype(where, value, before.dtype)
+def _param(where: str, population: PopulationPlan, name: str, value: Any) -> Array:
+    before = population.params[name]
+    array = as_dtype(where, value, before.dtype, population.units.get(name))
+    if name == "dt" and np.any(array != before):
+        raise NetworkError(f"{where} is the time step of the network, {before:g} ms; build a network with another dt")
     if np.ndim(before):
         return _spread(where, population, array)
     if array.shape not in ((), (1,)):

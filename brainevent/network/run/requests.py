@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from ...errors import NetworkError, did_you_mean
-from ...typing import IndexLike
-from ..description.checks import as_count
+from ...typing import IndexLike, Quantity
 from ..description.units import array_in
 from ..plan.plan import Plan, PopulationPlan, SynapsePlan
+from .duration import counted_steps
 from .recorded import Sample, Wanted
 
 __all__ = ["Every", "Request", "every", "found_population", "found_projection", "parsed", "wanted"]
@@ -25,7 +25,7 @@ KINDS = ("spikes", "counts", "rate")
 class Every:
     """A state to record every so many steps, as `every` returns it."""
 
-    steps: int
+    steps: int | Quantity
     what: str
     neurons: IndexLike | slice | None = None
     label: str | None = None
@@ -41,14 +41,16 @@ class Request:
     sample: Sample | None = None
 
 
-def every(steps: int, what: str, neurons: IndexLike | slice | None = None, label: str | None = None) -> Every:
+def every(
+    steps: int | Quantity, what: str, neurons: IndexLike | slice | None = None, label: str | None = None
+) -> Every:
     """Ask to record a state of some neurons every so many steps.
 
     It is recorded after each step whose number is a multiple of `steps`, counted from the beginning of the simulation,
     so that runs in pieces record what one run records.
 
     Args:
-        steps: How many steps there are from one record to the next, at least 1.
+        steps: How many steps there are from one record to the next, at least 1; or a time with a unit.
         what: Population and state, such as `"exc.v"`. Here `spikes`, `counts` and `rate` are states as well, of a rule
             that calls them so: the string `"exc.rate"` alone asks for the rate of the population.
         neurons: Slice, numbers or mask of neurons, in the order that is asked for; None for all.
@@ -125,6 +127,7 @@ def _request(plan: Plan, one: Any) -> Request:
             raise NetworkError(f"record: {what!r} does not say what of it; pass for example '{what}.spikes'")
         first = plan.populations[0].name
         raise NetworkError(f"record: {asked.what!r} names no population; pass for example '{first}.{what or 'spikes'}'")
+    _check_no_index(asked.what)
     population = found_population(plan, f"record: {asked.what!r}", name)
     if isinstance(one, str) and what in KINDS:
         return Request(one, what, name)
@@ -132,8 +135,27 @@ def _request(plan: Plan, one: Any) -> Request:
     label: Any = asked.label
     if label is not None and not (isinstance(label, str) and label):
         raise NetworkError(f"every: label is {label!r}; pass a string that is not empty, or None")
-    sample = Sample(name, what, _period(asked), _chosen(population, asked))
+    sample = Sample(
+        name,
+        what,
+        counted_steps("every: steps", asked.steps, plan.dt, least="of at least 1"),
+        _chosen(population, asked),
+    )
     return Request(asked.what if label is None else label, "sample", name, sample)
+
+
+def _check_no_index(asked: str) -> None:
+    """Raise if a request takes neurons in brackets, as in 'exc.v[0]'."""
+    what, bracket, _ = asked.partition("[")
+    if not bracket:
+        return
+    name, _, kind = what.rpartition(".")
+    if kind in KINDS:
+        raise NetworkError(
+            f"record: {asked!r} names neurons; record '{name}.spikes', and take those of some neurons from the result: "
+            f"result['{name}.spikes'].of([0, 1])"
+        )
+    raise NetworkError(f"record: {asked!r} names neurons; pass every(1, {what!r}, neurons=[0, 1])")
 
 
 def _check_state(population: PopulationPlan, asked: str, what: str) -> None:
@@ -148,13 +170,6 @@ def _check_state(population: PopulationPlan, asked: str, what: str) -> None:
     else:
         hint = f" is not there{did_you_mean(what, there)}"
     raise NetworkError(f"record: {asked!r}{hint}; {population.name} has {', '.join(there)}")
-
-
-def _period(asked: Every) -> int:
-    steps = as_count(asked.steps, 2**32 - 1)
-    if steps is None:
-        raise NetworkError(f"every: steps is {asked.steps!r}; pass an integer of at least 1")
-    return steps
 
 
 def _chosen(population: PopulationPlan, asked: Every) -> Any:

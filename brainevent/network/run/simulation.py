@@ -14,7 +14,7 @@ import numpy as np
 
 from ...bench.progress import counted
 from ...errors import NetworkError
-from ..description.checks import as_count
+from ...typing import Quantity
 from ..engine import Engine
 from ..engines import engine_name
 from ..plan.connections import Connections, connections, weights_of
@@ -22,6 +22,7 @@ from ..plan.plan import Plan
 from ..plan.replaced import with_weights
 from ..state import NetworkState, initial_state
 from .checkpoint import read_checkpoint, write_checkpoint
+from .duration import MOST_STEPS, counted_steps
 from .explain import explained
 from .given import checked_inputs, checked_state, checked_weights, split_values
 from .pace import Pace, Stop, stopped_by_ctrl_c
@@ -33,7 +34,6 @@ from .result import Result, result_of
 __all__ = ["Simulation"]
 
 Array = Any
-_MOST_STEPS = 2**32 - 1
 
 
 class Simulation:
@@ -72,12 +72,12 @@ class Simulation:
 
     def run(
         self,
-        steps: int,
+        steps: int | Quantity,
         record: str | Every | Iterable[str | Every] = (),
         inputs: Mapping[str, Any] | None = None,
         progress: bool = False,
         callback: Callable[[Simulation, Result], object] | None = None,
-        chunk: int | None = None,
+        chunk: int | Quantity | None = None,
     ) -> Result:
         """Run the network, and return what was recorded.
 
@@ -87,7 +87,7 @@ class Simulation:
         from the callback or from a second Ctrl-C where the engine hangs, leaves the state after the last whole step.
 
         Args:
-            steps: How many steps to run, at least 1.
+            steps: How many steps to run, at least 1; or a time with a unit, such as `500 * brainunit.ms`.
             record: What to record: `"exc.spikes"`, `"exc.counts"` (spikes of each neuron), `"exc.rate"` (spikes of the
                 population in each step), a state such as `"exc.v"`, or `every(5, "exc.v", neurons=slice(0, 10))`. A
                 state that is called `spikes`, `counts` or `rate` is recorded by `every(1, "exc.rate")`.
@@ -97,7 +97,7 @@ class Simulation:
             callback: Called after each chunk, with the simulation and the result of this chunk. It may change
                 parameters and states, and save; `KeyboardInterrupt` from it ends the run as Ctrl-C does. What was
                 recorded is lost if it raises something else.
-            chunk: Steps of a chunk; None for what half a second takes.
+            chunk: Steps of a chunk, or its time; None for what half a second takes.
 
         Returns:
             The result: a mapping from each label of `record` to what was recorded.
@@ -106,13 +106,13 @@ class Simulation:
             NetworkError: A number of steps, a request or an input does not fit. Nothing has run then.
             NotFiniteError: A state became NaN or infinite, if the network was built with `check_finite=True`.
         """
-        total = _counted("steps", steps)
-        fixed = None if chunk is None else _counted("chunk", chunk)
+        total = counted_steps("run: steps", steps, self.plan.dt)
+        fixed = None if chunk is None else counted_steps("run: chunk", chunk, self.plan.dt)
         if callback is not None and not callable(callback):
             raise NetworkError(f"run: callback is {callback!r}; pass a function of the simulation and a result")
-        if self.steps + total > _MOST_STEPS:
+        if self.steps + total > MOST_STEPS:
             raise NetworkError(
-                f"run: steps is {total}, after {self.steps}; a simulation has at most {_MOST_STEPS} steps"
+                f"run: steps is {total}, after {self.steps}; a simulation has at most {MOST_STEPS} steps"
             )
         requests, given = parsed(self.plan, record), checked_inputs(self.plan, inputs, total)
         first, parts = self.steps, list[Recorded]()
@@ -280,7 +280,8 @@ class Simulation:
 
     def _set_weights(self, name: str, values: Mapping[str, Any]) -> None:
         synapses = found_projection(self._now, "set", name)
-        weights = checked_weights(synapses, values)
+        unit = self.plan.population(synapses.target).units.get(synapses.receptor)
+        weights = checked_weights(synapses, values, unit)
         waiting = np.abs(self.engine.state.arriving[synapses.target][synapses.receptor].astype(np.int64))
         self._use_weights(self._now.replaced(with_weights(self._now, synapses, weights, waiting.max(0))))
         self._replaced.add(name)
@@ -334,10 +335,3 @@ class Simulation:
         for population, values in params.items():
             for name, value in values.items():
                 self._set_param(population, name, value)
-
-
-def _counted(name: str, number: Any) -> int:
-    count = as_count(number, _MOST_STEPS)
-    if count is None:
-        raise NetworkError(f"run: {name} is {number!r}; pass an integer from 1 to {_MOST_STEPS}")
-    return count

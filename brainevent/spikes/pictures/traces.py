@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ _MOST_LINES = 12  # more are an image
 _MOST_POINTS = 4000  # of a line: of more, the extremes of parts are drawn
 _MOST_COLUMNS, _MOST_ROWS = 800, 400  # of an image
 _APART = 1.15  # from one line to the next, in heights of the highest
+_WIDEST = 10  # letters, of a name beside an axis
 _SPIKE = 0.1  # of a height: how far above a line its spikes are
 
 
@@ -38,7 +40,7 @@ def draw_traces(
     axes, theme = axes_of(wish, height=min(7.0, 2.2 + 0.6 * len(names)) if few and len(names) > 1 else 4.0)
     alone = is_alone(axes)
     if not finite.any():
-        axes.set_ylabel(label)
+        _name(axes, label)
         say_empty(axes, theme, "no values" if not values.size else "no finite values")
     elif not few:
         _image(axes, theme, times, values, label, wish)
@@ -64,7 +66,7 @@ def _one(
     label: str,
 ) -> None:
     axes.plot(*_extremes(times, values), **{"color": theme.colours[0], "linewidth": 1.2, **wish.artist})
-    axes.set_ylabel(label)
+    _name(axes, label)
     if threshold is not None:
         axes.axhline(threshold, **_dashed(theme))
     if spikes is not None:
@@ -118,7 +120,13 @@ def _scale_bar(axes: Axes, theme: Theme, height: float, label: str) -> None:
     name = label.removesuffix(")").rpartition("(")
     words = f"{length:g} {name[2]}" if label.endswith(")") and name[1] else f"{length:g}"
     axes.text(1.022, low + length / 2, words, transform=across, va="center", ha="left", fontsize=9, **look)
-    axes.set_ylabel(name[0].strip() if label.endswith(")") and name[1] else label)
+    _name(axes, name[0].strip() if label.endswith(")") and name[1] else label)
+
+
+def _name(axes: Axes, label: str) -> None:
+    """Write what an axis shows beside it, in words that are read without turning the head."""
+    lines = textwrap.wrap(label, _WIDEST, break_long_words=False)
+    axes.set_ylabel("\n".join(lines), rotation=0, ha="right", va="center", labelpad=8)
 
 
 def _image(axes: Axes, theme: Theme, times: np.ndarray, values: np.ndarray, label: str, wish: Wish) -> None:

@@ -31,7 +31,7 @@ def rule(s, arriving, p, random):
 
 
 def network(size=61, weight=0.1, rule=rule, **changes):
-    params = {"dt": 0.1, "decay": 0.9, "threshold": 3.0, "events": 2.5} | changes
+    params = {"decay": 0.9, "threshold": 3.0} | ({} if rule is plain else {"events": 2.5}) | changes
     state = {"v": be.uniform(0, 3), "w": 0, "pause": 0, "up": False}
     a = be.Population("a", size, rule, state, params)
     b = be.Population("b", 23, rule, state, params)

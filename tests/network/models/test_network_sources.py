@@ -189,7 +189,7 @@ def test_a_terminal_recovers():
         (lambda: models.lif_delta("exc", 1, tau="fast"), r"exc: tau is 'fast'; pass a number of ms, or an array"),
         (lambda: models.lif_delta("exc", 1, refractory=-1), r"exc: refractory is -1.0; it must be 0 or more"),
         (lambda: models.lif_delta("exc", 1, dt=[0.1, 0.2]), r"exc: dt has shape \(2,\); pass one number, in ms"),
-        (lambda: models.lif_delta("exc", 1, tau=20 * u.mV), r"exc: tau has the unit mV; pass it in ms"),
+        (lambda: models.lif_delta("exc", 1, tau=20 * u.mV), r"exc: tau: has the unit mV; pass ms, or a number"),
         (lambda: models.adex("exc", 1, sharpness=0), r"exc: sharpness is 0.0; .* in mV"),
         (lambda: models.izhikevich("exc", 1, a=-0.1), r"exc: a is -0.1; it must be 0 or more"),
         (lambda: models.hodgkin_huxley("exc", 1, leak=np.inf), r"exc: leak is inf; .* finite, in nS"),

@@ -682,6 +682,8 @@ def test_descriptions_are_frozen_and_readable():
 
 def test_a_population_made_for_another_step_raises():
     cells = models.lif_current("cells", 3, dt=0.2)
-    with pytest.raises(NetworkError, match=r"cells: its parameter dt is 0\.2 ms but that of the network is 0\.1"):
+    with pytest.raises(
+        NetworkError, match=r"cells: its parameter dt is 0\.2 ms, but dt in a rule is the time step of the"
+    ):
         build_plan(Network([cells], dt=0.1))
     assert build_plan(Network([cells], dt=0.2)).dt == 0.2

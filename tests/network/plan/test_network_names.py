@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Names in rules and descriptions: the time step, parameters that no rule reads, and parts of populations."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import brainevent as be
+from brainevent import models
+from brainevent.errors import NetworkError
+
+
+def clock(s, arriving, p):
+    """Add up the time."""
+    return s.replace(time=s.time + p.dt), s.time < 0
+
+
+def clocks(params=None, name="n"):
+    return be.Population(name, 3, clock, {"time": 0.0}, params or {})
+
+
+def run(*populations, dt=0.25, backend="interpreted", dtype="float32"):
+    return be.Network(populations, dt=dt).build(backend=backend, dtype=dtype)
+
+
+@pytest.mark.parametrize("backend", ["interpreted", "numba", "jax"])
+def test_a_rule_reads_the_time_step(backend):
+    sim = run(clocks(), clocks({"dt": 0.25}, "m"), backend=backend)
+    result = sim.run(4, ["n.time", "m.time"])
+    assert result["n.time"][:, 1].tolist() == result["m.time"][:, 2].tolist() == [0.25, 0.5, 0.75, 1.0]
+    assert sim.params["n"]["dt"] == 0.25
+
+
+def test_the_time_step_of_float64_has_all_digits():
+    assert run(clocks(), dt=0.1, dtype="float64").run(1, "n.time")["n.time"][0, 0] == 0.1
+
+
+def test_two_networks_of_one_population_have_their_own_steps():
+    population = clocks()
+    first, second = run(population, dt=0.5), run(population, dt=0.125)
+    assert first.run(2, "n.time")["n.time"][-1, 0] == 1.0
+    assert second.run(2, "n.time")["n.time"][-1, 0] == 0.25
+    assert population.params == {}
+
+
+def test_the_step_is_a_parameter_like_others_for_jax():
+    sim = run(clocks(), backend="jax")
+    _, out = be.simulate(sim, sim.state, {}, 2, record="n.time")
+    assert out["n.time"][:, 0].tolist() == [0.25, 0.5]
+
+
+@pytest.mark.parametrize("given", [0.1, np.float32(0.1), np.full(3, 0.1), np.float64(0.1)])
+def test_a_parameter_dt_that_is_the_step_is_taken(given):
+    assert run(clocks({"dt": given}), dt=0.1).run(1, "n.time")["n.time"][0, 0] == np.float32(0.1)
+
+
+@pytest.mark.parametrize("given", [20.0, np.array([0.1, 0.1, 0.2]), be.uniform(0.1, 0.2)])
+def test_a_parameter_dt_of_another_meaning_is_refused(given):
+    with pytest.raises(NetworkError) as caught:
+        run(clocks({"dt": given}), dt=0.1)
+    words = str(caught.value)
+    assert words.startswith("population n: its parameter dt is ")
+    assert "but dt in a rule is the time step of the network, 0.1 ms; make the model with dt=0.1, leave dt out" in words
+
+
+def test_the_step_cannot_be_set():
+    sim = run(clocks(), models.lif_delta("m", 3, dt=0.25))
+    for name in ("n", "m"):
+        sim.set(name, **sim.params[name])
+        with pytest.raises(
+            NetworkError, match=f"set: dt of {name} is the time step of the network, 0.25 ms; build a n"
+        ):
+            sim.set(name, dt=0.5)
+
+
+# Parameters that no rule reads.
+
+
+def leaky(s, arriving, p):
+    return s.replace(v=s.v * p.decay), s.v > p.threshold
+
+
+def cells(rule=leaky, **params):
+    return be.Population("cells", 3, rule, {"v": 0.0}, {"decay": 0.9, "threshold": 1.0, **params})
+
+
+def test_a_parameter_that_is_not_read_is_refused():
+    with pytest.raises(NetworkError) as caught:
+        run(cells(treshold=2.0))
+    assert str(caught.value) == (
+        "population cells: params has 'treshold', which its rule leaky does not read; did you mean 'threshold'?; leave "
+        "it out, or read p.treshold; the rule reads decay, threshold"
+    )
+
+
+def test_a_parameter_without_a_like_is_refused_too():
+    with pytest.raises(NetworkError, match="'tau_of_adaptation', which its rule leaky does not read; leave it out"):
+        run(cells(tau_of_adaptation=2.0))
+
+
+def by_name(s, arriving, p):
+    names = [name for name in p if name.startswith("w")]
+    return s.replace(v=sum(getattr(p, name) for name in names) + p.decay), s.v > p.threshold
+
+
+def without_effect(s, arriving, p):
+    p.extra  # noqa: B018 - it is read
+    return leaky(s, arriving, p)
+
+
+@jax.jit
+def helped(v, p):
+    return jnp.where(v > p.threshold, v * p.decay, v)
+
+
+def handed_on(s, arriving, p):
+    return s.replace(v=helped(s.v, p)), s.v > 1
+
+
+@pytest.mark.parametrize(
+    ("rule", "extra"),
+    [
+        (by_name, {"w1": 1.0, "w2": 2.0}),
+        (without_effect, {"extra": 1.0}),
+        (handed_on, {"extra": 1.0}),  # JAX hands on all of them
+        (leaky, {"dt": 0.25}),  # drives and checks read it
+    ],
+)
+def test_a_parameter_that_is_read_in_any_way_is_taken(rule, extra):
+    assert run(cells(rule, **extra)).run(1).steps == 1
+
+
+def test_models_and_drives_read_all_their_parameters():
+    neurons = [
+        *(getattr(models, name)(name, 2) for name in ("lif_current", "lif_delta", "lif_exponential", "adex")),
+        *(getattr(models, name)(name, 2) for name in ("lif_conductance", "izhikevich", "hodgkin_huxley")),
+        *(models.poisson_source("p", 2, rate=5.0), models.spike_source("s", [[1.0], [2.0, 3.0]]), models.relay("r", 2)),
+        models.tsodyks_markram("t", 2),
+        models.noise_current(models.step_current(models.lif_current("d", 2), amplitude=1, start=0, stop=1), sd=1.0),
+        models.poisson_drive(models.current_input(models.lif_current("e", 2)), rate=1.0, weight=1.0),
+    ]
+    assert run(*neurons, dt=0.1).run(1).steps == 1
+
+
+# Parts of populations.
+
+
+@pytest.mark.parametrize("part", [slice(0, 5), 0, [1, 2]])
+def test_a_population_has_no_parts(part):
+    with pytest.raises(NetworkError) as caught:
+        cells()[part]
+    assert str(caught.value) == (
+        "population cells: has no parts to take by [...]; to record some neurons, pass every(1, 'cells.v', "
+        "neurons=...); to connect some, pass a matrix whose other rows or columns have no synapses, or make two "
+        "populations of one rule"
+    )

@@ -1,0 +1,291 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Units: where a network takes them, into which numbers they turn, and which ones are refused."""
+
+import brainunit as u
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import scipy.sparse
+
+import brainevent as be
+from brainevent import models
+from brainevent.errors import NetworkError, RuleError
+
+RELAYS = models.relay("from", 4)
+
+
+def hold(s, arriving, p):
+    """Hold what arrives, and a parameter."""
+    return s.replace(seen=arriving.syn, out=p.level + p.rate), False
+
+
+def probe(level=1.0, rate=0.0, units=None, seen=0.0):
+    units = {"seen": "pA", "level": "pA", "rate": "Hz", "syn": "pA"} if units is None else units
+    return be.Population("to", 4, hold, {"seen": seen, "out": 0.0}, {"level": level, "rate": rate}, units=units)
+
+
+def built(weight, target=None, connect=be.connect.one_to_one, into="syn", **keywords):
+    target = probe() if target is None else target
+    how = connect(weight=weight, **keywords) if callable(connect) else connect
+    return be.Network([RELAYS, target], [be.Projection(RELAYS, target, how, into=into)]).build(backend="interpreted")
+
+
+# What is converted.
+
+
+def test_a_declared_unit_is_that_of_the_numbers():
+    to = probe(level=np.array([1.0, 2, 3, 4]) * u.nA, rate=0.5 * u.kHz, seen=jnp.float32(2.0) * u.nA)
+    np.testing.assert_allclose(to.params["level"], [1000, 2000, 3000, 4000])
+    assert to.params["rate"] == pytest.approx(500)
+    assert float(to.state["seen"]) == pytest.approx(2000)
+    assert probe(rate=3.0).params["rate"] == 3.0
+
+
+@pytest.mark.parametrize(
+    "connect",
+    [
+        be.connect.one_to_one(weight=0.002 * u.nA),
+        be.connect.all_to_all(weight=np.full((4, 4), 2e-3) * u.nA),
+        np.eye(4) * 2e-3 * u.nA,
+        be.Dense(jnp.eye(4) * 2) * u.pA,
+        be.CSR.fromdense(jnp.eye(4) * 2e-3) * u.nA,
+        be.connect.one_to_one(weight=be.uniform(1.99 * u.pA, 2.01 * u.pA)),
+        scipy.sparse.eye(4) * 2,
+    ],
+)
+def test_weights_are_numbers_in_the_unit_of_the_receptor(connect):
+    weights = built(None, connect=connect).connections("from->to.syn").weights
+    np.testing.assert_allclose(weights, 2, rtol=6e-3)
+
+
+def test_a_unit_may_be_one_of_brainunit():
+    to = probe(level=be.uniform(999 * u.pA, 1001 * u.pA), units={"level": u.nA, "syn": u.nA})
+    sim = built(1 * u.pA, to)
+    assert sim.params["to"]["level"].max() == pytest.approx(1, rel=2e-3)
+    np.testing.assert_allclose(sim.connections("from->to.syn").weights, 1e-3)
+
+
+def test_inputs_and_what_is_set_are_in_declared_units():
+    sim = built(1.0)
+    sim.set("to", level=2 * u.nA, seen=1 * u.nA, rate=2 * u.kHz)
+    sim.set("from->to.syn", weights=0.003 * u.nA)
+    assert sim.params["to"]["level"] == 2000
+    assert sim.params["to"]["rate"] == 2000
+    assert sim.state.neurons["to"]["seen"].tolist() == [1000] * 4
+    np.testing.assert_allclose(sim.connections("from->to.syn").weights, 3, rtol=2e-3)
+    result = sim.run(1, "to.seen", inputs={"to.syn": np.full((1, 4), 0.5) * u.nA})
+    assert result["to.seen"].tolist() == [[500] * 4]
+
+
+# What is refused.
+
+REFUSED = {
+    "a parameter": (lambda: probe(level=1 * u.mV), "population to: level: has the unit mV; pass pA, or a number"),
+    "a state": (lambda: probe(seen=1 * u.nS), "population to: seen: has the unit nS; pass pA, or a number"),
+    "drawn values": (
+        lambda: probe(level=be.normal(1 * u.mV, 2 * u.mV)),
+        "population to: level: has the unit mV; pass pA, or a number, which means pA",
+    ),
+    "a weight": (lambda: built(2 * u.mV), "projection from->to.syn: weight: has the unit mV; pass pA, or a number"),
+    "drawn weights": (
+        lambda: built(be.normal(2 * u.mV, 1 * u.mV)),
+        "projection from->to.syn: weight: has the unit mV; pass pA, or a number",
+    ),
+    "a matrix": (
+        lambda: built(None, connect=be.CSR.fromdense(jnp.eye(4)) * u.nS),
+        "projection from->to.syn: matrix: has the unit nS; pass pA, or a number",
+    ),
+    "an array": (lambda: built(None, connect=np.eye(4) * u.nS), "matrix: has the unit nS; pass pA, or a number"),
+    "a value that is set": (
+        lambda: built(1.0).set("to", level=3 * u.mV),
+        "set: level of to: has the unit mV; pass pA, or a number, which means pA",
+    ),
+    "weights that are set": (
+        lambda: built(1.0).set("from->to.syn", weights=3 * u.mV),
+        "set: weights of from->to.syn: has the unit mV; pass pA, or a number",
+    ),
+    "an input": (
+        lambda: built(1.0).run(2, inputs={"to.syn": np.ones(2) * u.mV}),
+        "inputs: 'to.syn': has the unit mV; pass pA, or a number, which means pA",
+    ),
+    "a unit that no one knows": (
+        lambda: probe(units={"level": "pa"}),
+        "population to: the unit of level is 'pa'; did you mean 'pA'?; pass one of ms, mV, pA, nS, pF, Hz, kHz, 1, or",
+    ),
+    "a unit that is none": (lambda: probe(units={"level": 3.0}), "to: the unit of level is 3.0; pass one of"),
+    "units that are no mapping": (lambda: probe(units=["pA"]), "population to: units is ['pA']; pass dict(name=value)"),
+    "a unit of nothing": (
+        lambda: built(1.0, probe(units={"levl": "pA"})),
+        "units has 'levl', which is no state, parameter or receptor; did you mean 'level'?; there are seen, out, level",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_another_unit_is_refused(case):
+    make, words = REFUSED[case]
+    with pytest.raises(NetworkError) as caught:
+        make()
+    assert words in str(caught.value)
+
+
+# Ready models.
+
+MODELS = {
+    "lif_current": {
+        "mV": "rest threshold reset v",
+        "pA": "current",
+        "pF": "capacitance",
+        "ms": "tau tau_syn refractory",
+    },
+    "lif_delta": {"mV": "rest threshold reset v current", "ms": "tau refractory"},
+    "lif_exponential": {"mV": "rest threshold reset v current", "ms": "tau tau_exc tau_inh refractory"},
+    "lif_conductance": {
+        "mV": "rest rest_exc rest_inh threshold reset v current",
+        "1": "exc inh",
+        "ms": "tau tau_exc tau_inh refractory",
+    },
+    "adex": {
+        "mV": "rest threshold sharpness reset peak rest_exc rest_inh v",
+        "pA": "w b current",
+        "nS": "leak a",
+        "pF": "capacitance",
+        "ms": "tau_w tau_exc tau_inh refractory",
+    },
+    "izhikevich": {"mV": "v c peak", "1": "u b d current", "kHz": "a", "ms": "tau_syn"},
+    "hodgkin_huxley": {
+        "mV": "rest_leak rest_sodium rest_potassium threshold rest_exc rest_inh v",
+        "pA": "current",
+        "nS": "leak sodium potassium",
+        "pF": "capacitance",
+        "ms": "tau_exc tau_inh",
+    },
+}  # fmt: skip
+RECEPTORS = {
+    "lif_current": {"syn": "pA"},
+    "lif_delta": {"syn": "mV"},
+    "lif_exponential": {"exc": "mV", "inh": "mV"},
+    "lif_conductance": {"exc": "1", "inh": "1"},
+    "adex": {"exc": "nS", "inh": "nS"},
+    "izhikevich": {"syn": "1"},
+    "hodgkin_huxley": {"exc": "nS", "inh": "nS"},
+}
+ARGUMENTS = [
+    (model, name, unit) for model, by in MODELS.items() for unit, names in by.items() for name in names.split()
+]
+
+
+def test_all_arguments_of_models_have_a_unit():
+    for model, by in MODELS.items():
+        names = {*getattr(models, model).__kwdefaults__} - {"dt"}
+        assert {name for words in by.values() for name in words.split()} == names, model
+
+
+@pytest.mark.parametrize(("model", "name", "unit"), ARGUMENTS)
+def test_an_argument_of_a_model_in_another_unit_is_refused(model, name, unit):
+    make, right = getattr(models, model), 1.0 if unit == "1" else 1.0 * getattr(u, unit)
+    make("n", 2, **{name: right})
+    with pytest.raises(NetworkError) as caught:
+        make("n", 2, **{name: 1.0 * u.meter})
+    wanted = "a number without a unit" if unit == "1" else f"{unit}, or a number, which means {unit}"
+    assert str(caught.value) == f"population n: {name}: has the unit m; pass {wanted}"
+
+
+@pytest.mark.parametrize(("model", "receptor"), [(m, r) for m, by in RECEPTORS.items() for r in by])
+def test_a_weight_into_a_model_in_another_unit_is_refused(model, receptor):
+    neurons, unit = getattr(models, model)("to", 4), RECEPTORS[model][receptor]
+    right = 2.0 if unit == "1" else 2.0 * getattr(u, unit)
+    np.testing.assert_array_equal(built(right, neurons, into=receptor).connections(f"from->to.{receptor}").weights, 2)
+    wrong = 2.0 * (u.nS if unit == "1" else u.meter)
+    with pytest.raises(NetworkError, match=f"projection from->to.{receptor}: weight: has the unit"):
+        built(wrong, neurons, into=receptor)
+
+
+@pytest.mark.parametrize(
+    ("drive", "words"),
+    [
+        (lambda n, x: models.step_current(n, amplitude=x, start=0, stop=1), "step_amplitude: has the unit mV; pass pA"),
+        (lambda n, x: models.noise_current(n, sd=x), "noise_sd: has the unit mV; pass pA"),
+        (lambda n, x: models.poisson_drive(n, rate=5.0, weight=x), "poisson_weight: has the unit mV; pass pA"),
+    ],
+)
+def test_a_drive_has_the_unit_of_what_it_adds_to(drive, words):
+    neurons = models.lif_current("n", 2)
+    values = [float(np.max(value)) for value in drive(neurons, 0.0321 * u.nA).params.values()]
+    assert any(value == pytest.approx(32.1) for value in values)
+    with pytest.raises(NetworkError, match=f"population n: {words}"):
+        drive(neurons, 2 * u.mV)
+
+
+def test_an_input_current_has_the_unit_of_the_current():
+    sim = be.Network([models.current_input(models.lif_current("n", 2))]).build(backend="interpreted")
+    with pytest.raises(NetworkError, match=r"inputs: 'n\.input': has the unit mV; pass pA"):
+        sim.run(1, inputs={"n.input": np.ones(1) * u.mV})
+
+
+def test_what_is_computed_from_cannot_be_drawn():
+    with pytest.raises(
+        NetworkError, match=r"population n: tau is uniform\(5, 10\), but factors of a step are computed"
+    ):
+        models.lif_delta("n", 2, tau=be.uniform(5, 10))
+
+
+# Units within a rule.
+
+
+def adds(s, arriving, p):
+    return s.replace(v=s.v + 1 * u.mV), s.v > 0
+
+
+def compares(s, arriving, p):
+    return s, s.v > -50 * u.mV
+
+
+def chooses(s, arriving, p):
+    return s.replace(v=jnp.where(s.v > 0, -60 * u.mV, s.v)), s.v > 0
+
+
+def returns(s, arriving, p):
+    return s.replace(v=s.v * u.mV), s.v > 0
+
+
+def divides(s, arriving, p):
+    return s.replace(v=s.v - s.v * (0.1 * u.ms / (20 * u.ms))), s.v > 0
+
+
+def breaks(s, arriving, p):
+    raise TypeError("not about that")
+
+
+def in_rule(rule):
+    return be.Network([be.Population("n", 2, rule, {"v": -60.0})]).build(backend="interpreted")
+
+
+@pytest.mark.parametrize(
+    ("rule", "said"), [(adds, "mV != 1"), (compares, "mV and 1"), (chooses, "where requires ndarray")]
+)
+def test_units_in_a_rule_are_refused_with_the_line(rule, said):
+    with pytest.raises(RuleError) as caught:
+        in_rule(rule)
+    line = rule.__code__.co_firstlineno + 1
+    words = str(caught.value)
+    assert f"population n: rule {rule.__name__}, {__file__}:{line}: computes with units, but its values are" in words
+    assert "write numbers without units, such as -60.0 instead of -60 * u.mV" in words
+    assert said in words
+
+
+def test_a_rule_that_returns_a_quantity_is_refused():
+    with pytest.raises(
+        RuleError, match="population n: rule returns: state v has the unit mV; compute with plain numbers"
+    ):
+        in_rule(returns)
+
+
+def test_units_that_cancel_are_numbers():
+    result = in_rule(divides).run(1, "n.v")["n.v"]
+    np.testing.assert_allclose(result, -60 * (1 - 0.1 / 20), rtol=1e-6)
+
+
+def test_other_errors_of_a_rule_are_its_own():
+    with pytest.raises(TypeError, match=r"^not about that"):
+        in_rule(breaks)
