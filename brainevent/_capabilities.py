@@ -15,13 +15,13 @@ def capabilities(value: str | float | Sequence[str | float], where: str) -> list
     """Return ["8.6", "9.0a"] for any spelling of it; `where` it was given is for the error."""
     given = value.split(",") if isinstance(value, str) else value if isinstance(value, Sequence) else [value]
     if not given:
-        raise ValueError(f"{where}: {value!r} names no compute capability; write '8.6', '86' or 'sm_86'")
+        raise ValueError(f"{where}: {value!r} is not a compute capability; write '8.6', '86' or 'sm_86'")
     return [_capability(one, where) for one in given]
 
 
 def _capability(value: str | float, where: str) -> str:
     found = _CAPABILITY.fullmatch(str(value).strip())
     if found is None:
-        raise ValueError(f"{where}: {value!r} is no compute capability; write '8.6', '86' or 'sm_86'")
+        raise ValueError(f"{where}: {value!r} is not a compute capability; write '8.6', '86' or 'sm_86'")
     major, minor, suffix = found["major"], found["minor"], found["suffix"]
     return f"{major}.{minor}{suffix}"

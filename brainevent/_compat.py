@@ -312,8 +312,8 @@ def _lower_shard(
         results = lower_alone(function, ctx, *operands)
     if ctx.module_context.host_callbacks:  # XLA would look for them beside the whole program, in vain.
         raise NotImplementedError(
-            "an operator within the kernel of an operator with a sharding rule calls back into Python, "
-            "as with jax.pure_callback; give the inner one a kernel that does not, or the outer one no sharding rule"
+            "the kernel of an operator with a sharding rule calls an operator that calls back into Python, as "
+            "with jax.pure_callback; give the inner one a kernel without callbacks, or the outer one no sharding rule"
         )
     _kept.extend(ctx.module_context.keepalives)
     return results

@@ -113,7 +113,7 @@ _GONE = {
     "a matrix of coordinates has update_on_pre and update_on_post; or make a CSR by coo2csr": """
         update_coo_on_binary_post update_coo_on_binary_post_p update_coo_on_binary_pre update_coo_on_binary_pre_p
     """,
-    "it was unified into fcnmv and fcnmm: use binary_fcnmv and binary_fcnmm, which take events in every form": """
+    "use binary_fcnmv and binary_fcnmm, which take events in every form": """
         bitpack_binary_fcnmm bitpack_binary_fcnmm_p bitpack_binary_fcnmv bitpack_binary_fcnmv_p
         compact_binary_fcnmm compact_binary_fcnmm_p compact_binary_fcnmv compact_binary_fcnmv_p
     """,

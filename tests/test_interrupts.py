@@ -42,7 +42,7 @@ def once():
     signal.signal(signal.SIGINT, before)
 
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*hold objects that have no content")  # kernels here hold lists
+pytestmark = pytest.mark.filterwarnings("ignore:.*hold objects that cannot be identified")  # kernels here hold lists
 
 
 @pytest.fixture

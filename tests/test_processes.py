@@ -192,7 +192,7 @@ def test_code_that_cannot_be_carried_is_refused_when_it_is_exported(kind):
     printed = run_forked(LOCAL.format(setup=setup, body=body))
     assert "the Numba kernel 'kernel' cannot be exported" in printed
     assert why in printed
-    assert "exists in this process alone" in printed
+    assert "exists only in this process" in printed
 
 
 CACHED_ON_DISK = """

@@ -46,7 +46,7 @@ def content_of(*values: Any, anew: Any = None, as_written: bool = False) -> Cont
     except OpaqueError as error:
         return Content(uuid.uuid4().hex, "", str(error))
     except Exception as error:  # noqa: BLE001 - whatever users' objects raise, or how deep they are
-        return Content(uuid.uuid4().hex, "", f"what cannot be looked at ({type(error).__name__}: {error})")
+        return Content(uuid.uuid4().hex, "", f"an object that cannot be read ({type(error).__name__}: {error})")
     return Content(name.hex()[:32], digest_of(walk.places).hex()[:32], None, walk.fleeting, tuple(walk.large))
 
 

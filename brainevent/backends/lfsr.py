@@ -43,7 +43,7 @@ class _LFSR(ABC):
             raise TypeError(f"{type(self).__name__}.key: pass a tuple of four arrays of uint32")
         for word in value:
             if getattr(word, "dtype", None) != jnp.uint32:
-                raise ValueError(f"{type(self).__name__}.key: {word!r} is no array of uint32")
+                raise ValueError(f"{type(self).__name__}.key: {word!r} is not an array of uint32; pass four of them")
         self._key = value
 
     @classmethod

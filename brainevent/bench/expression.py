@@ -40,14 +40,14 @@ def condition(text: str, columns: Collection[str], where: str) -> Callable[[_Row
             raise SyntaxError(f"it has more than {_LONGEST} characters")
         tree = ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError) as error:
-        raise ValueError(f"{where}: {text[:60]!r} is no condition ({error}); {_SAY}") from None
+        raise ValueError(f"{where}: {text[:60]!r} is not a condition ({error}); {_SAY}") from None
     _check(tree, columns, where)
 
     def holds(row: _Row) -> bool:
         try:
             return bool(_value(tree, row))
         except TypeError as error:
-            raise ValueError(f"{where}: {text!r} compares what cannot be compared: {error}") from None
+            raise ValueError(f"{where}: {text!r} compares values that cannot be compared: {error}") from None
 
     return holds
 

@@ -129,7 +129,7 @@ def read_run(path: Path) -> tuple[dict[str, Any], list[_Read]]:
     kinds = {"platform": str, "results": list, "machine": str, "versions": dict, "settings": dict, "date": str}
     for name, kind in kinds.items():
         if not isinstance(content.get(name), kind):
-            raise ForeignFileError(path, f"is no whole run: {name} is {content.get(name)!r:.40}")
+            raise ForeignFileError(path, f"is not a complete run: {name} is {content.get(name)!r:.40}")
     results = [from_dict(path, result) for result in content["results"]]
     return {name: content[name] for name in kinds if name != "results"}, results
 
@@ -139,13 +139,13 @@ def _parsed(path: Path) -> Any:
     try:
         return json.loads(path.read_bytes())
     except (ValueError, RecursionError) as error:
-        raise ForeignFileError(path, f"is no JSON, or only a part of a file ({error})") from None
+        raise ForeignFileError(path, f"is not JSON, or is incomplete ({error})") from None
 
 
 def from_dict(path: Path, data: Any) -> _Read:
     """Return the records and the name of what `as_dict` made of results and a file holds."""
     if isinstance(data, dict) and data.get("format") == RUN_FORMAT:
-        raise ForeignFileError(path, "is a whole run, which BenchmarkResult.load_run reads")
+        raise ForeignFileError(path, "is a complete run, which BenchmarkResult.load_run reads")
     if not isinstance(data, dict) or data.get("format", _FORMAT) != _FORMAT or "records" not in data:
         raise ForeignFileError(path, "holds no benchmark results")
     if (version := data.get("version", _VERSION)) != _VERSION:
@@ -173,12 +173,12 @@ def read_csv(path: Path) -> _Read:
     """Read a CSV file of results; columns of keywords are not restored."""
     data = path.read_bytes()
     if data and not data.endswith(b"\n"):
-        raise ForeignFileError(path, "does not end at a line's end, so a part is missing")
+        raise ForeignFileError(path, "does not end with a newline, so it is incomplete")
     try:
         text = io.StringIO(data.decode("utf-8", "surrogatepass"), newline="")
         table = list(csv.reader(text, strict=True))  # else a file that ends within quotes passes for a whole one
     except (UnicodeDecodeError, csv.Error) as error:
-        raise ForeignFileError(path, f"is no CSV ({error})") from None
+        raise ForeignFileError(path, f"is not CSV ({error})") from None
     head = table[0] if table else []
     if lacking := [name for name in _CSV_COLUMNS if name not in head]:
         raise ForeignFileError(path, f"lacks the columns {', '.join(lacking)}")
@@ -186,12 +186,12 @@ def read_csv(path: Path) -> _Read:
     for i, cells in enumerate(table[1:], 2):
         if len(cells) != len(head):
             raise ForeignFileError(
-                path, f"has {len(cells)} cells in row {i} instead of {len(head)}, as if a part were missing"
+                path, f"has {len(cells)} cells in row {i} instead of {len(head)}, so it may be incomplete"
             )
         try:
             records.append(_of_cells(dict(zip(head, cells, strict=True))))
         except ValueError as error:
-            raise ForeignFileError(path, f"has a row {i} with a cell that is no number ({error})") from None
+            raise ForeignFileError(path, f"has a row {i} with a cell that is not a number ({error})") from None
     return records, ""
 
 
@@ -237,7 +237,7 @@ def read_pickle(path: Path, wanted: type, allow: bool) -> Any:
     try:
         found = pickle.loads(path.read_bytes())
     except Exception as error:  # noqa: BLE001 - broken pickles raise anything
-        raise ForeignFileError(path, f"is no pickle, or only a part of one ({type(error).__name__}: {error})") from None
+        raise ForeignFileError(path, f"is not a pickle, or is incomplete ({type(error).__name__}: {error})") from None
     if not isinstance(found, wanted):
         raise ForeignFileError(path, f"holds a {type(found).__name__}, not a {wanted.__name__}")
     return found

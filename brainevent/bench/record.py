@@ -55,7 +55,7 @@ class BenchmarkConfig:
             raise TypeError(f"BenchmarkConfig: name must be a string, found {self.name!r:.60}")
         where = f"BenchmarkConfig {self.name!r}"
         if not isinstance(self.args, (tuple, list)):
-            raise TypeError(f"{where}: args must be a tuple, found {a_type(self.args)}; one alone is (x,)")
+            raise TypeError(f"{where}: args must be a tuple, found {a_type(self.args)}; for one operand pass (x,)")
         for name in ("kernel_kwargs", "data_kwargs"):
             if not isinstance(value := getattr(self, name), dict):
                 raise TypeError(f"{where}: {name} must be a dictionary, found {a_type(value)}")

@@ -191,7 +191,7 @@ def _against(body: Sequence[Row], outer: Sequence[str], leaf: str, speedup_vs: s
     values = list(dict.fromkeys(str(row.get(leaf)) for row in body))
     if str(speedup_vs) not in values:
         raise ValueError(
-            f"{_WHERE}: speedup_vs={speedup_vs!r} is no value of the column {leaf!r}"
+            f"{_WHERE}: speedup_vs={speedup_vs!r} is not a value of the column {leaf!r}"
             f"{did_you_mean(str(speedup_vs), values)}; values: {', '.join(values) or 'none'}"
         )
     times = {_key(row, outer): row["typical_ms"] for row in reversed(body) if str(row.get(leaf)) == str(speedup_vs)}

@@ -79,7 +79,7 @@ class TunedChoice:
             raise ValueError("an entry has other fields")
         variants = values["variants"]
         if not isinstance(variants, list) or not all(isinstance(p, list) and len(p) == 2 for p in variants):
-            raise ValueError("variants are no pairs")
+            raise ValueError("variants are not pairs")
         texts = [values[name] for name in names - {"variants", "seconds"}] + [
             text for pair in variants for text in pair
         ]

@@ -100,10 +100,10 @@ def remember(choice: TunedChoice, *, lasting: bool = True) -> bool:
                 _update(lambda known: known.update({choice.key: choice}))
                 written = True
             except UnwritableError as error:
-                _warn_once(f"tuning: {error.trouble}, so what is tuned holds in this process only; "
+                _warn_once(f"tuning: {error.trouble}, so choices are valid in this process only; "
                            f"{error.remedy}{_ADVICE}")  # fmt: skip
             except _NewerFileError as error:
-                _warn_once(f"{error}. What is tuned holds in this process only")
+                _warn_once(f"{error}. Choices are valid in this process only")
         if not written:
             _of_this_process[choice.key] = choice
         else:
@@ -193,7 +193,7 @@ def import_tuned(path: str | os.PathLike[str]) -> int:
         raise KernelError(f"import_tuned: {path} cannot be read ({error.strerror})") from error
     except ValueError as error:
         raise KernelError(
-            f"import_tuned: {path} is no file of tuned choices ({error}); pass one that export_tuned wrote"
+            f"import_tuned: {path} is not a file of tuned choices ({error}); pass one that export_tuned wrote"
         ) from error
     with _lock:
         _update(lambda known: known.update(new))
@@ -214,12 +214,12 @@ def refuse_foreign() -> None:
 def _guard(path: Path, status: os.stat_result) -> None:
     kind = "file" if path == file_path() else "directory"
     if not (stat.S_ISREG if kind == "file" else stat.S_ISDIR)(status.st_mode):
-        raise KernelToolchainError(f"tuning: {path} is no {kind}, or a link to one; remove it, or {_ADVICE}")
+        raise KernelToolchainError(f"tuning: {path} is not a {kind}, or is a link; remove it, or {_ADVICE}")
     if not is_ours(status):
         owner, mode = status.st_uid, stat.S_IMODE(status.st_mode)
         own = f"run `chmod go-w {shlex.quote(str(path))}`, or " if owner == os.geteuid() else ""
         raise KernelToolchainError(
-            f"tuning: {path} belongs to user {owner} and has mode {mode:04o}, so that others could choose the kernels "
+            f"tuning: {path} belongs to user {owner} and has mode {mode:04o}, so other users could choose the kernels "
             f"that you run (user {os.geteuid()}); {own}{_ADVICE}"
         )
 
@@ -232,7 +232,7 @@ def _known() -> _Choices:
             _read_before[place] = _reread()
         except KernelToolchainError as error:
             _read_before[place] = {}
-            _warn_once(f"{error}. What was tuned is ignored")
+            _warn_once(f"{error}. Tuned choices are ignored")
         except Exception:  # a warning that is an error: it comes once; Ctrl-C is none, and the next call reads
             _read_before[place] = {}
             raise
@@ -257,10 +257,10 @@ def _reread() -> _Choices:
             ) from None
         return {}  # all in it is stale
     except OSError as error:
-        _warn_once(f"tuning: {path} cannot be read ({error.strerror}), so what was tuned is ignored")
+        _warn_once(f"tuning: {path} cannot be read ({error.strerror}), so tuned choices are ignored")
     except ValueError as error:
         _warn_once(
-            f"tuning: {path} is broken, or of another program ({error}), so it is ignored; the next choice replaces it"
+            f"tuning: {path} is damaged, or of another program ({error}), so it is ignored; the next choice replaces it"
         )
     return {}
 

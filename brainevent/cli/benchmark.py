@@ -72,9 +72,9 @@ def _add_what(group: argparse._ActionsContainer) -> None:
 
 def _add_how(group: argparse._ActionsContainer) -> None:
     group.add_argument(
-        "--quick", action="store_true", help="a first look: the first configuration of each operator, in few runs"
+        "--quick", action="store_true", help="a quick look: the first configuration of each operator, in few runs"
     )
-    counts = {"warmup": (0, "runs that do not count"), "runs": (1, "runs that count")}
+    counts = {"warmup": (0, "runs before the measured ones, to warm up"), "runs": (1, "measured runs")}
     for name, (least, words) in counts.items():
         full, quick = _FULL[f"n_{name}"], _QUICK[f"n_{name}"]
         group.add_argument(
@@ -98,12 +98,12 @@ def _add_results(group: argparse._ActionsContainer) -> None:
         "--output",
         type=Path,
         metavar="FILE",
-        help="write all results as JSON, anew after each operator; - is stdout, as --json",
+        help="write all results as JSON, after each operator; - is stdout, as --json",
     )
     group.add_argument(
         "--plot", type=Path, metavar="PATH", help="draw times: a folder, or a .svg or .png file for one operator"
     )
-    group.add_argument("--compare", type=Path, metavar="FILE", help="look for regressions since the run in this file")
+    group.add_argument("--compare", type=Path, metavar="FILE", help="report regressions since the run in this file")
     group.add_argument(
         "--tolerance",
         type=_percent,

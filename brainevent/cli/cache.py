@@ -27,7 +27,7 @@ def add(commands: Commands[Parser]) -> None:
     add_shape(command(commands, "list", "list its entries", _list))
     parser = command(commands, "clear", "remove its entries", _clear)
     parser.add_argument("name", nargs="?", metavar="NAME", help="only those of this name")
-    parser.add_argument("--yes", action="store_true", help="do not ask")
+    parser.add_argument("--yes", action="store_true", help="do not ask for confirmation")
     _add_json(parser)
 
 

@@ -62,7 +62,7 @@ def _tuned() -> list[TunedChoice]:
     try:
         return tuning_store.tuned_choices()
     except KernelToolchainError as error:
-        note(f"brainevent: {error}. What was tuned is not shown")
+        note(f"brainevent: {error}. Tuned choices are not shown")
         return []
 
 

@@ -100,7 +100,9 @@ def help_of(parser: argparse.ArgumentParser) -> Callable[[argparse.Namespace], i
 
 def main_parser(version: str, families: Sequence[Any]) -> Parser:
     """Return the parser of the command `brainevent`."""
-    parser = Parser(prog="brainevent", description="Look after kernels on this machine.", epilog=_EPILOG)
+    parser = Parser(
+        prog="brainevent", description="List, check, measure and tune kernels on this machine.", epilog=_EPILOG
+    )
     parser.add_argument("--version", action="version", version=f"brainevent {version}")
     parser.set_defaults(run=help_of(parser))
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")

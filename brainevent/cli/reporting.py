@@ -55,8 +55,8 @@ class Report:
         if before is not None:
             if said := ", ".join(other_settings(before, run)):
                 raise CommandError(
-                    f"--compare: {wishes.compare} was measured in another way ({said}), so its times cannot be "
-                    "compared; measure as before, or measure that run anew"
+                    f"--compare: {wishes.compare} was measured with other settings ({said}), so its times cannot be "
+                    "compared; measure with the settings of that run, or repeat that run"
                 )
             for said in differences(before, run):
                 note(f"brainevent: {wishes.compare} was measured under other conditions: {said}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`brainevent tune`: show, clear, export or import what `tune` remembers."""
+"""`brainevent tune`: show, clear, export or import the choices that `tune` stored."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ __all__ = ["add"]
 
 _LIST = """\
 Choices that were made on another device or with other versions are marked, and are not used here. \
-Whether kernels have changed since then, `brainevent list --import MODULE` tells."""
+`brainevent list --import MODULE` shows whether kernels have changed since."""
 _HEAD = ("operator", "platform", "operands and results", "backend", "variant", "time", "made with")
 _STREAM = "-"  # stdout or stdin
 
 
 def add(commands: Commands[Parser]) -> None:
     """Add the commands."""
-    parser = command(commands, "tune", "show, clear, export or import what `tune` remembers")
+    parser = command(commands, "tune", "show, clear, export or import the choices that `tune` stored")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
     for name, about, run, epilog in (
         ("list", "list the choices", _list, _LIST),
-        ("clear", "forget the choices", _clear, None),
+        ("clear", "remove the choices", _clear, None),
     ):
         parser = command(commands, name, about, run, epilog)
         parser.add_argument("operator", nargs="?", metavar="OPERATOR", help="only those of this operator")
@@ -102,4 +102,4 @@ def _nothing(operator: str | None) -> int:
         say(f"nothing is tuned in {tuning_store.file_path()}")
         return 0
     hint = did_you_mean(operator, {choice.operator for choice in tuning_store.tuned_choices()})
-    return complain(f"nothing in {tuning_store.file_path()} is of operator {operator!r}{hint}")
+    return complain(f"{tuning_store.file_path()} has no choice for operator {operator!r}{hint}")

@@ -58,8 +58,10 @@ _OTHERS = (
 )  # fmt: skip
 _ELSEWHERE = "compiled libraries go to the directory for temporary files"
 _READY = "ready"
-_NOT_KEPT = "works, but nothing that is compiled is kept for later processes"
-_NO_GPU_TO_COMPILE_FOR = "no GPU is here; for one elsewhere, set BRAINEVENT_COMPUTE_CAPABILITIES=8.6, or what it has"
+_NOT_KEPT = "works, but compiled code is not stored for later processes"
+_NO_GPU_TO_COMPILE_FOR = (
+    "no GPU on this machine; to compile for another, set BRAINEVENT_COMPUTE_CAPABILITIES, such as 8.6"
+)
 _NOT_HERE = (NvccNotFoundError, HeaderNotFoundError, GpuArchDetectionError)  # no fault on a machine without a GPU
 
 
@@ -274,7 +276,7 @@ def _state(base: Path) -> str:
     existing = next(path for path in (base, *base.parents) if os.path.lexists(path))
     if not os.access(existing, os.W_OK | os.X_OK):
         return f"{existing} is not writable: {_ELSEWHERE}"
-    return "writable, and by this user alone" if existing == base else "not made yet: the first build makes it"
+    return "writable, and by this user alone" if existing == base else "not created yet: the first build creates it"
 
 
 def _targets() -> Iterator[Line | str]:

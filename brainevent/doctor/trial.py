@@ -66,7 +66,9 @@ def _trial(name: str, load: Callable[..., Any], source: str, platform_name: str)
         result = np.asarray(module.add_one(x, outs=x)).tolist()
         done = time.perf_counter()
         if result != [1, 2, 3]:
-            raise KernelExecutionError(f"the kernel adds 1 to [0, 1, 2] and gets {result}; is the compiler broken?")
+            raise KernelExecutionError(
+                f"the kernel adds 1 to [0, 1, 2] and returns {result}; the compiler may be broken"
+            )
     except Exception as error:  # noqa: BLE001
         return Line(name, f"ERROR ({type(error).__name__}): {str(error) or 'without a message'}", fault=True)
     return Line(name, f"compiled and loaded in {built - start:.1f} s, ran in {done - built:.2f} s")

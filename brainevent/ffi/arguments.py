@@ -65,7 +65,7 @@ def checked_aliases(
         if tuple(x.shape) != tuple(out.shape) or jax.dtypes.canonicalize_dtype(x.dtype) != out.dtype:
             raise ValueError(
                 f"{place}: the input is {x.dtype}{list(x.shape)} and the output {out.dtype}{list(out.shape)}; "
-                "both must have one shape and dtype"
+                "both must have the same shape and dtype"
             )
     if len(set(aliases.values())) < len(aliases):
         raise ValueError(f"{where}: input_output_aliases gives two inputs to one output")

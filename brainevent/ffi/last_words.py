@@ -25,7 +25,7 @@ _MOST = 8  # errors
 _LENGTH = 2000  # of each
 _HEAD = "\nbrainevent: before this process was aborted, kernels had raised:\n"
 _TAIL = (
-    "If XLA ended the process because a collective operation was stuck: the device of such a kernel did not come to "
+    "If XLA aborted because a collective operation was stuck: the device of such a kernel did not reach "
     "it,\nand the others waited. The kernel's error is the cause.\n"
 )
 # A signal handler: it writes, puts back the handler before it, and lets that one have the signal. XLA aborts in several

@@ -50,7 +50,7 @@ def _exact(where: str, kind: str, value: Any) -> np.generic:
     lost = math.isinf(number) and not (isinstance(value, (float, np.floating)) and math.isinf(value))
     if lost or (not isinstance(value, float) and not _same(number, value)):
         raise KernelArgumentError(
-            f"{where} is {_shown(value)}, which {kind} cannot hold; pass a number that it can, or declare a wider type"
+            f"{where} is {_shown(value)}, which {kind} cannot represent; pass another number, or declare a wider type"
         )
     return converted
 
@@ -60,8 +60,8 @@ def _integer(where: str, dtype: np.dtype[Any], value: Any) -> np.generic:
     is_whole = isinstance(value, (int, np.integer)) or (math.isfinite(value) and value == int(value))
     if not is_whole or not limits.min <= int(value) <= limits.max:
         raise KernelArgumentError(
-            f"{where} is {_shown(value)}, which {dtype.name} cannot hold; pass a whole number from {limits.min} to "
-            f"{limits.max}, or declare another type"
+            f"{where} is {_shown(value)}, which {dtype.name} cannot represent; pass a whole number from {limits.min} "
+            f"to {limits.max}, or declare another type"
         )
     return dtype.type(int(value))
 

@@ -127,7 +127,7 @@ def _checked_platform(platform: str, module: Module, names: Sequence[str]) -> st
     for name in names:
         if not _NAME.fullmatch(str(name)):
             raise KernelRegistrationError(
-                f"{name!r:.200} cannot name an FFI target; use letters, digits and signs such as '.' and '_', no blanks"
+                f"{name!r:.200} is not a valid name of an FFI target; use letters, digits, '.' and '_', without blanks"
             )
     known = _XLA_PLATFORMS.get(str(platform).lower())
     if known is None:
@@ -153,7 +153,7 @@ def _check_replaceable(name: str, platform: str, known: _Named, module: Module, 
         raise KernelRegistrationError(_taken(name, platform, known))
     if getattr(known.module, "in_graphs", False) and not getattr(module, "in_graphs", False):
         raise KernelRegistrationError(
-            f"the FFI target {name!r} on {platform} was registered as one that CUDA graphs may record, and stays so; "
+            f"the FFI target {name!r} on {platform} was registered with allow_cuda_graph=True, which cannot change; "
             "the new source has allow_cuda_graph=False: give it another name (name=, target_prefix=)"
         )
 

@@ -106,7 +106,7 @@ def explained(operator: str, entry: KernelEntry) -> Iterator[None]:
             raise
         raise KernelCompilationError(
             f"operator {operator!r}: {emulated.language.emulator} cannot run the {entry.platform} kernel "
-            f"{entry.backend!r} on the CPU:\n  {type(error).__name__}: {error}\n"
-            f"It does not know all that a {entry.platform.upper()} has: run this kernel there, and give the operator a "
-            "kernel for the CPU, or a jax.numpy one with def_reference(fn)"
+            f"{entry.backend!r} on the CPU:\n  {type(error).__name__}: {error}\nIt does not support all features of a "
+            f"{entry.platform.upper()}: run this kernel there, and give the operator a kernel for the CPU, or a "
+            "jax.numpy one with def_reference(fn)"
         ) from error

@@ -99,8 +99,9 @@ def _warn_of_ignored(definition: Definition, platform: str, backend: str | None,
     for wish, said in ((preferred, "use_backend"), (_global_backend(platform), "config.set_backend")):
         if backend is None and wish is not None and meant(wish, known) is None:
             definition.warn_once(
-                f"operator {definition.name!r}: {said} asks for {wish!r} on {platform}, which has no such kernel here; "
-                f"ignoring it{did_you_mean(wish, known)}; registered: {', '.join(known) or 'none'}"
+                f"operator {definition.name!r}: {said} asks for {wish!r}, but the operator has no such kernel for "
+                f"{platform}{did_you_mean(wish, known)}; using its next choice; registered: "
+                f"{', '.join(known) or 'none'}"
             )
 
 

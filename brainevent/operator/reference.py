@@ -66,8 +66,8 @@ class Reference:
         """Return the outputs' types, for a caller who leaves `outs` out; a `remark` is what else an error says."""
         if self.wants_outs:
             raise TypeError(
-                f"operator {self.operator!r}: outs is missing, and its reference takes outs itself, so it cannot tell "
-                "their shapes; pass outs="
+                f"operator {self.operator!r}: outs is missing, and cannot be computed from its reference, which takes "
+                "outs itself; pass outs="
             )
         kwargs = {key: value for key, value in kwargs.items() if key != "backend"}
         with naming(self.operator, "reference", lambda: f"operands {listed(operands)}", remark):

@@ -50,7 +50,9 @@ def tune(
     operands, platform = _placed(operands, platform, where)
     device = device_of(platform)
     if device is None:
-        raise ValueError(f"{where}: the devices of {platform} here are of several kinds, and a choice is for one kind")
+        raise ValueError(
+            f"{where}: the devices of {platform} are of several kinds, and a choice is for one kind; show JAX one kind"
+        )
     call, table = CallTypes.of(operands, outs, params), definition.candidates(platform)
     if not table:
         select(definition, platform, None, {})  # raises, and says what to register
@@ -63,8 +65,8 @@ def tune(
     lasting = lasting and call == CallTypes.of(operands, outs, params)
     if not lasting:
         warnings.warn(
-            f"{where}: its kernels or keyword arguments hold objects that have no content to be known by, so the "
-            "choice is for this process only; let kernel generators hold functions, numbers, strings and arrays",
+            f"{where}: its kernels or keyword arguments hold objects that cannot be identified by their content, so "
+            "the choice is valid in this process only; use functions, numbers, strings and arrays in kernel generators",
             UserWarning,
             stacklevel=3,
         )

@@ -47,7 +47,7 @@ def gpu_architectures(
             return _in_order(found, where)
         tried.append(f"{where}: no GPU")
     raise GpuArchDetectionError(
-        "[E-ARCH] it cannot be told for which GPU to compile. Tried:\n"
+        "[E-ARCH] no GPU to compile for is known. Tried:\n"
         + "".join(f"  {line}\n" for line in tried)
         + f"Name it: call brainevent.{_SETTER}('8.6'), or set the variable {_VARIABLE[1:]}=8.6; "
         f"the loaders of CUDA C++ take {_ARGUMENT}='8.6', too"

@@ -197,8 +197,8 @@ class Build:
             ) from None
         if finished.late:
             raise CompilationError(
-                f"{self.where}: compilation failed: no end after {limit:g} s; set BRAINEVENT_COMPILE_TIMEOUT to more "
-                f"seconds if the source needs them\ncommand: {shlex.join(command)}",
+                f"{self.where}: compilation failed: it took more than {limit:g} s; set BRAINEVENT_COMPILE_TIMEOUT to "
+                f"more seconds if the source needs them\ncommand: {shlex.join(command)}",
                 command=shlex.join(command),
             )
         return finished
@@ -215,10 +215,10 @@ class Build:
         output = finished.output
         if finished.status == 0:
             what = "the compiler made no library; leave out the flags that keep it from linking, such as -fsyntax-only"
-            shown = _shown(output) or "(the compiler said nothing)"
+            shown = _shown(output) or "(the compiler printed nothing)"
         else:
             what = "compilation failed"
-            shown = _shown(output) or f"(the compiler said nothing; exit status {finished.status})"
+            shown = _shown(output) or f"(the compiler printed nothing; exit status {finished.status})"
         text = f"{self.where}: {what}\n{shown}\ncommand: {shlex.join(command)}"
         if os.environ.get("BRAINEVENT_TOOLCHAIN_DEBUG"):
             text += f"\ncompiler: {self.compiler}\ntoolkit: {self.toolkit}\nsearch path: {os.environ.get('PATH', '')}"
@@ -234,8 +234,8 @@ class Build:
             return UnsupportedArchError(f"{text}\n{advice}", **details)
         if "unsupported gnu version" in lowered or "unsupported clang version" in lowered:
             advice = (
-                "this CUDA toolkit refuses this host compiler; name another in CXX, or set "
-                "BRAINEVENT_ALLOW_UNSUPPORTED_COMPILER=1 to try all the same"
+                "this CUDA toolkit rejects this host compiler; name another in CXX, or set "
+                "BRAINEVENT_ALLOW_UNSUPPORTED_COMPILER=1 to try anyway"
             )
             return HostCompilerIncompatibleError(f"{text}\n{advice}", **details)
         return CompilationError(text, **details)
@@ -259,13 +259,14 @@ def _private(folder: Path, where: str) -> Path:
         return make_private(folder, where, "pass another build_directory")
     except UntrustedError as error:
         raise KernelToolchainError(
-            f"{where}: others could put code in the place of {folder} which would run as you ({error.reason}); "
+            f"{where}: other users could replace {folder} with code that would run as you ({error.reason}); "
             + (f"run `{error.remedy}`, or " if error.remedy else "")
             + "pass another build_directory"
         ) from error
     except NotADirectoryError:
         raise KernelToolchainError(
-            f"{where}: {folder} is a file or a link, not a folder of ours; remove it, or pass another build_directory"
+            f"{where}: {folder} is a file or a link, not a folder made by brainevent; remove it, or pass another "
+            "build_directory"
         ) from None
 
 

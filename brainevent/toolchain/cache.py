@@ -77,8 +77,8 @@ def check_name(name: str, where: str) -> str:
     if _matches(_NAME, name) and ".." not in name:
         return name
     raise KernelError(
-        f"{where}: {name!r:.200} cannot name a module; pass 1 to 100 of the characters A-Z, a-z, 0-9, '_', '-' and "
-        "single '.', the first of them a letter or '_'"
+        f"{where}: {name!r:.200} is not a valid module name; pass 1 to 100 of the characters A-Z, a-z, 0-9, '_', '-' "
+        "and single '.', beginning with a letter or '_'"
     )
 
 
@@ -115,7 +115,7 @@ def read(
         if hashlib.sha256(content).hexdigest() == kept.sha256:
             return content
     raise KernelToolchainError(
-        f"cache: {kept.path} does not hold what was written to it; is the disk sound? Choose another directory with "
+        f"cache: {kept.path} differs from what was written to it; check the disk, or choose another directory with "
         "set_cache_dir(...)"
     )
 
@@ -202,7 +202,7 @@ def _made(directory: Path) -> Path:
 def _built(name: str, build: Callable[[Path], Path], folder: Path) -> Path:
     library = folder / build(folder)
     if not library.is_file():
-        raise KernelToolchainError(f"{name}: build returned {library}, which is no file; return the library's path")
+        raise KernelToolchainError(f"{name}: build returned {library}, which is not a file; return the library's path")
     return library
 
 

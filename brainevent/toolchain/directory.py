@@ -72,7 +72,7 @@ class UnsafeError(UnwritableError):
 
     def __init__(self, base: Path, error: UntrustedError):
         self.base, self.reason = base, error.reason
-        self.trouble = f"others could put code in the place of {base} which would run as you ({self.reason})"
+        self.trouble = f"other users could replace {base} with code that would run as you ({self.reason})"
         self.remedy = f"run `{error.remedy}`, or " if error.remedy else ""
         KernelToolchainError.__init__(self, f"cache: {self.trouble}; {self.remedy}{_CHOOSE}")
 
@@ -108,12 +108,14 @@ def set_cache_dir(path: str | os.PathLike[str] | None) -> None:
         return
     if not isinstance(path, (str, bytes, os.PathLike)):
         raise TypeError(
-            f"set_cache_dir: {path!r}, of type {type(path).__name__}, is no path; pass a str or Path of a directory, "
-            "or None for the default"
+            f"set_cache_dir: {path!r}, of type {type(path).__name__}, is not a path; pass a str or Path of a "
+            "directory, or None for the default"
         )
     text = os.fsdecode(path)
     if not text or "\0" in text:
-        raise KernelError(f"set_cache_dir: {text!r} is no path; pass the path of a directory, or None for the default")
+        raise KernelError(
+            f"set_cache_dir: {text!r} is not a path; pass the path of a directory, or None for the default"
+        )
     _chosen[:] = [os.path.abspath(os.path.expanduser(text))]
 
 
@@ -174,8 +176,8 @@ def guard(path: Path, where: str = "cache", advice: str = _CHOOSE, status: os.st
     if not is_ours(status):
         owner, mode = status.st_uid, stat.S_IMODE(status.st_mode)
         raise KernelToolchainError(
-            f"{where}: {path} belongs to user {owner} and has mode {mode:04o}, so that others could put code there "
-            f"which would run as you (user {os.geteuid()}); "
+            f"{where}: {path} belongs to user {owner} and has mode {mode:04o}, so other users could put code there "
+            f"that would run as you (user {os.geteuid()}); "
             + (f"run `chmod 700 {shlex.quote(str(path))}`, or " if owner == os.geteuid() else "")
             + advice
         )

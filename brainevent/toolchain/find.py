@@ -158,7 +158,7 @@ def _host_compiler(place: Place, memo: Path | None) -> HostCompiler:
     def ask() -> probe.Said:
         printed = probe.run([*place.command, "--version"]).strip()
         if not printed:
-            raise probe.NoAnswerError("does not say its version")
+            raise probe.NoAnswerError("does not print its version")
         files = _real_compiler(tool) if is_script and remembers else ()
         return probe.Said(printed.splitlines()[0].strip(), files=files, lasting=bool(files) or not is_script)
 

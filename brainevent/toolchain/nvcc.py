@@ -38,7 +38,7 @@ def ask_nvcc(path: str, host_compiler: Callable[[], str | None], memo: Path | No
         version = _version(probe.run([path, "--version"]))
         lines = dict(_LINE.findall(_dryrun(path, host_compiler)))
         if not lines.get("TOP"):
-            raise probe.NoAnswerError("does not say where its toolkit is: no TOP= in what nvcc --dryrun prints")
+            raise probe.NoAnswerError("does not print where its toolkit is: no TOP= in what nvcc --dryrun prints")
         includes = _folders(lines.get("INCLUDES", "")) + _folders(lines.get("SYSTEM_INCLUDES", ""))
         files = tuple(os.path.join(lines["TOP"], "bin", name) for name in ("nvcc", "nvcc.profile"))
         return probe.Said(version, lines["TOP"], includes, _folders(lines.get("LIBRARIES", "")), files)
@@ -62,7 +62,7 @@ def _version(printed: str) -> str:
     """Return "13.0.88 (cuda_13.0.r13.0/compiler.36424714_0)"."""
     release, build = _RELEASE.search(printed), _BUILD.search(printed)
     if release is None:
-        raise probe.NoAnswerError("does not say its version as nvcc does: no V<number> in what nvcc --version prints")
+        raise probe.NoAnswerError("does not print its version as nvcc does: no V<number> in what nvcc --version prints")
     return f"{release[1]} ({build[1]})" if build else release[1]
 
 

@@ -84,7 +84,7 @@ def _named_host(text: str) -> Place:
     try:
         program, *arguments = shlex.split(text)
     except ValueError as error:
-        return Place("$CXX", (text,), f"is no command: {error}", named=True)
+        return Place("$CXX", (text,), f"is not a command: {error}", named=True)
     if "/" in program:
         return _file("$CXX", program, *arguments, named=True)
     path = shutil.which(program)

@@ -67,8 +67,9 @@ def compiler_words(flags: Sequence[str], where: str) -> list[str]:
             words += plain if is_plain(option + value) else ["-Xcompiler", ByFile(option + value)]
         elif odd := _SHELL.search(option):
             raise KernelError(
-                f"{where}: extra_cuda_cflags has {option!r}, but nvcc hands this flag to a shell, which would read "
-                f"{odd[0]!r}; write it without, or, if it is the host compiler's, as ['-Xcompiler', {option!r}]"
+                f"{where}: extra_cuda_cflags has {option!r}, but nvcc passes this flag to a shell, which would "
+                f"interpret {odd[0]!r}; write it without, or, if it is the host compiler's, as ['-Xcompiler', "
+                f"{option!r}]"
             )
         else:
             words.append(option)

@@ -10,13 +10,13 @@ from ..errors import KernelError
 
 __all__ = ["refuse_flags"]
 
-_READS = "reads further flags from a file, of which error messages would show the text; write the flags themselves"
-_WRITES = "says where the library goes, which is for the cache to say; build_directory= keeps what is built"
+_READS = "reads more flags from a file, whose text error messages would show; write the flags themselves"
+_WRITES = "sets the path of the library, which the cache must choose; build_directory= keeps what is built"
 _LISTS = "writes a list or a map into a file; leave it out: the headers that a source includes are part of its key"
-_KEEPS = "keeps files of the compiler's; build_directory= keeps the text that is compiled, and the library"
-_SPECS = "lets a file say what the compiler runs; write flags instead, or name another compiler in CXX"
+_KEEPS = "keeps intermediate files; build_directory= keeps the text that is compiled, and the library"
+_SPECS = "lets a file choose what the compiler runs; write flags instead, or name another compiler in CXX"
 _DUMPS = "writes files of its own; leave it out, or compile the source by hand to look at them"
-_RUNS = "runs another program within the compiler; name another compiler in CXX, if that is what you want"
+_RUNS = "runs another program within the compiler; to use another compiler, name it in CXX"
 
 # Of g++, clang++ and nvcc, which take one dash or two for many; a value follows "=", at once, or as the next word.
 _COMPILER = (

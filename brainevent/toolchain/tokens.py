@@ -91,7 +91,7 @@ class FunctionSpec:
 def checked_name(name: str, what: str, at: str) -> str:
     """Return a name that is safe to write into C++."""
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
-        raise KernelError(f"{at}: {what} {name!r} is no ASCII C identifier; use letters, digits and underscores")
+        raise KernelError(f"{at}: {what} {name!r} is not an ASCII C identifier; use letters, digits and underscores")
     if name in KEYWORDS.split():
         raise KernelError(f"{at}: {what} {name!r} is a keyword of C++; choose another name")
     return name
@@ -144,13 +144,13 @@ def _read_token(token: str, function: str, at: str) -> Parameter:
     if not dot or kind != "attr":
         hint = did_you_mean(token, ["arg", "ret", "stream", *([f"attr.{rest}"] if dot else [])])
         raise KernelError(
-            f"{at}: {invalid}{hint}; there are 'arg', 'ret', 'stream', 'attr.<name>:<type>', 'attr.<name>'"
+            f"{at}: {invalid}{hint}; valid tokens: 'arg', 'ret', 'stream', 'attr.<name>:<type>', 'attr.<name>'"
         )
     name, colon, number = rest.partition(":")
     checked_name(name, f"{invalid}: the attribute's name", at)
     if colon and number not in ATTRIBUTE_TYPES:
         hint = did_you_mean(number, ATTRIBUTE_TYPES)
-        raise KernelError(f"{at}: {invalid}: no type {number!r}{hint}; there are {', '.join(ATTRIBUTE_TYPES)}")
+        raise KernelError(f"{at}: {invalid}: no type {number!r}{hint}; valid types: {', '.join(ATTRIBUTE_TYPES)}")
     return Parameter("attr", name, number)
 
 
@@ -248,7 +248,7 @@ def inferred(name: str, signature: Signature, at: str) -> tuple[Parameter, ...]:
             continue
         if not cpp.name:
             unnamed = f"parameter {number} of {name}{signature}, {signature.place}, has no name"
-            raise KernelError(f"{at}: {unnamed}; name it, for attributes are passed by name")
+            raise KernelError(f"{at}: {unnamed}; name it: attributes are passed by name")
         checked_name(cpp.name, f"{name}{signature}, {signature.place}: the attribute's name", at)
         parameters.append(Parameter("attr", cpp.name, cpp.type))
     text = f"void {name}{signature} of {signature.place}"
@@ -256,7 +256,7 @@ def inferred(name: str, signature: Signature, at: str) -> tuple[Parameter, ...]:
     if not kinds & {"arg", "ret"}:
         raise KernelError(f"{at}: No Tensor parameters found in {text}; take arrays as BE::Tensor")
     if "ret" not in kinds:
-        raise KernelError(f"{at}: No non-const Tensor output found in {text}; take what it writes as BE::Tensor")
+        raise KernelError(f"{at}: No non-const Tensor output found in {text}; declare each output as BE::Tensor")
     _require_unique(name, parameters, at)
     return tuple(parameters)
 

@@ -29,8 +29,8 @@ MUTANTS = (
     Mutant(
         "build-failure-without-the-status",
         "toolchain/build.py",
-        "(the compiler said nothing; exit status {finished.status})",
-        "(the compiler said nothing)",
+        "(the compiler printed nothing; exit status {finished.status})",
+        "(the compiler printed nothing)",
         _BUILD,
     ),
     Mutant(

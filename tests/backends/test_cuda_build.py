@@ -327,7 +327,7 @@ def test_folders_of_libraries_may_have_any_name(tmp_path):
 )
 def test_what_nvcc_would_let_a_shell_read_is_refused(flags):
     with pytest.raises(
-        KernelError, match=r"here: extra_cuda_cflags has .* hands this flag to a shell, .*; write it with"
+        KernelError, match=r"here: extra_cuda_cflags has .* passes this flag to a shell, .*; write it with"
     ):
         command(cflags=tuple(flags))
 
@@ -455,7 +455,7 @@ def test_a_folder_is_one_text_in_order(folder):
 @pytest.mark.parametrize("patterns", [["*.cuda"], ["x*.cu", "*.CU"]])
 def test_a_folder_without_sources_tells_what_it_has(folder, patterns):
     found = r"found there: a_first\.cu, b_entry\.cu, d\.cuh, helper\.h, inner, notes\.txt; set file_patterns"
-    with pytest.raises(KernelError, match=rf"load_cuda_dir\('.*my_folder'\): no file fits .*; {found}"):
+    with pytest.raises(KernelError, match=rf"load_cuda_dir\('.*my_folder'\): no file matches .*; {found}"):
         brainevent.load_cuda_dir(folder, file_patterns=patterns)
 
 

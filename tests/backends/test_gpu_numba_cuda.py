@@ -191,7 +191,7 @@ def test_a_function_that_catches_what_it_is_told_with_is_called_through_python()
         except Exception:  # noqa: BLE001 - as programs do
             copy[1, 1, stream](x, out)
 
-    with pytest.warns(UserWarning, match="through Python for every run, because it uses 'copy_to_device' of an array"):
+    with pytest.warns(UserWarning, match="through Python in each run, because it uses 'copy_to_device' of an array"):
         np.testing.assert_array_equal(brainevent.numba_cuda_callable(copies, VECTOR)(X), X)
 
 
@@ -219,7 +219,7 @@ def test_a_function_that_waits_is_called_through_python():
         raise ValueError("out of paper")
 
     call = jax.jit(brainevent.numba_cuda_callable(waits, VECTOR))
-    with pytest.warns(UserWarning, match=r"called through Python for every run, because it uses 'synchronize'"):
+    with pytest.warns(UserWarning, match=r"called through Python in each run, because it uses 'synchronize'"):
         np.testing.assert_array_equal(call(X), X)
     np.testing.assert_array_equal(jax.vmap(call)(jnp.stack([X, Y])), jnp.stack([X, Y]))
     with (

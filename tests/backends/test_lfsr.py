@@ -113,7 +113,7 @@ def test_states_are_trees_of_four_words(generator):
     assert len({int(generator(seed).rand() * 2**24) for seed in range(50)}) == 50
     with pytest.raises(TypeError, match=rf"{generator.__name__}.key: pass a tuple of four arrays of uint32"):
         rng.key = [1, 2, 3, 4]
-    with pytest.raises(ValueError, match="1 is no array of uint32"):
+    with pytest.raises(ValueError, match="1 is not an array of uint32; pass four"):
         rng.key = (1, 2, 3, 4)
     with pytest.raises(TypeError, match="seed is float32; pass an integer"):
         generator(1.5)

@@ -76,7 +76,7 @@ def test_functions_are_found_by_their_annotations():
         (3, "functions is 3; pass a dict, a list of names, or None"),
         (["twices"], "function 'twices' not found.*did you mean 'twice'"),
         (["twice", "twice"], "Duplicate entry for function 'twice'"),
-        (["tw;ice"], "'tw;ice' is no ASCII C identifier"),
+        (["tw;ice"], "'tw;ice' is not an ASCII C identifier"),
         ({"twice": "arg ret"}, r"the value of 'twice' is the string 'arg ret'; pass a list: \['arg', 'ret'\]"),
         ({"twice": ["arg", "out"]}, "Invalid arg_spec token 'out'"),
     ],
@@ -96,7 +96,7 @@ def test_functions_that_cannot_be_are_refused(loader, functions, words):
     "wrong", ["a/b", "..", "a..b", "/a", 'a"b', "a'b", "a b", "", "-o", ".a", "a\nb", "ä", 3, None]
 )
 def test_names_that_are_no_file_names_are_refused(loader, wrong):
-    with pytest.raises(KernelError, match="cannot name a module; pass 1 to 100 of the characters"):
+    with pytest.raises(KernelError, match="is not a valid module name; pass 1 to 100 of the characters"):
         loader(wrong, constant(1))
 
 
@@ -290,7 +290,7 @@ def test_a_path_may_have_any_characters(tmp_path, file, name):
     path.write_text('\n#include "value.h"\nnonsense;\n' + CONSTANT)
     with pytest.raises(CompilationError, match=r":3:1: error: .*nonsense.* does not name a type"):
         brainevent.load_cpp_file(path, name=name)
-    with pytest.raises(KernelError, match=r"cannot name a module.*give the module another name: name='.*'"):
+    with pytest.raises(KernelError, match=r"is not a valid module name.*give the module another name: name='.*'"):
         brainevent.load_cpp_file(path)
 
 
@@ -298,7 +298,9 @@ def test_a_path_may_have_any_characters(tmp_path, file, name):
 @pytest.mark.parametrize(("file", "advised"), [("2d.cpp", "_2d"), ("my kernel.v2.cpp", "my_kernel_v2"), ("ü.cpp", "_")])
 def test_a_stem_that_cannot_be_a_name_is_refused_with_another(tmp_path, file, advised):
     (tmp_path / file).write_text(constant(1))
-    words = rf"load_cpp_file\('.*{file}'\): '.*' cannot name a module; .*; or give .* another name: name='{advised}'"
+    words = (
+        rf"load_cpp_file\('.*{file}'\): '.*' is not a valid module name; .*; or give .* another name: name='{advised}'"
+    )
     with pytest.raises(KernelError, match=words):
         brainevent.load_cpp_file(tmp_path / file)
     assert value(brainevent.load_cpp_file(tmp_path / file, name=advised)) == 1
@@ -324,7 +326,7 @@ def test_a_folder_is_no_file(tmp_path):
         KernelError, match=r"is a folder; call load_cuda_dir for all its .cu files, or pass the path of"
     ):
         brainevent.load_cuda_file(tmp_path)
-    with pytest.raises(TypeError, match=r"load_cpp_file: 3, of type int, is no path; pass a str or Path"):
+    with pytest.raises(TypeError, match=r"load_cpp_file: 3, of type int, is not a path; pass a str or Path"):
         brainevent.load_cpp_file(3)
 
 
@@ -345,7 +347,7 @@ def test_a_file_that_cannot_be_read_is_told(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"there is no file .*x\.cpp$"):
         brainevent.load_cpp_file(tmp_path / "nowhere" / "x.cpp")
     (tmp_path / "latin.cpp").write_bytes(b"// gr\xfc\xdfe\n")
-    with pytest.raises(KernelError, match=r"latin\.cpp is no UTF-8 text \(byte 5\); save it as UTF-8"):
+    with pytest.raises(KernelError, match=r"latin\.cpp is not UTF-8 text \(byte 5\); save it as UTF-8"):
         brainevent.load_cpp_file(tmp_path / "latin.cpp")
 
 
@@ -626,7 +628,7 @@ def test_a_library_of_other_making_keeps_its_names(tmp_path, name):
     [
         (b"no library", "cannot load the library .*(file too short|invalid ELF header).*; build it again with force_r"),
         (b"", "cannot load the library .*file too short"),
-        (None, "vanished before it was loaded .*; load the source again"),
+        (None, "was removed before it was loaded .*; load the source again"),
     ],
 )
 def test_what_is_no_library_is_refused(tmp_path, content, words):

@@ -393,7 +393,11 @@ def test_an_unknown_vmap_method_gets_a_suggestion():
 
 @pytest.mark.parametrize(
     ("aliases", "words"),
-    [({1: 0}, "there are 1 inputs"), ({0: 1}, "there are 1 inputs and 1 outputs"), ({0: 0}, "must have one shape")],
+    [
+        ({1: 0}, "there are 1 inputs"),
+        ({0: 1}, "there are 1 inputs and 1 outputs"),
+        ({0: 0}, "must have the same shape"),
+    ],
 )
 def test_impossible_aliases(aliases, words):
     with pytest.raises(ValueError, match=words):

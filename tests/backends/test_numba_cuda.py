@@ -171,11 +171,11 @@ def test_a_stand_in_is_cut_as_arrays_are():
 @pytest.mark.parametrize(
     ("function", "words"),
     [
-        (lambda x, stream: float(x[0]), "reads or cuts an array by 0"),
-        (lambda x, stream: float(x), "looks at the values of an array"),
-        (lambda x, stream: np.asarray(x), "uses '__array_|looks at the values of an array"),
-        (lambda x, stream: 1 if x else 2, "looks at the values of an array"),
-        (lambda x, stream: x[::2], "reads or cuts an array by slice"),
+        (lambda x, stream: float(x[0]), "indexes an array with 0"),
+        (lambda x, stream: float(x), "reads the values of an array"),
+        (lambda x, stream: np.asarray(x), "uses '__array_|reads the values of an array"),
+        (lambda x, stream: 1 if x else 2, "reads the values of an array"),
+        (lambda x, stream: x[::2], "indexes an array with slice"),
         (lambda x, stream: x.__setitem__(0, 1), "writes to an array outside of a kernel"),
         (lambda x, stream: x.copy_to_host(), "uses 'copy_to_host' of an array"),
         (lambda x, stream: stream.synchronize(), "uses 'synchronize' of the stream"),
@@ -184,7 +184,7 @@ def test_a_stand_in_is_cut_as_arrays_are():
         (lambda x, stream: cuda.to_device(np.ones(3)), "calls cuda.to_device"),
         (lambda x, stream: square.forall(64, stream=stream)(x, x), "calls a kernel's forall"),
         (lambda x, stream: x.reshape(8, 8, order="F"), "reshapes an array in the order 'F'"),
-        (lambda x, stream: square[1, 64](x, x), "launches 'square' on another stream than the one it was given"),
+        (lambda x, stream: square[1, 64](x, x), "launches 'square' on a stream other than the one that it receives"),
         (lambda x, stream: cuda.device_array(3, order="F"), "a temporary array that is not row-major"),
         (lambda x, stream: cuda.device_array(3, F32, None, "F", stream), "a temporary array that is not row-major"),
         (lambda x, stream: square[1, 64, stream](np.ones(64), x), "passes to 'square' an argument of the type ndarray"),
@@ -319,7 +319,7 @@ def test_bounds_of_a_kernel_are_passed_on(ninety, options, directives):
 
 def test_blocks_beyond_the_bound_are_told(ninety):
     bounded = cuda.jit(launch_bounds=32)(square.py_func)
-    with pytest.raises(KernelArgumentError, match=r"the block \(64, 1, 1\) has 64 threads, and 32 is the most"):
+    with pytest.raises(KernelArgumentError, match=r"the block \(64, 1, 1\) has 64 threads; use at most 32"):
         exported(brainevent.numba_cuda_kernel(bounded, VECTOR, launch_dims=64), jnp.ones(64))
     wrong = cuda.jit(max_registers="many")(square.py_func)
     with pytest.raises(KernelArgumentError, match="max_registers of the kernel is 'many'; pass a number of registers"):
@@ -416,7 +416,7 @@ def test_shared_memory_is_limited_by_the_device(ninety, capability, most):
     x = jnp.ones(64)
     call = lambda shared: brainevent.numba_cuda_kernel(square, VECTOR, grid=1, block=64, shared_mem=shared)
     assert "custom_call" in exported(call(1024 * most), x)
-    with pytest.raises(KernelArgumentError, match=f"bytes of dynamic shared memory, and {1024 * most} is the most"):
+    with pytest.raises(KernelArgumentError, match=f"bytes of dynamic shared memory; use at most {1024 * most}"):
         exported(call(1024 * most + 1), x)
 
 
@@ -435,11 +435,11 @@ def test_a_function_that_no_plan_can_repeat_is_called_and_that_is_told(ninety):
 
     x = jnp.ones(64)
     call = brainevent.numba_cuda_callable(waits, VECTOR)
-    words = r"numba_cuda_callable\(waits\): it is called through Python for every run, because it uses 'synchronize'"
+    words = r"numba_cuda_callable\(waits\): it is called through Python in each run, because it uses 'synchronize'"
     with (
         pytest.warns(UserWarning, match=words),
         pytest.raises(
-            brainevent.UnsupportedOperationError, match="cannot be exported: it is called as Python, because"
+            brainevent.UnsupportedOperationError, match="cannot be exported: it is called through Python, because"
         ),
     ):
         exported(call, x)
@@ -474,6 +474,6 @@ def test_a_whole_batch_that_no_plan_can_repeat_is_told(ninety):
         square[1, 64, stream](x if x.ndim == 1 else x.copy_to_host(), out)
 
     call = brainevent.numba_cuda_callable(looks, VECTOR, vmap_method="broadcast_all")
-    words = "for the whole batch, unlike for an element, it uses 'copy_to_host' of an array; leave vmap_method out"
+    words = "for the whole batch, unlike for an element, it uses 'copy_to_host' of an array; omit vmap_method"
     with pytest.raises(KernelArgumentError, match=words):
         exported(jax.vmap(call), jnp.ones((3, 64)))

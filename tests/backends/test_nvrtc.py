@@ -124,21 +124,21 @@ def test_kernels_are_found_in_the_text(source, entry, declared):
             "k",
             "'k' is a template; name an instance, such as entry='k<",
         ),
-        (ADD, "add<float>", "'add' is no template; name it without <...>"),
+        (ADD, "add<float>", "'add' is not a template; name it without <...>"),
         (
             "#ifdef F\n__global__ void k(int*) {}\n#else\n__global__ void k(int*, int) {}\n#endif",
             "k",
-            "several kernels 'k', of 1 and 2 parameters, those in every branch of an #if counted; give each its own",
+            "several kernels 'k', with 1 and 2 parameters .all branches of an #if count.; give each its own",
         ),
         (
             NAMESPACES.replace("\nnamespace b {", ""),
             "k",
-            "the kernel 'k' is written several times, and calls one parameter 'n' and 'm', in branches of an #if or",
+            "the kernel 'k' is declared several times, with different names for one parameter: 'n' and 'm'; use one",
         ),
         (
             "template <class... T> __global__ void k(T*... x) {}",
             "k<float, float>",
-            r"the parameter `T\*\.\.\. ?x` of 'k' is a pack; write a kernel with each parameter on its own",
+            r"the parameter `T\*\.\.\. ?x` of 'k' is a parameter pack; declare each parameter separately",
         ),
     ],
 )
@@ -192,11 +192,11 @@ def test_names_of_types_become_definitions():
 @pytest.mark.parametrize(
     ("types", "words"),
     [
-        ({"T": "nonsense"}, r"types\['T'\] is 'nonsense', which is no dtype; pass one, such as jnp.float32"),
-        ({"T": jnp.int4}, r"types\['T'\] is .*int4.*, which C\+\+ has no type for; there are bool, int8"),
-        ({"T x": jnp.int8}, "types: the name 'T x' is no ASCII C identifier"),
+        ({"T": "nonsense"}, r"types\['T'\] is 'nonsense', which is not a dtype; pass one, such as jnp.float32"),
+        ({"T": jnp.int4}, r"types\['T'\] is .*int4.*, for which C\+\+ has no type; supported: bool, int8"),
+        ({"T x": jnp.int8}, "types: the name 'T x' is not an ASCII C identifier"),
         ({"int": jnp.int8}, "'int' is a keyword of C"),
-        ({3: jnp.int8}, "types names 3; a name of C"),
+        ({3: jnp.int8}, "types has the key 3; a name of C"),
         ([jnp.int8], "pass a dict, such as"),
     ],
 )
@@ -214,8 +214,8 @@ def test_wrong_types_are_told(types, words):
         ({"source": 3}, "source is of type int; pass a string"),
         ({"entry": None}, "entry is of type NoneType; pass a string"),
         ({"options": "-lineinfo"}, "options is '-lineinfo'; pass a tuple of strings"),
-        ({"options": ("-arch=sm_80",)}, "the option '-arch=sm_80' cannot be given: .*set_compute_capability names"),
-        ({"options": ("-rdc=true",)}, "the option '-rdc=true' cannot be given: kernels are complete"),
+        ({"options": ("-arch=sm_80",)}, "the option '-arch=sm_80' is not allowed: .*set_compute_capability"),
+        ({"options": ("-rdc=true",)}, "the option '-rdc=true' is not allowed: kernels are compiled completely"),
         ({"zeroed": "out"}, "zeroed is 'out'; pass True, or a tuple of names"),
         ({"zeroed": 1}, "zeroed is 1; pass True, or a tuple of names"),
         ({"launch_dims": None}, "no launch configuration; pass grid= and block="),
@@ -232,7 +232,7 @@ def test_wrong_settings_are_told_at_once(options, words):
 
 def test_numbers_by_position_are_told():
     call = brainevent.cuda_kernel(ADD, "add", VECTOR, launch_dims=64)
-    words = r"input 2 is the number 64; numbers are given by the name of their parameter \(name=64\)"
+    words = r"input 2 is the number 64; pass numbers by the name of their parameter \(name=64\)"
     with pytest.raises(KernelArgumentError, match=words):
         call(X, X, 64)
     with pytest.raises(AttributeError, match="operand 0 is a list, which has no shape and dtype"):
@@ -286,7 +286,9 @@ def test_an_output_that_starts_as_an_input_is_not_zeroed(on_pretend):
     all_others = brainevent.cuda_kernel(AXPY, "axpy", out, launch_dims=5, zeroed=True, input_output_aliases={1: 0})
     np.testing.assert_array_equal(jax.jit(lambda x, y: all_others(x, y, n=5, a=1))(x, y), x + 2)
     both = brainevent.cuda_kernel(AXPY, "axpy", out, launch_dims=5, zeroed=("out",), input_output_aliases={1: 0})
-    with pytest.raises(KernelArgumentError, match="'out' is named in zeroed and in input_output_aliases; it starts as"):
+    with pytest.raises(
+        KernelArgumentError, match="'out' is named in zeroed and in input_output_aliases; remove it from one"
+    ):
         both(x, y, n=5, a=1)
 
 
@@ -315,7 +317,7 @@ def test_a_batch_whose_elements_are_misaligned_is_refused(on_pretend, monkeypatc
         return jax.vmap(lambda x: call(x, jnp.ones(n), n=n, a=1.0))(rows) - rows
 
     np.testing.assert_array_equal(added(4), np.ones((2, 4)))
-    words = r"kernel 'axpy': axpy<<<.*: {} begins at an address that {} does not divide, .* pad its last axis so that"
+    words = r"kernel 'axpy': axpy<<<.*: {} begins at an address that is not a multiple of {}, .* pad its last axis to"
     with pytest.raises(jax.errors.JaxRuntimeError, match=words.format("output 0", 8)):
         added(5)
     with pytest.raises(jax.errors.JaxRuntimeError, match=words.format("input 0", 16)):
@@ -436,12 +438,16 @@ MANY = "__global__ void k(const float* x, float* out, int n, unsigned char b, {}
     ("more", "numbers", "words"),
     [
         ("int m", {"n": 1, "b": 2}, "missing numbers: int m; pass them by name"),
-        ("int m", {"n": 1, "b": 300, "m": 1}, "b is 300, which uint8 cannot hold; pass a whole number from 0 to 255"),
-        ("int m", {"n": 1.5, "b": 3, "m": 1}, "n is 1.5, which int32 cannot hold"),
+        (
+            "int m",
+            {"n": 1, "b": 300, "m": 1},
+            "b is 300, which uint8 cannot represent; pass a whole number from 0 to 255",
+        ),
+        ("int m", {"n": 1.5, "b": 3, "m": 1}, "n is 1.5, which int32 cannot represent"),
         ("int m", {"n": True, "b": 3, "m": 1}, "n is True; it was declared int32: pass a number"),
         ("int m", {"n": X, "b": 3, "m": 1}, r"n is an array \(float32\[64\]\); it is fixed when a program is compiled"),
-        ("int mode", {"n": 1, "b": 2, "mod": 1}, "no number is called 'mod'; did you mean 'mode'"),
-        ("int m", {"n": 1, "b": 2, "m": 1, "x": 1}, "no number is called 'x'; pass arrays by position"),
+        ("int mode", {"n": 1, "b": 2, "mod": 1}, "the kernel has no number 'mod'; did you mean 'mode'"),
+        ("int m", {"n": 1, "b": 2, "m": 1, "x": 1}, "the kernel has no number 'x'; pass arrays by position"),
         ("float2 m", {"n": 1, "b": 2, "m": 1}, "the parameter `float2 m` is neither a pointer to elements"),
         (
             "cudaTextureObject_t m",
@@ -464,14 +470,14 @@ def test_wrong_numbers_are_told(ninety, more, numbers, words):
     [
         ((X,), VECTOR, {}, r"takes 3 arrays, but is called with 1 inputs and 1 outs.*\n  __global__ void add\(const"),
         ((X, X, X), VECTOR, {}, "takes 3 arrays, but is called with 3 inputs and 1 outs"),
-        ((X,), [VECTOR] * 2, {}, r"output 0 goes to the parameter `const float\* y`, which is const. Inputs come"),
+        ((X,), [VECTOR] * 2, {}, r"output 0 is passed to the parameter `const float\* y`, which is const. Inputs come"),
         ((X, X.astype(int)), VECTOR, {}, r"the parameter `const float\* y` takes float32, but input 1 is int32\[64\]"),
         ((X, X), jax.ShapeDtypeStruct((64,), jnp.int8), {}, r"`float\* out` takes float32, but output 0 is int8\[64\]"),
         ((X, X), VECTOR, {"zeroed": ("ou",)}, "zeroed names 'ou'; did you mean 'out'\\?; the outputs are: out"),
         ((X, X), VECTOR, {"zeroed": ("x",)}, "zeroed names 'x'; the outputs are: out"),
         ((X, X), VECTOR, {"grid": 1, "block": 2048}, "block.x is 2048, and must be from 1 to 1024"),
         ((X, X), VECTOR, {"grid": (1, 70_000), "block": 1}, "grid.y is 70000, and must be from 1 to 65535"),
-        ((X, X), VECTOR, {"launch_dims": 64, "shared_mem": 232_449}, "of dynamic shared memory, and 232448 is"),
+        ((X, X), VECTOR, {"launch_dims": 64, "shared_mem": 232_449}, "of dynamic shared memory; use at most 232448"),
         ((X, X), VECTOR, {"launch_dims": lambda *_: "64"}, "launch_dims is '64'"),
     ],
 )  # fmt: skip
@@ -511,23 +517,23 @@ def test_compile_errors_have_the_users_lines(ninety):
     ("source", "entry", "words"),
     [
         ("template <class T> __global__ void k(T* x) {}", "k<floot>", 'identifier "floot" is undefined'),
-        ('#include "nowhere.h"\n__global__ void k(float* x) {}', "k", r"(?s)k.cu\(1\).*yours are found with options="),
+        ('#include "nowhere.h"\n__global__ void k(float* x) {}', "k", r"(?s)k.cu\(1\).*for yours, pass options="),
         (
             "#define A float* x, float* y\n__global__ void k(A) {}",
             "k",
-            r"sees other parameters than .*`__global__ void",
+            r"the compiler sees differ from those .*`__global__ void",
         ),
         ("__global__ void k(float* x) {", "k", "expected a"),
         ("__global__ int k(float* x) {}", "k", "void return type"),
         (
             "__global__ void k(float* x); __global__ void k(int* x);",
             "k",
-            "overloaded (?s:.*)\nThe entry names no ke",
+            "overloaded (?s:.*)\nAt the end of the source there is no such kernel",
         ),
         (
             "namespace a { namespace b { __global__ void k(float* x) {} } }",
             "b::k",
-            "The entry names no kernel where the source ends: write it with all its namespaces, such as 'outer::",
+            "At the end of the source there is no such kernel: write the entry with all its namespaces, such",
         ),
     ],
 )

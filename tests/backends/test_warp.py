@@ -241,7 +241,7 @@ def test_structs_in_structs_may_call_a_number_data():
     holder.inner.data = 2.0
     call = brainevent.warp_kernel(by_inner, like(jnp.ones(2)), launch_dims=2)
     np.testing.assert_array_equal(call(holder, (1, 5), jnp.ones(2)), [7.0, 7.0])
-    with pytest.raises(KernelArgumentError, match=r"'whole' is declared as vec2i.*which int32 cannot hold"):
+    with pytest.raises(KernelArgumentError, match=r"'whole' is declared as vec2i.*which int32 cannot represent"):
         call(holder, (1, 2**40), jnp.ones(2))
 
 

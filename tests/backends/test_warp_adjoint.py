@@ -88,9 +88,9 @@ def test_what_is_refused_is_wrong_indeed(function, monkeypatch):
 def test_other_ways_to_write_are_refused():
     for function, words in (
         (writes_input, "writes to the input 'x'"),
-        (adds_to_input, "changes 'x' by atomic_add"),
+        (adds_to_input, "changes 'x' with atomic_add"),
         (swaps, "uses atomic_exch; use atomic_add|uses atomic_exch, and"),
-        (loops_over_more, "loops over something else than a range"),
+        (loops_over_more, "loops over something other than a range"),
     ):
         with pytest.raises(UnsupportedOperationError, match=words):
             differentiable(function, False)
@@ -101,7 +101,7 @@ def test_other_ways_to_write_are_refused():
 @pytest.mark.parametrize("name", ["stores_beside", "reads_row"])
 def test_rows_of_outputs_are_refused(name):
     kernel, words = {
-        "stores_beside": (stores_beside, "computes with 'k', which a loop changes"),
+        "stores_beside": (stores_beside, "uses 'k', which a loop changes"),
         "reads_row": (reads_row, "takes a part of the output 'out' as an array"),
     }[name]
     out = jax.ShapeDtypeStruct((5, 4), jnp.float64)
@@ -214,7 +214,7 @@ def test_cotangents_are_not_changed_and_empty_launches_have_gradients():
 
 def test_second_and_forward_derivatives_are_refused():
     x = jnp.ones(3)
-    with pytest.raises(UnsupportedOperationError, match="none of an adjoint: there are first derivatives only"):
+    with pytest.raises(UnsupportedOperationError, match="but not its adjoint: there are only first derivatives"):
         jax.grad(lambda x: jax.grad(lambda x: sine(x).sum())(x).sum())(x)
     with pytest.raises(TypeError, match="forward-mode"):
         jax.jvp(sine, (x,), (x,))

@@ -100,7 +100,7 @@ def plain(x, out):
             njit(plain),
             "found CPUDispatcher; it is compiled by Numba: decorate the function with @warp.kernel, or use",
         ),
-        (helper, "found Function; it is decorated with @warp.func, for use within kernels"),
+        (helper, "found Function; it is decorated with @warp.func; call it from a function"),
         (3, "found int; pass a function decorated with @warp.kernel"),
     ],
     ids=["function", "numba", "func", "number"],
@@ -122,8 +122,11 @@ def test_what_is_no_kernel_is_told(kernel, words):
         ({"block_dim": 0}, "block_dim is 0; pass a whole number from 1 to 1024"),
         ({"block_dim": 2048}, "block_dim is 2048"),
         ({"vmap_method": "all"}, "unknown vmap_method 'all'"),
-        ({"zeroed": "outs"}, "zeroed: the kernel has no output 'outs'; did you mean 'out'[?]; outputs are the last"),
-        ({"in_out_argnames": ["x"]}, "in_out_argnames: the kernel has no output 'x'.*as many as outs has leaves: out"),
+        (
+            {"zeroed": "outs"},
+            "zeroed: the kernel has no output 'outs'; did you mean 'out'[?]; the outputs are the last",
+        ),
+        ({"in_out_argnames": ["x"]}, "in_out_argnames: the kernel has no output 'x'.*one for each leaf of outs: out"),
         ({"in_out_argnames": ["out", "out"]}, "in_out_argnames names an output twice: out, out"),
         ({"in_out_argnames": "out", "zeroed": "out"}, "'out' is named in zeroed and in in_out_argnames"),
         ({"outs": [VECTOR] * 4}, r"outs has 4 leaves, and the kernel has 3 array parameters \(x, y, out\)"),
@@ -140,7 +143,11 @@ def test_wrong_options_are_told(changes, words):
 @pytest.mark.parametrize(
     ("kernel", "operands", "words"),
     [
-        (wk.add, (X,), r"1 arguments are passed, and it takes 2: \(x, y\); outputs that are not in in_out_argnames"),
+        (
+            wk.add,
+            (X,),
+            r"1 arguments are passed, and it takes 2: \(x, y\); pass no outputs, except those in in_out_argnames",
+        ),
         (wk.add, (X, Y.astype(jnp.int32)), r"'y' is declared as an array of float32 with ndim=1, and int32\[5\] is"),
         (wk.add, (X, Y[None]), r"'y' is declared .*, and float32\[1, 5\] is passed; change one of them"),
         (wk.add, (X, jnp.float32(1)), r"'y' .*Warp has no 0-D arrays; give the array one axis, x.reshape\(1\), or"),
@@ -201,9 +208,7 @@ def of_two_axes(x: wk.FLOATS, out: wk.FLOATS):
 
 
 def test_threads_are_counted_along_the_axes_that_the_kernel_asks_for():
-    with pytest.raises(
-        KernelArgumentError, match=r"wp.tid\(\) gives 2 numbers in the kernel, and launch_dims is \(4,\)"
-    ):
+    with pytest.raises(KernelArgumentError, match=r"wp.tid\(\) returns 2 numbers, but launch_dims is \(4,\)"):
         brainevent.warp_kernel(of_two_axes, jax.ShapeDtypeStruct((4,), jnp.float32), launch_dims=4)(jnp.arange(4.0))
 
 
@@ -229,7 +234,7 @@ def test_outputs_and_numbers_are_held_to_what_is_declared():
     [
         (takes_holder, "the parameter 'holder' is the struct Holder, whose field 'values' is an array; make that a"),
         (takes_lines, "the parameter 'lines' is an array of the struct Line; JAX has arrays of numbers"),
-        (takes_indexed, "the parameter 'x' is of the type indexedarray; of the kinds of arrays, warp.array alone"),
+        (takes_indexed, "the parameter 'x' is of the type indexedarray; of Warp's arrays, only warp.array"),
     ],
     ids=["holder", "lines", "indexed"],
 )
@@ -239,7 +244,10 @@ def test_parameters_that_xla_cannot_give_are_told(kernel, words):
 
 
 def test_kernels_that_cannot_be_carried_are_told(ninety):
-    with pytest.raises(UnsupportedOperationError, match="uses a Warp mesh, whose handle is an address in this process"):
+    with pytest.raises(
+        UnsupportedOperationError,
+        match="uses a Warp mesh, whose handle is an address that is valid only in this process",
+    ):
         brainevent.warp_kernel(takes_handle, VECTOR, launch_dims=5)(7)
     with pytest.raises(UnsupportedOperationError, match="cluster_dim=2, and XLA cannot launch clusters of blocks"):
         exported(brainevent.warp_kernel(clustered, VECTOR, launch_dims=5), X)
@@ -247,7 +255,7 @@ def test_kernels_that_cannot_be_carried_are_told(ninety):
     with pytest.raises(KernelArgumentError, match=r"the last of launch_dims must be block_dim, 64; launch_dims is"):
         call(jnp.ones(32))
     call = brainevent.warp_kernel(twice_indexed, jax.ShapeDtypeStruct((2, 2**30), jnp.float32), launch_dims=5)
-    with pytest.raises(KernelArgumentError, match="counts bytes along an axis in 32 bits; cut the array"):
+    with pytest.raises(KernelArgumentError, match="counts bytes along an axis in 32 bits; split the array"):
         jax.eval_shape(call, X)
 
 
@@ -287,7 +295,7 @@ def test_code_that_calls_what_is_not_there_is_refused():
     text = "declare void @nowhere()\ndefine void @f(ptr %a, ptr %b) {\n  call void @nowhere()\n  ret void\n}"
     machine = llvm.Target.from_default_triple().create_target_machine(codemodel="large", reloc="pic")
     code = machine.emit_object(llvm.parse_assembly(text))
-    words = r"loading the kernel 'f': Failed to materialize.*; it calls what is neither in"
+    words = r"loading the kernel 'f': Failed to materialize.*; it calls a function that is neither in"
     for _ in range(2):  # what failed once fails in the same words again
         with pytest.raises(brainevent.KernelLoadError, match=words):
             host().kernel(pack_object(code, {"f": 2}, native=False, alone=False), "f", 0)

@@ -274,16 +274,16 @@ def test_records_are_a_copy():
         ({"group_by": "lable"}, "there is no column 'lable'; did you mean 'label'?"),
         ({"compare_by": "backend == 'x'"}, "holds for no row, so there is no baseline"),
         ({"compare_by": "bakend == 'x'"}, "there is no column 'bakend'; did you mean 'backend'?; columns: platform, "),
-        ({"compare_by": "n < 'x'"}, "\"n < 'x'\" compares what cannot be compared: '<' not supported"),
-        ({"compare_by": "backend =="}, "'backend ==' is no condition (invalid syntax"),
-        ({"compare_by": "(" * 2000}, "is no condition (it has more than 1000 characters)"),
+        ({"compare_by": "n < 'x'"}, "\"n < 'x'\" compares values that cannot be compared: '<' not supported"),
+        ({"compare_by": "backend =="}, "'backend ==' is not a condition (invalid syntax"),
+        ({"compare_by": "(" * 2000}, "is not a condition (it has more than 1000 characters)"),
         ({"compare_by": "__import__('os')"}, "Call is not allowed in a condition; use comparisons of columns"),
         ({"compare_by": "backend.__class__ == 1"}, "Attribute is not allowed in a condition"),
         ({"compare_by": "n + 1 == 2"}, "BinOp is not allowed in a condition"),
         ({"compare_by": "backend is None"}, "Is is not allowed in a condition"),
         (
             {"order_by": ["n", "backend"], "speedup_vs": "cp"},
-            "speedup_vs='cp' is no value of the column 'backend'; did",
+            "speedup_vs='cp' is not a value of the column 'backend'; did",
         ),
     ],
 )
@@ -389,7 +389,7 @@ def test_whole_runs_are_read_by_a_method_of_their_own(tmp_path):
     path = tmp_path / "run.json"
     Run("cpu", [RESULT, BenchmarkResult([], "two")]).write(path)
     with pytest.raises(
-        ValueError, match=r"run\.json is a whole run, which BenchmarkResult\.load_run reads; pass a file"
+        ValueError, match=r"run\.json is a complete run, which BenchmarkResult\.load_run reads; pass a file"
     ):
         BenchmarkResult.load(path)
     assert [one.primitive_name for one in BenchmarkResult.load_run(path)] == ["op", "two"]
@@ -397,7 +397,7 @@ def test_whole_runs_are_read_by_a_method_of_their_own(tmp_path):
     RESULT.save(tmp_path / "one.json")
     assert [one.primitive_name for one in BenchmarkResult.load_run(tmp_path / "one.json")] == ["op"]
     path.write_text("[")
-    with pytest.raises(ValueError, match=r"BenchmarkResult\.load_run: .*run\.json is no JSON.* --output or "):
+    with pytest.raises(ValueError, match=r"BenchmarkResult\.load_run: .*run\.json is not JSON.* --output or "):
         BenchmarkResult.load_run(path)
     with pytest.raises(FileNotFoundError, match=r"BenchmarkResult\.load_run: there is no file"):
         BenchmarkResult.load_run(tmp_path / "none")
@@ -515,10 +515,10 @@ CSV_HEAD = "platform,backend,label,mean_ms,std_ms,min_ms\n"
 @pytest.mark.parametrize(
     ("name", "text", "words"),
     [
-        ("a.json", '{"primitive_name": "op", "rec', "is no JSON, or only a part of a file (Unterminated string"),
-        ("a.json", "", "is no JSON, or only a part of a file (Expecting value"),
-        ("a.json", b"\x80\x04\xff", "is no JSON, or only a part of a file"),
-        ("a.json", "[" * 100_000, "is no JSON, or only a part of a file"),
+        ("a.json", '{"primitive_name": "op", "rec', "is not JSON, or is incomplete (Unterminated string"),
+        ("a.json", "", "is not JSON, or is incomplete (Expecting value"),
+        ("a.json", b"\x80\x04\xff", "is not JSON, or is incomplete"),
+        ("a.json", "[" * 100_000, "is not JSON, or is incomplete"),
         ("a.json", "[1, 2]", "holds no benchmark results; pass a file that BenchmarkResult.save wrote"),
         ("a.json", '{"format": "other", "records": []}', "holds no benchmark results"),
         ("a.json", '{"records": {}}', "holds no benchmark results"),
@@ -533,14 +533,18 @@ CSV_HEAD = "platform,backend,label,mean_ms,std_ms,min_ms\n"
         ("a.json", f"{{{HEAD}: [{json.dumps({**GOOD, 'label': 3})}]}}", "has a record 0 whose label is 3"),
         ("a.csv", "a,b\n1,2\n", "lacks the columns platform, backend, label, mean_ms, std_ms, min_ms"),
         ("a.csv", "", "lacks the columns platform"),
-        ("a.csv", f"{CSV_HEAD}cpu,numba,n=3,0.1234,0.1,0.1", "does not end at a line's end, so a part is missing"),
-        ("a.csv", CSV_HEAD.strip(), "does not end at a line's end, so a part is missing"),
-        ("a.csv", f"{CSV_HEAD}cpu,numba,n=3,0.1\n", "has 4 cells in row 2 instead of 6, as if a part were missing"),
+        ("a.csv", f"{CSV_HEAD}cpu,numba,n=3,0.1234,0.1,0.1", "does not end with a newline, so it is incomplete"),
+        ("a.csv", CSV_HEAD.strip(), "does not end with a newline, so it is incomplete"),
+        ("a.csv", f"{CSV_HEAD}cpu,numba,n=3,0.1\n", "has 4 cells in row 2 instead of 6, so it may be incomplete"),
         ("a.csv", f"{CSV_HEAD}cpu,numba,n=3,0.1,1,1,1\n", "has 7 cells in row 2 instead of 6"),
-        ("a.csv", f'{CSV_HEAD}cpu,numba,n=3,0.1,1,"1\n', "is no CSV (unexpected end of data)"),
-        ("a.csv", f"{CSV_HEAD}cpu,numba,n=3,x,1,1\n", "has a row 2 with a cell that is no number (could not convert"),
-        ("a.csv", b"\xff\xfe\n", "is no CSV ("),
-        ("a.pkl", pickle.dumps(RESULT)[:-20], "is no pickle, or only a part of one ("),
+        ("a.csv", f'{CSV_HEAD}cpu,numba,n=3,0.1,1,"1\n', "is not CSV (unexpected end of data)"),
+        (
+            "a.csv",
+            f"{CSV_HEAD}cpu,numba,n=3,x,1,1\n",
+            "has a row 2 with a cell that is not a number (could not convert",
+        ),
+        ("a.csv", b"\xff\xfe\n", "is not CSV ("),
+        ("a.pkl", pickle.dumps(RESULT)[:-20], "is not a pickle, or is incomplete ("),
         ("a.pkl", pickle.dumps([1]), "holds a list, not a BenchmarkResult"),
     ],
 )

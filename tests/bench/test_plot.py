@@ -380,7 +380,7 @@ def test_numbers_that_were_measured_can_be_to_the_right():
 
 BAD = {
     "no records": (result(), {}, "there are no records to draw"),
-    "all failed": (result(failed("a", 1)), {}, "nothing was measured that could be drawn: 'a' failed with KeyError"),
+    "all failed": (result(failed("a", 1)), {}, "no measurement can be drawn: 'a' failed with KeyError"),
     "no place": (RESULT, {"x": "throughput"}, "no record has both throughput and median time of a call"),
     "kind": (RESULT, {"kind": "lines"}, "unknown kind 'lines'; did you mean 'line'?; kinds: line, bar, scatter, sp"),
     "theme": (RESULT, {"theme": "drak"}, "unknown theme 'drak'; did you mean 'dark'?; themes: light, dark"),
@@ -388,12 +388,12 @@ BAD = {
     "y": (RESULT, {"y": "mean"}, "y: there is no column 'mean'; did you mean 'mean_ms'?; columns: platform"),
     "hue": (RESULT, {"hue": "backed"}, "hue: there is no column 'backed'; did you mean 'backend'?"),
     "style": (RESULT, {"style": "platfrom"}, "style: there is no column 'platfrom'; did you mean 'platform'?"),
-    "y is text": (RESULT, {"y": "label"}, "y='label' is no number, but 'n=10' in a record; numbers: mean_ms, std_ms"),
+    "y is text": (RESULT, {"y": "label"}, "y='label' is not a number: it is 'n=10' in a record; numbers: mean_ms"),
     "y is empty": (RESULT, {"y": "throughput"}, "no record has a number for y='throughput'; columns that do: mean_ms"),
-    "baseline": (RESULT, {"kind": "speedup", "baseline": "cp"}, "baseline='cp' is no backend; did you mean 'cpp'?"),
+    "baseline": (RESULT, {"kind": "speedup", "baseline": "cp"}, "baseline='cp' is not a backend; did you mean 'cpp'?"),
     "baseline elsewhere": (RESULT, {"baseline": "cpp"}, "baseline='cpp' belongs to kind='speedup', found kind='line'"),
     "alone": (result(record("a", 1)), {"kind": "speedup"}, "compares with 'a', and the records have no other backend"),
-    "no time": (RESULT, {"kind": "speedup", "y": "loop_ms"}, "is made of times, and y='loop_ms' is none; use one of"),
+    "no time": (RESULT, {"kind": "speedup", "y": "loop_ms"}, "shows times, and y='loop_ms' is not a time; use one of"),
     "no work": (RESULT, {"kind": "roofline"}, "no record has both bytes and flops; measure with BenchmarkConfig("),
     "roofline x": (ROOF, {"kind": "roofline", "x": "n"}, "has its own x, operations per byte; leave x='n' out"),
 }  # fmt: skip

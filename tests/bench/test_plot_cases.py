@@ -94,9 +94,9 @@ def test_categories_that_are_asked_for_to_the_right_are_points_too():
 
 
 BAD = {
-    "unknown": (cases(), "mod", "facet: 'mod' does not tell configurations apart; did you mean 'mode'?; columns that"),
+    "unknown": (cases(), "mod", "facet: 'mod' does not distinguish configurations; did you mean 'mode'?; columns that"),
     "several": (cases(), ["n", "mode", "density"], "facet has 3 columns; pass at most two"),
-    "one size": (RESULT, "n", "facet='n' needs configurations that several keywords tell apart, and x left out"),
+    "one size": (RESULT, "n", "facet='n' needs configurations that differ in several keywords, and no x"),
 }
 
 

@@ -186,14 +186,14 @@ def test_the_file_of_one_result_is_a_run(tmp_path):
 @pytest.mark.parametrize(
     ("damage", "why"),
     [
-        (lambda text: text[: len(text) // 2], "is no JSON, or only a part of a file"),
-        (lambda text: "", "is no JSON, or only a part of a file"),
-        (lambda text: "\x80", "is no JSON, or only a part of a file"),
+        (lambda text: text[: len(text) // 2], "is not JSON, or is incomplete"),
+        (lambda text: "", "is not JSON, or is incomplete"),
+        (lambda text: "\x80", "is not JSON, or is incomplete"),
         (lambda text: "[1, 2]", "holds no benchmark results"),
         (lambda text: '{"benchmarks": []}', "holds no benchmark results"),
         (lambda text: text.replace('"version": 1', '"version": 2'), "is of version 2, and this brainevent reads"),
         (lambda text: text.replace('"platform": "cpu",\n "machine"', '"platform": 3,\n "machine"'), "platform is 3"),
-        (lambda text: text.replace('"settings"', '"set"'), "is no whole run: settings is None"),
+        (lambda text: text.replace('"settings"', '"set"'), "is not a complete run: settings is None"),
         (lambda text: text.replace('"backend"', '"kernel"'), "has a record 0 without backend"),
         (lambda text: json.dumps({**json.loads(text), "results": [3]}), "holds no benchmark results"),
     ],

@@ -93,7 +93,7 @@ def test_clearing_a_name_that_is_not_there(run, tmp_path):
 def test_clearing_what_cannot_be_a_name(run):
     status, out, err = run("cache", "clear", "a/b")
     assert (status, out) == (1, "")
-    assert err.startswith("brainevent: clear_cache: 'a/b' cannot name a module")
+    assert err.startswith("brainevent: clear_cache: 'a/b' is not a valid module name")
 
 
 def test_clearing_all_without_a_terminal_does_not_ask(run, monkeypatch):

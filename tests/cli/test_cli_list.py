@@ -99,7 +99,7 @@ def test_a_refused_file_is_told_and_operators_are_listed(run, tuned, damage):
     status, out, err = run("list")
     assert (status, out) == (0, TABLE)
     assert err.startswith(f"brainevent: tuning: {path} ")
-    assert err.endswith(". What was tuned is not shown\n")
+    assert err.endswith(". Tuned choices are not shown\n")
     assert err.count("\n") == 1
 
 

@@ -233,7 +233,7 @@ def test_an_operator_with_an_error_keeps_no_other_from_being_measured(run):
         (["--compare", "."], "--compare: . cannot be read (Is a directory)"),
         (
             ["--compare", "ours.py"],
-            ("--compare: ours.py is no JSON, or only a part of a file (Expecting value: line 2 column 1 (char 1)); "
+            ("--compare: ours.py is not JSON, or is incomplete (Expecting value: line 2 column 1 (char 1)); "
              "pass a file that --output or BenchmarkResult.save wrote"),
         ),
     ],
@@ -473,8 +473,8 @@ def test_times_that_cannot_be_compared_are_not_measured(run, monkeypatch, words,
     status, out, err = run(*OURS, "--compare", "before.json", *words)
     assert (status, out) == (1, "")
     assert err.splitlines()[-1] == (
-        f"brainevent: --compare: before.json was measured in another way ({said}), so its times cannot be compared; "
-        "measure as before, or measure that run anew"
+        f"brainevent: --compare: before.json was measured with other settings ({said}), so its times cannot be "
+        "compared; measure with the settings of that run, or repeat that run"
     )
 
 
@@ -496,7 +496,7 @@ def test_the_saved_result_of_one_operator(run):
     [
         (lambda c: c.update(version=9), "is of version 9, and this brainevent reads version 1; pass a file that"),
         (lambda c: c.update(format="other"), "holds no benchmark results; pass a file that"),
-        (lambda c: c.pop("machine"), "is no whole run: machine is None; pass a file that"),
+        (lambda c: c.pop("machine"), "is not a complete run: machine is None; pass a file that"),
         (
             lambda c: [result.update(primitive_name="noe") for result in c["results"]],
             "has no results of the operators to measure (one, two); did you mean 'noe'?; it has those of: noe, noe",

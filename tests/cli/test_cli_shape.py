@@ -175,7 +175,8 @@ def test_what_is_kept_as_json(run, tuned, tmp_path):
 def test_errors_are_no_json(run):
     status, out, err = run("tune", "list", "absent", "--json")
     assert (status, out) == (1, "")
-    assert err.startswith("brainevent: nothing in ")
+    assert err.startswith("brainevent: ")
+    assert "has no choice for operator 'absent'" in err
 
 
 @pytest.mark.parametrize("words", [["--json"], ["--output", "-"]], ids=" ".join)

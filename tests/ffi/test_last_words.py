@@ -76,7 +76,7 @@ def test_an_error_on_one_device_before_a_collective_is_told_before_xla_aborts():
     assert after.count("brainevent: before this process was aborted, kernels had raised:") == 1
     assert after.count("Numba kernel 'picky' raised ValueError: negative (<string>:") == 1
     assert after.count("be_checked: [be] CHECK FAILED at picky.cpp:") == 1
-    assert "the device of such a kernel did not come to it" in after
+    assert "the device of such a kernel did not reach it" in after
     assert "Fatal Python error: Aborted" in after  # who handled the signal before handles it after
 
 

@@ -405,7 +405,7 @@ def test_no_gpu_runs_it_and_no_program_carries_it():
     traced = jax.jit(leaky).trace(X, jnp.array([0.5]))
     with pytest.raises(NotImplementedError, match=words):
         traced.lower(lowering_platforms=("cuda",))
-    with pytest.raises(brainevent.UnsupportedOperationError, match=r"cannot be exported; call jax\.export where"):
+    with pytest.raises(brainevent.UnsupportedOperationError, match=r"cannot be exported from Numba's simulator"):
         jax.export.export(jax.jit(leaky), disabled_checks=brainevent.export_checks())(X, jnp.array([0.5]))
 
 

@@ -310,9 +310,9 @@ def test_bad_benchmark_data(operator):
     ("fields", "error", "words"),
     [
         ({"name": 3}, TypeError, "BenchmarkConfig: name must be a string, found 3"),
-        ({"args": jnp.ones(3)}, TypeError, "'a': args must be a tuple, found an array; one alone is (x,)"),
-        ({"args": np.ones(3)}, TypeError, "args must be a tuple, found an array; one alone is (x,)"),
-        ({"args": 3}, TypeError, "args must be a tuple, found an int; one alone is (x,)"),
+        ({"args": jnp.ones(3)}, TypeError, "'a': args must be a tuple, found an array; for one operand pass (x,)"),
+        ({"args": np.ones(3)}, TypeError, "args must be a tuple, found an array; for one operand pass (x,)"),
+        ({"args": 3}, TypeError, "args must be a tuple, found an int; for one operand pass (x,)"),
         ({"kernel_kwargs": [("k", 1)]}, TypeError, "'a': kernel_kwargs must be a dictionary, found a list"),
         ({"data_kwargs": None}, TypeError, "BenchmarkConfig 'a': data_kwargs must be a dictionary, found a NoneType"),
         ({"bytes": 0}, ValueError, "BenchmarkConfig 'a': bytes must be a positive number or None, found 0"),

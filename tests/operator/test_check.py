@@ -503,7 +503,7 @@ def test_where_nothing_can_be_checked_the_report_is_not_ok(unique_name):
         (lambda op: check(op, X, backends="planted"), TypeError, "backends is the string 'planted'; pass a list"),
         (lambda op: check(op, X, promises=["vmaps"]), ValueError, "unknown promise 'vmaps'"),
         (lambda op: check(op, X, promises="jit"), TypeError, "promises is the string 'jit'; pass a list"),
-        (lambda op: check(op, X), TypeError, "has no reference that could tell its results; pass outs="),
+        (lambda op: check(op, X), TypeError, "has no reference that gives the types of its results; pass outs="),
         (
             lambda op: check(op, X, outs=like(X), samples=[(X[1:],)]),
             ValueError,
@@ -512,7 +512,7 @@ def test_where_nothing_can_be_checked_the_report_is_not_ok(unique_name):
         (
             lambda op: check(op, jax.random.key(0), outs=like(X)),
             TypeError,
-            "operand 0 is of dtype key<fry>, which has no",
+            "operand 0 is of dtype key<fry>, which holds no",
         ),
         (lambda op: check(op, [X], outs=like(X)), TypeError, "operand 0 is a list"),
         (lambda op: jax.jit(lambda x: check(op, x, outs=like(X)))(X), TypeError, "operand 0 is a traced value"),

@@ -102,7 +102,7 @@ def test_results_get_the_shape_that_the_reference_gives():
             lambda p, x: x[p],
             (np.arange(8, dtype=np.int32), X),
             {},
-            "sizes are kept: operand 0: sorted integers may be pointers",
+            "sizes not varied: operand 0: sorted integers may be pointers",
         ),
         (lambda x: x @ jnp.ones(8), (X,), {}, "size 8 kept: no other size suits the reference or the integers"),
         (lambda x: x.reshape(2, 4), (X,), {}, "size 8 kept: no other size suits the reference or the integers"),
@@ -124,7 +124,7 @@ def test_a_kernel_may_refuse_a_size_while_it_is_built():
         return run
 
     found = detail(operator(generator, twice), X, promise="other sizes")
-    assert found == ("ok", "size 8: 0; the kernel refuses 7 for size 8 (ValueError: rows in fours)")
+    assert found == ("ok", "size 8: 0; the kernel rejects 7 for size 8 (ValueError: rows in fours)")
 
 
 def test_sizes_that_cannot_change_at_once_change_one_by_one():
@@ -149,7 +149,7 @@ def test_sums_in_any_order_that_agree_by_chance_are_no_dependence_on_memory(agre
 
 def test_without_reference_and_rule_sizes_are_kept():
     found = detail(operator(plain(lambda x: [2 * x])), X, outs=like(X), promise="other sizes")
-    assert found == ("skipped", "sizes are kept: no reference and no sharding rule says which go together")
+    assert found == ("skipped", "sizes not varied: no reference and no sharding rule says which are equal")
 
 
 @given(st.permutations(range(12)), st.integers(1, 12))

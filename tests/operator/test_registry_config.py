@@ -362,7 +362,7 @@ def test_spellings_of_a_compute_capability(value, expected):
     assert config.get_compute_capability() == expected
     config.set_compute_capability(None)
     assert config.get_compute_capability() is None
-    with pytest.raises(ValueError, match="'sm_' is no compute capability"):
+    with pytest.raises(ValueError, match="'sm_' is not a compute capability"):
         config.set_compute_capability("sm_")
 
 

@@ -407,7 +407,7 @@ class Opaque:
 
 def test_what_has_no_content_is_chosen_in_this_process_only(operator, folder):
     operator.def_kernel("fast", "cpu", Opaque())
-    with pytest.warns(UserWarning, match="the choice is for this process only; let kernel generators hold functions"):
+    with pytest.warns(UserWarning, match="the choice is valid in this process only; use functions"):
         found = tune(operator)
     assert (found.backend, found.remembered) == ("fast", False)
     assert chosen(operator) == "fast"
@@ -430,7 +430,7 @@ def test_what_has_no_content_is_chosen_in_this_process_only(operator, folder):
 def test_broken_and_foreign_files_are_ignored_with_one_warning(operator, folder, content):
     folder.mkdir(parents=True)
     (folder / "choices.json").write_bytes(content)
-    with pytest.warns(UserWarning, match=r"is broken, or of another program .*; the next choice replaces it") as said:
+    with pytest.warns(UserWarning, match=r"is damaged, or of another program .*; the next choice replaces it") as said:
         as_after_a_restart()
     assert len(said) == 1
     assert (chosen(operator), chosen(operator, jnp.ones(7))) == ("slow 5000", "slow 5000")  # and no other warning
@@ -453,18 +453,18 @@ def test_a_file_of_a_newer_format_is_kept(operator, folder, tmp_path):
     newer = '{"format": 3, "better": []}'
     (folder / "choices.json").write_text(newer)
     words = "is of format 3, which a newer brainevent wrote; update brainevent, or choose another directory with"
-    with pytest.warns(UserWarning, match=f"{words}.* What was tuned is ignored"):
+    with pytest.warns(UserWarning, match=f"{words}.* Tuned choices are ignored"):
         as_after_a_restart()
     assert chosen(operator) == "slow 5000"
     for refused in (brainevent.tuned_choices, brainevent.clear_tuned, lambda: brainevent.export_tuned(tmp_path / "a")):
         with pytest.raises(KernelToolchainError, match=words):
             refused()
-    with pytest.warns(UserWarning, match=f"{words}.* What is tuned holds in this process only"):
+    with pytest.warns(UserWarning, match=f"{words}.* Choices are valid in this process only"):
         assert tune(operator).remembered is False
     assert chosen(operator) == "fast"
     assert (folder / "choices.json").read_text() == newer
     (tmp_path / "newer.json").write_text(newer)
-    with pytest.raises(KernelError, match=r"is no file of tuned choices \(it is of format 3"):
+    with pytest.raises(KernelError, match=r"is not a file of tuned choices \(it is of format 3"):
         brainevent.import_tuned(tmp_path / "newer.json")
 
 
@@ -473,12 +473,12 @@ def test_a_warning_about_the_file_names_the_line_of_the_user(operator, folder):
     tune(operator)
     (folder / "choices.json").write_bytes(b"")
     tuning_store._read_before.clear()
-    with pytest.warns(UserWarning, match="is broken") as said:
+    with pytest.warns(UserWarning, match="is damaged") as said:
         jax.jit(lambda x: operator(x, outs=OUT) + 1)(X)
     assert [one.filename for one in said] == [__file__]
     tuning_store._read_before.clear()
     tuning_store._warned.clear()
-    with pytest.warns(UserWarning, match="is broken") as said:
+    with pytest.warns(UserWarning, match="is damaged") as said:
         brainevent.tuned_choices()
     assert [one.filename for one in said] == [__file__]
 
@@ -498,7 +498,7 @@ def test_entries_of_wrong_types_make_a_file_broken(operator, folder, change):
     content = json.loads((folder / "choices.json").read_text())
     content["tuned"][0].update(change)
     (folder / "choices.json").write_text(json.dumps(content))
-    with pytest.warns(UserWarning, match="is broken"):
+    with pytest.warns(UserWarning, match="is damaged"):
         as_after_a_restart()
     assert chosen(operator) == "slow 5000"
 
@@ -510,7 +510,7 @@ def test_a_truncated_file_and_a_backend_that_is_gone(operator, folder):
     as_after_a_restart()
     assert chosen(operator) == "slow 5000"
     file.write_bytes(file.read_bytes()[:-20])
-    with pytest.warns(UserWarning, match="is broken"):
+    with pytest.warns(UserWarning, match="is damaged"):
         as_after_a_restart()
     assert chosen(operator) == "slow 5000"
 
@@ -519,8 +519,8 @@ def test_a_truncated_file_and_a_backend_that_is_gone(operator, folder):
 def test_what_others_can_write_to_is_refused(operator, folder, place):
     tune(operator)
     os.chmod(folder / place, 0o777)
-    words = "so that others could choose the kernels that you run .*run `chmod go-w .*or choose another directory"
-    with pytest.warns(UserWarning, match=f"{words}.* What was tuned is ignored"):
+    words = "so other users could choose the kernels that you run .*run `chmod go-w .*or choose another directory"
+    with pytest.warns(UserWarning, match=f"{words}.* Tuned choices are ignored"):
         as_after_a_restart()
     assert chosen(operator) == "slow 5000"
     for refused in (lambda: tune(operator), brainevent.tuned_choices, brainevent.clear_tuned):
@@ -535,13 +535,13 @@ def test_links_are_refused(operator, folder, tmp_path):
     tune(operator)
     os.rename(folder / "choices.json", tmp_path / "elsewhere")
     os.symlink(tmp_path / "elsewhere", folder / "choices.json")
-    with pytest.raises(KernelToolchainError, match="is no file, or a link to one; remove it"):
+    with pytest.raises(KernelToolchainError, match="is not a file, or is a link; remove it"):
         brainevent.tuned_choices()
 
 
 def test_a_folder_that_cannot_be_written(operator, tmp_path, monkeypatch):
     monkeypatch.setenv("BRAINEVENT_CACHE_DIR", "/proc/brainevent")
-    with pytest.warns(UserWarning, match="cannot be written .*so what is tuned holds in this process only"):
+    with pytest.warns(UserWarning, match="cannot be written .*so choices are valid in this process only"):
         assert tune(operator).remembered is False
     assert chosen(operator) == "fast"
 
@@ -564,7 +564,7 @@ def test_what_cannot_be_imported_or_exported(tmp_path):
     with pytest.raises(KernelError, match="cannot be read"):
         brainevent.import_tuned(tmp_path / "none")
     (tmp_path / "broken").write_text("{}")
-    with pytest.raises(KernelError, match=r"is no file of tuned choices .*; pass one that export_tuned wrote"):
+    with pytest.raises(KernelError, match=r"is not a file of tuned choices .*; pass one that export_tuned wrote"):
         brainevent.import_tuned(tmp_path / "broken")
     with pytest.raises(KernelError, match="cannot be written"):
         brainevent.export_tuned(tmp_path / "none" / "file")

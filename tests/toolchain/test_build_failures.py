@@ -126,8 +126,8 @@ def test_no_room_anywhere_is_an_error(base, monkeypatch):
 
 
 REFUSED = {
-    "reads further flags from a file": ["@FILE", "-optf FILE", "--options-file=FILE"],
-    "says where the library goes": ["-o x", "-ox", "--output=x", "--output-file x", "-odir x", "--output-directory=x"],
+    "reads more flags from a file": ["@FILE", "-optf FILE", "--options-file=FILE"],
+    "sets the path of the library": ["-o x", "-ox", "--output=x", "--output-file x", "-odir x", "--output-directory=x"],
     "writes a list": [
         "-M",
         "-MM",
@@ -138,8 +138,8 @@ REFUSED = {
         "--dependencies",
         "--generate-dependencies-with-compile",
     ],
-    "keeps files": ["-save-temps", "-save-temps=obj", "--save-temps", "--keep", "-keep-dir x"],
-    "lets a file say": ["-specs=FILE", "--specs=FILE", "--config=FILE"],
+    "keeps intermediate files": ["-save-temps", "-save-temps=obj", "--save-temps", "--keep", "-keep-dir x"],
+    "lets a file choose": ["-specs=FILE", "--specs=FILE", "--config=FILE"],
     "runs another program": [
         "-wrapper gdb,--args",
         "-fplugin=x.so",
@@ -167,16 +167,16 @@ REFUSED = {
     ],
 }
 PASSED_ON = {
-    "reads further flags from a file": [
+    "reads more flags from a file": [
         "-Wl,@FILE",
         "-Wp,-DA,@FILE",
         "-Wa,@FILE",
         "-Xlinker @FILE",
         "-Xcompiler @FILE",
     ],
-    "says where the library goes": ["-Wl,-o,x", "-Wl,--outp=x", "-Xcompiler=-o,x", "--linker-options --output,x"],
+    "sets the path of the library": ["-Wl,-o,x", "-Wl,--outp=x", "-Xcompiler=-o,x", "--linker-options --output,x"],
     "writes a list": ["-Wp,-MD,x", "-Wl,-Map,x", "-Wl,--Map=x", "-Xcompiler -Wp,-MD,x", "-Wl,--dependency-file=x"],
-    "keeps files": ["-Xcompiler -O2,-save-temps", "--compiler-options=-save-temps"],
+    "keeps intermediate files": ["-Xcompiler -O2,-save-temps", "--compiler-options=-save-temps"],
     "runs another program": ["-Wl,-plugin,x.so", "-Xcompiler -wrapper", "-Xlinker --plugin=x.so"],
 }
 KEPT = [

@@ -126,7 +126,7 @@ def test_without_a_home_the_temporary_directory_is_used(home, monkeypatch, fallb
 
 @pytest.mark.parametrize("path", ["", "a\0b"])
 def test_a_path_that_is_none_is_refused(path):
-    with pytest.raises(KernelError, match=r"set_cache_dir: .* is no path; pass the path of a directory"):
+    with pytest.raises(KernelError, match=r"set_cache_dir: .* is not a path; pass the path of a directory"):
         cache.set_cache_dir(path)
 
 
@@ -210,7 +210,7 @@ def test_an_exception_of_the_build_passes_through(error, base):
 
 
 def test_a_build_that_makes_nothing_is_named(base):
-    with pytest.raises(KernelToolchainError, match=r"m: build returned .*/none\.so, which is no file; return"):
+    with pytest.raises(KernelToolchainError, match=r"m: build returned .*/none\.so, which is not a file; return"):
         cache.get_or_build("m", KEY, lambda folder: folder / "none.so")
     assert left_over(base) == []
 
@@ -547,11 +547,11 @@ def test_a_name_is_taken(name):
 
 @pytest.mark.parametrize("name", ["", "a/b", "/a", "..", "a..b", ".a", "-a", "1a", "a\n", "a\0", "é", "m" * 101, 5])
 def test_another_name_is_refused(name, base):
-    with pytest.raises(KernelError, match=r"here: .* cannot name a module; pass 1 to 100 of the characters"):
+    with pytest.raises(KernelError, match=r"here: .* is not a valid module name; pass 1 to 100 of the characters"):
         cache.check_name(name, "here")
-    with pytest.raises(KernelError, match=r"get_or_build: .* cannot name a module"):
+    with pytest.raises(KernelError, match=r"get_or_build: .* is not a valid module name"):
         cache.get_or_build(name, KEY, Build())
-    with pytest.raises(KernelError, match=r"clear_cache: .* cannot name a module"):
+    with pytest.raises(KernelError, match=r"clear_cache: .* is not a valid module name"):
         cache.clear_cache(name)
     assert not base.exists()
 

@@ -179,7 +179,7 @@ def test_a_directory_above_that_all_can_write_to_is_refused(tmp_path, fallback, 
     (tmp_path / above).chmod(0o777)
     base = tmp_path / "open" / "below" / "cache"
     assert refused(base) == (
-        f"cache: others could put code in the place of {base} which would run as you ({tmp_path / above} has mode "
+        f"cache: other users could replace {base} with code that would run as you ({tmp_path / above} has mode "
         f"0777, without the sticky bit), so compiled libraries go to {fallback}, which may not last; run `chmod go-w "
         f"{tmp_path / above}`, or choose another directory with set_cache_dir(...) or $BRAINEVENT_CACHE_DIR"
     )
@@ -198,7 +198,7 @@ def test_what_was_kept_before_is_not_read_where_others_can_swap_it(tmp_path, fal
     cache.set_cache_dir(tmp_path / "above" / "cache")
     assert cache.read("m", KEY, writes(b"before")) == b"before"
     (tmp_path / "above").chmod(0o777)
-    with pytest.warns(UserWarning, match="others could put code"):
+    with pytest.warns(UserWarning, match="other users could replace"):
         assert cache.get_or_build("m", KEY, writes(b"after")) == fallback / f"m_{KEY}" / "m.so"
     assert cache.clear_cache() == 1
     assert (tmp_path / "above" / "cache" / f"m_{KEY}").exists()
@@ -353,7 +353,7 @@ def test_where_the_temporary_directory_is_taken_a_new_one_is_made(tmp_path, fall
     if fallback.parent.is_dir():
         fallback.parent.chmod(0o777)
     cache.set_cache_dir(tmp_path / "open" / "cache")
-    with pytest.warns(UserWarning, match="others could put code"):
+    with pytest.warns(UserWarning, match="other users could replace"):
         path = cache.get_or_build("m", KEY, writes(b"good"))
     assert path.parents[2] == fallback.parent.parent
     assert path.parents[1].name.startswith("brainevent-")
@@ -368,7 +368,9 @@ def test_nowhere_safe_is_an_error(tmp_path, monkeypatch):
         (tmp_path / name).chmod(0o777)
     monkeypatch.setattr(directory, "_PUBLIC", ())
     cache.set_cache_dir(tmp_path / "open" / "cache")
-    with pytest.raises(KernelToolchainError, match=r"cache: others could put code .*; run `chmod go-w .*, or choose"):
+    with pytest.raises(
+        KernelToolchainError, match=r"cache: other users could replace .*; run `chmod go-w .*, or choose"
+    ):
         cache.get_or_build("m", KEY, fails)
 
 
@@ -380,7 +382,7 @@ def test_the_doctor_says_that_a_cache_is_not_used(tmp_path):
     assert place == doctor.Line("directory", str(tmp_path / "open" / "cache"))
     assert state == doctor.Line(
         "state",
-        f"not used, since others could put code in the place of {tmp_path / 'open' / 'cache'} which would run as you "
+        f"not used, since other users could replace {tmp_path / 'open' / 'cache'} with code that would run as you "
         f"({tmp_path / 'open'} has mode 0777, without the sticky bit): compiled libraries go to the directory for "
         "temporary files",
     )
@@ -390,9 +392,7 @@ def test_a_build_directory_that_others_can_swap_is_refused(tmp_path, unique_name
     (tmp_path / "open").mkdir()
     (tmp_path / "open").chmod(0o777)
     source = '#include "brainevent/common.h"\n// @BE f ret\nvoid f(BE::Tensor) {}'
-    words = (
-        r"load_cpp_inline\('built_.*'\): others could put code in the place of .*/open has mode 0777, .*pass another"
-    )
+    words = r"load_cpp_inline\('built_.*'\): other users could replace .*/open has mode 0777, .*pass another"
     with pytest.raises(KernelToolchainError, match=words):
         brainevent.load_cpp_inline(unique_name("built"), source, build_directory=tmp_path / "open")
 

@@ -133,9 +133,9 @@ def test_cxx_may_be_a_name_with_arguments(tmp_path, monkeypatch, text, words, ve
         ("{}/bin", "$CXX names {}/bin, which is not a file"),
         ("{}/plain", "which is not executable; run: chmod +x {}/plain"),
         ("{}/broken", "which does not run: status 3, it prints: second; third"),
-        ("{}/silent", "which does not say its version"),
+        ("{}/silent", "which does not print its version"),
         ("{}/no-program", "which cannot be run: Exec format error"),
-        ("g++ 'oops", "which is no command: No closing quotation"),
+        ("g++ 'oops", "which is not a command: No closing quotation"),
     ],
 )
 def test_a_named_host_compiler_must_serve(tmp_path, monkeypatch, text, said):
@@ -486,8 +486,8 @@ def test_nvcc_is_shown_a_host_compiler_when_it_finds_none(tmp_path, monkeypatch)
         ("{}/bin", "names {}/bin, which is a directory without nvcc"),
         ("{}/plain", "which is not executable; run: chmod +x {}/plain"),
         ("{}/broken", "which does not run: status 1, it prints: boom"),
-        ("{}/liar", "which does not say its version as nvcc does"),
-        ("{}/lost", "which does not say where its toolkit is: no TOP="),
+        ("{}/liar", "which does not print its version as nvcc does"),
+        ("{}/lost", "which does not print where its toolkit is: no TOP="),
     ],
 )
 def test_a_named_nvcc_must_serve(tmp_path, monkeypatch, text, said):
@@ -647,13 +647,13 @@ def test_the_order_of_architectures(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("value", ["", "sm_", "8", "8.6+PTX", "8.0;9.0", "8.0,", "volta", [], True, ["8.0,9.0"]])
 def test_no_architecture(value, monkeypatch):
-    with pytest.raises(ValueError, match=r"^compute_capability: .* no compute capability; write '8\.6', '86' or"):
+    with pytest.raises(ValueError, match=r"^compute_capability: .* is not a compute capability; write '8\.6', '86' or"):
         gpu_architectures(value, list)
-    with pytest.raises(ValueError, match=r"^config\.set_compute_capability: .* no compute capability"):
+    with pytest.raises(ValueError, match=r"^config\.set_compute_capability: .* is not a compute capability"):
         config.set_compute_capability(value)
     if isinstance(value, str) and value:
         monkeypatch.setenv("BRAINEVENT_COMPUTE_CAPABILITIES", value)
-        with pytest.raises(ValueError, match=r"^\$BRAINEVENT_COMPUTE_CAPABILITIES: .* is no compute capability"):
+        with pytest.raises(ValueError, match=r"^\$BRAINEVENT_COMPUTE_CAPABILITIES: .* is not a compute capability"):
             gpu_architectures(None, list)
 
 
@@ -676,7 +676,7 @@ def test_architectures_that_cannot_be_told(tmp_path):
     setter, variable = "brainevent.config.set_compute_capability", "BRAINEVENT_COMPUTE_CAPABILITIES"
     loaders = "the loaders of CUDA C++ take compute_capability='8.6', too"
     assert error(fails) == [
-        "[E-ARCH] it cannot be told for which GPU to compile. Tried:",
+        "[E-ARCH] no GPU to compile for is known. Tried:",
         "  compute_capability, config.set_compute_capability and $BRAINEVENT_COMPUTE_CAPABILITIES: not set",
         "  devices: no plugin for CUDA",
         "  nvidia-smi: not on PATH",
@@ -689,8 +689,8 @@ def test_architectures_that_cannot_be_told(tmp_path):
     ]
     nvidia_smi(tmp_path / "bin", "[N/A]\\n")
     assert error(lambda: ["gfx90a"])[2:4] == [
-        "  devices: 'gfx90a' is no compute capability; write '8.6', '86' or 'sm_86'",
-        "  nvidia-smi: '[N/A]' is no compute capability; write '8.6', '86' or 'sm_86'",
+        "  devices: 'gfx90a' is not a compute capability; write '8.6', '86' or 'sm_86'",
+        "  nvidia-smi: '[N/A]' is not a compute capability; write '8.6', '86' or 'sm_86'",
     ]
     nvidia_smi(tmp_path / "bin", "")
     assert error(list)[3] == "  nvidia-smi: no GPU"

@@ -61,7 +61,9 @@ def test_paths_are_made_absolute(tmp_path, monkeypatch, given, made):
 
 
 def test_flags_end_at_no_zero():
-    with pytest.raises(KernelError, match=r"extra_cflags has '-DA=\\x00', with a character 0, .*; leave that out"):
+    with pytest.raises(
+        KernelError, match=r"extra_cflags has '-DA=\\x00', with a null character, .*; remove that character"
+    ):
         brainevent.load_cpp_inline("m", constant(1), extra_cflags=["-DA=\0"])
 
 
@@ -156,7 +158,7 @@ def test_a_build_directory_holds_what_nobody_else_can_write(tmp_path, name):
     shutil.rmtree(folder)
     folder.symlink_to(victim.parent)
     with pytest.raises(
-        KernelToolchainError, match=r"is a file or a link, not a folder of ours; remove it, or pass anoth"
+        KernelToolchainError, match=r"is a file or a link, not a folder made by brainevent; remove it, or pass anoth"
     ):
         load()
 
@@ -174,6 +176,6 @@ def test_a_build_folder_of_another_user_is_refused(tmp_path, name, own_cache):
 
 def test_a_cache_directory_that_is_no_path_is_refused():
     with pytest.raises(
-        TypeError, match=r"set_cache_dir: 3, of type int, is no path; pass a str or Path of a directory"
+        TypeError, match=r"set_cache_dir: 3, of type int, is not a path; pass a str or Path of a directory"
     ):
         brainevent.set_cache_dir(3)

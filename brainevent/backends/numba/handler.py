@@ -93,7 +93,7 @@ def compile_handler(kernel: Dispatcher, operands: Sequence[Spec], results: Seque
         compiled, as_tuple = _compile(kernel, tuple(map(_type, arguments)))
     if compiled.objectmode or isinstance(compiled.signature.return_type, types.Generator):
         kind = "Python code in object mode" if compiled.objectmode else "a generator"
-        raise TypeError(f"it is {kind}; a kernel is a function that Numba compiles whole (numba.njit)")
+        raise TypeError(f"it is {kind}; a kernel is a function that Numba compiles completely (numba.njit)")
     library = cpu_target.target_context.codegen().create_library(name)
     called = with_named_functions(linked(compiled.library))
     parallel = is_parallel(called)

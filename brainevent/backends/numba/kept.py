@@ -90,7 +90,7 @@ def _tell(error: Exception) -> None:
     """Say once why nothing is kept, if that has not been said: a cache that cannot be written to warns by itself."""
     if isinstance(error, KernelToolchainError) and not isinstance(error, UnwritableError) and str(error) not in _told:
         _told.add(str(error))
-        warnings.warn(f"compiled Numba kernels are not kept: {error}", RuntimeWarning, stacklevel=2)
+        warnings.warn(f"compiled Numba kernels are not stored: {error}", RuntimeWarning, stacklevel=2)
 
 
 def _file_name(title: str) -> str:

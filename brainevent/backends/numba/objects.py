@@ -60,7 +60,7 @@ class Boxing(dict[str, list[Any]]):
                 for variable, objects in self.items()
             }
         except Exception as error:  # whatever the objects raise
-            raise LocalError(f"it makes Python objects of what cannot be written down ({error})") from error
+            raise LocalError(f"it creates Python objects from values that cannot be stored ({error})") from error
 
     @classmethod
     def read(cls, text: Mapping[str, str]) -> Boxing:

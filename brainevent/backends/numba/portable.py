@@ -21,10 +21,10 @@ def carry(module: llvm.ModuleRef, name: str, title: str, opaque: str | None) -> 
     """Pack the handler `name`, and all that it calls, for an exported program, unless something in it is `opaque`."""
     reason = None
     if local := local_reason(module):
-        reason = f"{local}, which exists in this process alone"
+        reason = f"{local}, which exists only in this process"
     elif opaque:
         reason = (
-            f"it uses {opaque}, which has no content that another process could know it by; pass what it holds as "
+            f"it uses {opaque}, whose content another process cannot identify; pass its data as "
             "operands, or as numbers and tuples"
         )
     try:

@@ -49,7 +49,7 @@ class CallbackTarget:
     def portable(self) -> tuple[str, dict[str, Any]]:
         """Refuse: a Python function is of this process alone."""
         raise UnsupportedOperationError(
-            f"the kernel {self.title!r} cannot be exported: it is called as Python, because it {self.reason}"
+            f"the kernel {self.title!r} cannot be exported: it is called through Python, because it {self.reason}"
         )
 
     def for_types(self, operands: Sequence[Any], outs: Sequence[Any]) -> CallbackTarget:
@@ -63,8 +63,8 @@ def callback_target(where: str, function: Callable[..., Any], reason: str) -> Ca
         known = _names.get(weak_key(function))
         if known is None:
             warnings.warn(
-                f"{where}: it is called through Python for every run, because it {reason}; what only launches kernels "
-                "on the stream that it is given runs natively",
+                f"{where}: it is called through Python in each run, because it {reason}; a function that only "
+                "launches kernels on the given stream runs natively",
                 UserWarning,
                 stacklevel=5,
             )

@@ -121,7 +121,7 @@ def _failure(where: str, signature: Sequence[Any], error: Exception) -> str:
     shown = "\n  ".join(lines[:12] + (["..."] if len(lines) > 12 else []))
     advice = ""
     if "IMPORT_NAME" in shown:
-        advice = "\nNumba refuses an import within a kernel: move it to the top of the module"
+        advice = "\nNumba rejects an import within a kernel: move it to the top of the module"
     elif any(isinstance(kind, types.Array) and kind.ndim == 0 for kind in signature):
         advice = "\nAn array without axes is read and written as x[()]; for all else give it one axis, x.reshape(1)"
     return f"{where}: the kernel does not compile for ({', '.join(map(str, signature))}):\n  {shown}{advice}"

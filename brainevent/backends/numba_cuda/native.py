@@ -108,12 +108,12 @@ def _plan_again(
         recording = recorded(func, [(x.shape, x.dtype) for x in _stand_ins(where, operands, visible)])
     except CannotRecordError as reason:
         raise KernelArgumentError(
-            f"{where}: for the whole batch, unlike for an element, it {reason}; leave vmap_method out"
+            f"{where}: for the whole batch, unlike for an element, it {reason}; omit vmap_method"
         ) from None
     sizes = [x.nbytes for x in recording.temporaries]
     room = [int(np.prod(out.shape)) * np.dtype(out.dtype).itemsize for out in outs[len(outs) - hidden :]]
     if len(sizes) != len(room) or any(size > most for size, most in zip(sizes, room, strict=True)):
         raise KernelArgumentError(
-            f"{where}: it takes other temporaries for the whole batch than for an element; leave vmap_method out"
+            f"{where}: it needs other temporaries for the whole batch than for one element; omit vmap_method"
         )
     return _recorded_plan(where, recording)

@@ -85,7 +85,7 @@ class StandIn:
                 return self._part((max(0, stop - start), *self.shape[1:]), start)
         if isinstance(first, (int, np.integer)) and self.ndim > 1 and -self.shape[0] <= first < self.shape[0]:
             return self._part(self.shape[1:], int(first) % self.shape[0])
-        raise _cannot(f"reads or cuts an array by {index!r}")
+        raise _cannot(f"indexes an array with {index!r}")
 
     def _part(self, shape: tuple[int, ...], start: int) -> StandIn:
         return StandIn(self.buffer, shape, self.dtype, self.shift + start * self.strides[0])
@@ -105,7 +105,7 @@ class StandIn:
         raise _cannot("writes to an array outside of a kernel")
 
     def _refuse(self, *_: Any) -> Any:
-        raise _cannot("looks at the values of an array")
+        raise _cannot("reads the values of an array")
 
     __array__ = __bool__ = __float__ = __int__ = __index__ = __iter__ = _refuse
 
@@ -143,7 +143,7 @@ class Recording:
         missing: tuple[Any, ...] = (None, 0)[len(configuration) - 2 :]
         grid, block, stream, shared = (*configuration, *missing)
         if stream is not self.stream:
-            raise _cannot(f"launches {kernel.py_func.__name__!r} on another stream than the one it was given")
+            raise _cannot(f"launches {kernel.py_func.__name__!r} on a stream other than the one that it receives")
 
         def launch(*arguments: Any) -> None:
             _check_launch(kernel, arguments)
@@ -193,7 +193,8 @@ def _check_launch(kernel: CUDADispatcher, arguments: Sequence[Any]) -> None:
             continue
         captured = any(hasattr(argument, mark) for mark in ("__cuda_array_interface__", "_numba_type_"))
         if captured or isinstance(argument, _PASSED) or getattr(kernel, "extensions", None):
-            raise _cannot(f"passes to {name!r} an argument of the type {type(argument).__name__}, not an array it got")
+            kind = type(argument).__name__
+            raise _cannot(f"passes to {name!r} an argument of the type {kind}, which is not one of its arrays")
 
 
 @contextlib.contextmanager

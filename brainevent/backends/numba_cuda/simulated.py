@@ -101,7 +101,8 @@ class SimulatedTarget:
     def portable(self) -> tuple[str, dict[str, Any]]:
         """Refuse: the simulator is of this process alone."""
         raise UnsupportedOperationError(
-            f"the kernel {self.title!r} cannot be exported; call jax.export where numba.cuda is no simulator"
+            f"the kernel {self.title!r} cannot be exported from Numba's simulator; export it in a process without "
+            "emulation"
         )
 
     def for_types(self, operands: Sequence[Any], outs: Sequence[Any]) -> SimulatedTarget:

@@ -168,8 +168,8 @@ class _Kernel:
         for i, x in enumerate(operands):
             if isinstance(x, (bool, int, float, complex)):
                 raise KernelArgumentError(
-                    f"{self.where}: input {i} is the number {x!r}; numbers are given by the name of their parameter "
-                    f"(name={x!r}), and arrays of no axes as jnp.asarray({x!r}). The kernel is\n  {self._declaration}"
+                    f"{self.where}: input {i} is the number {x!r}; pass numbers by the name of their parameter "
+                    f"(name={x!r}), and arrays without axes as jnp.asarray({x!r}). The kernel is\n  {self._declaration}"
                 )
         check_operands(self.where, operands)
 
@@ -242,12 +242,12 @@ class _Kernel:
                 wanted = " or ".join(parameter.type.dtypes)
                 raise KernelArgumentError(
                     f"{self.where}: the parameter `{parameter.text}` takes {wanted}, but {which} is "
-                    f"{dtype}{list(x.shape)}; convert it, change the declaration, or let types= name its type"
+                    f"{dtype}{list(x.shape)}; convert it, change the declaration, or name its type in types="
                 )
             if not is_input and parameter.type.is_constant:
                 raise KernelArgumentError(
-                    f"{self.where}: {which} goes to the parameter `{parameter.text}`, which is const. Inputs come "
-                    f"first, then outputs: change the order, or take the const away\n  {self._declaration}"
+                    f"{self.where}: {which} is passed to the parameter `{parameter.text}`, which is const. Inputs come "
+                    f"first, then outputs: change the order, or remove the const\n  {self._declaration}"
                 )
 
     def _values(self, parameters: Sequence[_Parameter], numbers: Mapping[str, Any]) -> list[bytes]:
@@ -258,7 +258,7 @@ class _Kernel:
                 arrays = [p.name for p in parameters if p.type.is_pointer]
                 advice = "pass arrays by position" if name in arrays else f"there are: {', '.join(declared) or 'none'}"
                 raise KernelArgumentError(
-                    f"{self.where}: no number is called {name!r}{did_you_mean(name, declared)}; {advice}"
+                    f"{self.where}: the kernel has no number {name!r}{did_you_mean(name, declared)}; {advice}"
                     f"\n  {self._declaration}"
                 )
         missing = [parameter.text for name, parameter in declared.items() if name not in numbers]
@@ -283,8 +283,7 @@ class _Kernel:
                 )
             if outputs.index(name) in started:
                 raise KernelArgumentError(
-                    f"{self.where}: {name!r} is named in zeroed and in input_output_aliases; it starts as the one or "
-                    "the other: leave one out"
+                    f"{self.where}: {name!r} is named in zeroed and in input_output_aliases; remove it from one of them"
                 )
         return [o for o, name in enumerate(outputs) if name in self.zeroed]
 

@@ -171,7 +171,7 @@ def _check(nvrtc: Any, where: str, said: Sequence[Any]) -> Any:
     """Return what a function of NVRTC gave, or raise."""
     status, *values = said
     if status != nvrtc.nvrtcResult.NVRTC_SUCCESS:
-        raise CompilationError(f"{where}: NVRTC gives no code ({status.name}); try without options")
+        raise CompilationError(f"{where}: NVRTC returned no code ({status.name}); try without options")
     return values[0] if values else None
 
 
@@ -198,13 +198,13 @@ def _failure(where: str, log: str, words: Sequence[str], version: tuple[int, int
     advice = ""
     if "open source file" in log:
         advice = (
-            "\nNVRTC has no headers of the host. CUDA's own come with: pip install nvidia-cuda-runtime "
-            "nvidia-cuda-cccl; yours are found with options=('-I/their/folder',)"
+            "\nNVRTC does not read the host's headers. Those of CUDA: pip install nvidia-cuda-runtime "
+            "nvidia-cuda-cccl; for yours, pass options=('-I/their/folder',)"
         )
     elif lines[0].startswith(_NAMING):
         advice = (
-            "\nThe entry names no kernel where the source ends: write it with all its namespaces, such as "
-            "'outer::inner::kernel', give each overload its own name, and see that no #if leaves the kernel out"
+            "\nAt the end of the source there is no such kernel: write the entry with all its namespaces, such as "
+            "'outer::inner::kernel', give each overload its own name, and check that no #if excludes the kernel"
         )
     return CompilationError(f"{where}: compilation failed\n{shown}\ncommand: {command}{advice}", **details)
 

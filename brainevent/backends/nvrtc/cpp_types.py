@@ -101,12 +101,12 @@ def definitions(where: str, types: Mapping[str, Any] | None) -> str:
     headers, lines = [], []
     for name, dtype in (types or {}).items():
         if not isinstance(name, str):
-            raise KernelArgumentError(f"{where}: types names {name!r}; a name of C++ is a string, such as 'T'")
+            raise KernelArgumentError(f"{where}: types has the key {name!r}; a name of C++ is a string, such as 'T'")
         checked_name(name, "types: the name", where)
         spelled, header = _SPELLED.get(_dtype_name(where, name, dtype), ("", ""))
         if not spelled:
             raise KernelArgumentError(
-                f"{where}: types[{name!r}] is {dtype!r}, which C++ has no type for; there are {', '.join(_SPELLED)}"
+                f"{where}: types[{name!r}] is {dtype!r}, for which C++ has no type; supported: {', '.join(_SPELLED)}"
             )
         headers += [f"#include <{header}>\n"] if header else []
         lines.append(f"using {name} = {spelled};\n")
@@ -118,5 +118,5 @@ def _dtype_name(where: str, name: str, dtype: Any) -> str:
         return np.dtype(jax.dtypes.canonicalize_dtype(dtype)).name
     except TypeError:
         raise KernelArgumentError(
-            f"{where}: types[{name!r}] is {dtype!r}, which is no dtype; pass one, such as jnp.float32 or x.dtype"
+            f"{where}: types[{name!r}] is {dtype!r}, which is not a dtype; pass one, such as jnp.float32 or x.dtype"
         ) from None

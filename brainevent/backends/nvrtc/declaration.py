@@ -58,20 +58,20 @@ def _parameters(where: str, name: str, found: list[Declarator]) -> tuple[CppPara
     lists = [read_parameters(each.words) for each in found]
     if pack := next((str(each) for parameters in lists for each in parameters if "..." in each.declared), None):
         raise KernelArgumentError(
-            f"{where}: the parameter `{pack}` of {name!r} is a pack; write a kernel with each parameter on its own"
+            f"{where}: the parameter `{pack}` of {name!r} is a parameter pack; declare each parameter separately"
         )
     counts = sorted({len(parameters) for parameters in lists})
     if len(counts) > 1:
         raise KernelArgumentError(
-            f"{where}: there are several kernels {name!r}, of {' and '.join(map(str, counts))} parameters, those in "
-            "every branch of an #if counted; give each its own name"
+            f"{where}: there are several kernels {name!r}, with {' and '.join(map(str, counts))} parameters (all "
+            "branches of an #if count); give each its own name"
         )
     places = [sorted(place, key=lambda each: not each.name) for place in zip(*lists, strict=True)]
     for place in places:
         if len(names := dict.fromkeys(each.name for each in place if each.name)) > 1:
             raise KernelArgumentError(
-                f"{where}: the kernel {name!r} is written several times, and calls one parameter "
-                f"{' and '.join(map(repr, names))}, in branches of an #if or in a declaration; use one name"
+                f"{where}: the kernel {name!r} is declared several times, with different names for one parameter: "
+                f"{' and '.join(map(repr, names))}; use one name"
             )
     return tuple(place[0] for place in places)
 
@@ -80,7 +80,7 @@ def _not_found(where: str, path: str, kernels: list[str]) -> str:
     known = f"it has: {', '.join(kernels)}" if kernels else "it has none"
     return (
         f"{where}: the source has no kernel {path!r}{did_you_mean(path, kernels)}; {known}. Write `__global__ void "
-        f"{path.rpartition('::')[2]}(...)`, where no macro hides it"
+        f"{path.rpartition('::')[2]}(...)`, outside of macros"
     )
 
 
@@ -89,4 +89,4 @@ def _check_template(where: str, name: str, has_arguments: bool, found: list[Decl
     if is_template and not has_arguments:
         raise KernelArgumentError(f"{where}: {name!r} is a template; name an instance, such as entry='{name}<float>'")
     if has_arguments and not is_template:
-        raise KernelArgumentError(f"{where}: {name!r} is no template; name it without <...>")
+        raise KernelArgumentError(f"{where}: {name!r} is not a template; name it without <...>")

@@ -72,8 +72,8 @@ class TranslationUnit:
         *types, end = found
         if len(found) != len(answers) or end != _END or _END in types:
             raise CompilationError(
-                f"{where}: the compiler sees other parameters than are written in the source, "
-                f"`{self.declaration}`; write their list out, without macros"
+                f"{where}: the parameters that the compiler sees differ from those in the source, "
+                f"`{self.declaration}`; write them without macros"
             )
         return tuple(types)
 
@@ -124,8 +124,8 @@ def _options(where: str, options: Any) -> tuple[str, ...]:
     for option in options:
         if _FORBIDDEN.fullmatch(option):
             raise KernelArgumentError(
-                f"{where}: the option {option!r} cannot be given: kernels are complete, and compiled for the GPUs at "
-                "hand, or for those that config.set_compute_capability names"
+                f"{where}: the option {option!r} is not allowed: kernels are compiled completely, for the GPUs of "
+                "this machine, or for those set with config.set_compute_capability"
             )
     standard = () if any(re.match(r"--?std\b", option) for option in options) else ("--std=c++17",)
     return (*standard, *absolute_paths(options))

@@ -43,7 +43,7 @@ def load_library_file(path: str) -> Library:
         descriptor = os.open(path, os.O_RDONLY)
     except FileNotFoundError as error:
         raise KernelLoadError(
-            f"the library {path} vanished before it was loaded (was the cache cleared?); load the source again"
+            f"the library {path} was removed before it was loaded (was the cache cleared?); load the source again"
         ) from error
     except OSError as error:
         raise KernelLoadError(f"cannot load the library {path}: {error.strerror}; make it readable") from error
@@ -82,7 +82,7 @@ def _loaded(path: str, descriptor: int, hint: str) -> ctypes.CDLL:
         if "cannot open shared object" in reason:
             hint = "a library that it needs is not found: add its folder with extra_ldflags=['-Wl,-rpath,FOLDER']"
         elif "undefined symbol" in reason:
-            hint = "a function that it calls is nowhere defined: name its library in extra_ldflags=['-lNAME']"
+            hint = "a function that it calls is not defined: name its library in extra_ldflags=['-lNAME']"
         raise KernelLoadError(f"cannot load the library {path}: {reason}; {hint}") from error
 
 

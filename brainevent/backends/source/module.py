@@ -151,8 +151,8 @@ class CompiledModule:
             return getattr(self._library.handle, symbol)
         except AttributeError:
             raise KernelError(
-                f"the library {self.path} has no symbol {symbol!r}; was it built from other source? Load that again "
-                "with force_rebuild=True"
+                f"the library {self.path} has no symbol {symbol!r}; was it built from other source? Load the "
+                "source again with force_rebuild=True"
             ) from None
 
 

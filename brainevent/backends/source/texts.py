@@ -76,7 +76,7 @@ def file_sources(loader: str, filepath: str | os.PathLike[str]) -> Sources:
     """Read a file; its own folder comes first for includes in quotes."""
     if not isinstance(filepath, (str, os.PathLike)):
         raise TypeError(
-            f"{loader}: {filepath!r:.80}, of type {type(filepath).__name__}, is no path; pass a str or Path"
+            f"{loader}: {filepath!r:.80}, of type {type(filepath).__name__}, is not a path; pass a str or Path"
         )
     path = Path(filepath).expanduser()
     where = f"{loader}({os.fspath(filepath)!r})"
@@ -94,7 +94,7 @@ def directory_sources(loader: str, directory: str | os.PathLike[str], patterns: 
     )
     if not paths:
         there = ", ".join(sorted(path.name for path in folder.iterdir())[:10]) or "nothing"
-        raise KernelError(f"{where}: no file fits {', '.join(patterns)}; found there: {there}; set file_patterns")
+        raise KernelError(f"{where}: no file matches {', '.join(patterns)}; found there: {there}; set file_patterns")
     parts = tuple(_read(where, path, path.relative_to(folder).as_posix()) for path in paths)
     return Sources(where, parts, str(folder.resolve()))
 
@@ -114,7 +114,7 @@ def _read(where: str, path: Path, title: str) -> Source:
         advice = "call load_cuda_dir for all its .cu files, or pass" if where.startswith("load_cuda") else "pass"
         raise KernelError(f"{where}: {path} is a folder; {advice} the path of one file") from None
     except UnicodeDecodeError as error:
-        raise KernelError(f"{where}: {path} is no UTF-8 text (byte {error.start}); save it as UTF-8") from None
+        raise KernelError(f"{where}: {path} is not UTF-8 text (byte {error.start}); save it as UTF-8") from None
 
 
 def words(where: str, what: str, value: Sequence[str] | None) -> tuple[str, ...]:
@@ -128,7 +128,7 @@ def words(where: str, what: str, value: Sequence[str] | None) -> tuple[str, ...]
     for word in value:
         if "\0" in word:
             raise KernelError(
-                f"{where}: {what} has {word!r}, with a character 0, at which it would end; leave that out"
+                f"{where}: {what} has {word!r}, with a null character, which would end it; remove that character"
             )
     return tuple(value)
 

@@ -116,7 +116,7 @@ def _check_kernel(where: str, warp: Any, kernel: Any) -> None:
     if hasattr(kernel, "py_func"):
         hint = "it is compiled by Numba: decorate the function with @warp.kernel, or use numba_kernel"
     elif isinstance(kernel, warp.Function):
-        hint = "it is decorated with @warp.func, for use within kernels: call it from a function with @warp.kernel"
+        hint = "it is decorated with @warp.func; call it from a function that is decorated with @warp.kernel"
     raise TypeError(f"{where}: kernel must be a Warp kernel, found {type(kernel).__name__}; {hint}")
 
 
@@ -142,7 +142,7 @@ def _named(where: str, what: str, names: Any, outputs: Sequence[Parameter]) -> t
         if name not in known:
             raise ValueError(
                 f"{where}: {what}: the kernel has no output {name!r}{did_you_mean(name, known)}; "
-                f"outputs are the last arrays, as many as outs has leaves: {', '.join(known)}"
+                f"the outputs are the last arrays, one for each leaf of outs: {', '.join(known)}"
             )
     if len(set(names)) < len(names):
         raise ValueError(f"{where}: {what} names an output twice: {', '.join(names)}")

@@ -61,8 +61,8 @@ def _once(bound: BoundCall) -> Any:
     @launch.defjvp
     def refuse(*_: Any) -> Any:
         raise UnsupportedOperationError(
-            f"{bound.call.where}: Warp makes the adjoint of a kernel, and none of an adjoint: there are first "
-            "derivatives only. Make it the kernel of an XLACustomKernel, and give that a jax.numpy implementation "
+            f"{bound.call.where}: Warp differentiates a kernel, but not its adjoint: there are only first "
+            "derivatives. Make it the kernel of an XLACustomKernel, and give that a jax.numpy implementation "
             "(def_reference)"
         )
 

@@ -83,8 +83,8 @@ def _parameter(where: str, name: str, kind: Any) -> Parameter:
     if hasattr(kind, "ndim") and hasattr(kind, "dtype"):
         if not is_array_type(kind):
             raise UnsupportedOperationError(
-                f"{where}: the parameter {name!r} is of the type {_named(kind)}; of the kinds of arrays, warp.array "
-                "alone can be made of JAX's"
+                f"{where}: the parameter {name!r} is of the type {_named(kind)}; of Warp's arrays, only warp.array "
+                "can be made from a JAX array; declare one"
             )
         if hasattr(kind.dtype, "vars"):
             raise UnsupportedOperationError(
@@ -170,7 +170,7 @@ def as_array(where: str, parameter: Parameter, x: Any, buffer: int) -> Array:
     array = Array(parameter.name, dtype, outer, buffer, itemsize)
     if max((*outer, *_strides(array))) > _MOST:
         raise KernelArgumentError(
-            f"{where}: {parameter.name!r}: {passed}, and Warp counts bytes along an axis in 32 bits; cut the array"
+            f"{where}: {parameter.name!r}: {passed}, and Warp counts bytes along an axis in 32 bits; split the array"
         )
     return array
 

@@ -36,8 +36,7 @@ class WarpCall:
         for name in self.zeroed:
             if name in self.in_out:
                 raise ValueError(
-                    f"{self.where}: {name!r} is named in zeroed and in in_out_argnames; it starts as the one or the "
-                    "other"
+                    f"{self.where}: {name!r} is named in zeroed and in in_out_argnames; remove it from one of them"
                 )
 
     def canonical(self) -> WarpCall:
@@ -52,8 +51,8 @@ class WarpCall:
         if len(given) != len(taken):
             raise KernelArgumentError(
                 f"{self.where}: {len(given)} arguments are passed, and it takes {len(taken)}: "
-                f"({', '.join(parameter.name for parameter in taken)}); outputs that are not in in_out_argnames are "
-                "left out"
+                f"({', '.join(parameter.name for parameter in taken)}); pass no outputs, except those in "
+                "in_out_argnames"
             )
         values = {parameter.name: value for parameter, value in zip(taken, given, strict=True)}
         arrays = [values[parameter.name] for parameter in taken if parameter.is_array]
@@ -90,7 +89,7 @@ def _check_same(where: str, name: str, value: Any, out: ShapedArray) -> None:
     if tuple(value.shape) != tuple(out.shape):
         raise KernelArgumentError(
             f"{where}: {name!r} is in in_out_argnames, and {list(value.shape)} is passed where outs says "
-            f"{list(out.shape)}; both must have one shape"
+            f"{list(out.shape)}; both must have the same shape"
         )
 
 

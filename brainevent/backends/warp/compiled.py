@@ -154,24 +154,24 @@ def _check_options(where: str, kernel: Any) -> None:
     if options.get("entry_point_abi", "warp") != "warp":
         raise UnsupportedOperationError(
             f"{where}: the kernel has entry_point_abi={options['entry_point_abi']!r}, which takes its arguments in "
-            "another way; leave that out"
+            "another way; omit it"
         )
     if options.get("cluster_dim", 1) not in (0, 1, None):
         raise UnsupportedOperationError(
             f"{where}: the kernel has cluster_dim={options['cluster_dim']}, and XLA cannot launch clusters of blocks; "
-            "leave that out"
+            "omit it"
         )
     if getattr(options.get("deterministic"), "value", 0):
         raise UnsupportedOperationError(
-            f"{where}: deterministic mode launches further kernels of Warp's own; switch it off for this module"
+            f"{where}: deterministic mode launches additional kernels of Warp; turn it off for this module"
         )
 
 
 def _check_source(where: str, source: str) -> None:
     if found := _HANDLES.search(source):
         raise UnsupportedOperationError(
-            f"{where}: the kernel uses a Warp {found[1]}, whose handle is an address in this process that a compiled "
-            "program must not hold; pass its arrays to the kernel, or call it with warp.jax_kernel"
+            f"{where}: the kernel uses a Warp {found[1]}, whose handle is an address that is valid only in this "
+            "process; pass its arrays to the kernel, or call the kernel with warp.jax_kernel"
         )
 
 

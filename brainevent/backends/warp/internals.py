@@ -61,7 +61,7 @@ def keep_declared(copy: Any, kernel: Any) -> None:
 def built(module: Any, architecture: int | None, ptx: bool) -> Path:
     """Compile a module, for GPUs or for the CPU, or find it in Warp's cache; return the binary's path."""
     if architecture is None and not the_warp().is_cpu_available():
-        raise RuntimeError("its compiler for CPUs, warp-clang, is not there; install warp-lang anew")
+        raise RuntimeError("its compiler for CPUs, warp-clang, is missing; reinstall warp-lang")
     target = {"device": "cpu"} if architecture is None else {"arch": architecture, "use_ptx": ptx}
     [path] = the_warp().compile_aot_module(module, **target)
     return Path(path)

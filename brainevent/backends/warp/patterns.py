@@ -32,7 +32,7 @@ __all__ = ["refuse_wrong_adjoints"]
 
 _NONE = {"frac": "write a - wp.trunc(a)", "select": "use wp.where"}  # without adjoints, and what has one
 _DRAWS = ("randi", "randu", "randf", "randn", "sample_", "poisson")
-_INSTEAD = "let a @warp.func do the loop and return the sum, and compute with what it returns"
+_INSTEAD = "compute the sum in a @warp.func, and use its return value"
 
 
 def refuse_wrong_adjoints(where: str, kernel: Any, outputs: Mapping[str, bool]) -> None:
@@ -89,10 +89,10 @@ class _Reader:
 
     def _for(self, node: ast.For) -> None:
         if not isinstance(node.iter, ast.Call) or getattr(node.iter.func, "id", "") != "range":
-            self._refuse(node, "loops over something else than a range", "loop over a range")
+            self._refuse(node, "loops over something other than a range", "loop over a range")
         for inner in ast.walk(node):
             if isinstance(inner, ast.Break):
-                self._refuse(inner, "leaves a loop by break", "put the rest of the loop under an if")
+                self._refuse(inner, "leaves a loop with break", "put the rest of the loop under an if")
             if isinstance(inner, ast.Return):
                 self._refuse(inner, "returns from within a loop", "put the rest of the loop under an if")
         for argument in node.iter.args:
@@ -112,7 +112,7 @@ class _Reader:
                 outlives = is_set and not self._function.is_of_one_round(base(node), loop)
                 if outlives or any(self._writes(node, output) for output in self._outputs):
                     self._refuse(
-                        end, "ends a round by continue after a change", "put the rest of the round under an if"
+                        end, "uses continue after changing a variable", "put the rest of the loop's body under an if"
                     )
 
     def _writes(self, node: ast.AST, output: str) -> bool:
@@ -159,7 +159,7 @@ class _Reader:
             return
         array = base(target)
         if not indices(target) or array not in {*self._outputs, *self._inputs}:
-            self._refuse(target, "changes a part of a value", "make the whole value anew, as in wp.vec3(a, b, c)")
+            self._refuse(target, "changes a part of a vector or matrix", "make a new value, as in wp.vec3(a, b, c)")
         if array in self._inputs:
             self._refuse(target, f"writes to the input {array!r}", "make that an output, named in in_out_argnames")
         for index in indices(target):
@@ -200,7 +200,7 @@ class _Reader:
         if node.id in self._outputs:
             self._refuse(node, f"uses the output {node.id!r} as a whole", "use its elements, in the kernel itself")
         if node.id in self._function.changed and not sums:
-            self._refuse(node, f"computes with {node.id!r}, which a loop changes, more than a sum", _INSTEAD)
+            self._refuse(node, f"uses {node.id!r}, which a loop changes, for more than a sum", _INSTEAD)
 
     def _read(self, node: ast.expr) -> None:
         """Read an element of something."""
@@ -212,7 +212,8 @@ class _Reader:
         if not self._outputs[array]:
             self._refuse(node, f"reads the output {array!r}", "keep what it wrote in a variable")
         if array in self._written:
-            self._refuse(node, f"reads {array!r} after writing to it, or in one loop", "read it first, into a variable")
+            what = f"reads {array!r} after writing to it, or in a loop that writes to it"
+            self._refuse(node, what, "read it first, into a variable")
         if len(places) < (self._function.axes[array] or 0) or any(isinstance(place, ast.Slice) for place in places):
             self._refuse(node, f"takes a part of the output {array!r} as an array", "read its elements one by one")
         for place in places:
@@ -221,7 +222,7 @@ class _Reader:
     def _call(self, node: ast.Call, sums: bool = False, statement: bool = False) -> None:
         function, name = self._function.resolved(node.func), self._function.called(node)
         if function is None and not is_plain(node.func, self._function.locals):
-            self._refuse(node, "calls a function that it does not name", "call each function by its own name")
+            self._refuse(node, "calls a function by another name", "call each function by its own name")
         if name == "len" and node.args and isinstance(node.args[0], ast.Name):
             return
         if name.startswith("tile"):
@@ -246,12 +247,12 @@ class _Reader:
             return
         state = node.args[0] if node.args else None
         if node.keywords or (name == "randf" and any(moving[1:])):
-            self._refuse(node, f"passes more than a state to {name}", "draw from 0 to 1, and scale that")
+            self._refuse(node, f"passes more than the state to {name}", "draw from 0 to 1, and scale the result")
         if isinstance(state, ast.Name) and not self._is_own_state(state.id):
             self._refuse(
                 node,
-                f"draws from {state.id!r} again and again",
-                "make a state by wp.rand_init in each round and function",
+                f"draws repeatedly from {state.id!r}",
+                "make a state with wp.rand_init in each iteration and function",
             )
 
     def _is_own_state(self, name: str) -> bool:
@@ -264,18 +265,18 @@ class _Reader:
         """Refuse remainders but by a number: the adjoint knows no divisor, and no vectors."""
         moving = any(moves(part, self._function.moving) for part in (divided, divisor))
         if moving and not self._function.is_constant(divisor):
-            self._refuse(node, "takes a remainder by more than a number", "write a - b * wp.trunc(a / b)")
+            self._refuse(node, "computes a remainder by more than a number", "write a - b * wp.trunc(a / b)")
 
     def _atomic(self, node: ast.Call, name: str, statement: bool) -> None:
         given = by_place(node)
         array = base(given[0])
         if array not in self._outputs:
-            self._refuse(node, f"changes {array!r} by {name}", "make that an output, named in in_out_argnames")
+            self._refuse(node, f"changes {array!r} with {name}", "make that an output, named in in_out_argnames")
         if not statement:
-            self._refuse(node, f"uses what {name} returns", "leave that")
+            self._refuse(node, f"uses the return value of {name}", "ignore it")
         extreme = name in ("atomic_max", "atomic_min")
         if extreme and (self._outputs[array] or array in self._written):
-            self._refuse(node, f"takes {name} with what {array!r} holds already", "let that be all that is done to it")
+            self._refuse(node, f"uses {name} on {array!r}, which has values before", "use no other operation on it")
         if not extreme and name not in ("atomic_add", "atomic_sub"):
             self._refuse(node, f"uses {name}", "use atomic_add")
         for index in (*indices(given[0]), *given[1:-1]):
@@ -294,10 +295,10 @@ class _Reader:
                 arrays = {argument.label for argument in each.adj.args if hasattr(argument.type, "ndim")}
                 _Reader(self._where, each, {}, arrays, self._unroll, self._known).check()
             elif getattr(each, "adj_native_snippet", None) is None and any(is_inexact(a.type) for a in each.adj.args):
-                self._refuse(node, f"calls {each.key!r}, native code that has none", "give it an adj_snippet")
+                self._refuse(node, f"calls {each.key!r}, native code without an adjoint", "give it an adj_snippet")
 
     def _refuse(self, node: ast.AST, what: str, instead: str) -> NoReturn:
         line = f", line {node.lineno} of {self._function.tree.name!r}" if hasattr(node, "lineno") else ""
         raise UnsupportedOperationError(
-            f"{self._where}: adjoint=True{line}: it {what}, and the adjoint that Warp makes of that is wrong; {instead}"
+            f"{self._where}: adjoint=True{line}: it {what}, and Warp's adjoint of that is wrong; {instead}"
         )

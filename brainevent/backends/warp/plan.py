@@ -65,13 +65,13 @@ class WarpTarget:
         """Raise where the kernel would change an operand, or read indices of threads that there are not."""
         for name in sorted(self.inputs & code.written):
             raise KernelArgumentError(
-                f"{self.where}: the kernel writes to its input {name!r}, which is an array of the caller's; make it an "
-                "output that starts as an argument: name it in in_out_argnames"
+                f"{self.where}: the kernel writes to its input {name!r}, which is an array of the caller; make it an "
+                "output that starts as the argument: name it in in_out_argnames"
             )
         if code.tid_axes > len(self.dims):
             raise KernelArgumentError(
-                f"{self.where}: wp.tid() gives {code.tid_axes} numbers in the kernel, and launch_dims is {self.dims}; "
-                "give as many extents"
+                f"{self.where}: wp.tid() returns {code.tid_axes} numbers, but launch_dims is {self.dims}; "
+                "pass one extent for each"
             )
 
     def _on_host(self, code: Code) -> Launch:

@@ -64,7 +64,7 @@ def panel_columns(found: Cases, wanted: Facet, known: Collection[str]) -> list[s
         for name in names:
             if name not in found.columns:
                 raise ValueError(
-                    f"{WHERE}: facet: {name!r} does not tell configurations apart{did_you_mean(name, known)}; "
+                    f"{WHERE}: facet: {name!r} does not distinguish configurations{did_you_mean(name, known)}; "
                     f"columns that do: {', '.join(found.columns)}"
                 )
         if len(names) > 2:

@@ -49,7 +49,9 @@ def column(y: str | None, rows: Rows) -> Quantity:
     values = [row[name] for row in rows.rows if row["success"] and row.get(name) is not None]
     known = [name for name in METRICS if any(map(_measured, (row[name] for row in rows.rows)))]
     if wrong := next((value for value in values if not is_number(value)), None):
-        raise ValueError(f"{WHERE}: y={name!r} is no number, but {wrong!r} in a record; numbers: {', '.join(known)}")
+        raise ValueError(
+            f"{WHERE}: y={name!r} is not a number: it is {wrong!r} in a record; numbers: {', '.join(known)}"
+        )
     if all(math.isnan(value) for value in values):
         raise ValueError(f"{WHERE}: no record has a number for y={name!r}; columns that do: {', '.join(known)}")
     units = {row["unit"] for row in rows.rows if row["unit"]} if name == "throughput" else set()
@@ -65,7 +67,7 @@ def speedup(y: str | None, rows: Rows, hue: str, baseline: Any) -> tuple[Quantit
     chosen = ("reference" if "reference" in known else known[0]) if baseline is None else str(baseline)
     if chosen not in known:
         raise ValueError(
-            f"{WHERE}: baseline={baseline!r} is no {hue}{did_you_mean(chosen, known)}; "
+            f"{WHERE}: baseline={baseline!r} is not a {hue}{did_you_mean(chosen, known)}; "
             f"the records have: {', '.join(known)}"
         )
     if len(known) == 1:
@@ -112,7 +114,7 @@ def _typical_time(rows: Rows) -> str:
 def _time_column(y: str | None, rows: Rows, kind: str) -> str:
     if y is not None and y not in _TIMES:
         raise ValueError(
-            f"{WHERE}: kind={kind!r} is made of times, and y={y!r} is none; use one of {', '.join(_TIMES)}"
+            f"{WHERE}: kind={kind!r} shows times, and y={y!r} is not a time; use one of {', '.join(_TIMES)}"
         )
     return y or _typical_time(rows)
 

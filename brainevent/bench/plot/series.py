@@ -124,7 +124,7 @@ def chart(records: Sequence[BenchmarkRecord], name: str, wish: Wish) -> Chart:
     """Return what to draw of the records, or say in words why that cannot be."""
     rows = _rows(records, wish)
     if not any(record.success for record in records):
-        raise ValueError(f"{WHERE}: nothing was measured that could be drawn{_why(records)}")
+        raise ValueError(f"{WHERE}: no measurement can be drawn{_why(records)}")
     hue, baseline = wish.hue or _default_hue(rows, wish), ""
     if wish.kind == "speedup":
         quantity, baseline = speedup(wish.y, rows, hue, wish.baseline)
@@ -164,7 +164,7 @@ def _facet(wish: Wish, told: Cases | None, rows: Rows) -> tuple[str, ...]:
         return tuple(panel_columns(told, wish.facet, rows.names))
     if wish.facet:
         raise ValueError(
-            f"{WHERE}: facet={wish.facet!r} needs configurations that several keywords tell apart, and x left out"
+            f"{WHERE}: facet={wish.facet!r} needs configurations that differ in several keywords, and no x"
         )
     return ()
 

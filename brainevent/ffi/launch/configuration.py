@@ -50,7 +50,7 @@ class Configuration:
             return cls(*_from_dims(where, _axes(where, "launch_dims", launch_dims), threads_per_block), shared)
         if grid is None and block is None:
             raise ValueError(
-                f"{where}: no launch configuration; pass grid= and block=, or launch_dims= (how many threads there are)"
+                f"{where}: no launch configuration; pass grid= and block=, or launch_dims= (the number of threads)"
             )
         if grid is None or block is None:
             given, missing = ("block", "grid") if grid is None else ("grid", "block")

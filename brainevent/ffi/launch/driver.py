@@ -119,7 +119,9 @@ class Driver:
 
     def _check(self, what: str, status: int) -> None:
         if status != 0:
-            raise KernelLoadError(f"{what}: {self.error_name(status)}; is the driver as new as the kernel's compiler?")
+            raise KernelLoadError(
+                f"{what}: {self.error_name(status)}; the driver may be older than the kernel's compiler: update it"
+            )
 
 
 @functools.cache
@@ -129,6 +131,6 @@ def driver() -> Driver:
         library = ctypes.CDLL(LIBRARY)
     except OSError:
         raise CUDANotInstalledError(
-            f"no CUDA driver ({LIBRARY}) is found here; install the driver of your NVIDIA GPU"
+            f"no CUDA driver ({LIBRARY}) is found; install the driver of your NVIDIA GPU"
         ) from None
     return Driver(library)

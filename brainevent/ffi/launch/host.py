@@ -145,8 +145,8 @@ class Host:
             return builder.export_symbol(f"be_{entry}").link(self._jit, f"{entry}_{next(self._numbers)}")
         except RuntimeError as error:
             raise KernelLoadError(
-                f"loading the kernel {entry!r}: {error}; it calls what is neither in the C library nor carried along: "
-                "leave that out of the kernel, or run it on a GPU"
+                f"loading the kernel {entry!r}: {error}; it calls a function that is neither in the C library nor in "
+                "Warp's own code: remove the call, or run the kernel on a GPU"
             ) from None
 
 

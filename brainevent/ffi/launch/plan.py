@@ -66,8 +66,8 @@ class LaunchPlan:
     def __post_init__(self) -> None:
         if self.buffers > MAX_BUFFERS:
             raise KernelArgumentError(
-                f"{self.title}: {self.buffers} operands, results and temporaries; a call takes at most {MAX_BUFFERS}: "
-                "join some"
+                f"{self.title}: {self.buffers} operands, results and temporaries; a call takes at most {MAX_BUFFERS}; "
+                "combine some"
             )
 
 
@@ -96,11 +96,11 @@ def check_limits(where: str, launch: Launch, limits: Limits) -> None:
                 )
     if (threads := math.prod(launch.block)) > limits.threads:
         raise KernelArgumentError(
-            f"{where}: the block {launch.block} has {threads} threads, and {limits.threads} is the most; make it less"
+            f"{where}: the block {launch.block} has {threads} threads; use at most {limits.threads}"
         )
     if not 0 <= launch.shared <= limits.shared:
         raise KernelArgumentError(
-            f"{where}: {launch.shared} bytes of dynamic shared memory, and {limits.shared} is the most; use less"
+            f"{where}: {launch.shared} bytes of dynamic shared memory; use at most {limits.shared}"
         )
     size = sum(len(parameter) for parameter in launch.parameters)
     if size > MAX_PARAMETER_BYTES or len(launch.parameters) > MAX_PARAMETERS:

@@ -156,7 +156,7 @@ def _report(call_frame: int, memory: int, index: int, code: int) -> int:
     try:
         message = _message(call_frame, _plans[memory], index, code)
     except Exception as error:  # noqa: BLE001 - then that is told
-        message = f"a kernel of this program failed with the code {code}; and so did its report: {error!r}"
+        message = f"a kernel of this program failed with the code {code}, and its report failed: {error!r}"
     # A name may hold what UTF-8 does not.
     return last_words.make_error(call_frame, message.encode(errors="replace").decode())
 
@@ -177,7 +177,7 @@ def _message(call_frame: int, plan: LaunchPlan, index: int, code: int) -> str:
     inputs = frame.read_word(call_frame, "XLA_FFI_CallFrame.args.size")
     which = f"input {slot.buffer}" if slot.buffer < inputs else f"output {slot.buffer - inputs}"
     return (
-        f"{where}: {launch}: {which} begins at an address that {slot.alignment} does not divide, and the kernel reads "
-        f"vectors of that many bytes. Under vmap each element of the batch is an array of its own: pad its last axis "
-        f"so that it has a multiple of {slot.alignment} bytes, or let the kernel take single numbers"
+        f"{where}: {launch}: {which} begins at an address that is not a multiple of {slot.alignment}, and the kernel "
+        "reads vectors of that many bytes. Under vmap each element of the batch is an array of its own: pad its last "
+        f"axis to a multiple of {slot.alignment} bytes, or read single numbers in the kernel"
     )

@@ -110,7 +110,10 @@ def _checked_operands(operator: XLACustomKernel, args: Sequence[Any]) -> list[ja
     operands = [jnp.asarray(x) for x in args]
     for i, x in enumerate(operands):
         if jnp.issubdtype(x.dtype, jax.dtypes.extended):
-            raise TypeError(f"check: operand {i} is of dtype {x.dtype}, which has no numbers; check with its data")
+            raise TypeError(
+                f"check: operand {i} is of dtype {x.dtype}, which holds no numbers; pass its data, as "
+                "jax.random.key_data(key)"
+            )
     return operands
 
 
@@ -166,7 +169,7 @@ def _outs(operator: XLACustomKernel, operands: Sequence[Any], kwargs: dict[str, 
     reference = operator.definition.reference
     if reference is None or reference.wants_outs:
         raise TypeError(
-            f"check: operator {operator.name!r} has no reference that could tell its results; "
+            f"check: operator {operator.name!r} has no reference that gives the types of its results; "
             "pass outs=jax.ShapeDtypeStruct(shape, dtype)"
         )
     try:

@@ -95,7 +95,7 @@ def check_transpose(subject: Subject) -> str:
                 _check_pairing(subject, function, directions(values, seed), cotangents, found)
         tested.append(i)
     if not tested:
-        raise Skipped(f"the rule refuses {named(refused)}" if refused else "it is linear in no operand")
+        raise Skipped(f"the rule rejects {named(refused)}" if refused else "it is linear in no operand")
     return f"for {named(tested)}"
 
 

@@ -80,7 +80,7 @@ def assert_written(program: Poisoned, operands: Callable[[], Sequence[Any]]) -> 
     if any(different_bits(x, y).any() for x, y in zip(low, again, strict=True)):
         raise Skipped("results differ from call to call")
     if not all(placed):
-        raise Skipped("XLA gave the results other memory than that which was prepared")
+        raise Skipped("XLA did not use the prepared memory for the results")
     for i, (x, y) in enumerate(zip(low, high, strict=True)):
         if (wrong := different_bits(x, y)).any():
             _confirm(program, operands, (low, high))

@@ -25,26 +25,28 @@ class Promise:
 
 
 _KERNEL = "correct the kernel"
-_VMAP = "see to the kernel's batching (vmap_method), or to def_batching_rule"
-_JVP = "correct the jvp rule; a derivative that is meant to differ belongs into the reference, as jax.custom_jvp"
+_VMAP = "correct the kernel's batching (vmap_method), or def_batching_rule"
+_JVP = "correct the jvp rule; define a derivative that is meant to differ in the reference, with jax.custom_jvp"
 _VJP = "correct the transpose rules, of this operator and of those that its jvp rule calls"
-_GRAD_VMAP = "rules see unbatched values: let them use jax functions and operators only"
-_SHARD = "correct def_sharding_rule: only factors that parts of the kernel's work can be cut by"
+_GRAD_VMAP = "rules get unbatched values: use only JAX functions and operators in them"
+_SHARD = "correct def_sharding_rule: name only factors by which the kernel's work can be split"
 
 _LIST = (
     Promise(TYPES, calls.check_types, "change the kernel, its rules, or outs"),
     Promise(VALUES, calls.check_values, _KERNEL),
-    Promise("jit", calls.check_jit, "let the kernel generator depend on its keyword arguments only"),
-    Promise("repeated calls", calls.check_repeated, "let the kernel depend on its operands only, and sum in one order"),
+    Promise("jit", calls.check_jit, "make the kernel generator depend on its keyword arguments only"),
+    Promise(
+        "repeated calls", calls.check_repeated, "make the kernel depend on its operands only, and sum in a fixed order"
+    ),
     Promise(
         "calls at once",
         concurrency.check_at_once,
-        "keep no state outside of the kernel: pass scratch memory as an output",
+        "keep no state outside the kernel: pass scratch memory as an output",
     ),
     Promise(
         "inputs unchanged", memory.check_inputs_unchanged, "write to outputs only, or declare input_output_aliases"
     ),
-    Promise("outputs written", memory.check_outputs_written, "write each element, also the zeros, before reading it"),
+    Promise("outputs written", memory.check_outputs_written, "write each element, including zeros, before reading it"),
     Promise("other values", values.check_values_of_its_own, _KERNEL),
     Promise("other sizes", sizes.check_sizes, _KERNEL),
     Promise("vmap of one operand", batching.check_vmap_each, _VMAP),
@@ -64,6 +66,6 @@ _LIST = (
         "correct the sharding rules of this operator, and of those that its rules for derivatives call",
         needs=("vjp", "grad of vmap", "sharded jit"),
     ),
-    Promise("export", calls.check_export, "let the kernel call native code, not Python (no callbacks)"),
+    Promise("export", calls.check_export, "make the kernel call native code, not Python (no callbacks)"),
 )
 PROMISES = {promise.name: promise for promise in _LIST}

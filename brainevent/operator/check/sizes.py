@@ -37,9 +37,9 @@ def check_sizes(subject: Subject) -> str:
     """Results are true where dimensions are one shorter, and where one group of them is empty."""
     if any(_may_be_pointers(samples[0]) for samples in subject.samples):
         which = [i for i, samples in enumerate(subject.samples) if _may_be_pointers(samples[0])]
-        raise Skipped(f"sizes are kept: {named(which)}: sorted integers may be pointers")
+        raise Skipped(f"sizes not varied: {named(which)}: sorted integers may be pointers")
     if subject.operator.definition.reference is None and rule_of(subject) is None:
-        raise Skipped("sizes are kept: no reference and no sharding rule says which go together")
+        raise Skipped("sizes not varied: no reference and no sharding rule says which are equal")
     trials = _Trials(subject, _groups(subject))
     shorter = {group.name: group.size - 1 for group in trials.groups if group.size > 2}
     if not trials.run(shorter) and len(shorter) > 1:  # all at once, so that blocks do not fit; or else one by one
@@ -84,7 +84,7 @@ class _Trials:
         """Say what was tried, and what was not."""
         said = [f"{name}: {', '.join(map(str, sizes))}" for name, sizes in self.tried.items() if sizes]
         said += [f"{group.name} kept: {group.size} is in the keyword arguments" for group in self.kept]
-        said += [f"the kernel refuses {what}" for what in self.refused]
+        said += [f"the kernel rejects {what}" for what in self.refused]
         others = [name for name, sizes in self.tried.items() if not sizes]
         if others and not self.refused:
             said.append(f"{', '.join(others)} kept: no other size suits the reference or the integers")

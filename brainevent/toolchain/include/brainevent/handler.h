@@ -102,7 +102,7 @@ class Call {
   Stream stream() const {
 #if defined(__CUDACC__)
     XLA_FFI_Stream_Get_Args args{XLA_FFI_Stream_Get_Args_STRUCT_SIZE, nullptr, frame->ctx, nullptr};
-    BE_CHECK(frame->api->XLA_FFI_Stream_Get(&args) == nullptr) << "XLA gives no stream";
+    BE_CHECK(frame->api->XLA_FFI_Stream_Get(&args) == nullptr) << "XLA returned no stream";
     return Stream{args.stream};
 #else
     return Stream{nullptr};
@@ -178,9 +178,9 @@ inline void read_ours(const Signature& signature, const XLA_FFI_ByteSpan& name, 
   if (is_called(name, "be.batch", 8)) {
     given->batch = static_cast<const XLA_FFI_Array*>(attribute);
     if (type != XLA_FFI_AttrType_ARRAY || !is_batch(signature, *given->batch))
-      throw CallError("attribute 'be.batch' is not what brainevent writes; leave it out");
+      throw CallError("attribute 'be.batch' was not written by brainevent; omit it");
   } else if (is_called(name, "be.operator", 11)) {
-    if (type != XLA_FFI_AttrType_STRING) throw CallError("attribute 'be.operator' is no string; leave it out");
+    if (type != XLA_FFI_AttrType_STRING) throw CallError("attribute 'be.operator' is not a string; omit it");
     given->operation = static_cast<const XLA_FFI_ByteSpan*>(attribute);
   }
 }

@@ -45,7 +45,7 @@ class Tensor {
 
   // For kernels that count in int.
   int numel_checked_int() const {
-    BE_CHECK(numel_ <= INT_MAX) << numel_ << " elements are more than an int counts";
+    BE_CHECK(numel_ <= INT_MAX) << numel_ << " elements are more than an int can count";
     return static_cast<int>(numel_);
   }
 
