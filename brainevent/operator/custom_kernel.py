@@ -54,7 +54,7 @@ class XLACustomKernel(KernelMethods, BenchmarkMethods, RuleMethods):
 
     Raises:
         RegistrationTypeError: If the name is no string.
-        RegistrationValueError: If the name is no identifier.
+        RegistrationValueError: If the name is not an identifier.
 
     Examples:
         >>> import jax, jax.numpy as jnp, numba, brainevent
@@ -81,7 +81,7 @@ class XLACustomKernel(KernelMethods, BenchmarkMethods, RuleMethods):
             raise RegistrationTypeError(f"XLACustomKernel: name must be a string, found {type(name).__name__}")
         if not (name.isidentifier() and name.isascii()) or keyword.iskeyword(name):
             raise RegistrationValueError(
-                f"XLACustomKernel: the name {name!r} is no identifier; use letters, digits and underscores, "
+                f"XLACustomKernel: the name {name!r} is not an identifier; use letters, digits and underscores, "
                 "for example 'my_operator'"
             )
         if doc is not None:

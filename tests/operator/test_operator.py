@@ -171,9 +171,9 @@ def test_a_registration_that_cannot_be_says_why_and_changes_nothing(op, register
     ("name", "error", "words"),
     [
         (3, TypeError, "name must be a string, found int"),
-        ("no identifier", ValueError, "no identifier"),
-        ("", ValueError, "no identifier"),
-        ("1st", ValueError, "no identifier"),
+        ("not an identifier", ValueError, "no identifier"),
+        ("", ValueError, "not an identifier"),
+        ("1st", ValueError, "not an identifier"),
     ],
 )
 def test_a_name_must_be_an_identifier(name, error, words):
@@ -688,7 +688,7 @@ def test_any_name_may_be_a_keyword_argument(unique_name, name):
 
 @pytest.mark.parametrize("name", ["class", "None", "é", "a b", "", "1st"])
 def test_names_that_are_no_identifiers(name):
-    with pytest.raises(ValueError, match=r"is no identifier; use letters, digits and underscores"):
+    with pytest.raises(ValueError, match=r"is not an identifier; use letters, digits and underscores"):
         brainevent.XLACustomKernel(name)
 
 
