@@ -171,7 +171,7 @@ def test_a_registration_that_cannot_be_says_why_and_changes_nothing(op, register
     ("name", "error", "words"),
     [
         (3, TypeError, "name must be a string, found int"),
-        ("not an identifier", ValueError, "no identifier"),
+        ("not an identifier", ValueError, "not an identifier"),
         ("", ValueError, "not an identifier"),
         ("1st", ValueError, "not an identifier"),
     ],
