@@ -67,7 +67,7 @@ def test_references_work_elsewhere_and_the_rest_is_one_sentence():
         f"KernelNotAvailableError: a compiled kernel {reference}",
         f"KernelNotAvailableError: a compiled kernel {reference}",
         f"KernelNotAvailableError: a compiled kernel {reference}",
-        f"NetworkError: build: a network {need} step it by operators in a loop of your own, or run Python in {instead}",
+        f"NetworkError: build: a network {need} write its loop with operators, or run Python in {instead}",
         f"a kernel in Numba {reference}",
         f"brainevent: error: the command brainevent {need} use the package in Python, or run Python in {instead}",
         "[3. 6.] [2. 2. 2.]",

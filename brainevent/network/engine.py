@@ -27,7 +27,9 @@ def never() -> bool:
 def check_whole(torn: bool) -> None:
     """Raise if an engine has the state of the middle of a step."""
     if torn:
-        raise NetworkError("network: a run broke off within a step; call sim.reset(), or sim.load(...) a checkpoint")
+        raise NetworkError(
+            "network: a run was interrupted within a step; call sim.reset(), or load a checkpoint with sim.load(...)"
+        )
 
 
 def input_rows(plan: Plan, place: tuple[str, str], given: Array, steps: int) -> Array:

@@ -36,7 +36,7 @@ def check_dtype(dtype: str, backend: str | None) -> None:
         raise NetworkError(f"build: unknown dtype {dtype!r}{guess}; pass one of {', '.join(map(repr, _DTYPES))}")
     if dtype == "float64" and backend in ENGINES and backend not in _WIDE:
         raise NetworkError(
-            f"build: backend {backend!r} computes in float32 alone; pass dtype='float32', or backend= one of "
+            f"build: backend {backend!r} computes in float32 only; pass dtype='float32', or one of these as backend=: "
             f"{', '.join(map(repr, _WIDE))}"
         )
 
@@ -55,7 +55,7 @@ def make_engine(plan: Plan, backend: str | None = None, **options: Any) -> Engin
     given = {option: value for option, value in options.items() if value is not None}
     if given and name != "cuda":
         raise NetworkError(
-            f"build: {next(iter(given))} is an option of backend='cuda', and this is {name!r}; leave it out"
+            f"build: {next(iter(given))} is an option of backend='cuda', but the backend is {name!r}; leave it out"
         )
     check_dtype(plan.dtype, name)
     room, kind = ENGINES[name]

@@ -38,7 +38,7 @@ def initial_state(plan: Plan) -> NetworkState:
     """Return the state before the first step: nothing is on its way; raise if there is no room for what may be."""
     for name, receptor in plan.receptors():
         rows = plan.rows(name, receptor)
-        what = f"what is on its way to {receptor}, for delays of up to {rows} steps,"
+        what = f"the pending input of {receptor}, for delays up to {rows} steps,"
         check_room(f"population {name}", what, 4 * rows * plan.population(name).size, on_host=True)
     neurons = {p.name: {name: array.copy() for name, array in p.state.items()} for p in plan.populations}
     arriving = {

@@ -74,4 +74,4 @@ def _integers(name: str, values: Any) -> Array:
 def _check_range(name: str, values: Array, low: int, high: int) -> None:
     wrong = values[(values < low) | (values >= high)][:1]
     if wrong.size:
-        raise ValueError(f"Spikes.from_events: {name} {wrong[0]} is not within {low} to {high - 1}")
+        raise ValueError(f"Spikes.from_events: {name} {wrong[0]} is out of range; pass {low} to {high - 1}")

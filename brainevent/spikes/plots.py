@@ -90,8 +90,8 @@ def _trains(where: str, spikes: Any, numbers: list[Any], times: np.ndarray) -> l
     for number in numbers:
         if not isinstance(number, (int, np.integer)) or not 0 <= number < spikes.size:
             raise ValueError(
-                f"{where}: the name {number!r} is no neuron of the spikes; there are {spikes.size}, "
-                "and names must be their numbers"
+                f"{where}: the name {number!r} is not the number of a neuron of spikes; "
+                f"pass names from 0 to {spikes.size - 1}"
             )
         train = spikes.of([number]).times
         found.append(train[(train >= times[:1]) & (train <= times[-1:])] if times.size else train[:0])

@@ -68,14 +68,14 @@ def record(
     steps, unroll = _counted("steps", steps, 0), _counted("unroll", unroll, 1)
     if steps > _MOST_STEPS:
         raise ValueError(
-            f"record: steps is {steps}; pass at most {_MOST_STEPS}, the largest number that the int32 of a step holds, "
-            "and go on from the state that is returned"
+            f"record: steps is {steps}; pass at most {_MOST_STEPS}, the largest int32, and continue from "
+            "the returned state"
         )
     unroll = min(unroll, max(1, steps))
     if unroll > _MOST_UNROLLED:
         raise ValueError(
-            f"record: unroll is {unroll}, and each of so many steps would be compiled on its own; "
-            f"pass at most {_MOST_UNROLLED} (more than ten or so save little)"
+            f"record: unroll is {unroll}, and each of these steps is compiled separately; "
+            f"pass at most {_MOST_UNROLLED} (more than about ten gain little)"
         )
     dt = milliseconds("record", dt)
     state, bits, sized = _run(step, steps, unroll, state, operands)
@@ -117,7 +117,7 @@ def _counted(name: str, number: Any, least: int) -> int:
 def _checked(returned: Any) -> tuple[Any, jax.Array]:
     """Return the state and which neurons spiked, of what a step returned."""
     if not isinstance(returned, tuple) or len(returned) != 2:
-        raise TypeError(f"record: step returned {type(returned).__name__}; let it return a pair, (state, spikes)")
+        raise TypeError(f"record: step returned {type(returned).__name__}; return a pair, (state, spikes)")
     state, spikes = returned[0], is_active(numbers_of(returned[1]))
     if spikes.ndim != 1:
         raise ShapeError(f"record: a step's spikes have shape {spikes.shape}; pass a vector, one element per neuron")

@@ -300,7 +300,7 @@ class Statistics:
 
     def _ran(self, where: str) -> None:
         if not self.steps:
-            raise ValueError(f"Spikes.{where}: there are no steps, so there is no rate")
+            raise ValueError(f"Spikes.{where}: the run has no steps, so there is no rate; record at least one")
 
     def _when(self) -> str:
         return f"the run is from {self.first * self.dt:g} to {(self.first + self.steps) * self.dt:g} ms"

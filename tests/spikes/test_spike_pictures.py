@@ -246,8 +246,8 @@ METHODS = ["raster", "plot", "plot_rate", "plot_intervals", "plot_correlations",
         ([slice(0, 3)], TypeError, "groups is list; pass names and their neurons, such as {'exc': slice(0, 800)"),
         ({}, ValueError, "groups is empty; pass at least one group, or None"),
         ({7: [0]}, TypeError, "the name of a group is 7; pass a string"),
-        ({"a": [0], "b": []}, ValueError, "group 'b' has no neurons; there are 40, from 0 to 39"),
-        ({"a": slice(0, 41)}, IndexError, "group 'a' ends at 41; there are 40 neurons"),
+        ({"a": [0], "b": []}, ValueError, "group 'b' has no neurons; pass some of 0 to 39"),
+        ({"a": slice(0, 41)}, IndexError, "group 'a' ends at 41, but there are 40 neurons; pass at most 40"),
         ({"a": [0, 40]}, IndexError, "group 'a': index 40 is out of bounds"),
         ({"a": np.ones(39, bool)}, IndexError, "group 'a': boolean index did not match"),
         ({"a": [0.5]}, IndexError, "group 'a': "),
@@ -260,9 +260,7 @@ def test_mistaken_groups_raise(method, groups, error, text):
 
 def test_a_neuron_has_one_row_and_may_be_in_two_lines():
     both = {"all": slice(0, 40), "some": [3, 4]}
-    with pytest.raises(
-        ValueError, match=r"Spikes.raster: neuron 3 is in the groups 'all' and 'some'; a neuron has one"
-    ):
+    with pytest.raises(ValueError, match=r"Spikes.raster: neuron 3 is in the groups 'all' and 'some'; put it into one"):
         RUN.raster(groups=both)
     assert len(RUN.plot_rate(groups=both).axes[0].lines) == 2
 
@@ -270,7 +268,9 @@ def test_a_neuron_has_one_row_and_may_be_in_two_lines():
 def test_groups_of_which_no_neuron_counts_are_left_out():
     (axes,) = RUN.of(slice(0, 10)).plot_rate(groups=GROUPS).axes
     assert [line.get_label() for line in axes.lines] == ["low"]
-    with pytest.raises(ValueError, match=r"Spikes.raster: these spikes are of no neuron of the groups high"):
+    with pytest.raises(
+        ValueError, match=r"Spikes.raster: none of these neurons is in the groups high; pass other groups"
+    ):
         RUN.of(slice(0, 10)).raster(groups={"high": slice(30, 40)})
 
 
@@ -289,10 +289,10 @@ TIMES = np.arange(50) * 0.1
         (
             lambda: RUN.raster(groups=GROUPS, heights={"hig": 2}),
             ValueError,
-            "heights has 'hig', which is no group; did you mean 'high'?; groups: low, high",
+            "heights has 'hig', which is not a group; did you mean 'high'?; groups: low, high",
         ),
         (lambda: RUN.raster(groups=GROUPS, heights={"low": 0}), ValueError, "the height of 'low' is 0; pass a number"),
-        (lambda: RUN.plot(7), TypeError, "Spikes.plot: figure must be a figure of matplotlib, found int"),
+        (lambda: RUN.plot(7), TypeError, "Spikes.plot: figure is int; pass a figure of matplotlib"),
         (lambda: RUN.plot(theme="drak"), ValueError, "Spikes.plot: unknown theme 'drak'; did you mean 'dark'?"),
         (lambda: RUN.plot_correlations(bins=0), ValueError, "Spikes.plot_correlations: bins is 0; pass at least 1"),
         (lambda: brainevent.plot_traces(TIMES, np.zeros(3)), ValueError, "times have shape (50,) and values (3,)"),
@@ -304,7 +304,7 @@ TIMES = np.arange(50) * 0.1
         (
             lambda: brainevent.plot_traces(TIMES, np.zeros(50), names=["a"], spikes=RUN),
             ValueError,
-            "plot_traces: the name 'a' is no neuron of the spikes; there are 40, and names must be their numbers",
+            "plot_traces: the name 'a' is not the number of a neuron of spikes; pass names from 0 to 39",
         ),
         (lambda: brainevent.plot_traces(TIMES, TIMES, spikes=7), TypeError, "plot_traces: spikes is int; pass Spikes"),
         (lambda: brainevent.plot_traces(TIMES, TIMES, threshold="1"), TypeError, "threshold is '1'; pass a number"),
@@ -323,7 +323,7 @@ def test_matplotlib_is_asked_for_where_it_is_missing(call, monkeypatch):
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(
-        ImportError, match=r"needs matplotlib, which is not installed; pip install 'brainevent\[plot\]'"
+        ImportError, match=r"needs matplotlib, which is not installed; run pip install 'brainevent\[plot\]'"
     ):
         call()
 

@@ -105,7 +105,7 @@ def test_no_steps_and_no_neurons():
     _, nobody = brainevent.record(lambda s, i: (s, jnp.ones(0, bool)), 0, 5, dt=1)
     assert (nobody.counts.size, nobody.rates().size) == (0, 0)
     np.testing.assert_array_equal(nobody.population_rate(1)[1], np.zeros(5))
-    with pytest.raises(ValueError, match=r"Spikes.rates: there are no steps, so there is no rate"):
+    with pytest.raises(ValueError, match=r"Spikes.rates: the run has no steps, so there is no rate"):
         none.rates()
 
 
@@ -126,14 +126,14 @@ QUIET = (lambda s, i: (s, jnp.zeros(3, bool)), 0)
         (
             lambda: brainevent.record(*QUIET, 10**6, dt=1, unroll=10**6),
             ValueError,
-            "record: unroll is 1000000, and each of so many steps would be compiled on its own; pass at most 1000",
+            "record: unroll is 1000000, and each of these steps is compiled separately; pass at most 1000",
         ),
         (lambda: brainevent.record(*QUIET, float("inf"), dt=1), TypeError, "record: steps is inf; pass an integer"),
         (lambda: brainevent.record(*QUIET, 1, dt=10**400), ValueError, "record: dt is 1000000"),
         (lambda: brainevent.record(*QUIET, 1, dt=float("nan")), ValueError, "record: dt is nan; pass the length"),
         (lambda: brainevent.record(*QUIET, 1, dt=0), ValueError, "record: dt is 0; pass the length of a step in milli"),
         (lambda: brainevent.record(*QUIET, 1, dt="1"), ValueError, "record: dt is '1'; pass"),
-        (lambda: brainevent.record(lambda s, i: s, 0, 1, dt=1), TypeError, "let it return a pair, (state, spikes)"),
+        (lambda: brainevent.record(lambda s, i: s, 0, 1, dt=1), TypeError, "return a pair, (state, spikes)"),
         (
             lambda: brainevent.record(lambda s, i: (s, jnp.ones((2, 3))), 0, 1, dt=1),
             ValueError,
@@ -241,7 +241,7 @@ RUN = Spikes.from_dense(np.random.default_rng(0).random((200, 40)) < 0.1, 0.5)
         (lambda: RUN.plot_intervals(bins=2.5), TypeError, "Spikes.plot_intervals: bins is 2.5; pass an integer"),
         (lambda: RUN[0], TypeError, "this is one run, not a batch; take neurons by of(...)"),
         (lambda: RUN.raster(theme="drak"), ValueError, "Spikes.raster: unknown theme 'drak'; did you mean 'dark'?"),
-        (lambda: RUN.plot_rate(7), TypeError, "Spikes.plot_rate: ax must be axes of matplotlib, found int"),
+        (lambda: RUN.plot_rate(7), TypeError, "Spikes.plot_rate: ax is int; pass axes of matplotlib"),
         (lambda: RUN.plot_intervals(bins=0), ValueError, "Spikes.plot_intervals: bins is 0; pass at least 1"),
     ],
 )

@@ -127,7 +127,7 @@ def test_runs_are_joined():
 def test_silence_and_no_steps():
     spikes = Spikes.from_events([], [], 3, 1.0, n_steps=0)
     assert (spikes.times.size, spikes.counts.tolist(), spikes.intervals().size) == (0, [0, 0, 0], 0)
-    with pytest.raises(ValueError, match=r"Spikes.rates: there are no steps, so there is no rate"):
+    with pytest.raises(ValueError, match=r"Spikes.rates: the run has no steps, so there is no rate"):
         spikes.rates()
 
 
@@ -139,10 +139,10 @@ def made(steps, neurons, size=3, dt=1.0, first=0, n_steps=10):
     ("call", "error", "words"),
     [
         (made([1, 2], [0]), ValueError, "Spikes.from_events: 2 steps but 1 neurons; pass one of each for every spike"),
-        (made([10], [0]), ValueError, "Spikes.from_events: step 10 is not within 0 to 9"),
-        (made([4], [0], first=5), ValueError, "step 4 is not within 5 to 14"),
-        (made([1], [3]), ValueError, "Spikes.from_events: neuron 3 is not within 0 to 2"),
-        (made([1], [-1]), ValueError, "neuron -1 is not within 0 to 2"),
+        (made([10], [0]), ValueError, "Spikes.from_events: step 10 is out of range; pass 0 to 9"),
+        (made([4], [0], first=5), ValueError, "step 4 is out of range; pass 5 to 14"),
+        (made([1], [3]), ValueError, "Spikes.from_events: neuron 3 is out of range; pass 0 to 2"),
+        (made([1], [-1]), ValueError, "neuron -1 is out of range; pass 0 to 2"),
         (made([1, 2, 1], [0, 1, 0]), ValueError, "neuron 0 spikes twice in step 1; pass each spike once"),
         (made([0.5], [0]), TypeError, "steps is an array of float64 of shape (1,); pass a vector of integers"),
         (made([1], [[0]]), TypeError, "neurons is an array of int64 of shape (1, 1); pass a vector"),

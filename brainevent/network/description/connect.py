@@ -44,9 +44,9 @@ class Connect:
     self_connections: bool = True
 
     def __post_init__(self) -> None:
-        for flag in (self.replace, self.self_connections):
-            if not isinstance(flag, bool):
-                raise NetworkError(f"connect.{self.kind}: {flag!r} is no flag; pass True or False")
+        for name in ("replace", "self_connections"):
+            if not isinstance(flag := getattr(self, name), bool):
+                raise NetworkError(f"connect.{self.kind}: {name} is {flag!r}; pass True or False")
 
     def __repr__(self) -> str:
         number = "" if self.kind in ("all_to_all", "one_to_one") else f"{self.number}, "

@@ -55,7 +55,7 @@ class Network:
             raise NetworkError(f"Network: dt is {self.dt!r}; pass a positive number of ms")
         object.__setattr__(self, "dt", float(dt))
         if not self.populations:
-            raise NetworkError("Network: has no populations; pass at least one")
+            raise NetworkError("Network: populations is empty; pass at least one")
         _check_different("populations", [population.name for population in self.populations])
         _check_different("projections", [p.name for p in self.projections if p.name is not None])
         _check_different("populations and projections", [*(p.name for p in self.populations), *self.projection_names])
@@ -63,7 +63,8 @@ class Network:
         for projection in self.projections:
             for end in (projection.source, projection.target):
                 if not any(end is population for population in self.populations):
-                    hint = "it is another of that name" if end.name in names else did_you_mean(end.name, names)[2:]
+                    same = "another population there has this name; pass the population itself"
+                    hint = same if end.name in names else did_you_mean(end.name, names)[2:]
                     raise NetworkError(
                         f"projection {projection.usual_name}: population {end.name} is not in the network; "
                         f"{hint or 'pass it to Network'}"
@@ -142,7 +143,7 @@ class Network:
         from ..plan.build import build_plan
         from ..run.simulation import Simulation
 
-        if why := why_not_compiled("a network", "step it by operators in a loop of your own"):
+        if why := why_not_compiled("a network", "write its loop with operators"):
             raise NetworkError(f"build: {why}")
         check_dtype(dtype, backend)
         name = chosen_name(dtype) if backend is None else backend

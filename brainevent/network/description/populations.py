@@ -157,9 +157,9 @@ def _is_word(value: Any) -> bool:
 def _check_key(where: str, key: str) -> None:
     """Raise if a rule cannot read a value by this name, as in `s.v`."""
     if not key.isascii() or not key.isidentifier() or keyword.iskeyword(key):
-        raise NetworkError(f"{where} is no name; pass letters, digits and _, and begin with a letter")
+        raise NetworkError(f"{where} is not a valid name; pass letters, digits and _, beginning with a letter")
     if key.startswith("_") or hasattr(Record, key):
-        raise NetworkError(f"{where} is a name that records use themselves; choose another")
+        raise NetworkError(f"{where} is a reserved name; pass another one")
 
 
 def _check_name(what: str, name: Any) -> None:

@@ -45,7 +45,7 @@ class Arrays:
         words = max(len(kind.population.rule.states) for kind in kinds)
         self.words = words
         self.states = device.memory(4 * words * self._all, "states of neurons")
-        self.ring = device.memory(4 * self.slots * partition.cells * partition.blocks, "sums that are on their way")
+        self.ring = device.memory(4 * self.slots * partition.cells * partition.blocks, "sums of pending input")
 
     def read(self, step: int) -> NetworkState:
         """Return the state before a step."""

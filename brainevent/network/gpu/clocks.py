@@ -38,9 +38,9 @@ class Clocks:
     def text(self) -> str:
         """Return where the time goes, in words: means over steps and blocks."""
         if not self.steps:
-            return "no step was measured yet"
+            return "no steps measured yet"
         means = self.read().mean(0)
         marks = ", ".join(f"{name} after {mean:.0f}" for name, mean in zip(MARKS, means, strict=True))
         spent = np.diff(means, prepend=0)
         share = f"{100 * spent.max() / means[-1]:.0f} % {_PHASES[int(spent.argmax())]}"
-        return f"cycles of a step, over {self.steps} steps: {marks}; most of it, {share}"
+        return f"cycles of a step, mean of {self.steps} steps: {marks}; the largest part, {share}"

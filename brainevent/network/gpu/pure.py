@@ -145,8 +145,8 @@ def _checked_params(resident: Resident, params: Params) -> dict[str, dict[str, A
     for name in params:
         if name not in [p.name for p in plan.populations]:
             raise NetworkError(
-                f"simulate: params has weights of {name!r}, and the network was built with backend='cuda', whose "
-                'weights are those of the build; leave them out, or build it with backend="jax"'
+                f"simulate: params has weights of {name!r}, but backend='cuda' keeps the weights of the build; "
+                'leave them out, or build the network with backend="jax"'
             )
     found = {}
     for p, kind in zip(plan.populations, resident.kinds, strict=True):
@@ -164,9 +164,9 @@ def _checked_param(population: PopulationPlan, kind: Kind, key: str, value: Arra
         raise ShapeError(f"simulate: {where} has shape {shape}; pass {np.shape(built)} as it was built{advice}")
     if key in _of_means(population, kind) and not _is(value, built):
         raise NetworkError(
-            f"simulate: {where} is in the mean of random.poisson, whose numbers are counted in a table that is made "
-            "by build; leave it out, pass the value of the build outside of jax.jit and jax.vmap, or build the "
-            'network with backend="jax"'
+            f"simulate: {where} sets the mean of random.poisson, for which build makes a table; leave it out, pass "
+            "the value of the build (not traced by jax.jit or jax.vmap), or build the network with "
+            'backend="jax"'
         )
     return jnp.broadcast_to(jnp.asarray(value, built.dtype), np.shape(built))
 

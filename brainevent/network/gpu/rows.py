@@ -108,7 +108,7 @@ def entry_of(plan: Plan, partition: Partition) -> Entry:
     cell, delay = place_bits(plan, partition)
     if cell + delay > 32:
         raise NetworkError(
-            f"build: a block has {partition.cells} sums and delays of up to {2**delay - 1} steps, and one word has 32 "
-            "bits for both; pass more blocks=, shorter delays, or backend='numba'"
+            f"build: {partition.cells} sums in a block and delays of up to {2**delay - 1} steps need "
+            f"{cell + delay} bits, but a word has 32; pass more blocks=, shorter delays, or backend='numba'"
         )
     return Entry(weight + cell + delay > 32, weight, cell, delay)

@@ -174,9 +174,9 @@ class _Sums:
             quantum, name = self.quanta[receptor], ".".join(receptor)
             warnings.warn(
                 f"projection {wiring.name}: {rounded} of {entries} weights were rounded "
-                f"by more than 2**-9 of themselves, to multiples of {quantum:g}: weights into "
-                f"{name} differ too much; set a smallest weight (low=), use another receptor, or accept it "
-                f"by build(quantum={{'{name}': {quantum:g}}})",
+                f"by more than 2**-9 of their value, to multiples of {quantum:g}: weights into "
+                f"{name} differ too much in size; set a smallest weight (low=), use another receptor, or accept the "
+                f"rounding with build(quantum={{'{name}': {quantum:g}}})",
                 RoundedWeightsWarning,
                 stacklevel=2,
             )
@@ -187,9 +187,8 @@ class _Sums:
             if sums.max() > LARGEST_SUM:
                 raise NetworkError(
                     f"population {population}: weights into neuron {int(sums.argmax())} by {name} add up to "
-                    f"{sums.max()} times {self.quanta[population, name]:g}, the number that all are multiples of; sums "
-                    f"have 32 bits, up to {LARGEST_SUM}: pass fewer synapses, weights that differ less, or a larger "
-                    "quantum"
+                    f"{sums.max()} times their quantum, {self.quanta[population, name]:g}, but sums have 32 bits, up "
+                    f"to {LARGEST_SUM}; pass fewer synapses, weights that differ less, or a larger quantum="
                 )
 
 

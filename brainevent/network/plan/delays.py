@@ -35,7 +35,7 @@ def steps_of(where: str, delay: Any, dt: float, *, round_delays: bool = False) -
     apart = (np.abs(steps - whole) > _NEAR * np.maximum(1, steps)) | (whole == 0)
     if apart.any() and not round_delays:
         raise NetworkError(
-            f"{where}: {_first(given, apart)} ms, which is no multiple of dt={dt:g} ms; pass one, or "
+            f"{where}: {_first(given, apart)} ms, not a multiple of dt={dt:g} ms; pass a multiple, or "
             "build(round_delays=True)"
         )
     return np.maximum(1, whole).astype(np.int64)[()]

@@ -30,7 +30,9 @@ def array_of(where: str, value: Any, name: str, size: int, dtype: str, seed: int
         found = given.astype(dtype)
     lost = (found != given) if dtype in ("int32", "uint32") else np.isinf(found) & np.isfinite(given)
     if np.any(lost):
-        raise NetworkError(f"{where}: is {given[lost].flat[0]}{_place(lost)}, which {dtype} does not hold")
+        raise NetworkError(
+            f"{where}: is {given[lost].flat[0]}{_place(lost)}, which does not fit in {dtype}; pass numbers that do"
+        )
     return found[()] if found.ndim == 0 else np.ascontiguousarray(found)
 
 

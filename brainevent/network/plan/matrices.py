@@ -53,7 +53,7 @@ def listed(where: str, matrix: Any, shape: tuple[int, int], unit: Any = None) ->
     for what, places, size in (("row", found.sources, shape[0]), ("column", found.targets, shape[1])):
         if places.size and not (places.min() >= 0 and places.max() < size):
             wrong = int(np.flatnonzero((places < 0) | (places >= size))[0])
-            raise NetworkError(f"{where}: element {wrong} is in {what} {places[wrong]}; there are {size}")
+            raise NetworkError(f"{where}: element {wrong} is in {what} {places[wrong]}; pass 0 to {size - 1}")
     return found
 
 

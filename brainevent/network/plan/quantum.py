@@ -65,12 +65,12 @@ def given_quanta(
 def _given_quantum(where: str, given: Any, wirings: Sequence[Wiring]) -> float:
     number = array_in(where, given)[()]
     if not is_number(number) or not _SMALLEST <= number <= np.finfo(np.float32).max:
-        raise NetworkError(f"{where} is {given!r}; pass a positive number, of which weights become multiples")
+        raise NetworkError(f"{where} is {given!r}; pass a positive number: weights become multiples of it")
     for wiring in wirings:
         largest = wiring.largest_weight
         if 0 < largest <= number / 2:
             raise NetworkError(
-                f"{where} is {number:g}, so that all weights of {wiring.name} become 0: they are at most {largest:g}; "
+                f"{where} is {number:g}, which rounds all weights of {wiring.name} to 0: they are at most {largest:g}; "
                 "pass a smaller number"
             )
         if largest / number > _LARGEST_32:

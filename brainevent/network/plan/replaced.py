@@ -35,14 +35,14 @@ def with_weights(plan: Plan, synapses: SynapsePlan, weights: Array, on_its_way: 
     if not sums.max() <= LARGEST_SUM:
         raise NetworkError(
             f"set: weights of {synapses.name}: weights into neuron {int(sums.argmax())} of {synapses.target} by "
-            f"{synapses.receptor} add up to {sums.max():.0f} times {quantum:g}, the number that all are multiples of; "
-            f"sums have 32 bits, up to {LARGEST_SUM}: pass smaller weights, or build the network with them"
+            f"{synapses.receptor} add up to {sums.max():.0f} times their quantum, {quantum:g}, but sums have 32 bits, "
+            f"up to {LARGEST_SUM}; pass smaller weights, or build the network with them"
         )
     numbers, rounded = in_quanta(weights, quantum)
     if rounded:
         warnings.warn(
             f"set: weights of {synapses.name}: {rounded} of {weights.size} were rounded by more than 2**-9 of "
-            f"themselves, to multiples of {quantum:g}, which the build chose; build the network with the new weights",
+            f"their value, to multiples of {quantum:g}, which build chose; build the network with the new weights",
             RoundedWeightsWarning,
             stacklevel=4,
         )

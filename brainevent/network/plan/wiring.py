@@ -125,7 +125,7 @@ def _weights(where: str, weight: Any, unit: Any) -> Array | Law:
     weight = in_unit(f"{where}: weight", weight, unit)
     if isinstance(weight, Values):
         if max(map(abs, weight.law.bounds)) > _LARGEST:
-            raise NetworkError(f"{where}: weight: values may be beyond float32; pass smaller ones, or high=")
+            raise NetworkError(f"{where}: weight: values may not fit in float32; pass smaller ones, or high=")
         return weight.law
     number = array_in(f"{where}: weight", weight)
     if number.ndim:
@@ -144,7 +144,7 @@ def _check_weights(where: str, weights: Array) -> None:
     if wrong.any():
         place = int(np.flatnonzero(wrong)[0])
         element = f"element {place} is " if np.ndim(weights) else "is "
-        raise NetworkError(f"{where}: {element}{np.ravel(weights)[place]}; pass finite numbers that float32 holds")
+        raise NetworkError(f"{where}: {element}{np.ravel(weights)[place]}; pass finite numbers that fit in float32")
 
 
 def _check_connect(where: str, connect: Connect, shape: tuple[int, int], *, same: bool) -> None:
@@ -155,8 +155,8 @@ def _check_connect(where: str, connect: Connect, shape: tuple[int, int], *, same
         available = others[connect.kind] - skip
         if not connect.replace and connect.number > available:
             raise NetworkError(
-                f"{where}: {connect.kind}({connect.number}) without multapses, of {available} neurons; "
-                f"pass at most {available}, or replace=True"
+                f"{where}: {connect.kind}({connect.number}) needs {connect.number} different neurons, and there are "
+                f"{available}; pass at most {available}, or replace=True"
             )
     if connect.kind == "one_to_one" and shape[0] != shape[1]:
         raise NetworkError(
@@ -164,7 +164,7 @@ def _check_connect(where: str, connect: Connect, shape: tuple[int, int], *, same
             "pass populations of one size"
         )
     if skip and shape[0] == 1 and connect.replace and connect.number:
-        raise NetworkError(f"{where}: one neuron cannot connect to itself without self_connections; pass True")
+        raise NetworkError(f"{where}: one neuron can only connect to itself; pass self_connections=True")
 
 
 def _multapses(p: float, pairs: int) -> int:

@@ -50,7 +50,7 @@ def checked_count(what: str, value: Any) -> int:
     """Return a number of steps."""
     count = as_count(value, 2**31 - 1)
     if count is None:
-        raise NetworkError(f"simulate: {what} is {value!r}; pass a whole number of Python, from 1 to 2**31 - 1")
+        raise NetworkError(f"simulate: {what} is {value!r}; pass a Python integer from 1 to 2**31 - 1")
     return count
 
 
@@ -66,7 +66,7 @@ def checked_inputs(plan: Plan, inputs: Mapping[str, Array], steps: int) -> dict[
         if array.shape not in ((steps, sizes[name]), (steps, 1)):
             raise ShapeError(
                 f"simulate: inputs[{name!r}] has shape {array.shape}; pass ({steps}, {sizes[name]}), a row for each "
-                f"step, or ({steps},), the same to all neurons"
+                f"step, or ({steps},), the same for all neurons"
             )
     return arrays
 
@@ -87,7 +87,7 @@ def checked_state(plan: Plan, state: NetworkState) -> NetworkState:
             found = {name: jnp.shape(array) for name, array in arrays.items()}
             if found != expected:
                 raise ShapeError(
-                    f"simulate: state.{where} has the shapes {found}, but the network's are {expected}; "
+                    f"simulate: state.{where} has the shapes {found}, but this network has {expected}; "
                     "pass a state of this network"
                 )
     return state

@@ -72,9 +72,9 @@ def refuse_derivatives(tree: Any, plan: Plan) -> Any:
     @undifferentiated.defjvp
     def raises(primals: Any, tangents: Any) -> Any:
         raise NetworkError(
-            f"simulate: weights of {largest:.0f} quanta in all reach a neuron of {'.'.join(place)}; float32 is exact "
-            "only below 2^24 quanta, so sums are integers here, which have no derivative; let weights be multiples of "
-            f"larger numbers: build(quantum={quanta}), or build(dtype='float64')"
+            f"simulate: weights into a neuron of {'.'.join(place)} add up to {largest:.0f} quanta; float32 is exact "
+            "only below 2^24 quanta, so these sums are integers, which have no derivative; pass larger quanta, "
+            f"build(quantum={quanta}), or build(dtype='float64')"
         )
 
     return jax.tree.map(lambda x: undifferentiated(x) if _is_float(x) else x, tree)

@@ -139,8 +139,8 @@ def _on_gpu(
     given = {"surrogate": surrogate not in (None, _USUAL), "checkpoint_every": checkpoint_every, "keys": keys}
     if refused := [name for name, value in given.items() if value]:
         raise NetworkError(
-            f"simulate: {refused[0]} is given, and the network was built with backend='cuda', which has no derivatives "
-            'and the keys of the build; leave it out, or build it with backend="jax"'
+            f"simulate: {refused[0]} is not supported by backend='cuda', which has no derivatives and uses the keys of "
+            'the build; leave it out, or build the network with backend="jax"'
         )
     if sim.engine.plan is not sim.plan:
         raise NetworkError(
@@ -160,7 +160,7 @@ def _check_width(plan: Plan, arguments: Any) -> None:
     traced = any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(arguments))
     if plan.dtype == "float64" and traced and jax.dtypes.canonicalize_dtype(np.float64) != np.float64:
         raise NetworkError(
-            "simulate: the network was built with dtype='float64', but JAX transforms this call with 32 bits; "
+            "simulate: the network was built with dtype='float64', but JAX traces this call with 32-bit floats; "
             "transform and call it within `with jax.enable_x64(True):`, or set jax_enable_x64"
         )
 

@@ -86,7 +86,9 @@ def _unrolled(
     lowering: Lowers, p: dict[str, Any], consts: list[Values], carried: list[Values], columns: list[Values]
 ) -> list[Values]:
     if p["length"] > _MOST_STEPS:
-        raise lowering.error(f"scans {p['length']} elements of an array; at most {_MOST_STEPS} can be unrolled")
+        raise lowering.error(
+            f"scans {p['length']} elements of an array, but at most {_MOST_STEPS} can be unrolled; use a loop"
+        )
     steps = range(p["length"])
     rows: dict[int, list[Values]] = {}
     for step in reversed(steps) if p["reverse"] else steps:

@@ -108,7 +108,7 @@ def _gather(writer: Writer, eqn: Eqn, x: Values, indices: Values) -> Values:
     p = eqn.params
     numbers = p["dimension_numbers"]
     if x.ndim != 1 or tuple(numbers.collapsed_slice_dims) != (0,) or tuple(p["slice_sizes"]) != (1,):
-        raise NotImplementedError("other than elements of a vector")
+        raise NotImplementedError("of more than elements of a vector")
     result = []
     for index in indices.reshape(-1):
         element = chosen(writer, index, list(x))

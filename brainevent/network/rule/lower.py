@@ -102,9 +102,8 @@ class Lowering:
         if dtype not in DTYPES or array.size > MOST_ELEMENTS:
             raise self.error(f"uses a constant array of {dtype}{list(array.shape)}; {_ALLOWED}")
         if np.any(array != array.astype(dtype)) and array.dtype.kind in "iu":
-            raise self.error(
-                f"uses the integer {array[array != array.astype(dtype)].flat[0]}, which {dtype} does not hold"
-            )
+            lost = array[array != array.astype(dtype)].flat[0]
+            raise self.error(f"uses the integer {lost}, which does not fit in {dtype}; use a smaller one")
         return boxed([constant(x, dtype) for x in array.reshape(-1)], array.shape)
 
     def error(self, problem: str) -> RuleError:
@@ -134,13 +133,13 @@ class Lowering:
             try:
                 return [MOVES[name](self.writer, eqn, *x)]
             except NotImplementedError as problem:
-                raise self.error(f"no engine has {name} {problem}; write it with scalars") from None
+                raise self.error(f"no engine supports {name} {problem}; write it with scalars") from None
         if name in SPLITS:
             return SPLITS[name](eqn, *x)
         if name in _PRINTS and self.prints:
             return []
         if name in _PRINTS:
-            raise self.error('no engine has jax.debug.print; take it out, or build with backend="jax", which prints')
+            raise self.error('no engine supports jax.debug.print; remove it, or build with backend="jax", which prints')
         return [self.elementwise(eqn, self.scalar_operation(eqn), x)]
 
     def _call(self, eqn: Any, x: list[Values]) -> list[Values]:
@@ -195,7 +194,9 @@ class Lowering:
             return functools.partial(self._called, name)
         if name in DERIVED:
             return functools.partial(self._derived, name, eqn.params)
-        raise self.error(f"no engine has the primitive {name} of JAX; write it with others, or outside of the rule")
+        raise self.error(
+            f"no engine supports the JAX primitive {name}; use other functions, or compute it outside of the rule"
+        )
 
     def _same(self, eqn: Any, op: str) -> Callable[..., Operand]:
         if op == "copy":
@@ -207,7 +208,9 @@ class Lowering:
     def _converting(self, eqn: Any, op: str) -> Callable[..., Operand]:
         given, dtype = (str(x) for x in (eqn.invars[0].aval.dtype, eqn.params["new_dtype"]))
         if op == "bitcast" and not {given, dtype}.isdisjoint(("float64", "int64", "uint64")):
-            raise self.error(f"no engine has the bits of 64-bit numbers ({given} as {dtype}); build it in float32")
+            raise self.error(
+                f"no engine supports a bitcast of 64-bit numbers ({given} to {dtype}); build the network in float32"
+            )
         return functools.partial(self._converted, op, form_dtype(dtype))
 
     def _converted(self, op: str, dtype: str, operand: Operand) -> Operand:
@@ -235,7 +238,7 @@ class Lowering:
         return result.item()
 
 
-_SAME_NUMBER = "it would be the same each time; pass index=, an integer that differs"
+_SAME_NUMBER = "it would be the same each time; pass index=, an integer that is different each time"
 _ALLOWED = f"a rule may use float32, int32, uint32 and bool, and arrays of up to {MOST_ELEMENTS} elements"
 
 

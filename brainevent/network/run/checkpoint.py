@@ -75,7 +75,8 @@ def read_checkpoint(
     _check_header(where, number, header)
     if (dtype := header.get("dtype", "float32")) != plan.dtype:
         raise CheckpointError(
-            f"{where}: it is of a network in {dtype}, and this one is in {plan.dtype}; build it with dtype={dtype!r}"
+            f"{where}: the file is of a network in {dtype}, and this network is in {plan.dtype}; build it with "
+            f"dtype={dtype!r}"
         )
     different = _difference(plan, header)
     if different and not force:
@@ -85,13 +86,13 @@ def read_checkpoint(
         )
     if header["quanta"] != _quanta(plan):
         raise CheckpointError(
-            f"{where}: what is on its way to neurons is in units of {header['quanta']}, and in this network of "
-            f"{_quanta(plan)}; build it with the weights of the file"
+            f"{where}: the quanta of weights are {header['quanta']}, and those of this network are {_quanta(plan)}; "
+            "build the network with the weights of the file"
         )
     like = initial_state(plan)
     with _unreadable(where):
         if "step" not in members.names:
-            raise CheckpointError(f"{where}: the file lacks the array step; it is damaged")
+            raise CheckpointError(f"{where}: the array step is missing: the file is damaged; pass another one")
         step = members.small("step")
         neurons, arriving = members.tree("neurons", like.neurons), members.tree("arriving", like.arriving)
         params = {} if different else members.tree("params", {p.name: p.params for p in plan.populations})
@@ -113,8 +114,8 @@ def _unreadable(where: str) -> Iterator[None]:
         raise
     except UNREADABLE as error:
         raise CheckpointError(
-            f"{where}: the file is cut, damaged, or no checkpoint of brainevent ({type(error).__name__}: {error}); "
-            "pass a file that sim.save(...) wrote"
+            f"{where}: the file is incomplete, damaged, or not a checkpoint of brainevent "
+            f"({type(error).__name__}: {error}); pass a file that sim.save(...) wrote"
         ) from None
 
 
@@ -122,12 +123,16 @@ def _check_header(where: str, number: Any, header: Mapping[str, Any]) -> None:
     if number != FORMAT:
         raise CheckpointError(
             f"{where}: the file has format {number!r}, written by brainevent {header.get('brainevent')}; "
-            f"brainevent {__version__} reads format {FORMAT}"
+            f"brainevent {__version__} reads format {FORMAT}; load it with the version that wrote it"
         )
     if missing := set(_HEADER) - set(header):
-        raise CheckpointError(f"{where}: its header lacks {', '.join(sorted(missing))}; the file is damaged")
+        raise CheckpointError(
+            f"{where}: its header lacks {', '.join(sorted(missing))}: the file is damaged; pass another one"
+        )
     if wrong := [key for key, kind in _HEADER.items() if not isinstance(header[key], kind)]:
-        raise CheckpointError(f"{where}: {wrong[0]} in its header is {header[wrong[0]]!r}; the file is damaged")
+        raise CheckpointError(
+            f"{where}: {wrong[0]} in its header is {header[wrong[0]]!r}: the file is damaged; pass another one"
+        )
 
 
 def _header(plan: Plan) -> dict[str, Any]:
@@ -156,7 +161,7 @@ def _digest(rule: TracedRule) -> str:
 def _difference(plan: Plan, header: Mapping[str, Any]) -> str:
     """Return how the network of a file differs from this one; nothing if it does not."""
     if header["scheme"] != SCHEME:
-        return f"its random numbers are of scheme {header['scheme']}, and those of this brainevent of {SCHEME}"
+        return f"its random number scheme is {header['scheme']}, and that of this brainevent is {SCHEME}"
     if header["fingerprint"] == plan.fingerprint:
         return ""
     rules = {population.name: _digest(population.rule) for population in plan.populations}
@@ -167,7 +172,7 @@ def _difference(plan: Plan, header: Mapping[str, Any]) -> str:
     changed = [name for name in rules if rules[name] != header["rules"][name]]
     if changed:
         return f"the rule of {', '.join(changed)} has changed since"
-    return "sizes, first states, parameters or synapses are not those of this network"
+    return "its sizes, initial states, parameters or synapses are not those of this network"
 
 
 def _checked_params(where: str, plan: Plan, found: Params) -> dict[str, dict[str, Array]]:
@@ -180,7 +185,8 @@ def _checked_params(where: str, plan: Plan, found: Params) -> dict[str, dict[str
         expected = {key: (array.dtype, np.shape(array)) for key, array in population.params.items()}
         if given != expected:
             raise CheckpointError(
-                f"{where}: parameters of {population.name} do not have the shapes of this network; the file is damaged"
+                f"{where}: parameters of {population.name} do not have the shapes of this network: the file is "
+                "damaged; pass another one"
             )
     return {name: dict(values) for name, values in found.items()}
 
@@ -198,6 +204,8 @@ def _replaced(where: str, plan: Plan, members: Members, header: Mapping[str, Any
             weights = members.expected(path, kinds)
             rounding = float(header.get("rounding", {}).get(name, 0))
         if name not in names or (weights.dtype, weights.shape) not in kinds:
-            raise CheckpointError(f"{where}: {path} does not have the shape of this network; the file is damaged")
+            raise CheckpointError(
+                f"{where}: {path} does not have the shape of this network: the file is damaged; pass another one"
+            )
         found.append(of_order(plan, plan.synapses[plan.place(name)], weights, rounding))
     return found

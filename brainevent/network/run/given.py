@@ -43,7 +43,7 @@ def as_dtype(where: str, value: Any, dtype: Any, unit: Any = None) -> Array:
     else:
         beyond = (array < np.iinfo(dtype).min) | (array > np.iinfo(dtype).max)
     if beyond.any():
-        raise NetworkError(f"{where}: {array[beyond][0]} is out of the range of {dtype}")
+        raise NetworkError(f"{where}: {array[beyond][0]} does not fit in {dtype}; pass numbers that do")
     return new
 
 
@@ -73,7 +73,9 @@ def checked_weights(synapses: SynapsePlan, values: Mapping[str, Any], unit: Any)
     for name in values:
         if name != "weights":
             guess = did_you_mean(name, ["weights"])
-            raise NetworkError(f"set: {synapses.name} has no {name!r}{guess}; of a projection, weights can be set")
+            raise NetworkError(
+                f"set: {synapses.name} has no {name!r}{guess}; only the weights of a projection can be set"
+            )
     where, entries = f"set: weights of {synapses.name}", synapses.targets.size
     if "weights" not in values:
         raise NetworkError(f"{where} are missing; pass weights=")
@@ -139,13 +141,15 @@ def _fitting(where: str, given: Arrays, expected: Mapping[str, Mapping[str, tupl
     for name, parts in expected.items():
         if set(given.get(name, ())) != set(parts):
             there = ", ".join(given.get(name, ())) or "nothing"
-            raise NetworkError(f"{where}: {name} has {there}; this network has {', '.join(parts) or 'nothing'}")
+            own = ", ".join(parts) or "nothing"
+            raise NetworkError(f"{where}: {name} has {there}, but here it has {own}; pass a state of this network")
         found[name] = {}
         for key, (dtype, shape) in parts.items():
             array = np.asarray(given[name][key])
             if (array.dtype, array.shape) != (dtype, shape):
                 raise NetworkError(
-                    f"{where}: {name}.{key} is {array.dtype} {array.shape}; this network has {dtype} {shape}"
+                    f"{where}: {name}.{key} is {array.dtype} {array.shape}, but here {dtype} {shape}; "
+                    "pass a state of this network"
                 )
             found[name][key] = array
     if extra := [name for name in given if name not in expected]:

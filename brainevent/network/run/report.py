@@ -46,7 +46,7 @@ def reported(plan: Plan, backend: str, step: int, units: str, placement: str | N
         f"{neurons} neurons, {entries} synapses, dt {plan.dt:g} ms, seed {plan.seed}, "
         f"at step {step} ({step * plan.dt:g} ms)\n"
         f"backend {backend}, {units}; synapses take {in_bytes(held[0])}, "
-        f"neurons and what is on its way {in_bytes(held[1])}"
+        f"neurons and pending input {in_bytes(held[1])}"
     )
     head += f"\n{placement}" if placement else ""
     tables = [part for part in (_populations(plan), _synapses(plan), _receptors(plan)) if len(part.rows) > 1]

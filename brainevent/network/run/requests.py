@@ -76,7 +76,7 @@ def parsed(plan: Plan, record: str | Every | Iterable[str | Every]) -> tuple[Req
     for request in requests:
         if request.label in seen:
             raise NetworkError(
-                f"record: {request.label!r} is asked for twice; pass every(..., label=...) to one of them"
+                f"record: {request.label!r} is requested twice; pass every(..., label=...) to one of them"
             )
         seen.add(request.label)
     return requests
@@ -124,9 +124,11 @@ def _request(plan: Plan, one: Any) -> Request:
     name, _, what = asked.what.rpartition(".")
     if not name:
         if any(what == population.name for population in plan.populations):
-            raise NetworkError(f"record: {what!r} does not say what of it; pass for example '{what}.spikes'")
+            raise NetworkError(f"record: {what!r} is a population; add what to record, for example '{what}.spikes'")
         first = plan.populations[0].name
-        raise NetworkError(f"record: {asked.what!r} names no population; pass for example '{first}.{what or 'spikes'}'")
+        raise NetworkError(
+            f"record: {asked.what!r} names no population; pass one, for example '{first}.{what or 'spikes'}'"
+        )
     _check_no_index(asked.what)
     population = found_population(plan, f"record: {asked.what!r}", name)
     if isinstance(one, str) and what in KINDS:
@@ -163,10 +165,10 @@ def _check_state(population: PopulationPlan, asked: str, what: str) -> None:
         return
     there = list(dict.fromkeys((*KINDS, *population.state)))
     if what in KINDS:
-        raise NetworkError(f"record: {what} are recorded of every step; pass {asked!r} without every(...)")
+        raise NetworkError(f"record: {what} cannot be sampled by every(...); pass {asked!r} itself")
     if what in population.quanta or what in population.params:
         kind = "a receptor" if what in population.quanta else "a parameter"
-        hint = f" is {kind}, and only states are recorded; let the rule keep it in a state"
+        hint = f" is {kind}, and only states are recorded; store it in a state of the rule"
     else:
         hint = f" is not there{did_you_mean(what, there)}"
     raise NetworkError(f"record: {asked!r}{hint}; {population.name} has {', '.join(there)}")

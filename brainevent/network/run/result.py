@@ -93,7 +93,9 @@ class Result(Mapping[str, Any]):
         if request.kind == "spikes":
             return self.recorded[label].times
         if request.kind == "counts":
-            raise NetworkError(f"result.times: {label} are of the whole run, and have no times")
+            raise NetworkError(
+                f"result.times: {label} has one value for the whole run; pass a label with values over time"
+            )
         period = 1 if request.sample is None else request.sample.every
         begin = -(-self.first // period) * period
         return np.arange(begin, self.first + self.steps, period) * self.dt
@@ -156,12 +158,12 @@ class Result(Mapping[str, Any]):
         if later.first != self.first + self.steps or later.dt != self.dt:
             raise NetworkError(
                 f"result + result: one is {self._when()}, the other {later._when()}; "
-                "add the results of consecutive runs, in their order"
+                "add results of consecutive runs, in order"
             )
         different = [f"{label!r}" for label in {**self.recorded, **later.recorded} if not self._same(later, label)]
         if different:
             raise NetworkError(
-                f"result + result: {', '.join(different)} was not recorded in both, or of other neurons or steps; "
+                f"result + result: {', '.join(different)} was recorded in one run only, or differently; "
                 "pass the same record= to both runs"
             )
         values = {r.label: _joined(r.kind, [self.recorded[r.label], later.recorded[r.label]]) for r in self.requests}

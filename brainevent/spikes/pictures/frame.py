@@ -47,7 +47,7 @@ def theme_of(where: str, name: Any) -> Theme | None:
 def axes_of(wish: Wish, height: float = SIZE[1]) -> tuple[Axes, Theme]:
     """Return axes in their theme: those that were passed, or those of a new figure."""
     if wish.ax is not None and not isinstance(wish.ax, Axes):
-        raise TypeError(f"{wish.where}: ax must be axes of matplotlib, found {type(wish.ax).__name__}")
+        raise TypeError(f"{wish.where}: ax is {type(wish.ax).__name__}; pass axes of matplotlib")
     theme = theme_of(wish.where, wish.theme)
     axes = Picture(figsize=(SIZE[0], height), layout="constrained").add_subplot() if wish.ax is None else wish.ax
     colours = theme or (THEMES["light"] if wish.ax is None else background_theme(axes))
@@ -71,7 +71,7 @@ def parts_of(wish: Wish, spikes: Kind, *, apart: bool = False) -> list[tuple[str
     counts[spikes.members] = True
     found = [(name, spikes.of(mask)) for name, mask in chosen.items() if (mask & counts).any()]
     if not found:
-        raise ValueError(f"{wish.where}: these spikes are of no neuron of the groups {', '.join(chosen)}")
+        raise ValueError(f"{wish.where}: none of these neurons is in the groups {', '.join(chosen)}; pass other groups")
     return found  # type: ignore[return-value]
 
 
@@ -87,13 +87,15 @@ def _checked_groups(where: str, groups: Any, size: int) -> dict[str, np.ndarray]
         if not isinstance(name, str) or not name:
             raise TypeError(f"{where}: the name of a group is {name!r}; pass a string")
         if isinstance(neurons, slice) and isinstance(neurons.stop, int) and neurons.stop > size:
-            raise IndexError(f"{where}: group {name!r} ends at {neurons.stop}; there are {size} neurons")
+            raise IndexError(
+                f"{where}: group {name!r} ends at {neurons.stop}, but there are {size} neurons; pass at most {size}"
+            )
         try:
             chosen[name] = chosen_neurons(neurons, size)
         except IndexError as error:
             raise IndexError(f"{where}: group {name!r}: {error}") from None
         if not chosen[name].any():
-            raise ValueError(f"{where}: group {name!r} has no neurons; there are {size}, from 0 to {size - 1}")
+            raise ValueError(f"{where}: group {name!r} has no neurons; pass some of 0 to {size - 1}")
     return chosen
 
 
@@ -103,9 +105,7 @@ def _check_apart(where: str, chosen: Mapping[str, np.ndarray]) -> None:
     for name, mask in chosen.items():
         for other, earlier in seen.items():
             if (both := np.flatnonzero(mask & earlier)).size:
-                raise ValueError(
-                    f"{where}: neuron {both[0]} is in the groups {other!r} and {name!r}; a neuron has one row"
-                )
+                raise ValueError(f"{where}: neuron {both[0]} is in the groups {other!r} and {name!r}; put it into one")
         seen[name] = mask
 
 

@@ -161,7 +161,7 @@ def _wished(wish: Wish, names: list[str], heights: Mapping[str, Any]) -> np.ndar
     for name, height in heights.items():
         if name not in known:
             raise ValueError(
-                f"{wish.where}: heights has {name!r}, which is no group{did_you_mean(name, known)}; "
+                f"{wish.where}: heights has {name!r}, which is not a group{did_you_mean(name, known)}; "
                 f"groups: {', '.join(known) or 'none'}"
             )
         if not is_number(height) or not 0 < as_float(height) < np.inf:

@@ -210,7 +210,7 @@ def test_a_run_that_breaks_off_within_a_step_says_so(monkeypatch):
     with pytest.raises(RuntimeError, match="can't start new thread"):
         engine.run(5, Wanted(), {})
     monkeypatch.undo()
-    with pytest.raises(NetworkError, match=r"broke off within a step; call sim.reset()"):
+    with pytest.raises(NetworkError, match=r"was interrupted within a step; call sim.reset()"):
         engine.run(5, Wanted(), {})
     engine.load(start)
     other = Interpreted(small_plans.plan(3))

@@ -171,7 +171,7 @@ def test_no_bit_depends_on_chunks_and_on_a_file(backend, options, tmp_path):
 def test_a_file_is_of_one_dtype(tmp_path, wrote, reads, force):
     path = tmp_path / "day1.npz"
     network().build(seed=3, backend="interpreted", dtype=wrote).save(path)
-    words = f"it is of a network in {wrote}, and this one is in {reads}; build it with dtype='{wrote}'"
+    words = f"the file is of a network in {wrote}, and this network is in {reads}; build it with dtype='{wrote}'"
     with pytest.raises(CheckpointError, match=re.escape(words)):
         network().build(seed=3, backend="interpreted", dtype=reads).load(path, force=force)
     with np.load(path) as archive:
@@ -228,7 +228,7 @@ def test_an_unknown_dtype_is_said_in_words(dtype, words):
 
 def test_a_backend_of_float32_alone_refuses_by_name(monkeypatch):
     monkeypatch.setitem(engines.ENGINES, "cuda", ("nowhere", "Nothing"))
-    with pytest.raises(NetworkError, match="build: backend 'cuda' computes in float32 alone; pass dtype='float32'"):
+    with pytest.raises(NetworkError, match="build: backend 'cuda' computes in float32 only; pass dtype='float32'"):
         network().build(backend="cuda", dtype="float64")
 
 
@@ -295,5 +295,5 @@ def test_no_flag_changes_what_a_network_computes():
 
 def test_a_transformation_with_32_bits_says_what_to_do():
     sim = chain().build(backend="jax", dtype="float64")
-    with jax.enable_x64(False), pytest.raises(NetworkError, match="JAX transforms this call with 32 bits; transform"):
+    with jax.enable_x64(False), pytest.raises(NetworkError, match="JAX traces this call with 32-bit floats; transform"):
         jax.grad(loss_of(sim))(0.1, np.array([0.7]))

@@ -393,7 +393,9 @@ def test_delays_that_do_not_fit_beside_sums_are_refused():
     plan = dense(50, size=70_000, targets="int32")
     (synapses,) = plan.synapses
     plan = dataclasses.replace(plan, synapses=(dataclasses.replace(synapses, delays=np.array([40_000], np.uint16)),))
-    with pytest.raises(NetworkError, match="70016 sums and delays of up to 65535 steps, and one word has 32 bits"):
+    with pytest.raises(
+        NetworkError, match="70016 sums in a block and delays of up to 65535 steps need 33 bits, but a word has 32"
+    ):
         engine_of(plan, 1)
 
 
@@ -524,12 +526,12 @@ def test_clocks_say_where_the_time_of_a_step_goes():
         CudaEngine(small_plans.plan(2), blocks=3, clocks=clocks, device=PretendDevice()) for clocks in (False, True)
     )
     assert plain.clocks is None
-    assert engine.placement.endswith("no step was measured yet")
+    assert engine.placement.endswith("no steps measured yet")
     equal(as_tree(engine.run(30, ALL, {})), as_tree(plain.run(30, ALL, {})))
     cycles = engine.clocks.read()
     assert cycles.shape == (3, 4)
     assert (np.diff(cycles) > 0).all()
     assert (cycles > 0).all()
     marks = r"neurons updated after \d+, spikes sent after \d+, spikes of all blocks there after \d+, delivered"
-    found = rf"cycles of a step, over 30 steps: {marks} after \d+; most of it, \d+ % to [a-z ]+$"
+    found = rf"cycles of a step, mean of 30 steps: {marks} after \d+; the largest part, \d+ % to [a-z ]+$"
     assert re.search(found, engine.placement)

@@ -185,9 +185,9 @@ def test_poisson_numbers():
     state, out = be.simulate(sim, sim.state, known, 3, record="a.counts")
     check(plan, interpreted(plan), 3, Wanted(counts=("a",)), {}, state, out)
     for params in (DRAWN_PARAMS | {"mean": np.float32(2)}, {"rate": np.float32(99)}):
-        with pytest.raises(NetworkError, match=r"params\['a'\]\['(mean|rate)'\] is in the mean of random.poisson.*jax"):
+        with pytest.raises(NetworkError, match=r"params\['a'\]\['(mean|rate)'\] sets the mean of random.poisson.*jax"):
             be.simulate(sim, sim.state, {"a": params}, 3)
-    with pytest.raises(NetworkError, match=r"is in the mean of random.poisson.*leave it out, pass the value of"):
+    with pytest.raises(NetworkError, match=r"sets the mean of random.poisson.*leave it out, pass the value of"):
         jax.jit(lambda mean: be.simulate(sim, sim.state, {"a": {"mean": mean}}, 3))(DRAWN_PARAMS["mean"])
 
 
@@ -237,15 +237,23 @@ def test_a_program_outlives_its_simulation():
 @pytest.mark.parametrize(
     ("arguments", "error", "words"),
     [
-        ({"params": {"a->b.syn": np.ones(300)}}, NetworkError, "weights of 'a->b.syn'.* build it with backend=\"jax\""),
+        (
+            {"params": {"a->b.syn": np.ones(300)}},
+            NetworkError,
+            "weights of 'a->b.syn'.* build the network with backend=\"jax\"",
+        ),
         ({"params": {"a": {"decai": 1.0}}}, UnknownNameError, "params.'a'. has no 'decai'; did you mean 'decay'"),
         ({"params": {"a": {"decay": np.ones(37)}}}, ShapeError, r"\(37,\); pass \(\) as it was built, or build the"),
         ({"params": {"a": {"drive": np.ones(3)}}}, ShapeError, r"\(3,\); pass \(37,\) as it was built"),
         ({"inputs": {"a.syn": np.ones((4, 37))}}, ShapeError, r"inputs\['a.syn'\] has shape \(4, 37\)"),
-        ({"keys": {"a": np.zeros(2, np.uint32)}}, NetworkError, 'keys is given.* build it with backend="jax"'),
-        ({"surrogate": be.surrogate.triangle(1.0)}, NetworkError, 'surrogate is given.*backend="jax"'),
-        ({"checkpoint_every": 3}, NetworkError, 'checkpoint_every is given.*backend="jax"'),
-        ({"steps": 0}, NetworkError, "steps is 0; pass a whole number"),
+        (
+            {"keys": {"a": np.zeros(2, np.uint32)}},
+            NetworkError,
+            'keys is not supported by backend=.cuda.* build the network with backend="jax"',
+        ),
+        ({"surrogate": be.surrogate.triangle(1.0)}, NetworkError, 'surrogate is not supported.*backend="jax"'),
+        ({"checkpoint_every": 3}, NetworkError, 'checkpoint_every is not supported.*backend="jax"'),
+        ({"steps": 0}, NetworkError, "steps is 0; pass a Python integer"),
         ({"record": [be.every(1, "a.v", label=str(k)) for k in range(120)]}, KernelArgumentError, "at most 128: join"),
     ],
     ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",

@@ -239,7 +239,7 @@ def test_weights_become_multiples_of_a_given_quantum(power, parts, drawn):
 @pytest.mark.parametrize(
     ("quantum", "words"),
     [
-        (0, "build: quantum of a.syn is 0; pass a positive number, of which weights become multiples"),
+        (0, "build: quantum of a.syn is 0; pass a positive number: weights become multiples of it"),
         (-1.0, "is -1.0; pass a positive number"),
         (np.nan, "is nan; pass a positive number"),
         (np.inf, "is inf; pass a positive number"),
@@ -253,9 +253,12 @@ def test_weights_become_multiples_of_a_given_quantum(power, parts, drawn):
         ),
         ({"b.syn": [[1], [2, 3]]}, "build: quantum of b.syn: parts of this list have different shapes"),
         ({3: 0.1}, "build: quantum: there is no receptor 3; receptors: a.syn, b.syn"),
-        ({"b.syn": 3.0}, "is 3, so that all weights of a->b.syn become 0: they are at most 1.5; pass a smaller number"),
+        (
+            {"b.syn": 3.0},
+            "is 3, which rounds all weights of a->b.syn to 0: they are at most 1.5; pass a smaller number",
+        ),
         ({"b.syn": 1e-10}, "weights of a->b.syn are up to 1.5, more than 2**30 times as large; pass at least 1.4e-09"),
-        ({"b.syn": 4e-9}, "sums have 32 bits, up to 2147483647: pass fewer synapses, weights that differ less, or a l"),
+        ({"b.syn": 4e-9}, "sums have 32 bits, up to 2147483647; pass fewer synapses, weights that differ less, or a l"),
     ],
     ids=str,
 )
@@ -280,12 +283,10 @@ def test_delays_between_steps_are_rounded_if_asked():
     assert build_plan(net, round_delays=True).synapses[0].delays.tolist() == [3]
     assert build_plan(joined(connect.one_to_one(), 2, delay=0.01), round_delays=True).synapses[0].delays.tolist() == [1]
     with pytest.raises(
-        NetworkError, match=r"a->a.syn: delay: 0.27 ms, which is no multiple of dt=0.1 ms; pass one, or build\("
+        NetworkError, match=r"a->a.syn: delay: 0.27 ms, not a multiple of dt=0.1 ms; pass a multiple, or build\("
     ):
         build_plan(net)
-    with pytest.raises(
-        NetworkError, match=r"a->a.syn: delay: element 1 is 0.27 ms, which is no multiple of dt=0.1 ms; pass"
-    ):
+    with pytest.raises(NetworkError, match=r"a->a.syn: delay: element 1 is 0.27 ms, not a multiple of dt=0.1 ms; pass"):
         build_plan(joined(connect.one_to_one(), 2, delay=np.array([0.2, 0.27])))
 
 
@@ -528,7 +529,7 @@ def projected(how, source=A, target=B, into="syn", **others):
 
 
 BAD = [
-    (lambda: Network([]), "Network: has no populations"),
+    (lambda: Network([]), "Network: populations is empty; pass at least one"),
     (lambda: Network(A), r"populations is Population\('a', 5, silent\); pass a list of Population"),
     (lambda: Network([A, "b"]), "'b' is among the populations; pass Population"),
     (lambda: Network([A, A]), "2 populations are named 'a'; give each a name"),
@@ -537,7 +538,7 @@ BAD = [
     (lambda: Network([A], dt=float("nan")), "dt is nan"),
     (lambda: Network([A], dt="0.1"), "dt is '0.1'"),
     (lambda: Network([A], [Projection(A, B, CSR, into="syn")]), "population b is not in the network"),
-    (lambda: Network([A], [Projection(A, cells("a", 5), CSR, into="syn")]), "it is another of that name"),
+    (lambda: Network([A], [Projection(A, cells("a", 5), CSR, into="syn")]), "has this name; pass the population"),
     (lambda: Network([A, B], [Projection(A, B, CSR, into="syn", name="x")] * 2), "2 projections are named 'x'"),
     (lambda: cells("", 3), "Population: name is ''"),
     (lambda: cells("a.b", 3), "name is 'a.b'; pass a string without spaces and the characters"),
@@ -546,10 +547,16 @@ BAD = [
     (lambda: cells("a", True), "size is True"),
     (lambda: Population("a", 3, "rule"), "population a: rule is 'rule'; pass a function"),
     (lambda: Population("a", 3, described.silent, state=[0]), r"population a: state is \[0\]; pass dict\(name=value\)"),
-    (lambda: Population("a", 3, described.silent, state={"a b": 0}), "state 'a b' is no name; pass letters, digits"),
-    (lambda: Population("a", 3, described.silent, params={"for": 0}), "params 'for' is no name"),
-    (lambda: Population("a", 3, described.silent, state={"replace": 0}), "state 'replace' is a name that records use"),
-    (lambda: Population("a", 3, described.silent, state={"_what": 0}), "state '_what' is a name that records use"),
+    (lambda: Population("a", 3, described.silent, state={"a b": 0}), "state 'a b' is not a valid name; pass letters"),
+    (lambda: Population("a", 3, described.silent, params={"for": 0}), "params 'for' is not a valid name"),
+    (
+        lambda: Population("a", 3, described.silent, state={"replace": 0}),
+        "state 'replace' is a reserved name; pass another",
+    ),
+    (
+        lambda: Population("a", 3, described.silent, state={"_what": 0}),
+        "state '_what' is a reserved name; pass another",
+    ),
     (
         lambda: Network([A], [Projection(A, A, CSR, into="syn", name="a")]),
         "2 populations and projections are named 'a'",
@@ -576,8 +583,8 @@ BAD = [
     (projected(np.full((5, 4), np.nan)), "a->b.syn: weight: element 0 is nan; pass finite numbers"),
     (projected(scipy.sparse.csr_array(np.diag([1, np.inf, 1, 1, 1])[:, :4])), "weight: element 1 is inf"),
     (projected(connect.total(5, weight=np.inf)), "a->b.syn: weight: is inf; pass finite numbers"),
-    (projected(connect.total(5, weight=1e39)), r"weight: is 1e\+39; pass finite numbers that float32 holds"),
-    (projected(connect.total(5, weight=normal(0, 1e38))), "weight: values may be beyond float32"),
+    (projected(connect.total(5, weight=1e39)), r"weight: is 1e\+39; pass finite numbers that fit in float32"),
+    (projected(connect.total(5, weight=normal(0, 1e38))), "weight: values may not fit in float32"),
     (projected(connect.total(5, weight="1")), "weight is '1'; pass a number, or values"),
     (projected(connect.total(5, weight=[1, 2, 3, 4, 5])), r"weight has the shape \(5,\), but synapses are drawn"),
     (projected(connect.all_to_all(weight=np.ones((4, 5)))), r"weight has the shape \(4, 5\); .* an array \(5, 4\)"),
@@ -585,14 +592,14 @@ BAD = [
         projected(connect.one_to_one()),
         "there are 5 sources and 4 targets; pass populations of one size",
     ),
-    (projected(connect.in_degree(6, replace=False)), r"in_degree\(6\) without multapses, of 5 neurons; pass at most 5"),
-    (projected(connect.out_degree(5, replace=False)), r"out_degree\(5\) without multapses, of 4 neurons"),
-    (projected(connect.in_degree(5, replace=False, self_connections=False), A, A), "of 4 neurons; pass at most 4"),
+    (projected(connect.in_degree(6, replace=False)), "needs 6 different neurons, and there are 5; pass at most 5"),
+    (projected(connect.out_degree(5, replace=False)), r"out_degree\(5\) needs 5 different neurons, and there are 4"),
+    (projected(connect.in_degree(5, replace=False, self_connections=False), A, A), "and there are 4; pass at most 4"),
     (projected(CSR, delay=0), "a->b.syn: delay: 0 ms; pass delays from 0.1 to 6553.5 ms, which are 1 to 65535 steps"),
     (projected(CSR, delay=-1.5), "delay: -1.5 ms; pass delays from"),
     (projected(CSR, delay=float("nan")), "delay: nan ms"),
     (projected(CSR, delay=float("inf")), "delay: inf ms"),
-    (projected(CSR, delay=1e-8), "delay: 1e-08 ms, which is no multiple of dt=0.1 ms"),
+    (projected(CSR, delay=1e-8), "delay: 1e-08 ms, not a multiple of dt=0.1 ms"),
     (projected(CSR, delay=6553.6), "delay: 6553.6 ms; pass delays from"),
     (projected(CSR, delay="1"), "delay is '1'; pass ms"),
     (projected(CSR, delay=np.ones(7)), r"delay: has the shape \(7,\); pass one number, or one for each .* \(20,\)"),
@@ -604,8 +611,8 @@ BAD = [
     (lambda: connect.prob(1.5), "connect.prob: p is 1.5; pass a probability"),
     (lambda: connect.prob(float("nan")), "connect.prob: p is nan"),
     (lambda: connect.prob(1, replace=True), "p is 1 with replace=True; pass all_to_all"),
-    (lambda: connect.prob(0.1, replace=1), "connect.prob: 1 is no flag; pass True or False"),
-    (lambda: connect.total(9, self_connections=None), "connect.total: None is no flag; pass True or False"),
+    (lambda: connect.prob(0.1, replace=1), "connect.prob: replace is 1; pass True or False"),
+    (lambda: connect.total(9, self_connections=None), "connect.total: self_connections is None; pass True or False"),
     (lambda: uniform(1, 1), "uniform: low is 1 and high is 1; pass low < high"),
     (lambda: uniform("0", 1), "uniform: low is '0'; pass a number"),
     (lambda: normal(0, -1), "normal: sd is -1; pass 0 or"),
@@ -620,7 +627,10 @@ BAD = [
     (lambda: build_plan(Network([cells("a", 2, v=np.array([0, np.nan]))])), "state v: is NaN at neuron 1"),
     (lambda: build_plan(Network([cells("a", 2, v=[[0], []])])), "population a: state v: parts of this list have diff"),
     (lambda: build_plan(Network([cells("a", 5, v="0")])), "population a: state v: is '0'; pass a number"),
-    (lambda: build_plan(Network([cells("a", 5, v=1e39)])), r"state v: is 1e\+39, which float32 does not hold"),
+    (
+        lambda: build_plan(Network([cells("a", 5, v=1e39)])),
+        r"state v: is 1e\+39, which does not fit in float32; pass numbers that do",
+    ),
     (lambda: build_plan(Network([A]), seed=-1), r"build: seed is -1; pass an integer from 0 to 2\*\*64 - 1"),
     (lambda: build_plan(Network([A]), seed=2**64), "build: seed is 18446744073709551616"),
     (lambda: build_plan(Network([A]), seed=1.0), "build: seed is 1.0"),
@@ -648,7 +658,7 @@ def test_what_does_not_fit_is_said(make, words):
         ),
         (
             lambda: lambda: initial_state(build_plan(joined(connect.one_to_one(), 2000, delay=6000))),
-            "population a: what is on its way to syn, for delays of up to 60000 steps, would take 480 MB",
+            "population a: the pending input of syn, for delays up to 60000 steps, would take 480 MB",
         ),
     ],
 )
@@ -660,7 +670,7 @@ def test_what_does_not_fit_into_memory_is_refused_before_it_is_drawn(monkeypatch
 
 def test_indices_that_nobody_checked_are_checked():
     row = be.CSR((jnp.ones(2), jnp.array([0, 9]), jnp.array([0, 2, 2, 2, 2, 2])), shape=(5, 4), check_structure=False)
-    with pytest.raises(NetworkError, match="matrix: element 1 is in column 9; there are 4"):
+    with pytest.raises(NetworkError, match="matrix: element 1 is in column 9; pass 0 to 3"):
         projected(row)()
 
 

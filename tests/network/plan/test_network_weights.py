@@ -274,7 +274,7 @@ def test_a_damaged_file_is_said_in_words(tmp_path, weights):
         arrays = dict(archive)
     np.savez(path, **arrays, **{f"weights/{NAME}": weights})
     with pytest.raises(
-        CheckpointError, match=r"weights/a->b\.syn does not have the shape of this network; the file is d"
+        CheckpointError, match=r"weights/a->b\.syn does not have the shape of this network: the file is d"
     ):
         sim.load(path)
 
@@ -293,9 +293,9 @@ def test_a_damaged_file_is_said_in_words(tmp_path, weights):
         (
             NAME,
             {"weight": 1},
-            "set: a->b.syn has no 'weight'; did you mean 'weights'?; of a projection, weights can be",
+            "set: a->b.syn has no 'weight'; did you mean 'weights'?; only the weights of a projection can be",
         ),
-        (NAME, {"delays": 1}, "set: a->b.syn has no 'delays'; of a projection, weights can be set"),
+        (NAME, {"delays": 1}, "set: a->b.syn has no 'delays'; only the weights of a projection can be set"),
         (NAME, {}, "set: weights of a->b.syn are missing; pass weights="),
         (NAME, {"weights": np.zeros(299)}, "have the shape (299,); pass a number, or an array (300,) in the order of"),
         (NAME, {"weights": np.nan}, "set: weights of a->b.syn: is NaN; pass numbers"),
@@ -317,9 +317,7 @@ def test_sums_that_leave_32_bits_name_the_neuron():
     synapses = sim.plan.synapses[0]
     weights[5] = 2.0**30
     words = f"weights into neuron {synapses.targets[5]} of b by syn add up to "
-    with pytest.raises(
-        NetworkError, match=f"{words}21474836.. times 0.5, the number that all are multiples of; sums have"
-    ):
+    with pytest.raises(NetworkError, match=f"{words}21474836.. times their quantum, 0.5, but sums have"):
         sim.set(NAME, weights=weights)
     sim.set(NAME, weights=weights / 2)
     assert sim.params[NAME].max() == 2**29

@@ -451,7 +451,7 @@ def test_sums_that_leave_float32_are_integers_and_have_no_derivative():
     for name in ("a", "b->a.syn"):
         params = {name: initial_params(plan)[name]}
         with pytest.raises(
-            NetworkError, match=r"weights of \d+ quanta in all reach a neuron of [ab]\.syn; .*2\^24.*build"
+            NetworkError, match=r"weights into a neuron of [ab]\.syn add up to \d+ quanta; .*2\^24.*build"
         ):
             jax.grad(lambda params: last_voltage(params, plan))(params)
 
@@ -651,7 +651,7 @@ def with_state(change):
 
 
 BAD = [
-    ({"steps": 0}, NetworkError, "steps is 0; pass a whole number of Python, from 1"),
+    ({"steps": 0}, NetworkError, "steps is 0; pass a Python integer from 1"),
     ({"steps": -1}, NetworkError, "steps is -1"),
     ({"steps": 1.5}, NetworkError, "steps is 1.5"),
     ({"steps": True}, NetworkError, "steps is True"),

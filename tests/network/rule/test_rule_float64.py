@@ -210,8 +210,11 @@ def test_states_are_float64_or_of_32_bits():
 @pytest.mark.parametrize(
     ("update", "words"),
     [
-        (lambda v: jnp.copysign(v, -1.0), "no engine has the bits of 64-bit numbers"),
-        (lambda v: v + jnp.where(v > 0, 2**40, 0), "uses the integer 1099511627776, which int32 does not hold"),
+        (lambda v: jnp.copysign(v, -1.0), "no engine supports a bitcast of 64-bit numbers"),
+        (
+            lambda v: v + jnp.where(v > 0, 2**40, 0),
+            "uses the integer 1099511627776, which does not fit in int32; use a smaller one",
+        ),
     ],
     ids=["bits", "integer"],
 )

@@ -196,7 +196,7 @@ def printing(s, arriving, p):
 def test_the_reference_prints_and_engines_say_so(capsys):
     line = printing.__code__.co_firstlineno + 1
     with pytest.raises(
-        RuleError, match=rf'test_rule_margin\.py:{line}: no engine has jax\.debug\.print; .*backend="jax"'
+        RuleError, match=rf'test_rule_margin\.py:{line}: no engine supports jax\.debug\.print; .*backend="jax"'
     ):
         trace(printing, {"v": 0.0}, [], {})
     traced = trace(printing, {"v": 0.0}, [], {}, prints=True)

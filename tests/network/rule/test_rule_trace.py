@@ -83,7 +83,7 @@ WRONG = {
     "an array spike": (lambda s: (s, jnp.zeros(3, bool)), r"spike has shape \(3,\)"),
     "text": (lambda s: (s.replace(v="high"), s.v > 0), "state v is str; return a scalar"),
     "a large array": (lambda s: (s.replace(v=jnp.arange(100.0).sum() + s.v), s.v > 0), r"arrays of up to 64 elements"),
-    "a sort": (lambda s: (s.replace(v=jnp.sort(jnp.stack([s.v, 1.0]))[0]), s.v > 0), "the primitive sort of"),
+    "a sort": (lambda s: (s.replace(v=jnp.sort(jnp.stack([s.v, 1.0]))[0]), s.v > 0), "the JAX primitive sort; use"),
     "half": (lambda s: (s, s.v.astype("float16") > 0), r"makes float16\[\]; a rule"),
     "a key": (lambda s: (s, jax.random.bernoulli(jax.random.key(0))), r"uses jax\.random; draw with the fourth"),
     "a constant key": (lambda s: (s, jax.random.bernoulli(KEY)), r"uses jax\.random; draw with the fourth argument"),

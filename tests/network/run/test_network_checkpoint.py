@@ -191,7 +191,10 @@ def renamed():
 OTHERS = {
     "seed": (dataclasses.replace(PLAN, seed=2, fingerprint="other"), "it has the seed 1, and this network 2"),
     "rule": (with_population(rule=other_rule), "the rule of a has changed since"),
-    "params": (with_population(decay=np.float32(0.5)), "sizes, first states, parameters or synapses are not those of"),
+    "params": (
+        with_population(decay=np.float32(0.5)),
+        "sizes, initial states, parameters or synapses are not those of",
+    ),
 }
 
 
@@ -219,16 +222,16 @@ def test_another_network_is_refused_unless_forced(file, kind):
 LAYOUTS = {
     "sizes": (
         dataclasses.replace(PLAN, populations=(small_plans.population("a", 36, 1), PLAN.populations[1]), synapses=()),
-        "a.v is float32 (37,); this network has float32 (36,)",
+        "a.v is float32 (37,), but here float32 (36,); pass a state of this network",
     ),
-    "names": (renamed(), "c has nothing; this network has v, pause"),
+    "names": (renamed(), "c has nothing, but here it has v, pause"),
     "quantum": (
         with_population(quantum=0.5),
-        "is in units of {'a': {'syn': 0.25}, 'b': {'syn': 0.5}}, and in this netw",
+        "the quanta of weights are {'a': {'syn': 0.25}, 'b': {'syn': 0.5}}, and those of this netw",
     ),
     "delays": (
         dataclasses.replace(PLAN, synapses=()),
-        "arriving: a.syn is int32 (8, 37); this network has int32 (1, 37)",
+        "arriving: a.syn is int32 (8, 37), but here int32 (1, 37)",
     ),
 }
 
@@ -252,7 +255,7 @@ def test_populations_of_other_names_are_named(file):
 
 
 HEADERS = {
-    "scheme": ({"scheme": 7}, "its random numbers are of scheme 7, and those of this brainevent of 1"),
+    "scheme": ({"scheme": 7}, "its random number scheme is 7, and that of this brainevent is 1"),
     "format": (
         {"format": 9, "brainevent": "9.1"},
         "the file has format 9, written by brainevent 9.1; brainevent ",
@@ -332,7 +335,9 @@ def test_cut_and_foreign_files_are_refused(file, tmp_path, kind):
     sim.run(4)
     before = snapshot(sim)
     for force in (False, True):
-        with pytest.raises(CheckpointError, match=r"the file is cut, damaged, or no checkpoint of brainevent \("):
+        with pytest.raises(
+            CheckpointError, match=r"the file is incomplete, damaged, or not a checkpoint of brainevent \("
+        ):
             sim.load(path, force=force)
     jax.tree.map(np.testing.assert_array_equal, snapshot(sim), before)
     assert sim.run(3).first == 4
@@ -377,12 +382,12 @@ def claimed(path, name, size):
 
 HOSTILE = {
     "no array of the network": (["neurons/a/v"], "neurons/a/v", 2**40, "a.v is float32 (1099511627776,)"),
-    "no state of the network": ([], "neurons/a/w", 2**40, "a has v, pause, w; this network has v, pause"),
+    "no state of the network": ([], "neurons/a/w", 2**40, "a has v, pause, w, but here it has v, pause"),
     "no population": ([], "neurons/c/v", 2**40, "there is no population 'c'; populations: a, b"),
     "no parameter": ([], "params/a/w", 2**40, "parameters of a do not have the shapes of this network"),
     "parameters of others": ([], "params/c/w", 2**40, "it has parameters of 'c'; populations: a, b"),
     "no weights": ([], "weights/a->b.syn", 2**40, "weights/a->b.syn does not have the shape of this network"),
-    "no bytes": (["neurons/a/v"], "neurons/a/v", 37, "the file is cut, damaged, or no checkpoint"),
+    "no bytes": (["neurons/a/v"], "neurons/a/v", 37, "the file is incomplete, damaged, or not a checkpoint"),
 }
 
 
@@ -401,7 +406,7 @@ def test_no_object_is_made(file, tmp_path):
     path, seen = tmp_path / "x.npz", tmp_path / "seen"
     with np.load(file) as archive:
         np.savez(path, **dict(archive) | {"neurons/a/v": np.array([Touch(seen)] * 37)}, allow_pickle=True)
-    with pytest.raises(CheckpointError, match=re.escape("a.v is object (37,); this network has float32 (37,)")):
+    with pytest.raises(CheckpointError, match=re.escape("a.v is object (37,), but here float32 (37,)")):
         simulation().load(path)
     assert not seen.exists()
 
@@ -409,15 +414,17 @@ def test_no_object_is_made(file, tmp_path):
 @pytest.mark.parametrize(("key", "value"), [("rules", ["a", "b"]), ("quanta", 3), ("seed", "1"), ("fingerprint", None)])
 def test_headers_of_other_kinds_are_refused(file, tmp_path, key, value):
     path = rewritten(file, tmp_path / "x.npz", header={key: value})
-    with pytest.raises(CheckpointError, match=re.escape(f"{key} in its header is {value!r}; the file is damaged")):
+    with pytest.raises(
+        CheckpointError, match=re.escape(f"{key} in its header is {value!r}: the file is damaged; pass another one")
+    ):
         simulation().load(path, force=True)
 
 
 MISSING = {
-    "neurons/a/v": "a has pause; this network has v, pause",
-    "params/b/drive": "parameters of b do not have the shapes of this network; the file is damaged",
-    "arriving/b/syn": "arriving: b has nothing; this network has syn",
-    "step": "the file lacks the array step",
+    "neurons/a/v": "a has pause, but here it has v, pause",
+    "params/b/drive": "parameters of b do not have the shapes of this network: the file is damaged; pass another one",
+    "arriving/b/syn": "arriving: b has nothing, but here it has syn",
+    "step": "the array step is missing: the file is damaged; pass another one",
 }
 
 
@@ -432,7 +439,7 @@ def test_headers_that_lack_an_entry_are_refused(file, tmp_path):
     with np.load(file) as archive:
         arrays = dict(archive)
     np.savez(tmp_path / "x.npz", **arrays | {"header": np.array('{"format": 1, "seed": 1}')})
-    with pytest.raises(CheckpointError, match=r"its header lacks fingerprint, quanta, rules, scheme; the file is dam"):
+    with pytest.raises(CheckpointError, match=r"its header lacks fingerprint, quanta, rules, scheme: the file is dam"):
         simulation().load(tmp_path / "x.npz")
 
 

@@ -83,7 +83,7 @@ def test_times_are_those_of_the_steps(whole):
     later = sim.run(9, [every(7, "b.v"), every(20, "a.v")])
     np.testing.assert_allclose(later.times("b.v"), [1.4])
     assert (later.times("a.v").size, later["a.v"].shape) == (0, (0, 37))
-    with pytest.raises(NetworkError, match=r"result.times: a.counts are of the whole run, and have no times"):
+    with pytest.raises(NetworkError, match=r"result.times: a.counts has one value for the whole run; pass a label"):
         result.times("a.counts")
 
 
@@ -104,9 +104,13 @@ def test_a_result_is_a_mapping_that_describes_itself(whole):
 @pytest.mark.parametrize(
     ("first", "second", "words"),
     [
-        ((5, "a.rate"), (5, "a.counts"), "result + result: 'a.rate', 'a.counts' was not recorded in both"),
-        ((5, every(2, "a.v")), (5, every(3, "a.v")), "'a.v' was not recorded in both, or of other neurons or steps"),
-        ((5, every(1, "a.v", [1])), (5, every(1, "a.v", [2])), "'a.v' was not recorded in both"),
+        ((5, "a.rate"), (5, "a.counts"), "result + result: 'a.rate', 'a.counts' was recorded in one run only"),
+        (
+            (5, every(2, "a.v")),
+            (5, every(3, "a.v")),
+            "'a.v' was recorded in one run only, or differently; pass the same",
+        ),
+        ((5, every(1, "a.v", [1])), (5, every(1, "a.v", [2])), "'a.v' was recorded in one run only"),
     ],
 )
 def test_results_of_other_requests_do_not_add(first, second, words):
@@ -152,7 +156,7 @@ def test_states_with_the_names_of_records_are_recorded_by_every(backend):
     assert both["c.spikes"][:, 3].tolist() == [1, 2, 3, 4, 5, 6]
     later = sim.run(4, ["c.spikes", every(2, "c.counts")])
     assert (len(later["c.spikes"].times), later["c.counts"][:, 0].tolist()) == (4, [70, 90])
-    with pytest.raises(NetworkError, match=r"'c.rate' is asked for twice; pass every\(..., label=...\)"):
+    with pytest.raises(NetworkError, match=r"'c.rate' is requested twice; pass every\(..., label=...\)"):
         sim.run(1, ["c.rate", every(1, "c.rate")])
     with pytest.raises(NetworkError, match=r"'c.rat' is not there; did you mean 'rate'.; c has spikes, counts, rate$"):
         sim.run(1, every(1, "c.rat"))
@@ -166,16 +170,16 @@ def test_states_with_the_names_of_records_are_recorded_by_every(backend):
         ("a.psuae", "'a.psuae' is not there; did you mean 'pause'?"),
         (
             "a.syn",
-            "record: 'a.syn' is a receptor, and only states are recorded; let the rule keep it in a state; a has",
+            "record: 'a.syn' is a receptor, and only states are recorded; store it in a state of the rule; a has",
         ),
         ("a.decay", "record: 'a.decay' is a parameter, and only states are recorded"),
         ("a.V", "record: 'a.V' is not there; did you mean 'v'?; a has"),
-        ("a", "record: 'a' does not say what of it; pass for example 'a.spikes'"),
-        ("spikes", "record: 'spikes' names no population; pass for example 'a.spikes'"),
-        (["a.v", "a.v"], "record: 'a.v' is asked for twice; pass every(..., label=...) to one of them"),
-        (["a.v", every(5, "a.v")], "record: 'a.v' is asked for twice"),
+        ("a", "record: 'a' is a population; add what to record, for example 'a.spikes'"),
+        ("spikes", "record: 'spikes' names no population; pass one, for example 'a.spikes'"),
+        (["a.v", "a.v"], "record: 'a.v' is requested twice; pass every(..., label=...) to one of them"),
+        (["a.v", every(5, "a.v")], "record: 'a.v' is requested twice"),
         ([3], "record: found 3; pass strings such as 'exc.spikes', or every(5, 'exc.v')"),
-        (every(5, "a.spikes"), "record: spikes are recorded of every step; pass 'a.spikes' without every(...)"),
+        (every(5, "a.spikes"), "record: spikes cannot be sampled by every(...); pass 'a.spikes' itself"),
         (every(0, "a.v"), "every: steps is 0; pass an integer of at least 1"),
         (
             every(1.5, "a.v"),
@@ -248,7 +252,7 @@ def test_inputs_are_cut_with_the_run():
         ({"a.syn": 3.0}, "inputs: 'a.syn' has shape (); pass (5, 37)"),
         ({"a.syn": [0, 1, np.nan, 0, 0]}, "inputs: 'a.syn': element [2] is NaN; pass numbers"),
         ({"a.syn": [0, 1, 0, np.inf, 0]}, "inputs: 'a.syn': element [3, 0] is infinite; pass finite numbers"),
-        ({"a.syn": [0, 1, 0, 1e300, 0]}, "inputs: 'a.syn': 1e+300 is out of the range of float32"),
+        ({"a.syn": [0, 1, 0, 1e300, 0]}, "inputs: 'a.syn': 1e+300 does not fit in float32; pass numbers that do"),
         ({"a.syn": ["x"] * 5}, "inputs: 'a.syn': found list of <U1; pass real numbers, which become float32"),
         ({"a.syn": np.zeros(5, complex)}, "inputs: 'a.syn': found ndarray of complex128; pass real numbers"),
     ],
@@ -447,9 +451,12 @@ def test_what_is_not_finite_is_named_in_the_order_of_the_plan():
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (lambda n: n["a"].update(v=np.zeros(37)), "state: a.v is float64 (37,); this network has float32 (37,)"),
-        (lambda n: n["a"].update(u=0), "state: a has v, pause, u; this network has v, pause"),
-        (lambda n: n.pop("b"), "state: b has nothing; this network has v, pause"),
+        (
+            lambda n: n["a"].update(v=np.zeros(37)),
+            "state: a.v is float64 (37,), but here float32 (37,); pass a state of this network",
+        ),
+        (lambda n: n["a"].update(u=0), "state: a has v, pause, u, but here it has v, pause; pass a state"),
+        (lambda n: n.pop("b"), "state: b has nothing, but here it has v, pause"),
         (lambda n: n.update(c={}), "state: there is no population 'c'; populations: a, b"),
     ],
 )
@@ -623,10 +630,10 @@ def test_reset_is_the_build_again(whole):
         ("a", {"threshold": float("nan")}, "set: threshold of a: is NaN; pass numbers"),
         ("a", {"v": [0, np.nan] + [0] * 35}, "set: v of a: element [1] is NaN; pass numbers"),
         ("a", {"pause": 1.5}, "set: pause of a: found 1.5; pass integers, which become int32"),
-        ("a", {"pause": 2**31}, "set: pause of a: 2147483648 is out of the range of int32"),
+        ("a", {"pause": 2**31}, "set: pause of a: 2147483648 does not fit in int32; pass numbers that do"),
         ("a", {"v": "high"}, "set: v of a: found 'high'; pass real numbers, which become float32"),
         ("a", {"v": [[1], [2, 3]]}, "set: v of a: found"),
-        ("a", {"threshold": 1e39}, "set: threshold of a: 1e+39 is out of the range of float32"),
+        ("a", {"threshold": 1e39}, "set: threshold of a: 1e+39 does not fit in float32"),
     ],
 )
 def test_what_cannot_be_set_is_said_in_words(population, given_values, words):
@@ -657,7 +664,9 @@ def test_engines_are_chosen_by_name():
         make_engine(PLAN, "numab")
     with pytest.raises(NetworkError, match=re.escape(f"'metal' for networks; registered: {', '.join(ENGINES)}")):
         make_engine(PLAN, "metal")
-    with pytest.raises(NetworkError, match="blocks is an option of backend='cuda', and this is 'numba'; leave it out"):
+    with pytest.raises(
+        NetworkError, match="blocks is an option of backend='cuda', but the backend is 'numba'; leave it out"
+    ):
         make_engine(PLAN, "numba", blocks=3)
 
 
