@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Write the inventories by which pages link to the sites of Python, NumPy and JAX: `python -m docs.inventories`.
 
-The documentation is built without a network, so Sphinx cannot ask other sites which names they have. The names that
-we link to are listed here, with the pages that they are on. `$` in an address stands for the name.
+The documentation is built without a network, so Sphinx cannot read the inventories of other sites. The names that we
+link to are listed here, with the addresses of their pages; `$` stands for the name. Those of Python were compared with
+the inventory of its documentation (3.11), those of NumPy with the source of its documentation (2.4).
 """
 
 import zlib
@@ -39,8 +40,8 @@ NAMES = {
         ("exception", "reference/generated/$.html#$", "numpy.linalg.LinAlgError"),
     ),
     "python": (
-        ("class", "library/functions.html#$", "bool complex float int object"),
-        ("class", "library/stdtypes.html#$", "bytes dict frozenset list range set slice str tuple"),
+        ("class", "library/functions.html#$", "bool complex float int object slice"),
+        ("class", "library/stdtypes.html#$", "bytes dict frozenset list range set str tuple"),
         ("data", "library/constants.html#$", "None True False"),
         (
             "exception",

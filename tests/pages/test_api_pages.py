@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The reference has every public name, on a page by topic and in the list on its first page."""
 
+import pkgutil
 import re
 
+import pytest
 from programs import ROOT
 
 import brainevent
@@ -59,3 +61,20 @@ def test_inventories_are_those_of_the_list():
             "python -m docs.inventories"
         )
     assert {"jax.Array", "numpy.ndarray", "TypeError"} <= inventories.linked()
+
+
+@pytest.mark.parametrize(
+    ("site", "role", "name"),
+    [
+        (site, role, name)
+        for site, rows in inventories.NAMES.items()
+        for role, _, names in rows
+        for name in names.split()
+    ],
+)
+def test_names_of_other_sites_exist(site, role, name):
+    found = pkgutil.resolve_name(name if "." in name else f"builtins:{name}")
+    assert isinstance(found, type) or role in ("data", "function")
+    assert callable(found) or role == "data"
+    assert role != "exception" or issubclass(found, BaseException)
+    assert site == "python" or name.startswith(f"{site}.")
