@@ -15,42 +15,20 @@ SHOWN, MOST = 300.0, 200  # ms and neurons in a picture: readable
 MOST_COLOURS = 6  # of more populations, excitatory ones, whose names end with E, have one colour
 
 
-def together(network: be.Network, result: Any, share: float = 1.0) -> tuple[be.Spikes, dict[str, Any]]:
-    """Return the spikes of a share of each population, and the neurons of each, numbered one after the other."""
-    steps, neurons, first = [], [], 0
-    groups: dict[str, Any] = {}
-    for population in network.populations:
-        count = max(1, round(share * population.size))
-        part = result[f"{population.name}.spikes"].of(slice(0, count))
-        steps.append(np.rint(part.times / network.dt).astype(int))
-        neurons.append(part.neurons + first)
-        groups[population.name] = np.arange(first, first + count)
-        first += count
+def together(network: be.Network, result: Any) -> tuple[be.Spikes, dict[str, Any]]:
+    """Return the spikes of all populations, and the neurons of each group, as `Spikes.stack` does."""
+    spikes, groups = be.Spikes.stack({p.name: result[f"{p.name}.spikes"] for p in network.populations})
     if len(groups) > MOST_COLOURS:
         groups = {kind: np.concatenate([groups[name] for name in groups if name[-1] == kind]) for kind in "EI"}
-    spikes = be.Spikes.from_events(
-        np.concatenate(steps), np.concatenate(neurons), first, network.dt, first=result.first, n_steps=result.steps
-    )
     return spikes, groups
 
 
 def draw(network: be.Network, result: Any, title: str, figure: Any = None, theme: str = "light") -> Any:
     """Draw spikes of 200 neurons in the last 300 ms, above the rates of all neurons; return the figure."""
-    from matplotlib.figure import Figure  # no network needs it to run
-
-    figure = figure or Figure(figsize=(7.4, 5.4), layout="constrained")
-    marks, lines = figure.subplots(2, 1, sharex=True, height_ratios=[2.2, 1])
+    spikes, groups = together(network, result)
     end = (result.first + result.steps) * network.dt
-    total = sum(population.size for population in network.populations)
-    some, some_groups = together(network, result, min(1, MOST / total))
-    everyone, groups = together(network, result)
-    look = {"markersize": 3.5, "markeredgewidth": 1.1}
-    some.between(end - SHOWN, end).raster(ax=marks, groups=some_groups, theme=theme, **look)
-    everyone.between(end - SHOWN, end).plot_rate(bin=5, ax=lines, groups=groups, theme=theme)
-    lines.get_legend().remove()
-    marks.set(xlabel="")
-    figure.suptitle(title, x=0.012, ha="left", fontsize=12.5, fontweight="bold", color=lines.xaxis.label.get_color())
-    return figure
+    last = spikes.between(end - SHOWN, end)
+    return last.plot(figure, groups=groups, sample=MOST, bin=5, theme=theme, title=title)
 
 
 def show(

@@ -264,14 +264,13 @@ def test_a_network_says_how_it_went(monkeypatch, tmp_path, capsys):
     assert "COBA: 200 of 500 neurons" in picture.read_text()
 
 
-def test_populations_are_numbered_one_after_the_other():
+def test_populations_are_groups_of_one_picture():
     network = coba.network(n=500)
     result = network.build(seed=0).run(300, record=["exc.spikes", "inh.spikes"])
-    spikes, groups = report.together(network, result, 0.5)
-    assert {name: (who[0], who[-1]) for name, who in groups.items()} == {"exc": (0, 199), "inh": (200, 249)}
+    spikes, groups = report.together(network, result)
+    assert {name: (who[0], who[-1]) for name, who in groups.items()} == {"exc": (0, 399), "inh": (400, 499)}
     for name, who in groups.items():
-        expected = result[f"{name}.spikes"].of(slice(0, who.size))
-        np.testing.assert_array_equal(spikes.of(who).counts, expected.counts)
+        np.testing.assert_array_equal(spikes.of(who).counts, result[f"{name}.spikes"].counts)
     assert spikes.counts.sum() > 0
 
 
