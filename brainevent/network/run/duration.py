@@ -36,5 +36,5 @@ def _steps_in(where: str, time: Any, dt: float) -> Any:
     steps = float(given) / dt
     whole = round(steps)
     if abs(steps - whole) > _NEAR * max(1, abs(steps)):
-        raise NetworkError(f"{where} is {steps * dt:g} ms, which is no multiple of dt={dt:g} ms; pass one that is")
+        raise NetworkError(f"{where} is {steps * dt:g} ms, not a multiple of dt={dt:g} ms; pass a multiple")
     return whole

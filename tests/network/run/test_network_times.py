@@ -45,7 +45,7 @@ def test_a_run_takes_a_time(time):
 @pytest.mark.parametrize(
     ("time", "words"),
     [
-        (0.55 * u.ms, "run: steps is 0.55 ms, which is no multiple of dt=0.1 ms; pass one that is"),
+        (0.55 * u.ms, "run: steps is 0.55 ms, not a multiple of dt=0.1 ms; pass a multiple"),
         (3 * u.mV, "run: steps: has the unit mV; pass ms, or a number, which means ms"),
         (0 * u.ms, r"run: steps is 0 ms \(0 steps\); pass an integer from 1 to"),
         (-1 * u.ms, r"run: steps is -1 ms \(-10 steps\); pass an integer from 1 to"),
@@ -62,5 +62,5 @@ def test_another_time_is_refused(time, words):
 
 
 def test_a_record_whose_time_is_no_multiple_is_refused():
-    with pytest.raises(NetworkError, match=r"every: steps is 0\.25 ms, which is no multiple of dt=0\.1 ms"):
+    with pytest.raises(NetworkError, match=r"every: steps is 0\.25 ms, not a multiple of dt=0\.1 ms"):
         built().run(2, be.every(0.25 * u.ms, "n.step"))
