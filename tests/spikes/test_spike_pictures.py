@@ -400,12 +400,13 @@ def test_states_of_a_result_are_drawn_with_their_spikes():
         spike = s.v > 1
         return s.replace(v=jnp.where(spike, 0.0, s.v + 0.3)), spike
 
-    population = brainevent.Population("exc", 4, rule, state={"v": 0.0})
+    population = brainevent.Population("exc", 4, rule, state={"v": 0.0}, units={"v": "mV"})
     other = brainevent.Population("inh", 2, rule, state={"v": 0.5})
     result = brainevent.Network([population, other], [], dt=0.5).build(backend="jax").run(
         20, record=["exc.spikes", "inh.spikes", brainevent.every(2, "exc.v", neurons=[1, 3])]
     )  # fmt: skip
     (axes,) = result.plot_traces("exc.v", title="v").axes
+    assert axes.texts[0].get_text() == "0.5 mV"
     marks = [line.get_xdata() for line in axes.lines if line.get_marker() == "|"]
     np.testing.assert_array_equal(marks[1], result["exc.spikes"].of([3]).between(0, 9.5).times)
     assert list(ticks(axes)) == ["1", "3"]

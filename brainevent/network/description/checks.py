@@ -29,4 +29,7 @@ def is_integer(value: Any) -> bool:
 
 def is_number(value: Any) -> bool:
     """Say whether a value is one real number, or an array () of one."""
-    return is_integer(value) or (np.ndim(value) == 0 and np.asarray(value).dtype.kind in "iuf")
+    try:
+        return is_integer(value) or (np.ndim(value) == 0 and np.asarray(value).dtype.kind in "iuf")
+    except TypeError:  # of a quantity with a unit
+        return False

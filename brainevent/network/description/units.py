@@ -18,27 +18,27 @@ DECLARED = (*UNITS, "Hz", "kHz", "1")  # "1" is for numbers without a unit
 Unit = Any  # a name of DECLARED, or a unit of brainunit
 
 
-def split(where: str, value: Any) -> tuple[Any, str | None]:
+def split(where: str, value: Any, hint: str = "") -> tuple[Any, str | None]:
     """Return the numbers of a value, and the name of their unit; None of what has none."""
     if not units.is_quantity(value):
         return value, None
     package = units.loaded()
     for name in UNITS:
         if value.dim == getattr(package, name).dim:
-            return units.numbers_in(value, getattr(package, name)), name
+            return _real(units.numbers_in(value, getattr(package, name))), name
     if value.dim == package.UNITLESS.dim:
         return units.numbers_in(value, None), None
-    raise NetworkError(f"{where}: has the unit {value.unit}; pass one that is {', '.join(UNITS)} or a number")
+    raise NetworkError(f"{where}: has the unit {value.unit}; pass one that is {', '.join(UNITS)} or a number{hint}")
 
 
-def plain(where: str, value: Any, unit: Unit | None = None) -> Any:
+def plain(where: str, value: Any, unit: Unit | None = None, hint: str = "") -> Any:
     """Return the numbers of a value; `unit` is what they must be in, if they have a unit."""
     if unit is None or not units.is_quantity(value):
-        return split(where, value)[0]
+        return split(where, value, hint)[0]
     wanted = _unit(unit)
     if value.dim != wanted.dim:
         raise NetworkError(_wrong(where, value.unit, unit))
-    return units.numbers_in(value, wanted)
+    return _real(units.numbers_in(value, wanted))
 
 
 def factor(where: str, found: str, unit: Unit) -> float:
@@ -67,6 +67,13 @@ def check_declared(where: str, unit: Any) -> None:
             raise NetworkError(f"{where} is {unit!r}{guess}; pass one of {', '.join(DECLARED)}, or a unit of brainunit")
     elif not hasattr(unit, "dim") or units.is_quantity(unit):
         raise NetworkError(f"{where} is {unit!r}; pass one of {', '.join(DECLARED)}, or a unit of brainunit")
+
+
+def _real(numbers: Any) -> Any:
+    """Return numbers as floats: what has a unit is no count."""
+    if isinstance(numbers, int):
+        return float(numbers)
+    return numbers.astype(float) if getattr(numbers, "dtype", np.dtype(float)).kind in "iu" else numbers
 
 
 def _unit(unit: Unit) -> Any:

@@ -77,17 +77,18 @@ def check_receptor(where: str, population: str, receptor: str, known: Iterable[s
 def _examples(population: Population) -> tuple[Examples, Examples]:
     """Return values of which the dtypes count: of states and of parameters."""
     state, params = (
-        {name: _example(f"population {population.name}: {kind} {name}", value) for name, value in given.items()}
+        {name: _example(f"population {population.name}: {kind}", name, value) for name, value in given.items()}
         for kind, given in (("state", population.state), ("params", population.params))
     )
     return state, params
 
 
-def _example(where: str, value: Any) -> Any:
+def _example(where: str, name: str, value: Any) -> Any:
     """Return a value of which the dtype counts, as the rule's trace takes it."""
     if isinstance(value, Values):
         return 0 if value.law.kind == INTEGERS else 0.0
-    value = plain(where, value)
+    where = f"{where} {name}"
+    value = plain(where, value, hint=f", or declare its unit, such as units={{{name!r}: 'Hz'}}")
     if isinstance(value, (bool, int, float)):
         return value
     array = array_in(where, value)

@@ -9,6 +9,7 @@ from typing import Any
 import jax.numpy as jnp
 
 from ...errors import NetworkError, ShapeError, UnknownNameError, did_you_mean
+from ...event.units import is_quantity
 from ..plan.plan import Plan
 
 __all__ = ["check_mapping", "check_name", "check_names", "completed", "initial_params"]
@@ -63,8 +64,12 @@ def check_names(plan: Plan, params: Params) -> None:
     for p in plan.populations:
         own = params.get(p.name, {})
         check_mapping(f"params[{p.name!r}]", own)
-        for key in own:
+        for key, value in own.items():
             check_name(f"params[{p.name!r}]", key, p.params)
+            if is_quantity(value):
+                raise NetworkError(
+                    f"simulate: params[{p.name!r}][{key!r}] has the unit {value.unit}; pass numbers without a unit"
+                )
 
 
 def check_mapping(where: str, given: Any) -> None:

@@ -21,7 +21,7 @@ Arrays = Mapping[str, Mapping[str, Array]]
 _TAKEN = {"b": "b", "i": "biu", "u": "biu", "f": "biuf"}  # kinds of dtypes that a kind takes
 
 
-def as_dtype(where: str, value: Any, dtype: Any, unit: Any = None) -> Array:
+def as_dtype(where: str, value: Any, dtype: Any, unit: Any = None, hint: str = "") -> Array:
     """Return numbers, without their unit, in a dtype of the form: none is NaN, or changes but for rounding."""
     value = plain(where, value, unit)
     try:
@@ -31,7 +31,7 @@ def as_dtype(where: str, value: Any, dtype: Any, unit: Any = None) -> Array:
     dtype = np.dtype(dtype)
     if array.dtype.kind not in _TAKEN[dtype.kind]:
         kind = {"b": "booleans", "f": "real numbers"}.get(dtype.kind, "integers")
-        raise NetworkError(f"{where}: found {_shown(value, array)}; pass {kind}, which become {dtype}")
+        raise NetworkError(f"{where}: found {_shown(value, array)}; pass {kind}, which become {dtype}{hint}")
     if array.dtype.kind == "f" and np.isnan(array).any():
         raise NetworkError(f"{where}: {_where_true(np.isnan(array))}is NaN; pass numbers")
     with np.errstate(over="ignore"):
@@ -159,7 +159,8 @@ def _fitting(where: str, given: Arrays, expected: Mapping[str, Mapping[str, tupl
 
 def _param(where: str, population: PopulationPlan, name: str, value: Any) -> Array:
     before = population.params[name]
-    array = as_dtype(where, value, before.dtype, population.units.get(name))
+    hint = f", or build the network with floats such as {float(before.flat[0])}" if before.dtype.kind in "iu" else ""
+    array = as_dtype(where, value, before.dtype, population.units.get(name), hint)
     if name == "dt" and np.any(array != before):
         raise NetworkError(f"{where} is the time step of the network, {before:g} ms; build a network with another dt")
     if np.ndim(before):

@@ -39,6 +39,7 @@ class Request:
     kind: str  # one of KINDS, or "sample"
     population: str
     sample: Sample | None = None
+    unit: str = ""  # of the state, if it is declared
 
 
 def every(
@@ -143,7 +144,8 @@ def _request(plan: Plan, one: Any) -> Request:
         counted_steps("every: steps", asked.steps, plan.dt, least="of at least 1"),
         _chosen(population, asked),
     )
-    return Request(asked.what if label is None else label, "sample", name, sample)
+    unit = str(population.units.get(what, ""))
+    return Request(asked.what if label is None else label, "sample", name, sample, "" if unit == "1" else unit)
 
 
 def _check_no_index(asked: str) -> None:

@@ -147,7 +147,8 @@ class Result(Mapping[str, Any]):
         if request.sample is None:
             raise NetworkError(f"result.plot_traces: {record} is not a state; record one, such as 'exc.v'")
         same = [r.label for r in self.requests if r.kind == "spikes" and r.population == request.population]
-        usual = {"names": request.sample.neurons, "label": request.sample.state}
+        state = request.sample.state
+        usual = {"names": request.sample.neurons, "label": f"{state} ({request.unit})" if request.unit else state}
         usual |= {"spikes": self.recorded[same[0]]} if same else {}
         return plot_traces(self.times(record), self.recorded[record], **{**usual, **keywords})
 

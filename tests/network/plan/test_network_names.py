@@ -155,3 +155,13 @@ def test_a_population_has_no_parts(part):
         "neurons=...); to connect some, pass a matrix whose other rows or columns have no synapses, or make two "
         "populations of one rule"
     )
+
+
+def test_a_parameter_of_integers_says_how_to_make_it_a_float():
+    sim = run(cells(leaky, threshold=1))
+    with pytest.raises(NetworkError) as caught:
+        sim.set("cells", threshold=1.5)
+    assert str(caught.value) == (
+        "set: threshold of cells: found 1.5; pass integers, which become int32, or build the network with floats such "
+        "as 1.0"
+    )

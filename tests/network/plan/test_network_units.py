@@ -24,10 +24,15 @@ def probe(level=1.0, rate=0.0, units=None, seen=0.0):
     return be.Population("to", 4, hold, {"seen": seen, "out": 0.0}, {"level": level, "rate": rate}, units=units)
 
 
-def built(weight, target=None, connect=be.connect.one_to_one, into="syn", **keywords):
+def built(weight, target=None, connect=be.connect.one_to_one, into="syn", backend="interpreted"):
     target = probe() if target is None else target
-    how = connect(weight=weight, **keywords) if callable(connect) else connect
-    return be.Network([RELAYS, target], [be.Projection(RELAYS, target, how, into=into)]).build(backend="interpreted")
+    how = connect(weight=weight) if callable(connect) else connect
+    return be.Network([RELAYS, target], [be.Projection(RELAYS, target, how, into=into)]).build(backend=backend)
+
+
+def simulated(params):
+    sim = built(1.0, backend="jax")
+    return be.simulate(sim, sim.state, params, 1)
 
 
 # What is converted.
@@ -77,6 +82,14 @@ def test_inputs_and_what_is_set_are_in_declared_units():
     assert result["to.seen"].tolist() == [[500] * 4]
 
 
+def test_a_quantity_of_an_integer_is_a_float():
+    for given in (2 * u.pA, np.array([1, 2, 3, 4]) * u.pA, jnp.arange(4) * u.pA):
+        for declared in ({"level": "pA"}, {}):
+            sim = built(1.0, probe(level=given, units=declared))
+            assert sim.params["to"]["level"].dtype == np.float32
+            sim.set("to", level=2.5)
+
+
 # What is refused.
 
 REFUSED = {
@@ -107,6 +120,15 @@ REFUSED = {
     "an input": (
         lambda: built(1.0).run(2, inputs={"to.syn": np.ones(2) * u.mV}),
         "inputs: 'to.syn': has the unit mV; pass pA, or a number, which means pA",
+    ),
+    "a rate without a declared unit": (
+        lambda: built(1.0, probe(rate=5 * u.Hz, units={})),
+        "params rate: has the unit Hz; pass one that is ms, mV, pA, nS, pF or a number, or declare its unit",
+    ),
+    "a probability with a unit": (lambda: be.connect.prob(0.1 * u.mV), "connect.prob: p is Quantity(0.1"),
+    "a parameter of simulate": (
+        lambda: simulated({"to": {"level": 3 * u.pA}}),
+        "simulate: params['to']['level'] has the unit pA; pass numbers without a unit",
     ),
     "a unit that no one knows": (
         lambda: probe(units={"level": "pa"}),
