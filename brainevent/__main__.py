@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Make `python -m brainevent` the command `brainevent`, and refuse it where nothing can be compiled."""
+"""Run the command `brainevent` as `python -m brainevent`, unless kernels cannot be compiled on this system."""
 
 from ._system import why_not_compiled
 
@@ -10,7 +10,7 @@ def main() -> int:
     """Run the command, and return its exit status."""
     if why := why_not_compiled("the command brainevent", "use the package in Python"):
         raise SystemExit(f"brainevent: error: {why}")
-    from .cli import main as command  # it imports what compiles
+    from .cli import main as command  # imports the modules that compile
 
     return command()
 

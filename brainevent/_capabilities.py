@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compute capabilities of GPUs, however they are spelled."""
+"""Compute capabilities of GPUs, in any spelling."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _CAPABILITY = re.compile(r"(?:sm_|compute_)?(?P<major>\d+?)\.?(?P<minor>\d)(?P<s
 
 
 def capabilities(value: str | float | Sequence[str | float], where: str) -> list[str]:
-    """Return ["8.6", "9.0a"] for any spelling of it; `where` it was given is for the error."""
+    """Return ["8.6", "9.0a"] for any spelling; `where` is the place of the argument, for errors."""
     given = value.split(",") if isinstance(value, str) else value if isinstance(value, Sequence) else [value]
     if not given:
         raise ValueError(f"{where}: {value!r} is not a compute capability; write '8.6', '86' or 'sm_86'")

@@ -93,7 +93,7 @@ parse_sharding_rule = str_to_sdy_sharding_rule
 
 
 class _OperatorPrimitive(Primitive):
-    """A primitive of many results, whose operands all vary over the same manual mesh axes."""
+    """A primitive with several results, whose operands all vary over the same manual mesh axes."""
 
     multiple_results = True
 
@@ -110,11 +110,11 @@ def new_primitive(
     abstract_eval: Callable[..., Any],
     complete: Callable[[dict[str, Any]], dict[str, Any]] = lambda params: params,
 ) -> Primitive:
-    """Make a primitive of many results that runs eagerly by being compiled; `complete` sees a bind's parameters."""
+    """Make a primitive with several results that is compiled in eager calls, too; `complete` gets a bind's parameters."""
     primitive = _OperatorPrimitive(name, complete)
     primitive.def_impl(functools.partial(_dispatch.apply_primitive, primitive))
     primitive.def_abstract_eval(abstract_eval)
-    # Lowering must learn the mesh's devices, or a sharding rule has nothing to partition over.
+    # Lowering must get the devices of the mesh, which a sharding rule partitions over.
     _dispatch.prim_requires_devices_during_lowering.add(primitive)
     return primitive
 
@@ -156,14 +156,14 @@ def symbolic_zero_like(primal: Any) -> Any:
 
 
 def match_explicit_axes(value: Any, like: Any) -> Any:
-    """Cut a value as a type is cut over the explicit axes of a mesh, as JAX wants of tangents and cotangents."""
+    """Split a value like a type over the explicit axes of a mesh, as JAX requires for tangents and cotangents."""
     if value is None or isinstance(value, Zero) or not like.sharding.mesh.explicit_axes:
         return value
     return value if _core.typeof(value).sharding == like.sharding else jax.sharding.reshard(value, like.sharding)
 
 
 def match_manual_axes(operands: Sequence[Any]) -> Sequence[Any]:
-    """Let all operands vary over the same mesh axes, as JAX's own primitives do inside `shard_map`."""
+    """Make all operands vary over the same mesh axes, like those of JAX's primitives inside `shard_map`."""
     return _core.auto_insert_reshard(*operands)
 
 
@@ -183,7 +183,7 @@ def for_export(ctx: mlir.LoweringRuleContext) -> bool:
 
 
 def unsigned_attribute(value: int) -> Any:
-    """Return a 64-bit unsigned number as an attribute; JAX's own way has no room for the upper half."""
+    """Return a 64-bit unsigned number as an attribute; JAX's own function does not support the upper half."""
     return _ir.IntegerAttr.get(_ir.IntegerType.get_unsigned(64), value - (value >> 63 << 64))
 
 
@@ -193,7 +193,7 @@ def lowering_platforms(ctx: mlir.LoweringRuleContext) -> tuple[str, ...]:
 
 
 def infer_types(function: Callable[..., Any], operands: Sequence[Any]) -> Any:
-    """Return the types of a function's results, by shapes and dtypes alone: without the mesh around it."""
+    """Return the types of a function's results from shapes and dtypes only, without the surrounding mesh."""
     avals: list[Any] = [_core.typeof(x) for x in operands]
     structs = [jax.ShapeDtypeStruct(x.shape, x.dtype, weak_type=x.weak_type) for x in avals]
     with _config._check_vma(False), jax.sharding.use_abstract_mesh(_mesh.empty_abstract_mesh):
@@ -201,7 +201,7 @@ def infer_types(function: Callable[..., Any], operands: Sequence[Any]) -> Any:
 
 
 def with_result_shardings(function: Callable[..., Any], results: Sequence[Any]) -> Callable[..., Any]:
-    """Let XLA choose how `function` is cut inside, over a mesh with explicit axes; its results are cut like these."""
+    """Let XLA choose how `function` is split over a mesh with explicit axes; its results are split as given."""
     shardings = [_core.typeof(x).sharding for x in results]  # type: ignore[attr-defined]
     if not any(sharding.mesh.explicit_axes for sharding in shardings):
         return function
@@ -211,7 +211,7 @@ def with_result_shardings(function: Callable[..., Any], results: Sequence[Any]) 
 def may_partition(ctx: mlir.LoweringRuleContext) -> bool:
     """Tell whether XLA may partition what is lowered: more than one device, not all manual, and not for export.
 
-    An exported program may not hold the partitioner's callback, which is an address of this process.
+    An exported program must not contain the partitioner's callback, which is an address in this process.
     """
     axes: Any = ctx.module_context.axis_context
     if for_export(ctx) or not jax.config.jax_use_shardy_partitioner:  # type: ignore[attr-defined]
@@ -222,7 +222,7 @@ def may_partition(ctx: mlir.LoweringRuleContext) -> bool:
 
 
 def lower_alone(function: Callable[..., Sequence[Any]], ctx: mlir.LoweringRuleContext, *operands: Any) -> Any:
-    """Lower a function that knows nothing of the mesh around it, of its manual and explicit axes."""
+    """Lower a function without the surrounding mesh and its manual and explicit axes."""
     with _without_mesh(ctx.avals_in) as avals:
         inner = ctx.replace(avals_in=avals, tokens_in=_TokensOnDemand())
         results = mlir.lower_fun(function, multiple_results=True)(inner, *operands)
@@ -230,7 +230,7 @@ def lower_alone(function: Callable[..., Sequence[Any]], ctx: mlir.LoweringRuleCo
 
 
 class _TokensOnDemand(_mlir.TokenSet):
-    """Order among the callbacks of one kernel, of which JAX does not know outside of it."""
+    """The order of the callbacks of one kernel, which is not visible to JAX outside of the kernel."""
 
     def get(self, effect: Any) -> Any:
         if effect not in self._tokens:
@@ -245,12 +245,12 @@ class _TokensOnDemand(_mlir.TokenSet):
 
 
 def is_tracing() -> bool:
-    """Tell whether calls are traced at this point, rather than run."""
+    """Return whether calls are traced at this point, rather than run."""
     return not _core.trace_state_clean()
 
 
 def interpreted_pallas() -> contextlib.AbstractContextManager[None]:
-    """Trace Pallas kernels, of whatever platform, as such that Pallas's own interpreter runs.
+    """Trace Pallas kernels, of any platform, so that Pallas's own interpreter runs them.
 
     It is the one of `interpret=True`. The one with a TPU's memory keeps that memory in one place for the whole process,
     so that kernels which XLA runs side by side break one another.
@@ -292,7 +292,7 @@ def hands_over_batches(function: Callable[..., Any], operands: Sequence[Any]) ->
 def alone(
     function: Callable[..., Sequence[Any]], outs: Sequence[ShapedArray], x64: bool
 ) -> Callable[..., Sequence[Any]]:
-    """Return `function`, of these results, as one that will be lowered alone, with 64 bits enabled or not."""
+    """Return `function`, with these results, to be lowered alone, with 64 bits enabled or not."""
     return lambda *operands: _alone.bind(*operands, function=function, outs=tuple(outs), x64=x64)
 
 
@@ -302,15 +302,15 @@ def x64_enabled() -> bool:
 
 
 _alone = new_primitive("alone", lambda *_, outs, **__: [ShapedArray(out.shape, out.dtype) for out in outs])
-_kept: list[Any] = []  # what compiled shards point to: JAX lets go of it once a shard is lowered
+_kept: list[Any] = []  # objects that compiled shards point to: JAX releases them once a shard is lowered
 
 
 def _lower_shard(
     ctx: mlir.LoweringRuleContext, *operands: Any, function: Callable[..., Any], outs: Any, x64: bool
 ) -> Any:
-    with jax.enable_x64(x64):  # XLA partitions in a thread of its own, which knows of no `with` block of the caller's
+    with jax.enable_x64(x64):  # XLA partitions in a separate thread, without the caller's `with` blocks
         results = lower_alone(function, ctx, *operands)
-    if ctx.module_context.host_callbacks:  # XLA would look for them beside the whole program, in vain.
+    if ctx.module_context.host_callbacks:  # XLA would search for them next to the whole program, and not find them.
         raise NotImplementedError(
             "the kernel of an operator with a sharding rule calls an operator that calls back into Python, as "
             "with jax.pure_callback; give the inner one a kernel without callbacks, or the outer one no sharding rule"
@@ -323,7 +323,7 @@ mlir.register_lowering(_alone, _lower_shard)
 
 
 def meshes_beside_manual_axes(ctx: mlir.LoweringRuleContext) -> tuple[Any, Any] | None:
-    """Return, for what is lowered where some mesh axes are manual, the whole mesh and one of the other axes.
+    """Return, for lowering where some mesh axes are manual, the whole mesh and one of the other axes.
 
     The devices of the second mean nothing: XLA partitions over it within each group of devices.
     """
@@ -336,7 +336,7 @@ def meshes_beside_manual_axes(ctx: mlir.LoweringRuleContext) -> tuple[Any, Any] 
 
 
 def spec_over(mesh: jax.sharding.Mesh, array: jax.ShapeDtypeStruct) -> jax.sharding.PartitionSpec:
-    """Return how XLA's partitioner cuts an array over a mesh."""
+    """Return how XLA's partitioner splits an array over a mesh."""
     if isinstance(array.sharding, jax.sharding.NamedSharding):
         return array.sharding.spec
     spec = _sharding_impls.parse_flatten_op_sharding(array.sharding._to_xla_hlo_sharding(array.ndim), mesh)[0]
@@ -344,7 +344,7 @@ def spec_over(mesh: jax.sharding.Mesh, array: jax.ShapeDtypeStruct) -> jax.shard
 
 
 def described_devices(ctx: mlir.LoweringRuleContext) -> str:
-    """Describe the devices that something is lowered for, and the mesh that they make."""
+    """Describe the devices of a lowering, and their mesh."""
     axes = ctx.module_context.axis_context
     if isinstance(axes, _sharding_impls.ShardingContext):
         return repr(([device.id for device in axes.device_assignment or ()], axes.abstract_mesh))
@@ -369,7 +369,7 @@ def bind_equation(eqn: Any, operands: Sequence[Any]) -> list[Any]:
 def source_line(eqn: Any, without: str) -> str:
     """Return "file:line" of the user's code that an equation of a jaxpr comes from, or an empty string.
 
-    Lines of files in the folder `without` are passed over.
+    Lines of files in the folder `without` are skipped.
     """
     frames = _source_info.user_frames(eqn.source_info.traceback)
     lines = (f"{frame.file_name}:{frame.start_line}" for frame in frames if not frame.file_name.startswith(without))
@@ -382,13 +382,13 @@ _partitionings: dict[bytes, Any] = {}
 def name_partitioning(values: Any, name: str) -> Any:
     """Name what `custom_partitioning` lowered to by content; JAX names it by an address of this process.
 
-    Such an address would keep the persistent compilation cache from hitting, or, met again by chance in another
-    process, let it hit wrongly.
+    With an address, the persistent compilation cache would miss, or return a wrong entry if another process had the
+    same address.
     """
     for value in jax.tree.leaves(values):
         op = value.owner
         while hasattr(op, "attributes") and "sdy.sharding_rule" not in op.attributes and len(op.operands):
-            op = op.operands[0].owner  # past the constraints that explicit meshes put behind it
+            op = op.operands[0].owner  # past the constraints that explicit meshes add after it
         if hasattr(op, "attributes") and "sdy.sharding_rule" in op.attributes:
             callbacks = _custom_partitioning._sharding_callbacks
             info = callbacks[op.attributes["backend_config"].value.encode()]

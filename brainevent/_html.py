@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables in HTML, as notebooks show objects: all text is escaped, and colours suit light and dark themes."""
+"""Objects as tables in HTML for notebooks: all text is escaped, and colours suit light and dark themes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MARKED = "background: rgba(128, 128, 128, 0.18); font-weight: 600"
 
 
 def document(title: str, *parts: str) -> str:
-    """Return a title over parts that are HTML already; those that are empty are left out."""
+    """Return a title above parts in HTML; empty parts are omitted."""
     head = f'<div style="font-weight: 600; margin-bottom: 0.4em">{_text(title)}</div>'
     return f'<div style="color: inherit; overflow-x: auto">{head}{"".join(parts)}</div>'
 
@@ -27,7 +27,7 @@ def paragraph(text: str) -> str:
 
 
 def facts(pairs: Mapping[str, object]) -> str:
-    """Return what is known of one thing, a row each; what is None is left out."""
+    """Return the facts about one object, one per row; values that are None are omitted."""
     rows = [
         f'<tr><th scope="row" style="{_cell("left")}; font-weight: normal; opacity: 0.75">{_text(name)}</th>'
         f'<td style="{_cell("left")}">{_text(value)}</td></tr>'
@@ -45,7 +45,7 @@ def table(
     marked: Collection[int] = (),
     caption: str = "",
 ) -> str:
-    """Return a table; columns in `right` are flush right, and rows in `marked`, counted from 0, stand out."""
+    """Return a table; columns in `right` are right-aligned, and rows in `marked`, counted from 0, are highlighted."""
     body = list(rows)
     shown, more = body[:LIMIT], len(body) - LIMIT
     lines = [

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Make choices that were read while tracing part of every JIT cache key, and drop no compilation.
+"""Make choices that were read during tracing part of every JIT cache key, without dropping compiled programs.
 
-Whoever reads a choice while a function is traced or lowered *asks* for it here. The JIT key holds the number of a
+Code that reads a choice while a function is traced or lowered *asks* for it here. The JIT key holds the number of a
 state: a set of questions with the answers that were given in it. While all those answers stay the same, so does the
 state; else an earlier state whose answers all hold comes back, or a new one begins. So a change that alters no answer
 retraces nothing, and a change back finds the earlier compilation.
@@ -47,7 +47,7 @@ def refresh(topic: Hashable = None) -> None:
         if not changed:
             return
         fitting = [(sum(q in state for q in changed), i) for i, state in enumerate(_states.values()) if _holds(state)]
-        # The most informed state has the compilations that are wanted; the one left last is the warmest.
+        # The state with most answers has the compilations that are needed; among equals, the one left last.
         number = list(_states)[max(fitting)[1]] if fitting else len(_states)
         _states[number] = _states.pop(number, {})
         _number.set_global(number)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is loaded when it is first used: public names, those of earlier releases, and loaders of exported kernels."""
+"""Names that are loaded when first used: public names, those of earlier releases, loaders of exported kernels."""
 
 __all__ = ["CARRIED", "LAZY", "REMOVED", "RENAMED"]
 
@@ -108,7 +108,7 @@ RENAMED = {
     "dense_on_pre": "update_dense_on_binary_pre",
 }
 
-# Names that are gone, with what programs may use instead.
+# Removed names, with their replacements.
 _GONE = {
     "a matrix of coordinates has update_on_pre and update_on_post; or make a CSR by coo2csr": """
         update_coo_on_binary_post update_coo_on_binary_post_p update_coo_on_binary_pre update_coo_on_binary_pre_p
@@ -121,7 +121,7 @@ _GONE = {
 }
 REMOVED = {name: advice for advice, names in _GONE.items() for name in names.split()}
 
-# What loads the kernels that exported programs carry, by their kind.
+# The modules that load the kernels of exported programs, by kind.
 CARRIED = {
     "numba": "brainevent.backends.numba.portable",
     "plan": "brainevent.ffi.launch",

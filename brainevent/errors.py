@@ -51,15 +51,15 @@ class BrainEventError(Exception):
 
 
 class MathError(BrainEventError):
-    """A product of events that has no meaning, for example with an array of rank 3."""
+    """A product of events that is not defined, for example with an array of rank 3."""
 
 
 class ShapeError(MathError, ValueError, AssertionError):
-    """A product of arrays whose shapes do not go together; existing programs expect either built-in class."""
+    """A product of arrays whose shapes do not match; existing programs expect either built-in class."""
 
 
 class UnsupportedOperationError(BrainEventError):
-    """An operation that this kind of matrix does not offer."""
+    """An operation that this kind of matrix, or of kernel, does not support."""
 
 
 class UnknownBufferError(BrainEventError, KeyError, ValueError):
@@ -69,7 +69,7 @@ class UnknownBufferError(BrainEventError, KeyError, ValueError):
 
 
 class BenchmarkDataFnNotProvidedError(BrainEventError):
-    """An operator was to be measured but has no benchmark data."""
+    """An operator cannot be measured because it has no benchmark data."""
 
 
 class CheckFailedError(BrainEventError, AssertionError):
@@ -93,7 +93,7 @@ class CUDANotInstalledError(KernelError):
 
 
 class KernelFallbackExhaustedError(KernelError):
-    """No kernel of this operator fits the platform or the backend that was asked for."""
+    """No kernel of this operator matches the requested platform or backend."""
 
 
 def _before(error: BaseException) -> BaseException | None:
@@ -119,11 +119,11 @@ class KernelCompilationError(KernelError):
 
 
 class KernelOutputError(KernelCompilationError, ValueError):
-    """A kernel returned something else than `outs` describes."""
+    """The results of a kernel do not match `outs`."""
 
 
 class KernelArgumentError(KernelCompilationError, TypeError):
-    """A kernel was given operands that it cannot take."""
+    """A kernel does not accept its operands."""
 
 
 class CompilationError(KernelCompilationError):
@@ -142,11 +142,11 @@ class CompilationError(KernelCompilationError):
 
 
 class HostCompilerIncompatibleError(CompilationError):
-    """The CUDA compiler refuses the host's C++ compiler."""
+    """The CUDA compiler rejects the host's C++ compiler."""
 
 
 class KernelToolchainError(KernelError):
-    """What is needed to build kernels from source is not all there."""
+    """A tool or directory for building kernels from source is missing or unusable."""
 
 
 class NvccNotFoundError(KernelToolchainError):
@@ -162,7 +162,7 @@ class HeaderNotFoundError(KernelToolchainError):
 
 
 class GpuArchDetectionError(KernelToolchainError):
-    """It cannot be told for which GPU to compile."""
+    """The GPU to compile for cannot be determined."""
 
 
 class UnsupportedArchError(KernelToolchainError):
@@ -197,7 +197,7 @@ class RegistrationTypeError(BrainEventError, TypeError, AssertionError):
 
 
 class RegistrationValueError(BrainEventError, ValueError, AssertionError):
-    """A registration with a value that cannot be; existing programs expect either built-in class."""
+    """A registration with an invalid value; existing programs expect either built-in class."""
 
 
 class UnknownPlatformError(BrainEventError, ValueError, NotImplementedError):
@@ -205,7 +205,7 @@ class UnknownPlatformError(BrainEventError, ValueError, NotImplementedError):
 
 
 class OperandError(BrainEventError, TypeError, ValueError):
-    """An operator's reference or rule cannot take what it was given, or returned a wrong type."""
+    """An operator's reference or rule does not accept its operands, or returned a wrong type."""
 
 
 class NoRuleError(BrainEventError, NotImplementedError):
@@ -213,15 +213,15 @@ class NoRuleError(BrainEventError, NotImplementedError):
 
 
 class RuleError(BrainEventError, ValueError):
-    """The rule of a neuron does what no engine can run."""
+    """The rule of a neuron does something that no engine supports."""
 
 
 class NetworkError(BrainEventError, ValueError):
-    """The description of a network, or what is asked of one, does not fit."""
+    """The description of a network, or an argument of one of its methods, is not valid."""
 
 
 class CheckpointError(NetworkError):
-    """A file is no checkpoint, or one of another network."""
+    """A file is not a checkpoint, or is one of another network."""
 
 
 class NotFiniteError(BrainEventError, ArithmeticError):
@@ -229,7 +229,7 @@ class NotFiniteError(BrainEventError, ArithmeticError):
 
 
 class UnknownNameError(RuleError, AttributeError):
-    """A rule reads or replaces a state, receptor or parameter that is not there."""
+    """A rule reads or replaces a state, receptor or parameter that does not exist."""
 
 
 def did_you_mean(word: object, known: Iterable[str]) -> str:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Name a function by what it computes: the same in every process, another when any part of it changes."""
+"""Name a function by its content: the same name in every process, another one when any part changes."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ __all__ = ["Content", "content_name", "content_of", "needs_nothing_else", "note_
 
 @dataclass(frozen=True)
 class Content:
-    """What values compute, and where their code stands, in hexadecimal digits; and what of them has no content.
+    """The content of values and the place of their code, as hexadecimal digits; and a part without content, if any.
 
-    A name that is `fleeting` is met in this process alone. `large` are arrays that compiled code points to.
+    A `fleeting` name is valid in this process only. `large` are arrays that compiled code points to.
     """
 
     name: str
@@ -37,8 +37,8 @@ class Content:
 def content_of(*values: Any, anew: Any = None, as_written: bool = False) -> Content:
     """Return the content of values: the name is random if something in them is opaque.
 
-    `anew` is a function for Numba that is compiled anew, whatever of it was compiled before. What functions are
-    `as_written` does not depend on what was compiled before.
+    `anew` is a function for Numba that is compiled again, even if it was compiled before. The content of functions
+    `as_written` does not depend on earlier compilations.
     """
     walk = Walk(anew, as_written)
     try:
@@ -56,7 +56,7 @@ def content_name(*values: Any, as_written: bool = False) -> str:
 
 
 def note_before(dispatcher: Any) -> Callable[[Any], None]:
-    """Look at a function that Numba is about to compile; return what is to be called with what it has compiled."""
+    """Note the content of a function before Numba compiles it; return a function to call with the compiled code."""
     walk = Walk(dispatcher)
     try:
         with importing_nothing():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tell whether code that Numba compiled earlier still holds what its function names now.
+"""Find whether code that Numba compiled earlier is still that of its function.
 
 Numba compiles a function once for each signature, and uses that code again whatever its globals and closures have
 become. What the code was compiled from is noted where that can be seen; else Numba's own notes on it must show it.
@@ -20,21 +20,21 @@ from .plain import KINDS, bytes_of
 
 __all__ = ["is_current", "is_unchanged", "mark_of", "needs_nothing_else", "note"]
 
-# What a function was, and what Numba had been taught: by the library that holds the code.
+# The content of a function and of extensions of Numba, by the library that holds the code.
 _sources: weakref.WeakKeyDictionary[Any, tuple[bytes, bytes]] = weakref.WeakKeyDictionary()
 _marks: weakref.WeakKeyDictionary[Any, bytes] = weakref.WeakKeyDictionary()
-# What overloads were when they were last seen before Numba called them; "" if they have changed since.
+# The content of overloads when they were last seen before Numba called them; "" if they changed since.
 _overloads: weakref.WeakKeyDictionary[Any, bytes] = weakref.WeakKeyDictionary()
 _FUNCTIONS = (types.FunctionType, types.BuiltinFunctionType, types.MethodType, np.ufunc)
 
 
 def note(overload: Any, content: bytes, taught: bytes) -> None:
-    """Note the content that a function had when Numba compiled this overload, and what Numba had been taught."""
+    """Store the content of a function, and of extensions of Numba, when Numba compiled this overload."""
     _sources[_library(overload)] = content, taught
 
 
 def mark_of(compiled: Any) -> bytes:
-    """Return what names this compiled code and nothing else, in no other process."""
+    """Return a name of this compiled code that is unique over all processes."""
     return _marks.setdefault(_library(compiled), uuid.uuid4().bytes)
 
 
@@ -53,7 +53,7 @@ def is_current(overload: Any, content: bytes, taught: bytes | None, function: ty
 
 
 def is_unchanged(template: Any, content: bytes) -> bool:
-    """Say whether an overload had this content whenever Numba called it: what it returned then is used again."""
+    """Return whether an overload had this content at each call by Numba, which reuses what it returned."""
     if not template._impl_cache:
         _overloads[template] = content
     elif _overloads.get(template) != content:
@@ -62,12 +62,12 @@ def is_unchanged(template: Any, content: bytes) -> bool:
 
 
 def needs_nothing_else(function: types.FunctionType) -> bool:
-    """Say whether a function uses only what libraries have, so that its source says all."""
+    """Return whether a function uses only names of libraries, so that its source determines its content."""
     return is_library(str(function.__module__)) or all(_is_of_library(value) for _, value in _named(function))
 
 
 def _library(compiled: Any) -> Any:
-    """Return what lives as long as compiled code, and can be weakly referenced."""
+    """Return an object that lives as long as compiled code, and can be weakly referenced."""
     return getattr(compiled, "library", None) or compiled
 
 
@@ -94,7 +94,7 @@ def _is_of_library(value: Any) -> bool:
 
 
 def _holds(overload: Any, name: str, value: Any) -> bool:
-    """Say whether code is sure to hold what a name stands for."""
+    """Return whether code certainly contains the current value of a name."""
     if _is_of_library(value):
         return True
     noted = [known for known_name, known in _noted(overload) if known_name == name]
@@ -102,7 +102,7 @@ def _holds(overload: Any, name: str, value: Any) -> bool:
         return False
     if not hasattr(value, "overloads"):
         return True
-    linked = getattr(overload.library, "_linking_libraries", ())  # of what it calls, also what was compiled again since
+    linked = getattr(overload.library, "_linking_libraries", ())  # including functions compiled again since
     return any(inner.library in linked for inner in list(value.overloads.values()))
 
 
@@ -117,7 +117,7 @@ def _noted(overload: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _is_same(known: Any, value: Any) -> bool:
-    """Say whether two values are one: functions that Numba compiled, its types, and plain values."""
+    """Return whether two values are the same: functions that Numba compiled, its types, and plain values."""
     if known is value and (hasattr(value, "py_func") or type(value).__module__.startswith("numba.core.types")):
         return True
     plain = type(value) in KINDS or isinstance(value, np.generic)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Find what programs have taught Numba: overloads, typing rules, code for methods and operators.
+"""Find the extensions of Numba that programs define: overloads, typing rules, code for methods and operators.
 
 Numba keeps these in registries of its own, so that the functions which rely on them do not show them.
 """
@@ -27,11 +27,11 @@ _SITE = tuple({sysconfig.get_path(name) + os.sep for name in ("purelib", "platli
 
 @dataclass
 class Taught:
-    """What Numba's registries hold of others' code, looked through as far as they have grown."""
+    """The code of others in Numba's registries, read as far as they have grown."""
 
     is_library: Callable[[str], bool]
     by_function: dict[int, dict[_Rank, list[Any]]] = field(default_factory=dict)
-    everywhere: dict[_Rank, list[Any]] = field(default_factory=dict)  # what a kernel may use without naming it
+    everywhere: dict[_Rank, list[Any]] = field(default_factory=dict)  # code that a kernel can use without naming it
     _templates: dict[int, list[Any]] = field(default_factory=dict)  # that Numba makes of overloads, by their function
     _watched: _Watched | None = None
     _keys: list[Any] = field(default_factory=list)  # kept, so that no other object has their identity
@@ -93,7 +93,7 @@ def _in_order(entries: dict[_Rank, list[Any]]) -> list[Any]:
 
 @functools.cache
 def installed_file(module: str) -> str | None:
-    """Return what tells one installation of a module's package from another, or None if none is installed."""
+    """Return a value that identifies the installation of a module's package, or None if none is installed."""
     try:
         spec = importlib.util.find_spec(module) if module in sys.modules else None
     except (ImportError, ValueError):
@@ -134,7 +134,7 @@ def _of_template(template: Any) -> _Entry:
     names = ("_attr", "prefer_literal", "_jit_options", "_strict", "metadata")
     options = (*(getattr(template, name, "") for name in names), "" if callable(inline) else inline)
     code = (inline,) if callable(inline) else ()
-    if is_intrinsic(template.key):  # who uses it holds it, with its definition
+    if is_intrinsic(template.key):  # a user of it references it, with its definition
         return None, options, ()
     function = getattr(template, "_overload_func", None) or getattr(template, "_definition_func", None)
     if function is not None:
@@ -170,7 +170,7 @@ class _Watched:
         self._others: dict[str, int] = {}
 
     def new(self) -> Iterator[tuple[_Rank, Any, _Entry]]:
-        """Yield what has come since the last time."""
+        """Yield the new entries since the last call."""
         self._find()
         for number, (rank, items, entry) in enumerate(self._lists):
             while self._done[number] < len(items):

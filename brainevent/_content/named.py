@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What code names and imports, and which modules and classes are those of libraries, of which a version says all."""
+"""The names and imports in code; modules and classes of libraries, which a version identifies."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _IMPORTS = dis.opmap["IMPORT_NAME"]
 
 
 def is_library(module: str) -> bool:
-    """Say whether a module's version says all about it; a user's own may have the name of one of Python's."""
+    """Return whether a module's version identifies it; a user's module can have the name of one of Python's."""
     name = module.partition(".")[0]
     if name not in _LIBRARIES:
         return False
@@ -79,7 +79,7 @@ def imported(function: types.FunctionType) -> Iterator[types.ModuleType]:
 
 @contextlib.contextmanager
 def importing_nothing() -> Iterator[None]:
-    """Import nothing to look at it: another thread may be importing it, and wait for a lock that this one has."""
+    """Import nothing in order to read it: another thread may be importing it, and wait for a lock of this thread."""
     before = _may_import.set(False)
     try:
         yield

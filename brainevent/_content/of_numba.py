@@ -19,7 +19,7 @@ _ADDRESS = re.compile(r"#[0-9a-f]{6,}|0x[0-9a-f]{6,}")
 
 
 def dispatcher_parts(walk: Walking, dispatcher: Any) -> Iterator[bytes]:
-    """Yield the digest of a function that Numba compiles when it is called, and marks of older code that it has.
+    """Yield the digest of a function that Numba compiles when it is called, and marks of its older code.
 
     The digest depends on the function alone, so that it can be compared with that of another time.
     """
@@ -44,7 +44,7 @@ def overload_parts(walk: Walking, function: Any, taught: Taught) -> Iterator[byt
 def _known(
     walk: Walking, value: Any, parts: Callable[..., Iterator[bytes]], marks: Callable[..., Any]
 ) -> Iterator[bytes]:
-    """Walk something once, by itself."""
+    """Walk an object once, separately."""
     if id(value) in walk.open:  # it calls itself
         walk.recursive.add(id(value))
         yield b"itself %d" % (len(walk.open) - walk.open[id(value)])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plain values as bytes: two of them are equal where all bits are."""
+"""Plain values as bytes, which are equal if all bits are equal."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ KINDS = (bool, int, float, complex, str, bytes, type(None), type(Ellipsis), type
 
 
 class OpaqueError(Exception):
-    """The function captures something that has no content: its description."""
+    """The function captures an object without content; the text describes it."""
 
 
 def digest_of(parts: Iterable[bytes]) -> bytes:
-    """Return a hash of parts, of which each is kept apart from the next."""
+    """Return a hash of parts, each of which is delimited."""
     digest = hashlib.sha256()
     for part in parts:
         digest.update(b"%d " % len(part))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Walk all that decides what a function computes: bytecode, constants, closures, globals, helpers, extensions."""
+"""Walk everything that determines what a function computes: bytecode, constants, closures, globals, helpers."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class _Scope:
 
 
 class Walk(Walking):
-    """One walk over values: yields their content, and notes where code of users stands.
+    """One walk over values: yields their content, and notes the place of users' code.
 
     `anew` is a function that Numba will compile anew, whatever of it was compiled before. What is `as_written` leaves
     out all that was compiled before.
@@ -84,13 +84,13 @@ class Walk(Walking):
         self._scope = _Scope()
 
     def all_parts(self, value: Any) -> Iterator[bytes]:
-        """Yield a value's content, and what programs have taught Numba if it is used; or raise `OpaqueError`."""
+        """Yield a value's content, and that of Numba's extensions if it uses them, or raise `OpaqueError`."""
         yield from self.parts(value)
         if self.known:
             yield self.taught() or b""
 
     def taught(self) -> bytes | None:
-        """Return the digest of what any kernel may use; b"" if there is nothing, None while that is walked itself."""
+        """Return the digest of extensions that any kernel can use; b"" if there are none, None during that walk."""
         if self._taught is ...:
             walk = Walk(as_written=self.as_written)
             walk.places, walk.large, walk._taught = self.places, self.large, None
@@ -100,7 +100,7 @@ class Walk(Walking):
         return self._taught
 
     def apart(self, parts: Iterator[bytes]) -> bytes:
-        """Return the digest of parts that are walked by themselves: it is the same wherever they are met."""
+        """Return the digest of parts that are walked separately: it does not depend on the context."""
         around, self._scope = self._scope, _Scope()
         try:
             return digest_of(parts)
@@ -173,7 +173,7 @@ class Walk(Walking):
             yield from self._of_library(value, module)
 
     def _of_library(self, value: Any, module: str) -> Iterator[bytes]:
-        """Walk what libraries have or make, or raise `OpaqueError`."""
+        """Walk objects of libraries, or raise `OpaqueError`."""
         if type(value).__module__ == "dataclasses" and type(value).__name__ in _ABSENT:
             yield type(value).__name__.encode()
         elif isinstance(value, _NAMED) or (module.startswith("jax.") and _has_name(value, module)):
@@ -223,7 +223,7 @@ class Walk(Walking):
             yield from self._class_attribute(name, vars(value)[name])
 
     def _class_attribute(self, name: str, value: Any) -> Iterator[bytes]:
-        """Walk an attribute: of what Python itself has put there, the kind says all."""
+        """Walk an attribute; those that Python adds are identified by their kind."""
         value = getattr(value, "__func__", value)
         value = (value.fget, value.fset) if isinstance(value, property) else value
         yield name.encode()
@@ -260,7 +260,7 @@ class Walk(Walking):
         self._scope.names = around
 
     def _named(self, function: types.FunctionType) -> Iterator[bytes]:
-        """Yield the name of a function of which a version says all, and what it closes over."""
+        """Yield the name of a function that a version identifies, and its closure."""
         version = getattr(sys.modules.get("brainevent"), "__version__", "")
         yield f"function {function.__module__} {function.__qualname__} {version}".encode()
         for cell in function.__closure__ or ():
@@ -270,7 +270,7 @@ class Walk(Walking):
         return self._module(value, names) if isinstance(value, types.ModuleType) else self.parts(value)
 
     def _module(self, module: types.ModuleType, names: Iterable[str]) -> Iterator[bytes]:
-        """Walk what code that uses these names may read of a module; a library is what its version says."""
+        """Walk the parts of a module that code with these names can read; a version identifies a library."""
         library = module.__name__.partition(".")[0]
         yield f"module {module.__name__} {getattr(sys.modules.get(library), '__version__', '')}".encode()
         names = tuple(names)

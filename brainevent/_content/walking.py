@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What functions that walk one kind of value need of a walk: its state, and how to continue it."""
+"""The interface of a walk for functions that walk one kind of value: its state, and how to continue it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["Walking"]
 
 
 class Walking(ABC):
-    """The state of a walk, as far as it concerns functions for Numba."""
+    """The part of a walk's state that concerns functions for Numba."""
 
     def __init__(self, anew: Any, as_written: bool) -> None:
         self.anew, self.as_written = anew, as_written
@@ -26,8 +26,8 @@ class Walking(ABC):
 
     @abstractmethod
     def apart(self, parts: Iterator[bytes]) -> bytes:
-        """Return the digest of parts that are walked by themselves: it is the same wherever they are met."""
+        """Return the digest of parts that are walked separately: it does not depend on the context."""
 
     @abstractmethod
     def taught(self) -> bytes | None:
-        """Return the digest of what any kernel may use; b"" if there is nothing, None while that is walked itself."""
+        """Return the digest of extensions that any kernel can use; b"" if there are none, None during that walk."""

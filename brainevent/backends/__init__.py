@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One room per kernel language; none knows an operator."""
+"""One room per kernel language; none imports operators."""

@@ -48,7 +48,7 @@ class _LFSR(ABC):
 
     @classmethod
     def generate_key(cls, seed: ArrayLike) -> Key:
-        """Return the state for a seed, all bits of which decide on all bits of the state.
+        """Return the state for a seed; each bit of the state depends on all bits of the seed.
 
         Args:
             seed: An integer, or an array of integers with one for each generator.
@@ -71,7 +71,7 @@ class _LFSR(ABC):
 
     @abstractmethod
     def generate_next_key(self) -> Key:
-        """Return the state that follows, and keep this one.
+        """Return the next state, without changing this one.
 
         Returns:
             Four arrays of uint32.
@@ -79,7 +79,7 @@ class _LFSR(ABC):
 
     @abstractmethod
     def _drawn(self) -> jax.Array:
-        """Return the number that a state stands for."""
+        """Return the number of a state."""
 
     def randint(self) -> jax.Array:
         """Draw an integer of 32 bits.
@@ -170,12 +170,12 @@ class _LFSR(ABC):
 
 
 class _Tausworthe(_LFSR):
-    """L'Ecuyer's combined generators: each word takes a step of its own, and all are combined."""
+    """L'Ecuyer's combined generators: each word takes its own step, and the words are combined."""
 
     _steps: ClassVar[tuple[Step, ...]]  # of each word: shift in, shift out, shift on, and the bits that are dropped
 
     def generate_next_key(self) -> Key:
-        """Return the state that follows, and keep this one.
+        """Return the next state, without changing this one.
 
         Returns:
             Four arrays of uint32.
@@ -195,9 +195,9 @@ class _Tausworthe(_LFSR):
 
 @jax.tree_util.register_pytree_node_class
 class PallasLFSR88RNG(_Tausworthe):
-    """L'Ecuyer's generator of period 2^88 (1996), for Pallas kernels; a seed is mixed first.
+    """L'Ecuyer's generator of period 2^88 (1996), for Pallas kernels; the seed is hashed first.
 
-    It draws by changing its own state, and is a pytree, so that loops may carry it.
+    It draws by changing its own state, and is a pytree, so it can be carried through loops.
 
     Args:
         seed: An integer, or an array of integers with one for each generator.
@@ -260,7 +260,7 @@ class PallasLFSR128RNG(_LFSR):
     _least = (1, 0, 0, 0)
 
     def generate_next_key(self) -> Key:
-        """Return the state that follows, and keep this one.
+        """Return the next state, without changing this one.
 
         Returns:
             Four arrays of uint32.
@@ -315,7 +315,7 @@ def PallasLFSRRNG(seed: ArrayLike) -> _LFSR:  # noqa: N802 - programs know it by
 
 
 def _mixed(seed: jax.Array, number: int) -> jax.Array:
-    """Return a word in which every bit of a seed counts: the finalizer of MurmurHash3, twice."""
+    """Return a word that depends on every bit of a seed: the finalizer of MurmurHash3, twice."""
     word = seed
     for salt in (0x9E3779B9 * (number + 1) % 2**32, 0x7F4A7C15):
         word = word + jnp.uint32(salt)

@@ -80,7 +80,7 @@ def benchmark_function(
         fn: The function, called as `fn(*data)`.
         n_warmup: Runs before those that are measured.
         n_runs: Runs that are measured.
-        n_batch_per_run: Calls of a run. Above 1 they are one compiled loop, in which each waits for the one before;
+        n_batch_per_run: Calls in a run. Several calls are one compiled loop, in which each waits for the one before;
             `fn` must be traceable then.
         data: The arguments of the function.
 

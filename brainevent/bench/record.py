@@ -99,7 +99,7 @@ class BenchmarkRecord:
         mean_ms: The mean time of a call in milliseconds, as all times.
         std_ms: The standard deviation.
         min_ms: The least time.
-        throughput: Work in a second, in `unit`; None if the work is unknown.
+        throughput: Work per second, in `unit`; None if the work is unknown.
         success: Whether the backend ran.
         error: Why it did not; None if it did.
         kernel_kwargs: The keyword arguments of the call.
@@ -107,15 +107,15 @@ class BenchmarkRecord:
         median_ms: The median.
         low_ms: The lower quartile.
         high_ms: The upper quartile.
-        loop_ms: What the loop around chained calls costs by itself; it is part of the times.
+        loop_ms: The time of the loop around chained calls alone; it is included in the times.
         unit: "GB/s" or "GFLOP/s".
-        peak_fraction: Throughput in relation to a copy of memory.
+        peak_fraction: Throughput relative to a copy of memory.
         mismatch: How the results differ from those of the reference; None if they agree.
         nans: How many results are NaN.
         bytes: The bytes of a call.
         flops: The operations of a call.
-        peak_bandwidth: The bytes in a second that the device was measured to move.
-        peak_flops: The operations in a second that the device was measured to do.
+        peak_bandwidth: The measured bytes per second of the device.
+        peak_flops: The measured operations per second of the device.
 
     Examples:
         >>> import brainevent

@@ -95,13 +95,14 @@ class BenchmarkResult:
         speedup_vs: str | None = None,
         vary_by: str | Sequence[str] | None = None,
     ) -> None:
-        """Print the records as a table, and what is to be said of their results.
+        """Print the records as a table, and remarks on their results.
 
-        `order_by` and `vary_by` override the other columns. Names in them that are no columns are ignored, with a note.
+        `order_by` and `vary_by` override the other columns. Names in them that are not columns are ignored, with a
+        note.
 
         Args:
             sort_by: The column to sort by.
-            group_by: The columns of groups, of each of which the best is marked.
+            group_by: The columns that define groups; the best record of each is marked.
             compare_by: The baseline of a column `speedup`: a condition such as "backend == 'numba'", or a function of a
                 row.
             highlight_best: Whether to mark the best record.
@@ -148,7 +149,7 @@ class BenchmarkResult:
 
         Args:
             ax: Axes of matplotlib to draw into; None for a new figure.
-            x: The column of the horizontal axis; None for the only keyword that varies and is a number, else the label.
+            x: The column of the horizontal axis; None for the only numeric keyword that varies, or else the label.
             y: The column of the vertical axis; None for the median time with its quartiles, or the mean.
             hue: The column of colours; None for the backend.
             style: The column of line styles and markers.
@@ -226,7 +227,7 @@ class BenchmarkResult:
         """Read a file that `save` wrote.
 
         Args:
-            path: The path of the file, whose suffix tells its format: .pkl, .csv, else JSON.
+            path: The path of the file, whose suffix gives the format: .pkl, .csv, otherwise JSON.
             allow_pickle: Whether a pickle may be read, which runs any code that is in it.
 
         Returns:

@@ -23,7 +23,7 @@ class TunedChoice:
         device: The device.
         shapes: The types of the operands.
         versions: The versions of the packages.
-        content: What the kernels of the operator were.
+        content: A hash of the operator's kernels.
         params: The keyword arguments of the call.
         backend: The fastest backend.
         variants: Pairs of a backend and the name of its fastest variant.
@@ -63,7 +63,7 @@ class TunedChoice:
 
     @classmethod
     def from_json(cls, values: PyTree) -> TunedChoice:
-        """Return the choice that `dataclasses.asdict` and JSON made these values of.
+        """Return the choice from values that `dataclasses.asdict` and JSON made of one.
 
         Args:
             values: A dictionary with a value for each attribute.

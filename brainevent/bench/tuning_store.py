@@ -72,7 +72,7 @@ def knows(operator: str) -> bool:
 
 
 def tuned_choices(operator: str | None = None) -> list[TunedChoice]:
-    """Return what `tune` remembers, also for kernels that have changed, by operator, platform and shapes.
+    """Return the choices that `tune` stored, also those for changed kernels, by operator, platform and shapes.
 
     Args:
         operator: The name of an operator; None for all.
@@ -113,13 +113,13 @@ def remember(choice: TunedChoice, *, lasting: bool = True) -> bool:
 
 
 def clear_tuned(operator: str | None = None) -> int:
-    """Forget what `tune` remembers.
+    """Remove choices that `tune` stored.
 
     Args:
         operator: The name of an operator; None for all.
 
     Returns:
-        The number of choices that were forgotten.
+        The number of choices that were removed.
 
     Examples:
         >>> import brainevent
@@ -142,7 +142,7 @@ def clear_tuned(operator: str | None = None) -> int:
 
 
 def export_tuned(path: str | os.PathLike[str]) -> int:
-    """Write what `tune` remembers to a file, for `import_tuned` on another machine.
+    """Write the choices that `tune` stored to a file, for `import_tuned` on another machine.
 
     Args:
         path: The path of the file.

@@ -48,15 +48,15 @@ def check_backend_name(backend: object, where: str) -> str:
 def set_backend(platform: str, backend: str | None) -> None:
     """Choose the backend of a platform, for all operators that have it.
 
-    Functions that are already jitted follow at their next call, and going back finds what was compiled before.
+    Functions that are already jitted use it from their next call; a later switch back reuses the earlier program.
 
     Args:
         platform: "cpu", "gpu", "tpu", "cuda", "rocm" or "oneapi".
-        backend: The name of a backend such as "numba"; None to take the choice back.
+        backend: The name of a backend such as "numba"; None to undo the choice.
 
     Raises:
         UnknownPlatformError: If JAX has no such platform.
-        TypeError: If the backend is no string.
+        TypeError: If the backend is not a string.
 
     Examples:
         >>> import brainevent
@@ -91,7 +91,7 @@ def get_backend(platform: str) -> str | None:
 
 
 def clear_backends() -> None:
-    """Take back every choice of `set_backend`.
+    """Undo every choice of `set_backend`.
 
     Examples:
         >>> import brainevent
@@ -119,7 +119,7 @@ def use_backend(platform: str, backend: str) -> AbstractContextManager[None]:
 
     Raises:
         UnknownPlatformError: If JAX has no such platform.
-        TypeError: If the backend is no string.
+        TypeError: If the backend is not a string.
 
     Examples:
         >>> import brainevent
@@ -130,7 +130,7 @@ def use_backend(platform: str, backend: str) -> AbstractContextManager[None]:
 
 
 def autotune(mode: str) -> None:
-    """Let operators tune themselves: a call with new shapes, outside of traces, first measures all kernels.
+    """Turn automatic tuning on or off: if it is on, an eager call with new shapes first measures all kernels.
 
     Args:
         mode: "on" or "off".
@@ -152,7 +152,7 @@ def autotune(mode: str) -> None:
 
 
 def get_autotune() -> str:
-    """Return whether operators tune themselves.
+    """Return whether automatic tuning is on.
 
     Returns:
         "on" or "off".

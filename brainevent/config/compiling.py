@@ -38,14 +38,14 @@ numba_thread_limit = ctypes.c_int64(0)  # compiled code reads this cell; 0 leave
 def set_numba_parallel(parallel: bool = True, num_threads: int | None = None) -> None:
     """Choose whether our own Numba kernels use threads, and how many threads parallel kernels use.
 
-    Very large products always use threads. Functions that are already jitted follow at their next call.
+    Very large products always use threads. Functions that are already jitted use the setting from their next call.
 
     Args:
         parallel: Whether our own kernels use threads for smaller products, too.
-        num_threads: The number of threads of parallel kernels, also of yours; None to leave it as it is.
+        num_threads: The number of threads of parallel kernels, including yours; None to leave it unchanged.
 
     Raises:
-        ValueError: If Numba cannot use so many threads.
+        ValueError: If Numba cannot use this number of threads.
 
     Examples:
         >>> import brainevent
@@ -65,12 +65,12 @@ def set_numba_parallel(parallel: bool = True, num_threads: int | None = None) ->
 
 
 def set_numba_cache(enabled: bool) -> None:
-    """Choose whether compiled Numba kernels are kept in the cache directory, and loaded from it.
+    """Choose whether compiled Numba kernels are stored in the cache directory, and loaded from it.
 
     They are by default. The environment variable `BRAINEVENT_NUMBA_CACHE=0` turns it off, too.
 
     Args:
-        enabled: Whether kernels that are compiled from now on are kept.
+        enabled: Whether kernels that are compiled from now on are stored.
 
     Examples:
         >>> import brainevent
@@ -85,7 +85,7 @@ def set_numba_cache(enabled: bool) -> None:
 
 
 def get_numba_cache() -> bool:
-    """Return whether compiled Numba kernels are kept in the cache directory.
+    """Return whether compiled Numba kernels are stored in the cache directory.
 
     Returns:
         What `set_numba_cache` chose.
@@ -154,7 +154,7 @@ def set_compute_capability(value: str | float | Sequence[str | float] | None = N
         value: A compute capability such as "8.6", "86", "sm_86" or "9.0a", several of them, or None for the GPUs here.
 
     Raises:
-        ValueError: If a value is no compute capability.
+        ValueError: If a value is not a compute capability.
 
     Examples:
         >>> import brainevent

@@ -20,8 +20,8 @@ def emulate(on: bool = True) -> None:
     """Let programs for the CPU run kernels for GPUs and TPUs, in languages that can be emulated.
 
     `brainevent doctor` lists these languages. The environment variable `BRAINEVENT_EMULATE=1` does the same. Functions
-    that are already jitted follow at their next call. For Numba-CUDA, call it before `numba.cuda` is imported: from
-    then on it is a simulator, or never.
+    that are already jitted use the setting from their next call. For Numba-CUDA, call it before `numba.cuda` is
+    imported: this import decides whether `numba.cuda` is a simulator.
 
     Args:
         on: Whether to emulate.

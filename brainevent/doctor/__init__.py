@@ -68,7 +68,7 @@ _NOT_HERE = (NvccNotFoundError, HeaderNotFoundError, GpuArchDetectionError)  # n
 def print_diagnostics(file: TextIO | None = None) -> None:
     """Print what this machine offers to kernels, as `brainevent doctor` does.
 
-    What is broken is a line of the text, and not an error.
+    Faults are lines of the text, not errors.
 
     Args:
         file: The file to write to; None for standard output.

@@ -80,7 +80,7 @@ def register_ffi_target(
         content_id: What identifies the content; None for the `content_hash` of the library.
 
     Raises:
-        KernelRegistrationError: If the name is taken by other content and `replace` is False, or is no name of a
+        KernelRegistrationError: If the name is taken by other content and `replace` is False, or is not a name of a
             target, or the platform is unknown or not that of the library.
 
     Examples:
@@ -194,10 +194,10 @@ def list_registered_targets() -> list[str]:
 
 
 def export_checks() -> list[jax.export.DisabledSafetyCheck]:
-    """Return the checks that `jax.export.export` must leave out for programs with kernels of this package.
+    """Return the checks that `jax.export.export` must skip for programs with kernels of this package.
 
-    JAX promises stability only for some of its own custom calls, and refuses others unless told: those of our kernels,
-    and those of Pallas and Triton on a GPU.
+    JAX promises stability only for some of its own custom calls, and rejects others unless they are named: those of our
+    kernels, and those of Pallas and Triton on a GPU.
 
     Returns:
         The checks, for the argument `disabled_checks`.

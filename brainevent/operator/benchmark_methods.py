@@ -82,7 +82,7 @@ class BenchmarkMethods:
             backends: The backends to measure; None for all that are registered. "reference" measures the reference,
                 too.
             cold: Whether to empty the caches of the processor before each run.
-            n_configs: Measure the first configurations alone; None for all.
+            n_configs: The number of configurations to measure, the first ones; None for all.
 
         Returns:
             The records; they print as a table.

@@ -53,7 +53,7 @@ class XLACustomKernel(KernelMethods, BenchmarkMethods, RuleMethods):
         doc: The docstring of the operator, which its page and `brainevent list` show.
 
     Raises:
-        RegistrationTypeError: If the name is no string.
+        RegistrationTypeError: If the name is not a string.
         RegistrationValueError: If the name is not an identifier.
 
     Examples:
@@ -166,7 +166,7 @@ class XLACustomKernel(KernelMethods, BenchmarkMethods, RuleMethods):
         seconds: float = 0.2,
         **kwargs: Any,
     ) -> TuneResult:
-        """Measure every kernel, in every variant, and remember the fastest that is right.
+        """Measure every kernel, in every variant, and store the fastest correct one.
 
         Calls with the same shapes, dtypes and keyword arguments then use that kernel, in later processes too. Results
         are compared with the reference, or else with the first kernel.
@@ -245,7 +245,7 @@ class XLACustomKernel(KernelMethods, BenchmarkMethods, RuleMethods):
     # ---- the rest --------------------------------------------------------------------------------------------------
 
     def def_call(self, fn: Callable[..., Any]) -> None:
-        """Store the function that users call, if it is not the operator: it prepares operands and calls this one.
+        """Store the function that users call instead of the operator: it prepares operands and calls the operator.
 
         Args:
             fn: A function with any arguments.

@@ -68,7 +68,7 @@ class KernelMethods(LanguageMethods):
         """Give the operator an implementation in `jax.numpy`; this may be used as a decorator.
 
         It is the kernel on platforms without one, and everywhere under the names "reference", "jax_raw" and "jax".
-        Derivatives, batching and `outs` follow from it where nobody defines them, and `brainevent.check` compares every
+        Derivatives, batching and `outs` follow from it unless they are defined, and `brainevent.check` compares every
         kernel with it.
 
         Args:

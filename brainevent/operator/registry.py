@@ -49,7 +49,7 @@ def get_all_primitive_names() -> list[str]:
 
 
 def get_primitives_by_tags(tags: set[str]) -> dict[str, XLACustomKernel]:
-    """Return the operators that carry all of some tags.
+    """Return the operators that have all of these tags.
 
     Args:
         tags: A set of tags.

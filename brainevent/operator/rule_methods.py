@@ -110,21 +110,21 @@ class RuleMethods:
         of_part: Callable[..., Sequence[Any]] | None = None,
         **factor_sizes: int,
     ) -> None:
-        """Say how operands and results are cut over devices.
+        """Declare how operands and results are split over devices.
 
         Under `jax.jit` with sharded operands, the kernel then runs on each shard, on local shapes.
 
         Args:
-            rule: Letters for the dimensions of operands and results, as in "m k, k -> m", or a function `rule(*types,
+            rule: Names for the dimensions of operands and results, as in "m k, k -> m", or a function `rule(*types,
                 **kwargs)` that returns them for a call.
-            reduction_factors: Letters that results lack and over which devices add up, as in `("k",)`; others that
-                results lack are not cut.
-            need_replication_factors: Letters that are never cut.
-            permutation_factors: Letters along which devices would exchange data.
-            reduction: How devices combine results: "sum", "max" or "min".
-            of_part: `of_part(places, *operands)` returns what the kernel gets for the operands of a part, if it must
-                know which part that is: `places` says of each letter where the part begins, and how long it is.
-            **factor_sizes: The sizes of letters that are known.
+            reduction_factors: Names that do not occur in results, and over which partial results are combined, as in
+                `("k",)`; other names that do not occur in results are not split.
+            need_replication_factors: Names that are never split.
+            permutation_factors: Names along which devices would exchange data; they are not split.
+            reduction: How partial results are combined: "sum", "max" or "min".
+            of_part: `of_part(places, *operands)` returns the operands of the kernel on one part, if the kernel must
+                know its position: `places` gives, for each name, where the part begins and its length.
+            **factor_sizes: Sizes of names that are nowhere a whole dimension.
 
         Raises:
             RegistrationValueError: If the rule cannot be read.

@@ -250,7 +250,7 @@ def clear_cache(name: str | None = None) -> int:
         The number of libraries that were removed.
 
     Raises:
-        KernelError: If it cannot be the name of a library.
+        KernelError: If the name is not valid.
 
     Examples:
         >>> import brainevent

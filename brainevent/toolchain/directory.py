@@ -90,10 +90,10 @@ def set_cache_dir(path: str | os.PathLike[str] | None) -> None:
     """Choose the directory for compiled libraries.
 
     Args:
-        path: The directory, which need not exist; None to take the choice back.
+        path: The directory, which need not exist; None to undo the choice.
 
     Raises:
-        TypeError: If it is no path.
+        TypeError: If it is not a path.
         KernelError: If it is an empty string.
 
     Examples:

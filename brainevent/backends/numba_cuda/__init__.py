@@ -110,8 +110,8 @@ def numba_cuda_callable(
 
     `func(*inputs, *outputs, stream)` is called once, while JAX traces, with stand-ins for arrays and for the stream.
     Its launches become one native call, and its temporaries (`cuda.device_array`) hidden results. A function that does
-    more, such as waiting or reading values, is called for every run, which takes a hundred times as long; a warning
-    says why.
+    more, such as waiting or reading values, is called through Python in every run, which takes a hundred times as long;
+    a warning says why.
 
     Args:
         func: The function that launches kernels.

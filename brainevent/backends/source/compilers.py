@@ -30,7 +30,7 @@ PathLike = str | os.PathLike[str]
 class CompilerBackend(ABC):
     """A compiler: the base class, whose subclasses have a `platform_name` and compile text to a shared library.
 
-    `load_cpp_inline` and `load_cuda_inline` do more: they keep libraries, and make JAX functions of them.
+    `load_cpp_inline` and `load_cuda_inline` do more: they cache libraries, and return JAX functions.
 
     Examples:
         >>> import brainevent
@@ -61,7 +61,7 @@ class CompilerBackend(ABC):
             build_dir: The folder to compile in.
             extra_cflags: Options of the compiler.
             extra_ldflags: Options of the linker.
-            extra_include_paths: Folders in which headers are looked up.
+            extra_include_paths: Folders with headers.
             verbose: Whether to print the compiler's command and output.
             **options: Options of a subclass.
 
@@ -74,7 +74,7 @@ class CompilerBackend(ABC):
 
 
 class CPPBackend(CompilerBackend):
-    """The C++ compiler of this machine, which is looked for when it is needed.
+    """The C++ compiler of this machine, which is searched for when it is needed.
 
     Args:
         toolchain: Ignored.
@@ -114,7 +114,7 @@ class CPPBackend(CompilerBackend):
             build_dir: The folder to compile in.
             extra_cflags: Options of the compiler.
             extra_ldflags: Options of the linker.
-            extra_include_paths: Folders in which headers are looked up.
+            extra_include_paths: Folders with headers.
             verbose: Whether to print the compiler's command and output.
             **options: None here. A `CUDABackend` takes `extra_cuda_cflags`, `gpu_arch`, `optimization_level` and
                 `use_fast_math`.
@@ -123,7 +123,7 @@ class CPPBackend(CompilerBackend):
             The path of the library.
 
         Raises:
-            CompilationError: If the compiler refuses the text; its output is part of the message.
+            CompilationError: If the compiler rejects the text; its output is part of the message.
             TypeError: If an option is unknown.
         """
         where = f"{type(self).__name__}.compile_source"
@@ -154,7 +154,7 @@ class CPPBackend(CompilerBackend):
 
 
 class CUDABackend(CPPBackend):
-    """NVIDIA's nvcc, which is looked for when it is needed.
+    """NVIDIA's nvcc, which is searched for when it is needed.
 
     Args:
         toolchain: Ignored.
@@ -189,7 +189,7 @@ class CUDABackend(CPPBackend):
 
 
 class HIPBackend(CompilerBackend):
-    """A name without a compiler: there are no kernels for AMD's GPUs.
+    """A placeholder without a compiler: kernels for AMD's GPUs are not supported.
 
     Examples:
         >>> import brainevent

@@ -42,7 +42,7 @@ def load_cpp_inline(
             and their tokens.
         extra_cflags: Options of the compiler.
         extra_ldflags: Options of the linker.
-        extra_include_paths: Folders in which headers are looked up.
+        extra_include_paths: Folders with headers.
         build_directory: The folder to keep the library in; None for the cache.
         verbose: Whether to print the compiler's commands and output.
         force_rebuild: Whether to compile even if the cache has the library.
@@ -54,7 +54,7 @@ def load_cpp_inline(
         The library, with a function for each entry point.
 
     Raises:
-        CompilationError: If the compiler refuses the text.
+        CompilationError: If the compiler rejects the text.
         HostCompilerNotFoundError: If there is no compiler.
         KernelError: If the declaration of an entry point cannot be read.
         KernelRegistrationError: If a target of the same name has other content, and `replace` is False.
@@ -102,7 +102,7 @@ def load_cpp_file(
 ) -> CompiledModule:
     r"""Compile a C++ file for the CPU and load it.
 
-    Includes in quotes are looked up beside the file first.
+    Includes in quotes are searched in the folder of the file first.
 
     Args:
         filepath: The path of the file.
@@ -115,7 +115,7 @@ def load_cpp_file(
 
     Raises:
         FileNotFoundError: If there is no such file.
-        CompilationError: If the compiler refuses the text.
+        CompilationError: If the compiler rejects the text.
 
     Examples:
         >>> import pathlib, tempfile

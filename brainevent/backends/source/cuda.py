@@ -51,7 +51,7 @@ def load_cuda_inline(
             and their tokens.
         extra_cuda_cflags: Options of nvcc.
         extra_ldflags: Options of the linker.
-        extra_include_paths: Folders in which headers are looked up.
+        extra_include_paths: Folders with headers.
         build_directory: The folder to keep the library in; None for the cache.
         verbose: Whether to print the compiler's commands and output.
         compute_capability: The GPUs to compile for, such as "8.6"; None for those here.
@@ -69,7 +69,7 @@ def load_cuda_inline(
 
     Raises:
         ValueError: If there is no such optimization level.
-        CompilationError: If nvcc refuses the text.
+        CompilationError: If nvcc rejects the text.
         NvccNotFoundError: If there is no nvcc.
         KernelError: If the declaration of an entry point cannot be read.
         KernelRegistrationError: If a target of the same name has other content, and `replace` is False.
@@ -126,7 +126,7 @@ def load_cuda_file(
 ) -> CompiledModule:
     """Compile a .cu file and load it.
 
-    Includes in quotes are looked up beside the file first.
+    Includes in quotes are searched in the folder of the file first.
 
     Args:
         filepath: The path of the file.
@@ -139,7 +139,7 @@ def load_cuda_file(
 
     Raises:
         FileNotFoundError: If there is no such file.
-        CompilationError: If nvcc refuses the text.
+        CompilationError: If nvcc rejects the text.
         NvccNotFoundError: If there is no nvcc.
 
     Examples:
@@ -172,7 +172,7 @@ def load_cuda_dir(
 
     Raises:
         FileNotFoundError: If there is no such folder, or no such file in it.
-        CompilationError: If nvcc refuses the text.
+        CompilationError: If nvcc rejects the text.
         NvccNotFoundError: If there is no nvcc.
 
     Examples:

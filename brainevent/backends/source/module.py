@@ -33,8 +33,8 @@ _OPTIONS = ("vmap_method", "input_output_aliases")
 class CompiledModule:
     r"""A loaded library, whose entry points are attributes: `module.add(x, y, outs=...)`.
 
-    `load_cpp_inline`, `load_cuda_inline` and their like return it. Inputs are arrays, attributes are keywords, and
-    `outs` are the types of the results.
+    `load_cpp_inline`, `load_cuda_inline` and the other loaders return it. Inputs are arrays, attributes are keywords,
+    and `outs` are the types of the results.
 
     Args:
         so_path: The path of the library.
@@ -132,7 +132,7 @@ class CompiledModule:
         return self._handlers[func_name]
 
     def redirected(self, func_name: str) -> tuple[Any, ctypes.c_void_p | None]:
-        """Return a handler that passes calls on, and the cell that holds the address to which it does.
+        """Return a handler that forwards calls, and the cell with the address to which it forwards them.
 
         Args:
             func_name: The name of the entry point.

@@ -38,7 +38,7 @@ def warp_kernel(
 ) -> Callable[..., PyTree]:
     """Return a JAX function that runs a Warp kernel, on the CPU or on a GPU.
 
-    The parameters of the kernel are inputs, then outputs: its last arrays, as many as `outs` has leaves.
+    The parameters of the kernel are inputs, then outputs: its last arrays, one for each leaf of `outs`.
 
     Args:
         kernel: A function decorated with `warp.kernel`.
@@ -46,18 +46,18 @@ def warp_kernel(
         launch_dims: The number of threads, along up to four axes.
         block_dim: The threads of a block, on a GPU.
         in_out_argnames: Outputs that are arguments, too, with whose content they start, by name.
-        zeroed: Outputs that are zero when the kernel starts, by name; True for all that are no arguments.
+        zeroed: Outputs that are zero when the kernel starts, by name; True for all that are not arguments.
         adjoint: Whether the function is differentiable in reverse mode, by the adjoint that Warp makes of the kernel.
         vmap_method: Accepted, as for `jax.ffi.ffi_call`. A native loop launches the kernel for each element.
         input_output_aliases: Outputs that start with the content of an input, in its memory: `{input: output}`, by
             number.
 
     Returns:
-        A function of the inputs: arrays, and Python numbers for parameters that are no arrays. Its results have the
+        A function of the inputs: arrays, and Python numbers for parameters that are not arrays. Its results have the
             structure of `outs`.
 
     Raises:
-        TypeError: If `kernel` is no Warp kernel.
+        TypeError: If `kernel` is not a Warp kernel.
         ImportError: If Warp is not installed.
         ValueError: If outputs are named that the kernel does not have, or `adjoint` is combined with
             `input_output_aliases`.

@@ -38,7 +38,7 @@ def check(
     """Check that every kernel of an operator that can run here keeps every promise.
 
     It is called as the operator is. Kernels are compared with the reference (`def_reference`), or else with one
-    another. A broken kernel is a row of the report, and no error. Besides these operands, others are tried: zeros,
+    another. A broken kernel is a row of the report, not an error. Besides these operands, others are tried: zeros,
     negative numbers, NaN, and sizes that the reference takes.
 
     Args:
@@ -57,7 +57,7 @@ def check(
         The report, which prints as a table and has `raise_if_failed`.
 
     Raises:
-        TypeError: If `operator` is no operator, `outs` is missing and there is no reference, or it is called under
+        TypeError: If `operator` is not an operator, `outs` is missing and there is no reference, or it is called under
             `jax.jit`.
         ValueError: If a backend or a promise is unknown, or samples have other types than the operands.
 
