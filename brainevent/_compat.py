@@ -110,7 +110,7 @@ def new_primitive(
     abstract_eval: Callable[..., Any],
     complete: Callable[[dict[str, Any]], dict[str, Any]] = lambda params: params,
 ) -> Primitive:
-    """Make a primitive with several results that is compiled in eager calls, too; `complete` gets a bind's parameters."""
+    """Make a primitive that is compiled in eager calls, too, with several results; `complete` gets parameters."""
     primitive = _OperatorPrimitive(name, complete)
     primitive.def_impl(functools.partial(_dispatch.apply_primitive, primitive))
     primitive.def_abstract_eval(abstract_eval)
@@ -178,7 +178,7 @@ def abstract_result(
 
 
 def for_export(ctx: mlir.LoweringRuleContext) -> bool:
-    """Tell whether a lowering is for `jax.export`, that is, for another process."""
+    """Return whether a lowering is for `jax.export`, that is, for another process."""
     return bool(ctx.module_context.lowering_parameters.for_export)
 
 
@@ -209,7 +209,7 @@ def with_result_shardings(function: Callable[..., Any], results: Sequence[Any]) 
 
 
 def may_partition(ctx: mlir.LoweringRuleContext) -> bool:
-    """Tell whether XLA may partition what is lowered: more than one device, not all manual, and not for export.
+    """Return whether XLA may partition what is lowered: more than one device, not all manual, and not for export.
 
     An exported program must not contain the partitioner's callback, which is an address in this process.
     """
@@ -268,7 +268,7 @@ def _without_mesh(avals: Sequence[Any]) -> Iterator[list[ShapedArray]]:
 
 
 def calls_python(function: Callable[..., Sequence[Any]], ctx: mlir.LoweringRuleContext) -> bool:
-    """Tell whether a function calls back into Python, as with `jax.debug.print` or `jax.pure_callback`."""
+    """Return whether a function calls back into Python, as with `jax.debug.print` or `jax.pure_callback`."""
 
     def found(jaxpr: Any) -> bool:
         return any("callback" in eqn.primitive.name for eqn in jaxpr.eqns) or any(map(found, _core.subjaxprs(jaxpr)))
@@ -279,7 +279,7 @@ def calls_python(function: Callable[..., Sequence[Any]], ctx: mlir.LoweringRuleC
 
 
 def hands_over_batches(function: Callable[..., Any], operands: Sequence[Any]) -> bool:
-    """Tell whether a function that is batched calls foreign code, by `jax.ffi.ffi_call`, with a whole batch."""
+    """Return whether a function that is batched calls foreign code, by `jax.ffi.ffi_call`, with a whole batch."""
 
     def found(jaxpr: Any) -> bool:
         calls = [eqn for eqn in jaxpr.eqns if eqn.primitive.name == "ffi_call"]
@@ -297,7 +297,7 @@ def alone(
 
 
 def x64_enabled() -> bool:
-    """Tell whether arrays may have 64 bits, here and now."""
+    """Return whether arrays may have 64 bits, here and now."""
     return bool(jax.config.jax_enable_x64)  # type: ignore[attr-defined]
 
 

@@ -65,7 +65,7 @@ class UnsupportedOperationError(BrainEventError):
 class UnknownBufferError(BrainEventError, KeyError, ValueError):
     """A buffer that was not registered; existing programs expect either built-in class."""
 
-    __str__ = Exception.__str__  # that of KeyError puts the message in quotes
+    __str__ = Exception.__str__  # KeyError would put the message in quotes
 
 
 class BenchmarkDataFnNotProvidedError(BrainEventError):
@@ -105,7 +105,7 @@ class KernelCompilationError(KernelError):
     """A kernel generator, or the kernel it returned, failed while it was built: its own error is `__cause__`."""
 
     def __setattr__(self, name: str, value: Any) -> None:
-        """Set an attribute; where JAX puts a stack trace of its own before the cause, let it come before that."""
+        """Set an attribute; if JAX puts its own stack trace before the cause, put that before JAX's."""
         cause: BaseException | None = self.__cause__ if name == "__cause__" else None
         if cause is None or getattr(value, "__cause__", None) is not cause:
             super().__setattr__(name, value)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The table of kernel languages: name, platforms, and why one is missing here."""
+"""The table of kernel languages: name, platforms, and the reason why one is not available here."""
 
 from __future__ import annotations
 
@@ -42,19 +42,19 @@ class Language:
     merges_batches: bool = False
 
     def why_not_compiled(self, *instead: str) -> str | None:
-        """Return why kernels in this language do not run on this operating system, and what to do, or None."""
+        """Return why kernels in this language do not run on this operating system, with advice, or None."""
         return None if self.name == "pallas" else why_not_compiled(f"a kernel in {self.title}", *instead)
 
 
 def _package(module: str, install: str) -> str | None:
-    """Look for a package without importing it."""
+    """Search for a package without importing it."""
     if importlib.util.find_spec(module) is None:
         return f"the package {module.partition('.')[0]!r} is not installed; run: {install}"
     return None
 
 
 def _device(*platforms: str) -> str | None:
-    """Look for a device that JAX can use."""
+    """Search for a device that JAX can use."""
     for platform in platforms:
         try:
             if jax.devices(platform):
@@ -67,7 +67,7 @@ def _device(*platforms: str) -> str | None:
 
 
 def _tool(find: Callable[[], object]) -> str | None:
-    """Look for a compiler as the loaders do, and run it once."""
+    """Search for a compiler like the loaders, and run it once."""
     try:
         find()
     except (KernelToolchainError, ValueError) as error:
@@ -132,14 +132,14 @@ def _numba_simulator() -> str | None:
 
 
 def numba_cuda_is_simulated() -> bool | None:
-    """Tell whether `numba.cuda` is Numba's simulator in this process; None: it is yet to be imported."""
+    """Return whether `numba.cuda` is Numba's simulator in this process; None: it is yet to be imported."""
     module = sys.modules.get("numba.cuda")
-    decorator = getattr(module, "jit", None)  # none while it is being imported
+    decorator = getattr(module, "jit", None)  # missing during the import
     return None if decorator is None else decorator.__module__.startswith("numba.cuda.simulator")
 
 
 def _compiled(title: str, why_missing: Callable[[], str | None]) -> Callable[[], str | None]:
-    """Let the operating system be asked first: what is compiled does not run on all of them."""
+    """Check the operating system first: compiled code does not run on all of them."""
     return lambda: why_not_compiled(f"a kernel in {title}") or why_missing()
 
 

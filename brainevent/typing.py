@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names for what public signatures take and return."""
+"""Names for the arguments and results of public signatures."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ def mark_of(compiled: Any) -> bytes:
 
 
 def is_current(overload: Any, content: bytes, taught: bytes | None, function: types.FunctionType) -> bool:
-    """Say whether an overload holds this content; where `taught` is None, it is compared elsewhere.
+    """Return whether an overload holds this content; where `taught` is None, it is compared elsewhere.
 
     Of code that was compiled unseen, that is before this package listened or by a previous process, only what Numba
     notes of it is sure.

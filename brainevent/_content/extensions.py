@@ -70,7 +70,7 @@ class Taught:
             self.everywhere[rank] = [_named(key), str(plain), *found]
 
     def _of_users(self, code: Any) -> list[Any]:
-        """Return what holds code and what no library defines, with what it is told."""
+        """Return entries with code that no library defines, with their arguments."""
         if isinstance(code, functools.partial) or (callable(code) and not isinstance(code, _FUNCTIONS)):
             function = code.func if isinstance(code, functools.partial) else type(code)
             return [code] if self._of_users(function) or isinstance(code, functools.partial) else []
@@ -145,7 +145,7 @@ def _of_template(template: Any) -> _Entry:
 
 
 def is_intrinsic(key: Any) -> bool:
-    """Say whether this is what `numba.extending.intrinsic` returns."""
+    """Return whether this is what `numba.extending.intrinsic` returns."""
     return type(key).__module__ == "numba.core.extending" and type(key).__name__ == "_Intrinsic"
 
 

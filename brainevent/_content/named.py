@@ -55,7 +55,7 @@ def _is_standard(module: types.ModuleType) -> bool:
 
 
 def is_found(value: type) -> bool:
-    """Say whether a class is the one that its module holds under its name: others can say that they are of a module."""
+    """Return whether a class is the one that its module has under its name: any class can name a module."""
     if value.__module__.partition(".")[0] not in sys.stdlib_module_names:
         return True
     found: Any = sys.modules.get(value.__module__)

@@ -32,7 +32,7 @@ _OF_TRITON = (
 )  # fmt: skip
 
 
-# What kernels are made with, which is no part of what they compute: it is what its version says.
+# The libraries that make kernels: their version identifies them.
 _MACHINERY = ("brainevent.backends.", "brainevent.ffi.", "brainevent.operator.", "brainevent.toolchain.")
 
 
@@ -61,7 +61,7 @@ _taught = Taught(is_library)
 
 @dataclass
 class _Scope:
-    """What is walked together: the index of all that may be met again, and what was read of modules."""
+    """The state of a joint walk: the index of objects that may recur, and the read parts of modules."""
 
     seen: dict[int, tuple[int, Any]] = field(default_factory=dict)  # by identity, which the value keeps valid
     modules: set[tuple[int, tuple[str, ...]]] = field(default_factory=set)
@@ -301,20 +301,20 @@ class Walk(Walking):
 
 
 def _is_named(function: types.FunctionType) -> bool:
-    """Say whether a version says all about a function: it is one that makes kernels, or one of Python's own."""
+    """Return whether a version says all about a function: it is one that makes kernels, or one of Python's own."""
     module = str(function.__module__)
     of_python = module in _PYTHONS and function.__globals__ is getattr(sys.modules.get(module), "__dict__", None)
     return of_python or (module.startswith(_MACHINERY) and function.__closure__ is None)
 
 
 def _has_name(value: Any, module: str) -> bool:
-    """Say whether a name says all of what a library has: one of `jax.numpy.frompyfunc` is not found by its name."""
+    """Return whether a name says all of what a library has: one of `jax.numpy.frompyfunc` is not found by its name."""
     name = getattr(value, "__name__", "")
     return hasattr(value, "__qualname__") or getattr(sys.modules.get(module), name, None) is value
 
 
 def _is_of_library(owner: Any) -> bool:
-    """Say whether a builtin function is one of a library, by its name, and not of something that holds values."""
+    """Return whether a builtin function is one of a library, by its name, and not of something that holds values."""
     if owner is None or isinstance(owner, (types.ModuleType, type)):
         return True
-    return type(owner).__module__.startswith("numpy.random")  # whose functions Numba has, with a state of its own
+    return type(owner).__module__.startswith("numpy.random")  # Numba has its functions, with a state in Numba

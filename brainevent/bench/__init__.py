@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measure functions of arrays, and keep what was measured; knows no operator."""
+"""Measure functions of arrays, and store the results; without operators."""

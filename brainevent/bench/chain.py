@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Chain the calls of a function in one compiled loop, so that XLA can neither hoist nor drop one of them.
+"""Chain the calls of a function in one compiled loop, so that XLA can neither hoist nor remove a call.
 
-Between two calls stands a barrier, which the results of the last and the operands of the next pass together. The
+Between two calls is a barrier, which the results of one and the operands of the next pass together. The
 compiler moves nothing across it: each call waits for the one before, is made anew, and all its results count as read.
 The barrier costs nothing when the loop runs, and state goes around in donated buffers, so nothing is copied.
 """
@@ -18,7 +18,7 @@ import numpy as np
 
 __all__ = ["Chain", "as_arrays", "device_of", "unfilled"]
 
-# XLA launches the kernels of a turn as one graph, however few: launched one by one, they take 7 us and more a turn.
+# XLA launches the kernels of an iteration as one graph, even if they are few: one by one, they take 7 us and more.
 _COMPILER_OPTIONS = {"gpu": {"xla_gpu_graph_min_graph_size": 1}}
 
 
@@ -29,7 +29,7 @@ def _is_array(leaf: Any) -> bool:
 def as_arrays(
     function: Callable[..., Any], operands: Sequence[Any]
 ) -> tuple[Callable[[Sequence[Any]], Any], list[jax.Array]]:
-    """Return the function of the arrays in `operands`, and the arrays; other leaves, such as numbers, are built in."""
+    """Return a function of the arrays in `operands`, and the arrays; other leaves, such as numbers, are constants."""
     leaves: list[Any]
     tree: Any
     leaves, tree = jax.tree.flatten(tuple(operands))
@@ -45,7 +45,7 @@ def as_arrays(
 
 
 def unfilled(avals: Sequence[Any]) -> list[jax.Array]:
-    """Return room for results."""
+    """Return memory for results."""
     return [jnp.empty(aval.shape, aval.dtype) for aval in avals]
 
 
@@ -70,7 +70,7 @@ class Chain:
             arrays, _, live = jax.lax.optimization_barrier(state)
             if any(array.size for array in arrays):
                 return arrays, call(arrays), live
-            # No operand that could pass the barrier: what passes decides whether the call is made, and always says yes.
+            # Without an operand for the barrier, a value that is always true passes it, and the call depends on it.
             return arrays, jax.lax.cond(live, call, lambda _: unfilled(shapes), arrays), live
 
         def run(arrays: list[Any], results: list[Any], live: jax.Array) -> Any:
@@ -83,12 +83,12 @@ class Chain:
 
     @classmethod
     def empty(cls, operands: Sequence[Any], calls: int) -> Chain:
-        """Build the same loop around the least work that there is, one addition: what the loop itself costs."""
+        """Build the same loop with a single addition, to measure the cost of the loop."""
         return cls.of(lambda x: x + 1, (jnp.zeros((), device=device_of(operands)),), calls)
 
 
 def device_of(operands: Sequence[Any]) -> jax.Device:
-    """Return the first device on which operands lie, or else the default device."""
+    """Return the first device of the operands, or the default device."""
     arrays = [leaf for leaf in jax.tree.leaves(operands) if isinstance(leaf, jax.Array)]
     devices = {device for array in (arrays or [jnp.zeros(())]) for device in array.devices()}
     return min(devices, key=lambda device: device.id)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Empty the caches of a processor, by writing more than they hold."""
+"""Empty the caches of a processor by writing more data than they hold."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 
 def cache_bytes(folder: Path = _CACHES) -> int | None:
-    """Return the size of the largest cache of this CPU, None if the system does not tell."""
+    """Return the size of the largest cache of this CPU; None if it is not known."""
     sizes = [re.fullmatch(r"(\d+)([KMG]?)", path.read_text().strip()) for path in folder.glob("index*/size")]
     return max((int(size[1]) * _UNITS[size[2]] for size in sizes if size), default=None)
 
 
 def flush_bytes(device: jax.Device) -> int:
-    """Return how much to write so that nothing else stays in the caches of a device."""
+    """Return the number of bytes to write so that nothing else stays in the caches of a device."""
     return 2 * (cache_bytes() or _UNKNOWN_BYTES) if device.platform == "cpu" else _GPU_BYTES
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compare the results of two kernels, and say in words how they differ."""
+"""Compare the results of two kernels, and describe the differences."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _leaves(output: Any) -> list[Any]:
 
 
 def difference(output: Any, other_name: str, other: Any, rtol: float, atol: float) -> str | None:
-    """Say how an output differs from that of another kernel; None if they agree. NaN equals NaN.
+    """Return how an output differs from that of another kernel; None if they agree. NaN equals NaN.
 
     >>> difference(jnp.ones(3), "numba", jnp.ones(3).at[1].set(2.0), 1e-3, 1e-3)
     "differs from 'numba' in 1 of 3 elements, most at [1]: 1.0 instead of 2.0"

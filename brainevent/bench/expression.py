@@ -29,7 +29,7 @@ _Row = Mapping[str, Any]
 
 
 def condition(text: str, columns: Collection[str], where: str) -> Callable[[_Row], bool]:
-    """Return the condition on a row that the text describes; a column that a row lacks is None.
+    """Return the condition of a text as a function of a row; missing columns are None.
 
     >>> small = condition("n < 10 and backend in ('cpp', 'numba')", ["n", "backend"], "example")
     >>> small({"n": 3, "backend": "cpp"}), small({"n": 30, "backend": "cpp"})
@@ -53,7 +53,7 @@ def condition(text: str, columns: Collection[str], where: str) -> Callable[[_Row
 
 
 def _check(tree: ast.expr, columns: Collection[str], where: str) -> None:
-    """Refuse all but the few kinds of nodes that `_value` reads."""
+    """Reject all kinds of nodes except those that `_value` reads."""
     for node in ast.walk(tree):
         match node:
             case ast.Name(id=name):
@@ -89,4 +89,4 @@ def _value(node: ast.expr, row: _Row) -> Any:
         case ast.Compare(left=left, ops=ops, comparators=others):
             values = [_value(side, row) for side in (left, *others)]
             return all(_COMPARISONS[type(op)](a, b) for op, a, b in zip(ops, values, values[1:], strict=False))
-    raise TypeError(type(node).__name__)  # _check lets nothing else through
+    raise TypeError(type(node).__name__)  # _check rejects everything else

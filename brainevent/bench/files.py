@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Write results to files as JSON, CSV or pickle, and read them back; what is no such file is told in words."""
+"""Write results to files as JSON, CSV or pickle, and read them; other files give an error."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _Read = tuple[list[BenchmarkRecord], str]
 
 
 def as_dict(records: Sequence[BenchmarkRecord], name: str) -> dict[str, Any]:
-    """Return what JSON can hold of results: scalars of NumPy as numbers, and what it cannot hold as its text."""
+    """Return results for JSON: NumPy scalars as numbers, and values that JSON cannot represent as text."""
     return {"primitive_name": name, "records": [_fields(record) for record in records]}
 
 
@@ -53,7 +53,7 @@ def _fields(record: BenchmarkRecord) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """Return a value with Python's own numbers in place of NumPy's."""
+    """Return a value with Python's numbers instead of NumPy's."""
     if type(value) in (list, tuple):
         return type(value)(map(_plain, value))
     if type(value) is dict:
@@ -72,7 +72,7 @@ def _jsonable(value: Any) -> bool:
 
 
 def kind_of(path: Path) -> str:
-    """Return the format that the end of a name stands for; JSON if none."""
+    """Return the format for the extension of a name; JSON if there is none."""
     suffix = path.suffix[1:]
     return suffix if suffix in FORMATS else "json"
 
@@ -103,7 +103,7 @@ def _csv_text(records: Sequence[BenchmarkRecord]) -> str:
 
 
 class ForeignFileError(ValueError):
-    """A file is not what it should be; `why` says what it is."""
+    """A file has other content than expected; `why` describes it."""
 
     def __init__(self, path: Path, why: str, reader: str = "load"):
         writers = "--output or BenchmarkResult.save" if reader == "load_run" else "BenchmarkResult.save"
@@ -143,7 +143,7 @@ def _parsed(path: Path) -> Any:
 
 
 def from_dict(path: Path, data: Any) -> _Read:
-    """Return the records and the name of what `as_dict` made of results and a file holds."""
+    """Return the records and the name of results from the dictionary of `as_dict`."""
     if isinstance(data, dict) and data.get("format") == RUN_FORMAT:
         raise ForeignFileError(path, "is a complete run, which BenchmarkResult.load_run reads")
     if not isinstance(data, dict) or data.get("format", _FORMAT) != _FORMAT or "records" not in data:
@@ -176,7 +176,7 @@ def read_csv(path: Path) -> _Read:
         raise ForeignFileError(path, "does not end with a newline, so it is incomplete")
     try:
         text = io.StringIO(data.decode("utf-8", "surrogatepass"), newline="")
-        table = list(csv.reader(text, strict=True))  # else a file that ends within quotes passes for a whole one
+        table = list(csv.reader(text, strict=True))  # otherwise a file that ends within quotes would seem complete
     except (UnicodeDecodeError, csv.Error) as error:
         raise ForeignFileError(path, f"is not CSV ({error})") from None
     head = table[0] if table else []
@@ -228,7 +228,7 @@ def _of_cells(cells: Mapping[str, str]) -> BenchmarkRecord:
 
 
 def read_pickle(path: Path, wanted: type, allow: bool) -> Any:
-    """Read a pickle of the wanted class, if that is allowed: reading one can run any code."""
+    """Read a pickle of a class, if this is allowed: reading a pickle can run any code."""
     if not allow:
         raise ValueError(
             f"BenchmarkResult.load: {path} is a pickle, and reading one runs the code in it; "

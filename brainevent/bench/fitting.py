@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fit a table to a width: leave out empty columns, wrap cells, then leave out the columns that matter least."""
+"""Fit a table to a width: omit empty columns, wrap cells, then omit the least important columns."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["fitted"]
 
 _GAP = 2
 _LEAST = 24  # characters of a column whose cells are wrapped
-_AT_LAST = 12  # where nothing else helps
+_AT_LAST = 12  # if nothing else is enough
 
 
 def fitted(
@@ -25,7 +25,7 @@ def fitted(
     wrap: Sequence[str] = (),
     drop: Sequence[str] = (),
 ) -> tuple[str, list[str]]:
-    """Return the text of a table, and the names of the columns that are left out because it is too wide.
+    """Return the text of a table, and the names of the columns that are omitted because it is too wide.
 
     Cells of the columns in `wrap` may take several lines; columns in `drop` are left out in this order. Without a
     `width`, nothing is wrapped or left out; columns without a single entry are never shown.
@@ -61,7 +61,7 @@ def _total(widths: Sequence[int], shown: Sequence[int]) -> int:
 
 
 def _shrink(widths: list[int], least: Sequence[int], shown: Sequence[int], width: int) -> None:
-    """Narrow the widest columns that may be, until the table fits or none can give more."""
+    """Narrow the widest columns, until the table fits or none can be narrowed further."""
     while _total(widths, shown) > width:
         widest = max(shown, key=lambda i: (widths[i] > least[i], widths[i]))
         if widths[widest] <= least[widest]:

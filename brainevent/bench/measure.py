@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Time calls honestly: until the results are there, after warm-up, with nothing hoisted, dropped or left out."""
+"""Time calls: until the results are available, after warm-up, with no call hoisted or removed."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from .cold_caches import Flush
 
 __all__ = ["Measurement", "Timing", "benchmark_function", "check_counts", "measure", "time_chained"]
 
-_BETTER = 0.99  # of the best run so far: warm-up goes on while runs get better by this
-_SETTLED = 3  # and stops after so many that do not
-_SETTLE_SECONDS = 1.0  # or after so long
+_BETTER = 0.99  # relative to the best run: warm-up continues while runs improve by this
+_SETTLED = 3  # and stops after this number of runs without improvement
+_SETTLE_SECONDS = 1.0  # or after this time
 _MOST_CALLS = 1_000_000
-_IDLE_CALLS, _TOGETHER = 1000, 5  # turns of the loops that tell what a turn costs, and calls in a turn
+_IDLE_CALLS, _TOGETHER = 1000, 5  # iterations of the loops, and calls in an iteration
 
 
 @dataclass(frozen=True)
 class Timing:
-    """Seconds per call: the median of the runs, and what a quarter of them stays below and above."""
+    """Seconds per call: the median of the runs, and the quartiles."""
 
     median: float
     low: float
@@ -46,7 +46,7 @@ class Timing:
 
 @dataclass(frozen=True)
 class Measurement:
-    """What was measured of a function: seconds per call of each run, its output, and the loop's own seconds per call.
+    """The measurement of a function: seconds per call of each run, its output, and the loop's seconds per call.
 
     The loop's share is part of the samples, not taken off; it is 0 where calls were timed one by one.
     """
@@ -150,7 +150,7 @@ def time_chained(function: Callable[..., Any], operands: Sequence[Any], *, runs:
 
 
 class _Run:
-    """Run a chain again and again, each time on the state that the last run left."""
+    """Run a chain repeatedly, each time on the state of the previous run."""
 
     def __init__(self, chain: Chain):
         self.chain = chain
@@ -170,7 +170,7 @@ def _chained(chain: Chain, n_warmup: int, n_runs: int) -> list[float]:
 
 @functools.cache
 def _idle(device: jax.Device) -> float:
-    """Return how long a GPU waits for the host in each turn of an empty loop, as it does not while a kernel runs.
+    """Return how long a GPU waits for the host in each iteration of an empty loop; with a kernel it does not wait.
 
     It is what an empty turn takes beyond what a turn adds to a call: with five calls in a turn instead of one, that is
     saved four times out of five.
@@ -210,7 +210,7 @@ def _timed(run: Callable[[], Any], between: Callable[[], None]) -> float:
 
 
 def _settle(run: Callable[[], Any], n_warmup: int, between: Callable[[], None]) -> None:
-    """Run `n_warmup` times, and on while runs get faster, as while a clock rises; not at all if `n_warmup` is 0."""
+    """Run `n_warmup` times, and longer while runs get faster, for example with a rising clock; not if it is 0."""
     end = time.perf_counter() + _SETTLE_SECONDS
     best, done, no_better = math.inf, 0, 0
     while done < n_warmup or (n_warmup and no_better < _SETTLED and time.perf_counter() < end):
@@ -220,7 +220,7 @@ def _settle(run: Callable[[], Any], n_warmup: int, between: Callable[[], None]) 
 
 
 def check_counts(where: str, *, cold: bool = False, **counts: Any) -> None:
-    """Refuse numbers of runs and calls that make no sense."""
+    """Raise unless the numbers of runs and calls are valid."""
     for name, value in counts.items():
         least = 0 if name == "n_warmup" else 1
         if not isinstance(value, int) or isinstance(value, bool) or value < least:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which columns of a table are worth their room, where there is not enough for all."""
+"""Choose the columns of a table if there is no room for all."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .rows import Row
 __all__ = ["narrowed"]
 
 _SEPARATOR, _MARK = 3, 3  # characters between columns, and behind the best row
-# Measurements that others can stand in for, those that matter least first.
+# Measurements that others can replace, the least important first.
 _SPARE = ("std_ms", "peak_fraction", "loop_ms", "min_ms", "mean_ms", "throughput")
 _TIMES = ("median_ms", "mean_ms")
 
@@ -18,7 +18,7 @@ _TIMES = ("median_ms", "mean_ms")
 def narrowed(
     columns: Sequence[str], keys: Sequence[str], body: Sequence[Row], cell: Callable[[Row, str], str], width: int
 ) -> list[str]:
-    """Return the columns of which the table is at most so wide; all are left if none of them can be spared.
+    """Return the columns with which the table has at most this width; all if none can be omitted.
 
     First, columns of `keys` go that tell no rows apart, the widest first, but never the last one; then measurements.
     """

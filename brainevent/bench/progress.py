@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Show on a terminal how far a long run has come."""
+"""Show the progress of a long run on a terminal."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _running: ContextVar[Overall | None] = ContextVar("overall progress", default=No
 
 
 def shown(items: Sequence[_Item], what: str, *, quiet: bool = False) -> Iterator[_Item]:
-    """Go through the items and show that on stderr, if it is a terminal: as a part of `overall`, if that is running.
+    """Iterate over items and show the progress on stderr, if it is a terminal; within `overall`, as a part of it.
 
     >>> list(shown([1, 2], "doc"))
     [1, 2]
@@ -48,7 +48,7 @@ class Overall:
         self.bar = _bar(len(names)) if names and sys.stderr.isatty() else None
 
     def begin(self, name: str) -> str:
-        """Note that a run begins, and return how it is called: "name (2 of 3)"."""
+        """Note that a run begins, and return its title: "name (2 of 3)"."""
         self.at, self.share = self.names.index(name), 0.0
         several = len(self.names) > 1
         words = f"{name} ({self.at + 1} of {len(self.names)})" if several else name
@@ -80,7 +80,7 @@ class Overall:
 
 @contextmanager
 def overall(names: Sequence[str]) -> Iterator[Overall]:
-    """Show on a terminal how far several runs have come together; within it, `shown` reports to it.
+    """Show the common progress of several runs on a terminal; within it, `shown` reports to it.
 
     >>> with overall(["one", "two"]) as progress:
     ...     progress.begin("two")
@@ -104,7 +104,7 @@ def _bar(total: int) -> Any:
 
 
 class _Line:
-    """What stands in for a bar of tqdm: one line of text that is written over."""
+    """A substitute for a bar of tqdm: one line of text that is overwritten."""
 
     def __init__(self, total: int):
         self.total, self.n, self.words = total, 0.0, ""
@@ -128,7 +128,7 @@ class _Line:
 
 @contextmanager
 def counted(total: int, what: str, unit: str, *, quiet: bool = False) -> Iterator[Callable[[int], object]]:
-    """Give a function that is told how many more are done, and show that on stderr: as a bar of tqdm, else in words.
+    """Yield a function that counts finished items, and show the progress on stderr: with tqdm, or as text.
 
     >>> with counted(100, "network", "steps", quiet=True) as update:
     ...     update(60)
@@ -149,7 +149,7 @@ def counted(total: int, what: str, unit: str, *, quiet: bool = False) -> Iterato
 
 
 class PlainBar:
-    """A line of text on stderr that is written over, or, in a file, a line for each tenth."""
+    """A line of text on stderr that is overwritten, or, in a file, a line for each tenth."""
 
     def __init__(self, total: int, what: str, unit: str):
         self.total, self.what, self.unit = total, what, unit

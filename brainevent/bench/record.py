@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is to be measured, and what was measured: one configuration, one record."""
+"""A configuration to measure, and a record of a measurement."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class BenchmarkConfig:
     flops: float | None = None
 
     def __post_init__(self) -> None:
-        """Refuse what could not be measured, where it is written down."""
+        """Check the attributes when the configuration is made."""
         if not isinstance(self.name, str):
             raise TypeError(f"BenchmarkConfig: name must be a string, found {self.name!r:.60}")
         where = f"BenchmarkConfig {self.name!r}"
@@ -76,7 +76,7 @@ class BenchmarkConfig:
 
 
 def a_type(value: Any) -> str:
-    """Return "an array" or "a list": what a value is."""
+    """Return the type of a value, such as "an array" or "a list"."""
     name = "array" if isinstance(value, (jax.Array, np.ndarray)) else type(value).__name__
     return f"{'an' if name[0] in 'aeiou' else 'a'} {name}"
 
@@ -150,12 +150,12 @@ class BenchmarkRecord:
 
     @property
     def typical_ms(self) -> float:
-        """The time of a call by which kernels are compared: the median, or the mean where there is none."""
+        """The time of a call for comparisons of kernels: the median, or the mean if there is none."""
         return self.mean_ms if math.isnan(self.median_ms) else self.median_ms
 
 
 def succeeded(config: BenchmarkConfig, platform: str, backend: str, found: Measurement) -> BenchmarkRecord:
-    """Record what was measured, with throughput if the configuration tells its work."""
+    """Make the record of a measurement, with throughput if the configuration gives its work."""
     timing = found.timing
     work, unit = (config.bytes, "GB/s") if config.bytes is not None else (config.flops, "GFLOP/s")
     return BenchmarkRecord(
@@ -181,7 +181,7 @@ def succeeded(config: BenchmarkConfig, platform: str, backend: str, found: Measu
 
 
 def failed(config: BenchmarkConfig, platform: str, backend: str, error: BaseException) -> BenchmarkRecord:
-    """Record that a backend failed, and how."""
+    """Make the record of a backend that failed."""
     said = f"{type(error).__name__}: {error}"
     kwargs = dict(config.kernel_kwargs), dict(config.data_kwargs)
     return BenchmarkRecord(platform, backend, config.name, _NAN, _NAN, _NAN, None, False, said, *kwargs)

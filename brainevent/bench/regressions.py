@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compare what is measured now with what was measured before: what is slower, fails, or is wrong?"""
+"""Compare results with earlier ones: what is slower, fails, or is wrong?"""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _TELLING = ("n_batch_per_run", "cold")  # settings that change the times
 
 @dataclass(frozen=True)
 class Change:
-    """How one backend does on one configuration, compared with before.
+    """The result of one backend and configuration, compared with an earlier one.
 
     The verdict is "slower", "faster" or "same" if both times are there, and tell; "failed" or "wrong" is what is now;
     "new" has no right result from before, and "gone" none from now.
@@ -41,7 +41,7 @@ class Change:
 
     @property
     def is_regression(self) -> bool:
-        """Tell whether something got worse."""
+        """Return whether something got worse."""
         if self.verdict == "failed":
             return self.before is not None and self.before.success
         if self.verdict == "wrong":
@@ -52,7 +52,7 @@ class Change:
 def changes(
     before: BenchmarkResult, now: BenchmarkResult, tolerance: float = 0.1, backends: Collection[str] | None = None
 ) -> list[Change]:
-    """Compare two results of one operator, in the order of now; what is gone comes last.
+    """Compare two results of one operator, in the order of the new one, followed by missing ones.
 
     Slower is what takes more than `1 + tolerance` times as long by medians, if also the quartiles of both do not
     overlap. If `backends` says which were measured now, others are not called gone.
@@ -112,7 +112,7 @@ def _quartiles(record: BenchmarkRecord) -> tuple[float, float]:
 
 
 def differences(before: Run, now: Run) -> list[str]:
-    """Say where and with what versions two runs differ; what a file does not tell is not compared."""
+    """Return the differences in machine and versions of two runs; missing values are not compared."""
     found = _unlike(
         [
             ("platform", before.platform, now.platform),
@@ -126,7 +126,7 @@ def differences(before: Run, now: Run) -> list[str]:
 
 
 def other_settings(before: Run, now: Run) -> list[str]:
-    """Say in which settings two runs differ that make their times another thing."""
+    """Return the differences of two runs in settings that affect times."""
     return _unlike([(name, before.settings.get(name), now.settings.get(name)) for name in _TELLING])
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The results of a benchmark: records that print and draw themselves, and last in files."""
+"""The results of a benchmark: records as tables, pictures and files."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class BenchmarkResult:
 
     @property
     def records(self) -> list[BenchmarkRecord]:
-        """The records, in a list of your own."""
+        """The records, in a new list."""
         return list(self._records)
 
     @property
@@ -179,7 +179,7 @@ class BenchmarkResult:
             ('n', 'mean time of a call')
         """
         try:
-            from .plot.draw import draw  # when used: it needs matplotlib
+            from .plot.draw import draw  # imported when used: it needs matplotlib
         except ImportError as error:
             if (error.name or "").partition(".")[0] != "matplotlib":
                 raise

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Records as flat rows: one cell for each field, and for each keyword."""
+"""Records as flat rows, with a cell for each field and each keyword."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Row = dict[str, Any]
 _KEYS = ("platform", "backend")
 _TIMES = ("mean_ms", "std_ms", "min_ms")
 _MORE_TIMES = ("median_ms", "low_ms", "high_ms")
-# Columns that tell what was measured, not of what.
+# Columns of measurements, not of configurations.
 METRICS = (
     *_TIMES, *_MORE_TIMES, "loop_ms", "throughput", "unit", "peak_fraction", "nans", "mismatch", "error",
     "bytes", "flops", "peak_bandwidth", "peak_flops",
@@ -33,12 +33,12 @@ class Rows:
 
     @property
     def names(self) -> list[str]:
-        """The columns that tell what a row is a measurement of."""
+        """The columns that describe the configuration of a row."""
         return [column for column in self.columns if column not in METRICS]
 
     @staticmethod
     def cell(row: Row, column: str) -> str:
-        """Return the text of a cell: times with four decimals, `FAILED` for the time of what failed."""
+        """Return the text of a cell: times with four decimals, `FAILED` for the time of a failed backend."""
         value = row.get(column)
         if column in _TIMES and not row["success"]:
             return "FAILED" if column == "mean_ms" else ""
@@ -61,7 +61,7 @@ def check_column(where: str, name: str, known: Iterable[str], shown: Iterable[st
 
 
 def flat_rows(records: Sequence[BenchmarkRecord], *, all_columns: bool = False) -> Rows:
-    """Return the rows of records: the columns that a table shows, or all that say anything."""
+    """Return the rows of records, with the columns of a table, or with all that are not empty."""
     kernel, data = ({key for r in records for key in getattr(r, field)} for field in ("kernel_kwargs", "data_kwargs"))
     taken = {*_KEYS, "label", "success", "typical_ms", *METRICS}
     kernel_columns = {key: f"kernel_kwargs.{key}" if key in taken else key for key in sorted(kernel, key=str)}

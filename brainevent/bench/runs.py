@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One run of benchmarks of several operators: what was found, where, when and how, as a file."""
+"""One run of benchmarks of several operators, with machine, date and settings, as a file."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Run:
         return {name: {self.platform: backend} for name, backend in best.items() if backend is not None}
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what JSON can hold, and `read` reads."""
+        """Return the run for JSON, as `read` expects it."""
         return {
             "format": files.RUN_FORMAT,
             "version": files.RUN_VERSION,
@@ -61,7 +61,7 @@ class Run:
 
 
 def best_backend(result: BenchmarkResult) -> str | None:
-    """Return the backend that wins most labels, the one measured first of several; None if none is right."""
+    """Return the backend that is fastest for most labels, the first of several; None if none is correct."""
     won = wins(result)
     order = list(dict.fromkeys(record.backend for record in result.records))
     return max(order, key=lambda backend: won[backend]) if won else None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How the results of a benchmark show themselves in a notebook."""
+"""The results of a benchmark in a notebook."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def as_html(records: Sequence[BenchmarkRecord], operator: str) -> str:
 
 
 def _fastest(records: Sequence[BenchmarkRecord]) -> list[int]:
-    """Return which record of each platform and label is the fastest, where there are several to choose from."""
+    """Return the fastest record of each platform and label, if there are several."""
     groups: dict[tuple[str, str], list[int]] = {}
     for i, record in enumerate(records):
         if record.success and record.mismatch is None and not math.isnan(record.typical_ms):

@@ -26,7 +26,7 @@ Columns = str | Sequence[str]
 
 @dataclass(frozen=True)
 class Layout:
-    """How a table is laid out: the keywords of `BenchmarkResult.print`."""
+    """The layout of a table: the keywords of `BenchmarkResult.print`."""
 
     sort_by: str | None = None
     group_by: Columns | None = None
@@ -35,12 +35,12 @@ class Layout:
     order_by: Columns | None = None
     speedup_vs: str | None = None
     vary_by: Columns | None = None
-    width: int | None = None  # of a hierarchy, in characters: what can be spared is left out
+    width: int | None = None  # of a hierarchy, in characters: less important columns are omitted
     in_order: bool = False  # keeps a hierarchy's groups in the order of the records
 
 
 def table(records: Sequence[BenchmarkRecord], layout: Layout) -> str:
-    """Return the text of a table of records, and of what is to be said about them."""
+    """Return the text of a table of records, with remarks."""
     rows = flat_rows(records)
     outer, inner = _order(rows, layout)
     order = [*outer, *inner]
@@ -52,7 +52,7 @@ def table(records: Sequence[BenchmarkRecord], layout: Layout) -> str:
 
 
 def _left_out(rows: Rows, layout: Layout) -> list[str]:
-    """Say which names of a hierarchy are no columns."""
+    """Return a note on names of a hierarchy that are not columns."""
     which = "order_by" if layout.order_by is not None else "vary_by"
     unknown = [name for name in _as_list(getattr(layout, which)) if name not in rows.columns]
     if not unknown:
@@ -62,7 +62,7 @@ def _left_out(rows: Rows, layout: Layout) -> list[str]:
 
 
 def remarks(records: Sequence[BenchmarkRecord]) -> list[str]:
-    """Say what numbers do not: which results differ, which have NaN, and what failed how."""
+    """Return remarks: results that differ, results with NaN, and failures."""
     lines = []
     for record in records:
         who = f"[{record.platform}|{record.backend}] {record.label}"
@@ -131,13 +131,13 @@ def _times(baseline: float, time: float, unit: str = "x") -> str:
 
 
 def _order(rows: Rows, layout: Layout) -> tuple[list[str], list[str]]:
-    """Return the columns that make the groups of a hierarchy, and those within them; unknown ones are dropped."""
+    """Return the columns of the groups of a hierarchy, and those within them; unknown ones are ignored."""
     if layout.order_by is not None:
         order = [name for name in dict.fromkeys(_as_list(layout.order_by)) if name in rows.columns]
         return order[:-1], order[-1:]
     vary = [name for name in dict.fromkeys(_as_list(layout.vary_by)) if name in rows.columns]
     fixed = [name for name in rows.names if name not in vary]
-    # A label such as n=100 says again what varies: it would make a group of each row.
+    # A label such as n=100 repeats what varies: each row would be a group.
     others = [name for name in fixed if name != "label"]
     if "label" in fixed and _tell_label(rows, [*others, *vary]) and not _tell_label(rows, others):
         fixed = others
@@ -145,7 +145,7 @@ def _order(rows: Rows, layout: Layout) -> tuple[list[str], list[str]]:
 
 
 def _tell_label(rows: Rows, columns: Sequence[str]) -> bool:
-    """Say whether rows that agree in these columns have the same label."""
+    """Return whether rows that agree in these columns have the same label."""
     return len({_key(row, [*columns, "label"]) for row in rows.rows}) == len({_key(row, columns) for row in rows.rows})
 
 
@@ -182,7 +182,7 @@ def _marked(
 
 
 def _title(row: Row, outer: Sequence[str], width: int) -> str:
-    """Return what a group is of, for a line of its own: its label, else its columns."""
+    """Return the title of a group: its label, or its columns."""
     words = str(row["label"]) if "label" in outer else ", ".join(f"{name}={_cell(row, name)}" for name in outer)
     return textwrap.fill(words, width, subsequent_indent="    ", break_on_hyphens=False)
 
@@ -211,7 +211,7 @@ def _key(row: Row, columns: Iterable[str]) -> tuple[str, ...]:
 
 
 def _sort_key(columns: Sequence[str]) -> Callable[[Row], Any]:
-    """Sort numbers before text, and last what is missing; then by text, so that equal cells stand together."""
+    """Sort numbers before text, and missing cells last; then by text, so that equal cells are adjacent."""
 
     def key(row: Row) -> Any:
         return [_rank(row.get(column)) for column in columns]
@@ -226,7 +226,7 @@ def _rank(value: Any) -> tuple[int, float, str]:
 
 
 def _best(body: Iterable[Row], groups: Sequence[str]) -> set[int]:
-    """Return which rows are the fastest of their groups; what gives other results than the rest is none."""
+    """Return the fastest rows of their groups, without rows with wrong results."""
     best: dict[tuple[str, ...], Row] = {}
     for row in body:
         if not row["success"] or row["mismatch"] is not None or math.isnan(row["typical_ms"]):
@@ -240,7 +240,7 @@ def _best(body: Iterable[Row], groups: Sequence[str]) -> set[int]:
 def _text(
     columns: Sequence[str], groups: Sequence[Sequence[tuple[list[str], bool]]], titles: Sequence[str] = ()
 ) -> list[str]:
-    """Return the lines of a table: numbers to the right, a rule or title above each group, `*` behind what is best."""
+    """Return the lines of a table: right-aligned numbers, a line or title above each group, `*` after the best."""
     cells = [row for group in groups for row, _ in group]
     widths = [max([len(name), *(len(row[i]) for row in cells)]) for i, name in enumerate(columns)]
     right = [name in METRICS or all(_number(row[i]) for row in cells) for i, name in enumerate(columns)]

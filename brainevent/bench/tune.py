@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Try functions that should all do the same: first whether they do, then how fast they are."""
+"""Compare functions that should give the same results: first the results, then the times."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Trial:
-    """How a candidate did: the median, lowest and highest time of a call in seconds, or what is wrong with it."""
+    """The result of a candidate: the median, lowest and highest time of a call in seconds, or what is wrong."""
 
     backend: str
     variant: str
@@ -45,7 +45,7 @@ class Trial:
 
 @dataclass(frozen=True)
 class TuneResult:
-    """What `tune` found; it prints as a table.
+    """The result of `tune`, which prints as a table.
 
     Attributes:
         operator: The name of the operator.
@@ -109,7 +109,7 @@ def try_all(
     seconds: float,
     what: str,
 ) -> list[Trial]:
-    """Return a trial for each candidate, the fastest first; none is timed whose results are wrong.
+    """Return a trial for each candidate, the fastest first; candidates with wrong results are not timed.
 
     `why_wrong(candidate, results)` says in words what is wrong, if anything; `seconds` is the time for each. Of those
     that the spread of their times does not tell from the fastest, the earliest candidate comes first. `what` stands
@@ -132,7 +132,7 @@ def _trial(
     seconds: float,
 ) -> Trial:
     try:
-        fresh = [jnp.array(x, copy=True) for x in operands]  # a kernel that writes to them must spoil no other's
+        fresh = [jnp.array(x, copy=True) for x in operands]  # a kernel may write to its operands
         results = jax.block_until_ready(jax.jit(candidate.function)(*fresh))
         if wrong := why_wrong(candidate, results):
             return Trial(candidate.backend, candidate.variant, error=wrong)

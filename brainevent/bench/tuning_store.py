@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Remember which kernel was fastest: one small file per user, which processes and threads share.
+"""Store which kernel was fastest: one small file per user, which processes and threads share.
 
 A process reads the file once, when it first chooses a kernel, and again whenever it writes. Writers hold a lock and
 replace the file whole, so a reader needs none.
@@ -42,15 +42,15 @@ __all__ = [
     "tuned_choices",
 ]  # fmt: skip
 
-_FORMAT = 2  # 1 did not keep the content of kernels apart from that of keyword arguments
-_LIMIT = 32 << 20  # bytes; a larger file is none of ours
+_FORMAT = 2  # 1 did not separate the content of kernels from that of keyword arguments
+_LIMIT = 32 << 20  # bytes; a larger file is not one of ours
 _ADVICE = "choose another directory with set_cache_dir(...) or $BRAINEVENT_CACHE_DIR"
 _INNER = tuple(os.path.dirname(os.path.realpath(file)) + os.sep for file in (_jit_key.__file__, jax.__file__))
 
 _Choices = dict[str, TunedChoice]
 _lock = threading.RLock()
-_read_before: dict[str, _Choices] = {}  # what this process has read, by the directory of the cache
-_of_this_process: _Choices = {}  # what cannot be kept in a file
+_read_before: dict[str, _Choices] = {}  # the choices that this process has read, by the directory of the cache
+_of_this_process: _Choices = {}  # choices that cannot be stored in a file
 _warned: set[str] = set()
 
 
@@ -60,13 +60,13 @@ def file_path() -> Path:
 
 
 def find(key: str) -> TunedChoice | None:
-    """Return what was chosen, if anything."""
+    """Return the choice, or None."""
     with _lock:
         return _of_this_process.get(key) or _known().get(key)
 
 
 def knows(operator: str) -> bool:
-    """Tell whether any choice is about operators of this name."""
+    """Return whether any choice is about operators of this name."""
     with _lock:
         return any(choice.operator == operator for choice in (*_of_this_process.values(), *_known().values()))
 
@@ -92,7 +92,7 @@ def tuned_choices(operator: str | None = None) -> list[TunedChoice]:
 
 
 def remember(choice: TunedChoice, *, lasting: bool = True) -> bool:
-    """Keep a choice, in this process alone unless `lasting`; tell whether it is in the file."""
+    """Store a choice, only in this process unless `lasting`; return whether it is in the file."""
     with _lock:
         written = False
         if lasting:
@@ -202,7 +202,7 @@ def import_tuned(path: str | os.PathLike[str]) -> int:
 
 
 def refuse_foreign() -> None:
-    """Raise if the file, or its folder, is there and others can change it."""
+    """Raise if the file, or its folder, exists and others can change it."""
     path = file_path()
     if os.path.lexists(path.parent.parent):
         guard_base(path.parent.parent)
@@ -225,7 +225,7 @@ def _guard(path: Path, status: os.stat_result) -> None:
 
 
 def _known() -> _Choices:
-    """Return what the file held when this process first looked, or last wrote; a refused file holds nothing."""
+    """Return the choices at the first read or last write of this process; none for a rejected file."""
     place = get_cache_dir()
     if place not in _read_before:
         try:
@@ -240,7 +240,7 @@ def _known() -> _Choices:
 
 
 def _reread() -> _Choices:
-    """Return what the file holds; nothing, with a warning, if it is broken."""
+    """Return the content of the file; nothing, with a warning, if it is damaged."""
     refuse_foreign()
     path = file_path()
     try:
@@ -282,7 +282,7 @@ def _from_bytes(data: bytes) -> _Choices:
 
 
 class _OtherFormatError(ValueError):
-    """A file is of the format of another version."""
+    """A file has the format of another version."""
 
     def __init__(self, number: int):
         super().__init__(f"it is of format {number}, and this brainevent reads format {_FORMAT}")
@@ -290,7 +290,7 @@ class _OtherFormatError(ValueError):
 
 
 class _NewerFileError(KernelToolchainError):
-    """A file is of a newer version, and must not be replaced."""
+    """A file was written by a newer version, and must not be replaced."""
 
 
 def _as_bytes(known: Mapping[str, TunedChoice]) -> bytes:
@@ -299,7 +299,7 @@ def _as_bytes(known: Mapping[str, TunedChoice]) -> bytes:
 
 
 def _update(change: Callable[[_Choices], Any]) -> Any:
-    """Change what the file holds, while no other process does; return what `change` returns."""
+    """Change the content of the file under a lock; return the result of `change`."""
     refuse_foreign()
     path = file_path()
     base, folder = path.parent.parent, path.parent
@@ -321,11 +321,11 @@ def _locked(folder: Path) -> Iterator[None]:
 
     descriptor = os.open(folder / ".lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
     try:
-        with suppress(OSError):  # not every filesystem can: then the last of two writers wins
+        with suppress(OSError):  # not every filesystem has locks: then the last of two writers wins
             fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
     finally:
-        with suppress(OSError):  # closing would not do: a forked child may hold the same descriptor
+        with suppress(OSError):  # closing is not enough: a forked child may have the same descriptor
             fcntl.flock(descriptor, fcntl.LOCK_UN)
         os.close(descriptor)
 
@@ -337,7 +337,7 @@ def _warn_once(message: str) -> None:
 
 
 def _users_level() -> int:
-    """Return how many calls away the user's line is: the nearest that is neither ours nor of JAX."""
+    """Return the stack level of the user's line: the nearest that is neither ours nor JAX's."""
     level, frame = 0, sys._getframe()
     while frame.f_back is not None and os.path.realpath(frame.f_code.co_filename).startswith(_INNER):
         level, frame = level + 1, frame.f_back

@@ -12,7 +12,7 @@ _SECONDS = (("s", 1.0), ("ms", 1e-3), ("us", 1e-6), ("ns", 1e-9))
 
 
 def time_text(seconds: float, micro: str = "u") -> str:
-    """Return a time in three digits that count, with the unit that suits it.
+    """Return a time with three significant digits and a suitable unit.
 
     >>> time_text(0.0123), time_text(2.5e-6)
     ('12.3 ms', '2.5 us')
@@ -22,13 +22,13 @@ def time_text(seconds: float, micro: str = "u") -> str:
 
 
 def short(number: float, digits: int) -> str:
-    """Round to some digits, and write no exponent for a number that is read without."""
+    """Round to some digits, without an exponent if the number is readable without one."""
     rounded = float(f"{number:.{digits}g}")
     return f"{rounded:.0f}" if rounded == math.trunc(rounded) and abs(rounded) < 1e9 else f"{rounded:g}"
 
 
 def columns(rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> str:
-    """Lay rows out in columns, those in `right` flush to the right.
+    """Lay out rows in columns; those in `right` are right-aligned.
 
     >>> print(columns([("name", "age"), ("a", "10 h")], right=[1]))
     name   age

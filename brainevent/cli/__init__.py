@@ -27,7 +27,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         finally:
             sys.stdout.flush()
     except BrokenPipeError:
-        with contextlib.suppress(OSError):  # else Python flushes once more at its end, and complains
+        with contextlib.suppress(OSError):  # otherwise Python flushes again at its end, and prints an error
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FAILED
     except KeyboardInterrupt:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`brainevent benchmark-performance`: measure operators, keep what is found, compare it with what was found before."""
+"""`brainevent benchmark-performance`: measure operators, store results, compare them with earlier ones."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def _at_least(least: int) -> Any:
 
 
 def _percent(text: str) -> float:
-    """Return the share that a percentage is."""
+    """Return a percentage as a fraction."""
     try:
         value = float(text.removesuffix("%"))
     except ValueError:
@@ -145,7 +145,7 @@ def _benchmark(arguments: argparse.Namespace, parser: Parser) -> int:
     operators = _with_backends(_measurable(_chosen(arguments), arguments), arguments)
 
     from ..bench.progress import overall
-    from .reporting import Report  # what follows needs much that the help does not
+    from .reporting import Report  # the rest imports much that the help does not need
 
     report = Report.prepared(arguments, _begun(operators, arguments), list(operators))
     with overall(list(operators)) as progress, report.kept():
@@ -172,7 +172,7 @@ def _to_stdout(arguments: argparse.Namespace) -> bool:
 
 
 def _complete(arguments: argparse.Namespace) -> None:
-    """Fill in what follows from other options, and from JAX."""
+    """Complete the options from other options, and from JAX."""
     counts = _QUICK if arguments.quick else _FULL
     for name, count in counts.items():
         if getattr(arguments, name) is None:
@@ -198,7 +198,7 @@ def _chosen(arguments: argparse.Namespace) -> dict[str, XLACustomKernel]:
 
 
 def _measurable(operators: Mapping[str, XLACustomKernel], arguments: argparse.Namespace) -> dict[str, XLACustomKernel]:
-    """Return the operators that have what it takes, and say which are skipped."""
+    """Return the operators that can be measured, and report those that are skipped."""
     lacking = {name: why for name, operator in operators.items() if (why := _lacks(operator, arguments.platform))}
     if lacking:
         hint = "" if arguments.verbose else "; --verbose says why"
@@ -216,7 +216,7 @@ def _lacks(operator: XLACustomKernel, platform: str) -> str:
 
 
 def _with_backends(operators: dict[str, XLACustomKernel], arguments: argparse.Namespace) -> dict[str, XLACustomKernel]:
-    """Return the operators that have some of the wanted backends; raise if a backend is one that none has."""
+    """Return the operators with some of the requested backends; raise if no operator has one of these."""
     if not arguments.backends or not operators:
         return operators
     known = {backend for operator in operators.values() for backend in operator.definition.backends(arguments.platform)}
@@ -233,7 +233,7 @@ def _with_backends(operators: dict[str, XLACustomKernel], arguments: argparse.Na
 
 
 def _asked(operator: XLACustomKernel, arguments: argparse.Namespace) -> list[str] | None:
-    """Return those of the wanted backends that an operator has; None if all are wanted."""
+    """Return those of the requested backends that an operator has; None if all are requested."""
     if not arguments.backends:
         return None
     known = operator.definition.backends(arguments.platform)
@@ -254,7 +254,7 @@ def _machine(platform: str) -> str:
 
 
 def _measured(operator: XLACustomKernel, arguments: argparse.Namespace) -> BenchmarkResult:
-    """Measure one operator; what it prints goes to stderr where stdout is for JSON."""
+    """Measure one operator; its prints go to stderr if stdout is for JSON."""
     with contextlib.redirect_stdout(sys.stderr if arguments.json else sys.stdout):
         return _result(operator, arguments)
 
@@ -273,7 +273,7 @@ def _result(operator: XLACustomKernel, arguments: argparse.Namespace) -> Benchma
 
 
 def _begun(operators: Mapping[str, XLACustomKernel], arguments: argparse.Namespace) -> Run:
-    """Return the run before it has results: where and how it is measured."""
+    """Return the run without results: the machine and the settings."""
     from ..bench.runs import Run
     from ..operator.tuning_lookup import versions_of
 

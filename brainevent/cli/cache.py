@@ -16,7 +16,7 @@ from .words import amount, complain, say, say_json, say_table
 
 __all__ = ["add"]
 
-_KEY = 16  # characters of a key that tell entries apart
+_KEY = 16  # characters of a key that distinguish entries
 
 
 def add(commands: Commands[Parser]) -> None:

@@ -25,7 +25,7 @@ __all__ = ["add"]
 
 _HEAD = ("operator", "platform", "backend", "variants", "tuned for")
 _WRAPPED, _DROPPED = ("variants", "tuned for"), ("variants", "tuned for", "platform")
-_GENERAL = {"cuda": "gpu", "rocm": "gpu"}  # choices are for what a device is called when kernels are lowered
+_GENERAL = {"cuda": "gpu", "rocm": "gpu"}  # choices use the name of a device at lowering
 _EPILOG = """\
 The default backend of a platform is marked with *. Where a backend is not named after the language of its kernel, the \
 language stands in brackets. Tuned choices are shown if they were made on this kind of device with these versions; \
@@ -58,7 +58,7 @@ def _list(arguments: argparse.Namespace) -> int:
 
 
 def _tuned() -> list[TunedChoice]:
-    """Return all choices; none, with a word about it, if their file is refused."""
+    """Return all choices; none, with a note, if their file is rejected."""
     try:
         return tuning_store.tuned_choices()
     except KernelToolchainError as error:
@@ -67,7 +67,7 @@ def _tuned() -> list[TunedChoice]:
 
 
 def _described(operator: XLACustomKernel, tuned: Sequence[TunedChoice]) -> dict[str, Any]:
-    """Return what is to be known of an operator, as JSON can hold it."""
+    """Return the description of an operator, for JSON."""
     tuned = _of_here(operator, tuned)
     definition = operator.definition
     platforms = sorted(platform for platform in {"cpu", *definition.kernels} if definition.backends(platform))
@@ -120,7 +120,7 @@ def _of_here(operator: XLACustomKernel, tuned: Sequence[TunedChoice]) -> list[Tu
 
 
 def _rows(operator: dict[str, Any]) -> Iterator[tuple[str, ...]]:
-    """Yield the rows of an operator: below its name are its tags; a cell that repeats the one above is empty."""
+    """Yield the rows of an operator, with tags below its name; repeated cells are empty."""
     about = [operator["name"]]
     about += [f"  {', '.join(operator['tags'])}"] if operator["tags"] else []
     about += [] if operator["benchmark_data"] else ["  no benchmark data"]
@@ -130,7 +130,7 @@ def _rows(operator: dict[str, Any]) -> Iterator[tuple[str, ...]]:
 
 
 def _kernels(platform: str, table: dict[str, Any]) -> Iterator[tuple[str, ...]]:
-    """Yield platform, backend, variant and what it is tuned for; a cell that repeats the one above is empty."""
+    """Yield platform, backend, variant and tuned shapes; repeated cells are empty."""
     above = platform
     for backend in table["backends"]:
         mark = "" if backend["language"] in (None, backend["name"]) else f" ({backend['language']})"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which operators a command is about: those of the modules that it imports, by tag and by name."""
+"""The operators of a command: those of the imported modules, selected by tag and by name."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def add_modules(parser: argparse._ActionsContainer) -> None:
 
 
 def import_modules(names: Iterable[str]) -> None:
-    """Import modules as `python -m` finds them: in the current directory first."""
+    """Import modules like `python -m`: from the current directory first."""
     for name in names:
         if os.sep in name or name.endswith(".py"):
             raise CommandError(f"--import {name}: this is a file; name a module, such as my_package.ops")
@@ -49,7 +49,7 @@ def import_modules(names: Iterable[str]) -> None:
 
 
 def _cause(error: BaseException) -> str:
-    """Return what an import raised in one sentence, with the line of the user's code, if it got there."""
+    """Return the error of an import in one sentence, with the line of the user's code, if there is one."""
     said = f"{type(error).__name__}: {error}".removesuffix(": ")
     ours = (importlib.__file__, __file__)
     frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename not in ours]
@@ -58,8 +58,8 @@ def _cause(error: BaseException) -> str:
 
 
 def registered(modules: Collection[str]) -> dict[str, XLACustomKernel]:
-    """Return all operators by name, sorted; brainevent's own only if no modules are named, or they are."""
-    from ..event import library  # when asked: --help needs no operators
+    """Return all operators by name, sorted; those of brainevent only without `--import`, or if it names them."""
+    from ..event import library  # imported when used: --help needs no operators
 
     found = dict(sorted(get_registry().items()))
     if not modules or library.__name__ in modules:
@@ -68,7 +68,7 @@ def registered(modules: Collection[str]) -> dict[str, XLACustomKernel]:
 
 
 def with_tags(operators: Mapping[str, XLACustomKernel], tags: Collection[str]) -> dict[str, XLACustomKernel]:
-    """Return the operators that carry any of the tags; say which tags nobody carries."""
+    """Return the operators that have any of the tags, and report tags that no operator has."""
     known = {tag for operator in operators.values() for tag in operator.definition.tags}
     unknown = [f"{tag!r}{did_you_mean(tag, known)}" for tag in tags if tag not in known]
     if len(unknown) == len(tags):

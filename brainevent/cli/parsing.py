@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The grammar of commands: their help, exit statuses, and advice on words that are not known."""
+"""The grammar of commands: their help, exit statuses, and hints for unknown words."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _EPILOG = "\n".join(["exit status:", *(f"  {status:<3}  {words}" for status, wor
 
 
 class _Formatter(argparse.RawDescriptionHelpFormatter):
-    """Wraps each line of an epilog; those of lists are indented where they go on."""
+    """Wraps each line of an epilog; continued lines of lists are indented."""
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
         lines: list[str] = []
@@ -40,13 +40,13 @@ class _Formatter(argparse.RawDescriptionHelpFormatter):
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser that tells which command or option was perhaps meant."""
+    """A parser that suggests a command or option for a misspelt one."""
 
     def __init__(self, **options: Any):
         super().__init__(allow_abbrev=False, formatter_class=_Formatter, **options)
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Parse words; what is left over is an error of this command, not of the one above it."""
+        """Parse words; unknown ones are an error of this command, not of the one above it."""
         found, unknown = super().parse_known_args(args, namespace)
         if unknown:
             hint = next((said for word in unknown if (said := did_you_mean(word, self._option_string_actions))), "")
@@ -62,17 +62,17 @@ class Parser(argparse.ArgumentParser):
         raise argparse.ArgumentError(action, f"{what} {value!r}{_meant(value, known)}; {say}: {', '.join(known)}")
 
     def error(self, message: str) -> NoReturn:
-        """Print the usage and what is wrong, and leave with the status for that."""
+        """Print the usage and the error, and exit with the status for it."""
         super().error(message.removeprefix("argument COMMAND: "))
 
 
 def _meant(value: Any, known: Collection[str]) -> str:
-    """Return a hint at the name that begins with a word or resembles it."""
+    """Return a hint with the name that begins with a word or resembles it."""
     begun = [name for name in known if name.startswith(str(value))] if value else []
     return f"; did you mean {begun[0]!r}?" if len(begun) == 1 else did_you_mean(value, known)
 
 
-Commands = argparse._SubParsersAction  # what `add_subparsers` returns: it has no public name
+Commands = argparse._SubParsersAction  # the type that `add_subparsers` returns has no public name
 
 
 def command(
@@ -82,14 +82,14 @@ def command(
     run: Callable[[argparse.Namespace], int] | None = None,
     epilog: str | None = None,
 ) -> Parser:
-    """Add a command; one that runs nothing has commands of its own, and prints its help."""
+    """Add a command; a command without a function has subcommands, and prints its help."""
     parser = commands.add_parser(name, help=about, description=f"{about[0].upper()}{about[1:]}.", epilog=epilog)
     parser.set_defaults(run=run or help_of(parser))
     return parser
 
 
 def help_of(parser: argparse.ArgumentParser) -> Callable[[argparse.Namespace], int]:
-    """Return the command that prints a parser's help, for where no other is given."""
+    """Return the default command, which prints a parser's help."""
 
     def show_help(arguments: argparse.Namespace) -> int:
         parser.print_help()
@@ -112,7 +112,7 @@ def main_parser(version: str, families: Sequence[Any]) -> Parser:
 
 
 def add_shape(parser: argparse._ActionsContainer) -> None:
-    """Add the options of commands that report: for programs, or as wide as it comes."""
+    """Add the options for output: JSON, or all columns."""
     parser.add_argument("--json", action="store_true", help="print JSON, for programs")
     parser.add_argument("--wide", action="store_true", help="print all columns, however wide the terminal is")
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What becomes of results on the command line: tables, pictures, a file, and a comparison with a saved run."""
+"""Results on the command line: tables, pictures, a file, and a comparison with a saved run."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _PICTURES = (".svg", ".png")
 
 @dataclass
 class Report:
-    """What a user wants to have done with results, what they are compared with, and what came out so far."""
+    """The requested output, the run to compare with, and the results so far."""
 
     wishes: argparse.Namespace
     run: Run
@@ -42,11 +42,11 @@ class Report:
     regressions: list[str] = field(default_factory=list)
     changes: dict[str, list[Change]] = field(default_factory=dict)
     errors: dict[str, str] = field(default_factory=dict)
-    is_narrow: bool = False  # whether a table left out columns
+    is_narrow: bool = False  # whether a table omitted columns
 
     @classmethod
     def prepared(cls, wishes: argparse.Namespace, run: Run, names: Sequence[str]) -> Report:
-        """Check all wishes before anything is measured; `names` are those of the operators."""
+        """Check all options before anything is measured; `names` are those of the operators."""
         if wishes.plot is not None:
             _check_plot(wishes.plot, names)
         if wishes.output is not None:
@@ -66,7 +66,7 @@ class Report:
 
     @contextlib.contextmanager
     def kept(self) -> Iterator[None]:
-        """Sum up at the end, and print JSON also if it comes early, so that what was measured is not lost."""
+        """Summarize at the end; after an early end, JSON is printed too, so that no result is lost."""
         try:
             yield
             self._finish()
@@ -75,7 +75,7 @@ class Report:
                 say_json(self._as_dict())
 
     def say(self, text: str) -> None:
-        """Print a line, unless stdout is for JSON alone."""
+        """Print a line, unless stdout is for JSON."""
         if not self.wishes.json:
             say(text)
 
@@ -86,7 +86,7 @@ class Report:
         self.say(f"\n{words}\n{'=' * len(words)}")
 
     def add(self, result: BenchmarkResult) -> None:
-        """Keep the results of one operator, print and draw them, and tell how they compare with before."""
+        """Store the results of one operator, print and draw them, and compare them with the earlier run."""
         self.run = dataclasses.replace(self.run, results=[*self.run.results, result])
         self._write()
         if not self.wishes.json:
@@ -100,12 +100,12 @@ class Report:
             self.say(f"\ndrew {_drawn(self.wishes.plot, result)}")
 
     def fail(self, name: str, error: Exception) -> None:
-        """Print that an operator could not be measured, and why."""
+        """Print that an operator could not be measured, with the reason."""
         self.errors[name] = f"{type(error).__name__}: {error}".removesuffix(": ")
         self.say(f"ERROR — {self.errors[name]}")
 
     def _finish(self) -> None:
-        if not self.run.results:  # the file says that
+        if not self.run.results:  # the file contains that
             self._write()
         if self.is_narrow:
             note("some columns are left out to fit (--wide shows all)")
@@ -120,7 +120,7 @@ class Report:
         self.say("\n".join([f"\n{found} since {self.wishes.compare}", *(f"  {said}" for said in self.regressions)]))
 
     def _write(self) -> None:
-        """Write what is measured so far, so that nothing is lost if no more can be."""
+        """Write the results so far, so that a later error loses nothing."""
         if self.wishes.output is not None:
             try:
                 self.run.write(self.wishes.output)
@@ -128,7 +128,7 @@ class Report:
                 raise CommandError(f"--output: {self.wishes.output} cannot be written ({error.strerror})") from error
 
     def _as_dict(self) -> dict[str, Any]:
-        """Return the run as a file has it, with errors and the comparison."""
+        """Return the run in the format of a file, with errors and the comparison."""
         content = {**self.run.to_dict(), "errors": self.errors}
         if self.before is not None:
             content["comparison"] = {
@@ -155,7 +155,7 @@ class Report:
         self.is_narrow = self.is_narrow or bool(left_out)
 
     def _table(self, result: BenchmarkResult) -> str:
-        """Return a hierarchy with the best marked: by columns of data that sort well, else by label as given."""
+        """Return a hierarchy with the best marked: by sortable columns of data, or by label in the given order."""
         if not result.records:
             return "no configuration"
         data = [name for name in flat_rows(result.records).names if name not in ("platform", "backend", "label")]
@@ -222,7 +222,7 @@ def _check_output(path: Path) -> None:
 
 
 def _make(option: str, folder: Path) -> None:
-    """Make a folder now, so that nothing is measured in vain."""
+    """Make a folder before anything is measured."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -232,7 +232,7 @@ def _make(option: str, folder: Path) -> None:
 
 
 def _saved(path: Path, names: Sequence[str]) -> Run:
-    """Return the run in a file, which must have results of some of the operators, each once."""
+    """Return the run in a file, which must contain results of some of the operators, each once."""
     try:
         before = Run.read(path)
     except ForeignFileError as error:

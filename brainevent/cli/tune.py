@@ -46,7 +46,7 @@ def add(commands: Commands[Parser]) -> None:
 
 
 def _list(arguments: argparse.Namespace) -> int:
-    from ..operator.tuning_lookup import unlike_here  # it asks JAX for devices
+    from ..operator.tuning_lookup import unlike_here  # imported when used: it starts JAX
 
     found = tuning_store.tuned_choices(arguments.operator)
     if arguments.json and (found or arguments.operator is None):

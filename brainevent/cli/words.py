@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How commands speak: lines, tables that fit the terminal, JSON and errors."""
+"""Output of commands: lines, tables that fit the terminal, JSON and errors."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from ..errors import BrainEventError
 
 __all__ = ["CommandError", "amount", "complain", "hint_of_width", "note", "say", "say_json", "say_table", "width_of"]
 
-_WIDTH = 100  # where there is neither a terminal nor $COLUMNS
+_WIDTH = 100  # without a terminal or $COLUMNS
 
 
 class CommandError(BrainEventError):
-    """A command cannot do what it was asked for."""
+    """A command cannot do what was requested."""
 
 
 def say(text: str) -> None:
-    """Print a line, as far as the encoding of stdout has its characters."""
+    """Print a line; characters that the encoding of stdout lacks are replaced."""
     _print(text, sys.stdout)
 
 
@@ -35,25 +35,25 @@ def say_json(content: Any) -> None:
 def say_table(
     arguments: argparse.Namespace, head: Sequence[str], rows: Sequence[Sequence[str]], **layout: Sequence[str]
 ) -> None:
-    """Print a table that fits the terminal, and name on stderr the columns that it leaves out for that."""
+    """Print a table that fits the terminal, and name omitted columns on stderr."""
     text, left_out = fitted(head, rows, width_of(arguments), **layout)
     say(text)
     hint_of_width(left_out)
 
 
 def hint_of_width(left_out: Sequence[str]) -> None:
-    """Name the columns that a table leaves out to fit."""
+    """Return a hint with the columns that a table omits."""
     if left_out:
         note(f"left out: {', '.join(left_out)} (--wide shows all)")
 
 
 def width_of(arguments: argparse.Namespace) -> int | None:
-    """Return how many characters a line may have: those of the terminal or $COLUMNS, else 100; None with `--wide`."""
+    """Return the width of a line: that of the terminal or $COLUMNS, otherwise 100; None with `--wide`."""
     return None if arguments.wide else shutil.get_terminal_size((_WIDTH, 24)).columns
 
 
 def note(text: str) -> None:
-    """Print what is not a result to stderr."""
+    """Print a note to stderr."""
     _print(text, sys.stderr)
 
 

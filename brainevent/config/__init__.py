@@ -80,7 +80,7 @@ _SWITCH = {"": False, "0": False, "false": False, "off": False, "no": False, "1"
 
 
 def _switch(name: str) -> bool:
-    """Return what a variable of the environment says: on or off."""
+    """Return the value of an environment variable: on or off."""
     value = os.environ.get(name, "")
     if value.strip().lower() not in _SWITCH:
         raise ValueError(f"{name} is {value!r} in the environment; set it to 1 or 0")
@@ -95,7 +95,7 @@ if _switch(DEBUG_INDICES):
     debug_indices()
 
 
-# Names by which existing programs read settings.
+# Names of settings for existing programs.
 _KEPT = {
     "_global_backends": choices,
     "_lfsr_algorithm": compiling,

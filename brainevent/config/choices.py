@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Settings: which backend each platform uses, and whether operators tune themselves."""
+"""Settings: the backend of each platform, and automatic tuning."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = [
     "use_backend",
 ]
 
-PLATFORMS = ("cpu", "gpu", "tpu", "cuda", "rocm", "oneapi")  # those for which JAX takes lowering rules
+PLATFORMS = ("cpu", "gpu", "tpu", "cuda", "rocm", "oneapi")  # the platforms for which JAX accepts lowering rules
 
 _autotune: bool = False
 _global_backends: dict[str, str] = {}
@@ -37,7 +37,7 @@ def check_platform(platform: object) -> str:
 
 
 def check_backend_name(backend: object, where: str) -> str:
-    """Return the backend's name, or raise if it is no name."""
+    """Return the backend's name, or raise if it is not a name."""
     if not isinstance(backend, str):
         raise TypeError(f"{where}: backend must be a string such as 'numba', found {type(backend).__name__}")
     if not backend.strip():
@@ -166,5 +166,5 @@ def get_autotune() -> str:
 
 
 def is_autotuning() -> bool:
-    """Say whether operators tune themselves."""
+    """Return whether automatic tuning is on."""
     return _autotune

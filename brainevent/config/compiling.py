@@ -58,7 +58,7 @@ def set_numba_parallel(parallel: bool = True, num_threads: int | None = None) ->
     if num_threads is not None:
         import numba
 
-        numba.set_num_threads(num_threads)  # raises for a number that Numba cannot use
+        numba.set_num_threads(num_threads)  # raises for an invalid number
         _numba_num_threads = numba_thread_limit.value = num_threads
     _numba_parallel = bool(parallel)
     _jit_key.refresh("numba_parallel")
@@ -143,7 +143,7 @@ def prefer_system_nvcc(enable: bool = True) -> None:
 
 
 def prefers_system_nvcc() -> bool:
-    """Say whether the CUDA compiler is looked for on PATH first."""
+    """Return whether the CUDA compiler is looked for on PATH first."""
     return _prefer_system_nvcc
 
 

@@ -11,9 +11,9 @@ from .. import _jit_key
 __all__ = ["EMULATE", "emulate", "emulates", "is_emulating"]
 
 EMULATE = "BRAINEVENT_EMULATE"
-_SIMULATE = "NUMBA_ENABLE_CUDASIM"  # read once by Numba, when numba.cuda is imported
+_SIMULATE = "NUMBA_ENABLE_CUDASIM"  # Numba reads it once, when numba.cuda is imported
 _emulating: bool = False
-_simulator_asked_for: bool = False  # by us, through that variable
+_simulator_asked_for: bool = False  # set by us in that variable
 
 
 def emulate(on: bool = True) -> None:
@@ -40,7 +40,7 @@ def emulate(on: bool = True) -> None:
     if not isinstance(on, bool):
         raise TypeError(f"config.emulate: on must be True or False, found {on!r}")
     changed, _emulating = on != _emulating, on
-    if on:  # processes that this one starts do as it does
+    if on:  # child processes inherit the setting
         os.environ[EMULATE] = "1"
     else:
         os.environ.pop(EMULATE, None)
@@ -65,12 +65,12 @@ def is_emulating() -> bool:
 
 
 def emulates() -> bool:
-    """Say whether they may, and ask no question of which a compiled program keeps the answer."""
+    """Return the setting, without making it part of compiled programs."""
     return _emulating
 
 
 def _simulate_numba_cuda(on: bool) -> None:
-    """Let `numba.cuda` be Numba's simulator, or not, if it is yet to be imported and the user has said nothing."""
+    """Make `numba.cuda` Numba's simulator, or not, if it is not imported yet and the user has not chosen."""
     global _simulator_asked_for
     if "numba.cuda" in sys.modules or (_SIMULATE in os.environ) != _simulator_asked_for or on == _simulator_asked_for:
         return
@@ -79,5 +79,5 @@ def _simulate_numba_cuda(on: bool) -> None:
     else:
         del os.environ[_SIMULATE]
     _simulator_asked_for = on
-    if (numba_config := sys.modules.get("numba.core.config")) is not None:  # it has read the environment already
+    if (numba_config := sys.modules.get("numba.core.config")) is not None:  # it has already read the environment
         numba_config.ENABLE_CUDASIM = int(on)  # type: ignore[attr-defined]

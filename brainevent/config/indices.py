@@ -12,10 +12,10 @@ from .. import _jit_key
 __all__ = ["DEBUG_INDICES", "debug_indices", "is_debugging_indices"]
 
 DEBUG_INDICES = "BRAINEVENT_DEBUG_INDICES"
-# What calls have said for the process, each with a token by which it is taken back; the latest counts.
+# The calls' choices for the process, each with a token to undo it; the latest is valid.
 _debug_indices: list[tuple[object, bool]] = [(None, False)]
 _debug_lock = threading.Lock()
-_MOST_SWITCHES = 64  # that can still be taken back
+_MOST_SWITCHES = 64  # that can still be undone
 
 
 def debug_indices(on: bool = True) -> AbstractContextManager[None]:
@@ -66,7 +66,7 @@ def is_debugging_indices() -> bool:
 
 
 def _switch_debug_indices(add: tuple[object, bool] | None = None, remove: object = None) -> None:
-    """Add what a call says for the process, or take it back: the latest counts that was not taken back."""
+    """Add a call's choice for the process, or undo it: the latest choice that is not undone is valid."""
     with _debug_lock:
         before = _debug_indices[-1][1]
         if add is not None:
@@ -80,7 +80,7 @@ def _switch_debug_indices(add: tuple[object, bool] | None = None, remove: object
 
 
 class _DebugIndices(AbstractContextManager[None]):
-    """What switches it for the process, and in a `with` statement for the block and this thread instead."""
+    """Sets it for the process, or in a `with` statement for the block and this thread."""
 
     def __init__(self, on: bool):
         self._on, self._blocks, self._said = on, ExitStack(), object()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Say what this machine offers to kernels, and what is wrong with it."""
+"""Report what this machine offers to kernels, and what is wrong with it."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ __all__ = ["Line", "Report", "Section", "print_diagnostics", "report", "size_in_
 
 _REQUIRED = ("jax", "jaxlib", "numpy", "numba")
 _OPTIONAL = ("jax-cuda12-plugin", "jax-cuda13-plugin", "numba-cuda", "warp-lang", "jax-triton", "triton")
-_EXTRAS = ("numba_cuda", "warp", "triton")  # languages whose packages one may do without
+_EXTRAS = ("numba_cuda", "warp", "triton")  # languages whose packages are optional
 _PREFIX = "BRAINEVENT_"
 _OURS = tuple(
     _PREFIX + name
@@ -62,7 +62,7 @@ _NOT_KEPT = "works, but compiled code is not stored for later processes"
 _NO_GPU_TO_COMPILE_FOR = (
     "no GPU on this machine; to compile for another, set BRAINEVENT_COMPUTE_CAPABILITIES, such as 8.6"
 )
-_NOT_HERE = (NvccNotFoundError, HeaderNotFoundError, GpuArchDetectionError)  # no fault on a machine without a GPU
+_NOT_HERE = (NvccNotFoundError, HeaderNotFoundError, GpuArchDetectionError)  # not a fault on a machine without a GPU
 
 
 def print_diagnostics(file: TextIO | None = None) -> None:
@@ -84,7 +84,7 @@ def print_diagnostics(file: TextIO | None = None) -> None:
 
 
 def report(*, attempt: bool = False) -> Report:
-    """Look at everything, and change nothing; with `attempt`, also compile and run a kernel."""
+    """Inspect the machine without changing anything; with `attempt`, also compile and run a kernel."""
     here = {"cpu", *(name for name in ("gpu", "tpu") if _quietly(name))}
     gpu = "gpu" in here
     sections = [
@@ -109,13 +109,13 @@ def size_in_words(size: float) -> str:
         return f"{size:.0f} bytes"
     for unit in ("KiB", "MiB", "GiB"):
         size /= 1024
-        if size < 1023.95:  # what rounds to 1024.0 is one of the next unit
+        if size < 1023.95:  # values that round to 1024.0 have the next unit
             return f"{size:.1f} {unit}"
     return f"{size / 1024:.1f} TiB"
 
 
 def _section(title: str, probe: Callable[[], Iterable[Line | str]]) -> Section:
-    """Return what a probe finds; a text that it yields is what follows from that."""
+    """Return the findings of a probe; a text that it yields is its conclusion."""
     found: list[Line | str] = []
     try:
         found.extend(probe())
@@ -148,7 +148,7 @@ def _versions() -> Iterator[Line]:
 
 
 def _quietly(name: str) -> list[Any]:
-    """Return the devices of a platform, none if it cannot be told."""
+    """Return the devices of a platform, none if they are not known."""
     try:
         return jax.devices(name)
     except Exception:  # noqa: BLE001 - `_devices` says why
@@ -175,7 +175,7 @@ def _described(device: Any) -> str:
 
 
 def _why_no_gpu() -> str:
-    """Return "none", and what went wrong if JAX has tried to use one, or what keeps it from trying."""
+    """Return "none", with the error if JAX has tried to use one, or the setting that prevents it."""
     allowed = os.environ.get("JAX_PLATFORMS", "")
     if allowed and not {"cuda", "gpu", "rocm"} & set(allowed.lower().split(",")):
         return f"none: JAX_PLATFORMS is {allowed}"
@@ -272,7 +272,7 @@ def _cache() -> Iterator[Line | str]:
 
 
 def _state(base: Path) -> str:
-    """Tell what would happen to a new library."""
+    """Return what would happen to a new library."""
     existing = next(path for path in (base, *base.parents) if os.path.lexists(path))
     if not os.access(existing, os.W_OK | os.X_OK):
         return f"{existing} is not writable: {_ELSEWHERE}"

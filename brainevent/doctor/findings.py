@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What was found, and how it is printed."""
+"""Findings, and their text."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .._html import document, table
 
 __all__ = ["Line", "Report", "Section", "printable"]
 
-_COLUMNS = 100  # where there is neither a terminal nor $COLUMNS
+_COLUMNS = 100  # without a terminal or $COLUMNS
 _ENDLESS = 1_000_000
 
 
@@ -27,7 +27,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Section:
-    """Findings under a heading, and what follows from them if none is a fault."""
+    """Findings under a heading, with a conclusion if none is a fault."""
 
     title: str
     lines: tuple[Line, ...]
@@ -35,18 +35,18 @@ class Section:
 
     @property
     def verdict(self) -> str:
-        """How many faults there are; else what was said of the section, or "ok"."""
+        """The number of faults, or the conclusion of the section, or "ok"."""
         count = sum(line.fault for line in self.lines)
         return f"{count} {'fault' if count == 1 else 'faults'}" if count else self.said or "ok"
 
     def text(self, columns: int) -> str:
-        """Return the section with lines of at most so many characters."""
+        """Return the section with lines of at most this many characters."""
         width = max((len(line.label) for line in self.lines), default=0)
         heading = textwrap.wrap(f"{self.title}: {self.verdict}", columns, subsequent_indent="    ")
         return "\n".join([*heading, *(_row(line, width, columns) for line in self.lines)])
 
     def html(self) -> str:
-        """Return the section as a table, its heading above."""
+        """Return the section as a table with a heading."""
         rows = [(printable(line.label), "\n".join(map(printable, line.text.splitlines()))) for line in self.lines]
         faults = [place for place, line in enumerate(self.lines) if line.fault]
         return table(("what", "found"), rows, marked=faults, caption=f"{self.title}: {self.verdict}")
@@ -54,7 +54,7 @@ class Section:
 
 @dataclass(frozen=True, repr=False)
 class Report:
-    """All that was found; `str(report)` is for people to read, `as_dict` for programs."""
+    """All findings: `str(report)` for people, `as_dict` for programs."""
 
     sections: tuple[Section, ...]
 
@@ -65,7 +65,7 @@ class Report:
 
     @property
     def verdict(self) -> str:
-        """The last line: how many faults there are."""
+        """The last line: the number of faults."""
         count = len(self.faults)
         return f"{count} {'fault' if count == 1 else 'faults'}, marked with !" if count else "no faults"
 
@@ -73,7 +73,7 @@ class Report:
         return self.text(shutil.get_terminal_size((_COLUMNS, 24)).columns)
 
     def text(self, columns: int | None) -> str:
-        """Return the report with lines of at most so many characters; None lets them be as long as they are."""
+        """Return the report with lines of at most this many characters; None for no limit."""
         return "\n\n".join([*(section.text(columns or _ENDLESS) for section in self.sections), self.verdict])
 
     __repr__ = __str__
@@ -95,7 +95,7 @@ class Report:
         return {"faults": len(self.faults), "sections": sections}
 
     def write(self, stream: TextIO) -> None:
-        """Write the report, as far as the stream's encoding has the characters."""
+        """Write the report; characters that the stream's encoding lacks are replaced."""
         encoding = getattr(stream, "encoding", None) or "utf-8"
         stream.write(f"{self}\n".encode(encoding, "backslashreplace").decode(encoding))
 

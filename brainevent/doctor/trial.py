@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compile and run a kernel, to see whether that works here."""
+"""Compile and run a kernel, as a test of this machine."""
 
 from __future__ import annotations
 

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The only rooms that know the binary interface of XLA."""
+"""The only rooms that use the binary interface of XLA."""

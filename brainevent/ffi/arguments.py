@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What users pass to the wrappers of kernel languages, checked: operands, outs, aliases, vmap_method."""
+"""Checks of the arguments of wrappers of kernel languages: operands, outs, aliases, vmap_method."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ def check_vmap_method(where: str, method: str | None) -> None:
 
 
 def flat_outs(where: str, outs: Any) -> tuple[tuple[ShapedArray, ...], Any]:
-    """Return the types that a pytree of outs describes, as it does, and its structure."""
+    """Return the types that a pytree of outs describes, unchanged, and its structure."""
     leaves: list[Any]
     leaves, tree = jax.tree.flatten(outs)
     return tuple(declared_aval(f"{where}: outs leaf {i}", leaf) for i, leaf in enumerate(leaves)), tree
 
 
 def canonical_outs(declared: Sequence[ShapedArray]) -> tuple[ShapedArray, ...]:
-    """Return types of outputs as JAX has them now: ask in each call, since x64 may be enabled late."""
+    """Return types of outputs as JAX has them now: call it for each call, because x64 may be enabled late."""
     return tuple(ShapedArray(out.shape, jax.dtypes.canonicalize_dtype(out.dtype)) for out in declared)
 
 

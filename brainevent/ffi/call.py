@@ -44,7 +44,7 @@ _DEVICES = {"cpu": "CPUs", "cuda": "NVIDIA GPUs"}
 
 
 class NativeTarget(Protocol):
-    """What a kernel language hands over: a registered target of XLA, hashable by content.
+    """A registered target of XLA, hashable by content: the result of a kernel language.
 
     Beside the target's own attributes, the handler reads two: `be.operator`, a name for error messages, and `be.batch`,
     empty or [levels, then per level, innermost first: size, byte stride of each operand and result; then for each
@@ -57,18 +57,18 @@ class NativeTarget(Protocol):
 
     @property
     def title(self) -> str:
-        """The kernel's name, for people."""
+        """The kernel's name, for messages."""
 
     @property
     def platform(self) -> str:
-        """Where it runs: "cpu" or "cuda"."""
+        """The platform: "cpu" or "cuda"."""
 
     @property
     def attributes(self) -> Mapping[str, Any]:
-        """More attributes, which the handler reads."""
+        """Further attributes, which the handler reads."""
 
     def portable(self) -> tuple[str, dict[str, Any]]:
-        """Return the target's name, and more attributes, for a program that runs in another process."""
+        """Return the target's name, and further attributes, for a program that runs in another process."""
 
     def for_types(self, operands: Sequence[Any], outs: Sequence[Any]) -> NativeTarget:
         """Return the target of the same kernel for operands and results of other ranks."""
@@ -78,16 +78,16 @@ class NativeTarget(Protocol):
 class TargetByPlatform(Protocol):
     """A kernel for several platforms, hashable by content: it becomes a target when a program is lowered for one.
 
-    It is batched by the native loop; a `vmap_method` is not for it.
+    It is batched by the native loop, without a `vmap_method`.
     """
 
     @property
     def title(self) -> str:
-        """The kernel's name, for people."""
+        """The kernel's name, for messages."""
 
     @property
     def platforms(self) -> tuple[str, ...]:
-        """Where it can run, in JAX's words."""
+        """The platforms on which it can run, by JAX's names."""
 
     def on(self, platform: str) -> NativeTarget:
         """Return the target for one of them."""
@@ -103,7 +103,7 @@ class _Level:
 
 @contextlib.contextmanager
 def current_operator(name: str) -> Iterator[None]:
-    """Name the operator whose kernel is being built, for the error messages of native code."""
+    """Set the operator whose kernel is being built, for error messages of native code."""
     before, _context.operator = getattr(_context, "operator", ""), name
     try:
         yield
@@ -167,7 +167,7 @@ def _batch(args: Sequence[Any], axes: Sequence[Any], **params: Any) -> tuple[lis
     mapped = [a is not None for a in axes]
     if params["vmap_method"] in (None, "sequential", "sequential_unrolled"):
         for i, _ in params["aliases"]:
-            if not mapped[i]:  # The result starts as this operand, in every element.
+            if not mapped[i]:  # The result starts with the content of this operand, in every element.
                 moved[i], mapped[i] = jnp.broadcast_to(moved[i], (size, *moved[i].shape)), True
         results = _native_call.bind(*moved, **{**params, "levels": (*params["levels"], _Level(size, tuple(mapped)))})
     else:
@@ -219,7 +219,7 @@ def _lower(
 
 
 def _check_platforms(title: str, can: Sequence[str], platforms: Sequence[str]) -> None:
-    several = len(can) > 1  # such a target is chosen for each platform; another only has to be for one of them
+    several = len(can) > 1  # such a target is chosen for each platform; any other must only support one of them
     if not (set(platforms) <= set(can) if several else can[0] in platforms):
         devices = " and ".join(_DEVICES[platform] for platform in can)
         raise NotImplementedError(
@@ -235,7 +235,7 @@ def _lower_by_platform(
     platforms: Sequence[str],
     params: dict[str, Any],
 ) -> Any:
-    """Lower for several platforms at once, as for `jax.export`: the program will look where it runs."""
+    """Lower for several platforms at once, as for `jax.export`; the program selects one when it runs."""
     calls: dict[str, Any] = {
         platform: functools.partial(_native_call.bind, target=target.on(platform), **params) for platform in platforms
     }
@@ -245,12 +245,12 @@ def _lower_by_platform(
 def _batch_attribute(
     levels: Sequence[_Level], operands: Sequence[tuple[Any, Any]], outs: Sequence[tuple[Any, Any]]
 ) -> np.ndarray:
-    """Return what `NativeTarget` calls `batch`."""
+    """Return the attribute `be.batch` of `NativeTarget`."""
     if not levels:
         return np.zeros(0, np.int64)
     rows = []
     depth = [sum(level.mapped[i] for level in levels) for i in range(len(operands))]
-    # The bytes that one step of a level is worth grow with every level inside that maps the same array.
+    # The stride of a level in bytes grows with every inner level that maps the same array.
     steps = [math.prod(shape[d:]) * np.dtype(t).itemsize for (shape, t), d in zip(operands, depth, strict=True)]
     out_steps = [math.prod(shape) * np.dtype(t).itemsize for shape, t in outs]
     for level in levels:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Python functions that XLA and kernels may call: what is raised in one becomes an XLA error, and Ctrl-C is kept."""
+"""Python functions that XLA and kernels call: exceptions become XLA errors, and Ctrl-C is not lost."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from . import frame, last_words
 
 __all__ = ["native_address"]
 
-_WORDS = 4  # that native code passes at most
+_WORDS = 4  # the most that native code passes
 _SLOTS = 6  # of a module: the package itself needs five, and each takes time to compile
 _Python = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * (_WORDS + 1), ctypes.c_void_p)
 
@@ -88,16 +88,16 @@ _OF_PYTHON = (
     *("PyGILState_Ensure", "PyGILState_Release", "PyErr_CheckSignals", "PyErr_Fetch"),
     *("PyThread_get_thread_ident", "PyThreadState_SetAsyncExc"),
 )
-_keep: list[Any] = []  # what native code points to lives as long as the process
-_free: list[tuple[int, Any]] = []  # native functions, each with the cell that tells it what to call
-_classes: list[type[BaseException]] = []  # the latest that were to be raised
+_keep: list[Any] = []  # objects that native code points to live as long as the process
+_free: list[tuple[int, Any]] = []  # native functions, each with the cell of its callee
+_classes: list[type[BaseException]] = []  # the latest exceptions to raise
 _lock = threading.Lock()
 
 
 def native_address(
     handle: Callable[..., int], describe: Callable[[BaseException], str], *, words: int = 1, code: int = frame.INTERNAL
 ) -> int:
-    """Return the address of a native function that calls `handle` with its words, the first of which is a call frame.
+    """Return the address of a native function that calls `handle` with its words, beginning with a call frame.
 
     It returns what `handle` does, an XLA error or 0, and lives for ever. An exception becomes an error with the text of
     `describe`. KeyboardInterrupt, and what a signal raised before the call, is raised again once XLA has the error.
@@ -105,7 +105,7 @@ def native_address(
 
     def answer(*given: int) -> None:
         memory = (ctypes.c_int64 * 5).from_address(given[-1])
-        interrupt = _taken(memory) or (KeyboardInterrupt() if given[-2] else None)  # one that came at the first line
+        interrupt = _taken(memory) or (KeyboardInterrupt() if given[-2] else None)  # raised at the first line
         try:
             if interrupt is not None:
                 raise interrupt
@@ -130,7 +130,7 @@ def native_address(
 
 
 def _compiled() -> list[tuple[int, Any]]:
-    """Return native functions that call nothing yet, with their cells."""
+    """Return native functions without callees, with their cells."""
     import llvmlite.binding as llvm
 
     cells = [ctypes.c_void_p() for _ in range(_SLOTS)]
@@ -157,7 +157,7 @@ def _compiled() -> list[tuple[int, Any]]:
 
 
 def _taken(memory: Any) -> BaseException | None:
-    """Return the exception that a signal raised before the call, if one did."""
+    """Return the exception that a signal raised before the call, or None."""
     kind, value, _ = found = [ctypes.cast(word, ctypes.py_object).value if word else None for word in memory[2:]]
     for x in filter(None, found):
         ctypes.pythonapi.Py_DecRef(ctypes.py_object(x))
@@ -168,7 +168,7 @@ def _taken(memory: Any) -> BaseException | None:
 
 
 def _class_that_makes(error: BaseException) -> type[BaseException]:
-    """Return a class that native code can raise, for that is all it can: what the class makes is the error itself."""
+    """Return a class that native code can raise; the instances that it makes are the exception itself."""
     again = type(type(error).__name__, (type(error),), {"__new__": lambda cls: error}) if error.args else type(error)
     _classes[:] = [*_classes[-7:], again]
     return again

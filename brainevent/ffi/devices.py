@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What JAX says of the GPUs at hand."""
+"""The GPUs of this machine, from JAX."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ _OF_LARGE_ONES = 132
 
 
 def cuda_capabilities() -> tuple[str, ...]:
-    """Return ("9.0", "9.0") for two devices; raise what JAX raises where there is none."""
+    """Return ("9.0", "9.0") for two devices; raise JAX's error if there is none."""
     return tuple(str(device.compute_capability) for device in jax.devices("cuda"))
 
 
 def cuda_multiprocessors() -> int:
-    """Return how many a device has: the first one, or a large one where there is none to ask, as when one exports."""
+    """Return the number of the first device, or without a device, as in an export, that of a large one."""
     try:
         return int(jax.devices("cuda")[0].core_count)
     except (RuntimeError, AttributeError):

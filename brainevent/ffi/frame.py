@@ -79,7 +79,7 @@ def api_version() -> tuple[int, int]:
     return major, minor
 
 
-# What follows reads and answers call frames in Python, for the rare moments that are not the running of a program.
+# The rest reads and answers call frames in Python, which happens only outside of running programs.
 
 
 def read_word(base: int, offset: int | str) -> int:
@@ -99,7 +99,7 @@ def read_attribute(call_frame: int, name: str) -> int:
 
 
 def answer_metadata_query(call_frame: int) -> bool:
-    """Tell XLA our version of its interface, if that is what it asks; return whether it did."""
+    """Answer XLA's question for our version of its interface; return whether it was this question."""
     extension = read_word(call_frame, "XLA_FFI_CallFrame.extension_start")
     while extension:
         kind = ctypes.c_int32.from_address(extension + OFFSETS["XLA_FFI_Extension_Base.type"]).value
@@ -141,7 +141,7 @@ def device_of(call_frame: int) -> int:
 
 
 def _asked(call_frame: int, what: str) -> int:
-    """Ask XLA for one word about a call: XLA_FFI_*_Get_Args are size, extension, ctx, and the answer."""
+    """Get one word about a call from XLA: XLA_FFI_*_Get_Args are size, extension, ctx, and the answer."""
     ctx, api = (read_word(call_frame, f"XLA_FFI_CallFrame.{part}") for part in ("ctx", "api"))
     args = (ctypes.c_int64 * 4)(SIZES[f"XLA_FFI_{what}_Get_Args"], 0, ctx, 0)
     get = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)(read_word(api, f"XLA_FFI_Api.XLA_FFI_{what}_Get"))

@@ -75,7 +75,7 @@ _lock = threading.Lock()
 
 def make_error(call_frame: int, message: str, code: int = frame.INTERNAL) -> int:
     """Make an XLA error of what a kernel raised, and note it."""
-    with contextlib.suppress(Exception):  # a note less is better than an error less
+    with contextlib.suppress(Exception):  # losing a note is better than losing an error
         note(message)
     return frame.make_error(call_frame, message, code)
 
@@ -99,14 +99,14 @@ def note(message: str) -> None:
 
 
 def _outliving(thing: _Thing) -> _Thing:
-    """Keep an object when Python ends: XLA's threads may abort the process after that."""
+    """Keep an object alive after Python's end: XLA's threads may abort the process later."""
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(thing))
     return thing
 
 
 @functools.cache
 def _install() -> tuple[Any, ...]:
-    """Handle the signal of `abort()` before whoever handles it now."""
+    """Handle the signal of `abort()` before its current handler."""
     import llvmlite.binding as llvm
 
     libc = ctypes.CDLL(None)

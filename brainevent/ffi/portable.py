@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Exported programs that carry their kernels: one target, known to every process that imports this package.
+"""Exported programs with their kernels: one target, registered in every process that imports this package.
 
 A custom call of the target holds its kernel as the attribute `PAYLOAD`. XLA shows it to `_instantiate` once, when a
 program is loaded; what that loads is then called by native code alone.
@@ -39,13 +39,13 @@ _keep: list[Any] = []
 
 
 def pack(language: str, header: Mapping[str, Any], code: bytes) -> np.ndarray:
-    """Return a payload: a line of JSON that says how to load the code, and the code, compressed."""
+    """Return a payload: a line of JSON with the way to load the code, and the compressed code."""
     line = json.dumps({"layout": _LAYOUT, "language": language, **header}, sort_keys=True)
     return np.frombuffer(zlib.compress(line.encode() + b"\n" + code, 9), np.uint8)
 
 
 def _load(payload: bytes) -> int:
-    """Return the address of a cell: in it the address of the payload's handler, then whatever that wants to find."""
+    """Return the address of a cell with the address of the payload's handler, and the handler's own words."""
     with _lock:
         if payload not in _handlers:
             line, code = zlib.decompress(payload).split(b"\n", 1)
@@ -103,7 +103,7 @@ def _described(error: BaseException) -> str:
 
 
 # execute: the state is the address of a cell that holds the handler's address. The attribute list is the same, with
-# the payload after all others of ours, so the handler reads it as ever.
+# the payload after all other attributes of ours, so the handler reads it as usual.
 _EXECUTE = """
 define i64 @{target}_on_{platform}(ptr %frame) {{
 entry:
@@ -200,7 +200,7 @@ def install(loaders: Mapping[str, str]) -> None:
 
 
 def _register(platform: str, type_id: ctypes.c_int64, type_info: _TypeInfo, engine: Any) -> None:
-    """Make the targets known to the XLA of one platform, now or when that is loaded."""
+    """Register the targets with the XLA of one platform, now or when it is loaded."""
     capsule = jax.ffi.pycapsule
     address = native_address(functools.partial(_instantiate, type_id), _described, code=INVALID_ARGUMENT)
     _keep.append(type_id)

@@ -18,7 +18,7 @@ HALVES = {"float16": np.dtype("float16"), "bfloat16": np.dtype(ml_dtypes.bfloat1
 
 
 def number_bytes(where: str, kind: str, value: Any) -> bytes:
-    """Return the bytes of `value` as the declared type; bytes, unlike numbers, tell 0.0 from -0.0 in a cache key."""
+    """Return the bytes of `value` as the declared type; bytes distinguish 0.0 from -0.0 in a cache key."""
     if isinstance(value, (jax.Array, np.ndarray)):
         raise KernelArgumentError(
             f"{where} is an array ({value.dtype}{list(value.shape)}); it is fixed when a program is compiled: "
@@ -46,7 +46,7 @@ def _exact(where: str, kind: str, value: Any) -> np.generic:
     except OverflowError:  # an integer beyond all floats
         converted = dtype.type(math.inf)
     number = float(converted)
-    # A Python float, as np.float64 is one, is rounded, as JAX does everywhere; all else must survive.
+    # A Python float (also np.float64) is rounded, as everywhere in JAX; all others must be exact.
     lost = math.isinf(number) and not (isinstance(value, (float, np.floating)) and math.isinf(value))
     if lost or (not isinstance(value, float) and not _same(number, value)):
         raise KernelArgumentError(

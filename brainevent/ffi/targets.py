@@ -18,19 +18,19 @@ from .portable import GRAPH_TARGET, TARGET
 
 __all__ = ["export_checks", "list_registered_targets", "register_ffi_target", "register_ffi_targets", "register_once"]
 
-_OF_JAX = ("__gpu$xla.gpu.triton", "mosaic_gpu_v2", "triton_kernel_call")  # what Pallas and Triton kernels are on a GPU
-_NAME = re.compile(r"[!#-&(-~]{1,500}")  # what is printed, but blanks and quotes
+_OF_JAX = ("__gpu$xla.gpu.triton", "mosaic_gpu_v2", "triton_kernel_call")  # targets of Pallas and Triton
+_NAME = re.compile(r"[!#-&(-~]{1,500}")  # printable characters, except blanks and quotes
 _XLA_PLATFORMS = {"gpu": "CUDA", "cuda": "CUDA", "cpu": "cpu"}
 _registered: dict[tuple[str, str], None] = {}  # in order
 _lock = threading.RLock()
 
 
 class Module(Protocol):
-    """What `register_ffi_target` needs of a loaded library."""
+    """The part of a loaded library that `register_ffi_target` needs."""
 
     @property
     def content_hash(self) -> str:
-        """What the library is made of."""
+        """A hash of the library's sources."""
 
     def get_handler(self, func_name: str) -> Any:
         """Return a handler as a `ctypes` function."""
@@ -38,7 +38,7 @@ class Module(Protocol):
 
 @dataclass
 class _Named:
-    """A name that users chose: the content behind it, and the cell through which its calls go."""
+    """A name that users chose: its content, and the cell through which its calls go."""
 
     content: tuple[str, str]
     module: Module
@@ -49,7 +49,7 @@ _named: dict[tuple[str, str], _Named] = {}  # by target name and platform
 
 
 def register_once(name: str, platform: str, address: Callable[[], int]) -> None:
-    """Register `address()` as the target `name`, unless that was done; what it points to must live for ever."""
+    """Register `address()` as the target `name`, unless that was done; the code must stay valid."""
     with _lock:
         if (name, platform) in _registered:
             return
@@ -123,7 +123,7 @@ def register_ffi_targets(
 
 
 def _checked_platform(platform: str, module: Module, names: Sequence[str]) -> str:
-    """Return XLA's name of the platform, after a look at all that XLA would take without a word."""
+    """Return XLA's name of the platform, after checks that XLA does not make."""
     for name in names:
         if not _NAME.fullmatch(str(name)):
             raise KernelRegistrationError(

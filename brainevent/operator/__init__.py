@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One operator, many kernels; knows no kernel language."""
+"""One operator, many kernels; imports no kernel language."""

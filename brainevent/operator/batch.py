@@ -36,7 +36,7 @@ Levels = tuple[Level, ...]  # innermost first
 
 
 def without_levels(aval: Any, operand: int, levels: Levels) -> ShapedArray:
-    """Take the batch axes, outermost level first, off an operand's type."""
+    """Remove the batch axes, outermost level first, from an operand's type."""
     shape = list(aval.shape)
     for level in reversed(levels):
         axis = level.axes[operand]
@@ -53,7 +53,7 @@ def batched(function: Callable[..., Any], levels: Levels) -> Callable[..., Any]:
 
 
 def scanned(function: Callable[..., list[Any]], levels: Levels) -> Callable[..., list[Any]]:
-    """Apply the levels to a function that has no vmap, by one scan each."""
+    """Apply the levels to a function without vmap, by one scan each."""
     for level in levels:
         function = _scan_over(function, level)
     return function

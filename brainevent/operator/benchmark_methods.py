@@ -17,7 +17,7 @@ __all__ = ["BenchmarkMethods"]
 
 
 class BenchmarkMethods:
-    """What an operator measures itself with."""
+    """The methods of an operator that measure it."""
 
     definition: Definition
 
@@ -99,7 +99,7 @@ class BenchmarkMethods:
             >>> [(record.backend, record.label, record.success) for record in result.records]
             [('reference', 'float32[3]', True)]
         """
-        from .benchmarking import benchmark  # when used, so that `import brainevent` stays light
+        from .benchmarking import benchmark  # imported when used, so that `import brainevent` stays light
 
         return benchmark(
             self.definition,

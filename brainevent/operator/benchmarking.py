@@ -57,7 +57,7 @@ def benchmark(
 def _checked(
     definition: Definition, platform: str, backends: Sequence[str] | None, operands: Sequence[Any]
 ) -> list[str]:
-    """Return the backends to measure, if all is there that is needed."""
+    """Return the backends to measure, or raise if something is missing."""
     if definition.benchmark_data is None and not operands:
         raise BenchmarkDataFnNotProvidedError(
             f"operator {definition.name!r} has no benchmark data; pass operands, as in "
@@ -96,7 +96,7 @@ def _device(name: str, platform: str) -> jax.Device:
 
 
 def _usual_platform(definition: Definition) -> str:
-    """Return the platform where JAX would run, by the name under which the operator has kernels for it."""
+    """Return JAX's default platform, by the name under which the operator has kernels for it."""
     chosen: Any = jax.config.jax_default_device  # type: ignore[attr-defined]
     platform = lowering_platform(chosen if isinstance(chosen, jax.Device) else jax.local_devices()[0])
     general = GENERAL.get(platform, platform)
@@ -122,7 +122,7 @@ def _configs(definition: Definition, platform: str, operands: Sequence[Any]) -> 
 
 @dataclass
 class _Run:
-    """One benchmark under way; it remembers the data of the current configuration, and what results are right."""
+    """One benchmark; it stores the data and the correct results of the current configuration."""
 
     definition: Definition
     platform: str
@@ -133,8 +133,8 @@ class _Run:
     catch_errors: bool
     config: BenchmarkConfig | None = None
     args: tuple[Any, ...] = ()
-    truth: tuple[str, Any] | None = None  # a backend, and its results
-    warned: bool = False  # that the reference fails
+    truth: tuple[str, Any] | None = None  # a backend and its results
+    warned: bool = False  # warned that the reference fails
 
     def record(self, config: BenchmarkConfig, backend: str) -> BenchmarkRecord:
         """Measure one configuration on one backend."""
@@ -151,13 +151,13 @@ class _Run:
         return record
 
     def _call(self, config: BenchmarkConfig, backend: str) -> tuple[Callable[..., Any], list[jax.Array]]:
-        """Return the call function on one backend, as a function of the arrays among the arguments, and these."""
+        """Return the call function on one backend, as a function of the arrays among the arguments, with these."""
         call: Any = self.definition.call
         call = functools.partial(call, backend=backend, **config.kernel_kwargs)
         return as_arrays(call, self.args)
 
     def _reference_results(self, config: BenchmarkConfig) -> tuple[str, Any] | None:
-        """Return what the reference computes, in full precision, if results are compared and there is one."""
+        """Return the results of the reference, in full precision, if results are compared and there is one."""
         if self.tolerances is None or self.definition.reference is None:
             return None
         try:
@@ -211,7 +211,7 @@ def _shown_times(record: BenchmarkRecord) -> list[tuple[str, float]]:
 
 
 def _on(device: jax.Device, args: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Put the arrays among the arguments on a device; numbers and the like stay what they are."""
+    """Put the arrays among the arguments on a device; other arguments are unchanged."""
     return jax.block_until_ready(
         jax.tree.map(lambda leaf: jax.device_put(leaf, device) if hasattr(leaf, "dtype") else leaf, tuple(args))
     )

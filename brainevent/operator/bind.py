@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a bind carries besides `outs` and the keyword arguments of the call, as one frozen value."""
+"""The parameters of a bind besides `outs` and the keyword arguments of the call, as one frozen value."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from .keywords import kinds_of
 
 __all__ = ["CARRIED", "RESERVED", "Carried", "completed", "split", "with_levels"]
 
-CARRIED = "_carried"  # the parameter that holds it, if there is anything to hold
+CARRIED = "_carried"  # the parameter with this value, if it is not empty
 
 
 class Carried(NamedTuple):
-    """What authors do not see of a bind. A tuple, since JAX hashes it at each call."""
+    """The part of a bind that authors do not see. A tuple, because JAX hashes it at each call."""
 
     levels: Levels = ()  # the levels of vmap
-    block: tuple[tuple[str, str], ...] = ()  # what the `with` blocks around the call chose
-    tree: tuple[Any, ...] = ()  # the structure of outs, where it is more than a sequence; None could not be compared
-    kinds: tuple[tuple[str, Any], ...] = ()  # what tells keyword arguments from others that are equal
+    block: tuple[tuple[str, str], ...] = ()  # the choices of the `with` blocks around the call
+    tree: tuple[Any, ...] = ()  # the structure of outs, if it is not a sequence; None cannot be compared
+    kinds: tuple[tuple[str, Any], ...] = ()  # distinguishes keyword arguments that are equal
 
     @property
     def structure(self) -> Any:
@@ -33,11 +33,11 @@ class Carried(NamedTuple):
 
 
 _NOTHING = Carried()
-RESERVED = frozenset({CARRIED, *(f"_{name}" for name in Carried._fields)})  # keywords that no operator takes
+RESERVED = frozenset({CARRIED, *(f"_{name}" for name in Carried._fields)})  # reserved keywords
 
 
 def split(params: dict[str, Any]) -> tuple[dict[str, Any], Carried]:
-    """Separate what an author sees of a bind's parameters from what it carries."""
+    """Separate a bind's parameters into those that authors see, and `Carried`."""
     mine = dict(params)
     carried: Carried = mine.pop(CARRIED, _NOTHING)
     return mine, carried
@@ -49,7 +49,7 @@ def with_levels(params: dict[str, Any], levels: Levels) -> dict[str, Any]:
 
 
 def completed(params: dict[str, Any]) -> dict[str, Any]:
-    """Add to the parameters of a bind what only the place of the call tells, and what tells equal values apart."""
+    """Add to a bind's parameters the choices at the place of the call, and the kinds of equal values."""
     block = _jit_key.block_choices()
     if CARRIED not in params:
         kinds = kinds_of(params)

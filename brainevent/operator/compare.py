@@ -35,12 +35,12 @@ class Skipped(Exception):  # noqa: N818
 
 
 def to_host(results: Sequence[Any]) -> list[np.ndarray]:
-    """Copy arrays to memory of our own."""
+    """Copy arrays to the host."""
     return [np.array(x, copy=True) for x in results]
 
 
 def is_inexact(x: Any) -> bool:
-    """Tell whether an array holds real or complex numbers."""
+    """Return whether an array holds real or complex numbers."""
     return bool(jnp.issubdtype(x.dtype, jnp.inexact))
 
 
@@ -56,7 +56,7 @@ def described(error: Exception) -> str:
 
 @contextlib.contextmanager
 def during(situation: str) -> Iterator[None]:
-    """Say in which situation something is found."""
+    """Add the situation to the message of a finding."""
     try:
         yield
     except Skipped:

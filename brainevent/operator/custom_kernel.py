@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`XLACustomKernel`: what authors define an operator by, and what users call."""
+"""`XLACustomKernel`, with which authors define an operator, and which users call."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _lock = threading.Lock()
 
 
 def defined() -> dict[str, XLACustomKernel]:
-    """Return the operators that were defined in this process by name, the newest of each."""
+    """Return the operators that were defined in this process, the newest of each name."""
     with _lock:
         return dict(_newest)
 
@@ -199,7 +199,7 @@ class XLACustomKernel(KernelMethods, BenchmarkMethods, RuleMethods):
 
     @staticmethod
     def _tuning() -> Any:
-        from . import tuning  # when used, so that `import brainevent` stays light
+        from . import tuning  # imported when used, so that `import brainevent` stays light
 
         return tuning
 
@@ -224,7 +224,7 @@ class XLACustomKernel(KernelMethods, BenchmarkMethods, RuleMethods):
         return tuple(out_aval(f"{where} {i}", leaf) for i, leaf in enumerate(leaves)), tree, params
 
     def _clash(self, ins: Sequence[Any], params: Mapping[str, Any]) -> str:
-        """Say which sizes of operands do not go together by the sharding rule, in a line of an error."""
+        """Return a line for an error about sizes of operands that contradict the sharding rule."""
         mine = {key: value for key, value in params.items() if key != "backend"}
         said = clash_of_call(self.definition.rules.get("sharding"), [typeof(x) for x in ins], mine)
         return f"  {said}" if said else ""
@@ -279,7 +279,7 @@ class XLACustomKernel(KernelMethods, BenchmarkMethods, RuleMethods):
             *tags: The tags.
 
         Raises:
-            RegistrationTypeError: If a tag is no string.
+            RegistrationTypeError: If a tag is not a string.
         """
         for tag in tags:
             if not isinstance(tag, str):

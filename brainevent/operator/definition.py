@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an operator is: its kernels, defaults and rules, and the primitive that stands for it in programs."""
+"""The definition of an operator: kernels, defaults and rules, and its primitive in programs."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ _serials = itertools.count()
 
 
 class Definition:
-    """All that an author has said of an operator, by the methods `def_...` of `XLACustomKernel`."""
+    """The definition that an author has given by the methods `def_...` of `XLACustomKernel`."""
 
     def __init__(self, name: str):
         self.name = name
-        self.serial = next(_serials)  # what questions about this operator begin with
+        self.serial = next(_serials)  # the prefix of questions about this operator
         self.kernels: dict[str, dict[str, KernelEntry]] = {}  # by platform and backend
         self.defaults: dict[str, str] = {}  # by platform
         self.rules: dict[str, Any] = {}  # by kind; the reference is one
@@ -41,7 +41,7 @@ class Definition:
         self._lock = threading.RLock()
         self._warned: set[str] = set()
 
-    # ---- what is stored; functions that are already jitted follow
+    # ---- stored values; changes apply to functions that are already jitted
 
     def add_kernel(self, entry: KernelEntry, asdefault: bool) -> None:
         """Register a kernel; the first of a platform is its default."""
@@ -66,13 +66,13 @@ class Definition:
     # ---- what is found
 
     def rule(self, kind: str) -> Any:
-        """Return the rule of a kind, or None; functions that were traced with it follow when it is replaced."""
+        """Return the rule of a kind, or None; functions that were traced with it are traced again if it is replaced."""
         _jit_key.ask((self.serial, kind), lambda: self.rules.get(kind))
         return self.rules.get(kind)
 
     @property
     def reference(self) -> Reference | None:
-        """The `jax.numpy` implementation, for who asks outside of traces."""
+        """The `jax.numpy` implementation, for use outside of traces."""
         return self.rules.get("reference")
 
     def entries(self, platform: str) -> Mapping[str, KernelEntry]:
@@ -92,7 +92,7 @@ class Definition:
         return table
 
     def registered(self, platform: str) -> list[str]:
-        """Return the backends registered for a platform, in order of registration; then what is emulated on the CPU."""
+        """Return the backends registered for a platform, in order of registration; then those emulated on the CPU."""
         return list(self.entries(platform) if platform == "cpu" else self.kernels.get(platform, {}))
 
     def backends(self, platform: str) -> list[str]:
@@ -111,7 +111,7 @@ class Definition:
         return self.defaults.get(platform) or self.defaults.get(GENERAL.get(platform, platform))
 
     def warn_once(self, message: str) -> None:
-        """Warn of something once in the life of this operator."""
+        """Give a warning once per operator."""
         with self._lock:
             if message in self._warned:
                 return

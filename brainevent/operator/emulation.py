@@ -31,7 +31,7 @@ class EmulatedGenerator:
     platform: str
 
     @property
-    def __wrapped__(self) -> tuple[Any, ...]:  # what it is made of, for its name by content
+    def __wrapped__(self) -> tuple[Any, ...]:  # its parts, for its name by content
         return self.generator, self.language.name, self.platform
 
     def __call__(self, **kwargs: Any) -> Any:
@@ -81,7 +81,7 @@ def _foreign(kernels: Kernels, defaults: Mapping[str, str]) -> Iterator[tuple[Ke
 
 
 def advice(kernels: Kernels, defaults: Mapping[str, str], platform: str, backend: str | None) -> str:
-    """Return what to say of emulation where the CPU has no kernel, or not the one that was asked for."""
+    """Return advice on emulation if the CPU has no kernel, or not the requested one."""
     if platform != "cpu":
         return ""
     wanted = [(entry, row) for entry, row in _foreign(kernels, defaults) if backend in (None, entry.backend)]
@@ -95,7 +95,7 @@ def advice(kernels: Kernels, defaults: Mapping[str, str], platform: str, backend
 
 @contextlib.contextmanager
 def explained(operator: str, entry: KernelEntry) -> Iterator[None]:
-    """Say, of what an emulator cannot do, that it is the emulator's limit."""
+    """Explain an error of an emulator as a limit of the emulator."""
     try:
         yield
     except BrainEventError:

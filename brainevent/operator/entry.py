@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One registered kernel, and the names that stand for others: of the reference, and of platforms."""
+"""One registered kernel, and aliases of the reference and of platforms."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ __all__ = ["GENERAL", "REFERENCE", "KernelEntry", "KernelGenerator", "checked_en
 KernelGenerator = Callable[..., Callable[..., Any]]
 
 REFERENCE = "reference"  # the backend name of an operator's jax.numpy implementation
-_REFERENCES = (REFERENCE, "jax_raw", "jax")  # it answers to all of these, but for those that kernels have
-GENERAL = {"cuda": "gpu", "rocm": "gpu", "oneapi": "gpu"}  # whose kernels a platform has besides its own
+_REFERENCES = (REFERENCE, "jax_raw", "jax")  # its names, except those that kernels have
+GENERAL = {"cuda": "gpu", "rocm": "gpu", "oneapi": "gpu"}  # platforms whose kernels a platform can use, too
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class KernelEntry:
     platform: str
     kernel_generator: KernelGenerator
     variants: tuple[Variant, ...] = ()  # the one to use first
-    language: str = ""  # what it is written in, as `brainevent doctor` names it: the backend's name if not another
+    language: str = ""  # its language, as `brainevent doctor` names it: by default the backend's name
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "language", self.language or self.backend)
@@ -64,7 +64,7 @@ KernelEntry.__module__ = "brainevent"
 
 
 def meant(backend: str, known: Container[str]) -> str | None:
-    """Return which of the known backends a name means; any name of the reference means what has one of them."""
+    """Return the known backend of a name; each alias of the reference means the backend with one of them."""
     others = _REFERENCES if backend in _REFERENCES else ()
     return next((name for name in (backend, *others) if name in known), None)
 

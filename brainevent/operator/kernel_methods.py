@@ -18,7 +18,7 @@ __all__ = ["KernelMethods"]
 
 
 class KernelMethods(LanguageMethods):
-    """What an operator is given its kernels by."""
+    """The methods of an operator that register kernels."""
 
     definition: Definition
 

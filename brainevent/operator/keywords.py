@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operands are arrays, keywords are static: hashable, not traced, and told apart when a cache would not."""
+"""Operands are arrays; keywords are static: hashable, not traced, and distinguished if they are equal."""
 
 from __future__ import annotations
 
@@ -53,12 +53,12 @@ def _a(value: Any) -> str:
 
 
 def kinds_of(params: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
-    """Return what tells 1, 1.0 and True apart, which are equal to a cache: a pair for each keyword that needs it."""
+    """Return a pair for each keyword whose kind must be known: 1, 1.0 and True are equal to a cache."""
     return tuple((key, kind) for key in sorted(params) if (kind := _kind(params[key])) is not None)
 
 
 def _kind(value: Any) -> Any:
-    """Return what tells a value from equal values of another type or sign, or None if nothing need."""
+    """Return what distinguishes a value from equal values of another type or sign, or None if not needed."""
     if type(value) is int or (type(value) is float and not value.is_integer()):
         return None
     if isinstance(value, (numbers.Number, enum.Enum)):

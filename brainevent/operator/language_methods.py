@@ -13,7 +13,7 @@ __all__ = ["LanguageMethods"]
 
 
 class LanguageMethods(ABC):
-    """What `def_kernel` registers, by one method per language."""
+    """The methods that register kernels, one per language."""
 
     name: str
 

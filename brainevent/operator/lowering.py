@@ -94,7 +94,7 @@ def _global_backend(platform: str) -> str | None:
 
 
 def _warn_of_ignored(definition: Definition, platform: str, backend: str | None, preferred: str | None) -> None:
-    """Say once that a backend which was asked for in general does not exist for this operator."""
+    """Warn once about a backend that `set_backend` or `use_backend` requests and this operator does not have."""
     known = list(definition.candidates(platform))
     for wish, said in ((preferred, "use_backend"), (_global_backend(platform), "config.set_backend")):
         if backend is None and wish is not None and meant(wish, known) is None:
@@ -123,7 +123,7 @@ def _no_kernel(definition: Definition, platform: str, backend: str | None) -> st
 
 
 def install(definition: Definition) -> None:
-    """Let JAX find the operator's kernels, whatever it will have."""
+    """Register the operator's lowering with JAX, for all platforms."""
     for platform in ("cpu", "cuda", "rocm", "tpu", "oneapi"):
         mlir.register_lowering(definition.primitive, functools.partial(lower, definition, platform), platform=platform)
 
@@ -131,7 +131,7 @@ def install(definition: Definition) -> None:
 def lower(
     definition: Definition, platform: str, ctx: Any, /, *operands: Any, outs: Sequence[ShapedArray], **params: Any
 ) -> Any:
-    """Lower one call: the chosen kernel, batched in its own best way, on each shard if there is a sharding rule."""
+    """Lower one call: the chosen kernel, batched by its language, on each shard if there is a sharding rule."""
     params, carried = split(params)
     levels = carried.levels
     backend = params.pop("backend", None)
@@ -186,7 +186,7 @@ def checked_kernel(
 def _explained(
     definition: Definition, platform: str, entry: KernelEntry, operands: Sequence[Any], outs: Sequence[Any]
 ) -> Iterator[None]:
-    """Turn what goes wrong while a kernel is built into an error that names the operands, and the alternatives."""
+    """Turn an error while a kernel is built into one that names the operands, and the alternatives."""
 
     def failure(error: Exception) -> str:
         about_types = isinstance(error, (TypeError, ValueError))
@@ -231,7 +231,7 @@ def _failure(definition: Definition, platform: str, entry: KernelEntry, error: E
 def _batched_or_scanned(
     kernel: Callable[..., list[Any]], levels: Levels, merges_batches: bool
 ) -> Callable[..., list[Any]]:
-    """Batch the kernel in its own best way; where its language has none, or a wrong one, loop over it with a scan."""
+    """Batch the kernel by its language; if this has no way, or a wrong one, loop with a scan."""
     if not levels:
         return kernel
 

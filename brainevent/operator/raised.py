@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Errors in what an author wrote name the operator, its operands and the rule, and are shown without JAX's frames."""
+"""Errors in an author's functions name the operator, its operands and the rule, without JAX's frames."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def listed(values: Sequence[Any]) -> str:
 
 @contextlib.contextmanager
 def naming(operator: str, what: str, given: Callable[[], str], remark: Callable[[], str] = str) -> Iterator[None]:
-    """Raise what an author's function raises as an `OperandError` that says what it was given, and where it raised.
+    """Raise an error of an author's function as an `OperandError` with the operands and the line.
 
     So it is with a plain TypeError or ValueError, which is what wrong shapes raise. Another exception keeps its class
     and gets a note; one of this package says enough.
@@ -79,7 +79,7 @@ def _place(error: BaseException) -> str:
 
 
 def without_inner_frames(error: E) -> E:
-    """Take the frames of JAX and of operators out of an error's traceback, unless JAX is told to keep its own."""
+    """Remove the frames of JAX and of operators from an error's traceback, unless JAX keeps its own."""
     if jax.config.jax_traceback_filtering == "off":  # type: ignore[attr-defined]
         return error
     kept: TracebackType | None = None
@@ -90,7 +90,7 @@ def without_inner_frames(error: E) -> E:
 
 
 def shortened(error: BaseException) -> None:
-    """Shorten the traceback of an error that leaves an operator; JAX's own account of the same call goes."""
+    """Shorten the traceback of an error that leaves an operator, and remove JAX's traceback of the same call."""
     without_inner_frames(error)
     seen = error
     while (cause := seen.__cause__) is not None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What follows from a jax.numpy implementation: a kernel, the outputs' types, derivatives."""
+"""The use of a jax.numpy implementation: a kernel, the outputs' types, derivatives."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ class Reference:
     operator: str
 
     @property
-    def __wrapped__(self) -> Callable[..., Any]:  # what it is made of, for its name by content
+    def __wrapped__(self) -> Callable[..., Any]:  # its parts, for its name by content
         return self.fn
 
     def generator(self, *, outs: Sequence[ShapedArray], **kwargs: Any) -> Callable[..., Any]:
-        """Serve as a kernel generator."""
+        """The implementation as a kernel generator."""
         kwargs.pop("backend", None)
         if self.wants_outs:
             kwargs["outs"] = outs
@@ -37,14 +37,14 @@ class Reference:
 
     @property
     def wants_outs(self) -> bool:
-        """Whether the implementation takes `outs` itself, so that it cannot tell them."""
+        """Whether the implementation takes `outs` itself, so that `outs` does not follow from it."""
         try:
             return "outs" in inspect.signature(self.fn).parameters
         except (TypeError, ValueError):
             return False
 
     def flat(self, *, outs: Sequence[ShapedArray], **kwargs: Any) -> Callable[..., list[Any]]:
-        """Return the implementation as a function to a list of arrays, checked against `outs`."""
+        """Return the implementation as a function that returns a list of arrays, checked against `outs`."""
         kernel = self.generator(outs=outs, **kwargs)
 
         def run(*operands: Any) -> list[Any]:
@@ -63,7 +63,7 @@ class Reference:
         return run
 
     def infer_outs(self, operands: Sequence[Any], kwargs: dict[str, Any], remark: Callable[[], str] = str) -> Any:
-        """Return the outputs' types, for a caller who leaves `outs` out; a `remark` is what else an error says."""
+        """Return the outputs' types if the caller omits `outs`; `remark` is added to errors."""
         if self.wants_outs:
             raise TypeError(
                 f"operator {self.operator!r}: outs is missing, and cannot be computed from its reference, which takes "

@@ -13,7 +13,7 @@ _to_load: list[str] = []  # modules whose operators are registered when they are
 
 
 def load_when_asked(module: str) -> None:
-    """Import a module of operators when the registry is first read, so that until then they cost nothing."""
+    """Import a module of operators when the registry is first read, not earlier."""
     _to_load.append(module)
 
 

@@ -13,7 +13,7 @@ __all__ = ["clash", "clash_of_call"]
 
 
 def clash(rule: ShardingRule, operands: Sequence[Any], levels: Levels = ()) -> str:
-    """Say which factor has two sizes in operands of these types; a size of 1 goes with any other."""
+    """Return a note on a factor with two sizes in operands of these types; a size of 1 matches any other."""
     types = [without_levels(x, i, levels) for i, x in enumerate(operands)]
     seen: dict[str, tuple[int, int]] = {}  # of each factor: its size, and the first operand that has it
     sides = rule.of_ranks("operand", rule.operands, [len(x.shape) for x in types])
@@ -30,11 +30,11 @@ def clash(rule: ShardingRule, operands: Sequence[Any], levels: Levels = ()) -> s
 def clash_of_call(
     rule: ShardingRule | ShardingRuleOfCall | None, operands: Sequence[Any], params: Mapping[str, Any]
 ) -> str:
-    """Say so of a call that is not bound yet; nothing if there is no rule, or another number of operands."""
+    """Return this note for a call; nothing if there is no rule, or another number of operands."""
     if rule is None:
         return ""
     try:
         written = rule.of_call(operands, (), params)
         return clash(written, operands) if len(operands) == len(written.operands) else ""
-    except ValueError as error:  # they have not even the ranks
+    except ValueError as error:  # the ranks are wrong, too
         return str(error)

@@ -36,14 +36,14 @@ JvpRule = Callable[..., tuple[list[Any], list[Any]]]
 
 
 class HasRules(Protocol):
-    """An `XLACustomKernel`, whose methods are in higher files."""
+    """An `XLACustomKernel`, whose methods are defined in other files."""
 
     def def_jvp_rule(self, fun: Callable[..., Any]) -> None:
         """Set the forward rule."""
 
 
 def batch(definition: Definition, args: Sequence[Any], axes: Sequence[Any], /, **params: Any) -> Any:
-    """Batch a bind: by the author's rule, unless it returns NotImplemented; else carry the level down to the kernel."""
+    """Batch a bind: by the author's rule, unless it returns NotImplemented; otherwise pass the level to the kernel."""
     rule, axes = definition.rule("batch"), tuple(None if a is None else int(a) for a in axes)
     user_params, carried = split(params)
     levels = carried.levels
@@ -62,7 +62,7 @@ def batch(definition: Definition, args: Sequence[Any], axes: Sequence[Any], /, *
 
 
 def jvp(definition: Definition, primals: Sequence[Any], tangents: Sequence[Any], /, **params: Any) -> Any:
-    """Differentiate forward: by the author's rule, else by the reference's derivative."""
+    """Differentiate forward: by the author's rule, or by the reference's derivative."""
     rule = definition.rule("jvp")
     user_params, carried = split(params)
     levels = carried.levels
@@ -316,7 +316,7 @@ def _one_per_result(terms: Any, count: int, name: str, i: int) -> Sequence[Any]:
 
 
 def install(definition: Definition) -> None:
-    """Let JAX find the operator's rules."""
+    """Register the operator's rules with JAX."""
 
     def of_operator(rule: Callable[..., Any]) -> Callable[..., Any]:
         def run(*args: Any, **params: Any) -> Any:

@@ -40,16 +40,16 @@ REDUCTIONS = {"sum": jax.lax.psum, "max": jax.lax.pmax, "min": jax.lax.pmin}
 
 @dataclass(frozen=True)
 class ShardingRule:
-    """Which dimensions of operands and results are cut together: factors, named as in einsum."""
+    """The dimensions of operands and results that are split together: factors, named as in einsum."""
 
     where: str  # the operator and its rule, for messages
     operands: tuple[Dims, ...]
     results: tuple[Dims, ...]
-    reduced: tuple[str, ...] = ()  # a shard sees a part of it; results that lack it are reduced over the devices
-    replicated: tuple[str, ...] = ()  # never cut
+    reduced: tuple[str, ...] = ()  # split; results without it are reduced over the devices
+    replicated: tuple[str, ...] = ()  # never split
     sizes: tuple[tuple[str, int], ...] = ()
     reduction: str = "sum"
-    of_part: OfPart | None = None  # makes operands of a part know which part it is
+    of_part: OfPart | None = None  # adds the position to the operands of a part
 
     @classmethod
     def parse(
@@ -64,7 +64,7 @@ class ShardingRule:
         of_part: OfPart | None = None,
         **factor_sizes: int,
     ) -> ShardingRule:
-        """Read the notation; a factor that results lack, and that is not said to be reduced, is never cut."""
+        """Read the notation; a factor that results lack, and that is not declared as reduced, is never split."""
         where = f"operator {operator!r}: sharding rule {rule!r}"
         if not isinstance(rule, str):
             raise RegistrationTypeError(f"operator {operator!r}: a sharding rule is a string such as 'm k, k -> m'")
@@ -80,7 +80,7 @@ class ShardingRule:
         except (TypeError, ValueError) as error:
             raise RegistrationValueError(f"{where}: {error}") from error
         operands, results = map(_plain, (parsed.operand_mappings, parsed.result_mappings))
-        # Of a dimension of several factors, "(b s)", only the major one is cut.
+        # Of a dimension of several factors, "(b s)", only the major one is split.
         minor = [f for dims in operands + results for d in dims if isinstance(d, tuple) for f in d[1:]]
         if both := sorted(set(minor) & set(reduction_factors)):
             raise RegistrationValueError(
@@ -93,7 +93,7 @@ class ShardingRule:
             operands,
             results,
             tuple(f for f in reduction_factors if f in lacking),
-            # A kernel does not move data between devices, so what it permutes is not cut either.
+            # A kernel does not move data between devices, so factors that it permutes are not split either.
             tuple(dict.fromkeys([*need_replication_factors, *permutation_factors, *partial, *minor])),
             tuple(sorted(factor_sizes.items())),
             reduction,
@@ -106,7 +106,7 @@ class ShardingRule:
 
     @property
     def content(self) -> tuple[Any, ...]:
-        """All that the rule says."""
+        """The content of the rule."""
         return dataclasses.astuple(self)
 
     def written_out(self, operands: Sequence[int], results: Sequence[int], levels: Levels = ()) -> ShardingRule:
@@ -145,11 +145,11 @@ class ShardingRule:
         return [*(f"ellipsis{dims[0][1:]}_{i}" for i in range(spare)), *dims[1:]] if ellipsis else list(dims)
 
     def to_shardy(self) -> SdyShardingRule:
-        """Return a written-out rule as JAX wants it."""
+        """Return a written-out rule in JAX's form."""
         used, in_results = _factors(self.operands + self.results), _factors(self.results)
         sizes: Any = dict(self.sizes)
 
-        def in_order(factors: Sequence[str]) -> tuple[str, ...]:  # Shardy wants them as they appear.
+        def in_order(factors: Sequence[str]) -> tuple[str, ...]:  # Shardy requires the order of appearance.
             return tuple(sorted(factors, key=used.index))
 
         def mapping(dims: Dims) -> ArrayMapping:
@@ -158,14 +158,14 @@ class ShardingRule:
         return SdyShardingRule(
             tuple(map(mapping, self.operands)),
             tuple(map(mapping, self.results)),
-            # Shardy takes a factor for reduced only if no result has it.
+            # Shardy accepts a factor as reduced only if no result has it.
             reduction_factors=in_order([f for f in self.reduced if f not in in_results]),
             need_replication_factors=in_order([f for f in self.replicated if f in used]),
             **sizes,
         )
 
     def axes_of_factors(self, values: Sequence[tuple[Dims, Any]]) -> dict[str, tuple[str, ...]]:
-        """Return the mesh axes that cut each factor, from (dimensions, spec) of arrays; a mesh axis cuts one factor."""
+        """Return the mesh axes that split each factor, one factor each, from (dimensions, spec) of arrays."""
         cut: dict[str, tuple[str, ...]] = {}
         taken: set[str] = set()
         for dims, spec in values:
@@ -177,7 +177,7 @@ class ShardingRule:
         return cut
 
     def result_specs(self, operands: Sequence[Any], levels: Levels, ranks: Sequence[int]) -> list[Any]:
-        """Return how results are cut over a mesh with explicit axes, given the operands' types."""
+        """Return how results are split over a mesh with explicit axes, given the operands' types."""
         rule = self.written_out([x.ndim for x in operands], ranks, levels)
         if not jax.sharding.get_abstract_mesh().explicit_axes:
             return [None] * len(ranks)
@@ -194,7 +194,7 @@ class ShardingRule:
         levels: Levels,
         manual: Any = None,
     ) -> Callable[..., list[Any]]:
-        """Return `function` as XLA partitions it: `build(local outs, local levels)` runs on each shard.
+        """Return `function` for partitioning by XLA: `build(local outs, local levels)` runs on each shard.
 
         Where some mesh axes are manual, XLA partitions over the others alone: `manual` is the whole mesh, and theirs.
         """
@@ -223,7 +223,7 @@ class ShardingRule:
         levels: Levels,
         x64: bool,
     ) -> tuple[Any, ...]:
-        """Decide, for XLA, how each array is cut, and give the function that runs on the shards.
+        """Decide, for XLA, how each array is split, and return the function that runs on the shards.
 
         `meshes` are the whole mesh and that of the axes which are not manual.
         """
@@ -235,7 +235,7 @@ class ShardingRule:
             d: size for dims, x in arrays for d, size in zip(dims, x.shape, strict=True) if isinstance(d, str)
         }
         for factor in list(cut):
-            # A kernel cannot know which part of a new dimension it makes, nor that its shard is padded.
+            # A kernel does not know which part of a new dimension it computes, nor that its shard is padded.
             if factor in made_here or sizes[factor] % _count(mesh, cut[factor]):
                 del cut[factor]
         arg_specs = [_spec(dims, cut) for dims in self.operands]
@@ -276,7 +276,7 @@ class ShardingRuleOfCall:
     parse: Callable[[str], ShardingRule]
 
     def of_call(self, operands: Sequence[Any], levels: Levels, params: Mapping[str, Any]) -> ShardingRule:
-        """Return the rule of a call with operands of these types, of which levels of vmap are no part."""
+        """Return the rule of a call with operands of these types, without levels of vmap."""
         types = (without_levels(x, i, levels) for i, x in enumerate(operands))
         return self.parse(self.write(*types, **params))
 
@@ -292,7 +292,7 @@ def sharding_rule(rule: Any, operator: str, **factors: Any) -> ShardingRule | Sh
 def _check_keywords(
     where: str, kinds: Mapping[str, Sequence[str]], reduction: str, factor_sizes: Mapping[str, Any]
 ) -> None:
-    """Raise an error if what is said beside a rule cannot be meant."""
+    """Raise if a keyword of a rule is invalid."""
     if reduction not in REDUCTIONS:
         raise RegistrationValueError(f"{where}: reduction is {reduction!r}; pass 'sum', 'max' or 'min'")
     for name, value in kinds.items():
@@ -312,7 +312,7 @@ def _plain(mappings: Sequence[Any]) -> tuple[Dims, ...]:
 
 
 def _major(dim: Any) -> str:
-    """Return the factor by which a dimension is cut."""
+    """Return the factor by which a dimension is split."""
     return dim[0] if isinstance(dim, tuple) else dim
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How an operator shows itself in a notebook: its kernels, and what it has besides."""
+"""An operator in a notebook: its kernels and its rules."""
 
 from __future__ import annotations
 

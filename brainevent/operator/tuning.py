@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Try all kernels of an operator for operands of these shapes, and remember the fastest that is right."""
+"""Measure all kernels of an operator for operands of these shapes, and store the fastest correct one."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ __all__ = ["autotune", "tune"]
 
 SECONDS = 0.2  # for each kernel and variant
 _measuring = threading.RLock()  # two at once would slow each other down
-_tried: set[tuple[int, str, CallTypes]] = set()  # what `config.autotune` need not try again
+_tried: set[tuple[int, str, CallTypes]] = set()  # calls that `config.autotune` has already tried
 
 
 def tune(
@@ -42,7 +42,7 @@ def tune(
     platform: str | None,
     seconds: float,
 ) -> TuneResult:
-    """Measure each kernel in each variant on these operands, and remember the fastest; see `XLACustomKernel.tune`."""
+    """Measure each kernel in each variant on these operands, and store the fastest; see `XLACustomKernel.tune`."""
     where = f"operator {definition.name!r}: tune"
     params, _ = split(bound)
     _check(operands, params, seconds, where)
@@ -55,7 +55,7 @@ def tune(
         )
     call, table = CallTypes.of(operands, outs, params), definition.candidates(platform)
     if not table:
-        select(definition, platform, None, {})  # raises, and says what to register
+        select(definition, platform, None, {})  # raises, with advice
     with _measuring:
         trials = _trials(definition, platform, table, operands, tuple(outs), bound, seconds)
     if trials[0].seconds is None:
@@ -134,7 +134,7 @@ def _trials(
     truth: list[Any] = []
     if definition.reference is not None:
         try:
-            with jax.default_matmul_precision("highest"):  # so that no kernel is blamed for the truth's rounding
+            with jax.default_matmul_precision("highest"):  # so that the reference is rounded least
                 truth.append(jax.jit(definition.reference.flat(outs=outs, **params))(*operands))
         except Exception as error:
             error.add_note(f"operator {definition.name!r}: tune: this is what its reference raises")
@@ -143,7 +143,7 @@ def _trials(
     def why_wrong(candidate: Candidate, results: Any) -> str | None:
         if not truth:
             truth.append(results)
-        if candidate.backend == REFERENCE:  # right by definition, in whatever precision it runs
+        if candidate.backend == REFERENCE:  # right by definition, in any precision
             return None
         try:
             assert_close(results, truth[0])
@@ -161,7 +161,7 @@ def _trials(
 
 
 def autotune(definition: Definition, operands: Sequence[Any], outs: Sequence[Any], bound: dict[str, Any]) -> None:
-    """Tune before a call with shapes that are not known yet, unless it is traced or its backend is chosen anyway."""
+    """Tune before a call with new shapes, unless it is traced or its backend is already chosen."""
     if "backend" in bound or is_tracing() or any(isinstance(x, Tracer) for x in operands):
         return
     device = _device(operands)
@@ -180,7 +180,7 @@ def autotune(definition: Definition, operands: Sequence[Any], outs: Sequence[Any
             _tried.add(known)
             tune(definition, operands, outs, bound, platform=None, seconds=SECONDS)
     except KernelFallbackExhaustedError:
-        return  # the call itself says what is wrong
+        return  # the call itself raises the error
     except Exception as error:  # noqa: BLE001 - the call needs no tuning, and may well succeed
         warnings.warn(f"operator {definition.name!r}: autotune fails, so the call is not tuned: {error}", stacklevel=3)
     except BaseException:  # Ctrl-C: the next call tries again

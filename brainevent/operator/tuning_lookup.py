@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which kernel was tuned for calls like this one, on this device, with this content and these versions?"""
+"""Find the tuned kernel for a call, by its types, the device, the content of kernels and versions."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _lock = threading.Lock()
 
 @dataclass(frozen=True)
 class CallTypes:
-    """The types of a call's operands and results, and its keyword arguments: what a choice is tuned for."""
+    """The types of a call's operands and results, and its keyword arguments, to which a choice applies."""
 
     shapes: str  # in words
     params: str  # by content
@@ -63,9 +63,9 @@ def _described(types: Sequence[Any]) -> str:
 def tuned_choice(
     operator: str, platform: str, table: Mapping[str, KernelEntry], call: CallTypes | None
 ) -> TunedChoice | None:
-    """Return what `tune` chose for such a call, if it did."""
+    """Return the choice of `tune` for such a call, or None."""
     from ..bench.tuned_choice import key_of
-    from ..bench.tuning_store import find, knows  # when the first kernel is chosen: the import stays light
+    from ..bench.tuning_store import find, knows  # imported when the first kernel is chosen: the import stays light
 
     if call is None or not knows(operator) or (device := device_of(platform)) is None:
         return None
@@ -74,7 +74,7 @@ def tuned_choice(
 
 
 def with_tuned_variant(entry: KernelEntry, tuned: TunedChoice | None, call: CallTypes | None) -> KernelEntry:
-    """Return the entry with the variant first that was fastest."""
+    """Return the entry with its fastest variant first."""
     name = dict(tuned.variants).get(entry.backend) if tuned else None
     if not name or call is None:
         return entry
@@ -84,7 +84,7 @@ def with_tuned_variant(entry: KernelEntry, tuned: TunedChoice | None, call: Call
 
 
 def content_of(table: Mapping[str, KernelEntry]) -> tuple[str, bool]:
-    """Return the content of all kernels of a table, and whether other processes find the same."""
+    """Return the content of all kernels of a table, and whether it is the same in other processes."""
     kernels = tuple((name, entry.kernel_generator, entry.variants) for name, entry in table.items())
     with suppress(TypeError):  # a generator that cannot be hashed is walked each time
         with _lock:
@@ -101,7 +101,7 @@ def content_of(table: Mapping[str, KernelEntry]) -> tuple[str, bool]:
 
 def _named(kernels: Any) -> tuple[str, bool]:
     name = content_name(kernels, as_written=True)
-    return name, name == content_name(kernels, as_written=True)  # what has no content gets a name by chance
+    return name, name == content_name(kernels, as_written=True)  # an object without content gets a random name
 
 
 @functools.cache
@@ -115,14 +115,14 @@ def _version(package: str) -> str:
 
 
 def versions_of(entries: Iterable[KernelEntry]) -> str:
-    """Return the versions that decide about the speed of these kernels: those of what their languages are built by."""
+    """Return the versions that affect the speed of these kernels: those of their languages' compilers."""
     packages = sorted({package for entry in entries for package in _PACKAGES.get(entry.language, ())})
     found = ((package, _version(package)) for package in ("brainevent", "jax", "jaxlib", *packages))
     return ", ".join(f"{package} {version}" for package, version in found if version)
 
 
 def unlike_here(choice: TunedChoice) -> str:
-    """Return the device and the versions with which a choice was made, as far as they are not those of here."""
+    """Return the device and the versions of a choice that differ from the current ones."""
     found = [] if choice.device == device_of(choice.platform) else [choice.device]
     for package, _, version in (one.rpartition(" ") for one in choice.versions.split(", ")):
         if (here := _version(package)) != version:
@@ -139,7 +139,7 @@ def lowering_platform(device: jax.Device) -> str:
 
 @functools.cache
 def device_of(platform: str) -> str | None:
-    """Name the kind of device that a platform has here; None if there is none, or more than one."""
+    """Return the kind of device of a platform on this machine; None if there is none, or more than one."""
     try:
         devices = jax.local_devices(backend=platform)
     except RuntimeError:
@@ -151,7 +151,7 @@ def device_of(platform: str) -> str | None:
 
 
 def _processor() -> str:
-    """Name the processor, and how many of its cores this process may use."""
+    """Return the name of the processor, and how many of its cores this process may use."""
     name = machine.processor() or machine.machine()
     with suppress(OSError), open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
         lines = [line.partition(":")[2].strip() for line in file if line.startswith("model name")]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Validate what an author's kernel or rule returns: it must be what `outs` says."""
+"""Check the results of an author's kernel or rule against `outs`."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from .raised import described, listed
 
 __all__ = ["checked_batch", "checked_jvp", "checked_results", "checked_tangent", "checked_transpose"]
 
-Given = Callable[[], str]  # says what a rule was given, for messages
+Given = Callable[[], str]  # describes the arguments of a rule, for messages
 
 
 def checked_results(
     outs: Sequence[ShapedArray], returned: Any, where: str, tree: Any = None, operands: Sequence[Any] | None = None
 ) -> list[Any]:
-    """Return a kernel's results if they are what `outs` says, else name the first that is not.
+    """Return a kernel's results if they match `outs`, or raise for the first that does not.
 
     An array, a list, a tuple and the structure of `outs`, if it is given as `tree`, are accepted. `operands` are what
     the kernel was given, for the message.
@@ -51,7 +51,7 @@ def checked_results(
 
 
 def _names(tree: Any, count: int) -> list[str]:
-    """Return what the outputs are called: by position, and by their place in `outs` where that is more."""
+    """Return the names of outputs: their positions, with their place in `outs` if it is a tree."""
     if tree is None:
         return [str(i) for i in range(count)]
     places = jax.tree_util.tree_flatten_with_path(tree.unflatten(range(count)))[0]
@@ -59,7 +59,7 @@ def _names(tree: Any, count: int) -> list[str]:
 
 
 def checked_jvp(operator: str, returned: Any, outs: Sequence[ShapedArray], given: Given) -> tuple[list[Any], list[Any]]:
-    """Return the results and tangents of a jvp rule; what has no derivative gets a symbolic zero."""
+    """Return the results and tangents of a jvp rule; results without derivative get a symbolic zero."""
     where = f"operator {operator!r}: the jvp rule"
     results, tangents = map(_as_list, _pair(where, returned, "(outputs, output tangents)", given))
     for what, values in (("outputs", results), ("output tangents", tangents)):
@@ -77,7 +77,7 @@ def checked_jvp(operator: str, returned: Any, outs: Sequence[ShapedArray], given
 
 
 def checked_tangent(where: str, i: int, tangent: Any, result: Any, given: Given) -> None:
-    """Raise if a tangent of result `i` is not of its type."""
+    """Raise if a tangent does not have the type of result `i`."""
     if not _fits(tangent, result):
         raise _wrong(
             f"{where} returned {described(tangent)} as tangent of output {i}, which is {described(result)}; "
@@ -130,7 +130,7 @@ def _wrong(text: str, given: Given) -> OperandError:
 
 
 def _as_list(values: Any) -> list[Any]:
-    """Accept a bare value where an operator has one result."""
+    """Accept a single value if an operator has one result."""
     return list(values) if isinstance(values, (list, tuple)) else [values]
 
 

@@ -59,11 +59,11 @@ def _check(variants: Sequence[tuple[tuple[Any, Any], ...]], where: str) -> None:
 
 
 def label(variant: Variant) -> str:
-    """Return "block=128, stages=2"; nothing if there is but one way."""
+    """Return "block=128, stages=2"; an empty string if there is only one variant."""
     return ", ".join(f"{name}={getattr(value, '__name__', None) or repr(value)}" for name, value in variant)
 
 
 def free_variants(variants: Sequence[Variant], given: Collection[str]) -> tuple[Variant, ...]:
-    """Return what remains to be chosen where a call gives some of the keywords itself; the default is the first."""
+    """Return the variants that remain if a call gives some of the keywords; the default is the first."""
     free = (tuple((name, value) for name, value in variant if name not in given) for variant in variants)
     return tuple({label(variant): variant for variant in free}.values()) or ((),)

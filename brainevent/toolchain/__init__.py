@@ -4,5 +4,5 @@
 from .._system import why_not_compiled
 from ..errors import KernelNotAvailableError
 
-if why := why_not_compiled():  # all rooms that compile import this one, directly or not
+if why := why_not_compiled():  # every room that compiles imports this one, directly or indirectly
     raise KernelNotAvailableError(why)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Say for which GPUs to compile."""
+"""Choose the GPUs to compile for."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def gpu_architectures(
 ) -> tuple[str, ...]:
     """Return ("8.0", "9.0a"): from the argument, the setting, the environment, the devices, or nvidia-smi.
 
-    `devices` returns the compute capabilities of the GPUs at hand; it may raise, or find none.
+    `devices` returns the compute capabilities of the GPUs of this machine; it may raise, or find none.
     """
     for where, given in (
         (_ARGUMENT, value),
@@ -55,7 +55,7 @@ def gpu_architectures(
 
 
 def least_architecture(devices: Callable[[], Sequence[str]]) -> str:
-    """Return the least of the architectures to compile for: code for it that the driver finishes runs on all."""
+    """Return the lowest of the architectures to compile for: PTX for it runs on all of them."""
     return gpu_architectures(None, devices)[0]
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One build as a value: its compiler command, its key in the cache, and the running of it."""
+"""One build as a value: its command, its key in the cache, and its execution."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ __all__ = ["INCLUDE_DIR", "Build"]
 
 INCLUDE_DIR = Path(__file__).parent / "include"
 
-_SCHEMA = "1"  # of the key, and of what is generated
+_SCHEMA = "1"  # of the key, and of generated code
 _SHOWN_LINES = 60
 _NVCC_FLAGS = ("NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS")  # variables that nvcc reads
 _FLAGS = ("CPATH", "CPLUS_INCLUDE_PATH", "LIBRARY_PATH")  # variables that g++ and clang++ read
@@ -39,14 +39,14 @@ _RELOCATABLE = re.compile(r".*rdc|-dc$|--device-c$|--relocatable-device-code")
 
 @dataclass(frozen=True)
 class Build:
-    """Sources, compiler and options; `architectures` and `toolkit` are of CUDA alone."""
+    """Sources, compiler and options; `architectures` and `toolkit` are only for CUDA."""
 
     where: str  # the call, for error messages
     sources: tuple[Source, ...]
     functions: tuple[FunctionSpec, ...]
     compiler: HostCompiler
     ffi_include_dir: str
-    versions: tuple[str, ...]  # of the packages whose headers or interfaces are compiled in
+    versions: tuple[str, ...]  # of the packages whose headers or interfaces are used
     toolkit: CudaToolkit | None = None
     architectures: tuple[str, ...] = ()
     optimization_level: int = 3
@@ -55,11 +55,11 @@ class Build:
     cflags: tuple[str, ...] = ()
     ldflags: tuple[str, ...] = ()
     include_paths: tuple[str, ...] = ()
-    source_folder: str | None = None  # where includes in quotes are looked up first
+    source_folder: str | None = None  # the folder for includes in quotes
     verbose: bool = False
 
     def key(self) -> str:
-        """Return 16 hex digits of all that decides what the library does."""
+        """Return 16 hex digits of everything that determines the library."""
         digest = hashlib.sha256()
         for part in self._content():
             encoded = part if isinstance(part, bytes) else part.encode(errors="surrogatepass")
@@ -68,7 +68,7 @@ class Build:
 
     def _content(self) -> list[str | bytes]:
         parts: list[str | bytes] = [_SCHEMA, platform.machine(), *self.versions, self.compiler.version]
-        # Where compilers and headers lie is no part of it, so that installations agree on names: what they are, is.
+        # The versions of compilers and headers are part of it, their paths are not, so that installations agree.
         tools = [*self.compiler.command[:1], *([self.toolkit.nvcc] if self.toolkit else [])]
         folders = [str(INCLUDE_DIR), self.ffi_include_dir, *(self.toolkit.include_dirs if self.toolkit else ())]
         command = self.command(Path("source"), Path("library"), dict.fromkeys(folders, "headers"))
@@ -84,7 +84,7 @@ class Build:
         parts.append(str(self.in_graphs))
         for found in (self._included(), file_digests([*self.cflags, *self.ldflags])):
             parts += [part for pair in found for part in pair]
-        if any("=native" in flag for flag in command):  # another processor would stumble over it
+        if any("=native" in flag for flag in command):  # another processor might not run it
             parts.append(_processor())
         return parts
 
@@ -96,11 +96,11 @@ class Build:
         return included_files(texts, [*folders, *named_folders(self.cflags)])
 
     def command(self, source: Path, library: Path, names: Mapping[str, str] | None = None) -> list[str]:
-        """Return what is run; `names` are other names of folders. Words that are `ByFile` are to be put into files."""
+        """Return the command; `names` are other names of folders. Words of type `ByFile` must be put into files."""
         names = names or {}
         include_dirs = [names.get(path, path) for path in (str(INCLUDE_DIR), *self.include_paths)]
         own = [f"-I{path}" for path in include_dirs]
-        system = f"-isystem{names.get(self.ffi_include_dir, self.ffi_include_dir)}"  # the user's warnings are not its
+        system = f"-isystem{names.get(self.ffi_include_dir, self.ffi_include_dir)}"  # no warnings of it
         if self.toolkit is None:
             level = f"-O{self.optimization_level}"
             quote_dir = ["-iquote", self.source_folder] if self.source_folder else []
@@ -125,7 +125,7 @@ class Build:
         newest = self.architectures[-1].replace(".", "")
         options += ["-gencode", f"arch=compute_{newest},code=compute_{newest}"]
         if not any(_RELOCATABLE.match(flag) for flag in self.cflags):
-            options.append("-nodlink")  # a third of the time of a small build, needed for relocatable device code alone
+            options.append("-nodlink")  # a third of the time of a small build
         if self.use_fast_math:
             options.append("--use_fast_math")
         if os.environ.get("BRAINEVENT_ALLOW_UNSUPPORTED_COMPILER", "").lower() in ("1", "true", "yes", "on"):
@@ -145,10 +145,10 @@ class Build:
             raise self._no_room(folder, FULL[error.errno]) from error
 
     def _made_in(self, folder: Path) -> Path:
-        # A chosen folder may hold files of the user's, and other builds, perhaps at the same time, or of other users.
+        # A chosen folder may contain files of the user, and other builds, also at the same time or by other users.
         folder = _private(folder / f"brainevent_{self.key()}", self.where)
         titles = {source.title for source in self.sources}
-        for source in self.sources:  # Compilers quote the lines of what they find under the title.
+        for source in self.sources:  # Compilers quote the lines of the file with the title.
             copy = folder / source.title
             if copy.parent == folder:
                 _write(copy, source.text)
@@ -167,7 +167,7 @@ class Build:
         return self._compile(text.removeprefix(WITHOUT_HALF), folder, own)  # it names half types by token pasting
 
     def _compile(self, text: str, folder: Path, own: str) -> Path:
-        """Write and compile a translation unit, in a subfolder for our own files."""
+        """Write and compile a translation unit, in a separate subfolder."""
         unit, library = Path(own, f"handlers{'.cu' if self.toolkit else '.cpp'}"), Path(own, "library.so")
         (folder / library).unlink(missing_ok=True)
         _write(folder / unit, text)
@@ -253,7 +253,7 @@ def _time_limit() -> float:
 
 
 def _private(folder: Path, where: str) -> Path:
-    """Make a folder that nobody else can write to or replace, or check that it is one."""
+    """Make a folder that no other user can write to or replace, or check an existing one."""
     try:
         check_ancestors(folder)
         return make_private(folder, where, "pass another build_directory")
@@ -271,7 +271,7 @@ def _private(folder: Path, where: str) -> Path:
 
 
 def _write(path: Path, text: str, errors: str = "surrogatepass") -> None:
-    """Write a new file in the place of what is there, links included."""
+    """Write a new file, and replace what exists, including links."""
     path.unlink(missing_ok=True)
     with open(path, "xb") as file:
         file.write(text.encode(errors=errors))
@@ -294,7 +294,7 @@ def _headers_digest(ffi_include_dir: str) -> str:
 
 @functools.cache
 def _processor() -> str:
-    """Return what tells processors of one architecture apart."""
+    """Return an identifier of the processor within its architecture."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keep compiled libraries by the hash of what they were compiled from, and build each of them once.
+"""Cache compiled libraries by the hash of their sources, and build each of them once.
 
 A library is published by renaming a finished directory, so that readers need no lock, and is believed only while it
 has the hash that its manifest says. It is handed out as an open file, so that what is loaded is what was checked,
@@ -73,7 +73,7 @@ def _matches(pattern: re.Pattern[str], value: object) -> bool:
 
 
 def check_name(name: str, where: str) -> str:
-    """Return the name of a module, or raise if it cannot be part of a file's name."""
+    """Return the name of a module, or raise if it is not valid in a file's name."""
     if _matches(_NAME, name) and ".." not in name:
         return name
     raise KernelError(
@@ -99,7 +99,7 @@ def get_or_build(
 ) -> Path:
     """Return the path of a library, after `build(folder)` has made it in that folder if it is not in the cache.
 
-    What is read or loaded should come from `read` or `opened`: later, something else may lie there.
+    Use `read` or `opened` for its content: the file may be replaced later.
     """
     with opened(name, key, build, force=force, directory=directory, suffix=suffix) as kept:
         return kept.path
@@ -108,7 +108,7 @@ def get_or_build(
 def read(
     name: str, key: str, build: Callable[[Path], Path], *, force: bool = False, suffix: str = _SUFFIXES[0]
 ) -> bytes:
-    """Return the content of what `get_or_build` finds or builds, after a check of these very bytes."""
+    """Return the content of the library of `get_or_build`, after a check of these bytes."""
     for again in (force, True):
         with opened(name, key, build, force=again, suffix=suffix) as kept:
             content = kept.read()
@@ -130,14 +130,14 @@ def opened(
     directory: Path | None = None,
     suffix: str = _SUFFIXES[0],
 ) -> Iterator[Kept]:
-    """Yield what `get_or_build` finds or builds as the open file that was checked, for this block."""
+    """Yield the library of `get_or_build` as the open file that was checked, for this block."""
     check_name(name, "get_or_build"), _check_key(key)
     kept = None if force else _found(name, key, suffix)
     place = Place(bases_in_use()[0], name, key, suffix)
     while kept is None:
         try:
             kept = _build_at(place, build, force, directory)
-        except UnwritableError as refusal:  # fall_back raises it again where there is nowhere else to go
+        except UnwritableError as refusal:  # fall_back raises it again if there is no other directory
             place = replace(place, base=fall_back(refusal))
     try:
         yield kept
@@ -146,7 +146,7 @@ def opened(
 
 
 def _found(name: str, key: str, suffix: str) -> Kept | None:
-    """Look in all directories of this process, and in their substitute where others can replace one."""
+    """Search all directories of this process, or the substitute of one that others can replace."""
     for base in bases_in_use():
         try:
             found = look_up(Place(base, name, key, suffix))
@@ -174,7 +174,7 @@ def _build_at(place: Place, build: Callable[[Path], Path], force: bool, director
             library = _built(place.name, build, _made(directory))
         try:
             return publish(place, library)
-        except UnwritableError as refusal:  # a full disk, perhaps: what was built is still good
+        except UnwritableError as refusal:  # perhaps a full disk: the build is still valid
             return publish(replace(place, base=fall_back(refusal)), library)
 
 
@@ -191,7 +191,7 @@ def _noticing_a_full_disk(base: Path) -> Iterator[None]:
 
 
 def _made(directory: Path) -> Path:
-    """Return a directory that the user chose to build in, made if it is missing."""
+    """Return the user's build directory, which is made if it is missing."""
     try:
         os.makedirs(directory, exist_ok=True)
     except OSError as error:
@@ -219,7 +219,7 @@ def _places(base: Path) -> Iterator[Place]:
 
 
 def _holds_entry(place: Place) -> bool:
-    """Tell an entry from someone else's directory that has such a name."""
+    """Return whether a directory with such a name is an entry."""
     try:
         inside = set(os.listdir(place.directory))
     except OSError:
@@ -269,7 +269,7 @@ def clear_cache(name: str | None = None) -> int:
 
 
 def memo_dir() -> Path | None:
-    """Return a private directory for small facts to remember, or None if the cache cannot be written."""
+    """Return a private directory for small cached facts, or None if the cache cannot be written."""
     base = bases_in_use()[0]
     try:
         try:

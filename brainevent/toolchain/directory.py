@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Choose the directory for compiled libraries, and refuse one that others can write to or put in its place."""
+"""Choose the directory for compiled libraries, and reject one that others can write to or replace."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ __all__ = [
     "writing",
 ]
 
-FULL = {number: os.strerror(number) for number in (errno.ENOSPC, errno.EDQUOT)}  # what a full disk answers
+FULL = {number: os.strerror(number) for number in (errno.ENOSPC, errno.EDQUOT)}  # the errors of a full disk
 _CHOOSE = "choose another directory with set_cache_dir(...) or $BRAINEVENT_CACHE_DIR"
 
-_chosen: list[str] = []  # what set_cache_dir was given, if anything
-_given_up: dict[Path, Path] = {}  # bases that cannot be written to, and those in their place
-_unsafe: dict[Path, Path] = {}  # bases that others can replace, and those in their place
+_chosen: list[str] = []  # the argument of set_cache_dir, if any
+_given_up: dict[Path, Path] = {}  # bases that cannot be written to, and their substitutes
+_unsafe: dict[Path, Path] = {}  # bases that others can replace, and their substitutes
 _links: dict[Path, Path] = {}  # bases, and the choices that led there by symbolic links
-_fresh: list[Path] = []  # the base that this process made for itself, if it had to
+_fresh: list[Path] = []  # the base that this process made, if necessary
 _PUBLIC = ("/tmp", "/var/tmp")
 _lock = threading.Lock()
 
@@ -64,11 +64,11 @@ class UnwritableError(KernelToolchainError):
 
 
 class FullDiskError(CompilationError):
-    """There is no room for what a compiler makes."""
+    """There is no room for the output of a compiler."""
 
 
 class UnsafeError(UnwritableError):
-    """Others can put another directory in the place of a base directory."""
+    """Other users can replace a base directory."""
 
     def __init__(self, base: Path, error: UntrustedError):
         self.base, self.reason = base, error.reason
@@ -79,7 +79,7 @@ class UnsafeError(UnwritableError):
 
 @contextmanager
 def writing(base: Path) -> Iterator[None]:
-    """Turn an `OSError` of our own steps into `UnwritableError`."""
+    """Convert an `OSError` in this block to `UnwritableError`."""
     try:
         yield
     except OSError as error:
@@ -137,7 +137,7 @@ def get_cache_dir() -> str:
 def current_base() -> Path:
     """Return `get_cache_dir()` without symbolic links."""
     choice = _choice()
-    if not choice:  # not resolved: a link there may be someone else's
+    if not choice:  # not resolved: a link there may belong to another user
         return _temporary_base()
     base = Path(os.path.realpath(choice))
     _links[base] = Path(choice)
@@ -149,7 +149,7 @@ def _choice() -> str | None:
     if chosen:
         return os.path.abspath(os.path.expanduser(chosen))
     caches, home = os.environ.get("XDG_CACHE_HOME", ""), os.environ.get("HOME", "")
-    if not os.path.isabs(caches):  # as the standard says, a relative one does not count
+    if not os.path.isabs(caches):  # the standard ignores relative paths
         if not (os.path.isabs(home) and os.path.isdir(home)):
             return None
         caches = os.path.join(home, ".cache")
@@ -169,7 +169,7 @@ def _temporary_base() -> Path:
 
 
 def guard(path: Path, where: str = "cache", advice: str = _CHOOSE, status: os.stat_result | None = None) -> bool:
-    """Tell whether this is a directory, and raise if others can change it; a `status` is that of the open file."""
+    """Return whether this is a directory; raise if others can change it; `status` is that of the open file."""
     status = status or os.lstat(path)
     if not stat.S_ISDIR(status.st_mode):
         return False
@@ -185,14 +185,14 @@ def guard(path: Path, where: str = "cache", advice: str = _CHOOSE, status: os.st
 
 
 def guard_base(base: Path) -> None:
-    """Raise if a base directory is none, or if others can change it."""
+    """Raise if a base is not a directory, or if others can change it."""
     with opened_base(base):
         pass
 
 
 @contextmanager
 def opened_base(base: Path) -> Iterator[int]:
-    """Open a base directory for this block; raise if it is none, or if others can change or replace it."""
+    """Open a base directory for this block; raise if it is not one, or if others can change or replace it."""
     _guard_parent(base)
     with _trusting(base), opened_directory(_links.get(base, base)) as descriptor:
         _require(base, os.fstat(descriptor))
@@ -208,13 +208,13 @@ def _trusting(base: Path) -> Iterator[None]:
 
 
 def guard_way(base: Path) -> None:
-    """Raise if others can put something else in the place of a base directory, which need not exist yet."""
+    """Raise if others can replace a base directory, which need not exist yet."""
     with _trusting(base):
         check_ancestors(_links.get(base, base))
 
 
 def _guard_parent(base: Path) -> None:
-    if base.parent.name == _temporary_name():  # made by us too, where everybody can make directories and links
+    if base.parent.name == _temporary_name():  # it must be ours if everybody can make directories and links there
         _require(base.parent)
 
 
@@ -224,7 +224,7 @@ def _require(path: Path, status: os.stat_result | None = None) -> None:
 
 
 def make_private(path: Path, where: str = "cache", advice: str = _CHOOSE) -> Path:
-    """Make a directory that nobody else can enter, and its missing parents; check one that is there."""
+    """Make a directory that no other user can enter, and its missing parents; check an existing one."""
     _make(path)
     if not guard(path, where, advice):
         raise NotADirectoryError(f"{path} is a file, not a directory")
@@ -239,7 +239,7 @@ def _make(path: Path) -> None:
         os.mkdir(path, 0o700)
     except FileExistsError:
         return
-    os.chmod(path, 0o700)  # the umask may have taken bits away
+    os.chmod(path, 0o700)  # the umask may have removed bits
 
 
 def prepare(base: Path) -> None:
@@ -255,7 +255,7 @@ def prepare(base: Path) -> None:
 
 
 def fall_back(refusal: UnwritableError) -> Path:
-    """Return the private directory to use in place of one that cannot be written or trusted, and say so once."""
+    """Return the private substitute of a directory that cannot be written or trusted, and warn once."""
     unsafe = isinstance(refusal, UnsafeError)
     if refusal.base in _fresh or (refusal.base == _temporary_base() and not unsafe):
         raise refusal
@@ -274,21 +274,21 @@ def fall_back(refusal: UnwritableError) -> Path:
 
 
 def _substitute(refusal: UnwritableError) -> Path:
-    """Return a base among the temporary files: the one that later processes find too, or one for this process."""
+    """Return a base among the temporary files, for later processes too, or only for this process."""
     base = _temporary_base()
     if refusal.base != base:
         try:
             with writing(base):
                 prepare(base)
             return base
-        except KernelToolchainError as error:  # else someone else was there first
+        except KernelToolchainError as error:  # otherwise another user was first
             if type(error) is UnwritableError:
                 raise
     return _made_fresh(refusal)
 
 
 def _made_fresh(refusal: UnwritableError) -> Path:
-    """Make a base that is removed when this process ends, where nobody else can replace it."""
+    """Make a base that no other user can replace, and that is removed when this process ends."""
     with _lock:
         for folder in (tempfile.gettempdir(), *_PUBLIC):
             if _fresh:
@@ -303,12 +303,12 @@ def _made_fresh(refusal: UnwritableError) -> Path:
 
 
 def _remove_fresh(base: Path, pid: int) -> None:
-    if os.getpid() == pid:  # a forked child goes on while its parent may need them
+    if os.getpid() == pid:  # a forked child must not remove its parent's
         shutil.rmtree(base, ignore_errors=True)
 
 
 def bases_in_use() -> list[Path]:
-    """Return where this process looks for libraries: in the base directory, and where it fell back to."""
+    """Return the directories in which this process searches libraries: the base and its substitutes."""
     base = current_base()
     if base in _unsafe:
         return [_unsafe[base]]
@@ -316,13 +316,13 @@ def bases_in_use() -> list[Path]:
 
 
 def checked_bases() -> list[Path]:
-    """Return `bases_in_use`, after a look at whether others can replace them."""
+    """Return `bases_in_use`, after a check whether others can replace them."""
     base = current_base()
     if base not in _unsafe:
         try:
             guard_way(base)
         except UnsafeError as refusal:
             return [fall_back(refusal)]
-        except OSError:  # what is wrong is said where it is used
+        except OSError:  # the error is raised where it is used
             pass
     return bases_in_use()

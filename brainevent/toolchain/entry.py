@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One library in the cache: where it belongs, what its manifest says, and how it is checked, opened and published."""
+"""One library in the cache: its place and its manifest; checked, opened and published."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ __all__ = ["MANIFEST", "Kept", "Place", "listed", "look_up", "publish"]
 
 _FORMAT = 1  # of the manifest
 MANIFEST = "brainevent.json"
-_LONGEST = 500  # a longer manifest is none of ours, and might be nested deeply
-_OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK  # whatever lies there, to open it neither leads elsewhere nor waits
+_LONGEST = 500  # a longer manifest is not ours, and may be nested deeply
+_OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK  # opening follows no link and does not wait
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where a library belongs."""
+    """The place of a library."""
 
     base: Path
     name: str
@@ -33,7 +33,7 @@ class Place:
 
     @property
     def directory(self) -> Path:
-        """The entry's own directory."""
+        """The directory of the entry."""
         return self.base / f"{self.name}_{self.key}"
 
     @property
@@ -42,13 +42,13 @@ class Place:
         return self.directory / f"{self.name}{self.suffix}"
 
     def manifest(self, size: int, sha256: str) -> dict[str, object]:
-        """Return what the manifest of a library of this size and hash says."""
+        """Return the manifest of a library of this size and hash."""
         return {"format": _FORMAT, "name": self.name, "key": self.key, "bytes": size, "sha256": sha256}
 
 
 @dataclass(frozen=True)
 class Kept:
-    """A library of the cache, open while the block of `opened` lasts: its path may be another one's by now."""
+    """A library of the cache, open within the block of `opened`: its path may already be that of another file."""
 
     path: Path
     descriptor: int
@@ -61,7 +61,7 @@ class Kept:
 
 
 def look_up(place: Place) -> Kept | None:
-    """Open the library if the cache has it whole."""
+    """Open the library if the cache has it completely."""
     try:
         with ExitStack() as opened:
             base = opened.enter_context(opened_base(place.base))
@@ -83,24 +83,24 @@ def _enter(opened: ExitStack, name: str, directory: int) -> int:
 
 
 def _checked(place: Place, library: int, manifest: dict[str, object]) -> str | None:
-    """Return the hash of an open library if it is what the manifest says."""
+    """Return the hash of an open library if it agrees with the manifest."""
     status, seen = os.fstat(library), manifest.pop("seen", None)
     if not (stat.S_ISREG(status.st_mode) and is_ours(status)):
         return None
     sha256 = str(manifest.get("sha256"))
-    if seen != _signature(status):  # to hash a megabyte takes a fifth of the time of a load
+    if seen != _signature(status):  # hashing a megabyte takes a fifth of the time of a load
         with open(os.dup(library), "rb") as file:
             sha256 = hashlib.file_digest(file, "sha256").hexdigest()
     return sha256 if manifest == place.manifest(status.st_size, sha256) else None
 
 
 def _signature(status: os.stat_result) -> list[int]:
-    """Return what changes with every change of a file, even one that keeps its size and sets its time back."""
+    """Return a value that changes with every change of a file, even with the same size and time."""
     return [status.st_ino, status.st_mtime_ns, status.st_ctime_ns]
 
 
 def listed(place: Place) -> os.stat_result | None:
-    """Return a library's status if the manifest says that it is one, without a look at its content."""
+    """Return a library's status if it has a valid manifest, without reading its content."""
     try:
         with open(place.directory / MANIFEST, "rb") as file:
             manifest = _parsed(file.read(_LONGEST))
@@ -112,16 +112,16 @@ def listed(place: Place) -> os.stat_result | None:
 
 
 def _parsed(text: bytes) -> dict[str, object]:
-    """Return what a manifest says, or raise `ValueError`."""
+    """Return the content of a manifest, or raise `ValueError`."""
     manifest = json.loads(text)
     return manifest if isinstance(manifest, dict) else {}
 
 
 def publish(place: Place, library: Path) -> Kept:
-    """Copy a library into the cache, where it appears whole or not at all, and open it."""
+    """Copy a library into the cache atomically, and open it."""
     with writing(place.base), work_folder(place.base) as prepared:
         sha256 = hashlib.sha256()
-        # Always a copy: the compiler's file may be linked to elsewhere, and a mapped one must not be written to.
+        # Always a copy: the compiler's file may have other links, and a mapped file must not be written to.
         with open(library, "rb") as source, new_file(prepared / place.library.name, 0o700) as copy:
             while chunk := source.read(1 << 20):
                 sha256.update(chunk)

@@ -31,7 +31,7 @@ T = TypeVar("T")
 _HEADER = "cuda_runtime.h"
 _SYSTEM_INCLUDE = "/usr/include"
 _ALL_ARGUMENTS = re.compile(rb'"\$@"')
-_LAUNCHERS = ("ccache", "colorgcc", "distcc", "icecc", "sccache")  # each runs a compiler that may change behind it
+_LAUNCHERS = ("ccache", "colorgcc", "distcc", "icecc", "sccache")  # each runs a compiler that may change
 
 _INSTALL_HOST = """Install one:
   apt:   apt install g++
@@ -52,7 +52,7 @@ or name a whole toolkit: set CUDA_HOME to its directory"""
 
 @dataclass(frozen=True)
 class HostCompiler:
-    """A C++ compiler that runs: `version` is a line for cache keys, `origin` is where it was found."""
+    """A C++ compiler that runs: `version` is a line for cache keys, `origin` the place where it was found."""
 
     command: tuple[str, ...]
     version: str
@@ -72,7 +72,7 @@ class CudaToolkit:
 
 
 class Candidate(NamedTuple):
-    """A place where a compiler was looked for; `outcome` is "found", or why it does not serve."""
+    """A searched place; `outcome` is "found", or the reason why it cannot be used."""
 
     origin: str
     path: str
@@ -102,12 +102,12 @@ def find_cuda_toolkit(memo: Path | None = None) -> CudaToolkit:
 
 
 def host_compiler_candidates(memo: Path | None = None) -> list[Candidate]:
-    """Return every place of a C++ compiler, in the order of search, with what is there."""
+    """Return every place of a C++ compiler, in the order of search, with the outcome."""
     return list(_survey(host_places(), lambda place: _host_compiler(place, memo)))
 
 
 def cuda_candidates(memo: Path | None = None) -> list[Candidate]:
-    """Return every place of a CUDA compiler, in the order of search, with what is there."""
+    """Return every place of a CUDA compiler, in the order of search, with the outcome."""
     return list(_survey(nvcc_places(), lambda place: _cuda_toolkit(place, memo)))
 
 
@@ -115,7 +115,7 @@ _Failed = list[tuple[Place, probe.NoAnswerError]]
 
 
 def _first(places: Iterable[Place], look: Callable[[Place], T]) -> tuple[T | None, _Failed]:
-    """Return what the first place that serves holds, or why none does; a place that was named ends the search."""
+    """Return the tool of the first usable place, or the reasons if there is none; a named place ends the search."""
     failed: _Failed = []
     for place in places:
         try:
@@ -163,27 +163,27 @@ def _host_compiler(place: Place, memo: Path | None) -> HostCompiler:
         return probe.Said(printed.splitlines()[0].strip(), files=files, lasting=bool(files) or not is_script)
 
     said = probe.recall(tool, ["host 2", *arguments], ask, memo if remembers else None)
-    # Arguments such as -m32 belong to what identifies the compiler.
+    # Arguments such as -m32 are part of the identity of the compiler.
     return HostCompiler(place.command, " ".join([said.version, shlex.join(arguments)]).strip(), place.origin)
 
 
 def _is_launcher(tool: str) -> bool:
-    """Tell whether a link is to a program that runs a compiler of the link's name, which may change alone."""
+    """Return whether a link leads to a launcher of a compiler of the link's name, which may change alone."""
     return os.path.basename(os.path.realpath(tool)) in _LAUNCHERS
 
 
 def _is_script(tool: str) -> tuple[bool, bool]:
-    """Tell whether it is a script, and if so, whether it runs the same program whatever the environment says."""
+    """Return whether it is a script, and whether a script always runs the same program."""
     try:
         with open(tool, "rb") as file:
             text = file.read(4096)
-    except OSError:  # one may be allowed to run it but not to read it
+    except OSError:  # it may be executable but not readable
         return True, False
     return text[:2] == b"#!", len(text) < 4096 and not re.search(rb"[$`]", _ALL_ARGUMENTS.sub(b"", text))
 
 
 def _real_compiler(tool: str) -> tuple[str, ...]:
-    """Return the program that compiles, which the memo of a script must watch too, if the script can tell."""
+    """Return the program that a script runs, which its memo must watch too, if the script can report it."""
     try:
         program = probe.run([tool, "-print-prog-name=cc1plus"]).strip()
     except probe.NoAnswerError:
@@ -202,14 +202,14 @@ def _cuda_toolkit(place: Place, memo: Path | None) -> CudaToolkit:
         includes += pip_siblings(nvcc, major, "include")
         libraries += pip_siblings(nvcc, major, "lib")
     folders = _existing(includes)
-    # A distribution's package puts the headers where every compiler looks by itself: named, they would come too early.
+    # Headers of a distribution's package are in a standard folder: as an option, they would come too early.
     if not any(os.path.isfile(os.path.join(folder, _HEADER)) for folder in (*folders, _SYSTEM_INCLUDE)):
         raise _NoHeadersError(f"has no {_HEADER} in {', '.join(map(os.path.realpath, includes)) or 'any folder'}")
     return CudaToolkit(
         nvcc=nvcc,
         root=os.path.realpath(said.top),
         include_dirs=folders,
-        # Stubs are for the linker, to which nvcc names them: at run time, such a library is an empty one.
+        # Stubs are for the linker, to which nvcc passes them: at run time, such a library is empty.
         library_dirs=tuple(folder for folder in _existing(libraries) if os.path.basename(folder) != "stubs"),
         version=said.version,
         origin=place.origin,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compiler flags: the folders and files that they name, made absolute, and read where they decide what is built."""
+"""Compiler flags: the folders and files that they name, made absolute, and read if they affect the build."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _LINKED = re.compile(r".*\.(?:a|o|so|so\.[\d.]+)")
 
 
 def absolute_paths(flags: Sequence[str]) -> tuple[str, ...]:
-    """Return the flags with every folder and file named by its full path, for compilers run in a folder of their own.
+    """Return the flags with full paths of folders and files, for compilers that run in another folder.
 
     >>> absolute_paths(["-I", "/opt", "-lm"])
     ('-I', '/opt', '-lm')
     """
     found = []
-    option: re.Match[str] | None = None  # the one whose value is the next word
+    option: re.Match[str] | None = None  # the option whose value is the next word
     for flag in flags:
         match = _FOLDER.fullmatch(flag) or _INCLUDE.fullmatch(flag)
         if option is not None:
@@ -50,7 +50,7 @@ def named_folders(flags: Sequence[str]) -> Iterator[str]:
 
 
 def forced_includes(flags: Sequence[str]) -> Iterator[str]:
-    """Yield the files that options have included before all else, as in "-include settings.h"."""
+    """Yield the files that options include first, as in "-include settings.h"."""
     yield from (path for _, path in _values(flags, _INCLUDE))
 
 
@@ -81,5 +81,5 @@ def file_digests(flags: Sequence[str]) -> Iterator[tuple[str, str]]:
     for word in dict.fromkeys(_words(flags)):
         for path in dict.fromkeys((word, word.partition("=")[2])):
             if os.path.isabs(path) and os.path.isfile(path):
-                with suppress(OSError), open(path, "rb") as file:  # the compiler will say what is wrong
+                with suppress(OSError), open(path, "rb") as file:  # the compiler will report the error
                     yield path, hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Folders of the cache: made aside, moved into place in one step, locked, and swept up after dead processes."""
+"""Folders of the cache: made elsewhere, moved into place in one step, locked, and removed after dead processes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _WORK = re.compile(r"\.build-(?P<pid>[0-9]{1,9})-[0-9a-f]{8}")
 
 @contextmanager
 def new_file(path: Path, mode: int) -> Iterator[BinaryIO]:
-    """Open a new file of exactly this mode, which is on the disk afterwards."""
+    """Open a new file of exactly this mode, which is flushed to the disk afterwards."""
     with open(path, "xb") as file:
         os.fchmod(file.fileno(), mode)
         yield file
@@ -33,30 +33,30 @@ def new_file(path: Path, mode: int) -> Iterator[BinaryIO]:
 
 
 def sync(directory: Path) -> None:
-    """Have what a directory holds on the disk."""
+    """Flush the content of a directory to the disk."""
     descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        with suppress(OSError):  # not every filesystem can
+        with suppress(OSError):  # not every filesystem supports this
             os.fsync(descriptor)
     finally:
         os.close(descriptor)
 
 
 def move_in(prepared: Path, final: Path) -> None:
-    """Put a folder in the place of another, which is removed."""
+    """Replace one folder by another."""
     while True:
         try:
             os.rename(prepared, final)
         except OSError as error:
             if error.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):
                 raise
-            take_away(final)  # then again: without a lock, another process may publish in between
+            take_away(final)  # then try again: without a lock, another process may publish in between
         else:
             return
 
 
 def take_away(path: Path) -> bool:
-    """Move something out of sight and remove it; tell whether it was there."""
+    """Move something away and remove it; return whether it existed."""
     aside = _work_path(path.parent)
     try:
         os.rename(path, aside)
@@ -80,11 +80,11 @@ def _work_path(base: Path) -> Path:
 
 @contextmanager
 def work_folder(base: Path) -> Iterator[Path]:
-    """Make a folder for this block alone; it may be renamed."""
+    """Make a folder for this block, which may rename it."""
     folder = _work_path(base)
     os.mkdir(folder, 0o700)
     try:
-        os.chmod(folder, 0o700)  # the umask may have taken bits away
+        os.chmod(folder, 0o700)  # the umask may have removed bits
         yield folder
     finally:
         _remove(folder)
@@ -92,21 +92,21 @@ def work_folder(base: Path) -> Iterator[Path]:
 
 @contextmanager
 def locked(base: Path, name: str) -> Iterator[None]:
-    """Wait until no other process or thread builds what has this name."""
+    """Wait until no other process or thread builds this name, and lock it."""
     path = make_private(base / ".locks") / f"{name}.lock"
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
     try:
-        with suppress(OSError):  # not every filesystem can: then two may build, and the last one wins
+        with suppress(OSError):  # not every filesystem supports this: then two may build, and the last one wins
             fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
     finally:
-        with suppress(OSError):  # closing would not do: a forked child may hold the same descriptor
+        with suppress(OSError):  # closing is not enough: a forked child may have the same descriptor
             fcntl.flock(descriptor, fcntl.LOCK_UN)
         os.close(descriptor)
 
 
 def sweep(base: Path, age: float) -> None:
-    """Remove what builds of dead processes left behind, if it is older than some seconds."""
+    """Remove the files of builds of dead processes, if they are older than some seconds."""
     for folder in list(base.iterdir()):
         match = _WORK.fullmatch(folder.name)
         if match and not _is_alive(int(match["pid"])):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The files that a source text includes, as far as they are the user's own."""
+"""The user's own files that a source text includes."""
 
 from __future__ import annotations
 

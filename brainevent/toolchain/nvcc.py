@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ask nvcc where its toolkit is: the file on PATH may be a wrapper far away from it."""
+"""Ask nvcc for the place of its toolkit: the file on PATH may be a wrapper elsewhere."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from . import probe
 __all__ = ["ask_nvcc", "program"]
 
 _DRYRUN = ("--dryrun", "-E", "-x", "cu", os.devnull)
-_VARIABLES = ("CUDA_HOME", "CUDA_PATH", "NVCC_APPEND_FLAGS", "NVCC_CCBIN", "NVCC_PREPEND_FLAGS")  # change its answer
+_VARIABLES = ("CUDA_HOME", "CUDA_PATH", "NVCC_APPEND_FLAGS", "NVCC_CCBIN", "NVCC_PREPEND_FLAGS")  # affect its answer
 _LINE = re.compile(r"^#\$ (TOP|INCLUDES|SYSTEM_INCLUDES|LIBRARIES)= *(.*?) *$", re.MULTILINE)
 _OPTION = re.compile(r"-(I|L|isystem)(.*)")
 _RELEASE = re.compile(r"\bV(\d+\.\d+\.\d+)")
@@ -22,14 +22,14 @@ _BUILD = re.compile(r"^Build (\S+)", re.MULTILINE)
 
 
 def program(path: str) -> str:
-    """Return the file to run: nvcc looks for its toolkit beside the link by which it is called."""
+    """Return the file to run: nvcc searches its toolkit next to the link by which it is called."""
     target = os.path.realpath(path)
     stranded = os.path.islink(path) and not os.path.exists(os.path.join(os.path.dirname(path), "nvcc.profile"))
     return target if stranded and os.path.basename(target) == "nvcc" else path
 
 
 def ask_nvcc(path: str, host_compiler: Callable[[], str | None], memo: Path | None) -> probe.Said:
-    """Return what nvcc says, remembered until it, the real nvcc or its profile changes.
+    """Return nvcc's answer, cached until it, the real nvcc or its profile changes.
 
     `host_compiler()` is asked for where nvcc finds none by itself, for without one it says nothing.
     """

@@ -23,7 +23,7 @@ typeid typename union unsigned using virtual void volatile wchar_t while xor xor
 
 @dataclass(frozen=True)
 class CppParameter:
-    """A parameter as C++ declares it.
+    """A parameter of a C++ declaration.
 
     Its kind is "alias" for a name of a type that may be anything, and "other" for what cannot be passed. An attribute
     has a type of `ATTRIBUTE_TYPES`, and so has a stream that is an integer.
@@ -39,7 +39,7 @@ class CppParameter:
 
     @property
     def identity(self) -> str:
-        """What makes two declarations differ, whatever the names."""
+        """The part that distinguishes two declarations, without names."""
         return self.type or (self.kind if self.kind in ("arg", "ret") else self.declared)
 
 
@@ -61,7 +61,7 @@ def read_parameters(words: Sequence[str]) -> tuple[CppParameter, ...]:
 
 
 def _split(words: Sequence[str]) -> list[list[str]]:
-    """Split at the commas between parameters, and leave default values out."""
+    """Split at the commas between parameters, and omit default values."""
     parts: list[list[str]] = [[]]
     templates = _template_arguments(words)
     depth = angles = index = 0
@@ -76,7 +76,7 @@ def _split(words: Sequence[str]) -> list[list[str]]:
             in_default = in_default or (word == "=" and depth == 0)
             if in_default:
                 index = templates.get(index, index)
-            else:  # for in a default `<` may also mean "less"
+            else:  # because `<` in a default may mean "less"
                 angles += (word == "<") - (word == ">")
                 parts[-1].append(word)
         index += 1
@@ -113,7 +113,7 @@ def _read(words: list[str]) -> CppParameter:
 
 
 def _type_length(words: list[str]) -> int:
-    """Return how many of the words name the type: "unsigned int n" -> 2, "BE :: Tensor x" -> 3."""
+    """Return the number of words of the type: "unsigned int n" -> 2, "BE :: Tensor x" -> 3."""
     length = 0
     while length < len(words) and words[length] in _BUILT_IN:
         length += 1
@@ -161,7 +161,7 @@ def _number(path: str) -> str:
 
 
 def _without_attributes(words: list[str]) -> list[str]:
-    """Leave out `[[maybe_unused]]`."""
+    """Omit `[[maybe_unused]]`."""
     if words[:2] != ["[", "["] or "]" not in words:
         return words
     end = words.index("]")
@@ -169,7 +169,7 @@ def _without_attributes(words: list[str]) -> list[str]:
 
 
 def spelled(words: Sequence[str]) -> str:
-    """Write lexemes as people do: `const BE::Tensor& x`."""
+    """Return lexemes in the usual spelling: `const BE::Tensor& x`."""
     text: list[str] = []
     for word in words:
         apart = text and (word[0].isalnum() or word[0] == "_") and (text[-1][-1].isalnum() or text[-1][-1] in "_&*>,")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Know where compilers may be; run none."""
+"""The places where compilers may be; runs none."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _DEFAULT_CUDA = "/usr/local/cuda"
 
 
 class Place(NamedTuple):
-    """Where to look: a command, or what is `wrong` there; a `named` one was asked for by its path, and must serve."""
+    """A place to search: a command, or what is `wrong` there; a `named` one was given by its path, and must work."""
 
     origin: str
     command: tuple[str, ...]
@@ -30,7 +30,7 @@ class Place(NamedTuple):
 
     @property
     def path(self) -> str:
-        """Return the command as one types it."""
+        """Return the command as text."""
         return shlex.join(self.command)
 
 
@@ -62,13 +62,13 @@ def nvcc_places() -> Iterator[Place]:
 def pip_siblings(nvcc: str, major: int, folder: str) -> list[str]:
     """Return the folders "include" or "lib" of the pip packages that belong to a pip package's nvcc."""
     tree = Path(nvcc).parents[2]
-    # Up to CUDA 12, each part is a folder of its own; those folders may lie there beside a newer release.
+    # Up to CUDA 12, each part has its own folder, which may exist next to a newer release.
     parts = ("cuda_runtime", "cuda_nvcc", "cuda_cccl") if major <= 12 else ()
     return [str(tree / part / folder) for part in (f"cu{major}", *parts)]
 
 
 def _file(origin: str, path: str, *arguments: str, named: bool = False) -> Place:
-    """Return the place of a file, with what is wrong if it cannot be run."""
+    """Return the place of a file, with the reason if it cannot be run."""
     path = os.path.abspath(path)
     wrong = ""
     if not os.path.exists(path):
@@ -128,7 +128,7 @@ def _pip_nvccs() -> Iterator[Place]:
     """Yield the nvcc of every release among the Python packages, the newest first."""
     try:
         spec = importlib.util.find_spec("nvidia")
-    except ValueError:  # someone made a module of that name by hand
+    except ValueError:  # a handmade module of that name
         spec = None
     trees = [Path(tree) for tree in (spec.submodule_search_locations or () if spec else ())]
     releases = {part.name for tree in trees for part in tree.glob("cu[0-9]*") if part.name[2:].isdecimal()}

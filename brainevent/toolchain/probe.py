@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ask a tool what it is, and remember what it says for as long as its files stay the same."""
+"""Get the version of a tool, and cache it until the tool's files change."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from . import process
 
 __all__ = ["NoAnswerError", "Said", "recall", "run"]
 
-TIMEOUT = 20.0  # seconds; a tool that takes longer to say its version hangs
+TIMEOUT = 20.0  # seconds; a tool that takes longer to print its version hangs
 
 
 class NoAnswerError(Exception):
-    """A tool does not answer; the text says why, to follow its path: "does not exist"."""
+    """A tool does not answer; the text is the reason, to follow its path: "does not exist"."""
 
 
 @dataclass(frozen=True)
 class Said:
-    """What a tool says of itself; it holds until the tool or one of `files` changes."""
+    """The answer of a tool, valid until the tool or one of `files` changes."""
 
     version: str
     top: str = ""
@@ -43,7 +43,7 @@ class _Record:
     said: Said
 
     def holds(self, key: str, tool: str) -> bool:
-        """Tell whether it is about this question, and no file has changed since."""
+        """Return whether it is for this question, and no file has changed since."""
         files = {tool, *self.said.files}
         return self.key == key and {path: _signature(path) for path in files} == self.signatures
 
@@ -52,7 +52,7 @@ _remembered: dict[str, _Record] = {}
 
 
 def run(command: Sequence[str]) -> str:
-    """Return all that a command prints; it runs in a folder of its own, which goes with what it leaves there."""
+    """Return the output of a command, which runs in a temporary folder."""
     try:
         with tempfile.TemporaryDirectory() as folder:
             finished = process.run(command, folder, TIMEOUT)
@@ -67,9 +67,9 @@ def run(command: Sequence[str]) -> str:
 
 
 def recall(tool: str, words: Sequence[str], ask: Callable[[], Said], memo: Path | None) -> Said:
-    """Return what `ask()` said last, in this process or in the directory `memo`; ask again if the tool has changed.
+    """Return the cached answer of `ask()`, of this process or in `memo`; ask again if the tool has changed.
 
-    `words` are all else that the answer depends on. A failure to answer is not remembered, for it may be mended.
+    `words` are the other dependencies of the answer. A failure is not cached, because it may be corrected.
     """
     key = json.dumps([tool, *words])
     record = _remembered.get(key)
@@ -112,7 +112,7 @@ def _read(file: Path) -> _Record | None:
 
 
 def _write(file: Path, record: _Record) -> None:
-    """Write whole or not at all; a directory that cannot be written to is no error."""
+    """Write atomically; a directory that cannot be written to is not an error."""
     with contextlib.suppress(OSError):
         file.parent.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(dir=file.parent, prefix=f".{file.stem}-")

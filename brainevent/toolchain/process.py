@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Run a tool within a time limit, with all that it starts; messages in English, temporary files in its folder."""
+"""Run a tool and its child processes within a time limit; messages in English, temporary files in its folder."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class NotStartedError(OSError):
 
 @dataclass(frozen=True)
 class Finished:
-    """How a tool ended, and all that it printed; `late` tells that it was killed for the time it took."""
+    """The end of a tool, and its output; `late` if it was killed at the time limit."""
 
     status: int
     output: str
@@ -51,7 +51,7 @@ def run(command: Sequence[str], folder: str | Path, seconds: float) -> Finished:
 
 
 def _file_for_output(folder: str | Path) -> IO[bytes]:
-    """Open a file, for the end of a pipe would be awaited from whatever the tool leaves running.
+    """Open a file: a pipe would stay open as long as a process that the tool has started.
 
     It is in memory, if Python was built to offer that: what a tool says of a full disk must have room.
     """
@@ -61,7 +61,7 @@ def _file_for_output(folder: str | Path) -> IO[bytes]:
 
 
 def _wait(process: subprocess.Popen[bytes], seconds: float) -> bool:
-    """Wait for the end, and tell whether it was ours."""
+    """Wait for the end; return whether we ended it."""
     late = threading.Event()
 
     def stop() -> None:
@@ -78,7 +78,7 @@ def _wait(process: subprocess.Popen[bytes], seconds: float) -> bool:
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
-    """End a process that still runs, and all that it started."""
+    """Kill a process that still runs, and its child processes."""
     if process.poll() is None:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Words for nvcc, which splits some at commas and hands some to a shell: odd ones go by files instead."""
+"""Words for nvcc, which splits some at commas and passes some to a shell: special words are passed in files."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _PASSED_ON = re.compile(r"(-Xcompiler|--compiler-options|-Xlinker|--linker-optio
 
 
 class ByFile(str):
-    """A word that the host compiler or the linker is to read from a file."""
+    """A word that the host compiler or the linker must read from a file."""
 
     __slots__ = ()
 
 
 def is_plain(word: str) -> bool:
-    """Tell whether nvcc leaves a word as it is."""
+    """Return whether nvcc leaves a word unchanged."""
     return _PLAIN.fullmatch(word) is not None
 
 
@@ -33,18 +33,18 @@ def quoted(word: str) -> str:
 
 
 def to_host_compiler(word: str) -> list[str]:
-    """Return the words by which nvcc passes an option of the preprocessor on as it is."""
-    plain = is_plain(word) and not word.startswith("-i")  # nvcc knows -isystem alone, with its value apart
+    """Return the words by which nvcc passes an option of the preprocessor on unchanged."""
+    plain = is_plain(word) and not word.startswith("-i")  # nvcc only knows -isystem, with a separate value
     return [word] if plain else ["-Xcompiler", word if is_plain(word) else ByFile(word)]
 
 
 def to_linker(word: str) -> list[str]:
-    """Return the words by which nvcc passes a word to the linker as it is."""
+    """Return the words by which nvcc passes a word to the linker unchanged."""
     return ["-Xlinker", word if is_plain(word) else ByFile(word)]
 
 
 def linker_words(flags: Sequence[str]) -> list[str]:
-    """Return flags of a host compiler's linking, such as "-Wl,-rpath,/opt", as nvcc takes them."""
+    """Return linker flags of a host compiler, such as "-Wl,-rpath,/opt", in nvcc's form."""
     words: list[str] = []
     for flag in flags:
         # The linker itself does not know `-Wl`.
@@ -53,7 +53,7 @@ def linker_words(flags: Sequence[str]) -> list[str]:
 
 
 def compiler_words(flags: Sequence[str], where: str) -> list[str]:
-    """Return a user's flags so that they arrive as they are, or raise for one that a shell would read."""
+    """Return a user's flags so that they arrive unchanged, or raise for one that a shell would interpret."""
     words: list[str] = []
     for option, value in _pairs(flags):
         if option in ("-Xlinker", "--linker-options"):
@@ -77,7 +77,7 @@ def compiler_words(flags: Sequence[str], where: str) -> list[str]:
 
 
 def _pairs(flags: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Yield each flag with its value, where it is one of those that we pass on, and else alone."""
+    """Yield each flag, with its value if we pass it on."""
     waiting = ""
     for flag in flags:
         preprocessor, passed_on = _PREPROCESSOR.fullmatch(flag), _PASSED_ON.fullmatch(flag)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Refuse compiler flags that read flags from files, write files of their own, or run programs of their own."""
+"""Reject compiler flags that read flags from files, write further files, or run other programs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SPECS = "lets a file choose what the compiler runs; write flags instead, or nam
 _DUMPS = "writes files of its own; leave it out, or compile the source by hand to look at them"
 _RUNS = "runs another program within the compiler; to use another compiler, name it in CXX"
 
-# Of g++, clang++ and nvcc, which take one dash or two for many; a value follows "=", at once, or as the next word.
+# Of g++, clang++ and nvcc, many with one dash or two; a value follows "=", directly, or as the next word.
 _COMPILER = (
     (re.compile(r"@.*|-optf.*|--options-file.*"), _READS),
     (re.compile(r"-o(?!pt-info).*|--output(=.*|-file.*|-directory.*)?"), _WRITES),
@@ -31,7 +31,7 @@ _COMPILER = (
     (re.compile(r"-d[A-Zump].*|--?dump-?(dir|base).*|--?fdump-.*|--?aux-info.*|--?fcallgraph-info.*"), _DUMPS),
     (re.compile(r"--coverage|--?f(no-)?(test-coverage|profile-.*)|--?fdiagnostics-.*-file.*"), _DUMPS),
 )
-# Of linkers, which take one dash or two for all, and shortened words; those of the compiler are refused as well.
+# Of linkers, all with one dash or two, and shortened words; those of the compiler are rejected as well.
 _LINKER = {"output": _WRITES, "Map": _LISTS, "dependency-file": _LISTS, "plugin": _RUNS, "plugin-opt": _RUNS}
 _SHORTEST = 3  # letters of a shortened word
 
@@ -42,7 +42,7 @@ _PASSED_ON = re.compile(
 
 
 def refuse_flags(where: str, option: str, flags: Sequence[str]) -> None:
-    """Raise for a flag that is not about how the source is compiled, also where it is passed on to another tool."""
+    """Raise for a flag that does more than affect the compilation, also if it is passed on to another tool."""
     for flag, word, to_linker in _words(flags, option == "extra_ldflags"):
         if reason := _reason(word, to_linker):
             shown = repr(flag) if flag == word else f"{flag!r}, with {word!r}"
@@ -54,7 +54,7 @@ def _words(flags: Sequence[str], to_linker: bool) -> Iterator[tuple[str, str, bo
     passing = None
     for flag in flags:
         given = _PASSED_ON.fullmatch(flag)
-        if passing is not None:  # whatever the value looks like
+        if passing is not None:  # for any value
             yield from _parts(f"{passing} {flag}", flag, "ink" in passing)
             passing = None
         elif given is None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The code, comments and macros of C++ texts, without dead branches, and where they stand."""
+"""The code, comments and macros of C++ texts, without dead branches, with their lines."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["Lexeme", "Macro", "Places", "Scanned", "Source", "closing_brackets",
 
 _CONDITIONALS = frozenset({"if", "ifdef", "ifndef", "elif", "elifdef", "elifndef", "else", "endif"})
 
-# Possessive (`*+`), so that no text makes it backtrack.
+# Possessive (`*+`), so that no text causes backtracking.
 _LEXEME = re.compile(
     r"""
     (?P<blank>   [^\S\n]++ | \\\n | /\*.*?(?:\*/|\Z) )
@@ -33,14 +33,14 @@ _LEXEME = re.compile(
 
 @dataclass(frozen=True)
 class Source:
-    """A text as users see it, and the file name by which compilers are to quote it."""
+    """A text of a user, and the file name for compilers' messages."""
 
     title: str
     text: str
 
 
 class Places:
-    """Texts that are read as one, and the names of its lines: "line 3", or "kernels_1.cpp:3" of several."""
+    """Texts that are read as one, and the names of their lines: "line 3", or "kernels_1.cpp:3" of several."""
 
     def __init__(self, sources: Sequence[Source]):
         self._titles = [source.title for source in sources]
@@ -83,9 +83,9 @@ class Scanned:
 
 
 def scan(source: str) -> Scanned:
-    """Read a text, whatever it is."""
+    """Read any text."""
     scanned = Scanned()
-    dead = [False]  # per open #if, whether its present branch is `#if 0`
+    dead = [False]  # for each open #if, whether its current branch is `#if 0`
     for lexemes in _lines(source.replace("\r\n", "\n")):
         words = [lexeme for lexeme in lexemes if lexeme.kind != "comment"]
         directive = len(words) > 1 and words[0].text == "#"
@@ -112,7 +112,7 @@ def _enter_branch(words: list[str], dead: list[bool]) -> None:
 
 
 def _lines(source: str) -> Iterator[list[Lexeme]]:
-    """Yield what stands on each logical line: code first, a comment last."""
+    """Yield the parts of each logical line: code first, a comment last."""
     number = 1
     lexemes: list[Lexeme] = []
     for match in _LEXEME.finditer(source):
@@ -127,14 +127,14 @@ def _lines(source: str) -> Iterator[list[Lexeme]]:
 
 
 def _define(words: list[Lexeme], macros: dict[str, Macro]) -> None:
-    """Note `#define NAME(A, B) body`; other directives leave no macro."""
+    """Store `#define NAME(A, B) body`; other directives define no macro."""
     if [word.text for word in words[1:4:2]] != ["define", "("] or words[3].start != words[2].start + len(words[2].text):
         return
     end = next((index for index, word in enumerate(words) if word.text == ")"), len(words))
     parameters = [word.text for word in words[4:end] if word.kind == "word"]
     rest = ""
     if words[end - 1].text == "." and words[end - 2].text == ".":
-        if words[end - 4].kind != "word":  # a name would be that of the rest, in GNU's way
+        if words[end - 4].kind != "word":  # a name would be that of the rest, as in GNU C
             parameters.append("__VA_ARGS__")
         rest = parameters[-1]
     macros[words[2].text] = Macro(parameters, words[end + 1 :], rest)

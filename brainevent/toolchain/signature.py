@@ -34,7 +34,7 @@ __all__ = [
 
 _MARKS = frozenset({"=", "typedef", "using", "template", "__global__", "__device__", "__host__"})
 _NESTED = 8  # macros within macros
-_EXPANSION_LIMIT = 2_000_000  # characters that all macros of a source together may expand to
+_EXPANSION_LIMIT = 2_000_000  # the most characters to which all macros of a source together may expand
 
 _ANNOTATION = re.compile(r"@BE(?:[\s,:]++|$)(?P<name>[^\s,:]*+):?(?P<tokens>.*)", re.DOTALL)
 
@@ -133,7 +133,7 @@ class _Lookup:
         return [name for name, found in self._declarators.items() if any(_refusal(each) == "" for each in found)]
 
     def unclosed(self) -> str:
-        """Return what to say of a parenthesis that hides the rest of the text."""
+        """Return a note on a parenthesis that hides the rest of the text."""
         pairs = enumerate(self._code)
         lines = [lexeme.line for i, lexeme in pairs if lexeme.text == "(" and i not in self._closings]
         return f"; the parenthesis of {self._places(lines[0])} is never closed" if lines else ""
@@ -163,7 +163,7 @@ class _Lookup:
         return expanded
 
     def _substitute(self, macro: Macro, call: list[Lexeme], line: int, at: str) -> list[Lexeme]:
-        """Put arguments in the place of parameters, and paste what `##` joins."""
+        """Replace parameters by arguments, and join at `##`."""
         given = zip(macro.parameters, _arguments(call, len(macro.parameters)), strict=False)
         values: dict[str, list[Lexeme]] = {name: [] for name in macro.parameters} | dict(given)
         texts: list[list[str]] = []
@@ -176,7 +176,7 @@ class _Lookup:
             self._spend(value, at)
             words = [word.text for word in value] or [""]
             if pasting and lexeme.text == macro.rest and texts[-1] == [","]:
-                if not value:  # GNU: without more arguments, the comma before them goes
+                if not value:  # GNU: without further arguments, the comma before them is removed
                     texts.pop()
             elif pasting:
                 texts[-1].append(words.pop(0))
@@ -191,7 +191,7 @@ class _Lookup:
 
 
 def _arguments(call: list[Lexeme], count: int) -> list[list[Lexeme]]:
-    """Split what stands between the parentheses of a macro's call; the last argument takes all the rest."""
+    """Split the arguments of a macro's call; the last one takes the rest."""
     arguments: list[list[Lexeme]] = [[]]
     depth = 0
     for lexeme in call:
@@ -217,7 +217,7 @@ def _signature(name: str, found: Iterable[Declarator], at: str, places: Places) 
 
 
 def _refusal(declarator: Declarator) -> str | None:
-    """Return why this is no entry point, "" if it is one, None if it is no function."""
+    """Return why this is not an entry point, "" if it is one, None if it is not a function."""
     before, marks = list(declarator.before), declarator.marks
     start = len(before) - before[::-1].index("void") if "void" in before else len(before) + 1
     returns_void = start <= len(before) and all(word.isidentifier() or word in ("()", "[]") for word in before[start:])
@@ -241,7 +241,7 @@ def _refusal(declarator: Declarator) -> str | None:
 
 
 def declarators(code: list[Lexeme]) -> Iterator[Declarator]:
-    """Yield what may be functions, in linear time; a parenthesis that is never closed ends the search."""
+    """Yield possible functions, in linear time; a parenthesis that is never closed ends the search."""
     closings, scopes = closing_brackets(code), _Scopes()
     before: list[str] = []
     marks: frozenset[str] = frozenset()
@@ -273,7 +273,7 @@ class _Scope(NamedTuple):
 
 
 class _Scopes:
-    """Where in the nest of braces we are, whichever branch of an #if opened them."""
+    """The position in nested braces, for every branch of an #if."""
 
     def __init__(self) -> None:
         self._now = _Scope(None, "")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What tokens and C++ parameters say about an entry point, and whether both agree."""
+"""The declaration of an entry point by tokens and by C++ parameters, and whether both agree."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ATTRIBUTE_TYPES: Mapping[str, str] = MappingProxyType(
     {
         "bool": "bool",
         **{name: f"{name}_t" for name in INTEGERS},
-        "float16": "uint16_t",  # half precision travels as its bits
+        "float16": "uint16_t",  # half precision is passed as its bits
         "bfloat16": "uint16_t",
         "float32": "float",
         "float64": "double",
@@ -98,7 +98,7 @@ def checked_name(name: str, what: str, at: str) -> str:
 
 
 def strings(words: object, what: str, at: str) -> list[str]:
-    """Return a list of strings that a user gave, after a look at whether it is one."""
+    """Return a user's list of strings, or raise."""
     if isinstance(words, str):
         raise KernelError(f"{at}: {what} is the string {words!r}; pass a list: {words.replace(',', ' ').split()}")
     if not isinstance(words, Sequence):
@@ -155,7 +155,7 @@ def _read_token(token: str, function: str, at: str) -> Parameter:
 
 
 def _fits(token: Parameter, cpp: CppParameter) -> bool:
-    """Return whether a token may stand for a C++ parameter; the compiler judges names of types that are not known."""
+    """Return whether a token matches a C++ parameter; names of unknown types are left to the compiler."""
     if cpp.kind in ("alias", "other"):
         return cpp.kind == "alias"
     if token.kind == "arg":
@@ -168,7 +168,7 @@ def _fits(token: Parameter, cpp: CppParameter) -> bool:
 
 
 class Signature(NamedTuple):
-    """The parameters of a function, and where they stand: "line 3", or "kernels_1.cpp:3"."""
+    """The parameters of a function, and their line: "line 3", or "kernels_1.cpp:3"."""
 
     place: str
     parameters: tuple[CppParameter, ...]
@@ -178,7 +178,7 @@ class Signature(NamedTuple):
 
 
 def described(name: str, tokens: list[str], signature: Signature | None, at: str) -> tuple[Parameter, ...]:
-    """Read the tokens of an entry point, and hold them to its signature where there is one."""
+    """Read the tokens of an entry point, and check them against its signature, if there is one."""
     parameters = [_typed(_read_token(token, name, at), name, signature, at) for token in tokens]
     _require_unique(name, parameters, at)
     if not any(parameter.kind == "ret" for parameter in parameters):
@@ -216,7 +216,7 @@ def _typed(parameter: Parameter, function: str, signature: Signature | None, at:
 
 
 def _agreed(name: str, parameters: list[Parameter], signature: Signature, at: str) -> list[Parameter]:
-    """Return the parameters with the names of C++, after a look at whether they fit."""
+    """Return the parameters with the names of C++, after a check that both match."""
     both = f"tokens: {' '.join(p.token for p in parameters)}; C++, {signature.place}: void {name}{signature}"
     if len(parameters) != len(signature.parameters):
         count = f"{len(parameters)} tokens for {len(signature.parameters)} parameters"
@@ -233,12 +233,12 @@ def _agreed(name: str, parameters: list[Parameter], signature: Signature, at: st
 
 
 def _named(parameter: Parameter, cpp: CppParameter) -> Parameter:
-    """Take over the name of C++, unless an attribute has its own."""
+    """Use the name of C++, unless an attribute has its own."""
     return parameter if parameter.kind == "attr" or not cpp.name.isascii() else replace(parameter, name=cpp.name)
 
 
 def inferred(name: str, signature: Signature, at: str) -> tuple[Parameter, ...]:
-    """Describe an entry point by its signature alone."""
+    """Describe an entry point by its signature."""
     parameters = []
     for number, cpp in enumerate(signature.parameters, 1):
         if cpp.kind in ("alias", "other"):

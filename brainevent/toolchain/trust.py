@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tell who can change a file, and open directories so that nobody else can put another in their place."""
+"""Find which users can change a file, and open directories that others cannot replace."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from ..errors import KernelToolchainError
 
 __all__ = ["UntrustedError", "check_ancestors", "is_ours", "opened_directory"]
 
-_LOOK = os.O_PATH | os.O_NOFOLLOW  # to look things up in a directory, one need not be allowed to list it
-_MOST_LINKS = 40  # as the kernel has it
+_LOOK = os.O_PATH | os.O_NOFOLLOW  # files in a directory can be opened without permission to list it
+_MOST_LINKS = 40  # the kernel's constant
 _OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
 
 class UntrustedError(KernelToolchainError):
-    """Others can put something else in the place of a path: `reason` says how, `remedy` what to run, if anything."""
+    """Other users can replace a path: `reason` says how, `remedy` is the command against it, if any."""
 
     def __init__(self, reason: str, remedy: str = ""):
         self.reason, self.remedy = reason, remedy
@@ -32,7 +32,7 @@ class UntrustedError(KernelToolchainError):
 
 
 def is_ours(status: os.stat_result) -> bool:
-    """Tell whether nobody but us, and root, can change a file."""
+    """Return whether only this user and root can change a file."""
     return status.st_uid in (os.geteuid(), 0) and not status.st_mode & _OTHERS
 
 
@@ -50,7 +50,7 @@ def opened_directory(path: Path) -> Iterator[int]:
 
 
 def check_ancestors(path: Path) -> None:
-    """Raise `UntrustedError` if others could put something else in the place of a path, as far as that exists."""
+    """Raise `UntrustedError` if others could replace the existing part of a path."""
     with suppress(FileNotFoundError), opened_directory(path):
         pass
 
@@ -85,12 +85,12 @@ def _descend(path: Path) -> int:
 
 
 def _check_holder(path: str, status: os.stat_result) -> None:
-    """Raise if others can rename or replace what lies in a directory; what is no directory holds nothing."""
+    """Raise if others can rename or replace files in a directory; other files contain nothing."""
     if not stat.S_ISDIR(status.st_mode):
         return
     mode, quoted = f"mode {stat.S_IMODE(status.st_mode):04o}", shlex.quote(path)
     ours = status.st_uid == os.geteuid()
-    sticky = bool(status.st_mode & stat.S_ISVTX)  # as temporary folders have it: all may add, and only owners replace
+    sticky = bool(status.st_mode & stat.S_ISVTX)  # all may add files, only owners replace them
     unknown = status.st_uid == _unknown_user() and (path == "/" or sticky)
     if not (_is_trusted(status.st_uid) or unknown):
         raise UntrustedError(f"{path} belongs to user {status.st_uid}")
@@ -104,7 +104,7 @@ def _check_holder(path: str, status: os.stat_result) -> None:
 
 
 def _check_link(path: str, link: os.stat_result, holder: os.stat_result) -> None:
-    """Raise if a link was made by another user, where all can make some."""
+    """Raise if a link was made by another user in a directory in which all users can make links."""
     if holder.st_mode & _OTHERS and not _is_trusted(link.st_uid):
         raise UntrustedError(f"the link {path} belongs to user {link.st_uid}")
 
@@ -115,7 +115,7 @@ def _is_trusted(user: int) -> bool:
 
 @functools.cache
 def _unknown_user() -> int | None:
-    """Return who seems to own what belongs to root, where a container does not know root; None where it does."""
+    """Return the apparent owner of root's files in a container without root; None if root exists."""
     try:
         unknown = int(Path("/proc/sys/kernel/overflowuid").read_text())
         lines = Path("/proc/self/uid_map").read_text().splitlines()
@@ -126,15 +126,15 @@ def _unknown_user() -> int | None:
 
 
 def _is_alone_in(path: str, group: int) -> bool:
-    """Tell whether a directory's group has no members but us and root, and no access list names others."""
+    """Return whether a directory's group has only this user and root, and no access list names others."""
     return _has_no_others(group, os.geteuid()) and not _has_access_list(path)
 
 
 @functools.cache
 def _has_no_others(group: int, user: int) -> bool:
-    """Tell whether a group is a user's own, which many systems make with each user: others may be in no other.
+    """Return whether a group is a user's own, which many systems make with each user: others may be in no other.
 
-    A directory service need not list who is in a group, so that a group without known members tells nothing.
+    A directory service need not list the members of a group, so a group without known members proves nothing.
     """
     try:
         us, found = pwd.getpwuid(user), grp.getgrgid(group)

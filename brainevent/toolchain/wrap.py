@@ -11,9 +11,9 @@ from .signature import ATTRIBUTE_TYPES, FunctionSpec, Parameter
 
 __all__ = ["WITHOUT_HALF", "Source", "alias_symbol", "cell_symbol", "handler_symbol", "translation_unit"]
 
-WITHOUT_HALF = "#define BE_WITHOUT_HALF\n"  # the first line of a text that does without CUDA's half types
+WITHOUT_HALF = "#define BE_WITHOUT_HALF\n"  # the first line of a text without CUDA's half types
 
-# XLA's names of the types of attributes; half precision travels as its bits.
+# XLA's names of the types of attributes; half precision is passed as its bits.
 _XLA_TYPES = {
     "bool": "PRED",
     "float32": "F32",
@@ -23,14 +23,14 @@ _XLA_TYPES = {
     **{f"int{bits}": f"S{bits}" for bits in (8, 16, 32, 64)},
     **{f"uint{bits}": f"U{bits}" for bits in (8, 16, 32, 64)},
 }
-# Where none of these words occurs, and no header of the user's is included, nothing can name CUDA's half types.
+# Without these words and without headers of the user, nothing uses CUDA's half types.
 _MAY_USE_HALF = re.compile(r"half|HALF|float16|BE_DISPATCH_ALL\b|#\s*+include\s*+(?!<|\"brainevent/)")
-# XLA's header declares members by the names of their types: with -Wpedantic, g++ takes that in an extension alone.
+# XLA's header declares members by the names of their types: with -Wpedantic, g++ accepts this only as an extension.
 _C_INTERFACE = (
     *("#include <cstddef>", "#include <cstdint>"),
     *('__extension__ extern "C" {', '#include "xla/ffi/api/c_api.h"', "}"),
 )
-# What handlers are written with, macros excepted: a macro of the user's may have one of these names.
+# Names that handlers use, except macros: a macro of the user may have one of these names.
 _WORDS = (
     *("Attribute", "BE", "Call", "Signature", "Tensor", "arg", "attribute", "attributes", "call", "detail", "frame"),
     *("handle", "offsets", "ret", "signature", "stream", "values"),
@@ -43,7 +43,7 @@ def handler_symbol(function: str) -> str:
 
 
 def alias_symbol(function: str) -> str:
-    """Return the name of the handler that passes calls on to whatever the cell holds."""
+    """Return the name of the handler that forwards calls to the address in the cell."""
     return f"BE_ALIAS_{function}"
 
 
@@ -55,7 +55,7 @@ def cell_symbol(function: str) -> str:
 def translation_unit(
     sources: Sequence[Source], specs: Sequence[FunctionSpec], *, in_graphs: bool, others: Sequence[str] = ()
 ) -> str:
-    """Return C++ in which errors are reported at the user's own lines; `others` are headers and flags."""
+    """Return C++ text that keeps the user's line numbers in errors; `others` are headers and flags."""
     without_half = not any(_MAY_USE_HALF.search(text) for text in [*(source.text for source in sources), *others])
     lines = [*_C_INTERFACE, '#include "brainevent/handler.h"']
     for source in sources:
@@ -76,7 +76,7 @@ def _handler(spec: FunctionSpec, in_graphs: bool) -> str:
     rows = ", ".join(f'{{"{a.name}", {len(a.name)}, XLA_FFI_DataType_{_XLA_TYPES[a.type]}}}' for a in attributes)
     table = f"  static const BE::detail::Attribute attributes[] = {{{rows}}};\n" if rows else ""
     operands, results = len(spec.operands), len(spec.results)
-    # Results have names, so that an entry point may also take them by reference.
+    # Results have names, so that an entry point can take them by reference.
     named = "".join(f"    BE::Tensor be_result{i} = call.ret({i});\n" for i in range(results))
     return (
         f'extern "C" BE_EXPORT XLA_FFI_Error* {handler_symbol(name)}(XLA_FFI_CallFrame* frame) {{\n'

@@ -110,7 +110,7 @@ class NumbaTarget:
 
     @property
     def title(self) -> str:
-        """The kernel's name, for people."""
+        """The kernel's name, for messages."""
         return _title(self.kernel)
 
     def portable(self) -> tuple[str, dict[str, Any]]:
@@ -188,7 +188,7 @@ def _spec(dtype: Any, ndim: int) -> ArraySpec:
 
 
 def _check_arity(kernel: Dispatcher, operands: int, outs: int) -> None:
-    """Say it plainly when a kernel takes another number of arrays."""
+    """Raise unless a kernel takes this number of arrays."""
     try:
         inspect.signature(kernel.py_func).bind(*range(operands + outs))
     except TypeError:

@@ -40,9 +40,7 @@ __all__ = [
     "takes_arrays",
 ]
 
-ENVIRONMENT = (
-    "_ZN08NumbaEnv"  # begins the name of what Numba keeps for a function: a pointer that whoever loads it fills in
-)
+ENVIRONMENT = "_ZN08NumbaEnv"  # begins the name of a pointer that Numba keeps for a function; its loader fills it in
 
 _WITH = ("BEFORE_WITH", "LOAD_SPECIAL")  # Python 3.11, and from 3.14 on
 I32, I64 = ir.IntType(32), ir.IntType(64)
@@ -82,7 +80,7 @@ def grouped(arrays: Sequence[Any], like: Sequence[Any]) -> list[Any]:
 
 @global_compiler_lock
 def compile_handler(kernel: Dispatcher, operands: Sequence[Spec], results: Sequence[Spec], name: str) -> llvm.ModuleRef:
-    """Return an optimized module that holds the handler under `name`, and all that it calls; Numba's errors pass.
+    """Return an optimized module with the handler `name`, and all that it calls; errors of Numba are passed on.
 
     Kernel and handler are optimized together, once, and no code for the processor is made of the kernel alone.
     """
@@ -111,7 +109,7 @@ def compile_handler(kernel: Dispatcher, operands: Sequence[Spec], results: Seque
 
 
 def linked(library: Any) -> llvm.ModuleRef:
-    """Return a kernel's module, as far as Numba has come with it, with all that it calls."""
+    """Return a kernel's module, as Numba has compiled it so far, with all that it calls."""
     if library._finalized:
         return library._get_module_for_linking().clone()
     module = library._final_module
@@ -125,7 +123,7 @@ def make_private(module: llvm.ModuleRef, name: str) -> None:
     for function in module.functions:
         if not function.is_declaration and function.name != name:
             function.linkage = "internal"
-            function.name = f"{name}_{function.name}"  # LLVM may change how it is called, and would lend it to others
+            function.name = f"{name}_{function.name}"  # LLVM may change how it is called, and share it
     for variable in module.global_variables:
         if variable.name.startswith(ENVIRONMENT):
             variable.name = f"{name}_{variable.name}"
@@ -138,7 +136,7 @@ def _type(argument: Spec) -> types.Type:
 
 
 def _compile(kernel: Dispatcher, arrays: tuple[types.Type, ...]) -> tuple[Any, bool]:
-    """Return what Numba makes of a kernel for these arrays, and whether it takes them as one tuple.
+    """Return a kernel compiled by Numba for these arrays, and whether it takes them as one tuple.
 
     Kernels with explicit signatures, defaults or *args are called through a function that adapts the arguments.
     """
@@ -153,14 +151,14 @@ def _compile(kernel: Dispatcher, arrays: tuple[types.Type, ...]) -> tuple[Any, b
 
 
 def takes_arrays(kernel: Dispatcher, count: int) -> bool:
-    """Say whether a kernel can be compiled, each time anew, for this number of arrays as they are."""
+    """Return whether a kernel can be compiled again for this number of arrays, without an adapter."""
     parameters = inspect.signature(kernel.py_func).parameters.values()
     plain = len(parameters) == count and all(p.kind is p.POSITIONAL_OR_KEYWORD for p in parameters)
     return bool(kernel._can_compile and plain)
 
 
 def compile_inner(kernel: Dispatcher, arguments: tuple[types.Type, ...]) -> Any:
-    """Compile as `kernel.compile(arguments)` does, with no way in from Python, and no code for the processor yet."""
+    """Compile like `kernel.compile(arguments)`, without an entry for Python, and without machine code yet."""
     compiler = copy.copy(kernel._compiler)
     # Numba needs the address of what it lifts out of a `with` block.
     whole = not any(step.opname in _WITH for step in dis.get_instructions(kernel.py_func))
@@ -282,7 +280,7 @@ def _define_handler(
 
 
 def _answer_metadata_query(code: _Code, call_frame: ir.Value) -> None:
-    """Tell XLA our version of its interface when it asks, which it does once, at registration."""
+    """Return our version of XLA's interface when XLA asks for it, once, at registration."""
     builder, function = code.builder, code.builder.function
     look, inspect, answer, further, run = (
         function.append_basic_block(f"metadata_{step}") for step in ("look", "inspect", "answer", "further", "none")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Numba functions that other compiled code alone calls: no way in from Python, and no code of their own."""
+"""Numba functions that only compiled code calls: without an entry for Python, and without machine code."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _FLUSHES = '"denormal-fp-math"="preserve-sign,preserve-sign"'
 def inner(
     function: Any = None, *, apart: bool = False, flushes: bool = False, later: bool = False, **options: Any
 ) -> Any:
-    """Compile a function that other compiled code alone calls, as `numba.njit` does, as far as that needs it.
+    """Compile a function that only compiled code calls, like `numba.njit`, but only as far as necessary.
 
-    That takes about half of the time. To call it from Python ends the process. `apart` promises that no two arrays
+    That takes about half of the time. A call from Python ends the process. `apart` promises that no two arrays
     that it is given overlap: loops over many arrays are then computed for several elements at once. `flushes` promises
     that the processor flushes denormals to zero when it runs: what is known when it is compiled is then flushed, too.
     `later`, without those, leaves all optimization to what it is linked into: many small functions then take less time
@@ -35,7 +35,7 @@ def inner(
 
 
 class _InnerCompiler(Compiler):
-    """Numba's compiler, which leaves the processor's code to whoever links the function in."""
+    """Numba's compiler, without machine code: the code that links the function generates it."""
 
     def __init__(self, typing: Any, target: Any, library: Any, *rest: Any):
         super().__init__(typing, target, library or _LinkedLibrary(target.codegen(), "inner"), *rest)
@@ -80,7 +80,7 @@ class _LinkedLibrary(JITCodeLibrary):
 
     @property
     def codegen(self) -> Any:
-        """The code generator, as the one who compiles the function asks for it."""
+        """The code generator for the compiler of the function."""
         return _WithoutEnvironments(self._codegen)
 
     def _finalize_final_module(self) -> None:
@@ -89,7 +89,7 @@ class _LinkedLibrary(JITCodeLibrary):
         self._finalized = True
 
     def get_pointer_to_function(self, name: str) -> int:
-        """Say that the function has no address, as where a name is not defined."""
+        """Raise: the function has no address, like a name that is not defined."""
         self._ensure_finalized()
         return 0
 
@@ -98,14 +98,14 @@ class _LaterLibrary(_LinkedLibrary):
     """A module that is linked into others as it is."""
 
     def _optimize_final_module(self) -> None:
-        """Leave it to the others, which optimize all that they link in."""
+        """Do nothing: the modules that link it in optimize it."""
 
 
 class _FlushingLibrary(_LinkedLibrary):
-    """The same, of functions that say to LLVM that denormals are flushed."""
+    """The same, for functions that tell LLVM that denormals are flushed."""
 
     def add_ir_module(self, ir_module: Any) -> None:
-        """Add what Numba wrote; it has no way to say so."""
+        """Add Numba's code with this attribute, which Numba cannot set."""
         text = cgutils.normalize_ir_text(str(ir_module))
         module = llvm.parse_assembly(re.sub(r"^(define .*)$", rf"\1 {_FLUSHES}", text, flags=re.M))
         module.name = ir_module.name
@@ -114,7 +114,7 @@ class _FlushingLibrary(_LinkedLibrary):
 
 
 class _WithoutEnvironments:
-    """A code generator that sets nothing in code which is not there."""
+    """A code generator that does not set environments, because there is no machine code yet."""
 
     def __init__(self, codegen: Any):
         self._codegen = codegen
@@ -123,4 +123,4 @@ class _WithoutEnvironments:
         return getattr(self._codegen, name)
 
     def set_env(self, name: str, environment: Any) -> None:
-        """Leave it: whoever links the function in sets it there."""
+        """Do nothing: the code that links the function in sets it."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keep compiled handlers by content: what one process has compiled, the next one loads."""
+"""Cache compiled handlers by content, so that later processes load them."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ _SETTINGS = (
 _PACKAGE = Path(__file__).parents[2]
 _told: set[str] = set()
 _alive: list[Any] = []  # arrays that code points to, which lives as long as the process
-# Our own code that decides what a handler is, besides the kernel.
+# Our own code that determines a handler, besides the kernel.
 _MACHINERY = ("_content", "backends/numba", "ffi/call.py", "ffi/frame.py", "ffi/portable.py")
 
 
 def address_of(name: str, title: str, content: Content, compile_: Callable[[], llvm.ModuleRef]) -> int:
-    """Return the address of the handler `name`: loaded from the cache, or compiled, loaded and kept there."""
+    """Return the address of the handler `name`: loaded from the cache, or compiled, loaded and stored there."""
     made: list[ObjectCode] = []
 
     def made_once() -> ObjectCode:
@@ -71,7 +71,7 @@ def address_of(name: str, title: str, content: Content, compile_: Callable[[], l
 
 
 def payload_of(name: str, title: str, content: Content, carry: Callable[[], np.ndarray]) -> np.ndarray:
-    """Return what an exported program carries of the handler `name`: from the cache, or made and kept there."""
+    """Return the handler `name` for an exported program: from the cache, or made and stored there."""
 
     def build(folder: Path) -> Path:
         (folder / "payload").write_bytes(carry().tobytes())
@@ -87,7 +87,7 @@ def payload_of(name: str, title: str, content: Content, carry: Callable[[], np.n
 
 
 def _tell(error: Exception) -> None:
-    """Say once why nothing is kept, if that has not been said: a cache that cannot be written to warns by itself."""
+    """Warn once that nothing is stored, with the reason; a cache that cannot be written warns by itself."""
     if isinstance(error, KernelToolchainError) and not isinstance(error, UnwritableError) and str(error) not in _told:
         _told.add(str(error))
         warnings.warn(f"compiled Numba kernels are not stored: {error}", RuntimeWarning, stacklevel=2)
@@ -98,12 +98,12 @@ def _file_name(title: str) -> str:
 
 
 def _key(name: str, content: Content) -> str:
-    """Return the hash of all that must be equal where code is loaded; places are part of what exceptions say."""
+    """Return the hash of all that must be equal to load the code, including the source lines in exceptions."""
     return hashlib.sha256(f"{name} {content.places} {_environment()}".encode()).hexdigest()
 
 
 def settings() -> dict[str, Any]:
-    """Return what Numba's settings say of compiled code."""
+    """Return those settings of Numba that affect compiled code."""
     return {name: str(getattr(numba_config, name, None)) for name in _SETTINGS}
 
 

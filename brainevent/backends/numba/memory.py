@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Touch memory in ways that Numba has no word for: fetch what will be needed, and look at many flags at once."""
+"""Memory operations that Numba lacks: prefetch elements, and test many flags at once."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _address(context: Any, builder: ir.IRBuilder, array_type: Any, array: Any, i
 
 @intrinsic
 def prefetch(typing_context: Any, array: Any, index: Any) -> Any:
-    """Ask for the cache line of `array[index]`, which will be read soon; any index is harmless."""
+    """Prefetch the cache line of `array[index]`; any index is allowed."""
     if not isinstance(array, types.Array) or array.ndim != 1 or array.layout != "C":
         return None
 
@@ -39,7 +39,7 @@ def prefetch(typing_context: Any, array: Any, index: Any) -> Any:
 
 @intrinsic
 def any_of(typing_context: Any, flags: Any, start: Any, count: Any) -> Any:
-    """Say whether one of `count` booleans, a literal, is true, from `flags[start]`, which need not be aligned."""
+    """Return whether one of `count` booleans, a literal, is true, from `flags[start]`, aligned or not."""
     if not isinstance(count, types.IntegerLiteral):
         raise RequireLiteralValue("any_of takes a literal count")
     if not isinstance(flags, types.Array) or flags.dtype != types.bool_ or flags.ndim != 1 or flags.layout != "C":

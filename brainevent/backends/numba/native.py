@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A Numba function of integers as native code without Python: for callers that have no XLA, and kept by content."""
+"""A Numba function of integers as native code without Python or XLA, cached by content."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _lock = threading.Lock()
 
 
 def native_address(title: str, source: str, words: int, make: Callable[[], Dispatcher]) -> int:
-    """Return the address of `int64 function(int64, ...)` of so many words, compiled once and kept for later processes.
+    """Return the address of `int64 function(int64, ...)` with this number of words, compiled once and cached.
 
     `source` decides what the code does: all that `make`, which is called if there is none, depends on. The function
     must not raise, and must not allocate.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Note what Numba compiles functions from, whoever asks for it: their globals may be others when a kernel uses them."""
+"""Note the content of functions when Numba compiles them: their globals may change before a kernel uses them."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from ..._content import needs_nothing_else, note_before
 __all__ = ["nothing_outdated", "start"]
 
 
-# What code makes Python's values with: other code may call it still when the function has been compiled again.
+# The objects with which code makes Python's values: older code may still use them.
 _environments: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
 
 
 class _Noting(event.Listener):  # type: ignore[misc]
-    """Hears when Numba begins and ends to compile a function; it holds its lock between them."""
+    """Listens to the beginning and end of Numba's compilations; Numba holds its lock between them."""
 
     def __init__(self) -> None:
         self._begun: dict[int, Callable[[Any], None]] = {}  # by the identity of what both events have

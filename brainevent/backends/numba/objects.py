@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compiled handlers as object code: made of modules, written down, and loaded into Numba's engine."""
+"""Compiled handlers as object code: made from modules, stored, and loaded into Numba's engine."""
 
 from __future__ import annotations
 
@@ -36,15 +36,15 @@ class MissingSymbolsError(Exception):
 
 
 class LocalError(Exception):
-    """Code serves the process alone in which it was compiled."""
+    """Code works only in the process in which it was compiled."""
 
 
 class Boxing(dict[str, list[Any]]):
-    """What code makes Python's values with, for messages and for what it prints: objects, by the name of a pointer."""
+    """The objects from which code makes Python's values, for messages and prints, by the name of a pointer."""
 
     @classmethod
     def of(cls, module: llvm.ModuleRef, name: str) -> Boxing:
-        """Return what a module of the handler `name` needs that was compiled in this process."""
+        """Return the objects that a module of the handler `name` needs, if it was compiled in this process."""
         known = {
             variable: Environment._memo.get(variable.removeprefix(f"{name}_")) for variable in _pointers(module, name)
         }
@@ -70,7 +70,7 @@ class Boxing(dict[str, list[Any]]):
 
 @dataclass(frozen=True)
 class ObjectCode:
-    """A handler's object code, and what it makes Python's values with: pointers to fill in when it is loaded."""
+    """A handler's object code, with the objects for Python's values: pointers to fill in when it is loaded."""
 
     name: str
     boxing: Boxing
@@ -83,13 +83,13 @@ class ObjectCode:
         return cls(name, Boxing.of(module, name) if boxing is None else boxing, machine.emit_object(module))
 
     def packed(self) -> bytes:
-        """Return it as the cache keeps it, or raise `LocalError`."""
+        """Return it in the format of the cache, or raise `LocalError`."""
         header = json.dumps({"name": self.name, "boxing": self.boxing.written()})
         return header.encode() + b"\n" + zlib.compress(self.code, 1)
 
     @classmethod
     def unpacked(cls, content: bytes) -> ObjectCode:
-        """Return what was packed."""
+        """Return the object from this format."""
         line, code = content.split(b"\n", 1)
         header = json.loads(line)
         return cls(header["name"], Boxing.read(header["boxing"]), zlib.decompress(code))
@@ -121,7 +121,7 @@ class ObjectCode:
 
 
 def local_reason(module: llvm.ModuleRef) -> str | None:
-    """Say why code serves the process alone in which it was compiled, if it does."""
+    """Return why code works only in the process in which it was compiled, or None."""
     if any(variable.name.startswith("numba.dynamic.globals") for variable in module.global_variables):
         return "it holds a C function from ctypes or cffi, or a large global array"
     if any(function.name == "PyObject_CallFunctionObjArgs" for function in module.functions):
@@ -134,7 +134,7 @@ def _pointers(module: llvm.ModuleRef, name: str) -> Iterator[str]:
 
 
 def _undefined(reference: llvm.ObjectFileRef) -> list[str]:
-    """Return the names of all that an object file uses and does not hold."""
+    """Return the names that an object file uses but does not define."""
     sections = {section.name(): section.data() for section in reference.sections()}
     names = sections[b".strtab"]
     symbols = _SYMBOL.iter_unpack(sections[b".symtab"])

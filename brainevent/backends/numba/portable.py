@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Carry a compiled handler to another process, as LLVM bitcode, and load one that was carried here."""
+"""Export a compiled handler as LLVM bitcode, and load exported handlers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["carry", "load"]
 
 
 def carry(module: llvm.ModuleRef, name: str, title: str, opaque: str | None) -> np.ndarray:
-    """Pack the handler `name`, and all that it calls, for an exported program, unless something in it is `opaque`."""
+    """Pack the handler `name`, and all that it calls, for an exported program, unless a part is `opaque`."""
     reason = None
     if local := local_reason(module):
         reason = f"{local}, which exists only in this process"
@@ -37,12 +37,12 @@ def carry(module: llvm.ModuleRef, name: str, title: str, opaque: str | None) -> 
 
 
 def _environment() -> dict[str, str]:
-    """Return what must be equal where bitcode is loaded."""
+    """Return the versions that must be equal where bitcode is loaded."""
     return {"machine": platform.machine(), "system": platform.system(), "numba": numba.__version__}
 
 
 def load(header: dict[str, Any], code: bytes) -> int:
-    """Return the address of a carried handler."""
+    """Return the address of an exported handler."""
     for what, here in _environment().items():
         if header[what] != here:
             raise RuntimeError(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Let Numba load what it loads once in a process without being interrupted: half of it would stay so."""
+"""Load Numba's registries without interruption: Numba loads them once per process, and half would stay missing."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LATER = ("numba.core.boxing", "numba.core.runtime.context")  # what Numba impor
 
 
 def load_registries() -> None:
-    """Tell Numba's compiler of all types and functions that it knows, also those that were added since."""
+    """Load all types and functions of Numba, including those added since."""
     with uninterrupted():
         for name in _LATER:
             importlib.import_module(name)
@@ -28,7 +28,7 @@ def load_registries() -> None:
 
 @contextmanager
 def uninterrupted() -> Iterator[None]:
-    """Hold Ctrl-C back until the end of the block: Python asks for it in the main thread alone."""
+    """Delay Ctrl-C until the end of the block: Python handles it only in the main thread."""
     known = signal.getsignal(signal.SIGINT)
     if threading.current_thread() is not threading.main_thread() or not callable(known):
         yield

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What compiled handlers call by name: error reports, and the gate of parallel kernels."""
+"""Functions that compiled handlers call by name: error reports, and the lock of parallel kernels."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ LEAVE_PARALLEL = "brainevent_numba_leave_parallel"
 
 
 def _report(call_frame: int, code: int, excinfo: int, title: int) -> int:
-    """Make the XLA error for a kernel that raised: the one moment when native code asks Python."""
+    """Make the XLA error for a kernel that raised: only here does native code call Python."""
     where = f"{_operator(call_frame)}Numba kernel '{ctypes.string_at(title).decode()}'"
     try:
         message = f"{where} raised {_exception(ctypes.c_int32(code).value, excinfo)}"
@@ -77,7 +77,7 @@ def _exception(code: int, excinfo: int) -> str:
 
 @functools.cache
 def prepare() -> None:
-    """Make the symbols known that every handler needs."""
+    """Register the symbols that every handler needs."""
     llvm.add_symbol(REPORT, native_address(_report, lambda error: f"a Numba kernel raised; {error!r}", words=4))
 
 
@@ -91,7 +91,7 @@ def _load_word(typing_context: Any, address: Any) -> Any:
 
 @functools.cache
 def prepare_parallel() -> tuple[Any, ...]:
-    """Start Numba's threads and make the gate known that every parallel kernel passes.
+    """Start Numba's threads, and register the lock that every parallel kernel takes.
 
     The gate applies `config.set_numba_parallel(num_threads=...)` on XLA's threads. Numba's layer 'workqueue' ends the
     process when two threads enter it, and XLA runs independent operators at once: there the gate lets one in at a time.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Let code find the functions of Numba's threads by name: Numba writes their addresses, which one process has."""
+"""Make code find the functions of Numba's threads by name: Numba writes addresses, which other processes lack."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _BY_ADDRESS = re.compile(r"numba\.dynamic\.globals\.([0-9a-f]+)")
 
 
 def with_named_functions(module: llvm.ModuleRef) -> llvm.ModuleRef:
-    """Return compiled code, a copy if need be, in which pointers to these functions are made of their names."""
+    """Return compiled code, copied if necessary, in which pointers to these functions are resolved by name."""
     names = _names_by_address()
     variables = (variable.name for variable in module.global_variables)
     if names.keys().isdisjoint(map(_address, variables)):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Take Python's lock out of parallel kernels.
+"""Remove Python's lock from parallel kernels.
 
 Around every parallel loop Numba's code acquires Python's lock and lets it go again, to be sure that the loop runs
 without it. XLA's threads never hold it; to them this is a wait for the interpreter at every call, and the end of the
@@ -21,7 +21,7 @@ _RELEASE = re.compile(_CALL.format("PyEval_RestoreThread") + _BETWEEN + _CALL.fo
 
 
 def is_parallel(module: llvm.ModuleRef) -> bool:
-    """Tell whether compiled code uses Numba's threads, in the kernel or in a helper."""
+    """Return whether compiled code uses Numba's threads, in the kernel or in a helper."""
     return any(function.name == "numba_parallel_for" for function in module.functions)
 
 

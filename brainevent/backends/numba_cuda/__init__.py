@@ -19,7 +19,7 @@ from .arguments import title_of
 
 __all__ = ["numba_cuda_callable", "numba_cuda_kernel"]
 
-importlib.import_module("numba.cuda")  # from now on it is Numba's simulator, or is not
+importlib.import_module("numba.cuda")  # this import decides whether it is Numba's simulator
 _here: ModuleType = importlib.import_module(
     ".simulated" if numba_cuda_is_simulated() else ".native", package=__package__
 )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Numba-CUDA kernels are given, checked: on the GPU and in the simulator alike."""
+"""Checks of the arguments of Numba-CUDA kernels, on the GPU and in the simulator."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _keys: dict[int, Callable[..., Any]] = {}  # by id of a function, which lives as
 
 
 def title_of(kernel: Any) -> str:
-    """Return a kernel's name, for people."""
+    """Return a kernel's name, for messages."""
     return str(getattr(getattr(kernel, "py_func", kernel), "__name__", type(kernel).__name__))
 
 
 def checked_dtype(where: str, dtype: Any) -> np.dtype[Any]:
-    """Return the dtype of an array as JAX has it, if Numba-CUDA has it too."""
+    """Return JAX's dtype of an array, if Numba-CUDA supports it."""
     dtype = np.dtype(jax.dtypes.canonicalize_dtype(dtype))
     if dtype.name == "bfloat16" or dtype.kind not in "biufc":
         raise _DtypeError(
@@ -35,7 +35,7 @@ def checked_dtype(where: str, dtype: Any) -> np.dtype[Any]:
 
 
 def weak_key(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function as the key of a weak dictionary, or what stands for one that cannot be a key, and calls it."""
+    """Return a function as the key of a weak dictionary, or a substitute that calls it if it cannot be a key."""
     try:
         hash(function)
         weakref.ref(function)
@@ -49,7 +49,7 @@ class _DtypeError(KernelArgumentError, ValueError):
 
 
 def check_arity(where: str, function: Callable[..., Any], types: Sequence[Any]) -> None:
-    """Raise unless a kernel takes as many arguments as there are types."""
+    """Raise unless a kernel takes this number of arguments."""
     try:
         inspect.signature(function).bind(*types)
     except TypeError:

@@ -20,7 +20,7 @@ __all__ = ["Block"]
 
 
 class _AbandonedError(BaseException):
-    """Another thread of the block has failed; no kernel catches this one."""
+    """Another thread of the block has failed; kernels do not catch this exception."""
 
 
 class Block:
@@ -54,7 +54,7 @@ class Block:
             try:
                 _lane_for(self).baton.release()
                 self._wait_until_done()
-            except BaseException:  # Ctrl-C: what runs has XLA's memory, and must have ended before that is XLA's again
+            except BaseException:  # Ctrl-C: running threads use XLA's memory, and must end before XLA reuses it
                 self._stop(RuntimeError("interrupted"))
                 if self._begun:
                     self._wait_until_done()
@@ -63,13 +63,13 @@ class Block:
             raise self._error
 
     def _wait_until_done(self) -> None:
-        while not self._done.acquire(timeout=0.1):  # now and then Python looks for signals
+        while not self._done.acquire(timeout=0.1):  # lets Python handle signals from time to time
             pass
 
     def go_on(self, lane: _Lane) -> None:
-        """Run the threads that are left, as one lane; then pass the baton on."""
+        """Run the remaining threads, as one lane; then pass the baton on."""
         self._begun, lane.blockIdx = True, self._index
-        with np.errstate(all="ignore", divide="raise" if self._debug else "ignore"):  # a GPU warns of nothing
+        with np.errstate(all="ignore", divide="raise" if self._debug else "ignore"):  # a GPU gives no warnings
             try:
                 while (point := next(self._points, None)) is not None:
                     self._left -= 1
@@ -87,11 +87,11 @@ class Block:
         self._pass_on()
 
     def meet(self, lane: _Lane) -> None:
-        """Wait until all threads of the block that still run have come here."""
+        """Wait until all running threads of the block have arrived."""
         self._wait(lane, self._waiting)
 
     def meet_in_warp(self, lane: _Lane) -> None:
-        """Wait until all threads of the warp that still run, and do not wait for the whole block, have come here."""
+        """Wait until all running threads of the warp that do not wait for the block have arrived."""
         self._wait(lane, self._waiting_in_warps)
 
     def _wait(self, lane: _Lane, waiting: deque[_Lane]) -> None:
@@ -105,7 +105,7 @@ class Block:
             raise _AbandonedError
 
     def votes(self, lane: _Lane, value: Any) -> list[bool]:
-        """Return what each thread brought to the barrier."""
+        """Return the value that each thread passed to the barrier."""
         self._votes[lane.thread_id] = bool(value)
         self.meet(lane)
         votes = list(self._votes.values())
@@ -132,7 +132,7 @@ class Block:
 
 
 class _Lane(threading.Thread):
-    """A Python thread that runs threads of one block after another; the simulator asks it where it is."""
+    """A Python thread that runs threads of one block after another, and gives the simulator their position."""
 
     thread_id: int
     threadIdx: Dim3  # noqa: N815 - names of the simulator's
@@ -143,7 +143,7 @@ class _Lane(threading.Thread):
         self.baton = threading.Semaphore(0)
 
     def serve(self, block: Block) -> None:
-        """Work for a block, from the moment on at which the baton comes."""
+        """Work for a block, once it gets the baton."""
         self._block = block
 
     def run(self) -> None:

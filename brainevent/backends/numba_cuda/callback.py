@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A Python function that XLA calls for every run: for those that no plan can repeat."""
+"""A Python function that XLA calls in every run, because a plan cannot repeat it."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class CallbackTarget:
         return {}
 
     def portable(self) -> tuple[str, dict[str, Any]]:
-        """Refuse: a Python function is of this process alone."""
+        """Raise: a Python function exists only in this process."""
         raise UnsupportedOperationError(
             f"the kernel {self.title!r} cannot be exported: it is called through Python, because it {self.reason}"
         )
@@ -58,7 +58,7 @@ class CallbackTarget:
 
 
 def callback_target(where: str, function: Callable[..., Any], reason: str) -> CallbackTarget:
-    """Return the target that calls a function, and say once that there is one."""
+    """Return the target that calls a function, and warn once."""
     with _lock:
         known = _names.get(weak_key(function))
         if known is None:
@@ -93,7 +93,7 @@ def _handler(function: Callable[..., Any]) -> Callable[[int], int]:
 
 
 class _Memory:
-    """A part of XLA's memory, as CUDA libraries of Python hand it to one another."""
+    """A part of XLA's memory, in the interface of Python's CUDA libraries."""
 
     def __init__(self, address: int, shape: tuple[int, ...], dtype: np.dtype[Any], stream: int):
         self.__cuda_array_interface__ = {

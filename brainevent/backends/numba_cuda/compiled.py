@@ -35,7 +35,7 @@ _lock = threading.RLock()
 
 @dataclass(frozen=True)
 class Code:
-    """PTX, its entry point, and what the device that it is for takes."""
+    """PTX, its entry point, and the limits of its device."""
 
     binary: bytes
     entry: str
@@ -92,13 +92,13 @@ def _compile(where: str, kernel: CUDADispatcher, signature: tuple[Any, ...], cap
 
 
 def _bounded(limits: Limits, bounds: Any) -> Limits:
-    """Return the limits of a kernel that is compiled for blocks of so many threads at most: its first bound."""
+    """Return the limits of a kernel that is compiled for a largest number of threads per block: its first bound."""
     most = bounds[0] if isinstance(bounds, Sequence) else bounds
     return limits if most is None else replace(limits, threads=min(limits.threads, most))
 
 
 def _with_most_registers(where: str, ptx: str | bytes, most: Any) -> str:
-    """Write `max_registers` into the PTX, where it says what else bounds the kernel: Numba tells its linker alone."""
+    """Write `max_registers` into the PTX, next to other bounds: Numba passes it only to its linker."""
     text = ptx if isinstance(ptx, str) else ptx.decode()
     if not most:
         return text
@@ -108,7 +108,7 @@ def _with_most_registers(where: str, ptx: str | bytes, most: Any) -> str:
 
 
 def _code(ptx: str, limits: Limits) -> Code:
-    """Give every name of Numba's, which a counter is part of, one that is the same in every process."""
+    """Replace Numba's names, which contain a counter, by names that are the same in every process."""
     names: dict[str, str] = {}
     stable = _MANGLED.sub(lambda match: names.setdefault(match[0], f"be_{len(names)}"), ptx)
     found = _ENTRY.search(stable)
@@ -128,7 +128,7 @@ def _failure(where: str, signature: Sequence[Any], error: Exception) -> str:
 
 
 def _words(number: Any) -> list[bytes]:
-    """Return the parameters that a number is: a complex one is two, its real part and its imaginary part."""
+    """Return a number as parameters: a complex number is two, its real and its imaginary part."""
     kind = numba.typeof(number)
     if isinstance(kind, types.Complex):
         half = np.dtype(f"float{kind.bitwidth // 2}")
@@ -138,7 +138,7 @@ def _words(number: Any) -> list[bytes]:
 
 
 def parameters_of(arguments: Sequence[Any]) -> tuple[tuple[bytes, ...], tuple[Slot, ...]]:
-    """Return the words of the arguments, and where the addresses of arrays go."""
+    """Return the words of the arguments, and the positions of the addresses of arrays."""
     parameters: list[bytes] = []
     slots = []
     for argument in arguments:

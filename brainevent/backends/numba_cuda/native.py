@@ -39,7 +39,7 @@ def kernel_target(
 def function_target(
     where: str, func: Callable[..., Any], operands: Sequence[Any], outs: Sequence[Any]
 ) -> tuple[Any, tuple[ShapedArray, ...]]:
-    """Return the target that launches what a function does, and the types of its temporaries: further results."""
+    """Return the target that launches a function's kernels, and the types of its temporaries, as further results."""
     try:
         recording = recorded(func, [(x.shape, x.dtype) for x in _stand_ins(where, operands, outs)])
         plan = _recorded_plan(where, recording)
@@ -60,7 +60,7 @@ def _plan(
 ) -> LaunchPlan:
     """Compile the kernel for these arrays, and lay out its launch."""
     arrays = _stand_ins(where, operands, outs)
-    if configuration.is_empty:  # no thread writes: what would be undefined is zero
+    if configuration.is_empty:  # no thread writes: outputs are zeros, not undefined
         undefined = [x for i, x in enumerate(arrays[len(operands) :]) if i not in aliased]
         zeroed = tuple((x.buffer, x.nbytes) for x in undefined if x.nbytes)
         return LaunchPlan(title_of(kernel), len(arrays), (), zeroed)
@@ -102,7 +102,7 @@ def _recorded_plan(where: str, recording: Recording) -> LaunchPlan:
 def _plan_again(
     where: str, func: Callable[..., Any], hidden: int, operands: Sequence[Any], outs: Sequence[Any]
 ) -> LaunchPlan:
-    """Record for arrays of other ranks; there the temporaries have grown an axis, and are given like results."""
+    """Record for arrays of other ranks; the temporaries have one more axis, and are passed like results."""
     visible = outs[: len(outs) - hidden]
     try:
         recording = recorded(func, [(x.shape, x.dtype) for x in _stand_ins(where, operands, visible)])

@@ -25,16 +25,16 @@ _REFUSED = (
 )  # fmt: skip
 
 
-# What Numba passes to kernels, and plans do not, beside arrays that lie somewhere already.
+# Arguments that Numba supports and plans do not, besides arrays that are already in memory.
 _PASSED = (tuple, np.ndarray, np.void, np.datetime64, np.timedelta64, enum.Enum)
 
 
 class CannotRecordError(Exception):
-    """The function does something that a plan cannot repeat; the text says what, to follow "because it"."""
+    """The function does something that a plan cannot repeat; the text follows "because it"."""
 
 
 def _cannot(reason: str) -> CannotRecordError:
-    """Return the error to raise, and remember it: the function may catch what is raised."""
+    """Return the error to raise, and store it: the function may catch the exception."""
     error = CannotRecordError(reason)
     recording = getattr(_current, "recording", None)
     if recording is not None and recording.obstacle is None:
@@ -44,7 +44,7 @@ def _cannot(reason: str) -> CannotRecordError:
 
 @dataclass(frozen=True, eq=False)
 class StandIn:
-    """An array as a function sees it while it is recorded: what is in it, nobody knows."""
+    """A placeholder for an array while a function is recorded; it has no values."""
 
     buffer: int
     shape: tuple[int, ...]
@@ -111,7 +111,7 @@ class StandIn:
 
 
 class StreamStandIn:
-    """XLA's stream, on which all that is recorded will run; to wait for it is to do nothing yet."""
+    """A placeholder for XLA's stream, on which all recorded launches will run."""
 
     def __getattr__(self, name: str) -> Any:
         raise _cannot(f"uses {name!r} of the stream")
@@ -130,7 +130,7 @@ class LaunchRecord:
 
 @dataclass
 class Recording:
-    """What was launched so far, and which temporaries were asked for: buffers after `taken` others."""
+    """The launches so far, and the requested temporaries: buffers after `taken` others."""
 
     taken: int
     launches: list[LaunchRecord] = field(default_factory=list)
@@ -184,7 +184,7 @@ def recorded(function: Callable[..., Any], arrays: Sequence[tuple[tuple[int, ...
 
 
 def _check_launch(kernel: CUDADispatcher, arguments: Sequence[Any]) -> None:
-    """Raise for what Numba can launch, and a plan cannot."""
+    """Raise for launches that Numba supports and a plan does not."""
     name = kernel.py_func.__name__
     if kernel.targetoptions.get("link"):
         raise _cannot(f"launches {name!r}, which links other files")
@@ -208,7 +208,7 @@ def _recording(recording: Recording) -> Iterator[None]:
 
 @functools.cache
 def _install() -> None:
-    """Let the few functions of Numba's that a plan can repeat ask first whether this thread is recording."""
+    """Make those functions of Numba that a plan can repeat test first whether this thread is recording."""
     _divert(CUDADispatcher, "__getitem__", lambda recording, kernel, args: recording.configure(kernel, args))
     _divert(CUDADispatcher, "forall", functools.partial(_refuse, "a kernel's forall"))
     _divert(cuda, "device_array", lambda recording, *args, **options: recording.allocate(*args, **options))

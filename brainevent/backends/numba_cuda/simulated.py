@@ -44,9 +44,9 @@ _swapped_cells: list[Any] = []  # of the launch that runs
 
 @contextlib.contextmanager
 def _swapped_cuda(function: Callable[..., Any], simulated: Any) -> Iterator[None]:
-    """Let a kernel, or what it calls, see the simulated `cuda`: as a global name, which is all Numba thinks of, or not.
+    """Replace `cuda` by the simulated one in a kernel and the functions that it calls, also where it is not a global.
 
-    A name of an enclosing function stays swapped until the launch ends: threads of a block may share it.
+    A name of an enclosing function stays replaced until the launch ends: threads of a block may share it.
     """
     outermost = not _swapped_cells
     cells = [cell for cell in function.__closure__ or () if _content(cell) is cuda]
@@ -71,7 +71,7 @@ def _content(cell: Any) -> Any:
 
 
 def _syncwarp(_: Any, mask: int = 0xFFFF_FFFF) -> None:
-    """Stand in for `cuda.syncwarp()`, which the simulator lacks; whoever the mask names waits there, or has ended."""
+    """Replace `cuda.syncwarp()`, which the simulator lacks; threads in the mask wait there, or have ended."""
     lane: Any = threading.current_thread()
     lane.syncwarp()
 
@@ -99,7 +99,7 @@ class SimulatedTarget:
         return {}
 
     def portable(self) -> tuple[str, dict[str, Any]]:
-        """Refuse: the simulator is of this process alone."""
+        """Raise: the simulator exists only in this process."""
         raise UnsupportedOperationError(
             f"the kernel {self.title!r} cannot be exported from Numba's simulator; export it in a process without "
             "emulation"
@@ -118,7 +118,7 @@ def kernel_target(
     outs: Sequence[Any],
     aliases: Sequence[tuple[int, int]],
 ) -> SimulatedTarget:
-    """Return the target that simulates a kernel, once all that is checked on a GPU is checked."""
+    """Return the target that simulates a kernel, after the same checks as on a GPU."""
     types = [f"array({checked_dtype(where, x.dtype)}, {len(x.shape)}d, C)" for x in (*operands, *outs)]
     grid, block, shared = configuration.grid, configuration.block, configuration.shared
     aliased = tuple(out for _, out in aliases)
@@ -127,7 +127,7 @@ def kernel_target(
         check_limits(where, Launch(b"", "", title_of(kernel), grid, block, (), (), shared), Limits.of("9.0"))
 
     def run(arrays: list[FakeCUDAArray], count: int) -> None:
-        if configuration.is_empty:  # no thread writes: what would be undefined is zero
+        if configuration.is_empty:  # no thread writes: outputs are zeros, not undefined
             for i, array in enumerate(arrays[count:]):
                 if i not in aliased:
                     array[...] = 0
@@ -175,7 +175,7 @@ def _handle(run: _Run, call_frame: int) -> int:
 
 
 def _array(address: int, shape: tuple[int, ...], dtype: np.dtype[Any], writeable: bool) -> FakeCUDAArray:
-    """Return a part of XLA's memory as the simulator's arrays are; operands are for reading."""
+    """Return a part of XLA's memory as an array of the simulator; operands are read-only."""
     count = int(np.prod(shape))
     if not count:
         return FakeCUDAArray(np.empty(shape, dtype))

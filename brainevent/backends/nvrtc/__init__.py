@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Raw CUDA kernels without nvcc or a host compiler: NVRTC compiles them, a launch plan runs them."""
+"""Raw CUDA kernels without nvcc or a host compiler: NVRTC compiles them, and a launch plan runs them."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def _checked_zeroed(where: str, zeroed: Any) -> bool | tuple[str, ...]:
 
 @dataclass(frozen=True)
 class _Extents:
-    """A launch configuration as users give it: numbers, or functions of inputs and outputs."""
+    """A launch configuration of a user: numbers, or functions of inputs and outputs."""
 
     where: str
     grid: Any
@@ -130,7 +130,7 @@ class _Extents:
             self.of(())
 
     def of(self, arrays: Sequence[Any]) -> Configuration:
-        """Return the configuration for arrays, of which only shapes and dtypes are looked at."""
+        """Return the configuration for arrays; only their shapes and dtypes are read."""
         specs = [jax.ShapeDtypeStruct(x.shape, x.dtype) for x in arrays]
 
         def value(given: Any) -> Any:
@@ -186,7 +186,7 @@ class _Kernel:
         zeroed = self._zeroed(outputs, started)
         title, arrays = self.unit.declaration.entry, [*operands, *outs]
         configuration = self.extents.of(arrays)
-        if configuration.is_empty:  # no thread writes: what would be undefined is zero
+        if configuration.is_empty:  # no thread writes: outputs are zeros, not undefined
             zeroed = [o for o in range(len(outs)) if o not in started]
         sizes = tuple((len(operands) + o, n) for o in zeroed if (n := _bytes(outs[o])))
         if configuration.is_empty:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How many clusters of blocks a GPU runs at once: not each multiprocessor has enough neighbours for one."""
+"""The number of clusters of blocks that a GPU runs at once: not every multiprocessor can be part of one."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _THREADS = 1024
 
 
 def most_clusters(blocks: int) -> int:
-    """Return how many clusters of so many blocks, each on a multiprocessor of its own, a device runs at once.
+    """Return how many clusters of this number of blocks, each on a separate multiprocessor, a device runs at once.
 
-    Where there is no device to ask, as when one exports, it is what every large one does.
+    Without a device, as in an export, return the number for every large device.
     """
     try:
         jax.devices("cuda")
@@ -37,6 +37,6 @@ def most_clusters(blocks: int) -> int:
 def _asked(blocks: int, architectures: tuple[str, ...]) -> int:
     where = "most_clusters"
     code = compiled(where, translation_unit(where, _IDLE.format(blocks), "idle", None, ()), architectures)
-    shared = Limits.of(architectures[0]).shared // 2 + 1024  # so much that no two blocks are on one multiprocessor
+    shared = Limits.of(architectures[0]).shared // 2 + 1024  # enough that no two blocks are on one multiprocessor
     its = driver()
     return its.clusters(its.kernel(code.binary, code.entry, shared), blocks, _THREADS, shared)

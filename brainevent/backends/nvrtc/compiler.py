@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compile CUDA C++ with NVRTC, which needs no other compiler and no GPU, and keep what it makes by content."""
+"""Compile CUDA C++ with NVRTC, which needs no other compiler and no GPU, and cache the result by content."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _SCHEMA = "1"  # of the key, and of what is kept
 _SHOWN_LINES = 60
 _INSTALL = "run: pip install 'cuda-bindings[all]' (with JAX for CUDA 12: 'cuda-bindings[all]==12.*')"
 _PACKAGES = ("nvidia-cuda-nvrtc", "nvidia-cuda-nvrtc-cu12")  # found before any other NVRTC
-_NAMING = "__nv_name_map("  # where NVRTC says that it reads the names that it is asked for
+_NAMING = "__nv_name_map("  # the line that NVRTC reports for the requested names
 _VERSIONS = ("cuda_runtime_api.h", "thrust/version.h", "curand.h")  # change with every release of CUDA's headers
 
 _Unit = TranslationUnit | OwnText
@@ -36,26 +36,26 @@ _codes: dict[str, Code] = {}
 
 @dataclass(frozen=True)
 class Code:
-    """What NVRTC made: a cubin or PTX, the kernel's name in it, and the types of its parameters as names abbreviate."""
+    """The output of NVRTC: a cubin or PTX, the kernel's name in it, and its parameter types, as mangled."""
 
     binary: bytes
     entry: str
     types: tuple[str, ...]
 
     def packed(self) -> bytes:
-        """Return it as the cache keeps it."""
+        """Return it in the format of the cache."""
         return json.dumps({"entry": self.entry, "types": self.types}).encode() + b"\n" + self.binary
 
     @classmethod
     def unpacked(cls, content: bytes) -> Code:
-        """Return what was packed."""
+        """Return the object from this format."""
         line, binary = content.split(b"\n", 1)
         header = json.loads(line)
         return cls(binary, header["entry"], tuple(header["types"]))
 
 
 def compiled(where: str, unit: _Unit, architectures: Sequence[str]) -> Code:
-    """Compile for one architecture, or for the least of several in a form that the driver finishes."""
+    """Compile for one architecture, or to PTX for the lowest of several."""
     least, kind = architectures[0].replace(".", ""), "cubin" if len(architectures) == 1 else "ptx"
     options = (*unit.options, f"--gpu-architecture={'sm' if kind == 'cubin' else 'compute'}_{least}")
     key = _key(unit, options)
@@ -65,10 +65,10 @@ def compiled(where: str, unit: _Unit, architectures: Sequence[str]) -> Code:
 
 
 def _key(unit: _Unit, options: Sequence[str]) -> str:
-    """Return 16 hex digits of all that decides what is made."""
+    """Return 16 hex digits of all that determines the output."""
     digest = hashlib.sha256()
     forced = [f'#include "{name}"' for name in forced_includes(unit.options)]
-    # NVRTC looks for files in the present folder, too.
+    # NVRTC searches the current folder, too.
     own = included_files([*forced, unit.source], ["", *named_folders(unit.options)])
     parts = [_SCHEMA, _release(), *_headers(unit)[1], unit.text, *unit.expressions, *options]
     parts += [part for pair in file_digests(unit.options) for part in pair]
@@ -104,7 +104,7 @@ def _nvrtc() -> tuple[Any, tuple[int, int]]:
 
 @functools.cache
 def _release() -> str:
-    """Return what tells releases of NVRTC apart, without loading it where a package has it."""
+    """Return an identifier of the release of NVRTC, without loading it if it is in a package."""
     found = []
     for name in _PACKAGES:
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
@@ -113,7 +113,7 @@ def _release() -> str:
 
 
 def _headers(unit: _Unit) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the folders of CUDA's own headers, as far as they are installed, and what tells releases apart."""
+    """Return the folders of CUDA's own headers that are installed, and an identifier of their release."""
     return _cuda_headers() if any("include" in text for text in (unit.text, *unit.options)) else ((), ())
 
 
@@ -168,7 +168,7 @@ def _program(nvrtc: Any, where: str, unit: _Unit) -> Iterator[Any]:
 
 
 def _check(nvrtc: Any, where: str, said: Sequence[Any]) -> Any:
-    """Return what a function of NVRTC gave, or raise."""
+    """Return the result of a function of NVRTC, or raise."""
     status, *values = said
     if status != nvrtc.nvrtcResult.NVRTC_SUCCESS:
         raise CompilationError(f"{where}: NVRTC returned no code ({status.name}); try without options")
@@ -210,13 +210,13 @@ def _failure(where: str, log: str, words: Sequence[str], version: tuple[int, int
 
 
 def _readable(log: str) -> str:
-    """Leave out what NVRTC says of our own questions, where it also says something of the source."""
+    """Remove NVRTC's messages about our own questions if there are others about the source."""
     parts = [part.strip("\n").split("\n") for part in log.split("\n\n") if part.strip()]
     kept = [lines for lines in parts if "brainevent_" not in lines[0]] or parts
     shown: dict[Any, list[str]] = {}
     for number, lines in enumerate(kept):
         naming, message = lines[0].startswith(_NAMING), lines[0].partition(": error: ")[2]
-        if naming and message.startswith("Error in parsing name expression"):  # what is behind it stands above
+        if naming and message.startswith("Error in parsing name expression"):  # the lines after it repeat those above
             continue
         is_own = naming or "brainevent_" in "".join(lines)
         shown.setdefault(message if naming else number, lines[:1] if is_own else lines)

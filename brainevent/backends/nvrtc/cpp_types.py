@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Types of C++ and dtypes of JAX: which arrays a pointer takes, and how to spell a dtype in C++."""
+"""Types of C++ and dtypes of JAX: the arrays that a pointer accepts, and the names of dtypes in C++."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ...toolchain.tokens import checked_name
 
 __all__ = ["CppType", "definitions", "read_type"]
 
-# As the compiler abbreviates types in the names of symbols, by the Itanium ABI, on a machine whose `long` has 64 bits.
+# As the compiler mangles types in names of symbols (Itanium ABI), on a machine whose `long` has 64 bits.
 _BUILT_IN = {
     "b": "bool", "a": "int8", "c": "int8", "s": "int16", "i": "int32", "l": "int64", "x": "int64",
     "h": "uint8", "t": "uint16", "j": "uint32", "m": "uint64", "y": "uint64", "f": "float32", "d": "float64",
@@ -58,17 +58,17 @@ _SPELLED = {
 
 @dataclass(frozen=True)
 class CppType:
-    """The type of a parameter; a pointer without dtypes takes any array, at addresses divisible by `alignment`."""
+    """The type of a parameter; a pointer without dtypes accepts any array, at multiples of `alignment`."""
 
     is_pointer: bool = False
     is_constant: bool = False
     is_number: bool = False
     dtypes: tuple[str, ...] = ()
-    alignment: int = 1  # of vectors, whose elements arrays have; an array's own elements are aligned anyway
+    alignment: int = 1  # of vectors; the elements of arrays are always aligned
 
 
 def read_type(mangled: str) -> CppType:
-    """Read a type as the names of symbols abbreviate it: "PKf" is const float*."""
+    """Read a mangled type: "PKf" is const float*."""
     match = _POINTER.fullmatch(mangled)
     assert match is not None, "a type has a name"
     star, qualifiers, rest = match.groups()
@@ -82,7 +82,7 @@ def read_type(mangled: str) -> CppType:
 
 
 def _elements(mangled: str) -> tuple[tuple[str, ...], int]:
-    """Return the dtypes of arrays that a pointer to a class of CUDA's takes, and its alignment; none for others."""
+    """Return the dtypes of arrays that a pointer to a class of CUDA accepts, and its alignment; none for others."""
     if match := _COMPLEX.fullmatch(mangled):
         return ("complex64" if match[1] == "f" else "complex128",), 1
     name = mangled.lstrip("0123456789")

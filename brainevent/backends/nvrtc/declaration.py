@@ -42,7 +42,7 @@ def find_declaration(where: str, source: str, entry: str) -> Declaration:
         )
     kernels: dict[str, list[Declarator]] = {}
     for found in declarators(scan(source).code):
-        if "__global__" in found.marks and not found.name.startswith("__"):  # __launch_bounds__(256) is no kernel
+        if "__global__" in found.marks and not found.name.startswith("__"):  # __launch_bounds__(256) is not a kernel
             kernels.setdefault("::".join(filter(None, (found.namespace, found.name))), []).append(found)
     path = match["path"]
     ends = [name for name in kernels if path == name or path.endswith(f"::{name}")]

@@ -25,9 +25,9 @@ _INTEGERS = {
     "uint32_t": "unsigned int",
     "uint64_t": "unsigned long long",
 }
-VIRTUAL_HEADERS = dict.fromkeys(("stdint.h", "cstdint", "stddef.h", "cstddef"), "")  # what they define is there anyway
+VIRTUAL_HEADERS = dict.fromkeys(("stdint.h", "cstdint", "stddef.h", "cstddef"), "")  # their content is defined anyway
 
-# The compiler tells the types of parameters in the names of symbols, whatever hides them in the text.
+# The compiler puts the types of parameters into the names of symbols, also if a macro hides them in the text.
 _QUESTIONS = """
 #line 1 "brainevent"
 struct brainevent_end {};
@@ -47,7 +47,7 @@ _FORBIDDEN = re.compile(
 
 @dataclass(frozen=True)
 class TranslationUnit:
-    """What is compiled, with options, but for no architecture yet."""
+    """The text to compile, with options, without an architecture."""
 
     declaration: Declaration
     source: str
@@ -61,7 +61,7 @@ class TranslationUnit:
 
     @property
     def expressions(self) -> tuple[str, ...]:
-        """What the compiler is to name: the kernel, and each of its parameters' types; then the list is to end."""
+        """The expressions that the compiler must name: the kernel, its parameter types, and the end of the list."""
         entry, count = self.declaration.entry, len(self.declaration.parameters)
         asked = (f"&brainevent_type<brainevent_parameter<{i}, decltype(&{entry})>::type>" for i in range(count + 1))
         return (entry, *asked)
@@ -80,7 +80,7 @@ class TranslationUnit:
 
 @dataclass(frozen=True)
 class OwnText:
-    """A text of the package itself: its kernel has this name, and nobody asks for the types of its parameters."""
+    """A text of the package itself: its kernel has this name, and the types of its parameters are not needed."""
 
     name: str
     text: str
@@ -93,18 +93,18 @@ class OwnText:
 
     @property
     def expressions(self) -> tuple[str, ...]:
-        """What the compiler is to name."""
+        """The expressions that the compiler must name."""
         return (self.name,)
 
     def types(self, where: str, answers: Sequence[str]) -> tuple[str, ...]:
-        """Return nothing, since nothing was asked for."""
+        """Return nothing, because there are no such expressions."""
         return ()
 
 
 def translation_unit(
     where: str, source: Any, entry: Any, types: Mapping[str, Any] | None, options: Any
 ) -> TranslationUnit:
-    """Check what a user gave, and put the text together."""
+    """Check the user's arguments, and assemble the text."""
     for what, value in (("source", source), ("entry", entry)):
         if not isinstance(value, str):
             raise KernelArgumentError(f"{where}: {what} is of type {type(value).__name__}; pass a string")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Attributes of a C++ function as `jax.ffi` takes them."""
+"""Attributes of a C++ function in the form of `jax.ffi`."""
 
 from __future__ import annotations
 
@@ -14,6 +14,6 @@ __all__ = ["attribute_value"]
 
 
 def attribute_value(kind: str, data: bytes) -> Any:
-    """Return what `jax.ffi` makes an attribute of; half precision travels as its bits."""
+    """Return an attribute for `jax.ffi`; half precision is passed as its bits."""
     value = np.frombuffer(data, "uint16" if kind in HALVES else kind)[0]
     return unsigned_attribute(int(value)) if kind == "uint64" else value

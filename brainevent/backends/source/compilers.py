@@ -145,7 +145,7 @@ class CPPBackend(CompilerBackend):
         shutil.copy(self._described(build, **options).run(folder), output_path)
         return str(output_path)
 
-    _visible: tuple[str, ...] = ("-fvisibility=default",)  # who compiles by hand looks symbols up by name
+    _visible: tuple[str, ...] = ("-fvisibility=default",)  # users of this class look up symbols by name
 
     def _described(self, build: Build, **options: Any) -> Build:
         if options:

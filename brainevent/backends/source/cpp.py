@@ -31,7 +31,7 @@ def load_cpp_inline(
     auto_register: bool = True,
     target_prefix: str | None = None,
 ) -> CompiledModule:
-    """Compile C++ for the CPU and load it; what was compiled before comes from the cache.
+    """Compile C++ for the CPU and load it; compiled code is cached.
 
     Each entry point becomes a function of the module, and the target "name.function" of `jax.ffi.ffi_call`.
 

@@ -39,7 +39,7 @@ def load_cuda_inline(
     use_fast_math: bool = False,
     allow_cuda_graph: bool = True,
 ) -> CompiledModule:
-    """Compile CUDA C++ with nvcc and load it; what was compiled before comes from the cache.
+    """Compile CUDA C++ with nvcc and load it; compiled code is cached.
 
     Each entry point, which is a host function, becomes a function of the module, and the target "name.function" of
     `jax.ffi.ffi_call`.

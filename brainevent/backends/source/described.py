@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What builds of C++ and of CUDA have in common."""
+"""The common parts of builds of C++ and of CUDA."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def described(
     include_paths: Sequence[str] | None,
     verbose: bool,
 ) -> Build:
-    """Describe the build of some sources; `cflags` are by the name of the option that gave them."""
+    """Describe the build of sources; `cflags` are keyed by the name of their option."""
     where = sources.where
     ((option, given),) = cflags.items()
     return Build(

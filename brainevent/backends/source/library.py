@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Load shared libraries from open files: code stays for the process, and nothing else outlives those who use it."""
+"""Load shared libraries from open files: code stays loaded, and everything else is freed with its users."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from .told import let_it_tell
 
 __all__ = ["Library", "load_library", "load_library_file"]
 
-_lock = threading.RLock()  # a library may run code while it is loaded
+_lock = threading.RLock()  # loading a library may run code
 _numbers = itertools.count()
 _Identity = tuple[int, int, int, int]
-_handles: dict[_Identity, ctypes.CDLL] = {}  # what is loaded stays, so that its file's number is nobody else's
+_handles: dict[_Identity, ctypes.CDLL] = {}  # a loaded library stays, so its file's number is not reused
 _libraries: weakref.WeakValueDictionary[_Identity, Library] = weakref.WeakValueDictionary()
 
 
@@ -33,7 +33,7 @@ class Library:
         weakref.finalize(self, _unmap, self._address, self._size).atexit = False
 
     def read_bytes(self) -> bytes:
-        """Return the file's content, though the file may be gone."""
+        """Return the file's content, even if the file was removed."""
         return ctypes.string_at(self._address, self._size)
 
 
@@ -54,9 +54,9 @@ def load_library_file(path: str) -> Library:
 
 
 def load_library(path: str, descriptor: int, advice: str = "build it again with force_rebuild=True") -> Library:
-    """Load a library from its open file, whatever its path leads to by now; the caller may close the file.
+    """Load a library from its open file, even if its path has changed; the caller may close the file.
 
-    `advice` is what a user should do about a file that is no library.
+    `advice` says what a user should do about a file that is not a library.
     """
     status = os.fstat(descriptor)
     identity = status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
@@ -87,7 +87,7 @@ def _loaded(path: str, descriptor: int, hint: str) -> ctypes.CDLL:
 
 
 def _unused_name(descriptor: int) -> str:
-    """Return a path of an open file by which no library was loaded before.
+    """Return a path of an open file that was not used to load a library before.
 
     The loader takes equal paths for the same library, without a look at the file; numbers of descriptors come again.
     """
@@ -102,10 +102,10 @@ class _LinkMap(ctypes.Structure):
 
 
 def _show_path(handle: ctypes.CDLL, name: str, path: str) -> None:
-    """Let debuggers and sanitizers know a library by its path: the name that it was loaded by leads nowhere soon."""
+    """Show a library's path to debuggers and sanitizers: the name by which it was loaded becomes invalid."""
     record = ctypes.cast(handle._handle, ctypes.POINTER(_LinkMap)).contents
     if record.l_name and ctypes.string_at(record.l_name) == os.fsencode(name):
-        record.l_name = _libc.strdup(os.fsencode(path))  # the loader may free it, as it could the old one
+        record.l_name = _libc.strdup(os.fsencode(path))  # the loader may free it, like the old one
 
 
 _libc = ctypes.CDLL(None, use_errno=True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Libraries of compiled entry points: loaded, registered, and offered as functions of JAX arrays."""
+"""Libraries of compiled entry points, loaded and registered, as functions of JAX arrays."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ class CompiledModule:
 
     @property
     def content_hash(self) -> str:
-        """A hash of what the library was made of, or, where that is unknown, of its bytes."""
+        """A hash of the library's sources, or of its bytes if these are unknown."""
         return f"sha256:{self._key}"
 
     def read_bytes(self) -> bytes:
@@ -143,7 +143,7 @@ class CompiledModule:
         try:
             cell = ctypes.c_void_p.in_dll(self._library.handle, cell_symbol(func_name))
             return getattr(self._library.handle, alias_symbol(func_name)), cell
-        except (AttributeError, ValueError):  # a library that something else built
+        except (AttributeError, ValueError):  # a library that was not built by this package
             return self.get_handler(func_name), None
 
     def _symbol(self, symbol: str) -> Any:
@@ -202,7 +202,7 @@ class CompiledFunction:
 
     @property
     def content_hash(self) -> str:
-        """What the library was made of, and the function's name."""
+        """A hash of the library's sources, with the function's name."""
         return f"{self.module.content_hash} {self.spec.name}"
 
     def _address(self) -> int:
@@ -269,7 +269,7 @@ def load(
 
     with cache.opened(name, key, build.run, force=force, directory=folder) as kept:
         library = load_library(str(kept.path), kept.descriptor)
-    # Who builds again and replaces has changed something that the key does not see.
+    # A rebuild with replace= means that something changed that is not part of the key.
     identity = f"{key}{kept.sha256[:16]}" if force and replace else key
     options: dict[str, Any] = {"platform": platform, "in_graphs": build.in_graphs, "library": library}
     module = CompiledModule(kept.path, names, functions=build.functions, key=identity, **options)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Carry a compiled library to another process, in an exported program, and load one that was carried here."""
+"""Export a compiled library within a program, and load exported libraries."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ def carry(library: bytes, symbol: str, device: str) -> np.ndarray:
 
 
 def _environment() -> dict[str, str]:
-    """Return what must be equal where the library is loaded."""
+    """Return the properties that must be equal where the library is loaded."""
     return {"machine": platform.machine(), "system": platform.system()}
 
 
 def load(header: dict[str, Any], code: bytes) -> int:
-    """Return the address of a carried handler."""
+    """Return the address of an exported handler."""
     for what, here in _environment().items():
         if header[what] != here:
             raise RuntimeError(
@@ -39,7 +39,7 @@ def load(header: dict[str, Any], code: bytes) -> int:
 
 
 def _loaded(code: bytes) -> ctypes.CDLL:
-    """Load a library from memory, or from a file that is gone afterwards."""
+    """Load a library from memory, or from a file that is removed afterwards."""
     if hasattr(os, "memfd_create"):
         with open(os.memfd_create("brainevent"), "wb") as file:
             file.write(code)

@@ -32,7 +32,7 @@ Functions = Mapping[str, Sequence[str]] | Sequence[str] | None
 
 @dataclass(frozen=True)
 class Sources:
-    """Texts that are compiled as one, the call that brought them, and the folder of their own headers."""
+    """Texts that are compiled as one, their call, for messages, and the folder of their headers."""
 
     where: str
     parts: tuple[Source, ...]
@@ -64,7 +64,7 @@ def _strings(where: str, texts: object) -> list[str]:
 
 
 def module_name(sources: Sources, stem: str) -> str:
-    """Return the name of a file or folder, if it can be that of a module."""
+    """Return the name of a file or folder, if it is a valid name of a module."""
     try:
         return cache.check_name(stem, sources.where)
     except KernelError as error:
@@ -84,7 +84,7 @@ def file_sources(loader: str, filepath: str | os.PathLike[str]) -> Sources:
 
 
 def directory_sources(loader: str, directory: str | os.PathLike[str], patterns: Sequence[str]) -> Sources:
-    """Read the files of a folder that fit the patterns, sorted within each pattern."""
+    """Read the files of a folder that match the patterns, sorted within each pattern."""
     folder = Path(directory).expanduser()
     where = f"{loader}({os.fspath(directory)!r})"
     if not folder.is_dir():
@@ -118,7 +118,7 @@ def _read(where: str, path: Path, title: str) -> Source:
 
 
 def words(where: str, what: str, value: Sequence[str] | None) -> tuple[str, ...]:
-    """Return a list of strings that a user gave, or raise; a string alone would be taken letter by letter."""
+    """Return a user's list of strings, or raise; a single string would be read letter by letter."""
     if value is None:
         return ()
     several: list[object] = list(value) if isinstance(value, (list, tuple)) else [value]
@@ -134,14 +134,14 @@ def words(where: str, what: str, value: Sequence[str] | None) -> tuple[str, ...]
 
 
 def flags(where: str, what: str, value: Sequence[str] | None) -> tuple[str, ...]:
-    """Return a user's flags; the paths in them are those of the present folder, wherever the compiler will run."""
+    """Return a user's flags, with paths relative to the current folder made absolute."""
     found = absolute_paths(words(where, what, value))
     refuse_flags(where, what, found)
     return found
 
 
 def folders(where: str, paths: Sequence[str | os.PathLike[str]] | None) -> tuple[str, ...]:
-    """Return absolute paths; a folder that is not there would be passed over in silence by compilers."""
+    """Return absolute paths, or raise for a missing folder, which compilers would ignore."""
     if isinstance(paths, (str, bytes, os.PathLike)):
         raise TypeError(f"{where}: extra_include_paths is {paths!r}; pass a list, such as [{os.fspath(paths)!r}]")
     absolute = tuple(os.path.abspath(os.path.expanduser(os.fspath(path))) for path in paths or ())

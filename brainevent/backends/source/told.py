@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compiled libraries tell of their errors, so that none is lost where XLA aborts the process."""
+"""Compiled libraries report their errors, so that none is lost if XLA aborts the process."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from ...ffi.callbacks import native_address
 
 __all__ = ["let_it_tell"]
 
-_CELL = "BE_REPORT"  # the variable of a library that says whom to tell
+_CELL = "BE_REPORT"  # the variable of a library with the address of the report function
 
 
 def let_it_tell(library: ctypes.CDLL) -> ctypes.CDLL:
-    """Have a loaded library tell of its errors."""
-    with contextlib.suppress(ValueError):  # something else built it, and it has no such variable
+    """Make a loaded library report its errors."""
+    with contextlib.suppress(ValueError):  # it was not built by this package, and has no such variable
         ctypes.c_void_p.in_dll(library, _CELL).value = _address()
     return library
 
@@ -28,6 +28,6 @@ def _address() -> int:
 
 
 def _report(call_frame: int, text: int, code: int) -> int:
-    """Make the XLA error of what an entry point threw."""
+    """Make an XLA error from an exception of an entry point."""
     message = ctypes.string_at(text).decode(errors="replace")
     return last_words.make_error(call_frame, message, ctypes.c_int32(code).value)

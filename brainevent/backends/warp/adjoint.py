@@ -23,7 +23,7 @@ __all__ = ["differentiable"]
 
 
 def differentiable(description: WarpCall, tree: Any, operands: Sequence[Any]) -> Any:
-    """Run a kernel, in a way that JAX can differentiate in reverse mode."""
+    """Run a kernel so that JAX can differentiate it in reverse mode."""
     arrays, bound = description.bind(operands)
     check_operands(description.where, arrays)
 
@@ -32,7 +32,7 @@ def differentiable(description: WarpCall, tree: Any, operands: Sequence[Any]) ->
         return bound.run(arrays)
 
     def forward(*arrays: Any) -> tuple[list[Any], Any]:
-        results = run(*arrays)  # and not the launch: what JAX differentiates again shall get as far as the refusal
+        results = run(*arrays)  # not the launch, so that a second derivative reaches the error
         return results, (arrays, results)
 
     def backward(kept: Any, cotangents: Sequence[Any]) -> tuple[Any, ...]:
@@ -52,7 +52,7 @@ def _no_gradient(x: Any) -> np.ndarray:
 
 
 def _once(bound: BoundCall) -> Any:
-    """Return the launch of the adjoint, which has no derivative of its own."""
+    """Return the launch of the adjoint, which cannot be differentiated."""
 
     @jax.custom_jvp
     def launch(arrays: Sequence[Any], results: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
@@ -84,7 +84,7 @@ def _launch_adjoint(
     outs = [ShapedArray(x.shape, x.dtype) for x in (*(arrays[i] for i in floats), *cotangents)]
     adjoint_of = {operand: len(operands) + i for i, operand in enumerate(floats)}
     adjoint_of |= {len(arrays) + out: len(operands) + len(floats) + i for i, out in enumerate(float_outs)}
-    # What an output starts with is what the adjoint reads of it: it runs the kernel's reads again, but no writes.
+    # The adjoint reads the initial content of an output: it repeats the kernel's reads, but not its writes.
     primal = {len(arrays) + out: operand for out, operand in starts.items()}
     arguments = tuple(
         replace(a, buffer=primal.get(a.buffer, a.buffer)) if isinstance(a, Array) else a for a in bound.arguments

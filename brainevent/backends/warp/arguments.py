@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a Warp kernel declares, what it is called with, and how compiled code wants to see that."""
+"""The parameters of a Warp kernel, its arguments, and their form for compiled code."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _MOST = 2**31 - 1  # Warp counts elements and bytes along an axis in 32 bits
 
 @dataclass(frozen=True)
 class Parameter:
-    """One parameter of a kernel, by its annotation; `ndim` is None for what is no array."""
+    """One parameter of a kernel, by its annotation; `ndim` is None if it is not an array."""
 
     name: str
     type: Any
@@ -61,7 +61,7 @@ class Array:
 
     @property
     def nbytes(self) -> int:
-        """How many bytes it takes."""
+        """The number of bytes."""
         return int(np.prod(self.shape, dtype=np.int64)) * self.itemsize
 
 
@@ -75,7 +75,7 @@ class Value:
 
 
 def declared(where: str, kernel: Any) -> tuple[Parameter, ...]:
-    """Return a kernel's parameters; raise if XLA has nothing to give to one."""
+    """Return a kernel's parameters, or raise if XLA cannot provide one."""
     return tuple(_parameter(where, argument.label, argument.type) for argument in kernel.adj.args)
 
 
@@ -144,7 +144,7 @@ def _named(kind: Any) -> str:
 
 
 def as_array(where: str, parameter: Parameter, x: Any, buffer: int) -> Array:
-    """Hold an array, or the type of an output, to what the kernel declares."""
+    """Check an array, or the type of an output, against the kernel's declaration."""
     if not parameter.is_array:
         raise KernelArgumentError(f"{where}: the output {parameter.name!r} is declared as {parameter}, not as an array")
     shape, name = tuple(x.shape), jax.dtypes.canonicalize_dtype(x.dtype).name
@@ -188,7 +188,7 @@ def array_bytes(array: Array) -> Any:
 
 
 def as_value(where: str, parameter: Parameter, value: Any) -> Value:
-    """Make the bytes of an argument by value."""
+    """Return an argument that is passed by value, as bytes."""
     if isinstance(value, (Tracer, jax.Array, np.ndarray)):
         raise KernelArgumentError(
             f"{where}: {parameter.name!r} is declared as {parameter}, and an array is passed; numbers are part of the "
@@ -211,7 +211,7 @@ def as_value(where: str, parameter: Parameter, value: Any) -> Value:
 
 
 def _kind_of(value: Any) -> Any:
-    """Return the type that Warp gives to a number where a kernel leaves it open."""
+    """Return the type of a number that a kernel does not declare."""
     warp = the_warp()
     by_type = {bool: warp.bool, int: warp.int32, float: warp.float32}
     return by_type.get(type(value)) or getattr(warp, getattr(getattr(value, "dtype", None), "name", ""), type(value))
@@ -226,7 +226,7 @@ def _composite(kind: Any, value: Any) -> bytes:
         numbers = value if isinstance(value, Sequence) else (value,)
         name = _scalar_name(_scalar(kind)) or ""
         for number in numbers:
-            if isinstance(number, int):  # ctypes would cut it
+            if isinstance(number, int):  # ctypes would truncate it
                 number_bytes("a component", name, number)
         value = kind(*numbers)
     return bytes(value)

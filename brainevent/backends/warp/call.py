@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One Warp kernel with its outputs and threads, and what it becomes once it has operands."""
+"""One Warp kernel with its outputs and threads, without and with operands."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["BoundCall", "WarpCall", "whole"]
 
 @dataclass(frozen=True)
 class WarpCall:
-    """What `warp_kernel` was given, checked; `outs` are names and types of outputs in the order of the parameters."""
+    """The checked arguments of `warp_kernel`; `outs` are names and types of outputs in the order of the parameters."""
 
     where: str
     kernel: Any = field(repr=False)
@@ -32,7 +32,7 @@ class WarpCall:
     block_dim: int
 
     def check_zeroed(self) -> None:
-        """Raise if an output is to start both as zeros and as an argument."""
+        """Raise if an output would start both as zeros and as an argument."""
         for name in self.zeroed:
             if name in self.in_out:
                 raise ValueError(
@@ -45,7 +45,7 @@ class WarpCall:
         return replace(self, outs=tuple(zip(names, canonical_outs(declared), strict=True)))
 
     def bind(self, given: Sequence[Any]) -> tuple[list[Any], BoundCall]:
-        """Hold arguments to the kernel's parameters; return the arrays among them, and the call."""
+        """Check arguments against the kernel's parameters; return the arrays among them, and the call."""
         pure = {name for name, _ in self.outs} - set(self.in_out)
         taken = [parameter for parameter in self.parameters if parameter.name not in pure]
         if len(given) != len(taken):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compile one Warp kernel, apart from all others of its module, for the CPU or for GPUs that need not be here."""
+"""Compile one Warp kernel, without the others of its module, for the CPU or for GPUs, with or without a GPU."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = ["Code", "compiled", "titled"]
 
 _TILES = re.compile(r"\bwp::(?:adj_)?tile_(?!shared_storage)\w+")
 _HANDLES = re.compile(r"\bwp::(?:adj_)?(?:tile_)?(mesh|bvh|hash_grid|volume|texture)_\w+\(")
-# What stores to a parameter, in the text of a kernel: wp::array_store(var_x, ..., wp::store(&(wp::index(var_x, ...
+# A store to a parameter, in the text of a kernel: wp::array_store(var_x, ..., wp::store(&(wp::index(var_x, ...
 _WRITES = re.compile(
     r"^\s*(?:var_\d+ = )?wp::(?:array_store|store|atomic_\w+|tile_store|tile_atomic_\w+)\b[^(\n]*"
     r"\((?:&\(wp::index\()*var_([A-Za-z_]\w*)",
@@ -37,21 +37,21 @@ _lock = threading.RLock()
 
 @dataclass(frozen=True)
 class Code:
-    """A binary, its entry points, and what its launches need to know."""
+    """A binary, its entry points, and the information for its launches."""
 
     binary: bytes
     forward: str
     backward: str
-    tid_axes: int  # how many numbers wp.tid() returns
+    tid_axes: int  # the number of values that wp.tid() returns
     tiles: bool
-    strided: bool  # whether threads take further elements, so that any grid will do
+    strided: bool  # whether threads loop over elements, so that any grid is valid
     written: frozenset[str]  # the parameters that the kernel itself stores to
     shared: tuple[int, int] = (0, 0)  # bytes of dynamic shared memory, forward and backward
     limits: Limits = field(default_factory=Limits)
 
 
 def titled(kernel: Any) -> str:
-    """Return a kernel's name, for people."""
+    """Return a kernel's name, for messages."""
     return str(getattr(kernel, "key", getattr(kernel, "__name__", type(kernel).__name__)))
 
 
@@ -67,7 +67,7 @@ def compiled(where: str, kernel: Any, types: tuple[Any, ...], platform: str, blo
 
 
 def _described(kind: Any) -> Any:
-    """Return what is equal for equal types; annotations of arrays are not."""
+    """Return a value that is equal for equal types; annotations of arrays are not."""
     return (kind.dtype, kind.ndim) if hasattr(kind, "ndim") else kind
 
 
@@ -94,7 +94,7 @@ def _compile(
     if not architectures:
         entries = {f"{name}_cpu_forward": 2, **({f"{name}_cpu_backward": 3} if backward else {})}
         native = "-march=native" in (copy.module.options.get("cpu_compiler_flags") or _global_flags(warp))
-        # What a kernel with tiles keeps in static variables, another thread must not meet there.
+        # A kernel with tiles uses static variables, which another thread must not use at the same time.
         binary = pack_object(path.read_bytes(), entries, native=native, alone=common["tiles"])
         return Code(binary, f"{name}_cpu_forward", f"{name}_cpu_backward", **common)
     forward, back = f"{name}_cuda_kernel_forward", f"{name}_cuda_kernel_backward"
@@ -115,7 +115,7 @@ def _global_flags(warp: Any) -> str:
 
 
 def _alone(warp: Any, kernel: Any, types: Sequence[Any], block_dim: int, backward: bool) -> Any:
-    """Return the same kernel in a module of its own: others can neither fail with it nor change its binary."""
+    """Return the same kernel in a separate module, independent of errors and changes of other kernels."""
     module = new_module("brainevent_" + re.sub(r"\W", "_", kernel.key))
     module.options.update(kernel.module.options)
     module.options.update(block_dim=block_dim, enable_backward=backward, strip_hash=False)
@@ -131,7 +131,7 @@ def _alone(warp: Any, kernel: Any, types: Sequence[Any], block_dim: int, backwar
 
 
 def _built(module: Any, architectures: tuple[str, ...]) -> tuple[Path, str, dict[str, Any]]:
-    """Compile a module, or find it in Warp's cache; return the binary's path, its source, and what Warp noted."""
+    """Compile a module, or find it in Warp's cache; return the binary's path, its source, and Warp's metadata."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", ".*compiled with -march=native")  # a plan says for which CPU it is
         architecture = int(re.sub(r"\D", "", architectures[0])) if architectures else None
@@ -142,7 +142,7 @@ def _built(module: Any, architectures: tuple[str, ...]) -> tuple[Path, str, dict
 
 
 def _all_here_are(architectures: tuple[str, ...]) -> bool:
-    """Tell whether every GPU is of the one architecture to compile for: then the driver has nothing to finish."""
+    """Return whether every GPU has the one architecture to compile for, so that PTX is not needed."""
     try:
         return set(cuda_capabilities()) == set(architectures)
     except RuntimeError:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""JAX's dtypes as Warp's, and Warp itself, which is imported when it is first needed."""
+"""JAX's dtypes as Warp's, and the import of Warp when it is first needed."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ _DTYPES = (
 
 @functools.cache
 def the_warp() -> Any:
-    """Import Warp, and keep it from telling on the screen what it does."""
+    """Import Warp, without its messages on the screen."""
     try:
         warp: Any = importlib.import_module("warp")
     except ImportError as error:
         raise ImportError(f"NVIDIA Warp cannot be imported ({error}); run: pip install warp-lang") from error
-    with warnings.catch_warnings():  # some releases say that the next line will have no effect one day
+    with warnings.catch_warnings():  # some releases warn that the next line is deprecated
         warnings.simplefilter("ignore", DeprecationWarning)
         warp.config.quiet = True
-    if getattr(warp.config, "log_level", None) == getattr(warp, "LOG_INFO", ""):  # what newer releases read instead
+    if getattr(warp.config, "log_level", None) == getattr(warp, "LOG_INFO", ""):  # the setting of newer releases
         warp.config.log_level = warp.LOG_WARNING
     return warp
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One function of a kernel: what its names stand for, and what its loops change."""
+"""One function of a kernel: the meaning of its names, and the variables that its loops change."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ class Function:
         self.moving = self._spread(moving, moves)
 
     def _changed_by_loops(self) -> set[str]:
-        """Return the variables whose values the adjoint does not know: changed by loops, or made of such."""
+        """Return the variables whose values the adjoint does not know: changed by loops, or computed from these."""
         changed = {name for loop in self.long for name in stored(loop) if not self.is_of_one_round(name, loop)}
         changed = {name for name in changed if not self._counts(name)}
         return self._spread(changed, lambda value, changed: bool(read(value) & changed))
 
     def _spread(self, names: set[str], passes: Callable[[ast.expr, set[str]], bool]) -> set[str]:
-        """Return names, and all variables to which assignments pass on what they have."""
+        """Return names, and all variables that are assigned from them."""
         assignments = [node for node in ast.walk(self.tree) if isinstance(node, (ast.Assign, ast.AugAssign))]
         while True:
             more = {name for node in assignments if passes(node.value, names) for name in stored(node)} & self.locals
@@ -59,7 +59,7 @@ class Function:
             names = names | more
 
     def _counts(self, name: str) -> bool:
-        """Tell whether a variable counts the rounds of loops, and is nothing else."""
+        """Return whether a variable only counts the iterations of loops."""
         loops = [node for node in ast.walk(self.tree) if isinstance(node, ast.For) and is_name(node.target, name)]
         inside = {node for loop in loops for node in ast.walk(loop)}
         targets = {loop.target for loop in loops}
@@ -70,7 +70,7 @@ class Function:
         )
 
     def is_of_one_round(self, name: str, loop: ast.For) -> bool:
-        """Tell whether a variable is set before it is read in each round, and is not read elsewhere."""
+        """Return whether a variable is set before it is read in each iteration, and is not read elsewhere."""
         if not is_set_first(name, loop.body):
             return False
         inside = set(ast.walk(loop))
@@ -87,7 +87,7 @@ class Function:
         return None not in numbers and len(range(*(n for n in numbers if n is not None))) <= self._unroll
 
     def _whole(self, node: ast.AST) -> int | None:
-        """Return the whole number that an expression is, if that is known before the kernel runs."""
+        """Return the integer value of an expression, if it is known before the kernel runs."""
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
             number = self._whole(node.operand)
             return None if number is None else -number
@@ -95,7 +95,7 @@ class Function:
         return value if isinstance(value, int) and not isinstance(value, bool) else None
 
     def resolved(self, node: ast.AST) -> Any:
-        """Return what a name from outside of the function stands for, or None."""
+        """Return the value of a name from outside the function, or None."""
         if hasattr(node, "warp_func"):  # what wp.static gave
             return node.warp_func
         if isinstance(node, ast.Attribute):
@@ -105,11 +105,11 @@ class Function:
         return None
 
     def called(self, node: ast.Call) -> str:
-        """Return the name of the function that is called, whatever it was imported as."""
+        """Return the name of the called function, independent of its name in the import."""
         return str(getattr(self.resolved(node.func), "key", getattr(node.func, "attr", getattr(node.func, "id", ""))))
 
     def is_constant(self, node: ast.AST) -> bool:
-        """Tell whether an expression is a number: 2.0, -2.0, wp.float64(2.0)."""
+        """Return whether an expression is a number: 2.0, -2.0, wp.float64(2.0)."""
         if isinstance(node, ast.UnaryOp):
             return self.is_constant(node.operand)
         if isinstance(node, ast.Call):
@@ -117,6 +117,6 @@ class Function:
         return isinstance(node, ast.Constant)
 
     def is_cast(self, node: ast.Call) -> bool:
-        """Tell whether a call makes a float of its argument."""
+        """Return whether a call makes a float of its argument."""
         name = getattr(node.func, "attr", getattr(node.func, "id", ""))
         return getattr(self.resolved(node.func), "__name__", name) in _FLOATS

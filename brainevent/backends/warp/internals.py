@@ -37,22 +37,22 @@ def array_structure() -> Any:
 
 
 def is_array_type(kind: Any) -> bool:
-    """Tell whether an annotation is that of a plain array, not of one of Warp's other kinds."""
+    """Return whether an annotation is that of a plain array, not of one of Warp's other kinds."""
     return bool(_private("types").matches_array_class(kind, the_warp().array))
 
 
 def launch_bounds(dims: Sequence[int], tid_axes: int) -> Any:
-    """Return the ctypes structure that says how many threads there are."""
+    """Return the ctypes structure with the number of threads."""
     return _private("context")._build_launch_bounds_from_tuple(tuple(dims), tid_axes)
 
 
 def new_module(name: str) -> Any:
-    """Make a module for kernels, which Warp does not know by its name."""
+    """Make a module for kernels that is not in Warp's list of modules."""
     return _private("context").Module(name, None)
 
 
 def keep_declared(copy: Any, kernel: Any) -> None:
-    """Give a copy of a kernel the values that `wp.static` found when the kernel was declared, not those of today."""
+    """Give a copy of a kernel the values of `wp.static` from its declaration, not the current ones."""
     for name in ("tree", "resolved_static_expressions", "static_expressions", "has_unresolved_static_expressions"):
         if hasattr(kernel.adj, name):
             setattr(copy.adj, name, getattr(kernel.adj, name))

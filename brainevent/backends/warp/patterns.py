@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads a kernel, and refuses what Warp's adjoint gets wrong.
+"""Reads a kernel, and rejects code for which Warp's adjoint is wrong.
 
 The adjoint runs the kernel again, without its writes to arrays and without its loops over ranges that are not constant,
 and then goes backwards. So it finds wrong values where a kernel computes with what it has read from an array after
 writing to it, and with variables that such loops change, unless only sums are made of them: the adjoint of a sum
-asks for no values. Every rule here was held against numerical derivatives.
+asks for no values. Every rule was compared with numerical derivatives.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _INSTEAD = "compute the sum in a @warp.func, and use its return value"
 
 
 def refuse_wrong_adjoints(where: str, kernel: Any, outputs: Mapping[str, bool]) -> None:
-    """Raise if the kernel does what Warp's adjoint gets wrong; `outputs` says whether each starts as an argument."""
+    """Raise if Warp's adjoint of the kernel is wrong; `outputs` says whether each output starts as an argument."""
     arrays = {argument.label for argument in kernel.adj.args if hasattr(argument.type, "ndim")}
     unroll = int(kernel.module.options.get("max_unroll", 16))
     _Reader(where, kernel, outputs, arrays - set(outputs), unroll, set()).check()
@@ -105,7 +105,7 @@ class _Reader:
         self._loops.pop()
 
     def _check_continue(self, loop: ast.For) -> None:
-        """Refuse to end a round after it has changed what outlives it: the adjoint ends there too."""
+        """Reject `continue` after a change of a variable that is used later: the adjoint ends there too."""
         for end, before in ends(loop):
             for node in before:
                 is_set = isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
@@ -116,7 +116,7 @@ class _Reader:
                     )
 
     def _writes(self, node: ast.AST, output: str) -> bool:
-        """Tell whether a node writes to an array."""
+        """Return whether a node writes to an array."""
         if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
             return base(node) == output
         atomic = isinstance(node, ast.Call) and self._function.called(node).startswith("atomic_")
@@ -169,7 +169,7 @@ class _Reader:
     # ---- expressions ------------------------------------------------------------------------------------------------
 
     def _value(self, node: ast.AST, sums: bool = False) -> None:
-        """Read an expression; `sums` says that values which loops change may be added up in it."""
+        """Read an expression; `sums` allows sums of values that loops change."""
         if isinstance(node, ast.Name):
             self._name(node, sums)
         elif isinstance(node, ast.Call):
@@ -237,7 +237,7 @@ class _Reader:
         self._enter(node, function)
 
     def _check_function(self, node: ast.Call, name: str) -> None:
-        """Refuse functions of Warp's whose adjoint is wrong here."""
+        """Reject functions of Warp whose adjoint is wrong here."""
         moving = [moves(argument, self._function.moving) for argument in node.args]
         if name in _NONE and any(moving):
             self._refuse(node, f"uses {name}", _NONE[name])
@@ -256,13 +256,13 @@ class _Reader:
             )
 
     def _is_own_state(self, name: str) -> bool:
-        """Tell whether the state of random numbers is made where it is used, so that the adjoint makes it anew."""
-        if not self._outputs and name in self._function.axes:  # a function changes its caller's
+        """Return whether the state of random numbers is made where it is used, so that the adjoint makes it again."""
+        if not self._outputs and name in self._function.axes:  # a function changes the state of its caller
             return False
         return all(is_set_first(name, loop.body) for loop in [x for x in self._loops if x in self._function.long][-1:])
 
     def _remainder(self, node: ast.AST, divided: ast.expr, divisor: ast.expr) -> None:
-        """Refuse remainders but by a number: the adjoint knows no divisor, and no vectors."""
+        """Reject remainders except by a number: the adjoint has no divisor, and no vectors."""
         moving = any(moves(part, self._function.moving) for part in (divided, divisor))
         if moving and not self._function.is_constant(divisor):
             self._refuse(node, "computes a remainder by more than a number", "write a - b * wp.trunc(a / b)")
@@ -285,7 +285,7 @@ class _Reader:
         self._written.add(array)
 
     def _enter(self, node: ast.AST, function: Any) -> None:
-        """Read all versions of a function of the user's too, unless the adjoint is."""
+        """Read all versions of a user's function too, unless it has an adjoint by the user."""
         versions = [getattr(function, name, {}).values() for name in ("user_overloads", "user_templates")]
         for each in (function, *itertools.chain(*versions)):
             if getattr(each, "adj", None) is None or each in self._known or getattr(each, "custom_grad_func", None):

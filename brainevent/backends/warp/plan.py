@@ -22,7 +22,7 @@ Argument = Array | Value
 
 @dataclass(frozen=True)
 class WarpTarget:
-    """A Warp kernel and what it is launched with; it is compiled when a program is lowered.
+    """A Warp kernel and its launch; it is compiled when a program is lowered.
 
     `gradients` gives, for a launch of the adjoint, the buffer with the adjoint of each array argument, or None.
     """
@@ -41,7 +41,7 @@ class WarpTarget:
 
     @property
     def title(self) -> str:
-        """The kernel's name, for people."""
+        """The kernel's name, for messages."""
         return titled(self.kernel)
 
     def on(self, platform: str) -> PlanTarget:
@@ -62,7 +62,7 @@ class WarpTarget:
         return LaunchPlan(self.title, self.buffers, launches, self.zeroed, in_graphs=not on_host, host=on_host)
 
     def _check(self, code: Code) -> None:
-        """Raise where the kernel would change an operand, or read indices of threads that there are not."""
+        """Raise if the kernel would change an operand, or read more thread indices than there are axes."""
         for name in sorted(self.inputs & code.written):
             raise KernelArgumentError(
                 f"{self.where}: the kernel writes to its input {name!r}, which is an array of the caller; make it an "
@@ -95,7 +95,7 @@ class WarpTarget:
         )
 
     def _structures(self) -> list[ctypes.Structure]:
-        """Return what the CPU's entry points take: all arguments in one structure, all adjoints in another."""
+        """Return the arguments of the CPU's entry points: all arguments in one structure, all adjoints in another."""
         values = [_as_ctypes(argument) for argument in self.arguments]
         fields = [(f"field{i}", type(value)) for i, value in enumerate(values)]
         structure: Any = type("Arguments", (ctypes.Structure,), {"_fields_": fields})
@@ -128,7 +128,7 @@ class WarpTarget:
         return launch
 
     def _slots(self, at: Any) -> list[Slot]:
-        """Say where addresses go; `at(side, place)` is the parameter and byte of an argument, or of its adjoint."""
+        """Return the positions of addresses; `at(side, place)` is the parameter and byte of an argument or adjoint."""
         kind = array_structure()
         slots = []
         for place, argument in enumerate(self.arguments):
@@ -137,7 +137,7 @@ class WarpTarget:
                 slots.append(Slot(parameter, argument.buffer, byte + kind.data.offset))
                 adjoint = self.gradients[place] if self.gradients is not None else None
                 if adjoint is not None:
-                    # An adjoint that Warp finds in both places it takes as its own: a store then uses it up.
+                    # If Warp finds an adjoint in both places, a store clears it.
                     slots.append(Slot(parameter, adjoint, byte + kind.grad.offset))
                     parameter, byte = at(1, place)
                     slots.append(Slot(parameter, adjoint, byte + kind.data.offset))
@@ -165,7 +165,7 @@ def _offset(structure: Any, place: int) -> int:
 
 
 def _grid(threads: int, block: int, strided: bool) -> tuple[int, int, int]:
-    """Return as many blocks as Warp itself launches."""
+    """Return the number of blocks that Warp launches."""
     blocks = -(-threads // block)
     if strided:
         return (min(blocks, _MOST_BLOCKS), 1, 1)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a piece of a kernel's source is."""
+"""Questions about parts of a kernel's source."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ __all__ = [
     "stored",
 ]
 
-SHAPES = ("shape", "size", "ndim", "strides", "dtype")  # what can be asked of an array as a whole
+SHAPES = ("shape", "size", "ndim", "strides", "dtype")  # attributes of a whole array
 _WHOLE = ("int", "uint", "bool")
 
 
 def base(node: ast.AST) -> str:
-    """Return the name that something is an element of."""
+    """Return the name of the variable of an element."""
     while isinstance(node, (ast.Subscript, ast.Attribute)):
         node = node.value
     return getattr(node, "id", "")
@@ -45,17 +45,17 @@ def read(tree: ast.AST) -> set[str]:
 
 
 def is_name(node: ast.AST, name: str) -> bool:
-    """Tell whether a node is this name."""
+    """Return whether a node is this name."""
     return isinstance(node, ast.Name) and node.id == name
 
 
 def is_load(node: ast.AST, name: str) -> bool:
-    """Tell whether a node reads this name."""
+    """Return whether a node reads this name."""
     return is_name(node, name) and isinstance(getattr(node, "ctx", None), ast.Load)
 
 
 def is_set_first(name: str, body: list[ast.stmt]) -> bool:
-    """Tell whether the first statement that mentions a variable sets it, whatever it was."""
+    """Return whether the first statement with a variable sets it."""
     for statement in body:
         if name in stored(statement) | read(statement):
             simple = isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name)
@@ -64,7 +64,7 @@ def is_set_first(name: str, body: list[ast.stmt]) -> bool:
 
 
 def indices(node: ast.expr) -> list[ast.expr]:
-    """Return what a variable is indexed with: i, j and k of `x[i, j][k]`; nothing of `x.shape[i]`."""
+    """Return the indices of a variable: i, j and k of `x[i, j][k]`; nothing of `x.shape[i]`."""
     found: list[ast.expr] = []
     while isinstance(node, ast.Subscript):
         found = [*(node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]), *found]
@@ -79,7 +79,7 @@ def by_place(node: Any) -> list[ast.expr]:
 
 
 def ends(loop: ast.For) -> Iterator[tuple[ast.Continue, list[ast.AST]]]:
-    """Yield each `continue` of a loop's own, and what stands before it in the loop."""
+    """Yield each `continue` of a loop, and the statements before it."""
     inside = [node for statement in loop.body for node in ast.walk(statement)]
     others = {node for inner in inside if isinstance(inner, ast.For) for node in ast.walk(inner)}
     for end in inside:
@@ -89,7 +89,7 @@ def ends(loop: ast.For) -> Iterator[tuple[ast.Continue, list[ast.AST]]]:
 
 
 def moves(node: ast.AST, moving: set[str]) -> bool:
-    """Tell whether an expression may change a little where what is `moving` does."""
+    """Return whether an expression can change if `moving` variables change."""
     if isinstance(node, ast.Name):
         return node.id in moving
     if isinstance(node, ast.Call) and getattr(node.func, "attr", getattr(node.func, "id", "")).startswith(_WHOLE):
@@ -101,13 +101,13 @@ def moves(node: ast.AST, moving: set[str]) -> bool:
 
 
 def is_inexact(kind: Any) -> bool:
-    """Tell whether a parameter of a kernel is of floats, or may be."""
+    """Return whether a parameter of a kernel is of floats, or may be."""
     kind = getattr(kind, "dtype", kind)
     return not str(getattr(getattr(kind, "_wp_scalar_type_", kind), "__name__", "")).startswith(_WHOLE)
 
 
 def is_plain(function: ast.expr, variables: set[str]) -> bool:
-    """Tell whether what is called, if it is not known, is Python's or Warp's: float, x.dtype, type(x)."""
+    """Return whether an unknown callee is Python's or Warp's: float, x.dtype, type(x)."""
     if isinstance(function, ast.Call):
         return is_name(function.func, "type")
     return not isinstance(function, ast.Name) or function.id not in variables

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Draw bars in groups, with their numbers on them: how long, or how many times faster."""
+"""Draw bars in groups, with numbers on them: times or speed-ups."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from .style import Look, Theme
 
 __all__ = ["draw_bars", "draw_speedups"]
 
-_GROUP = 0.82  # of the way from one group to the next
+_GROUP = 0.82  # relative to the distance of groups
 _LETTER, _LINE = 4.8, 10.0  # points
-_SHORTEST = 8.0  # points: a shorter whisker would be read as a part of the number
+_SHORTEST = 8.0  # points: a shorter whisker would look like a part of the number
 
 
 @dataclass(frozen=True)
 class _Groups:
-    """Where the bars stand: side by side in each category, and where their numbers are turned to have room."""
+    """The positions of bars, next to each other in each category, and the rotation of their numbers."""
 
     slots: int
     width: float
     turned: bool
-    room: float  # for numbers, as a share of the height without it
+    room: float  # for numbers, relative to the height without it
 
     @classmethod
     def of(cls, ax: Axes, chart: Chart, ends: int) -> _Groups:
@@ -50,7 +50,7 @@ class _Groups:
 
 
 def draw_bars(ax: Axes, chart: Chart, theme: Theme, _own: bool, artist: dict[str, Any]) -> str:
-    """Draw a bar for each point; return what the spread is."""
+    """Draw a bar for each point; return a description of the spread."""
     least, most = chart.span
     floor = 10 ** math.floor(math.log10(least) - 0.1) if chart.y.log else 0.0
     groups = _bars(ax, chart, theme, floor, artist)
@@ -62,7 +62,7 @@ def draw_bars(ax: Axes, chart: Chart, theme: Theme, _own: bool, artist: dict[str
 
 
 def draw_speedups(ax: Axes, chart: Chart, theme: Theme, _own: bool, artist: dict[str, Any]) -> str:
-    """Draw bars that rise from 1 if faster, and hang from it if slower; return what the spread is."""
+    """Draw bars upwards from 1 if faster, and downwards if slower; return a description of the spread."""
     groups = _bars(ax, chart, theme, 1.0, artist, ends=2)
     least, most = chart.span
     range_ = max(most, 1.5) / min(least, 1 / 1.5)
@@ -71,7 +71,7 @@ def draw_speedups(ax: Axes, chart: Chart, theme: Theme, _own: bool, artist: dict
         most * range_**groups.room if most > 1 else range_**0.05,
     )
     ax.axhline(1, color=theme.ink, linewidth=1.2, zorder=2.5).set_gid("baseline")
-    if chart.ends is None:  # beside a panel there is another one
+    if chart.ends is None:  # next to a panel there is another one
         ax.annotate(
             f"{chart.y.text(1)} = {chart.baseline}", (1, 1), (6, 0), xycoords=ax.get_yaxis_transform(),
             textcoords="offset points", va="center", fontsize=9.5, color=theme.ink, annotation_clip=False,
@@ -99,7 +99,7 @@ def _bars(ax: Axes, chart: Chart, theme: Theme, floor: float, artist: dict[str, 
 
 
 def _finish(ax: Axes, chart: Chart, theme: Theme, groups: _Groups, floor: float) -> str:
-    """Add whiskers, numbers and names, and return what the spread is."""
+    """Add whiskers, numbers and names, and return a description of the spread."""
     seen = False
     for i, series in enumerate(chart.series):
         for point in series.points:
@@ -114,7 +114,7 @@ def _finish(ax: Axes, chart: Chart, theme: Theme, groups: _Groups, floor: float)
 
 
 def _long_enough(ax: Axes, point: Point) -> bool:
-    """Say whether a whisker can be seen as one."""
+    """Return whether a whisker is long enough to be visible."""
     figure = ax.get_figure(root=True)
     if figure is None or not point.low < point.high:
         return False

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Configurations without a single size: which columns tell them apart, and which of these make panels."""
+"""Configurations without a single size: the columns that distinguish them, and those that make panels."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ Facet = str | Sequence[str] | None
 
 @dataclass(frozen=True)
 class Cases:
-    """Configurations in order: of each, what it is in words for each of the columns."""
+    """Configurations in order: the text of each in each of the columns."""
 
     columns: tuple[str, ...]
     parts: tuple[tuple[str, ...], ...]
 
 
 def independent(rows: Sequence[Row], names: Sequence[str]) -> list[str]:
-    """Return the columns without those that another one tells: of several, the one of the shortest name stays."""
+    """Return the columns without those that another one determines; the shortest name stays."""
     kept: list[str] = []
     for name in sorted(names, key=lambda name: (len(name), name)):
         if not any(_count(rows, (name, other)) == _count(rows, (name,)) == _count(rows, (other,)) for other in kept):
@@ -41,7 +41,7 @@ def independent(rows: Sequence[Row], names: Sequence[str]) -> list[str]:
 
 
 def cases(rows: Rows, taken: Collection[str | None]) -> Cases | None:
-    """Return the configurations, each with its columns that vary; None if these do not tell all labels apart.
+    """Return the configurations, each with its columns that vary; None if these do not distinguish all labels.
 
     Each row is given its place among them, in the column `CASE`.
     """
@@ -58,7 +58,7 @@ def cases(rows: Rows, taken: Collection[str | None]) -> Cases | None:
 
 
 def panel_columns(found: Cases, wanted: Facet, known: Collection[str]) -> list[str]:
-    """Return the columns that make panels: those that are wanted, else up to two, until few categories are left."""
+    """Return the columns that make panels: the requested ones, or up to two, until few categories are left."""
     if wanted is not None:
         names = [wanted] if isinstance(wanted, str) else list(wanted)
         for name in names:
@@ -84,7 +84,7 @@ def _without(found: Cases, parts: Sequence[str], columns: Collection[str]) -> tu
 
 @dataclass(frozen=True)
 class Panels:
-    """A grid of panels: titles of its columns and rows, what a category is in them, and where each case is.
+    """A grid of panels: titles of its columns and rows, the categories in them, and the place of each case.
 
     A place is the column and the row of a panel, and the number of the category in it.
     """
@@ -96,7 +96,7 @@ class Panels:
 
 
 def panels(found: Cases, columns: Sequence[str]) -> Panels:
-    """Return the grid in which the first of the columns goes to the right, and the second down."""
+    """Return the grid with the first of the columns horizontally, and the second vertically."""
     at = [found.columns.index(name) for name in columns]
     across, down = (
         list(dict.fromkeys(parts[i] for parts in found.parts)) if i is not None else []
@@ -123,7 +123,7 @@ def _count(rows: Sequence[Row], columns: Sequence[str]) -> int:
 
 
 def _rank(rows: Sequence[Row], name: str) -> tuple[int, float]:
-    """Put the size first: it has the largest numbers; then what is true or false, words, and other numbers."""
+    """Rank the size first, which has the largest numbers; then booleans, text, and other numbers."""
     values = [row[name] for row in rows if row.get(name) is not None]
     if values and all(map(is_number, values)):
         largest = max(map(abs, values))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Draw points in rows, one for each category, whose names can be read as they stand: values go to the right."""
+"""Draw points in rows, one for each category, with horizontal names and values."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from .style import Look, Theme
 
 __all__ = ["draw_dots"]
 
-_APART = 0.5  # of the way from one row to the next, over which the series of a category are spread
+_APART = 0.5  # relative to the distance of rows, over which the series of a category are spread
 
 
 def draw_dots(ax: Axes, chart: Chart, theme: Theme, _own: bool, artist: dict[str, Any]) -> str:
-    """Draw the points of each series in rows, the first at the top; return what the spread is."""
+    """Draw the points of each series in rows, the first at the top; return a description of the spread."""
     rows = len(chart.x.categories)
     step = _APART / max(len(chart.series), 2)
     for i, series in enumerate(chart.series):

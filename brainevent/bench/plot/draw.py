@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Draw a picture of records: what is shown comes from `series`, and how from one file for each kind."""
+"""Draw a picture of records: its content comes from `series`, its form from one file for each kind."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def draw(
 
 
 def _drawing(wish: Wish, shown: Chart) -> Draw:
-    """Return what draws a kind: over categories, lines would connect what has no order, so they are points there."""
+    """Return the function that draws a kind; over categories, which have no order, lines become points."""
     if wish.kind in ("line", "scatter") and shown.x.categories:
         return draw_points if wish.x is not None else draw_dots
     return _KINDS[wish.kind]
@@ -73,7 +73,7 @@ def _drawing(wish: Wish, shown: Chart) -> Draw:
 
 def _shown(figure: Figure, show: bool) -> Figure:
     if show:
-        import matplotlib.pyplot as plt  # it holds state of the whole process, so only to show
+        import matplotlib.pyplot as plt  # it has global state, so import it only to show
 
         plt.show()
     return figure

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Name lines where they end, and points in a column, with no name over another."""
+"""Name lines at their ends, and points in a column, without overlapping names."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _AWAY = 16.0  # points from the axes to a name
 
 
 def label_ends(ax: Axes, theme: Theme, series: Sequence[Series]) -> None:
-    """Write the name of each series to the right of the axes, tied to its last point."""
+    """Write the name of each series to the right of the axes, connected to its last point."""
     ends = [(one, last) for one in series if (last := _last(one)) is not None]
     figure = ax.get_figure(root=True)
     if figure is None:
         return
-    figure.draw_without_rendering()  # places the axes, so that points on paper can be told
+    figure.draw_without_rendering()  # places the axes, so that positions on paper are known
     to_points = 72 / figure.dpi
     heights = [float(ax.transData.transform((last.x, last.y))[1]) * to_points for _, last in ends]
     for (one, last), height, place in zip(ends, heights, spread_out(heights, _GAP), strict=True):
@@ -41,7 +41,7 @@ def label_ends(ax: Axes, theme: Theme, series: Sequence[Series]) -> None:
 
 
 def label_column(ax: Axes, theme: Theme, series: Sequence[Series]) -> list[Annotation]:
-    """Write what the points are that stand one above another; of many, the first and last of each series."""
+    """Name points above one another; if they are many, the first and last of each series."""
     named = [(one, point) for one in series for point in one.points if not math.isnan(point.y) and point.label]
     if len(named) > _MOST_NAMED:
         ends = [[pair for pair in named if pair[0] is one] for one in series]
@@ -52,7 +52,7 @@ def label_column(ax: Axes, theme: Theme, series: Sequence[Series]) -> list[Annot
     figure = ax.get_figure(root=True)
     if figure is None or not named:
         return []
-    figure.draw_without_rendering()  # places the axes, so that points on paper can be told
+    figure.draw_without_rendering()  # places the axes, so that positions on paper are known
     there = [ax.transData.transform((point.x, point.y)) * 72 / figure.dpi for _, point in named]
     right = max(float(x) for x, _ in there) + _AWAY
     heights = [float(y) for _, y in there]
@@ -74,7 +74,7 @@ def _last(series: Series) -> Point | None:
 
 
 def spread_out(places: Sequence[float], gap: float) -> list[float]:
-    """Move places apart until there is a gap between any two, each as little as can be.
+    """Move places apart until there is a gap between any two, each as little as possible.
 
     >>> spread_out([0, 1, 50], 10)
     [-4.5, 5.5, 50.0]

@@ -17,11 +17,11 @@ from .style import Look, Theme
 
 __all__ = ["draw_lines", "draw_points", "of_points"]
 
-_MOST_NAMED = 12  # lines beside which there is room for names
+_MOST_NAMED = 12  # the most lines with names next to them
 
 
 def draw_lines(ax: Axes, chart: Chart, theme: Theme, own: bool, artist: dict[str, Any]) -> str:
-    """Draw a line for each series, broken where nothing was measured; return what the spread is."""
+    """Draw a line for each series, with gaps where nothing was measured; return a description of the spread."""
     for series in chart.series:
         look = Look.of(theme, series.hue, series.mark)
         xs, ys = [point.x for point in series.points], [point.y for point in series.points]
@@ -45,7 +45,7 @@ def draw_lines(ax: Axes, chart: Chart, theme: Theme, own: bool, artist: dict[str
 
 
 def draw_points(ax: Axes, chart: Chart, theme: Theme, _own: bool, artist: dict[str, Any]) -> str:
-    """Draw the points of each series; return what the spread is."""
+    """Draw the points of each series; return a description of the spread."""
     for series in chart.series:
         look = Look.of(theme, series.hue, series.mark)
         xs, ys = [point.x for point in series.points], [point.y for point in series.points]
@@ -66,7 +66,7 @@ def draw_points(ax: Axes, chart: Chart, theme: Theme, _own: bool, artist: dict[s
 
 
 def of_points(artist: dict[str, Any]) -> dict[str, Any]:
-    """Let a colour mean that of the whole point."""
+    """Make a colour apply to the whole point."""
     named = normalize_kwargs(artist, PathCollection)
     if "color" in named:
         named["facecolors"] = named.pop("color")

@@ -72,7 +72,7 @@ def _size(whole: Chart, categories: Sequence[str], rows: int, columns: int, in_r
 
 
 def _share(ax: Axes, limits: Sequence[tuple[float, float]], in_rows: bool) -> None:
-    """Give all panels the limits that hold the values of each."""
+    """Give all panels limits that include the values of each."""
     low, high = min(low for low, _ in limits), max(high for _, high in limits)
     if in_rows:
         ax.set_xlim(low, high)
@@ -91,7 +91,7 @@ def _head(figure: Figure, title: str, ax: Axes, theme: Theme) -> None:
     )  # fmt: skip
     for text in box.get_texts():
         text.set_color(theme.ink)
-    entitle(figure, title, theme).set(y=1 - _EDGE / height, in_layout=False)  # it would be given the room twice
+    entitle(figure, title, theme).set(y=1 - _EDGE / height, in_layout=False)  # the room would be reserved twice
     taken = _TITLE + _LINE * -(-len(names) // columns)
     engine: Any = figure.get_layout_engine()
     engine.set(rect=(0, 0, 1, 1 - taken / height))

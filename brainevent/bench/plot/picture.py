@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A figure whose files are the same each time, with text that stays text; and the frame around what is drawn."""
+"""A figure with reproducible files in which text stays text, and the frame of a picture."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ __all__ = [
 _UNDATED = {"svg": {"Date": None, "Creator": None}, "pdf": {"CreationDate": None, "Creator": None, "Producer": None}}
 _SALT: Any = {"svg.fonttype": "none", "svg.hashsalt": "brainevent"}
 _MOST_TICKS = 8
-# Up to so many decades, these numbers of each have ticks.
+# Up to this number of decades, these numbers of each have ticks.
 _TICKS = ((0.5, (1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 7.0)), (2.6, (1.0, 2.0, 5.0)), (math.inf, (1.0,)))
-_TICK_WIDTH, _TICK_HEIGHT = 44, 16  # points that a number beside an axis takes
+_TICK_WIDTH, _TICK_HEIGHT = 44, 16  # points of a number at an axis
 _HANDLE, _LETTER = 48, 5.8  # points, in a legend
 _CAPTION_WIDTH = 100
 
@@ -66,13 +66,13 @@ class Picture(Figure):
 
 
 def background_theme(ax: Axes) -> Theme:
-    """Return the theme that suits the background of axes."""
+    """Return the theme for the background of axes."""
     red, green, blue = to_rgb(ax.get_facecolor()[:3])
     return THEMES["light" if 0.3 * red + 0.6 * green + 0.1 * blue > 0.5 else "dark"]
 
 
 def dress(ax: Axes, theme: Theme) -> None:
-    """Give axes and their figure the colours of a theme: few lines, quiet numbers."""
+    """Give axes and their figure the colours of a theme, with few lines and grey numbers."""
     figure = ax.get_figure(root=True)
     if figure is not None:
         figure.set_facecolor(theme.background)
@@ -115,7 +115,7 @@ def _scale(ax: Axes, which: str, axis: Axis, there: Sequence[float]) -> None:
 
 
 def value_scale(ax: Axes, which: str, axis: Axis, there: Sequence[float]) -> None:
-    """Set scale, ticks and words of one side of the axes, for values that are there."""
+    """Set scale, ticks and words of one axis, for these values."""
     _scale(ax, which, axis, there)
     if axis.log:
         across, height = size_in_points(ax)
@@ -123,7 +123,7 @@ def value_scale(ax: Axes, which: str, axis: Axis, there: Sequence[float]) -> Non
 
 
 def _most(which: str, across: float, height: float) -> float:
-    """Return how many numbers have room beside one side of the axes."""
+    """Return how many numbers fit along one axis."""
     return across / _TICK_WIDTH if which == "x" else height / _TICK_HEIGHT
 
 
@@ -136,7 +136,7 @@ def log_ticks(side: XAxis | YAxis, least: float, most: float, room: float = math
 
 
 def _apart(places: Sequence[float], log: bool) -> bool:
-    """Say whether ticks at all the places can be read."""
+    """Return whether the ticks at these places do not overlap."""
     if not 1 < len(places) <= _MOST_TICKS:
         return len(places) == 1
     steps = [(b / a if log else b - a) for a, b in itertools.pairwise(places)]
@@ -145,7 +145,7 @@ def _apart(places: Sequence[float], log: bool) -> bool:
 
 
 def legend(ax: Axes, theme: Theme) -> None:
-    """Put the names of the series above the axes, where they cover no data, and below a title."""
+    """Put the names of the series above the axes and below a title, where they cover no data."""
     handles, names = ax.get_legend_handles_labels()
     if not names:
         return
@@ -157,7 +157,7 @@ def legend(ax: Axes, theme: Theme) -> None:
 
 
 def columns_of(names: Sequence[str], across: float) -> int:
-    """Return in how many columns the names of a legend fit into so many points."""
+    """Return in how many columns the names of a legend fit into this number of points."""
     widths = [_HANDLE + _LETTER * len(name) for name in names]
     return len(names) if sum(widths) < across else max(1, int(across // max(widths)))
 
@@ -168,7 +168,7 @@ def entitle(figure: Figure, title: str, theme: Theme) -> Text:
 
 
 def size_in_points(ax: Axes) -> tuple[float, float]:
-    """Return how wide and high axes are now; the final layout changes that a little."""
+    """Return the width and height of axes, before the final layout changes them a little."""
     box, figure = ax.get_window_extent(), ax.get_figure(root=True)
     scale = 72 / (figure.dpi if figure is not None else 72)
     return float(box.width) * scale, float(box.height) * scale

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a picture draws upwards: a column, a speed-up, or operations per second."""
+"""The vertical axis of a picture: a column, a speed-up, or operations per second."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Quantity:
 
 
 def is_number(value: Any) -> bool:
-    """Say whether a value can be a place on an axis."""
+    """Return whether a value is a number for an axis."""
     return isinstance(value, numbers.Real) and not isinstance(value, bool)
 
 
@@ -61,7 +61,7 @@ def column(y: str | None, rows: Rows) -> Quantity:
 
 
 def speedup(y: str | None, rows: Rows, hue: str, baseline: Any) -> tuple[Quantity, str]:
-    """Draw how many times less time a row takes than the baseline with the same data; return the baseline, too."""
+    """Draw the baseline's time divided by that of a row with the same data; return the baseline, too."""
     name = _time_column(y, rows, "speedup")
     known = list(dict.fromkeys(str(row.get(hue)) for row in rows.rows))
     chosen = ("reference" if "reference" in known else known[0]) if baseline is None else str(baseline)
@@ -84,7 +84,7 @@ def speedup(y: str | None, rows: Rows, hue: str, baseline: Any) -> tuple[Quantit
 
 
 def performance(y: str | None, rows: Rows) -> Quantity:
-    """Draw billions of operations per second, of rows that say how many operations and bytes they are."""
+    """Draw billions of operations per second, for rows with numbers of operations and bytes."""
     name = _time_column(y, rows, "roofline")
     if not any(row["flops"] and row["bytes"] for row in rows.rows):
         raise ValueError(
@@ -105,7 +105,7 @@ def _time_text(milliseconds: float) -> str:
 
 
 def _typical_time(rows: Rows) -> str:
-    """Return which column the typical times of all rows are, or that it is not the same for all."""
+    """Return the column of the typical times of all rows, or that it differs between rows."""
     own = [row for row in rows.rows if row["success"]]
     same = (name for name in ("median_ms", "mean_ms") if all(row[name] == row["typical_ms"] for row in own))
     return next(same, "typical_ms")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Draw operations per second against operations per byte, under the roof that the machine was measured to have."""
+"""Draw operations per second against operations per byte, with the measured limits of the machine."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ __all__ = ["draw_roofline"]
 
 _GIGA = 1e9
 _INSET, _LIFT = 1.06, 1.12  # factors: from the side, and from the roof
-_COLUMN = 1.5  # points whose intensities differ by less stand in one column
+_COLUMN = 1.5  # points whose intensities differ by less are in one column
 _PLACES = 40  # along the memory line, to try its name at
 _FREE, _HIGH = 8.0, 14.0  # points around what is drawn, and the height of a name
 
 
 def draw_roofline(ax: Axes, chart: Chart, theme: Theme, own: bool, artist: dict[str, Any]) -> str:
-    """Draw the points and the roofs; return what the spread is."""
+    """Draw the points and the limits; return a description of the spread."""
     said = draw_points(ax, chart, theme, own, artist)
     points = [point for series in chart.series for point in series.points if not math.isnan(point.y)]
     ridges = [flops / bandwidth for _, bandwidth, flops in chart.roofs if max(bandwidth, flops) < math.inf]
@@ -38,7 +38,7 @@ def draw_roofline(ax: Axes, chart: Chart, theme: Theme, own: bool, artist: dict[
     tops = [min(right * bandwidth, flops) / _GIGA for _, bandwidth, flops in chart.roofs]
     ax.set_xlim(left, right)
     in_column = max(point.x for point in points) < _COLUMN * min(point.x for point in points)
-    bottom = min(point.low for point in points) / (4 if in_column else 2)  # names reach lower than their points
+    bottom = min(point.low for point in points) / (4 if in_column else 2)  # names extend below their points
     ax.set_ylim(bottom, max([point.high for point in points] + tops) * 2.5)
     for side in (ax.xaxis, ax.yaxis):
         log_ticks(side, *side.get_view_interval())
@@ -52,7 +52,7 @@ def draw_roofline(ax: Axes, chart: Chart, theme: Theme, own: bool, artist: dict[
 
 
 def _roof(ax: Axes, theme: Theme, ends: tuple[float, float], bandwidth: float, flops: float, which: str) -> Text | None:
-    """Draw what memory and arithmetic allow, each with its number; return the name of the memory line.
+    """Draw the limits of memory and arithmetic, with their numbers; return the name of the memory line.
 
     Either may be unknown, and infinite then.
     """

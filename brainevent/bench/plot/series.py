@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Turn records into what a picture shows: axes, one series of points for each hue and style, and remarks."""
+"""Turn records into the content of a picture: axes, a series of points for each hue and style, and remarks."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _MOST_LABELS = 4  # in a remark
 
 @dataclass(frozen=True)
 class Wish:
-    """What to draw: the keywords of `BenchmarkResult.plot`."""
+    """The keywords of `BenchmarkResult.plot`."""
 
     kind: str = "line"
     x: str | None = None
@@ -39,7 +39,7 @@ class Wish:
 
 @dataclass(frozen=True)
 class Point:
-    """A place in a picture, the ends of its spread, and of what it is; NaN upwards where nothing was measured."""
+    """A point of a picture, the ends of its spread, and its configuration; y is NaN if nothing was measured."""
 
     x: float
     y: float
@@ -59,13 +59,13 @@ class Series:
 
     @property
     def mark_id(self) -> str:
-        """What the series is found by in an SVG file."""
+        """The identifier of the series in an SVG file."""
         return f"series-{self.hue}-{self.mark}"
 
 
 @dataclass(frozen=True)
 class Axis:
-    """What is beside an axis, how numbers are written there, and the names of its categories, if it has some."""
+    """The label of an axis, the format of its numbers, and the names of its categories, if any."""
 
     words: str
     text: Callable[[float], str]
@@ -76,7 +76,7 @@ class Axis:
 
 @dataclass(frozen=True)
 class Chart:
-    """All that a picture shows; `roofs` are bytes and operations per second that each platform was seen to reach."""
+    """The content of a picture; `roofs` are the measured bytes and operations per second of each platform."""
 
     title: str
     x: Axis
@@ -86,7 +86,7 @@ class Chart:
     remarks: tuple[str, ...]
     baseline: str = ""
     roofs: tuple[tuple[str, float, float], ...] = ()
-    cases: Cases | None = None  # what the categories are, if they are configurations told apart by columns
+    cases: Cases | None = None  # the categories, if they are configurations that columns distinguish
     facet: tuple[str, ...] = ()  # the columns that make panels
     ends: tuple[float, float] | None = None  # of the values in all panels, in a panel
 
@@ -121,7 +121,7 @@ def in_panels(whole: Chart) -> list[list[tuple[str, Chart]]]:
 
 
 def chart(records: Sequence[BenchmarkRecord], name: str, wish: Wish) -> Chart:
-    """Return what to draw of the records, or say in words why that cannot be."""
+    """Return the chart of the records, or raise with the reason why there is none."""
     rows = _rows(records, wish)
     if not any(record.success for record in records):
         raise ValueError(f"{WHERE}: no measurement can be drawn{_why(records)}")
@@ -159,7 +159,7 @@ def chart(records: Sequence[BenchmarkRecord], name: str, wish: Wish) -> Chart:
 
 
 def _facet(wish: Wish, told: Cases | None, rows: Rows) -> tuple[str, ...]:
-    """Return the columns that make panels, if configurations are told apart by columns."""
+    """Return the columns that make panels, if columns distinguish the configurations."""
     if told is not None:
         return tuple(panel_columns(told, wish.facet, rows.names))
     if wish.facet:
@@ -170,7 +170,7 @@ def _facet(wish: Wish, told: Cases | None, rows: Rows) -> tuple[str, ...]:
 
 
 def _rows(records: Sequence[BenchmarkRecord], wish: Wish) -> Rows:
-    """Return the rows, if there are some, and the columns of the wish are columns."""
+    """Return the rows; raise if there are none, or if a requested column does not exist."""
     if not records:
         raise ValueError(f"{WHERE}: there are no records to draw")
     rows = flat_rows(records, all_columns=True)
@@ -192,7 +192,7 @@ def _rows(records: Sequence[BenchmarkRecord], wish: Wish) -> Rows:
 
 
 def _size(rows: Rows, taken: Sequence[str | None]) -> str:
-    """Return the only keyword that varies and is a number; without such a one, configurations are told by label."""
+    """Return the only numeric keyword that varies, or else the label."""
     fixed = ("platform", "backend", "label", *taken)
     found = [name for name in rows.names if name not in fixed and _numeric(rows.rows, name) and _varies(rows, name)]
     sizes = independent(rows.rows, found)
@@ -200,7 +200,7 @@ def _size(rows: Rows, taken: Sequence[str | None]) -> str:
 
 
 def _default_hue(rows: Rows, wish: Wish) -> str:
-    """Return the backend, or what else varies if the backend is to the right."""
+    """Return the backend, or another column that varies if the backend is on the horizontal axis."""
     if wish.x != "backend" or wish.kind == "speedup":
         return "backend"
     found = _size(rows, (wish.style,))
@@ -208,7 +208,7 @@ def _default_hue(rows: Rows, wish: Wish) -> str:
 
 
 def _placed(rows: Sequence[Row], name: str, grouped: bool) -> tuple[Axis, Callable[[Row], float]]:
-    """Return the axis of a column, and where a row is on it: at its number, or at that of its category."""
+    """Return the axis of a column, and the function of a row's position on it: its number, or that of its category."""
     words = "FLOP per byte" if name == "intensity" else axis_words(name)
     if not _numeric(rows, name):
         categories = list(dict.fromkeys(str(row[name]) for row in rows))
@@ -266,7 +266,7 @@ def _series(rows: Rows, wish: Wish, hue: str, place: str, point: Callable[[Row],
 
 
 def _left_over(rows: Rows, hue: str, place: str) -> list[str]:
-    """Return the columns that tell apart what hue and place do not."""
+    """Return the columns that distinguish rows with the same hue and place."""
     seen = Counter((str(row.get(hue)), str(row.get(place))) for row in rows.rows)
     if max(seen.values(), default=1) == 1:
         return []
@@ -287,7 +287,7 @@ def _state(rows: Sequence[Row]) -> str:
 
 
 def _pooled(points: Iterable[Point]) -> list[Point]:
-    """Make one point of those at the same place: what was measured twice is one thing."""
+    """Combine points at the same place into one: they are repeated measurements."""
     places: dict[float, list[Point]] = {}
     for point in points:
         places.setdefault(point.x, []).append(point)
@@ -303,7 +303,7 @@ def _pooled(points: Iterable[Point]) -> list[Point]:
 
 
 def _remarks(records: Sequence[BenchmarkRecord], rows: Sequence[Row], place: str) -> Iterable[str]:
-    """Say what points do not: what failed, what is wrong, and what has no place in the picture."""
+    """Return remarks: failures, wrong results, and records that the picture does not show."""
     yield from _listed("Failed", [record for record in records if not record.success])
     yield from _listed("Wrong results", [record for record in records if record.mismatch is not None])
     pairs = zip(records, rows, strict=True)
@@ -331,7 +331,7 @@ def _why(records: Sequence[BenchmarkRecord]) -> str:
 
 
 def _roofs(rows: Sequence[Row]) -> Iterable[tuple[str, float, float]]:
-    """Yield each platform with what it reaches in a second: bytes and operations, infinite where nobody measured."""
+    """Yield each platform with its bytes and operations per second, infinite if they were not measured."""
     for platform in _values(rows, "platform"):
         own = [row for row in rows if row["platform"] == platform]
         bandwidth, flops = (

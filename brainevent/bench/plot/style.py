@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Colours, marks and lines that readers tell apart: on light and on dark, in grey, and with any kind of sight."""
+"""Distinguishable colours, markers and lines: on light and dark pages, in grey, and with colour blindness."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Dash = str | tuple[int, tuple[float, ...]]
 
 @dataclass(frozen=True)
 class Theme:
-    """The colours of a picture; those of the data stand against the background, and apart from their neighbours."""
+    """The colours of a picture; those of the data contrast with the background and with their neighbours."""
 
     background: str
     ink: str
@@ -37,7 +37,7 @@ THEMES = {
     ),
 }  # fmt: skip
 
-# Six colours, seven markers, five dashes: 210 series go by before one looks like another.
+# Six colours, seven markers and five dashes give 210 different series.
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 DASHES: tuple[Dash, ...] = (
     "-", (0, (6, 2)), (0, (2, 1.2)), (0, (6, 2, 1.5, 2)), (0, (9, 2, 1.5, 2, 1.5, 2)),

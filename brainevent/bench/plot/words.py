@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Numbers and columns, written as a picture shows them."""
+"""Numbers and columns as texts of a picture."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _WORDS = {
     "high_ms": "upper quartile of the time of a call",
     "loop_ms": "time of the loop around a call",
     "peak_fraction": "share of the measured bandwidth",
-    "label": "",  # the categories speak for themselves
+    "label": "",  # categories need no label
     "_case": "",
 }
 
 
 def axis_words(column: str, unit: str = "") -> str:
-    """Return what is written beside an axis.
+    """Return the label of an axis.
 
     >>> axis_words("median_ms"), axis_words("throughput", "GB/s"), axis_words("n")
     ('median time of a call', 'throughput (GB/s)', 'n')
@@ -35,7 +35,7 @@ def axis_words(column: str, unit: str = "") -> str:
 
 
 def times_text(factor: float) -> str:
-    """Return a factor, in two digits that count and a cross.
+    """Return a factor with two significant digits and a cross.
 
     >>> times_text(12.34)[:-1], times_text(1234)[:-1]
     ('12', '1200')

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Launch plans: what every GPU language comes down to, run by one native handler."""
+"""Launch plans: the common form of kernels of all GPU languages, run by one native handler."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Launch configurations: from what users write to grid and block."""
+"""Launch configurations: from users' arguments to grid and block."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Configuration:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is nothing to launch."""
+        """Whether the grid or block is empty."""
         return 0 in self.grid
 
     @classmethod
@@ -40,10 +40,10 @@ class Configuration:
         threads_per_block: int,
         shared: int,
     ) -> Configuration:
-        """Make one of what a user gave, or raise."""
+        """Return the configuration of a user's arguments, or raise."""
         if not _is_whole(shared) or shared < 0:
             raise ValueError(f"{where}: shared_mem is {shared!r}; pass a number of bytes, 0 or more")
-        shared = operator.index(shared)  # NumPy's integers are not written into programs
+        shared = operator.index(shared)  # NumPy's integers cannot be written into programs
         if launch_dims is not None:
             if grid is not None or block is not None:
                 raise ValueError(f"{where}: both launch_dims and grid or block are given; pass one or the other")

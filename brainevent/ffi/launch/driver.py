@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The few functions of the CUDA driver that plans need; it is loaded when the first plan is."""
+"""The functions of the CUDA driver that plans need; it is loaded with the first plan."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class _Configuration(ctypes.Structure):
 
 
 class Driver:
-    """The driver's library, initialised; kernels that it loads are of no context, and serve every device."""
+    """The driver's library, initialised; its kernels are independent of contexts, and valid on every device."""
 
     def __init__(self, library: ctypes.CDLL):
         self._library = library
@@ -52,17 +52,17 @@ class Driver:
         return (name.value or b"an unknown CUDA error").decode()
 
     def kernel(self, binary: bytes, entry: str, shared: int) -> int:
-        """Load a kernel, once in the life of the process, and allow it its shared memory on every device that can."""
+        """Load a kernel, once per process, and allow its shared memory on every device that supports it."""
         with self._lock:
             handle = self._kernels.get((binary, entry))
             if handle is None:
                 handle = self._kernels[binary, entry] = self._load(binary, entry)
-            if shared:  # also if it is little: what a kernel declares itself adds to it
+            if shared:  # even if it is small: the kernel's own declarations add to it
                 self._allow_shared(handle, entry, shared)
         return handle.value or 0
 
     def clusters(self, kernel: int, blocks: int, threads: int, shared: int, number: int = 0) -> int:
-        """Return how many clusters of a kernel that has clusters of so many blocks run at once on a device."""
+        """Return how many clusters of this number of blocks a device runs at once for a kernel."""
         its, device, context, count = self._library, ctypes.c_int(), ctypes.c_void_p(), ctypes.c_int()
         what = "counting clusters"
         self._check(what, its.cuDeviceGet(ctypes.byref(device), number))
@@ -92,7 +92,7 @@ class Driver:
         return kernel
 
     def _allow_cluster(self, kernel: ctypes.c_void_p, entry: str) -> None:
-        """Allow a kernel the clusters that it has, also if not every GPU with clusters has them as large."""
+        """Allow a kernel's clusters, also if not every GPU with clusters supports this size."""
         width, count = ctypes.c_int(), ctypes.c_int()
         self._check("counting devices", self._library.cuDeviceGetCount(ctypes.byref(count)))
         for device in range(count.value):
@@ -101,7 +101,7 @@ class Driver:
                 self._library.cuKernelSetAttribute(_LARGE_CLUSTERS, 1, kernel, device)
 
     def _allow_shared(self, handle: ctypes.c_void_p, entry: str, shared: int) -> None:
-        """Raise what a kernel may use, never lower it; a device that cannot will refuse the launch itself."""
+        """Raise the limit of a kernel, never lower it; a device without enough memory rejects the launch."""
         count = ctypes.c_int()
         self._check("counting devices", self._library.cuDeviceGetCount(ctypes.byref(count)))
         statuses = [self._allow_on(device, handle, shared) for device in range(count.value)]

@@ -52,7 +52,7 @@ def _numbers() -> dict[str, int]:
         **_LAUNCH,
         "STREAM_ARGS": _STREAM_ARGS,
         "STREAM": _STREAM_ARGS - 8,
-        "MISALIGNED": 0,  # over what XLA has read by then
+        "MISALIGNED": 0,  # over words that XLA has already read
         "PARAMETERS": _STREAM_ARGS,
         "ADDRESSES": _ADDRESSES,
         "BUFFERS": _BUFFERS,

@@ -39,7 +39,7 @@ define i32 @cuLaunchCooperativeKernel(ptr %kernel, i32 %0, i32 %1, i32 %2, i32 %
 }
 """
 
-# What Warp's objects want beside the C library. A failed assertion is noted, and told by the launch.
+# Functions that Warp's objects need besides the C library. The launch reports a failed assertion.
 _RUNTIME = """
 @failed = internal global i32 0
 declare double @llvm.fabs.f64(double)

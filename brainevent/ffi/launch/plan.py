@@ -12,32 +12,32 @@ __all__ = ["Launch", "LaunchPlan", "Limits", "Slot", "check_limits"]
 
 Dim3 = tuple[int, int, int]
 
-# Most shared memory of a block, in KiB, by compute capability; the driver decides about those that are missing here.
+# The most shared memory of a block, in KiB, by compute capability; for others the driver decides.
 _SHARED = {
     "7.0": 96, "7.2": 96, "7.5": 64, "8.0": 163, "8.6": 99, "8.7": 163, "8.9": 99, "9.0": 227, "10.0": 227, "12.0": 99,
 }  # fmt: skip
-MAX_BUFFERS = 128  # operands and results of one call: the room that the handler has
+MAX_BUFFERS = 128  # operands and results of one call: the handler's memory for them
 MAX_PARAMETERS = 1024
-ZEROING, OTHER_ARRAYS = -1, -2  # in the place of a launch's number: what else can fail
+ZEROING, OTHER_ARRAYS = -1, -2  # instead of the number of a launch: other failures
 MAX_PARAMETER_BYTES = 32_764  # CUDA's own limit
 
 
 @dataclass(frozen=True)
 class Slot:
-    """Where the address of a buffer goes: a byte of a parameter. Buffers are operands, then results."""
+    """The position of a buffer's address: a byte of a parameter. Buffers are operands, then results."""
 
     parameter: int
     buffer: int
     byte: int = 0
     shift: int = 0  # added to the address
-    alignment: int = 1  # a power of two that is to divide the address
+    alignment: int = 1  # a power of two that must divide the address
 
 
 @dataclass(frozen=True)
 class Launch:
     """One kernel launch; `parameters` are constant but for the slots."""
 
-    binary: bytes  # a cubin, or PTX that ends with a zero byte; for the CPU what `host.pack_object` returns
+    binary: bytes  # a cubin, or PTX that ends with a zero byte; for the CPU the result of `host.pack_object`
     entry: str
     title: str
     grid: Dim3
@@ -73,7 +73,7 @@ class LaunchPlan:
 
 @dataclass(frozen=True)
 class Limits:
-    """What one device takes at most; the defaults are those of every CUDA device of the last ten years."""
+    """The limits of a device; the defaults are those of every CUDA device of the last ten years."""
 
     grid: Dim3 = (2**31 - 1, 65_535, 65_535)
     block: Dim3 = (1024, 1024, 64)

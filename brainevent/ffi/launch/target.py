@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plans travel within custom calls, by content, and are loaded where a program is."""
+"""Plans are parts of custom calls, and are loaded with the program."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _plans: dict[int, LaunchPlan] = {}  # by the address of the memory that the hand
 
 @dataclass(frozen=True)
 class PlanTarget:
-    """A plan as what `native_call` calls; `again` makes the plan for operands and results of other ranks."""
+    """A plan as a target of `native_call`; `again` makes the plan for operands and results of other ranks."""
 
     plan: LaunchPlan
     again: Callable[[Sequence[Any], Sequence[Any]], LaunchPlan] = field(compare=False, repr=False)
@@ -38,7 +38,7 @@ class PlanTarget:
 
     @property
     def title(self) -> str:
-        """The kernel's name, for people."""
+        """The kernel's name, for messages."""
         return self.plan.title
 
     @property
@@ -47,7 +47,7 @@ class PlanTarget:
         return {PAYLOAD: _packed(self.plan, self.platform != "cpu")}
 
     def portable(self) -> tuple[str, dict[str, Any]]:
-        """Return itself: nothing of this process is in it."""
+        """Return itself: it contains nothing of this process."""
         return self.name, {}
 
     def for_types(self, operands: Sequence[Any], outs: Sequence[Any]) -> PlanTarget:
@@ -91,7 +91,7 @@ def _unpacked(header: dict[str, Any], code: bytes) -> LaunchPlan:
             parameters=tuple(bytes.fromhex(parameter) for parameter in row["parameters"]),
             slots=tuple(Slot(**slot) for slot in row["slots"]),
             shared=row["shared"],
-            together=row.get("together", False),  # programs were exported before it was there
+            together=row.get("together", False),  # programs that were exported before it existed
         )
         for row in header["launches"]
     )
@@ -133,7 +133,7 @@ def load(header: dict[str, Any], code: bytes) -> ctypes.Array[ctypes.c_int64]:
 
 
 def _words(launch: Launch, kernel: int) -> list[int]:
-    """Write a launch down as the handler reads it."""
+    """Return the words of a launch for the handler."""
     block, offsets = b"", []
     for parameter in launch.parameters:
         block += bytes(-len(block) % 16)
@@ -152,12 +152,12 @@ def _report_address() -> int:
 
 
 def _report(call_frame: int, memory: int, index: int, code: int) -> int:
-    """Make an error of what CUDA said to a launch; or of what else failed."""
+    """Make an error from CUDA's status of a launch, or from another failure."""
     try:
         message = _message(call_frame, _plans[memory], index, code)
     except Exception as error:  # noqa: BLE001 - then that is told
         message = f"a kernel of this program failed with the code {code}, and its report failed: {error!r}"
-    # A name may hold what UTF-8 does not.
+    # A name may contain characters that UTF-8 cannot encode.
     return last_words.make_error(call_frame, message.encode(errors="replace").decode())
 
 

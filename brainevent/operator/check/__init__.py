@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Does this operator keep every promise? Each kernel, under each transformation, against the reference."""
+"""Check the promises of an operator: each kernel, under each transformation, against the reference."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ def _checked_promises(promises: Sequence[str] | None) -> set[str]:
 def _chosen(
     operator: XLACustomKernel, here: list[str], backends: Sequence[str] | None, backend: str | None
 ) -> list[str]:
-    """Return the backends to check; the reference is one if it is the only one, or asked for."""
+    """Return the backends to check; the reference only if it is the only one, or requested."""
     known = [*here, *([REFERENCE] if operator.definition.reference is not None and REFERENCE not in here else [])]
     if isinstance(backends, str):
         raise TypeError(f"check: backends is the string {backends!r}; pass a list ([{backends!r}])")
@@ -155,14 +155,14 @@ def _chosen(
 
 
 def _tolerance(operands: Sequence[Any], outs: Any) -> float | None:
-    """Return what suits operands that are coarser than results; None: what suits each result."""
+    """Return the tolerance for operands of lower precision than results; None: that of each result."""
     finest = min((tolerance_of(out.dtype) for out in jax.tree.leaves(outs)), default=0)
     coarsest = max((tolerance_of(x.dtype) for x in operands), default=0)
     return coarsest if coarsest > finest > 0 else None
 
 
 class _ReferenceFailsError(Exception):
-    """The reference cannot tell the types of the results."""
+    """The reference cannot give the types of the results."""
 
 
 def _outs(operator: XLACustomKernel, operands: Sequence[Any], kwargs: dict[str, Any]) -> Any:

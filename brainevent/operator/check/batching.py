@@ -59,7 +59,7 @@ def check_vmap_nested(subject: Subject) -> str:
 
 
 def note_on_samples(subject: Subject) -> str:
-    """Say which operands a batch holds several times the same."""
+    """Return a note on operands that are repeated in a batch."""
     same = [str(i) for i in range(subject.count) if not subject.varies(i)]
     return f"batches repeat operand {', '.join(same)} (to vary it pass samples=)" if same else ""
 

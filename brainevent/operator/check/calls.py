@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Promises about plain calls: types, values, jit, export, and the same call again and again."""
+"""Promises about plain calls: types, values, jit, export, and repeated calls."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ REPEATS = 20
 
 
 def check_types(subject: Subject) -> None:
-    """The call runs, and its results and those of the reference are what `outs` says."""
+    """The call runs, and its results and those of the reference match `outs`."""
     assert_types(to_host(subject.call(*subject.operands())), subject.out_types)
     reference = subject.operator.definition.reference
     if reference is not None:
@@ -33,7 +33,7 @@ def check_types(subject: Subject) -> None:
 
 
 def check_values(subject: Subject) -> None:
-    """An eager call gives what the oracle gives."""
+    """An eager call gives the results of the oracle."""
     if subject.truth is None:
         raise Skipped("nothing to compare with: no reference, and no other kernel that runs here")
     found = subject.call(*subject.operands())
@@ -41,7 +41,7 @@ def check_values(subject: Subject) -> None:
 
 
 def check_jit(subject: Subject) -> None:
-    """A jitted call gives what the eager one gives, alone and as a part of a larger program."""
+    """A jitted call gives the results of an eager one, alone and as a part of a larger program."""
     assert_close(jax.jit(subject.call)(*subject.operands()), subject.expected(), subject.tolerance)
 
     def twice(*operands: Any) -> list[Any]:
@@ -54,7 +54,7 @@ def check_jit(subject: Subject) -> None:
 
 
 def check_export(subject: Subject) -> None:
-    """A program that was exported and read back gives the same."""
+    """A program that was exported and read back gives the same results."""
     chosen = select(subject.operator.definition, platform_here(), subject.backend, {})
     if isinstance(chosen.kernel_generator, EmulatedGenerator):
         raise Skipped("it is emulated here, and exported for another platform")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The promise about calls at once: in many threads, and in one program, each on operands of its own."""
+"""The promise about calls at once: in many threads, and in one program, each on different operands."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["check_at_once"]
 
 THREADS, SECONDS = 4, 0.15
 SECONDS_OF_A_TURN, MORE = 0.004, 20
-BATCH, BYTES = 1000, 1 << 18  # elements of a batch, and what they take: it is to stay in a processor's cache
+BATCH, BYTES = 1000, 1 << 18  # elements of a batch, and their bytes, which must fit in a processor's cache
 IN_A_PROGRAM = 4
 
 
@@ -51,7 +51,7 @@ class _Loop:
 
     program: Any
     stacks: list[list[jax.Array]]  # by the element that comes first
-    wanted: list[list[jax.Array]]  # what they give in this program
+    wanted: list[list[jax.Array]]  # their results in this program
 
     @classmethod
     def of(cls, subject: Subject) -> _Loop:
@@ -64,7 +64,7 @@ class _Loop:
         def program(runs: Any, stacks: list[jax.Array], wanted: list[jax.Array]) -> Any:
             def step(state: Any) -> Any:
                 i, _, _ = state
-                operands, _ = jax.lax.optimization_barrier((stacks, i))  # else XLA would call once, before the loop
+                operands, _ = jax.lax.optimization_barrier((stacks, i))  # or XLA would call once, before the loop
                 found = jax.lax.optimization_barrier(batched(*operands))
                 return i + 1, _differ(found, wanted), found
 
@@ -83,15 +83,15 @@ class _Loop:
             raise Broken("results differ from those of the same calls alone")
 
     def runs(self) -> int:
-        """Return how many runs take some milliseconds."""
+        """Return a number of runs that takes some milliseconds."""
         seconds = _seconds(lambda: self.run(0, 1))
-        if seconds < SECONDS_OF_A_TURN:  # most of them, maybe, to start it
+        if seconds < SECONDS_OF_A_TURN:  # most of the time may be the start
             seconds = (_seconds(lambda: self.run(0, 1 + MORE)) - seconds) / MORE
         return max(1, int(SECONDS_OF_A_TURN / max(seconds, 1e-6)))
 
 
 def _batched(subject: Subject, count: int) -> Callable[..., list[Any]]:
-    """Return the kernel's function of a batch; one by one where the author's rule may call another operator."""
+    """Return the kernel as a function of a batch; one by one if the author's rule may call another operator."""
     if not subject.count:
         return lambda: [jnp.broadcast_to(x, (count, *x.shape)) for x in subject.call()]
     if "batch" in subject.operator.definition.rules:
@@ -104,7 +104,7 @@ def _differ(found: list[jax.Array], wanted: list[jax.Array]) -> jax.Array:
 
 
 def _differs(x: jax.Array, y: jax.Array) -> jax.Array:
-    """Compare bits, which takes far less time than to compare numbers that may be none."""
+    """Compare bits, which is much faster than comparing numbers that may be NaN."""
     if jnp.iscomplexobj(x):
         return _differs(x.real, y.real) | _differs(x.imag, y.imag)
     if is_inexact(x):
@@ -113,7 +113,7 @@ def _differs(x: jax.Array, y: jax.Array) -> jax.Array:
 
 
 def _seconds_of_a_call(subject: Subject) -> float:
-    """Return how long the kernel runs, without what it takes to start a program; at least some microseconds."""
+    """Return the time of the kernel without the start of a program; at least some microseconds."""
     compiled, operands = subject.compiled(), subject.operands()
     call = min(_seconds(lambda: jax.block_until_ready(compiled(*operands))) for _ in range(5))
     return max(call - _seconds_to_start(), SECONDS_OF_A_TURN / BATCH)
@@ -151,7 +151,7 @@ def _in_threads(loop: _Loop) -> None:
         for thread in threads:
             thread.start()
         stall_while_running(threads, end)
-    finally:  # after Ctrl-C nobody waits for the others, and all end with the call that they are in
+    finally:  # after Ctrl-C all threads end with their current call
         end = 0.0
         barrier.abort()
     if findings:

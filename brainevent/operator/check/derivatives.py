@@ -22,7 +22,7 @@ Function = Callable[..., list[Any]]
 
 
 def check_jvp(subject: Subject) -> str:
-    """Tangents are those of the reference, or those that central differences give: for each operand, and for all."""
+    """Tangents agree with the reference, or with central differences: for each operand, and for all."""
     moving, note = moving_operands(subject)
     for group in _groups(moving):
         with during(named(group)):
@@ -46,7 +46,7 @@ def _check_tangents(subject: Subject, group: Sequence[int]) -> None:
 
 
 def check_vjp(subject: Subject) -> str:
-    """Cotangents are those of the reference, or agree with central differences."""
+    """Cotangents agree with the reference, or with central differences."""
     moving, note = moving_operands(subject)
     for group in _groups(moving):
         with during(named(group)):
@@ -75,7 +75,7 @@ def _check_cotangents(subject: Subject, group: Sequence[int]) -> None:
 
 
 def check_transpose(subject: Subject) -> str:
-    """The author's transpose rule is the transpose of the operator, for each operand in which this is linear."""
+    """The author's transpose rule is the transpose of the operator, for each operand in which it is linear."""
     if "transpose" not in subject.operator.definition.rules:
         raise Skipped("it has no transpose rule of its own")
     tested, refused = [], []
@@ -110,7 +110,7 @@ def _check_pairing(
 
 
 def moving_operands(subject: Subject) -> tuple[list[int], str]:
-    """Return the operands that have a derivative, and a note on those that are declared to have none."""
+    """Return the operands that have a derivative, and a note on those that are declared without one."""
     known = subject.operator.definition.rules
     if "jvp" not in known and "reference" not in known:
         raise Skipped("no rule (def_jvp_rule2, def_reference)")
@@ -126,7 +126,7 @@ def moving_operands(subject: Subject) -> tuple[list[int], str]:
 
 
 def _is_declared_fixed(subject: Subject, operand: int) -> bool:
-    """Tell whether the rule answers a tangent of this operand alone with symbolic zeros, as `None` rules do."""
+    """Return whether the rule answers a tangent of this operand alone with symbolic zeros, as `None` rules do."""
     primals = subject.operands()
     tangents = [jnp.ones_like(x) if i == operand else symbolic_zero_like(x) for i, x in enumerate(primals)]
     outs = tuple(ShapedArray(out.shape, out.dtype) for out in subject.out_types)
@@ -158,7 +158,7 @@ def _groups(moving: Sequence[int]) -> list[list[int]]:
 
 
 def _function_of(subject: Subject, group: Sequence[int], call: Function) -> tuple[Function, list[jax.Array]]:
-    """Return the floating results as a function of some operands, and these."""
+    """Return the floating results as a function of some operands, with these operands."""
     operands = subject.operands()
 
     def function(*values: Any) -> list[Any]:
@@ -171,7 +171,7 @@ def _function_of(subject: Subject, group: Sequence[int], call: Function) -> tupl
 def _compare(
     subject: Subject, group: Sequence[int], derive: Callable[..., Any], found: Any, by_numbers: Any, what: str
 ) -> None:
-    """Accept the reference's derivative; where that is another, or there is none, ask the numbers."""
+    """Accept the reference's derivative; if it differs, or is missing, use central differences."""
     reference = subject.operator.definition.reference
     if reference is None:
         return by_numbers()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Promises about derivatives together with vmap, and sharding, held to the gradients of single calls."""
+"""Promises about derivatives with vmap and sharding, compared with the gradients of single calls."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def check_grad_of_vmap(subject: Subject) -> str:
 
 
 def check_sharded_grad_of_vmap(subject: Subject) -> str:
-    """Give the same gradient of a batch when the batch, and a factor of the sharding rule too, is cut over devices."""
+    """Give the same gradient of a batch if the batch, and a factor of the sharding rule, is split over devices."""
     need_devices()
     moving, note = moving_operands(subject)
     alone: Axes = [0 if i == 0 else None for i in range(subject.count)]

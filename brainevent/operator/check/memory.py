@@ -21,7 +21,7 @@ Call = Callable[..., list[Any]]
 
 
 def check_inputs_unchanged(subject: Subject) -> None:
-    """No operand's memory changes: that of the caller's arrays, and that of values which a program uses again."""
+    """No operand's memory changes, neither the caller's arrays nor values that a program uses again."""
     compiled = subject.compiled()
     for k in range(ELEMENTS):
         before = to_host(subject.operands(subject.choice(k)))
@@ -42,7 +42,7 @@ def check_inputs_unchanged(subject: Subject) -> None:
         _check_untouched(batch, mine, "under vmap ")
 
     def used_again(*operands: Any) -> tuple[Any, Any]:
-        # Of each operand a copy that XLA makes in this program, and could give to the kernel to write to.
+        # For each operand a copy that XLA makes in this program, and to which the kernel could write.
         copies = [jnp.flip(jax.lax.optimization_barrier(jnp.flip(x.reshape(-1)))).reshape(x.shape) for x in operands]
         return subject.call(*copies), copies
 
@@ -52,7 +52,7 @@ def check_inputs_unchanged(subject: Subject) -> None:
 
 
 def _check_untouched(compiled: Call, operands: Sequence[jax.Array], where: str) -> None:
-    """Raise if an operand is written to, also if it holds the same as before in the end."""
+    """Raise if an operand is written to, even if its content is restored."""
     if jax.default_backend() != "cpu" or not pages_remember():
         return
     watched = [WatchedArray(x) for x in to_host(operands)]
@@ -63,12 +63,12 @@ def _check_untouched(compiled: Call, operands: Sequence[jax.Array], where: str) 
 
 
 def _reread(arrays: Sequence[jax.Array]) -> list[np.ndarray]:
-    """Read arrays by way of a computation, past any copy that they keep for the host."""
+    """Read arrays through a computation, without their cached copies on the host."""
     return to_host([jnp.copy(x) for x in arrays])
 
 
 def check_outputs_written(subject: Subject) -> None:
-    """No result depends on what its memory held before."""
+    """No result depends on the earlier content of its memory."""
     assert_written(poisoned(subject), subject.operands)
     if subject.count:
         axes = [0] * subject.count

@@ -18,14 +18,14 @@ __all__ = ["Derivative", "central_differences", "directions", "inner"]
 
 @dataclass(frozen=True)
 class Derivative:
-    """The derivative of one result along a direction; `size` is what makes an error small or large."""
+    """The derivative of one result along a direction; errors are relative to `size`."""
 
     value: np.ndarray
     error: float
     size: float
 
     def check(self, found: np.ndarray, what: str, source: str = "central differences give") -> None:
-        """Compare with what a rule gave."""
+        """Compare with the result of a rule."""
         if not self.error <= 0.05 * self.size:
             raise Skipped(f"{what}: central differences do not settle near these operands")
         far = ~(np.abs(found - self.value) <= self.error)
@@ -52,7 +52,7 @@ def _direction(x: np.ndarray, random: np.random.Generator) -> np.ndarray:
 def central_differences(
     function: Callable[..., Sequence[Any]], values: Sequence[jax.Array], tangents: Sequence[jax.Array]
 ) -> list[Derivative]:
-    """Differentiate each result of `function(*values)`, with the step that promises the smallest error."""
+    """Differentiate each result of `function(*values)`, with the step of the smallest estimated error."""
     eps = max(float(jnp.finfo(x.dtype).eps) for x in values)
     steps = 2.0 ** -np.arange(1, 5 if eps > 1e-4 else 10 if eps > 1e-10 else 18)
     size = [max(np.abs(x).max(initial=0), 1e-30) for x in _wide(function(*values))]

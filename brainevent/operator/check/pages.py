@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arrays in pages of memory that remember whether they were written to, also where what was written is undone."""
+"""Arrays in pages of memory that record writes, even if the content is restored."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _PRESENT, _SWAPPED, _OF_FILE = 1 << 63, 1 << 62, 1 << 61  # of an entry in /proc
 
 
 class WatchedArray:
-    """An array of JAX that begins a page of a private mapping of a file.
+    """An array of JAX at the beginning of a page of a private mapping of a file.
 
     A page is the file's until somebody writes to it: the system then gives the process a page of its own, and keeps it,
     whatever is written afterwards.
@@ -40,12 +40,12 @@ class WatchedArray:
 
     @property
     def is_watched(self) -> bool:
-        """Whether JAX reads these pages, and no copy of them."""
+        """Whether JAX reads these pages, not a copy of them."""
         return bool(self.array.size) and self.array.unsafe_buffer_pointer() == self._address
 
     @property
     def was_written(self) -> bool:
-        """Whether anybody wrote to the array since it was made."""
+        """Whether the array was written to since it was made."""
         with open("/proc/self/pagemap", "rb", buffering=0) as file:
             file.seek(self._address // _PAGE * 8)
             entries = np.frombuffer(file.read(8 * self._pages), np.uint64)
@@ -54,7 +54,7 @@ class WatchedArray:
 
 @functools.cache
 def pages_remember() -> bool:
-    """Tell whether this system says of a page whether it was written to."""
+    """Return whether this system records writes to pages."""
     try:
         trial: Any = WatchedArray(np.zeros(4, np.float32))
         if not trial.is_watched or trial.was_written:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs whose memory holds odd values when a kernel begins: a result shows what the kernel left unwritten."""
+"""Programs whose memory contains unusual values when a kernel begins, to show elements that are not written."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["Poisoned", "assert_right", "assert_written"]
 
 Call = Callable[..., list[Any]]
 LARGEST_TEMPORARY = 1 << 24  # bytes that are worth poisoning
-CONFIRMATIONS = 8  # of what is to be told as a fault
+CONFIRMATIONS = 8  # of the elements in a message
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Poisoned:
 
     @classmethod
     def of(cls, function: Call, compiled: Any, types: Sequence[Any]) -> Poisoned:
-        """Make a program `(memory, word, zero, *operands)` whose memory is poison when it calls the function.
+        """Make a program `(memory, word, zero, *operands)` whose memory is poisoned when it calls the function.
 
         XLA puts the results where `memory`, donated, lies. An array as large as all temporary ones of the call, which
         was `compiled` before, is full of `word`, and is no longer needed when the call begins, so that XLA puts
@@ -43,21 +43,21 @@ class Poisoned:
         def program(memory: list[jax.Array], word: jax.Array, zero: jax.Array, *operands: Any) -> list[Any]:
             filled = jax.lax.sort(
                 word + zero * jnp.arange(words, dtype=word.dtype)
-            )  # XLA must make it: it cannot know zero
+            )  # XLA must compute it, because zero is not a constant
             untouched = filled[words // 2] == word
             return function(*(jnp.where(untouched, x, jnp.zeros_like(x)) for x in operands))
 
         return cls(jax.jit(program, donate_argnums=0, keep_unused=True), types)
 
     def compiled(self, operands: Sequence[Any]) -> Poisoned:
-        """Return the same, compiled for operands like these; raise what the kernel raises while it is built."""
+        """Return the same, compiled for operands like these; raise the kernel's error while it is built."""
         memory, word = [jax.ShapeDtypeStruct(x.shape, x.dtype) for x in self.types], np.uint32(0)
         program: Any = self.program
         with _quiet():
             return Poisoned(program.lower(memory, word, word, *operands).compile(), self.types)
 
     def run(self, operands: Sequence[Any], kind: int) -> tuple[list[np.ndarray], bool]:
-        """Return the results over one of two kinds of poison, and whether they lie where it was."""
+        """Return the results over one of two kinds of poison, and whether they are in its memory."""
         memory = [jnp.full(x.shape, _poison(x.dtype, kind), x.dtype) for x in self.types]
         places = [x.unsafe_buffer_pointer() for x in memory]
         with _quiet():
@@ -74,7 +74,7 @@ def _quiet() -> Iterator[None]:
 
 
 def assert_written(program: Poisoned, operands: Callable[[], Sequence[Any]]) -> list[np.ndarray]:
-    """Return the results; raise if one depends on what its memory held before."""
+    """Return the results; raise if one depends on the earlier content of its memory."""
     runs = [program.run(operands(), kind) for kind in (0, 0, 1)]
     (low, again, high), placed = zip(*runs, strict=True)
     if any(different_bits(x, y).any() for x, y in zip(low, again, strict=True)):
@@ -89,7 +89,7 @@ def assert_written(program: Poisoned, operands: Callable[[], Sequence[Any]]) -> 
 
 
 def _confirm(program: Poisoned, operands: Callable[[], Sequence[Any]], seen: Sequence[list[np.ndarray]]) -> None:
-    """Raise `Skipped` unless each kind of poison gives again what it gave: sums in any order may agree by chance."""
+    """Raise `Skipped` unless each kind of poison gives the same results again, as sums in any order may not."""
     for kind in (0, 1) * CONFIRMATIONS:
         again, _ = program.run(operands(), kind)
         if any(different_bits(x, y).any() for x, y in zip(seen[kind], again, strict=True)):
@@ -103,7 +103,7 @@ def assert_right(
     tolerance: float | None,
     usual: Sequence[np.ndarray] | None = None,
 ) -> None:
-    """Raise if results depend on what their memory held, or are not as wanted; `usual` results say what is large."""
+    """Raise if results depend on earlier memory, or are wrong; `usual` results give the scale of errors."""
     try:
         found = assert_written(program, lambda: operands)
     except Skipped:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The table of promises: its name, its test, and what to do when it is broken."""
+"""The table of promises: name, test, and advice if a promise is broken."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ TYPES, VALUES = "shapes and dtypes", "values"
 
 @dataclass(frozen=True)
 class Promise:
-    """What an operator promises; `test` returns a note, or raises `Broken` or `Skipped`."""
+    """A promise of an operator; `test` returns a note, or raises `Broken` or `Skipped`."""
 
     name: str
     test: Callable[[Subject], str | None]
     advice: str
-    needs: tuple[str, ...] = ()  # promises without which this one says nothing new
+    needs: tuple[str, ...] = ()  # promises without which this one is not checked
 
 
 _KERNEL = "correct the kernel"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `check` found: a table, one row per backend and promise."""
+"""The report of `check`: a table with one row per backend and promise."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ class CheckReport:
 
 
 def _table(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Align the columns; wrap the last one under itself."""
+    """Align the columns, and wrap the last one."""
     widths = [max(len(row[column]) for row in rows) for column in range(3)]
     indent = sum(widths) + 6
     room = max(40, min(shutil.get_terminal_size((120, 24)).columns, 160) - indent)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Run the promises for one backend: each becomes a row, whatever the kernel does."""
+"""Check the promises of one backend: each gives a row, also if the kernel fails."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def check_backend(
     values = _row(PROMISES[VALUES], subject)
     yield values
     if values.status != OK:
-        subject = subject.of(backend)  # from here on the kernel is compared with itself
+        subject = subject.of(backend)  # from here the kernel is compared with itself
     yield from _check_others(with_samples(subject, samples), names)
 
 
@@ -69,7 +69,7 @@ def _check_others(subject: Subject, names: Collection[str]) -> Iterator[CheckRow
 
 
 def _row(promise: Promise, subject: Subject) -> CheckRow:
-    """Check one promise; whatever goes wrong is the kernel's fault, and a row."""
+    """Check one promise; every error is attributed to the kernel, and is a row."""
     try:
         note = promise.test(subject)
     except Skipped as reason:
@@ -82,7 +82,7 @@ def _row(promise: Promise, subject: Subject) -> CheckRow:
 
 
 def _why_missing(subject: Subject) -> str | None:
-    """Return what to install, if a kernel does not run because its language is missing."""
+    """Return what to install, if a kernel does not run because its language is not installed."""
     entry = subject.operator.definition.entries(platform_here()).get(subject.backend)
     row = language(entry.language) if entry is not None else None
     if row is not None and jax.default_backend() in row.platforms:

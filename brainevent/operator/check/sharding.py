@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Promises on several devices: sharded jit gives the same and gathers nothing; so does shard_map."""
+"""Promises on several devices: sharded jit and shard_map give the same results, without gathering."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ AXIS, BATCH = "devices", "batch"
 
 
 def check_sharded_jit(subject: Subject) -> str:
-    """However one operand is cut, results are right; cut by the factors of the rule, nothing is gathered."""
+    """Results are right for every split of one operand; a split by the factors of the rule gathers nothing."""
     need_devices()
     wanted = subject.expected()
     for i, samples in enumerate(subject.samples):
@@ -136,7 +136,7 @@ def _check_factor_in_shard_map(subject: Subject, rule: ShardingRule, factor: str
 
 
 def _places(subject: Subject, rule: ShardingRule, cut: str, count: int) -> dict[str, tuple[jax.Array, int]]:
-    """Return where a device's part of each factor begins, and how long it is, if one is cut."""
+    """Return where a device's part of each factor begins, and its length, if one is split."""
     sizes = {factor: size_of(subject, rule, factor) for factor in factors_of_operands(rule)}
     whole = {factor: (jnp.int32(0), size) for factor, size in sizes.items()}
     part = sizes[cut] // count
@@ -150,7 +150,7 @@ def _listed(operands: Sequence[int]) -> str:
 def _run_shard_map(
     function: Callable[..., Any], operands: Sequence[Any], specs: Sequence[Any], out_specs: Sequence[Any], count: int
 ) -> list[Any]:
-    # Operands without elements are made within: XLA of JAX 0.11 ends the process if they come from outside.
+    # Operands without elements are made inside: with JAX 0.11, XLA ends the process if they come from outside.
     given = [i for i, x in enumerate(operands) if jnp.size(x)]
     kinds = [
         jax.ShapeDtypeStruct(_local(jnp.shape(x), spec, count), jnp.result_type(x))
@@ -169,14 +169,14 @@ def _run_shard_map(
 def run_sharded(
     function: Callable[..., Any], operands: Sequence[Any], specs: Sequence[PartitionSpec], mesh: Mesh
 ) -> tuple[Any, str]:
-    """Return the results of a jitted function of operands cut over devices, and the compiled program's text."""
+    """Return the results of a jitted function of operands split over devices, and the compiled program's text."""
     placed = [jax.device_put(x, NamedSharding(mesh, spec)) for x, spec in zip(operands, specs, strict=True)]
     compiled = jax.jit(function).lower(*placed).compile()
     return compiled(*placed), compiled.as_text() or ""
 
 
 def need_devices() -> None:
-    """Skip a promise about several devices where there is one."""
+    """Skip a promise about several devices if there is only one."""
     if len(jax.devices()) < 2:
         raise Skipped("one device; XLA_FLAGS=--xla_force_host_platform_device_count=4 makes four of a CPU")
 
@@ -186,7 +186,7 @@ def _mesh(count: int) -> Mesh:
 
 
 def mesh_of_batch(subject: Subject, axes: Sequence[int | None], factor: str | None) -> tuple[Mesh, list[PartitionSpec]]:
-    """Return a mesh for a batch of the operands with an axis (0), and for a factor of the rule; and how to cut them."""
+    """Return a mesh for a batch of the operands with an axis (0), and for a factor of the rule, and the shardings."""
     rule, count = rule_of(subject), len(jax.devices())
     shape = (count, 1) if factor is None else (count // 2, 2)
     devices = np.array(jax.devices()[: shape[0] * shape[1]]).reshape(shape)
@@ -216,12 +216,12 @@ def _major(dim: Any) -> str:
 
 
 def factors_of_operands(rule: ShardingRule) -> list[str]:
-    """Return the factors by which operands can be cut."""
+    """Return the factors by which operands can be split."""
     return list(dict.fromkeys(_major(dim) for dims in rule.operands for dim in dims))
 
 
 def size_of(subject: Subject, rule: ShardingRule, factor: str) -> int:
-    """Return a number that every array cut by the factor can be cut by: its size, if no dimension is compound."""
+    """Return a number by which all arrays of the factor can be split: its size, if no dimension is compound."""
     sizes = dict(rule.sizes)
     for dims, samples in zip(rule.operands, subject.samples, strict=True):
         for dim, size in zip(dims, samples[0].shape, strict=True):

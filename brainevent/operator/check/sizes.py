@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The promise about other sizes: none, and one less, for dimensions that go together."""
+"""The promise about other sizes, zero and one less, for dimensions that belong together."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class _Group:
 
 
 def check_sizes(subject: Subject) -> str:
-    """Results are true where dimensions are one shorter, and where one group of them is empty."""
+    """Results are right if dimensions are one shorter, and if one group of them is empty."""
     if any(_may_be_pointers(samples[0]) for samples in subject.samples):
         which = [i for i, samples in enumerate(subject.samples) if _may_be_pointers(samples[0])]
         raise Skipped(f"sizes not varied: {named(which)}: sorted integers may be pointers")
@@ -42,7 +42,7 @@ def check_sizes(subject: Subject) -> str:
         raise Skipped("sizes not varied: no reference and no sharding rule says which are equal")
     trials = _Trials(subject, _groups(subject))
     shorter = {group.name: group.size - 1 for group in trials.groups if group.size > 2}
-    if not trials.run(shorter) and len(shorter) > 1:  # all at once, so that blocks do not fit; or else one by one
+    if not trials.run(shorter) and len(shorter) > 1:  # all at once; otherwise one by one
         for name, size in shorter.items():
             trials.run({name: size})
     for group in trials.groups:
@@ -54,11 +54,11 @@ def check_sizes(subject: Subject) -> str:
 
 
 class _RefusedError(Exception):
-    """The kernel cannot be built for such sizes, and says so."""
+    """The kernel raises while it is built for such sizes."""
 
 
 class _Trials:
-    """Which sizes were tried, and why others were not."""
+    """The sizes that were tried, and the reasons against others."""
 
     def __init__(self, subject: Subject, groups: Sequence[_Group]):
         fixed = set(_integers(subject.kwargs))
@@ -69,7 +69,7 @@ class _Trials:
         self.refused: list[str] = []
 
     def run(self, sizes: Mapping[str, int]) -> bool:
-        """Try new sizes by group; tell whether the operator takes them."""
+        """Try new sizes by group; return whether the operator accepts them."""
         try:
             if not sizes or not _is_tried(self.subject, self.groups, sizes):
                 return False
@@ -81,7 +81,7 @@ class _Trials:
         return True
 
     def notes(self) -> list[str]:
-        """Say what was tried, and what was not."""
+        """Return notes on what was tried, and what was not."""
         said = [f"{name}: {', '.join(map(str, sizes))}" for name, sizes in self.tried.items() if sizes]
         said += [f"{group.name} kept: {group.size} is in the keyword arguments" for group in self.kept]
         said += [f"the kernel rejects {what}" for what in self.refused]
@@ -96,13 +96,13 @@ def _listed(sizes: Mapping[str, int]) -> str:
 
 
 def _may_be_pointers(x: np.ndarray) -> bool:
-    """Tell whether integers are sorted, as the row pointers of a sparse matrix are, whose sizes say what they hold."""
+    """Return whether integers are sorted, like the row pointers of a sparse matrix, which determine other sizes."""
     flat = x.reshape(-1)
     return bool(jnp.issubdtype(x.dtype, jnp.integer) and x.size > 1 and (flat[:-1] <= flat[1:]).all())
 
 
 def _groups(subject: Subject) -> list[_Group]:
-    """Group the dimensions by the sharding rule; without one, those of one size, whose number names them."""
+    """Group the dimensions by the sharding rule, or without one by size, which is then their name."""
     shapes = _shapes(subject)
     rule = rule_of(subject)
     names: list[Sequence[Any]] = [*rule.operands, *rule.results] if rule is not None else [*shapes]
@@ -121,7 +121,7 @@ def _groups(subject: Subject) -> list[_Group]:
 
 
 def _readable(factor: str) -> str:
-    """Return the name of a factor as authors write it: the rule numbers those that an ellipsis stands for."""
+    """Return the name of a factor for messages: those of an ellipsis are numbered."""
     return f"axis {factor.rpartition('_')[2]} of ..." if factor.startswith("ellipsis") else factor
 
 
@@ -140,7 +140,7 @@ def _integers(value: Any) -> Iterator[int]:
 
 
 def _is_tried(subject: Subject, groups: Sequence[_Group], sizes: Mapping[str, int]) -> bool:
-    """Run the kernel on operands of other sizes, unless they are none that the operator takes."""
+    """Run the kernel on operands of other sizes, if the operator accepts these."""
     shapes = [list(shape) for shape in _shapes(subject)]
     varied = [group for group in groups if group.name in sizes]
     for group in varied:
@@ -173,14 +173,14 @@ def _is_tried(subject: Subject, groups: Sequence[_Group], sizes: Mapping[str, in
 
 
 def _root(error: BaseException) -> str:
-    """Return the words of what the kernel or its generator raised."""
+    """Return the message of the exception of the kernel or its generator."""
     while isinstance(error, KernelCompilationError) and error.__cause__ is not None:
         error = error.__cause__
     return f"{type(error).__name__}: {error}"
 
 
 def _resized(x: np.ndarray, shape: Sequence[int], limits: Mapping[int, int]) -> np.ndarray | None:
-    """Cut an array; integers stay indices into arrays that are shorter, and different where they were. None: cannot."""
+    """Shorten an array; integers stay valid indices, and distinct if they were. None if impossible."""
     cut = x[tuple(slice(size) for size in shape)] if x.ndim else x
     if not cut.size or not jnp.issubdtype(x.dtype, jnp.integer):
         return cut
@@ -196,7 +196,7 @@ def _resized(x: np.ndarray, shape: Sequence[int], limits: Mapping[int, int]) -> 
 
 
 def _results(subject: Subject, operands: Sequence[Any], shapes: Sequence[Sequence[int]]) -> list[Any] | None:
-    """Return the types of results: what the reference gives, if that is as many as before; else what the rule says."""
+    """Return the types of results: those of the reference, if their number is the same, or those by the rule."""
     types: list[Any] = [
         jax.ShapeDtypeStruct(tuple(s), out.dtype) for s, out in zip(shapes, subject.out_types, strict=True)
     ]
@@ -213,7 +213,7 @@ def _results(subject: Subject, operands: Sequence[Any], shapes: Sequence[Sequenc
 
 
 def _wanted(subject: Subject, operands: Sequence[Any], types: Sequence[Any]) -> list[np.ndarray] | None:
-    """Return what the reference gives; None without one, or where that is no number."""
+    """Return the results of the reference; None without one, or if they are not finite."""
     reference = subject.operator.definition.reference
     if reference is None:
         return None

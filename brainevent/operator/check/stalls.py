@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stop a thread for a moment, wherever it is, so that it can be seen what others do to its memory meanwhile."""
+"""Pause a thread at an arbitrary point, to show what other threads do to its memory."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ STOPS, PAUSE = 10, 1.2e-3  # signals that make one stop, each of some hundred mi
 
 
 def stall_while_running(threads: Sequence[threading.Thread], end: float) -> None:
-    """Stop one of the threads after another, for a millisecond each, up to a time; then wait until all have ended."""
+    """Pause one thread after another, for a millisecond each, up to a time; then wait until all have ended."""
     stop, random = _stopper(), Random(0)
     while stop is not None and time.monotonic() < end:
         running = [thread.native_id for thread in threads if thread.is_alive() and thread.native_id is not None]
@@ -46,7 +46,7 @@ def _stopper() -> Callable[[int], None] | None:
     except (AttributeError, OSError):
         return None
     before = library.signal(number, usleep)
-    if before:  # somebody else uses it
+    if before:  # it has a handler already
         library.signal(number, before)
         return None
     return lambda thread: kill(os.getpid(), thread, number)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One backend of an operator under check: how to call it, with which operands, and what is true."""
+"""One backend of a checked operator: its calls, its operands, and the right results."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ..tuning_lookup import CallTypes
 __all__ = ["ELEMENTS", "Choice", "Subject", "named", "platform_here", "with_samples"]
 
 ELEMENTS = 3  # of a batch
-Choice = tuple[int, ...]  # for each operand, which of its samples
+Choice = tuple[int, ...]  # for each operand, the number of its sample
 Call = Callable[..., list[Any]]
 
 
@@ -36,28 +36,28 @@ def platform_here() -> str:
 
 @dataclass(frozen=True)
 class Subject:
-    """A backend, its operands, and the truth about its results."""
+    """A backend, its operands, and the right results."""
 
     operator: XLACustomKernel
     backend: str
     outs: Any
     kwargs: Mapping[str, Any]
-    samples: tuple[tuple[np.ndarray, ...], ...]  # per operand: what the caller gave, then other values that are valid
+    samples: tuple[tuple[np.ndarray, ...], ...]  # per operand: the caller's array, then other valid values
     truth: Call | None = None
     tolerance: float | None = None
     _known: dict[Choice, list[np.ndarray]] = field(default_factory=dict, compare=False, repr=False)
     _made: dict[Hashable, Any] = field(default_factory=dict, compare=False, repr=False)
 
     def of(self, backend: str, truth: Call | None = None) -> Subject:
-        """Return the same for a backend, with another truth."""
+        """Return the same for a backend, with another oracle."""
         return dataclasses.replace(self, backend=backend, truth=truth, _known={}, _made={})
 
     @property
     def params(self) -> dict[str, Any]:
-        """The keyword arguments of a call: those of the caller, and `backend` where that is not chosen anyway."""
+        """The keyword arguments of a call: those of the caller, and `backend` if it is not the default."""
         call = CallTypes.of([samples[0] for samples in self.samples], self.out_types, self.kwargs)
         block = dict(_jit_key.block_choices())
-        # What is tuned holds for calls like this one, and not for batches.
+        # A tuned choice applies to calls like this one, not to batches.
         chosen = {select(self.operator.definition, platform_here(), None, block, like).backend for like in (None, call)}
         return {**self.kwargs, **({} if chosen == {self.backend} else {"backend": self.backend})}
 
@@ -66,7 +66,7 @@ class Subject:
         return jax.tree.leaves(self.operator(*operands, outs=self.outs if outs is None else outs, **self.params))
 
     def once(self, key: Hashable, make: Callable[[], Any]) -> Any:
-        """Return what `make` makes, made once for all promises: what is compiled, or takes long."""
+        """Return the result of `make`, which runs once for all promises, because it compiles or takes long."""
         if key not in self._made:
             self._made[key] = make()
         return self._made[key]
@@ -96,11 +96,11 @@ class Subject:
         return len(self.samples)
 
     def choice(self, element: int, mapped: Sequence[int] | None = None) -> Choice:
-        """Return the samples that make an element of a batch of the operands `mapped` (None: of all)."""
+        """Return the samples of an element of a batch of the operands `mapped` (None: of all)."""
         return tuple(element % ELEMENTS if mapped is None or i in mapped else 0 for i in range(self.count))
 
     def operands(self, choice: Choice | None = None) -> list[jax.Array]:
-        """Return operands in fresh memory: a kernel that writes to them spoils nothing."""
+        """Return operands in new memory, to which a kernel can write without effects on others."""
         choice = self.choice(0) if choice is None else choice
         return [jnp.array(samples[k], copy=True) for samples, k in zip(self.samples, choice, strict=True)]
 
@@ -112,7 +112,7 @@ class Subject:
         ]
 
     def expected(self, choice: Choice | None = None) -> list[np.ndarray]:
-        """Return what is true of one call: the oracle's results, or without one the kernel's own."""
+        """Return the right results of one call: those of the oracle, or without one those of the kernel."""
         choice = self.choice(0) if choice is None else choice
         if choice not in self._known:
             truth = self.truth or self.compiled()
@@ -120,14 +120,14 @@ class Subject:
         return self._known[choice]
 
     def expected_batch(self, choices: Sequence[Choice]) -> list[np.ndarray]:
-        """Return what is true of a batch."""
+        """Return the right results of a batch."""
         if not choices:
             return [np.zeros((0, *out.shape), out.dtype) for out in self.out_types]
         each = [self.expected(choice) for choice in choices]
         return [np.stack(parts) for parts in zip(*each, strict=True)]
 
     def varies(self, operand: int) -> bool:
-        """Tell whether there is more than one sample of an operand."""
+        """Return whether there is more than one sample of an operand."""
         first = self.samples[operand][0]
         return any(not np.array_equal(first, other, equal_nan=is_inexact(first)) for other in self.samples[operand][1:])
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The promise about other values of the same shapes: none active, all active, negative, no numbers at all."""
+"""The promise about other values of the same shapes: none active, all active, negative, NaN and infinity."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from .subject import Subject, named
 
 __all__ = ["check_values_of_its_own"]
 
-Accepts = Callable[[Sequence[np.ndarray]], bool]  # whether the true results say what a kernel must give
+Accepts = Callable[[Sequence[np.ndarray]], bool]  # whether the oracle's results determine those of the kernel
 
 
 @dataclass(frozen=True)
 class _Trial:
-    """Operands of which one has other values."""
+    """Operands, one of them with other values."""
 
     operand: int
     kind: str
@@ -32,7 +32,7 @@ class _Trial:
 
 
 def check_values_of_its_own(subject: Subject) -> str:
-    """Results are true for other values of each operand, over memory that held something else."""
+    """Results are right for other values of each operand, over poisoned memory."""
     given = [samples[0] for samples in subject.samples]
     tried: dict[int, list[str]] = {}
     for trial in _trials(given):
@@ -44,7 +44,7 @@ def check_values_of_its_own(subject: Subject) -> str:
 
 
 def _listed(tried: Mapping[int, Sequence[str]], kept: Sequence[int]) -> str:
-    """Say which kinds of values were tried, as in 'operands 0, 2: zeros, negative; operand 1 kept'."""
+    """Return a note on the values that were tried, such as 'operands 0, 2: zeros, negative; operand 1 kept'."""
     alike: dict[str, list[int]] = {}
     for i, kinds in tried.items():
         alike.setdefault(", ".join(dict.fromkeys(kinds)), []).append(i)
@@ -53,7 +53,7 @@ def _listed(tried: Mapping[int, Sequence[str]], kept: Sequence[int]) -> str:
 
 
 def _is_tried(subject: Subject, trial: _Trial) -> bool:
-    """Run the kernel, unless the reference does not say what it must give."""
+    """Run the kernel, unless the reference does not determine its results."""
     operands = [jnp.array(x, copy=True) for x in trial.values]
     if subject.truth is None or (trial.needs_reference and subject.operator.definition.reference is None):
         wanted = None
@@ -69,12 +69,12 @@ def _is_tried(subject: Subject, trial: _Trial) -> bool:
 
 
 def _trials(given: Sequence[np.ndarray]) -> Iterator[_Trial]:
-    """Vary one operand after another; integers are kept, since they may be indices."""
+    """Vary one operand after another; integers are kept, because they may be indices."""
     for i, x in enumerate(given):
         for kind, name, values in _finite_variations(x):
             if not np.array_equal(values, x):
                 yield _Trial(i, kind, name, (*given[:i], values, *given[i + 1 :]), _are_finite)
-    others = [_without_zeros(x) for x in given]  # zero times what is no number may be either
+    others = [_without_zeros(x) for x in given]  # zero times NaN or infinity may be zero or NaN
     for i, x in enumerate(others):
         if not is_inexact(x) or not x.size or _are_events(given[i]):
             continue
@@ -103,7 +103,7 @@ def _finite_variations(x: np.ndarray) -> Iterator[tuple[str, str, np.ndarray]]:
 
 
 def _are_events(x: np.ndarray) -> bool:
-    """Tell whether numbers are zeros and ones, which is all that an operator on events may be defined for."""
+    """Return whether numbers are zeros and ones, the only values for which an operator on events may be defined."""
     wide = np.asarray(x, np.complex128)
     return bool(np.isin(wide, (0, 1)).all() and (wide == 0).any())
 
@@ -119,5 +119,5 @@ def _are_finite(results: Sequence[np.ndarray]) -> bool:
 
 
 def _are_not_all_finite(results: Sequence[np.ndarray]) -> bool:
-    """Tell whether a number that is none shows in a result: else a kernel need not notice it."""
+    """Return whether NaN or infinity appears in a result: otherwise a kernel may ignore it."""
     return all(is_inexact(x) for x in results) and not _are_finite(results)
