@@ -452,14 +452,14 @@ def batching_rule_without_derivatives():
 def elementwise_rule_for_a_running_sum():
     op = operator(numba_generator(running_sum), jnp.cumsum)
     op.def_sharding_rule("k -> k")
-    return Fault(op, "sharded jit", "operand 0 cut along axis 0: output 0: element [2]")
+    return Fault(op, "sharded jit", "operand 0 split along axis 0: output 0: element [2]")
 
 
 @fault
 def sums_what_has_a_maximum():
     op = operator(plain(lambda x: [x.max(axis=1)]), lambda x: x.max(axis=1))
     op.def_sharding_rule("m k -> m", reduction_factors=("k",))
-    return Fault(op, "sharded jit", "operand 0 cut along axis 1: output 0", (MATRIX,))
+    return Fault(op, "sharded jit", "operand 0 split along axis 1: output 0", (MATRIX,))
 
 
 @fault
@@ -476,7 +476,7 @@ def kernel_sees_the_whole_shape():
 
     op = operator(generator, lambda x, scale: 2 * x * scale / x.shape[0])
     op.def_sharding_rule("i -> i")
-    return Fault(op, "shard_map", "factor 'i' cut in 4: output 0", options={"scale": 8.0})
+    return Fault(op, "shard_map", "factor 'i' split in 4: output 0", options={"scale": 8.0})
 
 
 @fault

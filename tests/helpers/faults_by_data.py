@@ -388,5 +388,5 @@ def derivative_calls_an_operator_that_sees_the_whole_shape():
     op.def_sharding_rule("i -> i")
     inner.def_sharding_rule("i -> i")
     op.def_jvp_rule2(lambda t, x, **_: t * inner(x, outs=jax.ShapeDtypeStruct(x.shape, x.dtype)))
-    words = "operand 0 mapped, the batch cut, and factor 'i': the gradient for operand 0"
+    words = "operand 0 mapped, the batch split, and factor 'i': the gradient for operand 0"
     return Fault(op, "sharded grad of vmap", words)

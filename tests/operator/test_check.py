@@ -369,7 +369,7 @@ def test_finds_that_arrays_are_gathered_in_spite_of_a_rule(monkeypatch):
     op = operator(numba_generator(faults.numba_twice), twice)
     op.def_sharding_rule("i -> i")
     (row,) = check(op, X, promises=["sharded jit"]).failures
-    assert row.detail.startswith("a batch of operand 0, cut: XLA gathers an array")
+    assert row.detail.startswith("a batch of operand 0, split: XLA gathers an array")
 
 
 def test_on_one_device_sharding_is_skipped(monkeypatch):
@@ -380,13 +380,13 @@ def test_on_one_device_sharding_is_skipped(monkeypatch):
     assert "XLA_FLAGS=--xla_force_host_platform_device_count=4" in report.rows[-1].detail
 
 
-def test_says_which_factors_were_not_cut():
+def test_says_which_factors_were_not_split():
     op = operator(plain(lambda w, x: [w @ x]), jnp.matmul)
     op.def_sharding_rule("m k, k -> m", need_replication_factors=("k",))
     report = check(op, MATRIX[:1], X, promises=["sharded jit"])
-    assert report.rows[-1][2:] == ("skipped", "nothing that the rule cuts (m) has a size that 4 devices share")
+    assert report.rows[-1][2:] == ("skipped", "no factor that the rule splits (m) has a size that 4 devices share")
     report = check(op, jnp.concatenate([MATRIX] * 4), X, promises=["sharded jit"])
-    assert report.rows[-1][2:] == ("ok", "by the rule never cut: k")
+    assert report.rows[-1][2:] == ("ok", "never split by the rule: k")
 
 
 # ---- which kernels -------------------------------------------------------------------------------------------------

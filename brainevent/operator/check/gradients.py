@@ -51,8 +51,8 @@ def check_sharded_grad_of_vmap(subject: Subject) -> str:
     for axes, factor in ((every, None), (alone, _factor(subject))):
         mesh, specs = mesh_of_batch(subject, axes, factor)
         elements = mesh.shape[BATCH]
-        cut = "cut" if factor is None else f"cut, and factor {factor!r}"
-        with during(f"{_named(axes)}, the batch {cut}"):
+        split = "split" if factor is None else f"split, and factor {factor!r}"
+        with during(f"{_named(axes)}, the batch {split}"):
             gradient = _gradient_of_batch(subject, axes, moving)
             found, _ = run_sharded(gradient, subject.stacked(elements, axes), specs, mesh)
             _assert_gradients(subject, found, _of_batch(subject, axes, moving, elements), moving)

@@ -38,7 +38,7 @@ def check_sharded_jit(subject: Subject) -> str:
         for dim, size in enumerate(samples[0].shape):
             if count := _parts(size):
                 specs = [_cut(x[0].ndim, [dim] if k == i else []) for k, x in enumerate(subject.samples)]
-                with during(f"operand {i} cut along axis {dim}"):
+                with during(f"operand {i} split along axis {dim}"):
                     found, _ = run_sharded(subject.call, subject.operands(), specs, _mesh(count))
                     assert_close(found, wanted, subject.tolerance)
     _check_batch_cut(subject)
@@ -58,18 +58,18 @@ def _check_factors(subject: Subject) -> str:
             whole.append(factor)
             continue
         specs, tried = [_cut_by(dims, factor) for dims in rule.operands], True
-        with during(f"factor {factor!r} cut in {count}"):
+        with during(f"factor {factor!r} split in {count}"):
             found, text = run_sharded(subject.call, subject.operands(), specs, _mesh(count))
             assert_close(found, subject.expected(), subject.tolerance)
             if "all-gather" in text:
                 raise Broken("XLA gathers an array")
     if whole and not tried:
         raise Skipped(
-            f"nothing that the rule cuts ({', '.join(whole)}) has a size that {len(jax.devices())} devices share"
+            f"no factor that the rule splits ({', '.join(whole)}) has a size that {len(jax.devices())} devices share"
         )
-    notes = [f"the sizes of {', '.join(whole)} cannot be cut evenly"] if whole else []
+    notes = [f"the sizes of {', '.join(whole)} cannot be split evenly"] if whole else []
     never = [factor for factor in factors_of_operands(rule) if factor in rule.replicated]
-    notes += [f"by the rule never cut: {', '.join(never)}"] if never else []
+    notes += [f"never split by the rule: {', '.join(never)}"] if never else []
     return "; ".join(notes)
 
 
@@ -81,7 +81,7 @@ def _check_batch_cut(subject: Subject) -> None:
         mapped = [i for i, axis in enumerate(axes) if axis is not None]
         specs = [PartitionSpec(AXIS) if axis is not None else PartitionSpec() for axis in axes]
         wanted = subject.expected_batch([subject.choice(b, mapped) for b in range(count)])
-        with during(f"a batch of operand {_listed(mapped)}, cut"):
+        with during(f"a batch of operand {_listed(mapped)}, split"):
             function = jax.vmap(subject.call, in_axes=tuple(axes))
             found, text = run_sharded(function, subject.stacked(count, axes), specs, _mesh(count))
             assert_close(found, wanted, subject.tolerance)
@@ -101,7 +101,7 @@ def check_shard_map(subject: Subject) -> None:
         mapped = [i for i, axis in enumerate(axes) if axis is not None]
         specs = [PartitionSpec(AXIS) if axis is not None else PartitionSpec() for axis in axes]
         batch = subject.expected_batch([subject.choice(b, mapped) for b in range(2 * count)])
-        with during(f"a batch of operand {_listed(mapped)}, cut"):
+        with during(f"a batch of operand {_listed(mapped)}, split"):
             function = jax.vmap(subject.call, in_axes=tuple(axes))
             operands, cut = subject.stacked(2 * count, axes), [PartitionSpec(AXIS)] * len(wanted)
             found = _run_shard_map(function, operands, specs, cut, count)
@@ -130,7 +130,7 @@ def _check_factor_in_shard_map(subject: Subject, rule: ShardingRule, factor: str
         results = subject.call(*operands, outs=local)
         return [x if AXIS in spec else reduce(x, AXIS) for x, spec in zip(results, out_specs, strict=True)]
 
-    with during(f"factor {factor!r} cut in {count}"):
+    with during(f"factor {factor!r} split in {count}"):
         found = _run_shard_map(on_shard, subject.operands(), specs, out_specs, count)
         assert_close(found, subject.expected(), subject.tolerance)
 
