@@ -3,7 +3,7 @@
 
 import os
 
-# To JAX, all of the CPU is one device, unless it is told otherwise before it starts.
+# JAX treats the CPU as one device, unless this flag is set before it starts.
 os.environ["XLA_FLAGS"] = os.environ.get("XLA_FLAGS", "") + " --xla_force_host_platform_device_count=4"
 os.environ.setdefault("COLUMNS", "79")
 
@@ -42,7 +42,7 @@ def matrix_product(spikes, weights):
 spike_input = brainevent.XLACustomKernel("spike_input")
 spike_input.def_numba_kernel(lambda *, outs: brainevent.numba_kernel(add_active_rows, outs=outs))
 spike_input.def_kernel("dense", "cpu", lambda *, outs: matrix_product)
-spike_input.def_reference(matrix_product)  # tells shapes and derivatives, and what every kernel is compared with
+spike_input.def_reference(matrix_product)  # gives shapes and derivatives, and the values that kernels are compared with
 spike_input.def_sharding_rule("n, n m -> m", reduction_factors=("n",))
 
 
@@ -81,7 +81,7 @@ def show_transformations(spikes, weights):
     }
     for name, run in functions.items():
         result = run(spike_input)
-        same = "the same as" if np.allclose(result, run(matrix_product)) else "NOT the same as"
+        same = "equal to" if np.allclose(result, run(matrix_product)) else "NOT equal to"
         print(f"  {name:<14}{list(result.shape)!s:<12}{same} jax.numpy")
 
 
@@ -145,18 +145,18 @@ def main():
     print("that visit the rows of active neurons only, 'numba' and 'cpp', and one in jax.numpy, 'dense'.")
     print("\nUnder the transformations of JAX:")
     show_transformations(spikes, weights)
-    print("\nA jitted function follows the choice of a kernel; going back retraces nothing:")
+    print("\nA jitted function follows the choice of a kernel; switching back needs no new trace:")
     show_switching(spikes, weights)
     print("\nOn four devices, the kernel runs on each part of the weights:")
     show_devices(spikes, weights)
     print("\nOne call in a jitted loop, 8 neurons:")
     show_speed(spikes, jnp.eye(8))
-    print("\nLanguages for kernels, and what is missing here:")
+    print("\nLanguages for kernels, and what is missing on this machine:")
     show_languages()
     kernels = ["numba", "cpp"] if HAS_CPP else ["numba"]
-    print(f"\nDo these kernels keep every promise: {', '.join(kernels)}? brainevent.check says:\n")
+    print(f"\nbrainevent.check of these kernels: {', '.join(kernels)}\n")
     print(brainevent.check(spike_input, spikes, weights, backends=kernels))
-    print("\nAnd a network of neurons, described in a page, one second of it (examples/networks/coba.py).")
+    print("\nA network of neurons, simulated for one second (examples/networks/coba.py).")
     print("The first time, its native code is compiled, which takes some seconds:\n", flush=True)
     show("COBA", coba.network(), picture=Path("build/coba.svg"))
 

@@ -14,9 +14,9 @@ from examples.networks.report import main
 
 DT = 0.1  # ms
 J = 0.1  # mV, what an excitatory spike adds to a potential
-IN_DEGREE = 1000  # excitatory synapses of a neuron; it has a quarter of this number of inhibitory ones
+IN_DEGREE = 1000  # excitatory synapses of a neuron; it has 250 inhibitory ones
 THRESHOLD, TAU = 20.0, 20.0  # mV, ms
-REGIMES = {  # strength of inhibition g, external rate in units of the rate that alone reaches the threshold
+REGIMES = {  # strength of inhibition g, external rate eta: 1 is just enough to reach the threshold
     "A": {"g": 3.0, "eta": 2.0},
     "B": {"g": 6.0, "eta": 4.0},
     "C": {"g": 5.0, "eta": 2.0},
@@ -35,7 +35,7 @@ def neuron(s, arriving, p, random):
 
 
 def network(regime="C", n_exc=10_000):
-    """Return the network of a regime; the smaller it is, the more inputs neurons have in common."""
+    """Return the network of a regime; in a smaller one, neurons share more of their inputs."""
     g, eta = REGIMES[regime].values()
     params = PARAMS | {"events": eta * THRESHOLD / (J * TAU) * DT}  # external spikes of a neuron in a step
     state = {"v": be.uniform(0, THRESHOLD), "pause": 0}

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A spiking classifier that learns by surrogate gradients, through a simulation that is a function.
+"""A spiking classifier that learns by surrogate gradients.
 
-Each class is a pattern of spikes in time. All input neurons spike equally often in every class, so only the times tell
-the classes apart. A sample loses some spikes, moves others, and gets some that belong to none.
+Each class is a pattern of spikes in time. All inputs spike equally often in every class, so only the spike times
+distinguish the classes. In each sample some spikes are missing, others are shifted, and some are noise.
 `python -m examples.networks.classifier` trains it.
 """
 
@@ -23,7 +23,7 @@ SPIKES_EACH, KEPT, NOISE = 2, 0.8, 0.02
 
 
 def relay(s, arriving, p):
-    """Spike where the input says so."""
+    """Spike if there is an input."""
     return s, arriving.given > 0
 
 
@@ -41,7 +41,7 @@ def readout(s, arriving, p):
 
 
 def network(seed=0):
-    """Return inputs that are connected to half of the hidden neurons, and those to an output for each class."""
+    """Return inputs, each connected to half of the hidden neurons, and an output for each class."""
     random = np.random.default_rng(seed)
     given = be.Population("given", INPUTS, relay)
     hidden = be.Population("hidden", HIDDEN, leaky, state={"v": 0.0}, params={"keep": 0.9})
@@ -55,7 +55,7 @@ def network(seed=0):
 
 
 def built(seed=0):
-    """Return the network as a function: weights are multiples of 2^-14, whose sums are exact in float32."""
+    """Build the network for `be.simulate`: weights are multiples of 2^-14, whose sums are exact in float32."""
     return network(seed).build(seed=seed, backend="jax", quantum=2**-14)
 
 
@@ -104,7 +104,7 @@ def loss(weights, simulation, spikes, labels):
 
 @partial(jax.jit, static_argnums=0)
 def improved(simulation, weights, mean, square, i, spikes, labels):
-    """Return weights after a step of Adam, its two means, and the loss before."""
+    """Return the weights after a step of Adam, its two moments, and the loss before the step."""
     found, slope = jax.value_and_grad(loss)(weights, simulation, spikes, labels)
     mean = jax.tree.map(lambda m, g: 0.9 * m + 0.1 * g, mean, slope)
     square = jax.tree.map(lambda s, g: 0.99 * s + 0.01 * g**2, square, slope)
@@ -131,15 +131,15 @@ def accuracy(simulation, weights, spikes, labels):
 
 
 def main(seed=0, rounds=60):
-    """Train, and return the share of new samples that are told right."""
+    """Train, and return the share of new samples that are classified correctly."""
     random = np.random.default_rng(seed)
     times, simulation = patterns(random), built(seed)
     start = time.perf_counter()
     weights, losses = train(simulation, random, times, rounds)
     right = accuracy(simulation, weights, *samples(random, times, 1000))
     print(f"  loss              {losses[0]:.2f}, after {rounds} rounds {np.mean(losses[-10:]):.2f}")
-    print(f"  right             {right:.1%} of 1000 new samples of {CLASSES} classes")
-    print(f"  time              {time.perf_counter() - start:.1f} s, with compiling")
+    print(f"  accuracy          {right:.1%} of 1000 new samples of {CLASSES} classes")
+    print(f"  time              {time.perf_counter() - start:.1f} s, including compilation")
     return right
 
 

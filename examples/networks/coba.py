@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """COBA: excitatory and inhibitory neurons whose synapses open conductances (Vogels & Abbott 2005).
 
-Conductances are in units of the leak's, potentials in mV, times in ms. `python -m examples.networks.coba` runs it.
+Conductances are in units of the leak conductance, potentials in mV, times in ms. Run it by
+`python -m examples.networks.coba`.
 """
 
 from math import exp
@@ -19,11 +20,11 @@ STATE = {"v": be.normal(-55, 5), "exc": be.normal(4, 1.5), "inh": be.normal(20, 
 
 
 def neuron(s, arriving, p):
-    """Open conductances, and let the potential approach the value that they pull it to."""
+    """Add arriving spikes to the conductances, and move the potential towards the value that they set."""
     exc, inh = s.exc + arriving.exc, s.inh + arriving.inh
     push = p.rest + p.drive - s.v + exc * (p.e_exc - s.v) + inh * (p.e_inh - s.v)
     a = p.rate * (1 + exc + inh)
-    # (1 - exp(-a)) / a is 12 / (12 + 6 a + a^2), to a millionth for a < 0.15; this is fast for many neurons at once.
+    # (1 - exp(-a)) / a is 12 / (12 + 6 a + a^2) with an error below 1e-6 for a < 0.15, and this is faster.
     v = s.v + push * (12 * p.rate / (12 + a * (6 + a)))
     v = jnp.where(s.pause > 0, s.v, v)
     spike = v > p.threshold
@@ -33,7 +34,7 @@ def neuron(s, arriving, p):
 
 
 def network(n=4000, w_exc=0.6, w_inh=6.7):
-    """Return n neurons, four fifths of them excitatory, that each have 80 synapses on average."""
+    """Return n neurons, four fifths of them excitatory, with 80 outgoing synapses each on average."""
     exc = be.Population("exc", n * 4 // 5, neuron, state=STATE, params=PARAMS)
     inh = be.Population("inh", n // 5, neuron, state=STATE, params=PARAMS)
     projections = [

@@ -15,7 +15,7 @@ DT = 0.1
 
 
 def current_to_v(tau, tau_m=20):
-    """Return what a current of 1 mV adds to the potential in one step, exactly."""
+    """Return how much a current of 1 mV changes the potential in one step, exactly."""
     return tau / (tau_m - tau) * (exp(-DT / tau_m) - exp(-DT / tau))
 
 
@@ -37,7 +37,7 @@ def neuron(s, arriving, p):
 
 
 def network(n=4000, w_exc=1.62, w_inh=-9.0):
-    """Return n neurons, four fifths of them excitatory, that each have 80 synapses on average."""
+    """Return n neurons, four fifths of them excitatory, with 80 outgoing synapses each on average."""
     exc = be.Population("exc", n * 4 // 5, neuron, state=STATE, params=PARAMS)
     inh = be.Population("inh", n // 5, neuron, state=STATE, params=PARAMS)
     projections = [

@@ -37,7 +37,7 @@ PARAMS |= {"i_to_v": TAU_S * TAU_M / (TAU_M - TAU_S) / CAPACITANCE * (exp(-DT / 
 
 
 def integrated(s, p, arrived):
-    """Integrate currents for a step, exactly; what arrives acts from the next step on."""
+    """Integrate the currents for a step, exactly; arriving spikes act from the next step on."""
     v = p.rest + (s.v - p.rest) * p.keep_v + s.i * p.i_to_v + p.drift
     v = jnp.where(s.pause > 0, s.v, v)
     spike = v >= p.threshold
@@ -57,7 +57,7 @@ def steadily_driven(s, arriving, p):
 
 
 def contacts(target, source):
-    """Return how many synapses a projection has at full scale: pairs may have several."""
+    """Return the number of synapses of a projection at full scale; a pair of neurons may have several."""
     pairs = SIZES[target] * SIZES[source]
     return log1p(-PROBABILITIES[target][source]) / log1p(-1 / pairs)
 
@@ -73,7 +73,7 @@ def population(k, scale, drive):
     recurrent = sum(
         contacts(k, j) / SIZES[k] * weight(k, j) * RATES[j] * 1e-3 * TAU_S for j in range(8) if PROBABILITIES[k][j]
     )
-    # With fewer inputs, weights grow so that the variance stays; a constant current replaces what the mean loses.
+    # With fewer inputs, larger weights keep the variance, and a constant current keeps the mean.
     current = external if drive == "dc" else (1 - sqrt(scale)) * (recurrent + external)
     params = PARAMS | {"drift": current * TAU_M / CAPACITANCE * (1 - exp(-DT / TAU_M))}
     if drive == "poisson":

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Build and run a network, say how it went, and draw a part of its spikes."""
+"""Build and run a network, print its rates and speed, and draw a part of its spikes."""
 
 import argparse
 import time
@@ -34,7 +34,7 @@ def draw(network: be.Network, result: Any, title: str, figure: Any = None, theme
 def show(
     name: str, network: be.Network, milliseconds: float = 1000, seed: int = 0, picture: Path | None = None
 ) -> dict[str, float]:
-    """Build and run a network, print what came of it, and return the rate of each population in Hz."""
+    """Build and run a network, print its rates and speed, and return the rate of each population in Hz."""
     start = time.perf_counter()
     simulation = network.build(seed=seed)
     record = [f"{population.name}.spikes" for population in network.populations]
@@ -46,7 +46,7 @@ def show(
     sizes = [population.size for population in network.populations]
     mean = np.average(list(rates.values()), weights=sizes)
     each = ", ".join(f"{population} {rate:.1f}" for population, rate in rates.items())
-    print(f"  network           {name}: {sum(sizes)} neurons, {milliseconds:g} ms of life")
+    print(f"  network           {name}: {sum(sizes)} neurons, {milliseconds:g} ms of biological time")
     print(f"  rate              {mean:.1f} Hz ({each})")
     print(f"  real-time factor  {seconds * 1e3 / milliseconds:.3f}: it took {seconds:.3f} s", end="")
     print(f", and {began - start:.1f} s to build and compile")
@@ -58,7 +58,7 @@ def show(
 
 
 def main(name: str, network: Callable[..., be.Network], **options: float | Sequence[str]) -> None:
-    """Take what to run from the command line; each of the `options` of `network` is a number or a list of choices."""
+    """Run a network with options from the command line; each is a number, or one of a list of choices."""
     parser = argparse.ArgumentParser(description=f"Run the network {name}, and draw its spikes")
     parser.add_argument("--ms", type=float, default=1000, help="how many milliseconds")
     parser.add_argument("--seed", type=int, default=0)

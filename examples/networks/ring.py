@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A ring attractor: neurons on a circle remember a direction as a bump of activity that stays where a cue put it.
+"""A ring attractor: neurons on a circle remember a direction as a bump of activity.
 
 Potentials and currents are in units of the threshold, times in ms. `python -m examples.networks.ring` runs it.
 """
@@ -26,7 +26,7 @@ def distance(one, other):
 
 
 def neuron(s, arriving, p, random):
-    """Integrate a constant drive, what a cue adds to it, slow excitation, fast inhibition, and noise."""
+    """Integrate a constant drive, the cue, slow excitation, fast inhibition, and noise."""
     exc, inh = s.exc + arriving.exc, s.inh + arriving.inh
     current = p.drive + arriving.cue + exc + inh
     v = current + (s.v - current) * p.keep_v + p.noise * random.normal()
@@ -54,7 +54,7 @@ def cue(direction, steps):
 
 
 def directions(spikes, window=100.0):
-    """Return the middle of each window in ms, and of the bump in it: its direction and its width in degrees."""
+    """Return the middle of each window in ms, and the direction and the width of the bump in degrees."""
     starts = np.arange(spikes.first * DT, (spikes.first + spikes.steps) * DT - 0.5 * window, window)
     means = [np.exp(1j * np.radians(ANGLES[spikes.between(t, t + window).neurons])).mean() for t in starts]
     length = np.abs(means)

@@ -257,7 +257,7 @@ def test_a_network_says_how_it_went(monkeypatch, tmp_path, capsys):
     monkeypatch.setattr(sys, "argv", ["coba", "--n", "500", "--ms", "50", "--picture", str(picture)])
     report.main("COBA", coba.network, n=4000)
     said = capsys.readouterr().out
-    assert "COBA: 500 neurons, 50 ms of life" in said
+    assert "COBA: 500 neurons, 50 ms of biological time" in said
     assert re.search(r"rate +\d+\.\d Hz \(exc \d+\.\d, inh \d+\.\d\)", said)
     assert re.search(r"real-time factor +\d+\.\d{3}: it took \d+\.\d{3} s, and \d+\.\d s to build and compile", said)
     assert f"picture           {picture}" in said
