@@ -91,7 +91,7 @@ def driven(
         raised = _Raised(p if is_param else arriving, into, added)
         result = rule(s, *((arriving, raised) if is_param else (raised, p)), *(random if inner_draws else ()))
         if not raised.read:
-            _not_read(population, into)
+            _not_read(population, into, arriving)
         new, spike = result
         return new.replace(**changed), spike
 
@@ -113,9 +113,10 @@ def driven(
     )
 
 
-def _not_read(population: Population, into: str) -> NoReturn:
-    guess = did_you_mean(into, population.params)
+def _not_read(population: Population, into: str, arriving: Any) -> NoReturn:
+    receptors = list(arriving)
     raise UnknownNameError(
-        f"population {population.name}: its rule {population.rule.__name__} reads no parameter or receptor {into!r}"
-        f"{guess}; pass another into="
+        f"its rule {population.rule.__name__} reads no parameter or receptor {into!r}"
+        f"{did_you_mean(into, [*receptors, *population.params])}; pass into= one of its receptors, which are "
+        f"{', '.join(receptors) or 'none'}, or of its parameters"
     )

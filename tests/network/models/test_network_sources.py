@@ -222,8 +222,8 @@ def test_bad_values_are_refused(make, words):
 def test_a_drive_into_what_the_rule_does_not_read_is_refused():
     neurons = models.poisson_drive(models.lif_current("n", 1), rate=1, weight=1, into="curent")
     words = (
-        "population n: its rule lif_current_rule reads no parameter or receptor 'curent'; did you mean 'current'\\?; "
-        "pass another into="
+        "^population n: its rule lif_current_rule reads no parameter or receptor 'curent'; did you mean 'current'\\?; "
+        "pass into= one of its receptors, which are syn, or of its parameters"
     )
     with pytest.raises(UnknownNameError, match=words):
         run(neurons, 1)
