@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -47,6 +48,18 @@ def _is_written_in(finder: doctest.DocTestFinder, module: ModuleType, value: obj
 
 
 doctest.DocTestFinder._from_module = _is_written_in  # or it skips the methods of such a class, if not the class
+_find = doctest.DocTestFinder._find
+
+
+def _find_once(
+    finder: doctest.DocTestFinder, tests: list[doctest.DocTest], value: object, name: str, *rest: Any
+) -> None:
+    """Pass over a class that an attribute of another one holds: its examples are collected where it is defined."""
+    if not inspect.isclass(value) or name.endswith(f".{value.__name__}"):
+        _find(finder, tests, value, name, *rest)
+
+
+doctest.DocTestFinder._find = _find_once
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -9,7 +9,7 @@ import pytest
 
 import brainevent
 
-pytestmark = [pytest.mark.gpu, pytest.mark.filterwarnings("ignore:The Pallas Triton backend is deprecated")]
+pytestmark = pytest.mark.gpu
 
 
 def on_gpu(x):

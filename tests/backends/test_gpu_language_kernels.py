@@ -16,7 +16,6 @@ import brainevent
 
 pytestmark = [
     pytest.mark.gpu,
-    pytest.mark.filterwarnings("ignore:The Pallas Triton backend is deprecated"),
     pytest.mark.filterwarnings("ignore:.*Grid size.*under-utilization"),
 ]
 EVERY = pytest.mark.parametrize("name", LANGUAGE_KERNELS)

@@ -14,7 +14,7 @@ from zoo import like
 import brainevent
 from brainevent import XLACustomKernel
 
-pytestmark = [pytest.mark.gpu, pytest.mark.filterwarnings("ignore:The Pallas Triton backend is deprecated")]
+pytestmark = pytest.mark.gpu
 pytest.importorskip("triton")
 pytest.importorskip("jax_triton", exc_type=ImportError)
 import triton_kernels  # noqa: E402 - it needs both packages

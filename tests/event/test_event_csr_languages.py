@@ -2,10 +2,9 @@
 """`binary_csrmv` in every language that runs on a CPU, by itself or emulated; NumPy is the oracle."""
 
 import functools
+import importlib.util
 import subprocess
 import sys
-
-import importlib.util
 
 import jax
 import jax.numpy as jnp

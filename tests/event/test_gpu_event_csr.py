@@ -21,7 +21,7 @@ from brainevent.ffi.devices import cuda_capabilities, cuda_multiprocessors
 from brainevent.languages import LANGUAGES, language
 from brainevent.toolchain.architectures import gpu_architectures
 
-pytestmark = [pytest.mark.gpu, pytest.mark.filterwarnings("ignore:The Pallas Triton backend is deprecated")]
+pytestmark = pytest.mark.gpu
 pytest.importorskip("cuda.bindings.nvrtc")
 
 SIZES = [(1, 1, 1), (33, 70, 5), (500, 4100, 40), (4100, 500, 1000), (0, 40, 3), (40, 0, 3), (40, 40, 0)]

@@ -29,7 +29,7 @@ from test_gpu_event_csr import PACKAGES, in_quarters
 
 import brainevent
 
-pytestmark = [pytest.mark.gpu, pytest.mark.filterwarnings("ignore:The Pallas Triton backend is deprecated")]
+pytestmark = pytest.mark.gpu
 every_language = pytest.mark.parametrize("language", PACKAGES)
 
 

@@ -20,6 +20,7 @@ HEAD = r"""
 #define __device__
 #define __forceinline__ inline
 #define __shared__ static
+#define __launch_bounds__(...)
 #define __restrict__
 struct Extent { unsigned x; };
 static Extent threadIdx, blockIdx, blockDim = {32};

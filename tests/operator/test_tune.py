@@ -584,7 +584,7 @@ def test_the_command_line(operator, tmp_path, capsys):
     assert lines[0].split()[-1] == "time"  # all is of this machine
     [choice] = brainevent.tuned_choices()
     tuning_store.remember(dataclasses.replace(choice, device="H900", versions=f"{choice.versions}, jax 0.1, gone 3"))
-    assert main(["tune", "list"]) == 0
+    assert main(["tune", "list", "--wide"]) == 0
     [head, *rows] = capsys.readouterr().out.splitlines()[:3]
     assert head.endswith("made with")
     here = importlib.metadata.version("jax")

@@ -24,11 +24,11 @@ __device__ __forceinline__ Plan plan_of(const u32* plan, const void* logarithms)
   return {key, origin, plan[0], plan[1] & 63, plan[2] & 31, plan[5], (const uint2*)logarithms};
 }
 
-// In 32 bits: segments of up to 2^25 columns, so that the gaps of 64 elements have a sum.
+// In 32 bits: segments of up to 2^25 columns. As a segment has 32 elements or more on average, a gap is at most 0.7 of it
+// (22.2 times the mean), and the gaps of 64 elements have a sum.
 constexpr u32 NARROW = 25;
 
-template <class N>
-__device__ __forceinline__ constexpr N far_of() { return N(1) << (sizeof(N) == 4 ? NARROW : 31); }
+constexpr u64 FAR = 1ull << 31;
 
 __device__ __forceinline__ u64 line_of(const Plan& plan, u64 row) { return hashed(plan.key + (u32)(row + plan.row)); }
 
@@ -41,7 +41,7 @@ __device__ __forceinline__ N gap(const Plan& plan, u32 word) {
   const u32 behind = cell.x + __umulhi(cell.y, whole << (CELLS + 1));
   const u32 size = ((zeros + 1) << FRACTION) - behind;
   const u64 found = (u64)size * plan.scale >> plan.shift;
-  return found < far_of<N>() ? N(found) : far_of<N>();
+  return sizeof(N) == 4 || found < FAR ? N(found) : N(FAR);
 }
 
 __device__ __forceinline__ int weight_word(const int* quantiles, u32 word) {

@@ -37,7 +37,7 @@ def text() -> str:
 
 def _kernel(entry: str, kind: int, out: Any, threads: int, types: dict[str, Any], **flags: int) -> Callable[..., Any]:
     flags = {"EVENTS": 0, "FEW": 1, "ACROSS": 1, "LANES": WARP, "WORDS": 0, **flags, "KIND": kind}
-    flags |= {"CELLS": CELLS, "FRACTION": FRACTION, "NORMAL_CELLS": NORMAL_CELLS}
+    flags |= {"CELLS": CELLS, "FRACTION": FRACTION, "NORMAL_CELLS": NORMAL_CELLS, "BLOCK": _BLOCK}
     zeroed = not entry.startswith("drawn_gather")
     types = {"E": types["A"], "O": types["A"], **types}
     options = definitions(flags)

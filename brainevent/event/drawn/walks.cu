@@ -91,34 +91,37 @@ __device__ __forceinline__ void walk_apart(const Plan& plan, u64 line, u64 low, 
   }
 }
 
-// Sum rows, LANES lanes each. Where rows have too few segments for that, a warp sums its rows one after another.
-// `add(total, column, word)` adds an element. The logarithms are read from shared memory, where lanes wait less.
-template <class Add>
-__device__ __forceinline__ void gather(const u32* numbers, const u32* logarithms, O* out, long long rows,
-                                       long long columns, Add add) {
-  __shared__ uint2 cells[1 << CELLS];
-  for (int i = threadIdx.x; i < 1 << CELLS; i += blockDim.x) cells[i] = ((const uint2*)logarithms)[i];
+// What a block keeps in its shared memory, where lanes wait less: the logarithms, and events as bits, with a word of none.
+struct Near {
+  uint2 cells[1 << CELLS];
+  u32 events[WORDS + 1];
+};
+
+// Sum rows, LANES lanes each; where rows have too few segments for that, a warp sums its rows one after another.
+// `add(total, there, column, word)` adds an element; `finish(total)` is what is written.
+template <class Sum, class Add, class Finish>
+__device__ __forceinline__ void gather(Near& near, const u32* numbers, const u32* logarithms, O* out, long long rows,
+                                       long long columns, Add add, Finish finish) {
+  for (int i = threadIdx.x; i < 1 << CELLS; i += blockDim.x) near.cells[i] = ((const uint2*)logarithms)[i];
   __syncthreads();
   const int lane = threadIdx.x % 32;
   const long long first = thread() / 32 * (32 / LANES), mine = first + lane / LANES;
   if (first >= rows) return;
-  const Plan plan = plan_of(numbers, cells);
+  const Plan plan = plan_of(numbers, near.cells);
   const u64 low = plan.origin, high = low + columns;
-  A total = 0;
-  const auto take = [&](bool there, long long column, u32 word) {
-    if (there) add(total, column, word);
-  };
+  Sum total = 0;
+  const auto take = [&](bool there, long long column, u32 word) { add(total, there, column, word); };
   if (plan.width <= NARROW && columns && 2 * ((columns - 1) >> plan.width) + 2 >= LANES) {
     if (mine < rows) walk_apart(plan, line_of(plan, mine), low, high, take);
     for (int step = LANES / 2; step; step /= 2) total += __shfl_down_sync(EVERY, total, step);
-    if (mine < rows && lane % LANES == 0) out[mine] = O(total);
+    if (mine < rows && lane % LANES == 0) out[mine] = O(finish(total));
     return;
   }
   for (long long row = first; row < rows && row < first + 32 / LANES; row++) {
     total = 0;
     through(plan, line_of(plan, row), columns, 0, 1, take);
     for (int step = 16; step; step /= 2) total += __shfl_down_sync(EVERY, total, step);
-    if (lane == 0) out[row] = O(total);
+    if (lane == 0) out[row] = O(finish(total));
   }
 }
 
@@ -126,21 +129,37 @@ __device__ __forceinline__ void gather(const u32* numbers, const u32* logarithms
 __global__ void drawn_gather(const A* __restrict__ parts, const u32* __restrict__ numbers,
                              const u32* __restrict__ logarithms, const int* __restrict__ quantiles,
                              const E* __restrict__ x, O* out, long long rows, long long columns) {
-  gather(numbers, logarithms, out, rows, columns, [=](A& total, long long column, u32 word) {
-    if (counts(x[column])) total += weight_of(parts, quantiles, word) * value(x[column]);
-  });
+  __shared__ Near near;
+  const auto add = [=](A& total, bool there, long long column, u32 word) {
+    if (there && counts(x[column])) total += weight_of(parts, quantiles, word) * value(x[column]);
+  };
+  gather<A>(near, numbers, logarithms, out, rows, columns, add, [](A total) { return total; });
 }
 
-// A @ events, which are bits: the first WORDS words of them are in shared memory, or all are read from where they are.
-__global__ void drawn_gather_bits(const A* __restrict__ parts, const u32* __restrict__ numbers,
-                                  const u32* __restrict__ logarithms, const int* __restrict__ quantiles,
-                                  const u32* __restrict__ bits, O* out, long long rows, long long columns) {
-  __shared__ u32 near[WORDS ? WORDS : 1];
-  for (int i = threadIdx.x; i < WORDS && i < (columns + 31) / 32; i += blockDim.x) near[i] = bits[i];
-  gather(numbers, logarithms, out, rows, columns, [&](A& total, long long column, u32 word) {
-    const u32 at = (u32)column, events = WORDS ? near[at / 32] : bits[at / 32];
-    if (events >> at % 32 & 1) total += weight_of(parts, quantiles, word);
-  });
+// A @ events, which are bits: WORDS of them near, or none. One weight is multiplied by the number of events.
+__global__ void __launch_bounds__(BLOCK, KIND ? 1 : 6)
+    drawn_gather_bits(const A* __restrict__ parts, const u32* __restrict__ numbers, const u32* __restrict__ logarithms,
+                      const int* __restrict__ quantiles, const u32* __restrict__ bits, O* out, long long rows,
+                      long long columns) {
+  __shared__ Near near;
+  for (int i = threadIdx.x; i <= WORDS; i += blockDim.x) near.events[i] = i < (columns + 31) / 32 ? bits[i] : 0;
+  const auto hit = [&](bool there, long long column) -> u32 {
+    if (WORDS) {
+      const u32 at = there ? (u32)column : 32 * WORDS;
+      return near.events[at / 32] >> at % 32 & 1;
+    }
+    return there ? bits[(u32)column / 32] >> (u32)column % 32 & 1 : 0;
+  };
+  if constexpr (KIND == 0) {
+    const auto add = [&](u32& total, bool there, long long column, u32) { total += hit(there, column); };
+    const auto finish = [=](u32 total) { return A(W(parts[0])) * A(total); };
+    gather<u32>(near, numbers, logarithms, out, rows, columns, add, finish);
+  } else {
+    const auto add = [&](A& total, bool there, long long column, u32 word) {
+      if (hit(there, column)) total += weight_of(parts, quantiles, word);
+    };
+    gather<A>(near, numbers, logarithms, out, rows, columns, add, [](A total) { return total; });
+  }
 }
 
 // Let ACROSS lanes take the same element, each with a column of X: take(column, weight), for one that is there.

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -24,7 +25,10 @@ __all__ = ["applied_by_columns", "csr_apply_on_post", "csr_apply_on_pre"]
 
 Rule = Callable[[Any, Any, Any, Any], Any]
 _MANY = 2**14  # synapses, from which on those of spikes alone are quicker
-_CHUNK = 1024  # of these, at once
+_CHUNK = 2**10  # of these, at once
+# A GPU passes over 20 synapses in the time in which it finds one.
+_MANY_ON_GPU = 2**26
+_CHUNK_ON_GPU = 2**20
 
 
 def csr_apply_on_pre(
@@ -193,11 +197,17 @@ class _Synapses:
 
     def of_events(self, *operands: Any) -> Any:
         """Compute the rule for synapses of neurons that spiked; its derivatives are those of all synapses."""
-        apply = jax.custom_jvp(self._of_events)
+        apply = jax.custom_jvp(self._on_platform)
         apply.defjvp(lambda primals, tangents: jax.jvp(self.all, primals, tangents))
         return apply(*operands)
 
-    def _of_events(self, structure: Any, active: Any, state: Any, pre: Any, other: Any, *rest: Any) -> Any:
+    def _on_platform(self, structure: Any, *rest: Any) -> Any:
+        few = structure[0].size < _MANY_ON_GPU
+        on_gpu = self.all if few else functools.partial(self._of_events, chunk=_CHUNK_ON_GPU)
+        here = functools.partial(self._of_events, chunk=_CHUNK)
+        return jax.lax.platform_dependent(structure, *rest, cuda=on_gpu, rocm=on_gpu, default=here)
+
+    def _of_events(self, structure: Any, active: Any, state: Any, pre: Any, other: Any, *rest: Any, chunk: int) -> Any:
         indices, indptr, places = structure[2:] if self.post else (*structure, None)  # of the side that spikes
         spiked = jnp.nonzero(active, size=active.size, fill_value=active.size)[0]
         begins, ends = (jnp.clip(taken_at(x, spiked), 0, indices.size) for x in (indptr[:-1], indptr[1:]))
@@ -207,7 +217,7 @@ class _Synapses:
 
         def step(carry: tuple[Any, Any]) -> tuple[Any, Any]:
             first, state = carry
-            number = first + jnp.arange(_CHUNK, dtype=upto.dtype)
+            number = first + jnp.arange(chunk, dtype=upto.dtype)
             i = jnp.minimum(jnp.searchsorted(upto, number, side="right"), active.size - 1)
             at = begins[i] + number - (upto[i] - counts[i])
             index, place = taken_at(indices, at), at if places is None else taken_at(places, at)
@@ -219,7 +229,7 @@ class _Synapses:
             def change(before: Any, new: Any) -> Any:
                 return before.at[to].set(new, mode="drop")
 
-            return first + _CHUNK, _changed(self.where, old, state, found, change)
+            return first + chunk, _changed(self.where, old, state, found, change)
 
         _, found = jax.lax.while_loop(lambda carry: carry[0] < upto[-1], step, (jnp.zeros((), upto.dtype), state))
         return found

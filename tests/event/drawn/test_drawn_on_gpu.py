@@ -53,7 +53,7 @@ extern "C" int scatter_matrix_KIND(A* p, unsigned* n, unsigned* l, int* q, A* x,
 def pretend(kind, name, lanes=32, words=0):
     """Return a kernel of all as C++: warps take eight rows, and four columns of a matrix x; two share a row."""
     numbers = {"FEW": 8, "ACROSS": 4, "CELLS": CELLS, "FRACTION": FRACTION, "NORMAL_CELLS": NORMAL_CELLS}
-    numbers |= {"LANES": lanes, "WORDS": words}
+    numbers |= {"LANES": lanes, "WORDS": words, "BLOCK": 32}
     text = "".join(f"#define {key} {value}\n" for key, value in numbers.items())
     text += "typedef float A;\ntypedef float W;\ntypedef float E;\ntypedef float O;\n"
     for each, events in EVENTS_OF.items():

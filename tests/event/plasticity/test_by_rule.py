@@ -43,8 +43,8 @@ def test_states_are_those_of_a_loop(m, n, seed, post):
 @pytest.fixture
 def of_events(monkeypatch):
     """Take the way of many synapses, in small chunks."""
-    monkeypatch.setattr(by_rule, "_MANY", 0)
-    monkeypatch.setattr(by_rule, "_CHUNK", 4)
+    for name, value in {"_MANY": 0, "_CHUNK": 4, "_MANY_ON_GPU": 0, "_CHUNK_ON_GPU": 4}.items():
+        monkeypatch.setattr(by_rule, name, value)
 
 
 @pytest.mark.usefixtures("of_events")

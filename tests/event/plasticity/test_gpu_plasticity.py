@@ -49,8 +49,12 @@ def test_an_index_out_of_range_is_left_alone():
     np.testing.assert_array_equal(update(indices), [1, 0, 0, 1])
 
 
+@pytest.mark.parametrize("by_events", [False, True])
 @pytest.mark.parametrize("side", ["pre", "post"])
-def test_a_rule_of_the_users_changes_the_synapses_of_neurons_that_spiked(side):
+def test_a_rule_of_the_users_changes_the_synapses_of_neurons_that_spiked(monkeypatch, side, by_events):
+    if by_events:
+        monkeypatch.setattr(by_rule, "_MANY_ON_GPU", 0)
+        monkeypatch.setattr(by_rule, "_CHUNK_ON_GPU", 1000)
     matrix = brainevent.CSR.random((300, 400), prob=0.3, weights=jax.random.normal, seed=0)
     assert matrix.nse > by_rule._MANY
     size = matrix.shape[side == "post"]
