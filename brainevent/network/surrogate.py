@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Surrogates: what stands for the derivative of a spike with respect to its margin."""
+"""Surrogates: what replaces the derivative of a spike with respect to its margin."""
 
 from __future__ import annotations
 

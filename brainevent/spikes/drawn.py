@@ -19,7 +19,7 @@ Groups = Mapping[str, Any]
 
 
 def picture_room(where: str, name: str) -> Any:
-    """Return a module of the room of pictures, or say what to install."""
+    """Return a module of `pictures`, or raise an error that says what to install."""
     try:
         return importlib.import_module(f"{__package__}.pictures.{name}")
     except ImportError as error:
@@ -31,7 +31,7 @@ def picture_room(where: str, name: str) -> Any:
 
 
 def wished(where: str, ax: Any, groups: Any, theme: Any, title: Any, artist: dict[str, Any] | None = None) -> Any:
-    """Return what all methods are told, as one object."""
+    """Return the arguments that all methods share, as one object."""
     return picture_room(where, "frame").Wish(where, ax, groups, theme, title, artist or {})
 
 
@@ -59,7 +59,7 @@ class Drawn(Statistics):
         title: str | None = None,
         **artist: Any,
     ) -> Figure:
-        """Draw spikes over time and neurons: a mark for each, or their density where marks would hide one another.
+        """Draw spikes over time and neurons: a mark for each, or their density if marks would overlap too much.
 
         Args:
             ax: Axes to draw into; None for a new figure.
@@ -71,8 +71,8 @@ class Drawn(Statistics):
                 each neuron, by which rows rise; None for the order of the neurons.
             heights: Height of each group: `"neurons"` in proportion to its neurons, `"equal"`, or a mapping from names
                 to numbers (1 where none is given). None is "neurons", but no group is thinner than its name.
-            kind: `"marks"`, `"density"` or, by what can be read, None. The colours of a density are the mean rate of
-                some neurons for some time.
+            kind: `"marks"` or `"density"`; None for what is easier to read. The colours of a density are mean rates of
+                groups of neighbouring neurons in short times.
             theme: `"light"` or `"dark"`; None for light, or for what suits the background of `ax`.
             title: Title at the top left.
             **artist: What `Axes.plot` takes, or `Axes.pcolormesh` for a density, such as `color="black"`. With them,

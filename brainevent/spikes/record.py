@@ -36,14 +36,14 @@ def record(
 ) -> tuple[State, Spikes]:
     """Run a step function many times in a compiled loop, and keep all spikes.
 
-    Each step takes one bit per neuron, on the device; nothing goes to the host before it is asked for. A program is
-    compiled for a `step` and for shapes, and runs again with other numbers.
+    Each step takes one bit per neuron, on the device; nothing is copied to the host before it is needed. A program is
+    compiled once for each `step` and shapes, and runs again with other numbers.
 
     Args:
         step: `step(state, i, *operands)` returns the new state, and the spikes of all neurons, (n,), for i from 0 on.
         state: The state before the first step, a tree of arrays.
         steps: The number of steps, at most 2**31 - 1. What is kept must fit into memory: record longer runs in parts.
-        *operands: What all steps share, such as a matrix.
+        *operands: Operands that are the same in all steps, such as a matrix.
         dt: The length of a step in milliseconds.
         unroll: Steps of one turn of the compiled loop, at most 1000: on a GPU ten or so of them save launches.
 
@@ -52,7 +52,7 @@ def record(
 
     Raises:
         ValueError: If a number of steps is out of range, or `dt` is not positive.
-        TypeError: If `step` does not return a pair, or a number of steps is no integer.
+        TypeError: If `step` does not return a pair, or a number of steps is not an integer.
         ShapeError: If `step` does not return a vector of spikes.
 
     Examples:

@@ -42,7 +42,7 @@ def milliseconds(where: str, dt: Any) -> float:
 
 
 def chosen_neurons(neurons: Any, size: int) -> np.ndarray:
-    """Return which of so many neurons a slice, numbers or a mask choose, as booleans."""
+    """Return which neurons a slice, numbers or a mask choose, as booleans (size,)."""
     chosen = np.zeros(size, bool)
     if not isinstance(neurons, slice):
         neurons = np.asarray(neurons)
@@ -139,8 +139,8 @@ class Statistics:
         """Return the middle of each bin, and the mean rate of a neuron within it.
 
         Args:
-            bin: Length of a bin in milliseconds, a multiple of `dt`. The last bin is what is left of the run: all of
-                it, if a bin is longer than the run.
+            bin: Length of a bin in milliseconds, a multiple of `dt`. The last bin may be shorter; if a bin is longer
+                than the run, it is cut to the run.
             smooth: Standard deviation, in milliseconds, of a Gaussian that the rate is smoothed by; None for no
                 smoothing. At the ends of the run, the part of the Gaussian within the run counts.
 

@@ -33,8 +33,8 @@ class Spikes(Drawn):
     """All spikes of a run, as `brainevent.record` returns them. Times are in milliseconds, rates in Hz.
 
     Spikes are a pytree: `jax.jit` and `jax.vmap` return them, and `spikes[k]` is run k of a batch. Those of
-    `from_events` hold a list of events instead: they have the same methods, make `bits` when it is asked for, and are
-    no pytree.
+    `from_events` hold a list of events instead: they have the same methods, compute `bits` when it is needed, and are
+    not a pytree.
 
     Attributes:
         bits: uint8, (steps, ceil(size / 8)): a bit for each neuron, the first in the lowest bit.
@@ -73,7 +73,7 @@ class Spikes(Drawn):
             The spikes.
 
         Raises:
-            ShapeError: If the array has not two dimensions.
+            ShapeError: If the array does not have two dimensions.
             ValueError: If `dt` is not above zero.
         """
         spikes = jnp.asarray(spikes)
@@ -97,7 +97,7 @@ class Spikes(Drawn):
             n_steps: How many steps ran.
 
         Returns:
-            Spikes with all methods of others.
+            Spikes with the same methods as others.
 
         Raises:
             ValueError: A step or neuron is out of range, or a neuron spikes twice in a step.
@@ -172,7 +172,7 @@ class Spikes(Drawn):
             The spikes.
 
         Raises:
-            ValueError: If no step is between them.
+            ValueError: If there is no step between them.
         """
         low, high = self._step_of("start", start), self._step_of("stop", stop)
         start, stop = as_float(start), as_float(stop)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lists of spikes: those of one part of a population, for as many steps as some synapse delays them."""
+"""Lists of spikes of one part of a population, for the steps up to its longest delay."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ def put(typing_context: Any, table: Any, index: Any, value: Any) -> Any:
 
 @intrinsic
 def array_at(typing_context: Any, address: Any, size: Any, dtype: Any) -> Any:
-    """Return the array of so many elements that lies at an address."""
+    """Return the array of a number of elements at an address."""
     kind = types.Array(dtype.dtype, 1, "C")
 
     def codegen(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> ir.Value:

@@ -51,7 +51,7 @@ class Recording:
                     record["spikes"], record["room"] = address(larger), larger.size
 
     def recorded(self, steps: int) -> Recorded:
-        """Return what was recorded in so many steps: all of them, or those that ran."""
+        """Return what was recorded in a number of steps: all of them, or those that ran."""
         last = self.first + steps
         samples = {label: self.out[label][: s.rows(self.first, last)] for label, s in self.wanted.samples.items()}
         return Recorded(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`SpikeLists`: which neurons spiked, for as many steps as synapses delay them."""
+"""`SpikeLists`: which neurons spiked, for the steps up to the longest delay."""
 
 from __future__ import annotations
 

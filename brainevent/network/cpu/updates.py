@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The updates of a population: native code, and a table for each part that tells it where all lies."""
+"""The updates of a population: native code, and a table with addresses for each part."""
 
 from __future__ import annotations
 

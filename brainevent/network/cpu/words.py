@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables of words: arrays of int64 that tell native code where everything lies."""
+"""Tables of words: arrays of int64 with the addresses and sizes that native code needs."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a user writes: populations, projections, kinds of connections, drawn values."""
+"""The description of a network: populations, projections, kinds of connections, drawn values."""
 
 from . import connect
 

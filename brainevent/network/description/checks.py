@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether a value that a user gave is a number: booleans are none."""
+"""Check that a given value is a number; booleans are not."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which neurons a projection connects: `total`, `in_degree`, `out_degree`, `prob`, `all_to_all`, `one_to_one`.
 
-A *multapse* is a second synapse of the same two neurons. `weight` is a number, values that are drawn for each synapse
-such as `normal(1.0, 0.1, low=0)`, or, where it is said, an array.
+A *multapse* is a second synapse between the same two neurons. `weight` is a number, values that are drawn for each
+synapse such as `normal(1.0, 0.1, low=0)`, or, for some functions, an array.
 """
 
 from __future__ import annotations
@@ -128,8 +128,8 @@ def prob(p: float, *, weight: Weight = 1.0, replace: bool = False, self_connecti
     Args:
         p: The probability, from 0 to 1.
         weight: Weight of each synapse.
-        replace: Whether there may be multapses. With them, as many synapses are drawn between any two neurons as make
-            p the probability that two neurons have at least one: log(1 - p) / log(1 - 1 / pairs), rounded.
+        replace: Whether there may be multapses. If so, log(1 - p) / log(1 - 1 / pairs) synapses, rounded, are drawn
+            between any two neurons, so that two neurons have at least one with probability p.
         self_connections: Whether a neuron may connect to itself; of no effect between two populations.
 
     Returns:
@@ -169,7 +169,7 @@ def all_to_all(*, weight: Weight = 1.0, self_connections: bool = True) -> Connec
 
 
 def one_to_one(*, weight: Weight = 1.0) -> Connect:
-    """Connect neuron i with neuron i, of populations of one size.
+    """Connect neuron i with neuron i of another population of the same size.
 
     Args:
         weight: Weight of each synapse; an array has the shape (neurons,).

@@ -25,7 +25,7 @@ __all__ = ["Network"]
 
 @dataclass(frozen=True, eq=False)
 class Network:
-    """Populations and the projections between them: a description, from which `build` makes what runs.
+    """Populations and the projections between them: a description, from which `build` makes a simulation.
 
     Args:
         populations: All populations.
@@ -33,8 +33,8 @@ class Network:
         dt: Time step, in ms.
 
     Raises:
-        NetworkError: Two populations or projections have one name, a projection's population is none of these, or the
-            step is not positive.
+        NetworkError: Two populations or projections have the same name, a projection's population is not in the list,
+            or the step is not positive.
 
     Examples:
         >>> from brainevent.network.description.network import Network, Population
@@ -80,7 +80,7 @@ class Network:
 
     @property
     def projection_names(self) -> tuple[str, ...]:
-        """Names of the projections: "#2" tells the second of a name from the first."""
+        """Names of the projections; the second of the same name ends with "#2"."""
         taken = {p.name for p in self.projections if p.name is not None}
         names: list[str] = []
         for projection in self.projections:
@@ -106,17 +106,17 @@ class Network:
         shared_bytes: int | None = None,
         clocks: bool = False,
     ) -> Simulation:
-        """Draw all that is to be drawn, and return what runs the network.
+        """Draw all random values and synapses, and return a simulation of the network.
 
         Args:
-            seed: From 0 to 2**64 - 1: all random numbers follow from it, and from names.
+            seed: From 0 to 2**64 - 1. All random numbers are functions of the seed and of names.
             backend: What runs it: "cuda", "numba", "jax" or "interpreted"; None is "cuda" where JAX has such a GPU,
                 else "numba". All but "jax" return the same bits.
             threads: How many threads run it; None takes one for each core that the process may use and each 5 000
                 neurons, or what the environment variable BRAINEVENT_THREADS says. No result of a run depends on it,
                 but where delays differ the order of `Simulation.connections` does.
             check_finite: Whether a state that becomes infinite or NaN raises `NotFiniteError`.
-            round_delays: Whether delays that are no multiples of the step are rounded; else they raise.
+            round_delays: Whether delays that are not multiples of the step are rounded; else they raise an error.
             quantum: Weights become multiples of this number, and sums of them are exact: one number, or one by
                 "population.receptor", such as `{"exc.syn": 2**-14}`. A weight changes by at most half of it. None
                 chooses for each receptor: so finely that a weight changes by at most 2**-9 of itself.
@@ -130,9 +130,9 @@ class Network:
             The simulation, before its first step.
 
         Raises:
-            NetworkError: The description does not fit, or cannot be run; the message says where.
+            NetworkError: A part of the description is wrong, or cannot be run; the message says which.
             RuleError: A rule cannot be run.
-            MemoryError: There is no room for neurons or synapses.
+            MemoryError: Neurons or synapses do not fit in memory.
 
         Examples:
             >>> cells = Population("cells", 100, lambda s, arriving, p: (s, arriving.syn > 1))

@@ -101,7 +101,7 @@ class Projection:
         source: Population whose spikes they carry.
         target: Population that receives them.
         connect: Which neurons they connect, and with which weights: a description such as `connect.prob(0.02,
-            weight=1.6)`; or a matrix (sources, targets) of ours or of SciPy, or a dense array, whose zeros are no
+            weight=1.6)`; or a matrix (sources, targets) of ours or of SciPy, or a dense array, whose zeros are not
             synapses.
         into: What the weights add to: the name that the target's rule reads in `arriving`.
         delay: From a spike to its arrival, in ms: a number, values that are drawn, such as `normal(1.5, 0.75)`, or for
@@ -110,7 +110,7 @@ class Projection:
         name: Its name; without one it is "source->target.into", with "#2" for the second of that name.
 
     Raises:
-        NetworkError: A population is none, or the name.
+        NetworkError: The source or target is not a population, or a name is not valid.
 
     Examples:
         >>> import brainevent.network.description.connect as connect
@@ -142,7 +142,7 @@ class Projection:
 
     @property
     def usual_name(self) -> str:
-        """The name, or the one that it has without."""
+        """The name, or its default."""
         return self.name or f"{self.source.name}->{self.target.name}.{self.into}"
 
     def __repr__(self) -> str:

@@ -20,7 +20,7 @@ Number = Any  # a number, or a quantity of one
 
 @dataclass(frozen=True)
 class Values:
-    """Values that are drawn when a network is built, each from a random number of its own.
+    """Values that are drawn when a network is built, each independently.
 
     Made by `uniform`, `normal`, `lognormal`, `exponential` and `integers`.
 
@@ -147,10 +147,10 @@ def integers(low: int, high: int) -> Values:
         high: Bound, above low, at most 2**24 above.
 
     Returns:
-        The description. A state that begins so is int32, if the rule returns that.
+        The description. A state with such initial values is int32, if the rule returns int32.
 
     Raises:
-        NetworkError: They are no integers, or not in order.
+        NetworkError: They are not integers, or not in order.
 
     Examples:
         >>> from brainevent.network.description.values import integers

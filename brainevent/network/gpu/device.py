@@ -34,7 +34,7 @@ Array = Any
 
 
 class Memory:
-    """Bytes on a device; they are given back when nobody holds this any more."""
+    """Bytes on a device; they are freed when no reference to this object is left."""
 
     def __init__(self, device: Device, address: int, nbytes: int):
         self.device, self.address, self.nbytes = device, address, nbytes
@@ -65,7 +65,7 @@ class Memory:
 
 
 class Device(Protocol):
-    """What runs kernels. What it does, it does in the order in which it is asked for."""
+    """What runs kernels, in the order of the calls."""
 
     name: str
     multiprocessors: int

@@ -37,7 +37,7 @@ _THREADS = 128
 _MOST_BLOCKS = 2048
 _MOST_TURNS = 2**27  # of `DISTINCT`: words for all blocks
 _LEAST_BYTES = 4  # of a synapse in a row
-_SMALL = 2**26  # bytes for which nobody is asked
+_SMALL = 2**26  # bytes that need no check of free memory
 _LARGEST_TOTAL = 2**32 - 1  # synapses of `total`
 _WORD, _SIGN = 2**32 - 1, 2**31
 

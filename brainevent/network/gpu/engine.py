@@ -126,7 +126,7 @@ class CudaEngine:
         )
 
     def _where(self, inside: int) -> str:
-        """Say where states lie of which so many words are in shared memory."""
+        """Say where states are stored, given how many of their words are in shared memory."""
         words = self.arrays.words
         if inside in (0, words):
             return "shared memory" if inside else "memory"
@@ -189,7 +189,7 @@ class CudaEngine:
         steps: int,
         plain: bool,
     ) -> None:
-        """Begin to run at most so many steps."""
+        """Start a launch of at most a number of steps."""
         net = self.net.copy()
         memory, common = populations
         net["turn"], net["population"] = turn, memory.address

@@ -61,7 +61,7 @@ class Partition:
         return self.cells * (self.blocks if self.pushed else 1)
 
     def ring_shape(self, slots: int) -> tuple[int, int, int]:
-        """Return the shape of all sums of so many steps."""
+        """Return the shape of all sums of a number of steps."""
         return (slots, self.blocks, self.cells) if self.pushed else (self.blocks, slots, self.cells)
 
     def ring_by_block(self, sums: Array) -> Array:

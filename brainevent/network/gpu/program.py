@@ -33,7 +33,7 @@ Place = tuple[str, str]
 _PIECE = 256  # words of a table that one launch fills
 _LAUNCH = 500_000  # microseconds, about
 _STEPS = 2**20  # of a launch, at most
-_kept: dict[int, Memory] = {}  # by address: nobody knows how long XLA keeps a program, so it is kept for good
+_kept: dict[int, Memory] = {}  # by address: XLA may keep a program for any time, so it is never freed
 
 
 class Resident:

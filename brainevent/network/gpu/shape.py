@@ -61,7 +61,7 @@ def blocks_for(neurons: int, multiprocessors: int, asked: Any = None, *, cluster
 
 
 def in_cluster(blocks: int) -> bool:
-    """Say whether a cluster can have so many blocks."""
+    """Say whether a cluster can have this number of blocks."""
     return blocks <= CLUSTER and blocks.bit_count() == 1
 
 
@@ -104,7 +104,7 @@ def room_of(partition: Partition, kinds: Sequence[Kind], slots: int, shared_byte
     """Share the shared memory of a block out over lists, the sums of so many slots, and states."""
     queue, mine = _LARGE if shared_bytes >= 96 * 1024 else _SMALL
     if partition.pushed:
-        queue = _WARP  # nobody delivers what others send
+        queue = _WARP  # no thread delivers spikes of other blocks
     desk = 8 * (mine + 8) + 4 * mine + 8 * queue + 240 + 2 * (16 * CLUSTER + 32)
     if desk > shared_bytes:
         raise NetworkError(

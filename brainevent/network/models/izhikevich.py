@@ -63,7 +63,7 @@ def izhikevich(
     v: Value = -70.0,
     u: Value = -14.0,
 ) -> Population:
-    """Return neurons that spike regularly, fast, in bursts, and in other ways, as four numbers say.
+    """Return neurons that spike regularly, fast, in bursts, and in other ways, set by four parameters.
 
     `dv/dt = 0.04 v^2 + 5 v + 140 - u + i + current` and `du/dt = a (b v - u)`; where v reaches the peak, v becomes c
     and u grows by d. The synaptic current i decays exponentially. Times are in ms and v is in mV; the other values have

@@ -101,7 +101,7 @@ def relay_rule(s: PyTree, arriving: PyTree, p: PyTree) -> tuple[PyTree, ArrayLik
 def relay(name: str, size: int) -> Population:
     """Return neurons that spike in each step in which anything above 0 arrives.
 
-    With `spike_input` they play spikes of any number. Behind a projection they repeat its spikes.
+    With `spike_input` they spike at any number of given times. As the target of a projection, they repeat its spikes.
 
     Args:
         name: Name of the population.

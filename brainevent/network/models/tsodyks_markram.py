@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Synapses that tire and recover (Tsodyks and Markram 1997), as terminals that release at random."""
+"""Short-term plasticity (Tsodyks and Markram 1997), as terminals that release at random."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from .plan import Plan, SynapsePlan
 
 __all__ = ["Connections", "connections", "order_of", "span", "weights_of"]
 
-_TOLD_APART = 2**23  # quanta: float32 tells numbers of them apart, also divided by the quantum again
+_TOLD_APART = 2**23  # quanta: float32 holds numbers below this exactly, also after division by the quantum
 
 Array = Any
 

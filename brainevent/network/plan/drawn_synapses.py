@@ -20,7 +20,7 @@ Array = Any
 
 @dataclass(frozen=True, eq=False)
 class Description:
-    """What decides the synapses of a projection: whoever draws them, they are the same."""
+    """What determines the synapses of a projection, on whichever device they are drawn."""
 
     wiring: Wiring
     quantum: np.floating[Any]
@@ -41,7 +41,7 @@ class Measured:
 
 
 class Measure(Protocol):
-    """Draws the synapses of a description on a device, and tells what follows from them; None if it cannot."""
+    """Draws the synapses of a description on a device, and returns what follows from them; None if it cannot."""
 
     def __call__(self, description: Description) -> Measured | None:
         """Measure the synapses of a description."""

@@ -43,7 +43,7 @@ def checked_seed(seed: Any) -> int:
 
 
 def key_of(seed: int, name: str) -> tuple[int, int]:
-    """Return the key of a name: nobody else's numbers depend on it."""
+    """Return the key of a name: the numbers of other names do not depend on it."""
     digest = hashlib.sha256(name.encode()).digest()
     counter = int.from_bytes(digest[:4], "little"), int.from_bytes(digest[4:8], "little")
     return threefry((seed & _MASK, seed >> 32), counter)

@@ -43,7 +43,7 @@ class Layout:
 
 
 def layout_of(wiring: Wiring, quantum: np.floating[Any], number: int, parts: int) -> Layout:
-    """Return the arrays for so many synapses."""
+    """Return the arrays for a number of synapses."""
     sources, targets = wiring.shape
     numbers, rounded = (np.zeros(0, np.int32), 0)
     if not isinstance(wiring.weights, Law):

@@ -114,7 +114,7 @@ def count_gaps(first: int, last: int, drawn: Any, scratch: Any, counts: Any) -> 
 
 @inlined
 def _distinct(count: int, size: int, words: Any, ends: Any, taken: Any) -> None:
-    """Draw so many different integers below a size (R. Floyd's method); `taken` is zero before and after."""
+    """Draw different integers below a size (R. Floyd's method); `taken` is zero before and after."""
     for i in range(count):
         top = size - count + i
         end = below(words[i], top + 1)

@@ -39,7 +39,7 @@ Receptor = tuple[str, str]  # population and name
 
 
 class RoundedWeightsWarning(UserWarning):
-    """Some weights were rounded by more than 2^-9 of themselves."""
+    """Some weights were rounded by more than 2^-9 of their value."""
 
 
 def given_quanta(

@@ -24,7 +24,7 @@ _CHUNKS = 4  # for each thread: some take longer than others
 
 
 def parts_for(neurons: int, threads: int | None = None) -> int:
-    """Return into how many parts a network is divided: as many as asked for, or what suits machine and size."""
+    """Return the number of parts of a network: the requested number, or what suits the machine and the size."""
     if threads is not None:
         return _checked("build: threads", threads)
     if variable := os.environ.get(_VARIABLE, "").strip():
@@ -33,13 +33,13 @@ def parts_for(neurons: int, threads: int | None = None) -> int:
 
 
 def even_edges(rows: int, synapses: float) -> list[int]:
-    """Return where chunks of rows begin and end that have as many synapses each: one if all are few."""
+    """Return where chunks of rows with equal numbers of synapses begin and end: one chunk if there are few."""
     chunks = 1 if synapses < _FEW else min(max(rows, 1), cores() * _CHUNKS)
     return [rows * i // chunks for i in range(chunks + 1)]
 
 
 def row_edges(rows: Any) -> list[int]:
-    """Return where chunks of rows begin and end, about as many synapses each; row i has those up to rows[i + 1]."""
+    """Return where chunks of rows with about equal numbers of synapses begin and end; row i ends at rows[i + 1]."""
     total = int(rows[-1])
     if total < _FEW:
         return [0, rows.size - 1]

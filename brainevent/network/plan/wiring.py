@@ -148,7 +148,7 @@ def _check_weights(where: str, weights: Array) -> None:
 
 
 def _check_connect(where: str, connect: Connect, shape: tuple[int, int], *, same: bool) -> None:
-    """Raise if so many different neurons are not there, or none that synapses could connect."""
+    """Raise if there are too few different neurons, or none that synapses could connect."""
     others = {"in_degree": shape[0], "out_degree": shape[1]}
     skip = same and not connect.self_connections
     if connect.kind in others and connect.number:

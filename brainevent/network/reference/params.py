@@ -79,7 +79,7 @@ def check_mapping(where: str, given: Any) -> None:
 
 
 def check_name(where: str, name: str, names: Iterable[str]) -> None:
-    """Raise if a name is not one of those that there are."""
+    """Raise if a name does not exist."""
     names = list(names)
     if name not in names:
         guess = did_you_mean(name, names)

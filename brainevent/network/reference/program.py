@@ -27,7 +27,7 @@ Tree = Mapping[str, Mapping[str, Array]]
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True, eq=False)
 class Carry:
-    """What one step hands to the next: step and states, what is on its way, and what is recorded."""
+    """What one step passes to the next: step, states, pending input, and what is recorded."""
 
     step: Array
     neurons: Tree

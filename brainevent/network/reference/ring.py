@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The ring: what is on its way to each neuron, by a row for each of the steps to come, rotated by index."""
+"""The ring: the pending input of each neuron, a row for each of the next steps, rotated by index."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ def simulate(
     Spikes are differentiated with a surrogate: `spike = v >= threshold` has the derivative `surrogate(v - threshold)`
     with respect to the margin `v - threshold`, and the choice `jnp.where(spike, reset, v)` has none with respect to
     `spike`. Spikes that no comparison of floats decides, such as those drawn at random, have no derivative. Weights are
-    rounded to whole quanta, and differentiated as if they were not.
+    rounded to whole quanta; the derivative ignores this rounding.
 
     A simulation that was built with `backend="cuda"` runs its kernel within JAX's program, with the same bits as its
     method `run`. It has no derivatives, the weights and keys of the build, and the means of `random.poisson` that are
@@ -62,7 +62,7 @@ def simulate(
         state: The state before the first step.
         params: By population the parameters by name, () or (neurons,); by projection its weights, (1,) or
             (entries,), in the unit of what arrives. Those left out are as the network was built.
-        steps: How many steps, a number of Python.
+        steps: How many steps, a Python integer.
         inputs: What is added to what arrives: by "population.receptor", (steps, neurons), or (steps,) for
             the same to all neurons.
         record: What to record, as for `Simulation.run`: `"exc.spikes"`, `every(5, "exc.v")` or several of them.
@@ -81,7 +81,7 @@ def simulate(
         those in `state`: pass floats to differentiate through several calls.
 
     Raises:
-        NetworkError: The simulation has another backend; it has `"cuda"`, and what is asked for needs `"jax"`; or a
+        NetworkError: The simulation has another backend; it has `"cuda"`, and the call needs `"jax"`; or a
             derivative is needed where sums reach 2^24 quanta.
         UnknownNameError: A population, parameter, projection or receptor does not exist.
         ShapeError: A parameter, an input or the state has another shape.

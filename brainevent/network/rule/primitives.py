@@ -6,7 +6,7 @@ This is the one place where the meaning is decided; every engine must return the
 - float32 operations round to nearest even, each by itself: no contraction.
 - A result that would be below 2^-126 in magnitude, rounded to 24 bits as if exponents had no end, becomes a zero of its
   sign; inputs of a rule likewise. So do x86 and GPUs with their denormals flushed to zero.
-- All NaN are one NaN: no rule can tell them apart, and `bitcast` to an integer gives 0x7FC00000.
+- All NaN are the same NaN: no rule can distinguish them, and `bitcast` to an integer gives 0x7FC00000.
 - `max(a, b)` is a if a > b or a is NaN, else b; `min` likewise: NaN propagates, of two zeros the second is returned.
 - Integers wrap. `div` truncates; x / 0 is -1 (all bits set), x % 0 is x, -2^31 / -1 is -2^31.
 - A shift by 32 or more (a negative amount counts as such) gives 0, or the sign for an arithmetic shift to the right.

@@ -25,9 +25,9 @@ Scalar = Any  # a number or a traced scalar; an array where index is one
 class Random:
     """Random numbers of one neuron in one step: functions of seed, population, neuron, step and draw, without a state.
 
-    A rule takes it as its fourth argument. Each call is a draw of its own: draws are numbered in the order in which
+    A rule takes it as its fourth argument. Each call is an independent draw; draws are numbered in the order in which
     JAX traces them. Within a loop or a branch, and within a function of `jax.jit` that is called twice, a draw needs
-    `index=`, an integer or an array of integers that tells its repetitions apart.
+    `index=`, an integer or an array of integers that differs between repetitions.
 
     In float64, `uniform` has 53 bits, of which the first 24 are the number that it is in float32, and `normal`,
     `exponential` and `bernoulli` are made of it; `bits`, `integers` and `poisson` are the same in both.
@@ -147,7 +147,7 @@ class Random:
         return self._float(mean) * (self._dtype.type(0) - log)
 
     def bernoulli(self, p: Scalar, index: Scalar | None = None) -> Scalar:
-        """Draw whether something happens that has a probability.
+        """Draw True with a given probability.
 
         Args:
             p: Probability: float; never where it is NaN or not above 0, always from 1 on.

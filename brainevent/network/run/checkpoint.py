@@ -44,7 +44,7 @@ _HEADER = {"fingerprint": str, "seed": int, "scheme": int, "rules": dict, "quant
 def write_checkpoint(
     path: str | os.PathLike[str], plan: Plan, state: NetworkState, params: Params, replaced: Iterable[SynapsePlan]
 ) -> None:
-    """Write a file in one piece: whoever reads it finds what was there before, or all that is new.
+    """Write a file atomically: a reader finds either the old file or the complete new one.
 
     `replaced` are the synapses whose weights are no longer those of the plan.
     """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The arrays of an npz file that nobody vouches for: no objects, and only what has the expected size is read."""
+"""The arrays of an npz file from an unknown source: no objects, and only arrays of the expected size are read."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a long run is cut into chunks: by what the last one took, and until Ctrl-C is pressed."""
+"""How a long run is cut into chunks, by the time that the last one took, and stopped by Ctrl-C."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Pace:
         self.steps = _FIRST
 
     def took(self, steps: int, seconds: float) -> None:
-        """Learn from a chunk; one that was shorter than planned says little if it took little."""
+        """Learn from the time of a chunk; a fast one that was shorter than planned is ignored."""
         if not steps:
             return
         wished = steps * _SECONDS / max(seconds, 1e-9)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an engine is asked to record, and what it returns."""
+"""What an engine shall record, and what it returns."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ KINDS = ("spikes", "counts", "rate")
 
 @dataclass(frozen=True, eq=False)
 class Every:
-    """A state to record every so many steps, as `every` returns it."""
+    """A state to record at regular intervals, as `every` returns it."""
 
     steps: int | Quantity
     what: str
@@ -45,16 +45,16 @@ class Request:
 def every(
     steps: int | Quantity, what: str, neurons: IndexLike | slice | None = None, label: str | None = None
 ) -> Every:
-    """Ask to record a state of some neurons every so many steps.
+    """Request a state of some neurons at regular intervals.
 
     It is recorded after each step whose number is a multiple of `steps`, counted from the beginning of the simulation,
     so that runs in pieces record what one run records.
 
     Args:
         steps: How many steps there are from one record to the next, at least 1; or a time with a unit.
-        what: Population and state, such as `"exc.v"`. Here `spikes`, `counts` and `rate` are states as well, of a rule
-            that calls them so: the string `"exc.rate"` alone asks for the rate of the population.
-        neurons: Slice, numbers or mask of neurons, in the order that is asked for; None for all.
+        what: Population and state, such as `"exc.v"`. Here `spikes`, `counts` and `rate` mean states of the rule with
+            these names; the string `"exc.rate"` alone means the rate of the population.
+        neurons: Slice, numbers or mask of neurons, in this order; None for all.
         label: Name of the record in the result; None for `what`.
 
     Returns:

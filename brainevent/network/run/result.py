@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`Result`: what a run recorded, by the names it was asked for."""
+"""`Result`: what a run recorded, by the labels of its requests."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ class Result(Mapping[str, Any]):
     Results of consecutive runs add up: `first + second`.
 
     Attributes:
-        requests: What was asked for.
+        requests: What should be recorded.
         recorded: What was recorded, by label.
         first: Number of the first step.
         steps: How many steps ran.
         dt: Length of a step in milliseconds.
-        interrupted: Whether Ctrl-C was pressed: then fewer steps may have run.
+        interrupted: Whether Ctrl-C was pressed; then fewer steps may have run.
 
     Examples:
         >>> import brainevent as be
@@ -87,7 +87,7 @@ class Result(Mapping[str, Any]):
             The times, float64.
 
         Raises:
-            NetworkError: If nothing was recorded under the label, or what was recorded is of the whole run.
+            NetworkError: If nothing was recorded under the label, or it has one value for the whole run.
         """
         request = self._request(label)
         if request.kind == "spikes":
@@ -223,7 +223,7 @@ def result_of(
 
 
 def _value(plan: Plan, request: Request, part: Recorded) -> Any:
-    """Return what was asked for, out of what an engine recorded."""
+    """Return the value of a request from what an engine recorded."""
     if request.kind == "counts":
         return part.counts[request.population]
     if request.kind == "rate":

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`Simulation`: a network that is built: run it, record it, change it, save it and go on."""
+"""`Simulation`: run a built network, record it, change it, save it and continue."""
 
 from __future__ import annotations
 
@@ -81,10 +81,10 @@ class Simulation:
     ) -> Result:
         """Run the network, and return what was recorded.
 
-        A long run is cut into chunks of about half a second, where the engine needs it or someone looks at them: by
-        `progress` and `callback`. No result depends on the chunks. Ctrl-C ends the run after
-        a whole step: what ran is returned, with `interrupted=True`, and another run goes on from there. An exception,
-        from the callback or from a second Ctrl-C where the engine hangs, leaves the state after the last whole step.
+        A long run is cut into chunks of about half a second if the engine needs it, or for `progress` and `callback`.
+        No result depends on the chunks. Ctrl-C ends the run after a whole step: what was recorded until then is
+        returned, with `interrupted=True`, and another run continues from there. After an exception, from the callback
+        or from a second Ctrl-C if the engine hangs, the state is that after a whole step.
 
         Args:
             steps: How many steps to run, at least 1; or a time with a unit, such as `500 * brainunit.ms`.
@@ -93,17 +93,17 @@ class Simulation:
                 state that is called `spikes`, `counts` or `rate` is recorded by `every(1, "exc.rate")`.
             inputs: What to add to that which arrives, by `"population.receptor"`: (steps, neurons), or (steps,) for the
                 same to all neurons.
-            progress: Whether to show on stderr how far the run has come.
+            progress: Whether to show the progress of the run on stderr.
             callback: Called after each chunk, with the simulation and the result of this chunk. It may change
-                parameters and states, and save; `KeyboardInterrupt` from it ends the run as Ctrl-C does. What was
-                recorded is lost if it raises something else.
+                parameters and states, and save; `KeyboardInterrupt` from it ends the run as Ctrl-C does. With any
+                other exception, what was recorded is lost.
             chunk: Steps of a chunk, or its time; None for what half a second takes.
 
         Returns:
             The result: a mapping from each label of `record` to what was recorded.
 
         Raises:
-            NetworkError: A number of steps, a request or an input does not fit. Nothing has run then.
+            NetworkError: A number of steps, a request or an input does not fit. In this case nothing runs.
             NotFiniteError: A state became NaN or infinite, if the network was built with `check_finite=True`.
         """
         total = counted_steps("run: steps", steps, self.plan.dt)
@@ -184,7 +184,7 @@ class Simulation:
         """Copies of all parameters by population, and of the weights by projection, as `simulate` takes them.
 
         Weights are one for each synapse in the order of `connections`, or one for all: (1,). They are multiples of the
-        receptor's quantum, in float32, or in float64 where float32 would not tell them apart: `set` takes them back.
+        receptor's quantum, in float32, or in float64 if float32 would round them: `set` accepts them.
         """
         params: dict[str, Any] = {
             name: {key: np.array(value) for key, value in values.items()} for name, values in self._params.items()
@@ -238,7 +238,7 @@ class Simulation:
         )
 
     def _where(self) -> tuple[str, str | None]:
-        """Return what runs the network, and where everything lies if the engine says so."""
+        """Return what runs the network, and where its memory is, if the engine reports it."""
         threads = f"{self.plan.parts} thread{'' if self.plan.parts == 1 else 's'}"
         return getattr(self.engine, "units", threads), getattr(self.engine, "placement", None)
 
@@ -251,12 +251,12 @@ class Simulation:
             name: Name of the population or projection.
             **values: Of a population, a number, or an array with one element for each neuron, by name. A parameter that
                 was built as one number for all neurons stays one. Of a projection, `weights`: a number, or an array
-                with one element for each synapse in the order of `connections`; spikes that are on their way keep the
-                weights that they had. Weights are rounded to multiples of the quantum that the build chose.
+                with one element for each synapse in the order of `connections`; spikes that have not arrived yet keep
+                their weights. Weights are rounded to multiples of the quantum that the build chose.
 
         Raises:
-            NetworkError: A name is not there, or a value does not fit.
-            RoundedWeightsWarning: A warning: weights were rounded by more than 2**-9 of themselves.
+            NetworkError: A name does not exist, or a value does not fit.
+            RoundedWeightsWarning: A warning: weights were rounded by more than 2**-9 of their value.
 
         Examples:
             >>> import brainevent as be
@@ -308,7 +308,7 @@ class Simulation:
     # ---- files
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write state, parameters and replaced weights to a file, in one piece; every engine goes on from it.
+        """Write state, parameters and replaced weights to a file, atomically; every engine can continue from it.
 
         Args:
             path: Name of the file, such as `"day1.npz"`.
@@ -317,15 +317,15 @@ class Simulation:
         write_checkpoint(path, self.plan, self.engine.state, self._params, replaced)
 
     def load(self, path: str | os.PathLike[str], force: bool = False) -> None:
-        """Go on from a file that `save` wrote.
+        """Continue from a file that `save` wrote.
 
         Args:
             path: Name of the file.
-            force: Whether to take the state of a file whose rule, parameters, synapses or seed are others: then
+            force: Whether to take the state of a file with another rule, other parameters, synapses or seed: then
                 parameters and weights stay as they are here. The layout must be the same in any case.
 
         Raises:
-            CheckpointError: The file is cut, no checkpoint, or one of another network. The simulation stays as it was.
+            CheckpointError: The file is incomplete, not a checkpoint, or of another network. Nothing changes then.
         """
         state, params, replaced = read_checkpoint(path, self.plan, force=force)
         self.engine.load(state)

@@ -27,7 +27,7 @@ Kind = TypeVar("Kind", bound=Statistics)
 
 @dataclass(frozen=True)
 class Wish:
-    """What all methods for pictures are told."""
+    """The arguments that all methods for pictures share."""
 
     where: str
     ax: Any = None

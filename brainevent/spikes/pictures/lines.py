@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Draw how often, how regularly and how jointly neurons spike: rates, intervals, Fano factors, correlations."""
+"""Draw rates, intervals, Fano factors and correlations of spikes."""
 
 from __future__ import annotations
 

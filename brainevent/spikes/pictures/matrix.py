@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Draw the weights of a matrix: each element where they can be told apart, else the mean of blocks."""
+"""Draw the weights of a matrix: each element if elements can be distinguished, else the means of blocks."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Draw a raster: a mark for each spike where they can be told apart, else how many there are at each place."""
+"""Draw a raster: a mark for each spike if marks can be distinguished, else the density of spikes."""
 
 from __future__ import annotations
 
