@@ -44,13 +44,15 @@ def product(
     prob: Any,
     seed: Any,
     named: tuple[str, Any],
-    shape: Any,
-    how: tuple[bool, bool, str | None],
     *,
     event: bool,
+    shape: Any,
+    transpose: bool = False,
+    corder: bool = True,
+    backend: str | None = None,
 ) -> Any:
-    """Return `A @ x` or, if transposed, `A.T @ x`; `how` is whether it is, `corder`, and the backend."""
-    (name, x), (transpose, corder, backend) = named, how
+    """Return `A @ x` or, if transposed, `A.T @ x`."""
+    name, x = named
     of = Description(form, EVENTS if event else NUMBERS, columns=name == "B")
     shape, transpose = checked_shape(of.name, shape), bool(transpose)
     x, unit = split_operand(x, event=event)
@@ -61,9 +63,19 @@ def product(
     return multiplied(of, weights, [drawn, tables()], x, indices_within=True, **call)
 
 
-def dense(form: Format, given: _Numbers, prob: Any, seed: Any, shape: Any, how: tuple[bool, bool, str | None]) -> Any:
+def dense(
+    form: Format,
+    given: _Numbers,
+    prob: Any,
+    seed: Any,
+    *,
+    shape: Any,
+    transpose: bool = False,
+    corder: bool = True,
+    backend: str | None = None,
+) -> Any:
     """Return the matrix that `product` multiplies with, as a dense one."""
-    (transpose, corder, backend), of = how, Description(form, WHOLE)
+    of = Description(form, WHOLE)
     if seed is None:
         raise TypeError(f"{of.name}: seed is None; pass an integer, or a key of jax.random.key")
     shape = checked_shape(of.name, shape)

@@ -1,14 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Docstrings of the functions of drawn matrices, filled in for each distribution of weights."""
+"""Docstrings of the functions of drawn matrices behind their first sentences, filled in for each distribution."""
 
-__all__ = ["COLUMNS", "DENSE", "EVENTS", "NUMBERS", "PER_SYNAPSE", "VECTOR"]
+__all__ = ["COLUMNS", "DENSE", "EVENTS", "PER_SYNAPSE", "VECTOR", "filled"]
 
-NUMBERS = {
+_NUMBERS = {
     "weight": "weight: The weight of all elements, a floating scalar or quantity.",
     "w_loc": "w_loc: The mean of the weights, a floating scalar or quantity.",
     "w_scale": "w_scale: The standard deviation of the weights, in a unit of the same dimension.",
     "w_low": "w_low: The lower bound of the weights, a floating scalar or quantity.",
     "w_high": "w_high: The upper bound of the weights, in a unit of the same dimension.",
+}
+_FAMILIES = {  # by the beginnings of names: the class of the matrix, the numbers of its weights, and examples of these
+    "jits": ("JITCScalarR", ("weight",), "1.5"),
+    "jitn": ("JITCNormalR", ("w_loc", "w_scale"), "1.5, 0.1"),
+    "jitu": ("JITCUniformR", ("w_low", "w_high"), "0.5, 1.5"),
 }
 
 _MATRIX = """\
@@ -23,8 +28,7 @@ _RAISES = """\
         TypeError: If a number of the weights is not floating, or the seed or the probability has a wrong type.
         ValueError: If the probability is not between 0 and 1."""
 
-DENSE = f"""Return a random matrix as a dense array, {{weights}}.
-
+DENSE = f"""\
     Each element exists with probability `prob`, independently of others. A seed always gives the same matrix, in every
     function that takes it, and a larger matrix of this seed begins with it. The result is differentiable with
     respect to {{quoted}}.
@@ -46,8 +50,7 @@ DENSE = f"""Return a random matrix as a dense array, {{weights}}.
         >>> matrix.shape, round(float((matrix != 0).mean()), 1)
         ((400, 300), 0.5)
     """
-VECTOR = f"""Multiply a random matrix that is never stored, `{{of}}(...)` of the same arguments, with a vector.
-
+VECTOR = f"""\
     The product is differentiable with respect to {{quoted}} and `vector`.
 
     Args:
@@ -69,8 +72,7 @@ VECTOR = f"""Multiply a random matrix that is never stored, `{{of}}(...)` of the
         >>> brainevent.{{name}}({{example}}, 1.0, jnp.array([1.0, 10.0]), 3, shape=(1, 2)).shape
         (1,)
     """
-EVENTS = f"""Sum the weights of the neurons that spiked, for the random matrix `{{of}}(...)`, which is never stored.
-
+EVENTS = f"""\
     `corder=False` is the fast direction: only the columns of neurons that spiked are drawn. A spike counts as one,
     whatever its value. The result is differentiable with respect to {{quoted}}, and with respect to the
     spikes as if each counted as its value.
@@ -95,8 +97,7 @@ EVENTS = f"""Sum the weights of the neurons that spiked, for the random matrix `
         >>> brainevent.{{name}}({{example}}, 0.02, events, 3, shape=(500, 1000), corder=False).shape
         (500,)
     """
-COLUMNS = f"""Do for each column of a matrix what `{{of}}mv` does for a vector; all columns meet the same random matrix.
-
+COLUMNS = f"""\
     Args:
 {_MATRIX}
         B: {{columns}}, one vector a column, (k, n); (m, n) if `transpose`.
@@ -116,8 +117,7 @@ COLUMNS = f"""Do for each column of a matrix what `{{of}}mv` does for a vector; 
         >>> brainevent.{{name}}({{example}}, 0.1, jnp.ones((30, 4)), 3, shape=(20, 30)).shape
         (20, 4)
     """
-PER_SYNAPSE = f"""Multiply the weight of each element with the value of its row or column in `y`.
-
+PER_SYNAPSE = f"""\
     The elements are those of `{{of}}(...)` with `transpose=False`, in the order of `{{matrix}}.tocsr()`.
 
     Args:
@@ -141,3 +141,18 @@ PER_SYNAPSE = f"""Multiply the weight of each element with the value of its row 
         >>> brainevent.{{name}}({{example}}, 1.0, jnp.array([1.0, 10.0]), 3, shape=(2, 3)).shape
         (6,)
     """
+
+
+def filled(text: str, name: str) -> str:
+    """Return one of these texts for a function."""
+    family = name.removeprefix("binary_")[:4]
+    matrix, numbers, example = _FAMILIES[family]
+    return text.format(
+        name=name,
+        of=family,
+        matrix=matrix,
+        example=example,
+        numbers=f"\n{' ' * 8}".join(_NUMBERS[each] for each in numbers),
+        quoted=" and ".join(f"`{each}`" for each in numbers),
+        columns="The spikes" if name.startswith("binary") else "Real numbers",
+    )

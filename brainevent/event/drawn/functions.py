@@ -1,16 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """Functions of drawn matrices that users call: six of each distribution of weights, and of its numbers."""
+# ruff: noqa: N803 - B is a matrix
 
 from __future__ import annotations
 
+import functools
 import inspect
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, Required, TypedDict, TypeVar, Unpack, cast
+
+import jax
 
 from ...operator.custom_kernel import XLACustomKernel
-from ..description import Description, Format, Law
+from ...typing import ArrayLike, EventLike, SeedLike, Shape
+from ..description import Description, Law
 from ..laws.products import EVENTS, NUMBERS
 from ..laws.whole import WHOLE
 from ..matrices.drawn_kinds import JITCNormalR, JITCScalarR, JITCUniformR
@@ -24,80 +28,30 @@ __all__ += ["binary_jitnmm", "binary_jitnmv", "jitn", "jitnmm", "jitnmv", "jitnm
 __all__ += ["binary_jitsmm", "binary_jitsmv", "jits", "jitsmm", "jitsmv", "jitsmv_dt2t"]
 __all__ += ["binary_jitumm", "binary_jitumv", "jitu", "jitumm", "jitumv", "jitumv_dt2t"]
 
-Function = Callable[..., Any]
-_TYPES = {
-    "seed": "SeedLike",
-    "shape": "Shape",
-    "transpose": "bool",
-    "corder": "bool",
-    "backend": "str | None",
-}
+F = TypeVar("F", bound=Callable[..., Any])
 
 
-@dataclass(frozen=True)
-class _Family:
-    """The functions of a format, whose first arguments are `numbers`, like those of an example."""
+class _How(TypedDict, total=False):
+    """The keywords of every function here, as type checkers know them."""
 
-    form: Format
-    matrix: Any
-    numbers: tuple[str, ...]
-    example: str
-    weights: str
+    shape: Required[Shape]
+    transpose: bool
+    corder: bool
+    backend: str | None
 
-    def functions(self) -> tuple[Function, ...]:
-        """Return the matrix as a dense one, products with numbers and with events, and values of synapses."""
-        of = self.form.name
-        products = (
-            self._product(f"{of}mv", docstrings.VECTOR, event=False),
-            self._product(f"{of}mm", docstrings.COLUMNS, event=False),
-            self._product(f"binary_{of}mv", docstrings.EVENTS, event=True),
-            self._product(f"binary_{of}mm", docstrings.COLUMNS, event=True, like=f"binary_{of}"),
-        )
-        return self._dense(), *products, self._per_synapse()
 
-    def _dense(self) -> Function:
-        def call(of: dict[str, Any], prob: Any, seed: Any, shape: Any, **how: Any) -> Any:
-            return dense(self.form, of, prob, seed, shape, tuple(how.values()))
+def _how(*, shape: Shape, transpose: bool = False, corder: bool = True, backend: str | None = None) -> None:
+    """Have the same keywords, as signatures show them."""
 
-        return self._named(self.form.name, docstrings.DENSE, ("prob", "seed"), call)
 
-    def _product(self, name: str, doc: str, *, event: bool, like: str = "") -> Function:
-        operand = "B" if name.endswith("mm") else "vector"
+def _public(text: str) -> Callable[[F], F]:
+    """Give a function its keywords one by one, and after its first sentence a text that is filled in."""
 
-        def call(of: dict[str, Any], prob: Any, seed: Any, shape: Any, **rest: Any) -> Any:
-            named = operand, rest.pop(operand)
-            return product(self.form, of, prob, seed, named, shape, tuple(rest.values()), event=event)
+    def decorate(function: F) -> F:
+        name, signature = function.__name__, _with_keywords(inspect.signature(function))
 
-        return self._named(name, doc, ("prob", operand, "seed"), call, optional=True, of=like or self.form.name)
-
-    def _per_synapse(self) -> Function:
-        name = f"{self.form.name}mv_dt2t"
-
-        def call(of: dict[str, Any], prob: Any, seed: Any, y: Any, transpose: bool, **how: Any) -> Any:
-            if seed is None:
-                raise TypeError(f"{name}: seed is None; pass an integer, or a key of jax.random.key")
-            return self.matrix(*of.values(), prob, seed, **how)._per_synapse(y, None, of_columns=transpose, where=name)
-
-        return self._named(name, docstrings.PER_SYNAPSE, ("prob", "y", "seed"), call)
-
-    def _named(
-        self, name: str, doc: str, arguments: tuple[str, ...], call: Function, *, optional: bool = False, of: str = ""
-    ) -> Function:
-        """Return a function with these arguments; where it is `optional`, the seed need not be given."""
-        either, alone = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY
-        types = _TYPES | dict.fromkeys(("vector", "B"), "EventLike" if name.startswith("binary") else "ArrayLike")
-        parameters = [
-            inspect.Parameter(each, either, annotation=types.get(each, "ArrayLike"))
-            for each in (*self.numbers, *arguments)
-        ]
-        parameters[-1] = parameters[-1].replace(default=None if optional else inspect.Parameter.empty)
-        defaults = {"shape": inspect.Parameter.empty, "transpose": False, "corder": True, "backend": None}
-        parameters += [
-            inspect.Parameter(each, alone, default=value, annotation=_TYPES[each]) for each, value in defaults.items()
-        ]
-        signature = inspect.Signature(parameters, return_annotation="jax.Array")
-
-        def function(*args: Any, **kwargs: Any) -> Any:
+        @functools.wraps(function)
+        def call(*args: Any, **kwargs: Any) -> Any:
             if kwargs.pop("matrix_mode", None) is not None:  # of 0.2.0, where B met another matrix
                 message = f"{name}: matrix_mode is ignored, as all products are with one matrix; leave it out"
                 warnings.warn(message, DeprecationWarning, stacklevel=2)
@@ -106,16 +60,18 @@ class _Family:
             except TypeError as error:
                 raise TypeError(f"{name}: {error}; it is called as {name}{_without_types(signature)}") from None
             given.apply_defaults()
-            return call({each: given.arguments.pop(each) for each in self.numbers}, **given.arguments)
+            return function(**given.arguments)
 
-        function.__name__ = function.__qualname__ = name
-        words = {"name": name, "of": of or self.form.name, "example": self.example, "weights": self.weights}
-        words["columns"] = "The spikes" if words["of"].startswith("binary") else "Real numbers"
-        words["quoted"] = " and ".join(f"`{each}`" for each in self.numbers)
-        numbers = f"\n{' ' * 8}".join(docstrings.NUMBERS[each] for each in self.numbers)
-        function.__doc__ = doc.format(**words, numbers=numbers, matrix=self.matrix.__name__)
-        function.__signature__ = signature  # type: ignore[attr-defined]
-        return function
+        call.__doc__ = f"{function.__doc__}\n\n{docstrings.filled(text, name)}"
+        call.__signature__ = signature  # type: ignore[attr-defined]
+        return cast("F", call)
+
+    return decorate
+
+
+def _with_keywords(signature: inspect.Signature) -> inspect.Signature:
+    *parameters, _ = signature.parameters.values()
+    return signature.replace(parameters=[*parameters, *inspect.signature(_how).parameters.values()])
 
 
 def _without_types(signature: inspect.Signature) -> inspect.Signature:
@@ -124,15 +80,146 @@ def _without_types(signature: inspect.Signature) -> inspect.Signature:
     return inspect.Signature(plain)
 
 
-jits, jitsmv, jitsmm, binary_jitsmv, binary_jitsmm, jitsmv_dt2t = _Family(
-    JITS, JITCScalarR, ("weight",), "1.5", "in which every element is `weight` or zero"
-).functions()
-jitn, jitnmv, jitnmm, binary_jitnmv, binary_jitnmm, jitnmv_dt2t = _Family(
-    JITN, JITCNormalR, ("w_loc", "w_scale"), "1.5, 0.1", "with normally distributed weights"
-).functions()
-jitu, jitumv, jitumm, binary_jitumv, binary_jitumm, jitumv_dt2t = _Family(
-    JITU, JITCUniformR, ("w_low", "w_high"), "0.5, 1.5", "with uniformly distributed weights"
-).functions()
+def _per_synapse(
+    name: str, matrix: Any, numbers: tuple[Any, ...], prob: Any, seed: Any, y: Any, transpose: bool, **how: Any
+) -> Any:
+    if seed is None:
+        raise TypeError(f"{name}: seed is None; pass an integer, or a key of jax.random.key")
+    return matrix(*numbers, prob, seed, **how)._per_synapse(y, None, of_columns=transpose, where=name)
+
+
+@_public(docstrings.DENSE)
+def jits(weight: ArrayLike, prob: ArrayLike, seed: SeedLike, **how: Unpack[_How]) -> jax.Array:
+    """Return a random matrix as a dense array, in which every element is `weight` or zero."""
+    return dense(JITS, {"weight": weight}, prob, seed, **how)
+
+
+@_public(docstrings.VECTOR)
+def jitsmv(
+    weight: ArrayLike, prob: ArrayLike, vector: ArrayLike, seed: SeedLike = None, **how: Unpack[_How]
+) -> jax.Array:
+    """Multiply a random matrix that is never stored, `jits(...)` of the same arguments, with a vector."""
+    return product(JITS, {"weight": weight}, prob, seed, ("vector", vector), event=False, **how)
+
+
+@_public(docstrings.COLUMNS)
+def jitsmm(weight: ArrayLike, prob: ArrayLike, B: ArrayLike, seed: SeedLike = None, **how: Unpack[_How]) -> jax.Array:
+    """Do for each column of `B` what `jitsmv` does for a vector, with the same random matrix."""
+    return product(JITS, {"weight": weight}, prob, seed, ("B", B), event=False, **how)
+
+
+@_public(docstrings.EVENTS)
+def binary_jitsmv(
+    weight: ArrayLike, prob: ArrayLike, vector: EventLike, seed: SeedLike = None, **how: Unpack[_How]
+) -> jax.Array:
+    """Sum the weights of the neurons that spiked, for the random matrix `jits(...)`, which is never stored."""
+    return product(JITS, {"weight": weight}, prob, seed, ("vector", vector), event=True, **how)
+
+
+@_public(docstrings.COLUMNS)
+def binary_jitsmm(
+    weight: ArrayLike, prob: ArrayLike, B: EventLike, seed: SeedLike = None, **how: Unpack[_How]
+) -> jax.Array:
+    """Do for each column of `B` what `binary_jitsmv` does for a vector, with the same random matrix."""
+    return product(JITS, {"weight": weight}, prob, seed, ("B", B), event=True, **how)
+
+
+@_public(docstrings.PER_SYNAPSE)
+def jitsmv_dt2t(weight: ArrayLike, prob: ArrayLike, y: ArrayLike, seed: SeedLike, **how: Unpack[_How]) -> jax.Array:
+    """Multiply the weight of each element with the value of its row or column in `y`."""
+    return _per_synapse("jitsmv_dt2t", JITCScalarR, (weight,), prob, seed, y, **how)
+
+
+@_public(docstrings.DENSE)
+def jitn(w_loc: ArrayLike, w_scale: ArrayLike, prob: ArrayLike, seed: SeedLike, **how: Unpack[_How]) -> jax.Array:
+    """Return a random matrix as a dense array, with normally distributed weights."""
+    return dense(JITN, {"w_loc": w_loc, "w_scale": w_scale}, prob, seed, **how)
+
+
+@_public(docstrings.VECTOR)
+def jitnmv(
+    w_loc: ArrayLike, w_scale: ArrayLike, prob: ArrayLike, vector: ArrayLike, seed: SeedLike = None, **how: Unpack[_How]
+) -> jax.Array:
+    """Multiply a random matrix that is never stored, `jitn(...)` of the same arguments, with a vector."""
+    return product(JITN, {"w_loc": w_loc, "w_scale": w_scale}, prob, seed, ("vector", vector), event=False, **how)
+
+
+@_public(docstrings.COLUMNS)
+def jitnmm(
+    w_loc: ArrayLike, w_scale: ArrayLike, prob: ArrayLike, B: ArrayLike, seed: SeedLike = None, **how: Unpack[_How]
+) -> jax.Array:
+    """Do for each column of `B` what `jitnmv` does for a vector, with the same random matrix."""
+    return product(JITN, {"w_loc": w_loc, "w_scale": w_scale}, prob, seed, ("B", B), event=False, **how)
+
+
+@_public(docstrings.EVENTS)
+def binary_jitnmv(
+    w_loc: ArrayLike, w_scale: ArrayLike, prob: ArrayLike, vector: EventLike, seed: SeedLike = None, **how: Unpack[_How]
+) -> jax.Array:
+    """Sum the weights of the neurons that spiked, for the random matrix `jitn(...)`, which is never stored."""
+    return product(JITN, {"w_loc": w_loc, "w_scale": w_scale}, prob, seed, ("vector", vector), event=True, **how)
+
+
+@_public(docstrings.COLUMNS)
+def binary_jitnmm(
+    w_loc: ArrayLike, w_scale: ArrayLike, prob: ArrayLike, B: EventLike, seed: SeedLike = None, **how: Unpack[_How]
+) -> jax.Array:
+    """Do for each column of `B` what `binary_jitnmv` does for a vector, with the same random matrix."""
+    return product(JITN, {"w_loc": w_loc, "w_scale": w_scale}, prob, seed, ("B", B), event=True, **how)
+
+
+@_public(docstrings.PER_SYNAPSE)
+def jitnmv_dt2t(
+    w_loc: ArrayLike, w_scale: ArrayLike, prob: ArrayLike, y: ArrayLike, seed: SeedLike, **how: Unpack[_How]
+) -> jax.Array:
+    """Multiply the weight of each element with the value of its row or column in `y`."""
+    return _per_synapse("jitnmv_dt2t", JITCNormalR, (w_loc, w_scale), prob, seed, y, **how)
+
+
+@_public(docstrings.DENSE)
+def jitu(w_low: ArrayLike, w_high: ArrayLike, prob: ArrayLike, seed: SeedLike, **how: Unpack[_How]) -> jax.Array:
+    """Return a random matrix as a dense array, with uniformly distributed weights."""
+    return dense(JITU, {"w_low": w_low, "w_high": w_high}, prob, seed, **how)
+
+
+@_public(docstrings.VECTOR)
+def jitumv(
+    w_low: ArrayLike, w_high: ArrayLike, prob: ArrayLike, vector: ArrayLike, seed: SeedLike = None, **how: Unpack[_How]
+) -> jax.Array:
+    """Multiply a random matrix that is never stored, `jitu(...)` of the same arguments, with a vector."""
+    return product(JITU, {"w_low": w_low, "w_high": w_high}, prob, seed, ("vector", vector), event=False, **how)
+
+
+@_public(docstrings.COLUMNS)
+def jitumm(
+    w_low: ArrayLike, w_high: ArrayLike, prob: ArrayLike, B: ArrayLike, seed: SeedLike = None, **how: Unpack[_How]
+) -> jax.Array:
+    """Do for each column of `B` what `jitumv` does for a vector, with the same random matrix."""
+    return product(JITU, {"w_low": w_low, "w_high": w_high}, prob, seed, ("B", B), event=False, **how)
+
+
+@_public(docstrings.EVENTS)
+def binary_jitumv(
+    w_low: ArrayLike, w_high: ArrayLike, prob: ArrayLike, vector: EventLike, seed: SeedLike = None, **how: Unpack[_How]
+) -> jax.Array:
+    """Sum the weights of the neurons that spiked, for the random matrix `jitu(...)`, which is never stored."""
+    return product(JITU, {"w_low": w_low, "w_high": w_high}, prob, seed, ("vector", vector), event=True, **how)
+
+
+@_public(docstrings.COLUMNS)
+def binary_jitumm(
+    w_low: ArrayLike, w_high: ArrayLike, prob: ArrayLike, B: EventLike, seed: SeedLike = None, **how: Unpack[_How]
+) -> jax.Array:
+    """Do for each column of `B` what `binary_jitumv` does for a vector, with the same random matrix."""
+    return product(JITU, {"w_low": w_low, "w_high": w_high}, prob, seed, ("B", B), event=True, **how)
+
+
+@_public(docstrings.PER_SYNAPSE)
+def jitumv_dt2t(
+    w_low: ArrayLike, w_high: ArrayLike, prob: ArrayLike, y: ArrayLike, seed: SeedLike, **how: Unpack[_How]
+) -> jax.Array:
+    """Multiply the weight of each element with the value of its row or column in `y`."""
+    return _per_synapse("jitumv_dt2t", JITCUniformR, (w_low, w_high), prob, seed, y, **how)
 
 
 def _operators(law: Law, *, columns: bool = False) -> list[XLACustomKernel]:

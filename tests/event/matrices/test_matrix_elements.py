@@ -76,12 +76,12 @@ def test_units_of_quotients():
     assert units.math.allclose(Dense(DENSE * units.mV).diag_add(0.001 * units.volt).data[0, 0], 1.0 * units.mV)
 
 
-@pytest.mark.parametrize("name", ["CSR", "CSC", "Dense", "PerPre", "PerPost"])
+@pytest.mark.parametrize("name", ["CSR", "CSC", "COO", "Dense", "PerPre", "PerPost"])
 @pytest.mark.parametrize("rows", [1, [1, 0, 1], slice(1, None), [True, False], -1])
 def test_rows_of_a_matrix_are_a_matrix(name, rows):
     matrix = FORMATS[name](DENSE)
     found = matrix.slice_rows(rows)
-    assert type(found) is (CSR if name == "PerPost" else type(matrix))
+    assert type(found) is (CSR if name in ("COO", "PerPost") else type(matrix))
     chosen = np.asarray(rows) if isinstance(rows, list) else rows
     np.testing.assert_array_equal(found.todense(), np.atleast_2d(np.asarray(DENSE)[chosen]))
     with pytest.raises(IndexError, match="2"):
@@ -96,6 +96,18 @@ def test_rows_are_chosen_in_a_trace(name, one):
     found = jax.jit(lambda m, rows: m.slice_rows(rows).todense())(matrix, jnp.array([1, 2, 0]))
     dense = np.asarray(matrix.todense())
     np.testing.assert_array_equal(found, [dense[1], np.zeros(3), dense[0]])
+
+
+def test_rows_of_a_drawn_matrix_are_stored():
+    matrix = brainevent.JITCScalarR((1.5, 0.5, 3), shape=(20, 30))
+    np.testing.assert_array_equal(matrix.slice_rows([4, 2]).todense(), np.asarray(matrix.todense())[[4, 2]])
+
+
+@pytest.mark.parametrize("name", ["CSC", "COO", "PerPre", "PerPost"])
+def test_a_diagonal_is_added_in_every_format(name):
+    found = FORMATS[name](DENSE).diag_add(jnp.array([1.0, 10.0]))
+    assert type(found) is (CSC if name == "CSC" else CSR)
+    np.testing.assert_array_equal(found.todense(), DENSE.at[[0, 1], [0, 1]].add(jnp.array([1, 10])))
 
 
 def test_a_diagonal_is_added_to_a_dense_matrix():
