@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The one rule for what is an event: True, or a number that is not zero; it counts as one, whatever its value."""
+"""The rule for what an event is: True, or a number that is not zero; an event counts as one, whatever its value."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def is_active(x: Any) -> jax.Array:
 
 
 def as_events(x: Any) -> jax.Array:
-    """Return an array that every kernel language can ask whether `x != 0`: itself, unless its numbers have 16 bits."""
+    """Return an array for which every kernel language can compute `x != 0`: x itself, unless it has 16 bits."""
     x = jnp.asarray(x)
     return x if x.dtype.name in _NATIVE else is_active(x)
 
@@ -59,5 +59,5 @@ def _weighted_jvp(primals: Any, tangents: Any) -> tuple[jax.Array, jax.Array]:
     weights, x = primals
     by_weights, by_x = tangents
     straight = 0 if by_x.dtype == jax.dtypes.float0 else weights * by_x.astype(weights.dtype)
-    # Multiplied, and not chosen: a choice by x, once it is transposed, would have no derivative by x.
+    # A product, and not a choice: the transpose of a choice by x has no derivative with respect to x.
     return weighted(weights, x), by_weights * weighted(jnp.ones(x.shape, weights.dtype), x) + straight

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`BinaryArray` and `WeightedArray`: an array as it is, of which every element that is not zero is an event."""
+"""`BinaryArray` and `WeightedArray`: arrays whose nonzero elements are events."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ def bitpack(arr: EventLike, axis: int) -> jax.Array:
 
     Raises:
         TypeError: If `arr` is complex, or the axis no integer.
-        ShapeError: If there is no such axis.
+        ShapeError: If the array has no such axis.
 
     Examples:
         >>> import jax.numpy as jnp, brainevent

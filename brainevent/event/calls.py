@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What functions and matrices do with a product: operands are checked, units taken off, and its operator is called."""
+"""How functions and matrices call the operator of a product: operands are checked, and units are split off."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ def product(
     indices_sorted: bool = False,
     weighted: bool = False,
 ) -> Any:
-    """Return a product of what users pass: all is checked, and the name of x is for messages.
+    """Return the product of operands that users pass; all are checked. Messages use the name of x.
 
-    If `weighted`, or if the events are, these count as their values.
+    If `weighted`, or if the form of events says so, events count as their values.
     """
     name, x = named
     of = by_values(of, x, weighted=weighted)
@@ -51,7 +51,7 @@ def product(
 
 
 def by_values(of: Description, x: Any, *, weighted: bool) -> Description:
-    """Return the product with events, or the one in which these count as their values."""
+    """Return the description of a product with events, or of that in which events count as their values."""
     return of.also(law=VALUED) if of.law.event and (weighted or (isinstance(x, EventForm) and x.graded)) else of
 
 
@@ -65,7 +65,7 @@ def multiplied(
     indices_within: bool,
     **how: Any,
 ) -> Any:
-    """Return a product of what a matrix holds, and of an x that it has checked: weights alone are looked at again."""
+    """Return the product of a matrix with an x that the matrix has checked; only the weights are checked again."""
     within = indices_within
     if config.is_debugging_indices():
         structure, within = checked_structure(of, structure, shape, within)
@@ -76,14 +76,14 @@ def multiplied(
 
 
 def weights_of(of: Description, given: Any, structure: Sequence[Any], shape: tuple[int, int]) -> jax.Array:
-    """Return weights as operators take them: a vector of one for all stored elements, or one for each."""
+    """Return weights as operators take them: one for all stored elements, (1,), or one for each."""
     stored = of.format.stored(structure, shape)
     weights = checked_weights(of.name, as_array(given), stored, of.format.weights)
     return weights if weights.shape == stored else weights.reshape(1)
 
 
 def checked_x(of: Description, name: str, x: Any, shape: tuple[int, int], *, transpose: bool) -> jax.Array:
-    """Return x as an array, if a matrix of this shape can be multiplied with it, or its transpose."""
+    """Return x as an array; raise if a matrix of this shape, or its transpose, cannot be multiplied with it."""
     where, x, rank = of.name, as_array(x), 2 if of.columns else 1
     if x.ndim != rank:
         advice = f"; call {of.also(columns=not of.columns).name}" if x.ndim in (1, 2) else ""
@@ -102,7 +102,7 @@ def checked_x(of: Description, name: str, x: Any, shape: tuple[int, int], *, tra
 def checked_structure(
     of: Description, structure: Sequence[Any], shape: tuple[int, int], within: bool | None, *, where: str = ""
 ) -> tuple[list[Any], bool]:
-    """Return arrays of indices, if they go together, and whether all are known to be in range."""
+    """Return arrays of indices that fit together, and whether all indices are known to be in range."""
     where, count = where or of.name, len(of.format.arrays)
     arrays, known = of.format.checked(where, structure[:count], shape, within)
     if not of.indexed:
@@ -127,10 +127,10 @@ def _called(
 ) -> Any:
     weights = promoted(weights, x, event=of.law.event)
     if of.law is VALUED and not has_kernel_for(apply.operator(of), {"backend": backend}):
-        backend = None  # which is one of the product with events
+        backend = None  # the name is that of a kernel of the product with events
     out = jax.ShapeDtypeStruct((shape[transpose], *x.shape[1:]), weights.dtype)
     how: dict[str, Any] = {"transpose": transpose, "backend": backend}
-    if of.format.arrays:  # else there is nothing to know, and the weights have the shape
+    if of.format.arrays:  # else the weights have the shape, and there are no indices
         how |= {"shape": shape, **promises(**known)}
     (found,) = apply(of, weights, *structure, x, outs=[out], **how)
     return found

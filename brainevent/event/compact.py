@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Events as bits, with a list of the active neurons; no shape depends on how many there are."""
+"""Events as bits, with a list of the active neurons; no shape depends on the number of events."""
 
 from __future__ import annotations
 
@@ -250,7 +250,7 @@ def _sizes(active: jax.Array) -> tuple[int, int | None]:
 
 
 def _listed(neurons: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Return the active neurons in order, filled up with the number of neurons; and how many are active."""
+    """Return the active neurons in order, padded with the number of neurons, and the number of active neurons."""
     size = neurons.shape[0]
     place = jnp.where(neurons, jnp.cumsum(neurons, dtype=jnp.int32) - 1, size)  # beyond the list: dropped
     ids = jnp.full(size, size, jnp.int32).at[place].set(jnp.arange(size, dtype=jnp.int32), mode="drop")

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `config.debug_indices` adds to a program: it looks at indices while it runs, and fails with their names.
+"""The checks that `config.debug_indices` adds to a program: they run with it, and name indices that are wrong.
 
-The device finds the first wrong one, and four numbers go to the host: whether there is one, its place, what is there,
-and what is before it. So it costs one pass over the indices and one word to the host for each call.
+The device finds the first wrong index. Four numbers go to the host: whether one is wrong, its place, its value, and the
+value before it. A check costs one pass over the indices and one transfer to the host for each call.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _HINT = "reported by config.debug_indices; without it, {}"
 
 @dataclass(frozen=True)
 class _Range:
-    """Indices that are to be below a bound."""
+    """Indices that must be below a bound."""
 
     where: str
     name: str
@@ -38,7 +38,7 @@ class _Range:
         return negative | (indices >= self.bound) if self.bound <= most else negative
 
     def said(self, place: str, found: int, before: int) -> str:
-        expected = f"pass indices from 0 to {self.bound - 1}" if self.bound else "there is none"
+        expected = f"pass indices from 0 to {self.bound - 1}" if self.bound else "no index is in range"
         return (
             f"{self.where}: {self.name}[{place}] is {found}, out of range for a size of {self.bound}; {expected} "
             f"({_HINT.format('it is ignored')})"
@@ -47,7 +47,7 @@ class _Range:
 
 @dataclass(frozen=True)
 class _Pointers:
-    """Row pointers that are to cut so many stored elements."""
+    """Row pointers that must cut a number of stored elements."""
 
     where: str
     name: str
@@ -61,7 +61,7 @@ class _Pointers:
         if place == "0":
             rule = f"is {found}; it must be 0, where the first row begins"
         elif found < before:
-            rule = f"is {found} and falls, from {before}; pointers never fall"
+            rule = f"is {found}, and the one before is {before}; pointers must not decrease"
         else:
             rule = f"is {found}; the last pointer must be {self.stored}, the number of stored elements"
         return f"{self.where}: {self.name}[{place}] {rule} ({_HINT.format('rows are cut where the pointers say')})"
@@ -71,7 +71,7 @@ _Question = _Range | _Pointers
 
 
 def report_indices(where: str, name: str, indices: Any, bound: int) -> None:
-    """Let the program that is traced fail when it runs, if an index is not from 0 to the bound; if that is asked for.
+    """With `config.debug_indices`, let the program that is traced raise when it runs if an index is out of range.
 
     `where` and `name` are the function or matrix, and its array.
     """
@@ -80,13 +80,13 @@ def report_indices(where: str, name: str, indices: Any, bound: int) -> None:
 
 
 def report_pointers(where: str, name: str, pointers: Any, stored: int) -> None:
-    """Do so unless the pointers begin with 0, never fall, and end with the number of stored elements."""
+    """Likewise, if pointers do not begin with 0, decrease, or do not end with the number of stored elements."""
     if config.is_debugging_indices() and pointers.size:
         _check.bind(pointers, question=_Pointers(where, name, stored), levels=0)
 
 
 def _found(x: jax.Array, question: _Question, levels: int) -> tuple[jax.Array, ...]:
-    """Return whether anything is wrong, at which place of all of x, what is there, and what is before it."""
+    """Return whether an index is wrong, its place in x, its value, and the value before it."""
     wrong: Callable[[jax.Array], jax.Array] = question.wrong
     for _ in range(levels):
         wrong = jax.vmap(wrong)

@@ -2,7 +2,7 @@
 """What an operator on a matrix is: a format, a law, columns or not, weights in order or by a permutation.
 
 A *format* says how stored elements are found, a *law* what happens at each, and a *language* has kernels that do both.
-All else about an operator follows from its description: see `table.py`.
+Everything else about an operator follows from its description: see `table.py`.
 """
 
 from __future__ import annotations
@@ -28,22 +28,22 @@ Checked = tuple[list[Any], bool]  # arrays of indices, and whether all are known
 
 
 class _Described:
-    """What has a content by which it is known, as what kernels are made of: that of its class and of its fields."""
+    """What kernels are made of: it is identified by its class and by its fields."""
 
     __dataclass_fields__: ClassVar[dict[str, Any]]
 
     @property
     def content_parts(self) -> tuple[Any, ...]:
-        """What the content is made of."""
+        """The parts that identify it."""
         return type(self), {name: getattr(self, name) for name in self.__dataclass_fields__}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Language:
-    """A kernel language: `make(description)` returns a generator of kernels, or None where it has none.
+    """A kernel language: `make(description)` returns a generator of kernels, or None if the language has no kernel.
 
-    `variants(description)` are keyword arguments of which one set is fastest. `language` is what kernels are written
-    in, if that is not the name of the backend.
+    `variants(description)` are sets of keyword arguments, of which `tune` finds the fastest. `language` is what kernels
+    are written in, if that is not the name of the backend.
     """
 
     backend: str
@@ -60,8 +60,8 @@ class Cut:
     `arrays` are the factors of each array of indices, and `stored` those of an array with a value for each element.
     `row` and `column` are those of vectors with a value for each row or column, where these are cut with the elements.
     Sums over parts of what is `reduced` are partial, and what is `whole` is never cut. Where elements are cut and rows
-    are not, `pointers` is the number of the array that says where rows begin; else `moved(places, *operands)` tells
-    operands which part they are of, where these need to know it: see `def_sharding_rule`.
+    are not, `pointers` is the number of the array that says where rows begin. `moved(places, *operands)` returns the
+    operands of a part where they depend on its place: see `def_sharding_rule`.
     """
 
     arrays: tuple[str, ...]
@@ -80,23 +80,23 @@ class Cut:
 
 
 def _no_other_way(*_: Any, **__: Any) -> Any:
-    raise NotImplementedError("this format is not stored in such a way")
+    raise NotImplementedError("this format does not define this")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Format:
     """How the elements of a matrix are stored.
 
-    `elements(structure, shape)` says where they lie, of arrays of indices and the shape of the matrix, and
-    `stored(structure, shape)` is the shape of an array with a value for each;
-    `checked(where, structure, shape, within)` returns arrays that users pass if they go together, and whether all
-    indices are known to be in range: `within`, unless that is None and they are to be looked at; `draw(n, number,
-    in_order)` makes the arrays of a square matrix with so many elements a row, for benchmarks. `one_side(structure,
-    transpose)` returns the arrays of a matrix with one column, or one row, and the same elements. `own(description)` is
-    what `jax.numpy` does better than by elements, where there is no operator. `rows(within=...)` says how Numba finds
-    elements, which are known to be within range or not: see `event/on_cpu/rows.py`. `reference(description)` is an
-    operator in `jax.numpy` where elements lie in no arrays. Those that are `drawn` have a distribution of weights, by
-    its number; operators then take a few numbers that the weights of all elements are linear in.
+    `elements(structure, shape)` returns the places of elements, given arrays of indices and the shape of the matrix.
+    `stored(structure, shape)` is the shape of an array with a value for each element. `checked(where, structure, shape,
+    within)` returns arrays that users pass, if they fit together, and whether all indices are known to be in range:
+    `within`, or if that is None, the result of a check. `draw(n, number, in_order)` makes the arrays of a square matrix
+    with a number of elements in each row, for benchmarks. `one_side(structure, transpose)` returns the arrays of a
+    matrix with one column, or one row, and the same elements. `own(description)` is a faster way in `jax.numpy` than by
+    elements, for descriptions without an operator. `rows(within=...)` says how Numba finds elements, which are known to
+    be in range or not: see `event/on_cpu/rows.py`. `reference(description)` is an operator in `jax.numpy` if elements
+    are not stored. For matrices that are `drawn`, that is the number of the distribution of weights; their operators
+    take a few numbers in which the weights of all elements are linear.
     """
 
     name: str  # in the names of its operators
@@ -120,11 +120,11 @@ class Format:
 
     @property
     def content_parts(self) -> tuple[Any, ...]:
-        """What kernels may depend on."""
+        """The parts on which kernels may depend."""
         return self.name, self.arrays, self.elements, self.own, self.rows, self.reference, self.drawn
 
     def sized(self, shape: Shape) -> dict[str, Any]:
-        """Return the keyword arguments that tell an operator the shape, which weights of all elements have already."""
+        """Return the shape as a keyword argument of operators; without indices, weights have it already."""
         return {"shape": shape} if self.arrays else {}
 
 
@@ -132,25 +132,25 @@ class Others(Protocol):
     """The operators of other descriptions."""
 
     def __call__(self, of: Description, *operands: Any, **keywords: Any) -> Any:
-        """Call an operator, or do what it would where there is none."""
+        """Call an operator, or do what it would do if none is defined."""
 
     def operator(self, of: Description) -> XLACustomKernel | None:
-        """Return an operator, or None where there is none."""
+        """Return an operator, or None if none is defined."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Law(ABC, _Described):
     """What happens at the elements of a matrix.
 
-    Names of operators follow from a `title`: "{format}{mv}_dt2t" is "csrmm_dt2t" for matrices in compressed rows. So
-    does what is said of an operator that no public function stands for.
+    Names of operators follow from a `title`: "{format}{mv}_dt2t" is "csrmm_dt2t" for matrices in compressed rows. The
+    docstring of an operator without a public function follows from the `summary` in the same way.
     """
 
     title: str
     labels: tuple[str, ...]  # tags of its operators
     summary: str = ""
-    kind: ClassVar[str]  # which all laws of a class share
-    event: ClassVar[bool] = False  # whether values count by being zero or not
+    kind: ClassVar[str]  # the same for all laws of a class
+    event: ClassVar[bool] = False  # whether a value counts only as zero or not zero
     in_numba: ClassVar[Callable[..., Any] | None] = None
 
     def name(self, of: Description) -> str:
@@ -158,7 +158,7 @@ class Law(ABC, _Described):
         return self._of(self.title, of)
 
     def doc(self, of: Description) -> str:
-        """Return the docstring of an operator that no public function stands for."""
+        """Return the docstring of an operator without a public function."""
         return self._of(self.summary, of)
 
     def _of(self, text: str, of: Description) -> str:
@@ -187,15 +187,15 @@ class Law(ABC, _Described):
         """Return an operator's benchmark data."""
 
     def call(self, operator: XLACustomKernel, of: Description) -> Callable[..., Any]:
-        """Return what is measured where no public function is: the operator."""
+        """Return what is measured for an operator without a public function: the operator itself."""
         return operator
 
 
 @dataclass(frozen=True, repr=False)
 class Description(_Described):
-    """What an operator is. `columns`: vectors are matrices. `indexed`: element j has the weight at `perm[j]`.
+    """What an operator is. `columns`: it takes matrices in place of vectors. `indexed`: element j has weight `perm[j]`.
 
-    `post`: the matrix is cut by the neurons that come after its synapses, where a law tells both sides apart.
+    `post`: the matrix is cut by postsynaptic neurons, for laws in which both sides of a synapse differ.
     """
 
     format: Format
@@ -206,14 +206,14 @@ class Description(_Described):
 
     @functools.cached_property
     def name(self) -> str:
-        """The name of the function that users call, and of the operator unless that is known by another."""
+        """The name of the function that users call, and of the operator unless `table.py` has another one for it."""
         return self.law.name(self)
 
     def __repr__(self) -> str:
         return f"Description({self.name})"
 
     def also(self, **changes: Any) -> Description:
-        """Return a description that differs in something."""
+        """Return a description with changes."""
         return replace(self, **changes)
 
     @property
@@ -226,7 +226,7 @@ class Description(_Described):
         return self.format.reference(self) or self.law.reference(self)
 
     def elements(self, structure: Sequence[Any], weights: Any, shape: Shape | None) -> Elements:
-        """Return where the elements lie; matrices without indices have the shape of their weights."""
+        """Return the places of elements; matrices without indices have the shape of their weights."""
         return self.format.elements(structure, shape or weights.shape)
 
     def stored(self, structure: Sequence[Any], weights: Any, shape: Shape | None) -> tuple[int, ...]:

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the stored elements of a matrix lie, in `jax.numpy`: by this, every operator has a reference for every format.
+"""Where the stored elements of a matrix are, in `jax.numpy`: so every operator has a reference for every format.
 
-A format says of its elements in which row and in which column each is: in an array, or as an axis of what is stored,
-along which rows or columns run.
+A format says in which row and in which column each element is: by an array of indices, or by an axis of what is stored.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ class Elements:
     column: Place
 
     def directed(self, *, transpose: bool) -> tuple[Place, Place, int]:
-        """Return from where a product takes values, where it adds to, and the size of its result."""
+        """Return the places from which a product takes values, those to which it adds, and the size of its result."""
         m, k = self.shape
         return (self.row, self.column, k) if transpose else (self.column, self.row, m)
 
@@ -47,13 +46,13 @@ class Elements:
         return place.reshape(-1)
 
     def at(self, place: Place, x: Any) -> jax.Array:
-        """Return for each element the value of x (size, ...) at its place; any value where there is none."""
+        """Return for each element the value of x (size, ...) at its place; any value if the place is out of range."""
         if isinstance(place, int):
             return jnp.expand_dims(x, [axis for axis in range(len(self.stored)) if axis != place])
         return taken_at(x, place)
 
     def merged(self, place: Place, terms: Any, size: int, *, merge: str = "add", start: float = 0) -> jax.Array:
-        """Add the terms of elements (stored, ...) that are in one place, or merge them in another way: (size, ...)."""
+        """Add, or merge, the terms of elements (stored, ...) that have the same place: (size, ...)."""
         rest = terms.shape[len(self.stored) :]
         there = jnp.broadcast_to(self.there, self.stored)
         there = jnp.expand_dims(there, range(there.ndim, there.ndim + len(rest)))
@@ -67,12 +66,12 @@ class Elements:
 
 
 def is_in(place: Place, size: int) -> Any:
-    """Say of each element whether it is in one of so many rows or columns."""
+    """Say of each element whether its row or column is in range."""
     return jnp.ones((), bool) if isinstance(place, int) else is_within(place, size)
 
 
 def taken_at(x: Any, places: Any) -> jax.Array:
-    """Return what of x (size, ...) is at places, and any value for a place that there is not."""
+    """Return the values of x (size, ...) at places; any value for a place that is out of range."""
     if not x.shape[0]:
         return jnp.zeros((*places.shape, *x.shape[1:]), x.dtype)
     found: jax.Array = x[jnp.where(is_within(places, x.shape[0]), places, 0)]

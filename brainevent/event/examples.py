@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is said of operators that no public function stands for, after the first sentence: operands, and an example."""
+"""Docstrings of operators without a public function, after the first sentence: operands, and an example."""
 
 __all__ = ["EXAMPLES"]
 
@@ -150,7 +150,7 @@ Operands: the ring, weights and indices (rows, number), delays likewise, events,
 
 
 def _drawn(family: str, kind: str, x: str, found: str) -> str:
-    """Return the example of an operator on a drawn matrix, whose elements all are there, and weigh 1.5."""
+    """Return the example of an operator on a drawn matrix that has all elements, with the weight 1.5."""
     weights = "[1.5]" if family == "jits" else "[1.5, 0.0]"
     operands = f"jnp.array({weights}), matrix.drawn, tables(){x and f', {x}'}"
     return f"""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a form of events is: an array of them behind `value`, which functions take apart."""
+"""What a form of events is: `value` is the array of events, and functions use it."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ __all__ = ["EventForm", "numbers_of", "split_operand"]
 
 
 def numbers_of(x: Any) -> jax.Array:
-    """Return the array within events or a quantity, or x as an array."""
+    """Return the numbers of events or of a quantity, or x, as an array."""
     return jnp.asarray(units.split(x.value if isinstance(x, EventForm) else x)[0])
 
 
 def split_operand(x: Any, *, event: bool) -> tuple[Any, Any]:
-    """Return the numbers of an operand, and their unit; of events that count as one, but not here, which are active."""
+    """Return the numbers of an operand and their unit; booleans for events that count as one, if not `event`."""
     if not isinstance(x, EventForm):
         return units.split(x)
     numbers, unit = units.split(x.value)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All operators of the library, by the names that programs know: to import this is to register them."""
+"""All operators of the library, by their public names; importing this file registers them."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the products with sparse matrices ask of their operands, before a kernel sees them.
+"""Checks of the operands of products with sparse matrices, before a kernel gets them.
 
-Only dtypes and shapes are looked at here: whether indices are within the shape is asked in `structure.py`, once.
+Only dtypes and shapes are checked here; `structure.py` checks once whether indices are in range.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["checked_indices", "is_scipy", "is_within", "promises", "promoted"]
 
 
 def checked_indices(where: str, name: str, indices: Any, ndim: int) -> jax.Array:
-    """Return indices, which are int32 or int64, in an array of this rank; those of NumPy are known in a trace, too."""
+    """Return indices, int32 or int64, as an array of this rank; arrays of NumPy stay concrete under tracing."""
     if not isinstance(indices, jax.Array):
         with jax.ensure_compile_time_eval():
             given = np.asarray(as_indices(indices))
@@ -37,17 +37,17 @@ def is_scipy(x: Any) -> bool:
 
 
 def is_within(indices: Any, size: int) -> jax.Array:
-    """Say of each index whether it is within range; one that is not, of a trace, adds nothing to a product."""
+    """Say of each index whether it is in range; in products under tracing, out-of-range indices are ignored."""
     return (indices >= 0) & (indices < size)
 
 
 def promoted(weights: jax.Array, x: Any, *, event: bool) -> jax.Array:
-    """Return weights in the type that their product with x has: JAX's for both, and their own where x are events."""
+    """Return weights in the dtype of their product with x: the promoted one, or with events that of the weights."""
     return weights if event else weights.astype(jnp.result_type(weights, x))
 
 
 def promises(**known: bool) -> dict[str, bool]:
-    """Return the keyword arguments that tell an operator what is known of indices: those that are true.
+    """Return what is known of indices as keyword arguments of operators: those that are true.
 
     >>> promises(indices_sorted=False, indices_within=True)
     {'indices_within': True}

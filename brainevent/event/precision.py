@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""In what numbers sums of weights are made."""
+"""The dtype of sums of weights."""
 
 from __future__ import annotations
 
@@ -11,5 +11,5 @@ __all__ = ["precise"]
 
 
 def precise(dtype: Any) -> Any:
-    """Return the type of sums of weights of a dtype: 16 bits would lose what a long sum needs."""
+    """Return the dtype of sums of weights of a dtype: 16 bits are too few for a long sum."""
     return jnp.promote_types(dtype, jnp.float32)

@@ -34,23 +34,23 @@ class EventRepresentation(EventForm):
     __array_ufunc__ = None  # so that NumPy leaves `array @ events` to us
 
     def __matmul__(self, matrix: Any) -> Any:
-        """Sum the rows of who is active: (k,) or (n, k) events, and a matrix (k, m) -> (m,) or (n, m)."""
+        """Sum the rows of active neurons: (k,) or (n, k) events, and a matrix (k, m) -> (m,) or (n, m)."""
         if is_scipy(matrix):  # which would take the events as numbers
             raise TypeError(
-                f"{type(self).__name__} @ {type(matrix).__name__}: SciPy does not know events; "
-                "make a matrix of ours once, with brainevent.CSR.fromscipy"
+                f"{type(self).__name__} @ {type(matrix).__name__}: SciPy cannot multiply events; "
+                "convert the matrix once, with brainevent.CSR.fromscipy"
             )
         if not _is_array(matrix):
-            return NotImplemented  # a sparse matrix has a product with events of its own
+            return NotImplemented  # sparse matrices have their own product with events
         events = self._operand(matrix, f"{type(self).__name__} @ weights")
-        from .dense.functions import binary_densemm, binary_densemv  # when used: operators are loaded with them
+        from .dense.functions import binary_densemm, binary_densemv  # loads the operators, so only when used
 
         if self.ndim == 1:
             return binary_densemv(matrix, events, transpose=True, weighted=self.graded)
         return binary_densemm(matrix, events.T, transpose=True, weighted=self.graded).T
 
     def __rmatmul__(self, matrix: Any) -> Any:
-        """Sum the columns of who is active: a matrix (m, k), and (k,) or (k, n) events -> (m,) or (m, n)."""
+        """Sum the columns of active neurons: a matrix (m, k), and (k,) or (k, n) events -> (m,) or (m, n)."""
         if not _is_array(matrix):
             return NotImplemented
         where = f"weights @ {type(self).__name__}"
@@ -67,7 +67,7 @@ class EventRepresentation(EventForm):
         return product(matrix, events, transpose=False, weighted=self.graded)
 
     def _operand(self, matrix: Any, where: str) -> Any:
-        """Return the events for a product with an array, if there is such a product."""
+        """Return the events for a product with an array; raise if their ranks do not fit."""
         if self.ndim not in (1, 2):
             raise MathError(f"{where}: the events have shape {self.shape}; pass a vector or a matrix of events")
         if matrix.ndim != 2:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Is there room for a result? Asked before work begins that could only end when memory is full."""
+"""Is there enough memory for a result? Checked before work begins that would end with memory full."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _GROUP = Path("/sys/fs/cgroup")  # of the container, where there is one
 _OLD_GROUP = Path("/sys/fs/cgroup/memory"), "memory.limit_in_bytes", "memory.usage_in_bytes"
 _GIVEN_BACK = ("inactive_file", "slab_reclaimable")  # what files were read, and what the system remembers of them
 _INT32 = 2**31
-_SMALL = 2**26  # bytes for which nobody is asked
+_SMALL = 2**26  # bytes that are not checked
 _UNITS = ("bytes", "kB", "MB", "GB", "TB", "PB", "EB", "ZB", "YB")
 
 
@@ -35,28 +35,28 @@ def check_array(where: str, shape: Sequence[int], dtype: Any) -> None:
 
 
 def check_room(where: str, what: str, size: int, *, on_host: bool = False) -> None:
-    """Raise if so many bytes do not fit: the host's memory, if that is where they go, and the device's."""
+    """Raise if `size` bytes do not fit the memory of the device, or with `on_host` that of the host."""
     if size < _SMALL:
         return
     for name, most in _limits(on_host):
         if size > most:
             raise MemoryError(
-                f"{where}: {what} would take {in_bytes(size)}, and {in_bytes(most)} of {name}'s memory are "
-                f"{'available' if name == 'the host' else 'all that there is'}; ask for less"
+                f"{where}: {what} would take {in_bytes(size)}, but {name} has {in_bytes(most)} of memory "
+                f"{'left' if name == 'the host' else 'in all'}; ask for less"
             )
 
 
 def check_places(where: str, what: str, count: int) -> None:
-    """Raise if row pointers for so many elements need int64, which JAX has not been told to allow."""
+    """Raise if row pointers for `count` elements need int64, and JAX does not allow int64."""
     if count >= _INT32 and not places_are_wide():
         raise ValueError(
-            f"{where}: {what} are at least {_INT32}, the first number that int32 row pointers do not hold; "
+            f"{where}: {what} are {_INT32} or more, which int32 row pointers cannot hold; "
             'jax.config.update("jax_enable_x64", True) allows int64'
         )
 
 
 def in_bytes(size: int) -> str:
-    """Write a number of bytes as people do.
+    """Write a number of bytes with a unit.
 
     >>> in_bytes(999), in_bytes(4_398_046_511_104)
     ('999 bytes', '4.4 TB')
@@ -66,7 +66,7 @@ def in_bytes(size: int) -> str:
 
 
 def _limits(on_host: bool) -> list[tuple[str, int]]:
-    """Return the memories that count, with how much each has, as far as that can be known."""
+    """Return the memories that are used, and the bytes that each has, as far as they are known."""
     chosen: Any = jax.config.values["jax_default_device"]  # a device, or the name of a platform
     device = chosen if isinstance(chosen, jax.Device) else jax.devices(chosen)[0]
     found = []
@@ -78,7 +78,7 @@ def _limits(on_host: bool) -> list[tuple[str, int]]:
 
 
 def _available() -> int | None:
-    """Return how many bytes a process can still get without swapping, or None where nobody tells."""
+    """Return how many bytes a process can still get without swapping, or None if that is unknown."""
     try:
         lines = dict(line.split(":", 1) for line in _MEMORY.read_text().splitlines())
         free = int(lines["MemAvailable"].split()[0]) * 1024
@@ -89,7 +89,7 @@ def _available() -> int | None:
 
 
 def _left(group: Path, most: str, used: str) -> int | None:
-    """Return what a container may still take, with what the system would give back; None where there is no limit."""
+    """Return how many bytes a container may still take, reclaimable ones included; None without a limit."""
     try:
         left = int((group / most).read_text()) - int((group / used).read_text())
     except (OSError, ValueError):  # no container, or one without a limit, which says "max"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Objects that are pytrees, as operands and results of programs that `jax.export` saves."""
+"""Pytrees as operands and results of programs that `jax.export` saves."""
 
 from __future__ import annotations
 

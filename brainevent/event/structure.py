@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Is this the structure of a sparse matrix? Asked once, so that no kernel needs to ask.
+"""Is this the structure of a sparse matrix? Checked once, so that kernels need not check it.
 
-That is when a matrix is made, or when a function sees an array for the first time. What is static, dtypes and
-shapes, is always looked at; values only if they are known, which is outside of a trace. Where they are not, kernels
-test each index, and leave out what is not within range.
+It is checked when a matrix is made, or when a function gets an array for the first time. Dtypes and shapes are always
+checked, values only if they are concrete. Under tracing, kernels test each index instead, and ignore those that are out
+of range.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ __all__ = [
 
 _INT32 = 2**31  # the first position that an int32 does not hold
 _CHUNK = 2**24  # indices that are compared at once
-_passed: dict[Hashable, tuple[weakref.ref[Any], ...]] = {}  # what was looked at, and is still there
+_passed: dict[Hashable, tuple[weakref.ref[Any], ...]] = {}  # the checks that arrays passed, while the arrays exist
 
 
 def checked_shape(where: str, shape: Any) -> tuple[int, int]:
@@ -75,12 +75,12 @@ def checked_count(where: str, name: str, number: Any) -> int:
 
 
 def as_array(x: Any, dtype: Any = None) -> jax.Array:
-    """Return what is an array already, and make one of all else; JAX takes long to find that out."""
+    """Return x as an array; `jnp.asarray` takes long even for what is an array already."""
     return x if isinstance(x, jax.Array) else jnp.asarray(x, dtype)
 
 
 def as_indices(x: Any) -> Any:
-    """Return indices as they are, and those of a list as an array: of integers, also if the list is empty."""
+    """Return indices as they are, and a list as an array of integers, even if it is empty."""
     if hasattr(x, "dtype"):
         return x
     found = np.asarray(x)
@@ -105,7 +105,7 @@ def checked_weights(where: str, given: Any, stored: Sequence[int], name: str = "
 
 
 def check_indices(where: str, name: str, indices: Any, bound: int, *, ndim: int = 1) -> None:
-    """Raise unless these are integers in an array of this rank, and, where known, from 0 to the bound."""
+    """Raise unless indices are integers in an array of this rank and, if they are concrete, in range."""
     _check_integers(where, name, indices, ndim)
     if 0 in indices.shape:
         return
@@ -114,7 +114,7 @@ def check_indices(where: str, name: str, indices: Any, bound: int, *, ndim: int 
         return
     low, high = extremes(indices)
     if low < 0:
-        raise ValueError(f"{where}: {name} holds {low}; an index is not negative")
+        raise ValueError(f"{where}: {name} holds {low}; indices must not be negative")
     if high >= bound:
         raise ValueError(
             f"{where}: {name} holds {high}, out of range for a size of {bound}; pass indices below {bound}"
@@ -128,7 +128,7 @@ def check_compressed(where: str, indices: Any, indptr: Any, *, slices: int, boun
     stored = indices.shape[0]
     if indptr.shape[0] != slices + 1:
         raise ValueError(
-            f"{where}: indptr has {indptr.shape[0]} elements; the shape says {slices + 1}, one more than "
+            f"{where}: indptr has {indptr.shape[0]} elements; it must have {slices + 1}, one more than "
             f"there are {'columns' if where == 'CSC' else 'rows'}"
         )
     if not _known(indptr):
@@ -137,14 +137,14 @@ def check_compressed(where: str, indices: Any, indptr: Any, *, slices: int, boun
     positions = np.asarray(indptr)
     if positions[0] != 0 or positions[-1] != stored:
         raise ValueError(
-            f"{where}: indptr goes from {positions[0]} to {positions[-1]}; it begins with 0 and ends with {stored}, "
+            f"{where}: indptr goes from {positions[0]} to {positions[-1]}; it must begin with 0 and end with {stored}, "
             "the number of indices"
         )
     falls = np.flatnonzero(positions[1:] < positions[:-1])
     if falls.size:
         at = int(falls[0])
         raise ValueError(
-            f"{where}: indptr falls from {positions[at]} to {positions[at + 1]} at position {at + 1}; it never falls"
+            f"{where}: indptr decreases from {positions[at]} to {positions[at + 1]} at position {at + 1}; it must not"
         )
 
 
@@ -153,9 +153,9 @@ def check_once(
 ) -> bool:
     """Run a check, `check(where, *arguments, **facts)`, unless the same arrays have passed it with the same facts.
 
-    An array of JAX never changes, so nothing is looked at twice. Return whether all that the arrays hold is known to be
-    right. Where that was asked before, `within` is the answer: nothing is looked at, and it is returned.
-    `config.debug_indices` believes no one: all is looked at, now or when the program runs.
+    Arrays of JAX never change, so nothing is checked twice. Return whether the values of the arrays are known to be
+    right. If `within` is not None, it is that answer: nothing is checked. With `config.debug_indices` everything is
+    checked, now or when the program runs.
     """
     debugging = config.is_debugging_indices()
     if within is not None and not debugging:
@@ -164,7 +164,7 @@ def check_once(
     known = are_known(*arrays)
     key = (check, *map(id, arrays), *facts.values())
     if debugging and not known:
-        check(where, *arguments, **facts)  # each time: an earlier one may be in a branch that does not run
+        check(where, *arguments, **facts)  # each time: an earlier check may be in a branch that does not run
     elif key not in _passed and any(map(_known, arrays)):
         check(where, *arguments, **facts)
         _passed[key] = tuple(weakref.ref(array, lambda _: _passed.pop(key, None)) for array in arrays)
@@ -172,7 +172,7 @@ def check_once(
 
 
 def are_known(*arrays: Any) -> bool:
-    """Say whether the values of all these can be looked at: in no trace, and not on another host."""
+    """Say whether the values of all arrays are concrete: not traced, and not on another host."""
     return all(map(_known, arrays))
 
 
@@ -194,29 +194,29 @@ def are_sorted(indices: Any, indptr: Any = None) -> bool:
             return not any(int(count(indices, at, min(step, size - at))) for at in range(0, size, step))
         falls = sum(int(count(indices, at, min(_CHUNK, size - 1 - at) + 1)) for at in range(0, size - 1, _CHUNK))
         starts = np.unique(np.asarray(indptr))
-        starts = starts[(starts > 0) & (starts < size)]  # where alone the indices may fall
+        starts = starts[(starts > 0) & (starts < size)]  # only where a slice begins may indices decrease
         return falls == int((indices[starts] < indices[starts - 1]).sum())
 
 
 def _falls(indices: Any, at: Any, size: int) -> Any:
-    """Count the places where indices fall along the last axis, in a part of this size along the first."""
+    """Count the places where indices decrease along the last axis, in a part of this size along the first."""
     on_host = isinstance(indices, np.ndarray)
     part = indices[at : at + size] if on_host else jax.lax.dynamic_slice_in_dim(indices, at, size)
     return (part[..., 1:] < part[..., :-1]).sum()
 
 
 def checked_indptr(where: str, indptr: Any, stored: int, dtype: Any = "auto") -> jax.Array:
-    """Return `indptr` in int32, or in int64 where 32 bits do not hold the number of stored elements."""
+    """Return `indptr` in int32, or in int64 if int32 cannot hold the number of stored elements."""
     return _in_dtype(where, "indptr", indptr, _index_dtype(where, "indptr_dtype", stored, dtype))
 
 
 def narrow(where: str, name: str, indices: Any, bound: int, dtype: Any = "auto") -> jax.Array:
-    """Return indices in int32, or in int64 where 32 bits do not hold what is below the bound."""
+    """Return indices in int32, or in int64 if int32 cannot hold all numbers below the bound."""
     return _in_dtype(where, name, indices, _index_dtype(where, "index_dtype", bound - 1, dtype))
 
 
 def _index_dtype(where: str, keyword: str, largest: int, dtype: Any) -> np.dtype[Any]:
-    """Return the dtype that is asked for, or for "auto" the smaller one that holds the largest number."""
+    """Return the requested dtype, or for "auto" the smaller one that holds the largest number."""
     narrow, wide = np.dtype("int32"), np.dtype("int64")
     needed = narrow if largest < _INT32 else wide
     found = needed if isinstance(dtype, str) and dtype == "auto" else np.dtype(dtype)
@@ -228,14 +228,14 @@ def _index_dtype(where: str, keyword: str, largest: int, dtype: Any) -> np.dtype
 
 
 def places_are_wide() -> bool:
-    """Say whether places among more elements than int32 counts are allowed."""
+    """Say whether JAX allows int64, for places among more elements than int32 counts."""
     return jax.dtypes.canonicalize_dtype(np.int64) == np.int64
 
 
 def known_on_host(where: str, *arrays: Any) -> Any:
-    """Return arrays as NumPy sees them, or raise in a trace, where the size of what is asked for is not known."""
+    """Return arrays as arrays of NumPy; raise under tracing, where the size of a result is unknown."""
     if not are_known(*arrays):
-        raise RuntimeError(f"{where}: its result has a size that a trace does not know; call it outside of jax.jit")
+        raise RuntimeError(f"{where}: the size of its result is unknown under tracing; call it outside of jax.jit")
     found = tuple(np.asarray(array) for array in arrays)
     return found if len(found) > 1 else found[0]
 
@@ -247,7 +247,7 @@ def _in_dtype(where: str, name: str, x: Any, dtype: np.dtype[Any]) -> jax.Array:
 
 
 def held(x: Any, dtype: np.dtype[Any]) -> jax.Array:
-    """Return indices in a dtype; what it does not hold stays out of range, and memory of NumPy is not shared."""
+    """Return indices in a dtype; those that do not fit it stay out of range, and memory of NumPy is not shared."""
     if x.dtype.itemsize > dtype.itemsize:
         least = 0 if jnp.issubdtype(x.dtype, jnp.unsignedinteger) else -_INT32
         x = (np if isinstance(x, np.ndarray) else jnp).clip(x, least, _INT32 - 1)
@@ -272,9 +272,9 @@ def _on_host(x: Any) -> bool:
 
 
 def extremes(x: Any) -> tuple[int, int]:
-    """Return the least and the largest number of an array that is known."""
+    """Return the least and the largest number of a concrete array."""
     if _on_host(x):
         values = np.asarray(x)
         return int(values.min()), int(values.max())
-    with jax.ensure_compile_time_eval():  # structure is known in a trace, too, and too large to be copied to the host
+    with jax.ensure_compile_time_eval():  # it may be concrete within a trace, and too large to be copied to the host
         return int(x.min()), int(x.max())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All operators: a table of descriptions, from each of which an operator follows with its kernels, rules and data."""
+"""All operators: a table of descriptions; each gives an operator with its kernels, rules and benchmark data."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ __all__ = ["LANGUAGES", "TABLE", "add_language", "apply", "call_by", "define", "
 
 LANGUAGES: list[Language] = [NUMBA, CUDA, *OTHERS, *DOT]
 
-_KNOWN_AS = {  # the names of operators that are known by another one than that of their function
+_KNOWN_AS = {  # operators whose name is not that of their function
     Description(FIXED, EVENTS): "ell_binary_matvec",
     Description(CSR, UPDATES): "binary_csr_plast",
     Description(CSR, UPDATES, indexed=True, post=True): "csr2csc_on_post",
@@ -46,7 +46,7 @@ class _Apply:
     """Calls operators by their descriptions."""
 
     def __call__(self, of: Description, *operands: Any, **keywords: Any) -> Any:
-        """Call an operator; where there is none, do what the format does better by `jax.numpy`, or the reference."""
+        """Call an operator; if none is defined, the format's own function in `jax.numpy`, or the reference."""
         if (operator := TABLE.get(of)) is not None:
             return operator(*operands, **keywords)
         keywords.pop("backend", None)
@@ -56,7 +56,7 @@ class _Apply:
         return of.reference()(*operands, **keywords)
 
     def operator(self, of: Description) -> XLACustomKernel | None:
-        """Return an operator, or None where there is none."""
+        """Return an operator, or None if none is defined."""
         return TABLE.get(of)
 
 
@@ -64,7 +64,7 @@ apply = _Apply()
 
 
 def define(of: Description) -> XLACustomKernel:
-    """Make an operator of its description, and enter it into the table."""
+    """Make the operator of a description, and enter it into the table."""
     law, name = of.law, _KNOWN_AS.get(of, of.name)
     doc = f"{law.doc(of)}\n\n{EXAMPLES.get(name, '')}".rstrip() or None
     operator = TABLE[of] = XLACustomKernel(name, doc)
@@ -80,7 +80,7 @@ def define(of: Description) -> XLACustomKernel:
 
 
 def add_language(language: Language) -> None:
-    """Give each operator the kernel that a language has for it."""
+    """Add the kernels of a language to all operators."""
     LANGUAGES.append(language)
     for of in TABLE:
         _add_kernel(language, of)
@@ -93,13 +93,13 @@ def _add_kernel(language: Language, of: Description) -> None:
 
 
 def call_by(functions: Mapping[Description, Callable[..., Any]]) -> None:
-    """Say which functions users call: by them, operators are measured and shown."""
+    """Say which functions users call; operators are measured and shown by them."""
     for of, function in functions.items():
         TABLE[of].def_call(function)
 
 
 def descriptions(form: Format, *laws: Law, indexed: bool = False, columns: bool = True) -> list[Description]:
-    """Return what operators a format has for some laws: of vectors, and of matrices where a law takes `columns`."""
+    """Return the descriptions of a format with some laws: for vectors and, with `columns`, for matrices."""
     ways = list(itertools.product((False, True)[: 1 + indexed], (False, True)[: 1 + columns]))
     return [Description(form, law, columns=many, indexed=by) for law in laws for by, many in ways]
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Units of measurement: split off before a kernel runs, and put back on its result.
 
-Quantities are those of the package `brainunit`. It is looked for among the modules that are loaded, and never imported:
-where it is not loaded, there is no quantity. Numbers without a unit have the unit None.
+Quantities are those of the package `brainunit`. It is never imported here: if it is not loaded, nothing is a quantity.
+Numbers without a unit have the unit None.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = [
     "split",
 ]
 
-_PACKAGES = ("brainunit", "saiunit")  # the second is what the first is made of, and loaded alone by some
+_PACKAGES = ("brainunit", "saiunit")  # the first is based on the second, which some programs load alone
 
 
 def loaded() -> Any:
@@ -36,7 +36,7 @@ def loaded() -> Any:
 
 
 def sparse_matrix() -> type | None:
-    """Return the class of the matrices that quantities leave `*` and `@` to, or None."""
+    """Return the class of sparse matrices, whose `*` and `@` take precedence over those of quantities, or None."""
     package = loaded()
     found = getattr(getattr(package, "sparse", None), "SparseMatrix", None)
     return found if isinstance(found, type) else None
@@ -61,12 +61,12 @@ def folders() -> list[str]:
 
 
 def split(x: Any) -> tuple[Any, Any]:
-    """Return the numbers of x and their unit: of anything but a quantity, x itself and None."""
+    """Return the numbers of x and their unit; x itself and None if x is not a quantity."""
     return (x.mantissa, x.unit) if is_quantity(x) else (x, None)
 
 
 def join(numbers: Any, unit: Any) -> Any:
-    """Return numbers with a unit; without one, or where it is a mere factor, an array."""
+    """Return numbers with a unit; an array without one, or if the unit has no dimension."""
     if unit is None:
         return numbers
     package = loaded()
@@ -74,7 +74,7 @@ def join(numbers: Any, unit: Any) -> Any:
 
 
 def numbers_in(x: Any, unit: Any) -> Any:
-    """Return the numbers of x in a unit; None is no unit. The package of units raises where x has another dimension."""
+    """Return the numbers of x in a unit, or without one if that is None; `brainunit` raises for another dimension."""
     package = loaded()
     if package is None or (unit is None and not isinstance(x, package.Quantity)):
         return x

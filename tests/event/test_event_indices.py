@@ -96,8 +96,8 @@ def test_row_pointers_that_are_none_are_told(name):
         return called(name, (INDICES, indptr))
 
     for wrong, words in (
-        ([0, 4, 3], "indptr falls from 4 to 3 at position 2"),
-        ([0, 2, 9], "indptr goes from 0 to 9; it begins with 0 and ends with 3"),
+        ([0, 4, 3], "indptr decreases from 4 to 3 at position 2"),
+        ([0, 2, 9], "indptr goes from 0 to 9; it must begin with 0 and end with 3"),
     ):
         with pytest.raises(ValueError, match=f"^{name}: {words}"):
             call(jnp.array(wrong))
@@ -166,5 +166,5 @@ def test_whatever_is_taken_is_right(indices, bound):
         found = brainevent.binary_fcnmv(jnp.ones(1), array, jnp.ones(1), shape=(1, bound), transpose=True)
         np.testing.assert_array_equal(found, np.bincount(indices, minlength=bound))
     else:
-        with pytest.raises(ValueError, match=r"out of range|is not negative"):
+        with pytest.raises(ValueError, match=r"out of range|must not be negative"):
             brainevent.binary_fcnmv(jnp.ones(1), array, jnp.ones(1), shape=(1, bound), transpose=True)

@@ -27,7 +27,7 @@ def small_machine(monkeypatch):
     ("call", "words"),
     [
         (lambda: CSR.random(HUGE, prob=1.0),
-         r"random: .* 1099511627776 connections of 1048576 rows would take 4.4 TB, and 1 GB of the host's memory are"),
+         r"random: .* 1099511627776 connections of 1048576 rows would take 4.4 TB, but the host has 1 GB"),
         (lambda: COO.random(HUGE, prob=1), r"random: indices of 1099511627776 connections"),
         (lambda: CSC.random(HUGE, prob=np.float32(0.5)), r"random: indices of 549755813888 connections"),
         (lambda: CSR.random(HUGE, num_per_row=2**20), r"random: .* would take 4.4 TB"),
@@ -123,11 +123,11 @@ def test_a_device_of_its_own_memory_is_asked(monkeypatch):
 
     monkeypatch.setattr(room.jax, "devices", lambda *_: [Device()])
     monkeypatch.setattr(room, "_available", lambda: 10**8)
-    words = r"f: an array would take 2 GB, and 1 GB of cuda:0's memory are all that there is; ask for less"
+    words = r"f: an array would take 2 GB, but cuda:0 has 1 GB of memory in all; ask for less"
     with pytest.raises(MemoryError, match=words):
         room.check_room("f", "an array", 2 * 10**9)
     room.check_room("f", "an array", 5 * 10**8)
-    with pytest.raises(MemoryError, match="100 MB of the host's memory are available"):
+    with pytest.raises(MemoryError, match="the host has 100 MB of memory left"):
         room.check_room("f", "an array", 5 * 10**8, on_host=True)
 
 
@@ -147,6 +147,6 @@ def test_bytes_in_words(size):
 
 
 def test_long_runs_are_told_what_they_would_keep(small_machine):
-    words = r"record: 2000000000 steps of 3 neurons would take 10 GB, and 1 GB of the host's memory are available"
+    words = r"record: 2000000000 steps of 3 neurons would take 10 GB, but the host has 1 GB of memory left"
     with pytest.raises(MemoryError, match=words):
         brainevent.record(lambda s, i: (s, jnp.zeros(3, bool)), 0, 2 * 10**9, dt=0.1)

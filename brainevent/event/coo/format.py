@@ -29,7 +29,7 @@ def _checked(where: str, structure: Sequence[Any], shape: Shape, within: bool | 
     row, col = structure
     row, col = checked_indices(where, "row", row, 1), checked_indices(where, "col", col, 1)
     if row.shape != col.shape:
-        raise ShapeError(f"{where}: row has shape {row.shape} and col {col.shape}; each element has one of both")
+        raise ShapeError(f"{where}: row has shape {row.shape} and col {col.shape}; both must have the same shape")
     known = check_once(check_indices, where, "row", row, within=within, bound=shape[0])
     known &= check_once(check_indices, where, "col", col, within=within, bound=shape[1])
     return [row, col], known

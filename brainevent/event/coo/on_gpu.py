@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""CUDA C++ kernels of products with a matrix in coordinates: what `elements.cu` is compiled and launched with."""
+"""CUDA C++ kernels of products with a matrix in coordinates: how `elements.cu` is compiled and launched."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def cuda_product(
 ) -> Callable[..., Any]:
     """Return the product as a JAX function of data, rows, columns and x; a thread takes about `per_thread` elements.
 
-    Unless `indices_within`, each index is tested. If `silent`, numbers that are zero are left out.
+    Unless `indices_within`, each index is tested. If `silent`, zeros of x are left out.
     """
     (out,) = outs
 

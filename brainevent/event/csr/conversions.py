@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Indices of a sparse matrix in one format as indices in another; arrays that are known are sorted on the host.
+"""Indices of a sparse matrix in one format as indices in another; concrete arrays are sorted on the host.
 
-Within a row or column, elements keep their order. Under `jit` the same is done by `jax.numpy`.
+Within a row or column, elements keep their order. Under tracing the same is done by `jax.numpy`.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from .pointers import row_of_each
 
 __all__ = ["coo2csr", "coo_to_csc_index", "csc_to_csr_index", "csr_to_coo_index", "csr_to_csc_index", "turned_once"]
 
-_INT32 = 2**31  # the first number of elements whose places int32 does not hold
-_METHODS = ("coo", "numpy", "gpu_column_block")  # of which some programs pass one
+_INT32 = 2**31  # the first number of elements whose places do not fit int32
+_METHODS = ("coo", "numpy", "gpu_column_block")  # names that some programs pass
 
 
 def csr_to_coo_index(indptr: IndexLike, indices: IndexLike) -> tuple[jax.Array, jax.Array]:
@@ -49,15 +49,17 @@ def csr_to_coo_index(indptr: IndexLike, indices: IndexLike) -> tuple[jax.Array, 
     where = "csr_to_coo_index"
     indptr, indices = checked_indices(where, "indptr", indptr, 1), checked_indices(where, "indices", indices, 1)
     if indptr.shape[0] == 0:
-        raise ShapeError(f"{where}: indptr is empty; of a matrix without rows it holds 0")
+        raise ShapeError(f"{where}: indptr is empty; pass [0] for a matrix without rows")
     if _known(indptr):
         pointers = np.asarray(indptr)
         lengths = np.diff(pointers)
         if (lengths < 0).any():
-            raise ValueError(f"{where}: indptr falls after position {int(np.argmax(lengths < 0))}; it never falls")
+            raise ValueError(f"{where}: indptr decreases after position {int(np.argmax(lengths < 0))}; it must not")
         rows = np.repeat(np.arange(lengths.size, dtype=indices.dtype), lengths)
         if rows.size != indices.shape[0]:
-            raise ShapeError(f"{where}: indptr ends with {pointers[-1]}; there are {indices.shape[0]} indices")
+            raise ShapeError(
+                f"{where}: indptr ends with {pointers[-1]}; it must end with {indices.shape[0]}, the number of indices"
+            )
         return jnp.asarray(rows), indices
     return row_of_each(indptr, indices.shape[0]).astype(indices.dtype), indices
 
@@ -159,9 +161,9 @@ _turned_before: dict[tuple[Any, ...], tuple[list[weakref.ref[Any]], tuple[jax.Ar
 
 
 def turned_once(indptr: Any, indices: Any, shape: tuple[int, int]) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Return indices, pointers and places of weights cut along the other axis: sorted once for arrays that are known.
+    """Return indices, pointers and places of weights cut along the other axis; concrete arrays are sorted once.
 
-    An array of JAX never changes. What was sorted is forgotten with the arrays that it is of.
+    Arrays of JAX never change. A result is kept as long as its arrays exist.
     """
     known = isinstance(indptr, jax.Array) and isinstance(indices, jax.Array) and _known(indptr) and _known(indices)
     key = (id(indptr), id(indices), shape)
@@ -219,7 +221,7 @@ def csc_to_csr_index(
 
 
 def _either(where: str, name: str, given: Any, other: str, of_other: Any) -> Any:
-    """Return what is passed by one of two names."""
+    """Return an argument that has two names; raise if both or neither are passed."""
     if (given is None) == (of_other is None):
         raise TypeError(
             f"{where}: pass {name}, or {other}, which is the same; found {'neither' if given is None else 'both'}"
@@ -248,7 +250,7 @@ def _turned(where: str, indptr: Any, indices: Any, shape: tuple[int, int], inclu
 
 
 def _sorted(where: str, named_keys: Any, named_others: Any, shape: tuple[int, int]) -> Any:
-    """Sort coordinates by the first, whose numbers are below `shape[0]`."""
+    """Sort elements by the first coordinate, which is below `shape[0]`."""
     pairs = (named_keys, named_others)
     keys, others = (checked_indices(where, name, x, 1) for name, x in pairs)
     if keys.shape != others.shape:
@@ -270,7 +272,7 @@ def _known(x: Any) -> bool:
 
 
 def _room(where: str, indices: jax.Array, slices: int) -> tuple[Any, Any, Any]:
-    """Return memory for pointers, indices and their order; places need 64 bits where 32 do not hold them."""
+    """Return memory for pointers, indices and their order; places need int64 if there are many elements."""
     places = np.int32 if indices.shape[0] < _INT32 else np.int64
     each = np.dtype(places).itemsize
     size = (slices + 1) * each + indices.size * (indices.dtype.itemsize + each)
@@ -280,7 +282,7 @@ def _room(where: str, indices: jax.Array, slices: int) -> tuple[Any, Any, Any]:
 
 def _sorted_in_trace(keys: jax.Array, others: jax.Array, slices: int) -> tuple[jax.Array, jax.Array, jax.Array]:
     places = jnp.int32 if keys.shape[0] < _INT32 else jnp.int64
-    keys = jnp.where(keys < 0, slices, keys)  # of no slice, as are those that are too large: they come last
+    keys = jnp.where(keys < 0, slices, keys)  # out of range, as indices that are too large: they come last
     order = jnp.argsort(keys, stable=True).astype(places)
     starts = jnp.zeros(slices + 1, places).at[keys + 1].add(1, mode="drop")
     return jnp.cumsum(starts, dtype=places), others[order], order

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compressed sparse rows as a format: row i stores the elements from `indptr[i]` to `indptr[i + 1]`.
 
-Duplicates add up, and columns need no order. A weight that is nowhere is the nearest, and row pointers that are none
-give sums of some stored elements, no matter which. Devices share the stored elements, and so the rows: each has the row
-pointers of all, and what they sum is reduced.
+Duplicates add up, and columns need no order. A place of a weight that is out of range stands for the nearest one, and
+invalid row pointers give sums of arbitrary stored elements. Devices share the stored elements, and so the rows: each
+has the pointers of all rows, and their sums are reduced.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ def _elements(structure: Sequence[Any], shape: Shape) -> Elements:
 
 
 def _checked(where: str, structure: Sequence[Any], shape: Shape, within: bool | None) -> Checked:
-    """Return indices and pointers, if they go together in so many rows, and whether all are known to be in range."""
+    """Return indices and pointers that fit together, and whether all indices are known to be in range."""
     indices, indptr = (
         checked_indices(where, *named, 1) for named in zip(("indices", "indptr"), structure, strict=True)
     )
     if indptr.shape[0] != shape[0] + 1:
         raise ShapeError(
-            f"{where}: indptr has shape {indptr.shape}; it has an element for each of {shape[0]} slices (rows or "
-            "columns), and one more"
+            f"{where}: indptr has shape {indptr.shape}; it must have {shape[0] + 1} elements, one more than there "
+            "are slices (rows or columns)"
         )
     known = check_once(check_compressed, where, indices, indptr, within=within, slices=shape[0], bound=shape[1])
     return [indices, indptr], known

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names of a scheduler that kernels here do not have: they are accepted, and change nothing."""
+"""Settings of a scheduler that kernels here do not have: they are accepted, and change nothing."""
 
 from __future__ import annotations
 
@@ -97,6 +97,6 @@ def init_csr_config(
     """
     if unknown := options.keys() - _OPTIONS:
         raise TypeError(f"init_csr_config: unknown option {sorted(unknown)[0]!r}; known: {', '.join(sorted(_OPTIONS))}")
-    message = "init_csr_config does nothing: kernels here have no such constants; brainevent.csrmv_p.tune(...) tunes"
+    message = "init_csr_config does nothing: kernels here have no such constants; use brainevent.csrmv_p.tune(...)"
     warnings.warn(message, stacklevel=2)
     return _DEFAULT

@@ -23,29 +23,29 @@ from ..precision import precise
 
 __all__ = ["cuda_product"]
 
-_WARPS = 2**13  # about as many as a large GPU holds: with fewer, each takes fewer rows
-_ROWS = 64  # of which a warp takes those that count, at most
-_WAVES = 4  # times as many warps, at most, as a GPU holds, so that several share a row: each looks at its rows anew
+_WARPS = 2**13  # about those that a large GPU holds: with fewer, each takes fewer rows
+_ROWS = 64  # from which a warp takes the active ones, at most
+_WAVES = 4  # times the warps that a GPU holds, at most, if several share a row: each tests its rows again
 _CLUSTER = 8  # blocks: the most that every GPU with clusters has
-_WITH_CLUSTERS = 9  # the major compute capability from which on there are some
-_LONG = 256  # elements of a row, from which on a part of the columns has enough of them
-_RESERVED = 34 * 1024  # bytes of a block's memory that it uses for other than sums
+_WITH_CLUSTERS = 9  # the first major compute capability with clusters
+_LONG = 256  # elements of a row from which on parts of the columns have enough of them
+_RESERVED = 34 * 1024  # bytes of a block's memory that are not for sums
 _THREADS = 1024  # of a block
 _AT_ONCE = 8  # elements that a thread reads at once
 
-# Where rows that count are listed first.
+# If active rows are listed first:
 _SMALL_CLUSTER = 4  # blocks: so there are more parts, of more columns together
-_RESERVED_BY_LISTED = 8 * 1024  # bytes of a block's memory that it uses for other than sums
+_RESERVED_BY_LISTED = 8 * 1024  # bytes of a block's memory that are not for sums
 _LOOKING = 512  # threads of a block that looks at rows
-_LISTING = 1024  # such blocks, at most; _THREADS at most
-_NEIGHBOURS = 4  # of them, which list rows or not, all alike
-_MOST_EACH = 8  # rows of a thread: the list of more does not fit a block
+_LISTING = 1024  # such blocks, at most; not more than _THREADS
+_NEIGHBOURS = 4  # blocks that all list their rows, or all do not
+_MOST_EACH = 8  # rows of a thread: a list of more does not fit a block
 _STAGE = 4096  # bytes of a row that a warp searches at once
-_PLANES = 4  # of the list, but those of the parts
+_PLANES = 4  # of the list, besides those of the parts
 _MOST_PARTS = 256  # for which a block that lists rows has memory
-_RUN = 16  # elements of a row in a part, on average, from which on a second kernel costs less than it saves
-_WORTH = 4  # additions for each column, from which on it is quicker to sum parts than to add to the result
-_SURELY_MANY = 14  # rows of neighbours, not by chance: one block that lists some is enough for parts to be summed
+_RUN = 16  # elements of a row in a part, on average, from which on a second kernel saves more than it costs
+_WORTH = 4  # additions for each column, from which on summing parts is faster than adding to the result
+_SURELY_MANY = 14  # active rows of neighbours that are not by chance: if one block lists rows, parts are summed
 
 _Arrays = Mapping[str, jax.Array]
 _Types = Mapping[str, Any]
@@ -57,7 +57,7 @@ _PRODUCTS = ("rows.cu", "laws.cu", "walks.cu")
 
 @functools.cache
 def _source(*names: str) -> str:
-    """Return what all products need, and texts of this folder that follow."""
+    """Return the texts that all products need, followed by texts of this folder."""
     return source(*_PRODUCTS) + "".join(Path(__file__).with_name(name).read_text(encoding="utf-8") for name in names)
 
 
@@ -77,10 +77,10 @@ def cuda_product(
 ) -> Callable[..., Any]:
     """Return the product as a JAX function of weights, indices, row pointers, permutation if any, and x.
 
-    If `clustered`, clusters of blocks sum parts of the columns where rows are sorted and long. Else, a warp takes about
-    `per_slice` elements of a row that is active; if `wide`, it reads four at once. With `connections`, all rows have as
-    many elements, and row pointers are not looked at. Unless `indices_within`, each index is tested. If `silent`, what
-    is zero in x is left out.
+    If `clustered`, clusters of blocks sum parts of the columns where rows are sorted and long. Else a warp takes about
+    `per_slice` elements of an active row; if `wide`, it reads four at once. With `connections`, that is the number of
+    elements of each row, and row pointers are not read. Unless `indices_within`, each index is tested. If `silent`,
+    zeros of x are left out.
     """
     (out,) = outs
 
@@ -137,7 +137,7 @@ def _by_warps(
 
 
 def _shares(rows: int, mean: int, per_slice: int) -> tuple[int, int]:
-    """Return of how many rows a warp takes those that count, and how many warps share each of them.
+    """Return the number of rows from which a warp takes the active ones, and the number of warps that share a row.
 
     >>> _shares(4_000, 80, 128), _shares(100_000, 1_000, 128), _shares(1_000_000, 1_000, 128)
     ((4, 1), (64, 7), (64, 2))
@@ -147,7 +147,7 @@ def _shares(rows: int, mean: int, per_slice: int) -> tuple[int, int]:
 
 
 def _parts(rows: int, columns: int, sums: Any, stored: int, per_slice: int) -> _Parts | _Listed | None:
-    """Return how columns are cut into parts that clusters of blocks sum, if they are."""
+    """Return how columns are cut into parts that clusters of blocks sum, or None if they are not."""
     mean = stored // max(1, rows)
     return _Parts.of(columns, sums, mean) or _Listed.of(rows, columns, sums, stored, per_slice)
 
@@ -168,9 +168,9 @@ class _Parts:
 
     @classmethod
     def of(cls, columns: int, sums: Any, mean: int) -> _Parts | None:
-        """Return how, for rows of about `mean` elements; or None if that is not the quick way, or not possible.
+        """Return the parts for rows of about `mean` elements; None if that is not faster, or not possible.
 
-        There are as many parts as clusters run at once, if each has a column: one more would take twice the time.
+        If there are enough columns, there is a part for each cluster that runs at once: one more takes twice the time.
         """
         least = gpu_architectures(None, cuda_capabilities)[0]
         if mean < _LONG or not _has_clusters(least):
@@ -198,23 +198,23 @@ class _Parts:
 
 @dataclass(frozen=True)
 class _Listed:
-    """How more columns are cut, for smaller clusters: one kernel lists the rows that count, another one sums them."""
+    """How more columns are cut, for smaller clusters: one kernel lists the active rows, another one sums them."""
 
     columns: int
     parts: int
     width: int
     memory: int  # bytes, of a block
-    each: int  # rows that a thread looks at
-    blocks: int  # which look at rows
-    enough: int  # rows that count, of neighbours, for them to be listed: fewer are added to the result one by one
-    slices: int  # warps that share a row then
+    each: int  # rows that a thread tests
+    blocks: int  # of the first kernel
+    enough: int  # active rows of neighbours from which on they are listed: fewer are added to the result one by one
+    slices: int  # warps that share a row that is not listed
 
     @classmethod
     def of(cls, rows: int, columns: int, sums: Any, stored: int, per_slice: int) -> _Listed | None:
-        """Return how; or None if that is not the quick way, or not possible.
+        """Return the parts; None if that is not faster, or not possible.
 
-        To sum parts takes as long as some additions to the result for each column; so fewer are not worth it. The list
-        takes four bytes for each row and part, where the row has _RUN elements.
+        Summing parts takes as long as some additions to the result for each column: with fewer, it is slower.
+        The list takes four bytes for each row and part, in which the row has _RUN elements.
         """
         least, mean = gpu_architectures(None, cuda_capabilities)[0], stored // max(1, rows)
         if not _has_clusters(least):

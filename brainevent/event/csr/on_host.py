@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Numba loops that sort stored elements by row or by column: each is counted, then put where it belongs.
+"""Numba loops that sort stored elements by row or by column: they are counted, and then written to their places.
 
-Elements of equal keys keep their order. Keys are below `starts.shape[0] - 1`; who calls has looked.
+Elements of equal keys keep their order. Keys must be below `starts.shape[0] - 1`; callers check that.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _loop = numba.njit(nogil=True)
 
 @_loop
 def _count(keys: Any, starts: Any) -> Any:
-    """Write where the elements of each key start, and return a copy to count on from."""
+    """Write where the elements of each key start, and return a copy that counts those that are written."""
     starts[:] = 0
     for j in range(keys.shape[0]):
         starts[np.uint64(keys[j]) + np.uint64(1)] += 1

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`binary_csrmv` in Numba-CUDA, for NVIDIA GPUs.
 
-No pointer leads beyond what is stored, and an index that is out of range adds nothing.
+Pointers are clipped to the stored elements, and out-of-range indices are ignored.
 """
 
 from __future__ import annotations

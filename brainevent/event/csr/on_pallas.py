@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`binary_csrmv` in Pallas: for GPUs by way of Triton, a program for each row; and for TPUs."""
+"""`binary_csrmv` in Pallas: for GPUs through Triton, with a program for each row, and for TPUs."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from .pointers import row_of_each
 __all__ = ["gpu_product", "tpu_product"]
 
 _TILE = 512  # results that a TPU sums at once
-_TERMS = 1024  # terms that it looks at together
+_TERMS = 1024  # terms that it tests together
 
 
 def gpu_product(weights: Any, indices: Any, indptr: Any, events: Any, sums: Any, *, transpose: bool, **_: Any) -> Any:
     """Return the sums of weights, indices, row pointers and events."""
-    # JAX's interpreter keeps one of several sums to an element that a block holds twice, and knows no masks.
+    # JAX's interpreter keeps one of several additions of a block to an element, and has no masks.
     block = 1 if config.is_emulating() else 256
     rows, zeros = events.size if transpose else sums.size, jnp.zeros(sums.shape, sums.dtype)
     if rows == 0 or indices.size == 0:
@@ -41,7 +41,7 @@ def gpu_product(weights: Any, indices: Any, indptr: Any, events: Any, sums: Any,
 
 def _over_row(indptr: Any, stored: int, row: Any, block: int, step: Callable[[Any, Any, Any], Any], first: Any) -> Any:
     """Go through the stored elements of a row: `step(j, whether they are within, what it returned before)`."""
-    end = jnp.clip(indptr[row + 1], 0, stored)  # no pointer leads beyond what is stored
+    end = jnp.clip(indptr[row + 1], 0, stored)  # pointers are clipped to the stored elements
     begin = jnp.clip(indptr[row], 0, end)
 
     def one_block(i: Any, carried: Any) -> Any:
@@ -90,14 +90,14 @@ def tpu_product(
 ) -> Any:
     """Return the sums of weights, indices, row pointers and events.
 
-    A TPU adds to no element that an index names: each result picks its own from a block of terms. Blocks without an
-    event are left out.
+    A TPU cannot add to elements by index: each result picks its own terms from a block. Blocks without events are left
+    out.
     """
     if indices.size == 0 or sums.size == 0:
         return jnp.zeros(sums.shape, sums.dtype)
     rows = row_of_each(indptr, indices.size).astype(indices.dtype)
     sources, targets = (rows, indices) if transpose else (indices, rows)
-    there = is_within(indices, shape[1]) & (rows < shape[0])  # what is out of range adds nothing
+    there = is_within(indices, shape[1]) & (rows < shape[0])  # out-of-range indices are ignored
     terms = jnp.where(events[sources] & there, weights.astype(sums.dtype), 0)
     blocks, tiles = pl.cdiv(indices.size, _TERMS), pl.cdiv(sums.size, _TILE)
     missing = (0, blocks * _TERMS - indices.size)
@@ -124,4 +124,4 @@ def _sum_tile(terms: Any, targets: Any, out: Any) -> None:
     def _() -> None:
         here = targets[0] - tile * _TILE
         chosen = jax.lax.broadcasted_iota(here.dtype, (_TILE, _TERMS), 0) == here
-        out[...] += jnp.where(chosen, terms[0], 0).sum(1)[None]  # a product with ones would spread what is NaN
+        out[...] += jnp.where(chosen, terms[0], 0).sum(1)[None]  # a product with ones would spread NaN

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`binary_csrmv` in Triton, for GPUs: a program for each row. An index that is out of range adds nothing."""
+"""`binary_csrmv` in Triton, for GPUs, with a program for each row. Out-of-range indices are ignored."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _scatter(  # type: ignore[no-untyped-def]
 ):
     row = tl.program_id(0)
     if tl.load(x + row) != 0:
-        end = tl.minimum(tl.load(indptr + row + 1), stored)  # no pointer leads beyond what is stored
+        end = tl.minimum(tl.load(indptr + row + 1), stored)  # pointers are clipped to the stored elements
         for start in range(tl.maximum(tl.load(indptr + row), 0), end, block):
             j = start + tl.arange(0, block)
             target = tl.load(indices + j, mask=j < end, other=-1)

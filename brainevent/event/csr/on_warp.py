@@ -12,8 +12,8 @@ __all__ = ["product"]
 
 _TOGETHER = wp.constant(32)  # threads that add one row
 
-# Warp reads annotations: so they are no strings in this file. Positions may need 64 bits, which its ranges have not.
-# No pointer leads beyond what is stored, and an index that is out of range adds nothing.
+# Warp reads annotations, so they are not strings in this file. Positions may need 64 bits, which its ranges lack.
+# Pointers are clipped to the stored elements, and out-of-range indices are ignored.
 
 
 @wp.kernel

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What row pointers say, in `jax.numpy`."""
+"""Rows of elements from row pointers, in `jax.numpy`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["row_of_each"]
 
 
 def row_of_each(indptr: jax.Array, stored: int) -> jax.Array:
-    """Return the row of each stored element; of those that come after all rows, the number of rows."""
+    """Return the row of each stored element; the number of rows for elements behind the last row."""
     rows, lengths = jnp.arange(indptr.shape[0], dtype=indptr.dtype), jnp.diff(indptr)
     left = jnp.maximum(0, stored - lengths.sum(dtype=indptr.dtype))
     return jnp.repeat(rows, jnp.append(lengths, left), total_repeat_length=stored)

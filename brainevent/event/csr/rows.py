@@ -70,7 +70,7 @@ def csr_slice_rows(
 def sliced_rows(
     data: Any, indices: Any, indptr: Any, rows: Any, shape: Any, backend: str | None, within: bool | None = None
 ) -> Any:
-    """Do what `csr_slice_rows` does; a matrix says whether its indices are known to be in range."""
+    """Return what `csr_slice_rows` returns; `within` says whether all indices are known to be in range."""
     where, shape = COPY.name, checked_shape(COPY.name, shape)
     data, unit = units.split(data)
     structure, _ = CSR.checked(where, (indices, indptr), shape, within)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What functions and matrices do with deliveries: operands are checked, units taken off, and the operator is called."""
+"""How functions and matrices call operators of deliveries: operands are checked, and units are split off."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def delivered(
     backend: str | None,
     within: bool | None = None,
 ) -> Any:
-    """Check what a delivery needs, and make it; events are those of rows of the matrix of `shape`."""
+    """Check the operands of a delivery, and make it; events are those of rows of the matrix of `shape`."""
     arrays, known = checked_structure(of, structure, shape, within, where=where)
     ring, unit = _ring_of(where, ring, shape[1])
     counts = _counts(where, events, weighted)
@@ -71,7 +71,7 @@ def delivered(
 
 
 def taken(where: str, ring: Any, t: Any, backend: str | None) -> tuple[Any, Any]:
-    """Return what lies in the slot of a step, and the ring with that slot set to zero."""
+    """Return the sums in the slot of a step, and the ring with that slot set to zero."""
     ring, unit = _ring_of(where, ring, None)
     outs = [jax.ShapeDtypeStruct(ring.shape[1:], ring.dtype), jax.ShapeDtypeStruct(ring.shape, ring.dtype)]
     arrived, rest = apply(TAKEN, ring, _slot_of(where, t, ring.shape[0]), outs=outs, backend=backend)
@@ -108,17 +108,18 @@ def _ring_of(where: str, given: Any, columns: int | None) -> tuple[jax.Array, An
         raise TypeError(f"{where}: ring is {ring.dtype}; pass one of {', '.join(_RINGS)}")
     if ring.ndim != 2 or columns not in (None, ring.shape[1]) or not ring.shape[0]:
         wanted = "columns" if columns is None else columns
-        raise ShapeError(f"{where}: ring has shape {ring.shape}; pass (slots, {wanted}), with a slot at least")
+        raise ShapeError(f"{where}: ring has shape {ring.shape}; pass (slots, {wanted}), with at least one slot")
     return ring, unit
 
 
 def _counts(where: str, events: Any, weighted: bool | None) -> bool:
-    """Say whether the values of events count: those of events that are graded do."""
+    """Say whether the values of events count: those of a `WeightedArray` do."""
     own = events.graded if isinstance(events, EventForm) else None
     if weighted is not None and own is not None and bool(weighted) != own:
         kind = type(events).__name__
         raise ValueError(
-            f"{where}: weighted is {weighted}, and a {kind} {'has values' if own else 'has none'}; leave it out"
+            f"{where}: weighted is {weighted}, but the values of a {kind} {'always' if own else 'never'} count; "
+            "leave it out"
         )
     return bool(own if weighted is None else weighted)
 
@@ -135,7 +136,7 @@ def _values_of(where: str, given: Any, rows: int) -> jax.Array:
 
 
 def _slot_of(where: str, t: Any, slots: int) -> jax.Array:
-    """Return the number of a step, or its slot if the number may not fit, as operators take it."""
+    """Return the number of a step as operators take it, or its slot if the number may not fit int32."""
     if isinstance(t, (jax.Array, np.ndarray)):
         step = jnp.asarray(t)
         if not jnp.issubdtype(step.dtype, jnp.integer) or step.size != 1:

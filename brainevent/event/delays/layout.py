@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`CSRDelayLayout`: compressed rows whose elements lie in the order of their delays."""
+"""`CSRDelayLayout`: compressed rows whose elements are sorted by delay."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ class CSRDelayLayout:
             raise TypeError(f"{where}: indices, indptr and delays must be known; build the layout outside of jit")
         (columns, starts), within = checked_structure(ROWS, (indices, indptr), shape, None, where=where)
         steps = jnp.broadcast_to(checked_delays(where, delays, columns.shape, slots).astype("int32"), columns.shape)
-        # Sorted by delay and then by row, of which each keeps the order that it finds.
+        # Two stable sorts: by delay, and then by row.
         by_delay, rows, first = csr_to_csc_index(starts, steps, shape=(shape[0], slots))
         _, _, then = csr_to_csc_index(by_delay, rows, shape=(slots, shape[0]))
         order = first[then]
@@ -117,7 +117,7 @@ class CSRDelayLayout:
         return self
 
     def tree_flatten(self) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-        """Return the arrays, and what is static."""
+        """Return the arrays, and the static rest."""
         return tuple(getattr(self, name) for name in _FIELDS), (self.shape, self.n_slots, self._within)
 
     @classmethod
@@ -140,7 +140,7 @@ class CSRDelayLayout:
             The layout with these weights.
 
         Raises:
-            ShapeError: If there is not one weight for each element.
+            ShapeError: If the number of weights is neither one nor that of the elements.
         """
         numbers, unit = units.split(data)
         weights = checked_weights("CSRDelayLayout.with_data", numbers, self.indices.shape)

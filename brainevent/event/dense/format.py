@@ -29,11 +29,11 @@ def _checked(where: str, structure: Sequence[Any], shape: Shape, within: bool | 
 
 
 def dot(weights: Any, x: Any, *, transpose: bool) -> jax.Array:
-    """Return the product of numbers, in numbers as exact as those of the kernels' sums."""
+    """Return the product of numbers in the dtype of the kernels' sums."""
     exact = precise(jnp.promote_types(weights.dtype, x.dtype))
     weights, x = weights.astype(exact), x.astype(exact)
     highest = jax.lax.Precision.HIGHEST
-    if transpose:  # weights.T @ x, which XLA would make of this, takes up to fifty times as long on a CPU
+    if transpose:  # the barrier keeps XLA from computing weights.T @ x, which takes up to fifty times as long on a CPU
         return jax.lax.optimization_barrier(jnp.matmul(x.T, weights, precision=highest)).T
     return jnp.matmul(weights, x, precision=highest)
 
@@ -49,7 +49,7 @@ def _pairs(of_rows: Any, of_columns: Any, *, outs: Sequence[Any], **_: Any) -> l
 
 
 def _values(weights: Any, x: Any, *, transpose: bool, outs: Sequence[Any], **_: Any) -> list[Any]:
-    """Multiply without what is zero in x, even where weights are NaN or infinite, which zero times is no zero."""
+    """Multiply without zeros of x: zero times a weight that is NaN or infinite would not be zero."""
     finite = jnp.isfinite(weights)
     found = dot(jnp.where(finite, weights, 0), x, transpose=transpose)
     by_elements = lambda: VALUED.reference(Description(DENSE, VALUED))(  # noqa: E731

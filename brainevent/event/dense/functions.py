@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What users call for products of a dense matrix with events: it checks the operands, and takes care of units."""
+"""Functions that users call for products of a dense matrix with events: operands are checked, units split off."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Numba kernels of products of a dense matrix with events.
 
-Both list the events of each vector first, and then visit only the weights of those: `sum_rows` adds up whole rows, as
-`weights.T @ x` needs it, and `sum_columns` picks from each row, as `weights @ x` does. x has one vector per column.
+Both list the events of each vector first, and then visit only their weights: `sum_rows` adds up whole rows, for
+`weights.T @ x`, and `sum_columns` picks from each row, for `weights @ x`. x has one vector per column.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from ..precision import precise
 
 __all__ = ["numba_product"]
 
-_TOGETHER = 4  # rows: fewer visits of the sums, and sums that do not wait for one another
-_TILE = 512  # columns, whose weights the caches keep while all vectors visit them
+_TOGETHER = 4  # rows: sums are visited less often, and do not wait for one another
+_TILE = 512  # columns, whose weights stay in the caches while all vectors visit them
 
 
 @inner
 def _list_events(x: Any, events: Any, counts: Any) -> None:
-    """Write the positions of the events of each column of x; without a branch, as nothing predicts a spike."""
+    """Write the positions of the events of each column of x; without a branch, as spikes cannot be predicted."""
     counts[:] = 0
     for row in range(x.shape[0]):
         for b in range(x.shape[1]):
@@ -37,7 +37,7 @@ def _list_events(x: Any, events: Any, counts: Any) -> None:
 
 
 def _load(dtype: str) -> Callable[..., Any]:
-    """Return how to read a weight of this dtype."""
+    """Return a function that reads a weight of this dtype."""
     weight = product(dtype, event=True, homogeneous=False).weight
     return inner(lambda weights, i, j: weight(0, weights, (i, j)))
 
@@ -110,7 +110,8 @@ def numba_product(outs: Sequence[Any], *, transpose: bool) -> Callable[..., Any]
             outs=[
                 # Numba has no arithmetic in 16 bits, and a long sum needs more.
                 jax.ShapeDtypeStruct(shape, precise(weights.dtype)),
-                jax.ShapeDtypeStruct((count, size + 1), jnp.uint32),  # what is no event writes beyond the list
+                # Elements that are not events write behind the list.
+                jax.ShapeDtypeStruct((count, size + 1), jnp.uint32),
                 jax.ShapeDtypeStruct((count,), jnp.int32),
             ],
         )

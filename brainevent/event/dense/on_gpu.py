@@ -16,7 +16,7 @@ __all__ = ["cuda_product"]
 
 _WARP, _WARPS = 32, 16
 _PER_BLOCK = 8  # rows of a result with columns, that one block makes
-_TALL = 2**15  # from here on there are rows enough that a warp can have several
+_TALL = 2**15  # rows from which on a warp takes several
 
 
 @functools.cache

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What functions of drawn matrices do: all is checked, units are taken off, and an operator is called.
+"""How functions of drawn matrices call operators: arguments are checked, and units are split off.
 
-A matrix is drawn line by line. With `corder`, lines run along the result's axis: `A @ x` draws all of them, each to add
-it up. Without, they run along x: then those of events alone are drawn.
+A matrix is drawn line by line. With `corder`, `A @ x` sums each line, and draws all of them. Without, each element of x
+has a line, and only the lines of events are drawn.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def dense(
 
 
 def whole(of: Description, weights: Any, drawn: Any, shape: Shape, *, by_rows: bool, backend: str | None) -> Any:
-    """Return a matrix whose lines are its rows, or its columns, as a dense one; its lines have that shape."""
+    """Return a matrix whose lines, of a shape, are its rows or its columns, as a dense one."""
     weights, unit = units.split(weights)
     check_array(of.name, shape, weights.dtype)
     outs = [jax.ShapeDtypeStruct(shape, weights.dtype)]

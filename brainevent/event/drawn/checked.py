@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What users say of a drawn matrix, checked: its probability, its seed, and the numbers that weights are made of."""
+"""Checks of the arguments of drawn matrices: probability, seed, and the numbers of the weights."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ __all__ = ["drawn_from", "numbers_of_weights", "weights_of"]
 def drawn_from(where: str, prob: Any, seed: Any) -> jax.Array:
     """Return what a matrix is drawn from, as operators take it: uint32 (10,).
 
-    A probability is rounded to float32. Of one that is traced, what is below 0 or NaN counts as 0, and what is above 1
-    as 1. Seeds that are the same integer are the same, whatever their type; None is a new one.
+    A probability is rounded to float32. A traced one counts as 0 if it is negative or NaN, and as 1 if it is above
+    1. Seeds that are the same integer are the same, whatever their type; None is a new one.
 
     >>> drawn_from("here", 0.5, -1)[-2:]  # the seed
     Array([4294967295, 4294967295], dtype=uint32)
@@ -59,7 +59,7 @@ def _words(where: str, seed: Any) -> Sequence[Any]:
     if jnp.issubdtype(seed.dtype, jax.dtypes.prng_key) and seed.shape == ():
         seed = jax.random.key_data(seed)
         return seed[::2].sum(dtype=jnp.uint32), seed[1::2].sum(dtype=jnp.uint32)
-    if seed.dtype == jnp.uint32 and seed.shape == (2,):  # a key as an array, or what a matrix says of itself
+    if seed.dtype == jnp.uint32 and seed.shape == (2,):  # a key as an array, or the `seed` of a matrix
         return tuple(jnp.asarray(seed))
     if not jnp.issubdtype(seed.dtype, jnp.integer):
         raise TypeError(f"{where}: seed is {seed.dtype}; {_ADVICE}")
@@ -87,7 +87,7 @@ def numbers_of_weights(where: str, names: Sequence[str], given: Sequence[Any]) -
 
 
 def weights_of(numbers: Sequence[Any], *, to: bool = False) -> Any:
-    """Return the weights that operators take: of two numbers, the second is a width or, if it is where weights go `to`.
+    """Return weights as operators take them; if the second of two numbers is the end (`to`), it becomes the width.
 
     >>> weights_of((jnp.float32(1), jnp.float32(3)), to=True)
     Array([1., 2.], dtype=float32)

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Drawn matrices as formats: one for each distribution of weights; nothing is stored but what they are drawn from.
+"""Drawn matrices as formats: one for each distribution of weights; no elements are stored.
 
-Operators take one weight, or two numbers that all weights are sums of: a weight is the first, plus the second times a
-number that is drawn, of the normal distribution or from 0 to 1. The arrays are `drawn`: what follows from probability
-and seed (`drawn_of` in `numbers.py`), with the row and the column of a larger matrix with which this one begins; and
-`tables`, which are the same for all. Devices share the rows, or the columns, that x stands for.
+Operators take one weight, or two numbers: a weight is the first, plus the second times a number that is drawn, normally
+distributed or from 0 to 1. Their arrays are `drawn`, which follows from probability and seed (`drawn_of` in
+`numbers.py`) and holds the first row and column within a larger matrix, and `tables`, which are the same for all
+matrices. Devices share rows and columns.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ __all__ = ["DRAWN", "JITN", "JITS", "JITU", "given", "tables"]
 
 
 def _elements(structure: Sequence[Any], shape: Shape) -> Elements:
-    raise NotImplementedError("how many elements are drawn is not known before")
+    raise NotImplementedError("the elements of a drawn matrix are not stored")
 
 
 def _checked(where: str, structure: Sequence[Any], shape: Shape, within: bool | None) -> Checked:
@@ -86,7 +86,7 @@ DRAWN = (JITS, JITN, JITU)
 
 
 def given(kind: int, weights: Any, drawn: Any, tables: Any) -> tuple[Any, tuple[Any, Any, Any]]:
-    """Return what kernels are given: parts that weights are sums of; and `drawn`, and the tables."""
+    """Return the operands of kernels: the parts of weights; and `drawn` and the tables."""
     logarithms, quantiles = cut_tables(tables)
     return sums(kind, weights, precise(weights.dtype)), (drawn, logarithms.reshape(-1), quantiles)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operators on drawn matrices in `jax.numpy`, by which kernels are judged: all rows draw at once."""
+"""Operators on drawn matrices in `jax.numpy`, the reference of kernels: all rows draw at once."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ _FEWEST = 32  # columns of a segment, at least
 def _through(
     drawn: Any, logarithms: Any, shape: Shape, kind: int, found: Any, at: Callable[..., Any], *, all_steps: bool
 ) -> Any:
-    """Go through all elements of a matrix: `found = at(found, columns, words, there)` takes two of each row: (2, rows).
+    """Go through all elements of a matrix: `found = at(found, columns, words, there)` gets two of each row, (2, rows).
 
-    With `all_steps`, there are as many steps as any matrix of this shape needs, and it can be differentiated backwards.
+    With `all_steps`, the number of steps is fixed, and enough for any matrix of this shape: for reverse mode.
     """
     width, begin, one = width_of(drawn), column_of(drawn), np.uint32(1)
     line, end = line_of(drawn, jnp.arange(shape[0], dtype=jnp.uint32)), begin + np.uint32(shape[1])
@@ -60,12 +60,12 @@ def _through(
 
 
 def _streams(kind: int, words: Any) -> Any:
-    """Return where the streams of a segment begin, of gaps and of weights: at the last of the words, and at ~ of it."""
+    """Return the starts of the streams of a segment: the last of the words for gaps, and its complement for weights."""
     return tuple(jnp.stack([half[-1]] if kind == SCALAR else [half[-1], ~half[-1]]) for half in words)
 
 
 def _reference(run: Callable[..., Any]) -> Callable[..., Any]:
-    """Return `run(weights, drawn, *rest, all_steps=...)` with the steps that it needs; derivatives take all."""
+    """Return `run(weights, drawn, *rest, all_steps=...)` with the steps that it needs; derivatives use all steps."""
 
     @jax.custom_jvp
     def found(weights: Any, drawn: Any, *rest: Any) -> Any:
@@ -79,7 +79,7 @@ def _reference(run: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def product(of: Description, kind: int) -> Callable[..., list[Any]]:
-    """Return a product: `A @ x`, where each row adds up what it takes, or `A.T @ x`."""
+    """Return a product: `A @ x` or `A.T @ x`."""
     law: Any = of.law
 
     def product(weights: Any, drawn: Any, tables: Any, x: Any, *, shape: Shape, transpose: bool, **_: Any) -> list[Any]:

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is drawn, as arithmetic of uint32 in `jax.numpy`: the words, the gaps between elements, and their weights.
+"""Drawn numbers, as arithmetic of uint32 in `jax.numpy`: words, gaps between elements, and weights.
 
 Row i of a matrix is cut into segments of 2^width columns. Each has a stream of 64-bit words: hashes of the seed, the
-row, the segment and a counter. A word is two gaps, by which the next two elements follow the last ones; the elements
-are then those that an independent draw for each column would have given. Words of a second stream give the weights.
-Gaps are geometric: logarithms of uniform words, times -1 / log2(1 - prob).
+row, the segment and a counter. A word gives two gaps, to the next two elements. Gaps are geometric, logarithms of
+uniform words times -1 / log2(1 - prob), so elements are distributed as by an independent draw for each column. Words of
+a second stream give the weights.
 
 A 64-bit number is a pair of uint32, the low half first.
 """
@@ -43,7 +43,7 @@ _STEP = (0x7F4A7C15, 0x9E3779B9)
 _FIRST, _SECOND = (0x1CE4E5B9, 0xBF58476D), (0x133111EB, 0x94D049BB)
 _LN2 = 0xB17217F8  # in units of 2^-32
 _SERIES = (1 << 31, (1 << 32) // 12, (1 << 32) // 24, 19 * (1 << 32) // 720, 3 * (1 << 32) // 160)
-_SMALL = 4  # below 2^-4, a series is closer than a table
+_SMALL = 4  # below 2^-4, a series is more exact than a table
 _FEWEST = 57  # below about 2^-57, nothing is drawn
 _MEAN = 5  # a segment has from 2^5 to 2^6 elements, on average
 _FARTHEST = 31  # bits of a column, and of a gap that leaves the row
@@ -82,27 +82,27 @@ def _folded(a: Pair, by: int) -> Pair:
 
 
 def hashed(a: Pair) -> Pair:
-    """Return 64 bits that look random: SplitMix64's."""
+    """Return the hash of SplitMix64: 64 bits that look random."""
     return _folded(_times(_folded(_times(_folded(a, 30), _FIRST), 27), _SECOND), 31)
 
 
 def stepped(a: Pair) -> Pair:
-    """Return the next place of a stream, whose hash is a word."""
+    """Return the next state of a stream; its hash is a word."""
     return _added(a, (_u32(_STEP[0]), _u32(_STEP[1])))
 
 
 def line_of(drawn: jax.Array, rows: Word) -> Pair:
-    """Return what the streams of rows follow from, in all their segments."""
+    """Return the states of rows, from which the streams of their segments follow."""
     return hashed(_added((drawn[3], drawn[4]), (rows + drawn[5], jnp.zeros_like(rows))))
 
 
 def stream_of(line: Pair, segment: Word) -> Pair:
-    """Return of what the hash is where the streams of rows begin in a segment."""
+    """Return the numbers whose hashes are the first states of a segment's streams."""
     return _added(line, (jnp.broadcast_to(segment, line[0].shape), jnp.zeros_like(line[0])))
 
 
 def width_of(drawn: jax.Array) -> Word:
-    """Return how many bits there are in the number of columns of a segment."""
+    """Return the logarithm to base 2 of the number of columns of a segment."""
     return drawn[2] & np.uint32(31)
 
 
@@ -132,7 +132,7 @@ def _negative_log2(logarithms: Any, word: Word) -> Word:
 
 
 def gap(drawn: jax.Array, logarithms: Any, word: Word) -> Word:
-    """Return how many columns are passed over: less than 2^31."""
+    """Return how many columns are skipped: less than 2^31."""
     size = _negative_log2(logarithms, word)
     low, high, shift = size * drawn[0], _high(size, drawn[0]), drawn[1] & np.uint32(63)
     by = shift & np.uint32(31)
@@ -145,9 +145,9 @@ def gap(drawn: jax.Array, logarithms: Any, word: Word) -> Word:
 
 @jax.jit
 def drawn_of(bits: Word, low: Word, high: Word) -> jax.Array:
-    """Return what a matrix is drawn from, given the bits of its probability and both halves of the seed: uint32 (10,).
+    """Return the operand `drawn`, given the bits of the probability and both halves of the seed: uint32 (10,).
 
-    Of a probability of 0, below, or NaN, the first gap leaves the row; from 1 on, gaps are none.
+    If the probability is 0, negative or NaN, the first gap leaves the row; from 1 on, all gaps are 0.
     """
     exponent, fraction = bits >> np.uint32(23) & np.uint32(255), bits & np.uint32(2**23 - 1)
     negative, is_nan = bits >> np.uint32(31) > 0, (exponent == 255) & (fraction > 0)
@@ -165,7 +165,7 @@ def drawn_of(bits: Word, low: Word, high: Word) -> jax.Array:
 def _scale(mantissa: Word, below: Word) -> Pair:
     """Return -1 / log2(1 - prob), of prob = mantissa * 2^-(below + 23), as a factor of logarithms.
 
-    It comes with how many bits of their product are behind the point.
+    The second result is the number of bits of their product behind the point.
     """
     # For small prob, ln(2) / prob * (1 - prob / 2 - prob^2 / 12 - ...).
     left, right = (jnp.clip(x.astype(jnp.int32), 0, 31).astype(jnp.uint32) for x in (9 - below, below - 9))
@@ -175,7 +175,7 @@ def _scale(mantissa: Word, below: Word) -> Pair:
         rest, power = rest + _high(power, _u32(factor)), _high(power, prob)
     near = _u32(_LN2) - _high(_u32(_LN2), rest)
     small, small_shift = _divided(near >> np.uint32(1), mantissa), np.uint32(FRACTION + 32) - below
-    # Else 1 by the logarithm of 1 - prob, which uint32 holds exactly.
+    # Else the inverse of the logarithm of 1 - prob, which uint32 holds exactly.
     size = _negative_log2(_u32(logarithms()), np.uint32(0) - prob)
     zeros = _leading(size)
     large, large_shift = _divided(_u32(2**30), size << zeros >> np.uint32(8)), np.uint32(62) - zeros
@@ -210,10 +210,10 @@ def weight_word(kind: int, quantiles: Any, word: Word) -> Word:
 
 
 def sums(kind: int, weights: jax.Array, dtype: Any) -> jax.Array:
-    """Return the numbers that weights of elements are sums of: one, or three in a dtype.
+    """Return the parts of which weights are sums: one, or three in a dtype.
 
-    Those are the number that all begin with, and the other one, cut into two parts whose products with parts of a drawn
-    number are exact: so it does not matter whether products and sums are rounded one by one.
+    These are the first number, and the second one cut into two parts whose products with parts of a drawn number are
+    exact: so it does not matter whether products and sums are rounded one by one.
     """
     weights = weights.astype(dtype)
     if kind == SCALAR:
@@ -228,7 +228,7 @@ def sums(kind: int, weights: jax.Array, dtype: Any) -> jax.Array:
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
 def element_weights(kind: int, weights: jax.Array, quantiles: Any, words: Word) -> jax.Array:
-    """Return the weights of elements with these words, in the type of the weights that they are made of."""
+    """Return the weights of elements with these words, in the dtype of `weights`."""
     parts = sums(kind, weights, precise(weights.dtype))
     if kind == SCALAR:
         return jnp.broadcast_to(weights[0], words.shape)
@@ -239,7 +239,7 @@ def element_weights(kind: int, weights: jax.Array, quantiles: Any, words: Word) 
 
 @element_weights.defjvp
 def _tangent(kind: int, primals: Any, tangents: Any) -> tuple[jax.Array, jax.Array]:
-    """Weights are linear in what they are made of; the parts that these are cut into are not."""
+    """Weights are linear in `weights`; their parts are not."""
     (weights, quantiles, words), change = primals, tangents[0]
     found = jnp.broadcast_to(change[0], words.shape)
     if kind != SCALAR:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Drawn rows in Numba: `through` goes along a row, and does something at each element; it is all that draws on a CPU.
+"""Drawn rows in Numba: `through` goes along a row, and calls a function at each element; all kernels draw by it.
 
-A `plan` is `drawn` of an operator. `numbers.py` says what that and the tables are, and does the same in `jax.numpy`.
+A `plan` is the operand `drawn`. `numbers.py` describes it and the tables, and does the same in `jax.numpy`.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def _normal(quantiles: Any, word: Any) -> Any:
 def weighing(kind: int, dtype: str) -> tuple[Callable[..., Any], Callable[..., Any]]:
     """Return `weight(parts, quantiles, word)`: the weight of an element with this word, rounded to a dtype.
 
-    Its parts are what `read(parts)` makes of an array of them.
+    `read(parts)` makes its parts of their array.
     """
     number = _normal if kind == NORMAL else _uniform
     rounded = inner(lambda x: x)
@@ -99,8 +99,8 @@ def weighing(kind: int, dtype: str) -> tuple[Callable[..., Any], Callable[..., A
 def through(kind: int, at: Callable[..., Any]) -> Callable[..., Any]:
     """Return `go(total, plan, logarithms, parts, quantiles, x, silent, out, row, begin, end)`.
 
-    It goes along a row from column `begin` up to `end`, and returns what
-    `total = at(total, parts, quantiles, x, silent, out, column, word)` has made of the elements, in their order.
+    It goes along a row from column `begin` up to `end`. For each element in order it computes
+    `total = at(total, parts, quantiles, x, silent, out, column, word)`, and it returns the total.
     """
     of_weights = kind != SCALAR
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Numba loops that count the elements of drawn rows, and that write them down."""
+"""Numba loops that count the elements of drawn rows, and write them into arrays."""
 
 from __future__ import annotations
 

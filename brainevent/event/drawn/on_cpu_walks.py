@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Kernels of drawn matrices in Numba, for one thread or several: products, and the matrix as a dense one.
 
-`A @ x` draws all rows. `A.T @ x` draws those of events alone, some columns of all of them at a time, so that their sums
-stay near; threads share the columns. So sums are the same bits for any number of threads.
+`A @ x` draws all rows. `A.T @ x` draws only those of events, some columns of all of them at a time, so that their sums
+stay in the cache; threads share the columns, so sums have the same bits for any number of threads.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from .on_cpu import through, weighing
 
 __all__ = ["gather", "scatter", "whole"]
 
-_TILE = 4096  # sums that stay near
+_TILE = 4096  # sums that stay in the cache
 _MEAN = 48  # elements of a segment, about
-_WAKING = 100_000  # elements that one thread adds while others are told to
+_WAKING = 100_000  # elements that one thread adds in the time in which others start
 
 
 def _for_threads(work: Any, *, parallel: bool) -> Any:
-    """Return `kernel(number, elements, *rest)`, where threads share a number of things: `work(first, last, *rest)`."""
+    """Return `kernel(number, elements, *rest)`, in which threads share the numbers: `work(first, last, *rest)`."""
 
     @inner
     def alone(number: int, elements: int, parts: Any, structure: Any, x: Any, listed: Any, tile: int, out: Any) -> None:
@@ -50,7 +50,7 @@ def _for_threads(work: Any, *, parallel: bool) -> Any:
 
 @inner
 def _elements(structure: Any, rows: int, columns: int) -> int:
-    """Return about how many elements there are in so many rows."""
+    """Return the approximate number of elements of some rows."""
     return int(rows * (columns * _MEAN >> (np.int64(structure[0][2]) & 31)))
 
 

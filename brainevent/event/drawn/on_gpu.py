@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""CUDA C++ kernels of drawn matrices: what `drawing.cu` and `walks.cu` are compiled and launched with."""
+"""CUDA C++ kernels of drawn matrices: how `drawing.cu` and `walks.cu` are compiled and launched."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The elements of a drawn matrix as arrays: drawn on the host, twice, first to count them."""
+"""The elements of a drawn matrix as arrays: they are drawn on the host, first to count them, then to store them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["elements_of"]
 
 
 def elements_of(where: str, drawn: Any, shape: Shape) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return row pointers, ascending columns, and the words that weights are made of; not in a trace."""
+    """Return row pointers, ascending columns, and the words of weights; not under tracing."""
     from .on_cpu_stored import count, fill
 
     drawn = known_on_host(where, drawn)

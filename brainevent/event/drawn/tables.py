@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tables that drawing reads: logarithms and quantiles of the normal distribution, as integers.
+"""The tables for drawing: logarithms, and quantiles of the normal distribution, as integers.
 
-So each language, on each device, draws the same bits: none calls a function of a library of mathematics.
+With them each language, on each device, draws the same bits, without functions of a mathematical library.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _OCTAVES = 31
 
 @functools.cache
 def logarithms() -> np.ndarray:
-    """Return log2(1 + i / 512), and what it gains up to the next i: uint32 (512, 2), in units of 2^-26."""
+    """Return log2(1 + i / 512), and its increase up to the next i: uint32 (512, 2), in units of 2^-26."""
     size = 1 << CELLS
     begins = np.array([_log2((size + i) << 62 - CELLS) for i in range(size)] + [1 << FRACTION])
     return np.stack([begins[:-1], np.diff(begins)], 1).astype(np.uint32)
@@ -46,7 +46,7 @@ def _log2(x: int) -> int:
 def quantiles() -> np.ndarray:
     """Return parabolas through quantiles, at three places of each cell: int32 (31 * 64, 3), in units of 2^-20.
 
-    Octave k has the probabilities from 2^-(k + 2) to 2^-(k + 1), of numbers above the quantile.
+    Octave k has the probabilities, of numbers above the quantile, from 2^-(k + 2) to 2^-(k + 1).
     """
     size = 1 << NORMAL_CELLS
     places = 1 + np.arange(2 * size + 1) / (2 * size)

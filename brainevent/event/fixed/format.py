@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rows of as many elements each as a format: row i stores the elements `weights[i]` in the columns `indices[i]`.
+"""Rows of equal length as a format: row i stores the elements `weights[i]` in the columns `indices[i]`.
 
 Duplicates add up, and columns need no order. Devices may share the rows.
 """
@@ -28,7 +28,7 @@ def _elements(structure: Sequence[Any], shape: Shape) -> Elements:
 def _checked(where: str, structure: Sequence[Any], shape: Shape, within: bool | None) -> Checked:
     indices = checked_indices(where, "indices", structure[0], 2)
     if indices.shape[0] != shape[0]:
-        raise ShapeError(f"{where}: indices has shape {indices.shape}; shape={shape} says that it has {shape[0]} rows")
+        raise ShapeError(f"{where}: indices has shape {indices.shape}; for shape={shape} it must have {shape[0]} rows")
     return [indices], check_once(check_indices, where, "indices", indices, within=within, bound=shape[1], ndim=2)
 
 

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The kernel languages: which kernel each of them has for which operator."""
+"""The kernel languages: the kernels of each of them, by operator."""

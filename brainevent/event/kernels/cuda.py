@@ -72,7 +72,7 @@ def _variants(of: Description) -> Any:
 
 
 def _of_elements(of: Description) -> Generator | None:
-    """Return kernels that give each element of compressed rows something, or copy rows."""
+    """Return kernels of pairs and of copies, in compressed rows."""
 
     def generator(*, outs: Sequence[Any], **how: Any) -> Callable[..., Any]:
         from ..on_gpu import each

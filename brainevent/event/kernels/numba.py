@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Numba, for the CPU: kernels of all laws, for all formats that say how it finds their elements.
+"""Numba, for the CPU: kernels of all laws, for all formats whose elements it can find.
 
-It has no arithmetic in 16 bits; so sums are made in 32.
+Numba has no arithmetic in 16 bits, so sums are made in 32.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from .operands import sides_as_added, with_batch
 
 __all__ = ["NUMBA"]
 
-_FEW = 64  # places for each element that is drawn, about: how many there are is not known before
+_FEW = 64  # places for each drawn element, about: their number is not known before
 
 
 def numba_kernel(kernel: Any, outs: Any, **options: Any) -> Callable[..., Any]:
-    """Return a JAX function that runs a Numba function; what compiles it is loaded with the first."""
+    """Return a JAX function that runs a Numba function; the first one loads the compiler."""
     from ...backends import numba
 
     return numba.numba_kernel(kernel, outs, **options)
@@ -43,7 +43,7 @@ def _has_rows(form: Format) -> bool:
 
 
 def _rows_of(form: Format, *, within: bool, indexed: bool = False) -> Any:
-    """Return how Numba finds the elements of a format, which are known to be within range or not."""
+    """Return how Numba finds the elements of a format, with tests of indices unless they are `within` range."""
     from ..on_cpu import coordinates, rows
 
     known = {CSR: rows.compressed, FIXED: rows.fixed, COORDINATES: coordinates.coordinates}
@@ -52,7 +52,7 @@ def _rows_of(form: Format, *, within: bool, indexed: bool = False) -> Any:
 
 
 def _in_sums(kernel: Any, out: Any, *operands: Any) -> list[Any]:
-    """Call a kernel whose result, for which it is given flat memory, is in numbers that it can add in."""
+    """Call a kernel that writes a flat result in the dtype of sums."""
     call = numba_kernel(kernel, outs=jax.ShapeDtypeStruct((out.size,), precise(out.dtype)))
     return [call(*operands).astype(out.dtype).reshape(out.shape)]
 
@@ -70,7 +70,7 @@ def _product(of: Description) -> Generator | None:
 
 
 def _law_of(of: Description, weights: Any) -> Any:
-    """Return what a law does with weights in Numba."""
+    """Return the law in Numba, for these weights."""
     from ..on_cpu import laws
 
     make = of.law.in_numba or functools.partial(laws.product, event=of.law.event, silent=of.law is VALUED)
@@ -255,7 +255,7 @@ def _deliveries(of: Description) -> Generator | None:
         def run(ring: Any, weights: Any, *operands: Any) -> list[Any]:
             *arrays, delays, x, t = operands
             sums = precise(ring.dtype)
-            one_of_all = weights.size == 1 and delays.size == 1  # places are not read then
+            one_of_all = weights.size == 1 and delays.size == 1  # then places are not read
             rows = _rows_of(of.format, within=indices_within, indexed=of.indexed and not one_of_all)
             how = {"weighted": weighted, "one_weight": weights.size == 1}
             how["in_threads"] = are_worth_it(arrays[0].size)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One product in every other language: that of compressed rows with a vector of events. And dense ones by XLA."""
+"""One product in every other language, that of compressed rows with a vector of events; and dense ones by XLA."""
 
 from __future__ import annotations
 
@@ -52,12 +52,12 @@ OTHERS = (
 
 
 def _by_dot(of: Description) -> Callable[..., Any] | None:
-    """Multiply by zeros and ones: faster than to visit events, where there are many."""
+    """Multiply by zeros and ones, which is faster than visiting events if there are many."""
 
     def generator(*, outs: Sequence[Any], transpose: bool) -> Callable[..., Any]:
         def run(weights: Any, x: Any) -> list[Any]:
             found = dot(weights, is_active(x).astype(weights.dtype), transpose=transpose).astype(weights.dtype)
-            # Zero times NaN or infinity is no zero: then the weights of who is silent must be left out.
+            # Zero times NaN or infinity is not zero: then weights of inactive neurons must be left out.
             by_events = lambda: of.law.reference(of)(weights, x, transpose=transpose)[0]  # noqa: E731
             return [jax.lax.cond(jnp.isfinite(found).all(), lambda: found, by_events)]
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What kernels of several languages are given in place of the operands of their operators."""
+"""Operands as kernels of several languages take them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["sides_as_added", "with_batch"]
 
 
 def with_batch(outs: Sequence[Any], multiply: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a kernel that is given matrices, of numbers that it can multiply, and the arrays of indices."""
+    """Return a kernel of values: `multiply` gets matrices in the dtype of sums, and the arrays of indices."""
     (out,) = outs
     sums = precise(out.dtype)
     wanted = jax.ShapeDtypeStruct((math.prod(out.shape[:-1]), out.shape[-1]), sums)
@@ -33,7 +33,7 @@ def with_batch(outs: Sequence[Any], multiply: Callable[..., Any]) -> Callable[..
 
 
 def sides_as_added(of: Description, weights: Any, operands: Sequence[Any]) -> list[Any]:
-    """Return operands of an update with spikes as booleans, and the trace in numbers that can be added."""
+    """Return the operands of an update, with spikes as booleans and the trace in the dtype of sums."""
     as_is = {"spikes": is_active, "trace": lambda trace: trace.astype(precise(weights.dtype))}
     names = (*operands_of(of)[1:], "after")
     return [as_is.get(name, lambda x: x)(x) for name, x in zip(names, operands, strict=True)]

@@ -30,7 +30,7 @@ class Arrivals(Law):
     kind = "arrivals"
 
     def tags(self, of: Description) -> tuple[str, ...]:
-        """Return the tags of the operator, which takes no matrix of weights."""
+        """Return the tags of the operator, without that of a format."""
         return self.labels
 
     def reference(self, of: Description) -> Callable[..., list[Any]]:

@@ -2,8 +2,8 @@
 """Copies: chosen rows of a matrix as dense ones, and its transpose, which sums dense rows for each element.
 
 `slice(weights, *arrays of indices, chosen, shape=(m, k))` gives rows (r,) as dense ones (r, k). `add(*arrays of
-indices, chosen, dense, shape=(m, k))` gives, for each stored element, the sum of what is in its column in the dense
-rows (r, k) that stand for its row. A row that there is not is zeros, and adds nothing.
+indices, chosen, dense, shape=(m, k))` gives, for each stored element, the sum of the values in its column of those
+dense rows (r, k) that were chosen from its row. Rows that are out of range are zero, and are ignored.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ __all__ = ["ADDED", "COPIED", "Copies"]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Copies(Law):
-    """Rows as dense ones, or, where this is `grad`, their transpose: each is linear, and the other's derivative."""
+    """Rows as dense ones, or with `grad` the transpose of that: each is linear, and the derivative of the other."""
 
     grad: bool = False
     kind = "copies"
@@ -108,11 +108,13 @@ class Copies(Law):
         return configs
 
 
-COPIED = Copies("{format}_slice_rows", ("slice",), "Return some rows as dense ones; a row that there is not is zeros.")
+COPIED = Copies(
+    "{format}_slice_rows", ("slice",), "Return chosen rows as dense ones; rows that are out of range are zero."
+)
 ADDED = Copies(
     "{format}_slice_rows_grad",
     ("slice", "grad"),
-    "Sum, for each stored element, what is in its column in the dense rows that stand for its row.",
+    "Sum, for each stored element, the values in its column of the dense rows that were chosen from its row.",
     grad=True,
 )
 
@@ -124,5 +126,5 @@ def _in_chosen(elements: Elements, chosen: Any) -> jax.Array:
 
 
 def _each(weights: Any) -> str:
-    """Return the factors of weights that all devices have."""
+    """Return the factors of weights that are not cut."""
     return " ".join(f"w{i}" for i in range(weights.ndim))

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Deliveries: the weights of active rows are added to a ring of sums, each as many slots ahead as its delay says.
 
-Operators are called as `operator(ring, weights, *arrays of indices, delays, x, t)`: `ring` has a row of sums for each
-step that something may be on its way to, `delays` is one for each stored element, or one for all, and `t` says which
-row is that of now; one weight or delay for all has the rank of one for each. Element (i, j) adds to
-`ring[(t + delay) % slots, j]`. Only rows where x is not zero are visited: what they add is the weight, or if `weighted`
-the weight times x. What an index out of range would name is left out.
+Operators are called as `operator(ring, weights, *arrays of indices, delays, x, t)`. `ring` has a row of sums, a slot,
+for each of the next steps. `delays` is one for each stored element, or one for all, and `t` is the number of the step;
+one weight or delay for all has the rank of one for each. Element (i, j) adds to `ring[(t + delay) % slots, j]`. Only
+rows where x is not zero are visited: they add the weight, or if `weighted` the weight times x. Out-of-range indices are
+ignored.
 """
 
 from __future__ import annotations
@@ -40,16 +40,16 @@ class Deliveries(Law):
     kind = "deliveries"
 
     def delays(self, elements: Elements, given: Any) -> jax.Array:
-        """Return the delay of each element, or one for all, of what the operand holds."""
+        """Return the delay of each element, or one for all, given the operand `delays`."""
         found: jax.Array = given
         return found
 
     def rank(self, stored: int) -> int:
-        """Return of how many axes the operand `delays` is."""
+        """Return the rank of the operand `delays`."""
         return stored
 
     def drawn_delays(self, random: Any, n: int, number: int, stored: tuple[int, ...]) -> Any:
-        """Return an operand `delays` for rows of as many elements, for benchmarks."""
+        """Return an operand `delays` for rows of `number` elements each, for benchmarks."""
         return jnp.asarray(random.integers(1, SLOTS, stored), jnp.int32)
 
     def reference(self, of: Description) -> Callable[..., list[Any]]:
@@ -68,7 +68,7 @@ class Deliveries(Law):
         return of_operands(("ring", of.format.weights, *of.arrays, "delays", "x", "t"), delivered)
 
     def cut(self, of: Description) -> dict[str, Any]:
-        """Let each device do all of it: any element may reach any place of the ring."""
+        """Share nothing: any element may add to any place of the ring."""
         stored = len(of.format.cut.stored.split())
         ranks = (2, stored, *[len(factors.split()) for factors in of.format.cut.arrays], *[stored] * of.indexed)
         named = [[f"f{k}x{axis}" for axis in range(rank)] for k, rank in enumerate((*ranks, self.rank(stored), 1, 1))]
@@ -119,10 +119,10 @@ class Deliveries(Law):
 
 
 class Laid(Deliveries):
-    """The same for rows whose elements are in the order of their delays: those of d steps end at `delays[row, d]`."""
+    """The same for rows whose elements are sorted by delay: those of d steps end at `delays[row, d]`."""
 
     def delays(self, elements: Elements, given: Any) -> jax.Array:
-        """Return the delay of each element: how many shorter ones end before it."""
+        """Return the delay of each element: the number of shorter delays whose elements end before it."""
         ends, (stored,) = jnp.clip(given, 0, elements.stored[0]), elements.stored
         passed = jnp.zeros(stored + 1, jnp.int32).at[ends.reshape(-1)].add(1).cumsum()[:stored]
         return passed - elements.row.astype(jnp.int32) * given.shape[1]
@@ -131,7 +131,7 @@ class Laid(Deliveries):
         return 2
 
     def drawn_delays(self, random: Any, n: int, number: int, stored: tuple[int, ...]) -> Any:
-        """Return ends of delays that are all as frequent."""
+        """Return the ends of equally frequent delays."""
         return jnp.arange(n, dtype=jnp.int32)[:, None] * number + jnp.arange(SLOTS, dtype=jnp.int32) * number // (
             SLOTS - 1
         )
@@ -139,7 +139,7 @@ class Laid(Deliveries):
 
 _WORDS = "Add the weights of rows with an event to a ring of sums, each as many slots ahead as its delay says"
 DELIVERIES = Deliveries("{format}_delay_deliver{indexed}", ("delay",), f"{_WORDS}.")
-LAID = Laid("{format}_delay_deliver_layout", ("delay",), f"{_WORDS}; those of a row are in the order of delays.")
+LAID = Laid("{format}_delay_deliver_layout", ("delay",), f"{_WORDS}; the elements of a row are sorted by delay.")
 
 
 @dataclass(frozen=True)
@@ -150,7 +150,7 @@ class _Elements:
     weights: Any
     slot: Any
     column: Any
-    touched: Any  # which are in the matrix, and have a weight
+    touched: Any  # which elements are in the matrix, and have a weight
 
     @classmethod
     def of(
@@ -171,7 +171,7 @@ class _Elements:
 
 
 def _taken(at: _Elements, cotangent: Any) -> jax.Array:
-    """Return for each element what lies where it adds to, in numbers that can be summed."""
+    """Return for each element the value at the place to which it adds, in the dtype of sums."""
     found = cotangent.astype(precise(cotangent.dtype))[at.slot, jnp.where(at.touched, at.column, 0)]
     return jnp.where(at.touched, found, 0)
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Products of pairs: each element gets the product of its row's and its column's values. So weights get their gradient.
+"""Products of pairs: each element gets the product of its row's and its column's values, as in gradients of weights.
 
 Operators are called as `operator(*arrays of indices, of_rows, of_columns)` with matrices (m, n) and (k, n), whose
-columns are summed over. An element that is in no row or column gets zero.
+columns are summed over. An element whose row or column is out of range gets zero.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _COLUMNS = 16
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Pairs(Law):
-    """The law; `numbers()` is that of products with numbers, which are its transposes."""
+    """The law; `numbers()` is the law of products with numbers, which are its transposes."""
 
     numbers: Callable[[], Law | None] = lambda: None
     kind = "pairs"

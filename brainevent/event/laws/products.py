@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Products: each element adds to the result of one side what its weight makes of the value on the other.
+"""Products: each element multiplies its weight with a value of one side, and adds to the result of the other.
 
 Operators are called as `operator(weights, *arrays of indices, x, shape=(m, k), transpose=...)`: `A @ x` with x of k
 rows, or `A.T @ x` with x of m rows. `indices_sorted=True` promises that the indices of each row ascend, and
-`indices_within=True` that all are in range; without that, one that is not adds nothing.
+`indices_within=True` that all are in range; without that promise, out-of-range indices are ignored.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ _COLUMNS = 16
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Product(Law):
-    """What an element of a product adds: `terms(weight, x)`, in `jax.numpy`.
+    """A product in which an element adds `terms(weight, x)`, in `jax.numpy`.
 
-    `merge` says how terms become one result, beginning with `start`. `by_x` is the law of the derivative by x, and None
-    if there is none. Where `event`, x counts by whether it is zero. `in_numba(dtype, homogeneous=...)` makes the law of
+    `merge` says how terms become one result, beginning with `start`. `by_x` is the law of the derivative with respect
+    to x, or None. With `event`, x counts only as zero or not zero. `in_numba(dtype, homogeneous=...)` makes the law of
     Numba kernels, with one weight or many of a dtype: see `event/on_cpu/laws.py`.
     """
 
@@ -55,7 +55,7 @@ class Product(Law):
         return (*super().tags(of), *(("indexed",) if of.indexed else ()))
 
     def doc(self, of: Description) -> str:
-        """Return the docstring of an operator that no public function stands for: those of what is drawn."""
+        """Return the docstring of an operator without a public function, such as those of drawn matrices."""
         if of.format.drawn is None:
             return super().doc(of)
         x, kind = ("matrix" if of.columns else "vector"), ("events" if self.event else "numbers")
@@ -100,7 +100,7 @@ class Product(Law):
         }
 
     def relate(self, operator: XLACustomKernel, of: Description, apply: Others) -> None:
-        """Give a product its derivatives, and its batches as products with matrices."""
+        """Give a product its derivatives, and a batching rule: batches are products with matrices."""
         rules = _Rules(operator, of, apply)
         between = [None] * len(of.arrays)
         if self.linear:
@@ -177,7 +177,7 @@ class _Rules:
         return law
 
     def refused(self, *_: Any, **__: Any) -> Any:
-        """Say that there are no derivatives."""
+        """Raise: the law has no derivatives."""
         raise TypeError(
             f"operator {self.operator.name!r} has no derivatives: its law, {self._law.title!r}, names none; "
             "use jax.lax.stop_gradient on its operands"
@@ -191,7 +191,7 @@ class _Rules:
         of_numbers = self.of.also(law=self._law.by_x)
         if not has_kernel_for(self.apply.operator(of_numbers), params):
             params = {**params, "backend": None}
-        # Straight through: an event changes as its number does.
+        # Straight through: the derivative is that of the product with numbers.
         return self.apply(of_numbers, *operands[:-1], tangent, **params)
 
     def transpose(self, cotangents: Any, weights: Any, *rest: Any, **params: Any) -> Any:
@@ -210,7 +210,7 @@ class _Rules:
     def _for_few_weights(
         self, cotangent: Any, weights: Any, where: Sequence[Any], x: Any, params: Mapping[str, Any]
     ) -> Any:
-        # The product with a weight of one visits only the events; per element, all would be visited.
+        # A product with a weight of one visits only events; the products of pairs would visit all elements.
         sums = precise(weights.dtype)
         outs = [jax.ShapeDtypeStruct(cotangent.shape, sums)]
         ones = jnp.eye(weights.size, dtype=sums).reshape(weights.size, *weights.shape)
@@ -234,7 +234,7 @@ class _Rules:
         *structure, x = args
         of_matrices = self.of.also(columns=True)
         if any(axis is not None for axis in axes[:-1]) or not has_kernel_for(self.apply.operator(of_matrices), params):
-            return NotImplemented  # the kernel goes through the batch
+            return NotImplemented  # the kernel is called for each entry of the batch
         x = jnp.moveaxis(x, axes[-1], -1)
         (out,) = params["outs"]
         flat = x.reshape(x.shape[0], math.prod(x.shape[1:]))

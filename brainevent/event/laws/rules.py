@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the rules of several laws share."""
+"""Functions that the rules of several laws use."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["has_kernel_for", "linear_in", "of_operands", "of_part"]
 
 
 def has_kernel_for(operator: XLACustomKernel | None, params: Mapping[str, Any]) -> bool:
-    """Say whether an operator has the kernel that a call of another one names, if it does."""
+    """Say whether an operator has the kernel that the call of another one names; True if the call names none."""
     if operator is None:
         return False
     backend = params.get("backend")
@@ -37,7 +37,7 @@ def linear_in(operator: XLACustomKernel, place: int) -> Callable[..., Any]:
 
 
 def of_part(cut: Cut, *, before: int) -> Callable[..., tuple[Any, ...]] | None:
-    """Return a function of operands that makes rows begin and end where they do among the elements of a part.
+    """Return a function of operands that makes row pointers those of the elements of a part.
 
     `before` is the number of operands before the arrays of indices.
     """
@@ -54,6 +54,6 @@ def _of_elements(places: Mapping[str, tuple[Any, int]], *operands: Any, factor: 
 
 
 def of_operands(names: tuple[str, ...], function: Callable[..., Any]) -> Callable[..., Any]:
-    """Note the names of the operands of a reference that takes those of any format; the pages of operators say them."""
+    """Note the names of the operands of a reference, which the pages of operators show."""
     function.operands = names  # type: ignore[attr-defined]
     return function

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Updates: each returns all weights, of which those at neurons that spike have the trace of the other end added.
+"""Updates: each returns all weights; those of neurons that spike have the trace of the neuron at the other end added.
 
 Operators are called as `operator(weights, *arrays of indices, spikes, trace, after)`, or with trace and spikes the
-other way round where the matrix is cut by the neurons that come after its synapses (`post`). All other weights stay as
-they are, to the bit. What an index out of range would name is left alone. The last operand, `after`, is read by nobody:
-an array, or none of its elements, that must be there before weights may change in place.
+other way round if the matrix is cut by postsynaptic neurons (`post`). All other weights keep their bits. Out-of-range
+indices are ignored. The values of the last operand, `after`, are not used: it is an array, or an empty one, that must
+be computed before weights may change in place.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ __all__ = ["UPDATES", "Updates"]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Updates(Law):
-    """The law, which is linear in weights and in the trace together, and has no derivative by spikes."""
+    """The law, which is linear in weights and trace together, and has no derivative with respect to spikes."""
 
     kind = "updates"
 
@@ -65,7 +65,7 @@ class Updates(Law):
         return {"rule": f"{cut.stored}, {arrays}{sides} -> {cut.stored}", "of_part": of_part(cut, before=1)}
 
     def relate(self, operator: XLACustomKernel, of: Description, apply: Others) -> None:
-        """Give an operator its derivatives: that by the trace sums the cotangents of weights that it was added to."""
+        """Give an operator its derivatives; the cotangent of the trace sums those of weights to which it was added."""
         count = len(of.arrays) + 4
         spikes, trace = (count - 2, count - 3) if of.post else (count - 3, count - 2)
 
@@ -124,9 +124,9 @@ def operands_of(of: Description) -> tuple[str, ...]:
 def sides_of(
     of: Description, structure: Sequence[Any], weights: Any, spikes: Any, trace: Any
 ) -> tuple[Elements, Any, Any]:
-    """Return the elements, the places of the neurons that spike, and those of the neurons that have a trace.
+    """Return the elements, their places among the neurons that spike, and those among the neurons with a trace.
 
-    Arrays of indices are cut by the neurons that spike; without any, they are columns after synapses, and rows before.
+    Arrays of indices are cut by the neurons that spike. A dense matrix has none: presynaptic neurons are its rows.
     """
     turned = of.post and not of.format.arrays
     shape = (trace.shape[0], spikes.shape[0]) if turned else (spikes.shape[0], trace.shape[0])
@@ -135,7 +135,7 @@ def sides_of(
 
 
 def _added(weights: Any, changes: Any, where: Any) -> jax.Array:
-    """Add changes where something is true; elsewhere not even the sign of a zero changes."""
+    """Add changes where a condition is true; elsewhere weights keep their bits, even the sign of a zero."""
     sums = precise(weights.dtype)
     return jnp.where(where, (weights.astype(sums) + changes.astype(sums)).astype(weights.dtype), weights)
 
@@ -148,7 +148,7 @@ def _config(of: Description, n: int, number: int, active: float) -> BenchmarkCon
         structure = of.format.turned(structure, (n, n))
     weights = jnp.ones(of.format.stored(structure, (n, n)))
     sides = (trace, spikes) if of.post else (spikes, trace)
-    each = 16 if structure else 64 if of.post else 8  # of a dense column, memory sends a whole line for each element
+    each = 16 if structure else 64 if of.post else 8  # for each element of a dense column, memory sends a whole line
     return BenchmarkConfig(
         f"{n} x {number}, active={active:g}",
         (weights, *structure, *sides, jnp.zeros(0)),

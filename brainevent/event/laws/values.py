@@ -2,9 +2,9 @@
 """Values of synapses times values of neurons: each element of w times the value in y of its row or column; no sum.
 
 Operators are called as `operator(y, w, *arrays of indices, shape=(m, k), transpose=...)`: the values are those of rows,
-or if `transpose` those of columns. One that is out of range gives zero, and so does an element of no row. Only the
-structure that is needed is looked at. With `columns`, y and w are matrices with a row for each entry of a batch; where
-one of them has a single row, that serves all entries.
+or if `transpose` those of columns. The result for an element that is out of range is zero. Only the array of indices
+that is needed is read. With `columns`, y and w are matrices with a row for each entry of a batch; a single row serves
+all entries.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ class _Rules:
         return [_summed(found, y.aval), None, *nothing]
 
     def _sum_of_each(self, structure: Sequence[Any], terms: Any, size: int, params: dict[str, Any]) -> jax.Array:
-        """Sum terms of elements for each row, or for each column; the other structure is not looked at here, either."""
+        """Sum terms of elements for each row, or for each column, without reading the other array of indices."""
         transpose, form = params["transpose"], self.of.format
         shape = (1, size) if transpose else (size, 1)
         one_side = form.one_side(structure, transpose=transpose)
@@ -142,7 +142,7 @@ class _Rules:
     def batch(self, args: Sequence[Any], axes: Sequence[Any], **params: Any) -> Any:
         of_matrices = self.of.also(columns=True)
         if any(axis is not None for axis in axes[2:]) or not has_kernel_for(self.apply.operator(of_matrices), params):
-            return NotImplemented  # the kernel goes through the batch
+            return NotImplemented  # the kernel is called for each entry of the batch
         (out,), (y, w, *rest) = params["outs"], args
         inner = out.shape[:1] if self.of.columns else ()
         number = next(x.shape[axis] for x, axis in zip(args, axes, strict=True) if axis is not None)
@@ -154,7 +154,7 @@ class _Rules:
 
 
 def _summed(found: jax.Array, wanted: Any) -> jax.Array:
-    """Sum over the entries that a single row served."""
+    """Sum over the entries that shared a single row."""
     return (found if found.shape == wanted.shape else found.sum(0, keepdims=True)).astype(wanted.dtype)
 
 

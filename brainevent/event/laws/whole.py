@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The matrix as a dense one, of what it is drawn from: `operator(weights, *arrays, shape=(m, k))` gives (m, k)."""
+"""A drawn matrix as a dense one: `operator(weights, *arrays, shape=(m, k))` gives (m, k)."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ class Whole(Law):
     kind = "whole"
 
     def reference(self, of: Description) -> Callable[..., list[Any]]:
-        """Return the operator in `jax.numpy`, which the format has."""
-        raise NotImplementedError(f"{of.name}: the format says nothing of this")
+        """Raise: formats of drawn matrices have their own reference."""
+        raise NotImplementedError(f"{of.name}: the format has no reference for it")
 
     def cut(self, of: Description) -> dict[str, Any]:
-        """Let devices share nothing: each makes all."""
+        """Share nothing: each device makes all of it."""
         cut = of.format.cut
         return {"rule": f"{cut.stored}, {', '.join(cut.arrays)} -> m k", "need_replication_factors": cut.whole}
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is computed with all that a matrix stores: factors keep its format, and sums with others are arrays."""
+"""Arithmetic with the elements that a matrix stores: factors keep its format, sums with others are arrays."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["Arithmetic"]
 
 
 class Arithmetic(Asked):
-    """Operators of matrices, but `@`."""
+    """All operators of matrices but `@`."""
 
     def __neg__(self) -> Any:
         return self._like(-self.data)
@@ -30,7 +30,7 @@ class Arithmetic(Asked):
         return self
 
     def __abs__(self) -> Any:
-        """Return the matrix of the sizes of what is stored; duplicates are not added up before."""
+        """Return the absolute values of what is stored; duplicates are not added up before."""
         return self._like(abs(self.data))
 
     def __mul__(self, other: Any) -> Any:
@@ -110,11 +110,11 @@ class Arithmetic(Asked):
         return found
 
     def _beside_data(self, sign: str, other: Any) -> Any:
-        """Return a factor as a scalar, or its elements in the places of the stored ones."""
+        """Return a factor as a scalar, or its elements at the places of stored elements."""
         if isinstance(other, Arithmetic):
             return self._of_same_structure(sign, other)
         if not isinstance(other, (int, float, Sequence)) and not hasattr(other, "shape"):
-            return other  # a unit, which data are multiplied by as they are
+            return other  # a unit
         numbers, unit = units.split(other)
         shape = np.shape(numbers)
         if shape == self.shape and np.size(numbers) != 1:
@@ -179,7 +179,7 @@ class Arithmetic(Asked):
 
 
 def _are_equal(arrays: Sequence[Any], others: Sequence[Any]) -> bool:
-    """Say whether arrays are the same objects, or known to hold the same."""
+    """Say whether arrays are the same objects, or known to be equal."""
     return all(
         x is y or (are_known(x, y) and np.array_equal(np.asarray(x), np.asarray(y)))
         for x, y in zip(arrays, others, strict=True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the parts of a matrix class ask of one another: attributes that `base.py` and the formats have."""
+"""The attributes of matrices that the parts of their classes use; `base.py` and the formats define them."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ __all__ = ["Asked"]
 
 
 class Asked:
-    """A matrix, as its parts know it."""
+    """A matrix, as the parts of its class see it."""
 
     data: Any
     shape: tuple[int, int]
     backend: str | None
-    indices_sorted: bool  # whether those of each row, or of what else is cut, are known to ascend
-    indices_within: bool  # whether all are known to be within range, so that kernels need not test them
+    indices_sorted: bool  # whether the indices of each slice are known to ascend
+    indices_within: bool  # whether all indices are known to be in range, so that kernels need not test them
     dtype: Any
     nse: Any
     product: Any

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What all matrices share: `@` both ways, arithmetic, rows, conversions; each is a pytree, indices included."""
+"""The base class of matrices: `@` both ways, arithmetic, rows, conversions; a matrix is a pytree, with its indices."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class DataRepresentation(WithBuffers, Products, Conversions, Rows, BesideQuantit
         indices_within: Whether all indices are known to be in range, so that kernels need not test them.
 
     Raises:
-        ValueError: If the shape has not two sizes, or a negative one.
+        ValueError: If the shape does not have two sizes, or one is negative.
 
     Examples:
         >>> import jax.numpy as jnp, brainevent
@@ -63,7 +63,7 @@ class DataRepresentation(WithBuffers, Products, Conversions, Rows, BesideQuantit
     # ---- made from its parts, as a pytree and with other data
 
     def __init__(self, *_: Any, shape: Sequence[int], buffers: Mapping[str, Any] | None = None) -> None:
-        """Begin a matrix of a class that others define, which keeps its data itself."""
+        """Begin a matrix of a subclass of the user's, which holds its data itself."""
         self.shape, self.backend, self._buffers = checked_shape(type(self).__name__, shape), None, dict(buffers or {})
         self.indices_sorted = self.indices_within = False
 
@@ -79,7 +79,7 @@ class DataRepresentation(WithBuffers, Products, Conversions, Rows, BesideQuantit
         indices_sorted: bool = False,
         indices_within: bool = True,
     ) -> Self:
-        """Make a matrix from what is known to be right."""
+        """Make a matrix of parts that need no check."""
         made = object.__new__(cls)
         made._hold(data, structure, shape, backend, buffers, in_order=indices_sorted, within=indices_within)
         return made
@@ -101,13 +101,13 @@ class DataRepresentation(WithBuffers, Products, Conversions, Rows, BesideQuantit
             setattr(self, name, indices)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if name in (*self._structure, "shape") and name in self.__dict__:  # nobody looked at what comes in its place
+        if name in (*self._structure, "shape") and name in self.__dict__:  # the new value is not checked
             self._buffers = {key: array for key, array in self._buffers.items() if key not in TURNED}
             self.indices_sorted = self.indices_within = False
         super().__setattr__(name, value)
 
     def tree_flatten(self) -> tuple[tuple[Any, ...], Any]:
-        """Return data, indices and buffers; and what is static."""
+        """Return data, indices and buffers, and the static rest."""
         if self._structure:
             refuse_jax_grad(type(self).__name__)
         indices = (getattr(self, name) for name in self._structure)
@@ -116,7 +116,7 @@ class DataRepresentation(WithBuffers, Products, Conversions, Rows, BesideQuantit
 
     @classmethod
     def tree_unflatten(cls, static: Any, leaves: Sequence[Any]) -> Self:
-        """Make the matrix again, of anything that JAX puts in the place of arrays."""
+        """Make the matrix from its leaves, which may be other objects than arrays."""
         shape, backend, *known, names = static
         data, *rest = leaves
         structure, values = rest[: len(cls._structure)], rest[len(cls._structure) :]
@@ -134,7 +134,7 @@ class DataRepresentation(WithBuffers, Products, Conversions, Rows, BesideQuantit
 
         Raises:
             TypeError: If the data are not floating.
-            ShapeError: If there is not one number for each element.
+            ShapeError: If the number of data is neither one nor that of the elements.
         """
         numbers, unit = units.split(data)
         weights = checked_weights(f"{type(self).__name__}.with_data", numbers, self._stored)
@@ -159,12 +159,12 @@ class DataRepresentation(WithBuffers, Products, Conversions, Rows, BesideQuantit
 
     @property
     def _shared(self) -> dict[str, Any]:
-        """What a matrix of the same structure has, too."""
+        """Keyword arguments for a matrix of the same structure."""
         return {"buffers": self._buffers, "indices_sorted": self.indices_sorted, **self._kept}
 
     @property
     def _kept(self) -> dict[str, Any]:
-        """What a matrix of some of the same elements, or of all in another order, has, too."""
+        """Keyword arguments for a matrix of some of the elements, or of all in another order."""
         return {"backend": self.backend, "indices_within": self.indices_within}
 
     # ---- what it is
@@ -208,7 +208,7 @@ class DataRepresentation(WithBuffers, Products, Conversions, Rows, BesideQuantit
         """
         return jax.block_until_ready(self)
 
-    # ---- what each format says of itself
+    # ---- what each format defines
 
     @property
     def _stored(self) -> tuple[int, ...]:
@@ -223,7 +223,7 @@ class DataRepresentation(WithBuffers, Products, Conversions, Rows, BesideQuantit
         """Raise, or let the program raise when it runs, if an index is out of range."""
 
     def _look(self, where: str) -> None:
-        """Do so if `config.debug_indices` asks for it; functions of indices ask by themselves."""
+        """Check the structure with `config.debug_indices`; functions that take indices check them themselves."""
         if config.is_debugging_indices():
             self._check_structure(where)
 

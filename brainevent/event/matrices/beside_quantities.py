@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lets quantities leave `*` and `@` to matrices, whether the package of units was loaded before or after them."""
+"""Makes `*` and `@` of matrices take precedence over those of quantities, whenever the package of units is loaded."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["BesideQuantities"]
 
 
 class BesideQuantities:
-    """A matrix that `isinstance` takes for a sparse matrix of the package of units, too.
+    """A matrix that is also an instance of the sparse matrices of the package of units.
 
     Quantities ask `isinstance`, which looks at an object's type, and then at its `__class__`. The type itself cannot
     extend a class of a package that is loaded later, or never.
@@ -25,13 +25,13 @@ class BesideQuantities:
         return cls if sparse is None else _both(cls, sparse)
 
     def __reduce__(self) -> Any:
-        """Take apart for pickle, which would by default refuse a `__class__` that is not the type."""
+        """Make pickle use the type; by default it refuses a `__class__` that is not the type."""
         return object.__new__, (type(self),), vars(self)
 
     def _undefined(self, _: Any) -> Any:
         return NotImplemented
 
-    __rtruediv__ = __rfloordiv__ = __rmod__ = _undefined  # quantities call these, defined or not
+    __rtruediv__ = __rfloordiv__ = __rmod__ = _undefined  # quantities call these without asking whether they exist
 
 
 @functools.cache

@@ -16,7 +16,7 @@ TURNED = ("turned_indices", "turned_indptr", "turned_perm")  # the structure cut
 
 
 class WithBuffers(Asked):
-    """What has arrays of the user's own, by name."""
+    """A matrix with further arrays of the user, by name."""
 
     @property
     def buffers(self) -> dict[str, Any]:
@@ -44,7 +44,7 @@ class WithBuffers(Asked):
         if name not in self._buffers and (name in self.__dict__ or hasattr(type(self), name)):
             raise ValueError(f"{type(self).__name__}: {name!r} is an attribute already; choose another name")
         self._buffers[name] = value
-        self.indices_within &= name not in TURNED  # these are indices, too, at which nobody looked
+        self.indices_within &= name not in TURNED  # these are indices, too, and not checked
 
     def set_buffer(self, name: str, value: PyTree) -> None:
         """Replace a registered array.
@@ -72,7 +72,7 @@ class WithBuffers(Asked):
         self.register_buffer(name, value)
 
     def __getattr__(self, name: str) -> Any:
-        """Return a buffer; all else that a matrix has is found before."""
+        """Return a buffer; Python finds all other attributes first."""
         try:
             return self.__dict__["_buffers"][name]
         except KeyError:
@@ -86,7 +86,7 @@ class WithBuffers(Asked):
 
 
 class WithWeightIndices(WithBuffers):
-    """What is cut along an axis, and can store where its elements lie when it is cut along the other one."""
+    """A matrix that is cut along an axis, and can store the places of its elements along the other one."""
 
     def precompute_weight_indices(self) -> Self:
         """Store where each element lies when the matrix is cut along the other axis, at 8 bytes an element.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From what other libraries and programs have to the parts of a sparse matrix."""
+"""Parts of sparse matrices, made from dense matrices and from arguments of constructors."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Elements(NamedTuple):
 
 
 def parts(where: str, first: Any, names: Sequence[str]) -> Sequence[Any]:
-    """Return the parts that a matrix was given as one tuple."""
+    """Return the parts of a matrix that were passed as one tuple."""
     if not isinstance(first, (tuple, list)) or len(first) != len(names):
         listed = ", ".join(names)
         raise TypeError(f"{where}: pass {where}({listed}, shape=...) or {where}(({listed}), shape=...)")
@@ -34,7 +34,7 @@ def parts(where: str, first: Any, names: Sequence[str]) -> Sequence[Any]:
 
 
 def pick(data: Any, order: Any) -> Any:
-    """Return weights in another order; one weight of all stays what it is."""
+    """Return weights in another order; one weight for all stays as it is."""
     return data if data.size == 1 else data[order]
 
 
@@ -52,19 +52,21 @@ def checked_dense(where: str, matrix: Any) -> Any:
 
 
 def dense_elements(where: str, matrix: Any, nse: int | None = None) -> Elements:
-    """Return what a dense matrix holds but zeros; with `nse`, so many, of which the last may be zeros."""
+    """Return the nonzero elements of a dense matrix; with `nse`, that number of elements, padded with zeros."""
     numbers, unit = units.split(matrix)
     last = (max(numbers.shape[0] - 1, 0), max(numbers.shape[1] - 1, 0))
     if isinstance(numbers, jax.core.Tracer):
         if nse is None:
-            raise ValueError(f"{where}.fromdense: a trace does not know how many elements are not zero; pass nse=...")
+            raise ValueError(
+                f"{where}.fromdense: the number of nonzero elements is unknown under tracing; pass nse=..."
+            )
         rows, columns = jnp.nonzero(numbers, size=nse, fill_value=last)
         filled = jnp.arange(nse) < jnp.count_nonzero(numbers)
         return Elements(units.join(jnp.where(filled, numbers[rows, columns], 0), unit), rows, columns)
     found = np.asarray(numbers).nonzero()
     extra = 0 if nse is None else nse - found[0].size
     if extra < 0 or (extra > 0 and numbers.size == 0):
-        raise ValueError(f"{where}.fromdense: {found[0].size} elements are not zero; nse={nse} does not suit them")
+        raise ValueError(f"{where}.fromdense: {found[0].size} elements are nonzero; nse={nse} does not fit them")
     check_room(f"{where}.fromdense", f"nse={nse} elements", extra * (numbers.dtype.itemsize + 16), on_host=True)
     data = jnp.pad(numbers[found], (0, extra))
     places = (np.pad(x, (0, extra), constant_values=at) for x, at in zip(found, last, strict=True))

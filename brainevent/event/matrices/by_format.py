@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What follows for a matrix from its format: products, updates by spikes, values of synapses, where elements are."""
+"""What follows for a matrix from its format: products, updates by spikes, values of synapses, places of elements."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["ByFormat"]
 
 
 class ByFormat(PerSynapse, Asked):
-    """A matrix in a format, which is cut along an axis into what the format calls rows."""
+    """A matrix in a format, which is cut along an axis into slices: the rows of the format."""
 
     _format: ClassVar[Format]
     _axis: ClassVar[int] = 0
@@ -51,7 +51,7 @@ class ByFormat(PerSynapse, Asked):
 
     @property
     def _cut_shape(self) -> Shape:
-        """The shape of the matrix of which the format stores the rows."""
+        """The shape of the matrix whose rows the format stores."""
         return (self.shape[1], self.shape[0]) if self._axis else self.shape
 
     @property
@@ -86,9 +86,9 @@ class ByFormat(PerSynapse, Asked):
         return self._by_law(VALUED, x, transpose=transpose, visits=True)
 
     def _by_law(self, law: Law, x: Any, *, transpose: bool, visits: bool) -> Any:
-        """Return a product by a law; `visits` says that it visits rows, or columns, of events alone where it can."""
+        """Return a product with a law; with `visits`, only the rows or columns of events are visited if possible."""
         shape, across = self._cut_shape, transpose ^ bool(self._axis)
-        if visits and not across and TURNED[0] in self._buffers:  # by what is cut along the other axis
+        if visits and not across and TURNED[0] in self._buffers:  # by the structure that is cut along the other axis
             arrays = [self._buffers[name] for name in TURNED]
             how: dict[str, Any] = {"shape": shape[::-1], "transpose": True, "indices_sorted": True}
             return self._product(CSR, self._flat(), arrays, x, law=law, indexed=True, **how)
@@ -97,7 +97,7 @@ class ByFormat(PerSynapse, Asked):
     def _product(
         self, form: Format, data: Any, arrays: Sequence[Any], x: Any, *, law: Law, indexed: bool = False, **how: Any
     ) -> Any:
-        """Return a product in a format; `how` has its direction, and the shape of what is cut into rows in it."""
+        """Return a product in a format; `how` has its direction, and the shape of the matrix in that format."""
         from ..calls import multiplied
 
         of = Description(form, law, columns=x.ndim == 2, indexed=indexed)
@@ -192,7 +192,7 @@ class ByFormat(PerSynapse, Asked):
         return self._updated(True, post_spike, pre_trace, (w_min, w_max), after)
 
     def _updated(self, post: bool, spikes: Any, trace: Any, bounds: tuple[Any, Any], after: Any) -> Any:
-        """Return the matrix after spikes of neurons that come before its synapses, or that come after them."""
+        """Return the matrix after an update by presynaptic spikes, or with `post` by postsynaptic ones."""
         from ..laws.updates import UPDATES
         from ..plasticity.calls import updated
 
@@ -260,7 +260,7 @@ class ByFormat(PerSynapse, Asked):
         return delivered(of, where, ring, events, data, given, delays, *how)
 
     def _by_rows(self) -> Sequence[Any]:
-        """Return columns, pointers and places of weights of the rows of a matrix that is stored by columns."""
+        """Return columns, pointers and places of weights of the rows of a matrix that is stored column by column."""
         return self._of_other_side()[1]
 
     def _of_other_side(self) -> tuple[Description, Sequence[Any]]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `CSR` and `CSC` share: a matrix that is cut along an axis, and pointers that say where each slice begins."""
+"""The base class of `CSR` and `CSC`: a matrix is cut along an axis, and pointers say where each slice begins."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Compressed(ByFormat, WithWeightIndices, DataRepresentation):
     Raises:
         TypeError: If the weights are not floating, or indices are not integers.
         ValueError: If concrete indices are out of range, or `indptr` does not fit them.
-        ShapeError: If there is not one weight for each element.
+        ShapeError: If the number of weights is neither one nor that of the elements.
     """
 
     indices: jax.Array
@@ -126,7 +126,7 @@ class Compressed(ByFormat, WithWeightIndices, DataRepresentation):
 
         Raises:
             TypeError: If the matrix is not floating.
-            ValueError: If it has not two dimensions, or `nse` does not suit it.
+            ValueError: If it does not have two dimensions, or `nse` does not fit it.
         """
         where = cls.__name__
         dense = checked_dense(where, mat)

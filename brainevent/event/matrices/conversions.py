@@ -19,7 +19,7 @@ __all__ = ["Conversions"]
 
 
 class Conversions(Asked):
-    """What turns a matrix into another one of the same elements."""
+    """Conversions of a matrix into another one with the same elements."""
 
     @property
     def T(self) -> Any:  # noqa: N802
@@ -57,7 +57,7 @@ class Conversions(Asked):
         check_array(f"{type(self).__name__}.todense", self.shape, sums)
         flat = jnp.broadcast_to(numbers, self._stored).reshape(-1).astype(sums)
         places: tuple[jax.Array, ...] = self._coordinates()
-        if not self.indices_within:  # what is before the first row or column would be counted from the last
+        if not self.indices_within:  # negative indices would count from the end
             places = tuple(jnp.where(x < 0, size, x) for x, size in zip(places, self.shape, strict=True))
         found = jnp.zeros(self.shape, sums).at[places].add(flat, mode="drop")
         return units.join(found.astype(numbers.dtype), unit)

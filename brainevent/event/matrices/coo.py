@@ -46,7 +46,7 @@ class COO(ByFormat, DataRepresentation):
     Raises:
         TypeError: If the weights are not floating, or indices are not integers.
         ValueError: If concrete indices are out of range, or there are not as many rows as columns.
-        ShapeError: If there is not one weight for each element.
+        ShapeError: If the number of weights is neither one nor that of the elements.
 
     Examples:
         >>> import jax.numpy as jnp, brainevent
@@ -110,7 +110,7 @@ class COO(ByFormat, DataRepresentation):
 
         Raises:
             TypeError: If the matrix is not floating.
-            ValueError: If it has not two dimensions, or `nse` does not suit it.
+            ValueError: If it does not have two dimensions, or `nse` does not fit it.
         """
         dense = checked_dense("COO", mat)
         data, row, col = dense_elements("COO", dense, nse)

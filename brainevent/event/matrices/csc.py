@@ -40,7 +40,7 @@ class CSC(Compressed):
     Raises:
         TypeError: If the weights are not floating, or indices are not integers.
         ValueError: If concrete indices are out of range, or `indptr` does not fit them.
-        ShapeError: If there is not one weight for each element.
+        ShapeError: If the number of weights is neither one nor that of the elements.
 
     Examples:
         >>> import jax.numpy as jnp, brainevent

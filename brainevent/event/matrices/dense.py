@@ -106,7 +106,7 @@ class Dense(ByFormat, DataRepresentation):
             (weights, unit), (x, unit_of_x) = units.split(self.data), units.split(x)
             dtype = jnp.result_type(weights, x)
             weights, x = weights.astype(dtype), x.astype(dtype)
-            # As exact as the products of the other formats: GPUs would round float32 to 10 bits.
+            # As exact as the products of the other formats: by default, GPUs round float32 to 10 bits.
             exact = {"precision": jax.lax.Precision.HIGHEST, "preferred_element_type": precise(dtype)}
             # XLA takes up to thirty times as long for weights.T @ x on a CPU.
             found = jnp.matmul(x.T, weights, **exact).T if transpose else jnp.matmul(weights, x, **exact)
@@ -133,7 +133,9 @@ class Dense(ByFormat, DataRepresentation):
         else:
             return super()._beside_data(sign, other)
         if not fits(np.shape(other), self.shape):
-            raise ValueError(f"Dense{self.shape} {sign} array of shape {np.shape(other)}: the result would be no Dense")
+            raise ValueError(
+                f"Dense{self.shape} {sign} array of shape {np.shape(other)}: the result would not be a Dense"
+            )
         return other
 
     def slice_rows(self, rows: IndexLike | slice) -> Dense:

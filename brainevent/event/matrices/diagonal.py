@@ -27,7 +27,7 @@ class Sum(NamedTuple):
 
 
 def checked_diagonal(where: str, diagonal: Any, shape: tuple[int, int]) -> Any:
-    """Return a diagonal, of a number or of a vector, that fits a matrix of a shape."""
+    """Return a diagonal, a number or a vector; raise if it does not fit the shape."""
     length, given = min(shape), np.shape(units.split(diagonal)[0])
     if given not in ((), (1,), (length,)):
         raise ShapeError(f"{where}: the diagonal has shape {given}; pass a number, or {length} of them")
@@ -37,7 +37,7 @@ def checked_diagonal(where: str, diagonal: Any, shape: tuple[int, int]) -> Any:
 def with_diagonal(
     data: Any, indices: Any, indptr: Any, shape: tuple[int, int], diagonal: Any, *, in_order: bool
 ) -> Sum:
-    """Add a diagonal; what of it is not stored gets an element, and in a trace, where none is known, all of it does.
+    """Add a diagonal; elements are inserted where none is stored, and under tracing for the whole diagonal.
 
     `in_order` says that the columns of each row are known to ascend.
     """
@@ -51,7 +51,7 @@ def with_diagonal(
 def _with_missing(
     data: Any, indices: np.ndarray, indptr: np.ndarray, shape: tuple[int, int], diagonal: Any, *, in_order: bool
 ) -> Sum:
-    """Do so on the host: each element that is missing comes in behind those of its row that are left of it."""
+    """Add it on the host: a missing element is inserted behind the elements of its row that are left of it."""
     rows = np.repeat(np.arange(shape[0]), np.diff(indptr))
     if not in_order:
         order = np.lexsort((indices, rows))  # rows stay where they are
@@ -73,7 +73,7 @@ def _with_missing(
 
 
 def _with_all(data: Any, indices: jax.Array, indptr: jax.Array, shape: tuple[int, int], diagonal: Any) -> Sum:
-    """Do so in a trace: an element of zero comes in wherever one is stored already."""
+    """Add it under tracing: an element with weight zero is inserted where one is stored already."""
     stored, length = indices.shape[0], min(shape)
     size, along = stored + length, jnp.arange(length, dtype=indices.dtype)
     indptr = checked_indptr("CSR.diag_add", indptr, size)
@@ -95,6 +95,6 @@ def _added(data: Any, places: Any, diagonal: Any, where: Any, size: int) -> Any:
 
 
 def _spread(values: Any, places: Any, size: int, dtype: Any) -> Any:
-    """Return values in their places among zeros."""
+    """Return zeros with values at some places."""
     numbers, unit = units.split(values)
     return units.join(jnp.zeros(size, dtype).at[places].add(jnp.asarray(numbers, dtype)), unit)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Matrices that are drawn from a seed whenever they are needed: what all of them share.
+"""The base classes of matrices that are drawn from a seed whenever they are needed.
 
 Those whose names end in C are transposes of those whose names end in R; the same arguments give the same matrix.
 """
@@ -56,7 +56,7 @@ class JITCMatrix(DrawnArithmetic, PerSynapse, DataRepresentation):
     corder: bool
     _structure = ("drawn",)
     _format: Format
-    _numbers: ClassVar[tuple[str, ...]]  # what its weights are made of, by the names of attributes
+    _numbers: ClassVar[tuple[str, ...]]  # the attributes with the numbers of the weights
     _turned: ClassVar[type[JITCMatrix]]
 
     def __init__(
@@ -79,7 +79,7 @@ class JITCMatrix(DrawnArithmetic, PerSynapse, DataRepresentation):
         self.corder = bool(corder)
 
     def _check_numbers(self, data: Sequence[Any]) -> None:
-        """Raise if weights cannot be made of these numbers."""
+        """Raise if these numbers are not those of a distribution of weights."""
 
     # ---- as a pytree and with other data
 
@@ -142,9 +142,11 @@ class JITCMatrix(DrawnArithmetic, PerSynapse, DataRepresentation):
         raise AttributeError
 
     def __getattr__(self, name: str) -> Any:
-        """Return a buffer; all else that a matrix has is found before."""
+        """Return a buffer; Python finds all other attributes first."""
         if name == "nse":
-            raise AttributeError(f"{type(self).__name__}: nse is known once all is drawn; call .tocsr().nse")
+            raise AttributeError(
+                f"{type(self).__name__}: nse is unknown before the elements are drawn; call .tocsr().nse"
+            )
         return super().__getattr__(name)
 
     @property
@@ -234,9 +236,7 @@ class JITCMatrix(DrawnArithmetic, PerSynapse, DataRepresentation):
         Raises:
             UnsupportedOperationError: Always; update `matrix.tocsr()`.
         """
-        raise UnsupportedOperationError(
-            f"{type(self).__name__}: it has no per-synapse plastic weight; update that of .tocsr()"
-        )
+        raise UnsupportedOperationError(f"{type(self).__name__}: it stores no weight for each synapse; update .tocsr()")
 
     update_on_post = update_on_pre
 

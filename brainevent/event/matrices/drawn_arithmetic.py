@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arithmetic with drawn matrices: it acts on the numbers that weights are made of, so on stored elements alone.
+"""Arithmetic with drawn matrices: it changes the numbers of their weights, and so the existing elements only.
 
-What keeps weights linear in these numbers is there for all distributions, all else where all elements weigh the same.
+Operations that are linear in these numbers work for all distributions, others only if all elements have one weight.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ __all__ = ["DrawnArithmetic"]
 
 
 class DrawnArithmetic:
-    """Operators of drawn matrices, but `@`; a sum with a number stays drawn, and has no elements in other places."""
+    """All operators of drawn matrices but `@`; a sum with a number stays drawn, and has the same elements."""
 
     shape: tuple[int, int]
     corder: bool
@@ -32,7 +32,7 @@ class DrawnArithmetic:
 
     @property
     def _parts(self) -> tuple[Any, ...]:
-        """The numbers that weights are made of."""
+        """The numbers of the weights."""
         raise NotImplementedError
 
     def _one_weight(self, sign: str) -> Any:
@@ -67,7 +67,7 @@ class DrawnArithmetic:
         if self.drawn is other.drawn:
             return
         if not are_known(self.drawn, other.drawn):
-            raise NotImplementedError(f"{names}: within a trace, two seeds are taken for different seeds")
+            raise NotImplementedError(f"{names}: under tracing, two seeds count as different")
         found = np.asarray(self.drawn) == np.asarray(other.drawn)
         if not found.all():
             what = "seeds" if found[7] else "prob"
@@ -77,7 +77,7 @@ class DrawnArithmetic:
         value, parts = self._beside(sign, other), self._parts
         if isinstance(value, tuple):
             return self._made([function(a, b) for a, b in zip(parts, value, strict=True)])
-        moved = parts[:1] if self._format is JITN else parts  # a deviation stays as it is
+        moved = parts[:1] if self._format is JITN else parts  # a standard deviation stays as it is
         return self._made([*(function(part, value) for part in moved), *parts[len(moved) :]])
 
     def _times(self, sign: str, function: Callable[[Any, Any], Any], other: Any) -> Self:

@@ -47,8 +47,7 @@ class JITCScalarR(JITCScalarMatrix):
         >>> matrix.update_on_post(jnp.ones(2), jnp.ones(3))  # nor update_on_pre
         Traceback (most recent call last):
             ...
-        brainevent.errors.UnsupportedOperationError: JITCScalarR: it has no per-synapse plastic weight; update that of
-        .tocsr()
+        brainevent.errors.UnsupportedOperationError: JITCScalarR: it stores no weight for each synapse; update .tocsr()
     """
 
 

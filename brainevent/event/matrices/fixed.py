@@ -41,7 +41,7 @@ class FixedNumPerPre(FixedNumConn):
     Raises:
         TypeError: If the weights are not floating, or indices are not integers.
         ValueError: If concrete indices are out of range, or do not have m rows.
-        ShapeError: If there is not one weight for each element.
+        ShapeError: If the number of weights is neither one nor that of the elements.
 
     Examples:
         >>> import jax.numpy as jnp, brainevent
@@ -67,7 +67,7 @@ class FixedNumPerPre(FixedNumConn):
     def slice_rows(self, rows: IndexLike | slice) -> FixedNumPerPre:
         chosen = chosen_rows("FixedNumPerPre.slice_rows", rows, self.shape[0])
         numbers, unit = units.split(self.data)
-        if numbers.size != 1 or not are_known(chosen):  # rows that there are not get weights of zero
+        if numbers.size != 1 or not are_known(chosen):  # rows that are out of range get weights of zero
             weights = jnp.broadcast_to(numbers, self.indices.shape)
             numbers = jnp.take(weights, chosen, axis=0, mode="fill", fill_value=0)
         structure = (jnp.take(self.indices, chosen, axis=0, mode="clip"),)
@@ -99,7 +99,7 @@ class FixedNumPerPost(FixedNumConn):
     Raises:
         TypeError: If the weights are not floating, or indices are not integers.
         ValueError: If concrete indices are out of range, or do not have k rows.
-        ShapeError: If there is not one weight for each element.
+        ShapeError: If the number of weights is neither one nor that of the elements.
 
     Examples:
         >>> import jax.numpy as jnp, brainevent

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What matrices share whose slices along one axis all store the same number of elements: no `indptr` is needed."""
+"""The base class of matrices whose slices along one axis all store the same number of elements, without `indptr`."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ class FixedNumConn(ByFormat, WithWeightIndices, DataRepresentation):
 
     Raises:
         TypeError: If the weights are not floating, or indices are not integers.
-        ValueError: If concrete indices are out of range, or do not have the number of slices that the shape says.
-        ShapeError: If there is not one weight for each element.
+        ValueError: If concrete indices are out of range, or the number of slices does not fit the shape.
+        ShapeError: If the number of weights is neither one nor that of the elements.
     """
 
     indices: jax.Array
@@ -92,8 +92,8 @@ class FixedNumConn(ByFormat, WithWeightIndices, DataRepresentation):
             check_indices(where, "indices", indices, bound, ndim=2)
             if indices.shape[0] != slices:
                 raise ValueError(
-                    f"{where}: indices has shape {indices.shape}; the shape {size} says {slices} "
-                    f"{'post' if self._axis else 'pre'} neurons, one for each row of indices"
+                    f"{where}: indices has shape {indices.shape}; for shape={size} it must have {slices} rows, one "
+                    f"for each {'post' if self._axis else 'pre'}synaptic neuron"
                 )
         if indices_sorted is None:
             indices_sorted = check_structure and are_sorted(indices)
@@ -251,7 +251,7 @@ class FixedNumConn(ByFormat, WithWeightIndices, DataRepresentation):
         return self._cut()._by_rows()
 
     def _updated(self, post: bool, *operands: Any) -> Any:
-        if post ^ bool(self._axis):  # the neurons that spike are those of indices
+        if post ^ bool(self._axis):  # the neurons that spike are those in `indices`
             return self.with_data(self._as_stored(self._cut()._updated(post, *operands).data))
         return super()._updated(post, *operands)
 
@@ -261,6 +261,6 @@ class FixedNumConn(ByFormat, WithWeightIndices, DataRepresentation):
 
 
 def _slots(indptr: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the slice of each element, and its place in that."""
+    """Return the slice of each element, and its place in the slice."""
     slices = np.repeat(np.arange(indptr.size - 1), np.diff(indptr))
     return slices, np.arange(indptr[-1]) - indptr[slices]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Matrix formats by name: matrices are converted through this table, so no two files of formats import each other."""
+"""Matrix formats by name; conversions use this table, so that files of formats need not import each other."""
 
 from __future__ import annotations
 

@@ -105,7 +105,7 @@ def value_and_grad(
 
 
 class _Parts:
-    """An argument, taken apart into the leaves that it is differentiated by, and those of matrices that are not."""
+    """An argument, split into leaves with respect to which it is differentiated, and the other leaves of matrices."""
 
     def __init__(self, argument: Any):
         matrices, self._tree = jax.tree.flatten(argument, is_leaf=lambda x: isinstance(x, DataRepresentation))
@@ -113,7 +113,7 @@ class _Parts:
         self.leaves: list[Any] = []
         for each in matrices:
             leaves, tree = jax.tree.flatten(each)
-            whole = not isinstance(each, DataRepresentation)  # JAX says what it thinks of other integers
+            whole = not isinstance(each, DataRepresentation)  # JAX raises for integers outside of matrices
             counts = [whole or jnp.issubdtype(jnp.result_type(leaf), jnp.inexact) for leaf in leaves]
             self._trees.append(tree)
             self._kept.append([_WANTED if by else leaf for leaf, by in zip(leaves, counts, strict=True)])

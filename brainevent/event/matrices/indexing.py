@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What stands in the brackets of `matrix[rows, columns]`, as indices that kernels take."""
+"""The contents of the brackets of `matrix[rows, columns]` as indices that kernels take."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["chosen_rows", "from_start"]
 
 
 def from_start(kind: str, name: str, given: Any, size: int) -> jax.Array:
-    """Return an index, or a vector of them, counted from the start; size for those that lie outside."""
+    """Return an index, or a vector of indices, counted from the start; `size` for those that are out of range."""
     where = f"{kind}[{name}]"
     index = as_indices(np.asarray(given) if isinstance(given, np.generic) else given)
     if index.dtype == bool:
@@ -32,10 +32,10 @@ def from_start(kind: str, name: str, given: Any, size: int) -> jax.Array:
 
 
 def chosen_rows(where: str, rows: Any, size: int) -> jax.Array:
-    """Return a vector of the numbers of rows; those of a trace that there are not are `size`, and others raise."""
+    """Return a vector of row numbers; out-of-range rows raise or, under tracing, are `size`."""
     if isinstance(rows, slice):
         return jnp.arange(*rows.indices(size), dtype=jnp.int32)
     chosen = from_start(where, "rows", rows, size).reshape(-1)
     if are_known(chosen) and (np.asarray(chosen) >= size).any():
-        raise IndexError(f"{where}: the rows are {rows!r}; there are {size}")
+        raise IndexError(f"{where}: the rows are {rows!r}; the matrix has {size}")
     return chosen

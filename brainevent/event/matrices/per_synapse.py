@@ -14,7 +14,7 @@ __all__ = ["PerSynapse"]
 
 
 class PerSynapse:
-    """What matrices offer to programs that hold a value for each synapse, such as an eligibility trace."""
+    """Methods for programs that have a value for each synapse, such as an eligibility trace."""
 
     def dt2t(self, y_dim_arr: ArrayLike, w_dim_arr: ArrayLike) -> jax.Array:
         """Multiply the value of each synapse with that of its row: `w[j] * y[row of j]`.

@@ -75,7 +75,7 @@ class Products(Arithmetic):
 
 
 def _unpacked(x: Any) -> tuple[Any, bool]:
-    """Return an operand's array or quantity, and whether its elements count as events: those of booleans always do."""
+    """Return an operand's array or quantity, and whether its elements count as events: booleans always do."""
     if isinstance(x, EventRepresentation):
         return x.value, not x.graded
     if isinstance(x, np.ndarray) or not hasattr(x, "ndim"):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Raise a helpful error if `jax.grad` is applied to a matrix: its own error names an int32, and no matrix."""
+"""Raise a helpful error if `jax.grad` is applied to a matrix: JAX's own error names an int32, and not the matrix."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 
 __all__ = ["refuse_jax_grad"]
 
-_ASKING = "value_and_grad_f"  # as JAX calls the function that `jax.grad` and `jax.value_and_grad` return
+_ASKING = "value_and_grad_f"  # the name in JAX of the function that `jax.grad` and `jax.value_and_grad` return
 
 
 def refuse_jax_grad(kind: str) -> None:

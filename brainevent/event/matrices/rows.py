@@ -17,7 +17,7 @@ __all__ = ["Rows"]
 
 
 class Rows(Asked):
-    """What brackets after a matrix mean, and matrices of chosen rows."""
+    """Rows and elements of a matrix as arrays, and matrices of chosen rows."""
 
     def __getitem__(self, rows: Any) -> Any:
         """Return dense rows: one for a number, several for a slice, a mask or a vector.
@@ -57,7 +57,7 @@ class Rows(Asked):
         return chosen
 
     def _elements(self, rows: Any, columns: Any = None, *more: Any) -> Any:
-        """Return what is in some rows and columns; zeros where there are none."""
+        """Return the elements of rows and columns; zeros for those that are out of range."""
         if columns is None or more:
             raise IndexError(f"{type(self).__name__}: a matrix has rows and columns; pass matrix[rows, columns]")
         found = self[rows]
@@ -70,5 +70,5 @@ class Rows(Asked):
         return units.join(numbers.at[places].get(mode="fill", fill_value=0), unit)
 
     def _rows(self, chosen: jax.Array) -> Any:
-        """Return dense rows; those that there are not are zero."""
+        """Return dense rows; those that are out of range are zero."""
         return self.tocsr()._rows(chosen)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a matrix shows itself in a notebook: what is known of it without a look at its arrays."""
+"""How notebooks show a matrix: all that is known without reading its arrays."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["shown"]
 
 
 def shown(matrix: Any) -> str:
-    """Return a table in HTML; what a matrix does not know, such as one in a trace, is left out."""
+    """Return a table in HTML; what is unknown, as under tracing, is left out."""
     leaves = _leaves(matrix)
     indices = {name: getattr(matrix, name, None) for name in matrix._structure}
     types = ", ".join(f"{name} {_type(x)}" for name, x in indices.items() if hasattr(x, "dtype"))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Systems of linear equations: sparse ones by SciPy's factors on the host, dense ones by JAX."""
+"""Systems of linear equations: sparse ones by SciPy on the host, dense ones by JAX."""
 
 from __future__ import annotations
 

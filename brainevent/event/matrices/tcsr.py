@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`TCSR`: compressed sparse rows with a backend for events of their own, and a choice of the gradient of weights."""
+"""`TCSR`: compressed sparse rows with a separate backend for events, and a choice of the gradient of weights."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _ALGORITHMS = ("bptt", "pp_prop")
 
 
 class _WithOptions(Compressed):
-    """What has the options of a `TCSR`; they are static."""
+    """A matrix with the options of a `TCSR`, which are static."""
 
     backward_algorithm: str = "bptt"
     binary_backend: str | None = None
@@ -104,7 +104,7 @@ class TCSR(_WithOptions, CSR):
         **how: The keywords of `CSR`.
 
     Raises:
-        ValueError: If there is no such `backward_algorithm`.
+        ValueError: If `backward_algorithm` has another value.
 
     Examples:
         >>> import jax, jax.numpy as jnp, brainevent
@@ -155,7 +155,7 @@ class TCSR(_WithOptions, CSR):
             TCSR(float32[2, 2], nse=2)
         """
         if not isinstance(csr, CSR):
-            raise TypeError(f"TCSR.fromcsr: {type(csr).__name__} is no CSR; call its tocsr()")
+            raise TypeError(f"TCSR.fromcsr: {type(csr).__name__} is not a CSR; call its tocsr()")
         return cls(csr, **options)
 
     from_sorted_csr = fromcsr
@@ -175,7 +175,7 @@ class TCSR(_WithOptions, CSR):
             TypeError: If `csc` is no `CSC`.
         """
         if not isinstance(csc, CSC):
-            raise TypeError(f"TCSR.fromcsc: {type(csc).__name__} is no CSC; call its tocsc()")
+            raise TypeError(f"TCSR.fromcsc: {type(csc).__name__} is not a CSC; call its tocsc()")
         return cls(csc.tocsr(), **options)
 
     @classmethod

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operators on sparse matrices in Numba, for the CPU: the rows of each format, laws, and walks that know neither."""
+"""Operators on sparse matrices in Numba, for the CPU: rows of formats, laws, and walks that are independent of both."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What operators other than products do at a stored element, for the walks in `each`: kernels by format."""
+"""Operators other than products: what they do at a stored element, for the walks in `each.py`."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def copied(dtype: str, rows: Rows, *, homogeneous: bool) -> Any:
 
 @functools.cache
 def gathered_back(rows: Rows) -> Any:
-    """Return `kernel((dense,), structure, chosen, out)`, which adds dense rows to the elements that they stand for."""
+    """Return `kernel((dense,), structure, chosen, out)`, which adds dense rows to the elements of chosen rows."""
     has = rows.has
 
     @inner
@@ -69,14 +69,14 @@ def gathered_back(rows: Rows) -> Any:
 
 @functools.cache
 def updated(dtype: str, rows: Rows) -> Any:
-    """Return `kernel(weights, structure, spikes, trace, after, out)`: a weight gets the trace of its column added."""
+    """Return `kernel(weights, structure, spikes, trace, after, out)`: the trace of its column is added to a weight."""
     has, holds, place, add = rows.has, rows.holds, rows.place, adding(dtype)
 
     @inner
     def at(trace: Any, structure: Any, out: Any, row: Any, j: Any, column: Any) -> None:
         if has(column, trace.shape[0]) and holds(structure, j, out.shape[0]):
             here = np.int64(place(structure, j, out))
-            out.flat[here] = add(out.flat[here], trace[column])  # not made flat before: XLA would copy all of it
+            out.flat[here] = add(out.flat[here], trace[column])  # not reshaped before: XLA would copy all of it
 
     return each.in_event_rows(at, rows)
 

@@ -21,7 +21,7 @@ __all__ = ["Elements", "coordinates", "gather_element_columns", "gather_elements
 
 @dataclass(frozen=True)
 class Elements:
-    """What these walks ask of a format: which sum element j adds to, and what it takes from; see `Rows` for the rest.
+    """What these walks need of a format: the sum to which element j adds, and its source; see `Rows` for the rest.
 
     `structure(*arrays, transpose=...)` makes of an operator's arrays the tuple that the others are given.
     """
@@ -35,7 +35,7 @@ class Elements:
 
 @functools.cache
 def coordinates(*, within: bool) -> Elements:
-    """Return elements of which two arrays say the row and the column."""
+    """Return elements with an array of rows and one of columns."""
     return Elements(
         into=inner(lambda structure, j: structure[0][j]),
         out_of=inner(lambda structure, j: structure[1][j]),
@@ -95,7 +95,7 @@ def gather_element_columns(law: Law, elements: Elements) -> Any:
         for j in range(unsigned(stored(structure))):
             here, source, target = weight(one, weights, j), unsigned(out_of(structure, j)), unsigned(into(structure, j))
             if has(source, x.shape[0]) and has(target, out.shape[0]):
-                for b in range(x.shape[1]):  # read once, and a choice, not a branch, so that sums are vectors
+                for b in range(x.shape[1]):  # the weight is read once; a choice, and not a branch, lets sums be vectors
                     value = x[source, b]
                     adds = term(here, value)
                     out[target, b] = merge(out[target, b], adds if counts(value) else silent)

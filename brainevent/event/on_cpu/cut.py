@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cut rows whose columns ascend: leave of each what is in some columns."""
+"""Cut rows whose columns ascend to the elements in a range of columns."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from ...backends.numba import inner, prefetch
 
 __all__ = ["cut_rows"]
 
-_NEAR = 8  # elements around where a column is expected that are looked at first
+_NEAR = 8  # elements around the expected place of a column that are tested first
 
 
 @inner
 def cut_rows(indices: Any, here: Any, end: Any, found: int, first: int, last: int, size: int) -> None:
-    """Leave of rows, from `here[k]` to `end[k]` for the first `found`, what is in the columns from first to last.
+    """Cut rows, from `here[k]` to `end[k]` for the first `found`, to the elements in the columns from first to last.
 
-    Columns ascend in a row, and there are `size` of them; those of the first and the last are not looked for.
+    Columns ascend in a row, and there are `size` of them; 0 and `size` need no search.
     """
     before, upto = first / max(1, size), last / max(1, size)
-    for k in range(found):  # all are asked for before the first is waited for
+    for k in range(found):  # all are prefetched before the first is read
         length = end[k] - here[k]
         prefetch(indices, here[k] + np.int64(length * before))
         prefetch(indices, here[k] + np.int64(length * upto))
@@ -36,7 +36,7 @@ def cut_rows(indices: Any, here: Any, end: Any, found: int, first: int, last: in
 
 @inner
 def _first_of(indices: Any, begin: int, end: int, expected: int, column: int) -> int:
-    """Return where the first element is, of those from begin to end, that is not left of a column."""
+    """Return the place of the first element, of those from begin to end, whose column is not less."""
     step = _NEAR
     if expected < end and indices[np.uint64(expected)] < column:
         low = expected + 1

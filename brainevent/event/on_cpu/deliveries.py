@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Deliveries into a ring of sums: elements of rows with an event, some of whose places are asked for at once."""
+"""Deliveries into a ring of sums: elements of rows with an event, whose places are prefetched some at a time."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .threads import IN_THREADS
 __all__ = ["delivered", "delivered_in_order", "taken"]
 
 _AT_ONCE = 32  # elements
-_WAKING = 20_000  # elements that a thread adds in the time in which two are told to, and are waited for
+_WAKING = 20_000  # elements that a thread adds in the time in which two threads start and end
 
 
 @functools.cache
@@ -27,7 +27,7 @@ def delivered(
 ) -> Any:
     """Return `kernel(ring, weights, structure, delays, events, x, t, out)`; the result starts as the ring.
 
-    Each thread looks at all elements, and adds to its own part of the ring: so no two add to one place.
+    Each thread goes through all elements, and adds to its own part of the ring, so no two add to one place.
     """
     how = {"weighted": weighted, "one_weight": one_weight, "one_delay": one_delay}
     deliver, count = _part(dtype, rows, **how, whole=not in_threads), _counting(rows)
@@ -53,9 +53,9 @@ def delivered(
 
 @functools.cache
 def delivered_in_order(dtype: str, rows: Rows, *, weighted: bool, one_weight: bool, in_threads: bool = False) -> Any:
-    """Return the same for rows in the order of delays: those of row i that are d end at `delays[i, d]`.
+    """Return the same for rows sorted by delay: the elements of row i with delay d end at `delays[i, d]`.
 
-    Each thread takes some of the delays, about as many elements as others: so no two add to one place.
+    Each thread takes some of the delays, with about as many elements as others, so no two add to one place.
     """
     deliver = _part_in_order(dtype, rows, weighted=weighted, one_weight=one_weight)
 
@@ -94,7 +94,7 @@ def _counted_by_delay(delays: Any, events: Any, slots: int) -> Any:
 
 @functools.cache
 def _part_in_order(dtype: str, rows: Rows, *, weighted: bool, one_weight: bool) -> Any:
-    """Return a function that adds what has a delay from `first` up to `last`."""
+    """Return a function that adds elements with delays from `first` up to `last`."""
     column, has, count, add = rows.column, rows.has, rows.stored, adding(dtype)
     weight_of = inner((lambda weights, here: weights[0]) if one_weight else (lambda weights, here: weights[here]))
     factor_of = inner((lambda x, row: x[row]) if weighted else (lambda x, row: 1))
@@ -133,7 +133,7 @@ def _part_in_order(dtype: str, rows: Rows, *, weighted: bool, one_weight: bool) 
 
 @functools.cache
 def taken(dtype: str) -> Any:
-    """Return `kernel(ring, t, arrived, out)`; the result is the ring itself, of which row t is set to zero."""
+    """Return `kernel(ring, t, arrived, out)`; the result is the ring itself, with row t set to zero."""
     zero = nothing(dtype)
 
     @inner
@@ -141,7 +141,7 @@ def taken(dtype: str) -> Any:
         now, none = t[0] % ring.shape[0], zero()
         for j in range(ring.shape[1]):
             arrived[j] = ring[now, j]
-        for j in range(ring.shape[1]):  # a loop of its own: both arrays are one
+        for j in range(ring.shape[1]):  # a separate loop: `ring` and `out` are one array
             out[now, j] = none
 
     return take

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Walks that do something at each element of a row: of all rows, of chosen ones, or of those that have an event.
+"""Walks that call a function at each element of a row: of all rows, of chosen ones, or of those that have an event.
 
-What they do is `at(operands, structure, out, i, j, column)`, with element j of row i, or of the row chosen as number i.
+The function is `at(operands, structure, out, i, j, column)`, with element j of row i, or of the row chosen as number i.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ __all__ = ["in_chosen_rows", "in_event_rows", "in_rows"]
 
 
 def in_rows(at: Any, rows: Rows, **options: Any) -> Any:
-    """Return the kernel for all rows: `kernel(operands, structure, out)`, where the first operand has as many."""
+    """Return the kernel for all rows: `kernel(operands, structure, out)`, where the first operand has as many rows."""
     bounds, column, number = rows.bounds, rows.column, rows.number
 
     @inner(**options)
@@ -31,7 +31,7 @@ def in_rows(at: Any, rows: Rows, **options: Any) -> Any:
 
 
 def in_chosen_rows(at: Any, rows: Rows) -> Any:
-    """Return the kernel for chosen rows: `kernel(operands, structure, chosen, out)`; some may not be there."""
+    """Return the kernel for chosen rows: `kernel(operands, structure, chosen, out)`; some may be out of range."""
     bounds, column, number = rows.bounds, rows.column, rows.number
 
     @inner
@@ -50,7 +50,7 @@ def in_chosen_rows(at: Any, rows: Rows) -> Any:
 def in_event_rows(at: Any, rows: Rows) -> Any:
     """Return the kernel for rows of events: `kernel(weights, structure, events, operand, after, out)`.
 
-    What it writes starts as the weights, of any shape, and `after` is not looked at.
+    The result starts as the weights, of any shape, and `after` is not read.
     """
     bounds, column = rows.bounds, rows.column
 

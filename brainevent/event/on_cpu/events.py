@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Find events among booleans: a whole block without one is looked at at once."""
+"""Find events among booleans: a whole block is tested at once."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["list_events", "next_event", "no_event"]
 
 @inner
 def list_events(x: Any, start: int, last: int, places: Any) -> tuple[int, int]:
-    """Write where x is true, from start on, until the last is seen or `places` is full; return where, and how many."""
+    """Write where x is true, from start up to last or until `places` is full; return where it stopped, and how many."""
     found, room = 0, places.shape[0] - BLOCK
     while start < last and found <= room:
         stop = start + BLOCK
@@ -23,7 +23,7 @@ def list_events(x: Any, start: int, last: int, places: Any) -> tuple[int, int]:
             if any_of(x, start, 64):
                 for eighth in range(start, stop, 8):
                     if any_of(x, eighth, 8):
-                        for i in range(eighth, eighth + 8):  # without a branch, as nothing predicts a spike
+                        for i in range(eighth, eighth + 8):  # without a branch, as spikes cannot be predicted
                             places[found] = i
                             found += x[i]
         else:
@@ -37,7 +37,7 @@ def list_events(x: Any, start: int, last: int, places: Any) -> tuple[int, int]:
 
 @inner
 def no_event(x: Any, start: int, stop: int) -> bool:
-    """Say whether there is none from start to stop; a whole block is looked at without branches, many at a time."""
+    """Say whether x has no event from start to stop; a whole block is tested without branches, as vectors."""
     first, found = np.uint64(start), np.uint8(0)
     if stop - start == BLOCK:
         for i in range(BLOCK):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Numba kernels of products do at a stored element: how its weight is read, and what it adds to which sum."""
+"""What Numba kernels of products do at a stored element: how its weight is read, and what it adds to a sum."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .rows import Rows, is_there, unsigned
 
 __all__ = ["ANY_ORDER", "Law", "adding", "asked", "fetching", "product"]
 
-ANY_ORDER = {"reassoc", "nsz"}  # of additions, so that many are made at a time
+ANY_ORDER = {"reassoc", "nsz"}  # of additions, which then become vectors
 _HALF = np.uint64(8)  # weights of 64 bits that memory sends together
 _LOADS = {"float16": half.from_float16, "bfloat16": half.from_bfloat16}
 
@@ -24,12 +24,11 @@ _LOADS = {"float16": half.from_float16, "bfloat16": half.from_bfloat16}
 class Law:
     """What a walk does at an element with a weight, where x has a value; all functions are compiled.
 
-    `common(weights)` is the one weight of all elements, if there is one, and `weight(common, weights, place)` that of
-    an element. Walks that scatter merge the `term(weight, value)` of an element with the sum that it belongs to, by
-    `merge(sum, term)`; all sums begin as `nothing(out)`, and a value that does not count, `counts(value)`, leaves
-    them as they are. Walks that gather begin with `start(out)`, `add(total, weight, value)`, in any order, what counts,
-    and `finish(out, row, total, common)` writes it. If a law `tests` indices, that is quicker even where all are known
-    to be right.
+    `common(weights)` is the weight of all elements, if they have one, and `weight(common, weights, place)` that of an
+    element. Walks that scatter merge the `term(weight, value)` of an element with its sum, by `merge(sum, term)`; all
+    sums begin as `nothing(out)`, and values for which `counts(value)` is false are ignored. Walks that gather begin
+    with `start(out)`, call `add(total, weight, value)` for values that count, in any order, and write the total by
+    `finish(out, row, total, common)`. A law that `tests` indices is faster with tests, even if all indices are right.
     """
 
     homogeneous: bool
@@ -45,12 +44,12 @@ class Law:
     add: Callable[..., Any]
     finish: Callable[..., Any]
     tests: bool = False
-    gathered: Law | None = None  # what walks that gather for a vector do instead
+    gathered: Law | None = None  # the law of walks that gather for a vector, if it is another one
 
 
 @functools.cache
 def product(dtype: str, *, event: bool, homogeneous: bool, silent: bool = False) -> Law:
-    """Return sums of weights, of a dtype, where there are events, or times numbers; if `silent`, zeros are left out."""
+    """Return the law of sums of weights with events, or of weights times numbers; if `silent`, zeros are left out."""
     load = _LOADS.get(dtype, _itself)
     law = Law(
         homogeneous=homogeneous,
@@ -77,7 +76,7 @@ def product(dtype: str, *, event: bool, homogeneous: bool, silent: bool = False)
 
 
 def _count(law: Law) -> Law:
-    """Return the same for events and one weight: events are counted before they are weighted."""
+    """Return the same for events and one weight: events are counted, and the count is multiplied by the weight."""
     return dataclasses.replace(
         law,
         counts=inner(lambda x: True),
@@ -101,7 +100,7 @@ def _write(out: Any, row: Any, total: Any, common: Any) -> None:
 @inner(inline="always")
 def _write_times(out: Any, row: Any, total: Any, common: Any) -> None:
     out[row] = 0
-    if total:  # else a weight that is NaN adds nothing
+    if total:  # without events, a weight that is NaN is ignored
         out[row] = total * common
 
 
@@ -111,13 +110,13 @@ def _zero(out: Any) -> Any:
 
 
 def asked(law: Law, rows: Rows) -> Callable[..., Any]:
-    """Return how a walk asks whether there is something at an index."""
+    """Return how a walk tests whether an index is in range."""
     return is_there(within=False) if law.tests else rows.has
 
 
 @functools.cache
 def adding(law: Law, rows: Rows) -> Callable[..., Any]:
-    """Return a function that adds a term to one of the sums, if there is such a one."""
+    """Return a function that adds a term to one of the sums, if its index is in range."""
     has, merge = rows.has, law.merge
 
     @inner
@@ -130,7 +129,7 @@ def adding(law: Law, rows: Rows) -> Callable[..., Any]:
 
 @functools.cache
 def fetching(law: Law, rows: Rows) -> Callable[..., Any]:
-    """Return a function that asks memory for `LINE` elements from j on: what a format reads, and weights."""
+    """Return a function that prefetches `LINE` elements from j on: the arrays that a format reads, and weights."""
     fetch_structure, weights_too, wide = rows.fetch, rows.in_order and not law.homogeneous, law.wide
 
     @inner

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rows of events added to sums: elements are asked for from memory before they are added, from one row into the next.
+"""Rows of events added to sums: elements are prefetched before they are added, from one row into the next.
 
-A processor by itself foresees only what comes next in a page of memory.
+A processor by itself prefetches only within a page of memory.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from .tiles import add_in_tiles
 
 __all__ = ["add_rows_listed"]
 
-_LEAD = 16  # lines that are asked for before those that are added
-_LONG = np.uint64(512)  # elements of a row that is read in several places at once
+_LEAD = 16  # lines that are prefetched ahead of those that are added
+_LONG = np.uint64(512)  # elements of a row from which on it is read in several places at once
 _STREAMS = 4  # places of memory that are read at once, of indices and of weights
-_AHEAD = np.uint64(512)  # elements that are asked for before those that are added, in all streams together
+_AHEAD = np.uint64(512)  # elements that are prefetched ahead of those that are added, in all streams together
 
 
 @functools.cache
@@ -36,7 +36,7 @@ def add_rows_listed(law: Law, rows: Rows) -> Any:
         if in_tiles(weights, structure, listed, here, end, found, out):
             return
         one = common(weights)
-        later, ahead, lines = 0, unsigned(here[0]), _LEAD  # the next line to ask for, and how many are due
+        later, ahead, lines = 0, unsigned(here[0]), _LEAD  # the next line to prefetch, and how many are due
         for k in range(found):
             row, j, last = listed[k], unsigned(here[k]), unsigned(end[k])
             apart = _apart(j, last, places)
@@ -49,7 +49,7 @@ def add_rows_listed(law: Law, rows: Rows) -> Any:
             while j < last:
                 later, ahead = ask(weights, structure, here, end, found, later, ahead, lines)
                 lines = 1
-                if j + LINE <= last:  # a number of elements that is known
+                if j + LINE <= last:  # a fixed number of elements
                     for i in range(j, j + LINE):
                         add_to(out, column(structure, row, i), weight(one, weights, place(structure, i, weights)))
                 else:
@@ -61,7 +61,7 @@ def add_rows_listed(law: Law, rows: Rows) -> Any:
 
 
 def _asking(law: Law, rows: Rows) -> Any:
-    """Return a function that asks for so many lines from a row's element on, and says which row's is the next."""
+    """Return a function that prefetches lines from an element of a row on, and returns the next row and element."""
     fetch = fetching(law, rows)
 
     @inner
@@ -82,7 +82,7 @@ def _asking(law: Law, rows: Rows) -> Any:
 
 
 def _places(law: Law) -> Any:
-    """Return in how many places at once a long row is read: a weight for each element is a stream of its own."""
+    """Return in how many places at once a long row is read: weights of elements are a further stream."""
     return np.uint64(_STREAMS if law.homogeneous else _STREAMS // 2)
 
 
@@ -93,9 +93,10 @@ def _apart(begin: Any, end: Any, places: Any) -> Any:
 
 
 def _add_in_places(law: Law, rows: Rows) -> Any:
-    """Return a function that adds elements from `begin`, of each place in turn, and asks for the next ones of each.
+    """Return a function that adds elements from `begin`, of each place in turn, and prefetches the next ones of each.
 
-    Where sorted columns are dense, one sum is added to again and again, and waits each time; other places go on.
+    If sorted columns are dense, additions to one sum follow each other, and each waits for the last; with several
+    places, additions to other sums go on.
     """
     weight, add_to, fetch, places = law.weight, adding(law, rows), fetching(law, rows), _places(law)
     column, place = rows.column, rows.place
@@ -108,7 +109,7 @@ def _add_in_places(law: Law, rows: Rows) -> Any:
         first, stop = begin, begin + apart
         while first < stop:
             ahead, step = first + lead, apart
-            if ahead >= stop:  # of the row that follows
+            if ahead >= stop:  # in the row that follows
                 ahead, step = ahead - stop + after, next_apart
             for part in range(places):
                 fetch(weights, structure, ahead + part * step)

@@ -27,9 +27,9 @@ def kernel(
     ndim: int,
     in_order: bool = False,
 ) -> tuple[Any, tuple[Any, ...]]:
-    """Return the kernel of a matrix with a law, for an x of a rank, and the structure that it is given.
+    """Return the kernel of a matrix with a law, for an x of rank `ndim`, and the structure that the kernel takes.
 
-    There is a `number` of rows, and so many elements are `stored`. The columns of each row are `in_order`, or not.
+    `number` is that of rows, `stored` that of elements, and `in_order` says whether the columns of each row ascend.
     """
     if isinstance(rows, Elements):
         return _of_elements(law, rows, ndim=ndim), rows.structure(*arrays, transpose=transpose)

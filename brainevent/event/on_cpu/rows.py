@@ -14,32 +14,31 @@ from ...backends.numba import inner, prefetch
 
 __all__ = ["BLOCK", "LINE", "LISTED", "Rows", "compressed", "fixed", "is_there", "unsigned"]
 
-BLOCK = 64  # elements that are looked at together for an event
-LINE = np.uint64(16)  # elements that are asked for together: memory sends 64 bytes, 16 indices
+BLOCK = 64  # elements that are tested together for an event
+LINE = np.uint64(16)  # elements that are prefetched together: memory sends 64 bytes, 16 indices
 LISTED = 512  # events that are listed before their rows are added
 _ONE = np.uint64(1)
 
 
 @inner
 def unsigned(index: Any) -> Any:
-    """Return an index that Numba does not test for being negative; one that is, is above all sizes."""
+    """Return an index that Numba does not test for being negative; a negative one is above all sizes."""
     return np.uint64(index)
 
 
 @dataclass(frozen=True)
 class Rows:
-    """What a walk asks of a format; all but `structure` are compiled.
+    """What a walk needs of a format; all functions but `structure` are compiled.
 
-    `structure(*arrays)` makes of an operator's arrays, in JAX, the tuple of arrays that the others are given: so many
-    rows are `number(structure)`, and elements `stored(structure)`. Row by row, `bounds(structure, row)` says where
-    elements begin and end, `column(structure, row, j)` in which column element j is, and `place(structure, j, weights)`
-    where its weight is: at j if weights are `in_order`. `fetch(structure, j)` asks memory for what is read of `LINE`
-    elements from j on.
+    `structure(*arrays)` makes, in JAX, the tuple of arrays that the other functions take. `number(structure)` is the
+    number of rows, and `stored(structure)` that of elements. `bounds(structure, row)` says where the elements of a row
+    begin and end, `column(structure, row, j)` in which column element j is, and `place(structure, j, weights)` where
+    its weight is: at j if weights are `in_order`. `fetch(structure, j)` prefetches `LINE` elements from j on.
 
-    `has(index, size)` says whether there is something at an index. If all are known to be `within` range, it asks
-    nothing. Else what is out of range adds nothing, and memory of others is neither read nor written. A `place` is then
-    the nearest of so many weights, unless `holds(structure, j, size)`. Where memory holds the columns of all elements,
-    `columns(structure)` is that array.
+    `has(index, size)` says whether an index is in range. If all are known to be `within` range, it tests nothing. Else
+    out-of-range indices are ignored, and no memory of others is read or written. `holds(structure, j, size)` says
+    whether the place of a weight is in range; `place` returns the nearest one that is. If the columns of all elements
+    are in one array, `columns(structure)` is that array.
     """
 
     stored: Callable[..., Any]
@@ -58,7 +57,7 @@ class Rows:
 
 @functools.cache
 def compressed(*, within: bool, indexed: bool = False) -> Rows:
-    """Return compressed sparse rows: indices, row pointers, and where weights are if those are `indexed`."""
+    """Return compressed sparse rows: indices, row pointers, and places of weights if these are `indexed`."""
     return Rows(
         stored=inner(lambda structure: structure[0].size),
         bounds=_bounds if within else _bounds_within,
@@ -76,7 +75,7 @@ def compressed(*, within: bool, indexed: bool = False) -> Rows:
 
 @functools.cache
 def fixed(*, within: bool) -> Rows:
-    """Return rows of as many elements each: a matrix of indices."""
+    """Return rows of equal length: a matrix of indices."""
     return Rows(
         stored=inner(lambda structure: structure[0].size),
         bounds=_equal_bounds,
@@ -94,7 +93,7 @@ def fixed(*, within: bool) -> Rows:
 
 @functools.cache
 def is_there(*, within: bool) -> Any:
-    """Return how to ask whether there is something at an index: if all are within range, there is."""
+    """Return how to test whether an index is in range: if all are known to be, the answer is always True."""
     return inner((lambda index, size: True) if within else (lambda index, size: np.uint64(index) < np.uint64(size)))
 
 
@@ -114,7 +113,7 @@ def _bounds_within(structure: Any, row: Any) -> tuple[Any, Any]:
 @inner
 def _equal_bounds(structure: Any, row: Any) -> tuple[Any, Any]:
     begin, width = np.int64(row) * structure[1].shape[1], structure[1].shape[1]
-    return np.uint64(begin), np.uint64(begin + width)  # of numbers with a sign: so that rows are known to be as long
+    return np.uint64(begin), np.uint64(begin + width)  # of signed numbers, so that LLVM knows the length of rows
 
 
 @inner

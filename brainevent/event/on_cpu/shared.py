@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Kernels `kernel(weights, structure, x, out)` of a walk: by one thread, or shared by several.
 
-`A @ x` needs no more. For `A.T @ x` each thread has sums of its own, which are merged in the end; that is worth it
-where there are more elements to add than sums, and so fewer threads add what few events leave to do. Where rows are
-sorted and not short, each thread adds some columns of all rows instead, unless there are far more elements than sums:
-then rows are better read as a whole.
+For `A @ x`, threads share the rows. For `A.T @ x` each thread has sums of its own, which are merged in the end. That
+pays if there are more elements than sums, so with few events fewer threads share them. If rows are sorted and not
+short, each thread adds some columns of all rows instead, unless there are far more elements than sums: then whole rows
+are faster.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def by_one_thread(walk: Any, *, transpose: bool) -> Any:
     """Return the kernel that walks through all rows."""
     fastmath = walk.targetoptions.get("fastmath", False)
     name = walk.py_func.__name__
-    walk = inner(inline="always")(walk.py_func)  # not a function of its own, which would be optimized twice
+    walk = inner(inline="always")(walk.py_func)  # inlined, as a separate function would be optimized twice
 
     def kernel(weights: Any, structure: Any, x: Any, out: Any) -> None:
         number = x.shape[0] if transpose else out.shape[0]
@@ -62,7 +62,7 @@ def in_rows(walk: Any, law: Law, rows: Rows, *, transpose: bool) -> Any:
 
 
 def in_rows_or_columns(walk: Any, of_part: Any, law: Law, rows: Rows) -> Any:
-    """Return the kernel in which threads share the rows, or each takes some of the sums of a transposed product."""
+    """Return the kernel of a transposed product in which threads share the rows, or the sums."""
     stored, merge = rows.stored, merging(law)
 
     @inner(parallel=dict(IN_THREADS))
@@ -89,7 +89,7 @@ def in_rows_or_columns(walk: Any, of_part: Any, law: Law, rows: Rows) -> Any:
 
 
 def merging(law: Law) -> Any:
-    """Return a function that merges the sums of all threads, each of them some columns."""
+    """Return a function that merges the sums of all threads; each thread merges some columns."""
     merge = law.merge
 
     @inner(parallel=dict(IN_THREADS))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rows added tile by tile of the sums, where those do not fit the nearest cache of a processor."""
+"""Rows added tile by tile of the sums, if these do not fit the first cache of a processor."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from .rows import LINE, Rows, unsigned
 
 __all__ = ["add_in_tiles"]
 
-_LEAST, _MOST = 4096, 65536  # sums of a tile: they stay in a processor's nearest cache, or in the next one
-_WORTH = 16384  # sums, from which on there is a tile that is worth while
-_RUN = 128  # elements of a row, on average, for which a tile need not be larger
-_SLICE = 32  # and that make it worth while
+_LEAST, _MOST = 4096, 65536  # sums of a tile: they stay in a processor's first cache, or in the second one
+_WORTH = 16384  # sums from which on tiles are faster
+_RUN = 128  # elements of a row in a tile, on average, for which it need not be larger
+_SLICE = 32  # and for which tiles are faster
 _ENOUGH = 8  # rows
-_ROWS_AHEAD = 2  # of which the next elements are asked for while as many are added
-_TOGETHER, _ONE = np.uint64(8), np.uint64(1)  # elements of which only the last is looked at
+_ROWS_AHEAD = 2  # rows whose next elements are prefetched while others are added
+_TOGETHER, _ONE = np.uint64(8), np.uint64(1)  # elements of which only the last is tested
 _ALL = 2**63 - 1  # no index is above it
 
 
 def add_in_tiles(law: Law, rows: Rows) -> Any:
     """Return a function that adds rows, `here[k]` to `end[k]` of the first `found`, tile by tile of the sums.
 
-    It adds nothing, and returns False, where that would not be faster. From each row it takes what comes before the
-    tile ends; so it is quick for sorted rows, and right for all. `here` is left where the rows end.
+    It adds nothing, and returns False, if that would not be faster. From each row it takes elements until one is behind
+    the tile, so it is fast for sorted rows, and correct for all. In the end, `here` is where the rows end.
     """
     common, weight, add_to, fetch = law.common, law.weight, adding(law, rows), fetching(law, rows)
     column, place = rows.column, rows.place

@@ -17,7 +17,7 @@ __all__ = ["of_columns", "of_rows"]
 
 @functools.cache
 def of_rows(rows: Rows) -> Any:
-    """Return the kernel that multiplies each element with the value of its row; columns are not looked at."""
+    """Return the kernel that multiplies each element with the value of its row; columns are not read."""
     bounds, whole = rows.bounds, rows.within
 
     @inner
@@ -37,7 +37,7 @@ def of_rows(rows: Rows) -> Any:
 
 @functools.cache
 def of_columns(rows: Rows) -> Any:
-    """Return the kernel that multiplies each element with the value of its column; rows are not looked at."""
+    """Return the kernel that multiplies each element with the value of its column; row pointers are not read."""
     assert rows.columns is not None
     has, columns = rows.has, rows.columns
 

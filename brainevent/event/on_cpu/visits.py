@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Walks through the rows of events alone, which compute `A.T @ x`: `walk(weights, structure, x, first, last, out)`.
+"""Walks through the rows of events only, which compute `A.T @ x`: `walk(weights, structure, x, first, last, out)`.
 
-Events are booleans. Some hundred are listed before their rows are added, so that memory can be asked for elements.
+Events are booleans. Some hundred are listed before their rows are added, so that elements can be prefetched.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def scatter_events(law: Law, rows: Rows) -> Any:
 
 
 def scatter_part(law: Law, rows: Rows) -> Any:
-    """Return the walk that computes the sums from first to last alone, where columns ascend in each row."""
+    """Return the walk that computes only the sums from first to last, for rows whose columns ascend."""
     assert rows.columns is not None
     add, list_rows, nothing, columns = add_rows_listed(law, rows), _listing(rows), law.nothing, rows.columns
 
@@ -59,7 +59,7 @@ def scatter_part(law: Law, rows: Rows) -> Any:
     def scatter_part(weights: Any, structure: Any, x: Any, first: int, last: int, out: Any) -> None:
         out[first:last] = nothing(out)
         listed = np.empty((3, LISTED + BLOCK), np.int64)
-        start = np.int64(0)  # a literal would be a type of its own, to compile for
+        start = np.int64(0)  # a literal would be another type, and compiled again
         while start < x.shape[0]:
             start, found = list_rows(structure, x, start, x.shape[0], listed)
             cut_rows(columns(structure), listed[1], listed[2], found, first, last, out.shape[0])
@@ -69,7 +69,7 @@ def scatter_part(law: Law, rows: Rows) -> Any:
 
 
 def scatter_event_columns(law: Law, rows: Rows) -> Any:
-    """Return the walk that adds each row of a matrix of events to the sums of the columns that it has events in."""
+    """Return the walk for a matrix of events, which adds a row to the sums of all columns with an event in it."""
     common, weight, merge, nothing = law.common, law.weight, law.merge, law.nothing
     bounds, column, place, has = rows.bounds, rows.column, rows.place, rows.has
 
@@ -85,7 +85,7 @@ def scatter_event_columns(law: Law, rows: Rows) -> Any:
             while this < found:
                 row = found_at[this] // width
                 following, begin_of_row = this, row * width
-                while following < found and found_at[following] < begin_of_row + width:  # of one row, as their columns
+                while following < found and found_at[following] < begin_of_row + width:  # events of one row, as columns
                     found_at[following] -= begin_of_row
                     following += 1
                 begin, end = bounds(structure, row)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Walks through all rows: `walk(weights, structure, x, first, last, out)`, where threads have rows of their own.
+"""Walks through all rows: `walk(weights, structure, x, first, last, out)` goes through those from first to last.
 
-Those that gather compute `A @ x`, of which each row has sums of its own; those that scatter compute `A.T @ x`.
+Walks that gather compute `A @ x`, with a sum for each row; walks that scatter compute `A.T @ x`.
 """
 
 from __future__ import annotations
@@ -48,14 +48,13 @@ def gather_columns(law: Law, rows: Rows) -> Any:
     def gather_columns(weights: Any, structure: Any, x: Any, first: int, last: int, out: Any) -> None:
         one, silent = common(weights), nothing(out)
         out[first:last] = silent
-        for row in range(
-            np.uint64(first), np.uint64(last)
-        ):  # a row that may be negative would keep sums from being vectors
+        # Unsigned: a row that may be negative keeps sums from being vectors.
+        for row in range(np.uint64(first), np.uint64(last)):
             begin, end = bounds(structure, row)
             for j in range(begin, end):
                 here, source = weight(one, weights, place(structure, j, weights)), np.uint64(column(structure, row, j))
                 if has(source, x.shape[0]):
-                    for b in range(x.shape[1]):  # read once, and a choice, not a branch, for the same reason
+                    for b in range(x.shape[1]):  # a choice below, and not a branch, for the same reason
                         value = x[source, b]
                         adds = term(here, value)
                         out[row, b] = merge(out[row, b], adds if counts(value) else silent)
@@ -84,7 +83,7 @@ def scatter(law: Law, rows: Rows) -> Any:
 
 
 def scatter_columns(law: Law, rows: Rows) -> Any:
-    """Return the walk that does so for each column of a matrix x."""
+    """Return the same walk for each column of a matrix x."""
     common, weight, counts, term, merge, nothing = law.common, law.weight, law.counts, law.term, law.merge, law.nothing
     bounds, column, place, has = rows.bounds, rows.column, rows.place, rows.has
 

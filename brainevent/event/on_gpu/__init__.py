@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""CUDA C++ kernels on sparse matrices: what those of several formats share."""
+"""CUDA C++ kernels on sparse matrices: functions for those of several formats."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ def definitions(flags: Mapping[str, int]) -> tuple[str, ...]:
 
 
 def cut(columns: int, most: int) -> tuple[int, int]:
-    """Return into how many parts columns are cut, at most so many, each of how many columns; each has at least one."""
+    """Return the number of parts into which columns are cut, at most `most`, and the columns of each, at least one."""
     width = max(1, -(-columns // most))
     return max(1, -(-columns // width)), width
 
 
 def operand(x: Any, sums: Any, *, event: bool) -> jax.Array:
-    """Return x as a kernel reads it: events as they are, numbers in the type of sums or in 16 bits."""
+    """Return x as a kernel reads it: events as they are, numbers in the dtype of sums or in 16 bits."""
     if event:
         return as_events(x)
     halves = x.dtype in (jnp.float16, jnp.bfloat16) and sums == jnp.float32
@@ -44,10 +44,10 @@ def operand(x: Any, sums: Any, *, event: bool) -> jax.Array:
 
 
 def power_of_two(count: int, most: int = WARP) -> int:
-    """Return how many threads, of a warp at most, a count of items can use: the least power of two that holds all."""
+    """Return the number of threads for a count of items: the next power of two, at most a warp."""
     return min(most, 1 << max(0, count - 1).bit_length())
 
 
 def whole_warps(threads: int) -> int:
-    """Return at least so many threads, in whole warps: all threads of a warp must be there to vote and to sum."""
+    """Return a number of threads rounded up to whole warps, whose threads vote and sum together."""
     return -(-threads // WARP) * WARP

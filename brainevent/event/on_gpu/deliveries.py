@@ -18,7 +18,7 @@ __all__ = ["delivered", "taken"]
 _THREADS = 256
 _CHUNK = 1024  # elements that a block adds at once, as in deliver.cu
 _SHARERS = 8  # blocks that share rows, at most
-_BLOCKS = 2048  # of which a GPU is soon through with those that find nothing, about
+_BLOCKS = 2048  # about those that a GPU finishes soon if they find nothing
 
 
 def delivered(
@@ -37,7 +37,7 @@ def delivered(
 ) -> jax.Array:
     """Return the ring with the weights of active rows added.
 
-    Without row pointers, indices are a matrix of rows of as many elements each; without places, weights are in order.
+    Without row pointers, indices are a matrix with rows of equal length; without places, weights are in order.
     """
     rows, (slots, width), sums = x.shape[0], ring.shape, precise(ring.dtype)
     number = 0 if indptr is not None else indices.shape[1]
@@ -47,7 +47,7 @@ def delivered(
     flags = {"THREADS": _THREADS, "ONE": weights.size == 1, "ONE_DELAY": delays.size == 1, "CONNECTIONS": 0}
     flags |= {"INDEXED": perm is not None, "NUMBER": number > 0, "WITHIN": within, "WEIGHTED": weighted, "LAID": laid}
     blocks = -(-max(1, rows) // _THREADS)
-    long = indices.size // max(1, rows) // _CHUNK  # or some rows may be, where there is room
+    long = indices.size // max(1, rows) // _CHUNK  # or with few blocks, as some rows may be long
     sharers = min(_SHARERS, max(1, long, _BLOCKS // blocks))
     types = dict(zip("IPQ", (array.dtype for array in arrays), strict=True))
     call = cuda_kernel(

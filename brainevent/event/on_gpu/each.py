@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""CUDA C++ kernels of operators that are no products: how those in `each.cu` are compiled and launched."""
+"""CUDA C++ kernels of operators that are not products: how those in `each.cu` are compiled and launched."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from . import WARP, definitions, power_of_two, source
 __all__ = ["added", "copied", "multiplied", "per_element", "updated", "updated_dense"]
 
 _EACH = 256  # synapses of a neuron, on average, for which there is a warp
-_MOST_PARTS = 4  # warps that share a neuron: those of neurons without a spike have to start, too
+_MOST_PARTS = 4  # warps that share a neuron: those of inactive neurons have to start, too
 
 
 def _kernel(entry: str, out: Any, threads: int, types: Mapping[str, Any], zeroed: bool = False, **how: Any) -> Any:
-    """Return a kernel; types that it does not use, and what it is not told otherwise, are of no matter."""
+    """Return a kernel; types and flags that it does not use have some default."""
     aliases = how.pop("aliases", None)
     flags = {"ONE": 0, "INDEXED": 0, "WITHIN": 0, "CONNECTIONS": 0, "PARTS": 1, "NUMBER": 0, "COLUMNS": 0, **how}
     return cuda_kernel(
@@ -58,7 +58,7 @@ def copied(out: Any, weights: Any, indices: Any, indptr: Any, chosen: Any, *, sh
 
 
 def added(out: Any, indices: Any, indptr: Any, chosen: Any, dense: Any, *, shape: tuple[int, int]) -> jax.Array:
-    """Return, for each stored element, the sum of what dense rows that stand for its row hold in its column."""
+    """Return, for each stored element, the sum of values in its column of dense rows that were chosen from its row."""
     sums, types = _in_sums(out), {"I": indices.dtype, "P": indptr.dtype, "R": chosen.dtype}
     call = _kernel("add_rows", sums, WARP * chosen.size, types, zeroed=True)
     numbers = {"count": chosen.size, "rows": shape[0], "stored": indices.size, "width": shape[1]}
@@ -67,7 +67,7 @@ def added(out: Any, indices: Any, indptr: Any, chosen: Any, dense: Any, *, shape
 
 
 def multiplied(y: Any, w: Any, structure: Any, out: Any, *, of_columns: bool) -> jax.Array:
-    """Return each value of w times that of its row in y, or of its column; `structure` says which those are."""
+    """Return each value of w times that of its row, or column, in y, given row pointers, or columns."""
     (batch, stored), neurons = out.shape, y.shape[1]
     types, threads = {"I": structure.dtype, "P": structure.dtype}, stored if of_columns else WARP * neurons * batch
     call = _kernel("of_columns" if of_columns else "of_rows", out, threads, types, zeroed=not of_columns)
@@ -78,9 +78,9 @@ def multiplied(y: Any, w: Any, structure: Any, out: Any, *, of_columns: bool) ->
 
 
 def updated(weights: Any, indices: Any, indptr: Any, perm: Any, spikes: Any, trace: Any, after: Any) -> jax.Array:
-    """Return weights that have the trace of their column added where their row spikes.
+    """Return weights to which the trace of their column is added if their row spikes.
 
-    Without row pointers, indices are a matrix of rows of as many elements each; without places, weights are in order.
+    Without row pointers, indices are a matrix with rows of equal length; without places, weights are in order.
     """
     number = 0 if indptr is not None else indices.shape[1]
     arrays = (indices, indices if indptr is None else indptr, indices if perm is None else perm)

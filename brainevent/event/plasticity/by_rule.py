@@ -24,9 +24,9 @@ from .checked import spikes_of
 __all__ = ["applied_by_columns", "csr_apply_on_post", "csr_apply_on_pre"]
 
 Rule = Callable[[Any, Any, Any, Any], Any]
-_MANY = 2**14  # synapses, from which on those of spikes alone are quicker
-_CHUNK = 2**10  # of these, at once
-# A GPU passes over 20 synapses in the time in which it finds one.
+_MANY = 2**14  # synapses from which on computing only those of spikes is faster
+_CHUNK = 2**10  # synapses at once
+# A GPU computes 20 synapses in the time in which it finds one.
 _MANY_ON_GPU = 2**26
 _CHUNK_ON_GPU = 2**20
 
@@ -138,7 +138,7 @@ def applied_by_columns(
     params: Any = None,
     shape: Shape,
 ) -> Any:
-    """Do what `csr_apply_on_post` does, with what says which synapses end on a neuron: for those of spikes alone."""
+    """Return what `csr_apply_on_post` returns; with `turned`, only synapses of neurons that spiked are computed."""
     given = (rule, state, indices, indptr, spikes, pre_vals, post_vals, params, shape)
     return _applied("csr_apply_on_post", *given, post=True, turned=turned)
 
@@ -168,7 +168,7 @@ def _applied(
     if (post and turned is None) or stored < _MANY:
         return synapses.all(structure, active, state, pre, other, params)
     one = jax.tree.map(lambda x: x[0], (state, pre, other))
-    # What a rule closes over has derivatives, too, and must be an argument where they are written by hand.
+    # Values that a rule closes over have derivatives, too, and so must be arguments of a function with its own.
     synapses.rule, closed = jax.closure_convert(rule, *one, params)
     return synapses.of_events((*structure, *(turned or ())), active, state, pre, other, params, *closed)
 
@@ -183,7 +183,7 @@ class _Synapses:
     post: bool
 
     def all(self, structure: Any, active: Any, state: Any, pre: Any, other: Any, *rest: Any) -> Any:
-        """Compute the rule for every synapse, and keep what is new where a neuron spiked."""
+        """Compute the rule for every synapse, and keep the new state where a neuron spiked."""
         elements = CSR.elements(structure[:2], self.shape)
         rows, columns = elements.numbers(elements.row), elements.numbers(elements.column)
         changes = taken_at(active, columns if self.post else rows) & elements.there
@@ -196,7 +196,7 @@ class _Synapses:
         return _changed(self.where, state, state, found, changed)
 
     def of_events(self, *operands: Any) -> Any:
-        """Compute the rule for synapses of neurons that spiked; its derivatives are those of all synapses."""
+        """Compute the rule for synapses of neurons that spiked; derivatives are computed for all synapses."""
         apply = jax.custom_jvp(self._on_platform)
         apply.defjvp(lambda primals, tangents: jax.jvp(self.all, primals, tangents))
         return apply(*operands)
@@ -240,16 +240,16 @@ def _at(tree: Any, places: Any) -> Any:
 
 
 def _changed(where: str, taken: Any, state: Any, found: Any, change: Callable[..., Any]) -> Any:
-    """Return the state as the rule changed it, of what it took: of the same structure, dtypes and units."""
+    """Return the state with the changes of the rule; structure, dtypes and units stay those of the state."""
     leaves = [jax.tree.flatten(tree, is_leaf=units.is_quantity) for tree in (taken, state, found)]
     (old, _), (before, kind), (new, found_kind) = leaves
     if kind != found_kind:  # type: ignore[operator]
-        raise TypeError(f"{where}: the rule returned {found_kind} for a state of {kind}; return a state of the same")
+        raise TypeError(f"{where}: the rule returned {found_kind} for a state of {kind}; return the same structure")
     return jax.tree.unflatten(kind, [_of_leaf(where, *leaf, change) for leaf in zip(old, before, new, strict=True)])
 
 
 def _of_size(where: str, name: str, tree: Any, size: int) -> Any:
-    """Return a tree of arrays, each with so many elements."""
+    """Return a tree of arrays, each with `size` elements along its first axis."""
     tree = jax.tree.map(jnp.asarray, tree)
     for leaf in jax.tree.leaves(tree):
         if leaf.shape[:1] != (size,):

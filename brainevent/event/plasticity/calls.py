@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What functions and matrices do with plasticity: operands are checked, units taken off, and the operator is called."""
+"""How functions and matrices call operators of plasticity: operands are checked, and units are split off."""
 
 from __future__ import annotations
 
@@ -48,10 +48,10 @@ def updated(
     post: bool,
     within: bool | None = None,
 ) -> Any:
-    """Check what an update needs, make it, and hold weights to their bounds.
+    """Check the operands of an update, make it, and clip the weights to their bounds.
 
-    Neurons that spike are those of rows of the matrix of `shape` (pre, post), or if `post` those of columns; by these,
-    arrays of indices are cut. Whether all indices are known to be `within` range is looked at if that is None.
+    Neurons that spike are rows of the matrix of `shape` (pre, post), or if `post` its columns; arrays of indices are
+    cut by them. `within` says whether all indices are known to be in range; None to look.
     """
     own, other = shape[post], shape[not post]
     side, other_side = ("post", "pre") if post else ("pre", "post")

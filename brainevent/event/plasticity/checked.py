@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What plasticity asks of its operands, before a kernel sees them, and how weights are held to their bounds."""
+"""Checks of the operands of plasticity, before a kernel gets them, and bounds of weights."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def dense_shape(where: str, weight: Any) -> tuple[int, int]:
 
 
 def weights_of(where: str, weight: Any, stored: tuple[int, ...] | None) -> tuple[jax.Array, Any]:
-    """Return the numbers of weights, which are floating and of which each synapse has one, and their unit."""
+    """Return the numbers of weights, floating and one for each synapse, and their unit."""
     numbers, unit = units.split(weight)
     numbers = jnp.asarray(numbers)
     if not jnp.issubdtype(numbers.dtype, jnp.floating):
@@ -46,7 +46,7 @@ def weights_of(where: str, weight: Any, stored: tuple[int, ...] | None) -> tuple
 
 
 def spikes_of(where: str, name: str, given: Any, length: int) -> jax.Array:
-    """Return spikes of so many neurons as kernels take them."""
+    """Return the spikes of `length` neurons as kernels take them."""
     x = jnp.asarray(split_operand(given, event=True)[0])
     if jnp.issubdtype(x.dtype, jnp.complexfloating):
         raise TypeError(f"{where}: {name} is {x.dtype}; pass booleans, integers or real numbers")
@@ -54,7 +54,7 @@ def spikes_of(where: str, name: str, given: Any, length: int) -> jax.Array:
 
 
 def trace_of(where: str, name: str, given: Any, length: int, dtype: Any, unit: Any) -> jax.Array:
-    """Return a trace of so many neurons in the unit of the weights, in numbers that are added to them."""
+    """Return the trace of `length` neurons in the unit of the weights and the dtype of sums."""
     x = jnp.asarray(units.numbers_in(given, unit))
     if jnp.issubdtype(x.dtype, jnp.complexfloating):
         raise TypeError(f"{where}: {name} is {x.dtype}; pass real numbers")
@@ -68,13 +68,13 @@ def _of_length(where: str, name: str, x: jax.Array, length: int) -> jax.Array:
 
 
 def one_of(where: str, after: Any) -> jax.Array:
-    """Return an element of an array, as a number: whoever needs it comes after the array."""
+    """Return an element of an array as float32: what depends on it is computed after the array."""
     x = jnp.asarray(split_operand(after, event=True)[0]).reshape(-1)[:1]
     return jnp.real(x).astype("float32")
 
 
 def bounded(where: str, weights: jax.Array, unit: Any, w_min: Any, w_max: Any) -> jax.Array:
-    """Hold all weights between bounds, which are in their unit or in one of its kind, and None where there is none."""
+    """Clip all weights to bounds, in a unit of the same dimension; None for no bound."""
     bounds = []
     for name, given in (("w_min", w_min), ("w_max", w_max)):
         bound = None if given is None else jnp.asarray(units.numbers_in(given, unit)).astype(weights.dtype)

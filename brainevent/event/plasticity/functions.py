@@ -2,10 +2,10 @@
 """Weights of compressed matrices after spikes: synapses of neurons that spiked add the trace of the other end.
 
 Amplitudes, signs and decay are in the trace, which the caller scales. A spike is True, or a number that is not zero,
-and counts once. Then weights are held between `w_min` and `w_max`, touched or not, where these are given: numbers, or
-arrays that broadcast to the weights; if they cross, all weights become `w_max`. What is returned has the type, the unit
-and the order of the weights. `after` is any array that must be there first: pass what a product with the same weights
-gave, and XLA changes them in place, where it would copy them.
+and counts once. Then all weights are clipped to `w_min` and `w_max`, if these are given: numbers, or arrays that
+broadcast to the weights; if they cross, all weights become `w_max`. The result has the dtype, the unit and the order of
+the weights. `after` is any array that must be computed first: pass the result of a product with the same weights, and
+XLA changes them in place instead of copying them.
 """
 
 from __future__ import annotations

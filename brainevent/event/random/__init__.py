@@ -22,9 +22,9 @@ from ..structure import checked_count
 __all__ = ["bernoulli_rows", "checked_seed", "drawn_weights", "fixed_columns", "fixed_rows"]
 
 _LARGEST = 2**31  # columns: an int32 holds each
-_ALIGNED = 64  # bytes: JAX takes such memory as it is, and copies other
-_AT_ONCE = 2**24  # connections that are drawn before their rows and columns change places
-_CHUNKS = 8  # for each thread: some rows take longer than others
+_ALIGNED = 64  # bytes: JAX uses memory with this alignment as it is, and copies other memory
+_AT_ONCE = 2**24  # connections that are drawn before they are sorted by row
+_CHUNKS = 8  # for each thread, as some rows take longer than others
 
 
 def bernoulli_rows(rows: int, columns: int, prob: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -51,9 +51,9 @@ def bernoulli_rows(rows: int, columns: int, prob: float, seed: int) -> tuple[np.
 
 
 def fixed_rows(rows: int, columns: int, number: int, seed: int, *, pointers: bool = False) -> np.ndarray:
-    """Connect each row with so many different columns, all as likely: return `indices` of shape (rows, number).
+    """Connect each row with `number` different columns, all equally likely: return `indices` of shape (rows, number).
 
-    `pointers` says that the matrix will have row pointers beside them.
+    `pointers` says that the matrix will have row pointers, too.
 
     >>> fixed_rows(2, 3, 3, seed=0)
     array([[0, 1, 2],
@@ -67,7 +67,7 @@ def fixed_rows(rows: int, columns: int, number: int, seed: int, *, pointers: boo
 
 
 def fixed_columns(rows: int, columns: int, number: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Connect each column with so many different rows, all as likely: return `indices` and `indptr` of the rows.
+    """Connect each column with `number` different rows, all equally likely: return `indices` and `indptr` of the rows.
 
     >>> fixed_columns(2, 3, 1, seed=0)[0]
     array([0, 1, 2], dtype=int32)
@@ -76,7 +76,7 @@ def fixed_columns(rows: int, columns: int, number: int, seed: int) -> tuple[np.n
 
     _check_number(number := checked_count("random", "the number of connections", number), rows)
     _check_size(rows, columns * number)
-    at_once = max(1, _AT_ONCE // max(1, number))  # columns: all are drawn twice, so that few need to be kept
+    at_once = max(1, _AT_ONCE // max(1, number))  # columns: all are drawn twice, so that few are kept at a time
     drawn = np.empty(min(at_once, columns) * number, np.int32)
 
     def chunks() -> Iterator[tuple[int, np.ndarray]]:
@@ -97,7 +97,7 @@ def fixed_columns(rows: int, columns: int, number: int, seed: int) -> tuple[np.n
 
 
 def checked_seed(seed: Any) -> int:
-    """Return a seed of 64 bits: this one, or for None one that the operating system gives."""
+    """Return a seed of 64 bits: this one, or for None a random one of the operating system."""
     if seed is None:
         return int.from_bytes(os.urandom(8), "little")
     try:
@@ -136,7 +136,7 @@ def _is_probability(prob: Any) -> bool:
 
 
 def _check_size(rows: int, connections: int) -> None:
-    """Raise before anything is drawn if the indices, or the pointers of so many rows, have no room."""
+    """Raise, before anything is drawn, if indices and row pointers do not fit the memory."""
     what = f"{connections} connections of {rows} rows" if rows else f"{connections} connections"
     check_room("random", f"indices of {what}", 4 * connections + 16 * rows, on_host=True)
     if rows:
@@ -156,7 +156,7 @@ def _aligned_empty(size: int) -> np.ndarray:
 
 
 def _in_threads(rows: int, work: Callable[[int, int], None]) -> None:
-    """Do the work for ranges of rows, in as many threads as there are cores: it holds no lock of Python's."""
+    """Do the work for ranges of rows, with a thread for each core: it does not hold Python's lock."""
     threads = cores()
     edges = np.linspace(0, rows, min(rows, threads * _CHUNKS) + 1).astype(int).tolist()
     with ThreadPoolExecutor(threads) as pool:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Numba loops that draw the columns of rows; each row has a stream of random numbers, by its own number and the seed.
+"""Numba loops that draw the columns of rows; each row has a stream of random numbers, given by its number and the seed.
 
-A stream is SplitMix64 from a start of its own: draw i is a hash of the start plus i steps, so that it needs no memory.
+A stream is SplitMix64 from its own start: draw i is a hash of the start plus i steps, so it needs no memory.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def _stream(seed: Any, row: int) -> Any:
 
 @numba.njit
 def _gap(stream: Any, draw: int, scale: float) -> float:
-    """Return how many columns are passed over, not yet rounded down: geometric, by inversion."""
+    """Return how many columns are skipped, not yet rounded down: geometric, by inversion."""
     bits = _hash(stream + np.uint64(draw) * _STEP) >> _11
     return math.log((np.float64(bits) + 0.5) * _UNIT) * scale
 
@@ -59,7 +59,7 @@ def count_columns(start: int, stop: int, columns: int, scale: float, seed: Any, 
 
 @_loop
 def fill_columns(start: int, stop: int, columns: int, scale: float, seed: Any, indptr: Any, indices: Any) -> None:
-    """Write the columns that `count_columns` has counted: the same draws again."""
+    """Write the columns that `count_columns` has counted, by the same draws."""
     for row in range(start, stop):
         stream, first, column = _stream(seed, row), indptr[row], 0
         for position in range(first, indptr[row + 1]):
@@ -70,9 +70,9 @@ def fill_columns(start: int, stop: int, columns: int, scale: float, seed: Any, i
 
 @numba.njit
 def _insert(stream: Any, columns: int, picks: int, taken: Any, chosen: Any) -> None:
-    """Draw so many different columns into a set of bits, and into a list, if there is one."""
+    """Draw `picks` different columns into a set of bits, and into a list unless it is empty."""
     size = np.uint64(columns)
-    biased = (_LOW_HALF + _1) % size  # of the products' low halves: without those, all columns are as likely
+    biased = (_LOW_HALF + _1) % size  # low halves of products that are refused, so that all columns are equally likely
     draw, found = _0, 0
     while found < picks:
         draw += _1
@@ -89,7 +89,7 @@ def _insert(stream: Any, columns: int, picks: int, taken: Any, chosen: Any) -> N
 @_loop
 def choose_columns(start: int, stop: int, columns: int, number: int, seed: Any, first: int, indices: Any) -> None:
     """Write `number` different columns of each row, sorted; `indices` begin with those of row `first`."""
-    left_out = number > columns - number  # then it is quicker to draw those
+    left_out = number > columns - number  # then drawing those is faster
     picks = columns - number if left_out else number
     taken = np.zeros((columns + _WORD - 1) // _WORD, np.uint64)
     by_sorting = not left_out and taken.size > 8 * picks

@@ -2,7 +2,7 @@
 """Values of synapses times values of neurons: a result for each stored element, in its order, and no sum.
 
 `w` is any array with a value for each stored element: the weights, or an eligibility trace. A single number serves all.
-The type of the result is the one to which JAX promotes both. Units: in compressed formats the result has that of w
+The dtype of the result is the one to which JAX promotes both. Units: in compressed formats the result has that of w
 alone, and that of y is dropped, as programs expect; with rows of equal length it has the product of both.
 """
 

@@ -35,8 +35,8 @@ def values(
 ) -> Any:
     """Return values times those of rows or columns, in the unit of w, or of the product.
 
-    `names` are those of the function that was called, for messages, and of the one for batches, or for vectors. Whether
-    all indices are known to be `within` range is looked at if that is None.
+    For messages, `names` are that of the function that was called and that of the one for batches, or for vectors.
+    `within` says whether all indices are known to be in range; None to look.
     """
     where = names[0]
     (w, unit), (y, other_unit) = units.split(w), units.split(y)
@@ -56,11 +56,11 @@ def values(
     return units.join(found, units.product(unit, other_unit if unit_of_y else None))
 
 
-# ---- what they share
+# ---- checks
 
 
 def _promoted(where: str, y: Any, w: Any, name: str) -> tuple[jax.Array, jax.Array]:
-    """Return both as arrays of the type to which JAX promotes them; w is floating."""
+    """Return both as arrays of the dtype to which JAX promotes them; w is floating."""
     y, w = jnp.asarray(y), jnp.asarray(w)
     if not jnp.issubdtype(w.dtype, jnp.floating):
         raise TypeError(f'{where}: {name} is {w.dtype}; pass floating values ({name}.astype("float32"))')
@@ -92,7 +92,7 @@ def _for_each(where: str, w: jax.Array, stored: tuple[int, ...], *, batched: boo
 
 
 def _batch(names: tuple[str, str], y: jax.Array, w: jax.Array, stored: int, name: str) -> tuple[int, ...]:
-    """Return the size of the batch, if there is one; `stored` axes of w are those of the stored elements."""
+    """Return the size of the batch; `stored` axes of w are those of the stored elements."""
     where, other = names
     given = {*y.shape[:-1], *w.shape[: w.ndim - stored]}
     sizes = given - {1} or given

@@ -352,7 +352,7 @@ GIVEN = dict(zip(("ring", "events", "data", "indices", "indptr", "delays"), draw
         (
             {"events": be.BinaryArray(np.ones(7)), "weighted": True},
             ValueError,
-            "weighted is True, and a BinaryArray has none",
+            "weighted is True, but the values of a BinaryArray never count",
         ),
         ({"data": np.ones(3, np.float32)}, ValueError, "data has shape"),
     ],

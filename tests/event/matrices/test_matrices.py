@@ -225,7 +225,7 @@ def test_a_trace_makes_a_matrix_of_a_dense_one_when_told_how_many_to_store(kind)
     close(kind.fromdense(dense, nse=5).todense(), dense)
     gradient = jax.grad(lambda d: (kind.fromdense(d, nse=5) @ jnp.arange(3.0)).sum())(dense)
     close(gradient, np.where(dense, np.arange(3.0), 0))
-    with pytest.raises(ValueError, match=r"fromdense: a trace does not know .* pass nse"):
+    with pytest.raises(ValueError, match=r"fromdense: the number of nonzero elements is unknown .* pass nse"):
         jax.jit(kind.fromdense)(dense)
     with pytest.raises(ValueError, match=r"fromdense: 3 elements are not zero; nse=2"):
         kind.fromdense(dense, nse=2)
@@ -294,7 +294,7 @@ INDICES, INDPTR = np.array([0, 2, 1]), np.array([0, 2, 3])
         ),
         (lambda: CSR(1.0, INDICES, INDPTR, shape=(2, 2)), ValueError, r"CSR: indices holds 2, .* pass indices below 2"),
         (lambda: CSC(1.0, INDICES, INDPTR, shape=(2, 2)), ValueError, r"CSC: indices holds 2, out of range"),
-        (lambda: CSR(1.0, INDICES, INDPTR, shape=(3, 3)), ValueError, r"CSR: indptr has 3 elements; the shape says 4"),
+        (lambda: CSR(1.0, INDICES, INDPTR, shape=(3, 3)), ValueError, r"CSR: indptr has 3 elements; it must have 4"),
         (
             lambda: CSR(1.0, INDICES, [1, 2, 3], shape=(2, 3)),
             ValueError,
@@ -308,7 +308,7 @@ INDICES, INDPTR = np.array([0, 2, 1]), np.array([0, 2, 3])
         (
             lambda: CSR(1.0, INDICES, [0, 3, 2, 3], shape=(3, 3)),
             ValueError,
-            r"CSR: indptr falls from 3 to 2 at position 2; it never falls",
+            r"CSR: indptr decreases from 3 to 2 at position 2; it must not",
         ),
         (
             lambda: CSR(1.0, INDICES[None], INDPTR, shape=(2, 3)),
@@ -337,11 +337,15 @@ INDICES, INDPTR = np.array([0, 2, 1]), np.array([0, 2, 3])
             ValueError,
             r"FixedNumPerPre: indices holds 4, out of r",
         ),
-        (lambda: FixedNumPerPre((1.0, [[0], [1]]), shape=(3, 3)), ValueError, r"FixedNumPerPre: .* says 3 pre neurons"),
+        (
+            lambda: FixedNumPerPre((1.0, [[0], [1]]), shape=(3, 3)),
+            ValueError,
+            r"FixedNumPerPre: .* must have 3 rows, one for each pre",
+        ),
         (
             lambda: FixedNumPerPost((1.0, [[0], [1]]), shape=(2, 3)),
             ValueError,
-            r"FixedNumPerPost: .* says 3 post neurons",
+            r"FixedNumPerPost: .* must have 3 rows, one for each postsynaptic neuron",
         ),
         (
             lambda: FixedNumPerPost((1.0, [0, 1]), shape=(2, 2)),

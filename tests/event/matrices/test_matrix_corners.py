@@ -149,7 +149,7 @@ def test_rows_that_there_are_not_are_zero(far):
 def test_events_beside_matrices_of_scipy_are_not_taken_as_numbers():
     events = BinaryArray(jnp.array([2.0, 0.0, 0.0]))
     for matrix in (scipy.sparse.eye_array(3), scipy.sparse.csr_matrix(EYE)):
-        with pytest.raises(TypeError, match=r"SciPy does not know events; .* with brainevent.CSR.fromscipy"):
+        with pytest.raises(TypeError, match=r"SciPy cannot multiply events; .* with brainevent.CSR.fromscipy"):
             events @ matrix
         np.testing.assert_array_equal(events @ CSR.fromscipy(matrix), [1, 0, 0])
 
@@ -244,7 +244,7 @@ def test_a_diagonal_is_added_to_what_names_nothing():
 
 
 def test_row_pointers_that_fall_are_no_coordinates():
-    with pytest.raises(ValueError, match="csr_to_coo_index: indptr falls after position 1; it never falls"):
+    with pytest.raises(ValueError, match="csr_to_coo_index: indptr decreases after position 1; it must not"):
         brainevent.csr_to_coo_index([0, 3, 1, 3], [0, 1, 2])
 
 

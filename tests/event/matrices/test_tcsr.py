@@ -76,7 +76,7 @@ def test_it_is_made_of_many_things():
 def test_wrong_options_are_told():
     with pytest.raises(ValueError, match="backward_algorithm is 'rtrl'; pass one of bptt, pp_prop"):
         TCSR(PLAIN, backward_algorithm="rtrl")
-    with pytest.raises(TypeError, match=r"TCSR.fromcsr: CSC is no CSR; call its tocsr\(\)"):
+    with pytest.raises(TypeError, match=r"TCSR.fromcsr: CSC is not a CSR; call its tocsr\(\)"):
         TCSR.fromcsr(PLAIN.T)
-    with pytest.raises(TypeError, match=r"TCSR.fromcsc: CSR is no CSC"):
+    with pytest.raises(TypeError, match=r"TCSR.fromcsc: CSR is not a CSC"):
         TCSR.fromcsc(PLAIN)

@@ -272,7 +272,7 @@ def test_units_are_those_of_w_or_of_both():
         (lambda f: f.fcnmv_dt2t(jnp.ones((3, 1)), INDICES[:2, None], jnp.ones(2), shape=(2, 3), transpose=False),
          ShapeError, r"fcnmv_dt2t: weights has shape \(3, 1\); pass one number, or one for each stored"),
         (lambda f: f.fcnmv_dt2t(1.0, INDICES[:, None], jnp.ones(2), shape=(2, 3), transpose=False), ShapeError,
-         r"fcnmv_dt2t: indices has shape \(3, 1\); shape=\(2, 3\) says that it has 2 rows"),
+         r"fcnmv_dt2t: indices has shape \(3, 1\); for shape=\(2, 3\) it must have 2 rows"),
         (lambda f: f.fcnmm_dt2t(1.0, INDICES[:2, None], jnp.ones(2), shape=(2, 3), transpose=False), MathError,
          "fcnmm_dt2t: neither y nor weights has an axis for a batch; call fcnmv_dt2t"),
         (lambda f: f.fcnmv_dt2t(1.0, jnp.array([[7]]), jnp.ones(1), shape=(1, 3), transpose=True), ValueError,
