@@ -85,7 +85,7 @@ ONE = jnp.ones(1)
          r'binary_coomv: row is float32; pass int32 or int64 \(row.astype\("int32"\)\)'),
         (coomv, (ONE, ROW, ROW > 0, ONE), (3, 4), TypeError, "coomv: col is bool; pass int32 or int64"),
         (coomv, (ONE, ROW[None], ROW, ONE), (3, 4), ShapeError, r"row has shape \(1, 3\); its rank must be 1"),
-        (coomv, (ONE, ROW, ROW[:2], ONE), (3, 4), ValueError, r"row has shape \(3,\) and col \(2,\); each element has"),
+        (coomv, (ONE, ROW, ROW[:2], ONE), (3, 4), ValueError, r"row has shape \(3,\) and col \(2,\); both must have"),
         (coomv, (ROW, ROW, ROW, ONE), (3, 4), TypeError, "data is int32; pass floating weights"),
         (coomv, (jnp.ones(2), ROW, ROW, ONE), (3, 4), ShapeError, r"data has shape \(2,\); pass one weight for all"),
         (coomm, (ONE, ROW, ROW, ONE), (3, 4), MathError, r"B has shape \(1,\); its rank must be 2; call coomv"),

@@ -423,7 +423,7 @@ def test_conversions_are_of_the_same_matrix(seed, m, k, connections, traced):
         (lambda: brainevent.csr_to_csc_index(jnp.array([0, 2, 1]), jnp.array([0]), shape=(2, 2)), ValueError,
          "indptr decreases from 2 to 1"),
         (lambda: brainevent.csr_to_coo_index(jnp.array([0, 2]), jnp.array([0])), ShapeError,
-         "indptr ends with 2; there are 1 indices"),
+         "indptr ends with 2; it must end with 1, the number of indices"),
         (lambda: brainevent.csr_to_coo_index(jnp.zeros(0, int), jnp.zeros(0, int)), ShapeError, "indptr is empty"),
     ],
 )  # fmt: skip

@@ -106,7 +106,7 @@ ONE, MANY = jnp.ones(1), jnp.ones((3, 2))
          r'binary_fcnmv: indices is float32; pass int32 or int64 \(indices.astype\("int32"\)\)'),
         (fcnmv, (ONE, INDICES.astype("int8"), ONE), (3, 4), TypeError, "fcnmv: indices is int8; pass int32 or int64"),
         (fcnmv, (ONE, INDICES[0], ONE), (3, 4), ShapeError, r"indices has shape \(2,\); its rank must be 2"),
-        (fcnmv, (ONE, INDICES, ONE), (4, 3), ValueError, r"indices has shape \(3, 2\); shape=\(4, 3\) says .* 4 rows"),
+        (fcnmv, (ONE, INDICES, ONE), (4, 3), ValueError, r"indices has shape \(3, 2\); for shape=\(4, 3\) .* 4 rows"),
         (fcnmv, (INDICES, INDICES, ONE), (3, 4), TypeError, "weights is int32; pass floating weights"),
         (fcnmv, (jnp.ones(3), INDICES, ONE), (3, 4), ShapeError,
          r"weights has shape \(3,\); pass one weight for all .* in the shape of the indices, \(3, 2\)"),

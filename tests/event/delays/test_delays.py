@@ -337,7 +337,7 @@ GIVEN = dict(zip(("ring", "events", "data", "indices", "indptr", "delays"), draw
             "ring is int32; pass one of float16, bfloat16, float32, float64",
         ),
         ({"ring": np.ones((5, 8), np.float32)}, ShapeError, r"ring has shape \(5, 8\); pass \(slots, 9\)"),
-        ({"ring": np.ones((0, 9), np.float32)}, ShapeError, r"ring has shape \(0, 9\); pass \(slots, 9\), with a slot"),
+        ({"ring": np.ones((0, 9), np.float32)}, ShapeError, r"ring has shape \(0, 9\); pass \(slots, 9\), with at"),
         ({"events": np.ones(6, bool)}, ShapeError, r"events have shape \(6,\); pass one for each of 7 rows"),
         (
             {"events": np.ones((7, 2), bool)},

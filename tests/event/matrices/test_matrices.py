@@ -227,7 +227,7 @@ def test_a_trace_makes_a_matrix_of_a_dense_one_when_told_how_many_to_store(kind)
     close(gradient, np.where(dense, np.arange(3.0), 0))
     with pytest.raises(ValueError, match=r"fromdense: the number of nonzero elements is unknown .* pass nse"):
         jax.jit(kind.fromdense)(dense)
-    with pytest.raises(ValueError, match=r"fromdense: 3 elements are not zero; nse=2"):
+    with pytest.raises(ValueError, match=r"fromdense: 3 elements are nonzero; nse=2 does not fit"):
         kind.fromdense(dense, nse=2)
 
 
@@ -290,7 +290,7 @@ INDICES, INDPTR = np.array([0, 2, 1]), np.array([0, 2, 3])
         (
             lambda: CSR(1.0, INDICES - 1, INDPTR, shape=(2, 3)),
             ValueError,
-            r"CSR: indices holds -1; an index is not neg",
+            r"CSR: indices holds -1; indices must not be",
         ),
         (lambda: CSR(1.0, INDICES, INDPTR, shape=(2, 2)), ValueError, r"CSR: indices holds 2, .* pass indices below 2"),
         (lambda: CSC(1.0, INDICES, INDPTR, shape=(2, 2)), ValueError, r"CSC: indices holds 2, out of range"),
@@ -298,12 +298,12 @@ INDICES, INDPTR = np.array([0, 2, 1]), np.array([0, 2, 3])
         (
             lambda: CSR(1.0, INDICES, [1, 2, 3], shape=(2, 3)),
             ValueError,
-            r"CSR: indptr goes from 1 to 3; it begins with 0",
+            r"CSR: indptr goes from 1 to 3; it must begin with 0",
         ),
         (
             lambda: CSR(1.0, INDICES, [0, 2, 4], shape=(2, 3)),
             ValueError,
-            r"CSR: indptr goes from 0 to 4; .* ends with 3",
+            r"CSR: indptr goes from 0 to 4; .* end with 3",
         ),
         (
             lambda: CSR(1.0, INDICES, [0, 3, 2, 3], shape=(3, 3)),

@@ -268,7 +268,7 @@ def test_units_are_those_of_w_or_of_both():
         (lambda f: f.cscmm_dt2t(jnp.ones((2, 3)), jnp.ones((4, 3)), INDICES, INDPTR, shape=(3, 2)), ShapeError,
          r"cscmm_dt2t: y has shape \(2, 3\) and w \(4, 3\); pass batches of the same size"),
         (lambda f: f.csrmv_dt2t(jnp.ones(2), 1.0, INDICES, jnp.array([0, 3]), shape=(2, 3)), ShapeError,
-         r"csrmv_dt2t: indptr has shape \(2,\); it has an element for each of 2 slices"),
+         r"csrmv_dt2t: indptr has shape \(2,\); it must have 3 elements"),
         (lambda f: f.fcnmv_dt2t(jnp.ones((3, 1)), INDICES[:2, None], jnp.ones(2), shape=(2, 3), transpose=False),
          ShapeError, r"fcnmv_dt2t: weights has shape \(3, 1\); pass one number, or one for each stored"),
         (lambda f: f.fcnmv_dt2t(1.0, INDICES[:, None], jnp.ones(2), shape=(2, 3), transpose=False), ShapeError,
