@@ -52,7 +52,10 @@ def looks(monkeypatch):
 
 @every_function
 def test_an_index_out_of_range_is_told(name, arrays, which, what, bound):
-    for number, words in ((bound, f"holds {bound}, out of range for a size of {bound}"), (-1, "holds -1; indices must not")):
+    for number, words in (
+        (bound, f"holds {bound}, out of range for a size of {bound}"),
+        (-1, "holds -1; indices must not"),
+    ):
         wrong = with_one(arrays, which, number)
         with pytest.raises(ValueError, match=f"^{name}: {what} {words}"):
             called(name, wrong)
