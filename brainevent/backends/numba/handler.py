@@ -18,7 +18,6 @@ from numba.core import cgutils, types
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.dispatcher import Dispatcher
 from numba.core.registry import cpu_target
-from numba.np import arrayobj
 
 from ...ffi import frame
 from . import half, runtime
@@ -233,6 +232,8 @@ def _external(module: ir.Module, name: str, result: ir.Type, arguments: Sequence
 
 def _array_view(code: _Code, context: Any, spec: ArraySpec, data: ir.Value, dims: ir.Value) -> ir.Value:
     """Make Numba's array structure for a row-major buffer."""
+    from numba.np import arrayobj  # slow to load, and kept handlers do not need it
+
     builder = code.builder
     array = context.make_array(spec.numba_type)(context, builder)
     shape = [code.load(dims, 8 * axis) for axis in range(spec.ndim)]
