@@ -20,12 +20,12 @@ Stopped = Callable[[], bool]
 
 
 def never() -> bool:
-    """Say that a run is not to be stopped."""
+    """Return False: a run is not to be stopped."""
     return False
 
 
 def check_whole(torn: bool) -> None:
-    """Raise if an engine has the state of the middle of a step."""
+    """Raise if the last run was interrupted within a step."""
     if torn:
         raise NetworkError(
             "network: a run was interrupted within a step; call sim.reset(), or load a checkpoint with sim.load(...)"
@@ -50,9 +50,9 @@ class Engine(Protocol):
     anywhere, an engine has the state after a whole step, or `run` and `state` raise until a state is loaded.
 
     Attributes:
-        paces_itself: Whether `run` asks `stopped` about twice a second, however many steps it is to run. Then a run is
-            not cut into chunks, unless someone is to look at each of them, or it has inputs or samples, which are held
-            on the device.
+        paces_itself: Whether `run` calls `stopped` about twice a second, for any number of steps. Then a run is not cut
+            into chunks, except for callbacks and progress, or if it has inputs or samples, which are held on the
+            device.
     """
 
     paces_itself: bool
@@ -72,14 +72,14 @@ class Engine(Protocol):
         """Replace a parameter: a scalar () or an array (neurons,), whichever it had before."""
 
     def set_weights(self, plan: Plan) -> None:
-        """Go on with the weights of a plan that differs in nothing else; what is on its way stays as it is."""
+        """Continue with the weights of a plan that differs only in weights; pending input does not change."""
 
     def run(
         self, steps: int, wanted: Wanted, inputs: Mapping[tuple[str, str], Array], stopped: Stopped = never
     ) -> Recorded:
         """Run steps; `inputs` are (steps, neurons) or (steps, 1) by population and receptor, of the plan's dtype.
 
-        They are added to what arrives. Every now and then, `stopped` is asked whether the run is to end: it ends after
-        a whole step then, with all that was recorded. If `check_finite` of the plan holds, the first state that is not
-        finite raises `NotFiniteError`, and is the state of the engine.
+        They are added to what arrives. The engine calls `stopped` from time to time: if it returns True, the run ends
+        after a whole step, with all that was recorded. If the plan has `check_finite`, the first state that is not
+        finite raises `NotFiniteError`, and is then the state of the engine.
         """

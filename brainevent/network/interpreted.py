@@ -22,7 +22,7 @@ Array = Any
 
 
 class Interpreted:
-    """The engine that states what the others do."""
+    """The engine that defines the results of the others."""
 
     paces_itself = False
 
@@ -108,7 +108,7 @@ class Interpreted:
         return dict(zip(states, new, strict=True)), spikes
 
     def sent(self, spikes: Mapping[str, Array]) -> dict[str, dict[str, Array]]:
-        """Return what is on its way after a step: moved one step on, and what the spikes of this step send."""
+        """Return the pending input after a step: shifted by one step, with the weights of its spikes added."""
         arriving = {
             name: {receptor: np.append(sums[1:], np.zeros_like(sums[:1]), 0) for receptor, sums in receptors.items()}
             for name, receptors in self._state.arriving.items()

@@ -35,7 +35,7 @@ class NetworkState:
 
 
 def initial_state(plan: Plan) -> NetworkState:
-    """Return the state before the first step: nothing is on its way; raise if there is no room for what may be."""
+    """Return the state before the first step; raise if the pending input of a run may not fit in memory."""
     for name, receptor in plan.receptors():
         rows = plan.rows(name, receptor)
         what = f"the pending input of {receptor}, for delays up to {rows} steps,"

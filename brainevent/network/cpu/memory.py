@@ -33,7 +33,7 @@ class Memory:
 
     def __init__(self, plan: Plan):
         self.plan, self.step = plan, 0
-        self.torn = False  # whether a run broke off within a step
+        self.torn = False  # whether a run was interrupted within a step
         self._fresh = True  # whether no step ran since states were given: they may have denormals
         self.synapses = BundledSynapses.of(plan.populations, plan.parts, plan.synapses)
         held = self._held()
@@ -100,7 +100,7 @@ class Memory:
         self.updates[population].follow_params()
 
     def with_weights(self, plan: Plan) -> Memory:
-        """Return the memory of a plan that differs in weights alone; what is on its way keeps those that it had."""
+        """Return the memory of a plan that differs only in weights; pending input keeps the old weights."""
         other = Memory(plan)
         for name, arrays in self.arrays.items():
             for key, array in arrays.params.items():
@@ -117,7 +117,7 @@ class Memory:
         self._fresh = False
 
     def _use_ring(self, steps: int) -> None:
-        """Let the ring have slots for so many steps; it keeps what it has for those."""
+        """Give the ring slots for a number of steps; it keeps its sums."""
         ring = Ring(self.synapses.places, steps)
         for name, receptor in self.plan.receptors():
             rows = np.zeros((min(ring.slots, self.ring.slots), self.plan.population(name).size), np.int32)
@@ -134,7 +134,7 @@ class Memory:
                 table.update(ring.words(part))
 
     def _add_waiting(self, arriving: dict[str, dict[str, Array]]) -> None:
-        """Add what is on its way: sums, and what spikes will send that wait in lists."""
+        """Add pending input: sums, and the weights of spikes that wait in lists."""
         for name, keys in arriving.items():
             for key, rows in keys.items():
                 self.ring.read(name, key, self.step, rows)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`Ring`: the sums that a network has on its way."""
+"""`Ring`: the sums of pending input of a network."""
 
 from __future__ import annotations
 

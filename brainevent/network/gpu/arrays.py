@@ -30,7 +30,7 @@ def as_words(values: Values) -> Values:
 
 
 def slots_of(plan: Plan) -> int:
-    """Return for how many steps there are sums: one more than what is on its way."""
+    """Return for how many steps there are sums: one more than for pending input."""
     return 1 + max((plan.rows(*place) for place in plan.receptors()), default=1)
 
 
@@ -93,7 +93,7 @@ class Arrays:
         return self.plan.rows(population.name, receptor), population.size
 
     def _receptors(self) -> Iterator[tuple[int, int, list[tuple[PopulationPlan, str]]]]:
-        """For each receptor by number and each step ahead: populations that something may be on its way to."""
+        """For each receptor by number and each step ahead: populations that may have pending input."""
         for number in range(len(self.partition.reach)):
             having = [(p, list(p.quanta)[number]) for p in self.plan.populations if len(p.quanta) > number]
             for ahead in range(max((self._rows(p, receptor)[0] for p, receptor in having), default=0)):

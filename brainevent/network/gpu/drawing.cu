@@ -20,14 +20,14 @@ struct Drawn {  // synapses of one projection, row by row
     u32 kind, rows, ends, skip, by_target, number;  // `number` is how many a row has, unless `counts` says it
     u32 key0, key1, delay_key0, delay_key1, source_key0, source_key1;
     u32 own_weights, own_delays;
-    u64 total;  // of a projection that has so many synapses, each from any source
+    u64 total;  // number of synapses of a projection, each from any source
     Law weights, delays;
     float scale;  // of gaps
     u32 spare;
     u32* counts;  // of each row
     u32* turns;   // of each block of threads and end: ~ of the first turn that drew it, 0 if none did
     u64* loads;   // of each target: the sum of |weight|; nullptr if nothing is to be measured
-    u64* totals;  // synapses, and weights that rounding changed by more than 2^-9 of themselves
+    u64* totals;  // synapses, and weights that rounding changed by more than 2^-9 of their value
     u32* limits;  // as in `Limits`
 };
 

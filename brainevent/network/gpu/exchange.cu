@@ -53,7 +53,7 @@ BE void put_more(const Net& net, const Desk& desk, OfThread<Post>& posts, u32 e,
         const Post& post = posts[CARRIERS * 32 + lane];
         NOT_UNROLLED
         for (u32 unit = 1, k = INLINE; k < n; ++unit, k += INLINE) {
-            const u32* row = desk.mine[e] + 1 + k;  // rows beyond n are looked at by nobody
+            const u32* row = desk.mine[e] + 1 + k;  // no thread reads rows beyond n
             u64 v = (u64)(t + 1) << 32 | row[0], w = (u64)row[2] << 32 | row[1];
             if (NARROW) {
                 v |= row[1] << 16;
@@ -69,7 +69,7 @@ BE void send(const Net& net, Desk& desk, OfThread<Post>& posts, u32 block, u32 t
     const u32 e = t & 1;
     const uint4 m = *(const uint4*)desk.mine[e];
     const u32 n = m.x & COUNT, flags = m.x >> FLAGS;
-    u64 v = tag << 48 | (u64)(PUSHES ? 0 : n) << 40 | (u64)flags << 32, w;  // rows beyond n are looked at by nobody
+    u64 v = tag << 48 | (u64)(PUSHES ? 0 : n) << 40 | (u64)flags << 32, w;  // no thread reads rows beyond n
     if (NARROW) {
         const uint4 more = ((const uint4*)desk.mine[e])[1];
         v |= m.y | m.z << 16;
@@ -240,7 +240,7 @@ BE u32 receive(const Net& net, Desk& desk, const ShortRows& rows, const Ring& ri
     return INLINE;
 }
 
-// All lanes of a warp share out the rows that any of them was told, unless none has more than one: a lane delivers four
+// All lanes of a warp share the rows that any of them received, unless none has more than one: a lane delivers four
 // words of every PARTS times four.
 BE void listen_together(const Net& net, Desk& desk, const ShortRows& rows, const Ring& ring, OfThread<Post>& posts, u32 block,
                         u32 warp, u32 t, u64 tag) {

@@ -12,7 +12,7 @@ struct Cell {  // of a neuron that lives in registers
     bool is_there;
 };
 
-// What has arrived. In shared memory it is cleared at once; in memory later, so that nobody waits for it here.
+// What has arrived. In shared memory it is cleared at once; in memory later, so that no thread waits for it here.
 BE int taken(const Net& net, const Own& own, int* now, u32 receptor) {
     int* cell = now + net.reach[receptor] + own.place;
     const int sum = look(cell);
@@ -83,7 +83,7 @@ BE const Population& population_with(const Net& net, u32 number) {
     return net.population[k];
 }
 
-// What is full is told with the next step: there is room for two.
+// A full list is reported with the next step: there is room for two.
 BE void record(const Net& net, Desk& desk, u32 spike, u32 block, u32 t, u32 turn) {
     const u32 flags = spike >> PLACE_BITS, place = spike & ((1u << PLACE_BITS) - 1), number = place * net.blocks + block;
     if (flags & RECORDED) {
@@ -137,7 +137,7 @@ template <bool PLAIN> BE bool live_now(const Net& net, Desk& desk, const Own& ow
 
 struct States {  // of the neurons of a block: the first words in shared memory, others in memory
     u32 *inside, *outside;
-    u32 per, slots, more;  // so many neurons have one word more in shared memory
+    u32 per, slots, more;  // `more` neurons have one more word in shared memory
 };
 
 BE bool is_inside(const States& of, u32 k, u32 place) {

@@ -49,7 +49,7 @@ BE u32 next_in_block(u32* at) {
     asm volatile("atom.shared.inc.u32 %0, [%1], 0xFFFFFFFE;" : "=r"(before) : "r"((u32)__cvta_generic_to_shared(at)) : "memory");
     return before;
 }
-// Add to the ring if so, or in shared memory else to a word of this lane that nobody reads: so there is no branch.
+// Add to the ring if so, or in shared memory else to a word of this lane that is never read: so there is no branch.
 BE void add_if(bool yes, int* at, int x, int* nowhere) {
     if (RING_IN_BLOCK) atomicAdd(yes ? at : nowhere + (threadIdx.x & 31), x);
     else if (yes) atomicAdd(at, x);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Many steps of a network in one kernel.
 //
-// Each block owns neurons, the synapses that end on them, and the ring of what is on its way to them. A block sends what
+// Each block owns neurons, the synapses that end on them, and the ring of their pending input. A block sends what
 // its neurons did in a step as one packet to all blocks: what arrives is both the barrier and the data. Nobody is two
 // steps ahead of another, so packets and lists are kept for even and for odd steps.
 //

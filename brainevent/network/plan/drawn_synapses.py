@@ -32,7 +32,7 @@ class Measured:
     """What follows from the synapses of a description.
 
     `loads` are sums of |weight| into each target, in quanta; `rounded` is how many weights were rounded by more than
-    2^-9 of themselves.
+    2^-9 of their value.
     """
 
     about: ProjectionPlan

@@ -128,7 +128,7 @@ def _distinct(count: int, size: int, words: Any, ends: Any, taken: Any) -> None:
 
 @inlined
 def _whole(law: Any, words: Any, count: int, floats: Any, out: Any) -> int:
-    """Write the values of a law, rounded to integers; return how many differ by more than 2^-9 of themselves."""
+    """Write the values of a law, rounded to integers; return how many differ by more than 2^-9 of their value."""
     values_into(law, words, count, floats)
     off = 0
     for i in range(count):

@@ -26,12 +26,12 @@ __all__ = [
 ]
 
 LARGEST_SUM = 2**31 - 1  # quanta into a neuron
-ROUNDED = 2.0**-9  # by how much of itself rounding may change a weight
-_EXACT = 1e-6  # by how much of itself a weight may differ from a multiple that it is meant to be
-_FINEST = 256  # quanta of the smallest weight: then no weight changes by more than 2^-9 of itself
+ROUNDED = 2.0**-9  # relative change of a weight by rounding, at most
+_EXACT = 1e-6  # relative difference, at most, of a weight from a multiple of the quantum that it stands for
+_FINEST = 256  # quanta of the smallest weight: then no weight changes by more than 2^-9 of its value
 _MOST_PARTS = 1024  # into which the smallest weight is divided to find what all are multiples of
 _LARGEST_16, _LARGEST_32 = 2**15 - 1, 2**30
-_SOME = 64  # weights that are looked at before all are
+_SOME = 64  # weights that are checked before all others
 _SMALLEST = float(np.finfo(np.float32).tiny)
 
 Array = Any
@@ -107,7 +107,7 @@ def choose_quantum(wirings: Sequence[Wiring], dtype: str = "float32") -> np.floa
 
 
 def in_quanta(weights: Array, quantum: np.floating[Any]) -> tuple[Array, int]:
-    """Return weights as int32 numbers of quanta, and how many are rounded by more than 2^-9 of themselves."""
+    """Return weights as int32 numbers of quanta, and how many are rounded by more than 2^-9 of their value."""
     scaled = weights / np.float64(quantum)
     whole = np.rint(scaled)
     return whole.astype(np.int32), int((np.abs(scaled - whole) > np.abs(scaled) * ROUNDED).sum())

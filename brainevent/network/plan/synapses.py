@@ -33,7 +33,7 @@ class Placed:
     """Synapses of a plan, and what follows from them.
 
     `loads` are sums of |weight| into each target, in quanta; `rounded` is how many weights were rounded by more than
-    2^-9 of themselves.
+    2^-9 of their value.
     """
 
     synapses: SynapsePlan

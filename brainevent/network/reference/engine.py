@@ -29,8 +29,8 @@ _LONG, _SHORT = 1024, 16  # steps of a piece
 class ReferenceEngine:
     """Plain JAX, on any platform. It differs from the other engines by rounding, and may be slow.
 
-    A run is cut into pieces, which are compiled for two lengths: so no new number of steps is compiled anew. A run that
-    raises changes nothing.
+    A run is cut into pieces of two lengths, so another number of steps needs no compilation. A run that raises changes
+    nothing.
     """
 
     paces_itself = False

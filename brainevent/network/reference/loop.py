@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A piece of a run: up to so many steps, of which only the room for what is recorded is compiled in."""
+"""A piece of a run: any number of steps up to the size of its records, which is compiled in."""
 
 from __future__ import annotations
 
