@@ -113,7 +113,9 @@ def _compared(body: Sequence[Row], rows: Rows, compare_by: Compare, groups: Sequ
         raise TypeError(f"{_WHERE}: compare_by must be a string or a function, found {type(compare_by).__name__}")
     baselines = [row for row in body if holds(row)]
     if not baselines:
-        raise ValueError(f"{_WHERE}: compare_by={compare_by!r} holds for no row, so there is no baseline")
+        raise ValueError(
+            f"{_WHERE}: compare_by={compare_by!r} is true for no row, so there is no baseline; change the condition"
+        )
     same = [name for name in groups if name != "backend"]
     times: dict[tuple[str, ...], float] = {_key(row, same): row["typical_ms"] for row in reversed(baselines)}
     only = baselines[0]["typical_ms"] if len(baselines) == 1 else math.nan

@@ -164,7 +164,7 @@ def export_tuned(path: str | os.PathLike[str]) -> int:
     try:
         write_whole(Path(path), _as_bytes(known))
     except OSError as error:
-        raise KernelError(f"export_tuned: {path} cannot be written ({error.strerror})") from error
+        raise KernelError(f"export_tuned: {path} cannot be written ({error.strerror}); pass another path") from error
     return len(known)
 
 
@@ -190,7 +190,7 @@ def import_tuned(path: str | os.PathLike[str]) -> int:
         with open(path, "rb") as file:
             new = _from_bytes(file.read(_LIMIT + 1))
     except OSError as error:
-        raise KernelError(f"import_tuned: {path} cannot be read ({error.strerror})") from error
+        raise KernelError(f"import_tuned: {path} cannot be read ({error.strerror}); pass another path") from error
     except ValueError as error:
         raise KernelError(
             f"import_tuned: {path} is not a file of tuned choices ({error}); pass one that export_tuned wrote"

@@ -228,7 +228,7 @@ def _make(option: str, folder: Path) -> None:
     except OSError as error:
         raise CommandError(f"{option}: the folder {folder} cannot be made ({error.strerror})") from error
     if not os.access(folder, os.W_OK):
-        raise CommandError(f"{option}: the folder {folder} is not writable")
+        raise CommandError(f"{option}: the folder {folder} is not writable; choose another")
 
 
 def _saved(path: Path, names: Sequence[str]) -> Run:
@@ -249,5 +249,5 @@ def _saved(path: Path, names: Sequence[str]) -> Run:
             f"it has those of: {', '.join(filter(None, known)) or 'none'}"
         )
     if twice := [name for name, count in Counter(known).items() if count > 1]:
-        raise CommandError(f"--compare: {path} has several results of {', '.join(twice)}")
+        raise CommandError(f"--compare: {path} has several results of {', '.join(twice)}; pass a file with one of each")
     return before

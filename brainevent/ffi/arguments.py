@@ -68,5 +68,5 @@ def checked_aliases(
                 "both must have the same shape and dtype"
             )
     if len(set(aliases.values())) < len(aliases):
-        raise ValueError(f"{where}: input_output_aliases gives two inputs to one output")
+        raise ValueError(f"{where}: input_output_aliases gives two inputs to one output; leave one out")
     return tuple(sorted((int(i), int(o)) for i, o in aliases.items()))

@@ -91,7 +91,8 @@ def _device(name: str, platform: str) -> jax.Device:
         return jax.local_devices(backend=platform)[0]
     except RuntimeError as error:
         raise ValueError(
-            f"operator {name!r}: benchmark on {platform!r} needs such a device, and JAX finds none here ({error})"
+            f"operator {name!r}: benchmark on {platform!r} needs such a device, and JAX finds none here ({error}); "
+            "choose another"
         ) from None
 
 

@@ -233,7 +233,7 @@ class XLACustomKernel(KernelMethods, BenchmarkMethods, RuleMethods):
         params = {}
         for key, value in kwargs.items():
             if key in RESERVED:
-                raise TypeError(f"operator {self.name!r}: the keyword {key!r} is reserved")
+                raise TypeError(f"operator {self.name!r}: the keyword {key!r} is reserved; choose another name")
             if key == "backend":
                 if value is not None:
                     params[key] = config.check_backend_name(value, f"operator {self.name!r}")

@@ -261,7 +261,7 @@ def defjvp(primitive: Primitive | HasRules, *jvp_rules: Callable[..., Any] | Non
         )
     for i, rule in enumerate(jvp_rules):
         if rule is not None and not callable(rule):
-            raise TypeError(f"defjvp({target.name!r}): rule {i} is {type(rule).__name__}, neither a function nor None")
+            raise TypeError(f"defjvp({target.name!r}): rule {i} is {type(rule).__name__}; pass a function or None")
     rule = per_input_rule(target, jvp_rules)
     if operator is not None:
         operator.def_jvp_rule(rule)
@@ -310,7 +310,8 @@ def _one_per_result(terms: Any, count: int, name: str, i: int) -> Sequence[Any]:
         )
     if len(terms) != count:
         raise OperandError(
-            f"{name!r}: jvp rule {i} returned {len(terms)} tangents, but the operator has {count} outputs"
+            f"{name!r}: jvp rule {i} returned {len(terms)} tangents, but the operator has {count} outputs; return "
+            "one for each"
         )
     return terms
 

@@ -67,7 +67,7 @@ class ShardingRule:
         """Read the notation; a factor that results lack, and that is not declared as reduced, is never split."""
         where = f"operator {operator!r}: sharding rule {rule!r}"
         if not isinstance(rule, str):
-            raise RegistrationTypeError(f"operator {operator!r}: a sharding rule is a string such as 'm k, k -> m'")
+            raise RegistrationTypeError(f"{where}: pass a string such as 'm k, k -> m', or a function")
         kinds = {
             "reduction_factors": reduction_factors,
             "need_replication_factors": need_replication_factors,
@@ -84,7 +84,7 @@ class ShardingRule:
         minor = [f for dims in operands + results for d in dims if isinstance(d, tuple) for f in d[1:]]
         if both := sorted(set(minor) & set(reduction_factors)):
             raise RegistrationValueError(
-                f"{where}: factor {both[0]!r} is reduced, so it cannot be a minor one in brackets"
+                f"{where}: factor {both[0]!r} is reduced, so it must be the first one in its brackets"
             )
         lacking = [f for f in _factors(operands) if any(f not in _factors([dims]) for dims in results)]
         partial = [f for f in lacking if f not in reduction_factors]
@@ -114,7 +114,7 @@ class ShardingRule:
         if (len(operands), len(results)) != (len(self.operands), len(self.results)):
             raise ValueError(
                 f"{self.where} is for {len(self.operands)} operands and {len(self.results)} results; "
-                f"the operator was called with {len(operands)} operands and {len(results)} results"
+                f"the operator was called with {len(operands)} operands and {len(results)} results; change either"
             )
         own = [rank - sum(level.axes[i] is not None for level in levels) for i, rank in enumerate(operands)]
         operand_dims = self.of_ranks("operand", self.operands, own)
@@ -140,7 +140,7 @@ class ShardingRule:
         if spare < 0 or (spare > 0 and not ellipsis):
             raise ValueError(
                 f"{self.where}: {what} has {len(dims) - ellipsis} dimensions there, "
-                f"but the operator was called with one of rank {rank}"
+                f"but the operator was called with one of rank {rank}; change the rule or the call"
             )
         return [*(f"ellipsis{dims[0][1:]}_{i}" for i in range(spare)), *dims[1:]] if ellipsis else list(dims)
 

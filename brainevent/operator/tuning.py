@@ -100,7 +100,9 @@ def _placed(operands: Sequence[Any], platform: str | None, where: str) -> tuple[
         try:
             device = jax.local_devices(backend=platform)[0]
         except RuntimeError:
-            raise ValueError(f"{where}: JAX has no device of platform {platform!r} here") from None
+            raise ValueError(
+                f"{where}: JAX has no device of platform {platform!r} here; pass another platform"
+            ) from None
         return [jax.device_put(x, device) for x in operands], lowering_platform(device)
     arrays = [jnp.asarray(x) for x in operands]
     device = _device(arrays)

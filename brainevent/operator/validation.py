@@ -34,7 +34,8 @@ def checked_results(
             raise KernelOutputError(f"{where}: the kernel returned {found}, but outs is {tree}; return that, or a list")
     if len(results) != len(outs):
         raise KernelOutputError(
-            f"{where}: the kernel returned {len(results)} arrays, but outs describes {len(outs)}{called}"
+            f"{where}: the kernel returned {len(results)} arrays, but outs describes {len(outs)}; change the kernel "
+            f"or outs{called}"
         )
     names = _names(tree, len(outs))
     for name, out, result in zip(names, outs, results, strict=True):
@@ -105,14 +106,18 @@ def checked_batch(
     results, axes = map(_as_list, _pair(where, returned, "(outputs, output axes)", given))
     if not len(results) == len(axes) == len(outs):
         raise _wrong(
-            f"{where} returned {len(results)} outputs and {len(axes)} output axes, but outs describes {len(outs)}",
+            f"{where} returned {len(results)} outputs and {len(axes)} output axes, but outs describes {len(outs)}; "
+            "return one for each",
             given,
         )
     for i, (result, axis, out) in enumerate(zip(results, axes, outs, strict=True)):
         rank, shape = len(out.shape) + 1, list(out.shape)
         if axis is not None:
             if not -rank <= axis < rank:
-                raise _wrong(f"{where} returned {axis} as axis of output {i}, which has {rank} dimensions", given)
+                raise _wrong(
+                    f"{where} returned {axis} as axis of output {i}, which has {rank} dimensions; return one of these",
+                    given,
+                )
             axes[i] = int(axis) % rank
             shape.insert(axes[i], size)
         batched = ShapedArray(tuple(shape), out.dtype)

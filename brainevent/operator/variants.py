@@ -45,7 +45,9 @@ def _check(variants: Sequence[tuple[tuple[Any, Any], ...]], where: str) -> None:
         raise RegistrationValueError(f"{where}: variants names no variant; leave it out, or give each keyword a value")
     for name, value in itertools.chain(*variants):
         if not isinstance(name, str) or not name.isidentifier() or keyword.iskeyword(name):
-            raise RegistrationTypeError(f"{where}: {name!r} in variants cannot be the name of a keyword argument")
+            raise RegistrationTypeError(
+                f"{where}: {name!r} in variants is not a valid name of a keyword argument; choose another"
+            )
         if name in _TAKEN or name.startswith("_"):
             raise RegistrationValueError(f"{where}: the keyword {name!r} in variants is reserved; choose another")
         if not isinstance(value, Hashable):
@@ -55,7 +57,7 @@ def _check(variants: Sequence[tuple[tuple[Any, Any], ...]], where: str) -> None:
     labels = [label(variant) for variant in variants]
     for text in labels:
         if labels.count(text) > 1:
-            raise RegistrationValueError(f"{where}: the variant {text!r} is declared twice")
+            raise RegistrationValueError(f"{where}: the variant {text!r} is declared twice; declare it once")
 
 
 def label(variant: Variant) -> str:

@@ -127,7 +127,7 @@ def test_what_is_no_kernel_is_told(kernel, words):
             "zeroed: the kernel has no output 'outs'; did you mean 'out'[?]; the outputs are the last",
         ),
         ({"in_out_argnames": ["x"]}, "in_out_argnames: the kernel has no output 'x'.*one for each leaf of outs: out"),
-        ({"in_out_argnames": ["out", "out"]}, "in_out_argnames names an output twice: out, out"),
+        ({"in_out_argnames": ["out", "out"]}, "in_out_argnames names an output twice .out, out.; name it once"),
         ({"in_out_argnames": "out", "zeroed": "out"}, "'out' is named in zeroed and in in_out_argnames"),
         ({"outs": [VECTOR] * 4}, r"outs has 4 leaves, and the kernel has 3 array parameters \(x, y, out\)"),
         ({"outs": []}, "outs has 0 leaves"),

@@ -272,7 +272,7 @@ def test_records_are_a_copy():
     [
         ({"sort_by": "mean"}, "BenchmarkResult.print: there is no column 'mean'; did you mean 'mean_ms'?; columns: p"),
         ({"group_by": "lable"}, "there is no column 'lable'; did you mean 'label'?"),
-        ({"compare_by": "backend == 'x'"}, "holds for no row, so there is no baseline"),
+        ({"compare_by": "backend == 'x'"}, "is true for no row, so there is no baseline; change the condition"),
         ({"compare_by": "bakend == 'x'"}, "there is no column 'bakend'; did you mean 'backend'?; columns: platform, "),
         ({"compare_by": "n < 'x'"}, "\"n < 'x'\" compares values that cannot be compared: '<' not supported"),
         ({"compare_by": "backend =="}, "'backend ==' is not a condition (invalid syntax"),

@@ -391,7 +391,7 @@ BAD = {
     "y is text": (RESULT, {"y": "label"}, "y='label' is not a number: it is 'n=10' in a record; numbers: mean_ms"),
     "y is empty": (RESULT, {"y": "throughput"}, "no record has a number for y='throughput'; columns that do: mean_ms"),
     "baseline": (RESULT, {"kind": "speedup", "baseline": "cp"}, "baseline='cp' is not a backend; did you mean 'cpp'?"),
-    "baseline elsewhere": (RESULT, {"baseline": "cpp"}, "baseline='cpp' belongs to kind='speedup', found kind='line'"),
+    "baseline elsewhere": (RESULT, {"baseline": "cpp"}, "baseline='cpp' is for kind='speedup', found kind='line'"),
     "alone": (result(record("a", 1)), {"kind": "speedup"}, "compares with 'a', and the records have no other backend"),
     "no time": (RESULT, {"kind": "speedup", "y": "loop_ms"}, "shows times, and y='loop_ms' is not a time; use one of"),
     "no work": (RESULT, {"kind": "roofline"}, "no record has both bytes and flops; measure with BenchmarkConfig("),

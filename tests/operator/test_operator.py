@@ -151,10 +151,10 @@ def test_tags_are_replaced_and_the_call_function_is_stored(op):
         (lambda op: op.def_call(1), (TypeError,), "call function must be callable, found int"),
         (lambda op: op.def_tags(1), (TypeError,), "a tag must be a string"),
         (lambda op: op.def_jvp_rule(1), (TypeError,), "jvp rule must be callable, found int"),
-        (lambda op: op.def_jvp_rule2(None, 1), (TypeError,), "rule 1 is int, neither a function nor None"),
+        (lambda op: op.def_jvp_rule2(None, 1), (TypeError,), "rule 1 is int; pass a function or None"),
         (lambda op: op.def_transpose_rule(1), (TypeError,), "transpose rule must be callable, found int"),
         (lambda op: op.def_batching_rule(1), (TypeError,), "batch rule must be callable, found int"),
-        (lambda op: op.def_sharding_rule(1), (TypeError,), "a sharding rule is a string"),
+        (lambda op: op.def_sharding_rule(1), (TypeError,), "sharding rule 1: pass a string"),
     ],
 )
 def test_a_registration_that_cannot_be_says_why_and_changes_nothing(op, register, classes, words):

@@ -311,7 +311,7 @@ def test_variants_are_kept_in_the_entry(unique_name):
         ({"outs": (1,)}, RegistrationValueError, "'outs' in variants is reserved"),
         ({"backend": (1,)}, RegistrationValueError, "'backend' in variants is reserved"),
         ({"_block": (1,)}, RegistrationValueError, "reserved; choose another"),
-        ({"a b": (1,)}, RegistrationTypeError, "'a b' in variants cannot be the name of a keyword"),
+        ({"a b": (1,)}, RegistrationTypeError, "'a b' in variants is not a valid name of a keyword"),
         ({"block": ([1],)}, RegistrationTypeError, r"block=\[1\] in variants must be hashable"),
         ({"block": (1, 1)}, RegistrationValueError, "the variant 'block=1' is declared twice"),
     ],

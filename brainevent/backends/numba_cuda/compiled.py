@@ -79,7 +79,9 @@ def _type_of(where: str, argument: Any) -> Any:
 def _compile(where: str, kernel: CUDADispatcher, signature: tuple[Any, ...], capability: str) -> Code:
     options = kernel.targetoptions
     if options.get("link"):
-        raise KernelArgumentError(f"{where}: kernels that link other files (link=...) cannot be launched by XLA")
+        raise KernelArgumentError(
+            f"{where}: XLA cannot launch kernels that link other files; remove link= from cuda.jit"
+        )
     check_arity(where, kernel.py_func, signature)
     major, minor = (int(number) for number in re.findall(r"\d+", capability)[:2])
     passed = {key: options[key] for key in _PASSED_ON if options.get(key) is not None}

@@ -149,7 +149,7 @@ class CPPBackend(CompilerBackend):
 
     def _described(self, build: Build, **options: Any) -> Build:
         if options:
-            raise TypeError(f"{build.where}: unknown option {next(iter(options))!r}")
+            raise TypeError(f"{build.where}: unknown option {next(iter(options))!r}; leave it out")
         return build
 
 

@@ -88,7 +88,7 @@ def directory_sources(loader: str, directory: str | os.PathLike[str], patterns: 
     folder = Path(directory).expanduser()
     where = f"{loader}({os.fspath(directory)!r})"
     if not folder.is_dir():
-        raise FileNotFoundError(f"{where}: there is no such folder")
+        raise FileNotFoundError(f"{where}: there is no such folder; correct the path")
     paths = dict.fromkeys(
         path for pattern in words(where, "file_patterns", patterns) for path in _matching(folder, pattern)
     )
@@ -147,5 +147,7 @@ def folders(where: str, paths: Sequence[str | os.PathLike[str]] | None) -> tuple
     absolute = tuple(os.path.abspath(os.path.expanduser(os.fspath(path))) for path in paths or ())
     for path in absolute:
         if not os.path.isdir(path):
-            raise FileNotFoundError(f"{where}: extra_include_paths names {path}, and there is no such folder")
+            raise FileNotFoundError(
+                f"{where}: extra_include_paths names {path}, and there is no such folder; remove it"
+            )
     return absolute

@@ -145,7 +145,7 @@ def _named(where: str, what: str, names: Any, outputs: Sequence[Parameter]) -> t
                 f"the outputs are the last arrays, one for each leaf of outs: {', '.join(known)}"
             )
     if len(set(names)) < len(names):
-        raise ValueError(f"{where}: {what} names an output twice: {', '.join(names)}")
+        raise ValueError(f"{where}: {what} names an output twice ({', '.join(names)}); name it once")
     return names
 
 

@@ -146,7 +146,9 @@ def _named(kind: Any) -> str:
 def as_array(where: str, parameter: Parameter, x: Any, buffer: int) -> Array:
     """Check an array, or the type of an output, against the kernel's declaration."""
     if not parameter.is_array:
-        raise KernelArgumentError(f"{where}: the output {parameter.name!r} is declared as {parameter}, not as an array")
+        raise KernelArgumentError(
+            f"{where}: the output {parameter.name!r} is declared as {parameter}; declare it as warp.array(dtype=...)"
+        )
     shape, name = tuple(x.shape), jax.dtypes.canonicalize_dtype(x.dtype).name
     passed = f"{name}{list(shape)} is passed"
     if not shape:

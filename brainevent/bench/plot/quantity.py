@@ -71,7 +71,9 @@ def speedup(y: str | None, rows: Rows, hue: str, baseline: Any) -> tuple[Quantit
             f"the records have: {', '.join(known)}"
         )
     if len(known) == 1:
-        raise ValueError(f"{WHERE}: kind='speedup' compares with {chosen!r}, and the records have no other {hue}")
+        raise ValueError(
+            f"{WHERE}: kind='speedup' compares with {chosen!r}, and the records have no other {hue}; measure one more"
+        )
     same = [other for other in rows.names if other != hue]
     bases = {_key(row, same): _span(row, name)[0] for row in rows.rows if str(row.get(hue)) == chosen}
 

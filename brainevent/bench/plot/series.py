@@ -172,13 +172,15 @@ def _facet(wish: Wish, told: Cases | None, rows: Rows) -> tuple[str, ...]:
 def _rows(records: Sequence[BenchmarkRecord], wish: Wish) -> Rows:
     """Return the rows; raise if there are none, or if a requested column does not exist."""
     if not records:
-        raise ValueError(f"{WHERE}: there are no records to draw")
+        raise ValueError(f"{WHERE}: there are no records to draw; measure something first")
     rows = flat_rows(records, all_columns=True)
     for role in ("x", "y", "hue", "style"):
         if (name := getattr(wish, role)) is not None:
             check_column(f"{WHERE}: {role}", name, dict.fromkeys([*rows.columns, *METRICS]), rows.columns)
     if wish.baseline is not None and wish.kind != "speedup":
-        raise ValueError(f"{WHERE}: baseline={wish.baseline!r} belongs to kind='speedup', found kind={wish.kind!r}")
+        raise ValueError(
+            f"{WHERE}: baseline={wish.baseline!r} is for kind='speedup', found kind={wish.kind!r}; leave it out"
+        )
     if wish.kind != "roofline":
         return rows
     if wish.x is not None:
