@@ -46,8 +46,8 @@ def csr_apply_on_pre(
     """Apply a user's rule to the synapses of presynaptic neurons that spiked, in compressed sparse rows.
 
     The rule is computed for the synapses of neurons that spiked: the time depends on these. In a differentiated
-    function, and for fewer than 16 384 synapses, it is computed for every synapse, and its result is kept where the
-    presynaptic neuron spiked. All of it is differentiable if the rule is.
+    function, and for fewer than 16 384 synapses (on a GPU, 67 million), it is computed for every synapse, and its
+    result is kept where the presynaptic neuron spiked. All of it is differentiable if the rule is.
 
     Args:
         rule: `rule(state, pre, post, params)` returns the new state of one synapse, with the structure of the old one.
