@@ -1,7 +1,7 @@
 ; SPDX-License-Identifier: Apache-2.0
-; The native handler of launch plans: `handler.py` puts the numbers in. What is returned is XLA's error, or 0.
+; The native handler of launch plans, with numbers from `handler.py`. It returns XLA's error, or 0.
 ;
-; A plan is words: see `target.load`. The handler's own memory is bytes: the arguments of a call of XLA's, among them the
+; A plan is words: see `target.load`. The handler's memory is bytes: the arguments of a call of XLA, with the
 ; stream; parameters; their addresses; the addresses of buffers, that is, of operands, then results.
 
 define internal i64 @get(ptr %at, i64 %offset) alwaysinline {
@@ -28,14 +28,14 @@ define internal void @put(ptr %at, i64 %offset, i64 %word) alwaysinline {
   ret void
 }
 
-; What to say of CUDA's error `code` in launch number `index`.
+; Report CUDA's error `code` of launch number `index`.
 define internal i64 @report(ptr %frame, ptr %plan, i64 %index, i64 %code) {
   %function = call ptr @follow(ptr %plan, i64 $REPORT)
   %error = call i64 %function(ptr %frame, ptr %plan, i64 %index, i64 %code)
   ret i64 %error
 }
 
-; Ask XLA for its stream, which is left in `memory`.
+; Write XLA's stream to `memory`.
 define internal i64 @ask_for_stream(ptr %frame, ptr %plan, ptr %memory) {
   call void @put(ptr %memory, i64 0, i64 $STREAM_ARGS)  ; size, extension, context, stream
   call void @put(ptr %memory, i64 8, i64 0)
@@ -54,8 +54,8 @@ ask:
   ret i64 %error
 }
 
-; Write down the address of each buffer for one element of the batch. A level is a row: its size, and how far one step
-; moves each buffer.
+; Write the address of each buffer for one element of the batch. A level is a row: its size, and the distance that one
+; step moves each buffer.
 define internal void @find_buffers(ptr %frame, ptr %memory, ptr %batch, i64 %levels, i64 %element) {
 entry:
   %operands = call ptr @follow(ptr %frame, i64 $OPERANDS)
@@ -107,7 +107,7 @@ end:
   ret void
 }
 
-; Return the address of the buffer whose number stands at `offset`.
+; Return the address of the buffer whose number is at `offset`.
 define internal i64 @buffer(ptr %at, i64 %offset, ptr %memory) alwaysinline {
   %number = call i64 @get(ptr %at, i64 %offset)
   %place = shl i64 %number, 3
@@ -145,7 +145,7 @@ end:
   ret i64 0
 }
 
-; Copy the words of the parameters, and return where the words of the launch go on.
+; Copy the words of the parameters, and return the address of the next words of the launch.
 define internal ptr @copy_parameters(ptr %at, ptr %memory) {
 entry:
   %n = call i64 @get(ptr %at, i64 $N_WORDS)
@@ -158,7 +158,7 @@ entry:
 }
 declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 
-; Write down where each parameter is; return where the words of the launch go on.
+; Write the address of each parameter; return the address of the next words of the launch.
 define internal ptr @find_parameters(ptr %at, ptr %offsets, ptr %memory) {
 entry:
   %n = call i64 @get(ptr %at, i64 $N_PARAMETERS)
@@ -182,8 +182,9 @@ end:
   ret ptr %rest
 }
 
-; Put the addresses of buffers into parameters: a place, a buffer, what is added to its address, and the bits that are
-; not to be set in that. Leave in `memory` which slot is misaligned, counted from 1, or 0. Return the next launch.
+; Put the addresses of buffers into parameters: a place, a buffer, an offset that is added to its address, and the bits
+; that must not be set in it. Write the number of a misaligned slot, counted from 1, or 0, to `memory`. Return the next
+; launch.
 define internal ptr @fill_slots(ptr %at, ptr %slots, ptr %memory) {
 entry:
   %n = call i64 @get(ptr %at, i64 $N_SLOTS)
@@ -213,7 +214,7 @@ end:
   ret ptr %slot
 }
 
-; Launch what is written down at `at`; return CUDA's error, or 0.
+; Launch the words at `at`; return CUDA's error, or 0.
 define internal i64 @launch(ptr %plan, ptr %at, ptr %memory) {
   %kernel = call ptr @follow(ptr %at, i64 0)
   %grid_x = call i32 @number(ptr %at, i64 8)

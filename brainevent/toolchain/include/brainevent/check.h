@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks that throw.  What leaves an entry point becomes a JaxRuntimeError; the process lives on.
+// Checks that throw.  An exception that leaves an entry point becomes a JaxRuntimeError; the process continues.
 //
 //     BE_CHECK(n > 0) << "n is " << n;       host: throws BE::CheckError; device: prints, and stops the kernel
 //     BE_CUDA_CHECK(cudaMemsetAsync(...));   throws BE::CudaError
-//     BE_CHECK_KERNEL_LAUNCH();              after <<<...>>>: throws BE::CudaError if the launch was refused
+//     BE_CHECK_KERNEL_LAUNCH();              after <<<...>>>: throws BE::CudaError if the launch failed
 #pragma once
 
 #include <cstdio>
@@ -32,7 +32,7 @@ class Failure {
     text_ << "[be] CHECK FAILED at " << file << ":" << line << ": " << condition;
   }
   ~Failure() noexcept(false) {
-    if (std::uncaught_exceptions() == in_flight_) throw CheckError(text_.c_str());  // else a part of the message threw
+    if (std::uncaught_exceptions() == in_flight_) throw CheckError(text_.c_str());  // or the message threw
   }
   Failure(const Failure&) = delete;
   Failure& operator=(const Failure&) = delete;
@@ -53,7 +53,7 @@ class Failure {
 
 #if defined(__CUDA_ARCH__)
 
-// Host functions are read by the device compiler too: hence both.
+// The device compiler reads host functions too: hence both.
 class DeviceFailure {
  public:
   BE_HOST_DEVICE DeviceFailure(const char* file, int line, const char* condition) {
@@ -102,7 +102,7 @@ struct CudaError : std::runtime_error {
 
 namespace detail {
 [[noreturn]] inline void throw_cuda(cudaError_t status, const char* file, int line, const char* expression) {
-  cudaGetLastError();  // told once: the next launch starts with a clean slate
+  cudaGetLastError();  // reported once: clear it for the next launch
   Text text;
   text << "[be] CUDA ERROR at " << file << ":" << line << ": " << expression << " - " << cudaGetErrorName(status)
        << ": " << cudaGetErrorString(status);

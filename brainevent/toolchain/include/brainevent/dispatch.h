@@ -3,10 +3,10 @@
 //
 //     BE_DISPATCH_FLOATING(x.dtype(), scalar_t, { run(x.data_ptr<scalar_t>(), x.numel()); });
 //
-// The body is a lambda's: it sees all variables around it, and `return` leaves the body.  A dtype outside the family
+// The body is that of a lambda: it can use all variables around it, and `return` leaves it.  A dtype outside the family
 // throws BE::DTypeError.
 //
-// On the CPU, BE_DISPATCH_FLOATING_AND_HALF means float32 and float64, for there is no arithmetic in 16 bits there; with
+// On the CPU, BE_DISPATCH_FLOATING_AND_HALF means float32 and float64, because 16-bit arithmetic is missing there; with
 // `#define BE_CPU_HALF` before the include it has float16 and bfloat16 too, which compute by way of float.
 #pragma once
 

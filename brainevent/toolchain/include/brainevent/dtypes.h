@@ -12,7 +12,7 @@
 #define BE_HOST_DEVICE
 #endif
 
-// CUDA's half types cost a third of a build: the build leaves them out where nothing can name them.
+// CUDA's half types cost a third of a build: the build omits them if nothing uses them.
 #if defined(__CUDACC__) && !defined(BE_WITHOUT_HALF)
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
@@ -89,7 +89,7 @@ inline float float_of(uint32_t bits) {
   return value;
 }
 
-// A float cut to 16 bits, rounded to nearest, ties to even; `Format` knows the bits.
+// A float in 16 bits, rounded to nearest, ties to even; `Format` describes the bits.
 template <typename Format>
 struct Half {
   uint16_t bits;

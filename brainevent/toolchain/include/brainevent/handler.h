@@ -14,7 +14,7 @@
 
 #define BE_EXPORT __attribute__((visibility("default")))
 
-// Whom to tell of an error, so that it is not lost if the process is aborted: makes the error, given a text and a code.
+// The function that reports an error, also if the process is aborted: it makes the error of a text and a code.
 // The loader sets it.
 extern "C" {
 BE_EXPORT XLA_FFI_Error* (*BE_REPORT)(const XLA_FFI_CallFrame*, const char*, int64_t) = nullptr;
@@ -29,7 +29,7 @@ struct Attribute {
   XLA_FFI_DataType type;
 };
 
-// What an entry point takes; attributes are sorted by name, as XLA passes them.
+// The parameters of an entry point; attributes are sorted by name, as XLA passes them.
 struct Signature {
   const char* name;
   int64_t operands, results, attributes;
@@ -77,7 +77,7 @@ struct Stream {
 #endif
 };
 
-// One call: what XLA passed, and the place in the batch.
+// One call: XLA's arguments, and the position in the batch.
 class Call {
  public:
   const XLA_FFI_CallFrame* frame;
@@ -121,7 +121,7 @@ class Call {
   }
 };
 
-// The attributes that brainevent adds begin like this; no C++ identifier can.
+// The prefix of attributes that brainevent adds; C++ identifiers cannot begin like this.
 inline bool is_ours(const XLA_FFI_ByteSpan& name) {
   return name.len > 3 && std::memcmp(name.ptr, "be.", 3) == 0;
 }
@@ -130,7 +130,7 @@ inline bool is_called(const XLA_FFI_ByteSpan& name, const char* other, size_t le
   return name.len == length && std::memcmp(name.ptr, other, length) == 0;
 }
 
-// Attributes of one call, told from one another.
+// The attributes of one call, by kind.
 struct Given {
   const XLA_FFI_Array* batch = nullptr;
   const XLA_FFI_ByteSpan* operation = nullptr;
@@ -138,7 +138,7 @@ struct Given {
 
 inline const char* name_of(XLA_FFI_DataType type) { return dtype_name(dtype_of(type)); }
 
-// What is wrong with a call: throws, to become an error of the code INVALID_ARGUMENT.
+// Errors of a call: throw exceptions that become errors of the code INVALID_ARGUMENT.
 struct CallError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
@@ -227,7 +227,7 @@ inline void run_batch(Call& call, void (*run)(const Call&), const int64_t* batch
   }
 }
 
-// Tell XLA the version of its interface, and whether calls may be recorded in a CUDA graph, if that is what it asks.
+// If XLA asks, return the version of its interface, and whether calls may be recorded in a CUDA graph.
 inline bool answer_query(const Signature& signature, const XLA_FFI_CallFrame* frame) {
   for (auto* extension = frame->extension_start; extension != nullptr; extension = extension->next) {
     if (extension->type != XLA_FFI_Extension_Metadata) continue;
@@ -254,7 +254,7 @@ inline XLA_FFI_Error* make_error(const Signature& signature, const XLA_FFI_CallF
   return frame->api->XLA_FFI_Error_Create(&args);
 }
 
-// `offsets` and `values` are room for one word per array and per attribute.
+// `offsets` and `values` are memory for one word per array and per attribute.
 inline XLA_FFI_Error* handle(const Signature& signature, XLA_FFI_CallFrame* frame, int64_t* offsets,
                              const void** values, void (*run)(const Call&)) noexcept {
   if (frame->extension_start != nullptr && answer_query(signature, frame)) return nullptr;

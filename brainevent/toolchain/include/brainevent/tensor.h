@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An array of XLA as a kernel sees it: C-contiguous, not owned, passed by value, also to the device.
+// An array of XLA for a kernel: C-contiguous, not owned, passed by value, also to the device.
 #pragma once
 
 #include <climits>

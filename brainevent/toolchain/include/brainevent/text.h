@@ -12,7 +12,7 @@
 namespace BE {
 namespace detail {
 
-// What does not fit is cut.
+// Longer texts are truncated.
 class Text {
  public:
   Text& operator<<(const char* part) { return append(part != nullptr ? part : "(null)"); }
@@ -45,7 +45,7 @@ class Text {
   }
   const char* c_str() const { return characters_; }
 
-  // Python reads errors as UTF-8: what is none, or was cut within a character, becomes question marks.
+  // Python reads errors as UTF-8: invalid or truncated characters become question marks.
   void make_valid() {
     for (size_t i = 0; i < used_;) {
       const unsigned char lead = static_cast<unsigned char>(characters_[i]);
