@@ -252,8 +252,8 @@ def is_tracing() -> bool:
 def interpreted_pallas() -> contextlib.AbstractContextManager[None]:
     """Trace Pallas kernels, of any platform, so that Pallas's own interpreter runs them.
 
-    It is the one of `interpret=True`. The one with a TPU's memory keeps that memory in one place for the whole process,
-    so that kernels which XLA runs side by side break one another.
+    This is the interpreter of `interpret=True`. The one that simulates a TPU's memory has one memory for the whole
+    process, so kernels that XLA runs at the same time would disturb each other.
     """
     from jax.experimental.pallas import tpu
 
@@ -325,7 +325,7 @@ mlir.register_lowering(_alone, _lower_shard)
 def meshes_beside_manual_axes(ctx: mlir.LoweringRuleContext) -> tuple[Any, Any] | None:
     """Return, for lowering where some mesh axes are manual, the whole mesh and one of the other axes.
 
-    The devices of the second mean nothing: XLA partitions over it within each group of devices.
+    The devices of the second are arbitrary: XLA partitions over it within each group of devices.
     """
     axes = ctx.module_context.axis_context
     if not isinstance(axes, _sharding_impls.SPMDAxisContext):

@@ -2,9 +2,9 @@
 """Make choices that were read during tracing part of every JIT cache key, without dropping compiled programs.
 
 Code that reads a choice while a function is traced or lowered *asks* for it here. The JIT key holds the number of a
-state: a set of questions with the answers that were given in it. While all those answers stay the same, so does the
-state; else an earlier state whose answers all hold comes back, or a new one begins. So a change that alters no answer
-retraces nothing, and a change back finds the earlier compilation.
+state: a set of questions with the answers that were given in it. While all these answers are the same, so is the
+state. Otherwise an earlier state with the same answers becomes current again, or a new one begins. So a change that
+alters no answer causes no retrace, and a change back finds the earlier compilation.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def ask(question: Hashable, answer: Callable[[], Hashable]) -> None:
 def refresh(topic: Hashable = None) -> None:
     """Bring the JIT key up to date after something that `ask` was asked about may have changed.
 
-    If it is known what questions that can touch, `topic` is what they are, or what they begin with.
+    `topic` is the affected question, or the beginning of the affected questions, if known.
     """
     with _lock:
         current = _states[next(reversed(_states))]

@@ -28,9 +28,9 @@ _INSTALL = {
 class Language:
     """A row of the table; `why_missing()` is None, or one sentence that says what to install.
 
-    Where there is an `emulator`, it runs the language's kernels for GPUs and TPUs on a CPU, unless
-    `why_not_emulated()` is a sentence that says why not here. `merges_batches` says that the wrapper for JAX which the
-    language comes with hands a whole batch to a kernel as if it were one array, which few kernels get right.
+    An `emulator`, if any, runs the language's kernels for GPUs and TPUs on a CPU, unless `why_not_emulated()` returns
+    the reason why not. `merges_batches` means that the language's own wrapper for JAX passes a whole batch to a kernel
+    as one array, which is wrong for most kernels.
     """
 
     name: str

@@ -63,4 +63,4 @@ PyTree: TypeAlias = Any
 """An array, or a nested structure of tuples, lists, dictionaries and registered classes with arrays as leaves."""
 
 TypesLike: TypeAlias = Any
-"""Types of results: a `jax.ShapeDtypeStruct`, an array that stands for its type, or a nested structure of these."""
+"""Types of results: a `jax.ShapeDtypeStruct`, an array with this type, or a nested structure of these."""

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Find whether code that Numba compiled earlier is still that of its function.
 
-Numba compiles a function once for each signature, and uses that code again whatever its globals and closures have
-become. What the code was compiled from is noted where that can be seen; else Numba's own notes on it must show it.
+Numba compiles a function once for each signature, and reuses this code even if globals and closures have changed. The
+content of the function is noted when Numba compiles it, if this package sees that; otherwise Numba's own notes show it.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ def mark_of(compiled: Any) -> bytes:
 def is_current(overload: Any, content: bytes, taught: bytes | None, function: types.FunctionType) -> bool:
     """Return whether an overload holds this content; where `taught` is None, it is compared elsewhere.
 
-    Of code that was compiled unseen, that is before this package listened or by a previous process, only what Numba
-    notes of it is sure.
+    For code that was compiled unseen, before this package listened or by a previous process, only Numba's own notes are
+    reliable.
     """
     known = _sources.get(_library(overload))
     if known is not None:

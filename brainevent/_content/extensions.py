@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Find the extensions of Numba that programs define: overloads, typing rules, code for methods and operators.
 
-Numba keeps these in registries of its own, so that the functions which rely on them do not show them.
+Numba stores these in registries, so they are not visible in the functions that use them.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Taught:
             self.by_function.setdefault(id(key), {})[rank] = [str(plain), *found]
             if hasattr(item, "_impl_cache"):
                 self._templates.setdefault(id(key), []).append(item)
-        else:  # of a library's function, or of one in a wrapper: a kernel may come to it without a name that is seen
+        else:  # of a library's function, or of one in a wrapper: a kernel may use it without a visible name
             self.everywhere[rank] = [_named(key), str(plain), *found]
 
     def _of_users(self, code: Any) -> list[Any]:

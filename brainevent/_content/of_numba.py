@@ -21,7 +21,7 @@ _ADDRESS = re.compile(r"#[0-9a-f]{6,}|0x[0-9a-f]{6,}")
 def dispatcher_parts(walk: Walking, dispatcher: Any) -> Iterator[bytes]:
     """Yield the digest of a function that Numba compiles when it is called, and marks of its older code.
 
-    The digest depends on the function alone, so that it can be compared with that of another time.
+    The digest depends only on the function, so that it can be compared with an earlier one.
     """
     yield from _known(walk, dispatcher, _dispatcher, _marks)
 

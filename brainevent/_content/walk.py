@@ -72,8 +72,8 @@ class _Scope:
 class Walk(Walking):
     """One walk over values: yields their content, and notes the place of users' code.
 
-    `anew` is a function that Numba will compile anew, whatever of it was compiled before. What is `as_written` leaves
-    out all that was compiled before.
+    `anew` is a function that Numba will compile again, even if it was compiled before. With `as_written`, the content
+    does not depend on earlier compilations.
     """
 
     def __init__(self, anew: Any = None, as_written: bool = False) -> None:
@@ -301,14 +301,14 @@ class Walk(Walking):
 
 
 def _is_named(function: types.FunctionType) -> bool:
-    """Return whether a version says all about a function: it is one that makes kernels, or one of Python's own."""
+    """Return whether a version identifies a function: one that makes kernels, or one of Python's own."""
     module = str(function.__module__)
     of_python = module in _PYTHONS and function.__globals__ is getattr(sys.modules.get(module), "__dict__", None)
     return of_python or (module.startswith(_MACHINERY) and function.__closure__ is None)
 
 
 def _has_name(value: Any, module: str) -> bool:
-    """Return whether a name says all of what a library has: one of `jax.numpy.frompyfunc` is not found by its name."""
+    """Return whether a name identifies an object of a library: one of `jax.numpy.frompyfunc` is not found by name."""
     name = getattr(value, "__name__", "")
     return hasattr(value, "__qualname__") or getattr(sys.modules.get(module), name, None) is value
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Small random generators for the inside of Pallas kernels: four words of 32 bits, shifts and exclusive ors.
 
-All states, and all that is drawn, may be arrays of a shape: then each element is a generator of its own.
+States and drawn numbers can be arrays: then each element is a separate generator.
 """
 
 from __future__ import annotations
@@ -152,7 +152,7 @@ class _LFSR(ABC):
         if isinstance(low, int) and isinstance(high, int) and low > high:
             raise ValueError(f"{type(self).__name__}.random_integers: low is {low} and high {high}; pass low <= high")
         low, high = jnp.asarray(low, jnp.int32), jnp.asarray(high, jnp.int32)
-        count = high.astype(jnp.uint32) - low.astype(jnp.uint32) + jnp.uint32(1)  # zero stands for all of them
+        count = high.astype(jnp.uint32) - low.astype(jnp.uint32) + jnp.uint32(1)  # zero means all of them
         drawn = self.randint()
         offset = jnp.where(count == 0, drawn, drawn % jnp.maximum(count, jnp.uint32(1)))
         return (low.astype(jnp.uint32) + offset).astype(jnp.int32)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Chain the calls of a function in one compiled loop, so that XLA can neither hoist nor remove a call.
 
-Between two calls is a barrier, which the results of one and the operands of the next pass together. The
-compiler moves nothing across it: each call waits for the one before, is made anew, and all its results count as read.
-The barrier costs nothing when the loop runs, and state goes around in donated buffers, so nothing is copied.
+Between two calls is a barrier, which the results of one and the operands of the next pass together. The compiler moves
+nothing across it: each call waits for the one before, is executed, and all its results count as used. The barrier costs
+nothing when the loop runs, and the state is in donated buffers, so nothing is copied.
 """
 
 from __future__ import annotations

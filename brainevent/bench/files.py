@@ -119,7 +119,7 @@ def read_json(path: Path) -> _Read:
 def read_run(path: Path) -> tuple[dict[str, Any], list[_Read]]:
     """Read a run of several operators: the fields that say how it was measured, and what results hold.
 
-    Of a JSON file of results alone, there are no such fields.
+    A JSON file with results only has no such fields.
     """
     content = _parsed(path)
     if not isinstance(content, dict) or content.get("format") != RUN_FORMAT:

@@ -27,8 +27,8 @@ def fitted(
 ) -> tuple[str, list[str]]:
     """Return the text of a table, and the names of the columns that are omitted because it is too wide.
 
-    Cells of the columns in `wrap` may take several lines; columns in `drop` are left out in this order. Without a
-    `width`, nothing is wrapped or left out; columns without a single entry are never shown.
+    Cells of the columns in `wrap` may take several lines; columns in `drop` are omitted in this order. Without a
+    `width`, nothing is wrapped or omitted; columns without a single entry are never shown.
 
     >>> text, left_out = fitted(("name", "key", "age"), [("a", "0123456789", "10 h")], 12, drop=["key"])
     >>> print(text)

@@ -48,7 +48,7 @@ class Timing:
 class Measurement:
     """The measurement of a function: seconds per call of each run, its output, and the loop's seconds per call.
 
-    The loop's share is part of the samples, not taken off; it is 0 where calls were timed one by one.
+    The time of the loop is included in the samples; it is 0 if calls were timed one by one.
     """
 
     samples: tuple[float, ...]
@@ -172,8 +172,8 @@ def _chained(chain: Chain, n_warmup: int, n_runs: int) -> list[float]:
 def _idle(device: jax.Device) -> float:
     """Return how long a GPU waits for the host in each iteration of an empty loop; with a kernel it does not wait.
 
-    It is what an empty turn takes beyond what a turn adds to a call: with five calls in a turn instead of one, that is
-    saved four times out of five.
+    It is the time of an empty iteration minus the time that an iteration adds to a call, which five calls per iteration
+    instead of one reduce to a fifth.
     """
     if device.platform == "cpu":
         return 0.0

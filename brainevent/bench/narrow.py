@@ -20,7 +20,8 @@ def narrowed(
 ) -> list[str]:
     """Return the columns with which the table has at most this width; all if none can be omitted.
 
-    First, columns of `keys` go that tell no rows apart, the widest first, but never the last one; then measurements.
+    Columns of `keys` that distinguish no rows are omitted first, the widest first, but never the last one; then
+    measurements.
     """
     widths = {name: max([len(name), *(len(cell(row, name)) for row in body)]) for name in columns}
     left = list(columns)

@@ -24,8 +24,8 @@ _TELLING = ("n_batch_per_run", "cold")  # settings that change the times
 class Change:
     """The result of one backend and configuration, compared with an earlier one.
 
-    The verdict is "slower", "faster" or "same" if both times are there, and tell; "failed" or "wrong" is what is now;
-    "new" has no right result from before, and "gone" none from now.
+    The verdict is "slower", "faster" or "same" if both have correct times; "failed" or "wrong" describes the new
+    result; "new" has no correct earlier result, and "gone" no new one.
     """
 
     label: str
@@ -54,8 +54,8 @@ def changes(
 ) -> list[Change]:
     """Compare two results of one operator, in the order of the new one, followed by missing ones.
 
-    Slower is what takes more than `1 + tolerance` times as long by medians, if also the quartiles of both do not
-    overlap. If `backends` says which were measured now, others are not called gone.
+    A kernel is slower if its median is more than `1 + tolerance` times the earlier one, and the quartiles do not
+    overlap. If `backends` lists the measured ones, others are not gone.
     """
     old = dict(_keyed(before))
     found = []
@@ -73,7 +73,7 @@ def changes(
 def _keyed(result: BenchmarkResult) -> Iterator[tuple[Any, BenchmarkRecord]]:
     """Pair each record with what it is found by: backend, label and keywords; those that share these, by their order.
 
-    Keywords are taken as a file keeps them.
+    Keywords are compared as stored in a file.
     """
     seen: dict[Any, int] = defaultdict(int)
     for record, kept in zip(result.records, as_dict(result.records, "")["records"], strict=True):

@@ -69,7 +69,7 @@ class BenchmarkResult:
         return as_html(self._records, self._primitive_name)
 
     def fastest(self, label: str | None = None) -> BenchmarkRecord | None:
-        """Return the record with the least `typical_ms`; records with a mismatch are left out.
+        """Return the record with the least `typical_ms`; records with a mismatch are ignored.
 
         Args:
             label: The label of a configuration; None for all records.

@@ -105,7 +105,7 @@ def _cell(row: Row, column: str) -> str:
 def _compared(body: Sequence[Row], rows: Rows, compare_by: Compare, groups: Sequence[str]) -> list[Row]:
     """Add the speed-up over the baseline: the only row that fulfils the condition, or the one with the same data.
 
-    Rows have the same data if they agree in the columns of `groups`, the backend apart.
+    Rows have the same data if they agree in the columns of `groups`, except the backend.
     """
     known = list(dict.fromkeys([*rows.columns, "success", *METRICS]))
     holds = condition(compare_by, known, _WHERE) if isinstance(compare_by, str) else compare_by

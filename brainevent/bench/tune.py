@@ -111,9 +111,9 @@ def try_all(
 ) -> list[Trial]:
     """Return a trial for each candidate, the fastest first; candidates with wrong results are not timed.
 
-    `why_wrong(candidate, results)` says in words what is wrong, if anything; `seconds` is the time for each. Of those
-    that the spread of their times does not tell from the fastest, the earliest candidate comes first. `what` stands
-    beside the bar of progress.
+    `why_wrong(candidate, results)` describes what is wrong, if anything; `seconds` is the time for each. Among those
+    whose times cannot be distinguished from the fastest, the earliest candidate comes first. `what` is the title of
+    the progress bar.
     """
     trials = [_trial(candidate, operands, why_wrong, seconds) for candidate in shown(candidates, what)]
     fastest = min(trials, key=_seconds)

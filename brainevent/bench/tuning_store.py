@@ -2,7 +2,7 @@
 """Store which kernel was fastest: one small file per user, which processes and threads share.
 
 A process reads the file once, when it first chooses a kernel, and again whenever it writes. Writers hold a lock and
-replace the file whole, so a reader needs none.
+replace the whole file, so readers need no lock.
 """
 
 from __future__ import annotations

@@ -46,9 +46,9 @@ _DEVICES = {"cpu": "CPUs", "cuda": "NVIDIA GPUs"}
 class NativeTarget(Protocol):
     """A registered target of XLA, hashable by content: the result of a kernel language.
 
-    Beside the target's own attributes, the handler reads two: `be.operator`, a name for error messages, and `be.batch`,
-    empty or [levels, then per level, innermost first: size, byte stride of each operand and result; then for each
-    operand how many leading axes are the batch's].
+    Besides the target's own attributes, the handler reads two: `be.operator`, a name for error messages, and
+    `be.batch`, empty or [levels, then per level, innermost first: size, byte stride of each operand and result; then
+    for each operand the number of leading batch axes].
     """
 
     @property

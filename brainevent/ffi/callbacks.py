@@ -99,8 +99,9 @@ def native_address(
 ) -> int:
     """Return the address of a native function that calls `handle` with its words, beginning with a call frame.
 
-    It returns what `handle` does, an XLA error or 0, and lives for ever. An exception becomes an error with the text of
-    `describe`. KeyboardInterrupt, and what a signal raised before the call, is raised again once XLA has the error.
+    It returns the result of `handle`, an XLA error or 0, and is never freed. An exception becomes an error with the
+    text of `describe`. KeyboardInterrupt, and an exception that a signal raised before the call, are raised again once
+    XLA has the error.
     """
 
     def answer(*given: int) -> None:
@@ -113,7 +114,7 @@ def native_address(
         except KeyboardInterrupt as error:
             interrupt = error
             memory[1] = frame.make_error(given[0], describe(error), code)
-        except BaseException as error:  # noqa: BLE001 - native code is waiting for an answer, whatever happens
+        except BaseException as error:  # noqa: BLE001 - native code waits for an answer in any case
             memory[1] = last_words.make_error(given[0], describe(error), code)
         if interrupt is not None:
             memory[2] = id(_class_that_makes(interrupt))

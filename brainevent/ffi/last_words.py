@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What kernels raised, written to stderr when the process is aborted: XLA ends it where devices wait for one for ever.
+"""Errors of kernels, written to stderr when the process is aborted: XLA ends it if devices wait for one without end.
 
-In a program for several devices, one whose kernel raises does not come to the next collective operation. The others
-wait there for 40 seconds; then XLA calls `abort()`, and the kernel's error, which it has, reaches nobody.
+In a program for several devices, a device whose kernel raises does not reach the next collective operation. The others
+wait there for 40 seconds; then XLA calls `abort()`, and the kernel's error is not reported.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Exported programs with their kernels: one target, registered in every process that imports this package.
 
-A custom call of the target holds its kernel as the attribute `PAYLOAD`. XLA shows it to `_instantiate` once, when a
-program is loaded; what that loads is then called by native code alone.
+A custom call of the target holds its kernel as the attribute `PAYLOAD`. XLA passes it to `_instantiate` once, when a
+program is loaded; then only native code calls the loaded kernel.
 """
 
 from __future__ import annotations

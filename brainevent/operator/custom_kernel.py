@@ -127,7 +127,7 @@ class XLACustomKernel(KernelMethods, BenchmarkMethods, RuleMethods):
 
         Args:
             *ins: The operands, arrays.
-            outs: The types of the results: a tree of `jax.ShapeDtypeStruct`, or of arrays that stand for their types.
+            outs: The types of the results: a tree of `jax.ShapeDtypeStruct`, or of arrays with these types.
             **kwargs: `backend=` chooses the kernel for this call. All others reach the kernel generator, and must be
                 hashable.
 
@@ -173,7 +173,7 @@ class XLACustomKernel(KernelMethods, BenchmarkMethods, RuleMethods):
 
         Args:
             *ins: Operands like those of the calls.
-            outs: The types of the results: a tree of `jax.ShapeDtypeStruct`, or of arrays that stand for their types.
+            outs: The types of the results: a tree of `jax.ShapeDtypeStruct`, or of arrays with these types.
             platform: The platform to run on; None for that of the operands.
             seconds: The time for each kernel and variant.
             **kwargs: The keyword arguments of the calls.

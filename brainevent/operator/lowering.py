@@ -55,7 +55,7 @@ def select(
 ) -> KernelEntry:
     """Choose: the call's backend > the block's > the global one > the tuned one > the operator's default > the first.
 
-    The entry's first variant is the one to use: what was tuned for a `call` like this, or the one declared first.
+    The entry's first variant is used: the one tuned for a `call` like this, or the one declared first.
     """
     preferred = block.get(platform, block.get(GENERAL.get(platform, "")))
     question = (definition.serial, platform, backend, preferred, call)

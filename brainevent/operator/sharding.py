@@ -196,7 +196,8 @@ class ShardingRule:
     ) -> Callable[..., list[Any]]:
         """Return `function` for partitioning by XLA: `build(local outs, local levels)` runs on each shard.
 
-        Where some mesh axes are manual, XLA partitions over the others alone: `manual` is the whole mesh, and theirs.
+        If some mesh axes are manual, XLA partitions only over the others: `manual` is the whole mesh, and that of the
+        others.
         """
 
         def run(*operands: Any) -> list[Any]:
@@ -225,7 +226,7 @@ class ShardingRule:
     ) -> tuple[Any, ...]:
         """Decide, for XLA, how each array is split, and return the function that runs on the shards.
 
-        `meshes` are the whole mesh and that of the axes which are not manual.
+        `meshes` are the whole mesh and that of the axes that are not manual.
         """
         whole, mesh = meshes
         arrays = [*zip(self.operands, args, strict=True), *zip(self.results, results, strict=True)]

@@ -23,8 +23,8 @@ def checked_results(
 ) -> list[Any]:
     """Return a kernel's results if they match `outs`, or raise for the first that does not.
 
-    An array, a list, a tuple and the structure of `outs`, if it is given as `tree`, are accepted. `operands` are what
-    the kernel was given, for the message.
+    An array, a list, a tuple and the structure of `outs`, if it is given as `tree`, are accepted. `operands` are those
+    of the kernel, for the message.
     """
     results = jax.tree.leaves(returned)
     called = "" if operands is None else f" (operands: {listed(operands)})"

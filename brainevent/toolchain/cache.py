@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Cache compiled libraries by the hash of their sources, and build each of them once.
 
-A library is published by renaming a finished directory, so that readers need no lock, and is believed only while it
-has the hash that its manifest says. It is handed out as an open file, so that what is loaded is what was checked,
-whatever happens to the path. Who builds holds a lock that the kernel releases if the process dies.
+A library is published by renaming a finished directory, so readers need no lock, and it is used only if it has the hash
+of its manifest. It is returned as an open file, so that the checked file is loaded, also if the path changes. A build
+holds a lock that the operating system releases if the process ends.
 """
 
 from __future__ import annotations

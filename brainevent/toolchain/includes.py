@@ -17,7 +17,8 @@ _HEADERS = (".h", ".hh", ".hpp", ".cuh", ".inl", ".inc")
 def included_files(texts: Sequence[str], folders: Sequence[str]) -> Iterator[tuple[str, bytes]]:
     """Yield (path, content) of each file that the texts include from the folders, and those that these include.
 
-    Every branch of every condition counts. If a macro names an included file, all headers in the folders count.
+    Every branch of every condition is included. If a macro names an included file, all headers in the folders are
+    included.
     """
     seen: set[str] = set()
     waiting = [(text, list(folders)) for text in texts]

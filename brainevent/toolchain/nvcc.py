@@ -31,7 +31,7 @@ def program(path: str) -> str:
 def ask_nvcc(path: str, host_compiler: Callable[[], str | None], memo: Path | None) -> probe.Said:
     """Return nvcc's answer, cached until it, the real nvcc or its profile changes.
 
-    `host_compiler()` is asked for where nvcc finds none by itself, for without one it says nothing.
+    `host_compiler()` is used if nvcc finds none, because nvcc then prints nothing.
     """
 
     def ask() -> probe.Said:

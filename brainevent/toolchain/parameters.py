@@ -25,8 +25,8 @@ typeid typename union unsigned using virtual void volatile wchar_t while xor xor
 class CppParameter:
     """A parameter of a C++ declaration.
 
-    Its kind is "alias" for a name of a type that may be anything, and "other" for what cannot be passed. An attribute
-    has a type of `ATTRIBUTE_TYPES`, and so has a stream that is an integer.
+    Its kind is "alias" for a name of an unknown type, and "other" for a type that cannot be passed. An attribute has a
+    type of `ATTRIBUTE_TYPES`, and so has a stream that is an integer.
     """
 
     kind: Literal["arg", "ret", "stream", "attr", "alias", "other"]

@@ -53,7 +53,7 @@ def run(command: Sequence[str], folder: str | Path, seconds: float) -> Finished:
 def _file_for_output(folder: str | Path) -> IO[bytes]:
     """Open a file: a pipe would stay open as long as a process that the tool has started.
 
-    It is in memory, if Python was built to offer that: what a tool says of a full disk must have room.
+    It is in memory, if Python supports this, because a message about a full disk needs room.
     """
     if hasattr(os, "memfd_create"):
         return open(os.memfd_create("output"), "w+b")

@@ -40,7 +40,7 @@ def is_ours(status: os.stat_result) -> bool:
 def opened_directory(path: Path) -> Iterator[int]:
     """Open a directory step by step from the root, links included; raise where others could swap a step of the way.
 
-    What is opened is what was checked. Who may change the directory itself is for the caller to judge.
+    The opened directory is the checked one. The caller checks who can change the directory itself.
     """
     descriptor = _descend(path)
     try:

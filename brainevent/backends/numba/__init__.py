@@ -55,7 +55,7 @@ def numba_kernel(
 
     Args:
         kernel: A function decorated with `numba.njit`. Inputs in a tuple are passed to it as a tuple.
-        outs: The types of the results: a tree of `jax.ShapeDtypeStruct`, or of arrays that stand for their types.
+        outs: The types of the results: a tree of `jax.ShapeDtypeStruct`, or of arrays with these types.
         vmap_method: How `jax.vmap` calls the kernel, as for `jax.ffi.ffi_call`; None for a native loop over the batch.
         input_output_aliases: Outputs that start with the content of an input, in its memory: `{input: output}`, by
             number.

@@ -81,7 +81,7 @@ def grouped(arrays: Sequence[Any], like: Sequence[Any]) -> list[Any]:
 def compile_handler(kernel: Dispatcher, operands: Sequence[Spec], results: Sequence[Spec], name: str) -> llvm.ModuleRef:
     """Return an optimized module with the handler `name`, and all that it calls; errors of Numba are passed on.
 
-    Kernel and handler are optimized together, once, and no code for the processor is made of the kernel alone.
+    Kernel and handler are optimized together, once; no machine code is made of the kernel alone.
     """
     load_registries()
     arguments = (*operands, *results)

@@ -22,11 +22,11 @@ def inner(
 ) -> Any:
     """Compile a function that only compiled code calls, like `numba.njit`, but only as far as necessary.
 
-    That takes about half of the time. A call from Python ends the process. `apart` promises that no two arrays
-    that it is given overlap: loops over many arrays are then computed for several elements at once. `flushes` promises
-    that the processor flushes denormals to zero when it runs: what is known when it is compiled is then flushed, too.
-    `later`, without those, leaves all optimization to what it is linked into: many small functions then take less time
-    in all, but a loop that is vectorized by itself may not be within a larger one.
+    This takes about half of the time. A call from Python ends the process. `apart` promises that no two of its arrays
+    overlap: loops over many arrays are then vectorized. `flushes` promises that the processor flushes denormals to zero
+    when the function runs: constants are then flushed, too. `later`, without the others, leaves all optimization to the
+    code that links the function: many small functions then take less time in all, but a loop that is vectorized by
+    itself may not be vectorized within a larger function.
     """
     assert not (later and (apart or flushes))
     pipeline = _LaterCompiler if later else _PIPELINES[apart, flushes]

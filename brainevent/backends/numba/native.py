@@ -31,8 +31,8 @@ _lock = threading.Lock()
 def native_address(title: str, source: str, words: int, make: Callable[[], Dispatcher]) -> int:
     """Return the address of `int64 function(int64, ...)` with this number of words, compiled once and cached.
 
-    `source` decides what the code does: all that `make`, which is called if there is none, depends on. The function
-    must not raise, and must not allocate.
+    `source` contains everything on which the code of `make` depends, which is called if the cache has none. The
+    function must not raise or allocate.
     """
     digest = hashlib.sha256(f"{title} {words} {source}".encode()).hexdigest()[:32]
     name = _PREFIX + digest

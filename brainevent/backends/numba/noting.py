@@ -44,9 +44,9 @@ def start() -> None:
 
 @contextmanager
 def nothing_outdated() -> Iterator[None]:
-    """Let Numba compile helpers anew that it has kept on disk and that use other code: it does not see if that changed.
+    """Make Numba compile cached helpers again if they use other code, whose changes its cache does not notice.
 
-    The caller has the lock under which Numba loads what it has kept.
+    The caller holds the lock of Numba's cache.
     """
     load = caching.Cache.load_overload
 

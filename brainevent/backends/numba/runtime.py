@@ -33,7 +33,7 @@ def _report(call_frame: int, code: int, excinfo: int, title: int) -> int:
     where = f"{_operator(call_frame)}Numba kernel '{ctypes.string_at(title).decode()}'"
     try:
         message = f"{where} raised {_exception(ctypes.c_int32(code).value, excinfo)}"
-    except Exception as error:  # noqa: BLE001 - then that is what is told
+    except Exception as error:  # noqa: BLE001 - then this error is reported
         message = f"{where} raised an exception that cannot be read ({type(error).__name__}: {error})"
     return last_words.make_error(call_frame, message)
 
@@ -93,8 +93,9 @@ def _load_word(typing_context: Any, address: Any) -> Any:
 def prepare_parallel() -> tuple[Any, ...]:
     """Start Numba's threads, and register the lock that every parallel kernel takes.
 
-    The gate applies `config.set_numba_parallel(num_threads=...)` on XLA's threads. Numba's layer 'workqueue' ends the
-    process when two threads enter it, and XLA runs independent operators at once: there the gate lets one in at a time.
+    The function with the lock applies `config.set_numba_parallel(num_threads=...)` on XLA's threads. Numba's layer
+    'workqueue' ends the process when two threads enter it, and XLA runs independent operators at once: with this layer,
+    one kernel runs at a time.
     """
     from numba.np.ufunc import parallel
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Remove Python's lock from parallel kernels.
 
-Around every parallel loop Numba's code acquires Python's lock and lets it go again, to be sure that the loop runs
-without it. XLA's threads never hold it; to them this is a wait for the interpreter at every call, and the end of the
-thread if the interpreter is shutting down, on which XLA then waits for ever.
+Around every parallel loop, Numba's code acquires and releases Python's lock, to ensure that the loop runs without it.
+XLA's threads never hold it. For them this is a wait for the interpreter at every call, and the end of the thread if the
+interpreter is shutting down, for which XLA then waits without end.
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ def numba_cuda_kernel(
 
     Args:
         kernel: A function decorated with `numba.cuda.jit`.
-        outs: The types of the results: a tree of `jax.ShapeDtypeStruct`, or of arrays that stand for their types.
+        outs: The types of the results: a tree of `jax.ShapeDtypeStruct`, or of arrays with these types.
         grid: The number of blocks, along up to three axes.
         block: The number of threads of a block, along up to three axes.
         launch_dims: The number of threads, along up to three axes.
@@ -115,7 +115,7 @@ def numba_cuda_callable(
 
     Args:
         func: The function that launches kernels.
-        outs: The types of the results: a tree of `jax.ShapeDtypeStruct`, or of arrays that stand for their types.
+        outs: The types of the results: a tree of `jax.ShapeDtypeStruct`, or of arrays with these types.
         vmap_method: How `jax.vmap` calls the kernel, as for `jax.ffi.ffi_call`; None for a native loop over the batch.
         input_output_aliases: Outputs that start with the content of an input, in its memory: `{input: output}`, by
             number.

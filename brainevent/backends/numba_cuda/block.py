@@ -24,11 +24,12 @@ class _AbandonedError(BaseException):
 
 
 class Block:
-    """One block: stands in for the simulator's `BlockManager`.
+    """One block: replaces the simulator's `BlockManager`.
 
-    One lane has the baton. It runs one thread after another, until one waits at a barrier: that one keeps its lane, and
-    another lane goes on. When all that live wait, they go on in the order of their arrival: those at barriers of warps
-    first, where all of their warp that can come has come, and only then those at the barrier of the block.
+    One lane has the baton. It runs one thread after another, until one waits at a barrier: this thread keeps its lane,
+    and another lane continues. When all running threads wait, they continue in the order of their arrival: first those
+    at barriers of warps, if all other threads of their warp have arrived or cannot arrive, then those at the barrier of
+    the block.
     """
 
     def __init__(self, function: Callable[..., None], grid: Any, block: Any, debug: bool):

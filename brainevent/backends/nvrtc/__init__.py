@@ -53,7 +53,7 @@ def cuda_kernel(
     Args:
         source: The text, in CUDA C++.
         entry: The name of the kernel, a `__global__` function.
-        outs: The types of the results: a tree of `jax.ShapeDtypeStruct`, or of arrays that stand for their types.
+        outs: The types of the results: a tree of `jax.ShapeDtypeStruct`, or of arrays with these types.
         grid: The number of blocks, along up to three axes.
         block: The number of threads of a block, along up to three axes.
         launch_dims: The number of threads, along up to three axes.

@@ -89,7 +89,7 @@ def _loaded(path: str, descriptor: int, hint: str) -> ctypes.CDLL:
 def _unused_name(descriptor: int) -> str:
     """Return a path of an open file that was not used to load a library before.
 
-    The loader takes equal paths for the same library, without a look at the file; numbers of descriptors come again.
+    The loader treats equal paths as the same library without reading the file, and numbers of descriptors are reused.
     """
     spelling = f"{next(_numbers):b}".replace("0", "./").replace("1", ".//")
     return f"/proc/self/fd/{spelling}{descriptor}"

@@ -42,7 +42,7 @@ def warp_kernel(
 
     Args:
         kernel: A function decorated with `warp.kernel`.
-        outs: The types of the results: a tree of `jax.ShapeDtypeStruct`, or of arrays that stand for their types.
+        outs: The types of the results: a tree of `jax.ShapeDtypeStruct`, or of arrays with these types.
         launch_dims: The number of threads, along up to four axes.
         block_dim: The threads of a block, on a GPU.
         in_out_argnames: Outputs that are arguments, too, with whose content they start, by name.

@@ -74,7 +74,7 @@ def _launch_adjoint(
 ) -> list[Any]:
     """Return the gradient of each float input.
 
-    Operands are the inputs, the results, and the adjoints of float results; the latter are used up, and become results
+    Operands are the inputs, the results, and the adjoints of float results; these are overwritten, and are results
     again. Before them come the gradients of inputs, which start as zeros.
     """
     call, starts = bound.call, {out: operand for operand, out in bound.aliases}

@@ -20,10 +20,10 @@ class Function:
 
     Attributes:
         tree: Its source.
-        axes: How many axes each argument has; None of a number.
+        axes: The number of axes of each argument; None for a number.
         locals: Its variables and arguments.
         long: Its loops that Warp does not unroll.
-        changed: The variables that loops change, or that are made of such.
+        changed: The variables that loops change, or that are computed from these.
         moving: The variables that may depend on the numbers in arrays.
     """
 

@@ -32,7 +32,7 @@ def check_release(where: str) -> None:
 
 
 def array_structure() -> Any:
-    """Return the ctypes structure that stands for an array in a kernel's arguments."""
+    """Return the ctypes structure of an array in a kernel's arguments."""
     return _private("types").array_t
 
 

@@ -2,9 +2,9 @@
 """Reads a kernel, and rejects code for which Warp's adjoint is wrong.
 
 The adjoint runs the kernel again, without its writes to arrays and without its loops over ranges that are not constant,
-and then goes backwards. So it finds wrong values where a kernel computes with what it has read from an array after
-writing to it, and with variables that such loops change, unless only sums are made of them: the adjoint of a sum
-asks for no values. Every rule was compared with numerical derivatives.
+and then goes backwards. So its values are wrong if a kernel computes with an element that it reads from an array after
+writing to it, or with variables that such loops change, except in sums: the adjoint of a sum needs no values. Every
+rule was compared with numerical derivatives.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ def independent(rows: Sequence[Row], names: Sequence[str]) -> list[str]:
 def cases(rows: Rows, taken: Collection[str | None]) -> Cases | None:
     """Return the configurations, each with its columns that vary; None if these do not distinguish all labels.
 
-    Each row is given its place among them, in the column `CASE`.
+    Each row gets its position among them, in the column `CASE`.
     """
     own = [name for name in rows.names if name not in (*_FIXED, "backend", *taken)]
     varying = [name for name in own if _count(rows.rows, (name,)) > 1]

@@ -54,7 +54,7 @@ def draw_roofline(ax: Axes, chart: Chart, theme: Theme, own: bool, artist: dict[
 def _roof(ax: Axes, theme: Theme, ends: tuple[float, float], bandwidth: float, flops: float, which: str) -> Text | None:
     """Draw the limits of memory and arithmetic, with their numbers; return the name of the memory line.
 
-    Either may be unknown, and infinite then.
+    An unknown limit is infinite.
     """
     ridge = min(max(flops / bandwidth if bandwidth < math.inf else ends[0], ends[0]), ends[1])
     xs = [ends[0], ridge, ends[1]]

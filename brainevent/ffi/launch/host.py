@@ -88,8 +88,8 @@ declare i32 @pthread_mutex_unlock(ptr)
 def pack_object(code: bytes, kernels: Mapping[str, int], *, native: bool, alone: bool) -> bytes:
     """Return an object file as a plan's binary; `kernels` says how many parameters, all pointers, each entry takes.
 
-    `native` says that it was compiled for all that this CPU can do, `alone` that its kernels keep something in
-    variables of their own: they are entered by one thread at a time.
+    `native` means that it was compiled for all features of this CPU, `alone` that its kernels use static variables:
+    only one thread at a time runs them.
     """
     header = {
         "machine": platform.machine(),

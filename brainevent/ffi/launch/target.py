@@ -155,7 +155,7 @@ def _report(call_frame: int, memory: int, index: int, code: int) -> int:
     """Make an error from CUDA's status of a launch, or from another failure."""
     try:
         message = _message(call_frame, _plans[memory], index, code)
-    except Exception as error:  # noqa: BLE001 - then that is told
+    except Exception as error:  # noqa: BLE001 - then this error is reported
         message = f"a kernel of this program failed with the code {code}, and its report failed: {error!r}"
     # A name may contain characters that UTF-8 cannot encode.
     return last_words.make_error(call_frame, message.encode(errors="replace").decode())

@@ -45,8 +45,7 @@ def check_at_once(subject: Subject) -> str:
 class _Loop:
     """A program that runs the kernel on a batch over and over, until a result is not as wanted.
 
-    Native code runs it, and does little else: while Python starts a call, no other thread does, so that calls from
-    Python hardly overlap.
+    The loop is native code, because calls from Python hardly overlap: only one thread at a time can start a call.
     """
 
     program: Any

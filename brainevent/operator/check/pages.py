@@ -21,8 +21,8 @@ _PRESENT, _SWAPPED, _OF_FILE = 1 << 63, 1 << 62, 1 << 61  # of an entry in /proc
 class WatchedArray:
     """An array of JAX at the beginning of a page of a private mapping of a file.
 
-    A page is the file's until somebody writes to it: the system then gives the process a page of its own, and keeps it,
-    whatever is written afterwards.
+    A page belongs to the file until the process writes to it. Then the system gives the process its own copy of the
+    page, and keeps it, whatever is written later.
     """
 
     def __init__(self, x: np.ndarray):

@@ -33,17 +33,15 @@ class Poisoned:
     def of(cls, function: Call, compiled: Any, types: Sequence[Any]) -> Poisoned:
         """Make a program `(memory, word, zero, *operands)` whose memory is poisoned when it calls the function.
 
-        XLA puts the results where `memory`, donated, lies. An array as large as all temporary ones of the call, which
-        was `compiled` before, is full of `word`, and is no longer needed when the call begins, so that XLA puts
+        XLA puts the results into the donated `memory`. An array as large as all temporary ones of the call, which was
+        `compiled` before, is filled with `word`, and is no longer needed when the call begins, so that XLA puts
         temporary results of the call there.
         """
         analysis = compiled.memory_analysis() if compiled is not None else None
         words = max(1, min(analysis.temp_size_in_bytes, LARGEST_TEMPORARY) // 4) if analysis is not None else 1
 
         def program(memory: list[jax.Array], word: jax.Array, zero: jax.Array, *operands: Any) -> list[Any]:
-            filled = jax.lax.sort(
-                word + zero * jnp.arange(words, dtype=word.dtype)
-            )  # XLA must compute it, because zero is not a constant
+            filled = jax.lax.sort(word + zero * jnp.arange(words, dtype=word.dtype))  # not a constant for XLA
             untouched = filled[words // 2] == word
             return function(*(jnp.where(untouched, x, jnp.zeros_like(x)) for x in operands))
 

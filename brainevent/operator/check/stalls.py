@@ -36,8 +36,8 @@ def stall_while_running(threads: Sequence[threading.Thread], end: float) -> None
 def _stopper() -> Callable[[int], None] | None:
     """Return a function that stops a thread of this process, by its native id; None if the system has no such thing.
 
-    A signal does it whose handler is a function of the C library: `usleep`, which takes the signal's number for the
-    microseconds. It stays the handler, as a signal that nobody handles would end the process.
+    This uses a signal whose handler is a function of the C library: `usleep`, with the signal's number as the
+    microseconds. It stays the handler, because a signal without a handler would end the process.
     """
     try:
         library, number = ctypes.CDLL(None), signal.SIGRTMIN + 20

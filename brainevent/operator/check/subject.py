@@ -157,9 +157,10 @@ def _stack(samples: Sequence[np.ndarray], first: int, elements: int, axis: int) 
 def with_samples(subject: Subject, given: Sequence[Sequence[Any]]) -> Subject:
     """Add samples to the operands: the caller's, else such as keep an operand valid.
 
-    Floats shrink, which keeps signs, order and zeros; where that changes no result they move, as do booleans and
-    integers that are not sorted. Sorted ones, which may be the row pointers of a sparse matrix, stay sorted, between
-    the same ends: some become equal to the one before. A sample counts only if the kernel and the truth agree on it.
+    Floats are scaled down, which keeps signs, order and zeros. If that changes no result, they are permuted, like
+    booleans and integers that are not sorted. Sorted integers, which may be the row pointers of a sparse matrix, stay
+    sorted, between the same ends: some become equal to the previous one. A sample is used only if the kernel and the
+    oracle agree on it.
     """
     if given:
         rows = list(itertools.islice(itertools.cycle(given), ELEMENTS - 1))
