@@ -50,8 +50,8 @@ def listed(values: Sequence[Any]) -> str:
 def naming(operator: str, what: str, given: Callable[[], str], remark: Callable[[], str] = str) -> Iterator[None]:
     """Raise an error of an author's function as an `OperandError` with the operands and the line.
 
-    This applies to a TypeError or ValueError, the errors of wrong shapes. Another exception keeps its class and gets a
-    note; exceptions of this package are unchanged.
+    This applies to a plain TypeError or ValueError, the errors of wrong shapes. Another exception keeps its class and
+    gets a note; exceptions of this package are unchanged.
     """
     try:
         yield
