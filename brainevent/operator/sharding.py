@@ -196,8 +196,7 @@ class ShardingRule:
     ) -> Callable[..., list[Any]]:
         """Return `function` for partitioning by XLA: `build(local outs, local levels)` runs on each shard.
 
-        If some mesh axes are manual, XLA partitions only over the others: `manual` is the whole mesh, and that of the
-        others.
+        If some mesh axes are manual, XLA partitions over the others: `manual` is the whole mesh, and theirs.
         """
 
         def run(*operands: Any) -> list[Any]:
