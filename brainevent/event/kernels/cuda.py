@@ -9,12 +9,12 @@ from typing import Any
 from ..coo.format import COORDINATES
 from ..csr.format import CSR
 from ..dense.format import DENSE
-from ..description import Description, Generator, Language
+from ..description import Description, Language
 from ..fixed.format import FIXED
 from ..laws.copies import ADDED, COPIED
 from ..laws.deliveries import LAID
 from ..laws.products import EVENTS, NUMBERS, PAIRS, VALUED
-from .operands import sides_as_added, with_batch
+from .operands import by_kind, sides_as_added, with_batch
 
 __all__ = ["CUDA"]
 
@@ -26,42 +26,35 @@ _VARIANTS = [  # the first is used until `tune` has found a faster one
 ]
 
 
-def _product(of: Description) -> Generator | None:
+def _has_product(of: Description) -> bool:
+    known = of.format.drawn is not None or of.format in (CSR, FIXED, COORDINATES, DENSE)
+    return known and of.law in (EVENTS, NUMBERS, VALUED)
+
+
+def _product(of: Description, *, outs: Sequence[Any], shape: Any = None, **options: Any) -> Any:
+    from ..coo import on_gpu as coo
+    from ..csr import on_gpu as csr
+    from ..dense import on_gpu as dense
+    from ..fixed import on_gpu as fixed
+
+    if of.format.drawn is not None:
+        return _drawn(of, outs=outs, **options)
     how: dict[str, Any] = {} if of.format is DENSE else {"event": of.law.event, "silent": of.law is VALUED}
     how |= {"indexed": of.indexed} if of.format is CSR else {}
-
-    def generator(*, outs: Sequence[Any], shape: Any = None, **options: Any) -> Any:
-        from ..coo import on_gpu as coo
-        from ..csr import on_gpu as csr
-        from ..dense import on_gpu as dense
-        from ..fixed import on_gpu as fixed
-
-        rooms: Any = {CSR: csr, FIXED: fixed, COORDINATES: coo, DENSE: dense}
-        return rooms[of.format].cuda_product(outs, **how, **options)
-
-    if of.law not in (EVENTS, NUMBERS, VALUED):
-        return None
-    if of.format.drawn is not None:
-        return _drawn(of)
-    return generator if of.format in (CSR, FIXED, COORDINATES, DENSE) else None
+    rooms: Any = {CSR: csr, FIXED: fixed, COORDINATES: coo, DENSE: dense}
+    return rooms[of.format].cuda_product(outs, **how, **options)
 
 
-def _drawn(of: Description) -> Generator:
-    def generator(*, outs: Sequence[Any], transpose: bool, **_: Any) -> Callable[..., Any]:
-        from ..drawn.on_gpu import cuda_product
+def _drawn(of: Description, *, outs: Sequence[Any], transpose: bool, **_: Any) -> Callable[..., Any]:
+    from ..drawn.on_gpu import cuda_product
 
-        return cuda_product(outs, of.format.drawn or 0, transpose=transpose, event=of.law.event)
-
-    return generator
+    return cuda_product(outs, of.format.drawn or 0, transpose=transpose, event=of.law.event)
 
 
-def _whole(of: Description) -> Generator | None:
-    def generator(*, outs: Sequence[Any], **_: Any) -> Callable[..., Any]:
-        from ..drawn.on_gpu import cuda_whole
+def _whole(of: Description, *, outs: Sequence[Any], **_: Any) -> Callable[..., Any]:
+    from ..drawn.on_gpu import cuda_whole
 
-        return cuda_whole(outs, of.format.drawn or 0)
-
-    return generator if of.format.drawn is not None else None
+    return cuda_whole(outs, of.format.drawn or 0)
 
 
 def _variants(of: Description) -> Any:
@@ -71,83 +64,72 @@ def _variants(of: Description) -> Any:
     return {CSR: _VARIANTS, FIXED: fixed, COORDINATES: {"per_thread": (4, 1, 16)}}.get(of.format)
 
 
-def _of_elements(of: Description) -> Generator | None:
+def _of_elements(of: Description, *, outs: Sequence[Any], **how: Any) -> Callable[..., Any]:
     """Return kernels of pairs and of copies, in compressed rows."""
+    from ..on_gpu import each
 
-    def generator(*, outs: Sequence[Any], **how: Any) -> Callable[..., Any]:
-        from ..on_gpu import each
-
-        made: Any = {PAIRS: each.per_element, COPIED: each.copied, ADDED: each.added}
-        return lambda *operands: [made[of.law](outs[0], *operands, **how)]
-
-    return generator if of.format is CSR else None
+    made: Any = {PAIRS: each.per_element, COPIED: each.copied, ADDED: each.added}
+    return lambda *operands: [made[of.law](outs[0], *operands, **how)]
 
 
-def _values(of: Description) -> Generator | None:
-    def generator(*, outs: Sequence[Any], transpose: bool, **_: Any) -> Callable[..., Any]:
-        from ..on_gpu.each import multiplied
+def _values(of: Description, *, outs: Sequence[Any], transpose: bool, **_: Any) -> Callable[..., Any]:
+    from ..on_gpu.each import multiplied
 
-        def multiply(y: Any, w: Any, structure: Any, out: Any) -> Any:
-            return multiplied(y, w, structure[0 if transpose else 1], out, of_columns=transpose)
+    def multiply(y: Any, w: Any, structure: Any, out: Any) -> Any:
+        return multiplied(y, w, structure[0 if transpose else 1], out, of_columns=transpose)
 
-        return with_batch(outs, multiply)
-
-    return generator if of.format is CSR else None
+    return with_batch(outs, multiply)
 
 
-def _updates(of: Description) -> Generator | None:
-    def generator(*, outs: Sequence[Any], **_: Any) -> Callable[..., Any]:
-        from ..on_gpu.each import updated, updated_dense
+def _updates(of: Description, *, outs: Sequence[Any], **_: Any) -> Callable[..., Any]:
+    from ..on_gpu.each import updated, updated_dense
 
-        def run(weights: Any, *operands: Any) -> list[Any]:
-            *arrays, first, second, after = sides_as_added(of, weights, operands)
-            sides = (second, first, after) if of.post else (first, second, after)
-            if of.format is DENSE:
-                return [updated_dense(weights, *sides, by_columns=of.post)]
-            indices, indptr, perm = (*arrays, None, None)[:3]
-            return [updated(weights, indices, indptr, perm, *sides)]
+    def run(weights: Any, *operands: Any) -> list[Any]:
+        *arrays, first, second, after = sides_as_added(of, weights, operands)
+        sides = (second, first, after) if of.post else (first, second, after)
+        if of.format is DENSE:
+            return [updated_dense(weights, *sides, by_columns=of.post)]
+        indices, indptr, perm = (*arrays, None, None)[:3]
+        return [updated(weights, indices, indptr, perm, *sides)]
 
-        return run
-
-    return generator if of.format in (CSR, FIXED, DENSE) else None
+    return run
 
 
-def _deliveries(of: Description) -> Generator | None:
-    def generator(
-        *, outs: Sequence[Any], weighted: bool = False, indices_within: bool = False, **_: Any
-    ) -> Callable[..., Any]:
-        from ..on_gpu.deliveries import delivered
+def _deliveries(
+    of: Description, *, outs: Sequence[Any], weighted: bool = False, indices_within: bool = False, **_: Any
+) -> Callable[..., Any]:
+    from ..on_gpu.deliveries import delivered
 
-        def run(ring: Any, weights: Any, *operands: Any) -> list[Any]:
-            *arrays, delays, x, t = operands
-            indices, indptr, perm = (*arrays, None, None)[:3]
-            how = {"weighted": weighted, "laid": of.law is LAID, "within": indices_within}
-            return [delivered(ring, weights, indices, indptr, perm, delays, x, t, **how)]
+    def run(ring: Any, weights: Any, *operands: Any) -> list[Any]:
+        *arrays, delays, x, t = operands
+        indices, indptr, perm = (*arrays, None, None)[:3]
+        how = {"weighted": weighted, "laid": of.law is LAID, "within": indices_within}
+        return [delivered(ring, weights, indices, indptr, perm, delays, x, t, **how)]
 
-        return run
-
-    return generator if of.format in (CSR, FIXED) else None
+    return run
 
 
-def _arrivals(of: Description) -> Generator | None:
-    def generator(*, outs: Sequence[Any], **_: Any) -> Callable[..., Any]:
-        from ..on_gpu.deliveries import taken
+def _arrivals(of: Description, *, outs: Sequence[Any], **_: Any) -> Callable[..., Any]:
+    from ..on_gpu.deliveries import taken
 
-        return taken
-
-    return generator if of.format is DENSE else None
+    return taken
 
 
-_MADE = {
-    "arrivals": _arrivals,
-    "product": _product,
-    "pairs": _of_elements,
-    "values": _values,
-    "copies": _of_elements,
-    "updates": _updates,
-    "deliveries": _deliveries,
-    "whole": _whole,
-}
 CUDA = Language(
-    "cuda_raw", "gpu", lambda of: _MADE[of.law.kind](of) if of.law.kind in _MADE else None, _variants, "nvrtc"
+    "cuda_raw",
+    "gpu",
+    by_kind(
+        {
+            "arrivals": (_arrivals, lambda of: of.format is DENSE),
+            "copies": (_of_elements, lambda of: of.format is CSR),
+            "deliveries": (_deliveries, lambda of: of.format in (CSR, FIXED)),
+            "pairs": (_of_elements, lambda of: of.format is CSR),
+            "product": (_product, _has_product),
+            "updates": (_updates, lambda of: of.format in (CSR, FIXED, DENSE)),
+            "values": (_values, lambda of: of.format is CSR),
+            "whole": (_whole, lambda of: of.format.drawn is not None),
+        }
+    ),
+    _variants,
+    "nvrtc",
 )

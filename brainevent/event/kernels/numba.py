@@ -17,14 +17,14 @@ from ..activity import is_active
 from ..coo.format import COORDINATES
 from ..csr.format import CSR
 from ..dense.format import DENSE
-from ..description import Description, Format, Generator, Language
+from ..description import Description, Format, Language
 from ..drawn.format import given
 from ..fixed.format import FIXED
 from ..laws.copies import ADDED
 from ..laws.deliveries import LAID
 from ..laws.products import EVENTS, NUMBERS, VALUED
 from ..precision import precise
-from .operands import sides_as_added, with_batch
+from .operands import by_kind, sides_as_added, with_batch
 
 __all__ = ["NUMBA"]
 
@@ -38,8 +38,12 @@ def numba_kernel(kernel: Any, outs: Any, **options: Any) -> Callable[..., Any]:
     return numba.numba_kernel(kernel, outs, **options)
 
 
-def _has_rows(form: Format) -> bool:
-    return form in (CSR, FIXED) or form.rows is not None
+def _has_rows(of: Description) -> bool:
+    return of.format in (CSR, FIXED) or of.format.rows is not None
+
+
+def _is_drawn(of: Description) -> bool:
+    return of.format.drawn is not None
 
 
 def _rows_of(form: Format, *, within: bool, indexed: bool = False) -> Any:
@@ -60,13 +64,17 @@ def _in_sums(kernel: Any, out: Any, *operands: Any) -> list[Any]:
 # ---- products
 
 
-def _product(of: Description) -> Generator | None:
+def _has_product(of: Description) -> bool:
     if of.format is DENSE:
-        return _of_dense if of.law is EVENTS else None
+        return of.law is EVENTS
     known = of.law in (EVENTS, NUMBERS, VALUED) or of.law.in_numba is not None
-    if of.format.drawn is not None:
-        return functools.partial(_of_drawn, of) if known else None
-    return functools.partial(_of_sparse, of) if known and (of.format is COORDINATES or _has_rows(of.format)) else None
+    return known and (_is_drawn(of) or of.format is COORDINATES or _has_rows(of))
+
+
+def _product(of: Description, **how: Any) -> Callable[..., Any]:
+    if of.format is DENSE:
+        return _of_dense(**how)
+    return _of_drawn(of, **how) if _is_drawn(of) else _of_sparse(of, **how)
 
 
 def _law_of(of: Description, weights: Any) -> Any:
@@ -143,155 +151,132 @@ def _of_drawn(
     return run
 
 
-def _whole(of: Description) -> Generator | None:
-    def generator(*, outs: Sequence[Any], **_: Any) -> Callable[..., Any]:
-        from ..drawn import on_cpu_walks as walks
+def _whole(of: Description, *, outs: Sequence[Any], **_: Any) -> Callable[..., Any]:
+    from ..drawn import on_cpu_walks as walks
 
-        (out,), kind = outs, of.format.drawn or 0
+    (out,), kind = outs, of.format.drawn or 0
 
-        def run(weights: Any, drawn: Any, tables: Any) -> list[Any]:
-            kernel = walks.whole(kind, weights.dtype.name)
-            call = numba_kernel(kernel, outs=jax.ShapeDtypeStruct(out.shape, precise(weights.dtype)))
-            return [call(*given(kind, weights, drawn, tables)).astype(out.dtype)]
+    def run(weights: Any, drawn: Any, tables: Any) -> list[Any]:
+        kernel = walks.whole(kind, weights.dtype.name)
+        call = numba_kernel(kernel, outs=jax.ShapeDtypeStruct(out.shape, precise(weights.dtype)))
+        return [call(*given(kind, weights, drawn, tables)).astype(out.dtype)]
 
-        return run
-
-    return generator if of.format.drawn is not None else None
+    return run
 
 
 # ---- other laws
 
 
-def _pairs(of: Description) -> Generator | None:
-    def generator(*, outs: Sequence[Any], **_: Any) -> Callable[..., Any]:
-        from ..on_cpu.at_elements import per_element
+def _pairs(of: Description, *, outs: Sequence[Any], **_: Any) -> Callable[..., Any]:
+    from ..on_cpu.at_elements import per_element
 
-        (out,), rows = outs, _rows_of(of.format, within=False)
+    (out,), rows = outs, _rows_of(of.format, within=False)
 
-        def run(*operands: Any) -> list[Any]:
-            *arrays, of_rows, of_columns = operands
-            sides = tuple(side.astype(precise(out.dtype)) for side in (of_rows, of_columns))
-            return _in_sums(per_element(rows), out, sides, rows.structure(*arrays))
+    def run(*operands: Any) -> list[Any]:
+        *arrays, of_rows, of_columns = operands
+        sides = tuple(side.astype(precise(out.dtype)) for side in (of_rows, of_columns))
+        return _in_sums(per_element(rows), out, sides, rows.structure(*arrays))
 
-        return run
-
-    return generator if _has_rows(of.format) else None
+    return run
 
 
-def _values(of: Description) -> Generator | None:
-    def generator(
-        *, outs: Sequence[Any], transpose: bool, indices_within: bool = False, **_: Any
-    ) -> Callable[..., Any]:
-        from ..on_cpu import values
+def _values(
+    of: Description, *, outs: Sequence[Any], transpose: bool, indices_within: bool = False, **_: Any
+) -> Callable[..., Any]:
+    from ..on_cpu import values
 
-        rows = _rows_of(of.format, within=indices_within)
-        kernel = (values.of_columns if transpose else values.of_rows)(rows)
+    rows = _rows_of(of.format, within=indices_within)
+    kernel = (values.of_columns if transpose else values.of_rows)(rows)
 
-        def multiply(y: Any, w: Any, structure: Any, out: Any) -> Any:
-            return numba_kernel(kernel, out)(y, w, rows.structure(*structure))
+    def multiply(y: Any, w: Any, structure: Any, out: Any) -> Any:
+        return numba_kernel(kernel, out)(y, w, rows.structure(*structure))
 
-        return with_batch(outs, multiply)
-
-    return generator if of.format is CSR else None
+    return with_batch(outs, multiply)
 
 
-def _copies(of: Description) -> Generator | None:
-    def copied(*, outs: Sequence[Any], **_: Any) -> Callable[..., Any]:
-        from ..on_cpu.at_elements import copied
+def _copies(of: Description, *, outs: Sequence[Any], **_: Any) -> Callable[..., Any]:
+    from ..on_cpu.at_elements import copied, gathered_back
 
-        (out,), rows = outs, _rows_of(of.format, within=False)
+    (out,), rows = outs, _rows_of(of.format, within=False)
 
-        def run(weights: Any, *rest: Any) -> list[Any]:
-            *arrays, chosen = rest
-            kernel = copied(weights.dtype.name, rows, homogeneous=weights.size == 1)
-            call = numba_kernel(kernel, outs=jax.ShapeDtypeStruct(out.shape, precise(out.dtype)))
-            return [call((weights.reshape(weights.size),), rows.structure(*arrays), chosen).astype(out.dtype)]
+    def copy(weights: Any, *rest: Any) -> list[Any]:
+        *arrays, chosen = rest
+        kernel = copied(weights.dtype.name, rows, homogeneous=weights.size == 1)
+        call = numba_kernel(kernel, outs=jax.ShapeDtypeStruct(out.shape, precise(out.dtype)))
+        return [call((weights.reshape(weights.size),), rows.structure(*arrays), chosen).astype(out.dtype)]
 
-        return run
+    def add(*operands: Any) -> list[Any]:
+        *arrays, chosen, dense = operands
+        dense = dense.astype(precise(out.dtype))
+        return _in_sums(gathered_back(rows), out, (dense,), rows.structure(*arrays), chosen)
 
-    def added(*, outs: Sequence[Any], **_: Any) -> Callable[..., Any]:
-        from ..on_cpu.at_elements import gathered_back
-
-        (out,), rows = outs, _rows_of(of.format, within=False)
-
-        def run(*operands: Any) -> list[Any]:
-            *arrays, chosen, dense = operands
-            dense = dense.astype(precise(out.dtype))
-            return _in_sums(gathered_back(rows), out, (dense,), rows.structure(*arrays), chosen)
-
-        return run
-
-    return None if not _has_rows(of.format) else added if of.law is ADDED else copied
+    return add if of.law is ADDED else copy
 
 
-def _updates(of: Description) -> Generator | None:
-    def generator(*, outs: Sequence[Any], indices_within: bool = False, **_: Any) -> Callable[..., Any]:
-        from ..on_cpu import at_elements
+def _updates(of: Description, *, outs: Sequence[Any], indices_within: bool = False, **_: Any) -> Callable[..., Any]:
+    from ..on_cpu import at_elements
 
-        def run(weights: Any, *operands: Any) -> list[Any]:
-            *arrays, first, second, after = sides_as_added(of, weights, operands)
-            spikes, trace = (second, first) if of.post else (first, second)
-            if of.format is DENSE:
-                made = at_elements.updated_columns if of.post else at_elements.updated_rows
-                call = numba_kernel(made(weights.dtype.name), weights, input_output_aliases={0: 0})
-                return [call(weights, spikes, trace, after)]
-            rows = _rows_of(of.format, within=indices_within, indexed=of.indexed)
-            kernel = at_elements.updated(weights.dtype.name, rows)
-            call = numba_kernel(kernel, weights, input_output_aliases={0: 0})
-            return [call(weights, rows.structure(*arrays), spikes, trace, after)]
+    def run(weights: Any, *operands: Any) -> list[Any]:
+        *arrays, first, second, after = sides_as_added(of, weights, operands)
+        spikes, trace = (second, first) if of.post else (first, second)
+        if of.format is DENSE:
+            made = at_elements.updated_columns if of.post else at_elements.updated_rows
+            call = numba_kernel(made(weights.dtype.name), weights, input_output_aliases={0: 0})
+            return [call(weights, spikes, trace, after)]
+        rows = _rows_of(of.format, within=indices_within, indexed=of.indexed)
+        kernel = at_elements.updated(weights.dtype.name, rows)
+        call = numba_kernel(kernel, weights, input_output_aliases={0: 0})
+        return [call(weights, rows.structure(*arrays), spikes, trace, after)]
 
-        return run
-
-    return generator if _has_rows(of.format) or of.format is DENSE else None
+    return run
 
 
-def _deliveries(of: Description) -> Generator | None:
-    def generator(
-        *, outs: Sequence[Any], weighted: bool = False, indices_within: bool = False, **_: Any
-    ) -> Callable[..., Any]:
-        from ..on_cpu.deliveries import delivered, delivered_in_order
-        from ..on_cpu.threads import are_worth_it
+def _deliveries(
+    of: Description, *, outs: Sequence[Any], weighted: bool = False, indices_within: bool = False, **_: Any
+) -> Callable[..., Any]:
+    from ..on_cpu.deliveries import delivered, delivered_in_order
+    from ..on_cpu.threads import are_worth_it
 
-        def run(ring: Any, weights: Any, *operands: Any) -> list[Any]:
-            *arrays, delays, x, t = operands
-            sums = precise(ring.dtype)
-            one_of_all = weights.size == 1 and delays.size == 1  # then places are not read
-            rows = _rows_of(of.format, within=indices_within, indexed=of.indexed and not one_of_all)
-            how = {"weighted": weighted, "one_weight": weights.size == 1}
-            how["in_threads"] = are_worth_it(arrays[0].size)
-            if of.law is LAID:
-                kernel = delivered_in_order(ring.dtype.name, rows, **how)
-            else:
-                delays = delays.reshape(-1)
-                how["one_delay"] = delays.size == 1
-                kernel = delivered(ring.dtype.name, rows, **how)
-            call = numba_kernel(kernel, ring, input_output_aliases={0: 0})
-            flat = (weights.astype(sums).reshape(-1), rows.structure(*arrays), delays)
-            return [call(ring, *flat, is_active(x), x.astype(sums), t)]
+    def run(ring: Any, weights: Any, *operands: Any) -> list[Any]:
+        *arrays, delays, x, t = operands
+        sums = precise(ring.dtype)
+        one_of_all = weights.size == 1 and delays.size == 1  # then places are not read
+        rows = _rows_of(of.format, within=indices_within, indexed=of.indexed and not one_of_all)
+        how = {"weighted": weighted, "one_weight": weights.size == 1}
+        how["in_threads"] = are_worth_it(arrays[0].size)
+        if of.law is LAID:
+            kernel = delivered_in_order(ring.dtype.name, rows, **how)
+        else:
+            delays = delays.reshape(-1)
+            how["one_delay"] = delays.size == 1
+            kernel = delivered(ring.dtype.name, rows, **how)
+        call = numba_kernel(kernel, ring, input_output_aliases={0: 0})
+        flat = (weights.astype(sums).reshape(-1), rows.structure(*arrays), delays)
+        return [call(ring, *flat, is_active(x), x.astype(sums), t)]
 
-        return run
-
-    return generator if _has_rows(of.format) else None
+    return run
 
 
-def _arrivals(of: Description) -> Generator | None:
-    def generator(*, outs: Sequence[Any], **_: Any) -> Callable[..., Any]:
-        from ..on_cpu.deliveries import taken
+def _arrivals(of: Description, *, outs: Sequence[Any], **_: Any) -> Callable[..., Any]:
+    from ..on_cpu.deliveries import taken
 
-        call = numba_kernel(taken(outs[0].dtype.name), outs=outs, input_output_aliases={0: 1})
-        return lambda ring, t: list(call(ring, t))
-
-    return generator if of.format is DENSE else None
+    call = numba_kernel(taken(outs[0].dtype.name), outs=outs, input_output_aliases={0: 1})
+    return lambda ring, t: list(call(ring, t))
 
 
-_MADE = {
-    "arrivals": _arrivals,
-    "product": _product,
-    "pairs": _pairs,
-    "values": _values,
-    "copies": _copies,
-    "updates": _updates,
-    "deliveries": _deliveries,
-    "whole": _whole,
-}
-NUMBA = Language("numba", "cpu", lambda of: _MADE[of.law.kind](of) if of.law.kind in _MADE else None)
+NUMBA = Language(
+    "numba",
+    "cpu",
+    by_kind(
+        {
+            "arrivals": (_arrivals, lambda of: of.format is DENSE),
+            "copies": (_copies, _has_rows),
+            "deliveries": (_deliveries, _has_rows),
+            "pairs": (_pairs, _has_rows),
+            "product": (_product, _has_product),
+            "updates": (_updates, lambda of: _has_rows(of) or of.format is DENSE),
+            "values": (_values, lambda of: of.format is CSR),
+            "whole": (_whole, _is_drawn),
+        }
+    ),
+)

@@ -1,21 +1,34 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operands as kernels of several languages take them."""
+"""What kernels of several languages share: the choice by the kind of law, and operands as kernels take them."""
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 
 from ..activity import is_active
-from ..description import Description
+from ..description import Description, Generator
 from ..laws.updates import operands_of
 from ..precision import precise
 
-__all__ = ["sides_as_added", "with_batch"]
+__all__ = ["by_kind", "sides_as_added", "with_batch"]
+
+
+def by_kind(
+    made: Mapping[str, tuple[Callable[..., Any], Callable[[Description], bool]]],
+) -> Callable[[Description], Generator | None]:
+    """Return `Language.make`: for each kind of law, a generator, called with a description that passes the test."""
+
+    def make(of: Description) -> Generator | None:
+        generator, has = made.get(of.law.kind, (None, None))
+        return functools.partial(generator, of) if generator and has and has(of) else None
+
+    return make
 
 
 def with_batch(outs: Sequence[Any], multiply: Callable[..., Any]) -> Callable[..., Any]:
