@@ -27,7 +27,7 @@ class _Held(EventRepresentation):
 
     @property
     def value(self) -> Any:
-        """The array, or quantity, of which the elements that are not zero are events."""
+        """The array, or quantity, whose nonzero elements are events."""
         return self._value
 
     def with_value(self, value: EventLike) -> Self:

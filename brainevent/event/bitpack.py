@@ -23,14 +23,14 @@ def bitpack(arr: EventLike, axis: int) -> jax.Array:
     """Pack events into bits along an axis: 32 of them in a word, the first in its lowest bit.
 
     Args:
-        arr: Events in any form, or booleans or real numbers, of which every nonzero one is an event.
+        arr: Events in any form, booleans, or real numbers whose nonzero values are events.
         axis: The axis to pack, of n elements.
 
     Returns:
         uint32 words, in the shape of `arr` but with ceil(n / 32) elements along the axis.
 
     Raises:
-        TypeError: If `arr` is complex, or the axis no integer.
+        TypeError: If `arr` is complex, or `axis` is not an integer.
         ShapeError: If the array has no such axis.
 
     Examples:

@@ -155,7 +155,7 @@ class CompactBinary(EventRepresentation):
             packed: uint32 words of 32 events along the last axis; (0,) if there is only a list.
             active_ids: The neurons with an event in order, then n, (n,).
             n_active: How many neurons have an event, a scalar.
-            value: Ignored: the bits or the list say it.
+            value: Ignored: it follows from the bits or the list.
             n_orig: The number of neurons, n.
             batch_size: The size of the batch; None without one.
             bit_width: The number of bits in a word, 32.

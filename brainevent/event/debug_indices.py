@@ -37,7 +37,7 @@ class _Range:
         negative = indices < 0 if least < 0 else jnp.zeros(indices.shape, bool)
         return negative | (indices >= self.bound) if self.bound <= most else negative
 
-    def said(self, place: str, found: int, before: int) -> str:
+    def message(self, place: str, found: int, before: int) -> str:
         expected = f"pass indices from 0 to {self.bound - 1}" if self.bound else "no index is in range"
         return (
             f"{self.where}: {self.name}[{place}] is {found}, out of range for a size of {self.bound}; {expected} "
@@ -57,7 +57,7 @@ class _Pointers:
         wrong = jnp.append(pointers[:1] != 0, pointers[1:] < pointers[:-1])
         return wrong.at[-1].set(wrong[-1] | (pointers[-1] != self.stored))
 
-    def said(self, place: str, found: int, before: int) -> str:
+    def message(self, place: str, found: int, before: int) -> str:
         if place == "0":
             rule = f"is {found}; it must be 0, where the first row begins"
         elif found < before:
@@ -101,9 +101,9 @@ def _raise_if_wrong(
     if not wrong:
         return
     numbers = [str(int(i)) for i in np.unravel_index(int(at), shape)]
-    said = question.said(", ".join(numbers[levels:]), int(found), int(before))
+    message = question.message(", ".join(numbers[levels:]), int(found), int(before))
     batch = f"\nin element [{', '.join(numbers[:levels])}] of the batch of jax.vmap" if levels else ""
-    raise ValueError(said + batch)
+    raise ValueError(message + batch)
 
 
 def _answer(x: Any, question: _Question, levels: int) -> None:

@@ -5,7 +5,7 @@ __all__ = ["EXAMPLES"]
 
 EXAMPLES = {
     "csr_per_element": """
-Both are matrices of as many columns, which are summed over. So weights get their gradient.
+Both are matrices with the same number of columns, which are summed over, as in gradients of weights.
 
 >>> import jax.numpy as jnp, brainevent
 >>> operator = brainevent.get_registry()["csr_per_element"]
@@ -14,7 +14,7 @@ Both are matrices of as many columns, which are summed over. So weights get thei
 [Array([ 1.,  3., 30.], dtype=float32)]
 """,
     "csr_slice_rows_grad": """
-So the weights of a matrix get their gradient from rows that were taken out of it.
+This is the gradient of the weights of a matrix from which rows were taken.
 
 >>> import jax.numpy as jnp, brainevent
 >>> operator = brainevent.get_registry()["csr_slice_rows_grad"]
@@ -130,7 +130,7 @@ Operands: the ring, and an array with the number of the step. Results: what arri
 
 >>> import jax.numpy as jnp, brainevent
 >>> ring = jnp.array([[1.0, 2.0], [3.0, 4.0]])
->>> outs = [ring[0], ring]  # of which shapes and dtypes are taken
+>>> outs = [ring[0], ring]  # only shapes and dtypes are used
 >>> brainevent.take_arrivals_p(ring, jnp.array([5]), outs=outs)
 [Array([3., 4.], dtype=float32), Array([[1., 2.],
        [0., 0.]], dtype=float32)]

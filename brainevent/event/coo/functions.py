@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The products with matrices in coordinates that users call: they check operands, and know of units."""
+"""Functions that users call for products with matrices in coordinates: operands are checked, units split off."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def binary_coomv(
         data: Floating weights, (nse,), or one weight for all elements: a scalar or (1,).
         row: The row of each stored element, int32 or int64, (nse,).
         col: The column of each stored element, int32 or int64, (nse,).
-        v: The spikes: booleans or real numbers, of which every nonzero one is a spike, (k,); (m,) if `transpose`.
+        v: The spikes: booleans, or real numbers whose nonzero values are spikes, (k,); (m,) if `transpose`.
         shape: The shape of the matrix, (m, k).
         transpose: Whether to multiply with the transposed matrix, of shape (k, m).
         backend: The name of the kernel to use; None for the default.

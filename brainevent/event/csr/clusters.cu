@@ -40,6 +40,6 @@ __device__ __forceinline__ A of_cluster(const Sum* place, const W* __restrict__ 
   Sum total = 0;
 #pragma unroll
   for (int block = 0; block < CLUSTER; block++) total += of_block(place, block);
-  if constexpr (COUNT) return total ? A(total) * A(weights[0]) : A(0);  // a weight that is no number adds nothing to none
+  if constexpr (COUNT) return total ? A(total) * A(weights[0]) : A(0);  // without events, a weight that is NaN is ignored
   return A(total);
 }

@@ -43,7 +43,7 @@ def binary_csrmv(
         data: Floating weights, (nse,), or one weight for all elements: a scalar or (1,).
         indices: The column of each stored element, int32 or int64, (nse,).
         indptr: Where each row begins among the stored elements, int32 or int64, (m + 1,).
-        v: The spikes: booleans or real numbers, of which every nonzero one is a spike, (k,); (m,) if `transpose`.
+        v: The spikes: booleans, or real numbers whose nonzero values are spikes, (k,); (m,) if `transpose`.
         shape: The shape of the matrix, (m, k).
         workspace: Ignored. Other releases take a buffer here.
         transpose: Whether to multiply with the transposed matrix, of shape (k, m).
@@ -149,7 +149,7 @@ def binary_csrmv_indexed(
         indices: The column of each stored element, int32 or int64, (nse,).
         indptr: Where each row begins among the stored elements, int32 or int64, (m + 1,).
         perm: The place in `data` of the weight of each stored element, int32 or int64, (nse,).
-        v: The spikes: booleans or real numbers, of which every nonzero one is a spike, (k,); (m,) if `transpose`.
+        v: The spikes: booleans, or real numbers whose nonzero values are spikes, (k,); (m,) if `transpose`.
         shape: The shape of the matrix, (m, k).
         workspace: Ignored. Other releases take a buffer here.
         transpose: Whether to multiply with the transposed matrix, of shape (k, m).

@@ -72,7 +72,7 @@ def get_hybrid_config() -> HybridConfig:
 def init_csr_config(
     *, save: bool = True, device_kind: str | None = None, candidates: Sequence[HybridConfig] = (), **options: Any
 ) -> HybridConfig:
-    """Warn that there is nothing to configure, and return the default configuration.
+    """Warn that this call changes nothing, and return the default configuration.
 
     `XLACustomKernel.tune` finds what is fastest here.
 

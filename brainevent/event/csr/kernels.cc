@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products with a matrix in compressed sparse rows and events, on the CPU. Sums are made in double or float, and the result
-// has their type. Indices are read as unsigned numbers: no sign is to be extended, and one that is negative is above all
-// sizes. One that is out of range adds nothing, and no pointer leads beyond what is stored.
+// has their type. Indices are read as unsigned numbers: no sign is extended, and a negative one is above all sizes.
+// Out-of-range indices are ignored, and pointers are clipped to the stored elements.
 #define BE_CPU_HALF
 #include <algorithm>
 #include <type_traits>
@@ -76,7 +76,7 @@ int64_t list_events(const bool* x, int64_t size, int64_t& start, int64_t* places
     const int64_t count = std::min<int64_t>(8, size - start);
     if (count == 8) std::memcpy(&eight, x + start, 8);
     if (eight)
-      for (int64_t i = start; i < start + count; ++i) {  // without a branch, as nothing predicts a spike
+      for (int64_t i = start; i < start + count; ++i) {  // without a branch, as spikes cannot be predicted
         places[found] = i;
         found += is_true(x + i);
       }
@@ -99,7 +99,7 @@ void scatter_rows(const Matrix<W, I, P>& matrix, const bool* x, int64_t rows, Su
   }
 }
 
-// Call `use` with the matrix, of so many columns, in its types.
+// Call `use` with the matrix, of a number of columns, in its types.
 template <class Use>
 void with_matrix(const BE::Tensor& weights, const BE::Tensor& indices, const BE::Tensor& indptr, int64_t columns, Use use) {
   BE_DISPATCH_FLOATING_AND_HALF(weights.dtype(), W, {

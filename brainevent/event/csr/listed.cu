@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// What comes after `listing.cu`, and follows it and `clusters.cu`: of the rows in the list, clusters of blocks sum a part
-// of the columns each, as in `sorted.cu`; but here nobody looks for rows that count, nor for where a part begins.
+// The second kernel after `listing.cu`; this follows it and `clusters.cu`: clusters of blocks sum a part of the columns
+// each, as in `sorted.cu`, but only of the rows in the list, which says where their parts begin.
 
 static constexpr int MANY = 1024;            // threads of a block; blocks that have listed rows, at most
-// Numbers take longer to add than counts, and more instructions: so a thread asks for fewer at once.
+// Numbers take longer to add than counts, and more instructions, so a thread reads fewer at once.
 static constexpr int SHARING = COUNT ? 4 : 8;        // threads that read a run together
 static constexpr int GROUPS = 32 / SHARING;          // such groups of a warp
 static constexpr int FOURS = COUNT ? 2 : 1;          // of a thread in a span
 static constexpr int SPAN = 4 * FOURS * SHARING;     // elements of a run that are read at once
-static constexpr int AHEAD = COUNT ? 2 : 1;          // spans that are asked for before one is added
+static constexpr int AHEAD = COUNT ? 2 : 1;          // spans that are read before one is added
 
-// What the list says of a row, as it is read: nobody has waited for it yet.
+// An entry of the list while it is read: no thread has waited for it yet.
 struct Listed {
   unsigned low, high, from, to, row;
 };
@@ -18,7 +18,7 @@ struct Listed {
 // Where something is among the stored elements; long numbers take more instructions.
 using Offset = typename Choice<sizeof(P) == 4 && !CONNECTIONS, int, long long>::type;
 
-// The elements of a row that are in a part: so many from a place on. A thread takes four from its `nth` on, and others
+// The elements of a row that are in a part: a number, from a place on. A thread takes four from its `nth` on, and others
 // after those of its group; `nth` is below zero where they begin with elements of another part.
 struct Run {
   Offset begin;
@@ -67,7 +67,7 @@ __device__ __forceinline__ bool aligned(const T* array) {
   return reinterpret_cast<unsigned long long>(array) % alignof(Four<T>) == 0;
 }
 
-// Read four elements, of which as many are there.
+// Read four elements, or those of them that exist.
 template <bool ALIGNED, class T>
 __device__ __forceinline__ void read_four(Four<T>& elements, const T* from, int there) {
   if (ALIGNED && there == 4) {
@@ -80,7 +80,7 @@ __device__ __forceinline__ void read_four(Four<T>& elements, const T* from, int 
 }
 
 // Add four numbers to sums, each in its place, where `in` says so; a branch for each would be more instructions. A float
-// is exchanged, until nobody was quicker.
+// is exchanged, until no other thread was faster.
 __device__ __forceinline__ void add_where(Sum* sums, const unsigned* places, const A* numbers, const bool* in) {
   const unsigned base = in_block(sums);
 #pragma unroll

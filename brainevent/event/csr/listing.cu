@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What comes before `listed.cu`, and follows `looking.cu`: a block looks at EACH rows for each of its threads. The rows
-// that count it adds to the result, if they are few. Else it lists them, and where each of PARTS parts of the columns
-// begins in them: then blocks can sum a part in memory of their own without looking at all rows themselves. NEIGHBOURS:
-// blocks side by side that look at the rows of all of them to tell whether there are few; what one has may be by chance.
+// The kernel before `listed.cu`; this follows `looking.cu`: a block tests EACH rows for each of its threads. If few rows are
+// active, it adds them to the result. Else it lists them, and where each of PARTS parts of the columns begins in them: then
+// blocks can sum a part in their own memory without testing all rows. NEIGHBOURS: adjacent blocks that all test the rows of
+// all of them, to find out whether few are active, as the number of one block may be by chance.
 
 static constexpr int THREADS = 512, WARPS = THREADS / 32, ROWS = EACH * THREADS;
 static constexpr int PER = 16 / sizeof(I);                         // elements of a row that a thread asks for at once
@@ -28,7 +28,7 @@ __device__ __forceinline__ int below(const I* elements, int here, I column) {
 // Return where something is in the block's memory.
 __device__ __forceinline__ unsigned in_block(const void* there) { return unsigned(__cvta_generic_to_shared(there)); }
 
-// Copy elements to the block's memory, as many as STAGE at most, in one go for a warp.
+// Copy elements to the block's memory, at most STAGE of them, at once for a warp.
 __device__ __forceinline__ void copy(const I* __restrict__ from, int count, I* stage) {
   const int lane = threadIdx.x % 32;
   if (reinterpret_cast<unsigned long long>(from) % 16 == 0) {  // not each array within a batch

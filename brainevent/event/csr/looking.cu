@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How rows that count are looked for, several at once; this follows `walks.cu`.
+// How active rows are found, several at once; this follows `walks.cu`.
 
 static constexpr int SOME = 16 / sizeof(E);  // elements of x that are read at once
 
@@ -32,7 +32,7 @@ __device__ __forceinline__ unsigned which_count(const Some& some) {
   return bits;
 }
 
-// Say so of SOME rows from a multiple of SOME on, of those that there are. `at_once`: they can be read so.
+// Say so of SOME rows from a multiple of SOME on, if they exist. `at_once`: they can be read together.
 template <class Row>
 __device__ __forceinline__ unsigned which_count(const E* __restrict__ x, Row row, Row rows, bool at_once) {
   if (at_once && row + SOME <= rows) return which_count(*reinterpret_cast<const Some*>(x + row));

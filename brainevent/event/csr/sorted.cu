@@ -5,7 +5,7 @@
 // run of elements, and about where it begins is known. SHARING: threads that go through it together.
 
 static constexpr int THREADS = 1024;
-static constexpr int EACH = 16, TILE = EACH * THREADS;       // rows that are looked at before any is read
+static constexpr int EACH = 16, TILE = EACH * THREADS;       // rows that are tested before any is read
 static constexpr int ROUND = 2, SPAN = 4 * ROUND * SHARING;  // elements of a row that are read at once
 static constexpr int GROUPS = THREADS / SHARING;
 
@@ -88,8 +88,8 @@ __device__ __forceinline__ bool sought(Reading& row, const I* __restrict__ indic
   return row.known = true;
 }
 
-// Add four numbers to sums, where `in` says so. A float is exchanged, if nobody was quicker: so all four are on their way
-// at once.
+// Add four numbers to sums, where `in` says so. A float is exchanged, if no other thread was faster: so all four are on
+// their way at once.
 __device__ __forceinline__ void add_four(Sum* const* sums, const A* numbers, const bool* in) {
   if constexpr (sizeof(Sum) == 4 && !COUNT) {
     int had[4], has[4];

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Spikes that arrive later: weights of active rows are added to a ring of sums, as many slots ahead as a delay says."""
+"""Spikes that arrive later: weights of active rows are added to a ring of sums, at the slot given by their delay."""

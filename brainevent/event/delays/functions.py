@@ -35,7 +35,7 @@ def csr_delay_deliver(
 
     Args:
         ring: Floating sums of what is on its way, (slots, k).
-        events: Events in any form, or booleans or real numbers, of which every nonzero one is an event, (m,).
+        events: Events in any form, booleans, or real numbers whose nonzero values are events, (m,).
         data: Floating weights, (nse,), or one weight for all elements: a scalar or (1,).
         indices: The column of each stored element, int32 or int64, (nse,).
         indptr: Where each row begins among the stored elements, int32 or int64, (m + 1,).
@@ -83,7 +83,7 @@ def csr_delay_deliver_layout(
 
     Args:
         ring: Floating sums of what is on its way, (slots, k), with as many slots as the layout was built for.
-        events: Events in any form, or booleans or real numbers, of which every nonzero one is an event, (m,).
+        events: Events in any form, booleans, or real numbers whose nonzero values are events, (m,).
         layout: What `CSRDelayLayout.build` returned.
         t: The number of the step, an integer scalar.
         weighted: Whether the values of events count; None for what their form says.
@@ -93,7 +93,7 @@ def csr_delay_deliver_layout(
         The new ring, (slots, k).
 
     Raises:
-        TypeError: If `layout` is no `CSRDelayLayout`, the ring is not floating, or `t` is no integer.
+        TypeError: If `layout` is not a `CSRDelayLayout`, the ring is not floating, or `t` is not an integer.
         ShapeError: If the ring has another number of slots.
         KernelFallbackExhaustedError: If the platform has no kernel of the name `backend`.
 
@@ -128,7 +128,7 @@ def take_arrivals(ring: ArrayLike, t: ArrayLike, *, backend: str | None = None) 
         What lies in slot `t % slots`, (k,), and the new ring, (slots, k).
 
     Raises:
-        TypeError: If the ring is not floating, or `t` is no integer.
+        TypeError: If the ring is not floating, or `t` is not an integer.
         KernelFallbackExhaustedError: If the platform has no kernel of the name `backend`.
 
     Examples:

@@ -172,7 +172,7 @@ class CSRDelayLayout:
 
         Args:
             ring: Floating sums of what is on its way, (n_slots, k).
-            events: Events in any form, or booleans or real numbers, of which every nonzero one is an event, (m,).
+            events: Events in any form, booleans, or real numbers whose nonzero values are events, (m,).
             t: The number of the step, an integer scalar.
             weighted: Whether the values of events count; None for what their form says.
             backend: The name of the kernel to use; None for the default.
@@ -182,7 +182,7 @@ class CSRDelayLayout:
 
         Raises:
             ShapeError: If the ring has another number of slots.
-            TypeError: If the ring is not floating, or `t` is no integer.
+            TypeError: If the ring is not floating, or `t` is not an integer.
         """
         where, slots = "CSRDelayLayout.deliver", np.shape(units.split(ring)[0])[:1]
         if slots != (self.n_slots,):

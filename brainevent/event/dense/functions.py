@@ -40,7 +40,7 @@ def binary_densemv(
 
     Args:
         weights: Numbers, (m, k). Integers are added as integers, by `jax.numpy`.
-        spikes: Booleans or real numbers, of which every nonzero one is a spike, (k,); (m,) if `transpose`.
+        spikes: Booleans, or real numbers whose nonzero values are spikes, (k,); (m,) if `transpose`.
         transpose: Whether to multiply with the transposed matrix, of shape (k, m).
         backend: The name of the kernel to use; None for the default.
         weighted: Whether an event counts as its value, as in a `WeightedArray`, and not as one.

@@ -79,7 +79,7 @@ EVENTS = f"""\
 
     Args:
 {_MATRIX}
-        vector: The spikes: booleans or real numbers, of which every nonzero one is a spike, (k,); (m,) if `transpose`.
+        vector: The spikes: booleans, or real numbers whose nonzero values are spikes, (k,); (m,) if `transpose`.
         seed: An integer, or a key of `jax.random.key`. None draws a new matrix for each call, or for each trace.
 {_HOW}
 

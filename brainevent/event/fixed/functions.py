@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The products with matrices of equally long rows that users call: they check operands, and know of units."""
+"""Functions that users call for products with matrices of equally long rows: operands are checked, units split off."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def binary_fcnmv(
     Args:
         weights: Floating weights, (m, c), or one weight for all elements: a scalar or (1,).
         indices: The columns of the c elements of each row, int32 or int64, (m, c).
-        spikes: Booleans or real numbers, of which every nonzero one is a spike, (k,); (m,) if `transpose`.
+        spikes: Booleans, or real numbers whose nonzero values are spikes, (k,); (m,) if `transpose`.
         shape: The shape of the matrix, (m, k).
         transpose: Whether to multiply with the transposed matrix, of shape (k, m).
         indices_sorted: Whether the column indices of each row are known to ascend. True makes long rows faster on GPUs,

@@ -173,7 +173,7 @@ class _Rules:
     def _law(self) -> Product:
         law = self.of.law
         if not isinstance(law, Product):
-            raise TypeError(f"{self.of.name}: {law!r} is no law of products")
+            raise TypeError(f"{self.of.name}: {law!r} is not a law of products")
         return law
 
     def refused(self, *_: Any, **__: Any) -> Any:

@@ -15,12 +15,12 @@ from .. import units
 from ..operands import is_scipy
 from ..precision import precise
 from ..structure import are_known
-from .asked import Asked
+from .attributes import Attributes
 
 __all__ = ["Arithmetic"]
 
 
-class Arithmetic(Asked):
+class Arithmetic(Attributes):
     """All operators of matrices but `@`."""
 
     def __neg__(self) -> Any:

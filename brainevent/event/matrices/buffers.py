@@ -8,14 +8,14 @@ from typing import Any, Self
 
 from ...errors import UnknownBufferError
 from ...typing import PyTree
-from .asked import Asked
+from .attributes import Attributes
 
 __all__ = ["TURNED", "WithBuffers", "WithWeightIndices"]
 
 TURNED = ("turned_indices", "turned_indptr", "turned_perm")  # the structure cut along the other axis
 
 
-class WithBuffers(Asked):
+class WithBuffers(Attributes):
     """A matrix with further arrays of the user, by name."""
 
     @property

@@ -13,14 +13,14 @@ from ...typing import ArrayLike, EventLike, IndexLike, PyTree
 from .. import units
 from ..csr.format import CSR
 from ..description import Description, Format, Law, Shape
-from .asked import Asked
+from .attributes import Attributes
 from .buffers import TURNED
 from .per_synapse import PerSynapse
 
 __all__ = ["ByFormat"]
 
 
-class ByFormat(PerSynapse, Asked):
+class ByFormat(PerSynapse, Attributes):
     """A matrix in a format, which is cut along an axis into slices: the rows of the format."""
 
     _format: ClassVar[Format]
@@ -123,7 +123,7 @@ class ByFormat(PerSynapse, Asked):
         A spike counts as one, whatever its value. Then all weights are clipped to the bounds.
 
         Args:
-            pre_spike: Booleans or real numbers, of which every nonzero one is a spike, (m,).
+            pre_spike: Booleans, or real numbers whose nonzero values are spikes, (m,).
             post_trace: The trace of each postsynaptic neuron, with amplitude and sign, (k,).
             w_min: Lower bound of all weights after the update: a number, or an array that broadcasts to the weights;
                 None for none.
@@ -166,7 +166,7 @@ class ByFormat(PerSynapse, Asked):
 
         Args:
             pre_trace: The trace of each presynaptic neuron, with amplitude and sign, (m,).
-            post_spike: Booleans or real numbers, of which every nonzero one is a spike, (k,).
+            post_spike: Booleans, or real numbers whose nonzero values are spikes, (k,).
             w_min: Lower bound of all weights after the update: a number, or an array that broadcasts to the weights;
                 None for none.
             w_max: Upper bound of all weights after the update, like `w_min`. Where bounds cross, weights become
@@ -221,7 +221,7 @@ class ByFormat(PerSynapse, Asked):
 
         Args:
             ring: Floating sums of what is on its way, (slots, k).
-            events: Events in any form, or booleans or real numbers, of which every nonzero one is an event, (m,).
+            events: Events in any form, booleans, or real numbers whose nonzero values are events, (m,).
             delays: Whole numbers of steps from 1 to `slots - 1`, in the shape of `data`, or a single one for all
                 elements.
             t: The number of the step, an integer scalar.

@@ -12,13 +12,13 @@ import jax.numpy as jnp
 from .. import units
 from ..precision import precise
 from ..room import check_array
-from .asked import Asked
+from .attributes import Attributes
 from .formats import format_named
 
 __all__ = ["Conversions"]
 
 
-class Conversions(Asked):
+class Conversions(Attributes):
     """Conversions of a matrix into another one with the same elements."""
 
     @property
@@ -89,6 +89,6 @@ class Conversions(Asked):
             A `CSR`: the matrix itself if it is one. Where elements change their places, the weights are a copy.
 
         Raises:
-            NotImplementedError: If the format does not say how.
+            NotImplementedError: If the class does not define it.
         """
         raise NotImplementedError

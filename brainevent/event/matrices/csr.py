@@ -76,7 +76,7 @@ class CSR(Compressed):
         Args:
             rule: `rule(state, pre, post, params)` returns the new state of one synapse, with the structure of the old
                 one.
-            pre_spike: Booleans or real numbers, of which every nonzero one is a spike, (m,).
+            pre_spike: Booleans, or real numbers whose nonzero values are spikes, (m,).
             edge_state: A tree of arrays, (nse, ...), in the order of `data`; None for the data.
             **values: `pre_vals`, `post_vals` and `params`, as for `csr_apply_on_pre`.
 
@@ -111,7 +111,7 @@ class CSR(Compressed):
         Args:
             rule: `rule(state, pre, post, params)` returns the new state of one synapse, with the structure of the old
                 one.
-            post_spike: Booleans or real numbers, of which every nonzero one is a spike, (k,).
+            post_spike: Booleans, or real numbers whose nonzero values are spikes, (k,).
             edge_state: A tree of arrays, (nse, ...), in the order of `data`; None for the data.
             **values: `pre_vals`, `post_vals` and `params`, as for `csr_apply_on_post`.
 

@@ -49,7 +49,7 @@ class JITCMatrix(DrawnArithmetic, PerSynapse, DataRepresentation):
 
     Raises:
         ValueError: If there are too few or too many numbers, or the probability is not between 0 and 1.
-        TypeError: If a number of the weights is not floating, or the seed is no integer and no key.
+        TypeError: If a number of the weights is not floating, or the seed is neither an integer nor a key.
     """
 
     drawn: jax.Array
@@ -231,7 +231,7 @@ class JITCMatrix(DrawnArithmetic, PerSynapse, DataRepresentation):
         raise UnsupportedOperationError(f"{cls.__name__}.fromdense: its elements are drawn; use CSR.fromdense")
 
     def update_on_pre(self, *_: Any, **__: Any) -> NoReturn:
-        """Raise an error: there are no stored weights to update.
+        """Raise an error: a drawn matrix stores no weights.
 
         Raises:
             UnsupportedOperationError: Always; update `matrix.tocsr()`.

@@ -28,7 +28,7 @@ class JITCScalarR(JITCScalarMatrix):
 
     Raises:
         ValueError: If there are too few or too many numbers, or the probability is not between 0 and 1.
-        TypeError: If the weight is not floating, or the seed is no integer and no key.
+        TypeError: If the weight is not floating, or the seed is neither an integer nor a key.
 
     Examples:
         >>> import jax.numpy as jnp, brainevent
@@ -81,7 +81,7 @@ class JITCNormalR(JITCNormalMatrix):
 
     Raises:
         ValueError: If there are too few or too many numbers, or the probability is not between 0 and 1.
-        TypeError: If a number of the weights is not floating, or the seed is no integer and no key.
+        TypeError: If a number of the weights is not floating, or the seed is neither an integer nor a key.
 
     Examples:
         >>> import jax.numpy as jnp, brainevent
@@ -122,7 +122,7 @@ class JITCUniformR(JITCUniformMatrix):
     Raises:
         ValueError: If there are too few or too many numbers, the probability is not between 0 and 1, or the lower bound
             is above the upper one.
-        TypeError: If a number of the weights is not floating, or the seed is no integer and no key.
+        TypeError: If a number of the weights is not floating, or the seed is neither an integer nor a key.
 
     Examples:
         >>> import jax.numpy as jnp, brainevent

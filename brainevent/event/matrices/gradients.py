@@ -27,7 +27,7 @@ def grad(
     Args:
         fun: A function that returns a real scalar.
         argnums: The number of the positional argument, or numbers of several, to differentiate with respect to.
-        has_aux: Whether `fun` returns a pair, of which the second value is not differentiated.
+        has_aux: Whether `fun` returns a pair, whose second value is not differentiated.
         **how: Further keywords of `jax.value_and_grad`.
 
     Returns:
@@ -64,7 +64,7 @@ def value_and_grad(
     Args:
         fun: A function that returns a real scalar.
         argnums: The number of the positional argument, or numbers of several, to differentiate with respect to.
-        has_aux: Whether `fun` returns a pair, of which the second value is not differentiated.
+        has_aux: Whether `fun` returns a pair, whose second value is not differentiated.
         **how: Further keywords of `jax.value_and_grad`.
 
     Returns:

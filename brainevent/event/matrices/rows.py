@@ -10,13 +10,13 @@ import jax.numpy as jnp
 
 from ...typing import IndexLike
 from .. import units
-from .asked import Asked
+from .attributes import Attributes
 from .indexing import from_start
 
 __all__ = ["Rows"]
 
 
-class Rows(Asked):
+class Rows(Attributes):
     """Rows and elements of a matrix as arrays, and matrices of chosen rows."""
 
     def __getitem__(self, rows: Any) -> Any:

@@ -147,7 +147,7 @@ class TCSR(_WithOptions, CSR):
             The matrix, which shares all arrays.
 
         Raises:
-            TypeError: If `csr` is no `CSR`.
+            TypeError: If `csr` is not a `CSR`.
 
         Examples:
             >>> import jax.numpy as jnp, brainevent
@@ -172,7 +172,7 @@ class TCSR(_WithOptions, CSR):
             The matrix.
 
         Raises:
-            TypeError: If `csc` is no `CSC`.
+            TypeError: If `csc` is not a `CSC`.
         """
         if not isinstance(csc, CSC):
             raise TypeError(f"TCSR.fromcsc: {type(csc).__name__} is not a CSC; call its tocsc()")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Products of elements in coordinates: `kernel(weights, structure, x, out)`; there are no rows to walk through.
+"""Products of elements in coordinates: `kernel(weights, structure, x, out)`; without rows.
 
 An element takes from x at one of its ends and adds to the sum at the other one.
 """

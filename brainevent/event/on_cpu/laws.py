@@ -13,7 +13,7 @@ import numpy as np
 from ...backends.numba import half, inner, prefetch
 from .rows import Rows, is_there, unsigned
 
-__all__ = ["ANY_ORDER", "Law", "adding", "asked", "fetching", "product"]
+__all__ = ["ANY_ORDER", "Law", "adding", "fetching", "index_test", "product"]
 
 ANY_ORDER = {"reassoc", "nsz"}  # of additions, which then become vectors
 _HALF = np.uint64(8)  # weights of 64 bits that memory sends together
@@ -109,7 +109,7 @@ def _zero(out: Any) -> Any:
     return out.dtype.type(0)
 
 
-def asked(law: Law, rows: Rows) -> Callable[..., Any]:
+def index_test(law: Law, rows: Rows) -> Callable[..., Any]:
     """Return how a walk tests whether an index is in range."""
     return is_there(within=False) if law.tests else rows.has
 

@@ -29,7 +29,7 @@ def add_rows_listed(law: Law, rows: Rows) -> Any:
     """Return a function that adds `listed` rows, from `here[k]` to `end[k]` for the first `found`."""
     common, weight, add_to = law.common, law.weight, adding(law, rows)
     column, place, places = rows.column, rows.place, _places(law)
-    in_tiles, in_places, ask = add_in_tiles(law, rows), _add_in_places(law, rows), _asking(law, rows)
+    in_tiles, in_places, prefetch_lines = add_in_tiles(law, rows), _add_in_places(law, rows), _prefetching(law, rows)
 
     @inner
     def add(weights: Any, structure: Any, listed: Any, here: Any, end: Any, found: int, out: Any) -> None:
@@ -47,7 +47,7 @@ def add_rows_listed(law: Law, rows: Rows) -> Any:
                 in_places(weights, structure, one, row, j, apart, ahead, next_apart, out)
                 j += places * apart
             while j < last:
-                later, ahead = ask(weights, structure, here, end, found, later, ahead, lines)
+                later, ahead = prefetch_lines(weights, structure, here, end, found, later, ahead, lines)
                 lines = 1
                 if j + LINE <= last:  # a fixed number of elements
                     for i in range(j, j + LINE):
@@ -60,12 +60,12 @@ def add_rows_listed(law: Law, rows: Rows) -> Any:
     return add
 
 
-def _asking(law: Law, rows: Rows) -> Any:
+def _prefetching(law: Law, rows: Rows) -> Any:
     """Return a function that prefetches lines from an element of a row on, and returns the next row and element."""
     fetch = fetching(law, rows)
 
     @inner
-    def ask(
+    def prefetch_lines(
         weights: Any, structure: Any, here: Any, end: Any, found: int, later: int, ahead: Any, lines: int
     ) -> tuple[int, Any]:
         while lines and later < found:
@@ -78,7 +78,7 @@ def _asking(law: Law, rows: Rows) -> Any:
                 ahead = unsigned(here[min(later, found - 1)])
         return later, ahead
 
-    return ask
+    return prefetch_lines
 
 
 def _places(law: Law) -> Any:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ...backends.numba import inner
-from .laws import ANY_ORDER, Law, adding, asked
+from .laws import ANY_ORDER, Law, adding, index_test
 from .rows import Rows
 
 __all__ = ["gather", "gather_columns", "scatter", "scatter_columns"]
@@ -20,7 +20,7 @@ __all__ = ["gather", "gather_columns", "scatter", "scatter_columns"]
 def gather(law: Law, rows: Rows) -> Any:
     """Return the walk that adds up each row for a vector x."""
     common, weight, counts, start, add, finish = law.common, law.weight, law.counts, law.start, law.add, law.finish
-    bounds, column, place, has = rows.bounds, rows.column, rows.place, asked(law, rows)
+    bounds, column, place, has = rows.bounds, rows.column, rows.place, index_test(law, rows)
 
     @inner(fastmath=False if law.tests else ANY_ORDER)
     def gather(weights: Any, structure: Any, x: Any, first: int, last: int, out: Any) -> None:

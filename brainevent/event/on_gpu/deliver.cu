@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Deliveries into a ring of sums, on a GPU; this follows `rows.cu`. A block of threads looks for events in as many rows. The
-// elements of rows that have one are cut into chunks, which it shares with other blocks that look at the same rows. D: the
-// type of delays. ONE_DELAY: all elements have one. LAID: those of a row are in the order of delays, of which those of d
-// steps end at delays[row, d]. WEIGHTED: x counts.
+// Deliveries into a ring of sums, on a GPU; this follows `rows.cu`. A block looks for events in a row for each of its threads.
+// The elements of rows with an event are cut into chunks, which it shares with other blocks of the same rows. D: the type of
+// delays. ONE_DELAY: all elements have one. LAID: the elements of a row are sorted by delay, and those of d steps end at
+// delays[row, d]. WEIGHTED: x counts.
 
-constexpr int AT_ONCE = 4;  // elements whose memory a thread asks for before it waits for any
+constexpr int AT_ONCE = 4;  // elements that a thread reads before it waits for any
 constexpr int CHUNK = AT_ONCE * THREADS;
 
 __device__ __forceinline__ int passed(const D* ends, long long j, int slots) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // What operators other than products do at each stored element, on a GPU; this follows `rows.cu`. A warp takes a row: all
-// rows, chosen ones, whose numbers are of the type R, or those of neurons that spike. What is out of range is left alone.
-// PARTS warps share the row of a neuron; without a spike they read nothing more. NUMBER: rows have as many elements each.
+// rows, chosen ones, whose numbers are of the type R, or those of neurons that spike. Out-of-range indices are ignored.
+// PARTS warps share the row of a neuron; without a spike they read nothing more. NUMBER: rows have equal length.
 
-constexpr int AT_ONCE = 4;  // elements whose memory a thread asks for before it waits for any
+constexpr int AT_ONCE = 4;  // elements that a thread reads before it waits for any
 
 __device__ __forceinline__ long long clipped(P pointer, long long stored) {
   return pointer < 0 ? 0 : pointer > stored ? stored : (long long)pointer;

@@ -92,7 +92,7 @@ def updated(weights: Any, indices: Any, indptr: Any, perm: Any, spikes: Any, tra
 
 
 def updated_dense(weights: Any, spikes: Any, trace: Any, after: Any, *, by_columns: bool) -> jax.Array:
-    """Return the weights of a dense matrix, of which rows or columns that spike have the trace added."""
+    """Return the weights of a dense matrix, with the trace added to rows or columns that spike."""
     call = _updating("update_dense", weights, spikes, {}, COLUMNS=by_columns)
     found: jax.Array = call(weights, spikes, trace, after, slices=spikes.shape[0], size=trace.shape[0])
     return found

@@ -17,7 +17,7 @@ __global__ void of_vector(const W* __restrict__ weights, const I* __restrict__ i
   }
 }
 
-// Of a matrix, of which a thread takes a column of every `threads / columns`th element.
+// Of a matrix. A thread takes a column of every `threads / columns`th element.
 __global__ void of_matrix(const W* __restrict__ weights, const I* __restrict__ into, const J* __restrict__ out_of,
                           const E* __restrict__ x, A* out, long long stored, long long sums, long long sources,
                           long long threads, long long columns) {

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // How the elements of a row are found on a GPU, and their weights. W, I, P, Q and A are the types of weights, indices, row
-// pointers, permutation and sums. CONNECTIONS: elements of each row, if all have as many; there are no row pointers then.
+// pointers, permutation and sums. CONNECTIONS: elements of each row, if all rows have equal length, without row pointers.
 // ONE: all elements have one weight. INDEXED: the weight of stored element j is weights[perm[j]]. WITHIN: all indices are
-// known to be in range. Else one that is not adds nothing, and no pointer leads beyond what is stored: so an index must be
-// below a `size`, `stored` is the number of elements, and `held` that of weights, of which a permutation may choose from
-// more.
+// known to be in range. Else out-of-range indices are ignored, and pointers are clipped: an index must be below a `size`,
+// `stored` is the number of elements, and `held` that of weights, which may be larger with a permutation.
 
 __device__ __forceinline__ long long thread() { return blockIdx.x * (long long)blockDim.x + threadIdx.x; }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of all rows, or of those that count, on a GPU; this follows `rows.cu` and `laws.cu`. O is the type of results.
-// WIDE: four elements of a row are read at once. LANES: threads that sum one row together. FEW: rows of which a warp takes
-// those that count. ACROSS: columns of X that it takes at once.
+// Products of all rows, or of active ones, on a GPU; this follows `rows.cu` and `laws.cu`. O is the type of results. WIDE:
+// four elements of a row are read at once. LANES: threads that sum one row together. FEW: rows from which a warp takes the
+// active ones. ACROSS: columns of X that it takes at once.
 
 static constexpr unsigned ALL = 0xffffffffu;
 
@@ -46,7 +46,7 @@ __device__ __forceinline__ void each_of_row(const W* __restrict__ weights, const
 #endif
 }
 
-// A.T @ x. A warp takes a slice of each row that counts, of FEW rows, one after another; it looks at all of x first.
+// A.T @ x. A warp takes a slice of each active row of FEW rows, one after another; it reads their x first.
 __global__ void scatter(const W* __restrict__ weights, const I* __restrict__ indices, const P* __restrict__ indptr,
                         const Q* __restrict__ perm, const E* __restrict__ x, A* out, long long rows, long long stored,
                         long long held, long long size, int slices) {

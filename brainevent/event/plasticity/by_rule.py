@@ -54,7 +54,7 @@ def csr_apply_on_pre(
         edge_state: A tree of arrays, (nse, ...), with an element for each synapse in the order of the rows.
         indices: The postsynaptic neuron of each synapse, int32 or int64, (nse,).
         indptr: Where the synapses of each presynaptic neuron begin, int32 or int64, (n_pre + 1,).
-        pre_spike: Booleans or real numbers, of which every nonzero one is a spike, (n_pre,).
+        pre_spike: Booleans, or real numbers whose nonzero values are spikes, (n_pre,).
         pre_vals: A tree of arrays, (n_pre, ...), of which the rule gets the element of its presynaptic neuron; or None.
         post_vals: The same for postsynaptic neurons, (n_post, ...).
         params: A tree that the rule gets as it is.
@@ -93,15 +93,15 @@ def csr_apply_on_post(
 ) -> PyTree:
     """Apply a user's rule to the synapses of postsynaptic neurons that spiked, in compressed sparse rows.
 
-    The rule is computed for every synapse, since rows do not say which synapses end on a neuron, and its result is kept
-    where the postsynaptic neuron spiked.
+    The rule is computed for every synapse, since rows do not list the synapses that end on a neuron, and its result is
+    kept where the postsynaptic neuron spiked.
 
     Args:
         rule: `rule(state, pre, post, params)` returns the new state of one synapse, with the structure of the old one.
         edge_state: A tree of arrays, (nse, ...), with an element for each synapse in the order of the rows.
         indices: The postsynaptic neuron of each synapse, int32 or int64, (nse,).
         indptr: Where the synapses of each presynaptic neuron begin, int32 or int64, (n_pre + 1,).
-        post_spike: Booleans or real numbers, of which every nonzero one is a spike, (n_post,).
+        post_spike: Booleans, or real numbers whose nonzero values are spikes, (n_post,).
         pre_vals: A tree of arrays, (n_pre, ...), of which the rule gets the element of its presynaptic neuron; or None.
         post_vals: The same for postsynaptic neurons, (n_post, ...).
         params: A tree that the rule gets as it is.

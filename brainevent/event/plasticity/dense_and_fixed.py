@@ -34,7 +34,7 @@ def update_dense_on_binary_pre(
 
     Args:
         weight: Floating weights, (n_pre, n_post).
-        pre_spike: Booleans or real numbers, of which every nonzero one is a spike, (n_pre,).
+        pre_spike: Booleans, or real numbers whose nonzero values are spikes, (n_pre,).
         post_trace: The trace of each postsynaptic neuron, with amplitude and sign, (n_post,).
         w_min: Lower bound of all weights after the update: a number, or an array that broadcasts to the weights; None
             for none.
@@ -78,7 +78,7 @@ def update_dense_on_binary_post(
     Args:
         weight: Floating weights, (n_pre, n_post).
         pre_trace: The trace of each presynaptic neuron, with amplitude and sign, (n_pre,).
-        post_spike: Booleans or real numbers, of which every nonzero one is a spike, (n_post,).
+        post_spike: Booleans, or real numbers whose nonzero values are spikes, (n_post,).
         w_min: Lower bound of all weights after the update: a number, or an array that broadcasts to the weights; None
             for none.
         w_max: Upper bound of all weights after the update, like `w_min`. Where bounds cross, weights become `w_max`.
@@ -123,7 +123,7 @@ def update_fixed_post_conn_on_binary_pre(
     Args:
         data: Floating weights, (n_pre, c).
         indices: The c postsynaptic neurons of each presynaptic one, int32 or int64, (n_pre, c).
-        pre_spike: Booleans or real numbers, of which every nonzero one is a spike, (n_pre,).
+        pre_spike: Booleans, or real numbers whose nonzero values are spikes, (n_pre,).
         post_trace: The trace of each postsynaptic neuron, with amplitude and sign, (n_post,).
         w_min: Lower bound of all weights after the update: a number, or an array that broadcasts to the weights; None
             for none.
@@ -172,7 +172,7 @@ def update_fixed_pre_conn_on_binary_post(
         data: Floating weights, (n_post, c).
         indices: The c presynaptic neurons of each postsynaptic one, int32 or int64, (n_post, c).
         pre_trace: The trace of each presynaptic neuron, with amplitude and sign, (n_pre,).
-        post_spike: Booleans or real numbers, of which every nonzero one is a spike, (n_post,).
+        post_spike: Booleans, or real numbers whose nonzero values are spikes, (n_post,).
         w_min: Lower bound of all weights after the update: a number, or an array that broadcasts to the weights; None
             for none.
         w_max: Upper bound of all weights after the update, like `w_min`. Where bounds cross, weights become `w_max`.

@@ -48,7 +48,7 @@ def update_csr_on_binary_pre(
         weight: Floating weights, (nse,).
         indices: The postsynaptic neuron of each synapse, int32 or int64, (nse,).
         indptr: Where the synapses of each presynaptic neuron begin, int32 or int64, (n_pre + 1,).
-        pre_spike: Booleans or real numbers, of which every nonzero one is a spike, (n_pre,).
+        pre_spike: Booleans, or real numbers whose nonzero values are spikes, (n_pre,).
         post_trace: The trace of each postsynaptic neuron, with amplitude and sign, (n_post,).
         w_min: Lower bound of all weights after the update: a number, or an array that broadcasts to the weights; None
             for none.
@@ -102,7 +102,7 @@ def update_csr_on_binary_post(
         indptr: Where the synapses of each postsynaptic neuron begin, int32 or int64, (n_post + 1,).
         weight_indices: The place in `weight` of each of these synapses, int32 or int64, (nse,).
         pre_trace: The trace of each presynaptic neuron, with amplitude and sign, (n_pre,).
-        post_spike: Booleans or real numbers, of which every nonzero one is a spike, (n_post,).
+        post_spike: Booleans, or real numbers whose nonzero values are spikes, (n_post,).
         w_min: Lower bound of all weights after the update: a number, or an array that broadcasts to the weights; None
             for none.
         w_max: Upper bound of all weights after the update, like `w_min`. Where bounds cross, weights become `w_max`.
@@ -153,7 +153,7 @@ def update_csc_on_binary_pre(
         weight: Floating weights, (nse,).
         indices: The presynaptic neuron of each synapse, int32 or int64, (nse,).
         indptr: Where the synapses of each postsynaptic neuron begin, int32 or int64, (n_post + 1,).
-        pre_spike: Booleans or real numbers, of which every nonzero one is a spike, (n_pre,).
+        pre_spike: Booleans, or real numbers whose nonzero values are spikes, (n_pre,).
         post_trace: The trace of each postsynaptic neuron, with amplitude and sign, (n_post,).
         w_min: Lower bound of all weights after the update: a number, or an array that broadcasts to the weights; None
             for none.
@@ -207,7 +207,7 @@ def update_csc_on_binary_post(
         indices: The presynaptic neuron of each synapse, int32 or int64, (nse,).
         indptr: Where the synapses of each postsynaptic neuron begin, int32 or int64, (n_post + 1,).
         pre_trace: The trace of each presynaptic neuron, with amplitude and sign, (n_pre,).
-        post_spike: Booleans or real numbers, of which every nonzero one is a spike, (n_post,).
+        post_spike: Booleans, or real numbers whose nonzero values are spikes, (n_post,).
         w_min: Lower bound of all weights after the update: a number, or an array that broadcasts to the weights; None
             for none.
         w_max: Upper bound of all weights after the update, like `w_min`. Where bounds cross, weights become `w_max`.

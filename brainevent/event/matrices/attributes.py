@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-__all__ = ["Asked"]
+__all__ = ["Attributes"]
 
 
-class Asked:
+class Attributes:
     """A matrix, as the parts of its class see it."""
 
     data: Any
