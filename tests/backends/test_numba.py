@@ -59,6 +59,20 @@ def test_every_dtype_and_rank_arrives_whole(dtype, shape):
         np.testing.assert_array_equal(np.asarray(result), np.asarray(x))
 
 
+def test_parts_of_arrays_are_where_they_are():
+    """Slices use the strides of an array, which whole arrays in row-major order do without."""
+
+    @numba.njit
+    def columns_first(x, out):
+        for k in range(x.shape[2]):
+            for i in range(x.shape[0]):
+                out[k, i] = x[i, :, k].sum()
+
+    x = jnp.arange(24.0).reshape(2, 3, 4)
+    found = numba_kernel(columns_first, outs=jax.ShapeDtypeStruct((4, 2), "float32"))(x)
+    np.testing.assert_array_equal(found, x.sum(1).T)
+
+
 @pytest.mark.parametrize("first", [False, True])
 def test_types_of_outputs_are_those_of_the_moment_of_the_call(first):
     """Also where the kernel was wrapped, or such an array was seen, before x64 was enabled or after."""

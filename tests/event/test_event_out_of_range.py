@@ -85,6 +85,17 @@ def test_rows_that_threads_share(name, homogeneous, monkeypatch):
     np.testing.assert_array_equal(found, np.bincount(indices[there], each[there], minlength=columns))
 
 
+@both_ways
+def test_columns_of_pairs_that_are_far_out_of_range(transpose):
+    rows, columns = jnp.array([0, 1, -5, 2**31 - 1, 2]), jnp.array([1, 2**31 - 1, 0, 3, -(2**31)])
+    x = np.arange(1.0, 1 + 2 * (3 if transpose else 4)).reshape(-1, 2)
+    how = {"shape": (3, 4), "transpose": transpose, "backend": "numba"}
+    found = jax.jit(lambda r, c: brainevent.coomm(jnp.ones(5), r, c, x, **how))(rows, columns)
+    expected = np.zeros((4 if transpose else 3, 2))
+    expected[1 if transpose else 0] = x[0 if transpose else 1]
+    np.testing.assert_array_equal(found, expected)
+
+
 @pytest.mark.thorough  # each is tested alone: such pointers, and rows that threads share
 @one_or_many
 def test_row_pointers_that_are_none_of_rows_that_threads_share(homogeneous, monkeypatch):
