@@ -648,7 +648,7 @@ def test_what_does_not_fit_is_said(make, words):
     [
         (
             lambda: projected(connect.total(10**13)),
-            "projection a->b.syn: 1e+13 synapses would take 20 TB, and 100 MB of",
+            "projection a->b.syn: 1e+13 synapses would take 20 TB, but the host has 100 MB of",
         ),
         (lambda: projected(connect.in_degree(10**12)), "projection a->b.syn: 4e+12 synapses would take 8 TB"),
         (lambda: projected(connect.out_degree(2**70)), "projection a->b.syn: 5.9e+21 synapses would take 11.8 ZB"),
