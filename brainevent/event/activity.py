@@ -35,7 +35,7 @@ def as_events(x: Any) -> jax.Array:
 
 
 def in_words(active: jax.Array, axis: int) -> jax.Array:
-    """Return booleans as bits along an axis: uint32, the first in the lowest bit; n of them are ceil(n / 32) words."""
+    """Return booleans as bits along an axis: ceil(n / 32) words, uint32, with the first boolean in the lowest bit."""
     size = active.shape[axis]
     words = -(-size // WORD)
     padding = [(0, words * WORD - size if i == axis else 0) for i in range(active.ndim)]

@@ -19,11 +19,11 @@ from .tables import CELLS, FRACTION, NORMAL_CELLS
 
 __all__ = ["cuda_product", "cuda_whole", "text"]
 
-_ROWS = 32  # of which a warp takes those that count, at most
-_WARPS = 2**13  # about as many as a large GPU holds
+_ROWS = 32  # from which a warp takes the active ones, at most
+_WARPS = 2**13  # about those that a large GPU holds
 _MOST_WARPS = 2**20  # if several share a row
-_SLICE = 4096  # columns, at least, of a row's part that a warp takes
-_THREADS = 2**17  # among which rows are shared that are summed
+_SLICE = 4096  # columns of the part of a row that a warp takes, at least
+_THREADS = 2**17  # that share rows which are summed
 _BLOCK = 256  # threads
 _NEAR = 2**13  # words of events that a block keeps in its shared memory, at most
 
