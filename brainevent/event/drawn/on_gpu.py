@@ -104,7 +104,7 @@ def cuda_whole(outs: Sequence[Any], kind: int) -> Callable[..., Any]:
 
 
 def _shares(rows: int, columns: int) -> tuple[int, int]:
-    """Return of how many rows a warp takes those that count, and how many warps share each of them.
+    """Return the number of rows from which a warp takes the active ones, and the number of warps that share a row.
 
     >>> _shares(1000, 1000), _shares(100_000, 100_000), _shares(1_000_000, 1_000_000)
     ((1, 1), (32, 10), (32, 1))
