@@ -66,7 +66,7 @@ class Spikes(Drawn):
         """Return the spikes in a dense array.
 
         Args:
-            spikes: Booleans or real numbers, of which every nonzero one is a spike, (steps, neurons).
+            spikes: Booleans or real numbers, (steps, neurons). Each nonzero element is a spike.
             dt: Length of a step in milliseconds.
 
         Returns:

@@ -39,7 +39,7 @@ RUN = _places(
     "bundled samples sampled states finite",
 )
 UPDATE = _places("UPDATE", "size low list scratch key0 key1")  # then those that the text of a rule needs
-# Of the lists of spikes of a part, one for each step & mask: so many bytes apart, and their counts.
+# Of the lists of spikes of a part, one for each step & mask: the distance in bytes, and their counts.
 LIST = _places("LIST", "spikes stride counts mask")
 DELIVERY = _places("DELIVERY", "parts part lists sources starts targets weights delays ring row mask")
 STRETCHES = 64  # of entries, that are asked for before the first one is added

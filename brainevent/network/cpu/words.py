@@ -28,7 +28,7 @@ def words_of(values: Sequence[int]) -> Array:
 
 
 def lines(count: int) -> Array:
-    """Return so many lines of cache, of words that are 0."""
+    """Return the given number of cache lines, of words that are 0."""
     return aligned((count, LINE), np.int64)
 
 

@@ -102,7 +102,7 @@ class Device(Protocol):
         """Begin to compile texts that are needed soon, by the name of a kernel of each."""
 
     def kernel(self, text: str, entry: str, shared: int) -> Any:
-        """Return the kernel of a text, with so many bytes of dynamic shared memory."""
+        """Return the kernel of a text, with the given number of bytes of dynamic shared memory."""
 
     def launch(
         self,

@@ -131,7 +131,7 @@ class Drawing:
         return DrawnRows(self, one, blocks, weight, 0 if own_delays else int(wiring.steps), counts, turns)
 
     def turns(self, words: int) -> int:
-        """Return where so many words are that are zero, as kernels leave them."""
+        """Return the address of the given number of words of zero, which kernels leave zero."""
         if self._turns is None or self._turns.nbytes < 4 * words:
             self.device.wait()
             self._turns = None  # given back before more is taken

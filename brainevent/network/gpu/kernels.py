@@ -11,7 +11,7 @@ __all__ = ["Kernels"]
 
 
 class Kernels:
-    """Kernels of a text on a device, for blocks of so many threads; each is looked up once."""
+    """Kernels of a text on a device, for blocks of a number of threads; each is looked up once."""
 
     def __init__(self, device: Device, text: str, threads: int):
         self.device, self._text, self._threads = device, text, threads

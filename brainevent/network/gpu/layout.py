@@ -113,7 +113,7 @@ class _Sorter:
 
 
 def place_synapses(device: Device, plan: Plan, partition: Partition, room: int) -> Rows:
-    """Sort the synapses of a plan into rows; a block has room for so many bytes of them in shared memory."""
+    """Sort the synapses of a plan into rows; a block holds up to the given number of bytes of them in shared memory."""
     entry = entry_of(plan, partition)
     drawing = Drawing(device)
     described: Mapping[int, Description] = getattr(plan.synapses, "descriptions", {})

@@ -80,7 +80,7 @@ class Partition:
         return np.ascontiguousarray(padded.reshape(self.per, self.blocks).T).reshape(-1)
 
     def by_number(self, values: Array) -> Array:
-        """Return values (blocks x places) by number, of as many places as there are."""
+        """Return values (blocks x places) by number, of all places."""
         return np.ascontiguousarray(values.T).reshape(-1)
 
     def numbers(self, population: str, size: int) -> slice:

@@ -55,7 +55,7 @@ class Recording:
             self.spikes.take(self.listings, step, steps, room, share)
 
     def recorded(self, steps: int) -> Recorded:
-        """Return what was recorded, after so many steps."""
+        """Return what was recorded in the given number of steps."""
         spikes = {name: listing.whole for name, listing in self.listings.items()}
         all_counts = self.counts.download(np.int32, self.counts.nbytes // 4)
         counts = {name: all_counts[self._slots(name)] for name in self.wanted.counts}

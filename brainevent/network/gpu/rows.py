@@ -88,7 +88,7 @@ class Rows:
 
 
 def bytes_in_block(sources: int, words: int, start_bytes: int) -> int:
-    """Return how much shared memory short rows of so many words take, with where they begin."""
+    """Return how much shared memory short rows of the given numbers of words take, with where they begin."""
     return 4 * (words + words % 2) + start_bytes * (sources + 1)
 
 

@@ -101,7 +101,7 @@ class Room:
 
 
 def room_of(partition: Partition, kinds: Sequence[Kind], slots: int, shared_bytes: int) -> Room:
-    """Share the shared memory of a block out over lists, the sums of so many slots, and states."""
+    """Share the shared memory of a block out over lists, the sums of the given number of slots, and states."""
     queue, mine = _LARGE if shared_bytes >= 96 * 1024 else _SMALL
     if partition.pushed:
         queue = _WARP  # no thread delivers spikes of other blocks

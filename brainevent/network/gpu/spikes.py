@@ -21,7 +21,10 @@ __all__ = ["STEPS", "Listing", "SpikeRoom", "Spikes", "spikes_text"]
 _THREADS = 64
 _BLOCKS = 2048
 _SPARE = 1.1  # times the spikes that are expected
-_GROWTH, _LEAST = 4, 2**27  # of room for spikes: times what is there, and so many more; untouched, it takes no memory
+_GROWTH, _LEAST = (
+    4,
+    2**27,
+)  # of room for spikes: times the present room, and at least this many more; untouched, it takes no memory
 STEPS = 2**16  # of a launch that records spikes, at most
 _MOST = 4096  # spikes of a population and step that the device orders
 
@@ -82,7 +85,7 @@ class Spikes:
         self._kernels: dict[str, Any] = {}
 
     def make_room(self, capacity: int) -> None:
-        """Let there be room for so many spikes of a block in all rooms that are entered from now on."""
+        """Make room for the given number of spikes of a block in all rooms that are entered from now on."""
         self.capacity = max(self.capacity, capacity)
 
     def next_room(self) -> SpikeRoom:

@@ -53,7 +53,7 @@ class Scratch(NamedTuple):
 
 
 def scratch_for(room: int, ends: int) -> Scratch:
-    """Return room for rows of so many synapses, whose weights are 1 unless they are drawn."""
+    """Return room for rows of the given numbers of synapses, whose weights are 1 unless they are drawn."""
     return Scratch(
         np.zeros(room, np.int32),
         np.ones(room, np.int32),
@@ -175,7 +175,7 @@ def draw_row(drawn: Any, row: int, count: int, scratch: Any) -> int:
 
 @compiled
 def count_ends(first: int, last: int, drawn: Any, count: int, scratch: Any, counts: Any) -> None:
-    """Add how often each end is drawn by rows that have so many."""
+    """Add how often each end is drawn by rows of the given numbers."""
     for row in range(first, last):
         _ends(drawn, row, count, scratch)
         for i in range(count):

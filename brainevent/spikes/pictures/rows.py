@@ -134,7 +134,7 @@ def _sampled(where: str, neurons: list[np.ndarray], shares: np.ndarray, sample: 
 
 
 def _spread(random: np.random.Generator, numbers: np.ndarray, count: int) -> np.ndarray:
-    """Return one of each of so many parts of a list, drawn at random: so all parts of it are seen."""
+    """Return one element of each of the given number of parts of a list, drawn at random, so all parts are seen."""
     edges = np.arange(count + 1) * numbers.size // count
     return numbers[random.integers(edges[:-1], edges[1:])]
 
