@@ -148,7 +148,7 @@ def draw_fano(spikes: Statistics, wish: Wish) -> Figure:
 
 
 def _fano_by_window(part: Statistics, lengths: np.ndarray) -> np.ndarray:
-    """Return the mean Fano factor of neurons for windows of the given number of steps; NaN where none spikes within them."""
+    """Return the mean Fano factor of neurons for windows of the given steps; NaN where none spikes within them."""
     factors = [part.fano_factors(int(steps) * part.dt) for steps in lengths]
     return np.array([np.nanmean(found) if np.isfinite(found).any() else np.nan for found in factors])
 

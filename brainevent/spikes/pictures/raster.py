@@ -196,7 +196,7 @@ def _density(
 
 
 def _neurons_in_a_cell(neurons: int, rows: float, usual: float) -> int:
-    """Return how many neurons of a band share a row of cells: the same number as elsewhere, if about that number fits."""
+    """Return how many neurons of a band share a row of cells: the usual number, if about that many fit."""
     own = math.ceil(neurons / max(1, round(rows)))
     return math.ceil(usual) if abs(own - usual) < _ABOUT * usual else own
 
