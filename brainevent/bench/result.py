@@ -107,7 +107,7 @@ class BenchmarkResult:
                 row.
             highlight_best: Whether to mark the best record.
             order_by: Columns of a hierarchy, the outermost first.
-            speedup_vs: The value of the innermost column to compare with.
+            speedup_vs: The value of the innermost column to compare with; without other columns, a backend.
             vary_by: The innermost columns of a hierarchy of all columns.
 
         Raises:
@@ -184,7 +184,7 @@ class BenchmarkResult:
             if (error.name or "").partition(".")[0] != "matplotlib":
                 raise
             raise ImportError(
-                "BenchmarkResult.plot needs matplotlib, which is not installed; pip install 'brainevent[plot]'",
+                "BenchmarkResult.plot needs matplotlib, which is not installed; run: pip install matplotlib",
                 name=error.name,
             ) from error
         from .plot.series import Wish

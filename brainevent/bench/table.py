@@ -8,7 +8,7 @@ import math
 import numbers
 import textwrap
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ..errors import did_you_mean
@@ -42,6 +42,7 @@ class Layout:
 def table(records: Sequence[BenchmarkRecord], layout: Layout) -> str:
     """Return the text of a table of records, with remarks."""
     rows = flat_rows(records)
+    layout = _by_backend(layout)
     outer, inner = _order(rows, layout)
     order = [*outer, *inner]
     lines = _hierarchy(rows, outer, inner, layout) if order else _flat(rows, layout)
@@ -49,6 +50,13 @@ def table(records: Sequence[BenchmarkRecord], layout: Layout) -> str:
     if layout.speedup_vs is not None and not order:
         said.append("speedup_vs has no effect here: it needs a column in order_by or vary_by")
     return "\n".join([*lines, *([""] if said else []), *said, *remarks(records)])
+
+
+def _by_backend(layout: Layout) -> Layout:
+    """Return a layout that compares backends, if `speedup_vs` is the only choice."""
+    others = (layout.sort_by, layout.group_by, layout.compare_by, layout.order_by, layout.vary_by)
+    alone = layout.speedup_vs is not None and all(choice is None for choice in others)
+    return replace(layout, vary_by="backend") if alone else layout
 
 
 def _left_out(rows: Rows, layout: Layout) -> list[str]:
@@ -195,6 +203,7 @@ def _against(body: Sequence[Row], outer: Sequence[str], leaf: str, speedup_vs: s
         raise ValueError(
             f"{_WHERE}: speedup_vs={speedup_vs!r} is not a value of the column {leaf!r}"
             f"{did_you_mean(str(speedup_vs), values)}; values: {', '.join(values) or 'none'}"
+            f"{'; benchmark(backends=[...]) measures others, and the reference' if leaf == 'backend' else ''}"
         )
     times = {_key(row, outer): row["typical_ms"] for row in reversed(body) if str(row.get(leaf)) == str(speedup_vs)}
     name = f"vs_{speedup_vs}"

@@ -211,7 +211,7 @@ def _check_plot(path: Path, names: Sequence[str]) -> None:
     if path.suffix and not is_picture and not path.is_dir():
         raise CommandError(f"--plot {path}: pictures are {' or '.join(_PICTURES)} files; pass one, or a folder")
     if importlib.util.find_spec("matplotlib") is None:
-        raise CommandError("--plot needs matplotlib; run: pip install 'brainevent[plot]'")
+        raise CommandError("--plot needs matplotlib; run: pip install matplotlib")
     _make("--plot", path.parent if is_picture else path)
 
 

@@ -18,6 +18,7 @@ __all__ = [
     "join",
     "loaded",
     "numbers_in",
+    "numbers_like",
     "product",
     "sparse_matrix",
     "split",
@@ -80,6 +81,21 @@ def numbers_in(x: Any, unit: Any) -> Any:
         return x
     quantity = x if isinstance(x, package.Quantity) else package.Quantity(x)
     return quantity.to_decimal(package.UNITLESS if unit is None else unit)
+
+
+def numbers_like(where: str, name: str, x: Any, weight: Any) -> Any:
+    """Return the numbers of x in the unit of weights, or raise an error that names both units."""
+    package = loaded()
+    if package is None:
+        return x
+    try:
+        return numbers_in(x, weight)
+    except package.UnitMismatchError:
+        own = split(x)[1]
+        has = "no unit" if own is None else f"the unit {own}"
+        have, wanted = ("none", "without a unit") if weight is None else (weight, f"in {weight}")
+        words = f"{where}: {name} has {has}, and the weights have {have}; pass {name} {wanted}"
+        raise package.UnitMismatchError(words) from None
 
 
 def product(*units: Any) -> Any:

@@ -18,7 +18,7 @@ __all__ = ["check_operands", "check_static", "kinds_of"]
 
 
 def check_operands(operator: str, operands: Sequence[Any]) -> None:
-    """Raise if an operand is a type, or a container of arrays."""
+    """Raise if an operand is a type, a container of arrays, or numbers with a unit."""
     for i, x in enumerate(operands):
         if isinstance(x, jax.ShapeDtypeStruct):
             raise TypeError(
@@ -28,6 +28,11 @@ def check_operands(operator: str, operands: Sequence[Any]) -> None:
             raise TypeError(
                 f"operator {operator!r}: operand {i} is a {type(x).__name__}; pass each array as an operand "
                 "of its own (op(*arrays, outs=...))"
+            )
+        if hasattr(type(x), "mantissa"):  # a quantity of brainunit, which is never imported here
+            raise TypeError(
+                f"operator {operator!r}: operand {i} is a {type(x).__name__} in {x.unit}; operators take numbers "
+                "without units: pass x.to_decimal(unit), or x.mantissa for its numbers in its own unit"
             )
 
 

@@ -26,7 +26,7 @@ def picture_room(where: str, name: str) -> Any:
         if (error.name or "").partition(".")[0] != "matplotlib":
             raise
         raise ImportError(
-            f"{where} needs matplotlib, which is not installed; run pip install 'brainevent[plot]'", name=error.name
+            f"{where} needs matplotlib, which is not installed; run: pip install matplotlib", name=error.name
         ) from error
 
 

@@ -195,8 +195,24 @@ def test_labels_split_groups_if_nothing_else_tells_them(capsys):
     assert re.findall(r"\d\.\d\dx", capsys.readouterr().out) == ["1.00x", "0.50x", "1.00x", "0.50x"]
 
 
-def test_speedup_vs_without_a_hierarchy_is_told(capsys):
-    RESULT.print(speedup_vs="cpp")
+@pytest.mark.parametrize("records", [RESULT.records, RESULT.records[:2]], ids=["two", "one"])
+def test_speedup_vs_alone_compares_backends(records, capsys):
+    result = BenchmarkResult(records, "op")
+    result.print(vary_by="backend", speedup_vs="cpp")
+    expected = capsys.readouterr().out
+    result.print(speedup_vs="cpp")
+    assert capsys.readouterr().out == expected
+    assert re.findall(r"\S+x", expected)[:2] == ["1.00x", "0.50x"]
+
+
+def test_speedup_vs_of_a_backend_that_was_not_measured():
+    words = "is not a value of the column 'backend'; values: cpp, numba, warp; benchmark(backends=[...]) measures"
+    with pytest.raises(ValueError, match=re.escape(words)):
+        RESULT.print(speedup_vs="reference")
+
+
+def test_speedup_vs_beside_a_plain_table_is_told(capsys):
+    RESULT.print(speedup_vs="cpp", sort_by="mean_ms")
     assert "speedup_vs has no effect here: it needs a column in order_by or vary_by" in capsys.readouterr().out
 
 

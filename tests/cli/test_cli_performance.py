@@ -549,7 +549,7 @@ def test_pictures_need_matplotlib(run, monkeypatch):
     monkeypatch.setattr(reporting.importlib.util, "find_spec", lambda name: None)
     status, out, err = run(*OURS, "--plot", "pictures")
     assert (status, out) == (1, "")
-    assert err.endswith("brainevent: --plot needs matplotlib; run: pip install 'brainevent[plot]'\n")
+    assert err.endswith("brainevent: --plot needs matplotlib; run: pip install matplotlib\n")
     assert not Path("pictures").exists()
 
 

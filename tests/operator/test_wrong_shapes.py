@@ -180,3 +180,18 @@ def test_all_frames_are_there_where_jax_is_told_to_show_its_own(unique_name):
     finally:
         jax.config.update("jax_traceback_filtering", before)
     assert [name for name in frames_of(error) if "/jax/" in name]
+
+
+@pytest.mark.parametrize("outs", [None, jax.ShapeDtypeStruct((3,), jnp.float32)])
+def test_a_quantity_is_no_operand(unique_name, outs):
+    u = pytest.importorskip("brainunit")
+    op = brainevent.XLACustomKernel(unique_name())
+    op.def_reference(lambda x, y: x + y)
+    x = jnp.array([1.0, 2.0, 3.0])
+    words = (
+        "operand 1 is a Quantity in mV; operators take numbers without units: pass x.to_decimal(unit), or x.mantissa"
+    )
+    for call in (op, jax.jit(op, static_argnames="outs")):
+        with pytest.raises(TypeError, match=re.escape(f"operator {op.name!r}: {words}")):
+            call(x, x * u.mV, outs=outs)
+    assert op(x, (x * u.mV).to_decimal(u.uvolt), outs=outs)[1] == 2002

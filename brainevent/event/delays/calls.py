@@ -117,10 +117,13 @@ def _counts(where: str, events: Any, weighted: bool | None) -> bool:
     own = events.graded if isinstance(events, EventForm) else None
     if weighted is not None and own is not None and bool(weighted) != own:
         kind = type(events).__name__
-        raise ValueError(
-            f"{where}: weighted is {weighted}, but the values of a {kind} {'always' if own else 'never'} count; "
-            "leave it out"
+        says = f"the values of a {kind} always count" if own else f"each event of a {kind} counts as 1"
+        instead = (
+            "count each event as 1, pass brainevent.BinaryArray"
+            if own
+            else "count values, pass brainevent.WeightedArray"
         )
+        raise ValueError(f"{where}: weighted is {weighted}, but {says}; to {instead}(x); otherwise leave weighted out")
     return bool(own if weighted is None else weighted)
 
 

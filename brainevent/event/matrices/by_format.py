@@ -26,7 +26,7 @@ class ByFormat(PerSynapse, Attributes):
     _format: ClassVar[Format]
     _axis: ClassVar[int] = 0
     _turned_class: ClassVar[Any]  # of the transposed matrix
-    _called: ClassVar[tuple[str, str, str, str]]  # for messages: updates by pre and post, values, and batches of these
+    _called: ClassVar[tuple[str, str]]  # for messages: values, and batches of these
 
     @classmethod
     def fromscipy(cls, matrix: PyTree, *, backend: str | None = None) -> Self:
@@ -199,7 +199,8 @@ class ByFormat(PerSynapse, Attributes):
         own = Description(self._format, UPDATES), self._arrays
         of, arrays = self._of_other_side() if post ^ bool(self._axis) else own
         given = (self.data, arrays, spikes, trace, bounds, self.shape, self.backend, after)
-        data = updated(of, self._called[post], *given, post=post, within=self.indices_within)
+        where = f"{type(self).__name__}.update_on_{'post' if post else 'pre'}"
+        data = updated(of, where, *given, post=post, within=self.indices_within)
         return self.with_data(data)  # type: ignore[attr-defined]
 
     # ---- delays
@@ -273,6 +274,6 @@ class ByFormat(PerSynapse, Attributes):
 
         of, by_columns = Description(self._format, VALUES), of_columns ^ bool(self._axis)
         how: dict[str, Any] = {"within": self.indices_within, **self._of_values}
-        return values(of, self._called[2:], y, w, self._arrays, self._cut_shape, by_columns, self.backend, **how)
+        return values(of, self._called, y, w, self._arrays, self._cut_shape, by_columns, self.backend, **how)
 
     _of_values: ClassVar[dict[str, Any]] = {}

@@ -60,7 +60,7 @@ class COO(ByFormat, DataRepresentation):
     row: jax.Array
     col: jax.Array
     _structure, _format = ("row", "col"), COORDINATES
-    _called = ("COO.update_on_pre", "COO.update_on_post", "COO.dt2t", "COO.dt2t")
+    _called = ("COO.dt2t", "COO.dt2t")
 
     def __init__(
         self,

@@ -59,7 +59,7 @@ class CSC(Compressed):
     """
 
     _axis = 1
-    _called = ("update_csc_on_binary_pre", "update_csc_on_binary_post", "cscmv_dt2t", "cscmm_dt2t")
+    _called = ("cscmv_dt2t", "cscmm_dt2t")
 
     def tocsc(self) -> CSC:
         return self

@@ -64,7 +64,7 @@ class CSR(Compressed):
     """
 
     _axis = 0
-    _called = ("update_csr_on_binary_pre", "update_csr_on_binary_post", "csrmv_dt2t", "csrmm_dt2t")
+    _called = ("csrmv_dt2t", "csrmm_dt2t")
 
     def apply_on_pre(
         self, rule: Callable[..., PyTree], pre_spike: ArrayLike, *, edge_state: PyTree = None, **values: Any

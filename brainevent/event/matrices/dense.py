@@ -59,7 +59,7 @@ class Dense(ByFormat, DataRepresentation):
     """
 
     _format = DENSE
-    _called = ("update_dense_on_binary_pre", "update_dense_on_binary_post", "Dense.dt2t", "Dense.dt2t")
+    _called = ("Dense.dt2t", "Dense.dt2t")
 
     def __init__(
         self,

@@ -61,12 +61,7 @@ class FixedNumConn(ByFormat, WithWeightIndices, DataRepresentation):
     indices: jax.Array
     _structure, _format = ("indices",), FIXED
     _of_values = {"named": "weights", "unit_of_y": True}  # noqa: RUF012
-    _called = (
-        "update_fixed_post_conn_on_binary_pre",
-        "update_fixed_pre_conn_on_binary_post",
-        "fcnmv_dt2t",
-        "fcnmm_dt2t",
-    )
+    _called = ("fcnmv_dt2t", "fcnmm_dt2t")
     _compressed: ClassVar[type[CSR] | type[CSC]]
 
     def __init__(

@@ -55,7 +55,7 @@ def spikes_of(where: str, name: str, given: Any, length: int) -> jax.Array:
 
 def trace_of(where: str, name: str, given: Any, length: int, dtype: Any, unit: Any) -> jax.Array:
     """Return the trace of `length` neurons in the unit of the weights and the dtype of sums."""
-    x = jnp.asarray(units.numbers_in(given, unit))
+    x = jnp.asarray(units.numbers_like(where, name, given, unit))
     if jnp.issubdtype(x.dtype, jnp.complexfloating):
         raise TypeError(f"{where}: {name} is {x.dtype}; pass real numbers")
     return _of_length(where, name, x.astype(precise(dtype)), length)
@@ -77,7 +77,9 @@ def bounded(where: str, weights: jax.Array, unit: Any, w_min: Any, w_max: Any) -
     """Clip all weights to bounds, in a unit of the same dimension; None for no bound."""
     bounds = []
     for name, given in (("w_min", w_min), ("w_max", w_max)):
-        bound = None if given is None else jnp.asarray(units.numbers_in(given, unit)).astype(weights.dtype)
+        bound = (
+            None if given is None else jnp.asarray(units.numbers_like(where, name, given, unit)).astype(weights.dtype)
+        )
         if bound is not None and not fits(bound.shape, weights.shape):
             raise ShapeError(
                 f"{where}: {name} has shape {bound.shape}; weights have {weights.shape}: pass a number, or one for each"

@@ -352,7 +352,18 @@ GIVEN = dict(zip(("ring", "events", "data", "indices", "indptr", "delays"), draw
         (
             {"events": be.BinaryArray(np.ones(7)), "weighted": True},
             ValueError,
-            "weighted is True, but the values of a BinaryArray never count",
+            (
+                r"weighted is True, but each event of a BinaryArray counts as 1; to count values, pass "
+                r"brainevent.WeightedArray\(x\); otherwise leave weighted out$"
+            ),
+        ),
+        (
+            {"events": be.WeightedArray(np.ones(7)), "weighted": False},
+            ValueError,
+            (
+                r"weighted is False, but the values of a WeightedArray always count; to count each event as 1, pass "
+                r"brainevent.BinaryArray\(x\); otherwise leave weighted out$"
+            ),
         ),
         ({"data": np.ones(3, np.float32)}, ValueError, "data has shape"),
     ],

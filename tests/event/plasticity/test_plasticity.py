@@ -192,11 +192,20 @@ def test_units():
     )
     np.testing.assert_allclose(found.to_decimal(u.mV), [[1.5, 2.0]])
     update = brainevent.update_dense_on_binary_pre
-    for trace, bound in ((jnp.ones(2) * u.mA, None), (jnp.ones(2), None), (jnp.ones(2) * u.mV, 1.0)):
-        with pytest.raises(u.UnitMismatchError, match="different dimensions"):
+    for trace, bound, words in (
+        (jnp.ones(2) * u.mA, None, "post_trace has the unit mA, and the weights have mV; pass post_trace in mV"),
+        (jnp.ones(2), None, "post_trace has no unit, and the weights have mV; pass post_trace in mV"),
+        (jnp.ones(2) * u.mV, 1.0, "w_min has no unit, and the weights have mV; pass w_min in mV"),
+    ):
+        with pytest.raises(u.UnitMismatchError, match=f"^update_dense_on_binary_pre: {words}$"):
             update(weights, spikes, trace, bound)
-    with pytest.raises(u.UnitMismatchError):
+    words = "post_trace has the unit mV, and the weights have none; pass post_trace without a unit"
+    with pytest.raises(u.UnitMismatchError, match=f"^update_dense_on_binary_pre: {words}$"):
         update(jnp.ones((1, 2)), spikes, jnp.ones(2) * u.mV)
+    matrix = brainevent.Dense(weights.mantissa * u.nS)
+    words = "pre_trace has the unit pA, and the weights have nS; pass pre_trace in nS"
+    with pytest.raises(u.UnitMismatchError, match=f"^Dense.update_on_post: {words}$"):
+        matrix.update_on_post(jnp.ones(1) * u.pA, jnp.ones(2, bool))
 
 
 # ---- transformations ------------------------------------------------------------------------------------------------
