@@ -80,11 +80,12 @@ DIFFERS = {
     "CSC": "As `CSR`. `solve` solves `matrix @ x = b`, and not the transposed system.",
     "CSR": """Indices are leaves of the pytree: one jitted function takes matrices with different indices, and
         `brainevent.grad` takes gradients with respect to a matrix. Masks and pairs in brackets are as in NumPy. `solve`
-        takes matrices as b.""",
+        takes matrices as b, and raises if the matrix is singular. It is hashable.""",
     "CUDABackend": _TOOLCHAIN,
     "CompactBinary": """Has products. `n_active` has no dimension, `active_ids` is filled up with the number of neurons,
         and `vmap` counts each vector by itself.""",
-    "Dense": "Rows out of range raise. `solve` has no options.",
+    "Dense": """Rows out of range raise. `+` and `-` give arrays. `solve` has no options, and raises if the matrix is
+        singular. An `nse` that is too small raises outside of `jax.jit`.""",
     "FixedNumPerPost": "`+` and `-` give arrays in which every element counts, and not the stored ones alone.",
     "FixedNumPerPre": "`+` and `-` give arrays in which every element counts, and not the stored ones alone.",
     "HIPBackend": "Not really: it has no compiler.",

@@ -59,6 +59,9 @@ def test_a_scheduler_that_is_not_there_is_configured_in_vain():
     ):
         with pytest.raises(ValueError, match=words):
             HybridConfig(**wrong)
+    for wrong in ("64", 64.0, None):
+        with pytest.raises(TypeError, match=f"HybridConfig: block_size is {wrong!r}; pass an integer"):
+            HybridConfig(block_size=wrong)
 
 
 def test_names_are_loaded_when_they_are_used():

@@ -6,12 +6,14 @@ States and drawn numbers can be arrays: then each element is a separate generato
 
 from __future__ import annotations
 
+import operator
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, ClassVar, Self
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from .. import config
 from ..typing import ArrayLike
@@ -59,6 +61,11 @@ class _LFSR(ABC):
         Raises:
             TypeError: If the seed is not an integer.
         """
+        if not hasattr(seed, "dtype") and not isinstance(seed, (float, complex)):
+            try:
+                seed = np.uint32(operator.index(seed) % 2**32)
+            except TypeError:
+                raise TypeError(f"{cls.__name__}: seed is {seed!r}; pass an integer") from None
         seed = jnp.asarray(seed)
         if not jnp.issubdtype(seed.dtype, jnp.integer):
             raise TypeError(f"{cls.__name__}: seed is {seed.dtype}; pass an integer")

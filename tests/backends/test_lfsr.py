@@ -115,6 +115,9 @@ def test_states_are_trees_of_four_words(generator):
         rng.key = [1, 2, 3, 4]
     with pytest.raises(ValueError, match="1 is not an array of uint32; pass four"):
         rng.key = (1, 2, 3, 4)
+    with pytest.raises(TypeError, match="RNG: seed is None; pass an integer"):
+        generator(None)
+    assert [int(word) for word in generator(2**70 + 3).key] == [int(word) for word in generator(3).key]  # low 32 bits
     with pytest.raises(TypeError, match="seed is float32; pass an integer"):
         generator(1.5)
     with pytest.raises(ValueError, match=r"random_integers: low is 2 and high 1; pass low <= high"):

@@ -45,6 +45,9 @@ class HybridConfig:
     benchmark_records: tuple[Any, ...] = field(default=(), compare=False)
 
     def __post_init__(self) -> None:
+        for name in ("block_size", "fixed_scatter_blocks", "tpr_threshold", "task_nnz"):
+            if not hasattr(getattr(self, name), "__index__"):
+                raise TypeError(f"HybridConfig: {name} is {getattr(self, name)!r}; pass an integer")
         if self.block_size % 32 or not 32 <= self.block_size <= 1024:
             raise ValueError(f"HybridConfig: block_size is {self.block_size}; pass a multiple of 32, at most 1024")
         for name, least in (("fixed_scatter_blocks", 1), ("tpr_threshold", 0), ("task_nnz", 1)):

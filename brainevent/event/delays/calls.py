@@ -22,7 +22,7 @@ from ..form import EventForm, split_operand
 from ..laws.arrivals import ARRIVALS
 from ..laws.deliveries import DELIVERIES, LAID
 from ..operands import promises
-from ..structure import check_once, extremes
+from ..structure import as_array, check_once, extremes
 from ..table import apply
 
 __all__ = ["INDEXED", "IN_ORDER", "ROWS", "SLICES", "TAKEN", "checked_delays", "delivered", "taken"]
@@ -80,7 +80,9 @@ def taken(where: str, ring: Any, t: Any, backend: str | None) -> tuple[Any, Any]
 
 def checked_delays(where: str, given: Any, stored: tuple[int, ...], slots: int) -> jax.Array:
     """Return delays: integers, one for each stored element or one for all, from 1 to less than the number of slots."""
-    delays = given if isinstance(given, jax.Array) else jnp.asarray(given)
+    if isinstance(given, np.ndarray) and given.dtype.kind in "iu" and given.dtype.itemsize == 8:
+        _check_range(where, given, slots=slots)  # as JAX cuts them to 32 bits
+    delays = _array_of(where, "delays are", given, "whole numbers of steps")
     if not jnp.issubdtype(delays.dtype, jnp.integer):
         raise TypeError(f'{where}: delays are {delays.dtype}; pass whole numbers of steps (delays.astype("int32"))')
     if delays.shape not in ((), stored):
@@ -95,15 +97,22 @@ def _check_range(where: str, delays: Any, *, slots: int) -> None:
     if delays.size and not isinstance(delays, jax.core.Tracer):
         low, high = extremes(delays)
         if low < 1 or high >= slots:
-            raise ValueError(
-                f"{where}: delays are from {low} to {high}; with a ring of {slots} slots, pass delays from 1 to "
-                f"{slots - 1}"
-            )
+            advice = f"pass delays from 1 to {slots - 1}"
+            if slots == 1:
+                advice = f"no delay is possible; pass a ring of at least {max(high, 1) + 1} slots"
+            raise ValueError(f"{where}: delays are from {low} to {high}; with a ring of {slots} slots, {advice}")
+
+
+def _array_of(where: str, named: str, given: Any, wanted: str) -> jax.Array:
+    try:
+        return as_array(given)
+    except (TypeError, ValueError):
+        raise TypeError(f"{where}: {named} {given!r}; pass {wanted}") from None
 
 
 def _ring_of(where: str, given: Any, columns: int | None) -> tuple[jax.Array, Any]:
     numbers, unit = units.split(given)
-    ring = numbers if isinstance(numbers, jax.Array) else jnp.asarray(numbers)
+    ring = _array_of(where, "ring is", numbers, "an array, (slots, columns)")
     if ring.dtype.name not in _RINGS:
         raise TypeError(f"{where}: ring is {ring.dtype}; pass one of {', '.join(_RINGS)}")
     if ring.ndim != 2 or columns not in (None, ring.shape[1]) or not ring.shape[0]:
@@ -140,6 +149,8 @@ def _values_of(where: str, given: Any, rows: int) -> jax.Array:
 
 def _slot_of(where: str, t: Any, slots: int) -> jax.Array:
     """Return the number of a step as operators take it, or its slot if the number may not fit int32."""
+    if isinstance(t, np.ndarray) and t.size == 1 and t.dtype.kind in "iu":
+        t = t.item()
     if isinstance(t, (jax.Array, np.ndarray)):
         step = jnp.asarray(t)
         if not jnp.issubdtype(step.dtype, jnp.integer) or step.size != 1:

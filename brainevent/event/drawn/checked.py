@@ -32,8 +32,9 @@ def drawn_from(where: str, prob: Any, seed: Any) -> jax.Array:
 
 
 def _checked_prob(where: str, prob: Any) -> jax.Array:
-    numbers, unit = units.split(prob)
-    if unit is not None or isinstance(prob, (str, bytes)) or np.iscomplexobj(numbers):
+    numbers, unit = units.split(units.join(*units.split(prob)))  # without a dimension, there is no unit
+    numbers = numbers if isinstance(numbers, jax.Array) else np.asarray(numbers)
+    if unit is not None or not any(jnp.issubdtype(numbers.dtype, kind) for kind in _REAL):
         raise TypeError(f"{where}: prob is {prob!r}; pass a probability from 0 to 1")
     if np.size(numbers) != 1:
         raise ValueError(f"{where}: prob must be a scalar; found the shape {np.shape(numbers)}")
@@ -46,10 +47,15 @@ def _checked_prob(where: str, prob: Any) -> jax.Array:
     return jnp.asarray(numbers, jnp.float32).reshape(())
 
 
+_REAL = (jnp.floating, jnp.integer, jnp.bool_)
+
+
 def _words(where: str, seed: Any) -> Sequence[Any]:
     """Return the low and the high half of a seed of 64 bits."""
     if seed is None:
         seed = int.from_bytes(os.urandom(8), "little")
+    if units.is_quantity(seed):
+        raise TypeError(f"{where}: seed is {seed!r}; {_ADVICE}")
     if not hasattr(seed, "dtype"):
         try:
             seed = int(seed.__index__()) % 2**64

@@ -23,6 +23,9 @@ def elements_of(where: str, drawn: Any, shape: Shape) -> tuple[np.ndarray, np.nd
     from .on_cpu_stored import count, fill
 
     drawn = known_on_host(where, drawn)
+    prob = np.clip(np.nan_to_num(drawn[7:8].view(np.float32)[0]), 0, 1)
+    about = int(float(prob) * shape[0] * shape[1])  # counting very many takes hours
+    check_room(where, f"about {about} elements", 8 * about + 8 * shape[0], on_host=True)
     with jax.ensure_compile_time_eval():
         structure = [np.asarray(x) for x in given(SCALAR, jnp.ones(1), jnp.asarray(drawn), tables())[1]]
     plan, logarithms = structure[0], structure[1].view(np.uint64)

@@ -14,6 +14,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from ..._compat import Zero
 from ...bench.record import BenchmarkConfig
 from ...operator.custom_kernel import XLACustomKernel
 from ..description import Description, Law, Others
@@ -46,7 +47,7 @@ class Arrivals(Law):
 
     def relate(self, operator: XLACustomKernel, of: Description, apply: Others) -> None:
         def transposed(cotangents: Any, ring: Any, t: Any, **_: Any) -> list[Any]:
-            arrived, rest = cotangents
+            arrived, rest = (jnp.zeros(x.aval.shape, x.aval.dtype) if isinstance(x, Zero) else x for x in cotangents)
             return [rest.at[_slot(rest, t)].set(arrived), None]
 
         operator.def_jvp_rule2(linear_in(operator, 0), None)

@@ -18,6 +18,7 @@ from .build import pick
 from .compressed import Compressed
 from .diagonal import checked_diagonal, with_diagonal
 from .formats import named_format
+from .indexing import chosen_rows
 
 if TYPE_CHECKING:
     from ..delays.layout import CSRDelayLayout
@@ -156,8 +157,10 @@ class CSR(Compressed):
     def slice_rows(self, rows: IndexLike | slice) -> CSR:
         self._look("CSR.slice_rows")
         indptr = known_on_host("CSR.slice_rows", self.indptr)
-        wanted = rows if isinstance(rows, slice) else known_on_host("CSR.slice_rows", as_indices(rows))
-        chosen = np.atleast_1d(np.arange(self.shape[0])[wanted])
+        if not isinstance(rows, slice):
+            known_on_host("CSR.slice_rows", as_indices(rows))
+        with jax.ensure_compile_time_eval():
+            chosen = np.asarray(chosen_rows("CSR.slice_rows", rows, self.shape[0]))
         counts = np.diff(indptr)[chosen]
         starts = np.concatenate([np.zeros(1, indptr.dtype), np.cumsum(counts, dtype=indptr.dtype)])
         places = np.repeat(indptr[:-1][chosen] - starts[:-1], counts) + np.arange(starts[-1])

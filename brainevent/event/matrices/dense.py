@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ...typing import ArrayLike, IndexLike
+from ...typing import ArrayLike, DTypeLike, IndexLike
 from .. import units
 from ..dense.format import DENSE
 from ..description import Description
@@ -81,12 +81,15 @@ class Dense(ByFormat, DataRepresentation):
         self._hold(units.join(weights, unit), (), size, backend, buffers)
 
     @classmethod
-    def fromdense(cls, mat: ArrayLike, *, backend: str | None = None) -> Dense:
+    def fromdense(
+        cls, mat: ArrayLike, *, backend: str | None = None, buffers: Mapping[str, Any] | None = None
+    ) -> Dense:
         """Make a matrix from an array.
 
         Args:
             mat: A dense matrix, (m, k), or a quantity of one.
             backend: The name of the kernel for products; None for the default.
+            buffers: Further arrays that travel with the matrix, by name.
 
         Returns:
             The matrix.
@@ -94,7 +97,7 @@ class Dense(ByFormat, DataRepresentation):
         Raises:
             TypeError: If the data are not floating.
         """
-        return cls(mat, backend=backend)
+        return cls(mat, backend=backend, buffers=buffers)
 
     @property
     def nse(self) -> int:
@@ -174,13 +177,45 @@ class Dense(ByFormat, DataRepresentation):
         """
         return solved_dense(self.data, self.shape, b, tol, reorder)
 
-    def tocsr(self) -> DataRepresentation:
+    def tocsr(
+        self, *, nse: int | None = None, index_dtype: DTypeLike = "auto", precompute_weight_indices: bool = False
+    ) -> DataRepresentation:
         """Return the nonzero elements in compressed sparse rows.
+
+        Args:
+            nse: How many elements to store; needed under `jax.jit`.
+            index_dtype: int32, int64, or "auto" for the smaller one that is large enough.
+            precompute_weight_indices: Whether to call `precompute_weight_indices` at once.
 
         Returns:
             A `CSR`.
+
+        Raises:
+            ValueError: If `nse` does not fit the matrix.
         """
-        return format_named("CSR").fromdense(self.data, backend=self.backend)
+        return self._stored_as("CSR", nse, index_dtype, precompute_weight_indices)
+
+    def tocsc(
+        self, *, nse: int | None = None, index_dtype: DTypeLike = "auto", precompute_weight_indices: bool = False
+    ) -> DataRepresentation:
+        """Return the nonzero elements in compressed sparse columns.
+
+        Args:
+            nse: How many elements to store; needed under `jax.jit`.
+            index_dtype: int32, int64, or "auto" for the smaller one that is large enough.
+            precompute_weight_indices: Whether to call `precompute_weight_indices` at once.
+
+        Returns:
+            A `CSC`.
+
+        Raises:
+            ValueError: If `nse` does not fit the matrix.
+        """
+        return self._stored_as("CSC", nse, index_dtype, precompute_weight_indices)
+
+    def _stored_as(self, name: str, nse: int | None, index_dtype: DTypeLike, turned: bool) -> DataRepresentation:
+        how: dict[str, Any] = {"nse": nse, "index_dtype": index_dtype, "precompute_weight_indices": turned}
+        return format_named(name).fromdense(self.data, backend=self.backend, **how)
 
     def tocoo(self) -> DataRepresentation:
         """Return the nonzero elements in coordinates.

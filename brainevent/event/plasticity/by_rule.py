@@ -158,6 +158,8 @@ def _applied(
     post: bool,
     turned: tuple[Any, Any, Any] | None = None,
 ) -> Any:
+    if not callable(rule):
+        raise TypeError(f"{where}: rule is {rule!r}; pass a function of (state, pre, post, params)")
     shape = checked_shape(where, shape)
     structure, _ = CSR.checked(where, (indices, indptr), shape, None)
     stored = structure[0].size
@@ -264,4 +266,5 @@ def _of_leaf(where: str, taken: Any, before: Any, new: Any, change: Callable[...
         raise ShapeError(
             f"{where}: the rule returned {found.shape[1:]} for a state of shape {old.shape[1:]}; return that shape"
         )
-    return units.join(change(numbers, found.astype(numbers.dtype)), unit)
+    found = found if found.dtype == numbers.dtype else found.astype(numbers.dtype)  # keys have no astype
+    return units.join(change(numbers, found), unit)

@@ -229,7 +229,7 @@ def test_delays_that_are_not_known_wrap_around_the_ring():
 def test_what_arrives_is_taken_from_the_ring():
     ring = jnp.asarray(drawn(4)[0])
     for backend in (None, "jax"):
-        for t in (0, 3, -8, 10**30, jnp.int32(2**31 - 1), jnp.uint32(2**32 - 1), np.int8(-3)):
+        for t in (0, 3, -8, 10**30, jnp.int32(2**31 - 1), jnp.uint32(2**32 - 1), np.int8(-3), np.array(2**40)):
             arrived, rest = be.take_arrivals(ring, t, backend=backend)
             np.testing.assert_array_equal(arrived, ring[int(t) % 5])
             np.testing.assert_array_equal(rest, ring.at[int(t) % 5].set(0))
@@ -244,6 +244,9 @@ def test_what_arrives_is_taken_from_the_ring():
         return (arrived**2).sum() + (rest**3).sum()
 
     np.testing.assert_allclose(jax.grad(both)(ring), (3 * ring**2).at[2].set(2 * ring[2]), rtol=1e-5)
+    of_one = [jax.grad(lambda ring, at=at: (be.take_arrivals(ring, 2)[at] ** 2).sum())(ring) for at in (0, 1)]
+    np.testing.assert_allclose(of_one[0], jnp.zeros_like(ring).at[2].set(2 * ring[2]), rtol=1e-6)
+    np.testing.assert_allclose(of_one[1], (2 * ring).at[2].set(0), rtol=1e-6)
     arrived, _ = jax.vmap(be.take_arrivals, (None, 0))(ring, jnp.arange(4))
     np.testing.assert_array_equal(arrived, ring[:4])
     with pytest.raises(TypeError, match="take_arrivals: ring is int32; pass one of float16"):
@@ -291,6 +294,8 @@ def test_layouts_hold_both_orders():
 
 def test_units():
     u = pytest.importorskip("brainunit")
+    with pytest.raises(TypeError, match=r"csr_delay_deliver: delays are Quantity.*; pass whole numbers of steps"):
+        be.csr_delay_deliver(**{**GIVEN, "shape": (7, 9), "delays": 2 * u.ms})
     taken = be.take_arrivals(jnp.ones((5, 9)) * u.mV, 1)
     assert [u.get_unit(part) for part in taken] == [u.mV, u.mV]
     ring, x, data, indices, indptr, delays = drawn(1)
@@ -329,6 +334,15 @@ GIVEN = dict(zip(("ring", "events", "data", "indices", "indptr", "delays"), draw
         ({"delays": np.int32(5)}, ValueError, "delays are from 5 to 5; with a ring of 5 slots"),
         ({"delays": np.float32(1)}, TypeError, r"delays are float32; pass whole numbers of steps \(delays.astype"),
         ({"delays": np.ones(2, np.int32)}, ShapeError, r"delays have shape \(2,\); pass one number, or one for each"),
+        ({"delays": np.array(2**32 + 1)}, ValueError, "delays are from 4294967297 to 4294967297; with a ring of 5"),
+        ({"delays": None}, TypeError, "delays are None; pass whole numbers of steps"),
+        ({"delays": ["1"]}, TypeError, r"delays are \['1'\]; pass whole numbers of steps"),
+        (
+            {"ring": np.ones((1, 9), np.float32)},
+            ValueError,
+            "delays are from 1 to 4; with a ring of 1 slots, no delay is possible; pass a ring of at least 5 slots",
+        ),
+        ({"ring": None}, TypeError, "ring is None; pass an array, "),
         ({"t": 1.5}, TypeError, "t is 1.5; pass one integer, the number of the step"),
         ({"t": jnp.arange(2)}, TypeError, r"t is int32 of shape \(2,\); pass one integer"),
         (

@@ -47,6 +47,8 @@ def uniform(low=0.5, high=1.5, prob=0.3, seed=3, **how):
     (jnp.array([0.1, 0.2]), ValueError, r"prob must be a scalar; found the shape \(2,\)"),
     ("half", TypeError, "prob is 'half'; pass a probability"),
     (0.1 * u.mV, TypeError, "pass a probability"),
+    (None, TypeError, "prob is None; pass a probability from 0 to 1"),
+    ([None], TypeError, r"prob is \[None\]; pass a probability"),
 ])  # fmt: skip
 def test_bad_probabilities_are_refused(make, prob, error, words):
     with pytest.raises(error, match=words):
@@ -106,6 +108,11 @@ def test_without_a_seed_a_matrix_draws_one_when_it_is_made():
         brainevent.jitsmv_dt2t(1.0, 0.5, jnp.ones(20), None, shape=SHAPE)
 
 
+def test_a_probability_without_a_dimension_is_a_number():
+    assert float(scalar(prob=0.3 * u.UNITLESS).prob) == np.float32(0.3)
+    assert float(scalar(prob=300 * u.mV / u.volt).prob) == np.float32(0.3)
+
+
 # ---- numbers, shapes and operands ------------------------------------------------------------------------------------
 
 
@@ -127,6 +134,8 @@ def test_without_a_seed_a_matrix_draws_one_when_it_is_made():
     (lambda: scalar() @ jnp.ones((2, 2, 2)), MathError, "pass a vector or a matrix"),
     (lambda: scalar().nse, AttributeError, "nse is unknown before the elements are drawn"),
     (lambda: jax.jit(lambda m: m.tocsr())(scalar()), RuntimeError, "call it outside of jax.jit"),
+    (lambda: scalar(shape=(2**30, 2**30)).tocsr(), MemoryError, "JITCScalarR.tocsr: about 3[0-9]{17} elements would"),
+    (lambda: scalar(seed=3 * u.mV), TypeError, r"seed is Quantity\(3, .mV.\); pass an integer"),
     (lambda: JITCScalarR.fromdense(jnp.eye(2)), UnsupportedOperationError, "its elements are drawn"),
     (lambda: scalar().update_on_pre(X, X), UnsupportedOperationError, "stores no weight for each synapse; update"),
     (lambda: scalar() @ scalar(), NotImplementedError, "no product of two such matrices"),

@@ -299,3 +299,20 @@ def test_others_define_matrices_of_their_own():
     assert (matrix @ jnp.array([3.0, 4.0])).tolist() == [3, 8]
     with pytest.raises(TypeError, match="shape"):
         brainevent.DataRepresentation(jnp.ones(2))
+
+
+@pytest.mark.parametrize(("turn", "kind"), [(Dense.tocsr, CSR), (Dense.tocsc, CSC)])
+def test_dense_matrices_are_stored_with_the_options_of_fromdense(turn, kind):
+    array = jnp.array([[1.0, 0.0, 2.0], [0.0, 3.0, 0.0]])
+    found = turn(Dense(array, backend="jax"), nse=5, index_dtype=jnp.int32, precompute_weight_indices=True)
+    assert (type(found), found.nse, found.backend) == (kind, 5, "jax")
+    assert "turned_perm" in found.buffers
+    np.testing.assert_array_equal(found.todense(), array)
+    np.testing.assert_array_equal(jax.jit(lambda x: turn(Dense(x), nse=3).todense())(array), array)
+    with pytest.raises(ValueError, match="nse"):
+        turn(Dense(array), nse=2)
+
+
+def test_dense_matrices_are_made_with_buffers():
+    matrix = Dense.fromdense(jnp.eye(2), buffers={"trace": jnp.arange(2.0)})
+    np.testing.assert_array_equal(matrix.T.trace, [0.0, 1.0])

@@ -136,6 +136,15 @@ def test_derivatives_and_batches(side):
     np.testing.assert_array_equal(batch, [run(MATRIX.data, PRE, spikes), MATRIX.data])
 
 
+@either
+def test_keys_are_a_state(side):
+    method, spikes, changes = ON[side]
+    keys = jax.random.split(jax.random.key(0), 4)
+    found = method(lambda key, *_: jax.random.fold_in(key, 1), spikes, edge_state=keys)
+    wanted = [jax.random.fold_in(key, 1) if change else key for key, change in zip(keys, changes, strict=True)]
+    np.testing.assert_array_equal(jax.random.key_data(found), jax.random.key_data(jnp.stack(wanted)))
+
+
 def test_units_of_the_state_are_kept():
     units = pytest.importorskip("brainunit")
     matrix = MATRIX * units.mV
@@ -163,6 +172,11 @@ def test_units_of_the_state_are_kept():
         (lambda: MATRIX.apply_on_pre(rule, jnp.ones(2), pre_vals=jnp.ones(3)), ShapeError, "pre_vals .* must be 2"),
         (lambda: MATRIX.apply_on_pre(rule, jnp.ones(2), post_vals=jnp.ones(2)), ShapeError, "post_vals .* must be 3"),
         (lambda: MATRIX.with_data(1.0).apply_on_pre(rule, jnp.ones(2)), ValueError, "all synapses have one weight"),
+        (
+            lambda: MATRIX.apply_on_pre(2.0, jnp.ones(2)),
+            TypeError,
+            r"csr_apply_on_pre: rule is 2.0; pass a function of \(state, pre, post, params\)",
+        ),
     ],
 )
 def test_wrong_operands_are_told(call, error, words):
