@@ -9,7 +9,7 @@ from __future__ import annotations
 import operator
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, cast
 
 import jax
 import jax.numpy as jnp
@@ -63,7 +63,7 @@ class _LFSR(ABC):
         """
         if not hasattr(seed, "dtype") and not isinstance(seed, (float, complex)):
             try:
-                seed = np.uint32(operator.index(seed) % 2**32)
+                seed = np.uint32(operator.index(cast("Any", seed)) % 2**32)
             except TypeError:
                 raise TypeError(f"{cls.__name__}: seed is {seed!r}; pass an integer") from None
         seed = jnp.asarray(seed)

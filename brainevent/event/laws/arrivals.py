@@ -47,7 +47,7 @@ class Arrivals(Law):
 
     def relate(self, operator: XLACustomKernel, of: Description, apply: Others) -> None:
         def transposed(cotangents: Any, ring: Any, t: Any, **_: Any) -> list[Any]:
-            arrived, rest = (jnp.zeros(x.aval.shape, x.aval.dtype) if isinstance(x, Zero) else x for x in cotangents)
+            arrived, rest = map(_as_array, cotangents)
             return [rest.at[_slot(rest, t)].set(arrived), None]
 
         operator.def_jvp_rule2(linear_in(operator, 0), None)
@@ -75,3 +75,9 @@ ARRIVALS = Arrivals(
 def _slot(ring: Any, t: Any) -> jax.Array:
     found: jax.Array = t.reshape(()) % ring.shape[0]
     return found
+
+
+def _as_array(cotangent: Any) -> jax.Array:
+    """Return the cotangent of a result; that of an unused one is a symbolic zero."""
+    aval: Any = cotangent.aval
+    return jnp.zeros(aval.shape, aval.dtype) if isinstance(cotangent, Zero) else cotangent
