@@ -21,7 +21,7 @@ from benchmarks.probes.network_statistics import SHOWN, SHOWN_FOR
 from brainevent.bench.plot.picture import Picture, caption, dress, legend
 from brainevent.bench.plot.style import MARKERS, THEMES, Theme
 
-WIDE = 7.4  # inches
+WIDE = 6.4  # inches
 # Real-time factors of PD14 as published, with the machines that they were measured on.
 PUBLISHED_FACTORS = {
     "NEST, 2 x EPYC 7702": 0.67,
@@ -35,7 +35,11 @@ _POISSON = "PD14, poisson drive: "
 _MARKS = ("neurons updated", "spikes sent", "spikes of all blocks there", "delivered")
 _MOST_CYCLES = 30_000  # of a step that is drawn beside others
 _PHASES = ("update neurons", "send spikes", "wait for all blocks", "deliver")
-_STATISTICS = {"rate": "rate (Hz)", "CV": "CV of intervals", "correlation": "correlation (x 0.001)"}
+_STATISTICS = {
+    "rate": "rate (Hz)",
+    "CV": "CV of intervals",
+    "correlation": "correlation (\N{MULTIPLICATION SIGN} 0.001)",
+}
 
 Result = Mapping[str, Any]
 
@@ -110,7 +114,7 @@ def factors(results: Sequence[Result], theme: Theme) -> Picture | None:
 
 def connectome(results: Sequence[Result], theme: Theme) -> Picture | None:
     """Draw real-time factors of a network of the size of the fly brain's connectome likewise."""
-    title = "A connectome of 138 639 neurons: wall time over biological time"
+    title = "138 639 neurons: wall time over biological time"
     return _beside(PUBLISHED_CONNECTOME, _our_factors(results, f"{flywire.TITLE}: ", flywire.NAME), title, theme)
 
 
@@ -131,7 +135,8 @@ def _beside(published: Mapping[str, float], ours: Mapping[str, float], title: st
     for k, name in enumerate(order):
         axes.text(bars[name] * 1.06, k, f"{bars[name]:.3g}", **look)
     axes.set(xscale="log", xlim=(0.01, 2 * max(bars.values())), ylim=(len(order) - 0.4, -0.6))
-    axes.set(yticks=range(len(order)), yticklabels=order, xlabel="real-time factor, less is faster")
+    names = [name.replace(" x ", " \N{MULTIPLICATION SIGN} ") for name in order]
+    axes.set(yticks=range(len(order)), yticklabels=names, xlabel="real-time factor, less is faster")
     ticks = [tick for tick in (0.01, 0.1, 1, 10) if tick < 2 * max(bars.values())]
     axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
     axes.tick_params(axis="y", length=0, labelcolor=theme.ink)

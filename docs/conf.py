@@ -6,6 +6,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from docutils import nodes
+
 import brainevent
 import brainevent.typing
 
@@ -14,6 +16,7 @@ from docs import gallery, inventories, names, operator_pages
 
 project = "brainevent"
 author = "The brainevent authors"
+project_copyright = "the brainevent authors. Licence: Apache-2.0"
 version = release = brainevent.__version__
 
 extensions = [
@@ -25,7 +28,7 @@ extensions = [
     "sphinx_copybutton",
 ]
 default_role = "code"  # `name` in a docstring means what it means in Markdown
-smartquotes = False  # a name quoted in prose is to be pasted into code
+smartquotes_action = "D"  # dashes only: a name quoted in prose is to be pasted into code
 myst_heading_anchors = 3
 
 autodoc_default_options = {"members": True, "show-inheritance": True}
@@ -40,6 +43,7 @@ napoleon_numpy_docstring = False
 napoleon_use_ivar = True  # members of dataclasses have entries of their own
 
 html_theme = "furo"
+pygments_dark_style = "github-dark"
 html_title = f"brainevent {version}"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
@@ -50,6 +54,9 @@ copybutton_prompt_is_regexp = True
 
 _LINKED = inventories.linked() - {"True", "False", "None"}
 _OURS = {name for name in brainevent.__all__ if not name.endswith("_p")}
+_UNITS = "%|[numµ]?s|[mkMG]?Hz|mV|pA|pF|nS|[kMGT]i?B|[GT]B/s|nJ|W|million"
+_NUMBER = re.compile(rf"(?<=\d) (?=(?:\d{{3}}|{_UNITS})(?!\w))")
+_LONG = 45  # letters
 _NAME = re.compile(r"(?<![`:\w])`([\w.]+)`(?![`_])")
 
 
@@ -67,9 +74,27 @@ def link_names(app: Any, what: str, name: str, obj: Any, options: Any, lines: li
     lines[:] = [line if line.lstrip().startswith((">>>", "...")) else _NAME.sub(_link, line) for line in lines]
 
 
+def keep_colons(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
+    """Begin with an empty comment, or Napoleon takes the words before the first colon for a type."""
+    if what in ("attribute", "data", "property"):
+        lines[:0] = ["..", ""]
+
+
+def keep_numbers(app: Any, doctree: nodes.document) -> None:
+    """Break no line within a number, or before its unit; mark names that may be wider than a phone."""
+    for text in list(doctree.findall(nodes.Text)):
+        if not isinstance(text.parent, (nodes.literal, nodes.FixedTextElement)) and _NUMBER.search(text):
+            text.parent.replace(text, nodes.Text(_NUMBER.sub("\N{NO-BREAK SPACE}", text)))
+    for literal in doctree.findall(nodes.literal):
+        if max(map(len, literal.astext().split()), default=0) > _LONG:
+            literal["classes"].append("long")
+
+
 def setup(app: Any) -> None:
     """Write the gallery, and the pages of operators and of names, before Sphinx looks for pages."""
     app.connect("builder-inited", lambda app: gallery.write(Path(app.srcdir)))
     app.connect("builder-inited", lambda app: names.write(Path(app.srcdir) / "names.md"))
     app.connect("builder-inited", lambda app: operator_pages.write(Path(app.srcdir) / "operators"))
     app.connect("autodoc-process-docstring", link_names)
+    app.connect("autodoc-process-docstring", keep_colons, priority=400)
+    app.connect("doctree-read", keep_numbers)

@@ -7,6 +7,7 @@ the programs. Sphinx has the page written before it reads pages.
 
 import re
 import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +21,7 @@ THEMES = ("light", "dark")
 SHAPE = 320, 200  # pixels of a thumbnail
 _SVG, _LINK = "http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"
 _LEAST = 0.7  # to so much a picture may be squeezed; others are cut
+_FEW, _LARGER = (50, 1500), 2.2  # marks of a raster, which are drawn larger where there are few
 _WORDS = ("matplotlib.axis", "legend", "text")  # groups of a picture that cannot be read when it is small
 
 
@@ -128,7 +130,8 @@ def _card(program: Program) -> Iterator[str]:
     yield program.words
     if program.runs:
         yield ""
-        yield f"`examples.networks.{program.runs}`"
+        name, *options = program.runs.split(" ", 1)
+        yield " ".join(f"`{words}`" for words in [f"examples.networks.{name}", *options])
     yield "```"
     yield ""
 
@@ -155,6 +158,7 @@ def thumbnail(picture: str, axes: Iterable[int]) -> str:
     small.append(named["patch_1"])
     small.extend(kept)
     _define(small, named)
+    _enlarge(small)
     ET.register_namespace("", _SVG)
     ET.register_namespace("xlink", _LINK)
     return re.sub(r"\s*\n\s*", "\n", ET.tostring(small, encoding="unicode"))
@@ -174,6 +178,14 @@ def _define(small: ET.Element, named: dict[str | None, ET.Element]) -> None:
     definitions = small[0]
     for name in sorted(wanted):
         definitions.append(named[name])
+
+
+def _enlarge(small: ET.Element) -> None:
+    """Draw the marks of a raster larger, if there are few of them."""
+    used = Counter(use.get(f"{{{_LINK}}}href", "")[1:] for use in small.iter(f"{{{_SVG}}}use"))
+    for mark in small.iter(f"{{{_SVG}}}path"):
+        if _FEW[0] < used[mark.get("id", "")] < _FEW[1]:
+            mark.set("transform", f"scale({_LARGER})")
 
 
 def write(folder: Path) -> None:

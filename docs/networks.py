@@ -20,7 +20,7 @@ from examples.networks import brunel, classifier, coba, cuba, microcircuit, repo
 
 HERE = Path(__file__).parent
 FOLDER = HERE / "_static" / "networks"
-WIDE = 7.4  # inches
+WIDE = 6.0  # inches: on a phone, words must still be large enough
 
 
 @functools.cache
@@ -53,7 +53,7 @@ def named(axes: Axes, title: str, theme: Theme) -> None:
 
 def marks(network: Any, result: Any, title: str, name: str) -> Picture:
     """Draw spikes of 200 neurons above the rates of all."""
-    figure = Picture(figsize=(WIDE, 5.2), layout="constrained")
+    figure = Picture(figsize=(WIDE, 4.6), layout="constrained")
     return report.draw(network, result, title, figure=figure, theme=name)
 
 
@@ -66,15 +66,16 @@ def first(name: str) -> Picture:
 def potentials(name: str) -> Picture:
     """Draw the potentials of three neurons of the first page."""
     theme, result = THEMES[name], page("networks")["result"]
-    figure = figure_of(3.6, "Potentials of three neurons", theme)
+    figure = figure_of(3.2, "Potentials of three neurons", theme)
     rows = figure.subplots(3, 1, sharex=True, sharey=True)
     times, values = result.times("exc.v"), result["exc.v"]
-    shown = times >= times[-1] - 300
+    end = np.ceil(times[-1])
+    shown = times >= end - 300
     for k, axes in enumerate(rows):
         dress(axes, theme)
         axes.axhline(20, color=theme.muted, linewidth=1, linestyle=DASHES[1])
         axes.plot(times[shown], values[shown, k], color=theme.colours[0], linewidth=1.1)
-        axes.set(xlim=(times[shown][0], times[-1]), ylim=(-12, 24), yticks=[0, 20])
+        axes.set(xlim=(end - 300, end), ylim=(-12, 24), yticks=[0, 20])
     rows[1].set_ylabel("potential (mV)")
     rows[-1].set_xlabel("time (ms)")
     caption(rows[-1], theme, ["Dashed: the threshold."])
@@ -96,7 +97,7 @@ def coba_intervals(name: str) -> Picture:
 def regimes(name: str) -> Picture:
     """Draw the four regimes of Brunel's network."""
     theme = THEMES[name]
-    figure = figure_of(6.4, "One network, four regimes", theme)
+    figure = figure_of(5.8, "One network, four regimes", theme)
     grid = figure.subplots(4, 2, sharex=True, height_ratios=[2, 1, 2, 1])
     titles = {
         "A": "A: synchronous and regular",
@@ -126,7 +127,7 @@ def cortex(name: str) -> Picture:
     """Draw spikes and rates of a tenth of the microcircuit."""
     theme = THEMES[name]
     network, result = ran(microcircuit, 1500, scale=0.1)
-    figure = figure_of(5.0, "A tenth of the microcircuit", theme)
+    figure = figure_of(4.4, "A tenth of the microcircuit", theme)
     left, right = figure.subplots(1, 2, sharey=True, width_ratios=[2.2, 1])
     for axes in (left, right):
         dress(axes, theme)
@@ -158,7 +159,7 @@ def memory(name: str) -> Picture:
     """Draw the bump of the ring over time."""
     theme = THEMES[name]
     spikes = ring.remember()
-    figure = figure_of(3.8, "A ring that remembers a direction", theme)
+    figure = figure_of(3.4, "A ring that remembers a direction", theme)
     axes = figure.subplots()
     dress(axes, theme)
     axes.grid(visible=False)
@@ -187,7 +188,7 @@ def learning(name: str) -> Picture:
     """Draw the loss, and the outputs for one sample."""
     theme = THEMES[name]
     losses, potentials, label = learned()
-    figure = figure_of(3.4, "A network that learns to tell patterns of spikes apart", theme)
+    figure = figure_of(3.2, "A network that learns to tell patterns of spikes apart", theme)
     left, right = figure.subplots(1, 2)
     for axes, title in ((left, "training"), (right, "one sample")):
         dress(axes, theme)
@@ -206,7 +207,7 @@ def learning(name: str) -> Picture:
 def rhythms(name: str) -> Picture:
     """Draw the rates of the network on the page of delays, for each of its delays."""
     theme, rates = THEMES[name], page("delays")["rates"]
-    figure = figure_of(4.4, "The longer the delay, the slower the rhythm", theme)
+    figure = figure_of(4.0, "The longer the delay, the slower the rhythm", theme)
     rows = figure.subplots(len(rates), 1, sharex=True)
     for axes, (delay, rate), colour in zip(rows, rates.items(), theme.colours, strict=False):
         dress(axes, theme)

@@ -146,7 +146,7 @@ def izhikevich() -> Drawing:
     a, b, c, d = np.array(list(kinds.values())).T
     run = simulated(be.models.izhikevich("n", 5, a=a, b=b, c=c, d=d, current=10), ms=250, record=("v",))
     panels = (Panel(kind, (Line(with_peaks(run["v"][:, k], run["spikes"][k], 30.0)),)) for k, kind in enumerate(kinds))
-    return Drawing("izhikevich: v (mV) with the same current, and other a, b, c, d", tuple(panels))
+    return Drawing("izhikevich: v (mV) for five sets of a, b, c, d", tuple(panels))
 
 
 def hodgkin_huxley() -> Drawing:
@@ -154,7 +154,7 @@ def hodgkin_huxley() -> Drawing:
     run = simulated(be.models.hodgkin_huxley("n", 1, current=1000.0), ms=50, record=("v", "m", "h", "n"))
     gates = tuple(Line(run[gate][:, 0], gate) for gate in "mhn")
     return Drawing(
-        "hodgkin_huxley: 1000 pA, which is 10 uA/cm^2",
+        "hodgkin_huxley: 1000 pA, which is 10 \N{MICRO SIGN}A/cm\N{SUPERSCRIPT TWO}",
         (Panel("v (mV)", (Line(run["v"][:, 0]),), 1.3), Panel("gates", gates)),
     )
 
@@ -245,7 +245,7 @@ def picture(drawing: Drawing, theme: Theme) -> Picture:
     """Draw the panels above one another."""
     heights = [panel.height for panel in drawing.panels]
     named = sum(any(line.name for line in panel.lines) for panel in drawing.panels)
-    figure = Picture(figsize=(7.4, 0.9 + 1.25 * sum(heights) + 0.25 * named), layout="constrained")
+    figure = Picture(figsize=(6.0, 0.9 + 1.1 * sum(heights) + 0.25 * named), layout="constrained")
     rows = figure.subplots(len(heights), 1, sharex=True, squeeze=False, height_ratios=heights)[:, 0]
     for axes, panel in zip(rows, drawing.panels, strict=True):
         dress(axes, theme)

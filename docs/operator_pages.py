@@ -115,7 +115,7 @@ def _page(facts: Facts, derivatives: _Derivatives, serves: Mapping[str, Sequence
     parts += ["## Operands and result", _operands(facts, doc)]
     if doc.example:
         parts += ["## Example", f"```pycon\n{doc.example}\n```"]
-    parts += ["## Notes", doc.text, _raises(doc), _how_it_is_called(facts, serves), _keywords(facts, doc)]
+    parts += ["## Notes", doc.text, _how_it_is_called(facts, serves), _raises(doc), _keywords(facts, doc)]
     parts += ["## Kernels", _kernels(facts)]
     parts += ["## Derivatives", _derivatives(derivatives), "## Batches", _batches(facts)]
     parts += ["## Several devices", _devices(facts)]
@@ -149,7 +149,7 @@ def _drawing(theme: str) -> str:
 
 def _raises(doc: Docstring) -> str:
     lines = [f"- `{name}`: {said}" for name, said in doc.raises.items()]
-    return "It raises\n\n" + "\n".join(lines) if lines else ""
+    return "It raises:\n\n" + "\n".join(lines) if lines else ""
 
 
 def _signature_block(facts: Facts) -> str:

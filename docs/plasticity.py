@@ -44,7 +44,7 @@ def draw(folder: Path = FOLDER, names: dict[str, Any] | None = None) -> list[Pat
 
 def picture(parts: list[np.ndarray], theme: Theme) -> Picture:
     """Draw the weights over time, between histograms of the first and of the last."""
-    figure = Picture(figsize=(7.4, 4.2), layout="constrained")
+    figure = Picture(figsize=(6.0, 3.6), layout="constrained")
     figure.get_layout_engine().set(wspace=0.05)
     start, middle, end = figure.subplots(1, 3, sharey=True, width_ratios=[1, 2.4, 1])
     for axes, title in ((start, "at the start"), (middle, "while the network learns"), (end, "at the end")):

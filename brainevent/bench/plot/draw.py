@@ -26,8 +26,8 @@ __all__ = ["Axes", "Figure", "draw"]
 _KINDS: dict[str, Draw] = {
     "line": draw_lines, "bar": draw_bars, "scatter": draw_points, "speedup": draw_speedups, "roofline": draw_roofline,
 }  # fmt: skip
-_WIDTH, _HEIGHT, _MOST_WIDTH = 7.4, 4.6, 14.0  # inches
-_BAR, _MARGIN = 0.36, 0.08
+_WIDTH, _HEIGHT, _MOST_WIDTH = 6.4, 4.2, 14.0  # inches
+_BAR, _MARGIN = 0.3, 0.08
 
 
 def draw(

@@ -18,7 +18,7 @@ from ..statistics import Statistics, chosen_neurons
 
 __all__ = ["SIZE", "Wish", "axes_of", "finish", "line_look", "parts_of", "say_empty", "set_limits", "set_title"]
 
-SIZE = (7.4, 4.0)  # inches
+SIZE = (6.4, 3.6)  # inches
 _LETTER = 4.2  # points, of remarks
 _SHORTEST, _LONGEST, _WORD = 24, 100, 8  # letters in a line of remarks, and in a word
 _LONG = 10_000

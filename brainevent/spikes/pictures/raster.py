@@ -71,7 +71,7 @@ def draw_overview(
     theme = theme_of(wish.where, wish.theme) or THEMES["light"]
     kind = rows.pop("kind")
     layout = layout_of(wish, spikes, **rows)
-    figure = Picture(figsize=(SIZE[0], 5.2), layout="constrained") if wish.ax is None else wish.ax
+    figure = Picture(figsize=(SIZE[0], 4.6), layout="constrained") if wish.ax is None else wish.ax
     if not hasattr(figure, "subplots") or not hasattr(figure, "suptitle"):
         raise TypeError(f"{wish.where}: figure is {type(figure).__name__}; pass a figure of matplotlib")
     above, below = figure.subplots(2, 1, sharex=True, height_ratios=[2.4, 1])
