@@ -54,9 +54,10 @@ copybutton_prompt_is_regexp = True
 
 _LINKED = inventories.linked() - {"True", "False", "None"}
 _OURS = {name for name in brainevent.__all__ if not name.endswith("_p")}
-_UNITS = "%|[numµ]?s|[mkMG]?Hz|mV|pA|pF|nS|[kMGT]i?B|[GT]B/s|nJ|W|million"
+_UNITS = "%|[num\N{MICRO SIGN}]?s|[mkMG]?Hz|mV|pA|pF|nS|[kMGT]i?B|[GT]B/s|nJ|W|million"
 _NUMBER = re.compile(rf"(?<=\d) (?=(?:\d{{3}}|{_UNITS})(?!\w))")
-_LONG = 45  # letters
+_ALIAS = re.compile(r"TypeAliasForwardRef\('([\w.]+)'\)")
+_LONG = 40  # letters
 _NAME = re.compile(r"(?<![`:\w])`([\w.]+)`(?![`_])")
 
 
@@ -80,6 +81,11 @@ def keep_colons(app: Any, what: str, name: str, obj: Any, options: Any, lines: l
         lines[:0] = ["..", ""]
 
 
+def name_aliases(app: Any, what: str, name: str, obj: Any, options: Any, signature: Any, returned: Any) -> Any:
+    """Return a signature in which each alias of a type has its name, also within a union."""
+    return tuple(text and _ALIAS.sub(r"\1", text) for text in (signature, returned))
+
+
 def keep_numbers(app: Any, doctree: nodes.document) -> None:
     """Break no line within a number, or before its unit; mark names that may be wider than a phone."""
     for text in list(doctree.findall(nodes.Text)):
@@ -97,4 +103,5 @@ def setup(app: Any) -> None:
     app.connect("builder-inited", lambda app: operator_pages.write(Path(app.srcdir) / "operators"))
     app.connect("autodoc-process-docstring", link_names)
     app.connect("autodoc-process-docstring", keep_colons, priority=400)
+    app.connect("autodoc-process-signature", name_aliases)
     app.connect("doctree-read", keep_numbers)

@@ -20,8 +20,8 @@ PICTURES = HERE / "_static"
 THEMES = ("light", "dark")
 SHAPE = 320, 200  # pixels of a thumbnail
 _SVG, _LINK = "http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"
-_LEAST = 0.7  # to so much a picture may be squeezed; others are cut
-_FEW, _LARGER = (50, 1500), 2.2  # marks of a raster, which are drawn larger where there are few
+_LEAST = 0.45  # to so much a picture may be squeezed; others are cut
+_FEW, _LARGER = (50, 1500), 1.7  # marks of a raster, which are drawn larger where there are few
 _WORDS = ("matplotlib.axis", "legend", "text")  # groups of a picture that cannot be read when it is small
 
 
