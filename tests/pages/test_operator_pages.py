@@ -62,7 +62,7 @@ def test_every_operator_has_a_page():
     assert [row[:3] for row in rows(binary, "Operands and result")[-2:]] == [
         ["v", "bool, any integer or any real float", "(k,)"], ["result", "that of data", "(m,)"],
     ]  # fmt: skip
-    assert rows(binary, "Operands and result")[-2][3].startswith("The spikes: booleans or real numbers")
+    assert rows(binary, "Operands and result")[-2][3].startswith("The spikes: booleans, or real numbers")
     assert "out[i] = Σⱼ A[i, j] · [v[j] ≠ 0]" in binary
     assert binary.count(".svg") == 2
     assert rows(binary, "Derivatives") == [
