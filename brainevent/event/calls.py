@@ -13,7 +13,7 @@ from .. import config
 from ..errors import MathError, ShapeError
 from . import units
 from .description import Description
-from .form import EventForm, split_operand
+from .form import split_operand, values_count
 from .laws.products import VALUED
 from .laws.rules import has_kernel_for
 from .operands import checked_indices, promises, promoted
@@ -52,7 +52,7 @@ def product(
 
 def by_values(of: Description, x: Any, *, weighted: bool) -> Description:
     """Return the description of a product with events, or of that in which events count as their values."""
-    return of.also(law=VALUED) if of.law.event and (weighted or (isinstance(x, EventForm) and x.graded)) else of
+    return of.also(law=VALUED) if of.law.event and values_count(of.name, x, weighted or None) else of
 
 
 def multiplied(

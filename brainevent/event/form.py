@@ -16,7 +16,7 @@ from ..typing import EventLike
 from . import units
 from .activity import is_active
 
-__all__ = ["EventForm", "numbers_of", "split_operand"]
+__all__ = ["EventForm", "numbers_of", "split_operand", "values_count"]
 
 
 def numbers_of(x: Any) -> jax.Array:
@@ -93,3 +93,17 @@ class EventForm(ABC):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.value!r})"
+
+
+def values_count(where: str, events: Any, weighted: bool | None) -> bool:
+    """Return whether the values of events count, as in a `WeightedArray`; raise if `weighted` contradicts the form."""
+    own = events.graded if isinstance(events, EventForm) else None
+    if weighted is not None and own is not None and bool(weighted) != own:
+        kind = type(events).__name__
+        says, instead = (
+            (f"the values of a {kind} always count", "count each event as 1, pass brainevent.BinaryArray(x)")
+            if own
+            else (f"each event of a {kind} counts as 1", "count values, pass brainevent.WeightedArray(x)")
+        )
+        raise ValueError(f"{where}: weighted is {weighted}, but {says}; to {instead}; otherwise leave weighted out")
+    return bool(own if weighted is None else weighted)

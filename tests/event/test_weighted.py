@@ -147,6 +147,11 @@ def test_functions_take_it_as_a_keyword_and_know_the_form(columns):
         function = getattr(brainevent, name)
         close(function(*operands, x, weighted=True, backend="numba", **how), wanted)
         close(function(*operands, WeightedArray(x), **how), wanted)
+        words = (
+            rf"^{name}: weighted is True, but each event of a BinaryArray counts as 1; .* pass brainevent.WeightedAr"
+        )
+        with pytest.raises(ValueError, match=words):
+            function(*operands, BinaryArray(x), weighted=True, **how)
     close(getattr(brainevent, f"csr{kind}")(*arrays, WeightedArray(x), shape=matrix.shape, transpose=True), wanted)
 
 

@@ -57,7 +57,8 @@ def binary_csrmv(
 
     Raises:
         TypeError: If the weights are not floating, indices are not integers, or the other operand is complex.
-        ValueError: If concrete indices are out of range, or `indptr` does not fit them.
+        ValueError: If concrete indices are out of range, `indptr` does not fit them, or `weighted` contradicts the
+            form of the events.
         ShapeError: If the shapes do not fit each other.
         MathError: If an operand has the wrong number of dimensions.
         KernelFallbackExhaustedError: If the platform has no kernel of the name `backend`.
@@ -109,7 +110,8 @@ def binary_csrmm(
 
     Raises:
         TypeError: If the weights are not floating, indices are not integers, or the other operand is complex.
-        ValueError: If concrete indices are out of range, or `indptr` does not fit them.
+        ValueError: If concrete indices are out of range, `indptr` does not fit them, or `weighted` contradicts the
+            form of the events.
         ShapeError: If the shapes do not fit each other.
         MathError: If an operand has the wrong number of dimensions.
         KernelFallbackExhaustedError: If the platform has no kernel of the name `backend`.
@@ -163,7 +165,8 @@ def binary_csrmv_indexed(
 
     Raises:
         TypeError: If the weights are not floating, indices are not integers, or the other operand is complex.
-        ValueError: If concrete indices are out of range, or `indptr` does not fit them.
+        ValueError: If concrete indices are out of range, `indptr` does not fit them, or `weighted` contradicts the
+            form of the events.
         ShapeError: If the shapes do not fit each other.
         MathError: If an operand has the wrong number of dimensions.
         KernelFallbackExhaustedError: If the platform has no kernel of the name `backend`.
@@ -217,7 +220,8 @@ def binary_csrmm_indexed(
 
     Raises:
         TypeError: If the weights are not floating, indices are not integers, or the other operand is complex.
-        ValueError: If concrete indices are out of range, or `indptr` does not fit them.
+        ValueError: If concrete indices are out of range, `indptr` does not fit them, or `weighted` contradicts the
+            form of the events.
         ShapeError: If the shapes do not fit each other.
         MathError: If an operand has the wrong number of dimensions.
         KernelFallbackExhaustedError: If the platform has no kernel of the name `backend`.

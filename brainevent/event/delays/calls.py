@@ -18,7 +18,7 @@ from ..csr.format import CSR
 from ..dense.format import DENSE
 from ..description import Description, Shape
 from ..fixed.format import FIXED
-from ..form import EventForm, split_operand
+from ..form import split_operand, values_count
 from ..laws.arrivals import ARRIVALS
 from ..laws.deliveries import DELIVERIES, LAID
 from ..operands import promises
@@ -52,7 +52,7 @@ def delivered(
     """Check the operands of a delivery, and make it; events are those of rows of the matrix of `shape`."""
     arrays, known = checked_structure(of, structure, shape, within, where=where)
     ring, unit = _ring_of(where, ring, shape[1])
-    counts = _counts(where, events, weighted)
+    counts = values_count(where, events, weighted)
     x, of_events = split_operand(events, event=True)
     x = _values_of(where, x, shape[0])
     weights, of_weights = units.split(data)
@@ -119,21 +119,6 @@ def _ring_of(where: str, given: Any, columns: int | None) -> tuple[jax.Array, An
         wanted = "columns" if columns is None else columns
         raise ShapeError(f"{where}: ring has shape {ring.shape}; pass (slots, {wanted}), with at least one slot")
     return ring, unit
-
-
-def _counts(where: str, events: Any, weighted: bool | None) -> bool:
-    """Say whether the values of events count: those of a `WeightedArray` do."""
-    own = events.graded if isinstance(events, EventForm) else None
-    if weighted is not None and own is not None and bool(weighted) != own:
-        kind = type(events).__name__
-        says = f"the values of a {kind} always count" if own else f"each event of a {kind} counts as 1"
-        instead = (
-            "count each event as 1, pass brainevent.BinaryArray"
-            if own
-            else "count values, pass brainevent.WeightedArray"
-        )
-        raise ValueError(f"{where}: weighted is {weighted}, but {says}; to {instead}(x); otherwise leave weighted out")
-    return bool(own if weighted is None else weighted)
 
 
 def _values_of(where: str, given: Any, rows: int) -> jax.Array:

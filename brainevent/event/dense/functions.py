@@ -50,6 +50,7 @@ def binary_densemv(
 
     Raises:
         TypeError: If an operand is complex.
+        ValueError: If `weighted` contradicts the form of the events.
         ShapeError: If the shapes do not fit each other.
         MathError: If an operand has the wrong number of dimensions.
         KernelFallbackExhaustedError: If the platform has no kernel of the name `backend`.
@@ -89,6 +90,7 @@ def binary_densemm(
 
     Raises:
         TypeError: If an operand is complex.
+        ValueError: If `weighted` contradicts the form of the events.
         ShapeError: If the shapes do not fit each other.
         MathError: If an operand has the wrong number of dimensions.
         KernelFallbackExhaustedError: If the platform has no kernel of the name `backend`.

@@ -52,7 +52,7 @@ def binary_fcnmv(
 
     Raises:
         TypeError: If the weights are not floating, indices are not integers, or the other operand is complex.
-        ValueError: If concrete indices are out of range.
+        ValueError: If concrete indices are out of range, or `weighted` contradicts the form of the events.
         ShapeError: If the shapes do not fit each other.
         MathError: If an operand has the wrong number of dimensions.
         KernelFallbackExhaustedError: If the platform has no kernel of the name `backend`.
@@ -103,7 +103,7 @@ def binary_fcnmm(
 
     Raises:
         TypeError: If the weights are not floating, indices are not integers, or the other operand is complex.
-        ValueError: If concrete indices are out of range.
+        ValueError: If concrete indices are out of range, or `weighted` contradicts the form of the events.
         ShapeError: If the shapes do not fit each other.
         MathError: If an operand has the wrong number of dimensions.
         KernelFallbackExhaustedError: If the platform has no kernel of the name `backend`.
