@@ -16,6 +16,7 @@ from .law import Law
 from .layout import Layout, layout_of
 from .on_cpu_rows import ALL, DISTINCT, GAPS, ONE, REPLACED, Drawn, count_drawn, count_ends, count_gaps, scratch_for
 from .on_cpu_sorting import draw_rows, place_listed, place_rows, sort_rows
+from .on_cpu_words import draw_words, values_of
 from .plan import SynapsePlan
 from .quantum import weight_dtype
 from .threads import even_edges, in_threads, row_edges
@@ -148,7 +149,7 @@ def _place(wiring: Wiring, drawn: Drawn, rows: Array, counts: Array, layout: Lay
     """Write synapses at their sources, in the order of targets or of the list; return how many weights were rounded."""
     places = rows[:-1] + np.cumsum(counts, axis=0) - counts
     if (found := wiring.listed) is not None:
-        delays = np.asarray(wiring.steps).reshape(-1).astype(np.int32)
+        delays = _listed_delays(wiring, drawn)
         place_listed(found.sources, found.targets, layout.numbers, delays, places[0], layout.entries)
         return 0
     targets, number = wiring.shape[1], int(wiring.number)
@@ -160,3 +161,14 @@ def _place(wiring: Wiring, drawn: Drawn, rows: Array, counts: Array, layout: Lay
         return place_rows(first, last, drawn, number, chunk[first], scratch, layout.entries)
 
     return sum(in_threads(placed, edges))
+
+
+def _listed_delays(wiring: Wiring, drawn: Drawn) -> Array:
+    """Return the delays of synapses in a list, int32 (1,) or (synapses,): synapse i takes word i, if they are drawn."""
+    if not isinstance(wiring.steps, Law):
+        return np.asarray(wiring.steps).reshape(-1).astype(np.int32)
+    number = int(wiring.number)
+    words, more, values = np.empty(number, np.uint32), np.empty(number, np.uint32), np.empty(number, np.float32)
+    draw_words(drawn.keys[1], 0, 0, number, words, more)
+    values_of(drawn.delays, words, number, values)
+    return np.rint(values).astype(np.int32)
