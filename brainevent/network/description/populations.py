@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 from ...errors import NetworkError
 from ..rule.record import Record
 from .checks import is_integer
-from .units import check_declared
+from .units import check_declared, unit_of
 from .values import in_unit
 
 __all__ = ["Population", "Projection", "Value"]
@@ -77,8 +77,9 @@ class Population:
         for key, unit in self.units.items():
             check_declared(f"population {self.name}: the unit of {key}", unit)
         for values in (self.params, self.state):
-            for key in values.keys() & self.units.keys():
-                values[key] = in_unit(f"population {self.name}: {key}", values[key], self.units[key])  # type: ignore[index]
+            for key, value in values.items() if self.units else ():
+                unit = unit_of(self.name, self.units, key)
+                values[key] = in_unit(f"population {self.name}: {key}", value, unit)  # type: ignore[index]
 
     def __repr__(self) -> str:
         rule = getattr(self.rule, "__name__", type(self.rule).__name__)

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,12 +12,37 @@ import numpy as np
 from ...errors import NetworkError, did_you_mean
 from ...event import units
 
-__all__ = ["DECLARED", "UNITS", "array_in", "check_declared", "factor", "plain", "split"]
+__all__ = ["DECLARED", "UNITS", "Undeclared", "array_in", "check_declared", "factor", "plain", "split", "unit_of"]
 
 UNITS = ("ms", "mV", "pA", "nS", "pF")
 DECLARED = (*UNITS, "Hz", "kHz", "1")  # "1" is for numbers without a unit
 
-Unit = Any  # a name of DECLARED, or a unit of brainunit
+Unit = Any  # a name of DECLARED, a unit of brainunit, or Undeclared
+
+
+@dataclass(frozen=True)
+class Undeclared:
+    """The unit of a name that the units of a population leave out: only numbers fit."""
+
+    population: str
+    name: str
+
+    def refusal(self, where: str, found: Any, dim: Any) -> NetworkError:
+        """Return the error of a quantity."""
+        package = units.loaded()
+        known = [name for name in DECLARED[:-1] if getattr(package, name).dim == dim]
+        add = f"add {self.name!r}: {known[0]!r} to it" if known else "add it with a unit of brainunit"
+        return NetworkError(
+            f"{where}: has the unit {found}, but units= of population {self.population} has no {self.name!r}; {add}, "
+            "or pass a number"
+        )
+
+
+def unit_of(population: str, declared: Mapping[str, Unit], name: str) -> Unit | None:
+    """Return the unit of a name: the declared one, or None if the population declares no units at all."""
+    if name in declared or not declared:
+        return declared.get(name)
+    return "ms" if name == "dt" else Undeclared(population, name)
 
 
 def split(where: str, value: Any, hint: str = "") -> tuple[Any, str | None]:
@@ -35,6 +62,10 @@ def plain(where: str, value: Any, unit: Unit | None = None, hint: str = "") -> A
     """Return the numbers of a value; `unit` is what they must be in, if they have a unit."""
     if unit is None or not units.is_quantity(value):
         return split(where, value, hint)[0]
+    if isinstance(unit, Undeclared):
+        if value.dim == units.loaded().UNITLESS.dim:
+            return units.numbers_in(value, None)
+        raise unit.refusal(where, value.unit, value.dim)
     wanted = _unit(unit)
     if value.dim != wanted.dim:
         raise NetworkError(_wrong(where, value.unit, unit))
@@ -43,7 +74,10 @@ def plain(where: str, value: Any, unit: Unit | None = None, hint: str = "") -> A
 
 def factor(where: str, found: str, unit: Unit) -> float:
     """Return what turns numbers in one of UNITS into numbers in another unit."""
-    package, wanted = units.loaded(), _unit(unit)
+    package = units.loaded()
+    if isinstance(unit, Undeclared):
+        raise unit.refusal(where, found, getattr(package, found).dim)
+    wanted = _unit(unit)
     if getattr(package, found).dim != wanted.dim:
         raise NetworkError(_wrong(where, found, unit))
     return float(units.numbers_in(package.Quantity(1.0, unit=getattr(package, found)), wanted))

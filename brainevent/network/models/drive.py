@@ -5,11 +5,13 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NoReturn
 
 from ...errors import NetworkError, UnknownNameError, did_you_mean
 from ..description.populations import Population
+from ..description.units import unit_of
+from ..description.values import in_unit
 
 __all__ = ["driven", "step_of"]
 
@@ -48,7 +50,7 @@ def driven(
     state: Mapping[str, Any],
     params: Mapping[str, Any],
     draws: bool = False,
-    like_into: Iterable[str] = (),
+    like_into: Sequence[str] = (),
 ) -> Population:
     """Return a population whose rule runs with an amount added to the parameter or the receptor `into`.
 
@@ -103,6 +105,9 @@ def driven(
 
     chosen = with_random if draws or inner_draws else without
     chosen.__name__ = rule.__name__
+    unit = unit_of(population.name, population.units, into)
+    for key in like_into:
+        in_unit(f"population {population.name}: {key}", {**state, **params}.get(key), unit)  # an error names `into`
     units = dict.fromkeys(like_into, population.units[into]) if into in population.units else {}
     return dataclasses.replace(
         population,

@@ -12,7 +12,7 @@ import numpy as np
 from ...errors import NetworkError
 from ..description.connect import Connect
 from ..description.populations import Projection
-from ..description.units import array_in
+from ..description.units import array_in, unit_of
 from ..description.values import Values, in_unit
 from .delays import steps_of
 from .law import Law
@@ -88,7 +88,7 @@ def wiring_of(name: str, projection: Projection, dt: float, *, round_delays: boo
     where = f"projection {name}"
     steps = steps_of(f"{where}: delay", projection.delay, dt, round_delays=round_delays)
     connect, shape = projection.connect, (projection.source.size, projection.target.size)
-    unit = projection.target.units.get(projection.into)
+    unit = unit_of(projection.target.name, projection.target.units, projection.into)
     if callable(connect) or isinstance(connect, str) or connect is None:
         raise NetworkError(
             f"{where}: connect is {connect!r}; pass a description such as connect.prob(0.1), or a matrix"

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import NetworkError, did_you_mean
-from ..description.units import plain
+from ..description.units import plain, unit_of
 from ..plan.plan import Plan, PopulationPlan, SynapsePlan
 from ..state import NetworkState
 from .requests import found_population
@@ -57,7 +57,9 @@ def split_values(population: PopulationPlan, values: Mapping[str, Any]) -> tuple
         if name in population.params:
             params[name] = _param(where, population, name, value)
         elif name in population.state:
-            array = as_dtype(where, value, population.state[name].dtype, population.units.get(name))
+            array = as_dtype(
+                where, value, population.state[name].dtype, unit_of(population.name, population.units, name)
+            )
             states[name] = _spread(where, population, array)
         else:
             names = [*population.params, *population.state]
@@ -104,7 +106,7 @@ def checked_inputs(plan: Plan, inputs: Mapping[str, Any] | None, steps: int) -> 
             guess = did_you_mean(receptor, population.quanta)
             there = ", ".join(population.quanta) or "none"
             raise NetworkError(f"inputs: {name} has no receptor {receptor!r}{guess}; receptors: {there}")
-        array = as_dtype(f"inputs: {label!r}", value, plan.dtype, population.units.get(receptor))
+        array = as_dtype(f"inputs: {label!r}", value, plan.dtype, unit_of(population.name, population.units, receptor))
         array = array[:, None] if array.ndim == 1 else array
         if array.shape not in ((steps, population.size), (steps, 1)):
             raise NetworkError(
@@ -160,7 +162,7 @@ def _fitting(where: str, given: Arrays, expected: Mapping[str, Mapping[str, tupl
 def _param(where: str, population: PopulationPlan, name: str, value: Any) -> Array:
     before = population.params[name]
     hint = f", or build the network with floats such as {float(before.flat[0])}" if before.dtype.kind in "iu" else ""
-    array = as_dtype(where, value, before.dtype, population.units.get(name), hint)
+    array = as_dtype(where, value, before.dtype, unit_of(population.name, population.units, name), hint)
     if name == "dt" and np.any(array != before):
         raise NetworkError(f"{where} is the time step of the network, {before:g} ms; build a network with another dt")
     if np.ndim(before):

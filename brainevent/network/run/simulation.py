@@ -15,6 +15,7 @@ import numpy as np
 from ...bench.progress import counted
 from ...errors import NetworkError
 from ...typing import Quantity
+from ..description.units import unit_of
 from ..engine import Engine
 from ..engines import engine_name
 from ..plan.connections import Connections, connections, weights_of
@@ -280,7 +281,7 @@ class Simulation:
 
     def _set_weights(self, name: str, values: Mapping[str, Any]) -> None:
         synapses = found_projection(self._now, "set", name)
-        unit = self.plan.population(synapses.target).units.get(synapses.receptor)
+        unit = unit_of(synapses.target, self.plan.population(synapses.target).units, synapses.receptor)
         weights = checked_weights(synapses, values, unit)
         waiting = np.abs(self.engine.state.arriving[synapses.target][synapses.receptor].astype(np.int64))
         self._use_weights(self._now.replaced(with_weights(self._now, synapses, weights, waiting.max(0))))

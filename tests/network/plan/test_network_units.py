@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Units: where a network takes them, into which numbers they turn, and which ones are refused."""
 
+import dataclasses
+
 import brainunit as u
 import jax.numpy as jnp
 import numpy as np
@@ -82,6 +84,24 @@ def test_inputs_and_what_is_set_are_in_declared_units():
     assert result["to.seen"].tolist() == [[500] * 4]
 
 
+def test_names_that_units_leave_out_take_numbers():
+    to = probe(level=np.arange(4.0) * u.Quantity(2.0), rate=be.uniform(1, 2), units={"out": "pA"})
+    sim = built(2.0, to)
+    sim.set("to", rate=np.full(4, 3.0))
+    assert sim.params["to"]["level"].tolist() == [0, 2, 4, 6]
+    assert sim.params["to"]["rate"].tolist() == [3] * 4
+
+
+def test_the_time_step_is_in_ms_without_declaring_it():
+    rule = be.Population(
+        "n", 2, lambda s, arriving, p: (s.replace(t=s.t + p.dt), s.t < 0), {"t": 0.0}, units={"t": "1"}
+    )
+    timed = dataclasses.replace(rule, params={"dt": 100 * u.us})
+    assert be.Network([timed], dt=0.1).build(backend="interpreted").run(1, "n.t")["n.t"][0, 0] == np.float32(0.1)
+    with pytest.raises(NetworkError, match=r"population n: dt: has the unit mV; pass ms"):
+        dataclasses.replace(rule, params={"dt": 0.1 * u.mV})
+
+
 def test_a_quantity_of_an_integer_is_a_float():
     for given in (2 * u.pA, np.array([1, 2, 3, 4]) * u.pA, jnp.arange(4) * u.pA):
         for declared in ({"level": "pA"}, {}):
@@ -139,6 +159,50 @@ REFUSED = {
     "a unit of nothing": (
         lambda: built(1.0, probe(units={"levl": "pA"})),
         "units has 'levl', which is no state, parameter or receptor; did you mean 'level'?; there are seen, out, level",
+    ),
+    "a parameter that units leave out": (
+        lambda: probe(rate=20 * u.ms, units={"level": "pA"}),
+        "population to: rate: has the unit ms, but units= of population to has no 'rate'; add 'rate': 'ms' to it, or",
+    ),
+    "a state that units leave out": (
+        lambda: probe(seen=1 * u.nA, units={"level": "pA"}),
+        "population to: seen: has the unit nA, but units= of population to has no 'seen'; add 'seen': 'pA' to it",
+    ),
+    "drawn values that units leave out": (
+        lambda: probe(rate=be.uniform(1 * u.mV, 2 * u.mV), units={"level": "pA"}),
+        "population to: rate: has the unit mV, but units= of population to has no 'rate'; add 'rate': 'mV' to it",
+    ),
+    "a unit that brainunit alone knows": (
+        lambda: probe(rate=2 * u.meter, units={"level": "pA"}),
+        "to: rate: has the unit m, but units= of population to has no 'rate'; add it with a unit of brainunit, or",
+    ),
+    "a weight into a receptor that units leave out": (
+        lambda: built(5 * u.pA, probe(units={"level": "pA"})),
+        "projection from->to.syn: weight: has the unit pA, but units= of population to has no 'syn'; add 'syn': 'pA'",
+    ),
+    "drawn weights into a receptor that units leave out": (
+        lambda: built(be.normal(5 * u.pA, 1 * u.pA), probe(units={"level": "pA"})),
+        "projection from->to.syn: weight: has the unit pA, but units= of population to has no 'syn'",
+    ),
+    "a matrix into a receptor that units leave out": (
+        lambda: built(None, probe(units={"level": "pA"}), connect=np.eye(4) * u.nS),
+        "projection from->to.syn: matrix: has the unit nS, but units= of population to has no 'syn'",
+    ),
+    "an input of a receptor that units leave out": (
+        lambda: built(1.0, probe(units={"level": "pA"})).run(2, inputs={"to.syn": np.ones(2) * u.mV}),
+        "inputs: 'to.syn': has the unit mV, but units= of population to has no 'syn'",
+    ),
+    "a value that is set and that units leave out": (
+        lambda: built(1.0, probe(units={"level": "pA"})).set("to", rate=3 * u.Hz),
+        "set: rate of to: has the unit Hz, but units= of population to has no 'rate'; add 'rate': 'Hz'",
+    ),
+    "weights that are set and that units leave out": (
+        lambda: built(1.0, probe(units={"level": "pA"})).set("from->to.syn", weights=3 * u.mV),
+        "set: weights of from->to.syn: has the unit mV, but units= of population to has no 'syn'",
+    ),
+    "a factor of a ready model": (
+        lambda: be.Network([models.lif_delta("n", 2)]).build(backend="interpreted").set("n", refractory=5 * u.ms),
+        "set: refractory of n: has the unit ms, but units= of population n has no 'refractory'",
     ),
 }  # fmt: skip
 
@@ -237,6 +301,15 @@ def test_a_drive_has_the_unit_of_what_it_adds_to(drive, words):
     assert any(value == pytest.approx(32.1) for value in values)
     with pytest.raises(NetworkError, match=f"population n: {words}"):
         drive(neurons, 2 * u.mV)
+
+
+def test_a_drive_into_what_units_leave_out_names_it():
+    neurons = probe(units={"level": "pA"})
+    with pytest.raises(NetworkError) as caught:
+        models.noise_current(neurons, sd=2 * u.Hz, into="rate", dt=0.1)
+    assert "population to: noise_sd: has the unit Hz, but units= of population to has no 'rate'; add" in str(
+        caught.value
+    )
 
 
 def test_an_input_current_has_the_unit_of_the_current():
