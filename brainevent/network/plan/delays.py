@@ -32,7 +32,12 @@ def steps_of(where: str, delay: Any, dt: float, *, round_delays: bool = False) -
     steps = given.astype(np.float64) / dt
     _check_range(where, given, steps, dt)
     whole = np.rint(steps)
-    apart = (np.abs(steps - whole) > _NEAR * np.maximum(1, steps)) | (whole == 0)
+    apart = np.abs(steps - whole) > _NEAR * np.maximum(1, steps)
+    if (short := steps < 1 - _NEAR).any() and not round_delays:
+        raise NetworkError(
+            f"{where}: {_first(given, short)} ms is below one step, the least delay; pass dt={dt:g} ms or more, or "
+            "build(round_delays=True)"
+        )
     if apart.any() and not round_delays:
         raise NetworkError(
             f"{where}: {_first(given, apart)} ms, not a multiple of dt={dt:g} ms; pass a multiple, or "

@@ -59,7 +59,7 @@ def _traced(population: Population, state: Examples, params: Examples, dtype: st
 def _missed(error: RuleError) -> tuple[str, str]:
     """Return the record in which a rule read a name that is not there, and the name; of another error "" twice."""
     # Python notes which name of which object was missed.
-    if isinstance(error, UnknownNameError) and isinstance(error.obj, Record):
+    if isinstance(error, UnknownNameError) and isinstance(error.obj, Record) and error.name:
         return error.obj._what, str(error.name)
     return "", ""
 

@@ -21,7 +21,7 @@ _NEAR = 1e-6
 
 
 def check_names(population: Population, rule: TracedRule, dt: float) -> None:
-    """Raise for a parameter dt that is not the step of the network, one that is not read, and a unit of nothing."""
+    """Raise for a parameter dt that is not the step of the network, unused names, and units of nothing."""
     _check_step(population, dt)
     where, read = f"population {population.name}", [name.text[2:] for name in rule.params if name.text[2:] in rule.read]
     for name in population.params:
@@ -29,6 +29,13 @@ def check_names(population: Population, rule: TracedRule, dt: float) -> None:
             raise NetworkError(
                 f"{where}: params has {name!r}, which its rule {rule.name} does not read{did_you_mean(name, read)}; "
                 f"leave it out, or read p.{name}; the rule reads {', '.join(read) or 'none'}"
+            )
+    used = [name for name in population.state if name in rule.used]
+    for name in population.state:
+        if name not in rule.used:
+            raise NetworkError(
+                f"{where}: state has {name!r}, which its rule {rule.name} neither reads nor changes"
+                f"{did_you_mean(name, used)}; leave it out, or read s.{name}; the rule uses {', '.join(used) or 'none'}"
             )
     receptors = [name.text[2:] for name in rule.arriving]
     there = [*population.state, *population.params, *receptors]

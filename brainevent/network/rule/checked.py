@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ...errors import RuleError
+from ...errors import RuleError, UnknownNameError
 from ...event import units
 from .form import DTYPES, FLOATS, Name, form_dtype
 from .random import Random
@@ -31,6 +31,7 @@ _NEEDS_VALUE = (
     jax.errors.TracerBoolConversionError,
 )
 _RANDOM = tuple(Name(f"r_{key}", "uint32") for key in ("neuron", "step", "key0", "key1"))
+_LETTERS = {"state": "s", "params": "p"}  # of the arguments of a rule
 _NOT_OF_USERS = (str(Path(jax.__file__).parent), str(Path(__file__).parent))
 
 
@@ -45,6 +46,7 @@ class Checked:
         self.random = _RANDOM if _takes_random(name, rule) else ()
         self.returned: dict[str, str] = {}  # dtypes of the states that the rule returned
         self.read: set[str] = set()  # names of the parameters that the rule read
+        self.used: set[str] = set()  # names of the states that the rule read or replaced
 
     def jaxpr(self) -> Any:
         """Trace the rule; raise if it draws from a generator of Python or NumPy, which only tracing would do."""
@@ -67,6 +69,11 @@ class Checked:
                 "network runs; use jnp.where, jax.lax.cond or jax.lax.while_loop instead of if, and, or, while, int(), "
                 "and jnp instead of np and math"
             ) from error
+        except UnknownNameError as error:
+            if isinstance(error.obj, Record) and error.obj._what in _LETTERS:
+                how = f"reads {_LETTERS[error.obj._what]}.{error.name}, but " if error.name else ""
+                error.args = (f"rule {self.name}, {_line_of(error)}: {how}{error}",)
+            raise
         except Exception as error:
             if not units.is_about_units(error):
                 raise
@@ -79,7 +86,7 @@ class Checked:
     def flat(self, *scalars: Any) -> list[Any]:
         """Return the states and the spike that the rule returns for scalars of all groups, and keys if it draws."""
         rest = iter(scalars)
-        kinds = (("state", None), ("arriving", None), ("params", self.read))
+        kinds = (("state", self.used), ("arriving", None), ("params", self.read))
         records: list[Any] = [
             Record(kind, {key: next(rest) for key in group}, read)
             for (kind, read), group in zip(kinds, self.groups, strict=True)
@@ -87,13 +94,15 @@ class Checked:
         if self.random:
             neuron, step, key0, key1 = rest
             records = [*records, Random(neuron, step, key0, key1, self.dtype)]
+        before = dict(records[0]._values)
         result = self.rule(*records)
         if not (isinstance(result, tuple) and len(result) == 2 and isinstance(result[0], Record)):
             raise RuleError(f"rule {self.name}: returns {_shown(result)}; return (state.replace(...), spike)")
         new, spike = result
         if list(new) != list(self.groups[0]):
             raise RuleError(f"rule {self.name}: returns {_shown(new)}; return state.replace(...) of its own state")
-        values = [self._state(key, getattr(new, key), dtype) for key, dtype in self.groups[0].items()]
+        self.used.update(key for key, value in before.items() if new._values[key] is not value)
+        values = [self._state(key, new._values[key], dtype) for key, dtype in self.groups[0].items()]
         spike = self._scalar("spike", spike)
         if spike.dtype != bool:
             raise RuleError(f"rule {self.name}: spike is {spike.dtype}; return a bool, such as v >= threshold")

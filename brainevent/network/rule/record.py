@@ -50,7 +50,11 @@ class Record:
     def replace(self, **values: Any) -> Record:
         """Return a record with some values replaced."""
         for name in values:
-            self._check(name)
+            try:
+                self._check(name)
+            except UnknownNameError as error:
+                error.obj = self  # as Python does where a name is read
+                raise
         return Record(self._what, {**self._values, **values}, self._read)
 
     def _check(self, name: str) -> None:

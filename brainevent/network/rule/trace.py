@@ -26,7 +26,8 @@ class TracedRule:
 
     `states`, `arriving`, `params` and `random` are names and dtypes in the order of the form's inputs. `random` is
     empty if the rule takes no random numbers; else neuron, step, and the two keys of seed and population. `function`
-    is what was traced, for the reference. `dtype` is that of floats. `read` are the parameters that the rule read.
+    is what was traced, for the reference. `dtype` is that of floats. `read` are the parameters that the rule read,
+    and `used` the states that it read or replaced.
     """
 
     name: str
@@ -38,6 +39,7 @@ class TracedRule:
     function: Rule | None = field(default=None, compare=False, repr=False)
     dtype: str = "float32"
     read: frozenset[str] = field(default=frozenset(), compare=False)
+    used: frozenset[str] = field(default=frozenset(), compare=False)
 
 
 def trace(
@@ -92,7 +94,8 @@ def trace(
             states |= dict.fromkeys(grown, dtype)
         checked.check_dtypes()
         lowered = _lowered(Lowering(name, prints=prints), jaxpr, checked.random, states, *others)
-        return replace(lowered, function=rule, dtype=dtype, read=frozenset(checked.read))
+        read, used = frozenset(checked.read), frozenset(checked.used)
+        return replace(lowered, function=rule, dtype=dtype, read=read, used=used)
 
 
 def flat_rule(rule: Rule, traced: TracedRule) -> Callable[..., list[Any]]:

@@ -599,7 +599,7 @@ BAD = [
     (projected(CSR, delay=-1.5), "delay: -1.5 ms; pass delays from"),
     (projected(CSR, delay=float("nan")), "delay: nan ms"),
     (projected(CSR, delay=float("inf")), "delay: inf ms"),
-    (projected(CSR, delay=1e-8), "delay: 1e-08 ms, not a multiple of dt=0.1 ms"),
+    (projected(CSR, delay=1e-8), "delay: 1e-08 ms is below one step, the least delay; pass dt=0.1 ms or more, or"),
     (projected(CSR, delay=6553.6), "delay: 6553.6 ms; pass delays from"),
     (projected(CSR, delay="1"), "delay is '1'; pass ms"),
     (projected(CSR, delay=np.ones(7)), r"delay: has the shape \(7,\); pass one number, or one for each .* \(20,\)"),
@@ -678,7 +678,7 @@ def test_a_rule_that_cannot_be_traced_says_so():
     def rule(s, arriving, p):
         return s.replace(v=arriving.syn + p.driv), s.v > 0
 
-    with pytest.raises(RuleError, match=r"^population a: params has no 'driv'; did you mean 'drive'\?"):
+    with pytest.raises(RuleError, match=r"^population a: rule rule, .*: reads p\.driv, but params has no 'driv'; did"):
         build_plan(Network([Population("a", 3, rule, {"v": 0.0}, {"drive": 1.0})]))
 
 

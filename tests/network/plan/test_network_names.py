@@ -8,7 +8,7 @@ import pytest
 
 import brainevent as be
 from brainevent import models
-from brainevent.errors import NetworkError
+from brainevent.errors import NetworkError, UnknownNameError
 
 
 def clock(s, arriving, p):
@@ -165,3 +165,87 @@ def test_a_parameter_of_integers_says_how_to_make_it_a_float():
         "set: threshold of cells: found 1.5; pass integers, which become int32, or build the network with floats such "
         "as 1.0"
     )
+
+
+# States that a rule does not know, and that no rule knows.
+
+
+def reads(s, arriving, p):
+    return s.replace(v=s.vm * p.decay), s.v > p.threshold
+
+
+def replaces(s, arriving, p):
+    return s.replace(vm=s.v * p.decay), s.v > p.threshold
+
+
+def lacks(s, arriving, p):
+    return s.replace(v=s.v * p.decay), s.v > p.treshold
+
+
+def deeper(s, arriving, p):
+    return leaky(s.replace(v=reads(s, arriving, p)[0].v), arriving, p)
+
+
+@pytest.mark.parametrize(
+    ("rule", "in_line_of", "words"),
+    [
+        (reads, reads, "reads s.vm, but state has no 'vm'; did you mean 'v'?; names: v"),
+        (replaces, replaces, "state has no 'vm'; did you mean 'v'?; names: v"),
+        (lacks, lacks, "reads p.treshold, but params has no 'treshold'; did you mean 'threshold'?; names: decay, thre"),
+        (deeper, reads, "reads s.vm, but state has no 'vm'; did you mean 'v'?; names: v"),
+    ],
+)
+def test_a_name_that_is_not_there_is_said_with_the_line(rule, in_line_of, words):
+    with pytest.raises(UnknownNameError) as caught:
+        run(cells(rule))
+    line = in_line_of.__code__.co_firstlineno + 1
+    assert str(caught.value).startswith(f"population cells: rule {rule.__name__}, {__file__}:{line}: {words}")
+
+
+def test_a_state_of_another_name_says_what_the_rule_reads():
+    wrong = be.Population("cells", 3, leaky, {"vm": 0.0}, {"decay": 0.9, "threshold": 1.0})
+    with pytest.raises(UnknownNameError, match=r"reads s\.v, but state has no 'v'; did you mean 'vm'\?; names: vm"):
+        run(wrong)
+
+
+def counts(s, arriving, p):
+    return s.replace(n=1), False
+
+
+@pytest.mark.parametrize(
+    ("rule", "state", "words"),
+    [
+        (leaky, {"v": 0.0, "vm": 1.0}, "did you mean 'v'?; leave it out, or read s.vm; the rule uses v"),
+        (leaky, {"v": 0.0, "recovery": 1.0}, "leave it out, or read s.recovery; the rule uses v"),
+        (models.poisson_source_rule, {"vm": 0.0}, "leave it out, or read s.vm; the rule uses none"),
+    ],
+)
+def test_a_state_that_is_neither_read_nor_changed_is_refused(rule, state, words):
+    params = {"decay": 0.9, "threshold": 1.0} if rule is leaky else {"chance": 0.5}
+    with pytest.raises(NetworkError) as caught:
+        run(be.Population("cells", 3, rule, state, params))
+    name = list(state)[-1]
+    start = f"population cells: state has {name!r}, which its rule {rule.__name__} neither reads nor changes; "
+    assert str(caught.value) == start + words
+
+
+def read_alone(s, arriving, p):
+    return s.replace(v=s.v + s.place), s.v > 1
+
+
+@jax.jit
+def step_of_record(s):
+    return s.replace(v=s.v + 1)
+
+
+@pytest.mark.parametrize(
+    ("rule", "state"),
+    [
+        (counts, {"n": 0}),  # written alone, to be recorded
+        (read_alone, {"v": 0.0, "place": 1.0}),
+        (lambda s, arriving, p: (step_of_record(s), s.v > 1), {"v": 0.0, "extra": 0.0}),  # JAX hands on all of them
+    ],
+)
+def test_a_state_that_is_used_in_any_way_is_taken(rule, state):
+    name = next(iter(state))
+    assert run(be.Population("cells", 3, rule, state)).run(1, f"cells.{name}")[f"cells.{name}"].tolist() == [[1, 1, 1]]
