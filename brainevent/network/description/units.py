@@ -68,7 +68,7 @@ def plain(where: str, value: Any, unit: Unit | None = None, hint: str = "") -> A
         raise unit.refusal(where, value.unit, value.dim)
     wanted = _unit(unit)
     if value.dim != wanted.dim:
-        raise NetworkError(_wrong(where, value.unit, unit))
+        raise NetworkError(_wrong(where, value.unit, unit, value.dim))
     return _real(units.numbers_in(value, wanted))
 
 
@@ -78,8 +78,8 @@ def factor(where: str, found: str, unit: Unit) -> float:
     if isinstance(unit, Undeclared):
         raise unit.refusal(where, found, getattr(package, found).dim)
     wanted = _unit(unit)
-    if getattr(package, found).dim != wanted.dim:
-        raise NetworkError(_wrong(where, found, unit))
+    if (dim := getattr(package, found).dim) != wanted.dim:
+        raise NetworkError(_wrong(where, found, unit, dim))
     return float(units.numbers_in(package.Quantity(1.0, unit=getattr(package, found)), wanted))
 
 
@@ -117,6 +117,8 @@ def _unit(unit: Unit) -> Any:
     return package.UNITLESS if unit == "1" else getattr(package, unit)
 
 
-def _wrong(where: str, found: Any, unit: Unit) -> str:
+def _wrong(where: str, found: Any, unit: Unit, dim: Any) -> str:
     wanted = "a number without a unit" if str(unit) == "1" else f"{unit}, or a number, which means {unit}"
+    if str(unit) == "1" and dim == units.loaded().nS.dim:
+        wanted += ": in leak conductances, divide by the leak, as in 6 * u.nS / (10 * u.nS)"
     return f"{where}: has the unit {found}; pass {wanted}"

@@ -8,7 +8,9 @@ from typing import Any
 import jax.numpy as jnp
 
 from ...typing import ArrayLike, PyTree
+from ..description.conductances import conductances
 from ..description.populations import Population
+from .arguments import model
 from .physical import Physical, Value, by_name, decay
 
 __all__ = ["adex", "adex_rule"]
@@ -22,6 +24,7 @@ _UNITS = by_name(
 )
 
 
+@conductances("exc", "inh")
 def adex_rule(s: PyTree, arriving: PyTree, p: PyTree) -> tuple[PyTree, ArrayLike]:
     """Integrate potential, adaptation and two conductances of one neuron over a step.
 
@@ -67,6 +70,7 @@ def _half_step(v: Any, pull: Any, total: Any, p: Any) -> Any:
     return (v * (1.0 - total * p.quarter_step) + pull * (2.0 * p.quarter_step)) / (1.0 + total * p.quarter_step)
 
 
+@model
 def adex(
     name: str,
     size: int,

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NoReturn
 
 from ...errors import NetworkError, UnknownNameError, did_you_mean
+from ..description.conductances import marked_like
 from ..description.populations import Population
 from ..description.units import unit_of
 from ..description.values import in_unit
@@ -105,6 +106,7 @@ def driven(
 
     chosen = with_random if draws or inner_draws else without
     chosen.__name__ = rule.__name__
+    marked_like(chosen, rule)
     unit = unit_of(population.name, population.units, into)
     for key in like_into:
         in_unit(f"population {population.name}: {key}", {**state, **params}.get(key), unit)  # an error names `into`

@@ -8,7 +8,9 @@ from typing import Any
 import jax.numpy as jnp
 
 from ...typing import ArrayLike, PyTree
+from ..description.conductances import conductances
 from ..description.populations import Population
+from .arguments import model
 from .physical import Physical, Value, by_name, decay
 
 __all__ = ["hodgkin_huxley", "hodgkin_huxley_rule"]
@@ -35,6 +37,7 @@ def _gate(gate: Any, opening: Any, closing: Any, dt: Any) -> Any:
     return gate + (opening / rate - gate) * -jnp.expm1(-rate * dt)
 
 
+@conductances("exc", "inh")
 def hodgkin_huxley_rule(s: PyTree, arriving: PyTree, p: PyTree) -> tuple[PyTree, ArrayLike]:
     """Integrate potential, three gates and two conductances of one neuron over a step.
 
@@ -70,6 +73,7 @@ def hodgkin_huxley_rule(s: PyTree, arriving: PyTree, p: PyTree) -> tuple[PyTree,
     return s.replace(v=v, m=m, h=h, n=n, exc=exc, inh=inh), spike
 
 
+@model
 def hodgkin_huxley(
     name: str,
     size: int,

@@ -8,6 +8,7 @@ import numpy as np
 
 from ...typing import ArrayLike, PyTree
 from ..description.populations import Population
+from .arguments import model
 from .physical import Physical, Value, by_name, decay
 
 __all__ = ["izhikevich", "izhikevich_rule"]
@@ -48,6 +49,7 @@ def izhikevich_rule(s: PyTree, arriving: PyTree, p: PyTree) -> tuple[PyTree, Arr
     return s.replace(v=v, u=u, i=i * p.half_syn + arriving.syn), spike
 
 
+@model
 def izhikevich(
     name: str,
     size: int,

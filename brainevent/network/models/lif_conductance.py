@@ -6,7 +6,9 @@ from __future__ import annotations
 import jax.numpy as jnp
 
 from ...typing import ArrayLike, PyTree
+from ..description.conductances import conductances
 from ..description.populations import Population
+from .arguments import model
 from .physical import Physical, Value, by_name, decay
 
 __all__ = ["lif_conductance", "lif_conductance_rule"]
@@ -14,6 +16,7 @@ __all__ = ["lif_conductance", "lif_conductance_rule"]
 _UNITS = by_name({"mV": "v rest rest_exc rest_inh threshold reset current", "1": "exc inh"})
 
 
+@conductances("exc", "inh")
 def lif_conductance_rule(s: PyTree, arriving: PyTree, p: PyTree) -> tuple[PyTree, ArrayLike]:
     """Integrate potential and two conductances of one neuron over a step; the conductance of the leak is 1.
 
@@ -45,6 +48,7 @@ def lif_conductance_rule(s: PyTree, arriving: PyTree, p: PyTree) -> tuple[PyTree
     return s.replace(v=jnp.where(spike, p.reset, v), exc=exc, inh=inh, pause=pause), spike
 
 
+@model
 def lif_conductance(
     name: str,
     size: int,

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 
 from ...typing import ArrayLike, PyTree
 from ..description.populations import Population
+from .arguments import model
 from .physical import Physical, Value, by_name, decay, gain, rise
 
 __all__ = ["lif_current", "lif_current_rule"]
@@ -38,6 +39,7 @@ def lif_current_rule(s: PyTree, arriving: PyTree, p: PyTree) -> tuple[PyTree, Ar
     return s.replace(v=jnp.where(spike, p.reset, v), i=i, pause=pause), spike
 
 
+@model
 def lif_current(
     name: str,
     size: int,

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 
 from ...typing import ArrayLike, PyTree
 from ..description.populations import Population
+from .arguments import model
 from .physical import Physical, Value, by_name, decay, rise
 
 __all__ = ["lif_delta", "lif_delta_rule"]
@@ -37,6 +38,7 @@ def lif_delta_rule(s: PyTree, arriving: PyTree, p: PyTree) -> tuple[PyTree, Arra
     return s.replace(v=jnp.where(spike, p.reset, v), pause=pause), spike
 
 
+@model
 def lif_delta(
     name: str,
     size: int,

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 
 from ...typing import ArrayLike, PyTree
 from ..description.populations import Population
+from .arguments import model
 from .physical import Physical, Value, by_name, decay, gain, rise
 
 __all__ = ["lif_exponential", "lif_exponential_rule"]
@@ -39,6 +40,7 @@ def lif_exponential_rule(s: PyTree, arriving: PyTree, p: PyTree) -> tuple[PyTree
     return s.replace(v=jnp.where(spike, p.reset, v), exc=exc, inh=inh, pause=pause), spike
 
 
+@model
 def lif_exponential(
     name: str,
     size: int,

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import NetworkError
+from ..description.conductances import check_sign
 from ..description.connect import Connect
 from ..description.populations import Projection
 from ..description.units import array_in, unit_of
@@ -59,11 +60,16 @@ class Wiring:
         return kinds.get(self.kind, self.number)
 
     @property
+    def weight_bounds(self) -> tuple[float, float]:
+        """Between which all weights are."""
+        if isinstance(self.weights, Law):
+            return self.weights.bounds
+        return (float(self.weights.min()), float(self.weights.max())) if self.weights.size else (0.0, 0.0)
+
+    @property
     def largest_weight(self) -> float:
         """The largest |weight| that there may be."""
-        if isinstance(self.weights, Law):
-            return max(map(abs, self.weights.bounds))
-        return float(np.abs(self.weights).max(initial=0))
+        return max(map(abs, self.weight_bounds))
 
     @property
     def largest_sum(self) -> float:
@@ -85,6 +91,15 @@ class Wiring:
 
 def wiring_of(name: str, projection: Projection, dt: float, *, round_delays: bool = False) -> Wiring:
     """Return the wiring of a projection."""
+    wiring = _wiring_of(name, projection, dt, round_delays)
+    if wiring.expected:
+        low, high = wiring.weight_bounds
+        target = projection.target
+        check_sign(f"projection {name}: weight", target.rule, target.name, projection.into, low, high)
+    return wiring
+
+
+def _wiring_of(name: str, projection: Projection, dt: float, round_delays: bool) -> Wiring:
     where = f"projection {name}"
     steps = steps_of(f"{where}: delay", projection.delay, dt, round_delays=round_delays)
     connect, shape = projection.connect, (projection.source.size, projection.target.size)

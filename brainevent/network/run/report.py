@@ -87,7 +87,7 @@ def _populations(plan: Plan) -> _Table:
 
 def _synapses(plan: Plan) -> _Table:
     rows: list[tuple[str, ...]] = [
-        ("projection", "synapses", "per neuron", "weights", "delays (ms)", "memory", "bytes a synapse")
+        ("projection", "synapses", "per source", "weights", "delays (ms)", "memory", "bytes a synapse")
     ]
     rows += [_projection(plan, projection) for projection in plan.projections]
     return _Table(rows, (1, 2))

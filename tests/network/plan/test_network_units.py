@@ -287,6 +287,20 @@ def test_a_weight_into_a_model_in_another_unit_is_refused(model, receptor):
         built(wrong, neurons, into=receptor)
 
 
+def test_a_conductance_where_leak_conductances_are_counted_says_to_divide():
+    with pytest.raises(NetworkError) as caught:
+        built(6 * u.nS, models.lif_conductance("to", 4), into="exc")
+    assert str(caught.value) == (
+        "projection from->to.exc: weight: has the unit nS; pass a number without a unit: in leak conductances, divide "
+        "by the leak, as in 6 * u.nS / (10 * u.nS)"
+    )
+    with pytest.raises(NetworkError, match="inh: has the unit uS; pass a number without a unit: in leak conductances"):
+        models.lif_conductance("to", 4, inh=1 * u.uS)
+    weight = 6 * u.nS / (10 * u.nS)
+    sim = built(weight, models.lif_conductance("to", 4), into="exc")
+    np.testing.assert_allclose(sim.connections("from->to.exc").weights, 0.6, rtol=2e-3)
+
+
 @pytest.mark.parametrize(
     ("drive", "words"),
     [
