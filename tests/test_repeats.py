@@ -3,8 +3,8 @@
 
 A repeat is a run of statements in one block, of ten lines of code or more, whose syntax trees equal those of another
 run once names and constants are blanked. Lines of code begin an expression or a statement. Those of docstrings, of
-signatures, of the heads of classes, of imports and within texts do not count: an interface is written where it is. So
-public functions may take the same arguments and describe them; what they do must be one function.
+signatures, of the heads of classes, of imports, of `__all__` and within texts do not count: an interface is written
+where it is. So public functions may take the same arguments and describe them; what they do must be one function.
 """
 
 import ast
@@ -50,13 +50,21 @@ def code_lines(statement):
     return len(lines)
 
 
+def is_list_of_names(statement):
+    """Say whether a statement is the list of public names of a file."""
+    target = getattr(statement, "target", None) or (getattr(statement, "targets", None) or [None])[0]
+    return isinstance(target, ast.Name) and target.id == "__all__"
+
+
 def runs(path, least=LEAST):
     """Yield (shape, first line, last line) of the shortest run of enough lines that begins with each statement."""
     for node in ast.walk(ast.parse(path.read_text())):
         for name, value in parts(node):
             if name not in ("body", "orelse", "finalbody", "handlers") or not isinstance(value, list):
                 continue
-            block = [each for each in value if not isinstance(each, (ast.Import, ast.ImportFrom))]
+            block = [
+                each for each in value if not (isinstance(each, (ast.Import, ast.ImportFrom)) or is_list_of_names(each))
+            ]
             shapes, lengths = [shape(each) for each in block], [code_lines(each) for each in block]
             for first, statement in enumerate(block):
                 for last in range(first, len(block)):
