@@ -5,7 +5,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from test_delays import DTYPES, drawn
+from test_delays import DTYPES, drawn, taken_and_delivered
 
 import brainevent as be
 
@@ -85,13 +85,8 @@ def test_a_loop_that_takes_and_delivers_copies_no_ring():
     ring, _, data, indices, indptr, delays = map(jnp.asarray, drawn(2))
     layout = be.CSRDelayLayout.build(data, indices, indptr, delays, n_slots=5, shape=(7, 9))
 
-    def step(carry, now):
-        (ring, v), (t, x) = carry, now
-        arrived, ring = be.take_arrivals(ring, t)
-        return (layout.deliver(ring, x, t), 0.9 * v + arrived), None
-
     def loop(carry, x):
-        return jax.lax.scan(step, carry, (jnp.arange(20), x))[0]
+        return taken_and_delivered(layout, carry, x)
 
     given = ring, jnp.zeros(9)
     spikes = jnp.asarray(np.random.default_rng(0).random((20, 7)) < 0.3)
