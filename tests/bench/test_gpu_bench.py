@@ -116,7 +116,7 @@ def test_another_process_remembers(unique_name, tmp_path, monkeypatch):
     environment = {"JAX_PLATFORMS": "cuda,cpu", "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
     operator = doubling(unique_name("tuned"))
     assert run_program(PROGRAM, operator.name, **environment) == ""
-    found = operator.tune(X, seconds=0.02)
+    found = operator.tune(X, seconds=0.1)
     assert (found.backend, found.platform, found.remembered) == ("numba_cuda", "cuda", True)
     assert {trial.backend for trial in found.trials if trial.error} == {"wrong"}
     assert len([trial for trial in found.trials if trial.backend == "cuda"]) == 2

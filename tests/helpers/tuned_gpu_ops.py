@@ -45,7 +45,7 @@ def doubling(name):
     operator.def_kernel("cuda", "gpu", in_cuda, variants={"turns": (100_000,), "threads": (64, 128)})
     operator.def_kernel("numba_cuda", "gpu", in_numba)
     operator.def_kernel("wrong", "gpu", wrong)
-    operator.def_reference(lambda x: 2 * jax.lax.fori_loop(0, 300, lambda i, y: jnp.cos(y) * 0 + x, x))
+    operator.def_reference(lambda x: 2 * jax.lax.fori_loop(0, 3_000, lambda i, y: jnp.cos(y) * 0 + x, x))
     operator.def_call(operator)
     operator.def_benchmark_data(
         lambda *, platform: [

@@ -23,13 +23,13 @@ def list_events(x: Any, start: int, last: int, places: Any) -> tuple[int, int]:
             if any_of(x, start, 64):
                 for eighth in range(start, stop, 8):
                     if any_of(x, eighth, 8):
-                        for i in range(eighth, eighth + 8):  # without a branch, as spikes cannot be predicted
-                            places[found] = i
+                        for i in range(unsigned(eighth), unsigned(eighth + 8)):  # without a branch: spikes are random
+                            places[unsigned(found)] = i
                             found += x[i]
         else:
             stop = last
-            for i in range(start, stop):
-                places[found] = i
+            for i in range(unsigned(start), unsigned(stop)):
+                places[unsigned(found)] = i
                 found += x[i]
         start = stop
     return start, found

@@ -42,8 +42,8 @@ def add_rows_listed(law: Law, rows: Rows) -> Any:
             apart = _apart(j, last, places)
             if apart:
                 later, following = k + 1, min(k + 1, found - 1)
-                ahead, lines = unsigned(here[following]), _LEAD
-                next_apart = _apart(ahead, unsigned(end[following]), places)
+                ahead, lines = unsigned(here[unsigned(following)]), _LEAD
+                next_apart = _apart(ahead, unsigned(end[unsigned(following)]), places)
                 in_places(weights, structure, one, row, j, apart, ahead, next_apart, out)
                 j += places * apart
             while j < last:
@@ -69,13 +69,13 @@ def _prefetching(law: Law, rows: Rows) -> Any:
         weights: Any, structure: Any, here: Any, end: Any, found: int, later: int, ahead: Any, lines: int
     ) -> tuple[int, Any]:
         while lines and later < found:
-            if ahead < unsigned(end[later]):
+            if ahead < unsigned(end[unsigned(later)]):
                 fetch(weights, structure, ahead)
                 ahead += LINE
                 lines -= 1
             else:
                 later += 1
-                ahead = unsigned(here[min(later, found - 1)])
+                ahead = unsigned(here[unsigned(min(later, found - 1))])
         return later, ahead
 
     return prefetch_lines

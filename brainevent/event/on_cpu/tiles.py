@@ -49,7 +49,8 @@ def add_in_tiles(law: Law, rows: Rows) -> Any:
             until = until + tile if until + tile < size - 1 else np.int64(_ALL)
             for k in range(found):
                 row, j, last = listed[k], unsigned(here[k]), unsigned(end[k])
-                later = unsigned(here[k + _ROWS_AHEAD if k + _ROWS_AHEAD < found else k + _ROWS_AHEAD - found])
+                following = k + _ROWS_AHEAD if k + _ROWS_AHEAD < found else k + _ROWS_AHEAD - found
+                later = unsigned(here[unsigned(following)])
                 ahead = later - j
                 fetch(weights, structure, later)
                 while j + _TOGETHER <= last and column(structure, row, j + _TOGETHER - _ONE) <= until:
