@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compiled Numba kernels are kept by content, and loaded by the next process; what cannot be kept still works."""
 
+import contextlib
+import gc
 import json
 
 import jax
@@ -13,6 +15,7 @@ from programs import run_program
 
 import brainevent
 from brainevent.backends.numba import kept, objects
+from brainevent.errors import KernelCompilationError
 from brainevent.toolchain import cache
 
 X = jnp.arange(1.0, 4.0)
@@ -287,3 +290,47 @@ def test_code_that_asks_for_threads_is_kept_and_exported():
     said = "[1.0, 2.0, 3.0]\n[0.0, 1.0, 2.0]\n[0.0, 1.0, 2.0]\n"
     assert run_forked(THREADED) == said + "['counted', 'alone', 'alone']\n"
     assert run_forked(THREADED) == said + "[]\n"
+
+
+@pytest.mark.parametrize("fails", [False, True])
+@pytest.mark.parametrize("collects", [True, False])
+def test_garbage_is_collected_after_compilation_as_before(collects, fails):
+    seen = []
+
+    def value():
+        raise NotImplementedError
+
+    @numba.extending.overload(value)
+    def typed():
+        seen.append(gc.isenabled())
+        return None if fails else lambda: 2.0
+
+    factor = 2.0 if collects else 3.0
+
+    @numba.njit
+    def scaled(x, out):
+        for i in range(x.size):
+            out[i] = x[i] * factor * value()
+
+    assert gc.isenabled()
+    try:
+        if not collects:
+            gc.disable()
+        with pytest.raises(KernelCompilationError, match="value") if fails else contextlib.nullcontext():
+            np.testing.assert_array_equal(run(scaled), X * factor * 2)
+        assert gc.isenabled() == collects
+    finally:
+        gc.enable()
+    assert seen
+    assert not any(seen)
+
+
+def test_a_collection_takes_nothing_away_from_a_compiled_kernel():
+    @numba.njit
+    def wary(x):
+        if x[0] > 1:
+            raise ValueError("the first element is", x[0], x)
+
+    compiled = brainevent.backends.numba.compile_handler(wary, [kept_spec()], [], "test_wary")
+    gc.collect()
+    assert any(objects.Boxing.of(compiled, "test_wary").values())

@@ -6,6 +6,7 @@ from __future__ import annotations
 import copy
 import dis
 import inspect
+import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,10 +18,12 @@ from llvmlite import ir
 from numba.core import cgutils, types
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.dispatcher import Dispatcher
+from numba.core.lowering import Environment
 from numba.core.registry import cpu_target
 
 from ...ffi import frame
 from . import half, runtime
+from .garbage import without_collection
 from .noting import nothing_outdated
 from .registries import load_registries
 from .threads import with_named_functions
@@ -32,6 +35,7 @@ __all__ = [
     "Spec",
     "compile_handler",
     "compile_inner",
+    "environments",
     "flat",
     "grouped",
     "linked",
@@ -44,6 +48,7 @@ ENVIRONMENT = "_ZN08NumbaEnv"  # begins the name of a pointer that Numba keeps f
 _WITH = ("BEFORE_WITH", "LOAD_SPECIAL")  # Python 3.11, and from 3.14 on
 I32, I64 = ir.IntType(32), ir.IntType(64)
 POINTER = ir.IntType(8).as_pointer()
+_environments: weakref.WeakKeyDictionary[llvm.ModuleRef, dict[str, Environment]] = weakref.WeakKeyDictionary()
 
 
 @dataclass(frozen=True)
@@ -78,6 +83,7 @@ def grouped(arrays: Sequence[Any], like: Sequence[Any]) -> list[Any]:
 
 
 @global_compiler_lock
+@without_collection()
 def compile_handler(kernel: Dispatcher, operands: Sequence[Spec], results: Sequence[Spec], name: str) -> llvm.ModuleRef:
     """Return an optimized module with the handler `name`, and all that it calls; errors of Numba are passed on.
 
@@ -123,9 +129,22 @@ def make_private(module: llvm.ModuleRef, name: str) -> None:
         if not function.is_declaration and function.name != name:
             function.linkage = "internal"
             function.name = f"{name}_{function.name}"  # LLVM may change how it is called, and share it
+    known = {}
     for variable in module.global_variables:
         if variable.name.startswith(ENVIRONMENT):
+            environment = Environment._memo.get(variable.name)
             variable.name = f"{name}_{variable.name}"
+            if environment is not None:
+                known[variable.name] = environment
+    _environments[module] = known
+
+
+def environments(module: llvm.ModuleRef) -> dict[str, Environment]:
+    """Return what holds the Python objects that a private module uses, by the names of pointers to it.
+
+    Numba keeps it as long as the compiled function; the module may outlive that.
+    """
+    return _environments[module]
 
 
 def _type(argument: Spec) -> types.Type:

@@ -20,7 +20,7 @@ from numba.core.registry import cpu_target
 from numba.core.runtime import rtsys
 
 from . import runtime
-from .handler import ENVIRONMENT
+from .handler import ENVIRONMENT, environments
 from .registries import uninterrupted
 from .threads import FUNCTIONS
 
@@ -44,12 +44,13 @@ class Boxing(dict[str, list[Any]]):
 
     @classmethod
     def of(cls, module: llvm.ModuleRef, name: str) -> Boxing:
-        """Return the objects that a module of the handler `name` needs, if it was compiled in this process."""
-        known = {
-            variable: Environment._memo.get(variable.removeprefix(f"{name}_")) for variable in _pointers(module, name)
-        }
+        """Return the objects that a module of the handler `name` needs, which was compiled in this process."""
+        known = environments(module)
         return cls(
-            {variable: list(environment.consts) if environment else [] for variable, environment in known.items()}
+            {
+                variable: list(known[variable].consts) if variable in known else []
+                for variable in _pointers(module, name)
+            }
         )
 
     def written(self) -> dict[str, str]:
