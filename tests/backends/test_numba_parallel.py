@@ -9,7 +9,7 @@ import pytest
 from programs import run_program
 
 import brainevent
-from brainevent.backends.numba import handler, without_gil
+from brainevent.backends.numba import handler, linking, without_gil
 from brainevent.backends.numba.handler import ArraySpec
 
 STRESS = """
@@ -97,7 +97,7 @@ def test_the_number_of_threads_is_that_of_the_configuration():
 
 def test_no_parallel_loop_takes_pythons_lock():
     spec = ArraySpec(np.dtype("float32"), 1)
-    plain, called = (handler.linked(handler._compile(threads_used, (spec.numba_type,) * 2)[0].library) for _ in "ab")
+    plain, called = (linking.linked(handler._compile(threads_used, (spec.numba_type,) * 2)[0].library) for _ in "ab")
     assert "call ptr @PyEval_SaveThread" in str(plain)
     text = str(without_gil.without_gil(called))
     assert "@numba_parallel_for" in text

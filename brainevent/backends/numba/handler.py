@@ -6,7 +6,6 @@ from __future__ import annotations
 import copy
 import dis
 import inspect
-import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,37 +17,30 @@ from llvmlite import ir
 from numba.core import cgutils, types
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.dispatcher import Dispatcher
-from numba.core.lowering import Environment
 from numba.core.registry import cpu_target
 
 from ...ffi import frame
 from . import half, runtime
 from .garbage import without_collection
+from .linking import linked, make_private
 from .noting import nothing_outdated
 from .registries import load_registries
 from .threads import with_named_functions
 from .without_gil import is_parallel, without_gil
 
 __all__ = [
-    "ENVIRONMENT",
     "ArraySpec",
     "Spec",
     "compile_handler",
     "compile_inner",
-    "environments",
     "flat",
     "grouped",
-    "linked",
-    "make_private",
     "takes_arrays",
 ]
-
-ENVIRONMENT = "_ZN08NumbaEnv"  # begins the name of a pointer that Numba keeps for a function; its loader fills it in
 
 _WITH = ("BEFORE_WITH", "LOAD_SPECIAL")  # Python 3.11, and from 3.14 on
 I32, I64 = ir.IntType(32), ir.IntType(64)
 POINTER = ir.IntType(8).as_pointer()
-_environments: weakref.WeakKeyDictionary[llvm.ModuleRef, dict[str, Environment]] = weakref.WeakKeyDictionary()
 
 
 @dataclass(frozen=True)
@@ -111,40 +103,6 @@ def compile_handler(kernel: Dispatcher, operands: Sequence[Spec], results: Seque
     library._optimize_final_module()
     library._final_module.verify()
     return library._final_module
-
-
-def linked(library: Any) -> llvm.ModuleRef:
-    """Return a kernel's module, as Numba has compiled it so far, with all that it calls."""
-    if library._finalized:
-        return library._get_module_for_linking().clone()
-    module = library._final_module
-    for helper in dict.fromkeys(library._linking_libraries):
-        module.link_in(helper._get_module_for_linking(), preserve=True)
-    return module
-
-
-def make_private(module: llvm.ModuleRef, name: str) -> None:
-    """Keep all but the handler within its module: other code in this process may have the same names."""
-    for function in module.functions:
-        if not function.is_declaration and function.name != name:
-            function.linkage = "internal"
-            function.name = f"{name}_{function.name}"  # LLVM may change how it is called, and share it
-    known = {}
-    for variable in module.global_variables:
-        if variable.name.startswith(ENVIRONMENT):
-            environment = Environment._memo.get(variable.name)
-            variable.name = f"{name}_{variable.name}"
-            if environment is not None:
-                known[variable.name] = environment
-    _environments[module] = known
-
-
-def environments(module: llvm.ModuleRef) -> dict[str, Environment]:
-    """Return what holds the Python objects that a private module uses, by the names of pointers to it.
-
-    Numba keeps it as long as the compiled function; the module may outlive that.
-    """
-    return _environments[module]
 
 
 def _type(argument: Spec) -> types.Type:

@@ -16,8 +16,9 @@ from numba.core.registry import cpu_target
 
 from ..._content import Content
 from .garbage import without_collection
-from .handler import compile_inner, linked, make_private
+from .handler import compile_inner
 from .kept import address_of
+from .linking import linked, make_private
 from .noting import nothing_outdated
 from .registries import load_registries
 

@@ -20,7 +20,7 @@ from numba.core.registry import cpu_target
 from numba.core.runtime import rtsys
 
 from . import runtime
-from .handler import ENVIRONMENT, environments
+from .linking import ENVIRONMENT, environments
 from .registries import uninterrupted
 from .threads import FUNCTIONS
 
