@@ -21,7 +21,7 @@ from numba.core.registry import cpu_target
 
 from ...ffi import frame
 from . import half, runtime
-from .garbage import without_collection
+from .garbage import without_full_collections
 from .linking import linked, make_private
 from .noting import nothing_outdated
 from .registries import load_registries
@@ -75,7 +75,7 @@ def grouped(arrays: Sequence[Any], like: Sequence[Any]) -> list[Any]:
 
 
 @global_compiler_lock
-@without_collection()
+@without_full_collections()
 def compile_handler(kernel: Dispatcher, operands: Sequence[Spec], results: Sequence[Spec], name: str) -> llvm.ModuleRef:
     """Return an optimized module with the handler `name`, and all that it calls; errors of Numba are passed on.
 

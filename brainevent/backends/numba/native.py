@@ -15,7 +15,7 @@ from numba.core.dispatcher import Dispatcher
 from numba.core.registry import cpu_target
 
 from ..._content import Content
-from .garbage import without_collection
+from .garbage import without_full_collections
 from .handler import compile_inner
 from .kept import address_of
 from .linking import linked, make_private
@@ -46,7 +46,7 @@ def native_address(title: str, source: str, words: int, make: Callable[[], Dispa
 
 
 @global_compiler_lock
-@without_collection()
+@without_full_collections()
 def compile_native(kernel: Dispatcher, words: int, name: str) -> llvm.ModuleRef:
     """Return an optimized module that holds a function of words under `name`, and all that it calls."""
     load_registries()
