@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compile without full garbage collections, which take a tenth of the time and find next to nothing."""
+"""Compile without full garbage collections, which would take a tenth of the time."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _NEVER = 1_000_000_000
 def without_full_collections() -> Iterator[None]:
     """Postpone full collections to the end of the block; no two blocks may run at the same time.
 
-    Numba makes a million objects for a kernel, and keeps most of them; each time their number has grown enough, a full
-    collection looks at all objects of the process, those of JAX included. Young objects are collected as before.
+    Numba makes many objects for a kernel; each time their number has grown enough, a full collection looks at all
+    objects of the process, those of JAX included. Young objects are collected as before.
     """
     young, middle, old = gc.get_threshold()
     gc.set_threshold(young, middle, _NEVER)
