@@ -1,14 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Check that a given value is a number; booleans are not."""
+"""Check that a given value is a number, or numbers; one boolean is no number."""
 
 from __future__ import annotations
 
 import operator
 from typing import Any
 
+import jax
 import numpy as np
 
-__all__ = ["as_count", "is_integer", "is_number"]
+from ...errors import NetworkError
+from ...event.units import split
+
+__all__ = ["as_count", "check_numbers", "is_integer", "is_number"]
 
 
 def as_count(value: Any, most: int) -> int | None:
@@ -33,3 +37,23 @@ def is_number(value: Any) -> bool:
         return is_integer(value) or (np.ndim(value) == 0 and np.asarray(value).dtype.kind in "iuf")
     except TypeError:  # of a quantity with a unit
         return False
+
+
+def check_numbers(where: str, value: Any, instead: str, *, booleans: bool = False) -> None:
+    """Raise unless a value is real numbers, with or without a unit: one, an array, or nested lists of them.
+
+    Arrays that JAX traces are arrays too. `instead` says what to pass, and `booleans` whether one boolean will do.
+    """
+    numbers = split(value)[0]
+    if not isinstance(numbers, (np.ndarray, np.generic, jax.Array)):
+        try:
+            numbers = np.asarray(numbers)
+        except ValueError:
+            kind = type(numbers).__name__
+            raise NetworkError(
+                f"{where}: parts of this {kind} have different shapes; pass one array of numbers"
+            ) from None
+    kinds = (np.floating, np.integer, *((np.bool_,) if booleans or numbers.ndim else ()))
+    if not any(jax.dtypes.issubdtype(numbers.dtype, kind) for kind in kinds):
+        shown = f"{type(value).__name__} of {numbers.dtype}" if numbers.ndim else repr(value)
+        raise NetworkError(f"{where} is {shown}; pass {instead}")

@@ -13,11 +13,14 @@ from typing import Any
 import numpy as np
 
 from ...errors import NetworkError
-from .checks import is_integer, is_number
+from .checks import check_numbers, is_integer, is_number
+from .values import Values
 
 __all__ = ["Connect", "all_to_all", "in_degree", "one_to_one", "out_degree", "prob", "total"]
 
 Weight = Any  # a number, a quantity, Values, or an array
+
+_INSTEAD = "a number, values such as normal(1.0, 0.1), or an array"
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +50,8 @@ class Connect:
         for name in ("replace", "self_connections"):
             if not isinstance(flag := getattr(self, name), bool):
                 raise NetworkError(f"connect.{self.kind}: {name} is {flag!r}; pass True or False")
+        if not isinstance(self.weight, Values):
+            check_numbers(f"connect.{self.kind}: weight", self.weight, _INSTEAD)
 
     def __repr__(self) -> str:
         number = "" if self.kind in ("all_to_all", "one_to_one") else f"{self.number}, "
@@ -66,7 +71,7 @@ def total(number: int, *, weight: Weight = 1.0, self_connections: bool = True) -
         What a `Projection` takes.
 
     Raises:
-        NetworkError: The number is negative, or no integer.
+        NetworkError: The number is negative, or no integer; or the weight is neither numbers nor values that are drawn.
 
     Examples:
         >>> from brainevent.network.description import connect
@@ -89,7 +94,7 @@ def in_degree(number: int, *, weight: Weight = 1.0, replace: bool = True, self_c
         What a `Projection` takes.
 
     Raises:
-        NetworkError: The number is negative, or no integer.
+        NetworkError: The number is negative, or no integer; or the weight is neither numbers nor values that are drawn.
 
     Examples:
         >>> from brainevent.network.description import connect
@@ -112,7 +117,7 @@ def out_degree(number: int, *, weight: Weight = 1.0, replace: bool = True, self_
         What a `Projection` takes.
 
     Raises:
-        NetworkError: The number is negative, or no integer.
+        NetworkError: The number is negative, or no integer; or the weight is neither numbers nor values that are drawn.
 
     Examples:
         >>> from brainevent.network.description import connect
@@ -136,7 +141,7 @@ def prob(p: float, *, weight: Weight = 1.0, replace: bool = False, self_connecti
         What a `Projection` takes.
 
     Raises:
-        NetworkError: p is no probability, or 1 with `replace`.
+        NetworkError: p is no probability, or 1 with `replace`; or the weight is neither numbers nor values.
 
     Examples:
         >>> from brainevent.network.description import connect

@@ -11,9 +11,10 @@ from typing import Any, NoReturn
 
 from ...errors import NetworkError
 from ..rule.record import Record
-from .checks import is_integer
+from .checks import check_numbers, is_integer
+from .connect import Connect
 from .units import check_declared, unit_of
-from .values import in_unit
+from .values import Values, in_unit
 
 __all__ = ["Population", "Projection", "Value"]
 
@@ -40,7 +41,8 @@ class Population:
             is "ms", "mV", "pA", "nS", "pF", "Hz", "kHz", "1" for none, or a unit of `brainunit`.
 
     Raises:
-        NetworkError: A name or the size is none, or a quantity has another unit than the declared one.
+        NetworkError: A name or the size is none, a state or parameter is neither numbers nor values that are drawn, or
+            a quantity has another unit than the declared one.
 
     Examples:
         >>> import jax.numpy as jnp
@@ -73,6 +75,15 @@ class Population:
                 raise NetworkError(f"population {self.name}: {what} is {given!r}; pass dict(name=value)")
             for key in given:
                 _check_key(f"population {self.name}: {what} {key!r}", key)
+            for key, value in given.items() if what != "units" else ():
+                if not isinstance(value, Values):
+                    where = f"population {self.name}: {what} {key}"
+                    check_numbers(
+                        where,
+                        value,
+                        f"a number, values such as uniform(0, 1), or an array ({self.size},)",
+                        booleans=True,
+                    )
             object.__setattr__(self, what, dict(given))
         for key, unit in self.units.items():
             check_declared(f"population {self.name}: the unit of {key}", unit)
@@ -111,7 +122,8 @@ class Projection:
         name: Its name; without one it is "source->target.into", with "#2" for the second of that name.
 
     Raises:
-        NetworkError: The source or target is not a population, or a name is not valid.
+        NetworkError: The source or target is not a population, a name is not valid, or `connect` or `delay` is neither
+            numbers nor a description.
 
     Examples:
         >>> import brainevent.network.description.connect as connect
@@ -140,6 +152,11 @@ class Projection:
             )
         if self.name is not None and not _is_word(self.name):
             raise NetworkError(f"Projection: name is {self.name!r}; pass a string that is not empty, or None")
+        where = f"projection {self.usual_name}"
+        if not isinstance(self.connect, Connect) and not hasattr(self.connect, "todense"):
+            check_numbers(f"{where}: connect", self.connect, "a description such as connect.prob(0.1), or a matrix")
+        if self.delay is not None and not isinstance(self.delay, Values):
+            check_numbers(f"{where}: delay", self.delay, "ms: a number, values such as normal(1.5, 0.75), or an array")
 
     @property
     def usual_name(self) -> str:
@@ -147,7 +164,7 @@ class Projection:
         return self.name or f"{self.source.name}->{self.target.name}.{self.into}"
 
     def __repr__(self) -> str:
-        how = self.connect if type(self.connect).__name__ == "Connect" else type(self.connect).__name__
+        how = self.connect if isinstance(self.connect, Connect) else type(self.connect).__name__
         return f"Projection({self.usual_name!r}, {how})"
 
 

@@ -21,6 +21,7 @@ from .keys import DRAWING, checked_seed, key_of
 from .plan import Plan, PopulationPlan, SynapsePlan
 from .quantum import LARGEST_SUM, RoundedWeightsWarning, choose_quantum, given_quanta
 from .receptors import all_traced, check_receptor
+from .repeats import repeats_of
 from .rule_names import check_names, with_step
 from .wiring import Wiring, wiring_of
 
@@ -109,7 +110,8 @@ def build_plan(
     else:
         synapses = _on_device(wirings, measure, sums, seed, parts)
     sums.check()
-    return Plan(populations, synapses, network.dt, seed, parts, named, check_finite, dtype)
+    repeats = repeats_of(wirings)
+    return Plan(populations, synapses, network.dt, seed, parts, named, check_finite, dtype, repeats)
 
 
 def _wirings(network: Described, rules: dict[str, TracedRule], *, round_delays: bool) -> list[Wiring]:

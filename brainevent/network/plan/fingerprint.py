@@ -15,7 +15,7 @@ from ..rule.trace import TracedRule
 from .plan import PopulationPlan
 from .wiring import Wiring
 
-__all__ = ["fingerprint"]
+__all__ = ["content_of", "fingerprint"]
 
 _PLAIN = (str, bool, int, type(None))
 
@@ -33,6 +33,13 @@ def fingerprint(populations: Sequence[PopulationPlan], wirings: Sequence[Wiring]
         _add(digest.update, (ends, described), known)
     _add(digest.update, (tuple(populations), others), known)
     return digest.hexdigest()
+
+
+def content_of(wiring: Wiring) -> bytes:
+    """Return a hash of the description of synapses, without names."""
+    digest = hashlib.sha256()
+    _add(digest.update, {key: getattr(wiring, key) for key in _fields(Wiring) if key not in ("projection", "name")}, {})
+    return digest.digest()
 
 
 @functools.cache

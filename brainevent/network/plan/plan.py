@@ -87,7 +87,8 @@ class Plan:
 
     `parts` is the number of parts into which each population, with the synapses that end there, is divided: one for
     each thread. No result depends on it. `fingerprint` names the description, seed included, in checkpoints. `dtype`
-    is that of all floats: of states, parameters, what arrives, and the rules.
+    is that of all floats: of states, parameters, what arrives, and the rules. `repeats` are groups of names of
+    projections that are the same but for their names.
     """
 
     populations: tuple[PopulationPlan, ...]
@@ -98,13 +99,17 @@ class Plan:
     fingerprint: str
     check_finite: bool = False
     dtype: str = "float32"
+    repeats: tuple[tuple[str, ...], ...] = ()
 
     def replaced(self, synapses: SynapsePlan) -> Plan:
         """Return the plan with other weights of a projection."""
         place, bundled = self.place(synapses.name), getattr(self.synapses, "replaced", None)
+        others = (tuple(name for name in group if name != synapses.name) for group in self.repeats)
+        repeats = tuple(group for group in others if len(group) > 1)
         if bundled is not None:
-            return replace(self, synapses=bundled(place, synapses))
-        return replace(self, synapses=(*self.synapses[:place], synapses, *self.synapses[place + 1 :]))
+            return replace(self, synapses=bundled(place, synapses), repeats=repeats)
+        all_ = (*self.synapses[:place], synapses, *self.synapses[place + 1 :])
+        return replace(self, synapses=all_, repeats=repeats)
 
     def place(self, projection: str) -> int:
         """Return the place of a projection among all."""

@@ -104,10 +104,6 @@ def _wiring_of(name: str, projection: Projection, dt: float, round_delays: bool)
     steps = steps_of(f"{where}: delay", projection.delay, dt, round_delays=round_delays)
     connect, shape = projection.connect, (projection.source.size, projection.target.size)
     unit = unit_of(projection.target.name, projection.target.units, projection.into)
-    if callable(connect) or isinstance(connect, str) or connect is None:
-        raise NetworkError(
-            f"{where}: connect is {connect!r}; pass a description such as connect.prob(0.1), or a matrix"
-        )
     if not isinstance(connect, Connect):
         return _listed(name, projection, listed(f"{where}: matrix", connect, shape, unit), steps)
     _check_connect(where, connect, shape, same=projection.source is projection.target)
@@ -148,8 +144,6 @@ def _weights(where: str, weight: Any, unit: Any) -> Array | Law:
             f"{where}: weight has the shape {number.shape}, but synapses are drawn; pass a number, or values such as "
             "normal(1.0, 0.1); arrays are for matrices, all_to_all and one_to_one"
         )
-    if number.dtype.kind not in "iuf":
-        raise NetworkError(f"{where}: weight is {weight!r}; pass a number, or values such as normal(1.0, 0.1)")
     _check_weights(f"{where}: weight", number)
     return number.astype(np.float64).reshape(1)
 

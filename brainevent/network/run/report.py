@@ -49,6 +49,7 @@ def reported(plan: Plan, backend: str, step: int, units: str, placement: str | N
         f"neurons and pending input {in_bytes(held[1])}"
     )
     head += f"\n{placement}" if placement else ""
+    head += "".join(f"\n{_repeated(plan, names)}" for names in plan.repeats)
     tables = [part for part in (_populations(plan), _synapses(plan), _receptors(plan)) if len(part.rows) > 1]
     text = "\n\n".join([head, *(columns(part.rows, right=part.right) for part in tables)])
     shown = "".join(table(part.rows[0], part.rows[1:], right=part.right) for part in tables)
@@ -74,6 +75,14 @@ def _nbytes(plan: Plan, population: PopulationPlan) -> int:
     arrays = [*population.state.values(), *population.params.values()]
     rows = sum(plan.rows(population.name, receptor) for receptor in population.quanta)
     return sum(int(np.asarray(array).nbytes) for array in arrays) + 4 * rows * population.size
+
+
+def _repeated(plan: Plan, names: tuple[str, ...]) -> str:
+    one = plan.projections[plan.place(names[0])]
+    return (
+        f"{len(names)} projections from {one.source} to {one.target} by {one.receptor} are identical: "
+        "their synapses add up"
+    )
 
 
 def _populations(plan: Plan) -> _Table:
