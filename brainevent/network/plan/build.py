@@ -110,8 +110,8 @@ def build_plan(
     else:
         synapses = _on_device(wirings, measure, sums, seed, parts)
     sums.check()
-    repeats = repeats_of(wirings)
-    return Plan(populations, synapses, network.dt, seed, parts, named, check_finite, dtype, repeats)
+    how = named, check_finite, dtype, repeats_of(wirings), sums.largest
+    return Plan(populations, synapses, network.dt, seed, parts, *how)
 
 
 def _wirings(network: Described, rules: dict[str, TracedRule], *, round_delays: bool) -> list[Wiring]:
@@ -182,6 +182,11 @@ class _Sums:
                 RoundedWeightsWarning,
                 stacklevel=2,
             )
+
+    @property
+    def largest(self) -> dict[Receptor, int]:
+        """The largest sum into a neuron, by receptor."""
+        return {receptor: int(self._sums[receptor].max()) if receptor in self._sums else 0 for receptor in self.quanta}
 
     def check(self) -> None:
         """Raise if sums may leave 32 bits."""

@@ -14,12 +14,16 @@ from .keys import key_of
 
 __all__ = ["array_of"]
 
+_LARGEST = float(np.finfo(np.float32).max)
+
 Array = Any
 
 
 def array_of(where: str, value: Any, name: str, size: int, dtype: str, seed: int) -> Array:
     """Return a value as a scalar () or an array (size,) of a dtype; `name` decides which values are drawn."""
     if isinstance(value, Values):
+        if max(map(abs, value.law.bounds)) > _LARGEST:
+            raise NetworkError(f"{where}: values may not fit in float32; pass smaller ones, or high=")
         return _drawn(value, name, size, dtype, seed)
     given = np.asarray(plain(where, value))
     if given.shape not in ((), (size,)):

@@ -88,7 +88,8 @@ class Plan:
     `parts` is the number of parts into which each population, with the synapses that end there, is divided: one for
     each thread. No result depends on it. `fingerprint` names the description, seed included, in checkpoints. `dtype`
     is that of all floats: of states, parameters, what arrives, and the rules. `repeats` are groups of names of
-    projections that are the same but for their names.
+    projections that are the same but for their names. `loads` are the largest sums of |weight| into a neuron that are
+    known, in quanta, by population and receptor (`largest_load` adds up the others).
     """
 
     populations: tuple[PopulationPlan, ...]
@@ -100,16 +101,19 @@ class Plan:
     check_finite: bool = False
     dtype: str = "float32"
     repeats: tuple[tuple[str, ...], ...] = ()
+    loads: dict[tuple[str, str], int] = field(default_factory=dict)
 
     def replaced(self, synapses: SynapsePlan) -> Plan:
         """Return the plan with other weights of a projection."""
         place, bundled = self.place(synapses.name), getattr(self.synapses, "replaced", None)
         others = (tuple(name for name in group if name != synapses.name) for group in self.repeats)
         repeats = tuple(group for group in others if len(group) > 1)
+        end = synapses.target, synapses.receptor
+        loads = {receptor: load for receptor, load in self.loads.items() if receptor != end}
         if bundled is not None:
-            return replace(self, synapses=bundled(place, synapses), repeats=repeats)
+            return replace(self, synapses=bundled(place, synapses), repeats=repeats, loads=loads)
         all_ = (*self.synapses[:place], synapses, *self.synapses[place + 1 :])
-        return replace(self, synapses=all_, repeats=repeats)
+        return replace(self, synapses=all_, repeats=repeats, loads=loads)
 
     def place(self, projection: str) -> int:
         """Return the place of a projection among all."""

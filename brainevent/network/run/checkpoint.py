@@ -23,6 +23,7 @@ import numpy as np
 from ..._version import __version__
 from ...bench.whole_files import write_whole
 from ...errors import CheckpointError, NetworkError
+from ..plan.pending import check_loads, check_pending
 from ..plan.plan import Plan, SynapsePlan
 from ..plan.replaced import in_order, of_order
 from ..rule.numba_text import numba_text
@@ -32,7 +33,7 @@ from ..state import NetworkState, initial_state
 from .given import checked_state
 from .members import UNREADABLE, Members
 
-__all__ = ["FORMAT", "read_checkpoint", "write_checkpoint"]
+__all__ = ["FORMAT", "check_sums", "read_checkpoint", "write_checkpoint"]
 
 FORMAT = 1
 
@@ -66,7 +67,7 @@ def read_checkpoint(
 
     With `force`, a file of another network gives its state, if that has the same layout, no parameters, and None.
     """
-    where = f"checkpoint {os.fspath(path)}"
+    where = _where(path)
     data = io.BytesIO(Path(path).read_bytes())
     with _unreadable(where):
         members = Members(data)
@@ -103,6 +104,25 @@ def read_checkpoint(
     if different:
         return state, {}, None
     return state, _checked_params(where, plan, params), _replaced(where, plan, members, header)
+
+
+def check_sums(
+    path: str | os.PathLike[str], plan: Plan, state: NetworkState, replaced: Iterable[SynapsePlan]
+) -> None:
+    """Raise `CheckpointError` if sums of a file may leave 32 bits, with the weights of a plan.
+
+    `replaced` are the synapses of the plan whose weights are those of the file.
+    """
+    try:
+        for synapses in replaced:
+            check_loads(_where(path), plan, synapses.name)
+        check_pending(_where(path), plan, state.arriving)
+    except NetworkError as error:
+        raise CheckpointError(str(error)) from None
+
+
+def _where(path: str | os.PathLike[str]) -> str:
+    return f"checkpoint {os.fspath(path)}"
 
 
 @contextmanager
@@ -188,6 +208,12 @@ def _checked_params(where: str, plan: Plan, found: Params) -> dict[str, dict[str
                 f"{where}: parameters of {population.name} do not have the shapes of this network: the file is "
                 "damaged; pass another one"
             )
+        for key, array in found.get(population.name, {}).items():
+            words = f"{where}: parameter {key} of {population.name}"
+            if array.dtype.kind == "f" and np.isnan(array).any():
+                raise CheckpointError(f"{words} is NaN: the file is damaged; pass another one")
+            if key == "dt" and np.any(array != population.params[key]):
+                raise CheckpointError(f"{words} is not the time step of the network: the file is damaged; pass another")
     return {name: dict(values) for name, values in found.items()}
 
 
@@ -203,7 +229,7 @@ def _replaced(where: str, plan: Plan, members: Members, header: Mapping[str, Any
         with _unreadable(where):
             weights = members.expected(path, kinds)
             rounding = float(header.get("rounding", {}).get(name, 0))
-        if name not in names or (weights.dtype, weights.shape) not in kinds:
+        if name not in names or (weights.dtype, weights.shape) not in kinds or not 0 <= rounding < np.inf:
             raise CheckpointError(
                 f"{where}: {path} does not have the shape of this network: the file is damaged; pass another one"
             )

@@ -62,4 +62,6 @@ class Members:
             array = np.lib.format.read_array(file, allow_pickle=False)
             if file.read(1):
                 raise ValueError(f"{name} has more bytes than its array")
-            return array
+        if array.dtype == bool and array.size and array.view(np.uint8).max() > 1:
+            raise ValueError(f"{name} has booleans that are neither 0 nor 1")
+        return array

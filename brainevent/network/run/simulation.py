@@ -19,10 +19,11 @@ from ..description.units import unit_of
 from ..engine import Engine
 from ..engines import engine_name
 from ..plan.connections import Connections, connections, weights_of
+from ..plan.pending import check_pending
 from ..plan.plan import Plan
 from ..plan.replaced import with_weights
 from ..state import NetworkState, initial_state
-from .checkpoint import read_checkpoint, write_checkpoint
+from .checkpoint import check_sums, read_checkpoint, write_checkpoint
 from .duration import MOST_STEPS, counted_steps
 from .explain import explained
 from .given import checked_inputs, checked_state, checked_weights, split_values
@@ -173,12 +174,18 @@ class Simulation:
 
     @property
     def state(self) -> NetworkState:
-        """The state before the next step, as arrays of NumPy that do not change; it can be assigned."""
+        """The state before the next step, as arrays of NumPy that do not change; it can be assigned.
+
+        It raises `NetworkError` for a state of another network, and for one whose sums, with what the weights of now
+        can add, may leave 32 bits.
+        """
         return self.engine.state
 
     @state.setter
     def state(self, state: NetworkState) -> None:
-        self.engine.load(checked_state(self.plan, state, "state"))
+        state = checked_state(self.plan, state, "state")
+        check_pending("state", self._now, state.arriving)
+        self.engine.load(state)
 
     @property
     def params(self) -> dict[str, Any]:
@@ -326,12 +333,15 @@ class Simulation:
                 parameters and weights stay as they are here. The layout must be the same in any case.
 
         Raises:
-            CheckpointError: The file is incomplete, not a checkpoint, or of another network. Nothing changes then.
+            CheckpointError: The file is incomplete, not a checkpoint, or of another network; or its sums, with what the
+                weights can add, may leave 32 bits. Nothing changes then.
         """
         state, params, replaced = read_checkpoint(path, self.plan, force=force)
+        then = self._now if replaced is None else functools.reduce(Plan.replaced, replaced, self.plan)
+        check_sums(path, then, state, replaced or ())
         self.engine.load(state)
         if replaced is not None and (replaced or self._replaced):
-            self._use_weights(functools.reduce(Plan.replaced, replaced, self.plan))
+            self._use_weights(then)
             self._replaced = {synapses.name for synapses in replaced}
         for population, values in params.items():
             for name, value in values.items():

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Check that 32 bits hold the sums of a state, with all that the weights of a plan can still add to them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from ...errors import NetworkError
+from .plan import Plan, SynapsePlan
+from .quantum import LARGEST_SUM
+
+__all__ = ["check_loads", "check_pending", "largest_load"]
+
+_CHUNK = 2**22  # synapses
+
+Array = Any
+
+
+def check_pending(where: str, plan: Plan, arriving: Mapping[str, Mapping[str, Array]]) -> None:
+    """Raise if sums (rows, neurons) of a state, by population and receptor, may leave 32 bits in a run.
+
+    Row k arrives k steps after the next one. Until then each synapse with a delay of at most k steps can add its weight
+    once. So what a run of the plan itself has on its way always fits.
+    """
+    for population, receptor in plan.receptors():
+        rows = arriving[population][receptor]
+        if (most := _largest(rows).max(initial=0)) and most + largest_load(plan, population, receptor) > LARGEST_SUM:
+            _check_each(where, plan, population, receptor, rows)
+
+
+def check_loads(where: str, plan: Plan, projection: str) -> None:
+    """Raise if weights into a neuron, by the receptor of a projection, add up to more than 32 bits hold."""
+    one = plan.projections[plan.place(projection)]
+    load = largest_load(plan, one.target, one.receptor)
+    if load > LARGEST_SUM:
+        raise NetworkError(
+            f"{where}: weights into a neuron of {one.target} by {one.receptor} add up to {load} times their quantum, "
+            f"but sums have 32 bits, up to {LARGEST_SUM}"
+        )
+
+
+def largest_load(plan: Plan, population: str, receptor: str) -> int:
+    """Return the largest sum of |weight| into a neuron, in quanta; it is added up once for each plan."""
+    place = population, receptor
+    if place not in plan.loads:
+        loads = np.zeros(plan.population(population).size, np.int64)
+        for synapses in _into(plan, population, receptor):
+            for targets, weights, _ in _chunks(synapses):
+                np.add.at(loads, targets, weights)
+        plan.loads[place] = int(loads.max(initial=0))
+    return plan.loads[place]
+
+
+def _check_each(where: str, plan: Plan, population: str, receptor: str, rows: Array) -> None:
+    """Raise if the sums of a neuron do not fit; looks only at neurons whose sums are that large."""
+    suspects = np.flatnonzero(_largest(rows) > LARGEST_SUM - largest_load(plan, population, receptor))
+    column = np.full(plan.population(population).size, -1)
+    column[suspects] = np.arange(suspects.size)
+    added = np.zeros((len(rows), suspects.size), np.int64)
+    for synapses in _into(plan, population, receptor):
+        for targets, weights, delays in _chunks(synapses):
+            chosen = (column[targets] >= 0) & (delays < len(rows))
+            np.add.at(added, (delays[chosen], column[targets[chosen]]), weights[chosen])
+    added = added.cumsum(0)
+    sums = np.abs(rows[:, suspects].astype(np.int64))
+    row, place = np.unravel_index(int((sums + added).argmax()), added.shape)
+    if (total := sums[row, place] + added[row, place]) > LARGEST_SUM:
+        raise NetworkError(
+            f"{where}: what is on its way to neuron {suspects[place]} of {population} by {receptor} may add up to "
+            f"{total} times the quantum: {sums[row, place]} that arrive in {row + 1} steps, and {added[row, place]} of "
+            f"weights until then; sums have 32 bits, up to {LARGEST_SUM}: pass a state of a run with these weights"
+        )
+
+
+def _largest(rows: Array) -> Array:
+    """Return the largest |sum| of each neuron: int64 (neurons,)."""
+    low, high = (end(0, initial=0).astype(np.int64) for end in (rows.min, rows.max))
+    return np.maximum(high, -low)
+
+
+def _into(plan: Plan, population: str, receptor: str) -> Iterator[SynapsePlan]:
+    """Yield the synapses of all projections into a receptor."""
+    for place, projection in enumerate(plan.projections):
+        if (projection.target, projection.receptor) == (population, receptor) and projection.entries:
+            yield plan.synapses[place]
+
+
+def _chunks(synapses: SynapsePlan) -> Iterator[tuple[Array, Array, Array]]:
+    """Yield targets, |weights| as int64 and delays of some synapses at a time."""
+    entries = synapses.targets.size
+    weights, delays = (np.broadcast_to(part, entries) for part in (synapses.weights, synapses.delays))
+    for begin in range(0, entries, _CHUNK):
+        some = slice(begin, begin + _CHUNK)
+        yield synapses.targets[some], np.abs(weights[some].astype(np.int64)), delays[some].astype(np.int64)
