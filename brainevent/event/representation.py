@@ -10,13 +10,14 @@ import numpy as np
 
 from ..errors import MathError, ShapeError
 from . import units
+from .beside_units import BesideUnits
 from .form import EventForm
 from .operands import is_scipy
 
 __all__ = ["EventRepresentation"]
 
 
-class EventRepresentation(EventForm):
+class EventRepresentation(EventForm, BesideUnits):
     """Events that stand in products where an array could: the base class of all forms of events.
 
     `events @ matrix` and `matrix @ events` read only the weights of the neurons that spiked. Indexing and iterating

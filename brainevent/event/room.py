@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+import resource
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from .structure import places_are_wide
 __all__ = ["check_array", "check_places", "check_room", "in_bytes"]
 
 _MEMORY = Path("/proc/meminfo")
+_OWN = Path("/proc/self/statm")
 _GROUP = Path("/sys/fs/cgroup")  # of the container, where there is one
 _OLD_GROUP = Path("/sys/fs/cgroup/memory"), "memory.limit_in_bytes", "memory.usage_in_bytes"
 _GIVEN_BACK = ("inactive_file", "slab_reclaimable")  # what files were read, and what the system remembers of them
@@ -34,15 +36,15 @@ def check_array(where: str, shape: Sequence[int], dtype: Any) -> None:
         )
 
 
-def check_room(where: str, what: str, size: int, *, on_host: bool = False) -> None:
-    """Raise if `size` bytes do not fit the memory of the device, or with `on_host` that of the host."""
+def check_room(where: str, what: str, size: int, *, on_host: bool = False, instead: str = "ask for less") -> None:
+    """Raise if `size` bytes do not fit the memory of the device, or with `on_host` that of the host; say what to do."""
     if size < _SMALL:
         return
     for name, most in _limits(on_host):
         if size > most:
             raise MemoryError(
                 f"{where}: {what} would take {in_bytes(size)}, but {name} has {in_bytes(most)} of memory "
-                f"{'left' if name == 'the host' else 'in all'}; ask for less"
+                f"{'left' if name == 'the host' else 'in all'}; {instead}"
             )
 
 
@@ -84,8 +86,19 @@ def _available() -> int | None:
         free = int(lines["MemAvailable"].split()[0]) * 1024
     except (OSError, KeyError, ValueError):
         return None
-    rest = (left for left in (_left(_GROUP, "memory.max", "memory.current"), _left(*_OLD_GROUP)) if left is not None)
-    return max(0, min((free, *rest)))
+    limits = _left(_GROUP, "memory.max", "memory.current"), _left(*_OLD_GROUP), _left_to_process()
+    return max(0, min((free, *(left for left in limits if left is not None))))
+
+
+def _left_to_process() -> int | None:
+    """Return how many bytes of addresses this process may still take (`ulimit -v`); None without a limit."""
+    most = resource.getrlimit(resource.RLIMIT_AS)[0]
+    if most == resource.RLIM_INFINITY:
+        return None
+    try:
+        return most - int(_OWN.read_text().split()[0]) * resource.getpagesize()
+    except (OSError, ValueError, IndexError):
+        return most
 
 
 def _left(group: Path, most: str, used: str) -> int | None:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import errno
 import itertools
 import math
 import mmap
@@ -31,7 +32,7 @@ def aligned(shape: tuple[int, ...], dtype: Any) -> Array:
     """
     size = math.prod(shape) * np.dtype(dtype).itemsize
     if size >= _LARGE and _HUGE_PAGES is not None:
-        memory = mmap.mmap(-1, size + _PAGE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        memory = _mapped(size + _PAGE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
         memory.madvise(_HUGE_PAGES)
         room = np.frombuffer(memory, np.uint8)
     else:
@@ -45,4 +46,14 @@ def untouched(shape: tuple[int, ...], dtype: Any) -> Array:
     size = math.prod(shape) * np.dtype(dtype).itemsize
     if size < _LARGE:
         return aligned(shape, dtype)
-    return np.frombuffer(mmap.mmap(-1, size), dtype).reshape(shape)
+    return np.frombuffer(_mapped(size), dtype).reshape(shape)
+
+
+def _mapped(size: int, **how: int) -> mmap.mmap:
+    """Return new memory of the system; raise as NumPy does if there is none."""
+    try:
+        return mmap.mmap(-1, size, **how)
+    except OSError as error:
+        if error.errno != errno.ENOMEM:
+            raise
+        raise MemoryError(f"Unable to allocate {size} bytes") from None

@@ -2,7 +2,9 @@
 """Units of measurement go through products with events; and weights in the wrong unit are found out."""
 
 import copy
+import operator
 import pickle
+import re
 import sys
 
 import jax
@@ -185,3 +187,85 @@ def test_quantities_are_divided_by_what_a_matrix_stores():
         (2 * u.mV) % MATRIX
     with pytest.raises(TypeError, match=r"unsupported operand type\(s\) for .*: 'Quantity' and 'CSR'"):
         (2 * u.mV) // MATRIX
+
+
+# ---- bare units -------------------------------------------------------------------------------------------------
+
+OPERANDS = {
+    "CSR": MATRIX,
+    "CSC": MATRIX.tocsc(),
+    "COO": MATRIX.tocoo(),
+    "Dense": brainevent.Dense(WEIGHTS),
+    "CSR of a unit": MATRIX * u.mS,
+    "FixedNumPerPre": brainevent.FixedNumPerPre((jnp.ones((2, 2)), jnp.array([[0, 1], [1, 2]])), shape=(2, 3)),
+    "JITCScalarR": brainevent.JITCScalarR((1.0, 0.5, 1), shape=(2, 3)),
+}
+EVENTS = {
+    "BinaryArray": BinaryArray(SPIKES),
+    "WeightedArray": brainevent.WeightedArray(SPIKES),
+    "BitPackedBinary": BitPackedBinary(SPIKES),
+    "CompactBinary": CompactBinary.from_array(SPIKES),
+}
+
+
+@pytest.mark.parametrize("unit", [u.mV, u.UNITLESS, u.mV / u.ms], ids=["mV", "none", "compound"])
+@pytest.mark.parametrize("name", OPERANDS)
+def test_a_unit_makes_no_quantity_of_a_matrix(name, unit):
+    matrix = OPERANDS[name]
+    kind = type(matrix).__name__
+    for sign, operator_ in (("*", operator.mul), ("/", operator.truediv)):
+        words = (
+            f"{unit} {sign} {kind}: a unit takes this as the numbers of a quantity, which has no product; write matr"
+        )
+        with pytest.raises(TypeError, match=re.escape(words)):
+            operator_(unit, matrix)
+        found = operator_(matrix, unit)
+        assert type(found) is type(matrix)
+    own = units.split(matrix.data)[1] or u.UNITLESS if hasattr(matrix, "data") else u.UNITLESS
+    for found, expected in (
+        (matrix * unit, own * unit),
+        (2.0 * unit * matrix, own * unit),
+        (1 * unit / matrix, unit / own),
+    ):
+        assert type(found) is type(matrix)
+        assert not units.is_quantity(found)
+        product = found @ jnp.ones(matrix.shape[1])
+        assert (units.split(product)[1] or u.UNITLESS).has_same_dim(expected)
+
+
+@pytest.mark.parametrize("unit", [u.mV, u.UNITLESS], ids=str)
+@pytest.mark.parametrize("name", EVENTS)
+def test_a_unit_makes_no_quantity_of_events(name, unit):
+    events = EVENTS[name]
+    orders = {
+        f"{unit} * {name}": lambda: unit * events,
+        f"{name} * {unit}": lambda: events * unit,
+        f"{unit} / {name}": lambda: unit / events,
+        f"{name} / {unit}": lambda: events / unit,
+    }
+    for words, make in orders.items():
+        with pytest.raises(TypeError, match=re.escape(f"{words}: a unit takes this as the numbers of a quantity")):
+            make()
+    for operator_ in (operator.mul, operator.truediv):
+        for one, other in ((2 * unit, events), (events, 2 * unit)):
+            with pytest.raises(TypeError):
+                operator_(one, other)
+
+
+@pytest.mark.parametrize("name", [*OPERANDS, *EVENTS])
+def test_bare_units_are_no_factors_of_products(name):
+    operand = (OPERANDS | EVENTS)[name]
+    for one, other in ((u.mV, operand), (operand, u.mV)):
+        with pytest.raises(TypeError):
+            one @ other
+
+
+@pytest.mark.parametrize("name", EVENTS)
+def test_events_are_of_their_class(name):
+    events = EVENTS[name]
+    assert events.__class__ is type(events)
+    assert isinstance(events, brainevent.EventRepresentation)
+    assert not isinstance(events, u.Quantity)
+    for each in (copy.copy(events), copy.deepcopy(events), pickle.loads(pickle.dumps(events))):
+        assert type(each) is type(events)
+        np.testing.assert_array_equal(each.value, events.value)

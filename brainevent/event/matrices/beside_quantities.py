@@ -7,6 +7,7 @@ import functools
 from typing import Any
 
 from .. import units
+from ..beside_units import check_no_operand_of_a_unit
 
 __all__ = ["BesideQuantities"]
 
@@ -21,6 +22,7 @@ class BesideQuantities:
     @property  # type: ignore[misc]
     def __class__(self) -> type:
         cls: Any = type(self)
+        check_no_operand_of_a_unit(cls, "write matrix * unit, or 1 * unit / matrix, which are matrices with the unit")
         sparse = units.sparse_matrix()
         return cls if sparse is None else _both(cls, sparse)
 

@@ -70,9 +70,15 @@ class NumbaEngine:
                 updates.give(given)
             memory.flush()
             recording = Recording(memory, steps, wanted)
-            for step in Legs(memory, recording, stopped):
-                check_finite(self.plan, step, memory.neurons)
-            return recording.recorded(memory.step - recording.first)
+            full = ""
+            try:
+                for step in Legs(memory, recording, stopped):
+                    check_finite(self.plan, step, memory.neurons)
+            except MemoryError:
+                if memory.torn or memory.step == recording.first:
+                    raise
+                full = "memory is full: there is no room for more spikes"
+            return recording.recorded(memory.step - recording.first, full)
 
     @contextmanager
     def _whole(self) -> Iterator[Memory]:

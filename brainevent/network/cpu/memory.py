@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..pages import aligned
+from ..pieces import copied_in_pieces
 from ..plan.bundles import Bundle, BundledSynapses
 from ..plan.plan import Plan, PopulationPlan, SynapsePlan, part_bounds
 from ..rule.primitives import flushed
@@ -236,6 +237,4 @@ def _wide(values: Array, dtype: Any) -> Array:
 
 
 def _copied(array: Array) -> Array:
-    copy = aligned(array.shape, array.dtype)
-    copy[...] = array
-    return copy
+    return copied_in_pieces(array, into=aligned(array.shape, array.dtype))

@@ -17,6 +17,7 @@ __all__ = ["Recording"]
 
 Array = Any
 _LEAST_ROOM = 1024  # spikes
+_LISTING = 8  # words for each spike that listing those of several parts takes
 
 
 class Recording:
@@ -29,6 +30,8 @@ class Recording:
         parts = memory.plan.parts
         self.rates = {name: np.zeros((parts, steps), np.int32) for name in per_step}
         self.spikes = {name: [np.empty(0, np.int32) for _ in range(parts)] for name in wanted.spikes}
+        self._listing = 1 if parts == 1 else _LISTING
+        self._spare: dict[tuple[str, int], Array] = {}  # memory that is kept free, and taken when spikes are listed
         self.records = [{name: self._record(name, part) for name in memory.arrays} for part in range(parts)]
         self.out = {label: self._empty(sample) for label, sample in wanted.samples.items()}
         self._alive: list[Array] = []  # what tables of samples point to
@@ -46,12 +49,14 @@ class Recording:
                 used = record["used"]
                 if arrays[part].size - used < size:
                     larger = np.empty(2 * used + size + _LEAST_ROOM, np.int32)
+                    self._spare[name, part] = np.empty(larger.size * self._listing, np.int32)
                     larger[:used] = arrays[part][:used]
                     arrays[part] = larger
                     record["spikes"], record["room"] = address(larger), larger.size
 
-    def recorded(self, steps: int) -> Recorded:
-        """Return what was recorded in a number of steps: all of them, or those that ran."""
+    def recorded(self, steps: int, full: str = "") -> Recorded:
+        """Return what was recorded in a number of steps: all of them, or those that ran until memory was `full`."""
+        self._spare.clear()
         last = self.first + steps
         samples = {label: self.out[label][: s.rows(self.first, last)] for label, s in self.wanted.samples.items()}
         return Recorded(
@@ -61,6 +66,7 @@ class Recording:
             dict(self.counts),
             {name: self.rates[name][:, :steps].sum(0, np.int32) for name in self.wanted.rates},
             samples,
+            full,
         )
 
     def _listed(self, name: str, ran: int) -> tuple[Array, Array]:
@@ -69,7 +75,10 @@ class Recording:
         steps = np.repeat(np.arange(self.first, self.first + ran).astype(np.uint32), counts.sum(0))
         lists = [array[: record[name]["used"]] for array, record in zip(self.spikes[name], self.records, strict=True)]
         if len(lists) == 1:
-            return steps, lists[0].copy()
+            try:
+                return steps, lists[0].copy()
+            except MemoryError:
+                return steps, lists[0]  # with the room behind it
         ends = counts.T.reshape(-1).cumsum().reshape(counts.T.shape).T  # in the result, of each part and step
         neurons = np.empty(steps.size, np.int32)
         for count, end, listed in zip(counts, ends, lists, strict=True):

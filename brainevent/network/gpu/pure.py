@@ -13,7 +13,9 @@ import numpy as np
 
 from ..._compat import ShapedArray
 from ...errors import NetworkError, ShapeError
-from ..plan.plan import PopulationPlan
+from ..plan.pending import check_pending
+from ..plan.plan import Plan, PopulationPlan
+from ..plan.quantum import LARGEST_SUM
 from ..run.recorded import Sample, Wanted
 from ..state import NetworkState
 from .engine import CudaEngine
@@ -37,10 +39,11 @@ def simulated(
 ) -> tuple[NetworkState, dict[str, Array]]:
     """Return the state after some steps, and what was recorded, in the forms of the reference.
 
-    State and inputs `given`, by "population.receptor", are checked, and so are the names of parameters.
+    The shapes of state and inputs `given`, by "population.receptor", are checked, and so are the names of parameters.
     """
     resident = engine.resident
     own = _checked_params(resident, params)
+    _check_sums(resident.plan, state)
     state, own, given = _refuse_derivatives((state, own, given))
     columns = {label: _columns(resident, sample) for label, sample in wanted.samples.items()}
     scalars, arrays = _packed(resident, own)
@@ -62,6 +65,28 @@ def simulated(
     arriving = resident.layout.arriving(found["ring"], step, state)
     after = NetworkState(step, resident.layout.neurons(found["states"]), arriving)
     return after, _recorded(resident, steps, wanted, found)
+
+
+def _check_sums(plan: Plan, state: NetworkState) -> None:
+    """Raise if sums are no whole numbers of quanta, or may leave 32 bits in the run; those of a trace are unknown."""
+    if any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(state.arriving)):
+        return
+    arriving = {
+        name: {receptor: _whole(f"{name}.{receptor}", np.asarray(sums)) for receptor, sums in receptors.items()}
+        for name, receptors in state.arriving.items()
+    }
+    check_pending("simulate: state", plan, arriving)
+
+
+def _whole(label: str, sums: Array) -> Array:
+    """Return sums as int32."""
+    wrong = ~((np.abs(sums.astype(np.float64)) <= LARGEST_SUM) & (sums == np.rint(sums)))
+    if wrong.any():
+        raise NetworkError(
+            f"simulate: state: {sums[wrong][0]} is on its way to {label}; pass sums that are whole numbers of quanta, "
+            f"from {-LARGEST_SUM} to {LARGEST_SUM}"
+        )
+    return sums.astype(np.int32)
 
 
 def _place(name: str) -> tuple[str, str]:

@@ -60,7 +60,10 @@ class Listing:
         if self._used > self._arrays[0].size:
             expected = self._used if share >= 1 else int(self._used / share * _SPARE)
             room = max(self._used, min(expected, _GROWTH * self._used + _LEAST))  # a run may begin with a burst
-            grown = aligned((room,), np.uint32), aligned((room,), np.int32)
+            try:
+                grown = aligned((room,), np.uint32), aligned((room,), np.int32)
+            except MemoryError:  # what is needed now may fit
+                grown = aligned((self._used,), np.uint32), aligned((self._used,), np.int32)
             for new, old in zip(grown, self._arrays, strict=True):
                 new[:begin] = old[:begin]
             self._arrays = grown

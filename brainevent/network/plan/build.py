@@ -13,6 +13,7 @@ import numpy as np
 from ...errors import NetworkError
 from ...event.room import check_room
 from ..description.populations import Population, Projection
+from ..pieces import copied_in_pieces
 from ..rule.threefry import SCHEME
 from ..rule.trace import TracedRule
 from .drawn_values import array_of
@@ -153,7 +154,7 @@ def _population(
             where = f"population {name}: {kind} {key}"
             found[key] = array_of(where, value, f"{kind} {name}.{key}", size, typed.dtype, seed)
         arrays.append(found)
-    state = {key: np.array(np.broadcast_to(value, size)) for key, value in arrays[0].items()}
+    state = {key: copied_in_pieces(np.broadcast_to(value, size)) for key, value in arrays[0].items()}
     own = {receptor: quanta[name, receptor] for receptor in _receptors(rule)}
     return PopulationPlan(name, size, rule, state, arrays[1], own, key_of(seed, name), population.units)
 

@@ -10,6 +10,7 @@ import numpy as np
 from ...errors import NetworkError
 from ..description.units import plain
 from ..description.values import Values
+from ..pieces import PIECE, pieces
 from .keys import key_of
 
 __all__ = ["array_of"]
@@ -43,11 +44,15 @@ def array_of(where: str, value: Any, name: str, size: int, dtype: str, seed: int
 def _drawn(value: Values, name: str, size: int, dtype: str, seed: int) -> Array:
     from .on_cpu_words import draw_words, values_of
 
-    words, more = np.empty(size, np.uint32), np.empty(size, np.uint32)
-    draw_words(np.array(key_of(seed, name), np.uint32), 0, 0, size, words, more)
-    values = np.empty(size, np.float32)
-    values_of(value.law.numbers(-np.inf, np.inf), words, size, values)
-    return values.astype(dtype)
+    words, more = (np.empty(min(size, PIECE), np.uint32) for _ in range(2))
+    key, law = np.array(key_of(seed, name), np.uint32), value.law.numbers(-np.inf, np.inf)
+    values, found = np.empty(words.size, np.float32), np.empty(size, dtype)
+    for piece in pieces(size):
+        count = piece.stop - piece.start
+        draw_words(key, 0, piece.start, count, words, more)
+        values_of(law, words, count, values)
+        found[piece] = values[:count]
+    return found
 
 
 def _place(wrong: Array) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ..pieces import pieces
 from ..rule.trace import TracedRule
 from .plan import PopulationPlan
 from .wiring import Wiring
@@ -53,7 +54,9 @@ def _add(add: Callable[[Any], None], value: Any, known: dict[int, bytes]) -> Non
         add(f"{value!r};".encode())
     elif isinstance(value, (np.ndarray, np.generic)):
         add(f"{value.dtype}{value.shape}".encode())
-        add(np.ascontiguousarray(value).data)
+        flat = np.ascontiguousarray(value).reshape(-1)
+        for piece in pieces(flat.size):
+            add(flat[piece].data)
     elif isinstance(value, TracedRule):
         if id(value) not in known:
             text = bytearray()

@@ -86,8 +86,9 @@ class ReferenceEngine:
             state, out = self._run_piece(length, count, wanted, state, rows)
             outs.append(out)
             done += count
-        first, self._state = int(self._state.step), state
-        return _recorded(first, done, wanted, outs, self.plan)
+        recorded = _recorded(int(self._state.step), done, wanted, outs, self.plan)
+        self._state = state
+        return recorded
 
     def _run_piece(
         self, length: int, count: int, wanted: Wanted, state: NetworkState, rows: Mapping[str, Array]

@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy as np
 
+from ..pieces import PIECE, copied_in_pieces
 from .float64 import PRIMITIVES_64
 
 __all__ = ["PRIMITIVES", "ROUNDS_TO_SMALLEST", "SMALLEST", "applied", "apply", "flush", "flushed", "result_dtype"]
@@ -43,7 +44,9 @@ def flush(x: Array) -> Array:
 def flushed(x: Array) -> Array:
     """Return values as an array; of float32 numbers, denormals are replaced by zeros of their sign."""
     array = np.asarray(x)
-    return flush(array) if array.dtype == np.float32 else array
+    if array.dtype != np.float32:
+        return array
+    return copied_in_pieces(array, flush) if array.ndim == 1 and array.size > PIECE else flush(array)
 
 
 def _without_tiny(operation: Callable[[Array, Array], Array], a: Array, b: Array) -> Array:

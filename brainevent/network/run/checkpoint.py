@@ -106,9 +106,7 @@ def read_checkpoint(
     return state, _checked_params(where, plan, params), _replaced(where, plan, members, header)
 
 
-def check_sums(
-    path: str | os.PathLike[str], plan: Plan, state: NetworkState, replaced: Iterable[SynapsePlan]
-) -> None:
+def check_sums(path: str | os.PathLike[str], plan: Plan, state: NetworkState, replaced: Iterable[SynapsePlan]) -> None:
     """Raise `CheckpointError` if sums of a file may leave 32 bits, with the weights of a plan.
 
     `replaced` are the synapses of the plan whose weights are those of the file.

@@ -58,6 +58,7 @@ class Recorded:
         counts: By population, int32 (neurons,).
         rates: By population, int32 (steps,).
         samples: By label, an array (samples, chosen) of the state's dtype.
+        full: Why the run ended before its last step, if memory was full; else nothing.
     """
 
     first: int
@@ -66,3 +67,4 @@ class Recorded:
     counts: Mapping[str, Array]
     rates: Mapping[str, Array]
     samples: Mapping[str, Array]
+    full: str = ""

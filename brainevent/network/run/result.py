@@ -21,7 +21,7 @@ from .requests import Request
 if TYPE_CHECKING:
     from ...bench.plot.draw import Figure
 
-__all__ = ["Result", "result_of"]
+__all__ = ["Result", "nothing", "result_of", "value_of"]
 
 Array = Any
 
@@ -45,7 +45,8 @@ class Result(Mapping[str, Any]):
         first: Number of the first step.
         steps: How many steps ran.
         dt: Length of a step in milliseconds.
-        interrupted: Whether Ctrl-C was pressed; then fewer steps may have run.
+        interrupted: Whether Ctrl-C was pressed or memory was full; then fewer steps may have run.
+        reason: Why the run ended before its last step, if memory was full; else nothing.
 
     Examples:
         >>> import brainevent as be
@@ -61,6 +62,7 @@ class Result(Mapping[str, Any]):
     steps: int
     dt: float
     interrupted: bool = False
+    reason: str = ""
 
     def __getitem__(self, label: str) -> Any:
         """Return what was recorded under a label."""
@@ -168,18 +170,22 @@ class Result(Mapping[str, Any]):
                 "pass the same record= to both runs"
             )
         values = {r.label: _joined(r.kind, [self.recorded[r.label], later.recorded[r.label]]) for r in self.requests}
-        return Result(self.requests, values, self.first, self.steps + later.steps, self.dt, later.interrupted)
+        steps = self.steps + later.steps
+        return Result(self.requests, values, self.first, steps, self.dt, later.interrupted, later.reason)
 
     def __repr__(self) -> str:
         rows = [(f"  {label}", _described(value)) for label, value in self.recorded.items()]
         table = "\n" + columns(rows) if rows else ""
-        return f"Result({self._when()}{', interrupted' if self.interrupted else ''}){table}"
+        return f"Result({self._when()}{self._ended()}){table}"
 
     def _repr_html_(self) -> str:
         """Return what notebooks show: a row for each label."""
         rows = [(label, _described(value)) for label, value in self.recorded.items()]
-        title = f"result of {self._when()}{', interrupted' if self.interrupted else ''}"
+        title = f"result of {self._when()}{self._ended()}"
         return document(title, table(("label", "recorded"), rows) if rows else paragraph("nothing was recorded"))
+
+    def _ended(self) -> str:
+        return ", interrupted" * self.interrupted + f": {self.reason}" * bool(self.reason)
 
     def _when(self) -> str:
         return f"{self.steps} steps of {self.dt:g} ms from step {self.first}"
@@ -217,12 +223,12 @@ def result_of(
     """Return what consecutive runs of an engine recorded, from step `first` on, as one result."""
     values = {}
     for request in requests:
-        pieces = [_value(plan, request, part) for part in parts] or [_nothing(plan, request, first)]
+        pieces = [value_of(plan, request, part) for part in parts] or [nothing(plan, request, first)]
         values[request.label] = pieces[0] if len(pieces) == 1 else _joined(request.kind, pieces)
     return Result(requests, values, first, sum(part.steps for part in parts), plan.dt, interrupted)
 
 
-def _value(plan: Plan, request: Request, part: Recorded) -> Any:
+def value_of(plan: Plan, request: Request, part: Recorded) -> Any:
     """Return the value of a request from what an engine recorded."""
     if request.kind == "counts":
         return part.counts[request.population]
@@ -234,7 +240,7 @@ def _value(plan: Plan, request: Request, part: Recorded) -> Any:
     return ListedSpikes(part.spikes[request.population], part.steps, size, plan.dt, part.first)
 
 
-def _nothing(plan: Plan, request: Request, first: int) -> Any:
+def nothing(plan: Plan, request: Request, first: int) -> Any:
     """Return what is recorded in no steps."""
     population = plan.population(request.population)
     if request.kind == "spikes":

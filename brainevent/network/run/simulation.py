@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import os
 import time
@@ -24,6 +23,7 @@ from ..plan.plan import Plan
 from ..plan.replaced import with_weights
 from ..state import NetworkState, initial_state
 from .checkpoint import check_sums, read_checkpoint, write_checkpoint
+from .collected import Collected, check_room_for
 from .duration import MOST_STEPS, counted_steps
 from .explain import explained
 from .given import checked_inputs, checked_state, checked_weights, split_values
@@ -85,8 +85,9 @@ class Simulation:
 
         A long run is cut into chunks of about half a second if the engine needs it, or for `progress` and `callback`.
         No result depends on the chunks. Ctrl-C ends the run after a whole step: what was recorded until then is
-        returned, with `interrupted=True`, and another run continues from there. After an exception, from the callback
-        or from a second Ctrl-C if the engine hangs, the state is that after a whole step.
+        returned, with `interrupted=True`, and another run continues from there; likewise if memory becomes full, and
+        then `result.reason` says so. After an exception, from the callback or from a second Ctrl-C if the engine hangs,
+        the state is that after a whole step.
 
         Args:
             steps: How many steps to run, at least 1; or a time with a unit, such as `500 * brainunit.ms`.
@@ -107,6 +108,7 @@ class Simulation:
         Raises:
             NetworkError: A number of steps, a request or an input does not fit. In this case nothing runs.
             NotFiniteError: A state became NaN or infinite, if the network was built with `check_finite=True`.
+            MemoryError: What would be recorded, without spikes, does not fit in memory. In this case nothing runs.
         """
         total = counted_steps("run: steps", steps, self.plan.dt)
         fixed = None if chunk is None else counted_steps("run: chunk", chunk, self.plan.dt)
@@ -117,17 +119,32 @@ class Simulation:
                 f"run: steps is {total}, after {self.steps}; a simulation has at most {MOST_STEPS} steps"
             )
         requests, given = parsed(self.plan, record), checked_inputs(self.plan, inputs, total)
-        first, parts = self.steps, list[Recorded]()
+        check_room_for(self.plan, requests, self.steps, total)
+        collected = Collected(self.plan, requests, self.steps, total)
         if fixed is None and self._is_whole(requests, given) and not progress and callback is None:
             fixed = total
         with stopped_by_ctrl_c() as stop, counted(total, "network", "steps", quiet=not progress) as update:
-            for part in self._chunks(total, fixed, wanted(requests), given, stop):
-                parts.append(part)
-                update(part.steps)
-                if callback is not None:
-                    self._call_back(callback, result_of(self.plan, requests, [part], part.first), stop)
-            result = result_of(self.plan, requests, parts, first)
-        return dataclasses.replace(result, interrupted=stop.pressed)
+            full = ""
+            try:
+                for part in self._chunks(total, fixed, wanted(requests), given, stop):
+                    collected.add(part)
+                    update(part.steps)
+                    if callback is not None:
+                        self._call_back(callback, result_of(self.plan, requests, [part], part.first), stop)
+                    full = collected.full
+                    if full:
+                        break
+            except MemoryError as error:
+                if not collected.ran:
+                    raise
+                full = self._lost(collected, error)
+            return collected.result(interrupted=stop.pressed or bool(full), reason=full)
+
+    def _lost(self, collected: Collected, error: MemoryError) -> str:
+        """Say why a run ended when memory was full, and whether steps ran that are not in its result."""
+        why = f"memory is full ({error})" if str(error) else "memory is full"
+        lost = self.steps - collected.first - collected.ran
+        return f"{why}; {lost} steps ran after the last one that is recorded" if lost else why
 
     def _is_whole(self, requests: tuple[Request, ...], given: Mapping[tuple[str, str], Array]) -> bool:
         """Say whether the engine needs no chunks for these records and inputs."""

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Raises where an operator of a bare unit would take a matrix or events as the numbers of a quantity."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from types import CodeType
+from typing import Any
+
+from . import units
+
+__all__ = ["BesideUnits", "check_no_operand_of_a_unit"]
+
+
+class BesideUnits:
+    """Events, which no unit multiplies or divides."""
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:
+        check_no_operand_of_a_unit(type(self), f"give the unit to the values: {type(self).__name__}(x * unit)")
+        return type(self)
+
+
+def check_no_operand_of_a_unit(kind: type, do: str) -> None:
+    """Raise if this is called, through a property `__class__`, by an operator of a unit that looks at its operand.
+
+    `unit * operand` is a method of the unit, which returns `Quantity(operand)` for all that it does not know. It asks
+    `isinstance` first, and so for the operand's `__class__`.
+    """
+    package = units.loaded()
+    caller = sys._getframe(2)
+    if package is None or (sign := _operators(getattr(package, "Unit", None)).get(caller.f_code)) is None:
+        return
+    words = sign.format(unit=caller.f_locals.get("self"), operand=kind.__name__)
+    raise TypeError(f"{words}: a unit takes this as the numbers of a quantity, which has no product; {do}")
+
+
+@functools.cache
+def _operators(unit: Any) -> dict[CodeType, str]:
+    """Return the operators of the class of units, as they are written."""
+    names = {"mul": "*", "div": "/", "truediv": "/"}
+    signs = {f"__{name}__": f"{{unit}} {sign} {{operand}}" for name, sign in names.items()}
+    signs |= {f"__r{name}__": f"{{operand}} {sign} {{unit}}" for name, sign in names.items()}
+    found = {name: getattr(getattr(unit, name, None), "__code__", None) for name in signs}
+    return {code: signs[name] for name, code in found.items() if code is not None}

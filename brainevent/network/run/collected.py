@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`Collected`: what the chunks of a run recorded, joined without holding it twice; and whether there is room for it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ...event.room import check_room, in_bytes
+from ...spikes.trains import ListedSpikes
+from ..plan.plan import Plan
+from .recorded import Recorded
+from .requests import Request
+from .result import Result, nothing, value_of
+
+__all__ = ["Collected", "check_room_for"]
+
+_SPARE = 1.5  # times the spikes so far: room to join those of the next chunk too
+_INSTEAD = "record fewer neurons, every(n, ..., neurons=...), or run in pieces and keep of each what you need"
+
+Array = Any
+
+
+def check_room_for(plan: Plan, requests: Sequence[Request], first: int, steps: int) -> None:
+    """Raise `MemoryError` if what a run records does not fit in memory; how many spikes there are is not known."""
+    sizes = {request.label: _nbytes(plan, request, first, steps) for request in requests}
+    total = sum(sizes.values())
+    parts = ", ".join(f"{label} {in_bytes(size)}" for label, size in sorted(sizes.items(), key=lambda one: -one[1])[:3])
+    check_room("run", f"what {steps} steps record ({parts})", total, on_host=True, instead=_INSTEAD)
+
+
+def _nbytes(plan: Plan, request: Request, first: int, steps: int) -> int:
+    if request.sample is None:
+        return {"rate": 4 * steps, "counts": 4 * plan.population(request.population).size}.get(request.kind, 0)
+    rows = request.sample.rows(first, first + steps)
+    return int(rows) * request.sample.neurons.size * _state(plan, request).itemsize
+
+
+def _state(plan: Plan, request: Request) -> Any:
+    assert request.sample is not None
+    return plan.population(request.population).state[request.sample.state].dtype
+
+
+class Collected:
+    """What was recorded since step `first`, of a run of at most `steps` steps.
+
+    Samples and rates are copied into arrays for the whole run. Spikes stay as they are until the end; memory to join
+    them is kept free.
+    """
+
+    def __init__(self, plan: Plan, requests: tuple[Request, ...], first: int, steps: int):
+        self.plan, self.requests, self.first, self.steps = plan, requests, first, steps
+        self.ran = 0
+        self._whole: dict[str, Array] = {}  # by label: samples and rates of all steps
+        self._rows = {request.label: 0 for request in requests}
+        self._pieces: dict[str, list[ListedSpikes]] = {r.label: [] for r in requests if r.kind == "spikes"}
+        self._counts: dict[str, Array] = {}
+        self._one: Recorded | None = None  # the first chunk, until there is another one: its arrays may be the result
+        self._spare: Array = np.empty(0, np.uint32)
+        self.full = ""  # why no more can be recorded
+
+    def add(self, part: Recorded) -> None:
+        """Add what a chunk recorded; if memory is full after it, `full` says so. If this raises, nothing was added."""
+        if not self.ran:
+            self._one = part
+        else:
+            if self._one is not None:
+                self._add(self._one)
+                self._one = None
+            self._add(part)
+        self.ran += part.steps
+        self.full = part.full or self.full
+
+    def _add(self, part: Recorded) -> None:
+        for request in self.requests:
+            if request.kind in ("sample", "rate") and request.label not in self._whole:
+                self._whole[request.label] = self._empty(request)
+        if any(part.spikes[request.population][0].size for request in self.requests if request.kind == "spikes"):
+            self._keep_free(part)
+        for request in self.requests:
+            value, label = value_of(self.plan, request, part), request.label
+            if request.kind == "spikes":
+                self._pieces[label].append(value)
+            elif request.kind == "counts":
+                self._counts[label] = value + self._counts.get(label, 0)
+            else:
+                self._whole[label][self._rows[label] : self._rows[label] + len(value)] = value
+                self._rows[label] += len(value)
+
+    def _keep_free(self, part: Recorded) -> None:
+        """Keep memory free for joining the spikes of any population."""
+        most = 0
+        for label, pieces in self._pieces.items():
+            population = next(request.population for request in self.requests if request.label == label)
+            most = max(most, part.spikes[population][0].size + sum(piece.events[0].size for piece in pieces))
+        if most <= self._spare.size:
+            return
+        before, self._spare = self._spare.size, np.empty(0, np.uint32)
+        try:
+            self._spare = np.empty(int(_SPARE * most), np.uint32)
+        except MemoryError:
+            self.full = "memory is full: there is no room to join more spikes"
+            self._spare = np.empty(max(before, most), np.uint32)
+
+    def _empty(self, request: Request) -> Array:
+        if request.sample is None:
+            return np.empty(self.steps, np.int32)
+        rows = request.sample.rows(self.first, self.first + self.steps)
+        return np.empty((rows, request.sample.neurons.size), _state(self.plan, request))
+
+    def result(self, *, interrupted: bool = False, reason: str = "") -> Result:
+        """Return all that was added; the chunks are given up."""
+        if self._one is not None:
+            values = {request.label: value_of(self.plan, request, self._one) for request in self.requests}
+        elif not self.ran:
+            values = {request.label: nothing(self.plan, request, self.first) for request in self.requests}
+        else:
+            values = {request.label: self._joined(request) for request in self.requests}
+        return Result(self.requests, values, self.first, self.ran, self.plan.dt, interrupted, reason)
+
+    def _joined(self, request: Request) -> Any:
+        label = request.label
+        if request.kind == "counts":
+            return self._counts[label]
+        if request.kind != "spikes":
+            return self._whole[label][: self._rows[label]]
+        self._spare = np.empty(0, np.uint32)
+        pieces = self._pieces.pop(label)
+        steps, neurons = [piece.events[0] for piece in pieces], [piece.events[1] for piece in pieces]
+        size = pieces[0].size
+        pieces.clear()
+        events = _taken(steps, np.uint32), _taken(neurons, np.int32)
+        return ListedSpikes(events, self.ran, size, self.plan.dt, self.first)
+
+
+def _taken(pieces: list[Array], dtype: Any) -> Array:
+    """Return arrays as one; each is given up when it is copied."""
+    if len(pieces) == 1:
+        return pieces.pop()
+    whole, end = np.empty(sum(piece.size for piece in pieces), dtype), 0
+    pieces.reverse()
+    while pieces:
+        piece = pieces.pop()
+        whole[end : end + piece.size] = piece
+        end += piece.size
+    return whole
