@@ -15,7 +15,7 @@ import numpy as np
 from .._compat import is_tracing
 from .structure import places_are_wide
 
-__all__ = ["check_array", "check_places", "check_room", "in_bytes"]
+__all__ = ["check_array", "check_host_room", "check_places", "check_room", "in_bytes"]
 
 _MEMORY = Path("/proc/meminfo")
 _OWN = Path("/proc/self/statm")
@@ -36,16 +36,26 @@ def check_array(where: str, shape: Sequence[int], dtype: Any) -> None:
         )
 
 
-def check_room(where: str, what: str, size: int, *, on_host: bool = False, instead: str = "ask for less") -> None:
-    """Raise if `size` bytes do not fit the memory of the device, or with `on_host` that of the host; say what to do."""
+def check_room(where: str, what: str, size: int, *, on_host: bool = False) -> None:
+    """Raise if `size` bytes do not fit the memory of the device, or with `on_host` that of the host."""
     if size < _SMALL:
         return
     for name, most in _limits(on_host):
-        if size > most:
-            raise MemoryError(
-                f"{where}: {what} would take {in_bytes(size)}, but {name} has {in_bytes(most)} of memory "
-                f"{'left' if name == 'the host' else 'in all'}; {instead}"
-            )
+        _check(where, what, size, name, most, "ask for less")
+
+
+def check_host_room(where: str, what: str, size: int, instead: str) -> None:
+    """Raise if `size` bytes do not fit the memory of the host, whatever the devices are; `instead` says what to do."""
+    if size >= _SMALL and (most := _available()) is not None:
+        _check(where, what, size, "the host", most, instead)
+
+
+def _check(where: str, what: str, size: int, name: str, most: int, instead: str) -> None:
+    if size > most:
+        raise MemoryError(
+            f"{where}: {what} would take {in_bytes(size)}, but {name} has {in_bytes(most)} of memory "
+            f"{'left' if name == 'the host' else 'in all'}; {instead}"
+        )
 
 
 def check_places(where: str, what: str, count: int) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ...event.room import check_room, in_bytes
+from ...event.room import check_host_room, in_bytes
 from ...spikes.trains import ListedSpikes
 from ..plan.plan import Plan
 from .recorded import Recorded
@@ -28,7 +28,7 @@ def check_room_for(plan: Plan, requests: Sequence[Request], first: int, steps: i
     sizes = {request.label: _nbytes(plan, request, first, steps) for request in requests}
     total = sum(sizes.values())
     parts = ", ".join(f"{label} {in_bytes(size)}" for label, size in sorted(sizes.items(), key=lambda one: -one[1])[:3])
-    check_room("run", f"what {steps} steps record ({parts})", total, on_host=True, instead=_INSTEAD)
+    check_host_room("run", f"what {steps} steps record ({parts})", total, _INSTEAD)
 
 
 def _nbytes(plan: Plan, request: Request, first: int, steps: int) -> int:
