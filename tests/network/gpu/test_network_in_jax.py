@@ -268,6 +268,27 @@ def test_what_it_cannot_do_is_told(arguments, error, words):
         be.simulate(sim, sim.state, **{"params": {}, "steps": 5, **arguments})
 
 
+@pytest.mark.parametrize(
+    ("sums", "words"),
+    [
+        (
+            np.int32(2**31 - 1),
+            r"simulate: state: what is on its way to neuron \d+ of a by syn may add up to 21474\d{5} t",
+        ),
+        (np.float32(0.5), r"simulate: state: 0.5 is on its way to a.syn; pass sums that are whole numbers of quanta"),
+        (np.float32(np.nan), "simulate: state: nan is on its way to a.syn"),
+        (np.float32(3e9), r"simulate: state: 3000000000.0 is on its way to a.syn; .* from -2147483647 to 2147483647"),
+        (np.int32(-(2**31)), "simulate: state: -2147483648 is on its way to a.syn"),
+    ],
+)
+def test_sums_that_the_kernel_cannot_hold_are_told(sums, words):
+    sim = built(small_plans.plan())
+    state = sim.state
+    state.arriving["a"]["syn"] = np.full((8, 37), sums)
+    with pytest.raises(NetworkError, match=words):
+        be.simulate(sim, state, {}, 5)
+
+
 def test_a_gpu_is_the_one_of_its_number(monkeypatch):
     gpu = CudaDevice.__new__(CudaDevice)
     gpu._number = 1
