@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -110,7 +111,19 @@ class Collected:
         rows = request.sample.rows(self.first, self.first + self.steps)
         return np.empty((rows, request.sample.neurons.size), _state(self.plan, request))
 
-    def result(self, *, interrupted: bool = False, reason: str = "") -> Result:
+    @contextmanager
+    def until_full(self, step: Callable[[], int]) -> Iterator[None]:
+        """End a block in which memory is full, if something was recorded before; `step` returns the step of now."""
+        try:
+            yield
+        except MemoryError as error:
+            if not self.ran:
+                raise
+            self.full = f"memory is full ({error})" if str(error) else "memory is full"
+            if lost := step() - self.first - self.ran:
+                self.full += f"; {lost} steps ran after the last one that is recorded"
+
+    def result(self, *, interrupted: bool) -> Result:
         """Return all that was added; the chunks are given up."""
         if self._one is not None:
             values = {request.label: value_of(self.plan, request, self._one) for request in self.requests}
@@ -118,7 +131,8 @@ class Collected:
             values = {request.label: nothing(self.plan, request, self.first) for request in self.requests}
         else:
             values = {request.label: self._joined(request) for request in self.requests}
-        return Result(self.requests, values, self.first, self.ran, self.plan.dt, interrupted, reason)
+        ended = interrupted or bool(self.full)
+        return Result(self.requests, values, self.first, self.ran, self.plan.dt, ended, self.full)
 
     def _joined(self, request: Request) -> Any:
         label = request.label

@@ -124,27 +124,14 @@ class Simulation:
         if fixed is None and self._is_whole(requests, given) and not progress and callback is None:
             fixed = total
         with stopped_by_ctrl_c() as stop, counted(total, "network", "steps", quiet=not progress) as update:
-            full = ""
-            try:
+            with collected.until_full(lambda: self.steps):
                 for part in self._chunks(total, fixed, wanted(requests), given, stop):
                     collected.add(part)
                     update(part.steps)
                     if callback is not None:
                         self._call_back(callback, result_of(self.plan, requests, [part], part.first), stop)
-                    full = collected.full
-                    if full:
-                        break
-            except MemoryError as error:
-                if not collected.ran:
-                    raise
-                full = self._lost(collected, error)
-            return collected.result(interrupted=stop.pressed or bool(full), reason=full)
-
-    def _lost(self, collected: Collected, error: MemoryError) -> str:
-        """Say why a run ended when memory was full, and whether steps ran that are not in its result."""
-        why = f"memory is full ({error})" if str(error) else "memory is full"
-        lost = self.steps - collected.first - collected.ran
-        return f"{why}; {lost} steps ran after the last one that is recorded" if lost else why
+                    stop.pressed |= bool(collected.full)
+            return collected.result(interrupted=stop.pressed)
 
     def _is_whole(self, requests: tuple[Request, ...], given: Mapping[tuple[str, str], Array]) -> bool:
         """Say whether the engine needs no chunks for these records and inputs."""
@@ -191,11 +178,7 @@ class Simulation:
 
     @property
     def state(self) -> NetworkState:
-        """The state before the next step, as arrays of NumPy that do not change; it can be assigned.
-
-        It raises `NetworkError` for a state of another network, and for one whose sums, with what the weights of now
-        can add, may leave 32 bits.
-        """
+        """The state before the next step, as arrays of NumPy that do not change; one that fits can be assigned."""
         return self.engine.state
 
     @state.setter
@@ -350,8 +333,8 @@ class Simulation:
                 parameters and weights stay as they are here. The layout must be the same in any case.
 
         Raises:
-            CheckpointError: The file is incomplete, not a checkpoint, or of another network; or its sums, with what the
-                weights can add, may leave 32 bits. Nothing changes then.
+            CheckpointError: The file is incomplete, not a checkpoint, of another network, or has sums that may leave 32
+                bits. Nothing changes then.
         """
         state, params, replaced = read_checkpoint(path, self.plan, force=force)
         then = self._now if replaced is None else functools.reduce(Plan.replaced, replaced, self.plan)
