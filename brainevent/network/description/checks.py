@@ -7,6 +7,7 @@ import operator
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from ...errors import NetworkError
@@ -54,6 +55,6 @@ def check_numbers(where: str, value: Any, instead: str, *, booleans: bool = Fals
                 f"{where}: parts of this {kind} have different shapes; pass one array of numbers"
             ) from None
     kinds = (np.floating, np.integer, *((np.bool_,) if booleans or numbers.ndim else ()))
-    if not any(jax.dtypes.issubdtype(numbers.dtype, kind) for kind in kinds):
+    if not any(jnp.issubdtype(numbers.dtype, kind) for kind in kinds):
         shown = f"{type(value).__name__} of {numbers.dtype}" if numbers.ndim else repr(value)
         raise NetworkError(f"{where} is {shown}; pass {instead}")
