@@ -6,7 +6,6 @@ from __future__ import annotations
 import importlib
 import signal
 import threading
-from _signal import getsignal  # that of `signal` makes an enumeration of each answer, which takes longer
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from types import FrameType
@@ -15,7 +14,10 @@ from numba.core.registry import cpu_target
 
 __all__ = ["load_registries", "uninterrupted"]
 
-_SIGNALS = range(1, signal.NSIG)
+# What Python programs handle. Others are rare, and each costs a microsecond in a step of a network.
+_SIGNALS = tuple(
+    getattr(signal, f"SIG{name}") for name in ("INT", "ALRM", "TERM", "USR1", "USR2", "HUP", "VTALRM", "PROF")
+)
 _LATER = ("numba.core.boxing", "numba.core.runtime.context")  # what Numba imports when it first compiles
 
 
@@ -35,7 +37,7 @@ def uninterrupted() -> Iterator[None]:
         yield
         return
     arrived: list[tuple[int, FrameType | None]] = []
-    handlers = {number: known for number in _SIGNALS if callable(known := getsignal(number))}
+    handlers = {number: known for number in _SIGNALS if callable(known := signal.getsignal(number))}
     for number in handlers:
         signal.signal(number, lambda number, frame: arrived.append((number, frame)))
 
