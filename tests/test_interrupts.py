@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import brainevent
+from brainevent.backends.numba import registries
 from brainevent.bench import tuning_store
 from brainevent.operator.check import concurrency
 
@@ -138,6 +139,33 @@ def test_a_record_ends_with_its_program_and_can_be_run_again(once):
     with pytest.raises(KeyboardInterrupt):
         run()
     np.testing.assert_array_equal(run(), [0, 2, 2, 4])
+
+
+def test_signals_that_raise_wait_until_numba_has_loaded_its_registries(monkeypatch):
+    """An alarm raises in the middle of what Numba does once per process, and Ctrl-C after it."""
+    steps, calls = [], []
+
+    def refresh(name):
+        signal.raise_signal(signal.SIGALRM)
+        signal.raise_signal(signal.SIGINT)
+        steps.append(name)
+
+    def alarm(*_):
+        calls.append("alarm")
+        raise TimeoutError("too long")
+
+    monkeypatch.setattr(registries.cpu_target.typing_context, "refresh", lambda: refresh("typing"))
+    monkeypatch.setattr(registries.cpu_target.target_context, "refresh", lambda: refresh("code"))
+    before = signal.signal(signal.SIGALRM, alarm), signal.signal(signal.SIGINT, lambda *_: calls.append("key"))
+    try:
+        with pytest.raises(TimeoutError, match="too long"):
+            registries.load_registries()
+        assert signal.getsignal(signal.SIGALRM) is alarm
+    finally:
+        for number, known in zip((signal.SIGALRM, signal.SIGINT), before, strict=True):
+            signal.signal(number, known)
+    assert steps == ["typing", "code"]
+    assert calls == ["alarm", "key", "alarm", "key"]
 
 
 def loop_of(task):

@@ -17,7 +17,7 @@ from typing import Any
 
 from .plain import OpaqueError
 
-__all__ = ["imported", "importing_nothing", "is_found", "is_library", "names_in"]
+__all__ = ["codes", "imported", "importing_nothing", "is_found", "is_library", "names_in"]
 
 _may_import: contextvars.ContextVar[bool] = contextvars.ContextVar("may_import", default=True)
 _LIBRARIES = {
@@ -67,7 +67,7 @@ def is_found(value: type) -> bool:
 def imported(function: types.FunctionType) -> Iterator[types.ModuleType]:
     """Yield the modules of users that a function imports when it is called; one that is not there is not."""
     package = function.__globals__.get("__package__") or ""
-    for code in _codes(function.__code__):
+    for code in codes(function.__code__):
         if _IMPORTS in code.co_code[::2]:
             steps = list(dis.get_instructions(code))
             for number, step in enumerate(steps):
@@ -98,11 +98,12 @@ def _module_named(name: str, package: str) -> Iterator[types.ModuleType]:
         return
 
 
-def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
+def codes(code: types.CodeType) -> Iterator[types.CodeType]:
+    """Yield code, and all code within it."""
     yield code
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
-            yield from _codes(constant)
+            yield from codes(constant)
 
 
 def names_in(code: types.CodeType) -> list[str]:

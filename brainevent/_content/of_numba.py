@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 import re
+import types
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from .compiled import is_current, is_unchanged, mark_of, needs_nothing_else
 from .extensions import Taught, installed_file
 from .named import is_library
+from .outside import reads_outside
 from .plain import OpaqueError
 from .walking import Walking
 
@@ -31,7 +33,7 @@ def overload_parts(walk: Walking, function: Any, taught: Taught) -> Iterator[byt
     if found := taught.of(function):
 
         def walked(walk: Walking, _: Any) -> Iterator[bytes]:
-            return (part for extension in found for part in walk.parts(extension))
+            return (part for extension in found for part in _extension(walk, extension))
 
         def marks(walk: Walking, function: Any, content: bytes) -> Iterator[bytes]:
             for template in taught.templates(function):
@@ -131,9 +133,18 @@ def taught_parts(walk: Walking, extension: Any) -> Iterator[bytes]:
     if installed:
         yield f"installed {installed} {getattr(extension, '__qualname__', type(extension).__qualname__)}".encode()
         held = [cell.cell_contents for cell in getattr(extension, "__closure__", None) or ()]
+        functions = [x for x in (extension, *vars(extension).values()) if isinstance(x, types.FunctionType)]
+        walk.fleeting |= any(map(reads_outside, functions))
         yield from walk.parts((held, getattr(extension, "__defaults__", None)))
     else:
-        yield from walk.parts(extension)
+        yield from _extension(walk, extension)
+
+
+def _extension(walk: Walking, extension: Any) -> Iterator[bytes]:
+    """Walk what Numba calls while it compiles."""
+    walk.extending += 1
+    yield from walk.parts(extension)
+    walk.extending -= 1
 
 
 def _described(options: Mapping[str, Any]) -> list[tuple[str, str]]:

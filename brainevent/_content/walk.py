@@ -19,6 +19,7 @@ import numpy as np
 from .extensions import Taught, is_intrinsic
 from .named import imported, is_found, is_library, names_in
 from .of_numba import class_parts, compiled_parts, dispatcher_parts, overload_parts, taught_parts, type_parts
+from .outside import reads_outside
 from .plain import KINDS, PLAIN, OpaqueError, bytes_of, digest_of
 from .walking import Walking
 
@@ -235,6 +236,7 @@ class Walk(Walking):
 
     def _function(self, function: types.FunctionType) -> Iterator[bytes]:
         yield b"function"
+        self.fleeting |= self.extending > 0 and reads_outside(function)
         yield from self._code(function.__code__)
         yield from self.parts((function.__defaults__, function.__kwdefaults__))
         around, names = self._scope.names, tuple(names_in(function.__code__))

@@ -19,6 +19,7 @@ class Walking(ABC):
         self.known: dict[int, tuple[Any, tuple[bytes, ...]]] = {}  # of functions for Numba: what they are
         self.open: dict[int, int] = {}  # those that are being walked
         self.recursive: set[int] = set()
+        self.extending = 0  # extensions of Numba around: their functions run when Numba compiles
 
     @abstractmethod
     def parts(self, value: Any) -> Iterator[bytes]:

@@ -29,10 +29,18 @@ _COMPILER = (
     (re.compile(r"-B(?!static|dynamic|symbolic|group|shareable).*|--?prefix.*"), _RUNS),
     (re.compile(r"--?(ccbin|compiler-bindir)(=.*)?|-ccbin.*|--?fuse-ld=.*/.*|--?ld-path.*"), _RUNS),
     (re.compile(r"-d[A-Zump].*|--?dump-?(dir|base).*|--?fdump-.*|--?aux-info.*|--?fcallgraph-info.*"), _DUMPS),
+    (
+        re.compile(r"--?fopt-info.*=.*|--?f(no-)?(save-)?optimization-record.*|-fstack-usage|-a[cdghilmns]*=.*|--MD.*"),
+        _DUMPS,
+    ),
+    (re.compile(r"--?f(device-)?time-trace.*|--?time(=.*)?|--(error_output|list|xref|\w*file_name).*"), _DUMPS),
     (re.compile(r"--coverage|--?f(no-)?(test-coverage|profile-.*)|--?fdiagnostics-.*-file.*"), _DUMPS),
 )
 # Of linkers, all with one dash or two, and shortened words; those of the compiler are rejected as well.
-_LINKER = {"output": _WRITES, "Map": _LISTS, "dependency-file": _LISTS, "plugin": _RUNS, "plugin-opt": _RUNS}
+_LINKER = {
+    "output": _WRITES, "Map": _LISTS, "dependency-file": _LISTS, "plugin": _RUNS, "plugin-opt": _RUNS,
+    "reproduce": _DUMPS, "time-trace": _DUMPS,
+}  # fmt: skip
 _SHORTEST = 3  # letters of a shortened word
 
 _JOINED = re.compile(r"-W([lpa]),(.*)", re.DOTALL)

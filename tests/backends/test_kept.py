@@ -169,6 +169,31 @@ def looked_at():
     pass
 
 
+def test_an_overload_that_reads_the_environment_is_asked_in_every_process(tmp_path):
+    source = f"""
+import os
+os.environ["FACTOR"] = "FACTOR_OF_THE_PROCESS"
+import jax.numpy as jnp, numba, brainevent
+brainevent.set_cache_dir({str(tmp_path)!r})
+
+def times(value): pass
+
+@numba.extending.overload(times)
+def overloading(value):
+    factor = int(os.environ["FACTOR"])
+    return lambda value: value * factor
+
+@numba.njit
+def kernel(x, out):
+    out[0] = times(x[0])
+
+x = jnp.full(1, 3.0)
+print(brainevent.numba_kernel(kernel, outs=x)(x)[0])
+"""
+    found = [float(run_forked(source.replace("FACTOR_OF_THE_PROCESS", factor))) for factor in "56"]
+    assert found == [15, 18]
+
+
 def test_a_broken_entry_is_compiled_again():
     code = objects.ObjectCode("name", objects.Boxing({"name_a": [], "name_b": [np.dtype("int8")]}), b"code")
     assert objects.ObjectCode.unpacked(code.packed()) == code

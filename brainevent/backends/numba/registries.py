@@ -7,13 +7,17 @@ import importlib
 import signal
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from types import FrameType
 
 from numba.core.registry import cpu_target
 
 __all__ = ["load_registries", "uninterrupted"]
 
+# What Python programs handle. Others are rare, and each costs a microsecond in a step of a network.
+_SIGNALS = tuple(
+    getattr(signal, f"SIG{name}") for name in ("INT", "ALRM", "TERM", "USR1", "USR2", "HUP", "VTALRM", "PROF")
+)
 _LATER = ("numba.core.boxing", "numba.core.runtime.context")  # what Numba imports when it first compiles
 
 
@@ -28,16 +32,24 @@ def load_registries() -> None:
 
 @contextmanager
 def uninterrupted() -> Iterator[None]:
-    """Delay Ctrl-C until the end of the block: Python handles it only in the main thread."""
-    known = signal.getsignal(signal.SIGINT)
-    if threading.current_thread() is not threading.main_thread() or not callable(known):
+    """Delay Ctrl-C, alarms and other signals to the end of the block: Python handles them only in the main thread."""
+    if threading.current_thread() is not threading.main_thread():
         yield
         return
-    pressed: list[tuple[int, FrameType | None]] = []
-    signal.signal(signal.SIGINT, lambda number, frame: pressed.append((number, frame)))
+    arrived: list[tuple[int, FrameType | None]] = []
+    handlers = {number: known for number in _SIGNALS if callable(known := signal.getsignal(number))}
+    for number in handlers:
+        signal.signal(number, lambda number, frame: arrived.append((number, frame)))
+
+    def deliver() -> None:
+        with ExitStack() as pending:
+            for number, frame in reversed(arrived):
+                pending.callback(handlers[number], number, frame)
+
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, known)
-        if pressed:
-            known(*pressed[0])
+        with ExitStack() as pending:  # all handlers are restored and called, also if one raises
+            pending.callback(deliver)
+            for number, known in handlers.items():
+                pending.callback(signal.signal, number, known)

@@ -10,9 +10,12 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from .elementary import expm1_reduced, reduced, scaled
+
 __all__ = ["DERIVED"]
 
 Scalar = Any
+_LARGEST = np.float32(90)  # where sinh and cosh are infinite in float32
 
 
 def _like(value: float, x: Scalar) -> Scalar:
@@ -61,17 +64,19 @@ def _before(x: Scalar, y: Scalar) -> Scalar:
 
 
 def _cosh(x: Scalar) -> Scalar:
-    e = lax.exp(lax.abs(x))
-    return np.float32(0.5) * e + np.float32(0.5) / e
+    """Return cosh by exp / 2, which is finite wherever cosh is."""
+    k, r = reduced(lax.min(lax.abs(x), _LARGEST))
+    half = scaled(np.float32(1) + expm1_reduced(r), k - 1)
+    return half + np.float32(0.25) / half
 
 
 def _sinh(x: Scalar) -> Scalar:
-    """Return sinh by expm1, which is accurate near zero."""
-    e = lax.expm1(lax.abs(x))
-    half = np.float32(0.5) * e
-    large = half + half / (e + np.float32(1))
-    large = lax.select(e < np.float32(np.inf), large, e)
-    return lax.select(x < 0, -large, lax.select(x == 0, x, large))
+    """Return sinh by expm1 / 2, which is accurate near zero, and finite wherever sinh is."""
+    k, r = reduced(lax.min(lax.abs(x), _LARGEST))
+    half = scaled(expm1_reduced(r) + (np.float32(1) - scaled(np.float32(1), -k)), k - 1)
+    large = half + half / (half + half + np.float32(1))
+    large = lax.select(half < np.float32(2**100), large, half)
+    return lax.select(lax.abs(x) < np.float32(2**-24), x, lax.select(x < 0, -large, large))
 
 
 def _nextafter(x: Scalar, y: Scalar) -> Scalar:

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """exp and its relatives in float32: their errors against float64, and their values at the limits."""
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy import special
 
 from brainevent.network.rule.functions import FUNCTIONS, LARGEST_ERRORS
 from brainevent.network.rule.interpret import interpret
-from brainevent.network.rule.lower import function_form
+from brainevent.network.rule.lower import form_of, function_form
 from brainevent.network.rule.primitives import flush
 
 F = np.float32
@@ -112,6 +113,22 @@ def test_limits(name):
     np.testing.assert_allclose(found, exact, rtol=1e-6)
     numbers = ~np.isnan(exact)
     np.testing.assert_array_equal(np.signbit(found[numbers]), np.signbit(exact[numbers]))
+
+
+@pytest.mark.parametrize("name", ["sinh", "cosh"])
+def test_hyperbolic_functions_are_finite_as_far_as_float32_is(name):
+    largest = 89.4159  # here both are 3.4e38
+    rng = np.random.default_rng(0)
+    x = F([*arguments("exp", 2000), *rng.uniform(88, largest, 1000), *rng.uniform(-largest, -88, 1000), 88.8, -88.8])
+    found = interpret(form_of(name, getattr(jnp, name), ("float32",)), (x,))[0]
+    with np.errstate(all="ignore"):
+        exact = getattr(np, name)(x.astype(float))
+        rounded = exact.astype(F)
+    assert largest_error(found, exact, x) < 2.5
+    np.testing.assert_array_equal(np.isfinite(found), np.isfinite(rounded))
+    ends = F([0.0, -0.0, np.inf, -np.inf, np.nan, 3e-38, -3e-38, 89.5, -89.5])
+    found = interpret(form_of(name, getattr(jnp, name), ("float32",)), (ends,))[0]
+    np.testing.assert_array_equal(found, [getattr(jnp, name)(end) for end in ends])
 
 
 def test_sine_and_cosine_of_what_is_no_number():
