@@ -127,7 +127,9 @@ class KernelArgumentError(KernelCompilationError, TypeError):
 
 
 class CompilationError(KernelCompilationError):
-    """A compiler failed, is missing or took too long; the text ends with the command, unless the message has it.
+    """A compiler failed, is missing or took too long.
+
+    The text has the message, what the compiler printed, and the command; the last two only if the message lacks them.
 
     Args:
         message: What went wrong.
@@ -137,7 +139,7 @@ class CompilationError(KernelCompilationError):
     """
 
     def __init__(self, message: str, compiler_output: str = "", command: str = "", stage: str = "compile"):
-        super().__init__(_with_command(message, command))
+        super().__init__(_with_command(_with_output(message, compiler_output), command))
         self.compiler_output, self.command, self.stage = compiler_output, command, stage
 
 
@@ -176,8 +178,13 @@ class UnsupportedArchError(KernelToolchainError):
     """
 
     def __init__(self, message: str, *, compiler_output: str = "", command: str = "", stage: str = ""):
-        super().__init__(_with_command(message, command))
+        super().__init__(_with_command(_with_output(message, compiler_output), command))
         self.compiler_output, self.command, self.stage = compiler_output, command, stage
+
+
+def _with_output(message: str, output: str) -> str:
+    lines = [line for line in output.splitlines() if line.strip()]
+    return message if any(line in message for line in lines) or not lines else f"{message}\n{output.strip()}"
 
 
 def _with_command(message: str, command: str) -> str:

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What existing programs call: names and results that differed, each by what it should do."""
 
+import inspect
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -68,10 +70,10 @@ def test_index_helpers_know_both_names_of_their_arrays():
     jax.tree.map(
         np.testing.assert_array_equal,
         brainevent.csr_to_csc_index(indptr, csr_indices=indices, shape=(2, 3), include_perm=False),
-        wanted[:2],
+        (*wanted[:2], None),
     )
     back = brainevent.csc_to_csr_index(csc_indptr=wanted[0], csc_indices=wanted[1], shape=(2, 3), include_perm=False)
-    jax.tree.map(np.testing.assert_array_equal, back, (indptr, indices))
+    jax.tree.map(np.testing.assert_array_equal, back, (indptr, indices, None))
     with pytest.raises(TypeError, match="pass indices, or csr_indices, which is the same; found both"):
         brainevent.csr_to_csc_index(indptr, indices, csr_indices=indices, shape=(2, 3))
     with pytest.raises(TypeError, match="pass indptr, or csc_indptr, which is the same; found neither"):
@@ -211,3 +213,124 @@ def test_events_of_batches():
 def test_events_that_do_not_fit_are_told(call, error, says):
     with pytest.raises(error, match=says):
         call()
+
+
+# ---- names of arguments and attributes ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("cls", "numbers"),
+    [
+        ("JITCScalarR", {"weight": 1.5}),
+        ("JITCScalarC", {"weight": 1.5}),
+        ("JITCNormalR", {"loc": 1.5, "scale": 0.1}),
+        ("JITCUniformC", {"low": 0.5, "high": 1.5}),
+    ],
+)
+def test_drawn_matrices_take_their_numbers_by_name(cls, numbers):
+    make = getattr(brainevent, cls)
+    wanted = make((*numbers.values(), 0.5, 42), shape=(20, 30))
+    for found in (
+        make(**numbers, prob=0.5, seed=42, shape=(20, 30)),
+        make(*numbers.values(), prob=0.5, seed=42, shape=(20, 30)),
+        make(*numbers.values(), 0.5, 42, shape=(20, 30)),
+    ):
+        np.testing.assert_array_equal(found.todense(), wanted.todense())
+        assert found.seed == 42
+    assert isinstance(make(*numbers.values(), 0.5, shape=(20, 30)).seed, int)  # a new one
+    with pytest.raises(TypeError, match=f"{cls}: there is no argument 'probb'; did you mean 'prob'"):
+        make(**numbers, probb=0.5, seed=42, shape=(20, 30))
+    with pytest.raises(TypeError, match=f"{cls}: {next(iter(numbers))} is given twice"):
+        make(1.0, **numbers, prob=0.5, seed=42, shape=(20, 30))
+    with pytest.raises(ValueError, match=f"{cls}: {len(numbers)} values are given; pass "):
+        make(**numbers, shape=(20, 30))
+
+
+@pytest.mark.parametrize("seed", [0, 42, -7, 2**40 + 5, -(2**63), np.int32(-3), np.uint32(2**32 - 1)])
+def test_the_seed_of_a_drawn_matrix_is_as_given(seed):
+    matrix = brainevent.JITCScalarR(1.0, 0.5, seed, shape=(20, 30))
+    assert matrix.seed == int(seed)
+    again = jax.jit(lambda m: brainevent.JITCScalarR(1.0, 0.5, m.seed, shape=(20, 30)).todense())(matrix)
+    np.testing.assert_array_equal(again, matrix.todense())
+
+
+DENSE = jnp.array([[0.0, 2.0, 0.0], [1.0, 0.0, 0.0], [3.0, 4.0, 5.0]])
+
+
+@pytest.mark.parametrize("cls", ["CSR", "CSC", "COO", "Dense", "FixedNumPerPre"])
+def test_methods_of_matrices_take_their_arguments_by_name(cls):
+    more = {"num_conn": 3} if cls == "FixedNumPerPre" else {}
+    matrix = getattr(brainevent, cls).fromdense(DENSE, **more)
+    np.testing.assert_array_equal(matrix.apply(fn=lambda x: 2 * x).todense(), 2 * DENSE)
+    np.testing.assert_array_equal(matrix.slice_rows(index=jnp.array([2, 0])).todense(), DENSE[jnp.array([2, 0])])
+    np.testing.assert_array_equal(matrix.diag_add(other=1.0).todense(), DENSE + jnp.eye(3))
+
+
+def test_the_places_of_a_diagonal_are_those_of_the_sum():
+    matrix, diagonal = brainevent.CSR.fromdense(DENSE), jnp.array([10.0, 20.0, 30.0])
+    indptr, indices, stored, places = matrix.diag_positions
+    total = matrix.diag_add(diagonal)
+    np.testing.assert_array_equal(indptr, total.indptr)
+    np.testing.assert_array_equal(indices, total.indices)
+    data = jnp.zeros(indices.size).at[stored].add(matrix.data).at[places].add(diagonal)
+    np.testing.assert_array_equal(data, total.data)
+    with pytest.raises(RuntimeError, match="diag_positions"):
+        jax.jit(lambda m: m.diag_positions)(matrix)
+
+
+def test_sums_of_dense_matrices_are_dense_matrices():
+    u = pytest.importorskip("brainunit")
+    for unit, matrix in ((1.0, brainevent.Dense(DENSE)), (u.mV, brainevent.Dense(DENSE * u.mV))):
+        for found, wanted in (
+            (matrix + 1.0 * unit, DENSE + 1.0),
+            (1.0 * unit - matrix, 1.0 - DENSE),
+            (matrix - matrix, 0 * DENSE),
+            (matrix + DENSE[0] * unit, DENSE + DENSE[0]),
+            (DENSE * unit + matrix, 2 * DENSE),
+        ):
+            assert isinstance(found, brainevent.Dense)
+            np.testing.assert_array_equal(found.todense() / unit, wanted)
+
+
+def test_events_as_bits_are_transposed_and_multiplied():
+    spikes = np.random.default_rng(0).random((40, 70)) < 0.3
+    events = brainevent.BitPackedBinary(jnp.asarray(spikes))
+    for found in (events.T, events.transpose(), events.transpose(1, 0), events.transpose((1, 0))):
+        assert isinstance(found, brainevent.BitPackedBinary)
+        assert found.original_shape == found.shape == (70, 40)
+        np.testing.assert_array_equal(found.value, spikes.T)
+        jax.tree.map(np.testing.assert_array_equal, found, brainevent.BitPackedBinary(jnp.asarray(spikes.T)))
+    np.testing.assert_array_equal(events.transpose(0, 1).value, spikes)
+    matrix = jnp.arange(140.0).reshape(70, 2)
+    np.testing.assert_array_equal(events.dot(matrix), events @ matrix)
+
+
+def test_compact_events_are_made_of_seven_parts():
+    value = jnp.array([True, False, True])
+    events = brainevent.CompactBinary.from_array(value)
+    parts = events.packed, events.active_ids, jnp.array([2]), value, 3, None, 32
+    jax.tree.map(np.testing.assert_array_equal, brainevent.CompactBinary(*parts), events)
+    with pytest.raises(TypeError, match="n_orig is not given"):
+        brainevent.CompactBinary(*parts[:4])
+    with pytest.raises(ShapeError, match=r"packed has shape \(1,\); pass words of shape \(2,\)"):
+        brainevent.CompactBinary(*parts[:4], 40)
+
+
+@pytest.mark.parametrize("cls", ["BinaryArray", "WeightedArray", "BitPackedBinary"])
+def test_events_are_taken_apart_by_their_method(cls):
+    events = getattr(brainevent, cls)(jnp.array([[1.0, 0.0]]))
+    leaves, static = events.tree_flatten()
+    again = type(events).tree_unflatten(static, leaves)
+    np.testing.assert_array_equal(again.value, events.value)
+
+
+def test_the_text_of_a_compilers_error_has_its_output_and_command_once():
+    error = brainevent.errors.CompilationError("it failed", "x.cc:1: error: no", "g++ x.cc")
+    assert str(error) == "it failed\nx.cc:1: error: no\ncommand: g++ x.cc"
+    assert str(brainevent.errors.CompilationError(str(error), "x.cc:1: error: no\n", "g++ x.cc")) == str(error)
+
+
+def test_other_arguments_by_name(tmp_path):
+    pytest.importorskip("warp")
+    assert brainevent.jaxinfo_to_warpinfo(jax_info=jax.ShapeDtypeStruct((3,), jnp.float32)).ndim == 1
+    assert "name" in inspect.signature(brainevent.CompiledModule.get_handler).parameters

@@ -84,6 +84,8 @@ class BitPackedBinary(EventRepresentation):
         Array([3., 3.], dtype=float32)
         >>> events.with_value(jnp.array([True])).value
         Array([ True], dtype=bool)
+        >>> events.with_value(jnp.eye(2, 3)).T.transpose(1, 0).shape
+        (2, 3)
     """
 
     packed: tuple[jax.Array, ...]
@@ -110,6 +112,22 @@ class BitPackedBinary(EventRepresentation):
     def dtype(self) -> Any:
         """The dtype of `value`, which is boolean."""
         return jnp.dtype(bool)
+
+    @property
+    def T(self) -> BitPackedBinary:  # noqa: N802 - as arrays call it
+        """The events with their axes reversed."""
+        return self.tree_unflatten(self.original_shape[::-1], (tuple(words.T for words in self.packed[::-1]),))
+
+    def transpose(self, *axes: Any) -> BitPackedBinary:
+        """Return the events with their axes in another order, or reversed.
+
+        Args:
+            *axes: The axes in their new order; none to reverse them.
+
+        Returns:
+            The events, in this form.
+        """
+        return BitPackedBinary(self.value.transpose(*axes)) if axes else self.T
 
     def with_value(self, value: EventLike) -> BitPackedBinary:
         return BitPackedBinary(value)

@@ -35,8 +35,15 @@ class CompactBinary(EventRepresentation):
         packed: uint32 words of 32 events along the last axis.
         active_ids: int32, (n,). It begins with the neurons that have an event in any column, in order; the rest is n.
         n_active: How many neurons have an event, an int32 scalar.
+        value: Ignored: it follows from the bits or the list.
         n_orig: The number of neurons, n.
         batch_size: The size of the batch; None without one.
+        bit_width: The number of bits in a word, 32.
+
+    Raises:
+        TypeError: If `n_orig` is missing.
+        ValueError: If the width is not 32.
+        ShapeError: If there are too few or too many words.
 
     Examples:
         >>> import jax.numpy as jnp, brainevent
@@ -56,10 +63,29 @@ class CompactBinary(EventRepresentation):
     batch_size: int | None
 
     def __init__(
-        self, packed: jax.Array, active_ids: jax.Array, n_active: jax.Array, n_orig: int, batch_size: int | None = None
+        self,
+        packed: ArrayLike,
+        active_ids: ArrayLike,
+        n_active: ArrayLike,
+        value: ArrayLike | None = None,
+        n_orig: int | None = None,
+        batch_size: int | None = None,
+        bit_width: int = _BITS,
     ):
-        self.packed, self.active_ids, self.n_active = packed, active_ids, n_active
-        self.n_orig, self.batch_size = n_orig, batch_size
+        where = "CompactBinary"
+        _check_width(bit_width)
+        if n_orig is None:
+            raise TypeError(f"{where}: n_orig is not given; pass the number of neurons")
+        self.n_orig = checked_count(where, "n_orig", n_orig)
+        self.batch_size = None if batch_size is None else checked_count(where, "batch_size", batch_size)
+        words = jnp.asarray(packed, jnp.uint32)
+        size, batch = self.n_orig, self.batch_size
+        wanted = (-(-size // _BITS),) if batch is None else (size, -(-batch // _BITS))
+        if words.shape != wanted and (batch is not None or words.shape != (0,)):
+            raise ShapeError(f"{where}: packed has shape {words.shape}; pass words of shape {wanted}")
+        count = jnp.asarray(n_active)
+        self.packed, self.active_ids = words, jnp.asarray(active_ids)
+        self.n_active = count.reshape(()) if count.size == 1 else count
 
     @classmethod
     def from_array(cls, x: EventLike, bit_width: int = _BITS) -> CompactBinary:
@@ -79,7 +105,7 @@ class CompactBinary(EventRepresentation):
         _check_width(bit_width)
         active = _active(x)
         ids, count = _listed(active if active.ndim == 1 else active.any(1))
-        return cls(bitpack(active, -1), ids, count, *_sizes(active))
+        return cls(bitpack(active, -1), ids, count, None, *_sizes(active))
 
     @classmethod
     def from_array_light(cls, x: EventLike, bit_width: int = _BITS) -> CompactBinary:
@@ -108,7 +134,7 @@ class CompactBinary(EventRepresentation):
         if active.ndim == 2:
             return cls.from_array(active)
         ids, count = _listed(jnp.zeros_like(active))
-        return cls(bitpack(active, -1), ids, count, *_sizes(active))
+        return cls(bitpack(active, -1), ids, count, None, *_sizes(active))
 
     @classmethod
     def compacy_only_vector(cls, x: EventLike, bit_width: int = _BITS) -> CompactBinary:
@@ -136,7 +162,7 @@ class CompactBinary(EventRepresentation):
         active = _active(x)
         if active.ndim != 1:
             raise MathError(f"CompactBinary: the events have shape {active.shape}; pass a vector, or call from_array")
-        return cls(jnp.zeros(0, jnp.uint32), *_listed(active), *_sizes(active))
+        return cls(jnp.zeros(0, jnp.uint32), *_listed(active), None, *_sizes(active))
 
     @classmethod
     def from_packed(
@@ -174,16 +200,7 @@ class CompactBinary(EventRepresentation):
             >>> brainevent.CompactBinary.from_packed(words, ids, 2, n_orig=3).value
             Array([ True, False,  True], dtype=bool)
         """
-        _check_width(bit_width)
-        if n_orig is None:
-            raise TypeError("CompactBinary.from_packed: n_orig is not given; pass the number of neurons")
-        size = checked_count("CompactBinary.from_packed", "n_orig", n_orig)
-        batch = None if batch_size is None else checked_count("CompactBinary.from_packed", "batch_size", batch_size)
-        words = jnp.asarray(packed, jnp.uint32)
-        wanted = (-(-size // _BITS),) if batch is None else (size, -(-batch // _BITS))
-        if words.shape != wanted and (batch is not None or words.shape != (0,)):
-            raise ShapeError(f"CompactBinary.from_packed: packed has shape {words.shape}; pass words of shape {wanted}")
-        return cls(words, jnp.asarray(active_ids), jnp.asarray(n_active), size, batch)
+        return cls(packed, active_ids, n_active, value, n_orig, batch_size, bit_width)
 
     @property
     def bit_width(self) -> int:
@@ -229,8 +246,10 @@ class CompactBinary(EventRepresentation):
     @classmethod
     def tree_unflatten(cls, sizes: tuple[int, int | None], children: tuple[Any, ...]) -> CompactBinary:
         """Put together again what JAX took apart, whatever the leaves are."""
-        packed, active_ids, n_active = children
-        return cls(packed, active_ids, n_active, *sizes)
+        events = object.__new__(cls)
+        events.packed, events.active_ids, events.n_active = children
+        events.n_orig, events.batch_size = sizes
+        return events
 
 
 def _check_width(bit_width: int) -> None:

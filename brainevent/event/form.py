@@ -77,6 +77,19 @@ class EventForm(ABC):
         """The number of elements, events or not."""
         return math.prod(self.shape)
 
+    def tree_flatten(self) -> tuple[tuple[Any, ...], Any]:
+        """Take apart for JAX.
+
+        Returns:
+            The leaves, and what is static.
+        """
+        keyed, static = self.tree_flatten_with_keys()
+        return tuple(child for _, child in keyed), static
+
+    @abstractmethod
+    def tree_flatten_with_keys(self) -> tuple[tuple[tuple[Any, Any], ...], Any]:
+        """Take apart for JAX, with the names of the leaves."""
+
     def __len__(self) -> int:
         if not self.ndim:
             raise TypeError(f"{type(self).__name__}: events without a dimension have no length")

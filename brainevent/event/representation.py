@@ -67,6 +67,17 @@ class EventRepresentation(EventForm, BesideUnits):
         product = binary_densemv if self.ndim == 1 else binary_densemm
         return product(matrix, events, transpose=False, weighted=self.graded)
 
+    def dot(self, matrix: Any) -> Any:
+        """Return `events @ matrix`.
+
+        Args:
+            matrix: The matrix, (k, m), as an array, a quantity, or one of this package.
+
+        Returns:
+            The sums of its rows, (m,) or (n, m).
+        """
+        return self @ matrix
+
     def _operand(self, matrix: Any, where: str) -> Any:
         """Return the events for a product with an array; raise if their ranks do not fit."""
         if self.ndim not in (1, 2):

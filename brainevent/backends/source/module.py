@@ -112,11 +112,11 @@ class CompiledModule:
         """
         return self._library.read_bytes()
 
-    def get_handler(self, func_name: str) -> Callable[..., int]:
+    def get_handler(self, name: str) -> Callable[..., int]:
         """Return the XLA handler of an entry point.
 
         Args:
-            func_name: The name of the entry point.
+            name: The name of the entry point.
 
         Returns:
             A function of `ctypes`.
@@ -124,12 +124,12 @@ class CompiledModule:
         Raises:
             KeyError: If there is no such entry point.
         """
-        if func_name not in self._handlers:
+        if name not in self._handlers:
             raise KeyError(
-                f"{self!r} has no function {func_name!r}{did_you_mean(func_name, self._handlers)}; "
+                f"{self!r} has no function {name!r}{did_you_mean(name, self._handlers)}; "
                 f"it has: {', '.join(self._handlers) or 'none'}"
             )
-        return self._handlers[func_name]
+        return self._handlers[name]
 
     def redirected(self, func_name: str) -> tuple[Any, ctypes.c_void_p | None]:
         """Return a handler that forwards calls, and the cell with the address to which it forwards them.

@@ -62,11 +62,11 @@ def jaxtype_to_warptype(dtype: DTypeLike) -> type:
     return getattr(warp, name)
 
 
-def jaxinfo_to_warpinfo(info: TypesLike) -> PyTree:
+def jaxinfo_to_warpinfo(jax_info: TypesLike) -> PyTree:
     """Return the annotation of a Warp kernel's parameter that takes arrays of a type.
 
     Args:
-        info: An array, or a `jax.ShapeDtypeStruct`.
+        jax_info: An array, or a `jax.ShapeDtypeStruct`.
 
     Returns:
         A `warp.array` with this dtype and number of dimensions.
@@ -82,8 +82,8 @@ def jaxinfo_to_warpinfo(info: TypesLike) -> PyTree:
         ('float32', 2)
     """
     warp = the_warp()
-    if info.ndim == 0:
+    if jax_info.ndim == 0:
         raise ValueError(
             "Warp has no 0-D arrays; give the array one axis, x.reshape(1), or make the parameter a number"
         )
-    return warp.array(dtype=jaxtype_to_warptype(info.dtype), ndim=info.ndim)
+    return warp.array(dtype=jaxtype_to_warptype(jax_info.dtype), ndim=jax_info.ndim)

@@ -124,14 +124,14 @@ def csr_to_csc_index(
     column_block_size: int = 4096,
     csr_indptr: IndexLike | None = None,
     csr_indices: IndexLike | None = None,
-) -> tuple[jax.Array, ...]:
+) -> tuple[jax.Array, jax.Array, jax.Array | None]:
     """Turn the indices of compressed sparse rows into those of compressed sparse columns.
 
     Args:
         indptr: Where each row begins among the elements, int32 or int64, (m + 1,).
         indices: The column of each element, int32 or int64, (nse,).
         shape: The shape of the matrix, (m, k).
-        include_perm: Whether to return `perm`, too.
+        include_perm: Whether to return `perm`, and not None in its place.
         method: Accepted for programs that pass "coo", "numpy" or "gpu_column_block"; all give the same result.
         column_block_size: Ignored.
         csr_indptr: Another name of `indptr`.
@@ -187,14 +187,14 @@ def csc_to_csr_index(
     column_block_size: int = 4096,
     csc_indptr: IndexLike | None = None,
     csc_indices: IndexLike | None = None,
-) -> tuple[jax.Array, ...]:
+) -> tuple[jax.Array, jax.Array, jax.Array | None]:
     """Turn the indices of compressed sparse columns into those of compressed sparse rows.
 
     Args:
         indptr: Where each column begins among the elements, int32 or int64, (k + 1,).
         indices: The row of each element, int32 or int64, (nse,).
         shape: The shape of the matrix, (m, k).
-        include_perm: Whether to return `perm`, too.
+        include_perm: Whether to return `perm`, and not None in its place.
         method: Accepted for programs that pass "coo", "numpy" or "gpu_column_block"; all give the same result.
         column_block_size: Ignored.
         csc_indptr: Another name of `indptr`.
@@ -246,7 +246,7 @@ def _turned(where: str, indptr: Any, indices: Any, shape: tuple[int, int], inclu
     else:
         rows = row_of_each(indptr, indices.shape[0]).astype(indices.dtype)
         found = _sorted_in_trace(indices, rows, shape[1])
-    return found if include_perm else found[:2]
+    return found if include_perm else (*found[:2], None)
 
 
 def _sorted(where: str, named_keys: Any, named_others: Any, shape: tuple[int, int]) -> Any:

@@ -83,7 +83,7 @@ class Arithmetic(Attributes):
     def __rsub__(self, other: Any) -> Any:
         return _dense(other) - self.todense()
 
-    def diag_add(self, diagonal: ArrayLike) -> Arithmetic:
+    def diag_add(self, other: ArrayLike) -> Arithmetic:
         """Add a diagonal matrix.
 
         The sum is of the same class if that is `CSR`, `CSC` or `Dense`, and else a `CSR`. If it is sparse, its indices
@@ -91,7 +91,7 @@ class Arithmetic(Attributes):
         with weight zero where the diagonal is stored already.
 
         Args:
-            diagonal: A number, or a number for each element of the diagonal, (min(m, k),).
+            other: A number, or a number for each element of the diagonal, (min(m, k),).
 
         Returns:
             The sum.
@@ -106,7 +106,7 @@ class Arithmetic(Attributes):
             (CSR(float32[2, 2], nse=4), Array([[ 1.,  2.],
                    [ 3., 14.]], dtype=float32))
         """
-        found: Arithmetic = self.tocsr().diag_add(diagonal)
+        found: Arithmetic = self.tocsr().diag_add(other)
         return found
 
     def _beside_data(self, sign: str, other: Any) -> Any:

@@ -140,18 +140,18 @@ class DataRepresentation(WithBuffers, Products, Conversions, Rows, BesideQuantit
         weights = checked_weights(f"{type(self).__name__}.with_data", numbers, self._stored)
         return self._like(units.join(weights, unit))
 
-    def apply(self, function: Callable[[Any], Any]) -> Self:
-        """Return a matrix with the same structure and `function(data)` as data.
+    def apply(self, fn: Callable[[Any], Any]) -> Self:
+        """Return a matrix with the same structure and `fn(data)` as data.
 
         Elements that are stored more than once are not added up before.
 
         Args:
-            function: Takes the data, and returns data of the same shape.
+            fn: Takes the data, and returns data of the same shape.
 
         Returns:
             The matrix, of the same class.
         """
-        return self.with_data(function(self.data))
+        return self.with_data(fn(self.data))
 
     def _like(self, data: Any) -> Self:
         structure = [getattr(self, name) for name in self._structure]

@@ -251,5 +251,5 @@ class Compressed(ByFormat, WithWeightIndices, DataRepresentation):
         from ..csr.conversions import csr_to_csc_index
 
         many = self.data.size != 1
-        indptr, indices, *perm = csr_to_csc_index(self.indptr, self.indices, shape=self._cut_shape, include_perm=many)
-        return self.data[perm[0]] if many else self.data, (indices, indptr)
+        indptr, indices, perm = csr_to_csc_index(self.indptr, self.indices, shape=self._cut_shape, include_perm=many)
+        return self.data[perm] if many else self.data, (indices, indptr)

@@ -64,12 +64,12 @@ class CSC(Compressed):
     def tocsc(self) -> CSC:
         return self
 
-    def slice_rows(self, rows: IndexLike | slice) -> CSC:
-        found: Any = self.tocsr().slice_rows(rows).tocsc()
+    def slice_rows(self, index: IndexLike | slice) -> CSC:
+        found: Any = self.tocsr().slice_rows(index).tocsc()
         return found
 
-    def diag_add(self, diagonal: ArrayLike) -> CSC:
-        found: CSC = self._transposed().diag_add(diagonal)._transposed()
+    def diag_add(self, other: ArrayLike) -> CSC:
+        found: CSC = self._transposed().diag_add(other)._transposed()
         return found
 
     def tocsr(self) -> CSR:

@@ -16,7 +16,7 @@ from ..structure import as_indices, known_on_host
 from .buffers import TURNED
 from .build import pick
 from .compressed import Compressed
-from .diagonal import checked_diagonal, with_diagonal
+from .diagonal import checked_diagonal, positions_with_diagonal, with_diagonal
 from .formats import named_format
 from .indexing import chosen_rows
 
@@ -154,13 +154,13 @@ class CSR(Compressed):
         how = (self.shape, self.backend, self.indices_within)
         return sliced_rows(self.data, self.indices, self.indptr, chosen, *how)
 
-    def slice_rows(self, rows: IndexLike | slice) -> CSR:
+    def slice_rows(self, index: IndexLike | slice) -> CSR:
         self._look("CSR.slice_rows")
         indptr = known_on_host("CSR.slice_rows", self.indptr)
-        if not isinstance(rows, slice):
-            known_on_host("CSR.slice_rows", as_indices(rows))
+        if not isinstance(index, slice):
+            known_on_host("CSR.slice_rows", as_indices(index))
         with jax.ensure_compile_time_eval():
-            chosen = np.asarray(chosen_rows("CSR.slice_rows", rows, self.shape[0]))
+            chosen = np.asarray(chosen_rows("CSR.slice_rows", index, self.shape[0]))
         counts = np.diff(indptr)[chosen]
         starts = np.concatenate([np.zeros(1, indptr.dtype), np.cumsum(counts, dtype=indptr.dtype)])
         places = np.repeat(indptr[:-1][chosen] - starts[:-1], counts) + np.arange(starts[-1])
@@ -191,8 +191,19 @@ class CSR(Compressed):
 
         return CSRDelayLayout.build(self.data, self.indices, self.indptr, delays, n_slots=n_slots, shape=self.shape)
 
-    def diag_add(self, diagonal: ArrayLike) -> CSR:
-        checked_diagonal("CSR.diag_add", diagonal, self.shape)
+    def diag_add(self, other: ArrayLike) -> CSR:
+        checked_diagonal("CSR.diag_add", other, self.shape)
         self._look("CSR.diag_add")
-        found = with_diagonal(self.data, self.indices, self.indptr, self.shape, diagonal, in_order=self.indices_sorted)
+        found = with_diagonal(self.data, self.indices, self.indptr, self.shape, other, in_order=self.indices_sorted)
         return CSR._of(found.data, found[1:], self.shape, indices_sorted=True, **self._kept)
+
+    @property
+    def diag_positions(self) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
+        """The structure of `diag_add(...)`: `indptr`, `indices`, the place of each element, and of the diagonal.
+
+        Not available under `jax.jit` for traced indices.
+        """
+        indptr, indices = (known_on_host("CSR.diag_positions", x) for x in (self.indptr, self.indices))
+        self._look("CSR.diag_positions")
+        found = positions_with_diagonal(indices, indptr, self.shape, in_order=self.indices_sorted)
+        return found.indptr, found.indices, *(jnp.asarray(places) for places in (found.stored, found.diagonal))

@@ -141,14 +141,30 @@ class Dense(ByFormat, DataRepresentation):
             )
         return other
 
-    def slice_rows(self, rows: IndexLike | slice) -> Dense:
-        chosen = chosen_rows("Dense.slice_rows", rows, self.shape[0])
+    def __add__(self, other: Any) -> Any:
+        return self._dense_again(super().__add__(other))
+
+    def __radd__(self, other: Any) -> Any:
+        return self._dense_again(super().__radd__(other))
+
+    def __sub__(self, other: Any) -> Any:
+        return self._dense_again(super().__sub__(other))
+
+    def __rsub__(self, other: Any) -> Any:
+        return self._dense_again(super().__rsub__(other))
+
+    def _dense_again(self, found: Any) -> Any:
+        """Return a sum as a matrix of the same class; where it has another shape, as it is."""
+        return self.with_data(found) if np.shape(found) == self.shape else found
+
+    def slice_rows(self, index: IndexLike | slice) -> Dense:
+        chosen = chosen_rows("Dense.slice_rows", index, self.shape[0])
         return Dense(self._rows(chosen), backend=self.backend)
 
-    def diag_add(self, diagonal: ArrayLike) -> Dense:
+    def diag_add(self, other: ArrayLike) -> Dense:
         numbers, unit = units.split(self.data)
         along = np.arange(min(self.shape))
-        added = checked_diagonal("Dense.diag_add", diagonal, self.shape)
+        added = checked_diagonal("Dense.diag_add", other, self.shape)
         found = numbers.at[along, along].add(jnp.asarray(units.numbers_in(added, unit), numbers.dtype))
         return self.with_data(units.join(found, unit))
 

@@ -13,9 +13,8 @@ from ...errors import ShapeError
 from .. import units
 from ..csr.pointers import row_of_each
 from ..structure import are_known, checked_indptr
-from .build import pick
 
-__all__ = ["Sum", "checked_diagonal", "with_diagonal"]
+__all__ = ["Positions", "Sum", "checked_diagonal", "positions_with_diagonal", "with_diagonal"]
 
 
 class Sum(NamedTuple):
@@ -24,6 +23,15 @@ class Sum(NamedTuple):
     data: Any
     indices: jax.Array
     indptr: jax.Array
+
+
+class Positions(NamedTuple):
+    """The structure of a matrix with its whole diagonal, and where stored and diagonal elements are in it."""
+
+    indptr: jax.Array
+    indices: jax.Array
+    stored: np.ndarray
+    diagonal: np.ndarray
 
 
 def checked_diagonal(where: str, diagonal: Any, shape: tuple[int, int]) -> Any:
@@ -44,32 +52,32 @@ def with_diagonal(
     if are_known(indices, indptr):
         found, pointers = np.asarray(indices), np.asarray(indptr)
         if pointers[0] == 0 and pointers[-1] == found.size and (np.diff(pointers) >= 0).all():
-            return _with_missing(data, found, pointers, shape, diagonal, in_order=in_order)
+            place = positions_with_diagonal(found, pointers, shape, in_order=in_order)
+            added = _added(data, place.stored, diagonal, place.diagonal, place.indices.shape[0])
+            return Sum(added, place.indices, place.indptr)
     return _with_all(data, indices, indptr, shape, diagonal)
 
 
-def _with_missing(
-    data: Any, indices: np.ndarray, indptr: np.ndarray, shape: tuple[int, int], diagonal: Any, *, in_order: bool
-) -> Sum:
-    """Add it on the host: a missing element is inserted behind the elements of its row that are left of it."""
+def positions_with_diagonal(
+    indices: np.ndarray, indptr: np.ndarray, shape: tuple[int, int], *, in_order: bool
+) -> Positions:
+    """Return the structure of a sum with a diagonal: missing elements are inserted where columns ascend."""
     rows = np.repeat(np.arange(shape[0]), np.diff(indptr))
-    if not in_order:
-        order = np.lexsort((indices, rows))  # rows stay where they are
-        indices, data = indices[order], pick(data, order)
-    stored, first = np.unique(rows[on := np.flatnonzero(rows == indices)], return_index=True)
-    missing = np.setdiff1d(np.arange(min(shape)), stored)
+    order = np.arange(indices.size) if in_order else np.lexsort((indices, rows))  # rows stay where they are
+    indices = indices[order]
+    present, first = np.unique(rows[on := np.flatnonzero(rows == indices)], return_index=True)
+    missing = np.setdiff1d(np.arange(min(shape)), present)
     left = np.concatenate([[0], np.cumsum(indices < rows)])
     behind = indptr[missing] + left[indptr[missing + 1]] - left[indptr[missing]]
     old = np.arange(indices.size) + np.searchsorted(behind, np.arange(indices.size), side="right")
     new = behind + np.arange(missing.size)
-    size, places = indices.size + missing.size, np.empty(min(shape), np.int64)
-    places[stored], places[missing] = old[on[first]], new
+    size, diagonal, stored = indices.size + missing.size, np.empty(min(shape), np.int64), np.empty_like(old)
+    diagonal[present], diagonal[missing], stored[order] = old[on[first]], new, old
     columns = np.empty(size, indices.dtype)
     columns[old], columns[new] = indices, missing
     pointers = indptr.astype(np.int64) + np.searchsorted(missing, np.arange(shape[0] + 1))
     with jax.ensure_compile_time_eval():  # it stays known in a trace
-        structure = jnp.asarray(columns), checked_indptr("CSR.diag_add", pointers, size)
-    return Sum(_added(data, old, diagonal, places, size), *structure)
+        return Positions(checked_indptr("CSR.diag_add", pointers, size), jnp.asarray(columns), stored, diagonal)
 
 
 def _with_all(data: Any, indices: jax.Array, indptr: jax.Array, shape: tuple[int, int], diagonal: Any) -> Sum:

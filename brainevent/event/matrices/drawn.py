@@ -11,8 +11,9 @@ from typing import Any, ClassVar, NoReturn, Self
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
-from ...errors import UnsupportedOperationError
+from ...errors import UnsupportedOperationError, did_you_mean
 from ...typing import PyTree
 from .. import units
 from ..calls import multiplied
@@ -42,6 +43,7 @@ class JITCMatrix(DrawnArithmetic, PerSynapse, DataRepresentation):
 
     Args:
         *given: The numbers of the weights, the probability and the seed, one by one or in a tuple.
+        **named: The same by their names; the seed may be left out, which is a new one.
         shape: The shape of the matrix, (m, k).
         corder: Whether the matrix is drawn row by row, and not column by column.
         backend: The name of the kernel for products; None for the default.
@@ -57,6 +59,7 @@ class JITCMatrix(DrawnArithmetic, PerSynapse, DataRepresentation):
     _structure = ("drawn",)
     _format: Format
     _numbers: ClassVar[tuple[str, ...]]  # the attributes with the numbers of the weights
+    _names: ClassVar[tuple[str, ...]]  # the same as arguments
     _turned: ClassVar[type[JITCMatrix]]
 
     def __init__(
@@ -66,12 +69,10 @@ class JITCMatrix(DrawnArithmetic, PerSynapse, DataRepresentation):
         corder: bool = False,
         backend: str | None = None,
         buffers: Mapping[str, Any] | None = None,
+        **named: Any,
     ) -> None:
-        where, names = type(self).__name__, (*self._numbers, "prob", "seed")
-        given = tuple(given[0]) if len(given) == 1 and isinstance(given[0], (tuple, list)) else given
-        if len(given) != len(names):
-            raise ValueError(f"{where}: {len(given)} values are given; pass ({', '.join(names)})")
-        *numbers, prob, seed = given
+        where = type(self).__name__
+        *numbers, prob, seed = _arguments(where, (*self._names, "prob", "seed"), given, named)
         size = checked_shape(where, shape)
         data = numbers_of_weights(where, self._numbers, numbers)
         self._check_numbers(data)
@@ -132,9 +133,16 @@ class JITCMatrix(DrawnArithmetic, PerSynapse, DataRepresentation):
         return jax.lax.bitcast_convert_type(self.drawn[7], jnp.float32)
 
     @property
-    def seed(self) -> jax.Array:
-        """The seed as two words, uint32, (2,), which other matrices take as it is."""
-        return self.drawn[8:]
+    def seed(self) -> Any:
+        """The seed, an integer from -2^63 to 2^63 - 1; if it is traced, its two words, uint32 (2,).
+
+        Other matrices take either.
+        """
+        words = self.drawn[8:]
+        if not are_known(words):
+            return words
+        low, high = np.asarray(words).tolist()
+        return low + ((high - 2**32 if high >= 2**31 else high) << 32)
 
     @property
     def nse(self) -> int:
@@ -240,11 +248,11 @@ class JITCMatrix(DrawnArithmetic, PerSynapse, DataRepresentation):
 
     update_on_post = update_on_pre
 
-    def apply(self, function: Callable[[Any], Any]) -> Self:
-        """Return the matrix with `function(weight)` as weight, where all elements have one weight.
+    def apply(self, fn: Callable[[Any], Any]) -> Self:
+        """Return the matrix with `fn(weight)` as weight, where all elements have one weight.
 
         Args:
-            function: Takes the weight, and returns another one.
+            fn: Takes the weight, and returns another one.
 
         Returns:
             The matrix, of the same class.
@@ -252,13 +260,13 @@ class JITCMatrix(DrawnArithmetic, PerSynapse, DataRepresentation):
         Raises:
             NotImplementedError: If the weights have a distribution.
         """
-        return self.with_data(function(self._one_weight("apply")))
+        return self.with_data(fn(self._one_weight("apply")))
 
 
 class JITCScalarMatrix(JITCMatrix):
     """A random matrix whose elements all have one weight: the base of `JITCScalarR` and `JITCScalarC`."""
 
-    _format, _numbers = JITS, ("weight",)  # type: ignore[misc]
+    _format, _numbers, _names = JITS, ("weight",), ("weight",)  # type: ignore[misc]
 
     @property
     def weight(self) -> Any:
@@ -269,7 +277,7 @@ class JITCScalarMatrix(JITCMatrix):
 class JITCNormalMatrix(JITCMatrix):
     """A random matrix with normally distributed weights: the base of `JITCNormalR` and `JITCNormalC`."""
 
-    _format, _numbers = JITN, ("wloc", "wscale")  # type: ignore[misc]
+    _format, _numbers, _names = JITN, ("wloc", "wscale"), ("loc", "scale")  # type: ignore[misc]
 
     @property
     def wloc(self) -> Any:
@@ -285,7 +293,7 @@ class JITCNormalMatrix(JITCMatrix):
 class JITCUniformMatrix(JITCMatrix):
     """A random matrix with uniformly distributed weights: the base of `JITCUniformR` and `JITCUniformC`."""
 
-    _format, _numbers = JITU, ("wlow", "whigh")  # type: ignore[misc]
+    _format, _numbers, _names = JITU, ("wlow", "whigh"), ("low", "high")  # type: ignore[misc]
 
     def _check_numbers(self, data: Sequence[Any]) -> None:
         """Raise if the lower bound is known to be above the upper one; both are in one unit."""
@@ -302,6 +310,28 @@ class JITCUniformMatrix(JITCMatrix):
     def whigh(self) -> Any:
         """The upper bound of the weights, a scalar or a quantity."""
         return self.data[1]
+
+
+def _arguments(where: str, names: Sequence[str], given: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, ...]:
+    """Return what is given by place, in a tuple or by name, in the order of names; the seed may be missing."""
+    if len(given) == 1 and isinstance(given[0], (tuple, list)):
+        given, in_tuple = tuple(given[0]), True
+    else:
+        in_tuple = False
+    if unknown := [name for name in named if name not in names]:
+        raise TypeError(
+            f"{where}: there is no argument {unknown[0]!r}{did_you_mean(unknown[0], names)}; "
+            f"it takes {', '.join(names)}"
+        )
+    if twice := [name for name in names[: len(given)] if name in named]:
+        raise TypeError(f"{where}: {twice[0]} is given twice")
+    found = dict(zip(names, given, strict=False)) | named
+    if not in_tuple and len(found) > 1:
+        found.setdefault("seed", None)
+    if len(given) > len(names) or len(found) != len(names):
+        count = max(len(given), len(given) + len(named))
+        raise ValueError(f"{where}: {count} values are given; pass ({', '.join(names)})")
+    return tuple(found[name] for name in names)
 
 
 def _single(numbers: tuple[Any, ...]) -> Any:

@@ -64,8 +64,8 @@ class FixedNumPerPre(FixedNumConn):
     _axis = 0
     _compressed = CSR
 
-    def slice_rows(self, rows: IndexLike | slice) -> FixedNumPerPre:
-        chosen = chosen_rows("FixedNumPerPre.slice_rows", rows, self.shape[0])
+    def slice_rows(self, index: IndexLike | slice) -> FixedNumPerPre:
+        chosen = chosen_rows("FixedNumPerPre.slice_rows", index, self.shape[0])
         numbers, unit = units.split(self.data)
         if numbers.size != 1 or not are_known(chosen):  # rows that are out of range get weights of zero
             weights = jnp.broadcast_to(numbers, self.indices.shape)

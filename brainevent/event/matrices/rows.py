@@ -32,13 +32,13 @@ class Rows(Attributes):
         found = self._rows(chosen.reshape(-1))
         return found[0] if chosen.ndim == 0 else found
 
-    def slice_rows(self, rows: IndexLike | slice) -> Rows:
+    def slice_rows(self, index: IndexLike | slice) -> Rows:
         """Return the matrix of chosen rows, in the order given.
 
         It is of the same class if that is `CSR`, `CSC`, `TCSR`, `Dense` or `FixedNumPerPre`, and else a `CSR`.
 
         Args:
-            rows: The rows: a slice, a mask, (m,), or numbers, (r,).
+            index: The rows: a slice, a mask, (m,), or numbers, (r,).
 
         Returns:
             The matrix, of shape (r, k).
@@ -53,7 +53,7 @@ class Rows(Attributes):
             >>> brainevent.CSR.fromdense(jnp.eye(4)).slice_rows([2, 0])
             CSR(float32[2, 4], nse=2)
         """
-        chosen: Rows = self.tocsr().slice_rows(rows)
+        chosen: Rows = self.tocsr().slice_rows(index)
         return chosen
 
     def _elements(self, rows: Any, columns: Any = None, *more: Any) -> Any:

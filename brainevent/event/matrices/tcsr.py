@@ -201,8 +201,8 @@ class TCSR(_WithOptions, CSR):
     def tocsr(self) -> CSR:
         return self._without(self.data, self.backend)
 
-    def slice_rows(self, rows: IndexLike | slice) -> TCSR:
-        return TCSR(self.tocsr().slice_rows(rows))._with(self._options)
+    def slice_rows(self, index: IndexLike | slice) -> TCSR:
+        return TCSR(self.tocsr().slice_rows(index))._with(self._options)
 
     @property
     def has_tcsc_mirror(self) -> bool:
