@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 PYTHON ?= python3
 VENV ?= .venv
+JAX ?=
 ARGS ?=
 BIN := $(VENV)/bin
-PIP_INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+PIP_INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt $(if $(JAX),'jax==$(JAX)')
 SOURCES := brainevent tests benchmarks examples scripts docs conftest.py README.md
 
 # Each page is a program, as each example is: those run that changed since they last went well, two at a time.
@@ -11,6 +12,7 @@ EXAMPLES := JAX_PLATFORMS=cpu $(BIN)/python scripts/run_examples.py
 # The tests of a file share what is compiled for the first of them: so one process runs them all, the longest file first.
 SUITE := JAX_PLATFORMS=cpu $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 PART ?=
+CHEAP := -m "not gpu and not thorough" --cheaper-than 0.02 -q
 
 # Python keeps what it compiled of tests, whatever the environment says: to compile all of them takes 4 seconds.
 export PYTHONDONTWRITEBYTECODE :=
@@ -18,19 +20,23 @@ export PYTHONDONTWRITEBYTECODE :=
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL: # the steps share two cores, and one virtual environment
-.PHONY: help demo quick test test-thorough costs check format format-check lint types examples docs wheel bench clients test-gpu bench-gpu constraints clean
+.PHONY: help demo quick like-users installed-test test test-thorough costs check format format-check lint types examples docs wheel bench clients test-gpu bench-gpu constraints clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo
-	@echo "  PYTHON=$(PYTHON) is the interpreter, VENV=$(VENV) the environment made from it: make test PYTHON=python3.12 VENV=.venv312"
+	@echo "  PYTHON=$(PYTHON) is the interpreter, VENV=$(VENV) the environment made from it: make test PYTHON=python3.13 VENV=.venv313"
+	@echo "  JAX=... is the release to install, if not the newest in range:          make test PYTHON=python3.11 VENV=.venv311 JAX='0.10.*'"
 	@echo "  ARGS=... is passed on to pytest and to the benchmarks:                  make test ARGS='-k vmap -x'"
 
 demo: $(VENV)/.installed-plot ## Set everything up and show the main job
 	$(BIN)/python -m examples.demo
 
 quick: lint types $(VENV)/.installed-test ## Check in a minute: lint, types, and the tests that cost little
-	$(SUITE) -m "not gpu and not thorough" --cheaper-than 0.02 -q $(ARGS) tests
+	$(SUITE) $(CHEAP) $(ARGS) tests
+
+like-users: $(VENV)/.installed-test ## Run the cheap tests as programs of users run: XLA optimizes, JAX lowers as it is
+	$(SUITE) $(CHEAP) --like-users $(ARGS) tests
 
 test: $(VENV)/.installed-test ## Run the CPU suite
 	$(SUITE) -m "not gpu and not thorough" $(ARGS) tests
@@ -87,10 +93,12 @@ clean: ## Remove all that was built, but for $(VENV)
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2> /dev/null || { \
-	  echo "'$(PYTHON)' is no Python 3.11 or newer: install one and name it, as in: make demo PYTHON=python3.12" >&2; exit 1; }
+	  echo "'$(PYTHON)' is no Python 3.11 or newer: install one and name it, as in: make demo PYTHON=python3.13" >&2; exit 1; }
 	@$(PYTHON) -c 'import ensurepip, venv' 2> /dev/null || { \
 	  echo "'$(PYTHON)' cannot make virtual environments: install its venv package (Debian: apt install python3-venv) and run make again" >&2; exit 1; }
 	$(PYTHON) -m venv $(VENV)
+
+installed-test: $(VENV)/.installed-test
 
 $(VENV)/.installed: pyproject.toml constraints.txt | $(BIN)/python
 	@echo "Installing brainevent into $(VENV) ..."

@@ -67,12 +67,14 @@ def kernels_of_the_run(request: pytest.FixtureRequest, tmp_path_factory: pytest.
     """Keep what is compiled for later runs; on a GPU, for the processes of this run alone."""
     base = tmp_path_factory.getbasetemp()
     in_parallel = bool(os.environ.get("PYTEST_XDIST_WORKER"))
+    like_users = request.config.getoption("like_users", default=False)
     with pytest.MonkeyPatch.context() as patch:
         if request.config.option.markexpr == "gpu" or not kept_caches.is_safe(kept_caches.FOLDER):
             patch.setenv("BRAINEVENT_CACHE_DIR", str((base.parent if in_parallel else base) / "kernels"))
         else:
-            kept_caches.use(kept_caches.FOLDER)
-            quick_lowering.share_contexts()
+            kept_caches.use(kept_caches.FOLDER, programs=not like_users)
+            if not like_users:
+                quick_lowering.share_contexts()
         yield
 
 

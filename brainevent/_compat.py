@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import inspect
 import math
 from collections.abc import Callable, Iterator, Sequence
 from types import SimpleNamespace
@@ -49,6 +50,7 @@ __all__ = [
     "calls_python",
     "described_devices",
     "for_export",
+    "function_of",
     "hands_over_batches",
     "hide_frames_of",
     "infer_types",
@@ -364,6 +366,25 @@ def bind_equation(eqn: Any, operands: Sequence[Any]) -> list[Any]:
     """Apply the primitive of an equation of a jaxpr to operands, and return its results."""
     results = eqn.primitive.bind(*operands, **eqn.primitive.get_bind_params(eqn.params))
     return list(results) if eqn.primitive.multiple_results else [results]
+
+
+def function_of(eqn: Any) -> Callable[..., Any] | None:
+    """Return the function of JAX that the primitive of an equation stands for, of operands and parameters, or None.
+
+    It is what JAX makes of a primitive above its own (from 0.11 on), what it lowers, or else what runs in eager calls.
+    """
+    primitive: Any = eqn.primitive
+    if primitive.is_high(*(atom.aval for atom in eqn.invars), **eqn.params):
+        return primitive.to_lojax
+    for rules in (_mlir._lowerings, _mlir._platform_specific_lowerings["cpu"]):
+        rule = getattr(rules.get(primitive), "rule", None)
+        if getattr(rule, "__code__", None) is _LOWERS_FUNCTION:
+            return inspect.getclosurevars(rule).nonlocals.get("fun")  # type: ignore[arg-type]
+    own = primitive.__dict__.get("impl")
+    return None if getattr(own, "func", None) is _dispatch.apply_primitive else own
+
+
+_LOWERS_FUNCTION = _mlir.lower_fun(lambda: ()).__code__
 
 
 def source_line(eqn: Any, without: str) -> str:

@@ -16,8 +16,6 @@ import brainevent
 
 pytest_plugins = ["costs", "covering", "pretend_cuda", "pytester"]
 
-# JAX and Numba keep all that they compile, and looking through that for garbage takes a twentieth of a run's time.
-gc.set_threshold(100_000, 20, 100)
 # XLA is quick with the code that it writes around kernels: a quarter of a run's time.
 QUICK = "--xla_backend_optimization_level=0"
 if jax.__version_info__ < (0, 11):  # XLA ends a process that gives it a flag which it does not know
@@ -34,6 +32,12 @@ hypothesis.settings.register_profile(
 hypothesis.settings.load_profile("brainevent")
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option of a run that saves no time where programs of users would do otherwise."""
+    words = "optimize, lower and collect garbage as in programs of users, which takes longer"
+    parser.getgroup("brainevent").addoption("--like-users", action="store_true", help=words)
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Run on the CPU, unless the environment says otherwise or the GPU tests are asked for."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in the background of a script: tests need their Ctrl-C
@@ -42,6 +46,10 @@ def pytest_configure(config: pytest.Config) -> None:
         return
     if "JAX_PLATFORMS" not in os.environ:
         jax.config.update("jax_platforms", "cpu")
+    if config.option.like_users:
+        return
+    # JAX and Numba keep all that they compile, and looking through that for garbage takes a twentieth of a run's time.
+    gc.set_threshold(100_000, 20, 100)
     flags = os.environ.get("XLA_FLAGS", "")
     if QUICK not in flags:  # JAX reads them when it starts, at the first test
         os.environ["XLA_FLAGS"] = f"{flags} {QUICK}"

@@ -24,12 +24,14 @@ DAY = 24 * 3600.0
 LIMIT = 2**30  # bytes
 
 
-def use(folder: Path) -> None:
-    """Let this process keep compiled kernels and programs in a folder, and its children the kernels."""
+def use(folder: Path, *, programs: bool = True) -> None:
+    """Let this process keep compiled kernels and, if asked to, programs in a folder, and its children the kernels."""
+    os.environ["BRAINEVENT_CACHE_DIR"] = str(folder / "kernels")
+    if not programs:
+        return
     import jax
     from jax._src import compilation_cache, lru_cache
 
-    os.environ["BRAINEVENT_CACHE_DIR"] = str(folder / "kernels")
     jax.config.update("jax_compilation_cache_dir", str(folder / "programs"))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
     jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)

@@ -54,7 +54,9 @@ def _while(lowering: Lowers, eqn: Any, x: list[Values]) -> list[Values]:
     starts = x[c + b :]
     carries = _carried(lowering, starts)
     values = _shaped(carries, starts)
-    head, (go,) = _block(lowering, p["cond_jaxpr"], [*x[:c], *values])
+    head, (go, *others) = _block(lowering, p["cond_jaxpr"], [*x[:c], *values])
+    if others:
+        raise lowering.error("no engine supports a while_loop under vmap whose number of steps differs; unroll it")
     body, results = _block(lowering, p["body_jaxpr"], [*x[c : c + b], *values])
     lowering.writer.lines.append(Loop(carries, _scalars(starts), head, go, body, results))
     return values

@@ -12,10 +12,10 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.extend.core import ClosedJaxpr
 
 from ..._compat import source_line
 from ...errors import RuleError
+from .calls import CALLS, inner_jaxpr, opened
 from .control import CONTROL
 from .derived import DERIVED
 from .float64 import COMPOSED, PRIMITIVES_64, of_float64
@@ -25,7 +25,7 @@ from .indexed import chosen
 from .vectors import MOVES, SPLITS
 from .writer import Values, Writer, boxed
 
-__all__ = ["CALLS", "MOST_ELEMENTS", "Lowering", "called_form", "form_of", "function_form", "inner_jaxpr"]
+__all__ = ["MOST_ELEMENTS", "Lowering", "called_form", "form_of", "function_form"]
 
 MOST_ELEMENTS = 64  # of an array within a rule: each is a scalar of its own
 
@@ -41,8 +41,8 @@ _SAME = {
     "population_count": "bit_count",
     "add_any": "add",
 }
-CALLS = ("jit", "pjit", "closed_call", "core_call", "custom_jvp_call", "custom_vjp_call", "remat2", "checkpoint")
 _PRINTS = ("debug_print", "debug_callback")
+_MOST_OPENED = 16  # primitives within each other: one that is made of itself has no end
 
 
 @functools.cache
@@ -75,6 +75,7 @@ class Lowering:
     def __init__(self, rule: str, *, follow: bool = True, prints: bool = False):
         self.rule, self.follow, self.prints, self.writer = rule, follow, prints, Writer()
         self.draws: set[tuple[Operand, ...]] = set()  # number and index of each draw of the rule
+        self.opened: list[str] = []  # names of the primitives within which the lowering is
 
     def jaxpr(self, closed: Any, arguments: Sequence[Values]) -> list[Values]:
         """Write the equations of a closed jaxpr, and return the values of its outputs."""
@@ -140,7 +141,27 @@ class Lowering:
             return []
         if name in _PRINTS:
             raise self.error('no engine supports jax.debug.print; remove it, or build with backend="jax", which prints')
-        return [self.elementwise(eqn, self.scalar_operation(eqn), x)]
+        operation = self.scalar_operation(eqn)
+        return self._opened(eqn, x) if operation is None else [self.elementwise(eqn, operation, x)]
+
+    def _opened(self, eqn: Any, x: list[Values]) -> list[Values]:
+        """Write what a primitive that no engine has is made of."""
+        name, problem = eqn.primitive.name, ""
+        try:
+            inner = opened(eqn) if len(self.opened) < _MOST_OPENED else None
+        except NotImplementedError as error:
+            inner, problem = None, f": {error}"
+        if inner is None:
+            within = f" (within {self.opened[0]})" if self.opened else ""
+            raise self.error(
+                f"no engine supports the JAX primitive {name}{within}{problem}; use other functions, or compute it "
+                "outside of the rule"
+            )
+        self.opened.append(name)
+        try:
+            return self._within(inner, x, follow=False)
+        finally:
+            self.opened.pop()
 
     def _call(self, eqn: Any, x: list[Values]) -> list[Values]:
         inner, name = inner_jaxpr(eqn), str(eqn.params.get("name"))
@@ -177,8 +198,8 @@ class Lowering:
         elements = np.broadcast(*x) if len(x) > 1 else ((item,) for item in x[0].reshape(-1))
         return boxed([operation(*operands) for operands in elements], eqn.outvars[0].aval.shape)
 
-    def scalar_operation(self, eqn: Any) -> Callable[..., Operand]:
-        """Return what an elementwise primitive of JAX does to scalars."""
+    def scalar_operation(self, eqn: Any) -> Callable[..., Operand] | None:
+        """Return what an elementwise primitive of JAX does to scalars, or None for one that no engine has."""
         name, writer = eqn.primitive.name, self.writer
         if name == "round" and eqn.params["rounding_method"] == jax.lax.RoundingMethod.TO_NEAREST_EVEN:
             return functools.partial(writer.emit, "round")
@@ -194,9 +215,7 @@ class Lowering:
             return functools.partial(self._called, name)
         if name in DERIVED:
             return functools.partial(self._derived, name, eqn.params)
-        raise self.error(
-            f"no engine supports the JAX primitive {name}; use other functions, or compute it outside of the rule"
-        )
+        return None
 
     def _same(self, eqn: Any, op: str) -> Callable[..., Operand]:
         if op == "copy":
@@ -217,6 +236,8 @@ class Lowering:
         return operand if operand.dtype == dtype else self.writer.emit(op, operand, dtype=dtype)
 
     def _selected(self, which: Operand, *cases: Operand) -> Operand:
+        if len(cases) == 1:
+            return cases[0]
         if which.dtype == "bool":
             return self.writer.emit("select", which, *reversed(cases))
         return chosen(self.writer, which, list(cases))
@@ -247,9 +268,3 @@ def _derived_jaxpr(name: str, dtypes: tuple[str, ...], params: tuple[tuple[str, 
     with jax.enable_x64("float64" in dtypes):
         function = functools.partial(DERIVED[name], **dict(params))
         return jax.make_jaxpr(function)(*(jax.ShapeDtypeStruct((), dtype) for dtype in dtypes))
-
-
-def inner_jaxpr(eqn: Any) -> Any:
-    """Return the closed jaxpr of an equation that is a call."""
-    inner = eqn.params.get("jaxpr") or eqn.params.get("call_jaxpr")
-    return inner if hasattr(inner, "consts") else ClosedJaxpr(inner, ())

@@ -49,7 +49,13 @@ def _transpose(writer: Writer, eqn: Eqn, x: Values) -> Values:
 
 
 def _rev(writer: Writer, eqn: Eqn, x: Values) -> Values:
-    return np.flip(x, eqn.params["dimensions"])
+    return np.flip(x, eqn.params["dimensions"]) if x.ndim else x
+
+
+def _empty(writer: Writer, eqn: Eqn) -> Values:
+    """Return zeros, which XLA gives on a CPU as well."""
+    aval = eqn.outvars[0].aval
+    return boxed([constant(0, form_dtype(aval.dtype))] * aval.size, aval.shape)
 
 
 def _iota(writer: Writer, eqn: Eqn, *_: Values) -> Values:
@@ -157,6 +163,7 @@ MOVES: dict[str, Callable[..., Values]] = {
     "transpose": _transpose,
     "rev": _rev,
     "iota": _iota,
+    "empty": _empty,
     "tile": lambda writer, eqn, x: np.tile(x, eqn.params["reps"]),
     "pad": _pad,
     **INDEXED,
