@@ -9,7 +9,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from ..engine import Stopped, never
+from ..engine import Prepared, Repeated, Stopped, never
 from ..plan.plan import Plan
 from ..run.finite import check_finite
 from ..run.recorded import Recorded, Wanted
@@ -88,6 +88,10 @@ class ReferenceEngine:
             done += count
         first, self._state = int(self._state.step), state
         return _recorded(first, done, wanted, outs, self.plan)
+
+    def prepared(self, steps: int, wanted: Wanted, inputs: Mapping[tuple[str, str], Array]) -> Prepared:
+        """Return a run that is repeated."""
+        return Repeated(self, steps, wanted, inputs)
 
     def _run_piece(
         self, length: int, count: int, wanted: Wanted, state: NetworkState, rows: Mapping[str, Array]
