@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a network costs besides its steps: its start and memory, a step of next to nothing, and two runs at once."""
+"""What a network costs besides its steps: its start and memory, a step of next to nothing, two runs at once, a loop."""
 
 import tempfile
 from collections.abc import Callable, Iterator
@@ -15,6 +15,8 @@ NAME = "network_costs"
 _SYNAPSES_OF_PD14 = 298.88e6
 _STEP_BARS = {1: 0.2, 2: 2.0}  # microseconds, by threads
 _IDLE_STEPS = 200_000
+_LOOPED_STEPS = 2_000
+_LOOP_BAR = 15  # microseconds
 
 
 def measure_rows(options: Options) -> Iterator[Row | Failed]:
@@ -24,6 +26,7 @@ def measure_rows(options: Options) -> Iterator[Row | Failed]:
         "start of PD14": _pd14_starts,
         "fixed cost of a step": _steps,
         "two runs at once": _two_at_once,
+        "a loop in Python": _loops,
     }
     for what, measure in parts.items():
         try:
@@ -87,3 +90,18 @@ def _two_at_once(options: Options) -> Iterator[Row]:
         found = run_probe(NAME, arguments)
         name = f"two runs at once on two processors, {threads} thread{'s'[: threads - 1]} each"
         yield make_row(NAME, name, "s", found["two"], baseline=found["one"], ratio_to="one run", bar=Bar(2.5))
+
+
+def _loops(options: Options) -> Iterator[Row]:
+    """CUBA of 4 000 neurons: single steps that Python asks for, beside one run, in CPU time."""
+    rounds, repeats = options.choose_rounds(full=5, quick=1), 5
+    arguments = {"what": "loop", "model": "cuba", "n": 4_000, "steps": _LOOPED_STEPS, "threads": 1, "repeats": repeats}
+    seconds: dict[str, list[float]] = {}
+    for _ in range(rounds):
+        for way, found in run_probe(NAME, arguments).items():
+            seconds.setdefault(way, []).extend(1e6 * one / _LOOPED_STEPS for one in found)
+    for way, samples in seconds.items():
+        bar = Bar(_LOOP_BAR, on="value") if way == "a stepper, input and spikes" else None
+        baseline = None if way == "one run" else seconds["one run"]
+        name = f"CUBA, 4 000 neurons, a step: {way}"
+        yield make_row(NAME, name, "us CPU", samples, baseline=baseline, ratio_to="one run", bar=bar)

@@ -201,6 +201,7 @@ if TYPE_CHECKING:
     from .network.run.requests import every
     from .network.run.result import Result
     from .network.run.simulation import Simulation
+    from .network.run.stepper import Stepper
     from .operator.check import CheckReport, check
     from .operator.check.report import CheckRow
     from .spikes.plots import plot_traces, plot_weights
@@ -225,7 +226,7 @@ __all__ = [
     "KernelRegistrationError", "KernelToolchainError", "MathError", "Network", "NetworkError", "NoRuleError",
     "NotFiniteError", "NvccNotFoundError", "PallasLFSR88RNG", "PallasLFSR113RNG", "PallasLFSR128RNG", "PallasLFSRRNG",
     "Population", "Projection", "RegistrationTypeError", "RegistrationValueError", "Result", "RoundedWeightsWarning",
-    "RuleError", "ShapeError", "Simulation", "Spikes", "TuneResult", "TunedChoice", "UnknownNameError",
+    "RuleError", "ShapeError", "Simulation", "Spikes", "Stepper", "TuneResult", "TunedChoice", "UnknownNameError",
     "UnknownPlatformError", "UnsupportedArchError", "UnsupportedOperationError", "WeightedArray", "XLACustomKernel",
     "benchmark_function", "binary_coomm", "binary_coomm_p", "binary_coomv", "binary_coomv_p", "binary_csrmm",
     "binary_csrmm_indexed", "binary_csrmm_indexed_p", "binary_csrmm_p", "binary_csrmv", "binary_csrmv_indexed",

@@ -85,6 +85,7 @@ _ROOMS = {
     "network.run.requests": "every",
     "network.run.result": "Result",
     "network.run.simulation": "Simulation",
+    "network.run.stepper": "Stepper",
     "operator.check": "CheckReport check",
     "operator.check.report": "CheckRow",
     "spikes.plots": "plot_traces plot_weights",

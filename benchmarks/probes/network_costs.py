@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a network costs besides its steps: its start and memory, a step of next to nothing, and a second run."""
+"""What a network costs besides its steps: its start and memory, a step of next to nothing, a second run, a loop."""
 
 import resource
 import threading
@@ -7,13 +7,15 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from benchmarks.probes.network import limit_processors, resident
 
 
 def measure(what: str, threads: int = 1, **arguments: Any) -> dict[str, Any]:
-    """Measure one of `start`, `step` and `two`."""
+    """Measure one of `start`, `step`, `two` and `loop`."""
     limit_processors(max(2, threads) if what == "two" else threads)
-    return {"start": _start, "step": _step, "two": _two}[what](threads, **arguments)
+    return {"start": _start, "step": _step, "two": _two, "loop": _loop}[what](threads, **arguments)
 
 
 def _start(threads: int, model: str, n: int) -> dict[str, Any]:
@@ -51,6 +53,31 @@ def _two(threads: int, model: str, n: int, steps: int, repeats: int) -> dict[str
     return {"one": one, "two": two}
 
 
+def _loop(threads: int, model: str, n: int, steps: int, repeats: int) -> dict[str, Any]:
+    """The CPU seconds of some steps, in turns: in one run, in a run each, and in calls of a stepper."""
+    from benchmarks.probes.network_described import ours
+
+    simulation = ours(model, n, threads)
+    simulation.run(2_000)  # from the start, until it fires as it does later
+    drive = np.zeros(simulation.plan.population("exc").size, np.float32)
+    record, plain = ["exc.spikes", "inh.spikes"], simulation.stepper()
+    spikes, both = simulation.stepper(record), simulation.stepper(record, "exc.exc")
+    row, given = {"exc.exc": drive[None]}, {"exc.exc": drive}
+    ways: dict[str, Callable[[], Any]] = {
+        "one run": lambda: simulation.run(steps),
+        "a run each": lambda: [simulation.run(1) for _ in range(steps)],
+        "a run each, input and spikes": lambda: [simulation.run(1, record, row) for _ in range(steps)],
+        "a stepper": lambda: [plain() for _ in range(steps)],
+        "a stepper, spikes": lambda: [spikes() for _ in range(steps)],
+        "a stepper, input and spikes": lambda: [both(given) for _ in range(steps)],
+    }
+    found: dict[str, list[float]] = {name: [] for name in ways}
+    for _ in range(repeats):
+        for name, way in ways.items():
+            found[name].append(_seconds(way, time.process_time))
+    return found
+
+
 def _finish(runs: list[threading.Thread]) -> None:
     for run in runs:
         run.start()
@@ -58,7 +85,7 @@ def _finish(runs: list[threading.Thread]) -> None:
         run.join()
 
 
-def _seconds(call: Callable[[], Any]) -> float:
-    begin = time.perf_counter()
+def _seconds(call: Callable[[], Any], clock: Callable[[], float] = time.perf_counter) -> float:
+    begin = clock()
     call()
-    return time.perf_counter() - begin
+    return clock() - begin

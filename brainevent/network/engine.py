@@ -10,10 +10,10 @@ import numpy as np
 
 from ..errors import NetworkError
 from .plan.plan import Plan
-from .run.recorded import Recorded, Wanted
+from .run.recorded import Recorded, RecordedStep, Wanted
 from .state import NetworkState
 
-__all__ = ["Engine", "Stopped", "check_whole", "input_rows", "never"]
+__all__ = ["Engine", "Prepared", "Repeated", "Stopped", "all_finite", "check_whole", "input_rows", "never"]
 
 Array = Any
 Stopped = Callable[[], bool]
@@ -40,6 +40,42 @@ def input_rows(plan: Plan, place: tuple[str, str], given: Array, steps: int) -> 
             f"inputs {'.'.join(place)}: have shape {array.shape}; pass ({steps}, {size}), or ({steps}, 1) for all"
         )
     return array
+
+
+def all_finite(inputs: Mapping[tuple[str, str], Array]) -> bool:
+    """Say whether no input is NaN or infinite."""
+    return all(np.isfinite(array).all() for array in inputs.values())
+
+
+class Prepared(Protocol):
+    """A run of an engine with the same steps, records and arrays of inputs, which is repeated.
+
+    Of the inputs, (steps, neurons), the elements of the moment of a call are used. If one of those is not finite,
+    nothing runs, and both methods return None. No array that they return is written again.
+    """
+
+    def run(self) -> Recorded | None:
+        """Run the steps."""
+
+    def step(self) -> RecordedStep | None:
+        """Run the only step, of which all records are."""
+
+
+class Repeated:
+    """A `Prepared` of engines that gain nothing by preparation."""
+
+    def __init__(self, engine: Engine, steps: int, wanted: Wanted, inputs: Mapping[tuple[str, str], Array]):
+        self._engine, self._steps, self._wanted, self._inputs = engine, steps, wanted, inputs
+
+    def run(self) -> Recorded | None:
+        """Run the steps."""
+        given = self._inputs
+        return self._engine.run(self._steps, self._wanted, given) if all_finite(given) else None
+
+    def step(self) -> RecordedStep | None:
+        """Run the only step."""
+        recorded = self.run()
+        return None if recorded is None else recorded.of_one_step()
 
 
 class Engine(Protocol):
@@ -83,3 +119,6 @@ class Engine(Protocol):
         after a whole step, with all that was recorded. If the plan has `check_finite`, the first state that is not
         finite raises `NotFiniteError`, and is then the state of the engine.
         """
+
+    def prepared(self, steps: int, wanted: Wanted, inputs: Mapping[tuple[str, str], Array]) -> Prepared:
+        """Return a run that is repeated; inputs are (steps, neurons), of the plan's dtype."""

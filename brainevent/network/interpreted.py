@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .engine import Stopped, never
+from .engine import Prepared, Repeated, Stopped, never
 from .plan.plan import Plan, PopulationPlan, SynapsePlan
 from .rule.interpret import interpret
 from .rule.primitives import flushed
@@ -80,6 +80,10 @@ class Interpreted:
             {name: spiked[name][:turn].sum(1, np.int32) for name in wanted.rates},
             {label: self.sampled(wanted, label, rows) for label, rows in samples.items()},
         )
+
+    def prepared(self, steps: int, wanted: Wanted, inputs: Mapping[tuple[str, str], Array]) -> Prepared:
+        """Return a run that is repeated."""
+        return Repeated(self, steps, wanted, inputs)
 
     def after(self, inputs: Mapping[tuple[str, str], Array]) -> tuple[dict[str, Array], NetworkState]:
         """Return which neurons spike in the next step, and the state after it; that of now does not change."""

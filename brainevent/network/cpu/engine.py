@@ -8,13 +8,14 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from ..engine import Stopped, check_whole, input_rows, never
+from ..engine import Prepared, Stopped, check_whole, input_rows, never
 from ..plan.plan import Plan
 from ..run.finite import check_finite
 from ..run.recorded import Recorded, Wanted
 from ..state import NetworkState
 from .legs import Legs
 from .memory import Memory
+from .prepared import PreparedRun
 from .recording import Recording
 
 __all__ = ["NumbaEngine"]
@@ -32,12 +33,12 @@ class NumbaEngine:
 
     def __init__(self, plan: Plan):
         self.plan = plan
-        self._memory, self._lock = Memory(plan), threading.Lock()
+        self.memory, self.lock = Memory(plan), threading.Lock()
 
     @property
     def step(self) -> int:
         """The number of the step that comes next."""
-        return self._memory.step
+        return self.memory.step
 
     @property
     def state(self) -> NetworkState:
@@ -47,18 +48,18 @@ class NumbaEngine:
 
     def load(self, state: NetworkState) -> None:
         """Go on from a state."""
-        with self._lock:
-            self._memory.load(state)
+        with self.lock:
+            self.memory.load(state)
 
     def set(self, population: str, param: str, value: Array) -> None:
         """Replace a parameter."""
-        with self._lock:
-            self._memory.set(population, param, value)
+        with self.lock:
+            self.memory.set(population, param, value)
 
     def set_weights(self, plan: Plan) -> None:
         """Go on with the weights of a plan that differs in nothing else."""
         with self._whole() as memory:
-            self._memory, self.plan = memory.with_weights(plan), plan
+            self.memory, self.plan = memory.with_weights(plan), plan
 
     def run(
         self, steps: int, wanted: Wanted, inputs: Mapping[tuple[str, str], Array], stopped: Stopped = never
@@ -66,8 +67,7 @@ class NumbaEngine:
         """Run steps."""
         given = {place: input_rows(self.plan, place, array, steps) for place, array in inputs.items()}
         with self._whole() as memory:
-            for updates in memory.updates.values():
-                updates.give(given)
+            memory.give(given)
             memory.flush()
             recording = Recording(memory, steps, wanted)
             full = ""
@@ -80,9 +80,13 @@ class NumbaEngine:
                 full = "memory is full: there is no room for more spikes"
             return recording.recorded(memory.step - recording.first, full)
 
+    def prepared(self, steps: int, wanted: Wanted, inputs: Mapping[tuple[str, str], Array]) -> Prepared:
+        """Return a run that is repeated."""
+        return PreparedRun(self, steps, wanted, inputs)
+
     @contextmanager
     def _whole(self) -> Iterator[Memory]:
         """Hold the memory, which is between two steps."""
-        with self._lock:
-            check_whole(self._memory.torn)
-            yield self._memory
+        with self.lock:
+            check_whole(self.memory.torn)
+            yield self.memory

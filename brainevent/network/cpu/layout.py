@@ -7,6 +7,7 @@ from collections import namedtuple
 from typing import Any
 
 __all__ = [
+    "ALONE",
     "BUNDLE",
     "DELIVERY",
     "FINITE",
@@ -38,12 +39,14 @@ RUN = _places(
     "parts first begin end meeting abort stops populations updates records projections deliveries bundles "
     "bundled samples sampled states finite",
 )
+# Of a run in one thread: the tables of the runs of all parts, why it stopped, and a table of FINITE for each input.
+ALONE = _places("ALONE", "parts runs clock why inputs given")
 UPDATE = _places("UPDATE", "size low list scratch key0 key1")  # then those that the text of a rule needs
 # Of the lists of spikes of a part, one for each step & mask: the distance in bytes, and their counts.
 LIST = _places("LIST", "spikes stride counts mask")
 DELIVERY = _places("DELIVERY", "parts part lists sources starts targets weights delays ring row mask")
 STRETCHES = 64  # of entries, that are asked for before the first one is added
 BUNDLE = _places("BUNDLE", "parts part lists sources delays many starts places weights ring row mask found")
-RECORD = _places("RECORD", "list spikes room used counts rates size")  # of a population
+RECORD = _places("RECORD", "list spikes room used counts rates low size")  # of a population
 SAMPLE = _places("SAMPLE", "every before itemsize chosen neurons places state out row")
 FINITE = _places("FINITE", "state size itemsize")

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from .native import bundle_address, bundle_function, delivery_address
 from .ring import Ring
 from .spike_lists import SpikeLists
 from .updates import PopulationArrays, Updates
-from .words import Table, address
+from .words import Table, address, lines
 
 __all__ = ["Memory"]
 
@@ -33,13 +34,15 @@ class Memory:
     """
 
     def __init__(self, plan: Plan):
-        self.plan, self.step = plan, 0
+        self.plan = plan
+        self.clock = lines(1)  # of which the first word is the step that comes next
+        self.fed_by: object = None  # a prepared run whose inputs tables point to; None if that is not known
         self.torn = False  # whether a run was interrupted within a step
         self._fresh = True  # whether no step ran since states were given: they may have denormals
         self.synapses = BundledSynapses.of(plan.populations, plan.parts, plan.synapses)
         held = self._held()
         self._least = max((int(synapses.delays.max()) for synapses in held), default=0)  # steps that sums wait
-        self._left = 0  # steps until what was given has arrived
+        self._until = 0  # the step before which all that was given has arrived
         self.ring = Ring(self.synapses.places, self._least)
         self.lists = {p.name: self._lists(p) for p in plan.populations}
         self.arrays = {p.name: _arrays(plan, p) for p in plan.populations}
@@ -50,6 +53,15 @@ class Memory:
         self.bundles = [(bundle_address(bundle), self._bundle(bundle)) for bundle in self.synapses.bundles]
         self.deliveries = [(delivery_address(synapses), self._deliveries(synapses)) for synapses in held]
         self.finite = [self._float_states(part) if plan.check_finite else [] for part in range(plan.parts)]
+
+    @property
+    def step(self) -> int:
+        """The number of the step that comes next."""
+        return int(self.clock[0, 0])
+
+    @step.setter
+    def step(self, step: int) -> None:
+        self.clock[0, 0] = step
 
     @property
     def neurons(self) -> dict[str, dict[str, Array]]:
@@ -69,16 +81,25 @@ class Memory:
 
     @property
     def steps_left(self) -> int:
-        """How many steps may run before `advance` is called."""
-        return self._left or 2**62
+        """How many steps may run before `settle` is called."""
+        return max(self._until - self.step, 0) or 2**62
 
-    def advance(self, steps: int) -> None:
-        """Say that steps were run."""
-        self.step += steps
-        if self._left:
-            self._left -= steps
-            if not self._left:
-                self._use_ring(self._least)
+    @property
+    def settled(self) -> bool:
+        """Whether the ring has no slots that only sums needed that were given, and have arrived."""
+        return not 0 < self._until <= self.step
+
+    def settle(self) -> None:
+        """Give the ring the slots that are still needed, after steps were run."""
+        if not self.settled:
+            self._use_ring(self._least)
+            self._until = 0
+
+    def give(self, inputs: Mapping[tuple[str, str], Array]) -> None:
+        """Let native code read inputs, (steps, neurons) or (steps, 1): they must live until others are given."""
+        self.fed_by = None
+        for updates in self.updates.values():
+            updates.give(inputs)
 
     def load(self, state: NetworkState) -> None:
         """Copy a state into the arrays."""
@@ -88,9 +109,10 @@ class Memory:
             for key, array in arrays.states.items():
                 array[...] = state.neurons[name][key]
         given = [(name, key, rows) for name, keys in state.arriving.items() for key, rows in keys.items()]
-        self._left = max((_last(rows) for _, _, rows in given), default=0)
+        left = max((_last(rows) for _, _, rows in given), default=0)
+        self._until = self.step + left if left else 0
         self.ring = Ring(self.synapses.places, 1)  # empty
-        self._use_ring(max(self._left, self._least))
+        self._use_ring(max(left, self._least))
         for name, key, rows in given:
             self.ring.write(name, key, self.step, rows)
 
@@ -98,6 +120,7 @@ class Memory:
         """Copy a parameter into its array."""
         array = self.arrays[population].params[param]
         array[...] = flushed(np.asarray(value, array.dtype))
+        self.fed_by = None  # new tables have no inputs
         self.updates[population].follow_params()
 
     def with_weights(self, plan: Plan) -> Memory:

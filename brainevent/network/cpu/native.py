@@ -14,7 +14,14 @@ from ..plan.plan import SynapsePlan
 from ..rule.numba_text import numba_text
 from .update_text import Update
 
-__all__ = ["bundle_address", "bundle_function", "delivery_address", "drive_function", "update_address"]
+__all__ = [
+    "bundle_address",
+    "bundle_function",
+    "delivery_address",
+    "drive_alone_function",
+    "drive_function",
+    "update_address",
+]
 
 _HERE = Path(__file__).parent
 
@@ -83,3 +90,16 @@ def drive_function() -> Any:
         return drive
 
     return ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)(_address("network_drive", "", 2, make))
+
+
+@functools.cache
+def drive_alone_function() -> Any:
+    """Return `drive_alone(table, turn, end)` as a function of `ctypes`, which runs without Python's lock."""
+
+    def make() -> Any:
+        from .on_driver import drive_alone
+
+        return drive_alone
+
+    address = _address("network_drive_alone", "", 3, make)
+    return ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)(address)

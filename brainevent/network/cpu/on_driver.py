@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Drive one part of a network through many steps: deliveries, updates, records, and the meeting of all parts."""
+"""Drive a network through many steps: deliveries, updates, records; each part in its own thread, or all in one."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import numpy as np
 
 from ...backends.numba import inner
 from ..rule.on_floats import flush_floats, restore_floats
-from .layout import FINITE, GO_ON, LINE, NO_ROOM, NOT_FINITE, RECORD, RUN, SAMPLE
+from .layout import ALONE, FINITE, GO_ON, LINE, NO_ROOM, NOT_FINITE, RECORD, RUN, SAMPLE
 from .on_lists import count_of, put_count, spikes_of
 from .on_words import acquire, array_at, call, put, release, word, yield_thread
 
-__all__ = ["drive"]
+__all__ = ["drive", "drive_alone"]
 
 _SPINS = 200
 
@@ -98,6 +98,22 @@ def not_finite(table):  # type: ignore[no-untyped-def]
 
 
 @_compile
+def gathered(run, step):  # type: ignore[no-untyped-def]
+    """Add to the sums of a part, in a step, what arrives in it from lists of spikes."""
+    bundled = word(run, RUN.bundled)
+    for k in range(word(run, RUN.bundles)):
+        call(word(bundled, 2 * k), word(bundled, 2 * k + 1), step, step)
+
+
+@_compile
+def delivered(run, step):  # type: ignore[no-untyped-def]
+    """Add to the sums of a part, for later steps, what the spikes of a step send."""
+    deliveries = word(run, RUN.deliveries)
+    for k in range(word(run, RUN.projections)):
+        call(word(deliveries, 2 * k), word(deliveries, 2 * k + 1), step, 0)
+
+
+@_compile
 def updated(run, step, turn):  # type: ignore[no-untyped-def]
     """Run all rules of a part, and record; return why all must stop."""
     why = np.int64(GO_ON)
@@ -135,13 +151,11 @@ def drive(run: Any, part: Any) -> Any:
     """
     before = flush_floats()
     parts, stops = word(run, RUN.parts), word(run, RUN.stops)
-    bundled, deliveries = word(run, RUN.bundled), word(run, RUN.deliveries)
     turn, end = word(run, RUN.begin), word(run, RUN.end)
     why = np.int64(GO_ON)
     while turn < end and why == GO_ON:
         step = word(run, RUN.first) + turn
-        for k in range(word(run, RUN.bundles)):
-            call(word(bundled, 2 * k), word(bundled, 2 * k + 1), step, step)
+        gathered(run, step)
         why = updated(run, step, turn)
         put(stops, LINE * part + (step & 1), why)
         turn += 1
@@ -150,7 +164,55 @@ def drive(run: Any, part: Any) -> Any:
                 turn = -1
                 break
             why = stopped(stops, parts, step & 1)
-        for k in range(word(run, RUN.projections)):
-            call(word(deliveries, 2 * k), word(deliveries, 2 * k + 1), step, 0)
+        delivered(run, step)
     restore_floats(before)
+    return turn
+
+
+@_compile
+def begun(run, step):  # type: ignore[no-untyped-def]
+    """Let the records of a part begin with a step."""
+    records = word(run, RUN.records)
+    for population in range(word(run, RUN.populations)):
+        record = word(records, population)
+        put(record, RECORD.used, 0)
+        if word(record, RECORD.counts) != 0:
+            size = word(record, RECORD.size)
+            counts = array_at(word(record, RECORD.counts) + 4 * word(record, RECORD.low), size, np.int32)
+            for k in range(size):
+                counts[k] = 0
+    for k in range(word(run, RUN.samples)):
+        table = word(word(run, RUN.sampled), k)
+        every = word(table, SAMPLE.every)
+        put(table, SAMPLE.before, (step + every - 1) // every)
+
+
+@numba.njit(error_model="numpy", nogil=True)
+def drive_alone(table: Any, turn: Any, end: Any) -> Any:
+    """Drive all parts of a network in this thread, from a turn to another; return the turn it came to.
+
+    The clock of the network, which holds the next step, is advanced with each step: whatever interrupts Python after
+    the call, the clock is right. With turn 0, records begin anew; if an input is not finite, nothing runs, and -1 is
+    returned.
+    """
+    runs, parts, clock = word(table, ALONE.runs), word(table, ALONE.parts), word(table, ALONE.clock)
+    if turn == 0:
+        for k in range(word(table, ALONE.inputs)):
+            if not_finite(word(word(table, ALONE.given), k)):
+                return np.int64(-1)
+        for part in range(parts):
+            begun(word(runs, part), word(clock, 0))
+    before = flush_floats()
+    why = np.int64(GO_ON)
+    while turn < end and why == GO_ON:
+        step = word(clock, 0)
+        for part in range(parts):
+            gathered(word(runs, part), step)
+            why |= updated(word(runs, part), step, turn)
+        for part in range(parts):
+            delivered(word(runs, part), step)
+        turn += 1
+        put(clock, 0, step + 1)
+    restore_floats(before)
+    put(table, ALONE.why, why)
     return turn

@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from ..run.recorded import Recorded, Sample, Wanted
+from ..run.recorded import Recorded, RecordedStep, Sample, Wanted
 from .layout import RECORD, SAMPLE
 from .memory import Memory
 from .words import Table, address
@@ -33,6 +34,7 @@ class Recording:
         self._listing = 1 if parts == 1 else _LISTING
         self._spare: dict[tuple[str, int], Array] = {}  # memory that is kept free, and taken when spikes are listed
         self.records = [{name: self._record(name, part) for name in memory.arrays} for part in range(parts)]
+        self._used = {name: [record[name].view("used") for record in self.records] for name in wanted.spikes}
         self.out = {label: self._empty(sample) for label, sample in wanted.samples.items()}
         self._alive: list[Array] = []  # what tables of samples point to
         self.samples = [
@@ -69,6 +71,29 @@ class Recording:
             full,
         )
 
+    def recorded_apart(self, first: int) -> Recorded:
+        """Return what all steps of a run from `first` on recorded, in arrays that the next such run does not write."""
+        self.first = first
+        whole = self.recorded(self.steps)
+        counts, samples = ({key: a.copy() for key, a in arrays.items()} for arrays in (whole.counts, whole.samples))
+        return replace(whole, counts=counts, samples=samples)
+
+    def of_one_step(self) -> RecordedStep:
+        """Return what a run of one step recorded, in arrays that the next such run does not write."""
+        return RecordedStep(
+            {name: self._neurons(name, arrays) for name, arrays in self.spikes.items()},
+            {name: counts.copy() for name, counts in self.counts.items()},
+            {name: int(self.rates[name].sum()) for name in self.wanted.rates},
+            {label: out[0].copy() for label, out in self.out.items()},
+        )
+
+    def _neurons(self, name: str, arrays: list[Array]) -> Array:
+        """Return the neurons of all spikes of one step."""
+        used = self._used[name]
+        if len(arrays) == 1:
+            return arrays[0][: used[0].item()].copy()
+        return np.concatenate([array[: one.item()] for array, one in zip(arrays, used, strict=True)])
+
     def _listed(self, name: str, ran: int) -> tuple[Array, Array]:
         """Return steps and neurons of all spikes: within a step, those of one part after those of the part before."""
         counts = self.rates[name][:, :ran].astype(np.int64)
@@ -88,7 +113,7 @@ class Recording:
     def _record(self, name: str, part: int) -> Table:
         low, high = self.memory.arrays[name].bounds[part : part + 2]
         words = dict.fromkeys(RECORD._fields, 0)
-        words |= {"list": address(self.memory.lists[name].lines[part]), "size": high - low}
+        words |= {"list": address(self.memory.lists[name].lines[part]), "low": low, "size": high - low}
         if name in self.counts:
             words["counts"] = address(self.counts[name])
         if name in self.rates:
@@ -96,7 +121,7 @@ class Recording:
         return Table(RECORD._fields, words)
 
     def _empty(self, sample: Sample) -> Array:
-        rows = sample.rows(self.first, self.first + self.steps)
+        rows = -(-self.steps // sample.every)  # at most, whichever step is the first
         dtype = self.memory.arrays[sample.population].states[sample.state].dtype
         return np.empty((rows, sample.neurons.size), dtype)
 

@@ -13,7 +13,7 @@ import numpy as np
 from ...backends.numba.registries import uninterrupted
 from ...bench.words import short
 from ...errors import NetworkError
-from ..engine import Stopped, check_whole, input_rows, never
+from ..engine import Prepared, Repeated, Stopped, check_whole, input_rows, never
 from ..plan.plan import Plan
 from ..run.finite import check_finite
 from ..run.recorded import Recorded, Wanted
@@ -179,6 +179,10 @@ class CudaEngine:
                 with uninterrupted():
                     recording.take(*last)
             return recording.recorded(turn)
+
+    def prepared(self, steps: int, wanted: Wanted, inputs: Mapping[tuple[str, str], Array]) -> Prepared:
+        """Return a run that is repeated."""
+        return Repeated(self, steps, wanted, inputs)
 
     def _launch(
         self,

@@ -9,7 +9,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from ..engine import Stopped, never
+from ..engine import Prepared, Repeated, Stopped, never
 from ..plan.plan import Plan
 from ..run.finite import check_finite
 from ..run.recorded import Recorded, Wanted
@@ -89,6 +89,10 @@ class ReferenceEngine:
         recorded = _recorded(int(self._state.step), done, wanted, outs, self.plan)
         self._state = state
         return recorded
+
+    def prepared(self, steps: int, wanted: Wanted, inputs: Mapping[tuple[str, str], Array]) -> Prepared:
+        """Return a run that is repeated."""
+        return Repeated(self, steps, wanted, inputs)
 
     def _run_piece(
         self, length: int, count: int, wanted: Wanted, state: NetworkState, rows: Mapping[str, Array]

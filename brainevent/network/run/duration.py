@@ -9,13 +9,31 @@ import numpy as np
 
 from ...errors import NetworkError
 from ...event.units import is_quantity
-from ..description.checks import as_count
+from ..description.checks import as_count, is_number
 from ..description.units import plain
 
-__all__ = ["MOST_STEPS", "counted_steps"]
+__all__ = ["MOST_STEPS", "counted_run", "counted_steps"]
 
 MOST_STEPS = 2**32 - 1
 _NEAR = 1e-6  # of a step, and of the number of steps
+
+
+def counted_run(steps: Any, ms: Any, dt: float) -> int:
+    """Return the number of steps of a run, of which either `steps` or `ms` is given."""
+    if steps is None and ms is None:
+        raise NetworkError("run: pass how long to run: a number of steps, as in run(1000), or run(ms=500)")
+    if steps is not None and ms is not None:
+        raise NetworkError(f"run: steps is {steps} and ms is {ms}; pass one of them")
+    return counted_steps("run: steps", steps, dt) if ms is None else _counted_ms("run: ms", ms, dt)
+
+
+def _counted_ms(where: str, ms: Any, dt: float) -> int:
+    if not is_quantity(ms) and (isinstance(ms, bool) or not is_number(ms)):
+        raise NetworkError(f"{where} is {ms!r}; pass a number of milliseconds, such as 500")
+    count = as_count(_steps_in(where, ms, dt), MOST_STEPS)
+    if count is None:
+        raise NetworkError(f"{where} is {ms}; pass a time from {dt:g} ms to {MOST_STEPS * dt:g} ms")
+    return count
 
 
 def counted_steps(where: str, given: Any, dt: float, *, least: str = f"from 1 to {MOST_STEPS}") -> int:

@@ -14,7 +14,15 @@ from ..plan.plan import Plan, PopulationPlan, SynapsePlan
 from ..state import NetworkState
 from .requests import found_population
 
-__all__ = ["as_dtype", "checked_inputs", "checked_state", "checked_weights", "split_values"]
+__all__ = [
+    "as_dtype",
+    "checked_inputs",
+    "checked_state",
+    "checked_weights",
+    "found_receptor",
+    "refuse_infinite",
+    "split_values",
+]
 
 Array = Any
 Arrays = Mapping[str, Mapping[str, Array]]
@@ -97,15 +105,7 @@ def checked_inputs(plan: Plan, inputs: Mapping[str, Any] | None, steps: int) -> 
     if inputs is not None and not isinstance(inputs, Mapping):
         raise NetworkError(f"inputs: found {type(inputs).__name__}; pass {{'population.receptor': array}}")
     for label, value in (inputs or {}).items():
-        name, _, receptor = str(label).rpartition(".")
-        if not name:
-            first = next((f"{name}.{receptor}" for name, receptor in plan.receptors()), "population.receptor")
-            raise NetworkError(f"inputs: {label!r} names no receptor; pass for example {first!r}")
-        population = found_population(plan, f"inputs: {label!r}", name)
-        if receptor not in population.quanta:
-            guess = did_you_mean(receptor, population.quanta)
-            there = ", ".join(population.quanta) or "none"
-            raise NetworkError(f"inputs: {name} has no receptor {receptor!r}{guess}; receptors: {there}")
+        population, receptor = found_receptor(plan, label)
         array = as_dtype(f"inputs: {label!r}", value, plan.dtype, unit_of(population.name, population.units, receptor))
         array = array[:, None] if array.ndim == 1 else array
         if array.shape not in ((steps, population.size), (steps, 1)):
@@ -113,10 +113,29 @@ def checked_inputs(plan: Plan, inputs: Mapping[str, Any] | None, steps: int) -> 
                 f"inputs: {label!r} has shape {np.shape(value)}; pass ({steps}, {population.size}), a row for each "
                 f"step, or ({steps},), the same for all neurons"
             )
-        if not np.isfinite(array).all():
-            raise NetworkError(f"inputs: {label!r}: {_where_true(np.isinf(array))}is infinite; pass finite numbers")
-        checked[name, receptor] = array
+        refuse_infinite(f"inputs: {label!r}", array)
+        checked[population.name, receptor] = array
     return checked
+
+
+def found_receptor(plan: Plan, label: Any) -> tuple[PopulationPlan, str]:
+    """Return the population and the receptor that an input names, or raise."""
+    name, _, receptor = str(label).rpartition(".")
+    if not name:
+        first = next((f"{name}.{receptor}" for name, receptor in plan.receptors()), "population.receptor")
+        raise NetworkError(f"inputs: {label!r} names no receptor; pass for example {first!r}")
+    population = found_population(plan, f"inputs: {label!r}", name)
+    if receptor not in population.quanta:
+        guess = did_you_mean(receptor, population.quanta)
+        there = ", ".join(population.quanta) or "none"
+        raise NetworkError(f"inputs: {name} has no receptor {receptor!r}{guess}; receptors: {there}")
+    return population, receptor
+
+
+def refuse_infinite(where: str, array: Array) -> None:
+    """Raise if a number, which is not NaN, is not finite."""
+    if not np.isfinite(array).all():
+        raise NetworkError(f"{where}: {_where_true(np.isinf(array))}is infinite; pass finite numbers")
 
 
 def checked_state(plan: Plan, state: NetworkState, where: str) -> NetworkState:

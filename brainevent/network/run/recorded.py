@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
-__all__ = ["Recorded", "Sample", "Wanted"]
+__all__ = ["Recorded", "RecordedStep", "Sample", "Wanted"]
 
 Array = Any
 
@@ -68,3 +68,28 @@ class Recorded:
     rates: Mapping[str, Array]
     samples: Mapping[str, Array]
     full: str = ""
+
+    def of_one_step(self) -> RecordedStep:
+        """Return the same of a run of one step that samples each step."""
+        return RecordedStep(
+            {name: neurons for name, (_, neurons) in self.spikes.items()},
+            self.counts,
+            {name: int(rate[0]) for name, rate in self.rates.items()},
+            {label: rows[0] for label, rows in self.samples.items()},
+        )
+
+
+class RecordedStep(NamedTuple):
+    """What an engine recorded in one step.
+
+    Attributes:
+        spikes: By population, the neurons that spiked: int32, rising.
+        counts: By population, 1 for each neuron that spiked, else 0: int32 (neurons,).
+        rates: By population, how many spiked.
+        samples: By label, an array (chosen,) of the state's dtype.
+    """
+
+    spikes: Mapping[str, Array]
+    counts: Mapping[str, Array]
+    rates: Mapping[str, int]
+    samples: Mapping[str, Array]

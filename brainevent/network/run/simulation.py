@@ -16,7 +16,6 @@ from ...errors import NetworkError
 from ...typing import Quantity
 from ..description.units import unit_of
 from ..engine import Engine
-from ..engines import engine_name
 from ..plan.connections import Connections, connections, weights_of
 from ..plan.pending import check_pending
 from ..plan.plan import Plan
@@ -24,21 +23,21 @@ from ..plan.replaced import with_weights
 from ..state import NetworkState, initial_state
 from .checkpoint import check_sums, read_checkpoint, write_checkpoint
 from .collected import Collected, check_room_for
-from .duration import MOST_STEPS, counted_steps
-from .explain import explained
+from .duration import MOST_STEPS, counted_run, counted_steps
 from .given import checked_inputs, checked_state, checked_weights, split_values
 from .pace import Pace, Stop, stopped_by_ctrl_c
 from .recorded import Recorded, Wanted
-from .report import Text, reported
 from .requests import Every, Request, found_projection, parsed, wanted
 from .result import Result, result_of
+from .shown import Shown
+from .stepper import Stepper
 
 __all__ = ["Simulation"]
 
 Array = Any
 
 
-class Simulation:
+class Simulation(Shown):
     """A network that is built, as `Network.build` returns it.
 
     Attributes:
@@ -74,12 +73,14 @@ class Simulation:
 
     def run(
         self,
-        steps: int | Quantity,
+        steps: int | Quantity | None = None,
         record: str | Every | Iterable[str | Every] = (),
         inputs: Mapping[str, Any] | None = None,
         progress: bool = False,
         callback: Callable[[Simulation, Result], object] | None = None,
         chunk: int | Quantity | None = None,
+        *,
+        ms: float | Quantity | None = None,
     ) -> Result:
         """Run the network, and return what was recorded.
 
@@ -90,7 +91,8 @@ class Simulation:
         the state is that after a whole step.
 
         Args:
-            steps: How many steps to run, at least 1; or a time with a unit, such as `500 * brainunit.ms`.
+            steps: How many steps to run, at least 1; or a time with a unit, such as `500 * brainunit.ms`; or None, with
+                `ms`.
             record: What to record: `"exc.spikes"`, `"exc.counts"` (spikes of each neuron), `"exc.rate"` (spikes of the
                 population in each step), a state such as `"exc.v"`, or `every(5, "exc.v", neurons=slice(0, 10))`. A
                 state that is called `spikes`, `counts` or `rate` is recorded by `every(1, "exc.rate")`.
@@ -101,6 +103,7 @@ class Simulation:
                 parameters and states, and save; `KeyboardInterrupt` from it ends the run as Ctrl-C does. With any
                 other exception, what was recorded is lost.
             chunk: Steps of a chunk, or its time; None for what half a second takes.
+            ms: How many milliseconds to run, a multiple of the time step, instead of `steps`.
 
         Returns:
             The result: a mapping from each label of `record` to what was recorded.
@@ -110,7 +113,7 @@ class Simulation:
             NotFiniteError: A state became NaN or infinite, if the network was built with `check_finite=True`.
             MemoryError: What would be recorded, without spikes, does not fit in memory. In this case nothing runs.
         """
-        total = counted_steps("run: steps", steps, self.plan.dt)
+        total = counted_run(steps, ms, self.plan.dt)
         fixed = None if chunk is None else counted_steps("run: chunk", chunk, self.plan.dt)
         if callback is not None and not callable(callback):
             raise NetworkError(f"run: callback is {callback!r}; pass a function of the simulation and a result")
@@ -132,6 +135,38 @@ class Simulation:
                         self._call_back(callback, result_of(self.plan, requests, [part], part.first), stop)
                     stop.pressed |= bool(collected.full)
             return collected.result(interrupted=stop.pressed)
+
+    def stepper(
+        self,
+        record: str | Every | Iterable[str | Every] = (),
+        inputs: str | Iterable[str] = (),
+        steps: int | Quantity | None = None,
+    ) -> Stepper:
+        """Prepare a step, for a loop that looks at the network and acts on it in each step.
+
+        Args:
+            record: What a step returns, as for `run`.
+            inputs: Names of the inputs that each step is given: one or several of `"population.receptor"`.
+            steps: How many steps a call runs, or their time; None for one, whose results have no axis of steps.
+
+        Returns:
+            A function of the inputs: it runs, and returns what was recorded.
+
+        Raises:
+            NetworkError: A request, an input or the number of steps does not fit.
+
+        Examples:
+            >>> import brainevent as be
+            >>> sim = be.Network([be.models.lif_delta("cells", 5)], dt=0.1).build(seed=1)
+            >>> step = sim.stepper(record="cells.v", inputs="cells.syn")
+            >>> v = 0.0
+            >>> while v < 12:
+            ...     v = step({"cells.syn": 0.1})["cells.v"].mean()
+            >>> sim.steps > 100
+            True
+        """
+        count = None if steps is None else counted_steps("stepper: steps", steps, self.plan.dt)
+        return Stepper(self, record, inputs, count)
 
     def _is_whole(self, requests: tuple[Request, ...], given: Mapping[tuple[str, str], Array]) -> bool:
         """Say whether the engine needs no chunks for these records and inputs."""
@@ -165,16 +200,6 @@ class Simulation:
             )
 
     # ---- looking
-
-    @property
-    def steps(self) -> int:
-        """How many steps ran: the number of the step that comes next."""
-        return self.engine.step
-
-    @property
-    def time(self) -> float:
-        """How long the network ran, in milliseconds."""
-        return self.steps * self.plan.dt
 
     @property
     def state(self) -> NetworkState:
@@ -213,42 +238,11 @@ class Simulation:
         """
         return connections(self._now, name)
 
-    def report(self) -> Text:
-        """Return the network in tables: populations, synapses, memory, and by how much weights are rounded.
-
-        Returns:
-            A string that prints as it is.
-        """
-        return reported(self._now, engine_name(self.engine), self.steps, *self._where())
-
-    def explain(self) -> Text:
-        """Return each rule, line by line, with the lines that are run for it.
-
-        Returns:
-            A string that prints as it is.
-        """
-        return Text(explained(self.plan, engine_name(self.engine)))
-
-    def __repr__(self) -> str:
-        neurons = sum(population.size for population in self.plan.populations)
-        synapses = sum(projection.entries for projection in self.plan.projections)
-        backend, units = engine_name(self.engine), self._where()[0]
-        return f"Simulation({neurons} neurons, {synapses} synapses, at step {self.steps}, {backend} on {units})"
-
-    def _repr_html_(self) -> str:
-        """Return what notebooks show: the report."""
-        return self.report()._repr_html_()
-
     def __getstate__(self) -> Any:
         raise TypeError(
             "a Simulation cannot be copied or pickled; build another one from the network, and let it go on from "
             "sim.state or from a file of sim.save(...)"
         )
-
-    def _where(self) -> tuple[str, str | None]:
-        """Return what runs the network, and where its memory is, if the engine reports it."""
-        threads = f"{self.plan.parts} thread{'' if self.plan.parts == 1 else 's'}"
-        return getattr(self.engine, "units", threads), getattr(self.engine, "placement", None)
 
     # ---- changing
 

@@ -64,3 +64,38 @@ def test_another_time_is_refused(time, words):
 def test_a_record_whose_time_is_no_multiple_is_refused():
     with pytest.raises(NetworkError, match=r"every: steps is 0\.25 ms, not a multiple of dt=0\.1 ms"):
         built().run(2, be.every(0.25 * u.ms, "n.step"))
+
+
+@pytest.mark.parametrize("ms", [2, 2.0, np.float32(2), np.int64(2), np.array(2.0), 2.0 * u.ms, 2000 * u.us])
+def test_a_run_takes_milliseconds(ms):
+    sim = built()
+    assert sim.run(ms=ms, record="n.step")["n.step"].shape == (20, 2)
+    assert sim.steps == 20
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({}, r"run: pass how long to run: a number of steps, as in run\(1000\), or run\(ms=500\)"),
+        ({"steps": 5, "ms": 0.5}, "run: steps is 5 and ms is 0.5; pass one of them"),
+        ({"ms": 0.55}, "run: ms is 0.55 ms, not a multiple of dt=0.1 ms; pass a multiple"),
+        ({"ms": 0}, "run: ms is 0; pass a time from 0.1 ms to 4.29497e"),
+        ({"ms": -1.0}, "run: ms is -1.0; pass a time from 0.1 ms"),
+        ({"ms": 1e12}, "run: ms is 1000000000000.0; pass a time from"),
+        ({"ms": np.nan}, "run: ms is nan; pass one finite time"),
+        ({"ms": np.inf}, "run: ms is inf; pass one finite time"),
+        ({"ms": True}, "run: ms is True; pass a number of milliseconds, such as 500"),
+        ({"ms": "5"}, "run: ms is '5'; pass a number of milliseconds"),
+        ({"ms": [1, 2]}, r"run: ms is \[1, 2\]; pass a number of milliseconds"),
+        ({"ms": 3 * u.mV}, "run: ms: has the unit mV; pass ms, or a number, which means ms"),
+    ],
+)
+def test_other_milliseconds_are_refused(arguments, words):
+    sim = built()
+    with pytest.raises(NetworkError, match=words):
+        sim.run(**arguments)
+    assert sim.steps == 0
+
+
+def test_a_stepper_takes_a_time():
+    assert built().stepper("n.step", steps=0.3 * u.ms)()["n.step"][:, 0].tolist() == [1, 2, 3]

@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`PreparedRun`: a run that is repeated, whose arrays and tables are made once, in one call of native code."""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from ...backends.numba.registries import uninterrupted
+from ..engine import Engine, Repeated, check_whole
+from ..plan.plan import Plan
+from ..run.finite import check_finite
+from ..run.recorded import Recorded, RecordedStep, Wanted
+from .layout import ALONE, FINITE, NOT_FINITE
+from .legs import LEG_SECONDS
+from .memory import Memory
+from .native import drive_alone_function
+from .recording import Recording
+from .runs import Runs
+from .words import Table, address, words_of
+
+__all__ = ["PreparedRun"]
+
+Array = Any
+_THREADS_PAY = 1e-3  # seconds of a run in one thread
+_MEASURED = 3  # calls of native code after which the time of a step is known
+
+
+class HasMemory(Engine, Protocol):
+    """An engine whose memory is held by a lock, and may be replaced."""
+
+    plan: Plan
+    lock: threading.Lock
+    memory: Memory
+
+
+class PreparedRun:
+    """A `Prepared` of `NumbaEngine`.
+
+    All parts run in the thread of the caller, unless that takes so long that it is worth while to start others.
+    """
+
+    def __init__(self, engine: HasMemory, steps: int, wanted: Wanted, inputs: Mapping[tuple[str, str], Array]):
+        self._engine, self._steps, self._wanted, self._inputs = engine, steps, wanted, inputs
+        self._native = drive_alone_function()
+        self._in_threads = Repeated(engine, steps, wanted, inputs)
+        self._memory: Memory | None = None  # for which the tables were made
+        self._leg, self._calls, self._fastest = 1, 0, math.inf  # steps of a call, calls, seconds of a step
+
+    def run(self) -> Recorded | None:
+        """Run the steps; return what they recorded, or None if an input is not finite: then nothing ran."""
+        if self._threads_pay():
+            return self._in_threads.run()
+        with self._engine.lock:
+            memory = self._followed()
+            first, turn = memory.step, 0
+            while 0 <= turn < self._steps:
+                self._recording.make_room()
+                turn = self._drive(memory, turn, min(self._steps, turn + self._leg))
+            return None if turn < 0 else self._recording.recorded_apart(first)
+
+    def step(self) -> RecordedStep | None:
+        """Run the only step."""
+        if self._threads_pay():
+            return self._in_threads.step()
+        with self._engine.lock:
+            memory = self._followed()
+            return None if self._drive(memory, 0, 1) < 0 else self._recording.of_one_step()
+
+    def _threads_pay(self) -> bool:
+        """Say whether threads run the steps sooner, once it is known how long they take."""
+        return self._fastest * self._steps > _THREADS_PAY and self._calls >= _MEASURED and self._engine.plan.parts > 1
+
+    def _followed(self) -> Memory:
+        """Return the memory of now; tables follow from it."""
+        memory = self._engine.memory
+        check_whole(memory.torn)
+        if memory is not self._memory:
+            self._memory = None
+            self._recording = Recording(memory, self._steps, self._wanted)
+            self._recording.make_room()
+            self._runs = Runs(memory, self._recording)
+            self._table = self._described(memory)
+            self._at, self._why = self._table.address, self._table.view("why")
+            self._memory = memory
+        if memory.fed_by is not self:
+            memory.give(self._inputs)
+            self._runs.follow_updates()
+            memory.fed_by = self
+        memory.flush()
+        return memory
+
+    def _drive(self, memory: Memory, turn: int, end: int) -> int:
+        """Run native code from a turn to another; return the turn it came to, or -1 if an input is not finite.
+
+        Native code counts the steps, so after an exception, also one that a signal raises, the state is a whole one.
+        """
+        began = time.perf_counter()
+        came: int = self._native(self._at, turn, end)
+        if came < 0:
+            return came
+        seconds = max(time.perf_counter() - began, 1e-9)
+        self._leg = max(1, min(int((came - turn) * LEG_SECONDS / seconds), 8 * self._leg))
+        self._calls, self._fastest = self._calls + 1, min(self._fastest, seconds / (came - turn))
+        if not memory.settled:
+            with uninterrupted():
+                memory.settle()
+        if self._why[0] & NOT_FINITE:
+            check_finite(memory.plan, memory.step - 1, memory.neurons)
+        return came
+
+    def _described(self, memory: Memory) -> Table:
+        """Return the table of native code."""
+        fields = ("state", "size", "itemsize")
+        self._given = [
+            Table(FINITE._fields, dict(zip(fields, (address(array), array.size, array.itemsize), strict=True)))
+            for array in self._inputs.values()
+        ]
+        self._lists = [words_of([table.address for table in tables]) for tables in (self._runs.tables, self._given)]
+        runs, given = map(address, self._lists)
+        words = {"parts": memory.plan.parts, "runs": runs, "clock": address(memory.clock), "why": 0}
+        return Table(ALONE._fields, words | {"inputs": len(self._given), "given": given})
