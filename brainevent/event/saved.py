@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 from jax import export
@@ -13,16 +14,18 @@ __all__ = ["savable"]
 T = TypeVar("T")
 
 
-def savable(cls: type[T]) -> type[T]:
+def savable(cls: type[T], made_of: Callable[..., Any] | None = None) -> type[T]:
     """Let programs that take or return such objects be saved, and read where the class is known.
 
-    What is static in them is None, numbers, names, and tuples of those.
+    What is static in them is None, numbers, names, objects with a method `saved`, and tuples of those. JAX takes what
+    `made_of(static, leaves)` returns apart again, to find how operands are nested; the default is what `cls` registers.
     """
     return export.register_pytree_node_serialization(
         cls,
         serialized_name=f"brainevent.{cls.__name__}",
-        serialize_auxdata=lambda static: json.dumps(static).encode(),
+        serialize_auxdata=lambda static: json.dumps(static, default=lambda mark: mark.saved()).encode(),
         deserialize_auxdata=lambda saved: _tuples(json.loads(saved)),
+        from_children=made_of,
     )
 
 

@@ -5,20 +5,17 @@ from __future__ import annotations
 
 from typing import Any
 
-import jax
-
 from ...typing import ArrayLike, IndexLike
-from ..saved import savable
 from .compressed import Compressed
 from .csr import CSR
 from .formats import named_format
+from .views import register_matrix
 
 __all__ = ["CSC"]
 
 
 @named_format
-@savable
-@jax.tree_util.register_pytree_node_class
+@register_matrix
 class CSC(Compressed):
     """A matrix in compressed sparse columns: column j has the rows `indices[indptr[j]:indptr[j + 1]]`.
 

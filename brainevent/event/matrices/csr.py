@@ -11,7 +11,6 @@ import jax.numpy as jnp
 import numpy as np
 
 from ...typing import ArrayLike, IndexLike, PyTree
-from ..saved import savable
 from ..structure import as_indices, known_on_host
 from .buffers import TURNED
 from .build import pick
@@ -19,6 +18,7 @@ from .compressed import Compressed
 from .diagonal import checked_diagonal, with_diagonal
 from .formats import named_format
 from .indexing import chosen_rows
+from .views import register_matrix
 
 if TYPE_CHECKING:
     from ..delays.layout import CSRDelayLayout
@@ -27,8 +27,7 @@ __all__ = ["CSR"]
 
 
 @named_format
-@savable
-@jax.tree_util.register_pytree_node_class
+@register_matrix
 class CSR(Compressed):
     """A matrix in compressed sparse rows: row i has the columns `indices[indptr[i]:indptr[i + 1]]`.
 

@@ -19,7 +19,6 @@ from ..operands import is_scipy
 from ..plasticity.checked import fits
 from ..precision import precise
 from ..room import check_array
-from ..saved import savable
 from ..structure import checked_shape, checked_weights
 from .base import DataRepresentation
 from .by_format import ByFormat
@@ -27,12 +26,12 @@ from .diagonal import checked_diagonal
 from .formats import format_named
 from .indexing import chosen_rows
 from .solve import solved_dense
+from .views import register_matrix
 
 __all__ = ["Dense"]
 
 
-@savable
-@jax.tree_util.register_pytree_node_class
+@register_matrix
 class Dense(ByFormat, DataRepresentation):
     """A matrix that stores every element; products with events read only the rows, or columns, of events.
 

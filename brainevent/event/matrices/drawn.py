@@ -28,7 +28,6 @@ from .conversions import Conversions
 from .drawn_arithmetic import DrawnArithmetic
 from .formats import format_named
 from .per_synapse import PerSynapse
-from .refused_grad import refuse_jax_grad
 
 __all__ = ["JITCMatrix", "JITCNormalMatrix", "JITCScalarMatrix", "JITCUniformMatrix"]
 
@@ -83,16 +82,12 @@ class JITCMatrix(DrawnArithmetic, PerSynapse, DataRepresentation):
 
     # ---- as a pytree and with other data
 
-    def tree_flatten(self) -> tuple[tuple[Any, ...], Any]:
-        refuse_jax_grad(type(self).__name__)
-        children, static = super().tree_flatten()
-        return children, (static, self.corder)
+    @property
+    def _facts(self) -> Any:
+        return self.corder
 
-    @classmethod
-    def tree_unflatten(cls, static: Any, leaves: Sequence[Any]) -> Self:
-        made = super().tree_unflatten(static[0], leaves)
-        made.corder = static[1]
-        return made
+    def _recall(self, facts: Any) -> None:
+        self.corder = facts
 
     def _like(self, data: Any) -> Self:
         known: dict[str, Any] = {"backend": self.backend, "buffers": self._buffers, "indices_within": False}
