@@ -21,7 +21,7 @@ import numpy as np
 
 from .structure import are_known
 
-__all__ = ["Kept", "Mark", "are_same", "mark_of", "share"]
+__all__ = ["Kept", "Mark", "Structure", "are_same", "mark_of", "share"]
 
 _marks: dict[tuple[int, ...], Mark] = {}  # by the identities of arrays, while all of them exist
 _numbered: dict[Hashable, dict[int, list[Mark]]] = {}  # the marks of concrete arrays, by shapes and number
@@ -115,6 +115,29 @@ class Kept:
         return tree.unflatten([get() if _has_no_derivative(leaf) else leaf for leaf, get in pairs])
 
 
+class Structure:
+    """What functions over leaves do not change: the static rest of a matrix, with its arrays of indices."""
+
+    __slots__ = ("arrays", "buffers", "known", "names", "static")
+
+    def __init__(self, static: Any, arrays: Sequence[Any], known: Any, names: tuple[str, ...], buffers: dict[str, Any]):
+        self.static, self.arrays, self.known, self.names, self.buffers = static, arrays, known, names, buffers
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Structure) or len(self.arrays) != len(other.arrays):
+            return False
+        mine, theirs = ((x.static, x.names, tuple(x.buffers)) for x in (self, other))
+        return mine == theirs and are_same(self.arrays, other.arrays)
+
+    def __hash__(self) -> int:
+        return hash((self.static, self.names))
+
+    def __repr__(self) -> str:
+        traced = any(map(_is_traced, self.arrays))
+        how = "traced, so pass matrices that jax.tree.map or jax.grad made of one another" if traced else "known"
+        return f"a structure of shape {self.static[0]} ({how})"
+
+
 def mark_of(arrays: Sequence[Any]) -> Mark:
     """Return the mark of arrays of indices, or of what JAX puts in their place."""
     found = _marks.get(tuple(map(id, arrays)))
@@ -165,13 +188,13 @@ def _marked(arrays: Sequence[Any], number: int | None) -> Mark:
     """Return a new mark of arrays, which is kept while they exist."""
     key, kind = tuple(map(id, arrays)), _kind(arrays)
 
-    def forget(_: Any) -> None:
-        if _marks.get(key) is mark:
-            del _marks[key]
-        same = _numbered.get(kind, {}).get(number, [])  # type: ignore[arg-type]
+    def forget(_: Any, marks: Any = _marks, numbered: Any = _numbered) -> None:  # also when Python ends
+        if marks.get(key) is mark:
+            del marks[key]
+        same = numbered.get(kind, {}).get(number, [])
         same[:] = [other for other in same if other is not mark]
-        if not same and kind in _numbered:
-            _numbered[kind].pop(number, None)  # type: ignore[arg-type]
+        if not same and kind in numbered:
+            numbered[kind].pop(number, None)
 
     references = []
     for array in arrays:

@@ -104,6 +104,8 @@ class Dense(ByFormat, DataRepresentation):
         return self.size
 
     def _multiply(self, x: Any, *, transpose: bool, event: bool) -> Any:
+        if jnp.shape(units.split(self.data)[0]) != self.shape:  # a function over leaves changed it
+            checked_weights("Dense", units.split(self.data)[0], self.shape)
         if not event:
             (weights, unit), (x, unit_of_x) = units.split(self.data), units.split(x)
             dtype = jnp.result_type(weights, x)

@@ -18,7 +18,7 @@ import jax
 import jax.numpy as jnp
 
 from ..._compat import ShapedArray, is_batched, read_saved_trees_as_programs, register_two_views
-from ..marks import Kept, Mark, are_same, mark_of, share
+from ..marks import Kept, Mark, Structure, mark_of, share
 from ..saved import savable
 from .attributes import Attributes
 from .buffers import TURNED
@@ -29,29 +29,6 @@ T = TypeVar("T", bound="type[Views]")
 
 _BATCHES = ("flatten_fun_for_vmap", "flatten_fun")  # the functions of JAX that take results of `vmap` apart
 _CALLS = ("callback.py", "debugging.py")  # its files that call Python functions from a program
-
-
-class _Structure:
-    """What functions over leaves do not change: the static rest of a matrix, with its arrays of indices."""
-
-    __slots__ = ("arrays", "buffers", "known", "names", "static")
-
-    def __init__(self, static: Any, arrays: Sequence[Any], known: Any, names: tuple[str, ...], buffers: dict[str, Any]):
-        self.static, self.arrays, self.known, self.names, self.buffers = static, arrays, known, names, buffers
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, _Structure) or len(self.arrays) != len(other.arrays):
-            return False
-        mine, theirs = ((x.static, x.names, tuple(x.buffers)) for x in (self, other))
-        return mine == theirs and are_same(self.arrays, other.arrays)
-
-    def __hash__(self) -> int:
-        return hash((self.static, self.names))
-
-    def __repr__(self) -> str:
-        traced = any(isinstance(array, jax.core.Tracer) for array in self.arrays)
-        how = "traced, so pass matrices that jax.tree.map or jax.grad made of one another" if traced else "known"
-        return f"a structure of shape {self.static[0]} ({how})"
 
 
 class Views(Attributes):
@@ -83,18 +60,18 @@ class Views(Attributes):
             (floating if name not in TURNED and _is_floating(value) else rest)[name] = value
         static = (self.shape, self.backend, tuple(floating), self._facts)
         known = (self.indices_sorted, self.indices_within)
-        return (self.data, *floating.values()), _Structure(static, arrays, known, names, rest)
+        return (self.data, *floating.values()), Structure(static, arrays, known, names, rest)
 
     @classmethod
     def tree_unflatten(cls, static: Any, leaves: Sequence[Any]) -> Self:
         """Make the matrix from its leaves, which may be other objects than arrays."""
-        if not isinstance(static, _Structure):
+        if not isinstance(static, Structure):
             return (cls._of_operands if isinstance(static[-2], Mark) else cls._placeholder)(static, leaves)
         (shape, backend, floating, facts), (data, *values) = static.static, leaves
         buffers = static.buffers | dict(zip(floating, values, strict=True))
         buffers = {name: buffers[name] for name in static.names}
         share(static.arrays)
-        return cls._made(data, static.arrays, buffers, (shape, backend, *static.known), facts)
+        return cls._put_together(data, static.arrays, buffers, (shape, backend, *static.known), facts)
 
     def _operands(self, *, known: bool = True) -> tuple[tuple[Any, ...], Any]:
         """Return all arrays, and the static rest, as programs take them."""
@@ -115,7 +92,7 @@ class Views(Attributes):
             arrays, known = mark.restored(cls.__name__, arrays)
         kept[2:] = (flag and known for flag in kept[2:])
         buffers = dict(zip(names, rest.restored(leaves[count:]) if rest else leaves[count:], strict=True))
-        return cls._made(leaves[0], arrays, buffers, kept, facts)
+        return cls._put_together(leaves[0], arrays, buffers, kept, facts)
 
     @classmethod
     def _placeholder(cls, static: Any, leaves: Sequence[Any]) -> Self:
@@ -125,7 +102,9 @@ class Views(Attributes):
         return made
 
     @classmethod
-    def _made(cls, data: Any, arrays: Sequence[Any], buffers: dict[str, Any], kept: Sequence[Any], facts: Any) -> Self:
+    def _put_together(
+        cls, data: Any, arrays: Sequence[Any], buffers: dict[str, Any], kept: Sequence[Any], facts: Any
+    ) -> Self:
         shape, backend, in_order, within = kept
         made = object.__new__(cls)
         made._hold(data, arrays, shape, backend, buffers, in_order=in_order, within=within)
