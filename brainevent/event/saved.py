@@ -9,7 +9,9 @@ from typing import Any, TypeVar
 
 from jax import export
 
-__all__ = ["savable"]
+from .._compat import read_saved_trees_as_programs, register_two_views
+
+__all__ = ["register_pair", "savable"]
 
 T = TypeVar("T")
 
@@ -32,3 +34,11 @@ def savable(cls: type[T], made_of: Callable[..., Any] | None = None) -> type[T]:
 def _tuples(x: Any) -> Any:
     """Return lists, which JSON makes of tuples, as tuples."""
     return tuple(_tuples(item) for item in x) if isinstance(x, list) else x
+
+
+def register_pair(cls: Any) -> Any:
+    """Register a class of matrices as a pytree with a view for functions over leaves, and one for programs."""
+    read_saved_trees_as_programs()
+    of_users = (lambda matrix: matrix.tree_flatten(), cls.tree_unflatten)
+    register_two_views(cls, of_users, (lambda matrix: matrix._operands(), cls._of_operands))
+    return savable(cls, cls._placeholder)

@@ -6,16 +6,16 @@ from __future__ import annotations
 from typing import Any
 
 from ...typing import ArrayLike, IndexLike
+from ..saved import register_pair
 from .compressed import Compressed
 from .csr import CSR
 from .formats import named_format
-from .views import register_matrix
 
 __all__ = ["CSC"]
 
 
 @named_format
-@register_matrix
+@register_pair
 class CSC(Compressed):
     """A matrix in compressed sparse columns: column j has the rows `indices[indptr[j]:indptr[j + 1]]`.
 

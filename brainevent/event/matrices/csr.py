@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ...typing import ArrayLike, IndexLike, PyTree
+from ..saved import register_pair
 from ..structure import as_indices, known_on_host
 from .buffers import TURNED
 from .build import pick
@@ -18,7 +19,6 @@ from .compressed import Compressed
 from .diagonal import checked_diagonal, with_diagonal
 from .formats import named_format
 from .indexing import chosen_rows
-from .views import register_matrix
 
 if TYPE_CHECKING:
     from ..delays.layout import CSRDelayLayout
@@ -27,7 +27,7 @@ __all__ = ["CSR"]
 
 
 @named_format
-@register_matrix
+@register_pair
 class CSR(Compressed):
     """A matrix in compressed sparse rows: row i has the columns `indices[indptr[i]:indptr[i + 1]]`.
 

@@ -19,6 +19,7 @@ from ..operands import is_scipy
 from ..plasticity.checked import fits
 from ..precision import precise
 from ..room import check_array
+from ..saved import register_pair
 from ..structure import checked_shape, checked_weights
 from .base import DataRepresentation
 from .by_format import ByFormat
@@ -26,12 +27,11 @@ from .diagonal import checked_diagonal
 from .formats import format_named
 from .indexing import chosen_rows
 from .solve import solved_dense
-from .views import register_matrix
 
 __all__ = ["Dense"]
 
 
-@register_matrix
+@register_pair
 class Dense(ByFormat, DataRepresentation):
     """A matrix that stores every element; products with events read only the rows, or columns, of events.
 

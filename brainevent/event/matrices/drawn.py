@@ -36,8 +36,8 @@ class JITCMatrix(DrawnArithmetic, PerSynapse, DataRepresentation):
     """A random matrix that is drawn line by line from a seed whenever it is needed, and never stored.
 
     With `corder` its lines are rows, and `x @ matrix` draws only those of events. Without, they are columns, and
-    `matrix @ x` does. Products the other way draw the whole matrix. As a pytree it has the numbers of its weights, its
-    probability and its seed as leaves, so one jitted function takes all of them.
+    `matrix @ x` does. Products the other way draw the whole matrix. As a pytree it has the numbers of its weights
+    as leaves; programs also take its probability and its seed, so one jitted function takes all of them.
 
     Args:
         *given: The numbers of the weights, the probability and the seed, one by one or in a tuple.

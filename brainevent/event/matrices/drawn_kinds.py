@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
+from ..saved import register_pair
 from .drawn import JITCMatrix, JITCNormalMatrix, JITCScalarMatrix, JITCUniformMatrix
-from .views import register_matrix
 
 __all__ = ["JITCNormalC", "JITCNormalR", "JITCScalarC", "JITCScalarR", "JITCUniformC", "JITCUniformR"]
 
 
-@register_matrix
+@register_pair
 class JITCScalarR(JITCScalarMatrix):
     """A random matrix of one weight, drawn when needed: `JITCScalarR((weight, prob, seed), shape=(m, k))`.
 
@@ -48,7 +48,7 @@ class JITCScalarR(JITCScalarMatrix):
     """
 
 
-@register_matrix
+@register_pair
 class JITCScalarC(JITCScalarMatrix):
     """The same matrix as `JITCScalarR` of the same arguments; the transpose of either is the other.
 
@@ -59,7 +59,7 @@ class JITCScalarC(JITCScalarMatrix):
     """
 
 
-@register_matrix
+@register_pair
 class JITCNormalR(JITCNormalMatrix):
     """A random matrix with normally distributed weights: `JITCNormalR((loc, scale, prob, seed), shape=(m, k))`.
 
@@ -86,7 +86,7 @@ class JITCNormalR(JITCNormalMatrix):
     """
 
 
-@register_matrix
+@register_pair
 class JITCNormalC(JITCNormalMatrix):
     """The same matrix as `JITCNormalR` of the same arguments; the transpose of either is the other.
 
@@ -97,7 +97,7 @@ class JITCNormalC(JITCNormalMatrix):
     """
 
 
-@register_matrix
+@register_pair
 class JITCUniformR(JITCUniformMatrix):
     """A random matrix with uniformly distributed weights: `JITCUniformR((low, high, prob, seed), shape=(m, k))`.
 
@@ -125,7 +125,7 @@ class JITCUniformR(JITCUniformMatrix):
     """
 
 
-@register_matrix
+@register_pair
 class JITCUniformC(JITCUniformMatrix):
     """The same matrix as `JITCUniformR` of the same arguments; the transpose of either is the other.
 

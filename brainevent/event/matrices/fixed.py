@@ -9,17 +9,17 @@ import jax.numpy as jnp
 
 from ...typing import IndexLike
 from .. import units
+from ..saved import register_pair
 from ..structure import are_known
 from .csc import CSC
 from .csr import CSR
 from .fixed_base import FixedNumConn
 from .indexing import chosen_rows
-from .views import register_matrix
 
 __all__ = ["FixedNumPerPost", "FixedNumPerPre"]
 
 
-@register_matrix
+@register_pair
 class FixedNumPerPre(FixedNumConn):
     """A matrix in which each presynaptic neuron has c connections: `indices`, (m, c), are their columns.
 
@@ -76,7 +76,7 @@ class FixedNumPerPre(FixedNumConn):
         return self._cut()
 
 
-@register_matrix
+@register_pair
 class FixedNumPerPost(FixedNumConn):
     """A matrix in which each postsynaptic neuron has c connections: `indices`, (k, c), are their rows.
 

@@ -10,11 +10,11 @@ import jax.numpy as jnp
 
 from ...typing import ArrayLike, DTypeLike, IndexLike
 from .. import units
+from ..saved import register_pair
 from .buffers import TURNED
 from .compressed import Compressed
 from .csc import CSC
 from .csr import CSR
-from .views import register_matrix
 
 __all__ = ["TCSR"]
 
@@ -85,7 +85,7 @@ def _by_values(of_events: Any, of_numbers: Any, transpose: bool) -> Any:
     return product
 
 
-@register_matrix
+@register_pair
 class TCSR(_WithOptions, CSR):
     """A `CSR` that takes the options of tiled matrices; kernels here need no tiles.
 
@@ -215,7 +215,7 @@ class TCSR(_WithOptions, CSR):
         return self.precompute_weight_indices()
 
 
-@register_matrix
+@register_pair
 class TCSC(_WithOptions, CSC):
     """The transpose of a `TCSR`, with its options."""
 

@@ -3,8 +3,8 @@
 
 `jax.tree.map`, optimizers and `jax.grad` change numbers, and must not reach indices, on which kernels rely. `jax.jit`
 and its relatives must take indices as operands: as constants, 10 million of them are 80 MB of program text, and a
-program could not serve another structure. JAX has a registry of pytrees for each of the two, and `register_matrix` adds
-a class to both.
+program could not serve another structure. JAX has a registry of pytrees for each of the two, and `register_pair` adds a
+class to both.
 """
 
 from __future__ import annotations
@@ -12,20 +12,17 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Self, TypeVar
+from typing import Any, ClassVar, Self
 
 import jax
 import jax.numpy as jnp
 
-from ..._compat import ShapedArray, is_batched, read_saved_trees_as_programs, register_two_views
+from ..._compat import ShapedArray, is_batched
 from ..marks import Kept, Mark, Structure, mark_of, share
-from ..saved import savable
 from .attributes import Attributes
 from .buffers import TURNED
 
-__all__ = ["Views", "register_matrix"]
-
-T = TypeVar("T", bound="type[Views]")
+__all__ = ["Views"]
 
 _BATCHES = ("flatten_fun_for_vmap", "flatten_fun")  # the functions of JAX that take results of `vmap` apart
 _CALLS = ("callback.py", "debugging.py")  # its files that call Python functions from a program
@@ -123,14 +120,6 @@ class Views(Attributes):
         if any(isinstance(array, ShapedArray) or getattr(array, "ndim", 0) > self._rank for array in arrays):
             return True  # also of the types of operands, as `jax.export` handles them
         return who in _BATCHES and any(map(is_batched, arrays))
-
-
-def register_matrix(cls: T) -> T:
-    """Register a class of matrices as a pytree, also for saved programs."""
-    read_saved_trees_as_programs()
-    of_users = (lambda matrix: matrix.tree_flatten(), cls.tree_unflatten)
-    register_two_views(cls, of_users, (lambda matrix: matrix._operands(), cls._of_operands))
-    return savable(cls, cls._placeholder)
 
 
 def _asking() -> str | None:

@@ -253,7 +253,7 @@ def test_gradients_within_a_trace_of_indices():
 
 def test_a_derivative_of_a_matrix_that_is_gone_is_refused():
     matrix = CSR.random((6, 9), num_per_row=3, seed=0)
-    _, tree = program_leaves(matrix)
+    tree = program_leaves(matrix)[1]
     none = np.zeros(matrix.nse, jax.dtypes.float0)  # the derivative by integers
     has_the_places_of(jax.tree.unflatten(tree, [matrix.data, none, none]), matrix)
     data = matrix.data
@@ -383,3 +383,17 @@ def test_matrices_go_through_other_transformations(name):
     host = lambda m: np.asarray(X @ m, np.float32)
     found = jax.jit(lambda m: jax.pure_callback(host, jax.ShapeDtypeStruct((9,), np.float32), m))(matrix)
     close(found, product)
+
+
+def test_layouts_by_delay_change_their_weights_alone():
+    matrix = FORMATS["csr"](jnp.asarray(DENSE))
+    layout = matrix.delay_layout(jnp.arange(matrix.nse) % 3 + 1, 5)
+    ring = jnp.zeros((5, 9))
+    deliver = lambda layout: layout.deliver(ring, X > 0, 0)
+    for change in (lambda m: jax.tree.map(lambda a: a * 2, m), lambda m: jax.tree.map(lambda p, g: p + g, m, m)):
+        for changed in (change(layout), jax.jit(change)(layout)):
+            close(deliver(changed), 2 * deliver(layout))
+            close(jax.jit(deliver)(changed), 2 * deliver(layout))
+    slope = jax.jit(jax.grad(lambda m: (deliver(m) ** 2).sum()))(layout)
+    wanted = jax.grad(lambda d: (deliver(layout.with_data(d)) ** 2).sum())(matrix.data)
+    close(slope.original_data(), wanted)
