@@ -130,7 +130,7 @@ def read_saved_trees_as_programs() -> None:
     read = _serialization._deserialize_pytreedef
 
     def read_as_program(*args: Any, **kwargs: Any) -> Any:
-        tree = read(*args, **kwargs)
+        tree: Any = read(*args, **kwargs)
         return program_leaves(tree.unflatten([0.0] * tree.num_leaves))[1]
 
     _serialization._deserialize_pytreedef = read_as_program

@@ -108,6 +108,7 @@ class Kept:
 
     @staticmethod
     def _restored(buffer: Any, known: Sequence[Any]) -> Any:
+        tree: Any
         leaves, tree = jax.tree.flatten(buffer)
         if not any(map(_has_no_derivative, leaves)):
             return buffer

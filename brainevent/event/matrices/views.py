@@ -25,6 +25,7 @@ from .buffers import TURNED
 __all__ = ["Views"]
 
 _BATCHES = ("flatten_fun_for_vmap", "flatten_fun")  # the functions of JAX that take results of `vmap` apart
+_MOVES = ("device_put", "block_until_ready", "copy_to_host_async")  # those that move or await arrays
 _CALLS = ("callback.py", "debugging.py")  # its files that call Python functions from a program
 
 
@@ -32,6 +33,7 @@ class Views(Attributes):
     """A matrix as a pytree."""
 
     _rank: ClassVar[int] = 1  # of the arrays of indices
+    _hold: Any  # takes over all parts; `base.py` defines it
     _taken: Any  # what a placeholder consists of
 
     @property
@@ -50,9 +52,11 @@ class Views(Attributes):
         arrays = self._indices()
         who = _asking() if arrays else None
         called = who in _CALLS and self._is_traced(arrays)
-        if "_taken" in self.__dict__ or who == "device_put" or called or self._is_batch(arrays, who):
+        if "_taken" in self.__dict__ or who in _MOVES or called or self._is_batch(arrays, who):
             return self._operands(known=who not in _CALLS)
-        names, floating, rest = tuple(self._buffers), {}, {}
+        names = tuple(self._buffers)
+        floating: dict[str, Any] = {}
+        rest: dict[str, Any] = {}
         for name, value in self._buffers.items():
             (floating if name not in TURNED and _is_floating(value) else rest)[name] = value
         static = (self.shape, self.backend, tuple(floating), self._facts)
@@ -134,7 +138,7 @@ def _asking() -> str | None:
     if frame is None or not frame.f_globals.get("__name__", "").startswith("jax."):
         return None
     name, file = frame.f_code.co_name, Path(frame.f_code.co_filename).name
-    return name if name == "device_put" or name in _BATCHES else file if file in _CALLS else None
+    return name if name in _MOVES or name in _BATCHES else file if file in _CALLS else None
 
 
 def _is_floating(buffer: Any) -> bool:
