@@ -21,6 +21,7 @@ from jax._src import mesh as _mesh
 from jax._src import sharding_impls as _sharding_impls
 from jax._src import source_info_util as _source_info
 from jax._src import traceback_util as _traceback_util
+from jax._src import tree_util as _tree_util
 from jax._src.custom_partitioning_sharding_rule import (
     BATCHING,
     ArrayMapping,
@@ -28,6 +29,8 @@ from jax._src.custom_partitioning_sharding_rule import (
     SdyShardingRule,
     str_to_sdy_sharding_rule,
 )
+from jax._src.export import serialization as _serialization
+from jax._src.interpreters import batching as _batching
 from jax._src.interpreters import mlir as _mlir
 from jax._src.lib.mlir import ir as _ir  # type: ignore[attr-defined]
 from jax.extend.core import Primitive
@@ -55,6 +58,7 @@ __all__ = [
     "hide_frames_of",
     "infer_types",
     "interpreted_pallas",
+    "is_batched",
     "is_tracing",
     "is_undefined_primal",
     "jaxlib_version",
@@ -71,6 +75,9 @@ __all__ = [
     "primitive_batchers",
     "primitive_jvps",
     "primitive_transposes",
+    "program_leaves",
+    "read_saved_trees_as_programs",
+    "register_two_views",
     "scan_counts",
     "source_line",
     "spec_over",
@@ -105,6 +112,40 @@ class _OperatorPrimitive(Primitive):
 
     def bind(self, /, *args: Any, **params: Any) -> Any:
         return super().bind(*match_manual_axes(args), **self._complete(params))
+
+
+def register_two_views(cls: type, of_users: Sequence[Any], of_programs: Sequence[Any]) -> None:
+    """Register a pytree with two views, each as functions that flatten and unflatten it.
+
+    Functions over leaves, such as `jax.tree.map`, and `jax.vmap` see the first one, programs (`jit`, `scan`) the other.
+    """
+    of_tree = (_tree_util.default_registry, _tree_util.none_leaf_registry)
+    for registry in of_tree:
+        registry.register_node(cls, *of_users, None)
+    for registry in (_tree_util.tracing_registry, _tree_util.dispatch_registry):
+        registry.register_node(cls, *of_programs, None)
+
+
+@functools.cache
+def read_saved_trees_as_programs() -> None:
+    """Let `jax.export.deserialize` return the trees of operands in the second view, in which JAX compares them."""
+    read = _serialization._deserialize_pytreedef
+
+    def read_as_program(*args: Any, **kwargs: Any) -> Any:
+        tree: Any = read(*args, **kwargs)
+        return program_leaves(tree.unflatten([0.0] * tree.num_leaves))[1]
+
+    _serialization._deserialize_pytreedef = read_as_program
+
+
+def is_batched(x: Any) -> bool:
+    """Say whether x is a value that `jax.vmap` is tracing."""
+    return isinstance(x, _batching.BatchTracer)
+
+
+def program_leaves(tree: Any) -> tuple[list[Any], Any]:
+    """Flatten a tree as `jax.jit` does with its arguments."""
+    return _tree_util.tracing_registry.flatten(tree)
 
 
 def new_primitive(

@@ -20,10 +20,16 @@ def measure(way: str, neurons: int, synapses: int) -> dict[str, Any]:
     before, start = _most_memory(), time.perf_counter()
     matrix = made(neurons, synapses)
     seconds = time.perf_counter() - start
-    kept = sum(leaf.nbytes for leaf in jax.tree.leaves(matrix))
+    kept = sum(array.nbytes for array in _arrays(matrix))
     return {"seconds": seconds, "kept": kept, "peak": _most_memory() - before}
 
 
 def _most_memory() -> int:
     """Return the most bytes that the process had so far."""
     return 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+
+def _arrays(matrix: Any) -> list[Any]:
+    """Return the arrays of a matrix: its weights, and those of its indices that the format has."""
+    names = ("indices", "indptr", "row", "col", "drawn")
+    return [*jax.tree.leaves(matrix.data), *(getattr(matrix, name) for name in names if hasattr(matrix, name))]

@@ -62,7 +62,7 @@ def measure(n: int, fan_out: int, share: float, rounds: int, **how: Any) -> dict
     for _ in range(rounds):  # in turns: a machine is not as fast all the time
         for name, clock in clocks.items():
             samples[name].append(clock.seconds())
-    held = {name: sum(leaf.nbytes for leaf in jax.tree.leaves(matrix)) for name, (matrix, _) in matrices.items()}
+    held = {name: sum(array.nbytes for array in _arrays(matrix)) for name, (matrix, _) in matrices.items()}
     return {"samples": samples, "bytes": held}
 
 
@@ -76,3 +76,9 @@ def _from_right(spikes: Any, before: Any, matrix: Any) -> Any:
     import brainevent
 
     return matrix @ brainevent.BinaryArray(spikes)
+
+
+def _arrays(matrix: Any) -> list[Any]:
+    """Return the arrays of a matrix: its weights, and those of its indices that the format has."""
+    names = ("indices", "indptr", "row", "col", "drawn")
+    return [*jax.tree.leaves(matrix.data), *(getattr(matrix, name) for name in names if hasattr(matrix, name))]

@@ -16,6 +16,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from .._compat import program_leaves
+
 __all__ = ["Chain", "as_arrays", "device_of", "unfilled"]
 
 # XLA launches the kernels of an iteration as one graph, even if they are few: one by one, they take 7 us and more.
@@ -32,7 +34,7 @@ def as_arrays(
     """Return a function of the arrays in `operands`, and the arrays; other leaves, such as numbers, are constants."""
     leaves: list[Any]
     tree: Any
-    leaves, tree = jax.tree.flatten(tuple(operands))
+    leaves, tree = program_leaves(tuple(operands))  # the indices of matrices are operands, too
     places = [i for i, leaf in enumerate(leaves) if _is_array(leaf)]
 
     def of_arrays(arrays: Sequence[Any]) -> Any:

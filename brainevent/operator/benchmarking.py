@@ -11,6 +11,7 @@ from typing import Any
 import jax
 
 from .. import config
+from .._compat import program_leaves
 from ..bench.ceilings import measured_bandwidth, measured_flops
 from ..bench.chain import as_arrays
 from ..bench.compare import difference, nans_in
@@ -213,6 +214,6 @@ def _shown_times(record: BenchmarkRecord) -> list[tuple[str, float]]:
 
 def _on(device: jax.Device, args: tuple[Any, ...]) -> tuple[Any, ...]:
     """Put the arrays among the arguments on a device; other arguments are unchanged."""
-    return jax.block_until_ready(
-        jax.tree.map(lambda leaf: jax.device_put(leaf, device) if hasattr(leaf, "dtype") else leaf, tuple(args))
-    )
+    leaves, tree = program_leaves(tuple(args))  # with the indices of matrices
+    moved = (jax.device_put(leaf, device) if hasattr(leaf, "dtype") else leaf for leaf in leaves)
+    return jax.block_until_ready(tree.unflatten(moved))  # type: ignore[no-any-return]

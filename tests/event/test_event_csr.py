@@ -573,7 +573,8 @@ def test_devices_share_elements_that_a_permutation_finds(transpose, homogeneous)
 def test_devices_share_a_matrix():
     sparse = compressed(24, 8, 12, 4, homogeneous=False)
     matrix = brainevent.CSR((sparse.weights, *sparse.indices), shape=sparse.shape)
-    placed = jax.tree.map(lambda leaf: cut(mesh(), leaf, "d") if leaf.size == 32 else leaf, matrix)
+    place = lambda leaf: cut(mesh(), leaf, "d") if leaf.size == 32 else leaf
+    placed = brainevent.CSR(*map(place, (matrix.data, matrix.indices, matrix.indptr)), shape=matrix.shape)
     spikes = operand(25, 8, None)
     call = lambda spikes, matrix: brainevent.BinaryArray(spikes) @ matrix
     assert sent(call, spikes, placed) == {"all-reduce": 1}

@@ -15,7 +15,8 @@ from .. import units
 from ..calls import checked_structure
 from ..csr.conversions import csr_to_csc_index
 from ..description import Shape
-from ..saved import savable
+from ..marks import Mark, Structure, mark_of, share
+from ..saved import register_pair
 from ..structure import checked_count, checked_shape, checked_weights
 from .calls import IN_ORDER, ROWS, checked_delays, delivered
 
@@ -24,8 +25,7 @@ __all__ = ["CSRDelayLayout"]
 _FIELDS = ("data", "indices", "indptr", "delays", "delay_ptr", "perm")
 
 
-@savable
-@jax.tree_util.register_pytree_node_class
+@register_pair
 class CSRDelayLayout:
     """A matrix in compressed sparse rows with a delay for each element, sorted for deliveries into a ring.
 
@@ -64,6 +64,7 @@ class CSRDelayLayout:
     shape: Shape
     n_slots: int
     _within: bool
+    _taken: Any  # what a placeholder consists of
 
     @classmethod
     def build(
@@ -116,14 +117,44 @@ class CSRDelayLayout:
         self.shape, self.n_slots, self._within = static
         return self
 
-    def tree_flatten(self) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-        """Return the arrays, and the static rest."""
-        return tuple(getattr(self, name) for name in _FIELDS), (self.shape, self.n_slots, self._within)
+    def tree_flatten(self) -> tuple[tuple[Any, ...], Any]:
+        """Return the weights, and the rest, as functions over leaves see them."""
+        if "_taken" in self.__dict__:
+            return self._taken
+        arrays = self._places()
+        return (self.data,), Structure((self.shape, self.n_slots), arrays, self._within, (), {})
 
     @classmethod
     def tree_unflatten(cls, static: Any, leaves: Any) -> Self:
-        """Return a layout of its arrays."""
-        return cls._of(leaves, static)
+        """Return a layout of its weights."""
+        if not isinstance(static, Structure):
+            return (cls._of_operands if isinstance(static[-1], Mark) else cls._placeholder)(static, leaves)
+        share(static.arrays)
+        return cls._of((*leaves, *static.arrays), (*static.static, static.known))
+
+    def _places(self) -> tuple[Any, ...]:
+        return tuple(getattr(self, name) for name in _FIELDS[1:])
+
+    def _operands(self) -> tuple[tuple[Any, ...], Any]:
+        """Return all arrays, and the static rest, as programs take them."""
+        if "_taken" in self.__dict__:
+            return self._taken
+        arrays = self._places()
+        return (self.data, *arrays), (self.shape, self.n_slots, self._within, mark_of(arrays))
+
+    @classmethod
+    def _of_operands(cls, static: Any, leaves: Any) -> Self:
+        (*rest, within, mark), (data, *arrays), known = static, leaves, True
+        if isinstance(mark, Mark):
+            arrays, known = mark.restored("CSRDelayLayout", arrays)
+        return cls._of((data, *arrays), (*rest, within and known))
+
+    @classmethod
+    def _placeholder(cls, static: Any, leaves: Any) -> Self:
+        """Return a layout that only says how operands of a saved program are nested."""
+        made = cls._of_operands(static, leaves)
+        made._taken = tuple(leaves), static
+        return made
 
     @property
     def nse(self) -> int:

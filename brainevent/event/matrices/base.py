@@ -17,19 +17,19 @@ from .beside_quantities import BesideQuantities
 from .buffers import TURNED, WithBuffers
 from .conversions import Conversions
 from .products import Products
-from .refused_grad import refuse_jax_grad
 from .rows import Rows
 from .shown import shown
+from .views import Views
 
 __all__ = ["DataRepresentation"]
 
 
-class DataRepresentation(WithBuffers, Products, Conversions, Rows, BesideQuantities):
+class DataRepresentation(Views, WithBuffers, Products, Conversions, Rows, BesideQuantities):
     """A matrix held as data and as the indices that say where the data are: the base class of all formats.
 
     `matrix @ x` and `x @ matrix` take vectors and matrices: arrays, quantities and events. Matrices are pytrees whose
-    leaves are data and indices, so one jitted function takes different matrices of a shape. Elements that are stored
-    more than once add up.
+    leaves are the data, for `jax.tree.map`, `jax.grad` and optimizers. Programs take indices as operands, so one jitted
+    function takes different matrices of a shape. Elements that are stored more than once add up.
 
     Args:
         shape: The shape of the matrix, (m, k).
@@ -105,23 +105,6 @@ class DataRepresentation(WithBuffers, Products, Conversions, Rows, BesideQuantit
             self._buffers = {key: array for key, array in self._buffers.items() if key not in TURNED}
             self.indices_sorted = self.indices_within = False
         super().__setattr__(name, value)
-
-    def tree_flatten(self) -> tuple[tuple[Any, ...], Any]:
-        """Return data, indices and buffers, and the static rest."""
-        if self._structure:
-            refuse_jax_grad(type(self).__name__)
-        indices = (getattr(self, name) for name in self._structure)
-        static = (self.shape, self.backend, self.indices_sorted, self.indices_within, tuple(self._buffers))
-        return (self.data, *indices, *self._buffers.values()), static
-
-    @classmethod
-    def tree_unflatten(cls, static: Any, leaves: Sequence[Any]) -> Self:
-        """Make the matrix from its leaves, which may be other objects than arrays."""
-        shape, backend, *known, names = static
-        data, *rest = leaves
-        structure, values = rest[: len(cls._structure)], rest[len(cls._structure) :]
-        how = dict(zip(("indices_sorted", "indices_within"), known, strict=True))
-        return cls._of(data, structure, shape, backend=backend, buffers=dict(zip(names, values, strict=True)), **how)
 
     def with_data(self, data: ArrayLike) -> Self:
         """Return a matrix with the same structure and other data.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arrays that travel with a matrix: leaves of its pytree, and attributes of it."""
+"""Arrays that travel with a matrix: attributes of it, and leaves of its pytree if they are floating."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class WithBuffers(Attributes):
         return dict(self._buffers)
 
     def register_buffer(self, name: str, value: PyTree = None) -> None:
-        """Let an array travel with the matrix, as a leaf of its pytree and as the attribute `name`.
+        """Let an array travel with the matrix, as the attribute `name`; functions over leaves see floating ones.
 
         Args:
             name: The name of the attribute.

@@ -14,7 +14,7 @@ from ..coo.format import COORDINATES
 from ..description import Description
 from ..laws.updates import UPDATES
 from ..operands import is_scipy
-from ..saved import savable
+from ..saved import register_pair
 from ..structure import are_known, are_sorted, as_indices, check_indices, checked_shape, checked_weights, narrow
 from .base import DataRepresentation
 from .build import checked_dense, dense_elements, parts, pick
@@ -25,8 +25,7 @@ __all__ = ["COO"]
 
 
 @named_format
-@savable
-@jax.tree_util.register_pytree_node_class
+@register_pair
 class COO(ByFormat, DataRepresentation):
     """A matrix of elements `data[i]` at `(row[i], col[i])`, in any order; products read all of them.
 

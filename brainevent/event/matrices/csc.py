@@ -5,10 +5,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import jax
-
 from ...typing import ArrayLike, IndexLike
-from ..saved import savable
+from ..saved import register_pair
 from .compressed import Compressed
 from .csr import CSR
 from .formats import named_format
@@ -17,8 +15,7 @@ __all__ = ["CSC"]
 
 
 @named_format
-@savable
-@jax.tree_util.register_pytree_node_class
+@register_pair
 class CSC(Compressed):
     """A matrix in compressed sparse columns: column j has the rows `indices[indptr[j]:indptr[j + 1]]`.
 

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ...typing import ArrayLike, IndexLike, PyTree
-from ..saved import savable
+from ..saved import register_pair
 from ..structure import as_indices, known_on_host
 from .buffers import TURNED
 from .build import pick
@@ -27,8 +27,7 @@ __all__ = ["CSR"]
 
 
 @named_format
-@savable
-@jax.tree_util.register_pytree_node_class
+@register_pair
 class CSR(Compressed):
     """A matrix in compressed sparse rows: row i has the columns `indices[indptr[i]:indptr[i + 1]]`.
 

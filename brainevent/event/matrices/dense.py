@@ -19,7 +19,7 @@ from ..operands import is_scipy
 from ..plasticity.checked import fits
 from ..precision import precise
 from ..room import check_array
-from ..saved import savable
+from ..saved import register_pair
 from ..structure import checked_shape, checked_weights
 from .base import DataRepresentation
 from .by_format import ByFormat
@@ -31,8 +31,7 @@ from .solve import solved_dense
 __all__ = ["Dense"]
 
 
-@savable
-@jax.tree_util.register_pytree_node_class
+@register_pair
 class Dense(ByFormat, DataRepresentation):
     """A matrix that stores every element; products with events read only the rows, or columns, of events.
 
@@ -105,6 +104,8 @@ class Dense(ByFormat, DataRepresentation):
         return self.size
 
     def _multiply(self, x: Any, *, transpose: bool, event: bool) -> Any:
+        if jnp.shape(units.split(self.data)[0]) != self.shape:  # a function over leaves changed it
+            checked_weights("Dense", units.split(self.data)[0], self.shape)
         if not event:
             (weights, unit), (x, unit_of_x) = units.split(self.data), units.split(x)
             dtype = jnp.result_type(weights, x)

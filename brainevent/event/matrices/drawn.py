@@ -29,7 +29,6 @@ from .conversions import Conversions
 from .drawn_arithmetic import DrawnArithmetic
 from .formats import format_named
 from .per_synapse import PerSynapse
-from .refused_grad import refuse_jax_grad
 
 __all__ = ["JITCMatrix", "JITCNormalMatrix", "JITCScalarMatrix", "JITCUniformMatrix"]
 
@@ -38,8 +37,8 @@ class JITCMatrix(DrawnArithmetic, PerSynapse, DataRepresentation):
     """A random matrix that is drawn line by line from a seed whenever it is needed, and never stored.
 
     With `corder` its lines are rows, and `x @ matrix` draws only those of events. Without, they are columns, and
-    `matrix @ x` does. Products the other way draw the whole matrix. As a pytree it has the numbers of its weights, its
-    probability and its seed as leaves, so one jitted function takes all of them.
+    `matrix @ x` does. Products the other way draw the whole matrix. As a pytree it has the numbers of its weights
+    as leaves; programs also take its probability and its seed, so one jitted function takes all of them.
 
     Args:
         *given: The numbers of the weights, the probability and the seed, one by one or in a tuple.
@@ -84,16 +83,12 @@ class JITCMatrix(DrawnArithmetic, PerSynapse, DataRepresentation):
 
     # ---- as a pytree and with other data
 
-    def tree_flatten(self) -> tuple[tuple[Any, ...], Any]:
-        refuse_jax_grad(type(self).__name__)
-        children, static = super().tree_flatten()
-        return children, (static, self.corder)
+    @property
+    def _facts(self) -> Any:
+        return self.corder
 
-    @classmethod
-    def tree_unflatten(cls, static: Any, leaves: Sequence[Any]) -> Self:
-        made = super().tree_unflatten(static[0], leaves)
-        made.corder = static[1]
-        return made
+    def _recall(self, facts: Any) -> None:
+        self.corder = facts
 
     def _like(self, data: Any) -> Self:
         known: dict[str, Any] = {"backend": self.backend, "buffers": self._buffers, "indices_within": False}

@@ -3,16 +3,13 @@
 
 from __future__ import annotations
 
-import jax
-
-from ..saved import savable
+from ..saved import register_pair
 from .drawn import JITCMatrix, JITCNormalMatrix, JITCScalarMatrix, JITCUniformMatrix
 
 __all__ = ["JITCNormalC", "JITCNormalR", "JITCScalarC", "JITCScalarR", "JITCUniformC", "JITCUniformR"]
 
 
-@savable
-@jax.tree_util.register_pytree_node_class
+@register_pair
 class JITCScalarR(JITCScalarMatrix):
     """A random matrix of one weight, drawn when needed: `JITCScalarR((weight, prob, seed), shape=(m, k))`.
 
@@ -51,8 +48,7 @@ class JITCScalarR(JITCScalarMatrix):
     """
 
 
-@savable
-@jax.tree_util.register_pytree_node_class
+@register_pair
 class JITCScalarC(JITCScalarMatrix):
     """The same matrix as `JITCScalarR` of the same arguments; the transpose of either is the other.
 
@@ -63,8 +59,7 @@ class JITCScalarC(JITCScalarMatrix):
     """
 
 
-@savable
-@jax.tree_util.register_pytree_node_class
+@register_pair
 class JITCNormalR(JITCNormalMatrix):
     """A random matrix with normally distributed weights: `JITCNormalR((loc, scale, prob, seed), shape=(m, k))`.
 
@@ -91,8 +86,7 @@ class JITCNormalR(JITCNormalMatrix):
     """
 
 
-@savable
-@jax.tree_util.register_pytree_node_class
+@register_pair
 class JITCNormalC(JITCNormalMatrix):
     """The same matrix as `JITCNormalR` of the same arguments; the transpose of either is the other.
 
@@ -103,8 +97,7 @@ class JITCNormalC(JITCNormalMatrix):
     """
 
 
-@savable
-@jax.tree_util.register_pytree_node_class
+@register_pair
 class JITCUniformR(JITCUniformMatrix):
     """A random matrix with uniformly distributed weights: `JITCUniformR((low, high, prob, seed), shape=(m, k))`.
 
@@ -132,8 +125,7 @@ class JITCUniformR(JITCUniformMatrix):
     """
 
 
-@savable
-@jax.tree_util.register_pytree_node_class
+@register_pair
 class JITCUniformC(JITCUniformMatrix):
     """The same matrix as `JITCUniformR` of the same arguments; the transpose of either is the other.
 

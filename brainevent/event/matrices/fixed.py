@@ -5,12 +5,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 
 from ...typing import IndexLike
 from .. import units
-from ..saved import savable
+from ..saved import register_pair
 from ..structure import are_known
 from .csc import CSC
 from .csr import CSR
@@ -20,8 +19,7 @@ from .indexing import chosen_rows
 __all__ = ["FixedNumPerPost", "FixedNumPerPre"]
 
 
-@savable
-@jax.tree_util.register_pytree_node_class
+@register_pair
 class FixedNumPerPre(FixedNumConn):
     """A matrix in which each presynaptic neuron has c connections: `indices`, (m, c), are their columns.
 
@@ -78,8 +76,7 @@ class FixedNumPerPre(FixedNumConn):
         return self._cut()
 
 
-@savable
-@jax.tree_util.register_pytree_node_class
+@register_pair
 class FixedNumPerPost(FixedNumConn):
     """A matrix in which each postsynaptic neuron has c connections: `indices`, (k, c), are their rows.
 

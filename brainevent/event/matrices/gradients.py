@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`grad` and `value_and_grad` that take matrices: the gradient is a matrix of the same structure."""
+"""`grad` and `value_and_grad`: those of JAX, which take matrices, with an error for arguments passed by keyword."""
 
 from __future__ import annotations
 
@@ -8,10 +8,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 
 from ...typing import PyTree
-from .base import DataRepresentation
 
 __all__ = ["grad", "value_and_grad"]
 
@@ -21,8 +19,8 @@ def grad(
 ) -> Callable[..., PyTree]:
     """Return the function that computes the gradient of `fun`, as `jax.grad` does, also with respect to matrices.
 
-    A matrix is differentiated with respect to its floating leaves: its data, and buffers. Its gradient is a matrix of
-    the same structure, whose data are the gradients with respect to each stored weight.
+    `jax.grad` does the same. A matrix is differentiated with respect to its leaves: its data, and floating buffers. Its
+    gradient is a matrix of the same structure, whose data are the gradients with respect to each stored weight.
 
     Args:
         fun: A function that returns a real scalar.
@@ -80,53 +78,16 @@ def value_and_grad(
         >>> value, gradient
         (Array(33., dtype=float32), CSR(float32[2, 2], nse=3))
     """
+    both = jax.value_and_grad(fun, argnums, has_aux, **how)
 
     @functools.wraps(fun)
     def call(*args: Any, **kwargs: Any) -> Any:
-        places = (argnums,) if isinstance(argnums, int) else tuple(argnums)
-        if places and max(places) >= len(args):
+        last = max((argnums,) if isinstance(argnums, int) else tuple(argnums), default=-1)
+        if last >= len(args):
             raise TypeError(
                 f"grad: argnums is {argnums!r}, and there are {len(args)} positional arguments; pass at least "
-                f"{max(places) + 1} by position"
+                f"{last + 1} by position"
             )
-        parts = [_Parts(args[place]) for place in places]
-
-        def of_leaves(leaves: list[list[Any]]) -> Any:
-            given = list(args)
-            for place, part, own in zip(places, parts, leaves, strict=True):
-                given[place] = part.joined(own)
-            return fun(*given, **kwargs)
-
-        value, found = jax.value_and_grad(of_leaves, has_aux=has_aux, **how)([part.leaves for part in parts])
-        gradients = tuple(part.joined(own) for part, own in zip(parts, found, strict=True))
-        return value, gradients[0] if isinstance(argnums, int) else gradients
+        return both(*args, **kwargs)
 
     return call
-
-
-class _Parts:
-    """An argument, split into leaves with respect to which it is differentiated, and the other leaves of matrices."""
-
-    def __init__(self, argument: Any):
-        matrices, self._tree = jax.tree.flatten(argument, is_leaf=lambda x: isinstance(x, DataRepresentation))
-        self._trees, self._kept = [], []
-        self.leaves: list[Any] = []
-        for each in matrices:
-            leaves, tree = jax.tree.flatten(each)
-            whole = not isinstance(each, DataRepresentation)  # JAX raises for integers outside of matrices
-            counts = [whole or jnp.issubdtype(jnp.result_type(leaf), jnp.inexact) for leaf in leaves]
-            self._trees.append(tree)
-            self._kept.append([_WANTED if by else leaf for leaf, by in zip(leaves, counts, strict=True)])
-            self.leaves += [leaf for leaf, by in zip(leaves, counts, strict=True) if by]
-
-    def joined(self, leaves: Sequence[Any]) -> Any:
-        """Return the argument with other leaves."""
-        rest = iter(leaves)
-        matrices = [
-            jax.tree.unflatten(tree, [next(rest) if leaf is _WANTED else leaf for leaf in kept])
-            for tree, kept in zip(self._trees, self._kept, strict=True)
-        ]
-        return jax.tree.unflatten(self._tree, matrices)
-
-
-_WANTED = object()

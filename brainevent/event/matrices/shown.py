@@ -35,10 +35,8 @@ def shown(matrix: Any) -> str:
 
 
 def _leaves(matrix: Any) -> list[Any]:
-    try:
-        leaves = jax.tree.leaves(matrix)
-    except TypeError:  # jax.grad is refused
-        return []
+    arrays = [getattr(matrix, name, None) for name in ("data", *matrix._structure)]
+    leaves = jax.tree.leaves((arrays, matrix.buffers))
     return leaves if all(isinstance(x, jax.Array) and hasattr(x, "nbytes") for x in leaves) else []
 
 

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, ClassVar, Self
 
 import jax
@@ -11,7 +10,7 @@ import jax.numpy as jnp
 
 from ...typing import ArrayLike, DTypeLike, IndexLike
 from .. import units
-from ..saved import savable
+from ..saved import register_pair
 from .buffers import TURNED
 from .compressed import Compressed
 from .csc import CSC
@@ -42,13 +41,12 @@ class _WithOptions(Compressed):
     def _like(self, data: Any) -> Self:
         return super()._like(data)._with(self._options)
 
-    def tree_flatten(self) -> tuple[tuple[Any, ...], Any]:
-        leaves, static = super().tree_flatten()
-        return leaves, (self._options, static)
+    @property
+    def _facts(self) -> Any:
+        return self._options
 
-    @classmethod
-    def tree_unflatten(cls, static: Any, leaves: Sequence[Any]) -> Self:
-        return super().tree_unflatten(static[1], leaves)._with(static[0])
+    def _recall(self, facts: Any) -> None:
+        self._with(facts)
 
     def _transposed(self) -> Any:
         return super()._transposed()._with(self._options)
@@ -87,8 +85,7 @@ def _by_values(of_events: Any, of_numbers: Any, transpose: bool) -> Any:
     return product
 
 
-@savable
-@jax.tree_util.register_pytree_node_class
+@register_pair
 class TCSR(_WithOptions, CSR):
     """A `CSR` that takes the options of tiled matrices; kernels here need no tiles.
 
@@ -218,8 +215,7 @@ class TCSR(_WithOptions, CSR):
         return self.precompute_weight_indices()
 
 
-@savable
-@jax.tree_util.register_pytree_node_class
+@register_pair
 class TCSC(_WithOptions, CSC):
     """The transpose of a `TCSR`, with its options."""
 

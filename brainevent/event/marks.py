@@ -1,0 +1,229 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which matrices share a structure: a mark for the arrays of indices, which a compiled program knows instead of them.
+
+A program takes indices as operands, so it serves matrices of any structure, and does not know their values. A function
+over leaves, such as the update of an optimizer, must know within a program that two matrices have the same structure.
+So structures that several matrices share have numbers: the smallest that no other existing structure of these shapes
+has. The number is static in the program, the arrays are not. In one call all arrays exist, so operands with one number
+have one structure, in every call of the program.
+"""
+
+from __future__ import annotations
+
+import itertools
+import weakref
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from .structure import are_known
+
+__all__ = ["Kept", "Mark", "Structure", "are_same", "mark_of", "share"]
+
+_marks: dict[tuple[int, ...], Mark] = {}  # by the identities of arrays, while all of them exist
+_numbered: dict[Hashable, dict[int, list[Mark]]] = {}  # the marks of concrete arrays, by shapes and number
+_retired: set[tuple[Hashable, int]] = set()  # numbers on which a program relies beyond its operands
+
+
+class Mark:
+    """What is static about arrays of indices: their number, if they have one. Marks with the same number are equal."""
+
+    __slots__ = ("arrays", "kind", "number")
+
+    def __init__(self, arrays: Sequence[Any], kind: Hashable, number: int | None):
+        self.arrays, self.kind, self.number = arrays, kind, number  # weak references to the arrays
+
+    def __eq__(self, other: object) -> bool:
+        return self.number == (other.number if isinstance(other, Mark) else other)
+
+    def __hash__(self) -> int:
+        return 0
+
+    def __repr__(self) -> str:
+        return "its own structure" if self.number is None else f"structure {self.number}"
+
+    def saved(self) -> int | None:
+        """Return what a saved program knows."""
+        return self.number
+
+    def restored(self, where: str, leaves: Sequence[Any]) -> tuple[Sequence[Any], bool]:
+        """Return arrays of indices of leaves that a program took or returned, and whether they fit what is known.
+
+        Where JAX has no derivative by indices, they are those of the matrix by which it differentiates.
+        """
+        if any(map(_has_no_derivative, leaves)):
+            arrays = [get() for get in self.arrays]
+            if not arrays or any(array is None for array in arrays):
+                raise RuntimeError(f"{where}: the matrix by which this is the derivative exists no more; keep it")
+            return arrays, True
+        for leaf in leaves:
+            if hasattr(leaf, "dtype") and not jnp.issubdtype(leaf.dtype, jnp.integer):
+                raise TypeError(f"{where}: a function over leaves made indices of {leaf.dtype}; change the data only")
+        if _kind(leaves) != self.kind:
+            return leaves, False
+        if self.number is not None:
+            existing = self._existing(leaves)
+            if existing:
+                return existing, True
+            _number(leaves, self.number)
+        return leaves, True
+
+    def _existing(self, leaves: Sequence[Any]) -> Sequence[Any] | None:
+        """Return the arrays with this number at the places of those that a program returned, which are copies."""
+        if not all(isinstance(leaf, jax.Array) for leaf in leaves) or any(map(_is_traced, leaves)):
+            return None
+        for mark in _numbered.get(self.kind, {}).get(self.number, ()):  # type: ignore[arg-type]
+            arrays = [get() for get in mark.arrays]
+            if all(
+                array is not None and not array.is_deleted() and array.sharding == leaf.sharding
+                for array, leaf in zip(arrays, leaves, strict=True)
+            ):
+                return arrays
+        return None
+
+
+class Kept:
+    """The arrays of buffers, which are equal for JAX whatever they are."""
+
+    __slots__ = ("leaves",)
+
+    def __init__(self, buffers: Sequence[Any]):
+        self.leaves = [[_reference(leaf) for leaf in jax.tree.leaves(buffer)] for buffer in buffers]
+
+    def __eq__(self, other: object) -> bool:
+        return True
+
+    def __hash__(self) -> int:
+        return 0
+
+    def saved(self) -> None:
+        """Return what a saved program knows: nothing."""
+
+    def restored(self, buffers: Sequence[Any]) -> list[Any]:
+        """Return buffers with the former arrays where JAX has no derivative by them."""
+        return [self._restored(buffer, known) for buffer, known in zip(buffers, self.leaves, strict=True)]
+
+    @staticmethod
+    def _restored(buffer: Any, known: Sequence[Any]) -> Any:
+        tree: Any
+        leaves, tree = jax.tree.flatten(buffer)
+        if not any(map(_has_no_derivative, leaves)):
+            return buffer
+        pairs = zip(leaves, known, strict=True)
+        return tree.unflatten([get() if _has_no_derivative(leaf) else leaf for leaf, get in pairs])
+
+
+class Structure:
+    """What functions over leaves do not change: the static rest of a matrix, with its arrays of indices."""
+
+    __slots__ = ("arrays", "buffers", "known", "names", "static")
+
+    def __init__(self, static: Any, arrays: Sequence[Any], known: Any, names: tuple[str, ...], buffers: dict[str, Any]):
+        self.static, self.arrays, self.known, self.names, self.buffers = static, arrays, known, names, buffers
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Structure) or len(self.arrays) != len(other.arrays):
+            return False
+        mine, theirs = ((x.static, x.names, tuple(x.buffers)) for x in (self, other))
+        return mine == theirs and are_same(self.arrays, other.arrays)
+
+    def __hash__(self) -> int:
+        return hash((self.static, self.names))
+
+    def __repr__(self) -> str:
+        traced = any(map(_is_traced, self.arrays))
+        how = "traced, so pass matrices that jax.tree.map or jax.grad made of one another" if traced else "known"
+        return f"a structure of shape {self.static[0]} ({how})"
+
+
+def mark_of(arrays: Sequence[Any]) -> Mark:
+    """Return the mark of arrays of indices, or of what JAX puts in their place."""
+    found = _marks.get(tuple(map(id, arrays)))
+    return _marked(arrays, None) if found is None else found
+
+
+def share(arrays: Sequence[Any]) -> None:
+    """Give arrays of indices a number, as several matrices have them."""
+    if not arrays or mark_of(arrays).number is not None or any(map(_is_traced, arrays)):
+        return
+    if all(isinstance(array, jax.Array) for array in arrays):
+        kind = _kind(arrays)
+        used = _numbered.get(kind, {})
+        _number(arrays, next(i for i in itertools.count() if i not in used and (kind, i) not in _retired))
+
+
+def are_same(arrays: Sequence[Any], others: Sequence[Any]) -> bool:
+    """Say whether two structures are known to be equal: by identity, by number, or as all values are known."""
+    if all(x is y for x, y in zip(arrays, others, strict=True)):
+        return True
+    if _kind(arrays) != _kind(others):
+        return False
+    mine, theirs = mark_of(arrays), mark_of(others)
+    traced = [any(map(_is_traced, each)) for each in (arrays, others)]
+    if any(traced):
+        found = mine.number is not None and mine.number == theirs.number
+        if found and not all(traced):
+            _retired.add(
+                (mine.kind, mine.number or 0)
+            )  # the program has the arrays of one, and an operand for the other
+        return found
+    if not are_known(*arrays, *others):
+        return mine.number is not None and mine.number == theirs.number
+    if not all(np.array_equal(np.asarray(x), np.asarray(y)) for x, y in zip(arrays, others, strict=True)):
+        return False
+    share(arrays)
+    number = mark_of(arrays).number
+    if number is not None and theirs.number is None:
+        _number(others, number)
+    return True
+
+
+def _number(arrays: Sequence[Any], number: int) -> None:
+    _marked(arrays, number)
+
+
+def _marked(arrays: Sequence[Any], number: int | None) -> Mark:
+    """Return a new mark of arrays, which is kept while they exist."""
+    key, kind = tuple(map(id, arrays)), _kind(arrays)
+
+    def forget(_: Any, marks: Any = _marks, numbered: Any = _numbered) -> None:  # also when Python ends
+        if marks.get(key) is mark:
+            del marks[key]
+        same = numbered.get(kind, {}).get(number, [])
+        same[:] = [other for other in same if other is not mark]
+        if not same and kind in numbered:
+            numbered[kind].pop(number, None)
+
+    references = []
+    for array in arrays:
+        try:
+            references.append(weakref.ref(array, forget))
+        except TypeError:  # an object that JAX put in the place of an array
+            return Mark((), kind, None)
+    mark = Mark(references, kind, number)
+    _marks[key] = mark
+    if number is not None and all(isinstance(x, jax.Array) and not _is_traced(x) for x in arrays):
+        _numbered.setdefault(kind, {}).setdefault(number, []).append(mark)
+    return mark
+
+
+def _kind(arrays: Sequence[Any]) -> Hashable:
+    return tuple((x.shape, x.dtype) if hasattr(x, "dtype") else None for x in arrays)
+
+
+def _is_traced(x: Any) -> bool:
+    return isinstance(x, jax.core.Tracer)
+
+
+def _has_no_derivative(x: Any) -> bool:
+    return getattr(x, "dtype", None) == jax.dtypes.float0
+
+
+def _reference(x: Any) -> Any:
+    try:
+        return weakref.ref(x)
+    except TypeError:
+        return lambda: None
