@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the suite sets so that it runs anywhere: GPU memory that processes share, and skips without optional packages."""
+"""What the suite sets so that it runs anywhere: processes share GPU memory, and optional packages may be missing."""
 
 import os
 import re

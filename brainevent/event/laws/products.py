@@ -41,8 +41,8 @@ class Product(Law):
 
     `merge` says how terms become one result, beginning with `start`. `by_x` is the law of the derivative with respect
     to x, or None, and `by_weights` that of the derivative with respect to each weight, unless x counts as events or as
-    numbers. With `event`, x counts only as zero or not zero. `in_numba(dtype, homogeneous=...)` makes the law of Numba kernels, with one weight or many of a
-    dtype: see `event/on_cpu/laws.py`.
+    numbers. With `event`, x counts only as zero or not zero. `in_numba(dtype, homogeneous=...)` makes the law of Numba
+    kernels, with one weight or many of a dtype: see `event/on_cpu/laws.py`.
     """
 
     terms: Callable[[Any, Any], Any] = weighted
@@ -252,10 +252,8 @@ class _Rules:
             return summed(functools.partial(self.apply, counts), ones[0], counted, backend=None) != 0
 
         found, cotangent = [summed(self.operator, one, x) for one in ones], cotangent.astype(sums)
-        if self._law.event:
-            cotangent = jnp.where(found[0] != 0, cotangent, 0)
-        else:
-            cotangent = without_unreached(cotangent, reached)
+        counted = self._law.event  # then the first product counts events
+        cotangent = jnp.where(found[0] != 0, cotangent, 0) if counted else without_unreached(cotangent, reached)
         return jnp.stack([jnp.vdot(each, cotangent) for each in found])
 
     def _for_each_weight(

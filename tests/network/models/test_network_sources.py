@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from one_population import run
-from scipy import stats
 from quantities import u
+from scipy import stats
 
 from brainevent.errors import NetworkError, UnknownNameError
 from brainevent.network import models

@@ -4,10 +4,10 @@
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from quantities import u
 import scipy.sparse
 from beside_interpreter import compare
 from gpu_on_cpu import PretendDevice
+from quantities import u
 
 import brainevent as be
 from brainevent.network.gpu.drawing import Drawing
