@@ -182,7 +182,11 @@ def _pairs(
         *arrays, of_rows, of_columns = operands
         x, values = (of_rows, of_columns) if transpose else (of_columns, of_rows)
         sums = precise(out.dtype)
-        x, values = is_active(x) if law.event else x.astype(sums), values.astype(sums)
+        if law.event:
+            x = is_active(x)
+        if not law.event or x.shape[1] > 1:  # of one size, so that a choice among several columns becomes vectors
+            x = x.astype(sums)
+        values = values.astype(sums)
         sides = (x, values) if transpose else (values, x)
         how = {"transpose": False} if of.format is COORDINATES else {}
         return _in_sums(kernel, out, sides, rows.structure(*arrays, **how))

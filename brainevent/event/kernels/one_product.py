@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 
 from ..activity import is_active
 from ..csr.format import CSR
@@ -79,13 +81,21 @@ def _pairs_by_dot(of: Description) -> Callable[..., Any]:
     def generator(*, outs: Sequence[Any], transpose: bool = True, **_: Any) -> Callable[..., Any]:
         (out,) = outs
 
-        def run(of_rows: Any, of_columns: Any) -> list[Any]:
-            by_events = lambda: of.law.reference(of)(of_rows, of_columns, transpose=transpose)[0].astype(out.dtype)  # noqa: E731
-            if of_rows.shape[1] == 1:
-                return [by_events()]
-            sides = (is_active(of_rows), of_columns) if transpose else (of_rows, is_active(of_columns))
-            rows, columns = (side.astype(out.dtype) for side in (sides if of.law.event else (of_rows, of_columns)))
-            return [_unless_finite(dot(rows, columns.T, transpose=False).astype(out.dtype), by_events)]
+        def by_events(*sides: Any) -> Any:
+            return of.law.reference(of)(*sides, transpose=transpose)[0].astype(out.dtype)
+
+        def by_dot(*sides: Any) -> Any:
+            rows, columns = (side.astype(out.dtype) for side in sides)
+            return dot(rows, columns.T, transpose=False).astype(out.dtype)
+
+        def run(*sides: Any) -> list[Any]:
+            if sides[0].shape[1] == 1:
+                return [by_events(*sides)]
+            if of.law.event:
+                place = 0 if transpose else 1
+                sides = tuple(is_active(side) if i == place else side for i, side in enumerate(sides))
+            finite = [all_finite(side) for side in sides if jnp.issubdtype(side.dtype, jnp.inexact)]
+            return [jax.lax.cond(functools.reduce(jnp.logical_and, finite), by_dot, by_events, *sides)]
 
         return run
 

@@ -246,14 +246,15 @@ class _Rules:
             return found
 
         def reached() -> jax.Array:
-            """Say of each result whether it is a sum of any terms: the first number is part of each weight."""
-            counted = x if self._law is VALUED else jnp.ones(x.shape, bool)
-            counts = self.of.also(law=EVENTS)
-            return summed(functools.partial(self.apply, counts), ones[0], counted, backend=None) != 0
+            """Say of each result whether an event is part of it."""
+            counts = functools.partial(self.apply, self.of.also(law=EVENTS))
+            return summed(counts, ones[0], x, backend=None) != 0
 
         found, cotangent = [summed(self.operator, one, x) for one in ones], cotangent.astype(sums)
-        counted = self._law.event  # then the first product counts events
-        cotangent = jnp.where(found[0] != 0, cotangent, 0) if counted else without_unreached(cotangent, reached)
+        if self._law.event:  # the first number is part of each weight, so the first product counts events
+            cotangent = jnp.where(found[0] != 0, cotangent, 0)
+        elif self._law is VALUED:  # whose sums may be zero
+            cotangent = without_unreached(cotangent, reached)
         return jnp.stack([jnp.vdot(each, cotangent) for each in found])
 
     def _for_each_weight(

@@ -34,8 +34,11 @@ def per_element(rows: Rows | Elements, *, event: bool, silent: bool, by_rows: bo
         zero = out.dtype.type(0)
         total = zero
         if has(column, of_columns.shape[0]):
-            for b in range(of_rows.shape[1]):
-                total += term(of_rows[row, b], of_columns[column, b], zero)
+            if of_rows.shape[1] == 1:
+                total = term(of_rows[row, 0], of_columns[column, 0], zero)
+            else:
+                for b in range(of_rows.shape[1]):
+                    total += term(of_rows[row, b], of_columns[column, b], zero)
         put(out, place(structure, j, out), total)
 
     walk = each.in_active_rows if by_rows and (event or silent) else each.in_rows
@@ -53,8 +56,11 @@ def _of_elements(elements: Elements, term: Any) -> Any:
             row, column = unsigned(row_of(structure, j)), unsigned(column_of(structure, j))
             total = zero
             if has(row, of_rows.shape[0]) and has(column, of_columns.shape[0]):
-                for b in range(of_rows.shape[1]):
-                    total += term(of_rows[row, b], of_columns[column, b], zero)
+                if of_rows.shape[1] == 1:
+                    total = term(of_rows[row, 0], of_columns[column, 0], zero)
+                else:
+                    for b in range(of_rows.shape[1]):
+                        total += term(of_rows[row, b], of_columns[column, b], zero)
             out[j] = total
 
     return each_of_elements
@@ -68,7 +74,7 @@ def _term(*, event: bool, silent: bool, by_rows: bool) -> Any:
 
 
 def _chosen(x: Any, value: Any, zero: Any) -> Any:
-    return value if x else zero
+    return value if x != 0 else zero
 
 
 def _product_unless_zero(x: Any, value: Any, zero: Any) -> Any:
