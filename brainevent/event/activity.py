@@ -64,7 +64,7 @@ def weighted(weights: jax.Array, x: jax.Array) -> jax.Array:
     """
     is_active(x)  # raises for numbers that are no events
     weights, x = jnp.broadcast_arrays(weights, x)
-    (found,) = _chosen.bind(weights, x)
+    (found,) = _CHOICE.primitive.bind(weights, x)
     return found
 
 
@@ -95,10 +95,17 @@ def _batched(operands: Any, axes: Any) -> tuple[list[Any], list[int]]:
     return [weighted(weights, x)], [0]
 
 
-_chosen = new_primitive("chosen_by_events", _abstract)
-primitive_jvps[_chosen] = _jvp
-primitive_transposes[_chosen] = _transposed
-primitive_batchers[_chosen] = _batched
+class _Choice:
+    """The choice as a primitive; what kernels are made of is identified by its name."""
+
+    content_parts = ("chosen_by_events",)
+    primitive = new_primitive(content_parts[0], _abstract)
+
+
+_CHOICE = _Choice()
+primitive_jvps[_CHOICE.primitive] = _jvp
+primitive_transposes[_CHOICE.primitive] = _transposed
+primitive_batchers[_CHOICE.primitive] = _batched
 mlir.register_lowering(
-    _chosen, mlir.lower_fun(lambda weights, x: [jnp.where(is_active(x), weights, jnp.zeros_like(weights))])
+    _CHOICE.primitive, mlir.lower_fun(lambda weights, x: [jnp.where(is_active(x), weights, jnp.zeros_like(weights))])
 )
