@@ -10,6 +10,8 @@ from __future__ import annotations
 import functools
 from typing import Any
 
+import numpy as np
+
 from ...backends.numba import inner
 from . import each
 from .coordinates import Elements
@@ -22,7 +24,31 @@ __all__ = ["per_element"]
 @functools.cache
 def per_element(rows: Rows | Elements, *, event: bool, silent: bool, by_rows: bool) -> Any:
     """Return the kernel; `by_rows` says that x, the side with events or zeros that are left out, is that of rows."""
-    term = _term(event=event, silent=silent, by_rows=by_rows)
+    chosen = _per_element(rows, _term(event=event, silent=silent, by_rows=by_rows), by_rows and (event or silent))
+    if not event and not silent:
+        return chosen
+    multiplied = _per_element(rows, _term(event=False, silent=False, by_rows=by_rows), by_rows)
+
+    @inner
+    def kernel(sides: Any, structure: Any, out: Any) -> None:
+        of_rows, of_columns = sides
+        if of_rows.shape[1] > 1 and _all_finite(of_rows) and _all_finite(of_columns):
+            multiplied(sides, structure, out)  # with zeros: as vectors, which choices are not
+        else:
+            chosen(sides, structure, out)
+
+    return kernel
+
+
+@inner
+def _all_finite(values: Any) -> bool:
+    finite = True
+    for value in values.flat:
+        finite &= np.isfinite(value)
+    return finite
+
+
+def _per_element(rows: Rows | Elements, term: Any, in_active_rows: bool) -> Any:
     if isinstance(rows, Elements):
         return _of_elements(rows, term)
     has, place = rows.has, rows.place
@@ -34,14 +60,11 @@ def per_element(rows: Rows | Elements, *, event: bool, silent: bool, by_rows: bo
         zero = out.dtype.type(0)
         total = zero
         if has(column, of_columns.shape[0]):
-            if of_rows.shape[1] == 1:
-                total = term(of_rows[row, 0], of_columns[column, 0], zero)
-            else:
-                for b in range(of_rows.shape[1]):
-                    total += term(of_rows[row, b], of_columns[column, b], zero)
+            for b in range(of_rows.shape[1]):
+                total += term(of_rows[row, b], of_columns[column, b], zero)
         put(out, place(structure, j, out), total)
 
-    walk = each.in_active_rows if by_rows and (event or silent) else each.in_rows
+    walk = each.in_active_rows if in_active_rows else each.in_rows
     return walk(at, rows, fastmath=ANY_ORDER)
 
 
