@@ -29,7 +29,10 @@ from .tuning_lookup import lowering_platform
 
 __all__ = ["benchmark"]
 
-_NO_OPTIONS = ("self", "operands", "kwargs")
+_OPTIONS = (  # of `XLACustomKernel.benchmark`
+    "platform", "n_warmup", "n_runs", "n_batch_per_run", "compare_results", "rtol", "atol", "verbose", "catch_errors",
+    "backends", "cold", "n_configs",
+)  # fmt: skip
 
 
 def benchmark(
@@ -158,10 +161,7 @@ def _named(keywords: Mapping[str, Any]) -> str:
 
 
 def _meant_option(keywords: Mapping[str, Any]) -> str:
-    from .benchmark_methods import BenchmarkMethods
-
-    options = [name for name in inspect.signature(BenchmarkMethods.benchmark).parameters if name not in _NO_OPTIONS]
-    return next((said for name in keywords if (said := did_you_mean(name, options))), "")
+    return next((said for name in keywords if (said := did_you_mean(name, _OPTIONS))), "")
 
 
 @dataclass

@@ -126,7 +126,7 @@ def test_keywords_of_a_call_are_those_of_the_operator(operator, unique_name):
     assert [(r.kernel_kwargs, r.success, r.mismatch) for r in result.records] == [({"scale": 2}, True, None)] * 2
     bare = brainevent.XLACustomKernel(unique_name("branches"))
     bare.def_reference(lambda x, *, branches: branches * x)
-    assert bare(x, branches=8)[0].tolist() == [8.0] * 4
+    assert bare(x, branches=8).tolist() == [8.0] * 4
     (found,) = quick(bare, branches=8, outs=x, operands=(x,)).records
     assert (found.success, found.kernel_kwargs["branches"]) == (True, 8)
 
