@@ -147,15 +147,17 @@ VALUED_PAIRS = Pairs(
     terms=_without_zeros,
     silent=True,
 )
-NUMBERS = Product("{format}{mv}{indexed}", ("float",), terms=lambda weights, x: weights * x.astype(weights.dtype))
-VALUED = Product(
+NUMBERS: Product = Product(
+    "{format}{mv}{indexed}", ("float",), terms=lambda weights, x: weights * x.astype(weights.dtype)
+)
+VALUED: Product = Product(
     "weighted_{format}{mv}{indexed}",
     ("weighted",),
     "Sum the weights where the other operand is not zero, times its numbers.",
     terms=_without_zeros,
     by_weights=VALUED_PAIRS,
 )
-EVENTS = Product("binary_{format}{mv}{indexed}", ("binary",), terms=weighted, event=True, by_x=NUMBERS)
+EVENTS: Product = Product("binary_{format}{mv}{indexed}", ("binary",), terms=weighted, event=True, by_x=NUMBERS)
 
 
 def _configs(of: Description, n: int, number: int, active: float, event: bool) -> list[BenchmarkConfig]:
