@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Give every pytest run four CPU devices, and let pytest run the examples on Markdown pages and in docstrings."""
+"""Give every run four CPU devices and a share of a GPU; let pytest run the examples on Markdown pages and in docstrings."""
 
 import doctest
 import importlib.util
@@ -26,6 +26,8 @@ DEVICES = "--xla_force_host_platform_device_count"
 
 if DEVICES not in os.environ.get("XLA_FLAGS", ""):  # read once, when JAX starts: so it is set before any import of JAX
     os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {DEVICES}=4"
+# Workers, and programs that tests start, share a GPU: each takes what it needs, and not most of the memory at once.
+os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:

@@ -6,13 +6,13 @@ import pickle
 import re
 from html.parser import HTMLParser
 
-import brainunit as u
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from quantities import u
 
 import brainevent
 from brainevent import _html

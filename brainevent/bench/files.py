@@ -98,7 +98,7 @@ def _csv_text(records: Sequence[BenchmarkRecord]) -> str:
     text = io.StringIO(newline="")
     writer = csv.writer(text)
     writer.writerow(rows.columns)
-    writer.writerows([rows.cell(row, column) for column in rows.columns] for row in rows.rows)
+    writer.writerows([rows.cell(row, column, exact=True) for column in rows.columns] for row in rows.rows)
     return text.getvalue()
 
 

@@ -18,12 +18,13 @@ from ..typing import PyTree
 from .chain import Chain, device_of
 from .cold_caches import Flush
 
-__all__ = ["Measurement", "Timing", "benchmark_function", "check_counts", "measure", "time_chained"]
+__all__ = ["Measurement", "Timing", "benchmark_function", "check_counts", "loop_seconds", "measure", "time_chained"]
 
 _BETTER = 0.99  # relative to the best run: warm-up continues while runs improve by this
 _SETTLED = 3  # and stops after this number of runs without improvement
 _SETTLE_SECONDS = 1.0  # or after this time
 _MOST_CALLS = 1_000_000
+_LOOP_RUNS, _LOOP_SECONDS = 5, 0.02  # of the loop alone
 _IDLE_CALLS, _TOGETHER = 1000, 5  # iterations of the loops, and calls in an iteration
 
 
@@ -147,6 +148,14 @@ def time_chained(function: Callable[..., Any], operands: Sequence[Any], *, runs:
             break
         calls = min(_MOST_CALLS, calls * max(2, math.ceil(wanted / max(spent, wanted / 1000))))
     return Timing.of([_timed(run, _nothing) / calls for _ in range(runs)])
+
+
+@functools.cache
+def loop_seconds(device: jax.Device) -> float:
+    """Return how long an iteration of the loop around chained calls takes by itself; a shorter call is not measured."""
+    one = jnp.zeros((), device=device)
+    empty = time_chained(lambda x: x + 1, [one], runs=_LOOP_RUNS, seconds=_LOOP_SECONDS).median
+    return max(0.0, empty - _idle(device))
 
 
 class _Run:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from typing import Any
 
 from ..errors import did_you_mean
 from .record import BenchmarkRecord
+from .words import TimeUnit
 
 __all__ = ["METRICS", "Row", "Rows", "check_column", "flat_rows"]
 
@@ -17,6 +19,8 @@ Row = dict[str, Any]
 _KEYS = ("platform", "backend")
 _TIMES = ("mean_ms", "std_ms", "min_ms")
 _MORE_TIMES = ("median_ms", "low_ms", "high_ms")
+_ALL_TIMES = (*_TIMES, *_MORE_TIMES, "loop_ms")
+_SHOWN_TIMES = ("mean_ms", "min_ms", "median_ms")  # a deviation, or a loop, may be much shorter
 # Columns of measurements, not of configurations.
 METRICS = (
     *_TIMES, *_MORE_TIMES, "loop_ms", "throughput", "unit", "peak_fraction", "nans", "mismatch", "error",
@@ -36,16 +40,24 @@ class Rows:
         """The columns that describe the configuration of a row."""
         return [column for column in self.columns if column not in METRICS]
 
-    @staticmethod
-    def cell(row: Row, column: str) -> str:
-        """Return the text of a cell: times with four decimals, `FAILED` for the time of a failed backend."""
+    @functools.cached_property
+    def unit(self) -> TimeUnit:
+        """The unit of all times, in which none has too few digits; names of columns remain those in milliseconds."""
+        return TimeUnit.of(row[column] for row in self.rows for column in _SHOWN_TIMES if row["success"])
+
+    def titles(self, columns: Iterable[str]) -> list[str]:
+        """Return the titles of columns, those of times with the unit of all times."""
+        return [self.unit.title(column) if column in _ALL_TIMES else column for column in columns]
+
+    def cell(self, row: Row, column: str, *, exact: bool = False) -> str:
+        """Return the text of a cell: `FAILED` for the time of a failed backend; if `exact`, times in milliseconds."""
         value = row.get(column)
         if column in _TIMES and not row["success"]:
             return "FAILED" if column == "mean_ms" else ""
         if value is None or (isinstance(value, float) and math.isnan(value) and column not in _TIMES):
             return ""
-        if column.endswith("_ms") and column in METRICS:
-            return f"{value:.4f}"
+        if column in _ALL_TIMES:
+            return f"{value:.9g}" if exact else self.unit.cell(value)
         if column in ("throughput", "peak_fraction"):
             return f"{value:.4g}"
         return str(value)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from .._html import document, paragraph, table
 from .record import BenchmarkRecord
-from .rows import METRICS, Rows, flat_rows
+from .rows import METRICS, flat_rows
 from .table import remarks
 
 __all__ = ["as_html"]
@@ -21,9 +21,11 @@ def as_html(records: Sequence[BenchmarkRecord], operator: str) -> str:
         return document(title, paragraph("no records"))
     rows = flat_rows(records)
     right = [i for i, name in enumerate(rows.columns) if name in METRICS]
-    cells = [[Rows.cell(row, column) for column in rows.columns] for row in rows.rows]
+    cells = [[rows.cell(row, column) for column in rows.columns] for row in rows.rows]
     text = "\n".join(line for line in remarks(records) if line)
-    return document(title, table(rows.columns, cells, right=right, marked=_fastest(records)), paragraph(text))
+    return document(
+        title, table(rows.titles(rows.columns), cells, right=right, marked=_fastest(records)), paragraph(text)
+    )
 
 
 def _fastest(records: Sequence[BenchmarkRecord]) -> list[int]:

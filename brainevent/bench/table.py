@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 import numbers
+import re
 import textwrap
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -42,7 +44,7 @@ class Layout:
 def table(records: Sequence[BenchmarkRecord], layout: Layout) -> str:
     """Return the text of a table of records, with remarks."""
     rows = flat_rows(records)
-    layout = _by_backend(layout)
+    layout = _by_backend(replace(layout, sort_by=_named(layout.sort_by)))
     outer, inner = _order(rows, layout)
     order = [*outer, *inner]
     lines = _hierarchy(rows, outer, inner, layout) if order else _flat(rows, layout)
@@ -57,6 +59,12 @@ def _by_backend(layout: Layout) -> Layout:
     others = (layout.sort_by, layout.group_by, layout.compare_by, layout.order_by, layout.vary_by)
     alone = layout.speedup_vs is not None and all(choice is None for choice in others)
     return replace(layout, vary_by="backend") if alone else layout
+
+
+def _named(sort_by: str | None) -> str | None:
+    """Return the name of a column by its title, in which the unit may be another one."""
+    name = re.sub("_[un]s$", "_ms", sort_by) if isinstance(sort_by, str) else sort_by
+    return name if name in METRICS else sort_by
 
 
 def _left_out(rows: Rows, layout: Layout) -> list[str]:
@@ -100,13 +108,13 @@ def _flat(rows: Rows, layout: Layout) -> list[str]:
         first = {key: i for i, key in reversed(list(enumerate(_key(row, groups) for row in body)))}
         body.sort(key=lambda row: first[_key(row, groups)])
     best = _best(body, groups) if groups and layout.highlight_best else set()
-    cells = [[_cell(row, column) for column in columns] for row in body]
-    return _text(columns, [list(zip(cells, (id(row) in best for row in body), strict=True))])
+    cells = [[_cell(rows, row, column) for column in columns] for row in body]
+    return _text(rows, columns, [list(zip(cells, (id(row) in best for row in body), strict=True))])
 
 
-def _cell(row: Row, column: str) -> str:
+def _cell(rows: Rows, row: Row, column: str) -> str:
     extra = row.get("_extra", {})
-    cell: str = extra[column] if column in extra else Rows.cell(row, column)
+    cell: str = extra[column] if column in extra else rows.cell(row, column)
     return f"{cell} {row['unit']}".strip() if column == "throughput" and cell else cell
 
 
@@ -170,30 +178,31 @@ def _hierarchy(rows: Rows, outer: list[str], inner: list[str], layout: Layout) -
         columns.append(f"vs_{layout.speedup_vs}")
         body = _against(body, outer, leaf, layout.speedup_vs)
     best = _best(body, outer) if layout.highlight_best else set()
+    cell = functools.partial(_cell, rows)
     if layout.width is not None:
-        columns = narrowed(columns, order, body, _cell, layout.width)
+        columns = narrowed(columns, order, body, cell, layout.width)
     groups = [list(members) for _, members in itertools.groupby(body, key=lambda row: _key(row, outer))]
-    lines = _text(columns, [_marked(group, columns, outer, best) for group in groups])
+    lines = _text(rows, columns, [_marked(rows, group, columns, outer, best) for group in groups])
     if layout.width is None or max(map(len, lines)) <= layout.width:
         return lines
-    titles = [_title(group[0], outer, layout.width) for group in groups]
-    columns = narrowed([name for name in columns if name not in outer], inner, body, _cell, layout.width)
-    return _text(columns, [_marked(group, columns, (), best) for group in groups], titles)
+    titles = [_title(rows, group[0], outer, layout.width) for group in groups]
+    columns = narrowed([name for name in columns if name not in outer], inner, body, cell, layout.width)
+    return _text(rows, columns, [_marked(rows, group, columns, (), best) for group in groups], titles)
 
 
 def _marked(
-    group: Sequence[Row], columns: Sequence[str], outer: Collection[str], best: Collection[int]
+    rows: Rows, group: Sequence[Row], columns: Sequence[str], outer: Collection[str], best: Collection[int]
 ) -> list[tuple[list[str], bool]]:
     """Return the cells of a group's rows, and which are the best; those of outer columns only in the first row."""
     return [
-        (["" if i and column in outer else _cell(row, column) for column in columns], id(row) in best)
+        (["" if i and column in outer else _cell(rows, row, column) for column in columns], id(row) in best)
         for i, row in enumerate(group)
     ]
 
 
-def _title(row: Row, outer: Sequence[str], width: int) -> str:
+def _title(rows: Rows, row: Row, outer: Sequence[str], width: int) -> str:
     """Return the title of a group: its label, or its columns."""
-    words = str(row["label"]) if "label" in outer else ", ".join(f"{name}={_cell(row, name)}" for name in outer)
+    words = str(row["label"]) if "label" in outer else ", ".join(f"{name}={_cell(rows, row, name)}" for name in outer)
     return textwrap.fill(words, width, subsequent_indent="    ", break_on_hyphens=False)
 
 
@@ -249,7 +258,7 @@ def _best(body: Iterable[Row], groups: Sequence[str]) -> set[int]:
 
 
 def _text(
-    columns: Sequence[str], groups: Sequence[Sequence[tuple[list[str], bool]]], titles: Sequence[str] = ()
+    rows: Rows, columns: Sequence[str], groups: Sequence[Sequence[tuple[list[str], bool]]], titles: Sequence[str] = ()
 ) -> list[str]:
     """Return the lines of a table: right-aligned numbers, a line or title above each group, `*` after the best."""
     cells = [row for group in groups for row, _ in group]
@@ -261,7 +270,7 @@ def _text(
         return " | ".join(padded)
 
     rule = "-+-".join("-" * width for width in widths)
-    lines = [line(columns).rstrip()]
+    lines = [line(rows.titles(columns)).rstrip()]
     for group, above in zip(groups, titles or [rule] * len(groups), strict=True):
         lines += above.splitlines()
         lines += [f"{line(row)}  *" if starred else line(row).rstrip() for row, starred in group]

@@ -12,7 +12,8 @@ import jax
 import jax.numpy as jnp
 
 from .._html import document, table
-from .measure import time_chained
+from .chain import device_of
+from .measure import loop_seconds, time_chained
 from .progress import shown
 from .words import columns, time_text
 
@@ -33,7 +34,10 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Trial:
-    """The result of a candidate: the median, lowest and highest time of a call in seconds, or what is wrong."""
+    """The result of a candidate: the median, lowest and highest time of a call in seconds, or what is wrong.
+
+    `loop` is the time of the loop in which it was called: a median below it says only that a call is shorter.
+    """
 
     backend: str
     variant: str
@@ -41,6 +45,12 @@ class Trial:
     low: float | None = None
     high: float | None = None
     error: str | None = None
+    loop: float = 0.0
+
+    @property
+    def too_short(self) -> bool:
+        """Whether a call takes less time than the loop around it."""
+        return self.seconds is not None and self.seconds < self.loop
 
 
 @dataclass(frozen=True)
@@ -99,6 +109,8 @@ class TuneResult:
 def _times(trial: Trial) -> tuple[str, str]:
     if trial.seconds is None or trial.low is None or trial.high is None:
         return "failed", textwrap.shorten(trial.error or "", 100, placeholder=" ...")
+    if trial.too_short:
+        return f"< {time_text(trial.loop)}", "below the loop's own time"
     return time_text(trial.seconds), f"{time_text(trial.low)} to {time_text(trial.high)}"
 
 
@@ -117,7 +129,8 @@ def try_all(
     """
     trials = [_trial(candidate, operands, why_wrong, seconds) for candidate in shown(candidates, what)]
     fastest = min(trials, key=_seconds)
-    first = next(t for t in trials if t is fastest or _seconds(t) <= (fastest.high or 0))
+    equal = max(fastest.high or 0, fastest.loop)
+    first = next(t for t in trials if t is fastest or _seconds(t) <= equal)
     return [first, *sorted((trial for trial in trials if trial is not first), key=_seconds)]
 
 
@@ -137,7 +150,8 @@ def _trial(
         if wrong := why_wrong(candidate, results):
             return Trial(candidate.backend, candidate.variant, error=wrong)
         timing = time_chained(candidate.function, operands, runs=RUNS, seconds=seconds)
+        loop = loop_seconds(device_of(operands))
     except Exception as error:  # noqa: BLE001 - whatever a kernel raises, others may be fine
         text = str(error).strip() or "no message"
         return Trial(candidate.backend, candidate.variant, error=f"{type(error).__name__}: {text}")
-    return Trial(candidate.backend, candidate.variant, timing.median, timing.low, timing.high)
+    return Trial(candidate.backend, candidate.variant, timing.median, timing.low, timing.high, loop=loop)

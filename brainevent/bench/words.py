@@ -4,9 +4,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
-__all__ = ["columns", "short", "time_text"]
+__all__ = ["TimeUnit", "columns", "short", "time_text"]
 
 _SECONDS = (("s", 1.0), ("ms", 1e-3), ("us", 1e-6), ("ns", 1e-9))
 
@@ -19,6 +20,37 @@ def time_text(seconds: float, micro: str = "u") -> str:
     """
     name, scale = next((unit for unit in _SECONDS if seconds >= unit[1]), _SECONDS[-1])
     return f"{short(seconds / scale, 3)} {name.replace('u', micro)}"
+
+
+@dataclass(frozen=True)
+class TimeUnit:
+    """The unit of the times of a table, so many of which make a millisecond, and their decimals."""
+
+    name: str
+    per_ms: float
+    decimals: int
+
+    @classmethod
+    def of(cls, times_ms: Iterable[float]) -> TimeUnit:
+        """Return the unit in which the shortest of some times has three digits, at most milliseconds.
+
+        >>> TimeUnit.of([0.0003, 12.5]).cell(0.0003), TimeUnit.of([12.5]).cell(12.5)
+        ('0.300', '12.5000')
+        """
+        least = min((time for time in times_ms if time > 0), default=math.inf)  # NaN is above nothing
+        return next((unit for unit in _IN_TABLES if least * unit.per_ms >= _LEAST * 10**-unit.decimals), _IN_TABLES[-1])
+
+    def cell(self, time_ms: float) -> str:
+        """Return a time in this unit."""
+        return f"{time_ms * self.per_ms:.{self.decimals}f}"
+
+    def title(self, column: str) -> str:
+        """Return the title of a column of times, whose name ends with `ms`."""
+        return column.removesuffix("ms") + self.name
+
+
+_LEAST = 100  # of the last digit: three digits
+_IN_TABLES = (TimeUnit("ms", 1, 4), TimeUnit("us", 1e3, 3), TimeUnit("ns", 1e6, 2))
 
 
 def short(number: float, digits: int) -> str:

@@ -13,6 +13,16 @@ Both are matrices with the same number of columns, which are summed over, as in 
 >>> operator(indices, indptr, jnp.array([[1.0], [10.0]]), jnp.array([[1.0], [2.0], [3.0]]))
 [Array([ 1.,  3., 30.], dtype=float32)]
 """,
+    "binary_csr_per_element": """
+Both are matrices with the same number of columns, which are summed over. One holds events, as in the gradient of
+weights of a product with events: `of_rows`, or with `transpose=False` `of_columns`.
+
+>>> import jax.numpy as jnp, brainevent
+>>> operator = brainevent.get_registry()["binary_csr_per_element"]
+>>> indices, indptr = jnp.array([0, 2, 2]), jnp.array([0, 2, 3])
+>>> operator(indices, indptr, jnp.array([[False], [True]]), jnp.array([[1.0], [jnp.nan], [3.0]]))
+[Array([0., 0., 3.], dtype=float32)]
+""",
     "csr_slice_rows_grad": """
 This is the gradient of the weights of a matrix from which rows were taken.
 

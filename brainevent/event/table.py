@@ -21,7 +21,7 @@ from .kernels.one_product import DOT, OTHERS
 from .laws.arrivals import ARRIVALS
 from .laws.copies import ADDED, COPIED
 from .laws.deliveries import DELIVERIES, LAID
-from .laws.products import EVENTS, NUMBERS, PAIRS, VALUED
+from .laws.products import EVENT_PAIRS, EVENTS, NUMBERS, PAIRS, VALUED, VALUED_PAIRS
 from .laws.updates import UPDATES
 from .laws.values import VALUES
 from .laws.whole import WHOLE
@@ -107,8 +107,15 @@ def descriptions(form: Format, *laws: Law, indexed: bool = False, columns: bool 
 for _of in (
     *descriptions(COORDINATES, NUMBERS, EVENTS, VALUED),
     *descriptions(CSR, NUMBERS, EVENTS, VALUED, indexed=True),
-    *descriptions(CSR, PAIRS, COPIED, ADDED, columns=False),
-    *descriptions(DENSE, EVENTS),
+    *descriptions(CSR, PAIRS, EVENT_PAIRS, VALUED_PAIRS, indexed=True, columns=False),
+    *descriptions(CSR, COPIED, ADDED, columns=False),
+    *(
+        of
+        for form in (COORDINATES, FIXED)
+        for of in descriptions(form, PAIRS, EVENT_PAIRS, VALUED_PAIRS, columns=False)
+    ),
+    *descriptions(DENSE, EVENTS, VALUED),
+    *descriptions(DENSE, EVENT_PAIRS, VALUED_PAIRS, columns=False),
     *descriptions(FIXED, NUMBERS, EVENTS, VALUED),
     *descriptions(CSR, VALUES),
     *descriptions(CSR, UPDATES, columns=False),

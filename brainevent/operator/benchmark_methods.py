@@ -61,6 +61,7 @@ class BenchmarkMethods:
         backends: Sequence[str] | None = None,
         cold: bool = False,
         n_configs: int | None = None,
+        **kwargs: Any,
     ) -> BenchmarkResult:
         """Time the call function on each backend of a platform, for these operands, or else for the benchmark data.
 
@@ -83,12 +84,15 @@ class BenchmarkMethods:
                 too.
             cold: Whether to empty the caches of the processor before each run.
             n_configs: The number of configurations to measure, the first ones; None for all.
+            **kwargs: The other keyword arguments of a call with these operands. Those of benchmark data are in each
+                `BenchmarkConfig`, as are those with the name of an argument above.
 
         Returns:
             The records; they print as a table.
 
         Raises:
             BenchmarkDataFnNotProvidedError: If there are neither operands nor benchmark data.
+            TypeError: If there are keyword arguments without operands, or the call function does not take them.
             ValueError: If a backend is unknown.
 
         Examples:
@@ -112,4 +116,5 @@ class BenchmarkMethods:
             verbose=verbose,
             catch_errors=catch_errors,
             n_configs=n_configs,
+            keywords=kwargs,
         )

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,14 +20,20 @@ from ..bench.measure import Measurement, check_counts, measure
 from ..bench.progress import shown
 from ..bench.record import BenchmarkConfig, BenchmarkRecord, a_type, failed, succeeded
 from ..bench.result import BenchmarkResult
+from ..bench.words import time_text
 from ..errors import BenchmarkDataFnNotProvidedError, did_you_mean
 from .definition import Definition
 from .entry import GENERAL, REFERENCE, meant
-from .keywords import check_operands
+from .keywords import check_operands, check_static
 from .raised import listed
 from .tuning_lookup import lowering_platform
 
 __all__ = ["benchmark"]
+
+_OPTIONS = (  # of `XLACustomKernel.benchmark`
+    "platform", "n_warmup", "n_runs", "n_batch_per_run", "compare_results", "rtol", "atol", "verbose", "catch_errors",
+    "backends", "cold", "n_configs",
+)  # fmt: skip
 
 
 def benchmark(
@@ -41,6 +48,7 @@ def benchmark(
     verbose: bool,
     catch_errors: bool,
     n_configs: int | None = None,
+    keywords: Mapping[str, Any] | None = None,
 ) -> BenchmarkResult:
     """Do what `XLACustomKernel.benchmark` says; without tolerances, results are not compared."""
     platform = _usual_platform(definition) if platform is None else platform
@@ -49,7 +57,7 @@ def benchmark(
     check_counts(f"operator {definition.name!r}: benchmark", cold=cold, **counts, **limit)
     timed: Callable[..., Measurement] = functools.partial(measure, **dict[str, Any](counts), cold=cold)
     run = _Run(definition, platform, _device(definition.name, platform), timed, tolerances, verbose, catch_errors)
-    configs = _configs(definition, platform, operands)[:n_configs]
+    configs = _configs(definition, platform, operands, keywords or {})[:n_configs]
     pairs = [(config, backend) for config in configs for backend in chosen]
     records = [run.record(config, backend) for config, backend in shown(pairs, definition.name, quiet=verbose)]
     return BenchmarkResult(records, primitive_name=definition.name)
@@ -105,10 +113,19 @@ def _usual_platform(definition: Definition) -> str:
     return general if definition.kernels.get(general) and not definition.kernels.get(platform) else platform
 
 
-def _configs(definition: Definition, platform: str, operands: Sequence[Any]) -> list[BenchmarkConfig]:
+def _configs(
+    definition: Definition, platform: str, operands: Sequence[Any], keywords: Mapping[str, Any]
+) -> list[BenchmarkConfig]:
     if operands:
         check_operands(definition.name, operands)
-        return [BenchmarkConfig(listed(operands), tuple(operands))]
+        _check_keywords(definition, operands, keywords)
+        return [BenchmarkConfig(listed(operands), tuple(operands), dict(keywords))]
+    if keywords:
+        raise TypeError(
+            f"operator {definition.name!r}: benchmark got {_named(keywords)} without operands, and benchmark data "
+            "have their own; pass operands, too, or leave "
+            f"{'them' if len(keywords) > 1 else 'it'} out{_meant_option(keywords)}"
+        )
     make: Any = definition.benchmark_data
     found = make(platform=platform)
     configs = list(found) if isinstance(found, Iterable) else []
@@ -120,6 +137,32 @@ def _configs(definition: Definition, platform: str, operands: Sequence[Any]) -> 
             "return a list of brainevent.BenchmarkConfig"
         )
     return configs
+
+
+def _check_keywords(definition: Definition, operands: Sequence[Any], keywords: Mapping[str, Any]) -> None:
+    """Raise if the call function does not take the keywords; one that is meant for `benchmark` may be misspelt."""
+    for name, value in keywords.items():
+        if name != "outs":
+            check_static(definition.name, name, value)
+    if not keywords:
+        return
+    call: Any = definition.call
+    try:
+        inspect.signature(call).bind(*operands, backend=None, **keywords)
+    except TypeError as error:
+        raise TypeError(
+            f"operator {definition.name!r}: benchmark calls it with {listed(operands)} and "
+            f"{_named(keywords) or 'no keyword arguments'}: {error}{_meant_option(keywords)}"
+        ) from None
+
+
+def _named(keywords: Mapping[str, Any]) -> str:
+    """Return the keywords, as in a call."""
+    return ", ".join(f"{name}=" for name in keywords)
+
+
+def _meant_option(keywords: Mapping[str, Any]) -> str:
+    return next((said for name in keywords if (said := did_you_mean(name, _OPTIONS))), "")
 
 
 @dataclass
@@ -198,8 +241,8 @@ class _Run:
     def _say(self, record: BenchmarkRecord) -> None:
         who = f"[{self.definition.name}] [{record.platform}|{record.backend}] {record.label}"
         if self.verbose and record.success:
-            times = (f"{name}={value:.4f}ms" for name, value in _shown_times(record))
-            print(f"{who}: {' '.join(times)}", flush=True)  # noqa: T201
+            times = (f"{name}={time_text(value * 1e-3)}" for name, value in _shown_times(record))
+            print(f"{who}: {', '.join(times)}", flush=True)  # noqa: T201
         elif self.verbose:
             print(f"{who}: FAILED — {record.error}", flush=True)  # noqa: T201
         if record.mismatch is not None:

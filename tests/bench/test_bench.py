@@ -19,7 +19,7 @@ from brainevent.bench import cold_caches, progress
 from brainevent.bench.ceilings import measured_bandwidth
 from brainevent.bench.chain import Chain
 from brainevent.bench.compare import difference, nans_in
-from brainevent.bench.measure import Timing, measure, time_chained
+from brainevent.bench.measure import Timing, loop_seconds, measure, time_chained
 from brainevent.bench.record import failed
 from brainevent.bench.tune import Candidate, Trial, try_all
 
@@ -346,3 +346,19 @@ def test_of_candidates_that_their_spread_does_not_tell_apart_the_earliest_comes_
     monkeypatch.setattr("brainevent.bench.tune._trial", lambda candidate, *_: trials[candidate.backend])
     found = try_all([Candidate(name, "", abs) for name in "abc"], (), lambda *_: None, 1.0, "what")
     assert "".join(trial.backend for trial in found) == order
+
+
+def test_calls_that_take_less_time_than_the_loop_are_not_told_apart(monkeypatch):
+    """No kernel takes 0.0791 ns: the measurement says that it is shorter than the loop, which takes 2 ns."""
+    times = {"a": 1.5e-9, "b": 7.91e-11, "c": 1e-6}
+    trials = {name: Trial(name, "", time, time, time, loop=2e-9) for name, time in times.items()}
+    monkeypatch.setattr("brainevent.bench.tune._trial", lambda candidate, *_: trials[candidate.backend])
+    found = try_all([Candidate(name, "", abs) for name in "abc"], (), lambda *_: None, 1.0, "what")
+    assert "".join(trial.backend for trial in found) == "abc"
+    lines = str(brainevent.TuneResult("op", "cpu", "cpu", "float32[3]", tuple(found), True)).splitlines()
+    assert [line.split()[1:] for line in lines[3:5]] == [["<", "2", "ns", "below", "the", "loop's", "own", "time"]] * 2
+    assert lines[5].split() == ["c", "1", "us", "1", "us", "to", "1", "us"]
+
+
+def test_the_loop_itself_takes_time():
+    assert 1e-11 < loop_seconds(jax.devices("cpu")[0]) < 1e-3

@@ -236,6 +236,30 @@ def test_what_was_measured_besides_is_shown():
     )
 
 
+@pytest.mark.parametrize(
+    ("mean", "title", "cell"),
+    [(3e-4, "us", "0.300"), (2.5e-3, "us", "2.500"), (4e-6, "ns", "4.00"), (0.02, "ms", "0.0200")],
+)
+def test_times_have_a_unit_in_which_they_have_digits(mean, title, cell):
+    """The longest time is 12.5 ms in each table."""
+    short, long = (
+        dataclasses.replace(record(name, 3, time), std_ms=0.0, min_ms=time) for name, time in (("a", mean), ("b", 12.5))
+    )
+    result = BenchmarkResult([long, short, FAILED], "op")
+    lines = str(result).splitlines()
+    assert [name.strip() for name in lines[0].split("|")][-3:] == [f"mean_{title}", f"std_{title}", f"min_{title}"]
+    assert lines[3].split("|")[-1].strip() == cell
+    assert f"mean_{title}" in result._repr_html_()
+    assert f">{cell}<" in result._repr_html_()
+
+
+def test_a_table_is_sorted_by_the_title_of_a_column(capsys):
+    result = BenchmarkResult([record("a", 3, 2e-3), record("b", 3, 1e-3)], "op")
+    for name in ("mean_us", "mean_ms"):
+        result.print(sort_by=name)
+        assert [line[11] for line in capsys.readouterr().out.splitlines()[2:4]] == ["b", "a"]
+
+
 def test_no_records(capsys):
     empty = BenchmarkResult([], "op")
     assert str(empty) == repr(empty) == "BenchmarkResult(primitive='op', 0 records)"
@@ -483,7 +507,7 @@ def test_csv_keeps_rows(tmp_path_factory, records):
     for old, new in zip(records, found.records, strict=False):
         kept = ("platform", "backend", "label", "success", "error", "mismatch", "nans")
         assert [getattr(old, name) for name in kept] == [getattr(new, name) for name in kept]
-        assert new.mean_ms == pytest.approx(old.mean_ms, abs=1e-4)
+        assert new.mean_ms == pytest.approx(old.mean_ms, rel=1e-8)
         assert new.data_kwargs == {}
     last = found.records[-1]
     assert (last.backend, last.success, last.error) == ("warp", False, FAILED.error)
@@ -494,7 +518,7 @@ def test_csv_is_flat_rows(tmp_path):
     RESULT.save(tmp_path / "a.csv", format="csv")
     assert (tmp_path / "a.csv").read_text().splitlines()[:2] == [
         "platform,backend,n,label,mean_ms,std_ms,min_ms,error",
-        "cpu,numba,9,n=9,0.4000,0.0100,0.3500,",
+        "cpu,numba,9,n=9,0.4,0.01,0.35,",
     ]
 
 

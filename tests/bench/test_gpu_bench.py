@@ -113,7 +113,7 @@ np.testing.assert_array_equal(jax.jit(operator)(X), 2 * X)
 def test_another_process_remembers(unique_name, tmp_path, monkeypatch):
     monkeypatch.setattr(directory, "_chosen", [])
     monkeypatch.setenv("BRAINEVENT_CACHE_DIR", str(tmp_path))
-    environment = {"JAX_PLATFORMS": "cuda,cpu", "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
+    environment = {"JAX_PLATFORMS": "cuda,cpu"}
     operator = doubling(unique_name("tuned"))
     assert run_program(PROGRAM, operator.name, **environment) == ""
     found = operator.tune(X, seconds=0.1)

@@ -92,7 +92,8 @@ class TestPromises(Promises):
         found = brainevent.get_primitives_by_tags({"csr"})
         others = {"binary_csr_plast", "csr2csc_on_post", "csrmv_dt2t", "csrmm_dt2t"}
         others |= {f"csr_delay_deliver{way}" for way in ("", "_indexed", "_layout")}
-        assert set(found) == products | others | {"csr_per_element", "csr_slice_rows", "csr_slice_rows_grad"}
+        others |= {f"{law}csr_per_element{i}" for law in laws for i in ("", "_indexed")}
+        assert set(found) == products | others | {"csr_slice_rows", "csr_slice_rows_grad"}
         assert set(brainevent.get_primitives_by_tags({"binary", "csr", "indexed"})) == set(INDEXED[2:])
 
     @pytest.mark.thorough
@@ -241,15 +242,36 @@ def test_gpus_without_clusters(ninety):
 
 
 def test_kernels_of_elements_compile(ninety):
+    numbers_ = {"event": False, "silent": False, "by_rows": True}
     sparse = compressed(0, 300, 50, 80, homogeneous=False)
     chosen, sides = jnp.arange(5, dtype="int32"), (jnp.ones((300, 3)), jnp.ones((50, 3)))
     elements, rows = jax.ShapeDtypeStruct((24_000,), jnp.float32), jax.ShapeDtypeStruct((5, 50), jnp.float32)
     plans = [
-        planned(lambda: each.per_element(elements, *sparse.indices, *sides)),
+        planned(lambda: each.per_element(elements, *sparse.indices, None, *sides, **numbers_)),
         planned(lambda: each.copied(rows, sparse.weights, *sparse.indices, chosen, shape=sparse.shape)),
         planned(lambda: each.added(elements, *sparse.indices, chosen, jnp.ones((5, 50)), shape=sparse.shape)),
     ]
     assert [plan.launches[0].grid[0] * 256 // 32 for plan in plans] == [304, 8, 8]
+
+
+@pytest.mark.covering(strength=1)
+@both_ways
+@pytest.mark.parametrize("kind", ["event", "silent", None])
+@pytest.mark.parametrize("form", ["in order", "by places", "rows of equal length"])
+@pytest.mark.parametrize("dtype", ["float32", "float16", "float64"])
+def test_kernels_of_gradients_compile(ninety, transpose, kind, form, dtype):
+    with jax.enable_x64(True):
+        sparse = compressed(0, 300, 50, 80, homogeneous=False)
+        x = jnp.ones((300 if transpose else 50, 3), "int32" if kind == "event" else dtype)
+        values = jnp.ones((50 if transpose else 300, 3), dtype)
+        out = jax.ShapeDtypeStruct((24_000,), jnp.dtype(dtype))
+        arrays = (*sparse.indices, jnp.arange(24_000) if form == "by places" else None)
+        if form == "rows of equal length":
+            arrays = jnp.zeros((300, 80), "int32"), None, None
+        sides = (x, values) if transpose else (values, x)
+        how = {"event": kind == "event", "silent": kind == "silent", "by_rows": transpose}
+        plan = planned(lambda: each.per_element(out, *arrays, *sides, **how))
+        assert plan.launches[0].grid[0] * 256 // 32 == 304
 
 
 def sparse_rest(sparse):

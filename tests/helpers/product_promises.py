@@ -323,7 +323,7 @@ class Promises:
     def test_they_are_found_by_tags_and_measured(self):
         names = {self.operator(True, columns).name for columns in (None, 2)}
         assert set(brainevent.get_primitives_by_tags({"binary", self.kind})) == names
-        floats = {f"{self.kind}mv", f"{self.kind}mm"}
+        floats = {f"{self.kind}mv", f"{self.kind}mm", f"{self.kind}_per_element"}
         assert set(brainevent.get_primitives_by_tags({"float", self.kind})) == floats
         for event in (True, False):
             for columns in (None, 2):

@@ -12,7 +12,7 @@ import textwrap
 import pytest
 from programs import HELPERS, program_environment
 
-GPU = {"JAX_PLATFORMS": "cuda,cpu", "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
+GPU = {"JAX_PLATFORMS": "cuda,cpu"}
 TOOLS = ("memcheck", "racecheck")
 PORTS = 100  # to choose from: with ten, those that run beside one another find none
 ATTEMPTS = 4  # of thirty runs beside one another the sanitizer itself dies in about one, by a signal

@@ -42,8 +42,8 @@ def operator(request):
     return op
 
 
-def quick(operator, **kwargs):
-    return operator.benchmark(**{"platform": "cpu", "n_warmup": 0, "n_runs": 2, **kwargs})
+def quick(operator, operands=(), **kwargs):
+    return operator.benchmark(*operands, **{"platform": "cpu", "n_warmup": 0, "n_runs": 2, **kwargs})
 
 
 def test_each_backend_is_measured_with_each_configuration(operator, capsys):
@@ -96,8 +96,9 @@ def test_a_backend_that_fails_is_a_record(operator, capsys):
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith(f"[{operator.name}] [cpu|broken] n=3: FAILED — KernelCompilationError: ")
     assert re.search(
-        rf"^\[{operator.name}\] \[cpu\|numba\] n=3: mean=\d+\.\d{{4}}ms std=\d+\.\d{{4}}ms min=\d+\.\d{{4}}ms "
-        r"median=\d+\.\d{4}ms$",
+        rf"^\[{operator.name}\] \[cpu\|numba\] n=3: "
+        + ", ".join(rf"{name}=[\d.]+ [mun]?s" for name in ("mean", "std", "min", "median"))
+        + "$",
         "\n".join(lines),
         re.MULTILINE,
     )
@@ -117,6 +118,34 @@ def test_errors_pass_if_they_are_not_caught(operator):
     operator.def_kernel("broken", "cpu", broken)
     with pytest.raises(brainevent.KernelCompilationError, match="this kernel cannot be built"):
         quick(operator, catch_errors=False)
+
+
+def test_keywords_of_a_call_are_those_of_the_operator(operator, unique_name):
+    x = jnp.ones(4)
+    result = quick(operator, scale=2, backends=["numba", "reference"], operands=(x,))
+    assert [(r.kernel_kwargs, r.success, r.mismatch) for r in result.records] == [({"scale": 2}, True, None)] * 2
+    bare = brainevent.XLACustomKernel(unique_name("branches"))
+    bare.def_reference(lambda x, *, branches: branches * x)
+    assert bare(x, branches=8).tolist() == [8.0] * 4
+    (found,) = quick(bare, branches=8, outs=x, operands=(x,)).records
+    assert (found.success, found.kernel_kwargs["branches"]) == (True, 8)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"branches": 8}, "benchmark got branches= without operands, and benchmark data have their own; pass operands"),
+        ({"n_run": 3}, "leave it out; did you mean 'n_runs'?"),
+        (
+            {"operands": (jnp.ones(2),), "scale": 2, "n_run": 3},
+            "unexpected keyword argument 'n_run'; did you mean 'n_runs'?",
+        ),
+        ({"operands": (jnp.ones(2),), "scale": [2]}, "'scale'= is a list, and keyword arguments must be hashable"),
+    ],
+)
+def test_keywords_that_nothing_takes_are_refused(operator, options, words):
+    with pytest.raises(TypeError, match=re.escape(words)):
+        quick(operator, **options)
 
 
 def test_mismatches_are_printed_and_part_of_the_result(operator, capsys):

@@ -7,7 +7,7 @@ from programs import ROOT, run_program
 pytestmark = pytest.mark.gpu
 
 PAGES = ["cuda.md", "numba-cuda.md", "warp.md", "raw-cuda.md", "triton-pallas.md"]
-ENVIRONMENT = {"JAX_PLATFORMS": "cuda,cpu", "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}  # this process has its share
+ENVIRONMENT = {"JAX_PLATFORMS": "cuda,cpu"}
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -6,7 +6,7 @@ from seeds import CHECKED, complete
 
 pytestmark = pytest.mark.gpu
 
-ENVIRONMENT = {"XLA_PYTHON_CLIENT_PREALLOCATE": "false", "JAX_PLATFORMS": "cuda,cpu"}  # this process has its share
+ENVIRONMENT = {"JAX_PLATFORMS": "cuda,cpu"}
 
 
 @pytest.mark.parametrize("name", CHECKED)

@@ -66,7 +66,7 @@ def test_every_operator_has_a_page():
     assert "out[i] = Σⱼ A[i, j] · [v[j] ≠ 0]" in binary
     assert binary.count(".svg") == 2
     assert rows(binary, "Derivatives") == [
-        ["data", "binary_csrmv", "binary_csrmv, csr_per_element"],
+        ["data", "binary_csrmv", "binary_csrmv, binary_csr_per_element"],
         ["indices, indptr", "no derivative", ""],
         ["v", "csrmv", "csrmv"],
     ]

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 
 from ..description import Checked, Cut, Description, Format, Law, Shape
 from ..elements import Elements
-from ..laws.products import NUMBERS, PAIRS, VALUED
+from ..laws.products import NUMBERS, PAIRS
 from ..precision import precise
 
 __all__ = ["DENSE", "dot"]
@@ -48,17 +48,7 @@ def _pairs(of_rows: Any, of_columns: Any, *, outs: Sequence[Any], **_: Any) -> l
     return [dot(of_rows, of_columns.T, transpose=False).astype(outs[0].dtype)]
 
 
-def _values(weights: Any, x: Any, *, transpose: bool, outs: Sequence[Any], **_: Any) -> list[Any]:
-    """Multiply without zeros of x: zero times a weight that is NaN or infinite would not be zero."""
-    finite = jnp.isfinite(weights)
-    found = dot(jnp.where(finite, weights, 0), x, transpose=transpose)
-    by_elements = lambda: VALUED.reference(Description(DENSE, VALUED))(  # noqa: E731
-        jnp.where(finite, 0, weights).astype(found.dtype), x, transpose=transpose
-    )[0]
-    return [(found + jax.lax.cond(finite.all(), lambda: jnp.zeros_like(found), by_elements)).astype(outs[0].dtype)]
-
-
-_OWN: dict[Law, Callable[..., list[Any]]] = {NUMBERS: _numbers, PAIRS: _pairs, VALUED: _values}
+_OWN: dict[Law, Callable[..., list[Any]]] = {NUMBERS: _numbers, PAIRS: _pairs}
 
 
 def _own(of: Description) -> Callable[..., list[Any]] | None:

@@ -15,7 +15,8 @@ from ..activity import is_active
 from ..calls import by_values, checked_x, weights_of
 from ..description import Description
 from ..form import split_operand
-from ..laws.products import EVENTS
+from ..laws.products import EVENTS, VALUED
+from ..laws.rules import has_kernel_for
 from ..operands import promoted
 from ..table import apply, call_by, descriptions
 from .format import DENSE
@@ -121,6 +122,8 @@ def _product(of: Description, weights: Any, spikes: Any, transpose: bool, backen
         )
     else:
         weights = weights_of(of, weights, (), weights.shape)
+        if of.law is VALUED and not has_kernel_for(apply.operator(of), {"backend": backend}):
+            backend = None  # the name is that of a kernel of the product with events
         out = jax.ShapeDtypeStruct((weights.shape[transpose], *spikes.shape[1:]), weights.dtype)
         (found,) = apply(of, weights, spikes, outs=[out], transpose=transpose, backend=backend)
     return units.join(found, units.product(weight_unit, spike_unit))

@@ -13,7 +13,8 @@ from ..description import Description, Language
 from ..fixed.format import FIXED
 from ..laws.copies import ADDED, COPIED
 from ..laws.deliveries import LAID
-from ..laws.products import EVENTS, NUMBERS, PAIRS, VALUED
+from ..laws.pairs import Pairs
+from ..laws.products import EVENTS, NUMBERS, VALUED
 from .operands import by_kind, sides_as_added, with_batch
 
 __all__ = ["CUDA"]
@@ -27,8 +28,13 @@ _VARIANTS = [  # the first is used until `tune` has found a faster one
 
 
 def _has_product(of: Description) -> bool:
-    known = of.format.drawn is not None or of.format in (CSR, FIXED, COORDINATES, DENSE)
-    return known and of.law in (EVENTS, NUMBERS, VALUED)
+    if of.format is DENSE:
+        return of.law is EVENTS
+    return (of.format.drawn is not None or of.format in (CSR, FIXED, COORDINATES)) and of.law in (
+        EVENTS,
+        NUMBERS,
+        VALUED,
+    )
 
 
 def _product(of: Description, *, outs: Sequence[Any], shape: Any = None, **options: Any) -> Any:
@@ -64,11 +70,25 @@ def _variants(of: Description) -> Any:
     return {CSR: _VARIANTS, FIXED: fixed, COORDINATES: {"per_thread": (4, 1, 16)}}.get(of.format)
 
 
-def _of_elements(of: Description, *, outs: Sequence[Any], **how: Any) -> Callable[..., Any]:
-    """Return kernels of pairs and of copies, in compressed rows."""
+def _pairs(of: Description, *, outs: Sequence[Any], transpose: bool = True, **_: Any) -> Callable[..., Any]:
+    from ..on_gpu.each import per_element
+
+    (out,), law = outs, of.law
+    assert isinstance(law, Pairs)
+
+    def run(*operands: Any) -> list[Any]:
+        *arrays, of_rows, of_columns = operands
+        indices, indptr, perm = (*arrays, None, None)[:3]
+        how = {"event": law.event, "silent": law.silent, "by_rows": transpose}
+        return [per_element(out, indices, indptr, perm, of_rows, of_columns, **how)]
+
+    return run
+
+
+def _copies(of: Description, *, outs: Sequence[Any], **how: Any) -> Callable[..., Any]:
     from ..on_gpu import each
 
-    made: Any = {PAIRS: each.per_element, COPIED: each.copied, ADDED: each.added}
+    made: Any = {COPIED: each.copied, ADDED: each.added}
     return lambda *operands: [made[of.law](outs[0], *operands, **how)]
 
 
@@ -121,9 +141,9 @@ CUDA = Language(
     by_kind(
         {
             "arrivals": (_arrivals, lambda of: of.format is DENSE),
-            "copies": (_of_elements, lambda of: of.format is CSR),
+            "copies": (_copies, lambda of: of.format is CSR),
             "deliveries": (_deliveries, lambda of: of.format in (CSR, FIXED)),
-            "pairs": (_of_elements, lambda of: of.format is CSR),
+            "pairs": (_pairs, lambda of: of.format in (CSR, FIXED)),
             "product": (_product, _has_product),
             "updates": (_updates, lambda of: of.format in (CSR, FIXED, DENSE)),
             "values": (_values, lambda of: of.format is CSR),

@@ -22,6 +22,7 @@ from ..drawn.format import given
 from ..fixed.format import FIXED
 from ..laws.copies import ADDED
 from ..laws.deliveries import LAID
+from ..laws.pairs import Pairs
 from ..laws.products import EVENTS, NUMBERS, VALUED
 from ..precision import precise
 from .operands import by_kind, sides_as_added, with_batch
@@ -167,15 +168,28 @@ def _whole(of: Description, *, outs: Sequence[Any], **_: Any) -> Callable[..., A
 # ---- other laws
 
 
-def _pairs(of: Description, *, outs: Sequence[Any], **_: Any) -> Callable[..., Any]:
-    from ..on_cpu.at_elements import per_element
+def _pairs(
+    of: Description, *, outs: Sequence[Any], transpose: bool = True, indices_within: bool = False, **_: Any
+) -> Callable[..., Any]:
+    from ..on_cpu.pairs import per_element
 
-    (out,), rows = outs, _rows_of(of.format, within=False)
+    (out,), law = outs, of.law
+    assert isinstance(law, Pairs)
+    rows = _rows_of(of.format, within=indices_within, indexed=of.indexed)
+    kernel = per_element(rows, event=law.event, silent=law.silent, by_rows=transpose)
 
     def run(*operands: Any) -> list[Any]:
         *arrays, of_rows, of_columns = operands
-        sides = tuple(side.astype(precise(out.dtype)) for side in (of_rows, of_columns))
-        return _in_sums(per_element(rows), out, sides, rows.structure(*arrays))
+        x, values = (of_rows, of_columns) if transpose else (of_columns, of_rows)
+        sums = precise(out.dtype)
+        if law.event:
+            x = is_active(x)
+        if not law.event or x.shape[1] > 1:  # of one size, so that a choice among several columns becomes vectors
+            x = x.astype(sums)
+        values = values.astype(sums)
+        sides = (x, values) if transpose else (values, x)
+        how = {"transpose": False} if of.format is COORDINATES else {}
+        return _in_sums(kernel, out, sides, rows.structure(*arrays, **how))
 
     return run
 
@@ -272,7 +286,7 @@ NUMBA = Language(
             "arrivals": (_arrivals, lambda of: of.format is DENSE),
             "copies": (_copies, _has_rows),
             "deliveries": (_deliveries, _has_rows),
-            "pairs": (_pairs, _has_rows),
+            "pairs": (_pairs, lambda of: _has_rows(of) or of.format is COORDINATES),
             "product": (_product, _has_product),
             "updates": (_updates, lambda of: _has_rows(of) or of.format is DENSE),
             "values": (_values, lambda of: of.format is CSR),

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -14,7 +15,8 @@ from ..activity import is_active
 from ..csr.format import CSR
 from ..dense.format import DENSE, dot
 from ..description import Description, Language, Shape
-from ..laws.products import EVENTS
+from ..laws.products import EVENT_PAIRS, EVENTS, VALUED, VALUED_PAIRS
+from ..laws.reached import all_finite
 from ..precision import precise
 
 __all__ = ["DOT", "OTHERS"]
@@ -53,17 +55,56 @@ OTHERS = (
 
 def _by_dot(of: Description) -> Callable[..., Any] | None:
     """Multiply by zeros and ones, which is faster than visiting events if there are many."""
+    if of.format is not DENSE:
+        return None
+    return {EVENTS: _sums_by_dot, VALUED: _sums_by_dot, EVENT_PAIRS: _pairs_by_dot, VALUED_PAIRS: _pairs_by_dot}.get(
+        of.law, lambda of: None
+    )(of)
 
-    def generator(*, outs: Sequence[Any], transpose: bool) -> Callable[..., Any]:
+
+def _sums_by_dot(of: Description) -> Callable[..., Any]:
+    def generator(*, outs: Sequence[Any], transpose: bool, **_: Any) -> Callable[..., Any]:
+        (out,) = outs
+
         def run(weights: Any, x: Any) -> list[Any]:
-            found = dot(weights, is_active(x).astype(weights.dtype), transpose=transpose).astype(weights.dtype)
-            # Zero times NaN or infinity is not zero: then weights of inactive neurons must be left out.
-            by_events = lambda: of.law.reference(of)(weights, x, transpose=transpose)[0]  # noqa: E731
-            return [jax.lax.cond(jnp.isfinite(found).all(), lambda: found, by_events)]
+            values = is_active(x).astype(weights.dtype) if of.law.event else x
+            found = dot(weights, values, transpose=transpose).astype(out.dtype)
+            by_events = lambda: of.law.reference(of)(weights, x, transpose=transpose)[0].astype(out.dtype)  # noqa: E731
+            return [_unless_finite(found, by_events)]
 
         return run
 
-    return generator if of.format is DENSE and of.law is EVENTS else None
+    return generator
+
+
+def _pairs_by_dot(of: Description) -> Callable[..., Any]:
+    def generator(*, outs: Sequence[Any], transpose: bool = True, **_: Any) -> Callable[..., Any]:
+        (out,) = outs
+
+        def by_events(*sides: Any) -> Any:
+            return of.law.reference(of)(*sides, transpose=transpose)[0].astype(out.dtype)
+
+        def by_dot(*sides: Any) -> Any:
+            rows, columns = (side.astype(out.dtype) for side in sides)
+            return dot(rows, columns.T, transpose=False).astype(out.dtype)
+
+        def run(*sides: Any) -> list[Any]:
+            if sides[0].shape[1] == 1:
+                return [by_events(*sides)]
+            if of.law.event:
+                place = 0 if transpose else 1
+                sides = tuple(is_active(side) if i == place else side for i, side in enumerate(sides))
+            finite = [all_finite(side) for side in sides if jnp.issubdtype(side.dtype, jnp.inexact)]
+            return [jax.lax.cond(functools.reduce(jnp.logical_and, finite), by_dot, by_events, *sides)]
+
+        return run
+
+    return generator
+
+
+def _unless_finite(found: Any, by_events: Callable[[], Any]) -> Any:
+    """Return what was found, or if that is not finite, what events give: zero times NaN or infinity is not zero."""
+    return jax.lax.cond(all_finite(found), lambda: found, by_events)
 
 
 DOT = tuple(Language("dot", platform, _by_dot) for platform in ("cpu", "gpu", "tpu"))

@@ -69,6 +69,7 @@ class Copies(Law):
             (cotangent,), wanted = cotangents, weights.aval
             if wanted.size == 1:
                 (counts,) = operator(jnp.ones(wanted.shape, cotangent.dtype), *rest, **params)
+                cotangent = jnp.where(counts != 0, cotangent, 0)  # which is NaN or infinite where nothing is stored
                 return [jnp.vdot(counts, cotangent).reshape(wanted.shape), *nothing, None]
             outs = [jax.ShapeDtypeStruct(wanted.shape, wanted.dtype)]
             (found,) = apply(other, *rest, cotangent, **{**params, "outs": outs})

@@ -179,8 +179,10 @@ def _taken(at: _Elements, cotangent: Any) -> jax.Array:
 def _by_weights(of: Description, cotangent: Any, wanted: Any, *rest: Any, weighted: bool) -> jax.Array:
     *structure, delays, x, t = rest
     at = _Elements.of(of, cotangent, jnp.zeros(wanted.shape, wanted.dtype), structure, delays, x, t)
-    value = x.astype(cotangent.dtype) if weighted else is_active(x).astype(cotangent.dtype)
-    terms = _taken(at, cotangent) * at.elements.at(at.elements.row, value)
+    terms, active = _taken(at, cotangent), at.elements.at(at.elements.row, is_active(x))
+    if weighted:
+        terms *= at.elements.at(at.elements.row, x.astype(terms.dtype))
+    terms = jnp.where(active, terms, 0)  # a choice: zero times a cotangent that is NaN or infinite is not zero
     if wanted.size == 1 and terms.size != 1:
         return terms.sum().reshape(wanted.shape).astype(wanted.dtype)
     if of.indexed:

@@ -8,6 +8,7 @@ rows, or `A.T @ x` with x of m rows. `indices_sorted=True` promises that the ind
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -25,9 +26,10 @@ from ..activity import weighted
 from ..description import Description, Law, Others
 from ..precision import precise
 from .pairs import Pairs
+from .reached import without_unreached
 from .rules import has_kernel_for, linear_in, of_operands, of_part
 
-__all__ = ["EVENTS", "NUMBERS", "PAIRS", "VALUED", "Product"]
+__all__ = ["EVENTS", "EVENT_PAIRS", "NUMBERS", "PAIRS", "VALUED", "VALUED_PAIRS", "Product"]
 
 _ACTIVE = (0.01, 0.1)
 _COLUMNS = 16
@@ -38,13 +40,15 @@ class Product(Law):
     """A product in which an element adds `terms(weight, x)`, in `jax.numpy`.
 
     `merge` says how terms become one result, beginning with `start`. `by_x` is the law of the derivative with respect
-    to x, or None. With `event`, x counts only as zero or not zero. `in_numba(dtype, homogeneous=...)` makes the law of
-    Numba kernels, with one weight or many of a dtype: see `event/on_cpu/laws.py`.
+    to x, or None, and `by_weights` that of the derivative with respect to each weight, unless x counts as events or as
+    numbers. With `event`, x counts only as zero or not zero. `in_numba(dtype, homogeneous=...)` makes the law of Numba
+    kernels, with one weight or many of a dtype: see `event/on_cpu/laws.py`.
     """
 
     terms: Callable[[Any, Any], Any] = weighted
     event: bool = False  # type: ignore[misc]
     by_x: Product | None = None
+    by_weights: Pairs | None = None
     linear: bool = True  # in the weights
     merge: str = "add"
     start: float = 0
@@ -116,20 +120,44 @@ class Product(Law):
         return [config for (n, number), active in points for config in _configs(of, n, number, active, self.event)]
 
 
-NUMBERS = Product("{format}{mv}{indexed}", ("float",), terms=lambda weights, x: weights * x.astype(weights.dtype))
-VALUED = Product(
+def _without_zeros(values: Any, x: Any) -> Any:
+    """Return the products where x is not zero, and zero elsewhere, even where a value is NaN."""
+    return jnp.where(x != 0, values * x.astype(values.dtype), 0)
+
+
+_SUMMARY = (
+    "Multiply, for each stored element, its row in `of_rows` with its column in `of_columns`, and sum",
+    "{format}_per_element{indexed}",
+)
+PAIRS = Pairs(_SUMMARY[1], ("float",), f"{_SUMMARY[0]}.", product=lambda: NUMBERS)
+EVENT_PAIRS = Pairs(
+    f"binary_{_SUMMARY[1]}",
+    ("gradient",),
+    "Sum, for each stored element, the values of its column where its row has events, or the other way round.",
+    product=lambda: EVENTS,
+    terms=weighted,
+    event=True,
+    by_x=PAIRS,
+)
+VALUED_PAIRS = Pairs(
+    f"weighted_{_SUMMARY[1]}",
+    ("gradient",),
+    f"{_SUMMARY[0]}; zeros of one side are left out.",
+    product=lambda: VALUED,
+    terms=_without_zeros,
+    silent=True,
+)
+NUMBERS: Product = Product(
+    "{format}{mv}{indexed}", ("float",), terms=lambda weights, x: weights * x.astype(weights.dtype)
+)
+VALUED: Product = Product(
     "weighted_{format}{mv}{indexed}",
     ("weighted",),
     "Sum the weights where the other operand is not zero, times its numbers.",
-    terms=lambda weights, x: jnp.where(x != 0, weights * x.astype(weights.dtype), 0),
+    terms=_without_zeros,
+    by_weights=VALUED_PAIRS,
 )
-EVENTS = Product("binary_{format}{mv}{indexed}", ("binary",), terms=weighted, event=True, by_x=NUMBERS)
-PAIRS = Pairs(
-    "{format}_per_element",
-    ("float",),
-    "Multiply, for each stored element, its row in `of_rows` with its column in `of_columns`, and sum.",
-    numbers=lambda: NUMBERS,
-)
+EVENTS: Product = Product("binary_{format}{mv}{indexed}", ("binary",), terms=weighted, event=True, by_x=NUMBERS)
 
 
 def _configs(of: Description, n: int, number: int, active: float, event: bool) -> list[BenchmarkConfig]:
@@ -214,21 +242,38 @@ class _Rules:
         sums = precise(weights.dtype)
         outs = [jax.ShapeDtypeStruct(cotangent.shape, sums)]
         ones = jnp.eye(weights.size, dtype=sums).reshape(weights.size, *weights.shape)
-        found = (self.operator(one, *where, x, **{**params, "outs": outs})[0] for one in ones)
-        return jnp.stack([jnp.vdot(counts, cotangent.astype(sums)) for counts in found])
+
+        def summed(operator: Any, one: Any, x: Any, **how: Any) -> jax.Array:
+            found: jax.Array = operator(one, *where, x, **{**params, "outs": outs, **how})[0]
+            return found
+
+        def reached() -> jax.Array:
+            """Say of each result whether an event is part of it."""
+            counts = functools.partial(self.apply, self.of.also(law=EVENTS))
+            return summed(counts, ones[0], x, backend=None) != 0
+
+        found, cotangent = [summed(self.operator, one, x) for one in ones], cotangent.astype(sums)
+        if self._law.event:  # the first number is part of each weight, so the first product counts events
+            cotangent = jnp.where(found[0] != 0, cotangent, 0)
+        elif self._law is VALUED:  # whose sums may be zero
+            cotangent = without_unreached(cotangent, reached)
+        return jnp.stack([jnp.vdot(each, cotangent) for each in found])
 
     def _for_each_weight(
         self, cotangent: Any, weights: Any, where: Sequence[Any], x: Any, params: Mapping[str, Any]
     ) -> Any:
         """Return, for each weight, the product of its row's and its column's values, summed over further axes."""
-        sums, perm = precise(weights.dtype), where[-1] if self.of.indexed else None
-        values = weighted(jnp.ones(x.shape, sums), x) if self._law.event else x.astype(sums)
-        both = (values, cotangent.astype(sums)) if params["transpose"] else (cotangent.astype(sums), values)
+        sums, law = precise(weights.dtype), self._law.by_weights or (EVENT_PAIRS if self._law.event else PAIRS)
+        of, transpose = self.of.also(law=law, columns=False), params["transpose"]
+        values = cotangent.astype(sums), x if law.event else x.astype(sums)
+        both = values[::-1] if transpose else values
         sides = (side if side.ndim == 2 else side[:, None] for side in both)
-        structure = where[:-1] if self.of.indexed else where
-        out = jax.ShapeDtypeStruct(self.of.stored(structure, weights, params.get("shape")), sums)
-        (found,) = self.apply(Description(self.of.format, PAIRS), *structure, *sides, outs=[out])
-        return found if perm is None else jnp.zeros_like(found).at[jnp.clip(perm, 0, found.size - 1)].add(found)
+        out = jax.ShapeDtypeStruct(self.of.stored(where, weights, params.get("shape")), sums)
+        how = {name: params[name] for name in ("backend", "indices_within") if name in params}
+        if not has_kernel_for(self.apply.operator(of), params):
+            how["backend"] = None
+        (found,) = self.apply(of, *where, *sides, outs=[out], transpose=transpose, **how)
+        return found
 
     def batch(self, args: Sequence[Any], axes: Sequence[Any], **params: Any) -> Any:
         *structure, x = args

@@ -41,8 +41,10 @@ class Whole(Law):
             (cotangent,), wanted = cotangents, weights.aval
             sums = precise(wanted.dtype)
             outs = [jax.ShapeDtypeStruct(cotangent.shape, sums)]
-            ones = (operator(one, *structure, outs=outs, **params)[0] for one in jnp.eye(wanted.size, dtype=sums))
-            found = jnp.stack([jnp.vdot(one, cotangent.astype(sums)) for one in ones])
+            ones = [operator(one, *structure, outs=outs, **params)[0] for one in jnp.eye(wanted.size, dtype=sums)]
+            # The first number is part of each weight; elsewhere the cotangent may be NaN or infinite.
+            cotangent = jnp.where(ones[0] != 0, cotangent.astype(sums), 0)
+            found = jnp.stack([jnp.vdot(one, cotangent) for one in ones])
             return [found.reshape(wanted.shape).astype(wanted.dtype), *[None] * len(structure)]
 
         operator.def_jvp_rule2(linear_in(operator, 0), *[None] * len(of.arrays))

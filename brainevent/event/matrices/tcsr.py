@@ -79,7 +79,7 @@ def _by_values(of_events: Any, of_numbers: Any, transpose: bool) -> Any:
     def _(primals: Any, tangents: Any) -> Any:
         weights, x = primals
         by_weights = of_numbers._like(tangents[0])._multiply_values(x, transpose=transpose)
-        by_x = of_numbers._like(weights)._multiply(tangents[1], transpose=transpose, event=False)
+        by_x = of_numbers._like(weights)._multiply_values(tangents[1], transpose=transpose)  # zeros, if x does not vary
         return product(weights, x), (by_weights + by_x).astype(weights.dtype)
 
     return product

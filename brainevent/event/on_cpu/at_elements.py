@@ -11,32 +11,14 @@ import numpy as np
 from ...backends.numba import half, inner
 from . import each, laws
 from .events import next_event
-from .laws import ANY_ORDER
 from .rows import Rows
 
-__all__ = ["adding", "copied", "gathered_back", "nothing", "per_element", "updated", "updated_columns", "updated_rows"]
+__all__ = ["adding", "copied", "gathered_back", "nothing", "updated", "updated_columns", "updated_rows"]
 
 _HALVES = {
     "float16": (half.from_float16, half.to_float16),
     "bfloat16": (half.from_bfloat16, half.to_bfloat16),
 }
-
-
-@functools.cache
-def per_element(rows: Rows) -> Any:
-    """Return `kernel((of_rows, of_columns), structure, out)`: their products, summed over further axes."""
-    has = rows.has
-
-    @inner(fastmath=ANY_ORDER)
-    def at(sides: Any, structure: Any, out: Any, row: Any, j: Any, column: Any) -> None:
-        of_rows, of_columns = sides
-        total = out.dtype.type(0)
-        if has(column, of_columns.shape[0]):
-            for b in range(of_rows.shape[1]):
-                total += of_rows[row, b] * of_columns[column, b]
-        out[j] = total
-
-    return each.in_rows(at, rows, fastmath=ANY_ORDER)
 
 
 @functools.cache

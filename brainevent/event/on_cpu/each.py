@@ -12,7 +12,7 @@ from ...backends.numba import inner
 from .events import next_event
 from .rows import Rows, unsigned
 
-__all__ = ["in_chosen_rows", "in_event_rows", "in_rows"]
+__all__ = ["in_active_rows", "in_chosen_rows", "in_event_rows", "in_rows"]
 
 
 def in_rows(at: Any, rows: Rows, **options: Any) -> Any:
@@ -28,6 +28,26 @@ def in_rows(at: Any, rows: Rows, **options: Any) -> Any:
                 at(operands, structure, out, row, j, unsigned(column(structure, row, j)))
 
     return each_of_rows
+
+
+def in_active_rows(at: Any, rows: Rows, **options: Any) -> Any:
+    """Return the same kernel for rows in which the first operand, a matrix, is not zero everywhere."""
+    bounds, column, number = rows.bounds, rows.column, rows.number
+
+    @inner(**options)
+    def each_of_active(operands: Any, structure: Any, out: Any) -> None:
+        out[:] = 0
+        values, width = operands[0].reshape(operands[0].size), operands[0].shape[1]
+        last = min(operands[0].shape[0], number(structure)) * width
+        found = next_event(values, 0)
+        while found < last:
+            row = found // width
+            begin, end = bounds(structure, row)
+            for j in range(begin, end):
+                at(operands, structure, out, unsigned(row), j, unsigned(column(structure, row, j)))
+            found = next_event(values, (row + 1) * width)
+
+    return each_of_active
 
 
 def in_chosen_rows(at: Any, rows: Rows) -> Any:

@@ -18,17 +18,40 @@ __device__ __forceinline__ void through(const P* __restrict__ indptr, long long 
 
 // ---- products of pairs: those of the row's and the column's values, summed over `width`; `out` starts as zeros
 
-__global__ void per_element(const I* __restrict__ indices, const P* __restrict__ indptr, const A* __restrict__ of_rows,
-                            const A* __restrict__ of_columns, A* out, long long rows, long long stored, long long size,
-                            long long width) {
+// What a value adds where x has a value: with EVENTS itself, where x is not zero; with SILENT, nothing where x is zero.
+// A choice: zero times NaN would not be zero.
+template <class X, class Y>
+__device__ __forceinline__ A pair(X x, Y value) {
+  if constexpr (EVENTS) return x ? A(value) : A(0);
+  else return SILENT && x == X(0) ? A(0) : A(x) * A(value);
+}
+
+// BY_ROWS: x, which has events or zeros that are left out, is the side of rows. A warp whose row has none ends at once.
+__global__ void per_element(const I* __restrict__ indices, const P* __restrict__ indptr, const Q* __restrict__ perm,
+                            const X* __restrict__ of_rows, const Y* __restrict__ of_columns, A* out, long long rows,
+                            long long number, long long stored, long long size, long long width) {
   const long long row = thread() / 32;
   if (row >= rows) return;
-  through(indptr, row, stored, [=](long long j) {
+  if constexpr (BY_ROWS && (EVENTS || SILENT)) {
+    bool any = false;
+    for (long long b = threadIdx.x % 32; b < width; b += 32) any |= of_rows[row * width + b] != X(0);
+    if (!__any_sync(0xffffffffu, any)) return;
+  }
+  const auto at = [=](long long j) {
     if (!within(indices[j], size)) return;
     A total = 0;
-    for (long long b = 0; b < width; b++) total += of_rows[row * width + b] * of_columns[indices[j] * width + b];
-    out[j] = total;
-  });
+    for (long long b = 0; b < width; b++) {
+      const X here = of_rows[row * width + b];
+      const Y there = of_columns[indices[j] * width + b];
+      if constexpr (BY_ROWS) total += pair(here, there);
+      else total += pair(there, here);
+    }
+    if constexpr (INDEXED) atomicAdd(out + nearest(perm[j], stored - 1), total);
+    else out[j] = total;
+  };
+  if constexpr (NUMBER) {
+    for (long long j = row * number + threadIdx.x % 32; j < (row + 1) * number; j += 32) at(j);
+  } else through(indptr, row, stored, at);
 }
 
 // ---- copies: chosen rows as dense ones, where `out` starts as zeros, and duplicates add up; and the way back

@@ -9,6 +9,7 @@ from typing import Any
 import jax
 
 from ...backends.nvrtc import cuda_kernel
+from ..activity import is_active
 from ..precision import precise
 from . import WARP, definitions, power_of_two, source
 
@@ -21,13 +22,21 @@ _MOST_PARTS = 4  # warps that share a neuron: those of inactive neurons have to 
 def _kernel(entry: str, out: Any, threads: int, types: Mapping[str, Any], zeroed: bool = False, **how: Any) -> Any:
     """Return a kernel; types and flags that it does not use have some default."""
     aliases = how.pop("aliases", None)
-    flags = {"ONE": 0, "INDEXED": 0, "WITHIN": 0, "CONNECTIONS": 0, "PARTS": 1, "NUMBER": 0, "COLUMNS": 0, **how}
+    names = "ONE INDEXED WITHIN CONNECTIONS NUMBER COLUMNS EVENTS SILENT BY_ROWS"
+    flags = {**dict.fromkeys(names.split(), 0), "PARTS": 1, **how}
     return cuda_kernel(
         source("rows.cu", "each.cu"),
         entry,
         out,
         launch_dims=threads,
-        types={"W": out.dtype, "A": out.dtype, **dict.fromkeys("IPQR", "int32"), **types},
+        types={
+            "W": out.dtype,
+            "A": out.dtype,
+            "X": out.dtype,
+            "Y": out.dtype,
+            **dict.fromkeys("IPQR", "int32"),
+            **types,
+        },
         options=definitions(flags),
         zeroed=zeroed,
         input_output_aliases=aliases,
@@ -38,13 +47,34 @@ def _in_sums(out: Any) -> Any:
     return jax.ShapeDtypeStruct(out.shape, precise(out.dtype))
 
 
-def per_element(out: Any, indices: Any, indptr: Any, of_rows: Any, of_columns: Any) -> jax.Array:
-    """Return, for each stored element, the products of its row's and its column's values, summed over further axes."""
+def per_element(
+    out: Any,
+    indices: Any,
+    indptr: Any,
+    perm: Any,
+    of_rows: Any,
+    of_columns: Any,
+    *,
+    event: bool,
+    silent: bool,
+    by_rows: bool,
+) -> jax.Array:
+    """Return, for each stored element, the products of its row's and its column's values, summed over further axes.
+
+    `by_rows` says whether the side of rows has the events, or the zeros that are left out if `silent`. Without row
+    pointers, indices are a matrix with rows of equal length; without places, results are in order.
+    """
     sums, (rows, width) = _in_sums(out), of_rows.shape
-    sides = (side.astype(sums.dtype) for side in (of_rows, of_columns))
-    call = _kernel("per_element", sums, WARP * rows, {"I": indices.dtype, "P": indptr.dtype}, zeroed=True)
-    numbers = {"rows": rows, "stored": indices.size, "size": of_columns.shape[0], "width": width}
-    found: jax.Array = call(indices, indptr, *sides, **numbers).astype(out.dtype)
+    sides = [side.astype(sums.dtype) for side in (of_rows, of_columns)]
+    if event:
+        sides[not by_rows] = is_active((of_rows, of_columns)[not by_rows])
+    number = 0 if indptr is not None else indices.shape[1]
+    arrays = (indices, indices if indptr is None else indptr, indices if perm is None else perm)
+    types = dict(zip("IPQXY", (array.dtype for array in (*arrays, *sides)), strict=True))
+    flags = {"EVENTS": event, "SILENT": silent, "BY_ROWS": by_rows, "INDEXED": perm is not None, "NUMBER": number > 0}
+    call = _kernel("per_element", sums, WARP * rows, types, zeroed=True, **flags)
+    numbers = {"rows": rows, "number": number, "stored": indices.size, "size": of_columns.shape[0], "width": width}
+    found: jax.Array = call(*arrays, *sides, **numbers).astype(out.dtype)
     return found
 
 

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sources of spikes, drives of neurons and depressing synapses: moments, exact times, closed forms, and bad input."""
 
-import brainunit as u
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from one_population import run
+from quantities import u
 from scipy import stats
 
 from brainevent.errors import NetworkError, UnknownNameError

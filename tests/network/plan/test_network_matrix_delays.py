@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Delays that are drawn for the synapses of a matrix: by the seed, the same for every format, engine and thread."""
 
-import brainunit as u
 import jax.numpy as jnp
 import numpy as np
 import pytest
 import scipy.sparse
 from beside_interpreter import compare
 from gpu_on_cpu import PretendDevice
+from quantities import u
 
 import brainevent as be
 from brainevent.network.gpu.drawing import Drawing

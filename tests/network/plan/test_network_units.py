@@ -3,7 +3,6 @@
 
 import dataclasses
 
-import brainunit as u
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -12,6 +11,8 @@ import scipy.sparse
 import brainevent as be
 from brainevent import models
 from brainevent.errors import NetworkError, RuleError
+
+u = pytest.importorskip("brainunit")
 
 RELAYS = models.relay("from", 4)
 

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs, chunks and records by time: a time with a unit is a whole number of steps."""
 
-import brainunit as u
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -11,6 +10,8 @@ from hypothesis import strategies as st
 import brainevent as be
 from brainevent.errors import NetworkError
 from brainevent.network.run.duration import counted_steps
+
+u = pytest.importorskip("brainunit")
 
 
 def count(s, arriving, p):
