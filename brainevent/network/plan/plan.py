@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -87,7 +88,8 @@ class Plan:
 
     `parts` is the number of parts into which each population, with the synapses that end there, is divided: one for
     each thread. No result depends on it. `fingerprint` names the description, seed included, in checkpoints. `dtype`
-    is that of all floats: of states, parameters, what arrives, and the rules.
+    is that of all floats: of states, parameters, what arrives, and the rules. `given` are the receptors whose quanta
+    the user gave, and with them the rounding of weights.
     """
 
     populations: tuple[PopulationPlan, ...]
@@ -98,13 +100,19 @@ class Plan:
     fingerprint: str
     check_finite: bool = False
     dtype: str = "float32"
+    given: Collection[tuple[str, str]] = ()
 
-    def replaced(self, synapses: SynapsePlan) -> Plan:
-        """Return the plan with other weights of a projection."""
-        place, bundled = self.place(synapses.name), getattr(self.synapses, "replaced", None)
-        if bundled is not None:
-            return replace(self, synapses=bundled(place, synapses))
-        return replace(self, synapses=(*self.synapses[:place], synapses, *self.synapses[place + 1 :]))
+    def replaced(
+        self, synapses: Mapping[int, Any], quanta: Mapping[tuple[str, str], Any] = MappingProxyType({})
+    ) -> Plan:
+        """Return the plan with other synapses, by their places among all, and other quanta, by receptor."""
+        populations = tuple(
+            replace(p, quanta={key: quanta.get((p.name, key), quantum) for key, quantum in p.quanta.items()})
+            for p in self.populations
+        )
+        made = getattr(self.synapses, "replaced", None)
+        all_ = tuple(synapses.get(k, one) for k, one in enumerate(self.synapses)) if made is None else made(synapses)
+        return replace(self, populations=populations, synapses=all_)
 
     def place(self, projection: str) -> int:
         """Return the place of a projection among all."""
@@ -124,6 +132,13 @@ class Plan:
         """What is known of each projection, without its synapses."""
         known: Sequence[ProjectionPlan] | None = getattr(self.synapses, "projections", None)
         return [projection_of(synapses) for synapses in self.synapses] if known is None else known
+
+    @cached_property
+    def quanta(self) -> tuple[tuple[str, str, float], ...]:
+        """Population, receptor and quantum, of each receptor."""
+        return tuple(
+            (p.name, receptor, float(quantum)) for p in self.populations for receptor, quantum in p.quanta.items()
+        )
 
     @property
     def synapse_bytes(self) -> int:

@@ -19,7 +19,7 @@ from .delays import steps_of
 from .law import Law
 from .matrices import Listed, listed
 
-__all__ = ["Wiring", "wiring_of"]
+__all__ = ["Wiring", "check_weights", "wiring_of"]
 
 _LARGEST = float(np.finfo(np.float32).max)
 
@@ -130,7 +130,7 @@ def _wiring_of(name: str, projection: Projection, dt: float, round_delays: bool)
 
 def _listed(name: str, projection: Projection, found: Listed, steps: Any) -> Wiring:
     where = f"projection {name}"
-    _check_weights(f"{where}: weight", found.weights)
+    check_weights(f"{where}: weight", found.weights)
     if np.ndim(steps):
         steps = found.delays(f"{where}: delay", steps)
     return Wiring(name, projection, "listed", found.sources.size, False, False, found.weights, steps, found)
@@ -150,11 +150,12 @@ def _weights(where: str, weight: Any, unit: Any) -> Array | Law:
         )
     if number.dtype.kind not in "iuf":
         raise NetworkError(f"{where}: weight is {weight!r}; pass a number, or values such as normal(1.0, 0.1)")
-    _check_weights(f"{where}: weight", number)
+    check_weights(f"{where}: weight", number)
     return number.astype(np.float64).reshape(1)
 
 
-def _check_weights(where: str, weights: Array) -> None:
+def check_weights(where: str, weights: Array) -> None:
+    """Raise unless all weights are finite, and fit in float32."""
     wrong = ~(np.abs(weights) <= _LARGEST)
     if wrong.any():
         place = int(np.flatnonzero(wrong)[0])

@@ -8,19 +8,21 @@ import functools
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 from ...bench.progress import counted
-from ...errors import NetworkError
+from ...errors import CheckpointError, NetworkError
 from ...typing import Quantity
 from ..description.units import unit_of
 from ..engine import Engine
 from ..engines import engine_name
+from ..plan.build import wirings_of
 from ..plan.connections import Connections, connections, weights_of
 from ..plan.plan import Plan
-from ..plan.replaced import with_weights
+from ..plan.replaced import Weights, weights_as_built
 from ..state import NetworkState, initial_state
 from .checkpoint import read_checkpoint, write_checkpoint
 from .duration import MOST_STEPS, counted_steps
@@ -65,8 +67,8 @@ class Simulation:
     def __init__(self, plan: Plan, engine: Engine, *, network: Any = None):
         self.plan, self.engine, self.network = plan, engine, network
         self._params = {p.name: dict(p.params) for p in plan.populations}
-        self._now = plan  # with the weights of now
-        self._replaced: set[str] = set()  # projections that have other weights than those of the build
+        wirings = None if network is None else functools.cache(lambda: wirings_of(network, plan))
+        self._weights = weights_as_built(plan, wirings)
         self._pace = Pace()
 
     # ---- running
@@ -178,7 +180,7 @@ class Simulation:
 
     @state.setter
     def state(self, state: NetworkState) -> None:
-        self.engine.load(checked_state(self.plan, state, "state"))
+        self._go_on("state", self._weights, checked_state(self.plan, state, "state"))
 
     @property
     def params(self) -> dict[str, Any]:
@@ -243,6 +245,11 @@ class Simulation:
         threads = f"{self.plan.parts} thread{'' if self.plan.parts == 1 else 's'}"
         return getattr(self.engine, "units", threads), getattr(self.engine, "placement", None)
 
+    @property
+    def _now(self) -> Plan:
+        """The plan with the weights of now."""
+        return self._weights.plan
+
     # ---- changing
 
     def set(self, name: str, /, **values: Any) -> None:
@@ -277,26 +284,31 @@ class Simulation:
         if states:
             state = self.engine.state
             neurons = {**state.neurons, name: {**state.neurons[name], **states}}
-            self.engine.load(NetworkState(state.step, neurons, state.arriving))
+            self.engine.load(dataclasses.replace(state, neurons=neurons))
 
     def _set_weights(self, name: str, values: Mapping[str, Any]) -> None:
-        synapses = found_projection(self._now, "set", name)
-        unit = unit_of(synapses.target, self.plan.population(synapses.target).units, synapses.receptor)
-        weights = checked_weights(synapses, values, unit)
-        waiting = np.abs(self.engine.state.arriving[synapses.target][synapses.receptor].astype(np.int64))
-        self._use_weights(self._now.replaced(with_weights(self._now, synapses, weights, waiting.max(0))))
-        self._replaced.add(name)
+        projection = found_projection(self._now, "set", name)
+        unit = unit_of(projection.target, self.plan.population(projection.target).units, projection.receptor)
+        weights = checked_weights(projection, values, unit)
+        if not self._weights.has(name, weights):
+            self._go_on("set", self._weights, self.engine.state, {name: weights})
 
-    def _use_weights(self, plan: Plan) -> None:
-        self.engine.set_weights(plan)
-        self._now = plan
+    def _go_on(
+        self, what: str, weights: Weights, state: NetworkState, replaced: Mapping[str, Array] = MappingProxyType({})
+    ) -> None:
+        """Go on with weights, of which some are replaced, from a state: its pending input keeps its value."""
+        quanta = self._now.quanta if state.quanta is None else state.quanta
+        weights, arriving = weights.with_(replaced, state.arriving, quanta, what, same=what != "set")
+        state = dataclasses.replace(state, arriving=arriving, quanta=weights.plan.quanta)
+        if weights.plan is self.engine.plan:
+            self.engine.load(state)
+        else:
+            self.engine.set_weights(weights.plan, state)
+        self._weights = weights
 
     def reset(self) -> None:
         """Go back to step 0, and to the states, parameters and weights of the build."""
-        self.engine.load(initial_state(self.plan))
-        if self._replaced:
-            self._use_weights(self.plan)
-            self._replaced.clear()
+        self._go_on("reset", self._weights.as_built(), initial_state(self.plan))
         for population in self.plan.populations:
             for name, value in population.params.items():
                 if self._params[population.name][name] is not value:
@@ -314,8 +326,7 @@ class Simulation:
         Args:
             path: Name of the file, such as `"day1.npz"`.
         """
-        replaced = [self._now.synapses[self.plan.place(name)] for name in sorted(self._replaced)]
-        write_checkpoint(path, self.plan, self.engine.state, self._params, replaced)
+        write_checkpoint(path, self.plan, self.engine.state, self._params, self._weights.replaced)
 
     def load(self, path: str | os.PathLike[str], force: bool = False) -> None:
         """Continue from a file that `save` wrote.
@@ -329,10 +340,10 @@ class Simulation:
             CheckpointError: The file is incomplete, not a checkpoint, or of another network. Nothing changes then.
         """
         state, params, replaced = read_checkpoint(path, self.plan, force=force)
-        self.engine.load(state)
-        if replaced is not None and (replaced or self._replaced):
-            self._use_weights(functools.reduce(Plan.replaced, replaced, self.plan))
-            self._replaced = {synapses.name for synapses in replaced}
+        try:
+            self._go_on("load", self._weights if replaced is None else self._weights.as_built(), state, replaced or {})
+        except NetworkError as error:
+            raise CheckpointError(f"checkpoint {os.fspath(path)}: {error}") from None
         for population, values in params.items():
             for name, value in values.items():
                 self._set_param(population, name, value)
