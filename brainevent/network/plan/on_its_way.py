@@ -66,7 +66,8 @@ def _fewest_parts(values: Array, room: int, exact: float) -> tuple[int, Array]:
     """
     powers = [2**k for k in range(room.bit_length())]
     others, some = range(3, 1 + min(room, _MOST_PARTS)), values[:: max(1, values.size // _SOME)]
-    for allowed, most, numbers in ((exact, np.inf, powers), (exact, _WHOLE, others), (ROUNDED, np.inf, powers)):
+    near = ((exact, _WHOLE, powers), (exact, _WHOLE, others), (exact, np.inf, powers), (ROUNDED, np.inf, powers))
+    for allowed, most, numbers in near:
         for parts in numbers:
             if all((_errors(x, parts) <= np.minimum(allowed * x, most / parts)).all() for x in (some, values)):
                 return parts, _errors(values, parts)

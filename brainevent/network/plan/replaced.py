@@ -81,6 +81,20 @@ class Weights:
     plan: Plan
     _loads: dict[str, Array] = field(default_factory=dict)  # of `base`, by projection, as far as they are known
 
+    @property
+    def said(self) -> str | None:
+        """Which weights were replaced, and which quanta changed with them, in words."""
+        if not self.replaced:
+            return None
+        built = {(name, receptor): quantum for name, receptor, quantum in self.built.quanta}
+        quanta = [
+            f"{name}.{receptor} {quantum:g} ({built[name, receptor]:g} in the build)"
+            for name, receptor, quantum in self.plan.quanta
+            if quantum != built[name, receptor]
+        ]
+        changed = f"; new quanta: {', '.join(quanta)}" if quanta else ""
+        return f"replaced weights: {', '.join(self.replaced)}{changed}"
+
     def as_built(self) -> Weights:
         """Return the weights of the build."""
         return dataclasses.replace(self, replaced={}, base=self.built, parts={}, plan=self.built, _loads={})

@@ -53,8 +53,9 @@ def simulate(
     rounded to whole quanta; the derivative ignores this rounding.
 
     A simulation that was built with `backend="cuda"` runs its kernel within JAX's program, with the same bits as its
-    method `run`. It has no derivatives, the weights and keys of the build, and the means of `random.poisson` that are
-    one for a population are those of the build as well.
+    method `run`. It has no derivatives, the keys of the build, and the means of `random.poisson` that are one for a
+    population are those of the build as well. Its weights are those of now: `Simulation.set` replaces them, `params`
+    may contain them as they are, and other ones raise. A program that JAX has traced keeps the weights of its trace.
 
     Args:
         sim: A simulation that was built with `backend="jax"` or `"cuda"`, or a plan. The simulation itself does not
@@ -135,7 +136,7 @@ def _on_gpu(
     keys: Mapping[str, Array] | None,
 ) -> tuple[NetworkState, dict[str, Array]]:
     """Run steps of the kernel for GPUs; raise for what it cannot do."""
-    from ..gpu.pure import simulated
+    from ..gpu.pure import check_weights, simulated
 
     given = {"surrogate": surrogate not in (None, _USUAL), "checkpoint_every": checkpoint_every, "keys": keys}
     if refused := [name for name, value in given.items() if value]:
@@ -147,6 +148,7 @@ def _on_gpu(
     asked = record if isinstance(record, Wanted) else wanted(parsed(plan, record))
     steps = checked_count("steps", steps)
     check_names(plan, params)
+    check_weights(params, sim._weights)
     with jax.enable_x64(False):
         given = checked_inputs(plan, inputs, steps)
         return simulated(sim.engine, checked_state(plan, state), params, steps, given, asked)

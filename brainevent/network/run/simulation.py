@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -16,22 +15,21 @@ import numpy as np
 from ...bench.progress import counted
 from ...errors import CheckpointError, NetworkError
 from ...typing import Quantity
-from ..description.units import unit_of
 from ..engine import Engine
 from ..engines import engine_name
-from ..plan.build import wirings_of
 from ..plan.connections import Connections, connections, weights_of
 from ..plan.plan import Plan
-from ..plan.replaced import Weights, weights_as_built
+from ..plan.replaced import Weights
 from ..state import NetworkState, initial_state
 from .checkpoint import read_checkpoint, write_checkpoint
 from .duration import MOST_STEPS, counted_steps
 from .explain import explained
-from .given import checked_inputs, checked_state, checked_weights, split_values
+from .given import checked_inputs, checked_state, split_values
 from .pace import Pace, Stop, stopped_by_ctrl_c
 from .recorded import Recorded, Wanted
+from .replacing import first_weights, given_weights, going_on
 from .report import Text, reported
-from .requests import Every, Request, found_projection, parsed, wanted
+from .requests import Every, Request, parsed, wanted
 from .result import Result, result_of
 
 __all__ = ["Simulation"]
@@ -67,8 +65,7 @@ class Simulation:
     def __init__(self, plan: Plan, engine: Engine, *, network: Any = None):
         self.plan, self.engine, self.network = plan, engine, network
         self._params = {p.name: dict(p.params) for p in plan.populations}
-        wirings = None if network is None else functools.cache(lambda: wirings_of(network, plan))
-        self._weights = weights_as_built(plan, wirings)
+        self._weights = first_weights(plan, network)
         self._pace = Pace()
 
     # ---- running
@@ -175,7 +172,10 @@ class Simulation:
 
     @property
     def state(self) -> NetworkState:
-        """The state before the next step, as arrays of NumPy that do not change; it can be assigned."""
+        """The state before the next step, as arrays of NumPy that do not change; it can be assigned.
+
+        What is on its way keeps its value, also if weights were set since.
+        """
         return self.engine.state
 
     @state.setter
@@ -187,7 +187,8 @@ class Simulation:
         """Copies of all parameters by population, and of the weights by projection, as `simulate` takes them.
 
         Weights are one for each synapse in the order of `connections`, or one for all: (1,). They are multiples of the
-        receptor's quantum, in float32, or in float64 if float32 would round them: `set` accepts them.
+        receptor's quantum, in float32, or in float64 if float32 would round them. `set` accepts them: they change
+        nothing.
         """
         params: dict[str, Any] = {
             name: {key: np.array(value) for key, value in values.items()} for name, values in self._params.items()
@@ -211,10 +212,12 @@ class Simulation:
     def report(self) -> Text:
         """Return the network in tables: populations, synapses, memory, and by how much weights are rounded.
 
+        Weights that were replaced are named, and quanta that changed with them.
+
         Returns:
             A string that prints as it is.
         """
-        return reported(self._now, engine_name(self.engine), self.steps, *self._where())
+        return reported(self._now, engine_name(self.engine), self.steps, *self._where(), self._weights.said)
 
     def explain(self) -> Text:
         """Return each rule, line by line, with the lines that are run for it.
@@ -260,10 +263,12 @@ class Simulation:
             **values: Of a population, a number, or an array with one element for each neuron, by name. A parameter that
                 was built as one number for all neurons stays one. Of a projection, `weights`: a number, or an array
                 with one element for each synapse in the order of `connections`; spikes that have not arrived yet keep
-                their weights. Weights are rounded to multiples of the quantum that the build chose.
+                their weights. The network then does what one does that is built with these weights, to the last bit:
+                quantum and layout are chosen anew.
 
         Raises:
-            NetworkError: A name does not exist, or a value does not fit.
+            NetworkError: A name does not exist, a value does not fit, or the new weights and what is on its way do not
+                fit into sums of 32 bits.
             RoundedWeightsWarning: A warning: weights were rounded by more than 2**-9 of their value.
 
         Examples:
@@ -276,7 +281,8 @@ class Simulation:
             array([0, 1, 2, 3, 4], dtype=int32)
         """
         if name not in [population.name for population in self.plan.populations]:
-            self._set_weights(name, values)
+            if replaced := given_weights(self._weights, name, values):
+                self._go_on("set", self._weights, self.engine.state, replaced)
             return
         params, states = split_values(self.plan.population(name), values)
         for param, value in params.items():
@@ -286,20 +292,11 @@ class Simulation:
             neurons = {**state.neurons, name: {**state.neurons[name], **states}}
             self.engine.load(dataclasses.replace(state, neurons=neurons))
 
-    def _set_weights(self, name: str, values: Mapping[str, Any]) -> None:
-        projection = found_projection(self._now, "set", name)
-        unit = unit_of(projection.target, self.plan.population(projection.target).units, projection.receptor)
-        weights = checked_weights(projection, values, unit)
-        if not self._weights.has(name, weights):
-            self._go_on("set", self._weights, self.engine.state, {name: weights})
-
     def _go_on(
         self, what: str, weights: Weights, state: NetworkState, replaced: Mapping[str, Array] = MappingProxyType({})
     ) -> None:
         """Go on with weights, of which some are replaced, from a state: its pending input keeps its value."""
-        quanta = self._now.quanta if state.quanta is None else state.quanta
-        weights, arriving = weights.with_(replaced, state.arriving, quanta, what, same=what != "set")
-        state = dataclasses.replace(state, arriving=arriving, quanta=weights.plan.quanta)
+        weights, state = going_on(what, weights, state, self._now.quanta, replaced)
         if weights.plan is self.engine.plan:
             self.engine.load(state)
         else:
@@ -334,7 +331,8 @@ class Simulation:
         Args:
             path: Name of the file.
             force: Whether to take the state of a file with another rule, other parameters, synapses or seed: then
-                parameters and weights stay as they are here. The layout must be the same in any case.
+                parameters and weights stay as they are here, and what is on its way keeps its value. The layout must be
+                the same in any case.
 
         Raises:
             CheckpointError: The file is incomplete, not a checkpoint, or of another network. Nothing changes then.

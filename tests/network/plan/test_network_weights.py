@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 import brainevent as be
 from brainevent.errors import CheckpointError, NetworkError
 from brainevent.network.engines import make_engine
-from brainevent.network.plan.quantum import RoundedWeightsWarning
 from brainevent.network.reference.quanta import exact_in_floats
 from brainevent.network.run.simulation import Simulation
 
