@@ -129,6 +129,8 @@ def checked_state(plan: Plan, state: NetworkState, where: str) -> NetworkState:
         p.name: {key: (np.dtype(np.int32), (plan.rows(p.name, key), p.size)) for key in p.quanta}
         for p in plan.populations
     }
+    if state.quanta is not None and [tuple(one[:2]) for one in state.quanta] != list(plan.receptors()):
+        raise NetworkError(f"{where}: its quanta are {state.quanta}; pass a state of this network, or quanta=None")
     step = np.asarray(state.step)
     if step.shape != () or step.dtype.kind not in "iu" or not 0 <= int(step) < 2**32:
         raise NetworkError(f"{where}: step is {step}; pass an integer from 0 to {2**32 - 1}")

@@ -263,6 +263,10 @@ def test_a_state_of_other_quanta_keeps_its_value():
     sim.state = jax.tree.map(jnp.asarray, later)
     other.state = later
     same(recorded(sim), recorded(other))
+    wrong = jax.tree.map(lambda x: x, state)
+    object.__setattr__(wrong, "quanta", (("E", "sin", 0.4),))
+    with pytest.raises(NetworkError, match=r"state: its quanta are \(\('E', 'sin', 0.4\),\); pass a state of this net"):
+        sim.state = wrong
     jaxed = built(network(), "jax")
     jaxed.set(INH[0], weights=-1.7)
     with pytest.raises(NetworkError, match=r"simulate: what is on its way in the state is in other quanta than those"):
