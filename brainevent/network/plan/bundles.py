@@ -120,7 +120,7 @@ class BundledSynapses(SynapsesOnDemand):
 
     def replace(self, synapses: Mapping[int, SynapsePlan]) -> None:
         """Put other synapses, between the same populations, in some places."""
-        for source in {one.source for one in synapses.values()}:
+        for source in dict.fromkeys(one.source for one in synapses.values()):
             places = [k for k, one in enumerate(self.projections) if one.source == source]
             group = [(k, synapses[k] if k in synapses else self[k]) for k in places]
             self.bundles = [bundle for bundle in self.bundles if bundle.source != source]

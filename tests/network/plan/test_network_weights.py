@@ -2,6 +2,7 @@
 """Weights of a network that is built are replaced: in every engine, with the checks of a build, kept by files."""
 
 import dataclasses
+import json
 import re
 
 import jax.numpy as jnp
@@ -261,6 +262,33 @@ def test_a_file_keeps_weights_for_any_number_of_parts(tmp_path, parts, name):
         np.testing.assert_array_equal(getattr(one, key)[order], getattr(other, key)[others])
     again.reset()
     np.testing.assert_array_equal(again.params[name], simulation(parts=parts).params[name])
+
+
+def test_weights_of_earlier_versions_are_whole_quanta(tmp_path):
+    sim, path = simulation(), tmp_path / "day1.npz"
+    sim.save(path)
+    with np.load(path) as archive:
+        arrays = dict(archive)
+    numbers = np.arange(300, dtype=np.int16) % 50 - 10
+    np.savez(path, **arrays, **{f"weights/{NAME}": numbers, f"weights/{ONE}": np.int16([-12])})
+    sim.load(path)
+    np.testing.assert_array_equal(sim.params[NAME], numbers * 0.5)
+    assert sim.params[ONE].tolist() == [-3.0]
+    expected = with_weights(with_weights(small(), NAME, numbers), ONE, np.int16(-12))
+    same(run(sim), run(simulation(plan=expected)))
+
+
+@pytest.mark.parametrize("quantum", [0.0, -1.0, float("nan"), 1e-60, 1, "0.5", None])
+def test_quanta_of_a_damaged_file_are_said_in_words(tmp_path, quantum):
+    sim, path = simulation(), tmp_path / "day1.npz"
+    sim.save(path)
+    with np.load(path) as archive:
+        arrays = dict(archive)
+    header = json.loads(str(arrays["header"]))
+    header["quanta"]["b"] = {"syn": quantum}
+    np.savez(path, **{**arrays, "header": np.array(json.dumps(header))})
+    with pytest.raises(CheckpointError, match=r"the quantum of b\.syn in its header is .*: the file is damaged"):
+        sim.load(path)
 
 
 def test_force_keeps_the_weights_of_now(tmp_path):
