@@ -20,7 +20,7 @@ OURS = [
 
 # From the ground up: a room may import those of lower floors, and of its own floor only itself.
 FLOORS = [
-    {"errors", "_capabilities", "_compat", "_content", "_html", "_names", "_system", "_version", "typing"},
+    {"errors", "_capabilities", "_compat", "_content", "_html", "_names", "_system", "_version", "_warned", "typing"},
     {"_jit_key"},
     {"config"},
     {"ffi"},

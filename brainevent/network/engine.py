@@ -86,11 +86,13 @@ class Engine(Protocol):
     anywhere, an engine has the state after a whole step, or `run` and `state` raise until a state is loaded.
 
     Attributes:
+        plan: The network, with the weights of now.
         paces_itself: Whether `run` calls `stopped` about twice a second, for any number of steps. Then a run is not cut
             into chunks, except for callbacks and progress, or if it has inputs or samples, which are held on the
             device.
     """
 
+    plan: Plan
     paces_itself: bool
 
     @property
@@ -107,8 +109,8 @@ class Engine(Protocol):
     def set(self, population: str, param: str, value: Array) -> None:
         """Replace a parameter: a scalar () or an array (neurons,), whichever it had before."""
 
-    def set_weights(self, plan: Plan) -> None:
-        """Continue with the weights of a plan that differs only in weights; pending input does not change."""
+    def set_weights(self, plan: Plan, state: NetworkState) -> None:
+        """Go on with the weights and quanta of a plan that differs in nothing else, and from a state in its quanta."""
 
     def run(
         self, steps: int, wanted: Wanted, inputs: Mapping[tuple[str, str], Array], stopped: Stopped = never

@@ -50,9 +50,10 @@ class Interpreted:
         """Replace a parameter."""
         self.params[population][param] = value
 
-    def set_weights(self, plan: Plan) -> None:
-        """Go on with the weights of a plan that differs in nothing else."""
+    def set_weights(self, plan: Plan, state: NetworkState) -> None:
+        """Go on with the weights of a plan that differs in nothing else, and from a state in its quanta."""
         self.plan, self.synapses = plan, list(plan.synapses)
+        self.load(state)
 
     def run(
         self, steps: int, wanted: Wanted, inputs: Mapping[tuple[str, str], Array], stopped: Stopped = never
@@ -92,7 +93,7 @@ class Interpreted:
         for p in self.plan.populations:
             given = {receptor: array for (name, receptor), array in inputs.items() if name == p.name}
             neurons[p.name], spikes[p.name] = self.update(p, given)
-        return spikes, NetworkState(np.uint32(self.step + 1), neurons, self.sent(spikes))
+        return spikes, NetworkState(np.uint32(self.step + 1), neurons, self.sent(spikes), self.plan.quanta)
 
     def update(self, population: PopulationPlan, given: Mapping[str, Array]) -> tuple[dict[str, Array], Array]:
         """Run the rule of a population for one step; return its states, and which neurons spiked."""

@@ -56,10 +56,10 @@ class NumbaEngine:
         with self.lock:
             self.memory.set(population, param, value)
 
-    def set_weights(self, plan: Plan) -> None:
-        """Go on with the weights of a plan that differs in nothing else."""
+    def set_weights(self, plan: Plan, state: NetworkState) -> None:
+        """Go on with the weights of a plan that differs in nothing else, and from a state in its quanta."""
         with self._whole() as memory:
-            self.memory, self.plan = memory.with_weights(plan), plan
+            self.memory, self.plan = memory.with_weights(plan, state), plan
 
     def run(
         self, steps: int, wanted: Wanted, inputs: Mapping[tuple[str, str], Array], stopped: Stopped = never

@@ -77,7 +77,7 @@ class Memory:
             for p in self.plan.populations
         }
         self._add_waiting(arriving)
-        return NetworkState(np.uint32(self.step), neurons, arriving)
+        return NetworkState(np.uint32(self.step), neurons, arriving, self.plan.quanta)
 
     @property
     def steps_left(self) -> int:
@@ -123,13 +123,13 @@ class Memory:
         self.fed_by = None  # new tables have no inputs
         self.updates[population].follow_params()
 
-    def with_weights(self, plan: Plan) -> Memory:
-        """Return the memory of a plan that differs only in weights; pending input keeps the old weights."""
+    def with_weights(self, plan: Plan, state: NetworkState) -> Memory:
+        """Return the memory of a plan that differs only in weights and quanta, with a state in these."""
         other = Memory(plan)
         for name, arrays in self.arrays.items():
             for key, array in arrays.params.items():
                 other.set(name, key, array)
-        other.load(self.state)
+        other.load(state)
         return other
 
     def flush(self) -> None:

@@ -23,7 +23,7 @@ struct Drawn {  // synapses of one projection, row by row
     u64 total;  // number of synapses of a projection, each from any source
     Law weights, delays;
     float scale;  // of gaps
-    u32 spare;
+    u32 times;    // how many quanta one is in which weights are drawn
     u32* counts;  // of each row
     u32* turns;   // of each block of threads and end: ~ of the first turn that drew it, 0 if none did
     u64* loads;   // of each target: the sum of |weight|; nullptr if nothing is to be measured
@@ -80,7 +80,7 @@ BE void take(const Drawn& drawn, const Given& of, const Rows& to, Limits& seen, 
     }
     u32 off = 0, none = 0;
     const u32 word = drawn.own_weights ? be_more_bits(row, place, drawn.key0, drawn.key1) : 0;
-    const int weight = drawn.own_weights ? whole_of(drawn.weights, word, off) : of.weight;
+    const int weight = drawn.own_weights ? whole_of(drawn.weights, word, off) * (int)drawn.times : of.weight;
     const u32 late = drawn.own_delays ? be_bits(row, k, drawn.delay_key0, drawn.delay_key1) : 0;
     const u32 delay = drawn.own_delays ? (u32)whole_of(drawn.delays, late, none) : of.delay;
     if (!drawn.loads) {

@@ -104,6 +104,10 @@ class Drawing:
         rounded = 0 if one["own_weights"] else in_quanta(wiring.weights, description.quantum)[1]
         return Measured(about, loads.download(np.int64, targets), off + rounded)
 
+    def done(self) -> None:
+        """Give back the memory that is kept from one description to the next."""
+        self._turns = None
+
     def rows(self, description: Description) -> DrawnRows:
         """Return a description, ready to be drawn."""
         wiring, by_target = description.wiring, description.wiring.kind == "in_degree"
@@ -113,6 +117,7 @@ class Drawing:
         number = wiring.shape[by_target] if wiring.expected else 0
         one = filled(DRAWN, kind=drawn.kind, rows=number, ends=drawn.ends, skip=drawn.skip, by_target=by_target)
         one["own_weights"], one["own_delays"], one["scale"] = own_weights, own_delays, drawn.scale
+        one["times"] = description.times
         for name, (key0, key1) in zip(("key", "delay_key", "source_key"), keys, strict=True):
             one[f"{name}0"], one[f"{name}1"] = key0, key1
         for name, law in (("weights", drawn.weights), ("delays", drawn.delays)):
@@ -127,7 +132,7 @@ class Drawing:
         if drawn.kind == DISTINCT:
             blocks = max(1, min(blocks, _MOST_TURNS // drawn.ends))
             turns = blocks * drawn.ends
-        weight = 0 if own_weights else int(in_quanta(wiring.weights, description.quantum)[0][0])
+        weight = 0 if own_weights else int(in_quanta(wiring.weights, description.quantum)[0][0]) * description.times
         return DrawnRows(self, one, blocks, weight, 0 if own_delays else int(wiring.steps), counts, turns)
 
     def turns(self, words: int) -> int:

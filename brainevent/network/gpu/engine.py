@@ -82,7 +82,7 @@ class CudaEngine:
         self._lists = device.memory(12 * count * self._list_size, "lists of spikes")
         self.clocks = Clocks(device, count) if clocks else None
         self._spikes = Spikes(device, plan, self.partition)
-        self._lay_out()
+        self._lay_out(plan)
         self._given: NetworkState | None = initial_state(plan)  # not on the device yet
         self._step, self._torn = 0, False
 
@@ -142,14 +142,25 @@ class CudaEngine:
         with self._lock:
             before = self._params[population][param]
             self._params[population][param] = np.array(np.broadcast_to(value, np.shape(before)), before.dtype)
-            self._prepare()
+            self._prepare(self.plan)
 
-    def set_weights(self, plan: Plan) -> None:
-        """Go on with the weights of a plan that differs in nothing else."""
+    def set_weights(self, plan: Plan, state: NetworkState) -> None:
+        """Go on with the weights of a plan that differs in nothing else, and from a state in its quanta."""
         with self._lock:
             del self.rows  # given back before more is taken
-            self.plan, self.rows = plan, place_synapses(self.device, plan, self.partition, self._room.left)
-            self._lay_out()
+            self.__dict__.pop("resident", None)
+            try:
+                self._place(plan)
+            except BaseException:
+                self._place(self.plan)
+                raise
+            self.plan = self.arrays.plan = plan
+            self._given, self._step, self._torn = copied(plan, state), int(state.step), False
+
+    def _place(self, plan: Plan) -> None:
+        """Put the synapses of a plan into rows, and let all follow from them."""
+        self.rows = place_synapses(self.device, plan, self.partition, self._room.left)
+        self._lay_out(plan)
 
     def run(
         self, steps: int, wanted: Wanted, inputs: Mapping[tuple[str, str], Array], stopped: Stopped = never
@@ -232,14 +243,14 @@ class CudaEngine:
             check_finite(self.plan, self._step - 1, self.arrays.read(self._step).neurons)
         return ran
 
-    def _lay_out(self) -> None:
+    def _lay_out(self, plan: Plan) -> None:
         """Let all follow from the rows."""
         self.row_of_place = held(self.device, self.partition.by_block(self.rows.rows), "rows of neurons")
-        self._prepare()
+        self._prepare(plan)
 
-    def _prepare(self) -> None:
+    def _prepare(self, plan: Plan) -> None:
         """Let text and tables follow from the parameters."""
-        plan, partition = self.plan, self.partition
+        partition = self.partition
         kinds, numbers, own = kinds_of(plan, self._params)
         how = {"checked": plan.check_finite, "clocked": self.clocks is not None}
         populations = tuple(numbers[population.name] for population in plan.populations)

@@ -13,9 +13,11 @@ import numpy as np
 
 from ..._compat import ShapedArray
 from ...errors import NetworkError, ShapeError
+from ..description.units import plain
 from ..plan.pending import check_pending
 from ..plan.plan import Plan, PopulationPlan
 from ..plan.quantum import LARGEST_SUM
+from ..plan.replaced import Weights
 from ..run.recorded import Sample, Wanted
 from ..state import NetworkState
 from .engine import CudaEngine
@@ -23,7 +25,7 @@ from .program import Call, Resident, called
 from .text import Kind
 from .words import flushed_words, values_of
 
-__all__ = ["simulated"]
+__all__ = ["check_weights", "simulated"]
 
 Array = Any
 Params = Mapping[str, Mapping[str, Array]]
@@ -39,7 +41,8 @@ def simulated(
 ) -> tuple[NetworkState, dict[str, Array]]:
     """Return the state after some steps, and what was recorded, in the forms of the reference.
 
-    The shapes of state and inputs `given`, by "population.receptor", are checked, and so are the names of parameters.
+    State and inputs `given`, by "population.receptor", are checked, and so are the names of parameters. The weights are
+    those of the engine: see `check_weights`.
     """
     resident = engine.resident
     own = _checked_params(resident, params)
@@ -63,8 +66,27 @@ def simulated(
     found = called(Call(resident, steps, wanted, widths, operands, outs, zeroed))
     step = begin + np.uint32(steps)
     arriving = resident.layout.arriving(found["ring"], step, state)
-    after = NetworkState(step, resident.layout.neurons(found["states"]), arriving)
+    after = NetworkState(step, resident.layout.neurons(found["states"]), arriving, state.quanta)
     return after, _recorded(resident, steps, wanted, found)
+
+
+def check_weights(params: Mapping[str, Any], weights: Weights) -> None:
+    """Raise if there are weights in `params` that are not those of now: the synapses are in the memory of the GPU."""
+    for name in params:
+        if name not in [projection.name for projection in weights.plan.projections]:
+            continue
+        where = f"simulate: params has weights of {name!r}"
+        if isinstance(params[name], jax.core.Tracer):
+            raise NetworkError(
+                f"{where} that JAX traces, but with backend='cuda' weights lie in rows, which are not traced; leave "
+                'them out, or build the network with backend="jax"'
+            )
+        given = np.asarray(plain(f"simulate: params[{name!r}]", params[name]), np.float64)
+        if not weights.has(name, given.reshape(()) if given.shape == (1,) else given):
+            raise NetworkError(
+                f"{where} that are not those of now, but with backend='cuda' weights lie in rows; call "
+                f'sim.set({name!r}, weights=...) and pass sim.state, or build the network with backend="jax"'
+            )
 
 
 def _check_sums(plan: Plan, state: NetworkState) -> None:
@@ -166,15 +188,8 @@ def _packed(resident: Resident, params: Params) -> tuple[Array, Array]:
 
 def _checked_params(resident: Resident, params: Params) -> dict[str, dict[str, Array]]:
     """Return all parameters of neurons: the given ones, checked, and those of the build."""
-    plan = resident.plan
-    for name in params:
-        if name not in [p.name for p in plan.populations]:
-            raise NetworkError(
-                f"simulate: params has weights of {name!r}, but backend='cuda' keeps the weights of the build; "
-                'leave them out, or build the network with backend="jax"'
-            )
     found = {}
-    for p, kind in zip(plan.populations, resident.kinds, strict=True):
+    for p, kind in zip(resident.plan.populations, resident.kinds, strict=True):
         own = params.get(p.name, {})
         found[p.name] = {key: _checked_param(p, kind, key, own.get(key, built)) for key, built in p.params.items()}
     return found

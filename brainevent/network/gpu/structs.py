@@ -45,7 +45,7 @@ DRAWN = _dtype(
     ("weights", _LAW),
     ("delays", _LAW),
     ("scale", _FLOAT),
-    *_words("spare"),
+    *_words("times"),
     *_longs("counts turns loads totals limits"),
 )
 

@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-import warnings
 from collections import defaultdict
 from collections.abc import Container, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from ..._warned import warn_each_time
 from ...errors import NetworkError
 from ...event.room import check_room
 from ..description.populations import Population, Projection
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from .bundles import BundledSynapses
     from .drawn_synapses import DrawnSynapses, Measure
 
-__all__ = ["build_plan"]
+__all__ = ["build_plan", "wirings_of"]
 
 Receptor = tuple[str, str]  # population and name
 Array = Any
@@ -103,7 +103,7 @@ def build_plan(
         place: given[place] if place in given else choose_quantum(group, dtype) for place, group in groups.items()
     }
     populations = tuple(_population(p, rules[p.name], quanta, network.dt, seed) for p in network.populations)
-    named = fingerprint(populations, wirings, network.dt, seed, DRAWING, SCHEME, dtype)
+    named = _fingerprint(populations, wirings, network, seed, dtype)
     sums = _Sums(quanta, given)
     synapses: Sequence[SynapsePlan]
     if measure is None:
@@ -111,8 +111,27 @@ def build_plan(
     else:
         synapses = _on_device(wirings, measure, sums, seed, parts)
     sums.check()
-    how = named, check_finite, dtype, repeats_of(wirings), sums.largest
+    how = named, check_finite, dtype, tuple(given), repeats_of(wirings), sums.largest
     return Plan(populations, synapses, network.dt, seed, parts, *how)
+
+
+def wirings_of(network: Described, plan: Plan) -> list[Wiring]:
+    """Return the wirings from which a plan was built, again; raise if the description has changed since."""
+    # Delays that are multiples of the step stay what they are.
+    named = zip(network.projection_names, network.projections, strict=True)
+    wirings = [wiring_of(name, projection, network.dt, round_delays=True) for name, projection in named]
+    if _fingerprint(plan.populations, wirings, network, plan.seed, plan.dtype) != plan.fingerprint:
+        raise NetworkError(
+            "set: the network was changed since it was built, such as an array of weights in its description; pass "
+            "copies of arrays that change later, and build the network again"
+        )
+    return wirings
+
+
+def _fingerprint(
+    populations: Sequence[PopulationPlan], wirings: Sequence[Wiring], network: Described, seed: int, dtype: str
+) -> str:
+    return fingerprint(populations, wirings, network.dt, seed, DRAWING, SCHEME, dtype)
 
 
 def _wirings(network: Described, rules: dict[str, TracedRule], *, round_delays: bool) -> list[Wiring]:
@@ -175,13 +194,12 @@ class _Sums:
         self._sums[receptor] = self._sums[receptor] + loads
         if rounded and receptor not in self.accepted:
             quantum, name = self.quanta[receptor], ".".join(receptor)
-            warnings.warn(
+            warn_each_time(
                 f"projection {wiring.name}: {rounded} of {entries} weights were rounded "
                 f"by more than 2**-9 of their value, to multiples of {quantum:g}: weights into "
                 f"{name} differ too much in size; set a smallest weight (low=), use another receptor, or accept the "
                 f"rounding with build(quantum={{'{name}': {quantum:g}}})",
                 RoundedWeightsWarning,
-                stacklevel=2,
             )
 
     @property
@@ -224,7 +242,7 @@ def _on_device(wirings: list[Wiring], measure: Measure, sums: _Sums, seed: int, 
     """Let a device draw all synapses that it can, and draw the others."""
     from .drawn_synapses import Description, DrawnSynapses
 
-    result = DrawnSynapses(parts)
+    result = DrawnSynapses(parts, measure)
     for wiring in wirings:
         description = Description(wiring, sums.quanta[_receptor(wiring)], seed)
         found = measure(description)
@@ -233,6 +251,7 @@ def _on_device(wirings: list[Wiring], measure: Measure, sums: _Sums, seed: int, 
         else:
             result.add(description, found.about)
             sums.add(wiring, found.loads, found.rounded, found.about.entries)
+    measure.done()
     return result
 
 

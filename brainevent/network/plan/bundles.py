@@ -8,7 +8,7 @@ spikes wait, not what they send. That is worth it where such a stretch is long e
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -111,22 +111,22 @@ class BundledSynapses(SynapsesOnDemand):
         """Copy the synapses of a projection out of their bundle."""
         return self._taken(place, next(bundle for bundle in self.bundles if place in bundle.members))
 
-    def replaced(self, place: int, synapses: SynapsePlan) -> BundledSynapses:
-        """Return all with other synapses in the place of a projection's; those from other populations are shared."""
+    def replaced(self, synapses: Mapping[int, SynapsePlan]) -> BundledSynapses:
+        """Return all with other synapses in some places; those from other populations are shared."""
         result = BundledSynapses(list(self.populations.values()), self.parts, len(self))
         result.projections, result.bundles, result.held = [*self.projections], [*self.bundles], {**self.held}
-        result.replace(place, synapses)
+        result.replace(synapses)
         return result
 
-    def replace(self, place: int, synapses: SynapsePlan) -> None:
-        """Put other synapses, between the same populations, in the place of a projection's."""
-        source = self.projections[place].source
-        group = [(k, self[k]) for k, one in enumerate(self.projections) if one.source == source and k != place]
-        self.bundles = [bundle for bundle in self.bundles if bundle.source != source]
-        for k, _ in group:
-            self.held.pop(k, None)
-        self.held.pop(place, None)
-        self.add(sorted([*group, (place, synapses)], key=lambda one: one[0]))
+    def replace(self, synapses: Mapping[int, SynapsePlan]) -> None:
+        """Put other synapses, between the same populations, in some places."""
+        for source in dict.fromkeys(one.source for one in synapses.values()):
+            places = [k for k, one in enumerate(self.projections) if one.source == source]
+            group = [(k, synapses[k] if k in synapses else self[k]) for k in places]
+            self.bundles = [bundle for bundle in self.bundles if bundle.source != source]
+            for k in places:
+                self.held.pop(k, None)
+            self.add(group)
 
     def _is_worth_it(self, group: list[tuple[int, SynapsePlan]]) -> bool:
         delays = _delays_of([synapses for _, synapses in group]).size

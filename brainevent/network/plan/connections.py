@@ -10,8 +10,9 @@ import numpy as np
 
 from ...errors import NetworkError, did_you_mean
 from .plan import Plan, SynapsePlan
+from .projections import ProjectionPlan
 
-__all__ = ["Connections", "connections", "order_of", "span", "weights_of"]
+__all__ = ["Connections", "connections", "one_weight_of", "order_of", "span", "weights_of"]
 
 _TOLD_APART = 2**23  # quanta: float32 holds numbers below this exactly, also after division by the quantum
 
@@ -96,9 +97,18 @@ def weights_of(plan: Plan, synapses: SynapsePlan) -> Array:
 
     Of numbers that float32 tells apart, each is one number of quanta; where it does not, they are float64.
     """
-    quantum = plan.population(synapses.target).quanta[synapses.receptor]
-    wide = synapses.weights * np.float64(quantum)
-    wide = wide if wide.size == 1 else wide[order_of(plan, synapses)]
-    if plan.dtype == "float64" or np.abs(synapses.weights).max(initial=0) >= _TOLD_APART:
-        return wide
-    return wide.astype(np.float32)
+    numbers = synapses.weights
+    return _delivered(plan, synapses, numbers if numbers.size == 1 else numbers[order_of(plan, synapses)])
+
+
+def one_weight_of(plan: Plan, projection: ProjectionPlan) -> float | None:
+    """Return the weight of all synapses of a projection, as `weights_of` does; None if each has one of its own."""
+    if not (projection.same[0] and projection.entries):
+        return None
+    return float(_delivered(plan, projection, np.array(projection.weights[:1]))[0])
+
+
+def _delivered(plan: Plan, about: SynapsePlan | ProjectionPlan, numbers: Array) -> Array:
+    wide = numbers * np.float64(plan.population(about.target).quanta[about.receptor])
+    told_apart = np.abs(numbers).max(initial=0) < _TOLD_APART
+    return wide.astype(np.float32) if told_apart and plan.dtype == "float32" else wide

@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 
+from .finer import finer
 from .on_demand import SynapsesOnDemand
 from .plan import SynapsePlan
 from .projections import ProjectionPlan, projection_of
@@ -20,11 +22,15 @@ Array = Any
 
 @dataclass(frozen=True, eq=False)
 class Description:
-    """What determines the synapses of a projection, on whichever device they are drawn."""
+    """What determines the synapses of a projection, on whichever device they are drawn.
+
+    Weights are drawn in quanta; `times` is how many quanta of the plan are one of these.
+    """
 
     wiring: Wiring
     quantum: np.floating[Any]
     seed: int
+    times: int = 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +52,9 @@ class Measure(Protocol):
     def __call__(self, description: Description) -> Measured | None:
         """Measure the synapses of a description."""
 
+    def done(self) -> None:
+        """Give back the memory that is kept from one description to the next."""
+
 
 class DrawnSynapses(SynapsesOnDemand):
     """All synapses of a plan, one projection at a time: those that are descriptions are drawn when they are asked for.
@@ -54,10 +63,11 @@ class DrawnSynapses(SynapsesOnDemand):
         projections: What is known of each projection.
         descriptions: Those of synapses that are not held, by their place in the sequence.
         held: The other synapses, likewise.
+        measure: Measures other descriptions on the same device.
     """
 
-    def __init__(self, parts: int):
-        self.parts = parts
+    def __init__(self, parts: int, measure: Measure | None = None):
+        self.parts, self.measure = parts, measure
         self.projections: list[ProjectionPlan] = []
         self.descriptions: dict[int, Description] = {}
         self.held: dict[int, SynapsePlan] = {}
@@ -82,12 +92,17 @@ class DrawnSynapses(SynapsesOnDemand):
         from .synapses import placed_synapses  # compiled loops
 
         one = self.descriptions[place]
-        return placed_synapses(one.wiring, one.quantum, one.seed, self.parts).synapses
+        return finer(placed_synapses(one.wiring, one.quantum, one.seed, self.parts).synapses, one.times)
 
-    def replaced(self, place: int, synapses: SynapsePlan) -> DrawnSynapses:
-        """Return all with other synapses in the place of a projection's."""
-        result = DrawnSynapses(self.parts)
-        result.projections, result.held = [*self.projections], {**self.held, place: synapses}
-        result.projections[place] = projection_of(synapses)
-        result.descriptions = {k: one for k, one in self.descriptions.items() if k != place}
+    def replaced(self, synapses: Mapping[int, SynapsePlan | tuple[Description, ProjectionPlan]]) -> DrawnSynapses:
+        """Return all with other synapses in some places: held, or a description and what is known of it."""
+        result = DrawnSynapses(self.parts, self.measure)
+        result.projections, result.held, result.descriptions = [*self.projections], {**self.held}, {**self.descriptions}
+        for place, one in synapses.items():
+            result.held.pop(place, None)
+            result.descriptions.pop(place, None)
+            if isinstance(one, SynapsePlan):
+                result.held[place], result.projections[place] = one, projection_of(one)
+            else:
+                result.descriptions[place], result.projections[place] = one
         return result

@@ -12,7 +12,7 @@ from ...errors import NetworkError
 from .plan import Plan, SynapsePlan
 from .quantum import LARGEST_SUM
 
-__all__ = ["check_loads", "check_pending", "largest_load"]
+__all__ = ["check_pending", "largest_load"]
 
 _CHUNK = 2**22  # synapses
 
@@ -29,17 +29,6 @@ def check_pending(where: str, plan: Plan, arriving: Mapping[str, Mapping[str, Ar
         rows = arriving[population][receptor]
         if (most := _largest(rows).max(initial=0)) and most + largest_load(plan, population, receptor) > LARGEST_SUM:
             _check_each(where, plan, population, receptor, rows)
-
-
-def check_loads(where: str, plan: Plan, projection: str) -> None:
-    """Raise if weights into a neuron, by the receptor of a projection, add up to more than 32 bits hold."""
-    one = plan.projections[plan.place(projection)]
-    load = largest_load(plan, one.target, one.receptor)
-    if load > LARGEST_SUM:
-        raise NetworkError(
-            f"{where}: weights into a neuron of {one.target} by {one.receptor} add up to {load} times their quantum, "
-            f"but sums have 32 bits, up to {LARGEST_SUM}"
-        )
 
 
 def largest_load(plan: Plan, population: str, receptor: str) -> int:

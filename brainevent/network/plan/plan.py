@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -87,9 +88,10 @@ class Plan:
 
     `parts` is the number of parts into which each population, with the synapses that end there, is divided: one for
     each thread. No result depends on it. `fingerprint` names the description, seed included, in checkpoints. `dtype`
-    is that of all floats: of states, parameters, what arrives, and the rules. `repeats` are groups of names of
-    projections that are the same but for their names. `loads` are the largest sums of |weight| into a neuron that are
-    known, in quanta, by population and receptor (`largest_load` adds up the others).
+    is that of all floats: of states, parameters, what arrives, and the rules. `given` are the receptors whose quanta
+    the user gave, and with them the rounding of weights. `repeats` are groups of names of projections that are the same
+    but for their names. `loads` are the largest sums of |weight| into a neuron that are known, in quanta, by population
+    and receptor (`largest_load` adds up the others).
     """
 
     populations: tuple[PopulationPlan, ...]
@@ -100,20 +102,23 @@ class Plan:
     fingerprint: str
     check_finite: bool = False
     dtype: str = "float32"
+    given: Collection[tuple[str, str]] = ()
     repeats: tuple[tuple[str, ...], ...] = ()
     loads: dict[tuple[str, str], int] = field(default_factory=dict)
 
-    def replaced(self, synapses: SynapsePlan) -> Plan:
-        """Return the plan with other weights of a projection."""
-        place, bundled = self.place(synapses.name), getattr(self.synapses, "replaced", None)
-        others = (tuple(name for name in group if name != synapses.name) for group in self.repeats)
-        repeats = tuple(group for group in others if len(group) > 1)
-        end = synapses.target, synapses.receptor
-        loads = {receptor: load for receptor, load in self.loads.items() if receptor != end}
-        if bundled is not None:
-            return replace(self, synapses=bundled(place, synapses), repeats=repeats, loads=loads)
-        all_ = (*self.synapses[:place], synapses, *self.synapses[place + 1 :])
-        return replace(self, synapses=all_, repeats=repeats, loads=loads)
+    def replaced(
+        self, synapses: Mapping[int, Any], quanta: Mapping[tuple[str, str], Any] = MappingProxyType({})
+    ) -> Plan:
+        """Return the plan with other synapses, by their places among all, and other quanta, by receptor."""
+        populations = tuple(
+            replace(p, quanta={key: quanta.get((p.name, key), quantum) for key, quantum in p.quanta.items()})
+            for p in self.populations
+        )
+        made = getattr(self.synapses, "replaced", None)
+        all_ = tuple(synapses.get(k, one) for k, one in enumerate(self.synapses)) if made is None else made(synapses)
+        ends = {(self.projections[place].target, self.projections[place].receptor) for place in synapses} | {*quanta}
+        loads = {end: load for end, load in self.loads.items() if end not in ends}
+        return replace(self, populations=populations, synapses=all_, loads=loads)
 
     def place(self, projection: str) -> int:
         """Return the place of a projection among all."""
@@ -133,6 +138,13 @@ class Plan:
         """What is known of each projection, without its synapses."""
         known: Sequence[ProjectionPlan] | None = getattr(self.synapses, "projections", None)
         return [projection_of(synapses) for synapses in self.synapses] if known is None else known
+
+    @cached_property
+    def quanta(self) -> tuple[tuple[str, str, float], ...]:
+        """Population, receptor and quantum, of each receptor."""
+        return tuple(
+            (p.name, receptor, float(quantum)) for p in self.populations for receptor, quantum in p.quanta.items()
+        )
 
     @property
     def synapse_bytes(self) -> int:

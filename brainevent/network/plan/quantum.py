@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -12,12 +12,14 @@ from ...errors import NetworkError, did_you_mean
 from ..description.checks import is_number
 from ..description.units import array_in
 from .law import INTEGERS, Law
-from .wiring import Wiring
 
 __all__ = [
     "LARGEST_SUM",
     "ROUNDED",
+    "SMALLEST",
     "RoundedWeightsWarning",
+    "Weighted",
+    "check_given_quantum",
     "choose_quantum",
     "given_quanta",
     "in_quanta",
@@ -32,10 +34,30 @@ _FINEST = 256  # quanta of the smallest weight: then no weight changes by more t
 _MOST_PARTS = 1024  # into which the smallest weight is divided to find what all are multiples of
 _LARGEST_16, _LARGEST_32 = 2**15 - 1, 2**30
 _SOME = 64  # weights that are checked before all others
-_SMALLEST = float(np.finfo(np.float32).tiny)
+SMALLEST = float(np.finfo(np.float32).tiny)
 
 Array = Any
 Receptor = tuple[str, str]  # population and name
+
+
+class Weighted(Protocol):
+    """The weights of a projection: a `Wiring`, as far as quanta depend on it."""
+
+    @property
+    def name(self) -> str:
+        """Of the projection."""
+
+    @property
+    def weights(self) -> Any:
+        """Float64 numbers, or a law."""
+
+    @property
+    def largest_weight(self) -> float:
+        """The largest |weight| that there may be."""
+
+    @property
+    def largest_sum(self) -> float:
+        """The largest sum of |weight| into a neuron."""
 
 
 class RoundedWeightsWarning(UserWarning):
@@ -43,7 +65,7 @@ class RoundedWeightsWarning(UserWarning):
 
 
 def given_quanta(
-    quantum: Any, groups: Mapping[Receptor, Sequence[Wiring]], dtype: str
+    quantum: Any, groups: Mapping[Receptor, Sequence[Weighted]], dtype: str
 ) -> dict[Receptor, np.floating[Any]]:
     """Return the quanta that a user gives, of all receptors or by "population.receptor"; raise if they do not fit."""
     if quantum is None:
@@ -62,10 +84,16 @@ def given_quanta(
     return found
 
 
-def _given_quantum(where: str, given: Any, wirings: Sequence[Wiring]) -> float:
+def _given_quantum(where: str, given: Any, wirings: Sequence[Weighted]) -> float:
     number = array_in(where, given)[()]
-    if not is_number(number) or not _SMALLEST <= number <= np.finfo(np.float32).max:
+    if not is_number(number) or not SMALLEST <= number <= np.finfo(np.float32).max:
         raise NetworkError(f"{where} is {given!r}; pass a positive number: weights become multiples of it")
+    check_given_quantum(where, number, wirings)
+    return float(number)
+
+
+def check_given_quantum(where: str, number: float, wirings: Sequence[Weighted]) -> None:
+    """Raise unless a quantum that a user gave suits weights."""
     for wiring in wirings:
         largest = wiring.largest_weight
         if 0 < largest <= number / 2:
@@ -78,10 +106,9 @@ def _given_quantum(where: str, given: Any, wirings: Sequence[Wiring]) -> float:
                 f"{where} is {number:g}, but weights of {wiring.name} are up to {largest:g}, more than 2**30 times as "
                 f"large; pass at least {largest / _LARGEST_32:.2g}"
             )
-    return float(number)
 
 
-def choose_quantum(wirings: Sequence[Wiring], dtype: str = "float32") -> np.floating[Any]:
+def choose_quantum(wirings: Sequence[Weighted], dtype: str = "float32") -> np.floating[Any]:
     """Return the quantum of the weights of all projections into one receptor.
 
     It is the largest number of which all are multiples, if that is at least a 1024th of the smallest weight. Else it
@@ -98,12 +125,12 @@ def choose_quantum(wirings: Sequence[Wiring], dtype: str = "float32") -> np.floa
     if largest_sum == 0:
         return np.dtype(dtype).type(1)
     if not laws and (exact := _common_divisor(given)) and largest_sum / exact <= LARGEST_SUM:
-        return np.dtype(dtype).type(max(exact, _SMALLEST))
+        return np.dtype(dtype).type(max(exact, SMALLEST))
     smallest = min([*map(_smallest, laws), *([float(given.min())] if given.size else [])])
     finest = _below(smallest / _FINEST)
     if smallest > 0 and largest / finest <= _LARGEST_16:
-        return np.dtype(dtype).type(max(finest, _SMALLEST))
-    return np.dtype(dtype).type(np.float32(max(finest, largest_sum / 2**30, _SMALLEST)))
+        return np.dtype(dtype).type(max(finest, SMALLEST))
+    return np.dtype(dtype).type(np.float32(max(finest, largest_sum / 2**30, SMALLEST)))
 
 
 def in_quanta(weights: Array, quantum: np.floating[Any]) -> tuple[Array, int]:
@@ -122,7 +149,7 @@ def largest_rounding(weights: Array | Law, quantum: np.floating[Any]) -> float:
     return float(np.abs(rounded - np.rint(rounded / float(quantum)) * float(quantum)).max(initial=0))
 
 
-def weight_dtype(wiring: Wiring, quantum: np.floating[Any]) -> type:
+def weight_dtype(wiring: Weighted, quantum: np.floating[Any]) -> type:
     """Return int16 if it holds all weights, else int32."""
     return np.int16 if round(wiring.largest_weight / np.float64(quantum)) <= _LARGEST_16 else np.int32
 

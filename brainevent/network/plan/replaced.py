@@ -1,80 +1,289 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Replace the weights of a projection that is built, with the checks of a build."""
+"""`Weights`: the weights that a network has now, and the plan that a build with them would make."""
 
 from __future__ import annotations
 
 import dataclasses
-import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from ...errors import NetworkError
-from .connections import order_of
+from ..._warned import warn_each_time
+from ..description.conductances import check_sign
+from .connections import one_weight_of, order_of, weights_of
+from .drawn_synapses import Description, Measured
+from .finer import finer, finer_about
+from .law import Law
+from .on_its_way import divided, held_in
 from .plan import Plan, SynapsePlan
-from .quantum import LARGEST_SUM, RoundedWeightsWarning, in_quanta, largest_rounding
+from .projections import ProjectionPlan
+from .quantum import (
+    RoundedWeightsWarning,
+    check_given_quantum,
+    choose_quantum,
+    in_quanta,
+    largest_rounding,
+    weight_dtype,
+)
+from .wiring import Wiring, check_weights
 
-__all__ = ["in_order", "of_order", "with_weights"]
+__all__ = ["Weights", "weights_as_built"]
 
 Array = Any
+Receptor = tuple[str, str]  # population and name
+Arriving = Mapping[str, Mapping[str, Array]]
+Synapses = SynapsePlan | tuple[Description, ProjectionPlan]
 
 
-def with_weights(plan: Plan, synapses: SynapsePlan, weights: Array, on_its_way: Array) -> SynapsePlan:
-    """Return synapses with other weights: float64 () or (entries,), in the order of `order_of`.
+@dataclass(frozen=True, eq=False)
+class _Given:
+    """Weights of a projection that no description has: float64 (1,) or (entries,), in the order of `order_of`."""
 
-    `on_its_way` is the largest |sum| in quanta that waits for each target neuron. One weight for all stays one, or
-    becomes one for each synapse; the dtype stays where it can.
+    name: str
+    weights: Array
+    largest_sum: float
+
+    @property
+    def largest_weight(self) -> float:
+        """The largest |weight|."""
+        return float(np.abs(self.weights).max(initial=0))
+
+
+@dataclass(frozen=True, eq=False)
+class _Made:
+    """Synapses of a projection in some quantum; sums of |weight| into each target, and how many weights are rounded."""
+
+    synapses: Synapses
+    loads: Array
+    rounded: int
+
+
+@dataclass(frozen=True, eq=False)
+class Weights:
+    """The weights of a network that runs.
+
+    Attributes:
+        built: The plan of the build.
+        wirings: Returns what the build drew synapses from; None if that is not known.
+        replaced: Weights that were given since, by projection: float64 (1,) or (entries,), in the order of `order_of`.
+        base: The plan that a build with these weights makes.
+        parts: By receptor, into how many parts the quantum of `base` is divided, so that it holds what is on its way.
+        plan: `base` in these quanta, with which the engine runs. With powers of two, it does the same to the last bit.
     """
-    entries, quantum = synapses.targets.size, plan.population(synapses.target).quanta[synapses.receptor]
-    if not entries:
-        return synapses
-    weights = _in_place(plan, synapses, weights.reshape(-1))
-    weights = weights if synapses.weights.size == 1 else np.broadcast_to(weights, entries)
-    wide = np.rint(weights / float(quantum))  # may be beyond integers
-    sums = _loads(plan, synapses, wide) + on_its_way
-    if not sums.max() <= LARGEST_SUM:
-        raise NetworkError(
-            f"set: weights of {synapses.name}: weights into neuron {int(sums.argmax())} of {synapses.target} by "
-            f"{synapses.receptor} add up to {sums.max():.0f} times their quantum, {quantum:g}, but sums have 32 bits, "
-            f"up to {LARGEST_SUM}; pass smaller weights, or build the network with them"
-        )
-    numbers, rounded = in_quanta(weights, quantum)
-    if rounded:
-        warnings.warn(
-            f"set: weights of {synapses.name}: {rounded} of {weights.size} were rounded by more than 2**-9 of "
-            f"their value, to multiples of {quantum:g}, which build chose; build the network with the new weights",
+
+    built: Plan
+    wirings: Callable[[], Sequence[Wiring]] | None
+    replaced: Mapping[str, Array]
+    base: Plan
+    parts: Mapping[Receptor, int]
+    plan: Plan
+    _loads: dict[str, Array] = field(default_factory=dict)  # of `base`, by projection, as far as they are known
+
+    @property
+    def said(self) -> str | None:
+        """Which weights were replaced, and which quanta changed with them, in words."""
+        if not self.replaced:
+            return None
+        built = {(name, receptor): quantum for name, receptor, quantum in self.built.quanta}
+        quanta = [
+            f"{name}.{receptor} {quantum:g} ({built[name, receptor]:g} in the build)"
+            for name, receptor, quantum in self.plan.quanta
+            if quantum != built[name, receptor]
+        ]
+        changed = f"; new quanta: {', '.join(quanta)}" if quanta else ""
+        return f"replaced weights: {', '.join(self.replaced)}{changed}"
+
+    def as_built(self) -> Weights:
+        """Return the weights of the build."""
+        return dataclasses.replace(self, replaced={}, base=self.built, parts={}, plan=self.built, _loads={})
+
+    def has(self, name: str, weights: Array) -> bool:
+        """Say whether a projection delivers exactly these weights, () or (entries,), as `weights_of` returns them."""
+        place = self.plan.place(name)
+        if not weights.ndim:
+            return one_weight_of(self.plan, self.plan.projections[place]) == float(weights)
+        return np.array_equal(weights_of(self.plan, self.plan.synapses[place]), weights)
+
+    def with_(
+        self, weights: Mapping[str, Array], arriving: Arriving, quanta: Any, what: str, *, same: bool
+    ) -> tuple[Weights, Arriving]:
+        """Return other weights, by projection, and what is on its way, in quanta, in those of the plan with them.
+
+        Weights are float64 () or (entries,), in the order of `order_of`. With `same`, quanta stay those of what is on
+        its way if they can; else they become as large as they can. Errors begin with `what`.
+        """
+        replaced = {**self.replaced, **{name: one.reshape(-1) for name, one in weights.items()}}
+        ends = {(p.target, p.receptor): None for p in self.built.projections if p.name in weights}
+        made: dict[int, _Made] = {}
+        chosen = {}
+        for end in ends:
+            chosen[end], fresh = self._of_receptor(end, replaced, weights)
+            made |= fresh
+        base = self.base.replaced({place: one.synapses for place, one in made.items()}, chosen)
+        alike = (tuple(name for name in group if name not in replaced) for group in self.built.repeats)
+        base = dataclasses.replace(base, repeats=tuple(group for group in alike if len(group) > 1))
+        loads = self._loads | {base.projections[place].name: one.loads for place, one in made.items()}
+        parts = {end: one for end, one in self.parts.items() if end not in ends}
+        found = dataclasses.replace(self, replaced=replaced, base=base, _loads=loads, parts=parts)
+        return (found if weights else self)._holding(arriving, quanta, ends, what, same=same)
+
+    def _holding(
+        self, arriving: Arriving, quanta: Any, changed: Mapping[Receptor, Any], what: str, *, same: bool
+    ) -> tuple[Weights, Arriving]:
+        """Return the weights in quanta that hold what is on its way, which is in the given quanta, and that in them.
+
+        `changed` are receptors whose synapses are not those of the plan.
+        """
+        before = {(name, receptor): quantum for name, receptor, quantum in quanta}
+        parts, sums = dict(self.parts), {name: dict(receptors) for name, receptors in arriving.items()}
+        for end, quantum in before.items():
+            base = self.base.population(end[0]).quanta[end[1]]
+            if end in changed or quantum != float(divided(base, parts.get(end, 1))):
+                own, place = sums[end[0]], ".".join(end)
+                found = held_in(what, place, own[end[1]], quantum, base, self._load(end), same=same)
+                parts[end], own[end[1]] = found.parts, found.sums
+        parts = {end: one for end, one in parts.items() if one > 1}
+        if not changed and parts == self.parts:
+            return self, sums
+        return dataclasses.replace(self, parts=parts, plan=_divided_plan(self.base, parts)), sums
+
+    def _of_receptor(
+        self, end: Receptor, replaced: Mapping[str, Array], changed: Mapping[str, Array]
+    ) -> tuple[np.floating[Any], dict[int, _Made]]:
+        """Return the quantum of a receptor, and the synapses of its projections that change with it."""
+        places = [k for k, p in enumerate(self.built.projections) if (p.target, p.receptor) == end]
+        asked = {place: self._asked(place, replaced) for place in places}
+        before = self.base.population(end[0]).quanta[end[1]]
+        if end in self.built.given:
+            quantum = before
+            check_given_quantum(
+                f"set: quantum of {'.'.join(end)}, which build was given,", float(quantum), list(asked.values())
+            )
+        else:
+            quantum = choose_quantum(list(asked.values()), self.built.dtype)
+        made = {
+            place: self._made(place, one, quantum)
+            for place, one in asked.items()
+            if quantum != before or one.name in changed
+        }
+        for place, one in made.items():
+            self._warn(place, asked[place], one, quantum)
+        return quantum, made
+
+    def _asked(self, place: int, replaced: Mapping[str, Array]) -> Wiring | _Given:
+        """Return the weights of a projection before they are rounded."""
+        about = self.built.projections[place]
+        wiring = None if self.wirings is None else self.wirings()[place]
+        weights = replaced.get(about.name)
+        if weights is None and wiring is not None:
+            return wiring
+        if weights is None:
+            synapses = self.built.synapses[place]
+            numbers = (
+                synapses.weights if synapses.weights.size == 1 else synapses.weights[order_of(self.built, synapses)]
+            )
+            weights = numbers * np.float64(self.built.population(about.target).quanta[about.receptor])
+        check_weights(f"set: weights of {about.name}", weights if weights.size > 1 else weights.reshape(()))
+        if wiring is not None:
+            ends = float(weights.min(initial=np.inf)), float(weights.max(initial=-np.inf))
+            rule = wiring.projection.target.rule
+            if about.entries:
+                check_sign(f"set: weights of {about.name}", rule, about.target, about.receptor, *ends)
+            if weights.size == 1:
+                return dataclasses.replace(wiring, weights=weights)
+        synapses = self.base.synapses[place]
+        size = self.built.population(about.target).size
+        sums = _loads(synapses, np.abs(_in_place(self.built, synapses, weights)), size)
+        return _Given(about.name, weights, float(sums.max(initial=0)))
+
+    def _made(self, place: int, asked: Wiring | _Given, quantum: np.floating[Any]) -> _Made:
+        """Return the synapses of a projection as a build with these weights makes them."""
+        seed, parts = self.built.seed, self.built.parts
+        if isinstance(asked, Wiring) and place in getattr(self.built.synapses, "descriptions", ()):
+            description = Description(asked, quantum, seed)
+            found = self._measured(description)
+            return _Made((description, found.about), found.loads, found.rounded)
+        if isinstance(asked, Wiring) and (isinstance(asked.weights, Law) or asked.weights.size > 1):
+            from .synapses import placed_synapses  # compiled loops
+
+            placed = placed_synapses(asked, quantum, seed, parts)
+            return _Made(placed.synapses, placed.loads, placed.rounded)
+        synapses = self.base.synapses[place]
+        numbers, rounded = in_quanta(asked.weights, quantum)
+        weights = _in_place(self.built, synapses, numbers.astype(weight_dtype(asked, quantum)))
+        made = dataclasses.replace(synapses, weights=weights, rounding=largest_rounding(asked.weights, quantum))
+        size = self.built.population(synapses.target).size
+        return _Made(made, _loads(made, np.abs(weights.astype(np.int64)), size).astype(np.int64), rounded)
+
+    def _measured(self, description: Description) -> Measured:
+        """Let the device that drew the synapses of the build measure those of another description."""
+        drawn: Any = self.built.synapses
+        found: Measured = drawn.measure(description)
+        drawn.measure.done()
+        return found
+
+    def _warn(self, place: int, asked: Wiring | _Given, made: _Made, quantum: np.floating[Any]) -> None:
+        about = self.built.projections[place]
+        if not made.rounded or not about.entries or (about.target, about.receptor) in self.built.given:
+            return
+        one = not isinstance(asked.weights, Law) and asked.weights.size == 1
+        name = f"{about.target}.{about.receptor}"
+        warn_each_time(
+            f"set: weights of {about.name}: {about.entries if one else made.rounded} of {about.entries} were rounded "
+            f"by more than 2**-9 of their value, to multiples of {quantum:g}: weights into {name} differ too much in "
+            "size; pass weights that differ less, use another receptor, or accept the rounding with "
+            f"build(quantum={{'{name}': {quantum:g}}})",
             RoundedWeightsWarning,
-            stacklevel=4,
         )
-    narrow = synapses.weights.dtype
-    held = narrow if np.abs(numbers).max() <= np.iinfo(narrow).max else np.dtype(np.int32)
-    return dataclasses.replace(synapses, weights=numbers.astype(held), rounding=largest_rounding(weights, quantum))
+
+    def _load(self, end: Receptor) -> Array:
+        """Return sums of |weight| into each neuron of a receptor, in quanta of `base`."""
+        size = self.built.population(end[0]).size
+        total = np.zeros(size, np.int64)
+        for place, about in enumerate(self.base.projections):
+            if (about.target, about.receptor) != end or not about.entries:
+                continue
+            if about.name not in self._loads:
+                self._loads[about.name] = self._found_load(place, size)
+            total = total + self._loads[about.name]
+        return total
+
+    def _found_load(self, place: int, size: int) -> Array:
+        descriptions: Mapping[int, Description] = getattr(self.base.synapses, "descriptions", {})
+        if place in descriptions:
+            return self._measured(descriptions[place]).loads
+        synapses = self.base.synapses[place]
+        return _loads(synapses, np.abs(synapses.weights.astype(np.int64)), size).astype(np.int64)
 
 
-def _loads(plan: Plan, synapses: SynapsePlan, weights: Array) -> Array:
-    """Return the sums of |weight| into each neuron of a receptor, in quanta, if a projection has these weights."""
-    size, end = plan.population(synapses.target).size, (synapses.target, synapses.receptor)
-    others = (k for k, p in enumerate(plan.projections) if (p.target, p.receptor) == end and p.name != synapses.name)
-    sums = _load(synapses, weights, size)
-    for place in others:
-        one = plan.synapses[place]
-        sums += _load(one, one.weights, size)
-    return sums
+def weights_as_built(plan: Plan, wirings: Callable[[], Sequence[Wiring]] | None) -> Weights:
+    """Return the weights of a plan that was just built; `wirings` returns what its synapses were drawn from."""
+    return Weights(plan, wirings, {}, plan, {}, plan)
 
 
-def _load(synapses: SynapsePlan, weights: Array, size: int) -> Array:
-    each = np.broadcast_to(np.abs(weights.astype(np.float64)), synapses.targets.shape)
-    return np.bincount(synapses.targets, each, size)
+def _divided_plan(base: Plan, parts: Mapping[Receptor, int]) -> Plan:
+    """Return a plan with quanta that are divided into parts, and weights of so many more of them."""
+    if not parts:
+        return base
+    descriptions: Mapping[int, Description] = getattr(base.synapses, "descriptions", {})
+    synapses: dict[int, Synapses] = {}
+    for place, about in enumerate(base.projections):
+        times = parts.get((about.target, about.receptor), 1)
+        if times > 1 and place in descriptions:
+            synapses[place] = dataclasses.replace(descriptions[place], times=times), finer_about(about, times)
+        elif times > 1:
+            synapses[place] = finer(base.synapses[place], times)
+    quanta = {end: divided(base.population(end[0]).quanta[end[1]], times) for end, times in parts.items()}
+    return base.replaced(synapses, quanta)
 
 
-def in_order(plan: Plan, synapses: SynapsePlan) -> Array:
-    """Return weights in quanta, one or one for each synapse, in an order that does not depend on parts."""
-    return synapses.weights if synapses.weights.size == 1 else synapses.weights[order_of(plan, synapses)]
-
-
-def of_order(plan: Plan, synapses: SynapsePlan, weights: Array, rounding: float) -> SynapsePlan:
-    """Return synapses with the weights that `in_order` returned, and by how much they were rounded."""
-    return dataclasses.replace(synapses, weights=_in_place(plan, synapses, weights), rounding=rounding)
+def _loads(synapses: SynapsePlan, sizes: Array, neurons: int) -> Array:
+    """Return sums of sizes of weights, (1,) or (entries,), into each target."""
+    if sizes.size == 1:
+        return np.bincount(synapses.targets, minlength=neurons) * sizes[0]
+    return np.bincount(synapses.targets, sizes, neurons)
 
 
 def _in_place(plan: Plan, synapses: SynapsePlan, ordered: Array) -> Array:

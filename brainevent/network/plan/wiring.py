@@ -19,7 +19,7 @@ from .delays import steps_of
 from .law import Law
 from .matrices import Listed, listed
 
-__all__ = ["Wiring", "wiring_of"]
+__all__ = ["Wiring", "check_weights", "wiring_of"]
 
 _LARGEST = float(np.finfo(np.float32).max)
 
@@ -126,7 +126,7 @@ def _wiring_of(name: str, projection: Projection, dt: float, round_delays: bool)
 
 def _listed(name: str, projection: Projection, found: Listed, steps: Any) -> Wiring:
     where = f"projection {name}"
-    _check_weights(f"{where}: weight", found.weights)
+    check_weights(f"{where}: weight", found.weights)
     if np.ndim(steps):
         steps = found.delays(f"{where}: delay", steps)
     return Wiring(name, projection, "listed", found.sources.size, False, False, found.weights, steps, found)
@@ -144,11 +144,12 @@ def _weights(where: str, weight: Any, unit: Any) -> Array | Law:
             f"{where}: weight has the shape {number.shape}, but synapses are drawn; pass a number, or values such as "
             "normal(1.0, 0.1); arrays are for matrices, all_to_all and one_to_one"
         )
-    _check_weights(f"{where}: weight", number)
+    check_weights(f"{where}: weight", number)
     return number.astype(np.float64).reshape(1)
 
 
-def _check_weights(where: str, weights: Array) -> None:
+def check_weights(where: str, weights: Array) -> None:
+    """Raise unless all weights are finite, and fit in float32."""
     wrong = ~(np.abs(weights) <= _LARGEST)
     if wrong.any():
         place = int(np.flatnonzero(wrong)[0])

@@ -64,13 +64,14 @@ class ReferenceEngine:
         """Replace a parameter."""
         self.params[population][param] = np.array(value, self.params[population][param].dtype)
 
-    def set_weights(self, plan: Plan) -> None:
-        """Go on with other weights; programs stay, unless sums change between floats and integers."""
-        if exact_in_floats(self.plan) != exact_in_floats(plan):
+    def set_weights(self, plan: Plan, state: NetworkState) -> None:
+        """Go on with other weights; programs stay, unless quanta change, or sums between floats and integers."""
+        if self.plan.quanta != plan.quanta or exact_in_floats(self.plan) != exact_in_floats(plan):
             self._pieces.clear()
         weights = initial_params(plan)
         self.params |= {projection.name: weights[projection.name] for projection in plan.projections}
         self.plan = plan
+        self.load(state)
 
     def run(
         self, steps: int, wanted: Wanted, inputs: Mapping[tuple[str, str], Array], stopped: Stopped = never

@@ -75,6 +75,11 @@ def checked_state(plan: Plan, state: NetworkState) -> NetworkState:
     """Raise unless a state has the arrays of a network, in their shapes."""
     if not isinstance(state, NetworkState):
         raise NetworkError(f"simulate: state is {type(state).__name__}; pass a state such as that of sim.state")
+    if state.quanta not in (None, plan.quanta):
+        raise NetworkError(
+            "simulate: what is on its way in the state is in other quanta than those of this network, whose weights "
+            "were set before or since; assign the state, sim.state = state, and pass sim.state"
+        )
     for p in plan.populations:
         shapes = {
             f"neurons[{p.name!r}]": (state.neurons.get(p.name, {}), dict.fromkeys(p.state, (p.size,))),

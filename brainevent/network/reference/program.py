@@ -88,4 +88,4 @@ class Program:
             name: {r: in_order(ring, turn, jnp.result_type(like.arriving[name][r])) for r, ring in receptors.items()}
             for name, receptors in carry.rings.items()
         }
-        return NetworkState(carry.step, carry.neurons, arriving)
+        return NetworkState(carry.step, carry.neurons, arriving, like.quanta)

@@ -53,15 +53,17 @@ def simulate(
     rounded to whole quanta; the derivative ignores this rounding.
 
     A simulation that was built with `backend="cuda"` runs its kernel within JAX's program, with the same bits as its
-    method `run`. It has no derivatives, the weights and keys of the build, and the means of `random.poisson` that are
-    one for a population are those of the build as well.
+    method `run`. It has no derivatives, the keys of the build, and the means of `random.poisson` that are one for a
+    population are those of the build as well. Its weights are those of now: `Simulation.set` replaces them, `params`
+    may contain them as they are, and other ones raise. A program that JAX has traced keeps the weights of its trace.
 
     Args:
         sim: A simulation that was built with `backend="jax"` or `"cuda"`, or a plan. The simulation itself does not
             change.
         state: The state before the first step.
         params: By population the parameters by name, () or (neurons,); by projection its weights, (1,) or
-            (entries,), in the unit of what arrives. Those left out are as the network was built.
+            (entries,), in the unit of what arrives. Parameters left out are as the network was built, and weights as
+            they are now: those of the build, or of `Simulation.set`.
         steps: How many steps, a Python integer.
         inputs: What is added to what arrives: by "population.receptor", (steps, neurons), or (steps,) for
             the same to all neurons.
@@ -134,7 +136,7 @@ def _on_gpu(
     keys: Mapping[str, Array] | None,
 ) -> tuple[NetworkState, dict[str, Array]]:
     """Run steps of the kernel for GPUs; raise for what it cannot do."""
-    from ..gpu.pure import simulated
+    from ..gpu.pure import check_weights, simulated
 
     given = {"surrogate": surrogate not in (None, _USUAL), "checkpoint_every": checkpoint_every, "keys": keys}
     if refused := [name for name, value in given.items() if value]:
@@ -142,17 +144,14 @@ def _on_gpu(
             f"simulate: {refused[0]} is not supported by backend='cuda', which has no derivatives and uses the keys of "
             'the build; leave it out, or build the network with backend="jax"'
         )
-    if sim.engine.plan is not sim.plan:
-        raise NetworkError(
-            "simulate: the weights were changed since the network was built with backend='cuda'; build it with these "
-            'weights, or with backend="jax", which takes them in params'
-        )
-    asked = record if isinstance(record, Wanted) else wanted(parsed(sim.plan, record))
+    plan = sim.engine.plan  # with the weights of now
+    asked = record if isinstance(record, Wanted) else wanted(parsed(plan, record))
     steps = checked_count("steps", steps)
-    check_names(sim.plan, params)
+    check_names(plan, params)
+    check_weights(params, sim._weights)
     with jax.enable_x64(False):
-        given = checked_inputs(sim.plan, inputs, steps)
-        return simulated(sim.engine, checked_state(sim.plan, state), params, steps, given, asked)
+        given = checked_inputs(plan, inputs, steps)
+        return simulated(sim.engine, checked_state(plan, state), params, steps, given, asked)
 
 
 def _check_width(plan: Plan, arguments: Any) -> None:
@@ -175,7 +174,7 @@ def _plan(sim: Any) -> Plan:
             f"simulate: the simulation runs on {type(sim.engine).__name__}, which JAX cannot transform; "
             'build it with backend="jax", or "cuda" on a GPU, or call its method run'
         )
-    return sim.plan
+    return sim.engine.plan  # with the weights of now
 
 
 def _looped(

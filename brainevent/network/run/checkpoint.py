@@ -3,17 +3,18 @@
 
 A file is an npz archive without pickled objects. `header` is JSON: the format, and what names the network. The other
 arrays are `step`, `neurons/POPULATION/STATE`, `arriving/POPULATION/RECEPTOR` and `params/POPULATION/PARAMETER`, in the
-layout of `NetworkState` and of the plan, and `weights/PROJECTION` of weights that were replaced, in quanta, by source,
-delay and target.
+layout of `NetworkState` and of the plan, and `weights/PROJECTION` of weights that were replaced, as they were given, by
+source, delay and target. Earlier versions wrote these as integers, in quanta of the build.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import io
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -23,9 +24,8 @@ import numpy as np
 from ..._version import __version__
 from ...bench.whole_files import write_whole
 from ...errors import CheckpointError, NetworkError
-from ..plan.pending import check_loads, check_pending
-from ..plan.plan import Plan, SynapsePlan
-from ..plan.replaced import in_order, of_order
+from ..plan.plan import Plan
+from ..plan.quantum import SMALLEST
 from ..rule.numba_text import numba_text
 from ..rule.threefry import SCHEME
 from ..rule.trace import TracedRule
@@ -33,28 +33,28 @@ from ..state import NetworkState, initial_state
 from .given import checked_state
 from .members import UNREADABLE, Members
 
-__all__ = ["FORMAT", "check_sums", "read_checkpoint", "write_checkpoint"]
+__all__ = ["FORMAT", "read_checkpoint", "write_checkpoint"]
 
 FORMAT = 1
 
 Array = Any
 Params = Mapping[str, Mapping[str, Array]]
+Quanta = tuple[tuple[str, str, float], ...]
 _HEADER = {"fingerprint": str, "seed": int, "scheme": int, "rules": dict, "quanta": dict}
 
 
 def write_checkpoint(
-    path: str | os.PathLike[str], plan: Plan, state: NetworkState, params: Params, replaced: Iterable[SynapsePlan]
+    path: str | os.PathLike[str], plan: Plan, state: NetworkState, params: Params, replaced: Mapping[str, Array]
 ) -> None:
     """Write a file atomically: a reader finds either the old file or the complete new one.
 
-    `replaced` are the synapses whose weights are no longer those of the plan.
+    `replaced` are weights that are no longer those of the plan, by projection.
     """
-    replaced = list(replaced)
-    header = _header(plan) | {"rounding": {synapses.name: synapses.rounding for synapses in replaced}}
+    header = _header(plan, plan.quanta if state.quanta is None else state.quanta)
     arrays = {"header": np.array(json.dumps(header)), "step": np.asarray(state.step, np.uint32)}
     for group, tree in (("neurons", state.neurons), ("arriving", state.arriving), ("params", params)):
         arrays |= {f"{group}/{name}/{key}": array for name, parts in tree.items() for key, array in parts.items()}
-    arrays |= {f"weights/{synapses.name}": in_order(plan, synapses) for synapses in replaced}
+    arrays |= {f"weights/{name}": weights for name, weights in replaced.items()}
     packed = io.BytesIO()
     np.savez_compressed(packed, allow_pickle=False, **arrays)
     write_whole(Path(path), packed.getvalue())
@@ -62,8 +62,8 @@ def write_checkpoint(
 
 def read_checkpoint(
     path: str | os.PathLike[str], plan: Plan, *, force: bool = False
-) -> tuple[NetworkState, dict[str, dict[str, Array]], list[SynapsePlan] | None]:
-    """Return the state, the parameters and the replaced synapses of a file, or raise `CheckpointError`.
+) -> tuple[NetworkState, dict[str, dict[str, Array]], dict[str, Array] | None]:
+    """Return the state, the parameters and the replaced weights of a file, or raise `CheckpointError`.
 
     With `force`, a file of another network gives its state, if that has the same layout, no parameters, and None.
     """
@@ -85,11 +85,6 @@ def read_checkpoint(
             f"{where}: {different} (the file was written by brainevent {header.get('brainevent')}); build the network "
             "of the file, or pass force=True to go on from its state with this network and its parameters"
         )
-    if header["quanta"] != _quanta(plan):
-        raise CheckpointError(
-            f"{where}: the quanta of weights are {header['quanta']}, and those of this network are {_quanta(plan)}; "
-            "build the network with the weights of the file"
-        )
     like = initial_state(plan)
     with _unreadable(where):
         if "step" not in members.names:
@@ -101,22 +96,11 @@ def read_checkpoint(
         state = checked_state(plan, NetworkState(step, neurons, arriving), where)
     except NetworkError as error:
         raise CheckpointError(str(error)) from None
+    quanta = _checked_quanta(where, plan, header["quanta"])
+    state = dataclasses.replace(state, quanta=quanta)
     if different:
         return state, {}, None
-    return state, _checked_params(where, plan, params), _replaced(where, plan, members, header)
-
-
-def check_sums(path: str | os.PathLike[str], plan: Plan, state: NetworkState, replaced: Iterable[SynapsePlan]) -> None:
-    """Raise `CheckpointError` if sums of a file may leave 32 bits, with the weights of a plan.
-
-    `replaced` are the synapses of the plan whose weights are those of the file.
-    """
-    try:
-        for synapses in replaced:
-            check_loads(_where(path), plan, synapses.name)
-        check_pending(_where(path), plan, state.arriving)
-    except NetworkError as error:
-        raise CheckpointError(str(error)) from None
+    return state, _checked_params(where, plan, params), _replaced(where, plan, members, quanta)
 
 
 def _where(path: str | os.PathLike[str]) -> str:
@@ -153,7 +137,7 @@ def _check_header(where: str, number: Any, header: Mapping[str, Any]) -> None:
         )
 
 
-def _header(plan: Plan) -> dict[str, Any]:
+def _header(plan: Plan, quanta: Quanta) -> dict[str, Any]:
     return {
         "format": FORMAT,
         "brainevent": __version__,
@@ -162,12 +146,29 @@ def _header(plan: Plan) -> dict[str, Any]:
         "dtype": plan.dtype,
         "scheme": SCHEME,
         "rules": {population.name: _digest(population.rule) for population in plan.populations},
-        "quanta": _quanta(plan),
+        "quanta": _by_name(quanta),
     }
 
 
-def _quanta(plan: Plan) -> dict[str, dict[str, float]]:
-    return {p.name: {receptor: float(quantum) for receptor, quantum in p.quanta.items()} for p in plan.populations}
+def _by_name(quanta: Quanta) -> dict[str, dict[str, float]]:
+    found: dict[str, dict[str, float]] = {name: {} for name, _, _ in quanta}
+    for name, receptor, quantum in quanta:
+        found[name][receptor] = quantum
+    return found
+
+
+def _checked_quanta(where: str, plan: Plan, given: Any) -> Quanta:
+    """Return the quanta of a file, if they are numbers of the receptors of a plan."""
+    largest, found = float(np.finfo(np.float32).max), []
+    for name, receptor in plan.receptors():
+        quantum = given[name].get(receptor) if isinstance(given.get(name), dict) else None
+        if not isinstance(quantum, float) or not SMALLEST <= quantum <= largest:
+            raise CheckpointError(
+                f"{where}: the quantum of {name}.{receptor} in its header is {quantum!r}: the file is damaged; pass "
+                "another one"
+            )
+        found.append((name, receptor, quantum))
+    return tuple(found)
 
 
 def _digest(rule: TracedRule) -> str:
@@ -215,21 +216,24 @@ def _checked_params(where: str, plan: Plan, found: Params) -> dict[str, dict[str
     return {name: dict(values) for name, values in found.items()}
 
 
-def _replaced(where: str, plan: Plan, members: Members, header: Mapping[str, Any]) -> list[SynapsePlan]:
-    """Return the synapses of which a file has weights."""
-    names, found = [projection.name for projection in plan.projections], []
+def _replaced(where: str, plan: Plan, members: Members, quanta: Quanta) -> dict[str, Array]:
+    """Return the weights of a file, by projection: float64 () or (entries,)."""
+    units = {(name, receptor): quantum for name, receptor, quantum in quanta}
+    names, found = [projection.name for projection in plan.projections], {}
     for path in members.names:
         if not path.startswith("weights/"):
             continue
         name = path.removeprefix("weights/")
-        entries = plan.projections[plan.place(name)].entries if name in names else 1
-        kinds = [(np.dtype(dtype), shape) for dtype in ("int16", "int32") for shape in ((1,), (entries,))]
+        about = plan.projections[plan.place(name)] if name in names else None
+        shapes = () if about is None else ((1,), (about.entries,))
+        kinds = [(np.dtype(dtype), shape) for dtype in ("float64", "int16", "int32") for shape in shapes]
         with _unreadable(where):
             weights = members.expected(path, kinds)
-            rounding = float(header.get("rounding", {}).get(name, 0))
-        if name not in names or (weights.dtype, weights.shape) not in kinds or not 0 <= rounding < np.inf:
+        if about is None or (weights.dtype, weights.shape) not in kinds:
             raise CheckpointError(
                 f"{where}: {path} does not have the shape of this network: the file is damaged; pass another one"
             )
-        found.append(of_order(plan, plan.synapses[plan.place(name)], weights, rounding))
+        if weights.dtype.kind == "i":  # of an earlier version
+            weights = weights * units[about.target, about.receptor]
+        found[name] = weights.reshape(()) if weights.shape == (1,) else weights
     return found

@@ -10,7 +10,8 @@ import numpy as np
 
 from ...errors import NetworkError, did_you_mean
 from ..description.units import plain, unit_of
-from ..plan.plan import Plan, PopulationPlan, SynapsePlan
+from ..plan.plan import Plan, PopulationPlan
+from ..plan.projections import ProjectionPlan
 from ..state import NetworkState
 from .requests import found_population
 
@@ -78,15 +79,15 @@ def split_values(population: PopulationPlan, values: Mapping[str, Any]) -> tuple
     return params, states
 
 
-def checked_weights(synapses: SynapsePlan, values: Mapping[str, Any], unit: Any) -> Array:
+def checked_weights(projection: ProjectionPlan, values: Mapping[str, Any], unit: Any) -> Array:
     """Return the new weights of `Simulation.set`: float64, () or (synapses,); `unit` is that of the receptor."""
     for name in values:
         if name != "weights":
             guess = did_you_mean(name, ["weights"])
             raise NetworkError(
-                f"set: {synapses.name} has no {name!r}{guess}; only the weights of a projection can be set"
+                f"set: {projection.name} has no {name!r}{guess}; only the weights of a projection can be set"
             )
-    where, entries = f"set: weights of {synapses.name}", synapses.targets.size
+    where, entries = f"set: weights of {projection.name}", projection.entries
     if "weights" not in values:
         raise NetworkError(f"{where} are missing; pass weights=")
     array = as_dtype(where, values["weights"], np.float64, unit)
@@ -147,6 +148,8 @@ def checked_state(plan: Plan, state: NetworkState, where: str) -> NetworkState:
         p.name: {key: (np.dtype(np.int32), (plan.rows(p.name, key), p.size)) for key in p.quanta}
         for p in plan.populations
     }
+    if state.quanta is not None and [tuple(one[:2]) for one in state.quanta] != list(plan.receptors()):
+        raise NetworkError(f"{where}: its quanta are {state.quanta}; pass a state of this network, or quanta=None")
     step = np.asarray(state.step)
     if step.shape != () or step.dtype.kind not in "iu" or not 0 <= int(step) < 2**32:
         raise NetworkError(f"{where}: step is {step}; pass an integer from 0 to {2**32 - 1}")
@@ -154,6 +157,7 @@ def checked_state(plan: Plan, state: NetworkState, where: str) -> NetworkState:
         np.uint32(step),
         _fitting(where, state.neurons, neurons),
         _fitting(f"{where}: arriving", state.arriving, arriving),
+        state.quanta,
     )
 
 

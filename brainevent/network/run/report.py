@@ -37,8 +37,10 @@ class Text(str):
         return self._html
 
 
-def reported(plan: Plan, backend: str, step: int, units: str, placement: str | None) -> Text:
-    """Return the network in tables; `units` run it, and `placement` says where everything lies."""
+def reported(
+    plan: Plan, backend: str, step: int, units: str, placement: str | None, replaced: str | None = None
+) -> Text:
+    """Return the network in tables; `units` run it, at `placement`, and `replaced` says which weights were set."""
     entries = sum(p.entries for p in plan.projections)
     neurons = sum(p.size for p in plan.populations)
     held = plan.synapse_bytes, sum(_nbytes(plan, p) for p in plan.populations)
@@ -48,7 +50,7 @@ def reported(plan: Plan, backend: str, step: int, units: str, placement: str | N
         f"backend {backend}, {units}; synapses take {in_bytes(held[0])}, "
         f"neurons and pending input {in_bytes(held[1])}"
     )
-    head += f"\n{placement}" if placement else ""
+    head += "".join(f"\n{line}" for line in (placement, replaced) if line)
     head += "".join(f"\n{_repeated(plan, names)}" for names in plan.repeats)
     tables = [part for part in (_populations(plan), _synapses(plan), _receptors(plan)) if len(part.rows) > 1]
     text = "\n\n".join([head, *(columns(part.rows, right=part.right) for part in tables)])

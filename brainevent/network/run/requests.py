@@ -12,7 +12,8 @@ import numpy as np
 from ...errors import NetworkError, did_you_mean
 from ...typing import IndexLike, Quantity
 from ..description.units import array_in
-from ..plan.plan import Plan, PopulationPlan, SynapsePlan
+from ..plan.plan import Plan, PopulationPlan
+from ..plan.projections import ProjectionPlan
 from .duration import counted_steps
 from .recorded import Sample, Wanted
 
@@ -106,8 +107,8 @@ def found_population(plan: Plan, where: str, name: str) -> PopulationPlan:
     return plan.population(name)
 
 
-def found_projection(plan: Plan, where: str, name: str) -> SynapsePlan:
-    """Return the synapses of the projection of a name, or raise: there is no population of that name either."""
+def found_projection(plan: Plan, where: str, name: str) -> ProjectionPlan:
+    """Return what is known of the projection of a name, or raise: there is no population of that name either."""
     populations, projections = ([one.name for one in many] for many in (plan.populations, plan.projections))
     if name not in projections:
         raise NetworkError(
@@ -115,7 +116,7 @@ def found_projection(plan: Plan, where: str, name: str) -> SynapsePlan:
             f"{did_you_mean(name, [*populations, *projections])}; populations: {', '.join(populations)}; "
             f"projections: {', '.join(projections) or 'none'}"
         )
-    return plan.synapses[plan.place(name)]
+    return plan.projections[plan.place(name)]
 
 
 def _request(plan: Plan, one: Any) -> Request:

@@ -6,6 +6,7 @@ from __future__ import annotations
 from ..engine import Engine
 from ..engines import engine_name
 from ..plan.plan import Plan
+from ..plan.replaced import Weights
 from .explain import explained
 from .report import Text, reported
 
@@ -13,11 +14,11 @@ __all__ = ["Shown"]
 
 
 class Shown:
-    """The part of `Simulation` that describes it in words; `_now` is the plan with the weights of now."""
+    """The part of `Simulation` that describes it in words."""
 
     plan: Plan
     engine: Engine
-    _now: Plan
+    _weights: Weights
 
     @property
     def steps(self) -> int:
@@ -32,10 +33,13 @@ class Shown:
     def report(self) -> Text:
         """Return the network in tables: populations, synapses, memory, and by how much weights are rounded.
 
+        Weights that were replaced are named, and quanta that changed with them.
+
         Returns:
             A string that prints as it is.
         """
-        return reported(self._now, engine_name(self.engine), self.steps, *self._where())
+        weights = self._weights
+        return reported(weights.plan, engine_name(self.engine), self.steps, *self._where(), weights.said)
 
     def explain(self) -> Text:
         """Return each rule, line by line, with the lines that are run for it.

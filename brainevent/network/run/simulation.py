@@ -3,31 +3,31 @@
 
 from __future__ import annotations
 
-import functools
+import dataclasses
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 from ...bench.progress import counted
-from ...errors import NetworkError
+from ...errors import CheckpointError, NetworkError
 from ...typing import Quantity
-from ..description.units import unit_of
 from ..engine import Engine
 from ..plan.connections import Connections, connections, weights_of
-from ..plan.pending import check_pending
 from ..plan.plan import Plan
-from ..plan.replaced import with_weights
+from ..plan.replaced import Weights
 from ..state import NetworkState, initial_state
-from .checkpoint import check_sums, read_checkpoint, write_checkpoint
+from .checkpoint import read_checkpoint, write_checkpoint
 from .collected import Collected, check_room_for
 from .duration import MOST_STEPS, counted_run, counted_steps
-from .given import checked_inputs, checked_state, checked_weights, split_values
+from .given import checked_inputs, checked_state, split_values
 from .pace import Pace, Stop, stopped_by_ctrl_c
 from .recorded import Recorded, Wanted
-from .requests import Every, Request, found_projection, parsed, wanted
+from .replacing import first_weights, given_weights, going_on
+from .requests import Every, Request, parsed, wanted
 from .result import Result, result_of
 from .shown import Shown
 from .stepper import Stepper
@@ -65,8 +65,7 @@ class Simulation(Shown):
     def __init__(self, plan: Plan, engine: Engine, *, network: Any = None):
         self.plan, self.engine, self.network = plan, engine, network
         self._params = {p.name: dict(p.params) for p in plan.populations}
-        self._now = plan  # with the weights of now
-        self._replaced: set[str] = set()  # projections that have other weights than those of the build
+        self._weights = first_weights(plan, network)
         self._pace = Pace()
 
     # ---- running
@@ -203,21 +202,23 @@ class Simulation(Shown):
 
     @property
     def state(self) -> NetworkState:
-        """The state before the next step, as arrays of NumPy that do not change; one that fits can be assigned."""
+        """The state before the next step, as arrays of NumPy that do not change; one that fits can be assigned.
+
+        What is on its way keeps its value, also if weights were set since.
+        """
         return self.engine.state
 
     @state.setter
     def state(self, state: NetworkState) -> None:
-        state = checked_state(self.plan, state, "state")
-        check_pending("state", self._now, state.arriving)
-        self.engine.load(state)
+        self._go_on("state", self._weights, checked_state(self.plan, state, "state"))
 
     @property
     def params(self) -> dict[str, Any]:
         """Copies of all parameters by population, and of the weights by projection, as `simulate` takes them.
 
         Weights are one for each synapse in the order of `connections`, or one for all: (1,). They are multiples of the
-        receptor's quantum, in float32, or in float64 if float32 would round them: `set` accepts them.
+        receptor's quantum, in float32, or in float64 if float32 would round them. `set` accepts them: they change
+        nothing.
         """
         params: dict[str, Any] = {
             name: {key: np.array(value) for key, value in values.items()} for name, values in self._params.items()
@@ -244,6 +245,11 @@ class Simulation(Shown):
             "sim.state or from a file of sim.save(...)"
         )
 
+    @property
+    def _now(self) -> Plan:
+        """The plan with the weights of now."""
+        return self._weights.plan
+
     # ---- changing
 
     def set(self, name: str, /, **values: Any) -> None:
@@ -254,10 +260,12 @@ class Simulation(Shown):
             **values: Of a population, a number, or an array with one element for each neuron, by name. A parameter that
                 was built as one number for all neurons stays one. Of a projection, `weights`: a number, or an array
                 with one element for each synapse in the order of `connections`; spikes that have not arrived yet keep
-                their weights. Weights are rounded to multiples of the quantum that the build chose.
+                their weights. The network then does what one does that is built with these weights, to the last bit:
+                quantum and layout are chosen anew.
 
         Raises:
-            NetworkError: A name does not exist, or a value does not fit.
+            NetworkError: A name does not exist, a value does not fit, or the new weights and what is on its way do not
+                fit into sums of 32 bits.
             RoundedWeightsWarning: A warning: weights were rounded by more than 2**-9 of their value.
 
         Examples:
@@ -270,7 +278,8 @@ class Simulation(Shown):
             array([0, 1, 2, 3, 4], dtype=int32)
         """
         if name not in [population.name for population in self.plan.populations]:
-            self._set_weights(name, values)
+            if replaced := given_weights(self._weights, name, values):
+                self._go_on("set", self._weights, self.engine.state, replaced)
             return
         params, states = split_values(self.plan.population(name), values)
         for param, value in params.items():
@@ -278,26 +287,22 @@ class Simulation(Shown):
         if states:
             state = self.engine.state
             neurons = {**state.neurons, name: {**state.neurons[name], **states}}
-            self.engine.load(NetworkState(state.step, neurons, state.arriving))
+            self.engine.load(dataclasses.replace(state, neurons=neurons))
 
-    def _set_weights(self, name: str, values: Mapping[str, Any]) -> None:
-        synapses = found_projection(self._now, "set", name)
-        unit = unit_of(synapses.target, self.plan.population(synapses.target).units, synapses.receptor)
-        weights = checked_weights(synapses, values, unit)
-        waiting = np.abs(self.engine.state.arriving[synapses.target][synapses.receptor].astype(np.int64))
-        self._use_weights(self._now.replaced(with_weights(self._now, synapses, weights, waiting.max(0))))
-        self._replaced.add(name)
-
-    def _use_weights(self, plan: Plan) -> None:
-        self.engine.set_weights(plan)
-        self._now = plan
+    def _go_on(
+        self, what: str, weights: Weights, state: NetworkState, replaced: Mapping[str, Array] = MappingProxyType({})
+    ) -> None:
+        """Go on with weights, of which some are replaced, from a state: its pending input keeps its value."""
+        weights, state = going_on(what, weights, state, self._now.quanta, replaced)
+        if weights.plan is self.engine.plan:
+            self.engine.load(state)
+        else:
+            self.engine.set_weights(weights.plan, state)
+        self._weights = weights
 
     def reset(self) -> None:
         """Go back to step 0, and to the states, parameters and weights of the build."""
-        self.engine.load(initial_state(self.plan))
-        if self._replaced:
-            self._use_weights(self.plan)
-            self._replaced.clear()
+        self._go_on("reset", self._weights.as_built(), initial_state(self.plan))
         for population in self.plan.populations:
             for name, value in population.params.items():
                 if self._params[population.name][name] is not value:
@@ -315,8 +320,7 @@ class Simulation(Shown):
         Args:
             path: Name of the file, such as `"day1.npz"`.
         """
-        replaced = [self._now.synapses[self.plan.place(name)] for name in sorted(self._replaced)]
-        write_checkpoint(path, self.plan, self.engine.state, self._params, replaced)
+        write_checkpoint(path, self.plan, self.engine.state, self._params, self._weights.replaced)
 
     def load(self, path: str | os.PathLike[str], force: bool = False) -> None:
         """Continue from a file that `save` wrote.
@@ -324,19 +328,19 @@ class Simulation(Shown):
         Args:
             path: Name of the file.
             force: Whether to take the state of a file with another rule, other parameters, synapses or seed: then
-                parameters and weights stay as they are here. The layout must be the same in any case.
+                parameters and weights stay as they are here, and what is on its way keeps its value. The layout must be
+                the same in any case.
 
         Raises:
             CheckpointError: The file is incomplete, not a checkpoint, of another network, or has sums that may leave 32
                 bits. Nothing changes then.
         """
         state, params, replaced = read_checkpoint(path, self.plan, force=force)
-        then = self._now if replaced is None else functools.reduce(Plan.replaced, replaced, self.plan)
-        check_sums(path, then, state, replaced or ())
-        self.engine.load(state)
-        if replaced is not None and (replaced or self._replaced):
-            self._use_weights(then)
-            self._replaced = {synapses.name for synapses in replaced}
+        weights = self._weights if replaced is None else self._weights.as_built()
+        try:
+            self._go_on(f"checkpoint {os.fspath(path)}", weights, state, replaced or {})
+        except NetworkError as error:
+            raise CheckpointError(str(error)) from None
         for population, values in params.items():
             for name, value in values.items():
                 self._set_param(population, name, value)

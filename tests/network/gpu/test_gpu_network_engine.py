@@ -13,6 +13,7 @@ import small_plans
 import test_network_drawing as drawn
 import test_network_gpu as pretended
 import test_network_in_jax as in_jax
+import test_network_replaced_weights as replaced
 from beside_interpreter import ALL, DRAWN_PARAMS, DRAWN_STATE, as_tree, drawing, equal, single
 
 import brainevent as be
@@ -102,6 +103,31 @@ def test_the_gpu_draws_a_part_of_the_microcircuit():
     (how_ours, found), (how_theirs, expected) = (drawn.rows_of(plan, 132, cuda_device()) for plan in (ours, theirs))
     assert how_ours == how_theirs
     np.testing.assert_array_equal(found, expected)
+
+
+def test_weights_that_are_set_are_those_of_a_separate_build():
+    """Drawn on the GPU in other quanta, in the middle of a run in finer ones, and in the programs of `simulate`."""
+    law = be.connect.prob(0.2, weight=be.uniform(5.0, 8.0))
+    sims = [replaced.network(exc=1.5, inh=-1.5, both=law).build(seed=3, backend=name) for name in ("cuda", "numba")]
+    assert sims[0].engine.plan.synapses.descriptions
+    for strength in (4.0, 4.3, 4.7, 4.0):
+        for sim in sims:
+            sim.reset()
+            for name in replaced.INH:
+                sim.set(name, weights=-0.4 * strength)
+        other = replaced.network(exc=1.5, inh=-0.4 * strength, both=law).build(seed=3, backend="cuda")
+        expected = replaced.recorded(other)
+        for sim in sims:
+            replaced.same(replaced.recorded(sim), expected)
+        for sim in sims:
+            for name in (*replaced.EXC, *replaced.INH):
+                sim.set(name, weights=2.0 if name in replaced.EXC else -2.0)
+        assert sims[0].state.quanta == sims[1].state.quanta
+        state, out = be.simulate(sims[0], sims[0].state, sims[0].params, 30, record="E.counts")
+        counts = [sim.run(30, "E.counts")["E.counts"] for sim in sims]
+        np.testing.assert_array_equal(*counts)
+        np.testing.assert_array_equal(out["E.counts"], counts[0])
+        equal(copied(sims[0].engine.plan, state), sims[1].state)
 
 
 def test_random_numbers_equal_the_interpreter():

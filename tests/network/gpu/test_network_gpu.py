@@ -408,7 +408,7 @@ def test_weights_are_replaced():
         weights = synapses.weights.astype(np.int32) * factor
         new = dataclasses.replace(plan, synapses=(dataclasses.replace(synapses, weights=weights),))
         for engine in (ours, theirs):
-            engine.set_weights(new)
+            engine.set_weights(new, engine.state)
             engine.run(9, Wanted(), {})
         equal(ours.state, theirs.state)
         assert ours.rows.entry.wide == (factor == 2**20)

@@ -321,8 +321,24 @@ def test_a_program_with_addresses_is_not_exported():
         jax.export.export(jax.jit(lambda state: be.simulate(sim, state, {}, 5)))(sim.state)
 
 
-def test_other_weights_than_those_of_the_build_are_told():
-    sim = built(small_plans.plan())
-    sim.set("b->b.syn", weights=0.5)
-    with pytest.raises(NetworkError, match="the weights were changed since the network was built"):
-        be.simulate(sim, sim.state, {}, 5)
+def test_weights_are_those_that_were_set():
+    """In the quanta and rows of now, from a state in these quanta; `params` may have them, and no others."""
+    sim, other = built(small_plans.plan()), built(small_plans.plan())
+    before = sim.state
+    assert sim.engine.resident.plan is sim.plan
+    sim.set("b->b.syn", weights=0.3)
+    with pytest.raises(NetworkError, match="what is on its way in the state is in other quanta"):
+        be.simulate(sim, before, {}, 40)
+    state, out = be.simulate(sim, sim.state, sim.params, 40, record=["b.spikes", "b.counts"])
+    expected = sim.run(40, ["b.counts"])
+    np.testing.assert_array_equal(out["b.counts"], expected["b.counts"])
+    equal(copied(sim.engine.plan, state), sim.state)
+    assert not np.array_equal(out["b.counts"], other.run(40, ["b.counts"])["b.counts"])
+    sim.state = state
+    for weights in (0.4, np.float32([0.4]), np.full(90, 0.3)):
+        with pytest.raises(
+            NetworkError, match=r"of 'b->b.syn' that are not those of now, .*; call sim.set\('b->b.syn'"
+        ):
+            be.simulate(sim, sim.state, {"b->b.syn": weights}, 5)
+    with pytest.raises(NetworkError, match=r"weights of 'b->b.syn' that JAX traces, .*; leave them out, or build the"):
+        jax.vmap(lambda weights: be.simulate(sim, sim.state, {"b->b.syn": weights}, 5)[1])(jnp.ones((3, 1)))

@@ -72,7 +72,7 @@ def test_the_synapses_of_a_projection_are_replaced(network, seed):
     joined[place] = dataclasses.replace(
         small_plans.synapses(source, target, 500, parts, seed=seed, weight="int32"), name=old.name
     )
-    found.replace(place, joined[place])
+    found.replace({place: joined[place]})
     assert list(found.projections) == [projection_of(synapses) for synapses in joined]
     for ours, theirs in zip(found, joined, strict=True):
         same(ours, theirs)

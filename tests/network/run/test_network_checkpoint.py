@@ -225,10 +225,6 @@ LAYOUTS = {
         "a.v is float32 (37,), but here float32 (36,); pass a state of this network",
     ),
     "names": (renamed(), "c has nothing, but here it has v, pause"),
-    "quantum": (
-        with_population(quantum=0.5),
-        "the quanta of weights are {'a': {'syn': 0.25}, 'b': {'syn': 0.5}}, and those of this netw",
-    ),
     "delays": (
         dataclasses.replace(PLAN, synapses=()),
         "arriving: a.syn is int32 (8, 37), but here int32 (1, 37)",
@@ -243,7 +239,7 @@ def test_another_layout_is_refused_also_if_forced(file, kind, tmp_path):
     with pytest.raises(CheckpointError, match=r"pass force=True"):
         sim.load(file)
     same = {population.name: {"syn": float(population.quanta["syn"])} for population in plan.populations}
-    path = file if kind == "quantum" else rewritten(file, tmp_path / "x.npz", header={"quanta": same})
+    path = rewritten(file, tmp_path / "x.npz", header={"quanta": same})
     with pytest.raises(CheckpointError, match=re.escape(words)):
         sim.load(path, force=True)
     assert sim.steps == 0
