@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import jax
@@ -27,11 +27,28 @@ class NetworkState:
         step: The number of the step that comes next, uint32.
         neurons: By population and state, an array (neurons,).
         arriving: By population and receptor, sums in quanta (rows, neurons): row k arrives k steps after the next one.
+            They are int32; or floats, which `simulate` takes and returns, and which need not be whole numbers.
+        quanta: Population, receptor and quantum of each, static; None for those of the network that takes the state.
     """
 
     step: Array
     neurons: Mapping[str, Mapping[str, Array]]
     arriving: Mapping[str, Mapping[str, Array]]
+    quanta: tuple[tuple[str, str, float], ...] | None = field(default=None, metadata={"static": True})
+
+    def with_floats(self, dtype: str = "float32") -> NetworkState:
+        """Return the state with sums as floats.
+
+        `simulate` returns floats where it takes them: for loops over calls with weights in `params`, whose sums are
+        floats, and for derivatives through several calls.
+
+        Args:
+            dtype: That of the network: "float32", or "float64".
+
+        Returns:
+            The same state, with sums of the same values.
+        """
+        return replace(self, arriving=jax.tree.map(lambda sums: sums.astype(dtype), self.arriving))
 
 
 def initial_state(plan: Plan) -> NetworkState:
@@ -45,7 +62,7 @@ def initial_state(plan: Plan) -> NetworkState:
         p.name: {receptor: np.zeros((plan.rows(p.name, receptor), p.size), np.int32) for receptor in p.quanta}
         for p in plan.populations
     }
-    return NetworkState(np.uint32(0), neurons, arriving)
+    return NetworkState(np.uint32(0), neurons, arriving, plan.quanta)
 
 
 def copied(plan: Plan, state: NetworkState) -> NetworkState:
@@ -55,4 +72,4 @@ def copied(plan: Plan, state: NetworkState) -> NetworkState:
         for p in plan.populations
     }
     arriving = {p.name: {r: np.array(state.arriving[p.name][r], np.int32) for r in p.quanta} for p in plan.populations}
-    return NetworkState(np.uint32(state.step), neurons, arriving)
+    return NetworkState(np.uint32(state.step), neurons, arriving, plan.quanta)

@@ -125,6 +125,13 @@ class Plan:
         known: Sequence[ProjectionPlan] | None = getattr(self.synapses, "projections", None)
         return [projection_of(synapses) for synapses in self.synapses] if known is None else known
 
+    @cached_property
+    def quanta(self) -> tuple[tuple[str, str, float], ...]:
+        """Population, receptor and quantum, of each receptor."""
+        return tuple(
+            (p.name, receptor, float(quantum)) for p in self.populations for receptor, quantum in p.quanta.items()
+        )
+
     @property
     def synapse_bytes(self) -> int:
         """How much memory all synapses take."""
