@@ -56,7 +56,6 @@ __all__ = [
     "is_tracing",
     "is_undefined_primal",
     "jaxlib_version",
-    "loop_of",
     "lower_alone",
     "lowering_platforms",
     "match_explicit_axes",
@@ -248,13 +247,6 @@ class _TokensOnDemand(_mlir.TokenSet):
 def is_tracing() -> bool:
     """Return whether calls are traced at this point, rather than run."""
     return not _core.trace_state_clean()
-
-
-def loop_of(value: Any) -> str | None:
-    """Return the name of the loop of JAX that carries a traced value or has it as an element; None if there is none."""
-    frame = getattr(getattr(value, "_trace", None), "frame", None)
-    name = getattr(getattr(frame, "debug_info", None), "traced_for", None)
-    return name if name in ("fori_loop", "scan", "while_body") else None
 
 
 def interpreted_pallas() -> contextlib.AbstractContextManager[None]:

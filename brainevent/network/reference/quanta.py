@@ -15,6 +15,7 @@ from ..state import NetworkState
 
 __all__ = [
     "Receptor",
+    "dtypes_after",
     "dtypes_of_sums",
     "exact_in_floats",
     "fractional",
@@ -59,6 +60,15 @@ def dtypes_of_sums(plan: Plan, floats: Container[Receptor] = ()) -> dict[Recepto
     """Return the dtype in which a run adds up what arrives, by receptor; some have to be `floats`."""
     return {
         place: plan.dtype if place in floats or exact_in_floats(plan, place) else "int32" for place in plan.receptors()
+    }
+
+
+def dtypes_after(plan: Plan, floats: Container[Receptor], state: NetworkState) -> dict[Receptor, Any]:
+    """Return the dtypes in which sums leave a run from a state: integers do so as floats if they must be."""
+    sums = {(name, receptor): state.arriving[name][receptor] for name, receptor in plan.receptors()}
+    return {
+        place: plan.dtype if place in floats and not is_float(one) else jnp.result_type(one)
+        for place, one in sums.items()
     }
 
 

@@ -25,7 +25,7 @@ from .params import check_names, given_weights, neuron_params
 from .placement import placed
 from .prepare import checked_count, checked_inputs, checked_state, program_of
 from .program import Carry, Program
-from .quanta import dtypes_of_sums, fractional, in_dtypes, in_quanta, in_quanta_of, is_float
+from .quanta import dtypes_after, dtypes_of_sums, fractional, in_dtypes, in_quanta, in_quanta_of
 
 __all__ = ["simulate"]
 
@@ -124,12 +124,7 @@ def simulate(
         program = program_of(plan, outputs, neurons, in_dtypes(plan, quanta, dtypes), surrogate, keys, dtypes)
         rows = jnp.arange(steps, dtype=np.int32), given
         carry, recorded = _looped(program, program.start(state), rows, steps, every)
-        leaving = {
-            (name, r): plan.dtype if (name, r) in floats and not is_float(sums) else jnp.result_type(sums)
-            for name, receptors in state.arriving.items()
-            for r, sums in receptors.items()
-        }
-        results = program.state(carry, steps, state, leaving), {**recorded, **carry.filled}
+        results = program.state(carry, steps, state, dtypes_after(plan, floats, state)), {**recorded, **carry.filled}
         return doubt.resolved(results, state, quanta)
 
     _check_width(plan, (state, params, inputs, keys))

@@ -362,3 +362,23 @@ def test_all_transformations_take_weights():
         np.testing.assert_array_equal(mapped[k], jax.jit(run)(scale)["b.spikes"])
     counted = lambda scale: run(scale)["b.spikes"].sum()
     assert jax.jvp(counted, (1.1,), (1.0,))[1] == pytest.approx(float(jax.grad(counted)(1.1)), rel=1e-4)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_weights_of_any_distribution_have_derivatives(dtype):
+    state, params = {"v": np.linspace(0, 8, 20), "pause": 0}, {"decay": 0.9, "drive": 1.0, "threshold": 8.0}
+    cells = be.Population("a", 20, small_plans.leaky, state, params)
+    weights = np.random.default_rng(0).normal(0, 1, (20, 20))
+    weights[0, 0] = 1e-6
+    sim = be.Network([cells], [be.Projection(cells, cells, weights, into="syn")]).build(backend="jax", dtype=dtype)
+
+    def mean(weights):
+        return be.simulate(sim, sim.state, {"a->a.syn": weights}, 9, record="a.v")[1]["a.v"].mean()
+
+    with jax.enable_x64(dtype == "float64"):
+        slope = jax.grad(mean)(jnp.asarray(sim.params["a->a.syn"], dtype))
+        spikes = be.simulate(sim, sim.state, {}, 9, record="a.spikes")[1]["a.spikes"]
+    unused = ~np.asarray(spikes)[:8].any(0)
+    assert 0 < unused.sum() < 20
+    assert np.isfinite(slope).all()
+    assert np.all(slope.reshape(20, 20)[~unused].any(1))

@@ -15,7 +15,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from programs import run_program
 
-import brainevent as be
 from brainevent import Network, Population
 from brainevent.errors import NetworkError, NotFiniteError, ShapeError, UnknownNameError
 from brainevent.network.interpreted import Interpreted
@@ -468,26 +467,6 @@ def test_sums_that_leave_float32_are_integers_with_the_derivatives_of_floats():
     along = jax.tree.map(jnp.sign, found[1])
     _, slope = jax.jvp(functools.partial(loss, plan=fine), (neurons,), (along,))
     assert float(slope) == pytest.approx(sum(float(jnp.abs(x).sum()) for x in jax.tree.leaves(found[1])), rel=1e-3)
-
-
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_weights_of_any_distribution_have_derivatives(dtype):
-    state, params = {"v": np.linspace(0, 8, 20), "pause": 0}, {"decay": 0.9, "drive": 1.0, "threshold": 8.0}
-    cells = be.Population("a", 20, small_plans.leaky, state, params)
-    weights = np.random.default_rng(0).normal(0, 1, (20, 20))
-    weights[0, 0] = 1e-6
-    sim = be.Network([cells], [be.Projection(cells, cells, weights, into="syn")]).build(backend="jax", dtype=dtype)
-
-    def mean(weights):
-        return be.simulate(sim, sim.state, {"a->a.syn": weights}, 9, record="a.v")[1]["a.v"].mean()
-
-    with jax.enable_x64(dtype == "float64"):
-        slope = jax.grad(mean)(jnp.asarray(sim.params["a->a.syn"], dtype))
-        spikes = be.simulate(sim, sim.state, {}, 9, record="a.spikes")[1]["a.spikes"]
-    unused = ~np.asarray(spikes)[:8].any(0)
-    assert 0 < unused.sum() < 20
-    assert np.isfinite(slope).all()
-    assert np.all(slope.reshape(20, 20)[~unused].any(1))
 
 
 # Transformations.
