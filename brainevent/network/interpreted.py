@@ -88,7 +88,7 @@ class Interpreted:
         for p in self.plan.populations:
             given = {receptor: array for (name, receptor), array in inputs.items() if name == p.name}
             neurons[p.name], spikes[p.name] = self.update(p, given)
-        return spikes, NetworkState(np.uint32(self.step + 1), neurons, self.sent(spikes))
+        return spikes, NetworkState(np.uint32(self.step + 1), neurons, self.sent(spikes), self.plan.quanta)
 
     def update(self, population: PopulationPlan, given: Mapping[str, Array]) -> tuple[dict[str, Array], Array]:
         """Run the rule of a population for one step; return its states, and which neurons spiked."""

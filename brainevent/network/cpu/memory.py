@@ -64,7 +64,7 @@ class Memory:
             for p in self.plan.populations
         }
         self._add_waiting(arriving)
-        return NetworkState(np.uint32(self.step), neurons, arriving)
+        return NetworkState(np.uint32(self.step), neurons, arriving, self.plan.quanta)
 
     @property
     def steps_left(self) -> int:

@@ -65,7 +65,7 @@ class Arrays:
             found = self.partition.by_number(sums[:, (step + ahead) % self.slots, self._cells(number)])
             for p, receptor in populations:
                 arriving[p.name][receptor][ahead] = found[self.partition.numbers(p.name, p.size)]
-        return NetworkState(np.uint32(step), neurons, arriving)
+        return NetworkState(np.uint32(step), neurons, arriving, self.plan.quanta)
 
     def write(self, state: NetworkState) -> None:
         """Go on from a state."""

@@ -60,7 +60,7 @@ def simulated(
     found = called(Call(resident, steps, wanted, widths, operands, outs, zeroed))
     step = begin + np.uint32(steps)
     arriving = resident.layout.arriving(found["ring"], step, state)
-    after = NetworkState(step, resident.layout.neurons(found["states"]), arriving)
+    after = NetworkState(step, resident.layout.neurons(found["states"]), arriving, state.quanta)
     return after, _recorded(resident, steps, wanted, found)
 
 

@@ -62,7 +62,7 @@ class Doubts:
         if not self.weights and not self.sums:
             return results
         fine = [jnp.isfinite(weights[name]).all() for name in self.weights]
-        fine += [~_beyond(state.arriving[place[0]][place[1]], _room(self.plan, place)).any() for place in self.sums]
+        fine += [_fit(state.arriving[place[0]][place[1]], _room(self.plan, place)) for place in self.sums]
         all_fine = jnp.array(fine).all()
         return jax.tree.map(lambda x: jnp.where(all_fine, x, np.nan) if is_float(x) else x, results)
 
@@ -127,6 +127,13 @@ def _room(plan: Plan, place: Receptor) -> Array:
             chosen = delays == delay
             rows[delay:] += np.bincount(s.targets[chosen], np.abs(weights[chosen].astype(float)), loads.size)
     return (LARGEST_SUM - rows).astype(np.int32)
+
+
+def _fit(sums: Array, room: Array) -> Array:
+    """Say whether there is room for all sums of a state, which may be traced."""
+    if len(room) == 1:  # XLA reduces rows much faster than all elements
+        sums = jnp.stack([sums.min(0), sums.max(0)])
+    return ~_beyond(sums, room).any()
 
 
 def _beyond(sums: Array, room: Array) -> Array:
