@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import jax
@@ -27,6 +27,7 @@ class NetworkState:
         step: The number of the step that comes next, uint32.
         neurons: By population and state, an array (neurons,).
         arriving: By population and receptor, sums in quanta (rows, neurons): row k arrives k steps after the next one.
+            They are int32; or floats, which `simulate` takes and returns, and which need not be whole numbers.
         quanta: Population, receptor and quantum of each, static; None for those of the network that takes the state.
     """
 
@@ -34,6 +35,20 @@ class NetworkState:
     neurons: Mapping[str, Mapping[str, Array]]
     arriving: Mapping[str, Mapping[str, Array]]
     quanta: tuple[tuple[str, str, float], ...] | None = field(default=None, metadata={"static": True})
+
+    def with_floats(self, dtype: str = "float32") -> NetworkState:
+        """Return the state with sums as floats.
+
+        `simulate` returns floats where it takes them: for loops over calls with weights in `params`, whose sums are
+        floats, and for derivatives through several calls.
+
+        Args:
+            dtype: That of the network: "float32", or "float64".
+
+        Returns:
+            The same state, with sums of the same values.
+        """
+        return replace(self, arriving=jax.tree.map(lambda sums: sums.astype(dtype), self.arriving))
 
 
 def initial_state(plan: Plan) -> NetworkState:

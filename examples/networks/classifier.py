@@ -55,8 +55,8 @@ def network(seed=0):
 
 
 def built(seed=0):
-    """Build the network for `be.simulate`: weights are multiples of 2^-14, whose sums are exact in float32."""
-    return network(seed).build(seed=seed, backend="jax", quantum=2**-14)
+    """Build the network for `be.simulate`."""
+    return network(seed).build(seed=seed, backend="jax")
 
 
 def first_weights(simulation):

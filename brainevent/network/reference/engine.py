@@ -15,9 +15,8 @@ from ..run.finite import check_finite
 from ..run.recorded import Recorded, Wanted
 from ..state import NetworkState, copied, initial_state
 from .loop import Piece, piece
-from .params import initial_params
 from .prepare import checked_state
-from .quanta import exact_in_floats
+from .quanta import dtypes_of_sums
 
 __all__ = ["ReferenceEngine"]
 
@@ -37,7 +36,8 @@ class ReferenceEngine:
 
     def __init__(self, plan: Plan):
         self.plan = plan
-        self.params = initial_params(plan)
+        self.params = {p.name: dict(p.params) for p in plan.populations}
+        self._weights = _weights(plan)
         self._pieces: dict[Any, Piece] = {}
         self.load(initial_state(plan))
 
@@ -66,10 +66,9 @@ class ReferenceEngine:
 
     def set_weights(self, plan: Plan, state: NetworkState) -> None:
         """Go on with other weights; programs stay, unless quanta change, or sums between floats and integers."""
-        if self.plan.quanta != plan.quanta or exact_in_floats(self.plan) != exact_in_floats(plan):
+        if _compiled_in(self.plan) != _compiled_in(plan):
             self._pieces.clear()
-        weights = initial_params(plan)
-        self.params |= {projection.name: weights[projection.name] for projection in plan.projections}
+        self._weights = _weights(plan)
         self.plan = plan
         self.load(state)
 
@@ -103,13 +102,23 @@ class ReferenceEngine:
         if key not in self._pieces:
             self._pieces[key] = piece(self.plan, wanted, length)
         padded = {name: np.pad(array, ((0, length - count), (0, 0))) for name, array in rows.items()}
-        after, recorded, finite = self._pieces[key](state, self.params, padded, count)
+        after, recorded, finite = self._pieces[key](state, self.params, self._weights, padded, count)
         if not np.all(finite[:count]):
             bad = int(np.argmin(finite[:count]))
-            after, _, _ = self._pieces[key](state, self.params, padded, bad + 1)
+            after, _, _ = self._pieces[key](state, self.params, self._weights, padded, bad + 1)
             self.load(after)
             check_finite(self.plan, int(state.step) + bad, self._state.neurons)
         return copied(self.plan, after), _trimmed(wanted, int(state.step), count, recorded)
+
+
+def _weights(plan: Plan) -> dict[str, Array]:
+    """Return the weights of all projections in quanta, of one dtype, so that others need no compilation."""
+    return {s.name: s.weights.astype(np.int32) for s in plan.synapses}
+
+
+def _compiled_in(plan: Plan) -> Any:
+    """Return what programs depend on that other weights may change."""
+    return dtypes_of_sums(plan), [dict(p.quanta) for p in plan.populations]
 
 
 def _content(wanted: Wanted) -> Any:

@@ -16,25 +16,27 @@ from ..state import NetworkState
 from .outputs import Outputs
 from .prepare import program_of
 from .program import Carry
+from .quanta import dtypes_of_sums, in_dtypes
 
 __all__ = ["Piece", "piece"]
 
 Array = Any
-Piece = Callable[[NetworkState, Any, Mapping[str, Array], int], tuple[NetworkState, dict[str, Array], Array]]
+Piece = Callable[[NetworkState, Any, Any, Mapping[str, Array], int], tuple[NetworkState, dict[str, Array], Array]]
 
 
 def piece(plan: Plan, wanted: Wanted, length: int) -> Piece:
-    """Return a function of state, parameters, inputs (length, ...) and a count of steps, compiled when it is called.
+    """Return a function of state, parameters, weights, inputs (length, ...) and a count of steps, compiled when called.
 
-    It returns the state after them, what was recorded, and for each step whether all states were finite: that is only
-    looked at if the plan asks for it.
+    Weights are those of all projections, in quanta, of any dtype. It returns the state after the steps, what was
+    recorded, and for each step whether all states were finite: that is only looked at if the plan asks for it.
     """
+    dtypes = dtypes_of_sums(plan)
 
     def run(
-        state: NetworkState, params: Any, inputs: Mapping[str, Array], count: Array
+        state: NetworkState, params: Any, weights: Any, inputs: Mapping[str, Array], count: Array
     ) -> tuple[NetworkState, dict[str, Array], Array]:
         outputs = Outputs(plan, wanted, length, jnp.asarray(state.step, np.uint32))
-        program = program_of(plan, outputs, params, None, {})
+        program = program_of(plan, outputs, params, in_dtypes(plan, weights, dtypes), None, {}, dtypes)
 
         def step(carry: Carry, turn: Array) -> tuple[Carry, Any]:
             carry, row = program.step(carry, (turn, {name: array[turn] for name, array in inputs.items()}))
@@ -48,15 +50,15 @@ def piece(plan: Plan, wanted: Wanted, length: int) -> Piece:
         shapes = jax.eval_shape(step, start, jnp.int32(0))[1]
         rows = jax.tree.map(lambda one: jnp.ones((length, *one.shape), one.dtype), shapes)
         carry, (recorded, finite) = jax.lax.fori_loop(jnp.int32(0), count, body, (start, rows))
-        return program.state(carry, count, state), {**recorded, **carry.filled}, finite
+        return program.state(carry, count, state, dict.fromkeys(dtypes, np.int32)), {**recorded, **carry.filled}, finite
 
     compiled = jax.jit(run)
 
     def called(
-        state: NetworkState, params: Any, inputs: Mapping[str, Array], count: int
+        state: NetworkState, params: Any, weights: Any, inputs: Mapping[str, Array], count: int
     ) -> tuple[NetworkState, dict[str, Array], Array]:
         with jax.enable_x64(plan.dtype == "float64"):
-            return compiled(state, params, inputs, np.int32(count))
+            return compiled(state, params, weights, inputs, np.int32(count))
 
     return called
 

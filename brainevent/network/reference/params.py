@@ -7,12 +7,13 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import jax.numpy as jnp
+import numpy as np
 
 from ...errors import NetworkError, ShapeError, UnknownNameError, did_you_mean
 from ...event.units import is_quantity
 from ..plan.plan import Plan
 
-__all__ = ["check_mapping", "check_name", "check_names", "completed", "initial_params"]
+__all__ = ["check_mapping", "check_name", "check_names", "given_weights", "initial_params", "neuron_params"]
 
 Array = Any
 Params = Mapping[str, Any]
@@ -39,21 +40,32 @@ def initial_params(plan: Plan) -> dict[str, Any]:
     return {**{p.name: dict(p.params) for p in plan.populations}, **weights}
 
 
-def completed(plan: Plan, params: Params) -> dict[str, Any]:
-    """Return all parameters: the given ones, checked, and the initial ones of what is not given."""
-    result = initial_params(plan)
-    check_names(plan, params)
+def neuron_params(plan: Plan, params: Params) -> dict[str, dict[str, Array]]:
+    """Return all parameters of neurons: the given ones, checked, and the initial ones of what is not given."""
+    result = {p.name: dict(p.params) for p in plan.populations}
     for p in plan.populations:
         own = params.get(p.name, {})
         given = {key: jnp.asarray(value, p.params[key].dtype) for key, value in own.items()}
         for key, value in given.items():
             _check_shape(f"params[{p.name!r}][{key!r}]", value, ((), (p.size,)))
         result[p.name] |= given
-    for s in plan.synapses:
-        if s.name in params:
-            result[s.name] = jnp.asarray(params[s.name], plan.dtype)
-            _check_shape(f"params[{s.name!r}]", result[s.name], ((1,), s.targets.shape))
     return result
+
+
+def given_weights(plan: Plan, params: Params) -> dict[str, Array]:
+    """Return the weights that are given, checked: floats of the plan, (1,) or (entries,)."""
+    found = {}
+    for p in plan.projections:
+        if p.name in params:
+            where, value = f"params[{p.name!r}]", params[p.name]
+            _check_plain(where, value)
+            dtype = getattr(value, "dtype", np.dtype(plan.dtype))
+            if not any(jnp.issubdtype(dtype, kind) for kind in (np.floating, np.integer, np.bool_)):
+                raise NetworkError(f"simulate: {where} is {dtype}; pass real numbers")
+            with np.errstate(over="ignore"):  # what becomes infinite is refused where it is known
+                found[p.name] = jnp.asarray(value, plan.dtype)
+            _check_shape(where, found[p.name], ((1,), (p.entries,)))
+    return found
 
 
 def check_names(plan: Plan, params: Params) -> None:
@@ -66,10 +78,7 @@ def check_names(plan: Plan, params: Params) -> None:
         check_mapping(f"params[{p.name!r}]", own)
         for key, value in own.items():
             check_name(f"params[{p.name!r}]", key, p.params)
-            if is_quantity(value):
-                raise NetworkError(
-                    f"simulate: params[{p.name!r}][{key!r}] has the unit {value.unit}; pass numbers without a unit"
-                )
+            _check_plain(f"params[{p.name!r}][{key!r}]", value)
 
 
 def check_mapping(where: str, given: Any) -> None:
@@ -84,6 +93,11 @@ def check_name(where: str, name: str, names: Iterable[str]) -> None:
     if name not in names:
         guess = did_you_mean(name, names)
         raise UnknownNameError(f"simulate: {where} has no {name!r}{guess}; names: {', '.join(names) or 'none'}")
+
+
+def _check_plain(where: str, value: Any) -> None:
+    if is_quantity(value):
+        raise NetworkError(f"simulate: {where} has the unit {value.unit}; pass numbers without a unit")
 
 
 def _check_shape(where: str, value: Array, shapes: tuple[tuple[int, ...], ...]) -> None:

@@ -15,9 +15,9 @@ from ..plan.plan import Plan
 from ..state import NetworkState
 from .delivery import deliveries
 from .outputs import Outputs
-from .params import check_mapping, check_name, completed
+from .params import check_mapping, check_name
 from .program import Program
-from .quanta import exact_in_floats, in_quanta
+from .quanta import Receptor
 
 __all__ = ["checked_count", "checked_inputs", "checked_state", "program_of"]
 
@@ -27,23 +27,20 @@ Array = Any
 def program_of(
     plan: Plan,
     outputs: Outputs,
-    params: Mapping[str, Any],
+    params: Mapping[str, Mapping[str, Array]],
+    weights: Mapping[str, Array],
     surrogate: Callable[[Array], Array] | None,
     keys: Mapping[str, Array],
+    dtypes: Mapping[Receptor, str],
 ) -> Program:
-    """Return the program of a network, with weights in quanta and all keys."""
-    exact = exact_in_floats(plan)
-    whole = completed(plan, params)
-    for s in plan.synapses:
-        quantum = plan.population(s.target).quanta[s.receptor]
-        whole[s.name] = in_quanta(whole[s.name], quantum, exact_floats=exact)
+    """Return the program of a network with all parameters, weights in quanta, and those of its keys that are given."""
     check_mapping("keys", keys)
     for name in keys:
         check_name("keys", name, [p.name for p in plan.populations])
         if jnp.shape(keys[name]) != (2,):
             raise ShapeError(f"simulate: keys[{name!r}] has shape {jnp.shape(keys[name])}; pass uint32 (2,)")
     own = {p.name: jnp.asarray(keys.get(p.name, np.array(p.key, np.uint32)), np.uint32) for p in plan.populations}
-    return Program(plan, deliveries(plan), whole, own, outputs, surrogate if exact else None, exact)
+    return Program(plan, deliveries(plan), params, weights, own, outputs, surrogate, dtypes)
 
 
 def checked_count(what: str, value: Any) -> int:

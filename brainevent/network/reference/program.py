@@ -16,7 +16,9 @@ from ..state import NetworkState
 from .delivery import Delivery
 from .neurons import updated
 from .outputs import Outputs
+from .quanta import Receptor
 from .ring import as_ring, emptied, in_order
+from .shadow import shadow_arrives, shadow_sent
 
 __all__ = ["Carry", "Program"]
 
@@ -31,21 +33,26 @@ class Carry:
 
     step: Array
     neurons: Tree
-    rings: Tree
+    rings: Mapping[Receptor, Array]
+    shadows: Mapping[Receptor, Array]
     filled: Mapping[str, Array]
 
 
 @dataclass(frozen=True, eq=False)
 class Program:
-    """A network with its parameters: weights in quanta, in the dtype of the rings."""
+    """A network with the parameters of its neurons, and its weights in quanta.
+
+    Sums, and the weights that they consist of, have the `dtypes` of their receptors.
+    """
 
     plan: Plan
     deliveries: Sequence[Delivery]
-    params: Mapping[str, Any]
+    params: Tree
+    weights: Mapping[str, Array]
     keys: Mapping[str, Array]
     outputs: Outputs
     surrogate: Callable[[Array], Array] | None
-    exact_floats: bool
+    dtypes: Mapping[Receptor, str]
 
     def start(self, state: NetworkState) -> Carry:
         """Return what the first step begins with."""
@@ -53,39 +60,45 @@ class Program:
             p.name: {key: jnp.asarray(state.neurons[p.name][key], p.state[key].dtype) for key in p.state}
             for p in self.plan.populations
         }
-        rings = {
-            p.name: {
-                r: as_ring(state.arriving[p.name][r], self.plan.dtype if self.exact_floats else "int32")
-                for r in p.quanta
-            }
-            for p in self.plan.populations
+        rings = {(name, r): as_ring(state.arriving[name][r], dtype) for (name, r), dtype in self.dtypes.items()}
+        shadows = {
+            place: jnp.zeros(ring.shape, self.plan.dtype)
+            for place, ring in rings.items()
+            if ring.dtype == np.int32 and self.surrogate is not None
         }
-        return Carry(jnp.asarray(state.step, np.uint32), neurons, rings, self.outputs.start())
+        return Carry(jnp.asarray(state.step, np.uint32), neurons, rings, shadows, self.outputs.start())
 
     def step(self, carry: Carry, given: tuple[Array, Mapping[str, Array]]) -> tuple[Carry, dict[str, Array]]:
         """Run one step, given its turn, which is 0 for the first, and the inputs (neurons,) of receptors."""
         turn, inputs = given
-        rings = {name: dict(receptors) for name, receptors in carry.rings.items()}
+        rings, shadows = dict(carry.rings), dict(carry.shadows)
         neurons, spikes = {}, {}
         for p in self.plan.populations:
             arriving = {}
             for receptor, quantum in p.quanta.items():
-                sums, rings[p.name][receptor] = emptied(rings[p.name][receptor], turn)
-                arriving[receptor] = sums.astype(quantum.dtype) * quantum + inputs.get(f"{p.name}.{receptor}", 0)
+                place = p.name, receptor
+                sums, rings[place] = emptied(rings[place], turn)
+                sums = sums.astype(quantum.dtype)
+                if place in shadows:
+                    shadow, shadows[place] = shadow_arrives(shadows[place], turn)
+                    sums = sums + shadow
+                arriving[receptor] = sums * quantum + inputs.get(f"{p.name}.{receptor}", 0)
             neurons[p.name], spikes[p.name] = updated(
                 p, carry.neurons[p.name], arriving, self.params[p.name], carry.step, self.keys[p.name], self.surrogate
             )
         for delivery in self.deliveries:
             s = delivery.synapses
-            ring = rings[s.target][s.receptor]
-            rings[s.target][s.receptor] = delivery.added(ring, spikes[s.source], self.params[s.name], turn)
+            place, weights, sent = (s.target, s.receptor), self.weights[s.name], spikes[s.source]
+            rings[place] = delivery.added(rings[place], sent, weights, turn)
+            if place in shadows:
+                shadows[place] = shadow_sent(delivery, shadows[place], sent, weights.astype(self.plan.dtype), turn)
         filled = self.outputs.filled(carry.filled, carry.step, neurons, spikes)
-        return Carry(carry.step + np.uint32(1), neurons, rings, filled), self.outputs.row(neurons, spikes)
+        return Carry(carry.step + np.uint32(1), neurons, rings, shadows, filled), self.outputs.row(neurons, spikes)
 
-    def state(self, carry: Carry, turn: Array, like: NetworkState) -> NetworkState:
-        """Return the state before a turn, its sums in order of arrival and in the dtypes of another state."""
+    def state(self, carry: Carry, turn: Array, like: NetworkState, dtypes: Mapping[Receptor, Any]) -> NetworkState:
+        """Return the state before a turn, in the quanta of another: its sums in order of arrival and in some dtypes."""
         arriving = {
-            name: {r: in_order(ring, turn, jnp.result_type(like.arriving[name][r])) for r, ring in receptors.items()}
-            for name, receptors in carry.rings.items()
+            p.name: {r: in_order(carry.rings[p.name, r], turn, dtypes[p.name, r]) for r in p.quanta}
+            for p in self.plan.populations
         }
         return NetworkState(carry.step, carry.neurons, arriving, like.quanta)

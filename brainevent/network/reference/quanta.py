@@ -1,84 +1,107 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Weights as whole numbers of quanta: in floats with a derivative where sums stay exact, else in int32."""
+"""What the sums of each receptor are: floats where these are exact or weights are given, else integers of 32 bits."""
 
 from __future__ import annotations
 
-import math
+from collections.abc import Container, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ...errors import NetworkError
-from ..plan.plan import Plan
+from ..plan.plan import Plan, SynapsePlan
+from ..state import NetworkState
 
-__all__ = ["exact_in_floats", "in_quanta", "refuse_derivatives"]
+__all__ = [
+    "Receptor",
+    "dtypes_after",
+    "dtypes_of_sums",
+    "exact_in_floats",
+    "fractional",
+    "in_dtypes",
+    "in_quanta",
+    "in_quanta_of",
+    "into",
+    "is_float",
+    "loads_of",
+]
 
 Array = Any
+Receptor = tuple[str, str]  # population and name
 _EXACT = 2**24  # whole numbers up to here are exact in float32
-_ROOMY = 2**20  # quanta: weights that are learned may grow 16-fold
 
 
-def _inexact(plan: Plan) -> dict[tuple[str, str], float]:
-    """Return the receptors where sums of |weight| into a neuron are not exact in float32, and the largest in quanta."""
-    if plan.dtype == "float64":
-        return {}
-    sums = {(name, receptor): np.zeros(plan.population(name).size) for name, receptor in plan.receptors()}
-    for s in plan.synapses:
-        weights = np.abs(np.broadcast_to(s.weights, s.targets.shape).astype(float))
-        sums[s.target, s.receptor] += np.bincount(s.targets, weights, plan.population(s.target).size)
-    largest = {place: float(into.max(initial=0)) for place, into in sums.items()}
-    return {place: quanta for place, quanta in largest.items() if quanta >= _EXACT}
+def in_quanta_of(plan: Plan, state: Any) -> Any:
+    """Return a state whose sums are in the quanta of a plan: those in others become floats, and keep their value."""
+    if not isinstance(state, NetworkState) or state.quanta in (None, plan.quanta):
+        return state
+    before = {(name, receptor): quantum for name, receptor, quantum in state.quanta}
+    arriving = {name: dict(sums) for name, sums in state.arriving.items()}
+    for name, receptor, quantum in plan.quanta:
+        found = before.get((name, receptor), quantum)
+        sums: Any = arriving.get(name, {}).get(receptor)
+        if found != quantum and hasattr(sums, "dtype") and (is_float(sums) or sums.dtype == np.int32):
+            dtype = sums.dtype if is_float(sums) else plan.dtype
+            arriving[name][receptor] = jnp.asarray(sums).astype(dtype) * np.asarray(found / quantum, dtype)
+    return replace(state, arriving=arriving, quanta=plan.quanta)
 
 
-@jax.custom_jvp
-def _rounded(x: Array) -> Array:
-    """Round; the derivative is 1."""
-    return jnp.round(x)
+def fractional(plan: Plan, given: Container[str], state: NetworkState) -> set[Receptor]:
+    """Return the receptors whose sums need not be whole numbers of quanta.
+
+    These are those of projections whose weights are `given`, and those where a state has floats.
+    """
+    of_state = {place for place in plan.receptors() if is_float(state.arriving[place[0]][place[1]])}
+    return of_state | {(p.target, p.receptor) for p in plan.projections if p.name in given}
 
 
-@_rounded.defjvp
-def _rounded_jvp(primals: Any, tangents: Any) -> tuple[Array, Array]:
-    return _rounded(*primals), tangents[0]
-
-
-def in_quanta(weights: Array, quantum: np.floating[Any], *, exact_floats: bool) -> Array:
-    """Return weights in whole quanta."""
-    rounded = _rounded(jnp.asarray(weights, quantum.dtype) / quantum)
-    return rounded if exact_floats else rounded.astype(np.int32)
-
-
-def exact_in_floats(plan: Plan) -> bool:
-    """Say whether all sums of quanta are exact in the floats of a plan: those of float64 always are."""
-    return not _inexact(plan)
-
-
-def refuse_derivatives(tree: Any, plan: Plan) -> Any:
-    """Return arrays; if sums in float32 are not exact, those that raise when they are differentiated."""
-    inexact = _inexact(plan)
-    if not inexact:
-        return tree
-    quanta = {
-        f"{name}.{receptor}": 2.0 ** math.ceil(math.log2(plan.population(name).quanta[receptor] * largest / _ROOMY))
-        for (name, receptor), largest in inexact.items()
+def dtypes_of_sums(plan: Plan, floats: Container[Receptor] = ()) -> dict[Receptor, str]:
+    """Return the dtype in which a run adds up what arrives, by receptor; some have to be `floats`."""
+    return {
+        place: plan.dtype if place in floats or exact_in_floats(plan, place) else "int32" for place in plan.receptors()
     }
-    (place, largest), *_ = inexact.items()
-
-    @jax.custom_jvp
-    def undifferentiated(x: Array) -> Array:
-        return x
-
-    @undifferentiated.defjvp
-    def raises(primals: Any, tangents: Any) -> Any:
-        raise NetworkError(
-            f"simulate: weights into a neuron of {'.'.join(place)} add up to {largest:.0f} quanta; float32 is exact "
-            "only below 2^24 quanta, so these sums are integers, which have no derivative; pass larger quanta, "
-            f"build(quantum={quanta}), or build(dtype='float64')"
-        )
-
-    return jax.tree.map(lambda x: undifferentiated(x) if _is_float(x) else x, tree)
 
 
-def _is_float(x: Array) -> bool:
-    return jnp.issubdtype(jnp.result_type(x), np.floating)
+def dtypes_after(plan: Plan, floats: Container[Receptor], state: NetworkState) -> dict[Receptor, Any]:
+    """Return the dtypes in which sums leave a run from a state: integers do so as floats if they must be."""
+    sums = {(name, receptor): state.arriving[name][receptor] for name, receptor in plan.receptors()}
+    return {
+        place: plan.dtype if place in floats and not is_float(one) else jnp.result_type(one)
+        for place, one in sums.items()
+    }
+
+
+def exact_in_floats(plan: Plan, place: Receptor) -> bool:
+    """Say whether all sums into a receptor are exact in the floats of a plan: those of float64 always are."""
+    return plan.dtype == "float64" or bool(loads_of(plan, place).max(initial=0) < _EXACT)
+
+
+def in_quanta(plan: Plan, given: Mapping[str, Array]) -> dict[str, Array]:
+    """Return the weights of all projections in quanta: whole numbers, but those that are given are not rounded."""
+    quanta = {p.name: plan.population(p.target).quanta[p.receptor] for p in plan.projections}
+    return {s.name: given[s.name] / quanta[s.name] if s.name in given else s.weights for s in plan.synapses}
+
+
+def in_dtypes(plan: Plan, weights: Mapping[str, Array], dtypes: Mapping[Receptor, str]) -> dict[str, Array]:
+    """Return the weights of all projections in the dtypes of their receptors."""
+    return {p.name: jnp.asarray(weights[p.name]).astype(dtypes[p.target, p.receptor]) for p in plan.projections}
+
+
+def is_float(x: Array) -> bool:
+    """Say whether an array has floats."""
+    return bool(jnp.issubdtype(jnp.result_type(x), np.floating))
+
+
+def loads_of(plan: Plan, place: Receptor) -> Array:
+    """Return the sum of |weight| into each neuron of a receptor, in quanta: float64 (neurons,)."""
+    loads = np.zeros(plan.population(place[0]).size)
+    for s in into(plan, place):
+        weights = np.abs(np.broadcast_to(s.weights, s.targets.shape).astype(float))
+        loads += np.bincount(s.targets, weights, loads.size)
+    return loads
+
+
+def into(plan: Plan, place: Receptor) -> Iterator[SynapsePlan]:
+    """Yield the synapses into a receptor."""
+    return (plan.synapses[k] for k, p in enumerate(plan.projections) if (p.target, p.receptor) == place)

@@ -19,12 +19,13 @@ from ..run.requests import Every, parsed, wanted
 from ..state import NetworkState
 from ..surrogate import fast_sigmoid
 from .engine import ReferenceEngine
+from .limits import check_sums, doubts
 from .outputs import Outputs
-from .params import check_names
+from .params import check_names, given_weights, neuron_params
 from .placement import placed
 from .prepare import checked_count, checked_inputs, checked_state, program_of
 from .program import Carry, Program
-from .quanta import refuse_derivatives
+from .quanta import dtypes_after, dtypes_of_sums, fractional, in_dtypes, in_quanta, in_quanta_of
 
 __all__ = ["simulate"]
 
@@ -49,8 +50,10 @@ def simulate(
 
     Spikes are differentiated with a surrogate: `spike = v >= threshold` has the derivative `surrogate(v - threshold)`
     with respect to the margin `v - threshold`, and the choice `jnp.where(spike, reset, v)` has none with respect to
-    `spike`. Spikes that no comparison of floats decides, such as those drawn at random, have no derivative. Weights are
-    rounded to whole quanta; the derivative ignores this rounding.
+    `spike`. Spikes that no comparison of floats decides, such as those drawn at random, have no derivative.
+
+    Weights in `params` count as they are: they are not rounded to multiples of a quantum, unlike those of a build.
+    Spikes that are on their way in `state` keep the weights with which they were sent.
 
     A simulation that was built with `backend="cuda"` runs its kernel within JAX's program, with the same bits as its
     method `run`. It has no derivatives, the keys of the build, and the means of `random.poisson` that are one for a
@@ -63,7 +66,8 @@ def simulate(
         state: The state before the first step.
         params: By population the parameters by name, () or (neurons,); by projection its weights, (1,) or
             (entries,), in the unit of what arrives. Parameters left out are as the network was built, and weights as
-            they are now: those of the build, or of `Simulation.set`.
+            they are now: those of the build, or of `Simulation.set`. If traced weights are NaN or infinite, all floats
+            that are returned are NaN.
         steps: How many steps, a Python integer.
         inputs: What is added to what arrives: by "population.receptor", (steps, neurons), or (steps,) for
             the same to all neurons.
@@ -79,12 +83,14 @@ def simulate(
         The state after the last step, and what was recorded: "exc.spikes" float32 (steps, neurons) of 0 and 1,
         "exc.counts" float32 (neurons,), "exc.rate" float32 (steps,), which is how many neurons spiked in each step, all
         of them differentiable, and float64 in a network of float64; samples by their labels, (ceil(steps / every),
-        chosen), whose last row is 0 if one sample less falls within the run. The sums in the state are of the dtypes of
-        those in `state`: pass floats to differentiate through several calls.
+        chosen), whose last row is 0 if one sample less falls within the run. The sums in the state are numbers of
+        quanta, of the dtypes of those in `state`; but where weights are given, integers become floats, for such sums
+        need not be whole numbers. `state.with_floats()` has floats from the start: for a loop such as `jax.lax.scan`
+        over calls with weights, and for derivatives through several calls.
 
     Raises:
-        NetworkError: The simulation has another backend; it has `"cuda"`, and the call needs `"jax"`; or a
-            derivative is needed where sums reach 2^24 quanta.
+        NetworkError: The simulation has another backend; it has `"cuda"`, and the call needs `"jax"`; weights are NaN
+            or infinite; or sums in the state are too large.
         UnknownNameError: A population, parameter, projection or receptor does not exist.
         ShapeError: A parameter, an input or the state has another shape.
 
@@ -109,19 +115,30 @@ def simulate(
     every = None if checkpoint_every is None else min(checked_count("checkpoint_every", checkpoint_every), steps)
 
     def run(
-        state: NetworkState, params: Mapping[str, Any], given: Mapping[str, Array], keys: Mapping[str, Array]
+        state: NetworkState,
+        neurons: Mapping[str, Mapping[str, Array]],
+        weights: Mapping[str, Array],
+        given: Mapping[str, Array],
+        keys: Mapping[str, Array],
     ) -> tuple[NetworkState, dict[str, Array]]:
         outputs = Outputs(plan, asked, steps, jnp.asarray(state.step, np.uint32))
-        program = program_of(plan, outputs, params, surrogate, keys)
+        quanta = in_quanta(plan, weights)
+        program = program_of(plan, outputs, neurons, in_dtypes(plan, quanta, dtypes), surrogate, keys, dtypes)
         rows = jnp.arange(steps, dtype=np.int32), given
         carry, recorded = _looped(program, program.start(state), rows, steps, every)
-        return program.state(carry, steps, state), {**recorded, **carry.filled}
+        results = program.state(carry, steps, state, dtypes_after(plan, floats, state)), {**recorded, **carry.filled}
+        return doubt.resolved(results, state, quanta)
 
     _check_width(plan, (state, params, inputs, keys))
+    check_names(plan, params)
     with jax.enable_x64(plan.dtype == "float64"):
         given = checked_inputs(plan, inputs or {}, steps)
-        state, params, given = refuse_derivatives((checked_state(plan, state), params, given), plan)
-        return placed(run, asked, state)(state, params, given, keys or {})
+        neurons, weights = neuron_params(plan, params), given_weights(plan, params)
+        state = checked_state(plan, in_quanta_of(plan, state))
+        check_sums(plan, state, weights)
+        floats = fractional(plan, weights, state)
+        doubt, dtypes = doubts(plan, weights, state, floats), dtypes_of_sums(plan, floats)
+        return placed(run, asked, state)(state, neurons, weights, given, keys or {})
 
 
 def _on_gpu(

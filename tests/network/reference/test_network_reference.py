@@ -1,11 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The reference: one step at a time beside the interpreted network, derivatives beside those of dense programs."""
 
-import ast
 import dataclasses
 import functools
 import operator
-import re
 
 import jax
 import jax.numpy as jnp
@@ -17,12 +15,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from programs import run_program
 
-import brainevent as be
 from brainevent import Network, Population
 from brainevent.errors import NetworkError, NotFiniteError, ShapeError, UnknownNameError
 from brainevent.network.interpreted import Interpreted
 from brainevent.network.plan.plan import Plan, PopulationPlan
 from brainevent.network.reference import ReferenceEngine, initial_params, simulate
+from brainevent.network.reference.quanta import dtypes_of_sums
 from brainevent.network.rule.margin import with_margin
 from brainevent.network.rule.trace import flat_rule, trace
 from brainevent.network.run.recorded import Sample, Wanted
@@ -307,9 +305,13 @@ def loss(params, plan, **options):
     return loss_of(spikes, {name: states["v"] for name, states in state.neurons.items()})
 
 
-def test_gradients_equal_those_of_a_dense_program():
+@pytest.mark.parametrize("weights", ["of the build", "normal"])
+def test_gradients_equal_those_of_a_dense_program(weights):
     plan = two_populations()
     params = initial_params(plan)
+    if weights == "normal":
+        random = np.random.default_rng(0)
+        params |= {s.name: random.normal(1, 2, s.targets.size).astype("f4") for s in plan.synapses}
     expected_loss, expected = jax.jit(jax.value_and_grad(lambda params: loss_of(*dense(plan, params, STEPS))))(params)
     found_loss, found = jax.jit(jax.value_and_grad(lambda params: loss(params, plan)))(params)
     np.testing.assert_allclose(found_loss, expected_loss, rtol=1e-5)
@@ -351,12 +353,12 @@ def last_voltage(params, plan, steps=3, **options):
     return simulate(plan, initial_state(plan), params, steps, **options)[0].neurons["b"]["v"][0]
 
 
-@pytest.mark.parametrize(("weight", "arrives"), [(0.75, 0.75), (0.8, 0.75), (0.9, 1.0), (-0.3, -0.25)])
-def test_weights_are_rounded_to_quanta_straight_through(weight, arrives):
+@pytest.mark.parametrize("weight", [0.75, 0.8, 0.9, -0.3, 1e-20])
+def test_weights_that_are_given_are_not_rounded(weight):
     plan = one_neuron(threshold=9.0)
     value, slope = jax.value_and_grad(last_voltage)({"a->b.syn": jnp.array([weight])}, plan, surrogate=None)
-    assert value == pytest.approx(arrives)
-    assert slope["a->b.syn"][0] == pytest.approx(1.0)
+    assert value == np.float32(weight)
+    assert slope["a->b.syn"][0] == 1
 
 
 def lottery(s, arriving, p, random):
@@ -445,40 +447,26 @@ def test_gradients_flow_through_several_calls_where_sums_are_floats():
     np.testing.assert_allclose(several, one, rtol=1e-4, atol=1e-7)
 
 
-def test_sums_that_leave_float32_are_integers_and_have_no_derivative():
-    plan = heavy_plan()
-    assert simulate(plan, initial_state(plan), {}, 3)[0].arriving["a"]["syn"].dtype == np.int32
-    for name in ("a", "b->a.syn"):
-        params = {name: initial_params(plan)[name]}
-        with pytest.raises(
-            NetworkError, match=r"weights into a neuron of [ab]\.syn add up to \d+ quanta; .*2\^24.*build"
-        ):
-            jax.grad(lambda params: last_voltage(params, plan))(params)
+def finer(plan, bits):
+    """Return the same network with quanta that are smaller by 2^bits."""
+    populations = (dataclasses.replace(p, quanta={"syn": p.quanta["syn"] / 2**bits}) for p in plan.populations)
+    synapses = (dataclasses.replace(s, weights=s.weights.astype("i4") << bits) for s in plan.synapses)
+    return dataclasses.replace(plan, populations=tuple(populations), synapses=tuple(synapses))
 
 
-def test_weights_near_zero_have_derivatives_with_the_quantum_that_the_error_names():
-    state, params = {"v": np.linspace(0, 8, 20), "pause": 0}, {"decay": 0.9, "drive": 1.0, "threshold": 8.0}
-    cells = be.Population("a", 20, small_plans.leaky, state, params)
-    weights = np.random.default_rng(0).normal(0, 1, (20, 20))
-    weights[0, 0] = 1e-6
-    network = be.Network([cells], [be.Projection(cells, cells, weights, into="syn")])
-
-    def slope(**how):
-        sim = network.build(backend="jax", **how)
-
-        def mean(weights):
-            return be.simulate(sim, sim.state, {"a->a.syn": weights}, 9, record="a.v")[1]["a.v"].mean()
-
-        return jax.grad(mean)(sim.params["a->a.syn"])
-
-    with pytest.raises(NetworkError, match=r"build\(quantum=") as error:
-        slope()
-    named = ast.literal_eval(re.search(r"quantum=(\{.*\})", str(error.value))[1])
-    assert list(named) == ["a.syn"]
-    assert 2**-18 < named["a.syn"] < 2**-14
-    found = slope(quantum=named)
-    assert np.isfinite(found).all()
-    assert np.any(found)
+def test_sums_that_leave_float32_are_integers_with_the_derivatives_of_floats():
+    coarse, fine = two_populations(), finer(two_populations(), 20)
+    dtypes = [set(dtypes_of_sums(plan).values()) for plan in (coarse, fine)]
+    assert dtypes == [{"float32"}, {"int32"}]
+    neurons = {name: dict(initial_params(coarse)[name]) for name in ("a", "b")}
+    expected, found = (
+        jax.jit(jax.value_and_grad(functools.partial(loss, plan=plan)))(neurons) for plan in (coarse, fine)
+    )
+    close(found, expected, rtol=1e-4, atol=1e-6)
+    assert all(np.abs(slope).max() > 0 for slope in jax.tree.leaves(found[1]))
+    along = jax.tree.map(jnp.sign, found[1])
+    _, slope = jax.jvp(functools.partial(loss, plan=fine), (neurons,), (along,))
+    assert float(slope) == pytest.approx(sum(float(jnp.abs(x).sum()) for x in jax.tree.leaves(found[1])), rel=1e-3)
 
 
 # Transformations.

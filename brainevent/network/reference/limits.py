@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Weights and sums that a run cannot add up: an error where they are known, NaN where they are traced."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ..._compat import Tracer
+from ...errors import NetworkError
+from ..plan.plan import Plan
+from ..plan.quantum import LARGEST_SUM
+from ..state import NetworkState
+from .quanta import Receptor, into, is_float, loads_of
+
+__all__ = ["Doubts", "check_sums", "doubts"]
+
+Array = Any
+_HALF = 2**30  # quanta: sums of a run, and those that waited before it, then fit 32 bits together
+_SLACK = 2**7  # by how much float32 rounds sums below 2^31
+
+
+def check_sums(plan: Plan, state: NetworkState, given: Container[str]) -> None:
+    """Raise if sums of a state are of another dtype than those of states, or would change it in a loop."""
+    usual, advice = np.dtype(plan.dtype), "" if plan.dtype == "float32" else "'float64'"
+    weights = {(p.target, p.receptor): p.name for p in plan.projections if p.name in given}
+    for name, receptor in plan.receptors():
+        where = f"simulate: state.arriving[{name!r}][{receptor!r}] is"
+        sums = state.arriving[name][receptor]
+        dtype = sums.dtype if hasattr(sums, "dtype") else np.asarray(sums).dtype
+        if dtype != np.int32 and not (is_float(sums) and jnp.promote_types(dtype, usual) == dtype):
+            raise NetworkError(f"{where} {dtype}; pass quanta as int32, or as {usual}: state.with_floats({advice})")
+        if dtype == np.int32 and (name, receptor) in weights and (loop := _loop_of(sums)):
+            raise NetworkError(
+                f"{where} int32 in a loop ({loop}), but with weights of {weights[name, receptor]} in params sums leave "
+                f"as {usual}, and a loop must not change dtypes; begin it with state.with_floats({advice})"
+            )
+
+
+def _loop_of(x: Array) -> str | None:
+    """Return the name of the loop of JAX that carries a traced array; None if there is none, or JAX does not tell."""
+    frame = getattr(getattr(x, "_trace", None), "frame", None)
+    name = getattr(getattr(frame, "debug_info", None), "traced_for", None)
+    return name if name in ("fori_loop", "scan", "while_body") else None
+
+
+@dataclass(frozen=True)
+class Doubts:
+    """Weights and sums that are traced: whether a run can add them up is known when it runs."""
+
+    plan: Plan
+    weights: Sequence[str]
+    sums: Sequence[Receptor]
+
+    def resolved(self, results: Any, state: NetworkState, weights: Mapping[str, Array]) -> Any:
+        """Return results: their floats are NaN if `weights` in quanta are not finite, or sums of a state too large."""
+        if not self.weights and not self.sums:
+            return results
+        fine = [jnp.isfinite(weights[name]).all() for name in self.weights]
+        fine += [_fit(state.arriving[place[0]][place[1]], _room(self.plan, place)) for place in self.sums]
+        all_fine = jnp.array(fine).all()
+        return jax.tree.map(lambda x: jnp.where(all_fine, x, np.nan) if is_float(x) else x, results)
+
+
+def doubts(plan: Plan, given: Mapping[str, Array], state: NetworkState, floats: Container[Receptor]) -> Doubts:
+    """Raise if a weight that is given is not finite, or a sum too large; return what is traced.
+
+    Sums of the receptors in `floats` cannot be too large.
+    """
+    for p in plan.projections:
+        if p.name in given and not isinstance(given[p.name], Tracer):
+            _check_weights(p.name, given[p.name], plan.population(p.target).quanta[p.receptor])
+    traced = []
+    for place in plan.receptors():
+        sums = state.arriving[place[0]][place[1]]
+        if place in floats:
+            continue
+        if isinstance(sums, Tracer):
+            traced.append(place)
+        elif np.any(sums):
+            _check_room(place, np.asarray(sums), _room(plan, place))
+    return Doubts(plan, [name for name, weights in given.items() if isinstance(weights, Tracer)], traced)
+
+
+def _check_weights(name: str, weights: Array, quantum: np.floating[Any]) -> None:
+    numbers = np.asarray(weights)
+    with np.errstate(over="ignore"):
+        wrong = ~np.isfinite(numbers / quantum)
+    if wrong.any():
+        place = int(np.flatnonzero(wrong)[0])
+        found = f"simulate: params[{name!r}]: element [{place}] is {numbers[place]:g} in {numbers.dtype}"
+        if np.isfinite(numbers[place]):
+            raise NetworkError(
+                f"{found}, but sums are {numbers.dtype} numbers of quanta of {quantum:g}; build the network with a "
+                "larger weight, or with quantum="
+            )
+        raise NetworkError(f"{found}; pass finite numbers")
+
+
+def _check_room(place: Receptor, sums: Array, room: Array) -> None:
+    if (wrong := _beyond(sums, room)).any():
+        row, neuron = (int(k[0]) for k in np.nonzero(wrong))
+        name, receptor = place
+        raise NetworkError(
+            f"simulate: state.arriving[{name!r}][{receptor!r}]: {sums[row, neuron]} quanta wait for neuron {neuron}; "
+            "with the weights of this network they may leave 32 bits; pass floats: state.with_floats()"
+        )
+
+
+def _room(plan: Plan, place: Receptor) -> Array:
+    """Return how large |sums| of a state may be: then none leaves 32 bits later. int32 (rows, neurons) or (1, neurons).
+
+    The row that arrives k steps after the next one still gets weights of delays up to k.
+    """
+    loads, most = loads_of(plan, place), LARGEST_SUM - _SLACK
+    if loads.max(initial=0) < _HALF - _SLACK:
+        return (most - loads)[None].astype(np.int32)
+    rows = np.zeros((plan.rows(*place), loads.size))
+    for s in into(plan, place):
+        delays, weights = (np.broadcast_to(x, s.targets.shape) for x in (s.delays, s.weights))
+        for delay in np.unique(s.delays):
+            chosen = delays == delay
+            rows[delay:] += np.bincount(s.targets[chosen], np.abs(weights[chosen].astype(float)), loads.size)
+    return (LARGEST_SUM - rows).astype(np.int32)
+
+
+def _fit(sums: Array, room: Array) -> Array:
+    """Say whether there is room for all sums of a state, which may be traced."""
+    if len(room) == 1:  # XLA reduces rows much faster than all elements
+        sums = jnp.stack([sums.min(0), sums.max(0)])
+    return ~_beyond(sums, room).any()
+
+
+def _beyond(sums: Array, room: Array) -> Array:
+    """Return which sums of a state are larger than there is room for."""
+    return (sums > room) | (sums < -room)
