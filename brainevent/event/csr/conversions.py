@@ -124,7 +124,7 @@ def csr_to_csc_index(
     column_block_size: int = 4096,
     csr_indptr: IndexLike | None = None,
     csr_indices: IndexLike | None = None,
-) -> tuple[jax.Array, jax.Array, jax.Array | None]:
+) -> tuple[jax.Array, jax.Array, Any]:
     """Turn the indices of compressed sparse rows into those of compressed sparse columns.
 
     Args:
@@ -187,7 +187,7 @@ def csc_to_csr_index(
     column_block_size: int = 4096,
     csc_indptr: IndexLike | None = None,
     csc_indices: IndexLike | None = None,
-) -> tuple[jax.Array, jax.Array, jax.Array | None]:
+) -> tuple[jax.Array, jax.Array, Any]:
     """Turn the indices of compressed sparse columns into those of compressed sparse rows.
 
     Args:
