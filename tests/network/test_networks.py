@@ -113,15 +113,18 @@ def test_kernels_do_what_the_formula_says():
 
 @NETWORKS
 def test_one_run_of_a_batch_is_the_run_alone(network):
-    prepared = [network.prepare(400, seed) for seed in range(3)]
-    batch = jax.tree.map(lambda *leaves: jnp.stack(leaves), *prepared)
+    """Of one network: each element of the batch has a state of its own, and weights."""
+    _, synapses = network.prepare(400, 0)
+    states = [network.prepare(400, seed)[0] for seed in range(3)]
+    weights = [jax.tree.map(lambda w, factor=1 + 0.1 * k: factor * w, synapses) for k in range(3)]
+    batch = jax.tree.map(lambda *leaves: jnp.stack(leaves), *zip(states, weights, strict=True))
 
     def run(state, synapses):
         return brainevent.record(network.step, state, 300, synapses, dt=DT)[1]
 
     together = jax.vmap(run)(*batch)
-    for k, alone in enumerate(prepared):
-        np.testing.assert_array_equal(together[k].bits, run(*alone).bits)
+    for k in range(3):
+        np.testing.assert_array_equal(together[k].bits, run(states[k], weights[k]).bits)
     assert together[0].counts.sum() > 0
 
 

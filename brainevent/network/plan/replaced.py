@@ -185,7 +185,7 @@ class Weights:
                 synapses.weights if synapses.weights.size == 1 else synapses.weights[order_of(self.built, synapses)]
             )
             weights = numbers * np.float64(self.built.population(about.target).quanta[about.receptor])
-        check_weights(f"set: weights of {about.name}", weights if weights.size > 1 else weights.reshape(()))
+        check_weights(f"set: weights of {about.name}", weights.reshape(()) if weights.size == 1 else weights)
         if wiring is not None:
             ends = float(weights.min(initial=np.inf)), float(weights.max(initial=-np.inf))
             rule = wiring.projection.target.rule

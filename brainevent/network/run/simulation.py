@@ -336,11 +336,11 @@ class Simulation(Shown):
                 bits. Nothing changes then.
         """
         state, params, replaced = read_checkpoint(path, self.plan, force=force)
-        weights = self._weights if replaced is None else self._weights.as_built()
+        where, weights = f"checkpoint {os.fspath(path)}", self._weights
         try:
-            self._go_on(f"checkpoint {os.fspath(path)}", weights, state, replaced or {})
+            self._go_on(where, weights if replaced is None else weights.as_built(), state, replaced or {})
         except NetworkError as error:
-            raise CheckpointError(str(error)) from None
+            raise CheckpointError(f"{where}: {str(error).removeprefix(f'{where}: ')}") from None
         for population, values in params.items():
             for name, value in values.items():
                 self._set_param(population, name, value)

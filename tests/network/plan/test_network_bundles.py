@@ -117,7 +117,7 @@ def test_what_was_on_its_way_arrives_once(parts):
     ]
     plan = Plan((a, b), tuple(joined), 0.1, 1, parts, "")
     ours, theirs = NumbaEngine(plan), Interpreted(plan)
-    assert ours._memory.ring.slots == 1
+    assert ours.memory.ring.slots == 1
     for steps in (1, 5, 70, 3, 40):
         for engine in (ours, theirs):
             engine.run(steps, Wanted(("a",)), {})
@@ -127,9 +127,9 @@ def test_what_was_on_its_way_arrives_once(parts):
         np.testing.assert_array_equal(ours.state.neurons["a"]["v"], state.neurons["a"]["v"])
         if steps > 1:
             ours.load(state)
-            assert ours._memory.ring.slots == 64
+            assert ours.memory.ring.slots == 64
     ours.run(70, Wanted(), {})
     theirs.run(70, Wanted(), {})
-    assert ours._memory.ring.slots == 1
+    assert ours.memory.ring.slots == 1
     np.testing.assert_array_equal(ours.state.neurons["b"]["v"], theirs.state.neurons["b"]["v"])
     assert theirs.state.arriving["a"]["syn"].any()
