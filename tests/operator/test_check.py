@@ -4,7 +4,8 @@
 import functools
 
 import faults
-import faults_by_data  # noqa: F401 - adds to faults.FAULTS
+import faults_at_edges  # noqa: F401 - adds to faults.FAULTS
+import faults_by_data  # noqa: F401 - so does this
 import jax
 import jax.numpy as jnp
 import numba
