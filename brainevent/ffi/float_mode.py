@@ -40,7 +40,7 @@ def is_known() -> bool:
 
 @contextlib.contextmanager
 def watched(standard: bool) -> Iterator[list[str]]:
-    """List how the mode of this thread changes in this block, which can begin in the standard mode; then set it back."""
+    """List how the mode of this thread changes in this block, which may begin in the standard mode; restore it."""
     changed: list[str] = []
     functions = _functions()
     if functions is None:

@@ -38,7 +38,6 @@ class Watch:
         poison: What an element of a result is before the call, by dtype.
         margin: What is beside an operand, by its number, side and content.
         standard: Whether the call begins in the processor's standard floating-point mode, rather than in XLA's.
-        calls: How many calls there were.
         operands: The largest number of operands of a call.
         outside: What was written outside of the arrays.
         modes: How the floating-point mode changed.
@@ -47,7 +46,6 @@ class Watch:
     poison: Callable[[Any], Any]
     margin: Contents
     standard: bool = False
-    calls: int = 0
     operands: int = 0
     outside: list[str] = field(default_factory=list)
     modes: list[str] = field(default_factory=list)
@@ -161,11 +159,10 @@ def _call(inner: Callable[[int], int], call_frame: int) -> int:
         return inner(call_frame)
     places = [array.pointer.value for array in arrays]
     blocks: dict[Any, _Block] = {}  # one for arrays that share memory, as operands that are one array
-    for array, place in zip(arrays, places, strict=True):
-        _enter(watch, blocks, array, place)
-    watch.calls += 1
     watch.operands = max(watch.operands, sum(not array.is_result for array in arrays))
     try:
+        for array, place in zip(arrays, places, strict=True):
+            _enter(watch, blocks, array, place)
         with float_mode.watched(watch.standard) as changed:
             answer = inner(call_frame)
     finally:

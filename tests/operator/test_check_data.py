@@ -38,7 +38,7 @@ def test_says_which_values_were_tried():
     assert found == ("ok", "operand 0: all or none; operand 1: zeros, negative, NaN, infinity; operand 2: duplicates")
     op = operator(plain(lambda i: [2 * i]), twice)
     words = "it has no operand whose values could be varied"
-    assert detail(op, np.arange(8, dtype=np.int32), promise="other values") == ("skipped", words)
+    assert detail(op, np.int32(3), promise="other values") == ("skipped", words)
 
 
 def test_a_kernel_may_do_anything_where_the_reference_gives_no_number():
@@ -137,7 +137,7 @@ def test_a_kernel_may_refuse_a_size_while_it_is_built():
 
 
 def test_sizes_that_cannot_change_at_once_change_one_by_one():
-    op = operator(plain(lambda x, y: [x * y.sum()]), lambda x, y: x * (y * jnp.ones(4)).sum())
+    op = operator(plain(lambda x, y: [x * y.sum()]), lambda x, y: x * y.reshape(4).sum())
     found = detail(op, X, X[:4], promise="other sizes")
     assert found == (
         "ok",

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,8 +20,8 @@ from .poison import Poisoned, assert_written, poison
 
 __all__ = [
     "Guarded",
-    "Program",
     "OutsideError",
+    "Program",
     "assert_right",
     "assert_within",
     "check_float_mode",
@@ -78,7 +79,8 @@ def prepared(
 ) -> Program:
     """Compile a function for operands like these, with guards for its native code where that is possible."""
     if jax.default_backend() == "cpu":
-        lowered = jax.jit(lambda *xs: function(*xs)).lower(*operands)
+        own = functools.partial(function)  # JAX would give its lowering, with other names in it, to others
+        lowered = jax.jit(own).lower(*operands)
         names = rename_native_calls(lowered, guard_of)
         if None not in names:
             return Guarded(lowered.compile(), bool(names))

@@ -6,6 +6,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import gc
+import itertools
 import time
 from collections.abc import Callable
 from typing import Any
@@ -47,15 +48,15 @@ def _least_growth(call: Callable[[], Any], calls: int, used: Callable[[], int]) 
         for _ in range(calls):
             call()
         sizes.append(used())
-    return min(after - before for before, after in zip(sizes, sizes[1:], strict=False))
+    return min(after - before for before, after in itertools.pairwise(sizes))
 
 
 class _Info(ctypes.Structure):
     """The result of mallinfo2."""
 
-    _fields_ = tuple(
-        (name, ctypes.c_size_t)
-        for name in "arena ordblks smblks hblks hblkhd usmblks fsmblks uordblks fordblks keepcost".split()
+    _fields_ = (
+        *((name, ctypes.c_size_t) for name in ("arena", "ordblks", "smblks", "hblks", "hblkhd", "usmblks", "fsmblks")),
+        *((name, ctypes.c_size_t) for name in ("uordblks", "fordblks", "keepcost")),
     )
 
 

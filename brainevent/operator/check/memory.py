@@ -12,8 +12,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..compare import Broken, assert_bits, during, to_host
-from .pages import WatchedArray, pages_remember
 from .guards import Program, assert_within, check_float_mode, need_native_code, prepared
+from .pages import WatchedArray, pages_remember
 from .poison import assert_written
 from .subject import ELEMENTS, Subject
 

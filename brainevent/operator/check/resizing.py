@@ -36,6 +36,9 @@ def resized(
     longer = cut[np.ix_(*(np.arange(new) % old for new, old in extents))]
     if jnp.issubdtype(x.dtype, jnp.integer):
         return _spread(cut, longer, {min(old, new): new for old, new in sizes.items()}, fixed)
+    if is_inexact(x) and not np.isin(np.asarray(x, np.complex128), (0, 1)).all():  # not events
+        turns = sum(np.meshgrid(*(np.arange(new) // old for new, old in extents), indexing="ij", sparse=True))
+        longer = (longer * (1 - turns % 3 / 4)).astype(x.dtype)  # no two neighbouring repetitions are equal
     if sparse and (is_inexact(x) or x.dtype == np.bool_):
         axes = np.meshgrid(*(_kept(*extent) for extent in extents), indexing="ij", sparse=True)
         kept: np.ndarray = functools.reduce(np.logical_and, axes)

@@ -52,8 +52,7 @@ def check_sizes(subject: Subject) -> str:
         trials.run_each(dict(zip(trials.tried, sizes, strict=False)))
     for group in trials.groups:
         few = {other.name: min(other.size, FEW) for other in trials.groups}
-        if trials.has_time_for(few | {group.name: LARGE}):
-            trials.run(few | {group.name: LARGE}, sparse=True, noted=[group.name])
+        trials.run(few | {group.name: LARGE}, sparse=True, noted=[group.name])
     for group in trials.groups:
         trials.run({group.name: 0})
     notes = "; ".join(trials.notes())
@@ -75,6 +74,7 @@ class _Trials:
         self.kept = [group for group in groups if group.size in self.fixed]
         self.groups = [group for group in groups if group.size not in self.fixed][:MOST]
         self.tried: dict[str, list[int]] = {group.name: [] for group in self.groups}
+        self.omitted: dict[int, None] = {}  # sizes, in order
         self.refused: dict[tuple[str, str], list[int]] = {}  # by group and reason
 
     def run_each(self, sizes: Mapping[str, int]) -> None:
@@ -86,6 +86,9 @@ class _Trials:
     def run(self, sizes: Mapping[str, int], sparse: bool = False, noted: Collection[str] | None = None) -> bool:
         """Try new sizes by group; return whether the operator accepts them; note those of some groups."""
         noted = sizes if noted is None else noted
+        if sizes and not self._is_feasible(sizes):
+            self.omitted |= {sizes[name]: None for name in noted}
+            return False
         try:
             if not sizes or not _is_tried(self.subject, self.groups, sizes, self.fixed, sparse):
                 return False
@@ -97,7 +100,7 @@ class _Trials:
             self.tried[name].append(sizes[name])
         return True
 
-    def has_time_for(self, sizes: Mapping[str, int]) -> bool:
+    def _is_feasible(self, sizes: Mapping[str, int]) -> bool:
         """Return whether operands and results of such sizes are not too many for the memory, or for the kernel."""
         before, after = (
             sum(math.prod(shape) for shape in shapes)
@@ -114,8 +117,10 @@ class _Trials:
             f"the kernel rejects {', '.join(map(str, dict.fromkeys(sizes)))} for {name} ({error})"
             for (name, error), sizes in self.refused.items()
         ]
+        if self.omitted:
+            said.append(f"{', '.join(map(str, self.omitted))} would take too long, or too much memory")
         others = [name for name, sizes in self.tried.items() if not sizes]
-        if others and not self.refused:
+        if others and not self.refused and not self.omitted:
             said.append(f"{', '.join(others)} kept: no other size suits the reference or the integers")
         return said
 
@@ -195,6 +200,8 @@ def _is_tried(
     if operands is None:
         return False
     types = _results(subject, operands, _new_shapes(subject, groups, sizes)[subject.count :])
+    if types is not None and sum(math.prod(x.shape) * x.dtype.itemsize for x in types) > BYTES:
+        return False
     wanted = None if types is None else _wanted(subject, operands, types)
     if types is None or (wanted is None and subject.operator.definition.reference is not None):
         return False
@@ -247,7 +254,11 @@ def _wanted(subject: Subject, operands: Sequence[Any], types: Sequence[Any]) -> 
     function = jax.jit(reference.generator(outs=types, **subject.kwargs))
     try:
         with jax.default_matmul_precision("highest"):
-            wanted = to_host(jax.tree.leaves(function(*operands)))
+            compiled = function.lower(*operands).compile()
+        memory = compiled.memory_analysis()
+        if memory is not None and memory.temp_size_in_bytes > 4 * BYTES:
+            return None
+        wanted = to_host(jax.tree.leaves(compiled(*operands)))
     except Exception:  # noqa: BLE001 - as above
         return None
     finite = all(np.isfinite(np.asarray(x, np.complex128)).all() for x in wanted if is_inexact(x))
