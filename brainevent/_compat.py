@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import functools
 import math
 from collections.abc import Callable, Iterator, Sequence
@@ -32,7 +31,7 @@ from jax._src.interpreters import mlir as _mlir
 from jax._src.lib.mlir import ir as _ir  # type: ignore[attr-defined]
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
-from jaxlib import _jax
+from jaxlib._jax import custom_call_targets
 from jaxlib.version import __version__ as jaxlib_version
 
 __all__ = [
@@ -49,6 +48,7 @@ __all__ = [
     "alone",
     "bind_equation",
     "calls_python",
+    "custom_call_targets",
     "described_devices",
     "for_export",
     "hands_over_batches",
@@ -65,14 +65,12 @@ __all__ = [
     "may_partition",
     "meshes_beside_manual_axes",
     "mlir",
-    "native_targets",
     "new_check",
     "new_primitive",
     "parse_sharding_rule",
     "primitive_batchers",
     "primitive_jvps",
     "primitive_transposes",
-    "rename_native_calls",
     "scan_counts",
     "source_line",
     "spec_over",
@@ -86,8 +84,7 @@ __all__ = [
 ShapedArray = jax.core.ShapedArray
 Tracer = jax.core.Tracer
 Zero = ad.Zero
-UndefinedPrimal = ad.UndefinedPrimal
-is_undefined_primal = ad.is_undefined_primal
+UndefinedPrimal, is_undefined_primal = ad.UndefinedPrimal, ad.is_undefined_primal
 primitive_jvps = ad.primitive_jvps
 primitive_transposes = ad.primitive_transposes
 primitive_batchers = batching.primitive_batchers
@@ -401,28 +398,3 @@ def name_partitioning(values: Any, name: str) -> Any:
             callbacks[name.encode()] = _partitionings[name.encode()] = info
             op.attributes["backend_config"] = _ir.StringAttr.get(name)
     return values
-
-
-def native_targets() -> dict[str, int]:
-    """Return the addresses of the native functions that programs for the CPU can call, by the names of the targets."""
-    pointer = ctypes.pythonapi.PyCapsule_GetPointer
-    pointer.argtypes, pointer.restype = (ctypes.py_object, ctypes.c_char_p), ctypes.c_void_p
-    targets = _jax.custom_call_targets("cpu")
-    return {name: pointer(t["execute"], None) or 0 for name, t in targets.items() if isinstance(t, dict)}
-
-
-def rename_native_calls(lowered: Any, rename: Callable[[str], str | None]) -> list[str | None]:
-    """Let a lowered program call other native targets; return the new names, None for each call that is kept."""
-    names: list[str | None] = []
-
-    def visit(operation: Any) -> Any:
-        if operation.name == "stablehlo.custom_call":
-            attributes = operation.attributes
-            typed = "mhlo.backend_config" in attributes  # as JAX marks calls that get typed arrays
-            names.append(rename(_ir.StringAttr(attributes["call_target_name"]).value) if typed else None)
-            if names[-1] is not None:
-                attributes["call_target_name"] = _ir.StringAttr.get(names[-1], operation.context)
-        return _ir.WalkResult.ADVANCE
-
-    lowered.compiler_ir("stablehlo").operation.walk(visit)
-    return names

@@ -15,11 +15,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._compat import native_targets
+from .._compat import custom_call_targets
 from . import float_mode, frame
 from .callbacks import native_address
 
-__all__ = ["BEFORE", "BEHIND", "Watch", "guard_of", "watching"]
+__all__ = ["BEFORE", "BEHIND", "Watch", "guard", "guard_of", "watching"]
 
 BEFORE, BEHIND = "before the beginning", "past the end"
 _MARGIN, _MOST = 1 << 12, 1 << 20  # bytes on each side of an array, at least and at most
@@ -66,6 +66,30 @@ def watching(watch: Watch) -> Iterator[Watch]:
             _current.pop()
 
 
+def guard(lowered: Any) -> list[bool]:
+    """Let a lowered program for the CPU call guards; tell for each of its custom calls whether it has one."""
+    found = []
+    for operation in _operations(lowered.compiler_ir("stablehlo").operation):
+        if operation.name == "stablehlo.custom_call":
+            attributes = operation.attributes
+            target = attributes["call_target_name"]
+            typed = "mhlo.backend_config" in attributes  # as JAX marks calls that get typed arrays
+            name = guard_of(target.value) if typed else None
+            if name is not None:
+                attributes["call_target_name"] = type(target).get(name, target.context)
+            found.append(name is not None)
+    return found
+
+
+def _operations(operation: Any) -> Iterator[Any]:
+    """Return all operations in one."""
+    for region in operation.regions:
+        for block in region.blocks:
+            for inner in block.operations:
+                yield inner.operation
+                yield from _operations(inner.operation)
+
+
 def guard_of(name: str) -> str | None:
     """Return the target that calls the target `name` on memory of our own; None if it cannot be guarded."""
     if name.startswith(_NOT_KERNELS):
@@ -76,14 +100,16 @@ def guard_of(name: str) -> str | None:
 
 @functools.cache
 def _guard(name: str) -> str | None:
-    address = native_targets().get(name)
-    if address is None:
+    target = custom_call_targets("cpu").get(name)
+    if not isinstance(target, dict):
         return None
+    kind = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)
+    address = kind(("PyCapsule_GetPointer", ctypes.pythonapi))(target["execute"], None)
     inner = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(address)
-    guard = f"brainevent_guarded_{name}"
+    guarded = f"brainevent_guarded_{name}"
     outer = native_address(functools.partial(_call, inner), str)
-    jax.ffi.register_ffi_target(guard, jax.ffi.pycapsule(outer), platform="cpu")
-    return guard
+    jax.ffi.register_ffi_target(guarded, jax.ffi.pycapsule(outer), platform="cpu")
+    return guarded
 
 
 @functools.cache

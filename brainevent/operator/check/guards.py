@@ -12,9 +12,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..._compat import rename_native_calls
 from ...ffi import float_mode
-from ...ffi.guarded import BEFORE, BEHIND, Watch, guard_of, watching
+from ...ffi.guarded import BEFORE, BEHIND, Watch, guard, watching
 from ..compare import Broken, Skipped, assert_close, different_bits, is_inexact, to_host
 from .poison import Poisoned, assert_written, poison
 
@@ -81,9 +80,9 @@ def prepared(
     if jax.default_backend() == "cpu":
         own = functools.partial(function)  # JAX would give its lowering, with other names in it, to others
         lowered = jax.jit(own).lower(*operands)
-        names = rename_native_calls(lowered, guard_of)
-        if None not in names:
-            return Guarded(lowered.compile(), bool(names))
+        guarded = guard(lowered)
+        if all(guarded):
+            return Guarded(lowered.compile(), bool(guarded))
     return Poisoned.of(function, compiled and compiled(), types).compiled(operands)
 
 
