@@ -31,7 +31,7 @@ from jax._src.interpreters import mlir as _mlir
 from jax._src.lib.mlir import ir as _ir  # type: ignore[attr-defined]
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
-from jaxlib._jax import custom_call_targets
+from jaxlib._jax import custom_call_targets  # type: ignore[import-not-found]
 from jaxlib.version import __version__ as jaxlib_version
 
 __all__ = [

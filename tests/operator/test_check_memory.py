@@ -102,6 +102,16 @@ def test_zeros_have_no_sign_unless_it_is_asked_for():
     assert not check(fault.operator, X, promises=["other values"], signed_zeros=True).ok
 
 
+@pytest.mark.parametrize("options", [{}, {"unique_indices": True}])
+def test_duplicates_are_left_out_where_the_reference_wants_distinct_indices(options):
+    def set_there(values, index):
+        return jnp.zeros(8).at[index].set(values) if not options else jnp.zeros(8).at[index].add(values, **options)
+
+    op = operator(plain(lambda values, index: [jnp.zeros(8).at[index[::-1]].set(values[::-1])]), set_there)
+    status, detail = row(op, X, faults_at_edges.INDEX, promise="other values")
+    assert (status, detail.rpartition("; ")[2]) == ("ok", "operand 1 kept")
+
+
 @given(st.permutations(range(6)), st.integers(7, 40))
 def test_indices_of_longer_arrays_stay_valid_and_distinct(indices, size):
     found = resized(np.array(indices, np.int32), (size,), {6: size})
