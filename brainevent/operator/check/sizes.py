@@ -52,7 +52,8 @@ def check_sizes(subject: Subject) -> str:
         trials.run_each(dict(zip(trials.tried, sizes, strict=False)))
     for group in trials.groups:
         few = {other.name: min(other.size, FEW) for other in trials.groups}
-        trials.run(few | {group.name: LARGE}, sparse=True, noted=[group.name])
+        if not trials.run(few | {group.name: LARGE}, sparse=True, noted=[group.name]) and len(few) > 1:
+            trials.run({group.name: LARGE}, sparse=True)
     for group in trials.groups:
         trials.run({group.name: 0})
     notes = "; ".join(trials.notes())
