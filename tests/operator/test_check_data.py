@@ -98,6 +98,14 @@ def test_says_which_sizes_were_tried():
     )
 
 
+def test_dimensions_that_are_never_split_stay_near_their_size():
+    """Such as the ten words that a random matrix is drawn from: a kernel need not take three."""
+    op = operator(plain(lambda w, x: [w @ x]), jnp.matmul)
+    op.def_sharding_rule("m k, k -> m", need_replication_factors=("k",))
+    found = detail(op, MATRIX, X, promise="other sizes")
+    assert found == ("ok", "m (4): 3, 1, 9, 127, 65539, 0; k (8): 7, 0")
+
+
 def test_results_get_the_shape_that_the_reference_gives():
     op = operator(plain(lambda x: [jnp.concatenate([x, x])]), lambda x: jnp.concatenate([x, x]))
     assert detail(op, X, promise="other sizes") == ("ok", "size 8: 7, 1, 9, 127, 65539, 0")
@@ -133,7 +141,7 @@ def test_a_kernel_may_refuse_a_size_while_it_is_built():
         return run
 
     found = detail(operator(generator, twice), X, promise="other sizes")
-    assert found == ("ok", "size 8: 0; the kernel rejects 7, 1, 9, 127, 65539 for size 8 (ValueError: rows in fours)")
+    assert found == ("ok", "size 8: 16, 128, 65544, 0; the kernel rejects 7 for size 8 (ValueError: rows in fours)")
 
 
 def test_sizes_that_cannot_change_at_once_change_one_by_one():

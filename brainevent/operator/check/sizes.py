@@ -37,6 +37,7 @@ class _Group:
     name: str
     size: int
     dims: tuple[tuple[int, int], ...]
+    is_whole: bool = False  # whether the sharding rule never splits it, as what has a fixed number of elements
 
 
 def check_sizes(subject: Subject) -> str:
@@ -47,13 +48,17 @@ def check_sizes(subject: Subject) -> str:
     if subject.operator.definition.reference is None and rule_of(subject) is None:
         raise Skipped("sizes not varied: no reference and no sharding rule says which are equal")
     trials = _Trials(subject, _groups(subject))
-    trials.run_each({group.name: group.size - 1 for group in trials.groups if group.size > 2})
-    for sizes in ((1,) * MOST, *ODD):
-        trials.run_each(dict(zip(trials.tried, sizes, strict=False)))
-    for group in trials.groups:
-        few = {other.name: min(other.size, FEW) for other in trials.groups}
-        if not trials.run(few | {group.name: LARGE}, sparse=True, noted=[group.name]) and len(few) > 1:
-            trials.run({group.name: LARGE}, sparse=True)
+    shorter = {group.name: group.size - 1 for group in trials.groups if group.size > 2}
+    if not trials.run(shorter) and len(shorter) > 1:  # all at once; otherwise one by one
+        for name, size in shorter.items():
+            trials.run({name: size})
+    varied = trials.varied()
+    trials.run({group.name: 1 for group in varied if trials.step(group) == 1})
+    for sizes in ODD:
+        trials.run({group.name: trials.rounded(group, size) for group, size in zip(varied, sizes, strict=False)})
+    for group in varied:
+        few = {other.name: trials.rounded(other, min(other.size, FEW)) for other in varied}
+        trials.run(few | {group.name: trials.rounded(group, LARGE)}, sparse=True, noted=[group.name])
     for group in trials.groups:
         trials.run({group.name: 0})
     notes = "; ".join(trials.notes())
@@ -78,11 +83,21 @@ class _Trials:
         self.omitted: dict[int, None] = {}  # sizes, in order
         self.refused: dict[tuple[str, str], list[int]] = {}  # by group and reason
 
-    def run_each(self, sizes: Mapping[str, int]) -> None:
-        """Try new sizes by group, all at once; if the operator does not accept them, one by one."""
-        if not self.run(sizes) and len(sizes) > 1:
-            for name, size in sizes.items():
-                self.run({name: size})
+    def varied(self) -> list[_Group]:
+        """Return the groups that the operator takes in other sizes, or may take in multiples of their size."""
+        return [
+            group
+            for group in self.groups
+            if not group.is_whole and (group.size <= 2 or self.tried[group.name] or self.step(group) > 1)
+        ]
+
+    def step(self, group: _Group) -> int:
+        """Return of what the sizes of a group must be multiples: its size, if the kernel rejects one less."""
+        return group.size if any(name == group.name for name, _ in self.refused) else 1
+
+    def rounded(self, group: _Group, size: int) -> int:
+        """Return the next size that a group may have."""
+        return -(-size // self.step(group)) * self.step(group)
 
     def run(self, sizes: Mapping[str, int], sparse: bool = False, noted: Collection[str] | None = None) -> bool:
         """Try new sizes by group; return whether the operator accepts them; note those of some groups."""
@@ -147,7 +162,8 @@ def _groups(subject: Subject) -> list[_Group]:
         size = shapes[i][axis]
         same = all(shapes[k][a] == size for k, a in dims)
         if i < subject.count and same and size > 1 and not isinstance(name, tuple):
-            groups.append(_Group(f"size {size}" if rule is None else f"{_readable(name)} ({size})", size, tuple(dims)))
+            title = f"size {size}" if rule is None else f"{_readable(name)} ({size})"
+            groups.append(_Group(title, size, tuple(dims), rule is not None and name in rule.replicated))
     return groups
 
 
