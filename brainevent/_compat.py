@@ -35,6 +35,7 @@ from jax._src.interpreters import mlir as _mlir
 from jax._src.lib.mlir import ir as _ir  # type: ignore[attr-defined]
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
+from jaxlib._jax import custom_call_targets  # type: ignore[import-not-found]
 from jaxlib.version import __version__ as jaxlib_version
 
 __all__ = [
@@ -51,6 +52,7 @@ __all__ = [
     "alone",
     "bind_equation",
     "calls_python",
+    "custom_call_targets",
     "described_devices",
     "for_export",
     "function_of",
@@ -91,8 +93,7 @@ __all__ = [
 ShapedArray = jax.core.ShapedArray
 Tracer = jax.core.Tracer
 Zero = ad.Zero
-UndefinedPrimal = ad.UndefinedPrimal
-is_undefined_primal = ad.is_undefined_primal
+UndefinedPrimal, is_undefined_primal = ad.UndefinedPrimal, ad.is_undefined_primal
 primitive_jvps = ad.primitive_jvps
 primitive_transposes = ad.primitive_transposes
 primitive_batchers = batching.primitive_batchers

@@ -7,6 +7,7 @@ import ctypes
 import functools
 import pathlib
 import re
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -16,9 +17,11 @@ __all__ = [
     "METADATA_EXTENSION",
     "OFFSETS",
     "SIZES",
+    "addresses_of",
     "answer_metadata_query",
     "api_version",
     "buffers_of",
+    "data_types",
     "device_of",
     "make_error",
     "read_attribute",
@@ -79,6 +82,13 @@ def api_version() -> tuple[int, int]:
     return major, minor
 
 
+@functools.cache
+def data_types() -> dict[str, int]:
+    """Return XLA's number of each data type, by its short name such as "F32"."""
+    header = pathlib.Path(jax.ffi.include_dir(), "xla", "ffi", "api", "c_api.h").read_text()
+    return {name: int(number) for name, number in re.findall(r"XLA_FFI_DataType_(\w+) = (\d+)", header)}
+
+
 # The rest reads and answers call frames in Python, which happens only outside of running programs.
 
 
@@ -116,13 +126,23 @@ def answer_metadata_query(call_frame: int) -> bool:
 
 def buffers_of(call_frame: int) -> tuple[list[Any], list[Any]]:
     """Return (address, XLA's number of the dtype, shape) of each operand, and of each result."""
-    return _buffers(call_frame, "args.args", "args.size"), _buffers(call_frame, "rets.rets", "rets.size")
+    operands, results = addresses_of(call_frame)
+    return _buffers(operands), _buffers(results)
 
 
-def _buffers(call_frame: int, array: str, size: str) -> list[Any]:
-    first, count = (read_word(call_frame, f"XLA_FFI_CallFrame.{part}") for part in (array, size))
+def addresses_of(call_frame: int) -> tuple[list[int], list[int]]:
+    """Return where XLA describes each operand, and each result."""
     found = []
-    for buffer in (read_word(first, 8 * i) for i in range(count)):
+    for part in ("args.args", "rets.rets"):
+        first = read_word(call_frame, f"XLA_FFI_CallFrame.{part}")
+        count = read_word(call_frame, f"XLA_FFI_CallFrame.{part[:4]}.size")
+        found.append([read_word(first, 8 * i) for i in range(count)])
+    return found[0], found[1]
+
+
+def _buffers(buffers: Sequence[int]) -> list[Any]:
+    found = []
+    for buffer in buffers:
         kind = ctypes.c_int32.from_address(buffer + OFFSETS["XLA_FFI_Buffer.dtype"]).value
         dims, rank = (read_word(buffer, f"XLA_FFI_Buffer.{part}") for part in ("dims", "rank"))
         shape = tuple(read_word(dims, 8 * axis) for axis in range(rank))

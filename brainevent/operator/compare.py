@@ -17,6 +17,7 @@ __all__ = [
     "assert_bits",
     "assert_close",
     "assert_types",
+    "assert_zero_signs",
     "described",
     "different_bits",
     "during",
@@ -62,7 +63,7 @@ def during(situation: str) -> Iterator[None]:
     except Skipped:
         raise
     except Broken as finding:
-        raise Broken(f"{situation}: {finding}") from None
+        raise type(finding)(f"{situation}: {finding}") from None
     except Exception as error:
         raise Broken(f"{situation}: {described(error)}") from error
 
@@ -94,6 +95,19 @@ def assert_close(
         wrong = _wrong(x, y, allowed, _largest(usual[i]) if usual is not None else 0.0)
         if wrong.any():
             raise Broken(f"{what} {i}: {_first(wrong, x, y)}")
+
+
+def assert_zero_signs(found: Sequence[Any], wanted: Sequence[Any]) -> None:
+    """Compare the signs of zeros."""
+    for i, (x, y) in enumerate(zip(to_host(found), to_host(wanted), strict=True)):
+        if is_inexact(y) and (wrong := _other_signs(x, y)).any():
+            raise Broken(f"output {i}: {_first(wrong, x, y)}")
+
+
+def _other_signs(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    if np.iscomplexobj(y):
+        return np.asarray(_other_signs(x.real, y.real) | _other_signs(x.imag, y.imag))
+    return np.asarray((x == 0) & (y == 0) & (np.signbit(x) != np.signbit(y)))
 
 
 def _wrong(x: np.ndarray, y: np.ndarray, allowed: float, usual: float) -> np.ndarray:

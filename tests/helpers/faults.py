@@ -260,7 +260,7 @@ def forgets_an_element_of_a_temporary():
         padded = brainevent.numba_kernel(kernel, outs=jax.ShapeDtypeStruct((100,), np.float32))
         return lambda x: [padded(x)[: x.size]]
 
-    words = "output 0: element [7] depends on what its memory held before"
+    words = "output 0: element [7] keeps what its memory held before"
     return Fault(operator(generator), "outputs written", words, options={"outs": like(X)})
 
 

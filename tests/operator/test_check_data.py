@@ -19,7 +19,7 @@ from hypothesis import given
 from zoo import like, numba_generator
 
 from brainevent import check
-from brainevent.operator.check import concurrency, memory, pages, poison, sizes, stalls
+from brainevent.operator.check import concurrency, memory, pages, poison, resizing, stalls
 from brainevent.operator.check.subject import _variations
 from brainevent.operator.compare import Skipped, assert_close
 
@@ -35,10 +35,10 @@ def detail(op, *operands, promise, **options):
 def test_says_which_values_were_tried():
     op = operator(plain(lambda keep, x, index: [jnp.where(keep, x, 0) + index]), lambda k, x, i: jnp.where(k, x, 0) + i)
     found = detail(op, X > 0, X, np.arange(8)[::-1].astype(np.int32), promise="other values")
-    assert found == ("ok", "operand 0: all or none; operand 1: zeros, negative, NaN, infinity; operand 2 kept")
+    assert found == ("ok", "operand 0: all or none; operand 1: zeros, negative, NaN, infinity; operand 2: duplicates")
     op = operator(plain(lambda i: [2 * i]), twice)
     words = "it has no operand whose values could be varied"
-    assert detail(op, np.arange(8, dtype=np.int32), promise="other values") == ("skipped", words)
+    assert detail(op, np.int32(3), promise="other values") == ("skipped", words)
 
 
 def test_a_kernel_may_do_anything_where_the_reference_gives_no_number():
@@ -81,17 +81,34 @@ def test_results_that_cancel_are_held_to_what_is_usual():
 
 def test_says_which_sizes_were_tried():
     op = operator(plain(lambda w, x: [w @ x]), jnp.matmul)
-    assert detail(op, MATRIX, X, promise="other sizes") == ("ok", "size 4: 3, 0; size 8: 7, 0")
+    assert detail(op, MATRIX, X, promise="other sizes") == (
+        "ok",
+        "size 4: 3, 1, 9, 127, 65539, 0; size 8: 7, 1, 17, 33, 65539, 0",
+    )
     op.def_sharding_rule("m k, k -> m", reduction_factors=("k",))
-    assert detail(op, MATRIX, X, promise="other sizes") == ("ok", "m (4): 3, 0; k (8): 7, 0")
+    assert detail(op, MATRIX, X, promise="other sizes") == (
+        "ok",
+        "m (4): 3, 1, 9, 127, 65539, 0; k (8): 7, 1, 17, 33, 65539, 0",
+    )
     op = operator(plain(lambda x: [2 * x]), twice)
     op.def_sharding_rule("... -> ...")
-    assert detail(op, MATRIX, promise="other sizes") == ("ok", "axis 0 of ... (4): 3, 0; axis 1 of ... (8): 7, 0")
+    assert detail(op, MATRIX, promise="other sizes") == (
+        "ok",
+        "axis 0 of ... (4): 3, 1, 9, 127, 65539, 0; axis 1 of ... (8): 7, 1, 17, 33, 65539, 0",
+    )
+
+
+def test_dimensions_that_are_never_split_stay_near_their_size():
+    """Such as the ten words that a random matrix is drawn from: a kernel need not take three."""
+    op = operator(plain(lambda w, x: [w @ x]), jnp.matmul)
+    op.def_sharding_rule("m k, k -> m", need_replication_factors=("k",))
+    found = detail(op, MATRIX, X, promise="other sizes")
+    assert found == ("ok", "m (4): 3, 1, 9, 127, 65539, 0; k (8): 7, 0")
 
 
 def test_results_get_the_shape_that_the_reference_gives():
     op = operator(plain(lambda x: [jnp.concatenate([x, x])]), lambda x: jnp.concatenate([x, x]))
-    assert detail(op, X, promise="other sizes") == ("ok", "size 8: 7, 0")
+    assert detail(op, X, promise="other sizes") == ("ok", "size 8: 7, 1, 9, 127, 65539, 0")
 
 
 @pytest.mark.parametrize(
@@ -124,13 +141,16 @@ def test_a_kernel_may_refuse_a_size_while_it_is_built():
         return run
 
     found = detail(operator(generator, twice), X, promise="other sizes")
-    assert found == ("ok", "size 8: 0; the kernel rejects 7 for size 8 (ValueError: rows in fours)")
+    assert found == ("ok", "size 8: 16, 128, 65544, 0; the kernel rejects 7 for size 8 (ValueError: rows in fours)")
 
 
 def test_sizes_that_cannot_change_at_once_change_one_by_one():
-    op = operator(plain(lambda x, y: [x * y.sum()]), lambda x, y: x * (y * jnp.ones(4)).sum())
+    op = operator(plain(lambda x, y: [x * y.sum()]), lambda x, y: x * y.reshape(4).sum())
     found = detail(op, X, X[:4], promise="other sizes")
-    assert found == ("ok", "size 8: 7, 0; size 4 kept: no other size suits the reference or the integers")
+    assert found == (
+        "ok",
+        "size 8: 7, 1, 9, 127, 65539, 0; size 4 kept: no other size suits the reference or the integers",
+    )
 
 
 @pytest.mark.parametrize("agreeing", [2, 3, 8])
@@ -154,17 +174,17 @@ def test_without_reference_and_rule_sizes_are_kept():
 
 @given(st.permutations(range(12)), st.integers(1, 12))
 def test_indices_stay_within_arrays_that_are_shorter(indices, size):
-    found = sizes._resized(np.array(indices, np.int32), (size,), {12: size})
+    found = resizing.resized(np.array(indices, np.int32), (size,), {12: size})
     assert sorted(found.tolist()) == list(range(size))
 
 
 def test_integers_that_cannot_stay_valid_are_told():
     index = np.array([3, 1, 7], np.int32)
-    assert sizes._resized(index, (3,), {8: 7}) is None  # two are left, and three different ones are needed
-    assert sizes._resized(np.array([3, 1, 3], np.int32), (3,), {8: 7}).tolist() == [3, 1, 3]
-    assert sizes._resized(index, (3,), {8: 0}) is None
-    assert sizes._resized(index, (0,), {8: 0}).size == 0
-    assert sizes._resized(np.int32(5), (), {8: 7}) == 5
+    assert resizing.resized(index, (3,), {8: 7}) is None  # two are left, and three different ones are needed
+    assert resizing.resized(np.array([3, 1, 3], np.int32), (3,), {8: 7}).tolist() == [3, 1, 3]
+    assert resizing.resized(index, (3,), {8: 0}) is None
+    assert resizing.resized(index, (0,), {8: 0}).size == 0
+    assert resizing.resized(np.int32(5), (), {8: 7}) == 5
 
 
 # ---- samples of batches --------------------------------------------------------------------------------------------

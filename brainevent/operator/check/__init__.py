@@ -33,13 +33,14 @@ def check(
     promises: Sequence[str] | None = None,
     samples: Sequence[Sequence[ArrayLike]] = (),
     tolerance: float | None = None,
+    signed_zeros: bool = False,
     **kwargs: Any,
 ) -> CheckReport:
     """Check that every kernel of an operator that can run here keeps every promise.
 
     It is called as the operator is. Kernels are compared with the reference (`def_reference`), or else with one
     another. A broken kernel is a row of the report, not an error. Besides these operands, others are tried: zeros,
-    negative numbers, NaN, and sizes that the reference takes.
+    negative numbers, NaN, duplicate indices, and sizes that the reference takes.
 
     Args:
         operator: An `XLACustomKernel`, or a `functools.partial` of one, for keywords named like those below.
@@ -51,6 +52,7 @@ def check(
             down, or moved around, as are booleans and unsorted integers, where the results still agree; sorted integers
             stay sorted, between the same ends.
         tolerance: The error that is allowed, relative to the largest value of a result; None for what suits the dtypes.
+        signed_zeros: Whether `values` and `other values` compare the signs of zeros.
         **kwargs: The keyword arguments of the operator.
 
     Returns:
@@ -85,7 +87,7 @@ def check(
     except _ReferenceFailsError as error:
         rows, chosen = [CheckRow(REFERENCE, TYPES, FAILED, str(error))], []
     tolerance = _tolerance(operands, outs) if tolerance is None else tolerance
-    subject = Subject(operator, "", outs, kwargs, tuple((x,) for x in to_host(operands)), None, tolerance)
+    subject = Subject(operator, "", outs, kwargs, tuple((x,) for x in to_host(operands)), None, tolerance, signed_zeros)
     for backend in chosen:
         rows += check_backend(subject, backend, [name for name in here if name != backend], samples, names)
     rows += other_platforms(operator) if backends is None else []

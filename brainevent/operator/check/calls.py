@@ -10,7 +10,7 @@ from typing import Any
 import jax
 
 from ...ffi.targets import export_checks
-from ..compare import Skipped, assert_bits, assert_close, assert_types, during, to_host
+from ..compare import Skipped, assert_bits, assert_close, assert_types, assert_zero_signs, during, to_host
 from ..emulation import EmulatedGenerator
 from ..lowering import select
 from .subject import ELEMENTS, Subject, platform_here
@@ -38,6 +38,8 @@ def check_values(subject: Subject) -> None:
         raise Skipped("nothing to compare with: no reference, and no other kernel that runs here")
     found = subject.call(*subject.operands())
     assert_close(found, subject.expected(), subject.tolerance)
+    if subject.signed_zeros:
+        assert_zero_signs(found, subject.expected())
 
 
 def check_jit(subject: Subject) -> None:

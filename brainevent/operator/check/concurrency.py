@@ -19,7 +19,7 @@ from ..compare import Broken, assert_bits, during, is_inexact, to_host
 from .stalls import stall_while_running
 from .subject import ELEMENTS, Subject
 
-__all__ = ["check_at_once"]
+__all__ = ["check_at_once", "seconds_of_a_call"]
 
 THREADS, SECONDS = 4, 0.15
 SECONDS_OF_A_TURN, MORE = 0.004, 20
@@ -55,7 +55,8 @@ class _Loop:
     @classmethod
     def of(cls, subject: Subject) -> _Loop:
         size = max(sum(x.size * x.dtype.itemsize for x in (*subject.operands(), *subject.out_types)), 1)
-        count = max(ELEMENTS, min(BATCH, BYTES // size, int(SECONDS_OF_A_TURN / _seconds_of_a_call(subject))))
+        seconds = subject.once("seconds", lambda: seconds_of_a_call(subject))
+        count = max(ELEMENTS, min(BATCH, BYTES // size, int(SECONDS_OF_A_TURN / seconds)))
         stacks = [subject.stacked(count, [0] * subject.count, first) for first in range(ELEMENTS)]
         unknown = [jnp.zeros((count, *out.shape), out.dtype) for out in subject.out_types]
         batched = _batched(subject, count)
@@ -111,7 +112,7 @@ def _differs(x: jax.Array, y: jax.Array) -> jax.Array:
     return (x != y).any()
 
 
-def _seconds_of_a_call(subject: Subject) -> float:
+def seconds_of_a_call(subject: Subject) -> float:
     """Return the time of the kernel without the start of a program; at least some microseconds."""
     compiled, operands = subject.compiled(), subject.operands()
     call = min(_seconds(lambda: jax.block_until_ready(compiled(*operands))) for _ in range(5))

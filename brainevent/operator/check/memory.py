@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Promises about memory: operands are only read, and every element of a result is written."""
+"""Promises about memory: operands are only read, results are written whole, and nothing else is touched."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import jax
@@ -11,11 +12,18 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..compare import Broken, assert_bits, during, to_host
+from .guards import Program, assert_within, check_float_mode, need_native_code, prepared
 from .pages import WatchedArray, pages_remember
-from .poison import Poisoned, assert_written
+from .poison import assert_written
 from .subject import ELEMENTS, Subject
 
-__all__ = ["check_inputs_unchanged", "check_outputs_written", "poisoned"]
+__all__ = [
+    "check_floating_point_mode",
+    "check_inputs_unchanged",
+    "check_outputs_written",
+    "check_within_bounds",
+    "poisoned",
+]
 
 Call = Callable[..., list[Any]]
 
@@ -69,16 +77,45 @@ def _reread(arrays: Sequence[jax.Array]) -> list[np.ndarray]:
 
 def check_outputs_written(subject: Subject) -> None:
     """No result depends on the earlier content of its memory."""
-    assert_written(poisoned(subject), subject.operands)
+    for program, operands, where in _programs(subject):
+        with during(where) if where else contextlib.nullcontext():
+            assert_written(program, operands)
+
+
+def check_within_bounds(subject: Subject) -> None:
+    """Native code writes to no memory outside of its arrays, and uses none."""
+    for program, operands, where in _programs(subject):
+        need_native_code(program)
+        with during(where) if where else contextlib.nullcontext():
+            assert_within(program, operands)
+
+
+def check_floating_point_mode(subject: Subject) -> None:
+    """Native code leaves the floating-point mode as it was."""
+    check_float_mode(poisoned(subject), subject.operands)
+
+
+def _programs(subject: Subject) -> Iterator[tuple[Program, Callable[[], Sequence[Any]], str]]:
+    """Return the programs of a call, and of a batch, with their operands, and words for findings."""
+    yield poisoned(subject), subject.operands, ""
     if subject.count:
         axes = [0] * subject.count
         types = [jax.ShapeDtypeStruct((ELEMENTS, *x.shape), x.dtype) for x in subject.out_types]
-        program = Poisoned.of(jax.vmap(subject.call), subject.compiled_batch(), types)
-        with during("under vmap"):
-            assert_written(program, lambda: subject.stacked(ELEMENTS, axes))
+
+        def batch() -> list[jax.Array]:
+            return subject.stacked(ELEMENTS, axes)
+
+        def make() -> Program:
+            return prepared(jax.vmap(subject.call), batch(), types, subject.compiled_batch)
+
+        yield subject.once("poisoned batch", make), batch, "under vmap"
 
 
-def poisoned(subject: Subject) -> Poisoned:
-    """Return the program of a call in poisoned memory, made once."""
-    made: Poisoned = subject.once("poisoned", lambda: Poisoned.of(subject.call, subject.compiled(), subject.out_types))
+def poisoned(subject: Subject) -> Program:
+    """Return the program of a call in memory that is prepared, made once."""
+
+    def make() -> Program:
+        return prepared(subject.call, subject.operands(), subject.out_types, subject.compiled)
+
+    made: Program = subject.once("poisoned", make)
     return made

@@ -7,15 +7,15 @@ import contextlib
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..compare import Broken, Skipped, assert_close, different_bits, to_host
+from ..compare import Broken, Skipped, different_bits, to_host
 
-__all__ = ["Poisoned", "assert_right", "assert_written"]
+__all__ = ["Memory", "Poisoned", "assert_written", "poison"]
 
 Call = Callable[..., list[Any]]
 LARGEST_TEMPORARY = 1 << 24  # bytes that are worth poisoning
@@ -56,12 +56,19 @@ class Poisoned:
 
     def run(self, operands: Sequence[Any], kind: int) -> tuple[list[np.ndarray], bool]:
         """Return the results over one of two kinds of poison, and whether they are in its memory."""
-        memory = [jnp.full(x.shape, _poison(x.dtype, kind), x.dtype) for x in self.types]
+        memory = [jnp.full(x.shape, poison(x.dtype, kind), x.dtype) for x in self.types]
         places = [x.unsafe_buffer_pointer() for x in memory]
         with _quiet():
-            found = self.program(memory, jnp.array(_poison(np.dtype(np.uint32), kind)), jnp.uint32(0), *operands)
+            found = self.program(memory, jnp.array(poison(np.dtype(np.uint32), kind)), jnp.uint32(0), *operands)
         pairs = zip(found[: len(places)], places, strict=True)
         return to_host(found), all(not x.size or x.unsafe_buffer_pointer() == place for x, place in pairs)
+
+
+class Memory(Protocol):
+    """A program whose results are in memory with poison when it begins."""
+
+    def run(self, operands: Sequence[Any], kind: int) -> tuple[list[np.ndarray], bool]:
+        """Return the results over one of two kinds of poison, and whether they are in its memory."""
 
 
 @contextlib.contextmanager
@@ -71,7 +78,7 @@ def _quiet() -> Iterator[None]:
         yield
 
 
-def assert_written(program: Poisoned, operands: Callable[[], Sequence[Any]]) -> list[np.ndarray]:
+def assert_written(program: Memory, operands: Callable[[], Sequence[Any]]) -> list[np.ndarray]:
     """Return the results; raise if one depends on the earlier content of its memory."""
     runs = [program.run(operands(), kind) for kind in (0, 0, 1)]
     (low, again, high), placed = zip(*runs, strict=True)
@@ -86,7 +93,7 @@ def assert_written(program: Poisoned, operands: Callable[[], Sequence[Any]]) -> 
     return list(high)
 
 
-def _confirm(program: Poisoned, operands: Callable[[], Sequence[Any]], seen: Sequence[list[np.ndarray]]) -> None:
+def _confirm(program: Memory, operands: Callable[[], Sequence[Any]], seen: Sequence[list[np.ndarray]]) -> None:
     """Raise `Skipped` unless each kind of poison gives the same results again, as sums in any order may not."""
     for kind in (0, 1) * CONFIRMATIONS:
         again, _ = program.run(operands(), kind)
@@ -94,33 +101,15 @@ def _confirm(program: Poisoned, operands: Callable[[], Sequence[Any]], seen: Seq
             raise Skipped("results differ from call to call")
 
 
-def assert_right(
-    program: Poisoned,
-    operands: Sequence[Any],
-    wanted: Sequence[Any] | None,
-    tolerance: float | None,
-    usual: Sequence[np.ndarray] | None = None,
-) -> None:
-    """Raise if results depend on earlier memory, or are wrong; `usual` results give the scale of errors."""
-    try:
-        found = assert_written(program, lambda: operands)
-    except Skipped:
-        if wanted is None:
-            raise
-        found, _ = program.run(operands, 1)
-    if wanted is not None:
-        assert_close(found[: len(wanted)], wanted, tolerance, usual=usual)
-
-
 def _unwritten(wrong: np.ndarray, x: np.ndarray, y: np.ndarray) -> str:
     index = tuple(int(i) for i in np.argwhere(wrong)[0])
-    held = (x[index], y[index]) == (_poison(x.dtype, 0), _poison(y.dtype, 1))
+    held = (x[index], y[index]) == (poison(x.dtype, 0), poison(y.dtype, 1))
     what = "keeps" if held else "depends on"
     count = f"{int(wrong.sum())} of {wrong.size} elements"
     return f"element {list(index)} {what} what its memory held before the call ({count})"
 
 
-def _poison(dtype: Any, kind: int) -> Any:
+def poison(dtype: Any, kind: int) -> Any:
     """Return one of two values that differ in every way: low, or high."""
     if dtype == np.bool_:
         return np.bool_(kind)

@@ -6,12 +6,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from . import batching, calls, concurrency, derivatives, gradients, memory, sharding, sizes, values
+from . import batching, calls, concurrency, derivatives, gradients, leaks, memory, sharding, sizes, values
 from .subject import Subject
 
-__all__ = ["PROMISES", "TYPES", "VALUES", "Promise"]
+__all__ = ["BOUNDS", "PROMISES", "TYPES", "VALUES", "Promise"]
 
-TYPES, VALUES = "shapes and dtypes", "values"
+TYPES, VALUES, BOUNDS = "shapes and dtypes", "values", "within bounds"
 
 
 @dataclass(frozen=True)
@@ -47,6 +47,17 @@ _LIST = (
         "inputs unchanged", memory.check_inputs_unchanged, "write to outputs only, or declare input_output_aliases"
     ),
     Promise("outputs written", memory.check_outputs_written, "write each element, including zeros, before reading it"),
+    Promise(
+        BOUNDS,
+        memory.check_within_bounds,
+        "read and write elements of the arrays only: compare indices with their sizes",
+    ),
+    Promise(
+        "floating-point mode",
+        memory.check_floating_point_mode,
+        "restore the mode (on x86 the register MXCSR) before the kernel returns",
+    ),
+    Promise("memory released", leaks.check_released, "free what the kernel allocates, in each call"),
     Promise("other values", values.check_values_of_its_own, _KERNEL),
     Promise("other sizes", sizes.check_sizes, _KERNEL),
     Promise("vmap of one operand", batching.check_vmap_each, _VMAP),

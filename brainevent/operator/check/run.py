@@ -13,7 +13,8 @@ from ...languages import language
 from ..compare import Broken, Skipped, described
 from ..custom_kernel import XLACustomKernel
 from ..emulation import EmulatedGenerator
-from .promises import PROMISES, TYPES, VALUES, Promise
+from .guards import OutsideError
+from .promises import BOUNDS, PROMISES, TYPES, VALUES, Promise
 from .report import FAILED, OK, SKIPPED, CheckRow
 from .subject import Subject, platform_here, with_samples
 
@@ -38,6 +39,10 @@ def check_backend(
 ) -> Iterator[CheckRow]:
     """Check the promises `names`, types and values first."""
     subject = subject.of(backend)
+    if BOUNDS in names and (finding := _outside(subject)):
+        yield CheckRow(backend, BOUNDS, FAILED, finding)
+        yield CheckRow(backend, "all others", SKIPPED, f"{BOUNDS!r} failed: calls could end this process")
+        return
     row = _row(PROMISES[TYPES], subject)
     if row.status == FAILED and (missing := _why_missing(subject)):
         yield CheckRow(backend, "all", SKIPPED, missing)
@@ -52,6 +57,17 @@ def check_backend(
     if values.status != OK:
         subject = subject.of(backend)  # from here the kernel is compared with itself
     yield from _check_others(with_samples(subject, samples), names)
+
+
+def _outside(subject: Subject) -> str:
+    """Return what the kernel does outside of its arrays: this is known before it runs on arrays of JAX."""
+    try:
+        PROMISES[BOUNDS].test(subject)
+    except OutsideError as finding:
+        return f"{finding}; {PROMISES[BOUNDS].advice}"
+    except Exception:  # noqa: BLE001 - its promises are checked in their order
+        return ""
+    return ""
 
 
 def _check_others(subject: Subject, names: Collection[str]) -> Iterator[CheckRow]:

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The promise about other sizes, zero and one less, for dimensions that belong together."""
+"""The promise about other sizes, from zero to more than 65 536, for dimensions that belong together."""
 
 from __future__ import annotations
 
+import math
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +15,9 @@ import numpy as np
 
 from ...errors import KernelCompilationError
 from ..compare import Broken, Skipped, described, is_inexact, to_host
-from .poison import Poisoned, assert_right
+from .concurrency import seconds_of_a_call
+from .guards import assert_right, prepared
+from .resizing import resized
 from .sharding import rule_of
 from .subject import Subject, named
 
@@ -22,6 +25,9 @@ __all__ = ["check_sizes"]
 
 Shapes = list[tuple[int, ...]]  # of the operands, then of the results
 MOST = 4  # groups of dimensions that are varied
+ODD = ((9, 17, 31, 33), (127, 33, 9, 17))  # sizes of the groups in one trial: more than blocks of 8, 16 and 32
+LARGE, FEW = 65_539, 3  # more than 16 bits can count, for one group; the others are small
+BYTES, SECONDS, START = 1 << 26, 1.5, 5e-5  # of a trial; of a call, without regard to its size
 
 
 @dataclass(frozen=True)
@@ -31,10 +37,11 @@ class _Group:
     name: str
     size: int
     dims: tuple[tuple[int, int], ...]
+    is_whole: bool = False  # whether the sharding rule never splits it, as what has a fixed number of elements
 
 
 def check_sizes(subject: Subject) -> str:
-    """Results are right if dimensions are one shorter, and if one group of them is empty."""
+    """Results are right if dimensions are one shorter, of size 1, odd, or large, and if one group of them is empty."""
     if any(_may_be_pointers(samples[0]) for samples in subject.samples):
         which = [i for i, samples in enumerate(subject.samples) if _may_be_pointers(samples[0])]
         raise Skipped(f"sizes not varied: {named(which)}: sorted integers may be pointers")
@@ -45,6 +52,13 @@ def check_sizes(subject: Subject) -> str:
     if not trials.run(shorter) and len(shorter) > 1:  # all at once; otherwise one by one
         for name, size in shorter.items():
             trials.run({name: size})
+    varied = trials.varied()
+    trials.run({group.name: 1 for group in varied if trials.step(group) == 1})
+    for sizes in ODD:
+        trials.run({group.name: trials.rounded(group, size) for group, size in zip(varied, sizes, strict=False)})
+    for group in varied:
+        few = {other.name: trials.rounded(other, min(other.size, FEW)) for other in varied}
+        trials.run(few | {group.name: trials.rounded(group, LARGE)}, sparse=True, noted=[group.name])
     for group in trials.groups:
         trials.run({group.name: 0})
     notes = "; ".join(trials.notes())
@@ -61,38 +75,70 @@ class _Trials:
     """The sizes that were tried, and the reasons against others."""
 
     def __init__(self, subject: Subject, groups: Sequence[_Group]):
-        fixed = set(_integers(subject.kwargs))
+        self.fixed = set(_integers(subject.kwargs))
         self.subject = subject
-        self.kept = [group for group in groups if group.size in fixed]
-        self.groups = [group for group in groups if group.size not in fixed][:MOST]
+        self.kept = [group for group in groups if group.size in self.fixed]
+        self.groups = [group for group in groups if group.size not in self.fixed][:MOST]
         self.tried: dict[str, list[int]] = {group.name: [] for group in self.groups}
-        self.refused: list[str] = []
+        self.omitted: dict[int, None] = {}  # sizes, in order
+        self.refused: dict[tuple[str, str], list[int]] = {}  # by group and reason
 
-    def run(self, sizes: Mapping[str, int]) -> bool:
-        """Try new sizes by group; return whether the operator accepts them."""
+    def varied(self) -> list[_Group]:
+        """Return the groups that the operator takes in other sizes, or may take in multiples of their size."""
+        return [
+            group
+            for group in self.groups
+            if not group.is_whole and (group.size <= 2 or self.tried[group.name] or self.step(group) > 1)
+        ]
+
+    def step(self, group: _Group) -> int:
+        """Return of what the sizes of a group must be multiples: its size, if the kernel rejects one less."""
+        return group.size if any(name == group.name for name, _ in self.refused) else 1
+
+    def rounded(self, group: _Group, size: int) -> int:
+        """Return the next size that a group may have."""
+        return -(-size // self.step(group)) * self.step(group)
+
+    def run(self, sizes: Mapping[str, int], sparse: bool = False, noted: Collection[str] | None = None) -> bool:
+        """Try new sizes by group; return whether the operator accepts them; note those of some groups."""
+        noted = sizes if noted is None else noted
+        if sizes and not self._is_feasible(sizes):
+            self.omitted |= {sizes[name]: None for name in noted}
+            return False
         try:
-            if not sizes or not _is_tried(self.subject, self.groups, sizes):
+            if not sizes or not _is_tried(self.subject, self.groups, sizes, self.fixed, sparse):
                 return False
         except _RefusedError as error:
-            self.refused.append(f"{_listed(sizes)} ({error})")
+            for name in noted:
+                self.refused.setdefault((name, str(error)), []).append(sizes[name])
             return False
-        for name, size in sizes.items():
-            self.tried[name].append(size)
+        for name in noted:
+            self.tried[name].append(sizes[name])
         return True
+
+    def _is_feasible(self, sizes: Mapping[str, int]) -> bool:
+        """Return whether operands and results of such sizes are not too many for the memory, or for the kernel."""
+        before, after = (
+            sum(math.prod(shape) for shape in shapes)
+            for shapes in (_shapes(self.subject), _new_shapes(self.subject, self.groups, sizes))
+        )
+        seconds = self.subject.once("seconds", lambda: seconds_of_a_call(self.subject)) - START
+        return 16 * after <= BYTES and seconds * after / max(before, 1) < SECONDS
 
     def notes(self) -> list[str]:
         """Return notes on what was tried, and what was not."""
         said = [f"{name}: {', '.join(map(str, sizes))}" for name, sizes in self.tried.items() if sizes]
         said += [f"{group.name} kept: {group.size} is in the keyword arguments" for group in self.kept]
-        said += [f"the kernel rejects {what}" for what in self.refused]
+        said += [
+            f"the kernel rejects {', '.join(map(str, dict.fromkeys(sizes)))} for {name} ({error})"
+            for (name, error), sizes in self.refused.items()
+        ]
+        if self.omitted:
+            said.append(f"{', '.join(map(str, self.omitted))} would take too long, or too much memory")
         others = [name for name, sizes in self.tried.items() if not sizes]
-        if others and not self.refused:
+        if others and not self.refused and not self.omitted:
             said.append(f"{', '.join(others)} kept: no other size suits the reference or the integers")
         return said
-
-
-def _listed(sizes: Mapping[str, int]) -> str:
-    return ", ".join(f"{size} for {name}" for name, size in sizes.items())
 
 
 def _may_be_pointers(x: np.ndarray) -> bool:
@@ -116,7 +162,8 @@ def _groups(subject: Subject) -> list[_Group]:
         size = shapes[i][axis]
         same = all(shapes[k][a] == size for k, a in dims)
         if i < subject.count and same and size > 1 and not isinstance(name, tuple):
-            groups.append(_Group(f"size {size}" if rule is None else f"{_readable(name)} ({size})", size, tuple(dims)))
+            title = f"size {size}" if rule is None else f"{_readable(name)} ({size})"
+            groups.append(_Group(title, size, tuple(dims), rule is not None and name in rule.replicated))
     return groups
 
 
@@ -139,25 +186,45 @@ def _integers(value: Any) -> Iterator[int]:
         yield int(value)
 
 
-def _is_tried(subject: Subject, groups: Sequence[_Group], sizes: Mapping[str, int]) -> bool:
-    """Run the kernel on operands of other sizes, if the operator accepts these."""
+def _new_shapes(subject: Subject, groups: Sequence[_Group], sizes: Mapping[str, int]) -> list[list[int]]:
     shapes = [list(shape) for shape in _shapes(subject)]
-    varied = [group for group in groups if group.name in sizes]
-    for group in varied:
+    for group in groups:
         for i, axis in group.dims:
-            shapes[i][axis] = sizes[group.name]
-    limits = {group.size: sizes[group.name] for group in varied}
-    resized = [_resized(x[0], shape, limits) for x, shape in zip(subject.samples, shapes, strict=False)]
-    operands = [jnp.asarray(x) for x in resized if x is not None]
-    if len(operands) < subject.count:
+            shapes[i][axis] = sizes.get(group.name, group.size)
+    return shapes
+
+
+def _operands(
+    subject: Subject, groups: Sequence[_Group], sizes: Mapping[str, int], fixed: Collection[int], sparse: bool
+) -> list[jax.Array] | None:
+    """Return operands of other sizes; None if the integers do not allow them."""
+    new = {group.size: sizes[group.name] for group in groups if group.name in sizes}
+    kept = {size for shape in _shapes(subject) for size in shape if size not in new}
+    operands = []
+    for samples, shape in zip(subject.samples, _new_shapes(subject, groups, sizes), strict=False):
+        x = resized(samples[0], shape, new, {*fixed, *kept}, sparse)
+        if x is None:
+            return None
+        operands.append(jnp.asarray(x))
+    return operands
+
+
+def _is_tried(
+    subject: Subject, groups: Sequence[_Group], sizes: Mapping[str, int], fixed: Collection[int], sparse: bool
+) -> bool:
+    """Run the kernel on operands of other sizes, if the operator accepts these."""
+    operands = _operands(subject, groups, sizes, fixed, sparse)
+    if operands is None:
         return False
-    types = _results(subject, operands, shapes[subject.count :])
+    types = _results(subject, operands, _new_shapes(subject, groups, sizes)[subject.count :])
+    if types is not None and sum(math.prod(x.shape) * x.dtype.itemsize for x in types) > BYTES:
+        return False
     wanted = None if types is None else _wanted(subject, operands, types)
     if types is None or (wanted is None and subject.operator.definition.reference is not None):
         return False
     outs = jax.tree.unflatten(jax.tree.structure(subject.outs), types)
     try:
-        program = Poisoned.of(lambda *xs: subject.call(*xs, outs=outs), None, types).compiled(operands)
+        program = prepared(lambda *xs: subject.call(*xs, outs=outs), operands, types)
     except Exception as error:
         raise _RefusedError(textwrap.shorten(_root(error), 80, placeholder=" ...")) from error
     where = f"with operands {', '.join(f'{x.dtype}{list(x.shape)}' for x in operands)}"
@@ -166,7 +233,7 @@ def _is_tried(subject: Subject, groups: Sequence[_Group], sizes: Mapping[str, in
     except Skipped:
         return False
     except Broken as finding:
-        raise Broken(f"{where}: {finding}") from None
+        raise type(finding)(f"{where}: {finding}") from None
     except Exception as error:
         raise Broken(f"{where}: {described(error)}") from error
     return True
@@ -177,22 +244,6 @@ def _root(error: BaseException) -> str:
     while isinstance(error, KernelCompilationError) and error.__cause__ is not None:
         error = error.__cause__
     return f"{type(error).__name__}: {error}"
-
-
-def _resized(x: np.ndarray, shape: Sequence[int], limits: Mapping[int, int]) -> np.ndarray | None:
-    """Shorten an array; integers stay valid indices, and distinct if they were. None if impossible."""
-    cut = x[tuple(slice(size) for size in shape)] if x.ndim else x
-    if not cut.size or not jnp.issubdtype(x.dtype, jnp.integer):
-        return cut
-    values, before = x.reshape(-1), x.size
-    for size, limit in limits.items():
-        if values.max() < size:  # they may be indices along this dimension
-            values = values[values < limit]
-        if not values.size:
-            return None
-    if values.size < cut.size and np.unique(x).size == before:
-        return None
-    return cut if values.size == before else np.resize(values, cut.shape)
 
 
 def _results(subject: Subject, operands: Sequence[Any], shapes: Sequence[Sequence[int]]) -> list[Any] | None:
@@ -220,7 +271,11 @@ def _wanted(subject: Subject, operands: Sequence[Any], types: Sequence[Any]) -> 
     function = jax.jit(reference.generator(outs=types, **subject.kwargs))
     try:
         with jax.default_matmul_precision("highest"):
-            wanted = to_host(jax.tree.leaves(function(*operands)))
+            compiled = function.lower(*operands).compile()
+        memory = compiled.memory_analysis()
+        if memory is not None and memory.temp_size_in_bytes > 4 * BYTES:
+            return None
+        wanted = to_host(jax.tree.leaves(compiled(*operands)))
     except Exception:  # noqa: BLE001 - as above
         return None
     finite = all(np.isfinite(np.asarray(x, np.complex128)).all() for x in wanted if is_inexact(x))

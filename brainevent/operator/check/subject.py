@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import itertools
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,7 +20,7 @@ from ..custom_kernel import XLACustomKernel
 from ..lowering import select
 from ..tuning_lookup import CallTypes
 
-__all__ = ["ELEMENTS", "Choice", "Subject", "named", "platform_here", "with_samples"]
+__all__ = ["ELEMENTS", "Choice", "Subject", "are_sorted", "levelled", "named", "platform_here", "with_samples"]
 
 ELEMENTS = 3  # of a batch
 Choice = tuple[int, ...]  # for each operand, the number of its sample
@@ -45,12 +46,14 @@ class Subject:
     samples: tuple[tuple[np.ndarray, ...], ...]  # per operand: the caller's array, then other valid values
     truth: Call | None = None
     tolerance: float | None = None
+    signed_zeros: bool = False  # whether the sign of a zero must be right
     _known: dict[Choice, list[np.ndarray]] = field(default_factory=dict, compare=False, repr=False)
     _made: dict[Hashable, Any] = field(default_factory=dict, compare=False, repr=False)
 
     def of(self, backend: str, truth: Call | None = None) -> Subject:
         """Return the same for a backend, with another oracle."""
-        return dataclasses.replace(self, backend=backend, truth=truth, _known={}, _made={})
+        made = self._made if backend == self.backend else {}
+        return dataclasses.replace(self, backend=backend, truth=truth, _known={}, _made=made)
 
     @property
     def params(self) -> dict[str, Any]:
@@ -191,17 +194,24 @@ def _variations(x: np.ndarray) -> list[Callable[[int], np.ndarray]]:
     def flipped(k: int) -> np.ndarray:
         return x ^ (np.arange(x.size).reshape(x.shape) % (k + 1) == 0)
 
-    def levelled(k: int) -> np.ndarray:
-        flat = x.reshape(-1).copy()
-        flat[k:-1:3] = flat[k - 1 : -2 : 3]
-        return flat.reshape(x.shape)
-
     if is_inexact(x):
         return [shrunk, moved]
     if x.dtype == np.bool_:
         return [moved, flipped]
+    return [functools.partial(levelled, x) if are_sorted(x) else moved]
+
+
+def are_sorted(x: np.ndarray) -> bool:
+    """Return whether numbers never decrease, as the row pointers of a sparse matrix."""
     flat = x.reshape(-1)
-    return [levelled if (flat[:-1] <= flat[1:]).all() else moved]
+    return bool((flat[:-1] <= flat[1:]).all())
+
+
+def levelled(x: np.ndarray, k: int) -> np.ndarray:
+    """Make some sorted numbers equal to the previous one, not the last."""
+    flat = x.reshape(-1).copy()
+    flat[k:-1:3] = flat[k - 1 : -2 : 3]
+    return flat.reshape(x.shape)
 
 
 def _are_new_and_valid(subject: Subject, own: Call, operand: int, samples: Sequence[np.ndarray]) -> bool:

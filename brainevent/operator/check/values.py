@@ -1,21 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The promise about other values of the same shapes: none active, all active, negative, NaN and infinity."""
+"""The promise about other values of the same shapes: none active, all active, negative, NaN, duplicates, one array."""
 
 from __future__ import annotations
 
+import itertools
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..compare import Skipped, during, is_inexact
+from ..compare import Skipped, assert_zero_signs, during, is_inexact
+from .guards import assert_right
 from .memory import poisoned
-from .poison import assert_right
-from .subject import Subject, named
+from .subject import Subject, are_sorted, levelled, named
 
 __all__ = ["check_values_of_its_own"]
 
+_DUPLICATES, _NEGATIVE_ZEROS = "duplicates", "all zero, negated"
+_DISTINCT = re.compile(r"\bscatter\[|unique_indices=True")
 Accepts = Callable[[Sequence[np.ndarray]], bool]  # whether the oracle's results determine those of the kernel
 
 
@@ -35,12 +40,22 @@ def check_values_of_its_own(subject: Subject) -> str:
     """Results are right for other values of each operand, over poisoned memory."""
     given = [samples[0] for samples in subject.samples]
     tried: dict[int, list[str]] = {}
-    for trial in _trials(given):
-        if _is_tried(subject, trial):
+    distinct = _wants_distinct_indices(subject)
+    for trial in (*_trials(given, subject.signed_zeros), *_shared(given)):
+        if not (distinct and trial.kind == _DUPLICATES) and _is_tried(subject, trial):
             tried.setdefault(trial.operand, []).append(trial.kind)
     if not tried:
         raise Skipped("it has no operand whose values could be varied")
     return _listed(tried, [i for i in range(subject.count) if i not in tried])
+
+
+def _wants_distinct_indices(subject: Subject) -> bool:
+    """Return whether the reference sets elements by index, or promises distinct indices: JAX defines no duplicates."""
+    reference = subject.operator.definition.reference
+    if reference is None:
+        return False
+    function = reference.generator(outs=subject.out_types, **subject.kwargs)
+    return bool(_DISTINCT.search(str(jax.make_jaxpr(function)(*subject.operands()))))
 
 
 def _listed(tried: Mapping[int, Sequence[str]], kept: Sequence[int]) -> str:
@@ -54,7 +69,8 @@ def _listed(tried: Mapping[int, Sequence[str]], kept: Sequence[int]) -> str:
 
 def _is_tried(subject: Subject, trial: _Trial) -> bool:
     """Run the kernel, unless the reference does not determine its results."""
-    operands = [jnp.array(x, copy=True) for x in trial.values]
+    own = {id(x): jnp.array(x, copy=True) for x in trial.values}
+    operands = [own[id(x)] for x in trial.values]  # one array where the trial has one
     if subject.truth is None or (trial.needs_reference and subject.operator.definition.reference is None):
         wanted = None
         if trial.needs_reference:
@@ -63,17 +79,21 @@ def _is_tried(subject: Subject, trial: _Trial) -> bool:
         wanted = subject.truth(*operands)
         if not trial.accepts([np.asarray(x) for x in wanted]):
             return False
-    with during(f"with operand {trial.operand} {trial.name}"):
-        assert_right(poisoned(subject), operands, wanted, subject.tolerance, subject.expected())
+    with during(f"with {trial.name}"):
+        found = assert_right(poisoned(subject), operands, wanted, subject.tolerance, subject.expected())
+        if subject.signed_zeros and wanted is not None:
+            assert_zero_signs(found, wanted)
     return True
 
 
-def _trials(given: Sequence[np.ndarray]) -> Iterator[_Trial]:
-    """Vary one operand after another; integers are kept, because they may be indices."""
+def _trials(given: Sequence[np.ndarray], signed_zeros: bool) -> Iterator[_Trial]:
+    """Vary one operand after another; integers, which may be indices, only become duplicates of one another."""
     for i, x in enumerate(given):
-        for kind, name, values in _finite_variations(x):
-            if not np.array_equal(values, x):
-                yield _Trial(i, kind, name, (*given[:i], values, *given[i + 1 :]), _are_finite)
+        is_integer = jnp.issubdtype(x.dtype, jnp.integer)
+        for kind, name, values in _with_duplicates(x) if is_integer else _finite_variations(x, signed_zeros):
+            if not np.array_equal(values, x) or name == _NEGATIVE_ZEROS:
+                varied = (*given[:i], values, *given[i + 1 :])
+                yield _Trial(i, kind, f"operand {i} {name}", varied, _are_finite, needs_reference=is_integer)
     others = [_without_zeros(x) for x in given]  # zero times NaN or infinity may be zero or NaN
     for i, x in enumerate(others):
         if not is_inexact(x) or not x.size or _are_events(given[i]):
@@ -82,10 +102,50 @@ def _trials(given: Sequence[np.ndarray]) -> Iterator[_Trial]:
             values = x.copy()
             values.reshape(-1)[x.size // 2] = special
             varied = (*others[:i], values, *others[i + 1 :])
-            yield _Trial(i, kind, f"with {kind} in it", varied, _are_not_all_finite, needs_reference=True)
+            name = f"operand {i} with {kind} in it"
+            yield _Trial(i, kind, name, varied, _are_not_all_finite, needs_reference=True)
 
 
-def _finite_variations(x: np.ndarray) -> Iterator[tuple[str, str, np.ndarray]]:
+def _shared(given: Sequence[np.ndarray]) -> Iterator[_Trial]:
+    """Pass one array as two operands of the same type, if its values suit both."""
+    for (i, x), (k, y) in itertools.combinations(enumerate(given), 2):
+        if x.size and (x.shape, x.dtype) == (y.shape, y.dtype):
+            for shared in (x, y):
+                if _suits(shared, x) and _suits(shared, y):
+                    values = tuple(shared if j in (i, k) else each for j, each in enumerate(given))
+                    yield _Trial(i, f"one array with {k}", f"one array for operands {i} and {k}", values, _are_finite)
+                    break
+
+
+def _suits(x: np.ndarray, y: np.ndarray) -> bool:
+    """Return whether one operand may have the values of another of its type: indices must stay valid."""
+    if x is y or x.dtype == np.bool_:
+        return True
+    if is_inexact(x):
+        return _are_events(x) or not _are_events(y)
+    within = bool(y.min() <= x.min() and x.max() <= y.max())
+    return within and not are_sorted(x) and not are_sorted(y) and (_are_distinct(x) or not _are_distinct(y))
+
+
+def _are_distinct(x: np.ndarray) -> bool:
+    return np.unique(x).size == x.size
+
+
+def _with_duplicates(x: np.ndarray) -> Iterator[tuple[str, str, np.ndarray]]:
+    """Repeat some integers, the smaller ones, so that a sum of lengths stays within the memory that there is."""
+    if x.size < 2:
+        return
+    if are_sorted(x):  # perhaps row pointers: the ends stay
+        yield _DUPLICATES, "with duplicates", levelled(x, 1)
+        return
+    flat, pairs = x.reshape(-1), x.size // 2 * 2
+    some = flat.copy()
+    some[0:pairs:2] = some[1:pairs:2] = np.minimum(flat[0:pairs:2], flat[1:pairs:2])
+    yield _DUPLICATES, "with duplicates", some.reshape(x.shape)
+    yield _DUPLICATES, "all equal", np.full_like(x, x.min())
+
+
+def _finite_variations(x: np.ndarray, signed_zeros: bool) -> Iterator[tuple[str, str, np.ndarray]]:
     if not x.size:
         return
     first = np.arange(x.size).reshape(x.shape) == x.size // 2
@@ -95,6 +155,8 @@ def _finite_variations(x: np.ndarray) -> Iterator[tuple[str, str, np.ndarray]]:
         yield "all or none", "one true", first
     elif is_inexact(x):
         yield "zeros", "all zero", np.zeros_like(x)
+        if signed_zeros:
+            yield "zeros", _NEGATIVE_ZEROS, -np.zeros_like(x)
         yield "zeros", "all zero but one", np.where(first, _without_zeros(x), 0).astype(x.dtype)
         yield "zeros", "with a zero", np.where(first, 0, x).astype(x.dtype)
         yield "zeros", "without zeros", _without_zeros(x)

@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs whose native code runs on memory of our own: what it writes and reads outside of its arrays shows."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ...ffi import float_mode
+from ...ffi.guarded import BEFORE, BEHIND, Watch, guard, watching
+from ..compare import Broken, Skipped, assert_close, different_bits, is_inexact, to_host
+from .poison import Poisoned, assert_written, poison
+
+__all__ = [
+    "Guarded",
+    "OutsideError",
+    "Program",
+    "assert_right",
+    "assert_within",
+    "check_float_mode",
+    "need_native_code",
+    "prepared",
+]
+
+Call = Callable[..., list[Any]]
+Sides = Mapping[tuple[int, str], int]  # for an operand and a side of it, which of the contents is there
+
+
+class OutsideError(Broken):
+    """Native code writes, or reads, outside of its arrays."""
+
+
+@dataclass(frozen=True)
+class Guarded:
+    """A compiled program for the CPU whose native calls go through guards."""
+
+    program: Callable[..., list[Any]]
+    is_native: bool  # whether there are such calls
+
+    def run(self, operands: Sequence[Any], kind: int) -> tuple[list[np.ndarray], bool]:
+        """Return the results over one of two kinds of poison."""
+        return self.watch(operands, kind)[0], True
+
+    def watch(
+        self, operands: Sequence[Any], kind: int, content: int = 0, sides: Sides | None = None, standard: bool = False
+    ) -> tuple[list[np.ndarray], Watch]:
+        """Return the results, and what the native code did; `content` is beside operands, except for `sides`."""
+
+        def margin(number: int, side: str, x: np.ndarray) -> Any:
+            return _beside(x, (sides or {}).get((number, side), content))
+
+        with watching(Watch(lambda dtype: poison(dtype, kind), margin, standard)) as watch:
+            results = to_host(self.program(*operands))
+        return results, watch
+
+
+Program = Poisoned | Guarded
+_CONTENTS = 3
+
+
+def _beside(x: np.ndarray, content: int) -> Any:
+    """Return what is beside an operand: integers are some of its own, so that they are valid indices."""
+    if is_inexact(x):
+        return (0, np.nan, float(jnp.finfo(x.dtype).max) / 2)[content]
+    if x.dtype == np.bool_:
+        return content == 1
+    return (x.min, x.max, lambda: x[len(x) // 2])[content]() if x.size else 0
+
+
+def prepared(
+    function: Call, operands: Sequence[Any], types: Sequence[Any], compiled: Callable[[], Any] | None = None
+) -> Program:
+    """Compile a function for operands like these, with guards for its native code where that is possible."""
+    if jax.default_backend() == "cpu":
+        own = functools.partial(function)  # JAX would give its lowering, with other names in it, to others
+        lowered = jax.jit(own).lower(*operands)
+        guarded = guard(lowered)
+        if all(guarded):
+            return Guarded(lowered.compile(), bool(guarded))
+    return Poisoned.of(function, compiled and compiled(), types).compiled(operands)
+
+
+def assert_within(program: Program, operands: Callable[[], Sequence[Any]]) -> None:
+    """Raise if native code writes outside of its arrays, or uses what is there, or changes the floating-point mode."""
+    if not isinstance(program, Guarded) or not program.is_native:
+        return
+    usual, _ = _checked(program, operands)
+    for content in range(1, _CONTENTS):
+        found, watch = _checked(program, operands, content)
+        if _differ(usual, found):
+            if _differ(usual, _checked(program, operands)[0]):
+                return  # results differ from call to call
+            raise OutsideError(_what_is_read(program, operands, content, usual, watch.operands))
+    _assert_mode(program.watch(operands(), 1, standard=True)[1])
+
+
+def _checked(
+    program: Guarded, operands: Callable[[], Sequence[Any]], content: int = 0
+) -> tuple[list[np.ndarray], Watch]:
+    results, watch = program.watch(operands(), 1, content)
+    if watch.outside:
+        raise OutsideError(watch.outside[0])
+    _assert_mode(watch)
+    return results, watch
+
+
+def _differ(usual: Sequence[np.ndarray], found: Sequence[np.ndarray]) -> bool:
+    return any(different_bits(x, y).any() for x, y in zip(usual, found, strict=True))
+
+
+def _what_is_read(
+    program: Guarded, operands: Callable[[], Sequence[Any]], content: int, usual: Sequence[np.ndarray], count: int
+) -> str:
+    """Say which operand's surroundings change the results."""
+    for side in ((i, side) for i in range(count) for side in (BEHIND, BEFORE)):
+        found, _ = program.watch(operands(), 1, 0, {side: content})
+        for i, (x, y) in enumerate(zip(usual, found, strict=True)):
+            if (wrong := different_bits(x, y)).any():
+                index = [int(k) for k in np.argwhere(wrong)[0]]
+                element = f"element {index} of output {i}" if index else f"output {i}"
+                return f"operand {side[0]}: {element} depends on what is {side[1]} of its memory"
+    return "results depend on what is outside of the operands' memory"
+
+
+def _assert_mode(watch: Watch) -> None:
+    if watch.modes:
+        raise Broken(f"the call changes how the processor computes with floats: {', '.join(watch.modes)}")
+
+
+def check_float_mode(program: Program, operands: Callable[[], Sequence[Any]]) -> None:
+    """Native code leaves the floating-point mode as it was: that of XLA, and the processor's standard."""
+    guarded = need_native_code(program)
+    if not float_mode.is_known():
+        raise Skipped("on this system the floating-point mode cannot be read")
+    for standard in (False, True):
+        _assert_mode(guarded.watch(operands(), 1, standard=standard)[1])
+
+
+def need_native_code(program: Program) -> Guarded:
+    """Return the program; skip the promise if it has no native code that can be watched."""
+    if not isinstance(program, Guarded):
+        where = "on a CPU" if jax.default_backend() != "cpu" else "without Python callbacks"
+        raise Skipped(f"native code can be watched only {where}")
+    if not program.is_native:
+        raise Skipped("it has no native code: XLA compiles it")
+    return program
+
+
+def assert_right(
+    program: Program,
+    operands: Sequence[Any],
+    wanted: Sequence[Any] | None,
+    tolerance: float | None,
+    usual: Sequence[np.ndarray] | None = None,
+) -> list[np.ndarray]:
+    """Return the results; raise if they depend on other memory, or are wrong; `usual` ones give the scale of errors."""
+    try:
+        found = assert_written(program, lambda: operands)
+    except Skipped:
+        if wanted is None:
+            raise
+        found, _ = program.run(operands, 1)
+    assert_within(program, lambda: operands)
+    if wanted is not None:
+        assert_close(found[: len(wanted)], wanted, tolerance, usual=usual)
+    return found
