@@ -132,6 +132,10 @@ class CSRDelayLayout:
         share(static.arrays)
         return cls._of((*leaves, *static.arrays), (*static.static, static.known))
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        share(self._places(), with_equal=True)
+
     def _places(self) -> tuple[Any, ...]:
         return tuple(getattr(self, name) for name in _FIELDS[1:])
 

@@ -81,7 +81,8 @@ class Views(Attributes):
         arrays = self._indices()
         flags = (self.indices_sorted and known, self.indices_within and known)
         rest = Kept(tuple(self._buffers.values())) if self._buffers else None
-        static = (self.shape, self.backend, *flags, tuple(self._buffers), self._facts, mark_of(arrays), rest)
+        mark = mark_of(arrays) if known else mark_of(arrays).alone()
+        static = (self.shape, self.backend, *flags, tuple(self._buffers), self._facts, mark, rest)
         return (self.data, *arrays, *self._buffers.values()), static
 
     @classmethod
@@ -111,6 +112,11 @@ class Views(Attributes):
         made._hold(data, arrays, shape, backend, buffers, in_order=in_order, within=within)
         made._recall(facts)
         return made
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take over what was pickled or copied; matrices that had one structure have one again."""
+        self.__dict__.update(state)
+        share(self._indices(), with_equal=True)
 
     def _indices(self) -> tuple[Any, ...]:
         return tuple(getattr(self, name) for name in self._structure)
