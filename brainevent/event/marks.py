@@ -23,7 +23,7 @@ import numpy as np
 
 from .structure import are_known
 
-__all__ = ["Kept", "Mark", "Structure", "are_same", "mark_of", "share"]
+__all__ = ["Kept", "Mark", "OfTangent", "Structure", "are_same", "mark_of", "no_derivative", "share"]
 
 _marks: dict[tuple[int, ...], Mark] = {}  # by the identities of arrays, while all of them exist
 _numbered: dict[Hashable, dict[int, dict[int, Mark]]] = {}  # of concrete arrays, by shapes, number and identity
@@ -93,6 +93,22 @@ class Mark:
             ):
                 return arrays
         return None
+
+
+class OfTangent(Mark):
+    """The mark of a tangent, which is equal to that of a matrix if they are known to have one structure."""
+
+    __slots__ = ()
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Mark):
+            return super().__eq__(other)
+        mine, theirs = ([get() for get in mark.arrays] for mark in (self, other))
+        if len(mine) != len(theirs) or any(array is None for array in (*mine, *theirs)):
+            return self.number is not None and self.number == other.number
+        return are_same(mine, theirs)
+
+    __hash__ = Mark.__hash__
 
 
 class Kept:
@@ -251,6 +267,12 @@ def _kind(arrays: Sequence[Any]) -> Hashable:
 
 def _is_traced(x: Any) -> bool:
     return isinstance(x, jax.core.Tracer)
+
+
+def no_derivative(x: Any) -> Any:
+    """Return the tangent of an array if it has integers, which is nothing, or the array itself."""
+    integer = hasattr(x, "dtype") and not jnp.issubdtype(x.dtype, jnp.inexact)
+    return np.zeros(x.shape, jax.dtypes.float0) if integer else x
 
 
 def _has_no_derivative(x: Any) -> bool:

@@ -139,7 +139,7 @@ class CSRDelayLayout:
     def _places(self) -> tuple[Any, ...]:
         return tuple(getattr(self, name) for name in _FIELDS[1:])
 
-    def _operands(self) -> tuple[tuple[Any, ...], Any]:
+    def _given(self) -> tuple[tuple[Any, ...], Any]:
         """Return all arrays, and the static rest, as programs take them."""
         if "_taken" in self.__dict__:
             return self._taken
