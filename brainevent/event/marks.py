@@ -224,7 +224,7 @@ def are_same(arrays: Sequence[Any], others: Sequence[Any]) -> bool:
         return False
     share(arrays)
     number = mark_of(arrays).number
-    if number is not None and theirs.number is None:
+    if number is not None and theirs.number != number:  # either may be new, or read from a file
         _marked(others, number)
     return True
 

@@ -205,4 +205,4 @@ class CSR(Compressed):
         indptr, indices = (known_on_host("CSR.diag_positions", x) for x in (self.indptr, self.indices))
         self._look("CSR.diag_positions")
         found = positions_with_diagonal(indices, indptr, self.shape, in_order=self.indices_sorted)
-        return found.indptr, found.indices, *(jnp.asarray(places) for places in (found.stored, found.diagonal))
+        return found.indptr, found.indices, jnp.asarray(found.stored), jnp.asarray(found.diagonal)
