@@ -29,7 +29,6 @@ from jax._src.custom_partitioning_sharding_rule import (
     SdyShardingRule,
     str_to_sdy_sharding_rule,
 )
-from jax._src.export import serialization as _serialization
 from jax._src.interpreters import batching as _batching
 from jax._src.interpreters import mlir as _mlir
 from jax._src.lib.mlir import ir as _ir  # type: ignore[attr-defined]
@@ -130,6 +129,10 @@ def register_two_views(cls: type, of_users: Sequence[Any], of_programs: Sequence
 @functools.cache
 def read_saved_trees_as_programs() -> None:
     """Let `jax.export.deserialize` return the trees of operands in the second view, in which JAX compares them."""
+    try:
+        from jax._src.export import serialization as _serialization
+    except ImportError:  # without the package flatbuffers JAX reads no saved programs
+        return
     read = _serialization._deserialize_pytreedef
 
     def read_as_program(*args: Any, **kwargs: Any) -> Any:

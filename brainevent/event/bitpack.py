@@ -44,7 +44,12 @@ def bitpack(arr: EventLike, axis: int) -> jax.Array:
 
 def unpack(words: jax.Array, axis: int, size: int) -> jax.Array:
     """Return which of `size` elements along an axis are events: the inverse of `bitpack`."""
+    dtype = getattr(words, "dtype", type(words).__name__)
+    if dtype != jnp.uint32:
+        raise TypeError(f"events as bits: a function over leaves made words of {dtype}; words are uint32")
     axis = _checked_axis(axis, words.ndim)
+    if words.shape[axis] != -(-size // WORD):
+        raise errors.ShapeError(f"events as bits: {words.shape[axis]} words are given along an axis of {size} events")
     places = jnp.arange(WORD, dtype=jnp.uint32).reshape(WORD, *[1] * (words.ndim - axis - 1))
     bits = (jnp.expand_dims(words, axis + 1) >> places) & 1
     whole = bits.reshape(*words.shape[:axis], words.shape[axis] * WORD, *words.shape[axis + 1 :])

@@ -211,8 +211,12 @@ class CompactBinary(EventRepresentation):
     def value(self) -> jax.Array:
         """Which elements are events, as booleans."""
         if self.batch_size is None and self.packed.shape == (0,):
+            for name in ("active_ids", "n_active"):
+                dtype = getattr(getattr(self, name), "dtype", None)
+                if dtype is None or not jnp.issubdtype(dtype, jnp.integer):
+                    raise TypeError(f"CompactBinary: {name} is {dtype}; a function over leaves must not change it")
             places = jnp.arange(self.active_ids.shape[0])
-            listed = jnp.where(places < self.n_active, self.active_ids, self.n_orig)
+            listed = jnp.where((places < self.n_active) & (self.active_ids >= 0), self.active_ids, self.n_orig)
             return jnp.zeros(self.n_orig, bool).at[listed].set(True, mode="drop")
         return unpack(self.packed, -1, self.n_orig if self.batch_size is None else self.batch_size)
 

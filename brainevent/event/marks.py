@@ -10,7 +10,9 @@ have one structure, in every call of the program.
 
 from __future__ import annotations
 
+import functools
 import itertools
+import threading
 import weakref
 from collections.abc import Hashable, Sequence
 from typing import Any
@@ -21,11 +23,12 @@ import numpy as np
 
 from .structure import are_known
 
-__all__ = ["Kept", "Mark", "Structure", "are_same", "mark_of", "share"]
+__all__ = ["Kept", "Mark", "OfTangent", "Structure", "are_same", "mark_of", "no_derivative", "share"]
 
 _marks: dict[tuple[int, ...], Mark] = {}  # by the identities of arrays, while all of them exist
-_numbered: dict[Hashable, dict[int, list[Mark]]] = {}  # the marks of concrete arrays, by shapes and number
+_numbered: dict[Hashable, dict[int, dict[int, Mark]]] = {}  # of concrete arrays, by shapes, number and identity
 _retired: set[tuple[Hashable, int]] = set()  # numbers on which a program relies beyond its operands
+_numbering = threading.RLock()  # of additions; what is gone is removed in single steps, at any time
 
 
 class Mark:
@@ -45,9 +48,16 @@ class Mark:
     def __repr__(self) -> str:
         return "its own structure" if self.number is None else f"structure {self.number}"
 
+    def __reduce__(self) -> Any:
+        return Mark, ((), self.kind, self.number)
+
     def saved(self) -> int | None:
         """Return what a saved program knows."""
         return self.number
+
+    def alone(self) -> Mark:
+        """Return the mark of copies of the arrays that are handed over at a later time."""
+        return Mark((), self.kind, None)
 
     def restored(self, where: str, leaves: Sequence[Any]) -> tuple[Sequence[Any], bool]:
         """Return arrays of indices of leaves that a program took or returned, and whether they fit what is known.
@@ -68,14 +78,14 @@ class Mark:
             existing = self._existing(leaves)
             if existing:
                 return existing, True
-            _number(leaves, self.number)
+            _marked(leaves, self.number)
         return leaves, True
 
     def _existing(self, leaves: Sequence[Any]) -> Sequence[Any] | None:
         """Return the arrays with this number at the places of those that a program returned, which are copies."""
         if not all(isinstance(leaf, jax.Array) for leaf in leaves) or any(map(_is_traced, leaves)):
             return None
-        for mark in _numbered.get(self.kind, {}).get(self.number, ()):  # type: ignore[arg-type]
+        for mark in _with_number(self.kind, self.number):
             arrays = [get() for get in mark.arrays]
             if all(
                 array is not None and not array.is_deleted() and array.sharding == leaf.sharding
@@ -83,6 +93,22 @@ class Mark:
             ):
                 return arrays
         return None
+
+
+class OfTangent(Mark):
+    """The mark of a tangent, which is equal to that of a matrix if they are known to have one structure."""
+
+    __slots__ = ()
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Mark):
+            return super().__eq__(other)
+        mine, theirs = ([get() for get in mark.arrays] for mark in (self, other))
+        if len(mine) != len(theirs) or any(array is None for array in (*mine, *theirs)):
+            return self.number is not None and self.number == other.number
+        return are_same(mine, theirs)
+
+    __hash__ = Mark.__hash__
 
 
 class Kept:
@@ -98,6 +124,9 @@ class Kept:
 
     def __hash__(self) -> int:
         return 0
+
+    def __reduce__(self) -> Any:
+        return Kept, ((),)
 
     def saved(self) -> None:
         """Return what a saved program knows: nothing."""
@@ -145,14 +174,33 @@ def mark_of(arrays: Sequence[Any]) -> Mark:
     return _marked(arrays, None) if found is None else found
 
 
-def share(arrays: Sequence[Any]) -> None:
-    """Give arrays of indices a number, as several matrices have them."""
+def share(arrays: Sequence[Any], *, with_equal: bool = False) -> None:
+    """Give arrays of indices a number, as several matrices have them; or that of existing ones with equal values."""
     if not arrays or mark_of(arrays).number is not None or any(map(_is_traced, arrays)):
         return
     if all(isinstance(array, jax.Array) for array in arrays):
         kind = _kind(arrays)
-        used = _numbered.get(kind, {})
-        _number(arrays, next(i for i in itertools.count() if i not in used and (kind, i) not in _retired))
+        if with_equal and any(map(functools.partial(_take_number, arrays), _with_number(kind))):
+            return
+        with _numbering:
+            if mark_of(arrays).number is None:
+                used = _numbered.get(kind, {})
+                free = (i for i in itertools.count() if not used.get(i) and (kind, i) not in _retired)
+                _marked(arrays, next(free))
+
+
+def _take_number(arrays: Sequence[Any], mark: Mark) -> bool:
+    """Give arrays the number of a mark if its arrays have the same values."""
+    others = [get() for get in mark.arrays]
+    return all(isinstance(x, jax.Array) and not x.is_deleted() for x in others) and are_same(others, arrays)
+
+
+def _with_number(kind: Hashable, number: int | None = None) -> list[Mark]:
+    """Return the marks of existing arrays of a kind with this number, or with any."""
+    with _numbering:
+        by_number = _numbered.get(kind, {})
+        found = by_number.values() if number is None else [by_number.get(number, {})]
+        return [mark for marks in found for mark in list(marks.values())]
 
 
 def are_same(arrays: Sequence[Any], others: Sequence[Any]) -> bool:
@@ -176,13 +224,9 @@ def are_same(arrays: Sequence[Any], others: Sequence[Any]) -> bool:
         return False
     share(arrays)
     number = mark_of(arrays).number
-    if number is not None and theirs.number is None:
-        _number(others, number)
+    if number is not None and theirs.number != number:  # either may be new, or read from a file
+        _marked(others, number)
     return True
-
-
-def _number(arrays: Sequence[Any], number: int) -> None:
-    _marked(arrays, number)
 
 
 def _marked(arrays: Sequence[Any], number: int | None) -> Mark:
@@ -191,11 +235,8 @@ def _marked(arrays: Sequence[Any], number: int | None) -> Mark:
 
     def forget(_: Any, marks: Any = _marks, numbered: Any = _numbered) -> None:  # also when Python ends
         if marks.get(key) is mark:
-            del marks[key]
-        same = numbered.get(kind, {}).get(number, [])
-        same[:] = [other for other in same if other is not mark]
-        if not same and kind in numbered:
-            numbered[kind].pop(number, None)
+            marks.pop(key, None)
+        numbered.get(kind, {}).get(number, {}).pop(id(mark), None)
 
     references = []
     for array in arrays:
@@ -204,10 +245,20 @@ def _marked(arrays: Sequence[Any], number: int | None) -> Mark:
         except TypeError:  # an object that JAX put in the place of an array
             return Mark((), kind, None)
     mark = Mark(references, kind, number)
-    _marks[key] = mark
-    if number is not None and all(isinstance(x, jax.Array) and not _is_traced(x) for x in arrays):
-        _numbered.setdefault(kind, {}).setdefault(number, []).append(mark)
+    with _numbering:
+        _marks[key] = mark
+        if number is not None and all(isinstance(x, jax.Array) and not _is_traced(x) for x in arrays):
+            if kind not in _numbered:
+                _drop_unused()
+            _numbered.setdefault(kind, {}).setdefault(number, {})[id(mark)] = mark
     return mark
+
+
+def _drop_unused() -> None:
+    """Forget kinds of arrays of which none exists, whenever the number of kinds has doubled."""
+    if len(_numbered) & (len(_numbered) - 1) == 0:
+        for kind in [kind for kind, by_number in _numbered.items() if not any(by_number.values())]:
+            del _numbered[kind]
 
 
 def _kind(arrays: Sequence[Any]) -> Hashable:
@@ -216,6 +267,12 @@ def _kind(arrays: Sequence[Any]) -> Hashable:
 
 def _is_traced(x: Any) -> bool:
     return isinstance(x, jax.core.Tracer)
+
+
+def no_derivative(x: Any) -> Any:
+    """Return the tangent of an array if it has integers, which is nothing, or the array itself."""
+    integer = hasattr(x, "dtype") and not jnp.issubdtype(x.dtype, jnp.inexact)
+    return np.zeros(x.shape, jax.dtypes.float0) if integer else x
 
 
 def _has_no_derivative(x: Any) -> bool:

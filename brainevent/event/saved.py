@@ -40,5 +40,5 @@ def register_pair(cls: Any) -> Any:
     """Register a class of matrices as a pytree with a view for functions over leaves, and one for programs."""
     read_saved_trees_as_programs()
     of_users = (lambda matrix: matrix.tree_flatten(), cls.tree_unflatten)
-    register_two_views(cls, of_users, (lambda matrix: matrix._operands(), cls._of_operands))
+    register_two_views(cls, of_users, (lambda matrix: matrix._given(), cls._of_operands))
     return savable(cls, cls._placeholder)

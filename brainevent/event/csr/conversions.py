@@ -168,7 +168,7 @@ def turned_once(indptr: Any, indices: Any, shape: tuple[int, int]) -> tuple[jax.
     known = isinstance(indptr, jax.Array) and isinstance(indices, jax.Array) and _known(indptr) and _known(indices)
     key = (id(indptr), id(indices), shape)
     if not known or key not in _turned_before:
-        pointers, rows, places = csr_to_csc_index(indptr, indices, shape=shape)
+        pointers, rows, places = _turned("csr_to_csc_index", indptr, indices, shape, include_perm=True)
         if not known:
             return rows, pointers, places
         references = [weakref.ref(array, lambda _: _turned_before.pop(key, None)) for array in (indptr, indices)]

@@ -13,7 +13,7 @@ from ...errors import ShapeError
 from ...typing import ArrayLike, EventLike, IndexLike
 from .. import units
 from ..calls import checked_structure
-from ..csr.conversions import csr_to_csc_index
+from ..csr.conversions import turned_once
 from ..description import Shape
 from ..marks import Mark, Structure, mark_of, share
 from ..saved import register_pair
@@ -97,8 +97,8 @@ class CSRDelayLayout:
         (columns, starts), within = checked_structure(ROWS, (indices, indptr), shape, None, where=where)
         steps = jnp.broadcast_to(checked_delays(where, delays, columns.shape, slots).astype("int32"), columns.shape)
         # Two stable sorts: by delay, and then by row.
-        by_delay, rows, first = csr_to_csc_index(starts, steps, shape=(shape[0], slots))
-        _, _, then = csr_to_csc_index(by_delay, rows, shape=(slots, shape[0]))
+        rows, by_delay, first = turned_once(starts, steps, (shape[0], slots))
+        then = turned_once(by_delay, rows, (slots, shape[0]))[2]
         order = first[then]
         begins = np.asarray(starts).astype(np.int64)
         keys = np.repeat(np.arange(shape[0]) * slots, np.diff(begins)) + np.asarray(steps)
@@ -132,10 +132,14 @@ class CSRDelayLayout:
         share(static.arrays)
         return cls._of((*leaves, *static.arrays), (*static.static, static.known))
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        share(self._places(), with_equal=True)
+
     def _places(self) -> tuple[Any, ...]:
         return tuple(getattr(self, name) for name in _FIELDS[1:])
 
-    def _operands(self) -> tuple[tuple[Any, ...], Any]:
+    def _given(self) -> tuple[tuple[Any, ...], Any]:
         """Return all arrays, and the static rest, as programs take them."""
         if "_taken" in self.__dict__:
             return self._taken

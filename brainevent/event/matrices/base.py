@@ -28,8 +28,10 @@ class DataRepresentation(Views, WithBuffers, Products, Conversions, Rows, Beside
     """A matrix held as data and as the indices that say where the data are: the base class of all formats.
 
     `matrix @ x` and `x @ matrix` take vectors and matrices: arrays, quantities and events. Matrices are pytrees whose
-    leaves are the data, for `jax.tree.map`, `jax.grad` and optimizers. Programs take indices as operands, so one jitted
-    function takes different matrices of a shape. Elements that are stored more than once add up.
+    leaves are the data, for `jax.tree.map`, `jax.grad` and optimizers; tangents of `jax.jvp` are matrices, too.
+    Programs take indices as operands, so one jitted function takes different matrices of a shape. What `jax.tree.map`
+    makes of a matrix shares its indices, so do not donate them to a program (`donate_argnums`). Elements that are
+    stored more than once add up.
 
     Args:
         shape: The shape of the matrix, (m, k).

@@ -18,7 +18,7 @@ import jax
 import jax.numpy as jnp
 
 from ..._compat import ShapedArray, is_batched
-from ..marks import Kept, Mark, Structure, mark_of, share
+from ..marks import Kept, Mark, OfTangent, Structure, mark_of, no_derivative, share
 from .attributes import Attributes
 from .buffers import TURNED
 
@@ -26,6 +26,8 @@ __all__ = ["Views"]
 
 _BATCHES = ("flatten_fun_for_vmap", "flatten_fun")  # the functions of JAX that take results of `vmap` apart
 _MOVES = ("device_put", "block_until_ready", "copy_to_host_async")  # those that move or await arrays
+_TANGENTS = ("_lift_linearized", "_jvp")  # those that take tangents apart
+_COTANGENTS = "_vjp3_bwd"  # the one that takes cotangents apart
 _CALLS = ("callback.py", "debugging.py")  # its files that call Python functions from a program
 
 
@@ -50,9 +52,12 @@ class Views(Attributes):
         Indices of a batch of structures, as `jax.vmap` returns it, are leaves, too.
         """
         arrays = self._indices()
-        who = _asking() if arrays else None
+        who = _asking()
+        if who == _COTANGENTS:
+            where = f"jax.vjp: the cotangent of a {type(self).__name__}"
+            raise TypeError(f"{where} is given; let the function return its data, and pass the cotangent of those")
         called = who in _CALLS and self._is_traced(arrays)
-        if "_taken" in self.__dict__ or who in _MOVES or called or self._is_batch(arrays, who):
+        if "_taken" in self.__dict__ or (arrays and who in _MOVES) or called or self._is_batch(arrays, who):
             return self._operands(known=who not in _CALLS)
         names = tuple(self._buffers)
         floating: dict[str, Any] = {}
@@ -74,6 +79,18 @@ class Views(Attributes):
         share(static.arrays)
         return cls._put_together(data, static.arrays, buffers, (shape, backend, *static.known), facts)
 
+    def _given(self) -> tuple[tuple[Any, ...], Any]:
+        """Return what a transformation of JAX takes: all arrays, or those of a tangent."""
+        return self._tangents() if _is_tangent() else self._operands()
+
+    def _tangents(self) -> tuple[tuple[Any, ...], Any]:
+        """Return the parts of the matrix as a tangent, in which integers have none."""
+        leaves, (*static, mark, rest) = self._operands()
+        if not isinstance(mark, Mark):
+            return leaves, (*static, mark, rest)
+        static.append(OfTangent(mark.arrays, mark.kind, mark.number))
+        return jax.tree.map(no_derivative, leaves), (*static, rest)
+
     def _operands(self, *, known: bool = True) -> tuple[tuple[Any, ...], Any]:
         """Return all arrays, and the static rest, as programs take them."""
         if "_taken" in self.__dict__:
@@ -81,7 +98,8 @@ class Views(Attributes):
         arrays = self._indices()
         flags = (self.indices_sorted and known, self.indices_within and known)
         rest = Kept(tuple(self._buffers.values())) if self._buffers else None
-        static = (self.shape, self.backend, *flags, tuple(self._buffers), self._facts, mark_of(arrays), rest)
+        mark = mark_of(arrays) if known else mark_of(arrays).alone()
+        static = (self.shape, self.backend, *flags, tuple(self._buffers), self._facts, mark, rest)
         return (self.data, *arrays, *self._buffers.values()), static
 
     @classmethod
@@ -112,6 +130,11 @@ class Views(Attributes):
         made._recall(facts)
         return made
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take over what was pickled or copied; matrices that had one structure have one again."""
+        self.__dict__.update(state)
+        share(self._indices(), with_equal=True)
+
     def _indices(self) -> tuple[Any, ...]:
         return tuple(getattr(self, name) for name in self._structure)
 
@@ -138,7 +161,17 @@ def _asking() -> str | None:
     if frame is None or not frame.f_globals.get("__name__", "").startswith("jax."):
         return None
     name, file = frame.f_code.co_name, Path(frame.f_code.co_filename).name
-    return name if name in _MOVES or name in _BATCHES else file if file in _CALLS else None
+    return name if name in (*_MOVES, *_BATCHES, _COTANGENTS) else file if file in _CALLS else None
+
+
+def _is_tangent() -> bool:
+    """Say whether JAX is taking tangents apart, which it does with the same function as primals."""
+    frame: Any = sys._getframe(1)
+    for _ in range(3):
+        frame = frame and frame.f_back
+    if frame is None or frame.f_code.co_name not in _TANGENTS or frame.f_globals.get("__name__") != "jax._src.api":
+        return False
+    return frame.f_code.co_name != "_jvp" or "ps_ft" in frame.f_locals  # the primals, which come first
 
 
 def _is_floating(buffer: Any) -> bool:
