@@ -28,6 +28,8 @@ if DEVICES not in os.environ.get("XLA_FLAGS", ""):  # read once, when JAX starts
     os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {DEVICES}=4"
 # Workers, and programs that tests start, share a GPU: each takes what it needs, and not most of the memory at once.
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
+if "PYTEST_XDIST_WORKER" in os.environ:  # and gives back what it no longer needs
+    os.environ.setdefault("XLA_PYTHON_CLIENT_ALLOCATOR", "platform")
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
