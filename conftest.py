@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Give every run four CPU devices and a share of a GPU; let pytest run the examples on Markdown pages and in docstrings."""
+"""Give every run four CPU devices and a share of a GPU; let pytest run the examples of pages and docstrings."""
 
 import doctest
 import importlib.util
