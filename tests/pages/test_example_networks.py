@@ -155,7 +155,10 @@ def test_regimes_at_full_size(regime, low, high, cv):
 # ---- the ring attractor
 
 
-@pytest.mark.parametrize(("direction", "seed"), [(180.0, 0), (45.0, 1), (300.0, 2)])
+@pytest.mark.parametrize(
+    ("direction", "seed"),
+    [(180.0, 0), *(pytest.param(*x, marks=pytest.mark.thorough) for x in ((45.0, 1), (300.0, 2)))],
+)
 def test_a_bump_stays_where_a_cue_put_it(direction, seed):
     spikes = ring.remember(direction, steps=23_000, seed=seed)
     times, found, widths = ring.directions(spikes.between(500, 2300), window=200.0)

@@ -33,7 +33,7 @@ from brainevent.network.rule.on_floats import restore_floats
 from brainevent.network.run.recorded import Wanted
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=5, deadline=None)
 @given(st.data())
 def test_it_equals_the_interpreter(data):
     plan = data.draw(plans(data.draw(st.integers(1, 3))))

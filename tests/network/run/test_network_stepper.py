@@ -159,7 +159,7 @@ class Both:
 WHAT = [name for name in vars(Both) if not name.startswith("_")]
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(st.data())
 def test_whatever_happens_between_steps_is_seen(tmp_path_factory, data):
     both = Both(tmp_path_factory.mktemp("both"), data.draw(st.sampled_from([1, 3])))
