@@ -180,6 +180,7 @@ def test_a_ring_forgets_without_excitation():
 # ---- the microcircuit
 
 
+@pytest.mark.thorough
 def test_a_tenth_of_the_microcircuit_fires_as_the_whole():
     spikes = ran(microcircuit.network(0.1), 500, after=200)
     rates = [found.rates().mean() for found in spikes.values()]
@@ -233,6 +234,7 @@ def test_the_microcircuit_has_the_published_numbers_of_synapses():
 # ---- the classifier
 
 
+@pytest.mark.thorough
 def test_a_classifier_learns():
     random = np.random.default_rng(3)
     times, simulation = classifier.patterns(random), classifier.built(3)

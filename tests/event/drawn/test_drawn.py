@@ -290,6 +290,7 @@ def test_threads_add_in_the_same_order(corder, columns, event, monkeypatch):
     assert gates  # only parallel code passes it
 
 
+@pytest.mark.thorough
 def test_a_million_rows_and_columns():
     """All rows would be ten thousand million elements: only those of events are drawn."""
     n = 10**6

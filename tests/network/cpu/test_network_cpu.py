@@ -75,7 +75,7 @@ def test_bits_that_do_not_change():
     assert digest.hexdigest()[:16] == "018d47350d451b91"
 
 
-@pytest.mark.parametrize("parts", [1, 3])
+@pytest.mark.parametrize("parts", [pytest.param(1, marks=pytest.mark.thorough), 3])
 def test_random_numbers_equal_the_interpreter(parts):
     plan = single(drawing, DRAWN_STATE, DRAWN_PARAMS, parts)
     ours, theirs = NumbaEngine(plan), Interpreted(plan)

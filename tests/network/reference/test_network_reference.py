@@ -456,6 +456,7 @@ def test_sums_that_leave_float32_are_integers_and_have_no_derivative():
             jax.grad(lambda params: last_voltage(params, plan))(params)
 
 
+@pytest.mark.thorough
 def test_weights_near_zero_have_derivatives_with_the_quantum_that_the_error_names():
     state, params = {"v": np.linspace(0, 8, 20), "pause": 0}, {"decay": 0.9, "drive": 1.0, "threshold": 8.0}
     cells = be.Population("a", 20, small_plans.leaky, state, params)
