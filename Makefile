@@ -12,7 +12,7 @@ EXAMPLES := JAX_PLATFORMS=cpu $(BIN)/python scripts/run_examples.py
 # The tests of a file share what is compiled for the first of them: so one process runs them all, the longest file first.
 SUITE := JAX_PLATFORMS=cpu $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 PART ?=
-CHEAP := -m "not gpu and not thorough" --cheaper-than 0.02 -q
+CHEAP := -m "not gpu and not thorough" -q --cheaper-than
 
 # Python keeps what it compiled of tests, whatever the environment says: to compile all of them takes 4 seconds.
 export PYTHONDONTWRITEBYTECODE :=
@@ -33,10 +33,10 @@ demo: $(VENV)/.installed-plot ## Set everything up and show the main job
 	$(BIN)/python -m examples.demo
 
 quick: lint types $(VENV)/.installed-test ## Check in a minute: lint, types, and the tests that cost little
-	$(SUITE) $(CHEAP) $(ARGS) tests
+	$(SUITE) $(CHEAP) 0.02 $(ARGS) tests
 
 like-users: $(VENV)/.installed-test ## Run the cheap tests as programs of users run: XLA optimizes, JAX lowers as it is
-	$(SUITE) $(CHEAP) --like-users $(ARGS) tests
+	$(SUITE) $(CHEAP) 0.01 --like-users $(ARGS) tests
 
 test: $(VENV)/.installed-test ## Run the CPU suite
 	$(SUITE) -m "not gpu and not thorough" $(ARGS) tests

@@ -66,23 +66,28 @@ def _find_once(
 doctest.DocTestFinder._find = _find_once
 
 
-@pytest.fixture(scope="session", autouse=True)
-def kernels_of_the_run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Keep what is compiled for later runs; on a GPU, for the processes of this run alone."""
-    base = tmp_path_factory.getbasetemp()
-    in_parallel = bool(os.environ.get("PYTEST_XDIST_WORKER"))
-    like_users = request.config.getoption("like_users", default=False)
-    with pytest.MonkeyPatch.context() as patch:
-        if request.config.option.markexpr == "gpu" or not kept_caches.is_safe(kept_caches.FOLDER):
-            patch.setenv("BRAINEVENT_CACHE_DIR", str((base.parent if in_parallel else base) / "kernels"))
-        else:
-            kept_caches.use(kept_caches.FOLDER, programs=not like_users)
-            if not like_users:
-                quick_lowering.share_contexts()
-        yield
-
-
-def pytest_sessionstart() -> None:
-    """Clean what earlier runs kept, before any worker starts."""
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Clean what earlier runs kept, before any worker starts; keep what this one compiles, also while it collects."""
     if not os.environ.get("PYTEST_XDIST_WORKER"):
         kept_caches.clean(kept_caches.FOLDER)
+    if _keeps(session.config):
+        like_users = session.config.getoption("like_users", default=False)
+        kept_caches.use(kept_caches.FOLDER, programs=not like_users)
+        if not like_users:
+            quick_lowering.share_contexts()
+
+
+def _keeps(config: pytest.Config) -> bool:
+    """Say whether what is compiled is kept for later runs: not that for a GPU."""
+    return config.option.markexpr != "gpu" and kept_caches.is_safe(kept_caches.FOLDER)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def kernels_of_the_run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Keep what is compiled for the processes of this run alone, if it is not kept for later ones."""
+    base = tmp_path_factory.getbasetemp()
+    in_parallel = bool(os.environ.get("PYTEST_XDIST_WORKER"))
+    with pytest.MonkeyPatch.context() as patch:
+        if not _keeps(request.config):
+            patch.setenv("BRAINEVENT_CACHE_DIR", str((base.parent if in_parallel else base) / "kernels"))
+        yield

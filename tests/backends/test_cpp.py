@@ -29,7 +29,7 @@ def mod():
 # ---- arrays ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.covering(strength=1, times=2)
+@pytest.mark.covering(strength=1)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("shape", [(), (3,), (0,), (2, 3), (2, 0, 3), (1,) * 8], ids=str)
 def test_every_dtype_and_rank_arrives_whole(mod, dtype, shape):
@@ -383,6 +383,7 @@ void pair(const BE::Tensor x, const BE::Tensor y, BE::Tensor out) {
     return brainevent.load_cpp_inline("dispatched", "\n".join(['#include "brainevent/common.h"', *functions, pair]))
 
 
+@pytest.mark.covering(strength=1, times=2)
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_dispatch_chooses_the_type(dispatched, family, dtype):

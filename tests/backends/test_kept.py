@@ -249,6 +249,7 @@ def test_the_environment_can_turn_it_off():
     assert run_program(said, BRAINEVENT_NUMBA_CACHE="0") == "False\n"
 
 
+@pytest.mark.thorough
 def test_ctrl_c_in_the_first_compilation_leaves_numba_whole():
     """Where Numba's tables are half filled, it never fills them again."""
     out = run_program(

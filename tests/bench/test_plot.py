@@ -614,6 +614,7 @@ def test_the_numbers_of_the_page_are_of_kernels_that_agree():
         assert all(record.success and record.bytes and record.flops for record in found.records)
 
 
+@pytest.mark.thorough
 def test_the_kernels_of_the_page_agree():
     operator = draw.spike_input()
     operands = draw.config({"batch": 3}, n=20, batch=3).args

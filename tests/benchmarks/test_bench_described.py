@@ -97,6 +97,7 @@ def test_the_network_has_the_edges_that_were_drawn(drawn):
     np.testing.assert_array_equal(*(edges[:, np.lexsort(edges[1::-1])] for edges in (found, expected)))
 
 
+@pytest.mark.thorough
 def test_the_drive_makes_others_spike():
     """150 events a second are as many spikes, and weights are exact."""
     simulation = connectome.build_flywire(N).build(seed=0, threads=1, backend="numba")
@@ -155,6 +156,7 @@ def test_runs_that_record_nothing_are_counted_afterwards():
     assert 0 < first["active"] <= 400
 
 
+@pytest.mark.thorough
 def test_a_device_is_watched_while_a_network_is_built(monkeypatch):
     device = PretendDevice()
     monkeypatch.setattr(network_on_device, "cuda_device", lambda number: device)

@@ -181,6 +181,7 @@ def test_python_m():
     "words",
     ["cache list", *(pytest.param(word, marks=pytest.mark.thorough) for word in ("doctor", "--help", "--version"))],
 )
+@pytest.mark.thorough
 def test_a_closed_pipe_leaves_no_traceback(words):
     reader, writer = os.pipe()
     os.close(reader)

@@ -78,7 +78,7 @@ def test_the_help_of_each_command_fits(monkeypatch, width):
     assert too_long == []
 
 
-@pytest.mark.parametrize("width", [60, 100])
+@pytest.mark.parametrize("width", [60, pytest.param(100, marks=pytest.mark.thorough)])
 def test_reports_fit(run, tuned, monkeypatch, width):
     monkeypatch.setenv("COLUMNS", str(width))
     fill_cache("a_library_of_a_rather_long_name")

@@ -45,7 +45,7 @@ def test_all_languages_are_there():
     assert binary_csrmv_p.defaults == {"cpu": "numba", "gpu": "cuda_raw", "tpu": "pallas"}
 
 
-@pytest.mark.covering(strength=2)
+@pytest.mark.covering(strength=1, times=2)
 @every_language
 @both_ways
 @one_or_many

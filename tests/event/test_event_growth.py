@@ -19,7 +19,11 @@ from brainevent.event.fixed.format import FIXED
 from brainevent.event.laws.products import EVENTS, Product
 
 FORMATS = (COORDINATES, CSR, DENSE, FIXED)
-every_format = pytest.mark.parametrize("form", FORMATS, ids=lambda form: form.name)
+every_format = pytest.mark.parametrize(  # those with rows of any length, and without indices
+    "form",
+    [form if form in (CSR, DENSE) else pytest.param(form, marks=pytest.mark.thorough) for form in FORMATS],
+    ids=lambda form: form.name,
+)
 
 
 def operands(form, *, transpose, columns=None, n=6, number=3):

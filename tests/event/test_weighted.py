@@ -36,6 +36,9 @@ FORMATS = {
 }
 LIKE_OTHERS = ("CSC", "CSR, turned", "FixedNumPerPost")
 formats = pytest.mark.parametrize("name", FORMATS)
+few_formats = pytest.mark.parametrize(  # of rows; what is of columns is that, turned
+    "name", [pytest.param(name, marks=pytest.mark.thorough) if name in LIKE_OTHERS else name for name in FORMATS]
+)
 
 
 def made(name, seed=0, m=5, k=7, connections=3, **options):
@@ -43,7 +46,7 @@ def made(name, seed=0, m=5, k=7, connections=3, **options):
     return FORMATS[name](COO(sparse.weights, *sparse.indices, shape=sparse.shape)), sparse
 
 
-@settings(max_examples=4)
+@settings(max_examples=2)
 @given(
     name=st.sampled_from(list(FORMATS)),
     seed=st.integers(0, 99),
@@ -65,7 +68,7 @@ def test_products_are_those_of_numbers(name, seed, m, k, columns, dtype, of_x):
 
 
 @pytest.mark.covering(strength=1)
-@formats
+@few_formats
 @pytest.mark.parametrize("weight", [jnp.nan, jnp.inf])
 def test_weights_that_meet_a_zero_add_nothing(name, weight):
     dense = jnp.ones((3, 4)).at[1].set(weight)
@@ -78,9 +81,7 @@ def test_weights_that_meet_a_zero_add_nothing(name, weight):
     assert not jnp.isfinite((WeightedArray(batch) @ matrix)[2]).any()
 
 
-@pytest.mark.parametrize(  # of rows; what is of columns is that, turned
-    "name", [pytest.param(name, marks=pytest.mark.thorough) if name in LIKE_OTHERS else name for name in FORMATS]
-)
+@few_formats
 def test_derivatives_are_those_of_numbers(name):
     matrix, _ = made(name)
     data = matrix if name == "an array" else matrix.data

@@ -100,7 +100,7 @@ def _longest_first(items: Iterable[pytest.Item], of: Mapping[pytest.Item, float]
     costs = defaultdict(float)
     for item in items:
         costs[item.path] += of[item]
-    return sorted(items, key=lambda item: -costs[item.path])
+    return sorted(items, key=lambda item: (-costs[item.path], item.path))
 
 
 class _Clock:

@@ -46,7 +46,7 @@ def _combinations(row: Row, strength: int) -> set[tuple[tuple[str, Hashable], ..
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark as thorough what the covering arrays leave out."""
     grids = defaultdict(list)
-    for item in items:
+    for item in sorted(items, key=lambda item: item.path):  # in one order in every worker
         if _strength(item) is not None and not item.get_closest_marker("thorough"):
             grids[item.function.__module__, item.function.__qualname__].append(item)
     for grid in grids.values():

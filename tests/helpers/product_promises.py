@@ -320,6 +320,7 @@ class Promises:
 
     # ---- what surrounds them ----
 
+    @pytest.mark.thorough
     def test_they_are_found_by_tags_and_measured(self):
         names = {self.operator(True, columns).name for columns in (None, 2)}
         assert set(brainevent.get_primitives_by_tags({"binary", self.kind})) == names

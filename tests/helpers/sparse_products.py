@@ -108,7 +108,7 @@ def loops(function, *args):
 
 
 SIZES = st.integers(0, 70)
-FEW_CALLS = settings(max_examples=5)  # most are of types of their own, for which a kernel is compiled
+FEW_CALLS = settings(max_examples=3)  # most are of types of their own, for which a kernel is compiled
 CALLS = {
     "seed": st.integers(0, 99),
     "m": SIZES,

@@ -13,7 +13,7 @@ from zoo import ANIMALS
 N = 3
 
 
-@pytest.mark.covering(strength=1, times=2)
+@pytest.mark.covering(strength=1)
 @pytest.mark.parametrize("transformation", TRANSFORMATIONS)
 @pytest.mark.parametrize("name", ANIMALS)
 def test_an_operator_is_transformed_like_its_twin(name, transformation):

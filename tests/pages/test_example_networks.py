@@ -155,7 +155,10 @@ def test_regimes_at_full_size(regime, low, high, cv):
 # ---- the ring attractor
 
 
-@pytest.mark.parametrize(("direction", "seed"), [(180.0, 0), (45.0, 1), (300.0, 2)])
+@pytest.mark.parametrize(
+    ("direction", "seed"),
+    [(180.0, 0), *(pytest.param(*x, marks=pytest.mark.thorough) for x in ((45.0, 1), (300.0, 2)))],
+)
 def test_a_bump_stays_where_a_cue_put_it(direction, seed):
     spikes = ring.remember(direction, steps=23_000, seed=seed)
     times, found, widths = ring.directions(spikes.between(500, 2300), window=200.0)
@@ -177,6 +180,7 @@ def test_a_ring_forgets_without_excitation():
 # ---- the microcircuit
 
 
+@pytest.mark.thorough
 def test_a_tenth_of_the_microcircuit_fires_as_the_whole():
     spikes = ran(microcircuit.network(0.1), 500, after=200)
     rates = [found.rates().mean() for found in spikes.values()]
@@ -230,6 +234,7 @@ def test_the_microcircuit_has_the_published_numbers_of_synapses():
 # ---- the classifier
 
 
+@pytest.mark.thorough
 def test_a_classifier_learns():
     random = np.random.default_rng(3)
     times, simulation = classifier.patterns(random), classifier.built(3)

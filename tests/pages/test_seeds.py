@@ -5,6 +5,7 @@ import pytest
 from seeds import complete
 
 
+@pytest.mark.thorough  # the tests of emulation hold each part of them
 @pytest.mark.parametrize(("name", "needs"), [("001_warp", ["warp", "scipy"]), ("002_numba_cuda", ["numba"])])
 def test_a_program_runs_to_its_end_and_is_right(name, needs, tmp_path):
     for package in needs:

@@ -147,7 +147,7 @@ def whole(form, weights, drawn, shape, backend="numba"):
 
 
 @every_type
-@settings(max_examples=6)
+@settings(max_examples=3)
 @given(**DRAWS)
 def test_kernels_and_the_reference_draw_the_same_bits(form, dtype, prob, seed, origin):
     with jax.enable_x64(True):
@@ -200,6 +200,7 @@ def test_all_that_a_matrix_is_asked_for_is_of_one_matrix(family, corder):
 @pytest.mark.parametrize(  # test_products_in_every_type multiplies with each
     "family", ["jitn", *(pytest.param(family, marks=pytest.mark.thorough) for family in ("jits", "jitu"))]
 )
+@pytest.mark.covering(strength=0)
 @by_rows_or_columns
 def test_products_are_of_it(family, corder):
     matrix, values = made(family, corder=corder), FAMILIES[family][1]
@@ -289,6 +290,7 @@ def test_threads_add_in_the_same_order(corder, columns, event, monkeypatch):
     assert gates  # only parallel code passes it
 
 
+@pytest.mark.thorough
 def test_a_million_rows_and_columns():
     """All rows would be ten thousand million elements: only those of events are drawn."""
     n = 10**6

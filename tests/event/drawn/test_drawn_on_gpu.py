@@ -121,7 +121,7 @@ def test_events_are_read_as_bits(form, lanes, words, columns):
     np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.covering
+@pytest.mark.covering(strength=1)
 @every_format
 @pytest.mark.parametrize("width", [None, 1, 6])
 @pytest.mark.parametrize("transpose", [False, True], ids=["A", "A.T"])

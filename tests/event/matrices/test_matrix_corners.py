@@ -72,7 +72,7 @@ def test_columns_that_are_found_in_a_trace_are_the_same_to_every_kernel(backend)
 
 
 @pytest.mark.covering(strength=1)
-@pytest.mark.parametrize("kind", [CSR, CSC, COO])
+@pytest.mark.parametrize("kind", [CSR, pytest.param(CSC, marks=pytest.mark.thorough), COO])
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 @pytest.mark.parametrize("homogeneous", [True, False])
 def test_long_sums_in_16_bits_lose_nothing(kind, dtype, homogeneous):

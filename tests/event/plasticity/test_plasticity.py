@@ -70,7 +70,7 @@ def expected(stored, dense, side, spikes, traces):
 @pytest.mark.parametrize(
     "dtype", ["float32", *(pytest.param(d, marks=pytest.mark.thorough) for d in ("float16", "bfloat16"))]
 )
-@settings(max_examples=5)
+@settings(max_examples=3)
 @given(seed=st.integers(0, 99), active=st.sampled_from([0.0, 0.4, 1.0]), shape=st.sampled_from([SHAPE, (70, 3)]))
 def test_synapses_of_who_spikes_have_the_trace_of_the_other_end_added(name, side, dtype, seed, active, shape):
     matrix, stored, dense = drawn(name, seed, dtype, shape)

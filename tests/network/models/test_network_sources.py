@@ -86,7 +86,7 @@ def test_two_steps_and_an_input_add_up():
     np.testing.assert_array_equal(level, 2 + 3 * (at < 10) + 5 * ((at >= 5) & (at < 20)) + at)
 
 
-@pytest.mark.parametrize("tau", [0.0, pytest.param(0.5, marks=pytest.mark.thorough), 2.0])
+@pytest.mark.parametrize("tau", [*(pytest.param(tau, marks=pytest.mark.thorough) for tau in (0.0, 0.5)), 2.0])
 def test_noise_has_the_moments_and_the_memory_of_the_process(tau):
     size, steps, skipped = 300, 300, 100
     level = run(models.noise_current(probe(size), sd=1.5, tau=tau), steps, ("level",)).states["level"]

@@ -230,7 +230,7 @@ def test_threads_and_chunks_change_nothing(kind, monkeypatch):
     np.testing.assert_array_equal(one.targets, many.targets)
 
 
-@pytest.mark.parametrize("size", [20, 900, 5000])
+@pytest.mark.parametrize("size", [20, pytest.param(900, marks=pytest.mark.thorough), 5000])
 def test_rows_of_all_lengths_are_in_order(size):
     """Rows are sorted by insertion, by small digits or by large ones."""
     found, _, _ = described.synapses(connect.out_degree(size), 3, 100_000, delay=uniform(1, 400), parts=3)

@@ -78,7 +78,7 @@ def test_steps_are_those_of_a_run(built):
         same(other.state, whole.state)
 
 
-@pytest.mark.parametrize("backend", ["numba", "jax"])
+@pytest.mark.parametrize("backend", ["numba", pytest.param("jax", marks=pytest.mark.thorough)])
 def test_in_float64(backend):
     cells = be.Population(
         "a", 5, small_plans.leaky, {"v": 0.0, "pause": 0}, {"decay": 0.9, "drive": 0.3, "threshold": 8.0}
@@ -159,7 +159,7 @@ class Both:
 WHAT = [name for name in vars(Both) if not name.startswith("_")]
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(st.data())
 def test_whatever_happens_between_steps_is_seen(tmp_path_factory, data):
     both = Both(tmp_path_factory.mktemp("both"), data.draw(st.sampled_from([1, 3])))
@@ -170,6 +170,7 @@ def test_whatever_happens_between_steps_is_seen(tmp_path_factory, data):
     same(both.one.state, both.other.state)
 
 
+@pytest.mark.thorough
 def test_parameters_that_ask_for_other_code_are_seen():
     """Means of random numbers are tables, or code of their own where they are large."""
     plan = single(drawing, DRAWN_STATE, DRAWN_PARAMS, parts=2)
