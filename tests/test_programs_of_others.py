@@ -155,18 +155,17 @@ def test_gradients_go_through_trees_auxiliary_results_and_buffers():
         brainevent.grad(lambda x: x.sum())(jnp.arange(3))
 
 
-@pytest.mark.parametrize("transform", [jax.grad, jax.value_and_grad])
-def test_the_gradient_of_jax_says_what_works(transform):
-    matrix = CSR.fromdense(EYE)
-    loss = lambda m: (m @ jnp.ones(3)).sum()
-    with pytest.raises(TypeError, match=r"a CSR has indices, which are integers .*; call brainevent\.grad or"):
-        transform(loss)(matrix)
-    with pytest.raises(TypeError, match=r"call brainevent\.grad"):
-        jax.jit(transform(lambda tree: loss(tree["m"])))({"m": matrix})
-    transform(loss, allow_int=True)(matrix)
-    inner = lambda x: loss(jax.jit(lambda m: m)(matrix)) * x  # taken apart within, which is no matter
-    transform(inner)(1.0)
-    transform(loss)(Dense(EYE))
+def test_the_gradient_of_jax_takes_trees_with_matrices():
+    matrix, x = CSR.fromdense(EYE), jnp.arange(3.0)
+    loss = lambda tree: (tree["m"] @ x).sum() + tree["b"] ** 2
+    for transform in (jax.grad, brainevent.grad):
+        for compiled in (lambda function: function, jax.jit):
+            found = compiled(transform(loss))({"m": matrix, "b": 3.0})
+            np.testing.assert_array_equal(found["m"].data, x)
+            np.testing.assert_array_equal(found["m"].indices, matrix.indices)
+            assert found["b"] == 6
+    value, _ = jax.value_and_grad(loss)({"m": matrix, "b": 3.0})
+    assert value == 12
 
 
 # ---- events ---------------------------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ import jax
 import numpy as np
 
 from ..errors import MathError, ShapeError
+from ..typing import ArrayLike
 from . import units
 from .beside_units import BesideUnits
 from .form import EventForm
@@ -67,7 +68,7 @@ class EventRepresentation(EventForm, BesideUnits):
         product = binary_densemv if self.ndim == 1 else binary_densemm
         return product(matrix, events, transpose=False, weighted=self.graded)
 
-    def dot(self, matrix: Any) -> Any:
+    def dot(self, matrix: ArrayLike) -> ArrayLike:
         """Return `events @ matrix`.
 
         Args:
@@ -75,6 +76,11 @@ class EventRepresentation(EventForm, BesideUnits):
 
         Returns:
             The sums of its rows, (m,) or (n, m).
+
+        Examples:
+            >>> import jax.numpy as jnp, brainevent
+            >>> brainevent.BinaryArray(jnp.array([0.0, 2.0])).dot(jnp.array([[1.0], [4.0]]))
+            Array([4.], dtype=float32)
         """
         return self @ matrix
 

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import math
-import resource
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -102,6 +101,8 @@ def _available() -> int | None:
 
 def _left_to_process() -> int | None:
     """Return how many bytes of addresses this process may still take (`ulimit -v`); None without a limit."""
+    import resource  # of Unix alone
+
     most = resource.getrlimit(resource.RLIMIT_AS)[0]
     if most == resource.RLIM_INFINITY:
         return None

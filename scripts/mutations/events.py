@@ -24,8 +24,8 @@ MUTANTS = (
     Mutant(
         "activity-no-derivative-by-events",
         "event/activity.py",
-        "weighted(jnp.ones(x.shape, weights.dtype), x) + straight",
-        "weighted(jnp.ones(x.shape, weights.dtype), x)",
+        "terms.append(weights * by_x.astype(weights.dtype))  # straight through",
+        "terms.append(0 * weights * by_x.astype(weights.dtype))",
         (*_COO, *_FIXED),
     ),
     Mutant(
@@ -100,15 +100,15 @@ MUTANTS = (
     ),
     Mutant(
         "gradient-of-a-matrix-without-its-buffers",
-        "event/matrices/gradients.py",
-        "counts = [whole or jnp.issubdtype(jnp.result_type(leaf), jnp.inexact) for leaf in leaves]",
-        "counts = [whole or i == 0 for i, leaf in enumerate(leaves)]",
+        "event/matrices/views.py",
+        "(floating if name not in TURNED and _is_floating(value) else rest)[name] = value",
+        "rest[name] = value",
         ("test_programs_of_others",),
     ),
     Mutant(
         "compact-without-a-list-of-who-is-beyond-the-count",
         "event/compact.py",
-        "listed = jnp.where(places < self.n_active, self.active_ids, self.n_orig)",
+        "listed = jnp.where((places < self.n_active) & (self.active_ids >= 0), self.active_ids, self.n_orig)",
         "listed = self.active_ids * (places < self.n_active)",
         ("test_programs_of_others",),
     ),

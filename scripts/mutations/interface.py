@@ -18,6 +18,13 @@ MUTANTS = (
         ("test_systems",),
     ),
     Mutant(
+        "warnings-show-once-a-line",
+        "_warned.py",
+        "registry={},",
+        "registry=_REGISTRY if '_REGISTRY' in globals() else globals().setdefault('_REGISTRY', {}),",
+        ("test_network_replaced_weights",),
+    ),
+    Mutant(
         "system-reference-comes-last-elsewhere",
         "operator/lowering.py",
         "wishes = (preferred, _global_backend(platform), REFERENCE, *table)",

@@ -50,8 +50,8 @@ MUTANTS = (
     Mutant(
         "benchmark-operands-not-used",
         "operator/benchmarking.py",
-        "return [BenchmarkConfig(listed(operands), tuple(operands))]",
-        "return [BenchmarkConfig(listed(operands), tuple(operands[:1]))]",
+        "return [BenchmarkConfig(listed(operands), tuple(operands), dict(keywords))]",
+        "return [BenchmarkConfig(listed(operands), tuple(operands[:1]), dict(keywords))]",
         ("test_benchmark",),
     ),
     Mutant(
@@ -99,7 +99,7 @@ MUTANTS = (
     Mutant(
         "tune-fastest-by-a-hair",
         "bench/tune.py",
-        "if t is fastest or _seconds(t) <= (fastest.high or 0))",
+        "if t is fastest or _seconds(t) <= equal)",
         "if t is fastest)",
         ("test_bench", "test_tune"),
     ),

@@ -73,7 +73,7 @@ MUTANTS = (
     Mutant(
         "given-sums-are-dropped",
         "network/cpu/memory.py",
-        "self._use_ring(max(self._left, self._least))",
+        "self._use_ring(max(left, self._least))",
         "self._use_ring(self._least)",
         _BUNDLES,
     ),
@@ -115,8 +115,8 @@ MUTANTS = (
     Mutant(
         "engine-records-all-steps-of-a-run-that-was-stopped",
         "network/cpu/engine.py",
-        "recording.recorded(memory.step - recording.first)",
-        "recording.recorded(steps)",
+        "recording.recorded(memory.step - recording.first, full)",
+        "recording.recorded(steps, full)",
         ("test_network_interrupts",),
     ),
     Mutant(

@@ -256,7 +256,7 @@ def test_no_flag_shows_a_file_of_the_users(tmp_path):
 @pytest.mark.parametrize("kind", [CompilationError, brainevent.HostCompilerIncompatibleError, UnsupportedArchError])
 def test_the_command_is_part_of_the_text(kind):
     error = kind("it failed", compiler_output="nonsense", command="g++ a.cpp")
-    assert str(error) == "it failed\ncommand: g++ a.cpp"
+    assert str(error) == "it failed\nnonsense\ncommand: g++ a.cpp"
     assert (error.compiler_output, error.command) == ("nonsense", "g++ a.cpp")
     assert str(kind("g++ a.cpp failed", command="g++ a.cpp")) == "g++ a.cpp failed"
     assert str(kind("it failed")) == "it failed"
