@@ -136,7 +136,8 @@ def test_a_tangent_or_a_weight_that_meets_no_event_adds_nothing(name, kind, left
     weights = jnp.where(silent, bad, matrix.data)
     wanted = jax.jvp(call, (matrix.data,), (matrix.data,))
     found = jax.jvp(call, (weights,), (weights,))
-    jax.tree.map(np.testing.assert_array_equal, found, wanted)
+    # On a GPU, sums have no fixed order.
+    jax.tree.map(functools.partial(np.testing.assert_allclose, rtol=1e-6), found, wanted)
     second = jax.jvp(jax.grad(lambda data: jnp.sin(call(data)).sum()), (weights,), (weights,))
     assert np.isfinite(second[0]).all()
     assert np.isfinite(second[1]).all()
