@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import numpy as np
@@ -59,7 +59,8 @@ class Collected:
         self._pieces: dict[str, list[ListedSpikes]] = {r.label: [] for r in requests if r.kind == "spikes"}
         self._counts: dict[str, Array] = {}
         self._one: Recorded | None = None  # the first chunk, until there is another one: its arrays may be the result
-        self._spare: Array = np.empty(0, np.uint32)
+        self._spare: Array = np.empty(0, np.uint32)  # for the steps of spikes
+        self._second: Array = np.empty(0, np.uint32)  # and for their neurons
         self.full = ""  # why no more can be recorded
 
     def add(self, part: Recorded) -> None:
@@ -98,12 +99,14 @@ class Collected:
             most = max(most, part.spikes[population][0].size + sum(piece.events[0].size for piece in pieces))
         if most <= self._spare.size:
             return
-        before, self._spare = self._spare.size, np.empty(0, np.uint32)
+        before, self._spare, self._second = self._spare.size, np.empty(0, np.uint32), np.empty(0, np.uint32)
         try:
             self._spare = np.empty(int(_SPARE * most), np.uint32)
         except MemoryError:
             self.full = "memory is full: there is no room to join more spikes"
             self._spare = np.empty(max(before, most), np.uint32)
+        with suppress(MemoryError):  # pieces that are given up usually leave this room
+            self._second = np.empty(most, np.uint32)
 
     def _empty(self, request: Request) -> Array:
         if request.sample is None:
@@ -145,8 +148,9 @@ class Collected:
         steps, neurons = [piece.events[0] for piece in pieces], [piece.events[1] for piece in pieces]
         size = pieces[0].size
         pieces.clear()
-        events = _taken(steps, np.uint32), _taken(neurons, np.int32)
-        return ListedSpikes(events, self.ran, size, self.plan.dt, self.first)
+        when = _taken(steps, np.uint32)
+        self._second = np.empty(0, np.uint32)
+        return ListedSpikes((when, _taken(neurons, np.int32)), self.ran, size, self.plan.dt, self.first)
 
 
 def _taken(pieces: list[Array], dtype: Any) -> Array:
