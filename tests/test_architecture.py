@@ -20,7 +20,8 @@ OURS = [
 
 # From the ground up: a room may import those of lower floors, and of its own floor only itself.
 FLOORS = [
-    {"errors", "_capabilities", "_compat", "_content", "_html", "_names", "_system", "_version", "_warned", "typing"},
+    {"errors", "_capabilities", "_compat", "_content", "_html", "_names", "_pieces"}
+    | {"_system", "_units", "_version", "_warned", "typing"},
     {"_jit_key"},
     {"config"},
     {"ffi"},
@@ -28,6 +29,7 @@ FLOORS = [
     {"languages"},
     {"bench"},
     {"operator", "backends"},
+    {"scalar"},
     {"event", "doctor"},
     {"spikes"},
     {"network"},
@@ -58,7 +60,7 @@ OPTIONAL = {
 def holds_kernels(path):
     """Say whether this is a file of kernels in one language, or in a folder of them, which may import that language."""
     top, *rest = path.relative_to(PACKAGE).parts
-    return top in ("event", "network") and any(part.startswith("on_") for part in rest)
+    return top in ("event", "network", "scalar") and any(part.startswith("on_") for part in rest)
 
 
 def room_of(path):

@@ -8,8 +8,8 @@ from typing import Any, ClassVar, Self
 import jax
 import jax.numpy as jnp
 
+from .. import _units as units
 from ..typing import EventLike
-from . import units
 from .activity import is_active
 from .bitpack import BitPackedBinary
 from .representation import EventRepresentation

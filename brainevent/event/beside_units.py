@@ -8,7 +8,7 @@ import sys
 from types import CodeType
 from typing import Any
 
-from . import units
+from .. import _units as units
 
 __all__ = ["BesideUnits", "check_no_operand_of_a_unit"]
 

@@ -9,9 +9,9 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from .. import _units as units
 from .. import config
 from ..errors import MathError, ShapeError
-from . import units
 from .description import Description
 from .form import split_operand, values_count
 from .laws.products import VALUED

@@ -12,8 +12,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from .. import _units as units
 from ..typing import EventLike
-from . import units
 from .activity import is_active
 
 __all__ = ["EventForm", "numbers_of", "split_operand", "values_count"]

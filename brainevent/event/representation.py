@@ -8,9 +8,9 @@ from typing import Any
 import jax
 import numpy as np
 
+from .. import _units as units
 from ..errors import MathError, ShapeError
 from ..typing import ArrayLike
-from . import units
 from .beside_units import BesideUnits
 from .form import EventForm
 from .operands import is_scipy

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from ..scalar.interpret import interpret
+from ..scalar.primitives import flushed
 from .engine import Prepared, Repeated, Stopped, never
 from .plan.plan import Plan, PopulationPlan, SynapsePlan
-from .rule.interpret import interpret
-from .rule.primitives import flushed
 from .run.finite import check_finite
 from .run.recorded import Recorded, Wanted
 from .state import NetworkState, copied, initial_state

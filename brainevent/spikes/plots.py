@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import jax
 import numpy as np
 
+from .. import _units as units
 from ..errors import ShapeError
-from ..event import units
 from ..typing import ArrayLike, PyTree
 from .drawn import picture_room, wished
 from .statistics import Statistics, as_float, is_number

@@ -184,7 +184,7 @@ MUTANTS = (
     ),
     Mutant(
         "units-last-unit-only",
-        "event/units.py",
+        "_units.py",
         "found = unit if found is None else found * unit",
         "found = unit",
         ("test_units",),

@@ -6,7 +6,7 @@ from .mutant import Mutant
 __all__ = ["MUTANTS"]
 
 _RULE = ("test_rule_interpreter", "test_rule_trace", "test_rule_engines")
-_PRIMITIVES = "network/rule/primitives.py"
+_PRIMITIVES = "scalar/primitives.py"
 _CPU = ("test_network_cpu",)
 _BUNDLES = ("test_network_bundles",)
 _REFERENCE = ("test_network_reference",)
@@ -51,7 +51,7 @@ MUTANTS = (
     ),
     Mutant(
         "rule-denormals-are-kept",
-        "network/rule/on_floats.py",
+        "scalar/on_floats.py",
         "_FLUSHING = 0x9FC0",
         "_FLUSHING = 0x1F80",
         (*_RULE, *_CPU),
@@ -78,15 +78,22 @@ MUTANTS = (
         _BUNDLES,
     ),
     Mutant(
+        "pieces-lose-the-last-elements",
+        "_pieces.py",
+        "min(begin + PIECE, size)",
+        "min(begin + PIECE, size - 1)",
+        ("test_pieces",),
+    ),
+    Mutant(
         "rule-another-branch-is-chosen",
-        "network/rule/control.py",
+        "scalar/control.py",
         "constant(place, index.dtype)",
         "constant(place + 1, index.dtype)",
         _RULE,
     ),
     Mutant(
         "poisson-counts-a-threshold-too-few",
-        "network/rule/poisson.py",
+        "scalar/poisson.py",
         "return grew & (u >= c)",
         "return grew & (u > c)",
         ("test_rule_random",),

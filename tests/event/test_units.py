@@ -15,7 +15,7 @@ from forked import run_forked
 
 import brainevent
 from brainevent import BinaryArray, BitPackedBinary, CompactBinary, binary_densemm, binary_densemv
-from brainevent.event import units
+from brainevent import _units as units
 
 u = pytest.importorskip("brainunit")
 

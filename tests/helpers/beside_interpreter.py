@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from brainevent.network.interpreted import Interpreted
 from brainevent.network.plan.plan import Plan, PopulationPlan
-from brainevent.network.rule.trace import trace
 from brainevent.network.run.recorded import Sample, Wanted
+from brainevent.scalar.trace import trace
 
 ALL = Wanted(
     ("b", "a"),

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from brainevent.network.gpu.device import Memory
-from brainevent.network.rule.cuda_text import FLUSHING, SHIM
+from brainevent.scalar.cuda_text import FLUSHING, SHIM
 
 HEAD = (
     SHIM

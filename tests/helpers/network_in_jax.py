@@ -8,7 +8,7 @@ import llvmlite.binding as llvm
 from gpu_on_cpu import HEAD, STRUCTURES, PretendDevice, library
 
 from brainevent.ffi.launch.host import Host, pack_object
-from brainevent.network.rule.cuda_text import FLUSHING
+from brainevent.scalar.cuda_text import FLUSHING
 
 KINDS = {"fill": ["Piece"], **STRUCTURES}
 

@@ -6,8 +6,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from brainevent.network.rule.random import Random
-from brainevent.network.rule.trace import trace
+from brainevent.scalar.random import Random
+from brainevent.scalar.trace import trace
 
 INPUTS = {"x": "float32", "y": "float32", "i": "int32", "j": "int32", "u": "uint32", "b": "bool"}
 

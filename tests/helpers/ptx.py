@@ -3,7 +3,7 @@
 
 import pytest
 
-from brainevent.network.rule.cuda_text import NVRTC_OPTIONS
+from brainevent.scalar.cuda_text import NVRTC_OPTIONS
 
 
 def ptx_of(text, *options, capability=75):

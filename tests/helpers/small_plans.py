@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from brainevent.network.plan.plan import Plan, PopulationPlan, SynapsePlan, part_bounds
-from brainevent.network.rule.trace import trace
+from brainevent.scalar.trace import trace
 
 
 def leaky(s, arriving, p):

@@ -8,8 +8,8 @@ from typing import Any
 import jax
 import numpy as np
 
+from ... import _units as units
 from ...typing import ArrayLike, IndexLike, Shape
-from .. import units
 from ..calls import weights_of
 from ..description import Description
 from ..laws.copies import COPIED

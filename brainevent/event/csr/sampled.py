@@ -6,9 +6,9 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 
+from ... import _units as units
 from ...errors import ShapeError
 from ...typing import ArrayLike, IndexLike, Shape
-from .. import units
 from ..description import Description
 from ..laws.products import PAIRS
 from ..structure import as_array, checked_shape

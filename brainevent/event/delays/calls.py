@@ -11,8 +11,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ... import _units as units
 from ...errors import MathError, ShapeError
-from .. import units
 from ..calls import checked_structure, weights_of
 from ..csr.format import CSR
 from ..dense.format import DENSE

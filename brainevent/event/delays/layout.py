@@ -9,9 +9,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ... import _units as units
 from ...errors import ShapeError
 from ...typing import ArrayLike, EventLike, IndexLike
-from .. import units
 from ..calls import checked_structure
 from ..csr.conversions import turned_once
 from ..description import Shape

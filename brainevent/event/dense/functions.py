@@ -8,9 +8,9 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from ... import _units as units
 from ...errors import ShapeError
 from ...typing import ArrayLike, EventLike
-from .. import units
 from ..activity import is_active
 from ..calls import by_values, checked_x, weights_of
 from ..description import Description

@@ -12,7 +12,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from .. import units
+from ... import _units as units
 from ..calls import checked_x, multiplied
 from ..csr.format import CSR
 from ..description import Description, Format, Shape

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .. import units
+from ... import _units as units
 from ..structure import are_known, checked_weights
 from .numbers import drawn_of
 

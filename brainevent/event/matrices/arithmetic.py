@@ -10,8 +10,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ... import _units as units
 from ...typing import ArrayLike, PyTree
-from .. import units
 from ..operands import is_scipy
 from ..precision import precise
 from ..structure import are_known

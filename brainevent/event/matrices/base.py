@@ -9,9 +9,9 @@ from typing import Any, Self
 import jax
 import jax.numpy as jnp
 
+from ... import _units as units
 from ... import config
 from ...typing import ArrayLike
-from .. import units
 from ..structure import checked_shape, checked_weights
 from .beside_quantities import BesideQuantities
 from .buffers import TURNED, WithBuffers

@@ -6,7 +6,7 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from .. import units
+from ... import _units as units
 from ..beside_units import check_no_operand_of_a_unit
 
 __all__ = ["BesideQuantities"]

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .. import units
+from ... import _units as units
 from ..operands import is_scipy
 from ..room import check_room
 

@@ -9,8 +9,8 @@ from typing import Any, ClassVar, Self
 import jax
 import numpy as np
 
+from ... import _units as units
 from ...typing import ArrayLike, EventLike, IndexLike, PyTree
-from .. import units
 from ..csr.format import CSR
 from ..description import Description, Format, Law, Shape
 from .attributes import Attributes

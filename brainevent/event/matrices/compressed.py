@@ -10,9 +10,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ... import _units as units
 from ...typing import ArrayLike, DTypeLike
 from .. import random as connectivity
-from .. import units
 from ..csr.format import CSR
 from ..description import Description
 from ..operands import is_scipy

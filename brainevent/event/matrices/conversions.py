@@ -9,7 +9,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from .. import units
+from ... import _units as units
 from ..precision import precise
 from ..room import check_array
 from .attributes import Attributes

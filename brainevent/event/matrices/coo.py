@@ -8,8 +8,8 @@ from typing import Any, Self
 
 import jax
 
+from ... import _units as units
 from ...typing import ArrayLike, DTypeLike
-from .. import units
 from ..coo.format import COORDINATES
 from ..description import Description
 from ..laws.updates import UPDATES

@@ -10,8 +10,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ... import _units as units
 from ...typing import ArrayLike, DTypeLike, IndexLike
-from .. import units
 from ..dense.format import DENSE
 from ..description import Description
 from ..laws.updates import UPDATES

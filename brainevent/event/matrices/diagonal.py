@@ -9,8 +9,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ... import _units as units
 from ...errors import ShapeError
-from .. import units
 from ..csr.pointers import row_of_each
 from ..structure import are_known, checked_indptr
 

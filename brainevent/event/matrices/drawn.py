@@ -13,9 +13,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ... import _units as units
 from ...errors import UnsupportedOperationError, did_you_mean
 from ...typing import PyTree
-from .. import units
 from ..calls import multiplied
 from ..description import Description, Format, Shape
 from ..drawn.calls import stored, times, whole

@@ -13,7 +13,7 @@ from typing import Any, Self
 import jax.numpy as jnp
 import numpy as np
 
-from .. import units
+from ... import _units as units
 from ..drawn.format import JITN, JITS
 from ..structure import are_known
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import jax.numpy as jnp
 
+from ... import _units as units
 from ...typing import IndexLike
-from .. import units
 from ..saved import register_pair
 from ..structure import are_known
 from .csc import CSC

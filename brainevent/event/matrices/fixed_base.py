@@ -10,9 +10,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ... import _units as units
 from ...typing import ArrayLike, PyTree
 from .. import random as connectivity
-from .. import units
 from ..fixed.format import FIXED
 from ..operands import is_scipy
 from ..room import check_room

@@ -8,8 +8,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from ... import _units as units
 from ...typing import IndexLike
-from .. import units
 from .attributes import Attributes
 from .indexing import from_start
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import jax
 
+from ... import _units as units
 from ..._html import document, facts
-from .. import units
 from ..room import in_bytes
 
 __all__ = ["shown"]

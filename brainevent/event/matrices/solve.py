@@ -10,8 +10,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ... import _units as units
 from ...errors import MathError, ShapeError
-from .. import units
 from ..structure import as_array
 
 __all__ = ["solved", "solved_dense"]

@@ -8,8 +8,8 @@ from typing import Any, ClassVar, Self
 import jax
 import jax.numpy as jnp
 
+from ... import _units as units
 from ...typing import ArrayLike, DTypeLike, IndexLike
-from .. import units
 from ..saved import register_pair
 from .buffers import TURNED
 from .compressed import Compressed

@@ -11,9 +11,9 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from ... import _units as units
 from ...errors import ShapeError
 from ...typing import ArrayLike, IndexLike, PyTree, Shape
-from .. import units
 from ..activity import is_active
 from ..csr.format import CSR
 from ..elements import taken_at

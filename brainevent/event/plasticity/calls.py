@@ -10,8 +10,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from ... import _units as units
 from ...errors import ShapeError
-from .. import units
 from ..coo.format import COORDINATES
 from ..csr.format import CSR
 from ..dense.format import DENSE

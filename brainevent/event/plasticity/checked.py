@@ -10,8 +10,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ... import _units as units
 from ...errors import ShapeError
-from .. import units
 from ..form import split_operand
 from ..precision import precise
 

@@ -9,8 +9,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from ... import _units as units
 from ...errors import MathError, ShapeError
-from .. import units
 from ..description import Description
 from ..operands import promises
 from ..structure import checked_shape

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from ..._pieces import copied_in_pieces
+from ...scalar.primitives import flushed
 from ..pages import aligned
-from ..pieces import copied_in_pieces
 from ..plan.bundles import Bundle, BundledSynapses
 from ..plan.plan import Plan, PopulationPlan, SynapsePlan, part_bounds
-from ..rule.primitives import flushed
 from ..state import NetworkState
 from .layout import BUNDLE, DELIVERY, FINITE, STRETCHES
 from .native import bundle_address, bundle_function, delivery_address

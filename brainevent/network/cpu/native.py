@@ -9,9 +9,9 @@ import hashlib
 from pathlib import Path
 from typing import Any
 
+from ...scalar.numba_text import numba_text
 from ..plan.bundles import Bundle
 from ..plan.plan import SynapsePlan
-from ..rule.numba_text import numba_text
 from .update_text import Update
 
 __all__ = [

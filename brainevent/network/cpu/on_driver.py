@@ -9,7 +9,7 @@ import numba
 import numpy as np
 
 from ...backends.numba import inner
-from ..rule.on_floats import flush_floats, restore_floats
+from ...scalar.on_floats import flush_floats, restore_floats
 from .layout import ALONE, FINITE, GO_ON, LINE, NO_ROOM, NOT_FINITE, RECORD, RUN, SAMPLE
 from .on_lists import count_of, put_count, spikes_of
 from .on_words import acquire, array_at, call, put, release, word, yield_thread

@@ -10,9 +10,9 @@ import numba
 import numpy as np
 
 from ...backends.numba import inner
-from ..rule.form import Form
-from ..rule.on_floats import HARDWARE_FLUSHES, float_of_bits
-from ..rule.on_numba import compiled_forms, flush
+from ...scalar.form import Form
+from ...scalar.on_floats import HARDWARE_FLUSHES, float_of_bits
+from ...scalar.on_numba import compiled_forms, flush
 from .on_lists import spikes_of
 from .on_words import array_at, word
 

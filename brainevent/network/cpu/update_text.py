@@ -7,9 +7,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ...scalar.drawn import Drawn, split
+from ...scalar.form import Form, Name
 from ..plan.plan import PopulationPlan
-from ..rule.drawn import Drawn, split
-from ..rule.form import Form, Name
 from .layout import UPDATE
 
 __all__ = ["BLOCK", "Update", "update_of"]

@@ -10,8 +10,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ..._units import split
 from ...errors import NetworkError
-from ...event.units import split
 
 __all__ = ["as_count", "check_numbers", "is_integer", "is_number"]
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
 from ...errors import NetworkError
-from ..rule.record import Record
+from ...scalar.record import Record
 from .checks import check_numbers, is_integer
 from .connect import Connect
 from .units import check_declared, unit_of

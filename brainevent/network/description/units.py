@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from ... import _units as units
 from ...errors import NetworkError, did_you_mean
-from ...event import units
 
 __all__ = ["DECLARED", "UNITS", "Undeclared", "array_in", "check_declared", "factor", "plain", "split", "unit_of"]
 

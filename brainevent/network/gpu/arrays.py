@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from ...scalar.primitives import flushed
 from ..plan.plan import Plan, PopulationPlan
-from ..rule.primitives import flushed
 from ..state import NetworkState
 from .device import Device, held
 from .partition import Partition

@@ -19,8 +19,8 @@ from ...backends.nvrtc.compiler import compiled
 from ...backends.nvrtc.translation_unit import OwnText
 from ...errors import KernelLoadError, NetworkError
 from ...ffi.launch.driver import LIBRARY, driver
+from ...scalar.cuda_text import NVRTC_OPTIONS
 from ..pages import aligned
-from ..rule.cuda_text import NVRTC_OPTIONS
 from ..run.report import in_bytes
 
 __all__ = ["CudaDevice", "Device", "Memory", "cleared", "cuda_device", "default_number", "held"]

@@ -16,6 +16,9 @@ from typing import Any
 
 import numpy as np
 
+from ...scalar.form import Form
+from ...scalar.lower import called_form, form_of, function_form
+from ...scalar.threefry import gaussian, unit
 from ..plan.drawn_synapses import Description, Measured
 from ..plan.layout import dtypes_of, same_for_all
 from ..plan.on_cpu_rows import DISTINCT
@@ -23,9 +26,6 @@ from ..plan.projections import ProjectionPlan
 from ..plan.quantum import in_quanta, largest_rounding
 from ..plan.synapses import drawn_of, synapse_keys
 from ..plan.wiring import Wiring
-from ..rule.form import Form
-from ..rule.lower import called_form, form_of, function_form
-from ..rule.threefry import gaussian, unit
 from .device import Device, Memory, cleared
 from .kernels import Kernels
 from .structs import DRAWN, GIVEN, ROWS, filled

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from ...scalar.cuda_text import TYPES, cuda_text
+from ...scalar.drawn import Drawn, split
+from ...scalar.form import Form
 from ..plan.plan import Plan, PopulationPlan
-from ..rule.cuda_text import TYPES, cuda_text
-from ..rule.drawn import Drawn, split
-from ..rule.form import Form
 
 __all__ = ["ON_GPU", "Kind", "Structure", "kinds_of", "other_text", "step_text"]
 

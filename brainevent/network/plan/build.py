@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from ..._pieces import copied_in_pieces
 from ..._warned import warn_each_time
 from ...errors import NetworkError
 from ...event.room import check_room
+from ...scalar.threefry import SCHEME
+from ...scalar.trace import TracedRule
 from ..description.populations import Population, Projection
-from ..pieces import copied_in_pieces
-from ..rule.threefry import SCHEME
-from ..rule.trace import TracedRule
 from .drawn_values import array_of
 from .fingerprint import fingerprint
 from .keys import DRAWING, checked_seed, key_of

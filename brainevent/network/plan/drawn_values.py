@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from ..._pieces import PIECE, pieces
 from ...errors import NetworkError
 from ..description.units import plain
 from ..description.values import Values
-from ..pieces import PIECE, pieces
 from .keys import key_of
 
 __all__ = ["array_of"]

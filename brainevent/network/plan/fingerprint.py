@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from ..pieces import pieces
-from ..rule.trace import TracedRule
+from ..._pieces import pieces
+from ...scalar.trace import TracedRule
 from .plan import PopulationPlan
 from .wiring import Wiring
 

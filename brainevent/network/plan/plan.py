@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..rule.trace import TracedRule
+from ...scalar.trace import TracedRule
 from .projections import ProjectionPlan, projection_of
 
 __all__ = ["IN_LINE", "Plan", "PopulationPlan", "SynapsePlan", "part_bounds"]

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from ...errors import NetworkError, RuleError, UnknownNameError, did_you_mean
+from ...scalar.record import Record
+from ...scalar.trace import TracedRule, trace
 from ..description.populations import Population
 from ..description.units import array_in, plain
 from ..description.values import Values
-from ..rule.record import Record
-from ..rule.trace import TracedRule, trace
 from .law import INTEGERS
 
 __all__ = ["all_traced", "check_receptor"]

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from ...errors import NetworkError, did_you_mean
+from ...scalar.trace import TracedRule
 from ..description.populations import Population
 from ..description.units import array_in
 from ..description.values import Values
-from ..rule.trace import TracedRule
 
 __all__ = ["check_names", "with_step"]
 

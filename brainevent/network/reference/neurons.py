@@ -12,9 +12,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from ...errors import RuleError
+from ...scalar.margin import with_margin
+from ...scalar.trace import flat_rule
 from ..plan.plan import PopulationPlan
-from ..rule.margin import with_margin
-from ..rule.trace import flat_rule
 
 __all__ = ["updated"]
 

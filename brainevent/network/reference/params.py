@@ -9,8 +9,8 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
+from ..._units import is_quantity
 from ...errors import NetworkError, ShapeError, UnknownNameError, did_you_mean
-from ...event.units import is_quantity
 from ..plan.plan import Plan
 
 __all__ = ["check_mapping", "check_name", "check_names", "given_weights", "initial_params", "neuron_params"]

@@ -24,11 +24,11 @@ import numpy as np
 from ..._version import __version__
 from ...bench.whole_files import write_whole
 from ...errors import CheckpointError, NetworkError
+from ...scalar.numba_text import numba_text
+from ...scalar.threefry import SCHEME
+from ...scalar.trace import TracedRule
 from ..plan.plan import Plan
 from ..plan.quantum import SMALLEST
-from ..rule.numba_text import numba_text
-from ..rule.threefry import SCHEME
-from ..rule.trace import TracedRule
 from ..state import NetworkState, initial_state
 from .given import checked_state
 from .members import UNREADABLE, Members

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from ..._units import is_quantity
 from ...errors import NetworkError
-from ...event.units import is_quantity
 from ..description.checks import as_count, is_number
 from ..description.units import plain
 

@@ -9,10 +9,10 @@ from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 
+from ...scalar.form import Assign, Form, Line, Loop, Name
+from ...scalar.numba_text import numba_text
+from ...scalar.trace import TracedRule
 from ..plan.plan import Plan, PopulationPlan
-from ..rule.form import Assign, Form, Line, Loop, Name
-from ..rule.numba_text import numba_text
-from ..rule.trace import TracedRule
 
 __all__ = ["explained"]
 

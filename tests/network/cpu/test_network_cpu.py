@@ -29,8 +29,8 @@ from brainevent.network.cpu.engine import NumbaEngine
 from brainevent.network.cpu.on_update import compiled_update
 from brainevent.network.cpu.update_text import update_of
 from brainevent.network.interpreted import Interpreted
-from brainevent.network.rule.on_floats import restore_floats
 from brainevent.network.run.recorded import Wanted
+from brainevent.scalar.on_floats import restore_floats
 
 
 @settings(max_examples=5, deadline=None)

@@ -41,9 +41,9 @@ from brainevent.network.gpu.rows import COMPACT, PADDED, PUSHED, SHORT, SLOTS, E
 from brainevent.network.gpu.text import other_text, step_text
 from brainevent.network.interpreted import Interpreted
 from brainevent.network.plan.plan import PopulationPlan
-from brainevent.network.rule.trace import trace
 from brainevent.network.run.recorded import Wanted
 from brainevent.network.run.simulation import Simulation
+from brainevent.scalar.trace import trace
 
 SMALL = 4600  # bytes of shared memory: enough for lists of spikes alone
 

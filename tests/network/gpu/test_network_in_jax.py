@@ -25,10 +25,10 @@ from brainevent.network.gpu.device import CudaDevice
 from brainevent.network.gpu.engine import CudaEngine
 from brainevent.network.interpreted import Interpreted
 from brainevent.network.plan.plan import PopulationPlan
-from brainevent.network.rule.trace import trace
 from brainevent.network.run.recorded import Wanted
 from brainevent.network.run.simulation import Simulation
 from brainevent.network.state import copied
+from brainevent.scalar.trace import trace
 
 
 def built(plan, blocks=3, shared_bytes=None, multiprocessors=8):

@@ -21,9 +21,9 @@ from brainevent.network.plan.on_cpu_rows import GAPS, Drawn, scratch_for
 from brainevent.network.plan.on_cpu_sorting import Entries, draw_rows
 from brainevent.network.plan.on_cpu_words import draw_words, values_of
 from brainevent.network.plan.plan import part_bounds
-from brainevent.network.rule.interpret import interpret
-from brainevent.network.rule.threefry import threefry
-from brainevent.network.rule.trace import trace
+from brainevent.scalar.interpret import interpret
+from brainevent.scalar.threefry import threefry
+from brainevent.scalar.trace import trace
 
 KINDS = {
     "total": lambda n, replace, own: connect.total(3 * n, self_connections=own),

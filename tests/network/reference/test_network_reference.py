@@ -21,13 +21,13 @@ from brainevent.network.interpreted import Interpreted
 from brainevent.network.plan.plan import Plan, PopulationPlan
 from brainevent.network.reference import ReferenceEngine, initial_params, simulate
 from brainevent.network.reference.quanta import dtypes_of_sums
-from brainevent.network.rule.margin import with_margin
-from brainevent.network.rule.trace import flat_rule, trace
 from brainevent.network.run.recorded import Sample, Wanted
 from brainevent.network.run.requests import every
 from brainevent.network.run.simulation import Simulation
 from brainevent.network.state import initial_state
 from brainevent.network.surrogate import arctan, fast_sigmoid, triangle
+from brainevent.scalar.margin import with_margin
+from brainevent.scalar.trace import flat_rule, trace
 
 
 def close(found, expected, **tolerance):

@@ -25,12 +25,12 @@ from brainevent.errors import NetworkError, NotFiniteError
 from brainevent.network.engines import ENGINES, engine_name, make_engine
 from brainevent.network.interpreted import Interpreted
 from brainevent.network.plan.plan import Plan, PopulationPlan
-from brainevent.network.rule.trace import trace
 from brainevent.network.run.finite import check_finite
 from brainevent.network.run.pace import Pace
 from brainevent.network.run.recorded import Sample, Wanted
 from brainevent.network.run.requests import every
 from brainevent.network.run.simulation import Simulation
+from brainevent.scalar.trace import trace
 
 
 @pytest.fixture(scope="module")

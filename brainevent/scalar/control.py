@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ..._compat import scan_counts
+from .._compat import scan_counts
 from .form import Branch, Constant, Line, Loop, Name, Operand, constant
 from .writer import Values, Writer, boxed
 

@@ -8,8 +8,8 @@ import pytest
 from test_rule_engines import INPUTS, NAMES, POINTER, differing, flushed, forms, hard_values
 
 import brainevent
-from brainevent.network.rule.cuda_text import NVRTC_OPTIONS, cuda_text
-from brainevent.network.rule.interpret import interpret
+from brainevent.scalar.cuda_text import NVRTC_OPTIONS, cuda_text
+from brainevent.scalar.interpret import interpret
 
 pytestmark = pytest.mark.gpu
 pytest.importorskip("cuda.bindings.nvrtc")

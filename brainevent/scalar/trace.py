@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ...errors import RuleError
+from ..errors import RuleError
 from .checked import Checked, Rule
 from .form import DTYPES, FLOATS, Form, Name, form_dtype
 from .lower import Lowering

@@ -10,10 +10,10 @@ import pytest
 from jax import lax
 
 from brainevent.errors import RuleError, UnknownNameError
-from brainevent.network.rule.form import Branch, Loop, Name
-from brainevent.network.rule.interpret import interpret
-from brainevent.network.rule.record import Record
-from brainevent.network.rule.trace import trace
+from brainevent.scalar.form import Branch, Loop, Name
+from brainevent.scalar.interpret import interpret
+from brainevent.scalar.record import Record
+from brainevent.scalar.trace import trace
 
 STATE = {"v": -60.0, "i": 0, "pause": 0}
 PARAMS = {"rest": -60.0, "decay": 0.9, "threshold": -50.0}

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import brainevent as be
-from brainevent.network import pieces
+from brainevent import _pieces as pieces
 from brainevent.network.plan import drawn_values, fingerprint
-from brainevent.network.rule import primitives
+from brainevent.scalar import primitives
 
 
 def build(size, gain=1.0):

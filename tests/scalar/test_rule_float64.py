@@ -14,12 +14,12 @@ from jax import lax
 from neuron_rules import RULES, hard_values, mild_values, traced
 
 from brainevent.errors import RuleError
-from brainevent.network.rule.float64 import PRIMITIVES_64, of_float64
-from brainevent.network.rule.form import Assign
-from brainevent.network.rule.interpret import interpret
-from brainevent.network.rule.on_numba import compiled_forms
-from brainevent.network.rule.random import Random
-from brainevent.network.rule.trace import flat_rule, trace
+from brainevent.scalar.float64 import PRIMITIVES_64, of_float64
+from brainevent.scalar.form import Assign
+from brainevent.scalar.interpret import interpret
+from brainevent.scalar.on_numba import compiled_forms
+from brainevent.scalar.random import Random
+from brainevent.scalar.trace import flat_rule, trace
 
 OF_FLOAT32 = ("clamp", "updated", "set", "add_at", "largest_at")  # JAX does not mix their own float32 with float64
 BITS = ("sign_bit", "copysign", "bit_cast")

@@ -12,8 +12,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from ..._compat import bind_equation
-from ...errors import RuleError
+from .._compat import bind_equation
+from ..errors import RuleError
 from .calls import CALLS, inner_jaxpr
 
 __all__ = ["with_margin"]

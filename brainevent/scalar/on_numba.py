@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ...backends.numba import inner
+from ..backends.numba import inner
 from .form import Form
 from .numba_text import numba_text
 from .on_floats import HARDWARE_FLUSHES, bits_of_float, float_of_bits

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from neuron_rules import RULES, hard_values, mild_values, traced
 
-from brainevent.network.rule.form import Assign, Constant, constant
-from brainevent.network.rule.interpret import interpret
-from brainevent.network.rule.primitives import apply
+from brainevent.scalar.form import Assign, Constant, constant
+from brainevent.scalar.interpret import interpret
+from brainevent.scalar.primitives import apply
 
 F = np.float32
 COUNT = 2000

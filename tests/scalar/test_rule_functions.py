@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from scipy import special
 
-from brainevent.network.rule.functions import FUNCTIONS, LARGEST_ERRORS
-from brainevent.network.rule.interpret import interpret
-from brainevent.network.rule.lower import form_of, function_form
-from brainevent.network.rule.primitives import flush
+from brainevent.scalar.functions import FUNCTIONS, LARGEST_ERRORS
+from brainevent.scalar.interpret import interpret
+from brainevent.scalar.lower import form_of, function_form
+from brainevent.scalar.primitives import flush
 
 F = np.float32
 SMALLEST = 2.0**-126

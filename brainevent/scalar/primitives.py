@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from ..pieces import PIECE, copied_in_pieces
+from .._pieces import PIECE, copied_in_pieces
 from .float64 import PRIMITIVES_64
 
 __all__ = ["PRIMITIVES", "ROUNDS_TO_SMALLEST", "SMALLEST", "applied", "apply", "flush", "flushed", "result_dtype"]

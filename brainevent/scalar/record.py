@@ -8,7 +8,7 @@ from typing import Any
 
 import jax
 
-from ...errors import RuleError, UnknownNameError, did_you_mean
+from ..errors import RuleError, UnknownNameError, did_you_mean
 
 __all__ = ["Record"]
 

@@ -13,13 +13,13 @@ from jax import lax
 from scipy import stats
 
 from brainevent.errors import RuleError, UnknownNameError
-from brainevent.network.rule.form import Assign
-from brainevent.network.rule.interpret import interpret
-from brainevent.network.rule.lower import called_form
-from brainevent.network.rule.poisson_table import poisson_table
-from brainevent.network.rule.random import METHODS, Random
-from brainevent.network.rule.threefry import SCHEME, threefry
-from brainevent.network.rule.trace import trace
+from brainevent.scalar.form import Assign
+from brainevent.scalar.interpret import interpret
+from brainevent.scalar.lower import called_form
+from brainevent.scalar.poisson_table import poisson_table
+from brainevent.scalar.random import METHODS, Random
+from brainevent.scalar.threefry import SCHEME, threefry
+from brainevent.scalar.trace import trace
 
 F, U = np.float32, np.uint32
 COUNT = 100_000

@@ -13,8 +13,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..._compat import source_line
-from ...errors import RuleError
+from .._compat import source_line
+from ..errors import RuleError
 from .calls import CALLS, inner_jaxpr, opened
 from .control import CONTROL
 from .derived import DERIVED

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from jax import lax
 
 from brainevent.errors import RuleError
-from brainevent.network.rule.interpret import interpret
-from brainevent.network.rule.margin import with_margin
-from brainevent.network.rule.trace import flat_rule, trace
+from brainevent.scalar.interpret import interpret
+from brainevent.scalar.margin import with_margin
+from brainevent.scalar.trace import flat_rule, trace
 
 F = np.float32
 

@@ -9,7 +9,7 @@ from typing import Any
 import jax
 from jax.extend.core import ClosedJaxpr
 
-from ..._compat import function_of
+from .._compat import function_of
 
 __all__ = ["CALLS", "inner_jaxpr", "opened"]
 

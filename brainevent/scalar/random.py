@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from ...errors import RuleError, UnknownNameError, did_you_mean
+from ..errors import RuleError, UnknownNameError, did_you_mean
 from .circular import be_high_product
 from .poisson import be_poisson_more, be_poisson_of
 from .threefry import be_bits, be_keys, be_more_bits, gaussian, unit, unit_of_53_bits
@@ -41,7 +41,7 @@ class Random:
 
     Examples:
         >>> import numpy as np
-        >>> from brainevent.network.rule.random import Random
+        >>> from brainevent.scalar.random import Random
         >>> random = Random(np.uint32(3), np.uint32(0), np.uint32(1), np.uint32(2))
         >>> bool(0 <= random.uniform() < 1)
         True

@@ -12,9 +12,9 @@ from jax.extend.core import Primitive
 from jax.interpreters import ad, mlir
 
 from brainevent.errors import RuleError
-from brainevent.network.rule.interpret import interpret
-from brainevent.network.rule.margin import with_margin
-from brainevent.network.rule.trace import flat_rule, trace
+from brainevent.scalar.interpret import interpret
+from brainevent.scalar.margin import with_margin
+from brainevent.scalar.trace import flat_rule, trace
 
 F = np.float32
 # By module and kinds of arguments: x, y, z float32, i, j int32, b bool, v a vector of the first, w one of numbers.

@@ -15,8 +15,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ...errors import RuleError, UnknownNameError
-from ...event import units
+from .. import _units as units
+from ..errors import RuleError, UnknownNameError
 from .form import DTYPES, FLOATS, Name, form_dtype
 from .random import Random
 from .record import Record

@@ -15,12 +15,12 @@ from neuron_rules import INPUTS, RULES, hard_values, traced
 from ptx import ptx_of
 
 from brainevent.backends.numba import inner
-from brainevent.network.rule import primitives
-from brainevent.network.rule.cuda_text import FLUSHING, SHIM, cuda_text
-from brainevent.network.rule.form import Assign
-from brainevent.network.rule.interpret import interpret
-from brainevent.network.rule.on_floats import HARDWARE_FLUSHES, flush_floats, restore_floats
-from brainevent.network.rule.on_numba import compiled_forms
+from brainevent.scalar import primitives
+from brainevent.scalar.cuda_text import FLUSHING, SHIM, cuda_text
+from brainevent.scalar.form import Assign
+from brainevent.scalar.interpret import interpret
+from brainevent.scalar.on_floats import HARDWARE_FLUSHES, flush_floats, restore_floats
+from brainevent.scalar.on_numba import compiled_forms
 
 POINTER = {"float32": "float", "int32": "int", "uint32": "unsigned", "bool": "bool"}
 NAMES = tuple(RULES)
