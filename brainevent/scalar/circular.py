@@ -5,14 +5,13 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
 from .elementary import F, Scalar, bits, polynomial, scaled, where
 
-__all__ = ["be_high_product", "cos", "sin"]
+__all__ = ["cos", "sin"]
 
 _LARGE = F(64)
 # The sum is pi / 2; the products of all parts but the last with up to 12 bits are exact.
@@ -25,18 +24,7 @@ _HIGH_BIT = np.uint32(2**31)
 
 def _product(a: Scalar, b: Scalar) -> tuple[Scalar, Scalar]:
     """Return the high and the low 32 bits of a product of integers of 32 bits without a sign."""
-    half, low = np.uint32(16), np.uint32(0xFFFF)
-    a1, a0, b1, b0 = lax.shift_right_logical(a, half), a & low, lax.shift_right_logical(b, half), b & low
-    middle = a1 * b0 + lax.shift_right_logical(a0 * b0, half)
-    other = a0 * b1 + (middle & low)
-    high = a1 * b1 + lax.shift_right_logical(middle, half) + lax.shift_right_logical(other, half)
-    return high, a * b
-
-
-@jax.jit
-def be_high_product(a: Scalar, b: Scalar) -> Scalar:
-    """Return the high 32 bits of such a product."""
-    return _product(a, b)[0]
+    return lax.mulhi(a, b), a * b
 
 
 def _windows(exponent: Scalar) -> list[Scalar]:

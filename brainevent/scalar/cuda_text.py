@@ -27,6 +27,8 @@ SHIM = r"""
 #define __forceinline__ inline
 static inline unsigned __float_as_uint(float x) { unsigned u; std::memcpy(&u, &x, 4); return u; }
 static inline float __uint_as_float(unsigned u) { float x; std::memcpy(&x, &u, 4); return x; }
+static inline unsigned __umulhi(unsigned a, unsigned b) { return (unsigned)((unsigned long long)a * b >> 32); }
+static inline int __mulhi(int a, int b) { return (int)((long long)a * b >> 32); }
 static inline int __popc(unsigned u) { return __builtin_popcount(u); }
 #include <xmmintrin.h>
 struct Flushing {  // while it lives, this thread flushes denormals, of operands and of results
@@ -60,6 +62,8 @@ BE int shift_right_logical_int32(int a, unsigned n) { return (int)shift_right_lo
 BE unsigned shift_right_arithmetic_uint32(unsigned a, unsigned n) {
     return (unsigned)shift_right_arithmetic_int32((int)a, n);
 }
+BE unsigned mul_high_uint32(unsigned a, unsigned b) { return __umulhi(a, b); }
+BE int mul_high_int32(int a, int b) { return __mulhi(a, b); }
 BE unsigned bit_count_uint32(unsigned a) { return (unsigned)__popc(a); }
 BE int bit_count_int32(int a) { return __popc((unsigned)a); }
 """

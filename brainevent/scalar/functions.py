@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from .circular import be_high_product, cos, sin
+from .circular import cos, sin
 from .elementary import Scalar, erf, erf_inv, erfc, exp, exp2, expm1, log, log1p, log2, logistic, tanh
 from .inverse import acos, acosh, asin, asinh, atan, atan2, atanh, cbrt
 from .poisson import be_poisson_more, be_poisson_of
@@ -71,7 +71,6 @@ LARGEST_ERRORS: dict[str, float] = {
 CALLED: dict[str, tuple[Callable[..., Scalar], tuple[str, ...]]] = {
     "be_bits": (be_bits, ("uint32",) * 4),
     "be_more_bits": (be_more_bits, ("uint32",) * 4),
-    "be_high_product": (be_high_product, ("uint32",) * 2),
     "be_poisson_of": (be_poisson_of, ("float32",) * 2),
     "be_poisson_more": (be_poisson_more, (*("uint32",) * 4, "float32")),
 }

@@ -38,6 +38,7 @@ _SAME = {
     **{name: name for name in ("shift_left", "shift_right_logical", "shift_right_arithmetic")},
     "copy_p": "copy",
     "stop_gradient": "copy",
+    "mulhi": "mul_high",
     "population_count": "bit_count",
     "add_any": "add",
 }

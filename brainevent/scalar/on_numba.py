@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from ..backends.numba import inner
+from ..backends.numba.floats import HARDWARE_FLUSHES, bits_of_float, float_of_bits
 from .form import Form
 from .numba_text import numba_text
-from .on_floats import HARDWARE_FLUSHES, bits_of_float, float_of_bits
 from .on_libm import FUNCTIONS_OF_C
 from .primitives import ROUNDS_TO_SMALLEST, SMALLEST
 from .text import all_functions
@@ -20,6 +20,7 @@ from .text import all_functions
 __all__ = ["compiled_forms"]
 
 _njit = inner(error_model="numpy", flushes=HARDWARE_FLUSHES)
+_inlined = inner(error_model="numpy", flushes=HARDWARE_FLUSHES, later=True, forceinline=True)
 _EXPONENT, _SIGN = np.uint32(0x7F800000), np.uint32(0x80000000)
 _ZERO = np.float32(0)
 
@@ -136,6 +137,18 @@ def shift_right_arithmetic_uint32(a: Any, n: Any) -> Any:
 
 
 @_njit
+def mul_high_uint32(a: Any, b: Any) -> Any:
+    """Return the high half of a product."""
+    return np.uint32((np.uint64(a) * np.uint64(b)) >> np.uint64(32))
+
+
+@_njit
+def mul_high_int32(a: Any, b: Any) -> Any:
+    """Return the high half of a product."""
+    return np.int32((np.int64(a) * np.int64(b)) >> np.int64(32))
+
+
+@_njit
 def bit_count_uint32(a: Any) -> Any:
     """Count the bits that are set: in pairs, fours and eights."""
     a = np.uint32(a - ((a >> 1) & np.uint32(0x55555555)))
@@ -153,15 +166,19 @@ def bit_count_int32(a: Any) -> Any:
 _HELPERS = {name: value for name, value in globals().items() if re.match("[a-z]", name) and hasattr(value, "py_func")}
 
 
-def compiled_forms(forms: Iterable[Form], *, by_hand: bool = not HARDWARE_FLUSHES) -> dict[str, Any]:
+def compiled_forms(
+    forms: Iterable[Form], *, by_hand: bool = not HARDWARE_FLUSHES, inlined: bool = False
+) -> dict[str, Any]:
     """Return a Numba function of scalars for each form, by its name: it returns the outputs.
 
     Compiled code alone may call it, in a thread that flushes denormals (`flush_floats`), or if they are flushed
-    `by_hand`. Float inputs that are denormals must be flushed by the caller: `flush`.
+    `by_hand`. Float inputs that are denormals must be flushed by the caller: `flush`. Functions that are `inlined` are
+    optimized as parts of the loops that call them.
     """
     forms = list(forms)
     scope: dict[str, Any] = {"np": np, "float_of_bits": float_of_bits, **_HELPERS, **FUNCTIONS_OF_C}
     exec(compile(numba_text(forms, by_hand=by_hand), "<rule>", "exec"), scope)
+    compile_ = _inlined if inlined else _njit
     for form in [*all_functions(forms), *forms]:
-        scope[f"be_{form.name}"] = _njit(scope[f"be_{form.name}"])
+        scope[f"be_{form.name}"] = compile_(scope[f"be_{form.name}"])
     return {form.name: scope[f"be_{form.name}"] for form in forms}

@@ -101,12 +101,18 @@ def _bit_count(a: Array) -> Array:
     return np.bitwise_count(a.view(np.uint32)).astype(a.dtype)
 
 
+def _multiply_high(a: Array, b: Array) -> Array:
+    wide = np.int64 if a.dtype == np.int32 else np.uint64
+    return (a.astype(wide) * b.astype(wide) >> wide(32)).astype(a.dtype)
+
+
 # By name: elementwise functions of arrays of equal shape, whose result has the dtype of the operands unless said.
 PRIMITIVES: dict[str, Callable[..., Array]] = {
     "copy": lambda a: a,
     "add": lambda a, b: a + b,
     "sub": lambda a, b: a - b,
     "mul": _multiply,
+    "mul_high": _multiply_high,  # the high half of a product of integers
     "div": _divide,
     "rem": _remainder,
     "neg": lambda a: -a,

@@ -11,7 +11,6 @@ import numpy as np
 from jax import lax
 
 from ..errors import RuleError, UnknownNameError, did_you_mean
-from .circular import be_high_product
 from .poisson import be_poisson_more, be_poisson_of
 from .threefry import be_bits, be_keys, be_more_bits, gaussian, unit, unit_of_53_bits
 
@@ -187,7 +186,7 @@ class Random:
         low, high = _integer("integers: low", low), _integer("integers: high", high)
         bits = self._bits("integers", index)
         span = jnp.where(high > low, high - low, np.int32(0)).astype(np.uint32)
-        return low + be_high_product(bits, span).astype(np.int32)
+        return low + lax.mulhi(bits, span).astype(np.int32)
 
     def poisson(self, mean: Scalar, index: Scalar | None = None) -> Scalar:
         """Draw a number of events.

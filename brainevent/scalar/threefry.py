@@ -23,11 +23,11 @@ Scalar = Any
 
 
 def _rotated(x: Scalar, by: int) -> Scalar:
-    return lax.shift_left(x, np.uint32(by)) | lax.shift_right_logical(x, np.uint32(32 - by))
+    return (x << np.uint32(by)) | (x >> np.uint32(32 - by))
 
 
 def threefry(key0: Scalar, key1: Scalar, x0: Scalar, x1: Scalar, rounds: int = 13) -> tuple[Scalar, Scalar]:
-    """Return both words of the block cipher of a counter (x0, x1): uint32 throughout."""
+    """Return both words of the block cipher of a counter (x0, x1): uint32 throughout, of JAX or NumPy."""
     keys = (key0, key1, key0 ^ key1 ^ _PARITY)
     x0, x1 = x0 + key0, x1 + key1
     for k in range(rounds):

@@ -51,7 +51,7 @@ MUTANTS = (
     ),
     Mutant(
         "rule-denormals-are-kept",
-        "scalar/on_floats.py",
+        "backends/numba/floats.py",
         "_FLUSHING = 0x9FC0",
         "_FLUSHING = 0x1F80",
         (*_RULE, *_CPU),

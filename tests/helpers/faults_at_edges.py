@@ -12,7 +12,7 @@ from faults_by_data import from_numba
 from zoo import like, numba_generator
 
 import brainevent
-from brainevent.scalar.on_floats import flush_floats
+from brainevent.backends.numba.floats import flush_floats
 
 INDEX = np.array([3, 1, 2, 0, 7, 6, 5, 4], np.int32)
 ROWS = np.array([[2, 0], [1, 4], [3, 5], [0, 2]], np.int32)  # where the connections of four neurons go

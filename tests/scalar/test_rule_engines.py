@@ -15,11 +15,11 @@ from neuron_rules import INPUTS, RULES, hard_values, traced
 from ptx import ptx_of
 
 from brainevent.backends.numba import inner
+from brainevent.backends.numba.floats import HARDWARE_FLUSHES, flush_floats, restore_floats
 from brainevent.scalar import primitives
 from brainevent.scalar.cuda_text import FLUSHING, SHIM, cuda_text
 from brainevent.scalar.form import Assign
 from brainevent.scalar.interpret import interpret
-from brainevent.scalar.on_floats import HARDWARE_FLUSHES, flush_floats, restore_floats
 from brainevent.scalar.on_numba import compiled_forms
 
 POINTER = {"float32": "float", "int32": "int", "uint32": "unsigned", "bool": "bool"}

@@ -24,12 +24,12 @@ def inner(
 
     This takes about half of the time. A call from Python ends the process. `apart` promises that no two of its arrays
     overlap: loops over many arrays are then vectorized. `flushes` promises that the processor flushes denormals to zero
-    when the function runs: constants are then flushed, too. `later`, without the others, leaves all optimization to the
+    when the function runs: constants are then flushed, too. `later`, without `apart`, leaves all optimization to the
     code that links the function: many small functions then take less time in all, but a loop that is vectorized by
     itself may not be vectorized within a larger function.
     """
-    assert not (later and (apart or flushes))
-    pipeline = _LaterCompiler if later else _PIPELINES[apart, flushes]
+    assert not (later and apart)
+    pipeline = _LATER[flushes] if later else _PIPELINES[apart, flushes]
     compile_ = numba.njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, pipeline_class=pipeline, **options)
     return compile_ if function is None else compile_(function)
 
@@ -46,6 +46,13 @@ class _LaterCompiler(Compiler):
 
     def __init__(self, typing: Any, target: Any, library: Any, *rest: Any):
         super().__init__(typing, target, library or _LaterLibrary(target.codegen(), "inner"), *rest)
+
+
+class _LaterFlushingCompiler(Compiler):
+    """Both that and the promise that denormals are flushed."""
+
+    def __init__(self, typing: Any, target: Any, library: Any, *rest: Any):
+        super().__init__(typing, target, library or _LaterFlushingLibrary(target.codegen(), "inner"), *rest)
 
 
 class _ApartCompiler(_InnerCompiler):
@@ -73,6 +80,7 @@ _PIPELINES = {
     (False, True): _FlushingCompiler,
     (True, True): _FlushingApartCompiler,
 }
+_LATER = {False: _LaterCompiler, True: _LaterFlushingCompiler}
 
 
 class _LinkedLibrary(JITCodeLibrary):
@@ -111,6 +119,10 @@ class _FlushingLibrary(_LinkedLibrary):
         module.name = ir_module.name
         module.verify()
         self.add_llvm_module(module)
+
+
+class _LaterFlushingLibrary(_LaterLibrary, _FlushingLibrary):
+    """Both."""
 
 
 class _WithoutEnvironments:

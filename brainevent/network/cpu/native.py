@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import hashlib
 from pathlib import Path
 from typing import Any
 
@@ -24,13 +23,15 @@ __all__ = [
 ]
 
 _HERE = Path(__file__).parent
+_SCALAR = Path(__file__).parents[2] / "scalar"
 
 
 @functools.cache
 def _sources() -> str:
     """Return the hash of our own code that decides what native functions do, besides the text of a rule."""
-    files = [*sorted(_HERE.glob("on_*.py")), _HERE / "layout.py", *sorted((_HERE.parent / "rule").glob("on_*.py"))]
-    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
+    from ...backends.numba.loops import hash_of
+
+    return hash_of([*sorted(_HERE.glob("on_*.py")), _HERE / "layout.py", *sorted(_SCALAR.glob("on_*.py"))])
 
 
 def _address(title: str, text: str, words: int, make: Any) -> int:

@@ -9,9 +9,9 @@ import numba
 import numpy as np
 
 from ...backends.numba import inner, prefetch
+from ...backends.numba.words import array_at, word
 from .layout import BUNDLE, LINE, STRETCHES
 from .on_lists import count_of, spikes_of
-from .on_words import array_at, word
 
 __all__ = ["bundle_delivery"]
 

@@ -6,8 +6,8 @@ from __future__ import annotations
 import numpy as np
 
 from ...backends.numba import inner
+from ...backends.numba.words import array_at, put, word
 from .layout import LIST
-from .on_words import array_at, put, word
 
 __all__ = ["count_of", "put_count", "spikes_of"]
 

@@ -10,11 +10,11 @@ import numba
 import numpy as np
 
 from ...backends.numba import inner
+from ...backends.numba.floats import HARDWARE_FLUSHES, float_of_bits
+from ...backends.numba.words import array_at, word
 from ...scalar.form import Form
-from ...scalar.on_floats import HARDWARE_FLUSHES, float_of_bits
 from ...scalar.on_numba import compiled_forms, flush
 from .on_lists import spikes_of
-from .on_words import array_at, word
 
 __all__ = ["compiled_update"]
 

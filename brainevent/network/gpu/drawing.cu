@@ -7,7 +7,6 @@
 
 constexpr u32 REPLACED = 0, DISTINCT = 1, GAPS = 2, ALL = 3, ONE = 4;                 // kinds of rows
 constexpr u32 UNIFORM = 0, NORMAL = 1, LOGNORMAL = 2, EXPONENTIAL = 3, INTEGERS = 4;  // kinds of laws
-constexpr float LARGEST_GAP = 0x1p30f;
 constexpr u32 NO_PLACE = 0xFFFFFFFFu;
 
 struct Law {
@@ -42,11 +41,11 @@ BE u32 part_of(u32 word, u32 size) { return (u32)(((u64)word * size) >> 32); }
 
 BE float value_of(const Law& of, u32 word) {
     float x;
-    if (of.kind == UNIFORM) x = of.a + of.b * be_unit(word);
-    else if (of.kind == NORMAL) x = of.a + of.b * be_gaussian(word);
-    else if (of.kind == LOGNORMAL) x = be_exp(fminf(fmaxf(of.a + of.b * be_gaussian(word), -87.0f), 87.0f));
-    else if (of.kind == EXPONENTIAL) x = of.a * -be_log(1.0f - be_unit(word));
-    else x = of.a + of.b * (float)part_of(word, of.span);
+    if (of.kind == UNIFORM) x = be_uniform(word, of.a, of.b);
+    else if (of.kind == NORMAL) x = be_normal(word, of.a, of.b);
+    else if (of.kind == LOGNORMAL) x = be_lognormal(word, of.a, of.b);
+    else if (of.kind == EXPONENTIAL) x = be_exponential(word, of.a);
+    else x = be_integer(word, of.a, of.b, of.span);
     return fminf(fmaxf(x, of.low), of.high);
 }
 
@@ -57,8 +56,7 @@ BE int whole_of(const Law& of, u32 word, u32& off) {
 }
 
 BE u32 gap_at(const Drawn& drawn, u32 row, u32 place) {
-    const float u = fminf((float)be_bits(row, place, drawn.key0, drawn.key1) * 0x1p-32f, 1.0f - 0x1p-24f);
-    return (u32)fminf(-be_log1p(-u) * drawn.scale, LARGEST_GAP);
+    return (u32)be_gap(be_bits(row, place, drawn.key0, drawn.key1), drawn.scale);
 }
 
 // ---- one synapse

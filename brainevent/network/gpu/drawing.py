@@ -16,14 +16,13 @@ from typing import Any
 
 import numpy as np
 
-from ...scalar.form import Form
-from ...scalar.lower import called_form, form_of, function_form
-from ...scalar.threefry import gaussian, unit
+from ...scalar.lower import called_form
+from ...scalar.samplers import sampler_forms
 from ..plan.drawn_synapses import Description, Measured
 from ..plan.layout import dtypes_of, same_for_all
-from ..plan.on_cpu_rows import DISTINCT
 from ..plan.projections import ProjectionPlan
 from ..plan.quantum import in_quanta, largest_rounding
+from ..plan.rows import DISTINCT
 from ..plan.synapses import drawn_of, synapse_keys
 from ..plan.wiring import Wiring
 from .device import Device, Memory, cleared
@@ -47,9 +46,7 @@ Array = Any
 @functools.cache
 def drawing_text(words: str | None = None) -> str:
     """Return the text of the kernels; `words` are the words in which it is written, None for those of a GPU."""
-    bits = (called_form("be_bits"), called_form("be_more_bits"))
-    numbers = (form_of(one.__name__, one, ("uint32",)) for one in (unit, gaussian))  # with them come the logarithms
-    forms: tuple[Form, ...] = (*bits, *numbers, function_form("exp"))
+    forms = (called_form("be_bits"), called_form("be_more_bits"), *sampler_forms())
     return other_text(["rows.cu", "drawing.cu"], _THREADS, words, forms)
 
 

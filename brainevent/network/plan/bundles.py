@@ -15,10 +15,11 @@ from typing import Any
 import numpy as np
 
 from ..pages import aligned
-from .on_cpu_bundles import Member, Merged, count_runs, count_taken, merge_runs, take_runs
+from .loops import count_runs, count_taken, merge_runs, take_runs
 from .on_demand import SynapsesOnDemand
 from .plan import PopulationPlan, SynapsePlan
 from .projections import ProjectionPlan, projection_of
+from .rows import Member, Merged
 from .sums import SumPlaces, sum_places
 from .threads import even_edges, in_threads
 

@@ -12,6 +12,7 @@ from ...errors import NetworkError
 from ..description.units import plain
 from ..description.values import Values
 from .keys import key_of
+from .loops import draw_words, values_of
 
 __all__ = ["array_of"]
 
@@ -42,8 +43,6 @@ def array_of(where: str, value: Any, name: str, size: int, dtype: str, seed: int
 
 
 def _drawn(value: Values, name: str, size: int, dtype: str, seed: int) -> Array:
-    from .on_cpu_words import draw_words, values_of
-
     words, more = (np.empty(min(size, PIECE), np.uint32) for _ in range(2))
     key, law = np.array(key_of(seed, name), np.uint32), value.law.numbers(-np.inf, np.inf)
     values, found = np.empty(words.size, np.float32), np.empty(size, dtype)

@@ -9,30 +9,23 @@ from typing import Any
 import numpy as np
 
 from ...errors import NetworkError
+from ...scalar.threefry import threefry
 from ..description.checks import is_integer
 
-__all__ = ["DRAWING", "checked_seed", "key_of", "key_words", "threefry"]
+__all__ = ["DRAWING", "checked_seed", "key_of", "key_words", "words_of"]
 
 DRAWING = 1  # which synapses and values a seed gives: the number of the way in which they are drawn
 
-_ROTATIONS = (13, 15, 26, 6, 17, 29, 16, 24)
 _MASK = 2**32 - 1
 
 Array = Any
 
 
-def threefry(key: tuple[int, int], counter: tuple[int, int], rounds: int = 13) -> tuple[int, int]:
-    """Return both words of threefry2x32: the same as in rules of neurons and in compiled loops."""
-    keys = (*key, key[0] ^ key[1] ^ 0x1BD11BDA)
-    x0, x1 = (counter[0] + key[0]) & _MASK, (counter[1] + key[1]) & _MASK
-    for k in range(rounds):
-        by = _ROTATIONS[k % 8]
-        x0 = (x0 + x1) & _MASK
-        x1 = ((x1 << by | x1 >> (32 - by)) & _MASK) ^ x0
-        if k % 4 == 3:
-            turn = k // 4 + 1
-            x0, x1 = (x0 + keys[turn % 3]) & _MASK, (x1 + keys[(turn + 1) % 3] + turn) & _MASK
-    return x0, x1
+def words_of(key: tuple[int, int], counter: tuple[int, int]) -> tuple[int, int]:
+    """Return both random words of a counter, as compiled loops and rules of neurons draw them."""
+    words: list[Any] = [np.array([word], np.uint32) for word in (*key, *counter)]
+    x0, x1 = threefry(*words)
+    return int(x0[0]), int(x1[0])
 
 
 def checked_seed(seed: Any) -> int:
@@ -46,7 +39,7 @@ def key_of(seed: int, name: str) -> tuple[int, int]:
     """Return the key of a name: the numbers of other names do not depend on it."""
     digest = hashlib.sha256(name.encode()).digest()
     counter = int.from_bytes(digest[:4], "little"), int.from_bytes(digest[4:8], "little")
-    return threefry((seed & _MASK, seed >> 32), counter)
+    return words_of((seed & _MASK, seed >> 32), counter)
 
 
 def key_words(seed: int, *names: str) -> Array:

@@ -12,9 +12,9 @@ from ...event.room import check_room
 from ..pages import aligned
 from .delays import delay_dtype
 from .law import Law
-from .on_cpu_sorting import Entries
 from .plan import part_bounds
 from .quantum import in_quanta, largest_rounding, weight_dtype
+from .rows import Entries
 from .wiring import Wiring
 
 __all__ = ["Layout", "dtypes_of", "layout_of", "same_for_all"]

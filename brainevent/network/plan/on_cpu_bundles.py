@@ -3,40 +3,16 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from .on_cpu_words import compiled
+from .on_cpu_words import loop
 
-__all__ = ["Member", "Merged", "count_runs", "count_taken", "merge_runs", "take_runs"]
-
-
-class Merged(NamedTuple):
-    """Merged rows: of each pair of arrays, one is empty; weights are empty where all have one value."""
-
-    starts: Any  # of rows, parts and delays, int64
-    places: Any  # in the sums of a part, uint16
-    wide_places: Any  # int32
-    weights: Any  # int16
-    wide_weights: Any  # int32
+__all__ = ["count_runs", "count_taken", "merge_runs", "take_runs"]
 
 
-class Member(NamedTuple):
-    """The rows of one projection, likewise; `which` says which of the merged delays each delay is."""
-
-    starts: Any  # of rows and parts, int64
-    targets: Any  # uint16
-    wide_targets: Any  # int32
-    weights: Any  # int16, one or one each
-    wide_weights: Any  # int32
-    delays: Any  # uint8, one or one each
-    wide_delays: Any  # uint16
-    which: Any  # int64
-    shifts: Any  # from a target to its place, by part, int64
-
-
-@compiled
+@loop
 def count_runs(first: int, last: int, delays: int, member: Any, counts: Any) -> None:
     """Count the entries of some sources by part and delay; `delays` is how many there are."""
     parts, which, starts = member.shifts.size, member.which, member.starts
@@ -54,7 +30,7 @@ def count_runs(first: int, last: int, delays: int, member: Any, counts: Any) -> 
                 counts[base + which[long[entry]]] += 1
 
 
-@compiled
+@loop
 def merge_runs(first: int, last: int, delays: int, member: Any, cursors: Any, merged: Any) -> None:
     """Write the entries of some sources at the cursors of their part and delay."""
     parts, which = member.shifts.size, member.which
@@ -81,7 +57,7 @@ def merge_runs(first: int, last: int, delays: int, member: Any, cursors: Any, me
                 merged.wide_weights[at] = weight
 
 
-@compiled
+@loop
 def count_taken(first: int, last: int, delays: int, merged: Any, lows: Any, highs: Any, counts: Any) -> None:
     """Count the entries of some sources and parts whose places are in a range, one for each part."""
     parts = lows.size
@@ -93,7 +69,7 @@ def count_taken(first: int, last: int, delays: int, merged: Any, lows: Any, high
         counts[row] = found
 
 
-@compiled
+@loop
 def take_runs(first: int, last: int, values: Any, merged: Any, lows: Any, highs: Any, member: Any) -> None:
     """Write the entries of some sources and parts whose places are in a range as rows of a projection."""
     parts, delays = lows.size, values.size

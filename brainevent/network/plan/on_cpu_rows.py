@@ -6,73 +6,19 @@ A row is a neuron at one end of its synapses; `ends` are the neurons at the othe
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from .on_cpu_words import F, I, below, called, compiled, inlined, log1p, values_into, words_into
+from .on_cpu_words import F, I, below, called, gap, inlined, loop, values_into, words_into
+from .rows import ALL, DISTINCT, GAPS, REPLACED
 
-__all__ = ["ALL", "DISTINCT", "GAPS", "ONE", "REPLACED", "Drawn", "Scratch", "count_drawn", "count_gaps", "draw_row"]
-__all__ += ["count_ends", "scratch_for"]
+__all__ = ["count_drawn", "count_ends", "count_gaps", "draw_row"]
 
-REPLACED, DISTINCT, GAPS, ALL, ONE = range(5)  # how the ends of a row are drawn
-_LARGEST_GAP, _LARGEST_UNIFORM = F(2**30), F(1 - 2**-24)
-_BLOCK = 64  # words that are drawn at a time where their number is not known
 _FIRST = np.int64(0)  # no literal: that would be another function
 
 
-class Drawn(NamedTuple):
-    """How the synapses of rows are drawn."""
-
-    kind: int
-    ends: int  # neurons at the other end
-    skip: int  # 1 leaves a neuron's synapse to itself out
-    scale: Any  # of gaps, float32
-    keys: Any  # uint32 (2, 2): of ends and weights, and of delays
-    weights: Any  # float32 (6,), a law in quanta, or (0,)
-    delays: Any  # likewise, in steps
-
-
-class Scratch(NamedTuple):
-    """Room for one row; Python makes it, since what compiles slowest is what allocates arrays."""
-
-    ends: Any
-    weights: Any
-    delays: Any
-    words: Any
-    more: Any
-    floats: Any
-    taken: Any  # bits of ends
-    keys: Any  # uint64 (2, room), for sorting
-    values: Any
-    block: Any
-    more_block: Any
-    gaps: Any
-    counters: Any
-    more_counters: Any
-
-
-def scratch_for(room: int, ends: int) -> Scratch:
-    """Return room for rows of the given numbers of synapses, whose weights are 1 unless they are drawn."""
-    return Scratch(
-        np.zeros(room, np.int32),
-        np.ones(room, np.int32),
-        np.zeros(room, np.int32),
-        np.empty(room, np.uint32),
-        np.empty(room, np.uint32),
-        np.empty(room, np.float32),
-        np.zeros((ends >> 6) + 1, np.uint64),
-        np.empty((2, room), np.uint64),
-        np.empty((2, room), np.int32),
-        np.empty(_BLOCK, np.uint32),
-        np.empty(_BLOCK, np.uint32),
-        np.empty(_BLOCK, np.int32),
-        np.empty(256, np.int64),
-        np.empty(2048, np.int64),
-    )
-
-
-@compiled
+@loop
 def count_drawn(first: int, last: int, sources: int, key: Any, words: Any, more: Any, counts: Any) -> None:
     """Add how many synapses from 2 first to 2 last - 1 each source has; synapse j takes word j % 2 of place j // 2."""
     for start in range(first, last, words.size):
@@ -91,9 +37,7 @@ def _gaps(drawn: Any, row: int, scratch: Any) -> int:
     while True:
         words_into(drawn.keys[0], row, first, block.size, block, more)
         for i in range(block.size):
-            u = F(block[i]) * F(2**-32)
-            gap = -log1p(-(_LARGEST_UNIFORM if u > _LARGEST_UNIFORM else u)) * drawn.scale
-            gaps[i] = I(_LARGEST_GAP if gap > _LARGEST_GAP else gap)
+            gaps[i] = gap(block[i], drawn.scale)
         for i in range(block.size):
             end += 1 + gaps[i]
             if end >= drawn.ends:
@@ -105,7 +49,7 @@ def _gaps(drawn: Any, row: int, scratch: Any) -> int:
         first += block.size
 
 
-@compiled
+@loop
 def count_gaps(first: int, last: int, drawn: Any, scratch: Any, counts: Any) -> None:
     """Write how many ends each row has that takes each with the same probability."""
     for row in range(first, last):
@@ -173,7 +117,7 @@ def draw_row(drawn: Any, row: int, count: int, scratch: Any) -> int:
     return off
 
 
-@compiled
+@loop
 def count_ends(first: int, last: int, drawn: Any, count: int, scratch: Any, counts: Any) -> None:
     """Add how often each end is drawn by rows of the given numbers."""
     for row in range(first, last):

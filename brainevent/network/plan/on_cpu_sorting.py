@@ -3,32 +3,18 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from .on_cpu_rows import draw_row
-from .on_cpu_words import called, compiled, inlined
+from .on_cpu_words import called, inlined, loop
 
-__all__ = ["Entries", "draw_rows", "place_listed", "place_rows", "sort_rows"]
+__all__ = ["draw_rows", "place_listed", "place_rows", "sort_rows"]
 
 _FEW = 24  # entries that are sorted by insertion
 _MANY = 1024  # entries that are sorted by larger digits
 _TARGET_BITS = 32  # of a key
-
-
-class Entries(NamedTuple):
-    """The arrays to fill: of each pair, one is empty, and both are where all entries have one value."""
-
-    starts: Any  # of rows and parts, int64
-    bounds: Any  # where each part ends, int64 (parts,)
-    largest: Any  # target and delay, int64 (2,)
-    targets: Any  # uint16
-    wide_targets: Any  # int32
-    weights: Any  # int16
-    wide_weights: Any  # int32
-    delays: Any  # uint8
-    wide_delays: Any  # uint16
 
 
 @inlined
@@ -167,7 +153,7 @@ def _put(at: int, value: Any, narrow: Any, wide: Any) -> None:
         wide[at] = value
 
 
-@compiled
+@loop
 def draw_rows(first: int, last: int, drawn: Any, rows: Any, scratch: Any, entries: Any, loads: Any) -> int:
     """Draw the rows of some sources, and write them in order; return how many weights are off by rounding.
 
@@ -181,7 +167,7 @@ def draw_rows(first: int, last: int, drawn: Any, rows: Any, scratch: Any, entrie
     return off
 
 
-@compiled
+@loop
 def place_rows(first: int, last: int, drawn: Any, count: int, places: Any, scratch: Any, entries: Any) -> int:
     """Draw the rows of some targets, and write each entry at the next place of its source; return how many are off."""
     off, targets = 0, scratch.values[0]
@@ -207,13 +193,13 @@ def _place(sources: Any, targets: Any, weights: Any, delays: Any, places: Any, e
         _put(at, delays[i if delays.size > 1 else 0], short, long)
 
 
-@compiled
+@loop
 def place_listed(sources: Any, targets: Any, weights: Any, delays: Any, places: Any, entries: Any) -> None:
     """Write synapses in any order, each at the next place of its source; weights or delays may have one element."""
     _place(sources, targets, weights, delays, places, entries)
 
 
-@compiled
+@loop
 def sort_rows(first: int, last: int, rows: Any, scratch: Any, entries: Any, loads: Any) -> None:
     """Put the entries of some sources in order, which are all there."""
     for row in range(first, last):

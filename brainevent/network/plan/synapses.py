@@ -11,14 +11,23 @@ import numpy as np
 
 from ...event.room import check_room
 from .delays import LARGEST_DELAY
-from .keys import key_words, threefry
+from .keys import key_words, words_of
 from .law import Law
 from .layout import Layout, layout_of
-from .on_cpu_rows import ALL, DISTINCT, GAPS, ONE, REPLACED, Drawn, count_drawn, count_ends, count_gaps, scratch_for
-from .on_cpu_sorting import draw_rows, place_listed, place_rows, sort_rows
-from .on_cpu_words import draw_words, values_of
+from .loops import (
+    count_drawn,
+    count_ends,
+    count_gaps,
+    draw_rows,
+    draw_words,
+    place_listed,
+    place_rows,
+    sort_rows,
+    values_of,
+)
 from .plan import SynapsePlan
 from .quantum import weight_dtype
+from .rows import ALL, DISTINCT, GAPS, ONE, REPLACED, Drawn, scratch_for
 from .threads import even_edges, in_threads, row_edges
 from .wiring import Wiring
 
@@ -129,7 +138,7 @@ def _drawn_counts(sources: int, number: int, key: Array) -> Array:
     counts = np.sum(in_threads(counted, even_edges(number // 2, number)), axis=0)
     if number % 2:
         last = divmod(number // 2, 2**32)
-        counts[threefry((int(key[0]), int(key[1])), last)[0] * sources >> 32] += 1
+        counts[words_of((int(key[0]), int(key[1])), last)[0] * sources >> 32] += 1
     return counts
 
 

@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 from numba.core.registry import cpu_target
 from programs import run_program
 
+from brainevent.backends.numba.floats import restore_floats
 from brainevent.backends.numba.native import compile_native
 from brainevent.errors import NetworkError, NotFiniteError
 from brainevent.network.cpu import legs
@@ -30,7 +31,6 @@ from brainevent.network.cpu.on_update import compiled_update
 from brainevent.network.cpu.update_text import update_of
 from brainevent.network.interpreted import Interpreted
 from brainevent.network.run.recorded import Wanted
-from brainevent.scalar.on_floats import restore_floats
 
 
 @settings(max_examples=5, deadline=None)

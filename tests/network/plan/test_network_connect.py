@@ -17,10 +17,9 @@ from brainevent.network.description.values import exponential, integers, lognorm
 from brainevent.network.plan import keys
 from brainevent.network.plan.build import build_plan
 from brainevent.network.plan.law import EXPONENTIAL, LOGNORMAL, NORMAL, UNIFORM, Law
-from brainevent.network.plan.on_cpu_rows import GAPS, Drawn, scratch_for
-from brainevent.network.plan.on_cpu_sorting import Entries, draw_rows
-from brainevent.network.plan.on_cpu_words import draw_words, values_of
+from brainevent.network.plan.loops import draw_rows, draw_words, values_of
 from brainevent.network.plan.plan import part_bounds
+from brainevent.network.plan.rows import GAPS, Drawn, Entries, scratch_for
 from brainevent.scalar.interpret import interpret
 from brainevent.scalar.threefry import threefry
 from brainevent.scalar.trace import trace
@@ -52,7 +51,7 @@ def test_words_are_those_of_rules(key, counter):
         with jax.disable_jit(), np.errstate(over="ignore"):
             expected = threefry(*(jnp.uint32(x) for x in (*key, counter[0], counter[1] + k)))
         assert (int(words[k]), int(more[k])) == tuple(map(int, expected))
-        assert keys.threefry(key, (counter[0], counter[1] + k)) == (int(words[k]), int(more[k]))
+        assert keys.words_of(key, (counter[0], counter[1] + k)) == (int(words[k]), int(more[k]))
 
 
 HARD = np.array([0, 1, 255, 256, 2**31 - 1, 2**31, 2**31 + 256, 2**32 - 257, 2**32 - 256, 2**32 - 1], np.uint32)

@@ -13,7 +13,7 @@ from numba.core import cgutils, types
 from numba.extending import intrinsic
 from numba.np import arrayobj
 
-__all__ = ["acquire", "array_at", "call", "put", "release", "word", "yield_thread"]
+__all__ = ["acquire", "array_at", "as_word", "call", "put", "release", "word", "yield_thread"]
 
 _I32, _I64 = ir.IntType(32), ir.IntType(64)
 
@@ -46,17 +46,33 @@ def put(typing_context: Any, table: Any, index: Any, value: Any) -> Any:
 
 @intrinsic
 def array_at(typing_context: Any, address: Any, size: Any, dtype: Any) -> Any:
-    """Return the array of a number of elements at an address."""
-    kind = types.Array(dtype.dtype, 1, "C")
+    """Return the array at an address, given how many elements it has, or a tuple of sizes."""
+    sizes = size.count if isinstance(size, types.BaseTuple) else 1
+    kind = types.Array(dtype.dtype, sizes, "C")
 
     def codegen(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> ir.Value:
         array = context.make_array(kind)(context, builder)
         itemsize = _I64(context.get_abi_sizeof(context.get_data_type(kind.dtype)))
         data = builder.inttoptr(args[0], array.data.type)
-        arrayobj.populate_array(array, data, [args[1]], [itemsize], itemsize, None)
+        shape = cgutils.unpack_tuple(builder, args[1], sizes) if isinstance(size, types.BaseTuple) else [args[1]]
+        strides = [itemsize]
+        for length in reversed(shape[1:]):
+            strides.insert(0, builder.mul(strides[0], length))
+        arrayobj.populate_array(array, data, shape, strides, itemsize, None)
         return array._getvalue()
 
-    return kind(types.int64, types.int64, dtype), codegen
+    given = types.UniTuple(types.int64, sizes) if isinstance(size, types.BaseTuple) else types.int64
+    return kind(types.int64, given, dtype), codegen
+
+
+@intrinsic
+def as_word(typing_context: Any, value: Any) -> Any:
+    """Return an integer as a word, and None as 0."""
+
+    def codegen(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> ir.Value:
+        return _I64(0) if value == types.none else context.cast(builder, args[0], value, types.int64)
+
+    return types.int64(value), codegen
 
 
 @intrinsic

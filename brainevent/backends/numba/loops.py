@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`Loop`: a Numba function of arrays and numbers that Python calls, compiled for its types once and kept by content."""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from . import floats, words
+from .inner import inner
+from .native import native_address
+
+__all__ = ["Loop", "hash_of"]
+
+_BITS = {np.float32: np.uint32, np.uint64: np.int64}  # numbers that a word holds as these
+_ENTRY = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)
+
+
+def hash_of(files: Iterable[Path]) -> str:
+    """Return the hash of the files on which compiled code depends."""
+    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
+
+
+@dataclass(eq=False)
+class Loop:
+    """A function that `make` returns, decorated with `inner`, which must not raise or allocate memory.
+
+    It takes contiguous arrays, integers, NumPy's numbers and named tuples of these, and returns an integer or None. It
+    runs without Python's lock, and with denormals flushed. `sources` returns the hash of all that its code depends on:
+    `make` is called only if no earlier process has compiled the function for these types.
+
+    >>> @inner
+    ... def largest(numbers):
+    ...     found = numbers[0]
+    ...     for number in numbers:
+    ...         found = max(found, number)
+    ...     return found
+    >>> Loop("largest", lambda: largest, lambda: "of an example")(np.array([3, 7, 2]))
+    7
+    """
+
+    title: str
+    make: Callable[[], Any]
+    sources: Callable[[], str]
+    _functions: dict[Any, Any] = field(default_factory=dict)  # by the types of arguments
+
+    def __call__(self, *arguments: Any) -> int:
+        """Run the loop; arrays of the arguments are read and written in place."""
+        given: list[int] = []
+        kinds = tuple(_read(argument, given) for argument in arguments)
+        function = self._functions.get(kinds)
+        if function is None:
+            function = self._functions[kinds] = _ENTRY(self._address(kinds))
+        table = np.array(given, np.int64)
+        return int(function(table.ctypes.data))
+
+    def _address(self, kinds: tuple[Any, ...]) -> int:
+        text, scope = _text(kinds)
+
+        def make() -> Any:
+            names = {**scope, "loop": self.make(), **vars(words), **vars(floats), "np": np}
+            exec(compile(text, f"<{self.title}>", "exec"), names)
+            return inner(error_model="numpy")(names["entry"])
+
+        return native_address(self.title, f"{self.sources()} {text}", 1, make)
+
+
+def _read(argument: Any, given: list[int]) -> Any:
+    """Append the words of an argument, and return its type."""
+    kind = type(argument)
+    if kind is np.ndarray:
+        assert argument.flags.c_contiguous
+        given += (argument.__array_interface__["data"][0], *argument.shape)
+        return argument.dtype.type, argument.ndim
+    if isinstance(argument, tuple):
+        return kind, *(_read(part, given) for part in argument)
+    given.append(int(argument.view(_BITS[kind]) if kind in _BITS else argument))
+    return np.int64 if kind is int else kind
+
+
+def _text(kinds: tuple[Any, ...]) -> tuple[str, dict[str, Any]]:
+    """Return the text of an entry that reads a table and calls the loop; and the named tuples that it makes."""
+    scope: dict[str, Any] = {}
+    place = iter(range(1 << 30))
+
+    def word() -> str:
+        return f"word(table, {next(place)})"
+
+    def of(kind: Any) -> str:
+        if isinstance(kind, type):
+            if kind is np.float32:
+                return f"float_of_bits(np.uint32({word()}))"
+            return f"np.{np.dtype(kind).name}({word()})"
+        first, *rest = kind
+        if issubclass(first, tuple):
+            scope[first.__name__] = first
+            return f"{first.__name__}({', '.join(of(part) for part in rest)})"
+        address, sizes = word(), [word() for _ in range(rest[0])]
+        return f"array_at({address}, ({', '.join(sizes)},), np.{np.dtype(first).name})"
+
+    arguments = ", ".join(of(kind) for kind in kinds)
+    lines = ("before = flush_floats()", f"found = as_word(loop({arguments}))", "restore_floats(before)", "return found")
+    return "\n    ".join(["def entry(table):", *lines]) + "\n", scope
