@@ -314,6 +314,11 @@ def _without_mesh(avals: Sequence[Any]) -> Iterator[list[ShapedArray]]:
         yield [ShapedArray(x.shape, x.dtype, weak_type=x.weak_type) for x in avals]
 
 
+def inner_jaxprs(jaxpr: Any) -> Iterator[Any]:
+    """Yield the jaxprs within a jaxpr."""
+    yield from _core.subjaxprs(jaxpr)
+
+
 def calls_python(function: Callable[..., Sequence[Any]], ctx: mlir.LoweringRuleContext) -> bool:
     """Return whether a function calls back into Python, as with `jax.debug.print` or `jax.pure_callback`."""
 

@@ -25,7 +25,7 @@ from .indexed import chosen
 from .vectors import MOVES, SPLITS
 from .writer import Values, Writer, boxed
 
-__all__ = ["MOST_ELEMENTS", "Lowering", "called_form", "form_of", "function_form"]
+__all__ = ["MOST_ELEMENTS", "Lowering", "called_form", "form_of", "form_of_jaxpr", "function_form"]
 
 MOST_ELEMENTS = 64  # of an array within a rule: each is a scalar of its own
 
@@ -63,8 +63,13 @@ def form_of(name: str, function: Callable[..., Any], dtypes: Sequence[str]) -> F
     """Return a function of scalars in `jax.numpy` as a form."""
     with jax.enable_x64("float64" in dtypes):
         jaxpr = jax.make_jaxpr(function)(*(jax.ShapeDtypeStruct((), dtype) for dtype in dtypes))
+    return form_of_jaxpr(name, jaxpr)
+
+
+def form_of_jaxpr(name: str, jaxpr: Any) -> Form:
+    """Return a closed jaxpr of scalars as a form."""
     lowering = Lowering(name, follow=False)
-    inputs = tuple(Name(f"a{place}", dtype) for place, dtype in enumerate(dtypes))
+    inputs = tuple(Name(f"a{place}", str(aval.dtype)) for place, aval in enumerate(jaxpr.in_avals))
     outputs = tuple(output.item() for output in lowering.jaxpr(jaxpr, [boxed(i) for i in inputs]))
     writer = lowering.writer
     return Form(name, inputs, tuple(writer.lines), outputs, tuple(writer.functions.values()))

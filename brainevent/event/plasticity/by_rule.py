@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plasticity by a user's own rule, in plain JAX: for the synapses of presynaptic neurons that spiked, or for all."""
+"""Plasticity by a user's own rule: for the synapses of neurons that spiked, natively or in plain JAX, or for all."""
 
 from __future__ import annotations
 
@@ -20,6 +20,8 @@ from ..elements import taken_at
 from ..operands import is_within
 from ..structure import checked_shape
 from .checked import spikes_of
+from .native_rules import applied_natively
+from .rule_form import NativeRule, native_rule
 
 __all__ = ["applied_by_columns", "csr_apply_on_post", "csr_apply_on_pre"]
 
@@ -45,9 +47,11 @@ def csr_apply_on_pre(
 ) -> PyTree:
     """Apply a user's rule to the synapses of presynaptic neurons that spiked, in compressed sparse rows.
 
-    The rule is computed for the synapses of neurons that spiked: the time depends on these. In a differentiated
-    function, and for fewer than 16 384 synapses (on a GPU, 67 million), it is computed for every synapse, and its
-    result is kept where the presynaptic neuron spiked. All of it is differentiable if the rule is.
+    The rule is computed for the synapses of neurons that spiked: the time depends on these. It becomes a kernel of its
+    own; if it cannot, as it draws random numbers, for example, it runs in JAX (on a GPU, for every synapse unless there
+    are more than 67 million). In a differentiated function, and for fewer than 16 384 synapses, the rule is computed
+    for every synapse, and its result is kept where the presynaptic neuron spiked. All of it is differentiable if the
+    rule is.
 
     Args:
         rule: `rule(state, pre, post, params)` returns the new state of one synapse, with the structure of the old one.
@@ -199,15 +203,24 @@ class _Synapses:
 
     def of_events(self, *operands: Any) -> Any:
         """Compute the rule for synapses of neurons that spiked; derivatives are computed for all synapses."""
-        apply = jax.custom_jvp(self._on_platform)
+        native = native_rule(self._new_leaves, operands[2:5], *operands[5:])
+        apply = jax.custom_jvp(functools.partial(self._on_platform, native))
         apply.defjvp(lambda primals, tangents: jax.jvp(self.all, primals, tangents))
         return apply(*operands)
 
-    def _on_platform(self, structure: Any, *rest: Any) -> Any:
+    def _new_leaves(self, state: Any, *given: Any) -> list[Any]:
+        """Return the leaves of the new state of one synapse, as one of one."""
+        old, found = (jax.tree.map(lambda x: jnp.asarray(x)[None], tree) for tree in (state, self.rule(state, *given)))
+        return [leaf[0] for leaf in jax.tree.leaves(_changed(self.where, old, old, found, lambda _, new: new))]
+
+    def _on_platform(self, native: NativeRule | None, structure: Any, *rest: Any) -> Any:
         few = structure[0].size < _MANY_ON_GPU
         on_gpu = self.all if few else functools.partial(self._of_events, chunk=_CHUNK_ON_GPU)
         here = functools.partial(self._of_events, chunk=_CHUNK)
-        return jax.lax.platform_dependent(structure, *rest, cuda=on_gpu, rocm=on_gpu, default=here)
+        if native is None:
+            return jax.lax.platform_dependent(structure, *rest, cuda=on_gpu, rocm=on_gpu, default=here)
+        indices, indptr, *places = structure[2:] if self.post else structure
+        return applied_natively(native, (rest[0], indices, indptr, *places), self.shape[not self.post], *rest[1:])
 
     def _of_events(self, structure: Any, active: Any, state: Any, pre: Any, other: Any, *rest: Any, chunk: int) -> Any:
         indices, indptr, places = structure[2:] if self.post else (*structure, None)  # of the side that spikes

@@ -74,3 +74,26 @@ def test_a_rule_of_the_users_changes_the_synapses_of_neurons_that_spiked(monkeyp
         np.testing.assert_allclose(found, np.where(chosen, every, matrix.data), rtol=1e-5, atol=1e-5)
         slope = jax.grad(lambda data, spikes: run(data, spikes).sum())(matrix.data, jnp.asarray(spikes))
         np.testing.assert_allclose(slope, np.where(chosen, 0.99, 1), rtol=1e-5)
+
+
+@pytest.mark.parametrize("side", ["pre", "post"])
+def test_a_rule_gives_the_same_bits_as_on_the_cpu(side):
+    def rule(state, pre, post, params):
+        w = state["w"] + params * pre * jnp.exp(-post) / (1 + jnp.tanh(state["w"]))
+        return {"w": jnp.clip(w, -2, 2), "n": state["n"] + (w > 0)}
+
+    matrix = brainevent.CSR.random((300, 400), prob=0.3, weights=jax.random.normal, seed=0).precompute_weight_indices()
+    random = np.random.default_rng(0)
+    state = {"w": np.asarray(matrix.data), "n": np.zeros(matrix.nse, "int32")}
+    pre, post = (random.random(size).astype("float32") for size in matrix.shape)
+    spikes = random.random(matrix.shape[side == "post"]) < 0.2
+    found = []
+    for device in (jax.devices("gpu")[0], jax.devices("cpu")[0]):
+        with jax.default_device(device):
+            here = jax.device_put(matrix, device)
+            method = here.apply_on_post if side == "post" else here.apply_on_pre
+            new = method(rule, jnp.asarray(spikes), edge_state=state, pre_vals=pre, post_vals=post, params=0.3)
+            found.append(jax.tree.map(np.asarray, new))
+    for name in state:
+        np.testing.assert_array_equal(*(each[name] for each in found))
+    assert 0 < (found[0]["w"] != state["w"]).sum() < matrix.nse
