@@ -56,13 +56,6 @@ from .operator.registry import load_when_asked as _load_when_asked
 from .operator.rules import defjvp
 
 if TYPE_CHECKING:
-    from .backends.lfsr import (
-        PallasLFSR88RNG,
-        PallasLFSR113RNG,
-        PallasLFSR128RNG,
-        PallasLFSRRNG,
-        get_pallas_lfsr_rng_class,
-    )
     from .backends.numba import half, numba_kernel
     from .backends.numba_cuda import numba_cuda_callable, numba_cuda_kernel
     from .backends.nvrtc import cuda_kernel
@@ -77,6 +70,14 @@ if TYPE_CHECKING:
     from .bench.tune import TuneResult
     from .bench.tuned_choice import TunedChoice
     from .bench.tuning_store import clear_tuned, export_tuned, import_tuned, tuned_choices
+    from .compat.hybrid import HybridConfig, get_hybrid_config, init_csr_config
+    from .compat.lfsr import (
+        PallasLFSR88RNG,
+        PallasLFSR113RNG,
+        PallasLFSR128RNG,
+        PallasLFSRRNG,
+        get_pallas_lfsr_rng_class,
+    )
     from .doctor import print_diagnostics
     from .event.arrays import BinaryArray, WeightedArray
     from .event.bitpack import BitPackedBinary, bitpack
@@ -84,7 +85,6 @@ if TYPE_CHECKING:
     from .event.coo.functions import binary_coomm, binary_coomv, coomm, coomv
     from .event.csr.conversions import coo2csr, coo_to_csc_index, csc_to_csr_index, csr_to_coo_index, csr_to_csc_index
     from .event.csr.functions import binary_csrmm, binary_csrmm_indexed, binary_csrmv, binary_csrmv_indexed
-    from .event.csr.hybrid import HybridConfig, get_hybrid_config, init_csr_config
     from .event.csr.numbers import csrmm, csrmm_indexed, csrmv, csrmv_indexed
     from .event.csr.rows import csr_slice_rows
     from .event.csr.sampled import sddmm

@@ -5,7 +5,7 @@ __all__ = ["CARRIED", "LAZY", "REMOVED", "RENAMED"]
 
 # Loaded when first used, so that `import brainevent` stays light.
 _ROOMS = {
-    "backends.lfsr": """
+    "compat.lfsr": """
         PallasLFSR113RNG PallasLFSR128RNG PallasLFSR88RNG PallasLFSRRNG get_pallas_lfsr_rng_class
     """,
     "backends.numba": "half numba_kernel",
@@ -29,7 +29,7 @@ _ROOMS = {
     "event.coo.functions": "binary_coomm binary_coomv coomm coomv",
     "event.csr.conversions": "coo2csr coo_to_csc_index csc_to_csr_index csr_to_coo_index csr_to_csc_index",
     "event.csr.functions": "binary_csrmm binary_csrmm_indexed binary_csrmv binary_csrmv_indexed",
-    "event.csr.hybrid": "HybridConfig get_hybrid_config init_csr_config",
+    "compat.hybrid": "HybridConfig get_hybrid_config init_csr_config",
     "event.csr.numbers": "csrmm csrmm_indexed csrmv csrmv_indexed",
     "event.csr.rows": "csr_slice_rows",
     "event.csr.sampled": "sddmm",

@@ -30,7 +30,7 @@ FLOORS = [
     {"bench"},
     {"operator", "backends"},
     {"scalar"},
-    {"event", "doctor"},
+    {"event", "doctor", "compat"},
     {"spikes"},
     {"network"},
     {"cli"},

@@ -15,14 +15,14 @@ _CPP = ("test_loaders", "test_cpp", "test_builds")
 MUTANTS = (
     Mutant(
         "generators-seeds-not-mixed",
-        "backends/lfsr.py",
+        "compat/lfsr.py",
         "    return word\n",
         "    return seed\n",
         ("test_lfsr",),
     ),
     Mutant(
         "generators-range-without-its-end",
-        "backends/lfsr.py",
+        "compat/lfsr.py",
         "- low.astype(jnp.uint32) + jnp.uint32(1)",
         "- low.astype(jnp.uint32)",
         ("test_lfsr",),
