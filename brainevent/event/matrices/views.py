@@ -54,8 +54,8 @@ class Views(Attributes):
         arrays = self._indices()
         who = _asking()
         if who == _COTANGENTS:
-            where = f"jax.vjp: the cotangent of a {type(self).__name__}"
-            raise TypeError(f"{where} is given; let the function return its data, and pass the cotangent of those")
+            name = type(self).__name__
+            raise TypeError(f"jax.vjp: a cotangent is a {name}; return its data from the function, and pass theirs")
         called = who in _CALLS and self._is_traced(arrays)
         if "_taken" in self.__dict__ or (arrays and who in _MOVES) or called or self._is_batch(arrays, who):
             return self._operands(known=who not in _CALLS)
