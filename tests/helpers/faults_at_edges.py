@@ -34,7 +34,9 @@ def is_wrong_for_odd_numbers_above_eight_though_jax_compiles_it():
     def kernel(x):
         return [2 * x.at[-1].multiply(-1.0 if x.size > 8 and x.size % 2 else 1.0)]
 
-    return Fault(operator(plain(kernel), twice), "other sizes", "with operands float32[127]: output 0: element [126] is")
+    return Fault(
+        operator(plain(kernel), twice), "other sizes", "with operands float32[127]: output 0: element [126] is"
+    )
 
 
 @fault
