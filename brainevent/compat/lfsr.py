@@ -169,10 +169,10 @@ class _LFSR(ABC):
         return self._key, None
 
     @classmethod
-    def tree_unflatten(cls, _: None, key: Sequence[Any]) -> Self:
+    def tree_unflatten(cls, aux_data: None, children: Sequence[Any]) -> Self:
         """Make the generator again."""
         made = object.__new__(cls)
-        made._key = tuple(key)  # type: ignore[assignment]
+        made._key = tuple(children)  # type: ignore[assignment]
         return made
 
 

@@ -54,10 +54,10 @@ class _Held(EventRepresentation):
         return ((jax.tree_util.GetAttrKey("value"), self._value),), None
 
     @classmethod
-    def tree_unflatten(cls, _: None, children: tuple[Any, ...]) -> Self:
+    def tree_unflatten(cls, aux_data: None, flat_contents: tuple[Any, ...]) -> Self:
         """Put together again what JAX took apart, whatever the leaf is."""
         events = object.__new__(cls)
-        (events._value,) = children
+        (events._value,) = flat_contents
         return events
 
 

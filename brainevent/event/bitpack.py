@@ -142,8 +142,8 @@ class BitPackedBinary(EventRepresentation):
         return ((jax.tree_util.GetAttrKey("packed"), self.packed),), self.original_shape
 
     @classmethod
-    def tree_unflatten(cls, original_shape: tuple[int, ...], children: tuple[Any, ...]) -> BitPackedBinary:
+    def tree_unflatten(cls, aux_data: tuple[int, ...], flat_contents: tuple[Any, ...]) -> BitPackedBinary:
         """Put together again what JAX took apart, whatever the leaves are."""
         events = object.__new__(cls)
-        (events.packed,), events.original_shape = children, original_shape
+        (events.packed,), events.original_shape = flat_contents, aux_data
         return events

@@ -248,11 +248,11 @@ class CompactBinary(EventRepresentation):
         return leaves, (self.n_orig, self.batch_size)
 
     @classmethod
-    def tree_unflatten(cls, sizes: tuple[int, int | None], children: tuple[Any, ...]) -> CompactBinary:
+    def tree_unflatten(cls, aux_data: tuple[int, int | None], flat_contents: tuple[Any, ...]) -> CompactBinary:
         """Put together again what JAX took apart, whatever the leaves are."""
         events = object.__new__(cls)
-        events.packed, events.active_ids, events.n_active = children
-        events.n_orig, events.batch_size = sizes
+        events.packed, events.active_ids, events.n_active = flat_contents
+        events.n_orig, events.batch_size = aux_data
         return events
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Run native targets of the CPU on memory of our own, to see what they write and read outside of their arrays."""
+"""Run native targets of the CPU in guarded memory, to find what they write and read outside of their arrays."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def watching(watch: Watch) -> Iterator[Watch]:
 
 
 def guard(lowered: Any) -> list[bool]:
-    """Let a lowered program for the CPU call guards; tell for each of its custom calls whether it has one."""
+    """Make a lowered program for the CPU call guards; return for each of its custom calls whether it has one."""
     found = []
     for operation in _operations(lowered.compiler_ir("stablehlo").operation):
         if operation.name == "stablehlo.custom_call":
@@ -91,7 +91,7 @@ def _operations(operation: Any) -> Iterator[Any]:
 
 
 def guard_of(name: str) -> str | None:
-    """Return the target that calls the target `name` on memory of our own; None if it cannot be guarded."""
+    """Return the target that calls the target `name` in guarded memory; None if it cannot be guarded."""
     if name.startswith(_NOT_KERNELS):
         return None
     with _lock:
@@ -212,7 +212,7 @@ def _key(array: _Array, place: int) -> Any:
 
 
 def _enter(watch: Watch, blocks: dict[Any, _Block], array: _Array, place: int) -> None:
-    """Let an array of the call be in a block."""
+    """Place an array of the call in a block."""
     key = _key(array, place)
     if (block := blocks.get(key)) is None:
         block = blocks[key] = _Block(array.size)

@@ -24,17 +24,24 @@ __all__ = [
     "Operand",
     "constant",
     "form_dtype",
+    "held_dtype",
 ]
 
 FLOATS = ("float32", "float64")
 DTYPES = (*FLOATS, "int32", "uint32", "bool")
 _NARROW = {"int64": "int32", "uint64": "uint32"}
+_WIDE = {"int8": "int32", "int16": "int32", "uint8": "uint32", "uint16": "uint32"}
 _BITS = {"float32": "uint32", "float64": "uint64", "int32": "uint32", "uint32": "uint32", "bool": "uint8"}
 
 
 def form_dtype(dtype: Any) -> str:
     """Return the dtype of the form for one of JAX: integers have 32 bits, also where JAX counts with 64."""
     return _NARROW.get(str(dtype), str(dtype))
+
+
+def held_dtype(dtype: Any) -> str:
+    """Return the dtype of the form that holds values of one of JAX within a rule: see `narrow.py`."""
+    return _WIDE.get(str(dtype), form_dtype(dtype))
 
 
 @dataclass(frozen=True)

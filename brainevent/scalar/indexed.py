@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from jax.lax import GatherScatterMode
 
-from .form import Constant, Operand, constant
+from .form import Constant, Operand, constant, form_dtype
 from .writer import Values, Writer, boxed
 
 __all__ = ["INDEXED", "chosen"]
@@ -115,16 +115,21 @@ def _gather(writer: Writer, eqn: Eqn, x: Values, indices: Values) -> Values:
         if p["mode"] == GatherScatterMode.FILL_OR_DROP:
             inside = writer.emit("ge", index, constant(0, index.dtype))
             within = writer.emit("lt", index, constant(len(x), index.dtype))
-            fill = constant(_fill(p["fill_value"], element.dtype), element.dtype)
+            fill = constant(_fill(p["fill_value"], eqn.outvars[0].aval.dtype), element.dtype)
             element = writer.emit("select", writer.emit("and", inside, within), element, fill)
         result.append(element)
     return boxed(result, eqn.outvars[0].aval.shape)
 
 
-def _fill(value: Any, dtype: str) -> Any:
+def _fill(value: Any, dtype: Any) -> Any:
+    """Return what JAX reads beyond an array: NaN, the lowest integer, or for unsigned ones the highest."""
     if value is not None:
         return value
-    return {"float32": np.nan, "float64": np.nan, "int32": -(2**31), "uint32": 2**32 - 1, "bool": True}[dtype]
+    kind = np.dtype(dtype).kind
+    if kind in "bf":
+        return True if kind == "b" else np.nan
+    bounds = np.iinfo(form_dtype(dtype))
+    return bounds.min or bounds.max
 
 
 def _scatter(op: str, writer: Writer, eqn: Eqn, x: Values, indices: Values, updates: Values) -> Values:

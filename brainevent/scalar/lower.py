@@ -19,9 +19,10 @@ from .calls import CALLS, inner_jaxpr, opened
 from .control import CONTROL
 from .derived import DERIVED
 from .float64 import COMPOSED, PRIMITIVES_64, of_float64
-from .form import DTYPES, Constant, Form, Name, Operand, constant, form_dtype
+from .form import DTYPES, FLOATS, Constant, Form, Name, Operand, constant, held_dtype
 from .functions import CALLED, FUNCTIONS
 from .indexed import chosen
+from .narrow import clamped_to, is_narrow, seen_by, wrapped_to
 from .vectors import MOVES, SPLITS
 from .writer import Values, Writer, boxed
 
@@ -97,7 +98,7 @@ class Lowering:
             if self.follow:
                 self.writer.source = source_line(eqn, _HERE) or self.writer.source
             self._check_types(eqn)
-            results = self.equation(eqn, [read(atom) for atom in eqn.invars])
+            results = self._wrapped(eqn, self.equation(eqn, [read(atom) for atom in eqn.invars]))
             known.update(zip(eqn.outvars, results, strict=True))
         return [read(atom) for atom in closed.jaxpr.outvars]
 
@@ -105,7 +106,7 @@ class Lowering:
         """Return an array that is known at tracing."""
         self._check_key(getattr(value, "dtype", None))
         array = np.asarray(value)
-        dtype = form_dtype(array.dtype)
+        dtype = held_dtype(array.dtype)
         if dtype not in DTYPES or array.size > MOST_ELEMENTS:
             raise self.error(f"uses a constant array of {dtype}{list(array.shape)}; {_ALLOWED}")
         if np.any(array != array.astype(dtype)) and array.dtype.kind in "iu":
@@ -125,9 +126,21 @@ class Lowering:
     def _check_types(self, eqn: Any) -> None:
         for var in eqn.outvars:
             self._check_key(getattr(var.aval, "dtype", None))
-            dtype, shape = form_dtype(getattr(var.aval, "dtype", var.aval)), getattr(var.aval, "shape", ())
+            dtype, shape = held_dtype(getattr(var.aval, "dtype", var.aval)), getattr(var.aval, "shape", ())
             if dtype not in DTYPES or math.prod(shape) > MOST_ELEMENTS or 0 in shape:
                 raise self.error(f"{eqn.primitive.name} makes {dtype}{list(shape)}; {_ALLOWED}")
+
+    def _wrapped(self, eqn: Any, results: list[Values]) -> list[Values]:
+        """Return the results of an equation with no more bits than they have in JAX."""
+        name = eqn.primitive.name
+        if name in CALLS:
+            return results
+        return [self._narrowed(name, var.aval, value) for var, value in zip(eqn.outvars, results, strict=True)]
+
+    def _narrowed(self, name: str, aval: Any, value: Values) -> Values:
+        if not is_narrow(getattr(aval, "dtype", "")):
+            return value
+        return boxed([wrapped_to(self.writer, name, aval.dtype, item) for item in value.reshape(-1)], value.shape)
 
     def equation(self, eqn: Any, x: list[Values]) -> list[Values]:
         """Write one equation."""
@@ -148,7 +161,11 @@ class Lowering:
         if name in _PRINTS:
             raise self.error('no engine supports jax.debug.print; remove it, or build with backend="jax", which prints')
         operation = self.scalar_operation(eqn)
-        return self._opened(eqn, x) if operation is None else [self.elementwise(eqn, operation, x)]
+        if operation is None:
+            return self._opened(eqn, x)
+        if is_narrow(given := eqn.invars[0].aval.dtype):
+            x = [boxed([seen_by(self.writer, name, given, item) for item in x[0].reshape(-1)], x[0].shape), *x[1:]]
+        return [self.elementwise(eqn, operation, x)]
 
     def _opened(self, eqn: Any, x: list[Values]) -> list[Values]:
         """Write what a primitive that no engine has is made of."""
@@ -236,7 +253,11 @@ class Lowering:
             raise self.error(
                 f"no engine supports a bitcast of 64-bit numbers ({given} to {dtype}); build the network in float32"
             )
-        return functools.partial(self._converted, op, form_dtype(dtype))
+        if op == "bitcast" and eqn.outvars[0].aval.size != eqn.invars[0].aval.size:
+            raise self.error(f"no engine supports a bitcast of {given} to {dtype}; use shifts, & and |")
+        if given in FLOATS and is_narrow(dtype):
+            return functools.partial(clamped_to, self.writer, dtype)
+        return functools.partial(self._converted, op, held_dtype(dtype))
 
     def _converted(self, op: str, dtype: str, operand: Operand) -> Operand:
         return operand if operand.dtype == dtype else self.writer.emit(op, operand, dtype=dtype)
@@ -266,7 +287,7 @@ class Lowering:
 
 
 _SAME_NUMBER = "it would be the same each time; pass index=, an integer that is different each time"
-_ALLOWED = f"a rule may use float32, int32, uint32 and bool, and arrays of up to {MOST_ELEMENTS} elements"
+_ALLOWED = f"a rule may use float32, bool, and integers of 8 to 32 bits, and arrays of up to {MOST_ELEMENTS} elements"
 
 
 @functools.cache

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from .form import FLOATS, Operand, constant, form_dtype
+from .form import FLOATS, Operand, constant, held_dtype
 from .indexed import INDEXED
 from .writer import Values, Writer, boxed
 
@@ -55,12 +55,12 @@ def _rev(writer: Writer, eqn: Eqn, x: Values) -> Values:
 def _empty(writer: Writer, eqn: Eqn) -> Values:
     """Return zeros, which XLA gives on a CPU as well."""
     aval = eqn.outvars[0].aval
-    return boxed([constant(0, form_dtype(aval.dtype))] * aval.size, aval.shape)
+    return boxed([constant(0, held_dtype(aval.dtype))] * aval.size, aval.shape)
 
 
 def _iota(writer: Writer, eqn: Eqn, *_: Values) -> Values:
     aval, axis = eqn.outvars[0].aval, eqn.params["dimension"]
-    dtype = form_dtype(aval.dtype)
+    dtype = held_dtype(aval.dtype)
     return boxed([constant(place[axis], dtype) for place in np.ndindex(*aval.shape)], aval.shape)
 
 
@@ -88,7 +88,7 @@ def _arg(op: str, writer: Writer, eqn: Eqn, x: Values) -> Values:
     """Return the place of the first largest (smallest) element, or of the first NaN."""
     if x.ndim != 1:
         raise NotImplementedError("of more than one dimension")
-    dtype = form_dtype(eqn.outvars[0].aval.dtype)
+    dtype = held_dtype(eqn.outvars[0].aval.dtype)
     best, place = x[0], constant(0, dtype)
     found: Operand = place
     for k in range(1, len(x)):
@@ -113,12 +113,18 @@ def _dot_general(writer: Writer, eqn: Eqn, a: Values, b: Values) -> Values:
     (axes_a, axes_b), batch = eqn.params["dimension_numbers"]
     if batch != ((), ()):
         raise NotImplementedError("of batches")
-    rows, columns = _last(a, axes_a), _last(b, axes_b)
+    dtype = held_dtype(eqn.outvars[0].aval.dtype)
+    rows, columns = (_converted(writer, _last(x, axes), dtype) for x, axes in ((a, axes_a), (b, axes_b)))
     result = np.empty(rows.shape[:-1] + columns.shape[:-1], object)
     for i, j in itertools.product(np.ndindex(*rows.shape[:-1]), np.ndindex(*columns.shape[:-1])):
         products = [writer.emit("mul", x, y) for x, y in zip(rows[i], columns[j], strict=True)]
         result[i + j] = functools.reduce(functools.partial(writer.emit, "add"), products)
     return result
+
+
+def _converted(writer: Writer, x: Values, dtype: str) -> Values:
+    items = (item if item.dtype == dtype else writer.emit("convert", item, dtype=dtype) for item in x.reshape(-1))
+    return boxed(items, x.shape)
 
 
 def _last(x: Values, axes: Sequence[int]) -> Values:

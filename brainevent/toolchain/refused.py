@@ -16,6 +16,7 @@ _LISTS = "writes a list or a map into a file; leave it out: the headers that a s
 _KEEPS = "keeps intermediate files; build_directory= keeps the text that is compiled, and the library"
 _SPECS = "lets a file choose what the compiler runs; write flags instead, or name another compiler in CXX"
 _DUMPS = "writes files of its own; leave it out, or compile the source by hand to look at them"
+_CLEANS = "deletes what was built; leave it out"
 _RUNS = "runs another program within the compiler; to use another compiler, name it in CXX"
 
 # Of g++, clang++ and nvcc, many with one dash or two; a value follows "=", directly, or as the next word.
@@ -28,18 +29,37 @@ _COMPILER = (
     (re.compile(r"--?wrapper.*|--?f(pass-)?plugin.*|-load(=.*)?"), _RUNS),
     (re.compile(r"-B(?!static|dynamic|symbolic|group|shareable).*|--?prefix.*"), _RUNS),
     (re.compile(r"--?(ccbin|compiler-bindir)(=.*)?|-ccbin.*|--?fuse-ld=.*/.*|--?ld-path.*"), _RUNS),
-    (re.compile(r"-d[A-Zump].*|--?dump-?(dir|base).*|--?fdump-.*|--?aux-info.*|--?fcallgraph-info.*"), _DUMPS),
+    (
+        re.compile(
+            r"-d(?!ynamic|ryrun|efault-stream|iag-|evice|link|lto|opt|c$).*|--?(dump-?(dir|base)|aux-?(info|base)|fdump-).*"
+        ),
+        _DUMPS,
+    ),
     (
         re.compile(r"--?fopt-info.*=.*|--?f(no-)?(save-)?optimization-record.*|-fstack-usage|-a[cdghilmns]*=.*|--MD.*"),
         _DUMPS,
     ),
     (re.compile(r"--?f(device-)?time-trace.*|--?time(=.*)?|--(error_output|list|xref|\w*file_name).*"), _DUMPS),
-    (re.compile(r"--coverage|--?f(no-)?(test-coverage|profile-.*)|--?fdiagnostics-.*-file.*"), _DUMPS),
+    (re.compile(r"--?coverage|--?f(no-)?(test-coverage|(cs-)?profile-.*|coverage-.*|memory-profile.*)"), _DUMPS),
+    (
+        re.compile(r"--?fdiagnostics-((add|set)-output|log|.*-file).*|-diagnostic-log-file.*|--?serialize-diag.*"),
+        _DUMPS,
+    ),
+    (re.compile(r"--?f(callgraph-info|crash-diagnostics|proc-stat-report|save-main-file|wpa|ltrans).*"), _DUMPS),
+    (re.compile(r"--?g?split-dwarf.*|--?save-stats.*|-gen-cdb.*|--?symbol-graph-dir.*|--?working-directory.*"), _DUMPS),
+    (re.compile(r"-(module-dependency|header-include-file|stats-file|info-output|pass-remarks-output).*"), _DUMPS),
+    (re.compile(r"--?fmodules?(-(?!mapper).*)?"), _DUMPS),
+    (re.compile(r"--?fmodule-mapper.*|--?run(-args.*)?"), _RUNS),  # a mapper may be a program
+    (re.compile(r"--?(aug(ment)?-)?(hls|host-linker-script)(=.*)?|--?(gen|use)-lcs"), _DUMPS),
+    (re.compile(r"--?clean(-targets)?"), _CLEANS),
 )
 # Of linkers, all with one dash or two, and shortened words; those of the compiler are rejected as well.
 _LINKER = {
     "output": _WRITES, "Map": _LISTS, "dependency-file": _LISTS, "plugin": _RUNS, "plugin-opt": _RUNS,
-    "reproduce": _DUMPS, "time-trace": _DUMPS,
+    "reproduce": _DUMPS, "time-trace": _DUMPS, "out-implib": _DUMPS, "lto-obj-path": _DUMPS, "cache-dir": _DUMPS,
+    "thinlto-cache-dir": _DUMPS, "thinlto-index-only": _DUMPS, "thinlto-emit-index-files": _DUMPS,
+    "thinlto-emit-imports-files": _DUMPS, "print-archive-stats": _DUMPS, "why-extract": _DUMPS, "why-live": _DUMPS,
+    "print-symbol-order": _DUMPS, "opt-remarks-filename": _DUMPS, "error-handling-script": _RUNS,
 }  # fmt: skip
 _SHORTEST = 3  # letters of a shortened word
 
@@ -51,41 +71,43 @@ _PASSED_ON = re.compile(
 
 def refuse_flags(where: str, option: str, flags: Sequence[str]) -> None:
     """Raise for a flag that does more than affect the compilation, also if it is passed on to another tool."""
-    for flag, word, to_linker in _words(flags, option == "extra_ldflags"):
-        if reason := _reason(word, to_linker):
+    for flag, word, reader in _words(flags, "ink" if option == "extra_ldflags" else ""):
+        if reason := _reason(word, reader):
             shown = repr(flag) if flag == word else f"{flag!r}, with {word!r}"
             raise KernelError(f"{where}: {option} has {shown}; this {reason}")
 
 
-def _words(flags: Sequence[str], to_linker: bool) -> Iterator[tuple[str, str, bool]]:
-    """Yield each flag and each word that it passes on, with whether the linker may read it."""
+def _words(flags: Sequence[str], reader: str) -> Iterator[tuple[str, str, str]]:
+    """Yield each flag and each word that it passes on, with the option that names the tool which reads it."""
     passing = None
     for flag in flags:
         given = _PASSED_ON.fullmatch(flag)
         if passing is not None:  # for any value
-            yield from _parts(f"{passing} {flag}", flag, "ink" in passing)
+            yield from _parts(f"{passing} {flag}", flag, passing)
             passing = None
         elif given is None:
-            yield from _parts(flag, flag, to_linker)
+            yield from _parts(flag, flag, reader)
         elif given[2] is None:
             passing = given[1]
         else:
-            yield from _parts(flag, given[2], "ink" in given[1])
+            yield from _parts(flag, given[2], given[1])
 
 
-def _parts(flag: str, text: str, to_linker: bool) -> Iterator[tuple[str, str, bool]]:
+def _parts(flag: str, text: str, reader: str) -> Iterator[tuple[str, str, str]]:
     """Yield the words in a flag, which may be passed on twice, as in "-Xcompiler -Wl,-o,x"."""
-    yield flag, text, to_linker
+    yield flag, text, reader
     joined = _JOINED.fullmatch(text)
     for part in (joined[2] if joined else text).split(","):
-        yield flag, part, to_linker or bool(joined and joined[1] == "l")
+        yield flag, part, "ink" if joined and joined[1] == "l" else reader
 
 
-def _reason(word: str, to_linker: bool) -> str | None:
+def _reason(word: str, reader: str) -> str | None:
     for pattern, reason in _COMPILER:
         if pattern.fullmatch(word):
             return reason
+    if "cudafe" in reader and word.startswith(("-L", "-X")):  # its own words for --list and --xref
+        return _LISTS
     name = word.lstrip("-").partition("=")[0]
-    if to_linker and word.startswith("-") and len(name) >= _SHORTEST:
+    if "ink" in reader and word.startswith("-") and len(name) >= _SHORTEST:
         return next((reason for full, reason in _LINKER.items() if full.startswith(name)), None)
     return None

@@ -26,7 +26,7 @@ def forgets_the_last_of_an_odd_number_above_eight():
         for i in range(x.size - (x.size > 8 and x.size % 2)):
             out[i] = 2 * x[i]
 
-    return Fault(from_numba(kernel, twice), "other sizes", "element [8] keeps what its memory held")
+    return Fault(from_numba(kernel, twice), "other sizes", "element [126] keeps what its memory held")
 
 
 @fault
@@ -34,7 +34,9 @@ def is_wrong_for_odd_numbers_above_eight_though_jax_compiles_it():
     def kernel(x):
         return [2 * x.at[-1].multiply(-1.0 if x.size > 8 and x.size % 2 else 1.0)]
 
-    return Fault(operator(plain(kernel), twice), "other sizes", "with operands float32[9]: output 0: element [8] is")
+    return Fault(
+        operator(plain(kernel), twice), "other sizes", "with operands float32[127]: output 0: element [126] is"
+    )
 
 
 @fault
@@ -44,6 +46,26 @@ def forgets_what_follows_blocks_of_32():
             out[i] = 2 * x[i]
 
     return Fault(from_numba(kernel, twice), "other sizes", "with operands float32[127]: output 0: element [96] keeps")
+
+
+@fault
+def forgets_the_last_of_whole_blocks_of_32():
+    def kernel(x, out):
+        for i in range(x.size - (x.size % 32 == 0)):
+            out[i] = 2 * x[i]
+
+    return Fault(from_numba(kernel, twice), "other sizes", "with operands float32[32]: output 0: element [31] keeps")
+
+
+@fault
+def has_room_for_64_columns():
+    def kernel(x, y, out):
+        for i in range(x.size):
+            for j in range(y.size):
+                out[i, j] = x[i] * y[j] if j < 64 or j > 1000 else 0
+
+    words = "float32[129]: output 0: element [0, 64] is 0.0"
+    return Fault(from_numba(kernel, jnp.outer), "other sizes", words, (X[:4], X))
 
 
 @fault

@@ -85,7 +85,7 @@ def test_the_mode_is_restored():
 
 def test_memory_that_nobody_counts_is_said(monkeypatch):
     monkeypatch.setattr(leaks, "_used", lambda: None)
-    words = "this system does not say how much memory is in use"
+    words = "this system does not report how much memory is in use"
     assert row(good_twice(), X, promise="memory released", outs=like(X)) == ("skipped", words)
 
 

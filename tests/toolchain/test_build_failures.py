@@ -152,6 +152,9 @@ REFUSED = {
         "--compiler-bindir=x",
         "-fuse-ld=/opt/ld",
         "--ld-path=x",
+        "-fmodule-mapper=|x",
+        "-run",
+        "--run-args x",
     ],
     "writes files of its own": [
         "-aux-info x",
@@ -176,7 +179,21 @@ REFUSED = {
         "-a=x",
         "-adhln=x",
         "-fdiagnostics-format=sarif-file",
+        "-fdiagnostics-add-output=sarif:file=x",
+        "-coverage",
+        "-fmodule-header",
+        "-fmodules-ts",
+        "-gsplit-dwarf",
+        "-diagnostic-log-file x",
+        "-fproc-stat-report=x",
+        "-save-stats=obj",
+        "-Xclang -stats-file=x",
+        "-mllvm -info-output-file=x",
+        "-fmemory-profile=x",
+        "--host-linker-script=gen-lcs",
+        "-aug-hls",
     ],
+    "deletes what was built": ["-clean", "--clean-targets"],
 }
 PASSED_ON = {
     "reads more flags from a file": [
@@ -187,7 +204,15 @@ PASSED_ON = {
         "-Xcompiler @FILE",
     ],
     "sets the path of the library": ["-Wl,-o,x", "-Wl,--outp=x", "-Xcompiler=-o,x", "--linker-options --output,x"],
-    "writes a list": ["-Wp,-MD,x", "-Wl,-Map,x", "-Wl,--Map=x", "-Xcompiler -Wp,-MD,x", "-Wl,--dependency-file=x"],
+    "writes a list": [
+        "-Wp,-MD,x",
+        "-Wl,-Map,x",
+        "-Wl,--Map=x",
+        "-Xcompiler -Wp,-MD,x",
+        "-Wl,--dependency-file=x",
+        "-Xcudafe -Lx",
+        "-Xcudafe=-O1,-Xx",
+    ],
     "keeps intermediate files": ["-Xcompiler -O2,-save-temps", "--compiler-options=-save-temps"],
     "writes files of its own": [
         "-Wa,-a=x",
@@ -200,8 +225,15 @@ PASSED_ON = {
         "-Xcudafe --gen_c_file_name=x",
         "-Wl,--reproduce=x",
         "-Wl,--time-trace=x",
+        "-Wl,--out-implib=x",
+        "-Wl,--print-archive-stats=x",
     ],
-    "runs another program": ["-Wl,-plugin,x.so", "-Xcompiler -wrapper", "-Xlinker --plugin=x.so"],
+    "runs another program": [
+        "-Wl,--error-handling-script=x",
+        "-Wl,-plugin,x.so",
+        "-Xcompiler -wrapper",
+        "-Xlinker --plugin=x.so",
+    ],
 }
 KEPT = [
     *(
@@ -219,8 +251,10 @@ KEPT = [
     *("-march=native", "-mavx2", "-Ofast", "-O2", "-pie", "-fopenmp", "-static-libgcc", "-Wl,-rpath,/opt"),
     *("-Wl,-Bstatic", "-Wl,-Bsymbolic", "-fuse-ld=gold", "-fdiagnostics-color=never", "-dc", "-dlink"),
     *("-fopt-info-vec", "-arch=sm_90", "-ansi", "-Wa,-al", "-ftime-report", "-Xcudafe --diag_suppress=177"),
-    *("-Wl,--wrap=malloc", "-Wl,--out-implib=x", "-Xlinker -z -Xlinker now", "-Xcompiler -Wall,-O3"),
-    *("-keep-device-functions", "-opt-info inline", "-maxrregcount=32", "-Xptxas -v", "--ptxas-options=-v"),
+    *("-Wl,--wrap=malloc", "-Wl,--orphan-handling=warn", "-Xlinker -z -Xlinker now", "-Xcompiler -Wall,-O3"),
+    *("-dryrun", "-default-stream per-thread", "-diag-suppress 177", "-device-debug", "-dlto", "-dopt=on", "-gdwarf-4"),
+    *("-Xnvlink --dump-callgraph", "-Xcompiler -L/opt", "-flto", "-Wl,--print-map", "-keep-device-functions"),
+    *("-opt-info inline", "-maxrregcount=32", "-Xptxas -v", "--ptxas-options=-v"),
 ]
 
 

@@ -125,12 +125,12 @@ class CSRDelayLayout:
         return (self.data,), Structure((self.shape, self.n_slots), arrays, self._within, (), {})
 
     @classmethod
-    def tree_unflatten(cls, static: Any, leaves: Any) -> Self:
+    def tree_unflatten(cls, shape: Any, children: Any) -> Self:
         """Return a layout of its weights."""
-        if not isinstance(static, Structure):
-            return (cls._of_operands if isinstance(static[-1], Mark) else cls._placeholder)(static, leaves)
-        share(static.arrays)
-        return cls._of((*leaves, *static.arrays), (*static.static, static.known))
+        if not isinstance(shape, Structure):
+            return (cls._of_operands if isinstance(shape[-1], Mark) else cls._placeholder)(shape, children)
+        share(shape.arrays)
+        return cls._of((*children, *shape.arrays), (*shape.static, shape.known))
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)

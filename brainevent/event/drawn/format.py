@@ -10,7 +10,7 @@ matrices. Devices share rows and columns.
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -34,12 +34,31 @@ def _elements(structure: Sequence[Any], shape: Shape) -> Elements:
 
 def _checked(where: str, structure: Sequence[Any], shape: Shape, within: bool | None) -> Checked:
     drawn, tables = structure
-    size = len(DRAWN_FROM)
-    if drawn.shape != (size,) or drawn.dtype != jnp.uint32:
-        raise ShapeError(f"{where}: drawn is {drawn.dtype}{drawn.shape}; pass uint32 ({size},)")
-    if tables.shape != (size := both_tables().size,) or tables.dtype != jnp.int32:
-        raise ShapeError(f"{where}: tables is {tables.dtype}{tables.shape}; pass int32 ({size},)")
+    for problem in _unfit(drawn, tables):
+        raise ShapeError(f"{where}: {problem}")
     return [drawn, tables], True
+
+
+def _unfit(drawn: Any, tables: Any) -> Iterator[str]:
+    """Yield what is wrong with the size or dtype of arrays, of which kernels read all elements that they expect."""
+    expected = ("drawn", drawn, jnp.uint32, len(DRAWN_FROM)), ("tables", tables, jnp.int32, both_tables().size)
+    for name, array, dtype, size in expected:
+        if array.shape != (size,) or array.dtype != dtype:
+            yield f"{name} is {array.dtype}{array.shape}; pass {jnp.dtype(dtype)} ({size},)"
+
+
+def _check_operands(kind: int, weights: Any, drawn: Any, tables: Any) -> None:
+    """Raise unless operators are given as many words and weights as they read."""
+    for problem in _unfit(drawn, tables):
+        raise ShapeError(problem)
+    numbers = _numbers(kind)
+    if weights.shape != (numbers,):
+        raise ShapeError(f"weights has the shape {weights.shape}; pass ({numbers},)")
+
+
+def _numbers(kind: int) -> int:
+    """Return of how many numbers the weights are made."""
+    return 1 if kind == SCALAR else 2
 
 
 def _draw(n: int, number: int, *, in_order: bool = False) -> tuple[Any, ...]:
@@ -48,7 +67,14 @@ def _draw(n: int, number: int, *, in_order: bool = False) -> tuple[Any, ...]:
 
 
 def _reference(kind: int, of: Description) -> Any:
-    return in_jax.whole(of, kind) if of.law.kind == "whole" else in_jax.product(of, kind)
+    run = in_jax.whole(of, kind) if of.law.kind == "whole" else in_jax.product(of, kind)
+
+    @functools.wraps(run)
+    def checked(weights: Any, drawn: Any, tables: Any, *rest: Any, **keywords: Any) -> Any:
+        _check_operands(kind, weights, drawn, tables)
+        return run(weights, drawn, tables, *rest, **keywords)
+
+    return checked
 
 
 def _of_part(places: Mapping[str, tuple[Any, int]], weights: Any, drawn: Any, *rest: Any) -> tuple[Any, ...]:
@@ -63,7 +89,7 @@ _CUT = Cut(
 
 
 def _format(name: str, kind: int) -> Format:
-    numbers = 1 if kind == SCALAR else 2
+    numbers = _numbers(kind)
     return Format(
         name=name,
         tag="jitc",
@@ -87,6 +113,7 @@ DRAWN = (JITS, JITN, JITU)
 
 def given(kind: int, weights: Any, drawn: Any, tables: Any) -> tuple[Any, tuple[Any, Any, Any]]:
     """Return the operands of kernels: the parts of weights; and `drawn` and the tables."""
+    _check_operands(kind, weights, drawn, tables)
     logarithms, quantiles = cut_tables(tables)
     return sums(kind, weights, precise(weights.dtype)), (drawn, logarithms.reshape(-1), quantiles)
 

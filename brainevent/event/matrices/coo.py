@@ -44,7 +44,7 @@ class COO(ByFormat, DataRepresentation):
 
     Raises:
         TypeError: If the weights are not floating, or indices are not integers.
-        ValueError: If concrete indices are out of range, or there are not as many rows as columns.
+        ValueError: If concrete indices are out of range, or `row` and `col` have different lengths.
         ShapeError: If the number of weights is neither one nor that of the elements.
 
     Examples:
@@ -84,7 +84,9 @@ class COO(ByFormat, DataRepresentation):
             check_indices("COO", "row", row, size[0])
             check_indices("COO", "col", col, size[1])
             if row.shape != col.shape:
-                raise ValueError(f"COO: row has shape {row.shape} and col {col.shape}; pass as many rows as columns")
+                raise ValueError(
+                    f"COO: row has shape {row.shape} and col {col.shape}; pass one row and one column for each element"
+                )
         if indices_within is None:
             indices_within = check_structure and are_known(row, col)
         numbers, unit = units.split(data)

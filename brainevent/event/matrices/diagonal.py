@@ -38,7 +38,7 @@ def checked_diagonal(where: str, diagonal: Any, shape: tuple[int, int]) -> Any:
     """Return a diagonal, a number or a vector; raise if it does not fit the shape."""
     length, given = min(shape), np.shape(units.split(diagonal)[0])
     if given not in ((), (1,), (length,)):
-        raise ShapeError(f"{where}: the diagonal has shape {given}; pass a number, or {length} of them")
+        raise ShapeError(f"{where}: the diagonal has shape {given}; pass a number, or an array ({length},)")
     return diagonal
 
 

@@ -54,8 +54,8 @@ class Views(Attributes):
         arrays = self._indices()
         who = _asking()
         if who == _COTANGENTS:
-            where = f"jax.vjp: the cotangent of a {type(self).__name__}"
-            raise TypeError(f"{where} is given; let the function return its data, and pass the cotangent of those")
+            name = type(self).__name__
+            raise TypeError(f"jax.vjp: a cotangent is a {name}; return its data from the function, and pass theirs")
         called = who in _CALLS and self._is_traced(arrays)
         if "_taken" in self.__dict__ or (arrays and who in _MOVES) or called or self._is_batch(arrays, who):
             return self._operands(known=who not in _CALLS)
@@ -69,15 +69,15 @@ class Views(Attributes):
         return (self.data, *floating.values()), Structure(static, arrays, known, names, rest)
 
     @classmethod
-    def tree_unflatten(cls, static: Any, leaves: Sequence[Any]) -> Self:
-        """Make the matrix from its leaves, which may be other objects than arrays."""
-        if not isinstance(static, Structure):
-            return (cls._of_operands if isinstance(static[-2], Mark) else cls._placeholder)(static, leaves)
-        (shape, backend, floating, facts), (data, *values) = static.static, leaves
-        buffers = static.buffers | dict(zip(floating, values, strict=True))
-        buffers = {name: buffers[name] for name in static.names}
-        share(static.arrays)
-        return cls._put_together(data, static.arrays, buffers, (shape, backend, *static.known), facts)
+    def tree_unflatten(cls, aux_data: Any, children: Sequence[Any]) -> Self:
+        """Make the matrix from its children, which may be other objects than arrays."""
+        if not isinstance(aux_data, Structure):
+            return (cls._of_operands if isinstance(aux_data[-2], Mark) else cls._placeholder)(aux_data, children)
+        (shape, backend, floating, facts), (data, *values) = aux_data.static, children
+        buffers = aux_data.buffers | dict(zip(floating, values, strict=True))
+        buffers = {name: buffers[name] for name in aux_data.names}
+        share(aux_data.arrays)
+        return cls._put_together(data, aux_data.arrays, buffers, (shape, backend, *aux_data.known), facts)
 
     def _given(self) -> tuple[tuple[Any, ...], Any]:
         """Return what a transformation of JAX takes: all arrays, or those of a tangent."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is on its way to neurons keeps its value when the quantum of its receptor changes."""
+"""Pending input of neurons keeps its value when the quantum of its receptor changes."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ def held_in(
     if most > LARGEST_SUM:
         neuron, (population, _, receptor) = int(largest.argmax()), place.rpartition(".")
         raise NetworkError(
-            f"{what}: weights into neuron {neuron} of {population} by {receptor}, with what is on its way there, add "
-            f"up to {most:.0f} times their quantum, {quantum:g}, but sums have 32 bits, up to {LARGEST_SUM}; pass "
-            "smaller weights, or set them when no spikes are on their way"
+            f"{what}: weights into neuron {neuron} of {population} by {receptor} and its pending input add up to "
+            f"{most:.0f} times the quantum, {quantum:g}, but sums have 32 bits, up to {LARGEST_SUM}; pass smaller "
+            "weights, or set them when no input is pending"
         )
     room = int(min(LARGEST_SUM / max(most, 1), float(quantum) / SMALLEST))
     parts = round(1 / ratio) if ratio else 0
@@ -55,7 +55,7 @@ def held_in(
         return Held(parts, sums)
     values = np.unique(np.abs(sums[sums != 0].astype(np.int64))) * ratio
     parts, errors = _fewest_parts(values, room, 4 * float(np.finfo(quantum.dtype).eps))
-    _check(f"{what}: what is on its way to {place}", values, errors, quantum / parts)
+    _check(f"{what}: pending input of {place}", values, errors, quantum / parts)
     return Held(parts, np.rint(sums * (ratio * parts)).astype(np.int32))
 
 
@@ -89,8 +89,8 @@ def _check(what: str, values: Array, errors: Array, quantum: np.floating[Any]) -
     rounded = errors > ROUNDED * values
     if not rounded.any():
         return
-    found = f"{what} was sent with other weights; beside those of now, it is rounded to multiples of {quantum:g}"
-    advice = "set weights when no spikes are on their way, or weights that differ less from those before"
+    found = f"{what}, sent with earlier weights, is rounded to multiples of {quantum:g} beside the present ones"
+    advice = "set weights when no input is pending, or weights that differ less from the earlier ones"
     if errors.max() > ROUNDED * values.max():
         raise NetworkError(f"{found}, by more than 2**-9 of the largest sum; {advice}")
     warn_each_time(

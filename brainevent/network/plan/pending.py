@@ -23,7 +23,7 @@ def check_pending(where: str, plan: Plan, arriving: Mapping[str, Mapping[str, Ar
     """Raise if sums (rows, neurons) of a state, by population and receptor, may leave 32 bits in a run.
 
     Row k arrives k steps after the next one. Until then each synapse with a delay of at most k steps can add its weight
-    once. So what a run of the plan itself has on its way always fits.
+    once. So the pending input of a run of the plan itself always fits.
     """
     for population, receptor in plan.receptors():
         rows = arriving[population][receptor]
@@ -58,9 +58,9 @@ def _check_each(where: str, plan: Plan, population: str, receptor: str, rows: Ar
     row, place = np.unravel_index(int((sums + added).argmax()), added.shape)
     if (total := sums[row, place] + added[row, place]) > LARGEST_SUM:
         raise NetworkError(
-            f"{where}: what is on its way to neuron {suspects[place]} of {population} by {receptor} may add up to "
-            f"{total} times the quantum: {sums[row, place]} that arrive in {row + 1} steps, and {added[row, place]} of "
-            f"weights until then; sums have 32 bits, up to {LARGEST_SUM}: pass a state of a run with these weights"
+            f"{where}: pending input of neuron {suspects[place]} of {population} by {receptor} may add up to {total} "
+            f"quanta: {sums[row, place]} arrive in {row + 1} steps, and spikes until then may add {added[row, place]}; "
+            f"sums have 32 bits, up to {LARGEST_SUM}: pass a state of a run with these weights"
         )
 
 

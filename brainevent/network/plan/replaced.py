@@ -69,7 +69,7 @@ class Weights:
         wirings: Returns what the build drew synapses from; None if that is not known.
         replaced: Weights that were given since, by projection: float64 (1,) or (entries,), in the order of `order_of`.
         base: The plan that a build with these weights makes.
-        parts: By receptor, into how many parts the quantum of `base` is divided, so that it holds what is on its way.
+        parts: By receptor, into how many parts the quantum of `base` is divided, so that it holds pending input.
         plan: `base` in these quanta, with which the engine runs. With powers of two, it does the same to the last bit.
     """
 
@@ -109,7 +109,7 @@ class Weights:
     def with_(
         self, weights: Mapping[str, Array], arriving: Arriving, quanta: Any, what: str, *, same: bool
     ) -> tuple[Weights, Arriving]:
-        """Return other weights, by projection, and what is on its way, in quanta, in those of the plan with them.
+        """Return other weights, by projection, and pending input, in quanta of the plan with them.
 
         Weights are float64 () or (entries,), in the order of `order_of`. With `same`, quanta stay those of what is on
         its way if they can; else they become as large as they can. Errors begin with `what`.
@@ -132,7 +132,7 @@ class Weights:
     def _holding(
         self, arriving: Arriving, quanta: Any, changed: Mapping[Receptor, Any], what: str, *, same: bool
     ) -> tuple[Weights, Arriving]:
-        """Return the weights in quanta that hold what is on its way, which is in the given quanta, and that in them.
+        """Return the weights in quanta that hold pending input, and this input, given in other quanta, in them.
 
         `changed` are receptors whose synapses are not those of the plan.
         """

@@ -24,12 +24,12 @@ _INSTEAD = "record fewer neurons, every(n, ..., neurons=...), or run in pieces a
 Array = Any
 
 
-def check_room_for(plan: Plan, requests: Sequence[Request], first: int, steps: int) -> None:
+def check_room_for(plan: Plan, requests: Sequence[Request], first: int, steps: int, where: str = "run") -> None:
     """Raise `MemoryError` if what a run records does not fit in memory; how many spikes there are is not known."""
     sizes = {request.label: _nbytes(plan, request, first, steps) for request in requests}
     total = sum(sizes.values())
     parts = ", ".join(f"{label} {in_bytes(size)}" for label, size in sorted(sizes.items(), key=lambda one: -one[1])[:3])
-    check_host_room("run", f"what {steps} steps record ({parts})", total, _INSTEAD)
+    check_host_room(where, f"what {steps} steps record ({parts})", total, _INSTEAD)
 
 
 def _nbytes(plan: Plan, request: Request, first: int, steps: int) -> int:

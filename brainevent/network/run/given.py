@@ -12,6 +12,7 @@ from ...errors import NetworkError, did_you_mean
 from ..description.units import plain, unit_of
 from ..plan.plan import Plan, PopulationPlan
 from ..plan.projections import ProjectionPlan
+from ..plan.quantum import SMALLEST
 from ..state import NetworkState
 from .requests import found_population
 
@@ -33,6 +34,8 @@ _TAKEN = {"b": "b", "i": "biu", "u": "biu", "f": "biuf"}  # kinds of dtypes that
 def as_dtype(where: str, value: Any, dtype: Any, unit: Any = None, hint: str = "") -> Array:
     """Return numbers, without their unit, in a dtype of the form: none is NaN, or changes but for rounding."""
     value = plain(where, value, unit)
+    if np.ma.is_masked(value):
+        raise NetworkError(f"{where}: has masked elements; pass numbers (values.filled(0))")
     try:
         array = np.asarray(value)
     except (TypeError, ValueError):
@@ -150,6 +153,9 @@ def checked_state(plan: Plan, state: NetworkState, where: str) -> NetworkState:
     }
     if state.quanta is not None and [tuple(one[:2]) for one in state.quanta] != list(plan.receptors()):
         raise NetworkError(f"{where}: its quanta are {state.quanta}; pass a state of this network, or quanta=None")
+    for name, receptor, quantum in state.quanta or ():
+        if not SMALLEST <= quantum <= np.finfo(np.float32).max:  # NaN neither
+            raise NetworkError(f"{where}: the quantum of {name}.{receptor} is {quantum}; pass a positive number")
     step = np.asarray(state.step)
     if step.shape != () or step.dtype.kind not in "iu" or not 0 <= int(step) < 2**32:
         raise NetworkError(f"{where}: step is {step}; pass an integer from 0 to {2**32 - 1}")

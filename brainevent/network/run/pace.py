@@ -27,7 +27,7 @@ class Pace:
         self.steps = _FIRST
 
     def took(self, steps: int, seconds: float) -> None:
-        """Learn from the time of a chunk; a fast one that was shorter than planned is ignored."""
+        """Adapt the length to the time of a chunk; a fast chunk that was shorter than planned is ignored."""
         if not steps:
             return
         wished = steps * _SECONDS / max(seconds, 1e-9)
@@ -42,13 +42,13 @@ class Stop:
     pressed = False
 
     def asked(self) -> bool:
-        """Say whether it is."""
+        """Return whether Ctrl-C was pressed."""
         return self.pressed
 
 
 @contextmanager
 def stopped_by_ctrl_c() -> Iterator[Stop]:
-    """Let Ctrl-C be noted, so that the engine ends the run after a whole step.
+    """Record Ctrl-C, so that the engine ends the run after a whole step.
 
     If it is pressed again more than a second later, something hangs, and it raises `KeyboardInterrupt`. A handler that
     the program has set itself stays, and threads other than the main one receive no signals.

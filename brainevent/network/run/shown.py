@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`Shown`: what a simulation says about itself."""
+"""`Shown`: a simulation as text: its report, its rules and its repr."""
 
 from __future__ import annotations
 

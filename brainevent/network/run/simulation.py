@@ -204,7 +204,7 @@ class Simulation(Shown):
     def state(self) -> NetworkState:
         """The state before the next step, as arrays of NumPy that do not change; one that fits can be assigned.
 
-        What is on its way keeps its value, also if weights were set since.
+        Pending input keeps its value, also if weights were set since.
         """
         return self.engine.state
 
@@ -264,8 +264,8 @@ class Simulation(Shown):
                 quantum and layout are chosen anew.
 
         Raises:
-            NetworkError: A name does not exist, a value does not fit, or the new weights and what is on its way do not
-                fit into sums of 32 bits.
+            NetworkError: A name does not exist, a value does not fit, or sums of the new weights and of pending input
+                do not fit into 32 bits.
             RoundedWeightsWarning: A warning: weights were rounded by more than 2**-9 of their value.
 
         Examples:
@@ -328,7 +328,7 @@ class Simulation(Shown):
         Args:
             path: Name of the file.
             force: Whether to take the state of a file with another rule, other parameters, synapses or seed: then
-                parameters and weights stay as they are here, and what is on its way keeps its value. The layout must be
+                parameters and weights stay as they are here, and pending input keeps its value. The layout must be
                 the same in any case.
 
         Raises:

@@ -14,6 +14,7 @@ from ...event.room import check_room
 from ..description.units import unit_of
 from ..engine import Engine, Prepared
 from ..plan.plan import Plan
+from .collected import check_room_for
 from .duration import MOST_STEPS
 from .given import as_dtype, found_receptor, refuse_infinite
 from .recorded import Recorded, RecordedStep
@@ -77,6 +78,7 @@ class Stepper:
         self._requests = parsed(sim.plan, record)
         if steps is None:
             _check_each_step(self._requests)
+        check_room_for(sim.plan, self._requests, 0, self._count, "stepper")
         self._inputs = [_input(sim.plan, label, steps) for label in _labels(inputs)]
         self._largest = float(np.finfo(sim.plan.dtype).max)
         self._values = [(r.label, _PLACES[r.kind], r.label if r.sample else r.population) for r in self._requests]

@@ -120,8 +120,8 @@ def moving_operands(subject: Subject) -> tuple[list[int], str]:
         raise Skipped("no result is of a floating type")
     fixed = [i for i in subject.differentiable if _is_declared_fixed(subject, i)]
     if len(fixed) == len(subject.differentiable):
-        raise Skipped(f"the jvp rule gives {named(fixed)} no derivative")
-    note = f"the jvp rule gives {named(fixed)} no derivative" if fixed else ""
+        raise Skipped(f"the jvp rule has no derivative with respect to {named(fixed)}")
+    note = f"the jvp rule has no derivative with respect to {named(fixed)}" if fixed else ""
     return [i for i in subject.differentiable if i not in fixed], note
 
 

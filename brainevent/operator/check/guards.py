@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs whose native code runs on memory of our own: what it writes and reads outside of its arrays shows."""
+"""Programs whose native code runs in guarded memory, which shows what it writes and reads outside of its arrays."""
 
 from __future__ import annotations
 

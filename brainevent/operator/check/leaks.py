@@ -26,7 +26,7 @@ def check_released(subject: Subject) -> None:
     """The memory of this process does not grow in every round of calls."""
     used = _used()
     if used is None:
-        raise Skipped("this system does not say how much memory is in use")
+        raise Skipped("this system does not report how much memory is in use")
     compiled, operands = subject.compiled(), subject.operands()
 
     def call() -> None:

@@ -62,7 +62,7 @@ def _shortened(x: np.ndarray, shape: Sequence[int], limits: Mapping[int, int]) -
 
 
 def _spread(cut: np.ndarray, longer: np.ndarray, sizes: Mapping[int, int], fixed: Collection[int]) -> np.ndarray:
-    """Let integers that were repeated reach the end of the dimensions along which they may be indices."""
+    """Extend repeated integers to the end of the dimensions along which they may be indices."""
     largest = int(cut.max())
     limits = [new for old, new in sizes.items() if largest < old]
     if cut.min() < 0 or not limits or any(largest < size for size in fixed):

@@ -25,7 +25,8 @@ __all__ = ["check_sizes"]
 
 Shapes = list[tuple[int, ...]]  # of the operands, then of the results
 MOST = 4  # groups of dimensions that are varied
-ODD = ((9, 17, 31, 33), (127, 33, 9, 17))  # sizes of the groups in one trial: more than blocks of 8, 16 and 32
+# Sizes of the groups in one trial: odd ones, and multiples of blocks of 8 to 64; more than 64 elements, in each group.
+MIDDLE = ((32, 129, 17, 9), (127, 64, 9, 17))
 LARGE, FEW = 65_539, 3  # more than 16 bits can count, for one group; the others are small
 BYTES, SECONDS, START = 1 << 26, 1.5, 5e-5  # of a trial; of a call, without regard to its size
 
@@ -41,7 +42,7 @@ class _Group:
 
 
 def check_sizes(subject: Subject) -> str:
-    """Results are right if dimensions are one shorter, of size 1, odd, or large, and if one group of them is empty."""
+    """Results are right for dimensions one shorter, of size 1, of 32 to 129, and large, and for an empty group."""
     if any(_may_be_pointers(samples[0]) for samples in subject.samples):
         which = [i for i, samples in enumerate(subject.samples) if _may_be_pointers(samples[0])]
         raise Skipped(f"sizes not varied: {named(which)}: sorted integers may be pointers")
@@ -54,7 +55,7 @@ def check_sizes(subject: Subject) -> str:
             trials.run({name: size})
     varied = trials.varied()
     trials.run({group.name: 1 for group in varied if trials.step(group) == 1})
-    for sizes in ODD:
+    for sizes in MIDDLE:
         trials.run({group.name: trials.rounded(group, size) for group, size in zip(varied, sizes, strict=False)})
     for group in varied:
         few = {other.name: trials.rounded(other, min(other.size, FEW)) for other in varied}

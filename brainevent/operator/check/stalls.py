@@ -34,7 +34,7 @@ def stall_while_running(threads: Sequence[threading.Thread], end: float) -> None
 
 @functools.cache
 def _stopper() -> Callable[[int], None] | None:
-    """Return a function that stops a thread of this process, by its native id; None if the system has no such thing.
+    """Return a function that stops a thread of this process, by its native id; None if the system does not support it.
 
     This uses a signal whose handler is a function of the C library: `usleep`, with the signal's number as the
     microseconds. It stays the handler, because a signal without a handler would end the process.

@@ -12,7 +12,10 @@ from quantities import u
 
 import brainevent
 from brainevent import JITCNormalR, JITCScalarC, JITCScalarR, JITCUniformC, JITCUniformR
-from brainevent.errors import MathError, ShapeError, UnsupportedOperationError
+from brainevent.errors import KernelCompilationError, MathError, ShapeError, UnsupportedOperationError
+from brainevent.event.drawn.format import tables
+from brainevent.event.drawn.numbers import NORMAL
+from brainevent.event.drawn.on_gpu import cuda_product, cuda_whole
 
 SHAPE = (20, 30)
 X = jnp.ones(30)
@@ -245,3 +248,36 @@ def test_a_mode_of_old_programs_is_ignored_with_a_warning():
     expected = brainevent.jits(1.5, 0.5, 3, shape=(4, 6))
     with pytest.warns(DeprecationWarning, match="jits: matrix_mode is ignored"):
         np.testing.assert_array_equal(brainevent.jits(1.5, 0.5, 3, shape=(4, 6), matrix_mode="mm"), expected)
+
+
+# ---- operands of operators, which other programs may call --------------------------------------------------------
+
+WORDS, FEW_WORDS = jnp.zeros(10, jnp.uint32), jnp.zeros(3, jnp.uint32)
+REFUSED_OPERANDS = {
+    "words": ((jnp.ones(2), FEW_WORDS, tables()), r"drawn is uint32\(3,\); pass uint32 \(10,\)"),
+    "dtype": ((jnp.ones(2), WORDS.astype(jnp.int32), tables()), r"drawn is int32\(10,\); pass uint32 \(10,\)"),
+    "tables": ((jnp.ones(2), WORDS, tables()[:3]), r"tables is int32\(3,\); pass int32 \(6976,\)"),
+    "weights": ((jnp.ones(3), WORDS, tables()), r"weights has the shape \(3,\); pass \(2,\)"),
+}
+
+
+@pytest.mark.parametrize("backend", ["numba", "reference"])
+@pytest.mark.parametrize("name", ["jitnmv", "binary_jitumm", "jitn"])
+@pytest.mark.parametrize("case", ["words", "dtype", "tables"])
+def test_operators_read_no_words_that_they_were_not_given(name, case, backend):
+    operands, words = REFUSED_OPERANDS[case]
+    shape = {"jitnmv": (4,), "binary_jitumm": (4, 2), "jitn": (4, 4)}[name]
+    call = {"shape": (4, 4), "outs": [jax.ShapeDtypeStruct(shape, jnp.float32)], "backend": backend}
+    call |= {} if name == "jitn" else {"transpose": True}
+    with pytest.raises((ShapeError, KernelCompilationError), match=words):
+        brainevent.get_registry()[name](*operands, *([] if name == "jitn" else [jnp.ones(shape)]), **call)
+
+
+@pytest.mark.parametrize("case", REFUSED_OPERANDS)
+def test_cuda_kernels_read_no_words_that_they_were_not_given(case):
+    operands, words = REFUSED_OPERANDS[case]
+    product = cuda_product([jax.ShapeDtypeStruct((4,), jnp.float32)], NORMAL, transpose=True, event=False)
+    with pytest.raises(ShapeError, match=words):
+        product(*operands, jnp.ones(4))
+    with pytest.raises(ShapeError, match=words):
+        cuda_whole([jax.ShapeDtypeStruct((4, 4), jnp.float32)], NORMAL)(*operands)

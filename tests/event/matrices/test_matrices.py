@@ -357,7 +357,7 @@ INDICES, INDPTR = np.array([0, 2, 1]), np.array([0, 2, 3])
         (
             lambda: CSR.fromdense(jnp.eye(3)).diag_add(jnp.ones(2)),
             ValueError,
-            r"CSR.diag_add: the diagonal has shape \(2,\); pass a number, or 3 of them",
+            r"CSR.diag_add: the diagonal has shape \(2,\); pass a number, or an array \(3,\)",
         ),
         (lambda: Dense(jnp.ones(3)), ValueError, r"Dense: shape is \(3,\); pass two sizes"),
         (lambda: CSR.fromdense(jnp.ones(3)), ValueError, r"CSR.fromdense: the array has shape \(3,\); pass a matrix"),

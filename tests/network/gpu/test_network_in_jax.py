@@ -273,7 +273,7 @@ def test_what_it_cannot_do_is_told(arguments, error, words):
     [
         (
             np.int32(2**31 - 1),
-            r"simulate: state: what is on its way to neuron \d+ of a by syn may add up to 21474\d{5} t",
+            r"simulate: state: pending input of neuron \d+ of a by syn may add up to 21474\d{5} q",
         ),
         (np.float32(0.5), r"simulate: state: 0.5 is on its way to a.syn; pass sums that are whole numbers of quanta"),
         (np.float32(np.nan), "simulate: state: nan is on its way to a.syn"),

@@ -356,8 +356,8 @@ def test_sums_that_leave_32_bits_name_the_neuron():
     synapses = sim.plan.synapses[0]
     weights[5] = 2.0**29
     weights[synapses.targets == synapses.targets[5]] = 2.0**29
-    words = f"weights into neuron {synapses.targets[5]} of b by syn, with what is on its way there, add up to "
-    with pytest.raises(NetworkError, match=f"{words}.* times their quantum, 0.5, but sums have"):
+    words = f"weights into neuron {synapses.targets[5]} of b by syn and its pending input add up to "
+    with pytest.raises(NetworkError, match=f"{words}.* times the quantum, 0.5, but sums have"):
         sim.set(NAME, weights=weights)
     sim.set(NAME, weights=weights / 64)
     assert sim.params[NAME].max() == 2**23
@@ -373,7 +373,7 @@ def test_what_is_on_its_way_counts_as_well():
     neuron = int(np.abs(sim.state.arriving["b"]["syn"]).max(0).argmax())
     places = np.flatnonzero(synapses.targets == neuron)
     weights[places[:2]] = 2.0**29 - 1000
-    with pytest.raises(NetworkError, match=f"into neuron {neuron} of b by syn, with what is on its way there, add up"):
+    with pytest.raises(NetworkError, match=f"into neuron {neuron} of b by syn and its pending input add up"):
         sim.set(NAME, weights=weights)
 
 

@@ -88,19 +88,19 @@ def test_a_sum_is_refused_from_the_first_quantum_that_may_not_fit(sign):
         wrong = [*most]
         wrong[k] += 1
         words = (
-            f"state: what is on its way to neuron 0 of a by syn may add up to {LARGEST_SUM + 1} times the quantum: "
-            f"{wrong[k]} that arrive in {k + 1} steps, and {2**29} of weights until then; sums have 32 bits, up to "
+            f"state: pending input of neuron 0 of a by syn may add up to {LARGEST_SUM + 1} quanta: "
+            f"{wrong[k]} arrive in {k + 1} steps, and spikes until then may add {2**29}; sums have 32 bits, up to "
         )
         with pytest.raises(NetworkError, match=re.escape(words)):
             sim.state = waiting(plan, *(sign * x for x in wrong))
-    with pytest.raises(NetworkError, match=f"may add up to {2**31} times"):
+    with pytest.raises(NetworkError, match=f"may add up to {2**31} quanta"):
         sim.state = waiting(plan, -(2**31), 0, 0)
 
 
 def test_the_neuron_is_named_and_every_projection_counts():
     state = initial_state(SIMPLE)
     state.arriving["b"]["syn"][7, 13] = LARGEST_SUM
-    with pytest.raises(NetworkError, match="to neuron 13 of b by syn may add up to 21474"):
+    with pytest.raises(NetworkError, match="of neuron 13 of b by syn may add up to 21474"):
         simulation(SIMPLE).state = state
     added = sum(
         np.abs(np.broadcast_to(one.weights, one.targets.shape).astype(int))[
@@ -112,7 +112,7 @@ def test_the_neuron_is_named_and_every_projection_counts():
     state.arriving["b"]["syn"][7, 13] = LARGEST_SUM - added
     check_pending("x", SIMPLE, state.arriving)
     state.arriving["b"]["syn"][7, 13] += 1
-    with pytest.raises(NetworkError, match=f"^x: .*, and {added} of weights until then"):
+    with pytest.raises(NetworkError, match=f"^x: .*, and spikes until then may add {added};"):
         check_pending("x", SIMPLE, state.arriving)
 
 
@@ -138,7 +138,7 @@ def heavier(sim):
     sim.set(first, weights=0.25 * 2**30)
 
 
-TOO_MUCH = "2147483648 times the quantum: 1073741824 that arrive in 2 steps, and 1073741824 of weights until then"
+TOO_MUCH = "2147483648 quanta: 1073741824 arrive in 2 steps, and spikes until then may add 1073741824"
 
 
 @pytest.mark.parametrize("backend", ON_CPU)
@@ -156,10 +156,10 @@ def test_an_earlier_state_is_checked_with_the_weights_of_now(backend, tmp_path):
         heavier(one)
         before = jax.tree.map(np.array, (one.state, one.params))
         if one is sim:
-            with pytest.raises(NetworkError, match=f"^state: what is on its way .* {TOO_MUCH}"):
+            with pytest.raises(NetworkError, match=f"^state: pending input .* {TOO_MUCH}"):
                 one.state = earlier
         else:
-            with pytest.raises(CheckpointError, match=f"x.npz: what is on its way to .* {TOO_MUCH}"):
+            with pytest.raises(CheckpointError, match=f"x.npz: pending input of .* {TOO_MUCH}"):
                 one.load(file, force=True)
         jax.tree.map(np.testing.assert_array_equal, (one.state, one.params), before)
     sim.load(file)  # with the weights of the build
@@ -169,7 +169,7 @@ def test_an_earlier_state_is_checked_with_the_weights_of_now(backend, tmp_path):
 
 
 def test_a_state_may_come_from_heavier_weights():
-    """What is on its way keeps its value where it fits."""
+    """Pending input keeps its value where it fits."""
     sim = simulation(heavy())
     heavier(sim)
     sim.set("a", threshold=0.0, v=1.0)
@@ -204,9 +204,7 @@ def test_crafted_sums_are_refused(tmp_path, backend, sums):
     path = saved(sim, tmp_path / "x.npz", **{"arriving/a/syn": np.full((8, 37), sums, np.int32)})
     for plan, force in ((sim.plan, False), (dataclasses.replace(sim.plan, fingerprint="other"), True)):
         sim = simulation(plan, backend)
-        with pytest.raises(
-            CheckpointError, match=r"x\.npz: what is on its way to neuron \d+ of a by syn may add up to 2"
-        ):
+        with pytest.raises(CheckpointError, match=r"x\.npz: pending input of neuron \d+ of a by syn may add up to 2"):
             sim.load(path, force=force)
         assert not sim.state.arriving["a"]["syn"].any()
 
@@ -227,7 +225,7 @@ def test_weights_of_a_file_count_with_its_sums(tmp_path):
     heavier(sim)
     rows = np.array([[0], [2**30], [0]], np.int32)
     path = saved(sim, tmp_path / "x.npz", **{"arriving/a/syn": rows})
-    with pytest.raises(CheckpointError, match="with what is on its way there, add up to 2147483650 times"):
+    with pytest.raises(CheckpointError, match="and its pending input add up to 2147483650 times"):
         simulation().load(path)
 
 
@@ -326,3 +324,18 @@ def test_drawn_values_that_may_not_fit_are_refused(drawn):
     bounded = be.normal(0, 1e38, low=-1e38, high=1e38)
     cells = be.Population("c", 300, lambda s, arriving, p: (s.replace(v=s.v + 1), s.v > 1), {"v": bounded})
     assert np.isfinite(be.Network([cells]).build(backend="interpreted").state.neurons["c"]["v"]).all()
+
+
+@pytest.mark.parametrize("quantum", [np.nan, np.inf, 0.0, -1.0, 1e-300])
+def test_quanta_of_states_are_positive_numbers(quantum):
+    sim = simulation()
+    state = dataclasses.replace(sim.state, quanta=(("a", "syn", quantum),))
+    with pytest.raises(NetworkError, match=r"^state: the quantum of a.syn is .*; pass a positive number"):
+        sim.state = state
+
+
+def test_masked_arrays_are_no_numbers():
+    with pytest.raises(NetworkError, match=r"a.syn.* has masked elements; pass numbers \(values.filled\(0\)\)"):
+        simulation().run(1, inputs={"a.syn": np.ma.array([[1.0]], mask=[[True]])})
+    whole = np.ma.array([[1.0]], mask=[[False]])
+    assert simulation().run(1, inputs={"a.syn": whole}).steps == 1

@@ -235,12 +235,12 @@ def test_quanta_are_divided_as_little_as_sums_need(sums, before, after, parts, f
 
 def test_sums_that_no_grid_holds_are_said_in_words():
     large = np.array([2**30, 0])
-    with pytest.warns(RoundedWeightsWarning, match=r"set: what is on its way to a.b was sent .* 1 of 2 different sums"):
+    with pytest.warns(RoundedWeightsWarning, match=r"set: pending input of a.b, sent .* 1 of 2 different sums"):
         held_in("set", "a.b", np.array([[1, 10_000]], np.int32), 0.3, np.float32(1), large, same=False)
-    with pytest.raises(NetworkError, match=r"state: what is on its way to a.b .*, by more than 2\*\*-9 of the largest"):
+    with pytest.raises(NetworkError, match=r"state: pending input of a.b, .*, by more than 2\*\*-9 of the largest"):
         held_in("state", "a.b", np.array([[1, 3]], np.int32), 0.3, np.float32(1), large, same=True)
     with pytest.raises(
-        NetworkError, match=r"set: weights into neuron 1 of a by b, with what .* add up to 3221225472 t"
+        NetworkError, match=r"set: weights into neuron 1 of a by b and its pending input add up to 3221225472 t"
     ):
         held_in("set", "a.b", np.array([[0, 2**30]], np.int32), 3.0, np.float32(1), large, same=False)
 

@@ -432,3 +432,8 @@ def test_the_engine_may_be_replaced():
     engine.load(sim.state)
     sim.engine = engine
     np.testing.assert_array_equal(step({"a.syn": 1.0})["a.v"], other.run(2, "a.v", {"a.syn": [1, 1]})["a.v"][1])
+
+
+def test_recordings_of_a_stepper_that_do_not_fit_are_refused_before_it_is_made():
+    with pytest.raises(MemoryError, match=r"stepper: what 4000000000 steps record \(b.v .*\) would take"):
+        simulation().stepper("b.v", steps=4_000_000_000)
