@@ -22,7 +22,7 @@ from .float64 import COMPOSED, PRIMITIVES_64, of_float64
 from .form import DTYPES, FLOATS, Constant, Form, Name, Operand, constant, held_dtype
 from .functions import CALLED, FUNCTIONS
 from .indexed import chosen
-from .narrow import clamped_to, is_narrow, seen_by, wrapped_to
+from .narrow import clamped_to, high_product, is_narrow, seen_by, wrapped_to
 from .vectors import MOVES, SPLITS
 from .writer import Values, Writer, boxed
 
@@ -243,6 +243,8 @@ class Lowering:
     def _same(self, eqn: Any, op: str) -> Callable[..., Operand]:
         if op == "copy":
             return lambda operand: operand
+        if op == "mul_high" and is_narrow(dtype := eqn.outvars[0].aval.dtype):
+            return functools.partial(high_product, self.writer, dtype)
         if op in ("max", "min") and str(eqn.outvars[0].aval.dtype) == "bool":
             op = {"max": "or", "min": "and"}[op]
         return functools.partial(self.writer.emit, op)

@@ -13,7 +13,7 @@ import numpy as np
 from .form import FLOATS, Operand, constant
 from .writer import Writer
 
-__all__ = ["clamped_to", "is_narrow", "seen_by", "wrapped_to"]
+__all__ = ["clamped_to", "high_product", "is_narrow", "seen_by", "wrapped_to"]
 
 # Primitives of JAX whose result is one of their operands or of the inner jaxpr's results, or has fewer bits.
 _KEEP = {
@@ -47,6 +47,12 @@ def seen_by(writer: Writer, primitive: str, dtype: Any, value: Operand) -> Opera
         shifted = writer.emit("shift_left", value, constant(beyond, value.dtype))
         return writer.emit("or", shifted, constant((1 << beyond) - 1, value.dtype))
     return value
+
+
+def high_product(writer: Writer, dtype: Any, a: Operand, b: Operand) -> Operand:
+    """Return the high half of a product of a narrow dtype, which 32 bits hold."""
+    shift = f"shift_right_{'arithmetic' if np.dtype(dtype).kind == 'i' else 'logical'}"
+    return writer.emit(shift, writer.emit("mul", a, b), constant(np.iinfo(dtype).bits, a.dtype))
 
 
 def clamped_to(writer: Writer, dtype: Any, value: Operand) -> Operand:

@@ -225,6 +225,7 @@ RULES = {
     "shift_sign": lambda x, y, i, j, u, b: lax.shift_right_arithmetic(i, j),
     "shift_by_32": lambda x, y, i, j, u, b: (u >> jnp.uint32(32)) + (u << jnp.uint32(32)),
     "bit_count": lambda x, y, i, j, u, b: lax.population_count(u) + lax.clz(u),
+    "high_product": lambda x, y, i, j, u, b: lax.mulhi(i, j) ^ lax.mulhi(u, u + 1).astype(jnp.int32),
     "bits_of_bytes": lambda x, y, i, j, u, b: jnp.bitwise_count(u.astype("uint8")).astype("int32") - lax.clz(i),
     "bytes": lambda x, y, i, j, u, b: (i.astype("int8") * 3 >> 2).astype("int32") + x.astype("uint16").astype("int32"),
     "hash": hashed,

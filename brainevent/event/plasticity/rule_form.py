@@ -15,6 +15,7 @@ from ..._compat import inner_jaxprs
 from ...errors import RuleError
 from ...scalar.form import DTYPES, Form
 from ...scalar.lower import MOST_ELEMENTS, form_of_jaxpr
+from ...scalar.narrow import is_narrow
 
 __all__ = ["NativeRule", "native_rule"]
 
@@ -77,7 +78,7 @@ def native_rule(rule: Callable[..., Any], trees: tuple[Any, Any, Any], *rest: An
         jax.ShapeDtypeStruct((), kind.dtype) for kind, size in zip(whole, sizes, strict=True) for _ in range(size)
     ]
     jaxpr = jax.make_jaxpr(flat)(*scalars)
-    if jaxpr.effects or not all(str(dtype) in DTYPES for dtype in _dtypes(jaxpr.jaxpr)):
+    if jaxpr.effects or not all(str(dtype) in DTYPES or is_narrow(dtype) for dtype in _dtypes(jaxpr.jaxpr)):
         return None
     try:
         form = form_of_jaxpr("rule", jaxpr)
