@@ -1,18 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Loops and branches of a jaxpr, as those of the form."""
+"""Calls, loops and branches of a jaxpr, as those of the form; and primitives that are made of others."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
 
+import jax
 import numpy as np
+from jax.extend.core import ClosedJaxpr
 
-from .._compat import scan_counts
-from .form import Branch, Constant, Line, Loop, Name, Operand, constant
-from .writer import Values, Writer, boxed
+from .._compat import function_of, scan_counts
+from .form import Branch, Constant, Line, Loop, Name, Operand, Values, Writer, boxed, constant
 
-__all__ = ["CONTROL"]
+__all__ = ["CALLS", "CONTROL", "inner_jaxpr", "opened"]
 
 Eqn = Any
 _MOST_STEPS = 64  # of a loop that is unrolled
@@ -133,3 +134,44 @@ CONTROL: dict[str, Callable[[Lowers, Eqn, list[Values]], list[Values]]] = {
     "scan": _scan,
     "cond": _cond,
 }
+
+
+CALLS = ("jit", "pjit", "closed_call", "core_call", "custom_jvp_call", "custom_vjp_call", "remat2", "checkpoint")
+
+
+def inner_jaxpr(eqn: Any) -> Any:
+    """Return the closed jaxpr of an equation that is a call."""
+    inner = eqn.params.get("jaxpr") or eqn.params.get("call_jaxpr")
+    return inner if hasattr(inner, "consts") else ClosedJaxpr(inner, ())
+
+
+def opened(eqn: Any) -> Any | None:
+    """Return a primitive that no engine has as a closed jaxpr of others, or None: of newer JAX, or another package.
+
+    Raises:
+        NotImplementedError: The function that it stands for cannot be traced, or has other results.
+    """
+    if eqn.effects or "callback" in eqn.primitive.name:  # what runs outside of JAX
+        return None
+    function = function_of(eqn)
+    if function is None:
+        return inner_jaxpr(eqn) if "call_jaxpr" in eqn.params else None
+
+    def results(*operands: Any) -> tuple[Any, ...]:
+        found = function(*operands, **eqn.params)
+        return tuple(found) if eqn.primitive.multiple_results else (found,)
+
+    operands = [jax.ShapeDtypeStruct(v.aval.shape, v.aval.dtype, weak_type=v.aval.weak_type) for v in eqn.invars]
+    try:
+        closed = jax.make_jaxpr(results)(*operands)
+    except Exception as error:
+        said = str(error).strip().partition("\n")[0]
+        raise NotImplementedError(f"its function cannot be traced ({type(error).__name__}: {said})") from error
+    found, expected = _types(closed.out_avals), _types(var.aval for var in eqn.outvars)
+    if found != expected:
+        raise NotImplementedError(f"its function returns {found}, but its type is {expected}")
+    return closed
+
+
+def _types(avals: Iterable[Any]) -> str:
+    return ", ".join(f"{aval.dtype}{list(aval.shape)}" for aval in avals) or "nothing"

@@ -15,16 +15,13 @@ import numpy as np
 
 from .._compat import source_line
 from ..errors import RuleError
-from .calls import CALLS, inner_jaxpr, opened
-from .control import CONTROL
+from .arrays import MOVES, SPLITS, chosen
+from .control import CALLS, CONTROL, inner_jaxpr, opened
 from .derived import DERIVED
 from .float64 import COMPOSED, PRIMITIVES_64, of_float64
-from .form import DTYPES, FLOATS, Constant, Form, Name, Operand, constant, held_dtype
+from .form import DTYPES, FLOATS, Constant, Form, Name, Operand, Values, Writer, boxed, constant, held_dtype
 from .functions import CALLED, FUNCTIONS
-from .indexed import chosen
 from .narrow import clamped_to, high_product, is_narrow, seen_by, wrapped_to
-from .vectors import MOVES, SPLITS
-from .writer import Values, Writer, boxed
 
 __all__ = ["MOST_ELEMENTS", "Lowering", "called_form", "form_of", "form_of_jaxpr", "function_form"]
 

@@ -14,7 +14,7 @@ from jax import lax
 
 from .._compat import bind_equation
 from ..errors import RuleError
-from .calls import CALLS, inner_jaxpr
+from .control import CALLS, inner_jaxpr
 
 __all__ = ["with_margin"]
 

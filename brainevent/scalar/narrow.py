@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from .form import FLOATS, Operand, constant
-from .writer import Writer
+from .form import FLOATS, Operand, Writer, constant
 
 __all__ = ["clamped_to", "high_product", "is_narrow", "seen_by", "wrapped_to"]
 

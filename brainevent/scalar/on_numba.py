@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compile the text of forms with Numba: without contraction, and with denormals flushed."""
+"""Compile the text of forms with Numba: without contraction, and with denormals flushed.
+
+C's functions of float64 numbers are called for one number at a time: libraries of vector functions return other bits
+for a number that is alone than for one among four, and then results would depend on where a thread's neurons begin.
+"""
 
 from __future__ import annotations
 
@@ -8,16 +12,19 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
+from llvmlite import ir
+from numba.core import cgutils, types
+from numba.extending import intrinsic
 
 from ..backends.numba import inner
 from ..backends.numba.floats import HARDWARE_FLUSHES, bits_of_float, float_of_bits
+from .float64 import PRIMITIVES_64
 from .form import Form
 from .numba_text import numba_text
-from .on_libm import FUNCTIONS_OF_C
 from .primitives import ROUNDS_TO_SMALLEST, SMALLEST
 from .text import all_functions
 
-__all__ = ["compiled_forms"]
+__all__ = ["FUNCTIONS_OF_C", "compiled_forms"]
 
 _njit = inner(error_model="numpy", flushes=HARDWARE_FLUSHES)
 _inlined = inner(error_model="numpy", flushes=HARDWARE_FLUSHES, later=True, forceinline=True)
@@ -182,3 +189,42 @@ def compiled_forms(
     for form in [*all_functions(forms), *forms]:
         scope[f"be_{form.name}"] = compile_(scope[f"be_{form.name}"])
     return {form.name: scope[f"be_{form.name}"] for form in forms}
+
+
+_DOUBLE = ir.DoubleType()
+
+
+def _codegen(name: str, count: int) -> Any:
+    def codegen(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> ir.Value:
+        kind = ir.FunctionType(_DOUBLE, [_DOUBLE] * count)
+        function = cgutils.get_or_insert_function(builder.module, kind, name)
+        function.attributes.add("nobuiltin")
+        return builder.call(function, args)
+
+    return codegen
+
+
+def _unary(name: str) -> Any:
+    @intrinsic
+    def function(typing_context: Any, x: Any) -> Any:
+        return types.float64(types.float64), _codegen(name, 1)
+
+    return function
+
+
+def _binary(name: str) -> Any:
+    @intrinsic
+    def function(typing_context: Any, x: Any, y: Any) -> Any:
+        return types.float64(types.float64, types.float64), _codegen(name, 2)
+
+    return function
+
+
+_OF_TWO = ("atan2", "nextafter", "pow")
+# By the name of the primitive.
+FUNCTIONS_OF_C = {
+    primitive: (_binary if primitive.removesuffix("_float64") in _OF_TWO else _unary)(
+        primitive.removesuffix("_float64")
+    )
+    for primitive in PRIMITIVES_64
+}

@@ -1,23 +1,184 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Trace the rule of one neuron with JAX, and check what it returns."""
+"""Trace the rule of one neuron with JAX, and check what it takes and returns."""
 
 from __future__ import annotations
 
+import inspect
+import pickle
+import random
+import traceback
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..errors import RuleError
-from .checked import Checked, Rule
-from .form import DTYPES, FLOATS, Form, Name, form_dtype
+from .. import _units as units
+from ..errors import RuleError, UnknownNameError
+from .form import DTYPES, FLOATS, Form, Name, boxed, form_dtype
 from .lower import Lowering
-from .writer import boxed
+from .random import Random
+from .record import Record
 
-__all__ = ["TracedRule", "flat_rule", "trace"]
+__all__ = ["Checked", "Rule", "TracedRule", "flat_rule", "trace"]
+
+Rule = Callable[..., Any]
+_NEEDS_VALUE = (
+    jax.errors.ConcretizationTypeError,
+    jax.errors.TracerArrayConversionError,
+    jax.errors.TracerIntegerConversionError,
+    jax.errors.TracerBoolConversionError,
+)
+_RANDOM = tuple(Name(f"r_{key}", "uint32") for key in ("neuron", "step", "key0", "key1"))
+_LETTERS = {"state": "s", "params": "p"}  # of the arguments of a rule
+_NOT_OF_USERS = (str(Path(jax.__file__).parent), str(Path(__file__).parent))
+
+
+class Checked:
+    """A rule as a function of flat scalars; `groups` are names and dtypes of states, what arrives, and parameters.
+
+    `dtype` is that of its floats, of random numbers too.
+    """
+
+    def __init__(self, name: str, rule: Rule, *groups: Mapping[str, str], dtype: str = "float32"):
+        self.name, self.rule, self.groups, self.dtype = name, rule, groups, dtype
+        self.random = _RANDOM if _takes_random(name, rule) else ()
+        self.returned: dict[str, str] = {}  # dtypes of the states that the rule returned
+        self.read: set[str] = set()  # names of the parameters that the rule read
+        self.used: set[str] = set()  # names of the states that the rule read or replaced
+
+    def jaxpr(self) -> Any:
+        """Trace the rule; raise if it draws from a generator of Python or NumPy, which only tracing would do."""
+        before = _global_random()
+        found = self._jaxpr()
+        if _global_random() != before and str(self._jaxpr()) != str(found):
+            raise RuleError(
+                f"rule {self.name}: draws from numpy.random or random, once, when the network is built: all neurons "
+                "would have the same number in all steps; write rule(s, arriving, p, random), and use random.normal()"
+            )
+        return found
+
+    def _jaxpr(self) -> Any:
+        dtypes = [dtype for group in self.groups for dtype in group.values()] + [name.dtype for name in self.random]
+        try:
+            return jax.make_jaxpr(self.flat)(*(jax.ShapeDtypeStruct((), dtype) for dtype in dtypes))
+        except _NEEDS_VALUE as error:
+            raise RuleError(
+                f"rule {self.name}, {_line_of(error)}: Python needs the value of a number that is known only when the "
+                "network runs; use jnp.where, jax.lax.cond or jax.lax.while_loop instead of if, and, or, while, int(), "
+                "and jnp instead of np and math"
+            ) from error
+        except UnknownNameError as error:
+            if isinstance(error.obj, Record) and error.obj._what in _LETTERS:
+                how = f"reads {_LETTERS[error.obj._what]}.{error.name}, but " if error.name else ""
+                error.args = (f"rule {self.name}, {_line_of(error)}: {how}{error}",)
+            raise
+        except Exception as error:
+            if not units.is_about_units(error):
+                raise
+            said = " ".join(str(error).split())
+            raise RuleError(
+                f"rule {self.name}, {_line_of(error)}: computes with units, but its values are plain numbers, in ms, "
+                f"mV, pA, nS and pF; write numbers without units, such as -60.0 instead of -60 * u.mV ({said})"
+            ) from error
+
+    def flat(self, *scalars: Any) -> list[Any]:
+        """Return the states and the spike that the rule returns for scalars of all groups, and keys if it draws."""
+        rest = iter(scalars)
+        kinds = (("state", self.used), ("arriving", None), ("params", self.read))
+        records: list[Any] = [
+            Record(kind, {key: next(rest) for key in group}, read)
+            for (kind, read), group in zip(kinds, self.groups, strict=True)
+        ]
+        if self.random:
+            neuron, step, key0, key1 = rest
+            records = [*records, Random(neuron, step, key0, key1, self.dtype)]
+        before = dict(records[0]._values)
+        result = self.rule(*records)
+        if not (isinstance(result, tuple) and len(result) == 2 and isinstance(result[0], Record)):
+            raise RuleError(f"rule {self.name}: returns {_shown(result)}; return (state.replace(...), spike)")
+        new, spike = result
+        if list(new) != list(self.groups[0]):
+            raise RuleError(f"rule {self.name}: returns {_shown(new)}; return state.replace(...) of its own state")
+        self.used.update(key for key, value in before.items() if new._values[key] is not value)
+        values = [self._state(key, new._values[key], dtype) for key, dtype in self.groups[0].items()]
+        spike = self._scalar("spike", spike)
+        if spike.dtype != bool:
+            raise RuleError(f"rule {self.name}: spike is {spike.dtype}; return a bool, such as v >= threshold")
+        return [*values, spike]
+
+    def _state(self, key: str, value: Any, dtype: str) -> Any:
+        array = self._scalar(f"state {key}", value)
+        if (type(value) is int and dtype in (*FLOATS, "uint32")) or (dtype, array.dtype) == ("float64", np.float32):
+            array = array.astype(dtype)
+        array = array.astype(form_dtype(array.dtype))
+        self.returned[key] = str(array.dtype)
+        return array
+
+    def _scalar(self, what: str, value: Any) -> Any:
+        if units.is_quantity(value):
+            raise RuleError(
+                f"rule {self.name}: {what} has the unit {value.unit}; compute with plain numbers: what a rule gets is "
+                "in ms, mV, pA, nS and pF, without units"
+            )
+        try:
+            array = jnp.asarray(value)
+        except (TypeError, ValueError) as error:
+            raise RuleError(f"rule {self.name}: {what} is {_shown(value)}; return a scalar") from error
+        if array.shape != ():
+            raise RuleError(
+                f"rule {self.name}: {what} has shape {array.shape}; a rule is of one neuron: return a scalar"
+            )
+        return array
+
+    def check_dtypes(self) -> None:
+        """Raise unless the rule returned each state in its dtype."""
+        for key, dtype in self.groups[0].items():
+            found = self.returned[key]
+            if found != dtype:
+                other = f", or begin with a value of {found}" if found in DTYPES else ""
+                raise RuleError(
+                    f"rule {self.name}: state {key} is {dtype} but the rule returns {found}; "
+                    f"return .astype({dtype!r}){other}"
+                )
+
+
+def _global_random() -> bytes:
+    return pickle.dumps((random.getstate(), np.random.get_state(legacy=False)))
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, tuple):
+        return f"a tuple of {', '.join(_shown(part) for part in value) or 'nothing'}"
+    return f"a record of {', '.join(value) or 'nothing'}" if isinstance(value, Record) else type(value).__name__
+
+
+def _takes_random(name: str, rule: Rule) -> bool:
+    """Say whether a rule has a fourth argument; one with a default is it if its name is `random`."""
+    kinds = inspect.Parameter
+    try:
+        signature = inspect.signature(rule)
+    except ValueError:  # of a function that is not written in Python
+        raise RuleError(f"rule {name}: {rule!r} is built in; write a function rule(s, arriving, p)") from None
+    given = [p for p in signature.parameters.values() if p.kind is not kinds.VAR_KEYWORD]
+    needed = [p for p in given if p.default is kinds.empty and p.kind is not kinds.VAR_POSITIONAL]
+    places = [p for p in given if p.kind in (kinds.POSITIONAL_ONLY, kinds.POSITIONAL_OR_KEYWORD)]
+    variable = any(p.kind is kinds.VAR_POSITIONAL for p in given)
+    if len(needed) > min(4, len(places)) or (len(places) < 3 and not variable):
+        shown = ", ".join(str(p) for p in given) or "nothing"
+        raise RuleError(f"rule {name}: takes {shown}; write rule(s, arriving, p) or rule(s, arriving, p, random)")
+    return len(places) > 3 and (places[3] in needed or places[3].name == "random")
+
+
+def _line_of(error: BaseException) -> str:
+    """Return file:line of the innermost line that is neither JAX's nor ours."""
+    frames = traceback.extract_tb(error.__traceback__)
+    others = (*_NOT_OF_USERS, *units.folders())
+    lines = [f"{frame.filename}:{frame.lineno}" for frame in frames if not frame.filename.startswith(others)]
+    return lines[-1] if lines else "unknown line"
 
 
 @dataclass(frozen=True)

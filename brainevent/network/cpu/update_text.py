@@ -7,8 +7,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ...scalar.drawn import Drawn, split
 from ...scalar.form import Form, Name
+from ...scalar.poisson_table import PoissonDraw, split
 from ..plan.plan import PopulationPlan
 from .layout import UPDATE
 
@@ -31,7 +31,7 @@ class Update:
     text: str
     forms: tuple[Form, ...]
     words: tuple[str, ...]
-    drawn: tuple[Drawn, ...]
+    drawn: tuple[PoissonDraw, ...]
     scratch: int
 
 
@@ -138,7 +138,7 @@ def _random(block: _Block, names: Sequence[Name]) -> None:
         block.argument(name.text, value, used)
 
 
-def _drawn(block: _Block, drawn: Sequence[Drawn]) -> list[str]:
+def _drawn(block: _Block, drawn: Sequence[PoissonDraw]) -> list[str]:
     """Prepare Poisson numbers; return the functions for it."""
     functions = []
     for place, one in enumerate(drawn):

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from ...scalar.cuda_text import TYPES, cuda_text
-from ...scalar.drawn import Drawn, split
 from ...scalar.form import Form
+from ...scalar.poisson_table import PoissonDraw, split
 from ..plan.plan import Plan, PopulationPlan
 
 __all__ = ["ON_GPU", "Kind", "Structure", "kinds_of", "other_text", "step_text"]
@@ -47,7 +47,7 @@ class Kind:
 
     population: PopulationPlan
     form: Form
-    drawn: tuple[Drawn, ...]
+    drawn: tuple[PoissonDraw, ...]
     scalars: tuple[bool, ...]
 
     @property
