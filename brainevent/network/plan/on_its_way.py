@@ -36,27 +36,31 @@ def held_in(
 
     With `same`, they are divided into quanta `before` if that is possible. Else powers of two come first: with these,
     weights in finer quanta are delivered as the same floats. If no number of parts does, sums are rounded, by 2**-9 of
-    themselves at most, or there is a warning. `loads` are sums of |weight| into each neuron, in the new quanta: with
-    these, sums have to fit in 32 bits.
+    themselves at most, or there is a warning. `loads` are sums of |weight| into each neuron, in the new quanta. Sums
+    that 32 bits do not hold raise; whether they do with what weights can still add to them is for `check_pending`.
     """
     ratio = before / float(quantum)
-    largest = np.abs(sums.astype(np.int64)).max(0, initial=0) * ratio + loads
-    most = float(largest.max(initial=0))
-    if most > LARGEST_SUM:
+    largest = np.abs(sums.astype(np.int64)).max(0, initial=0) * ratio
+    if (most := float(largest.max(initial=0))) > LARGEST_SUM:
         neuron, (population, _, receptor) = int(largest.argmax()), place.rpartition(".")
         raise NetworkError(
-            f"{what}: weights into neuron {neuron} of {population} by {receptor}, with what is on its way there, add "
-            f"up to {most:.0f} times their quantum, {quantum:g}, but sums have 32 bits, up to {LARGEST_SUM}; pass "
-            "smaller weights, or set them when no spikes are on their way"
+            f"{what}: what is on its way to neuron {neuron} of {population} by {receptor} adds up to {most:.0f} times "
+            f"the quantum of the weights there, {quantum:g}, but sums have 32 bits, up to {LARGEST_SUM}; pass weights "
+            "that differ less from those before, or set them when no spikes are on their way"
         )
-    room = int(min(LARGEST_SUM / max(most, 1), float(quantum) / SMALLEST))
     parts = round(1 / ratio) if ratio else 0
-    if same and 1 <= parts <= room and float(divided(quantum, parts)) == before:
+    if same and 1 <= parts <= _room(quantum, float(loads.max(initial=0))) and float(divided(quantum, parts)) == before:
         return Held(parts, sums)
+    room = _room(quantum, float((largest + loads).max(initial=0)))
     values = np.unique(np.abs(sums[sums != 0].astype(np.int64))) * ratio
     parts, errors = _fewest_parts(values, room, 4 * float(np.finfo(quantum.dtype).eps))
     _check(f"{what}: what is on its way to {place}", values, errors, quantum / parts)
     return Held(parts, np.rint(sums * (ratio * parts)).astype(np.int32))
+
+
+def _room(quantum: np.floating[Any], most: float) -> int:
+    """Return into how many parts a quantum can be divided for `most` of it to fit in 32 bits, at least one."""
+    return max(1, int(min(LARGEST_SUM / max(most, 1), float(quantum) / SMALLEST)))
 
 
 def _fewest_parts(values: Array, room: int, exact: float) -> tuple[int, Array]:

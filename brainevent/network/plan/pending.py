@@ -15,12 +15,13 @@ from .quantum import LARGEST_SUM
 __all__ = ["check_pending", "largest_load"]
 
 _CHUNK = 2**22  # synapses
+_ADVICE = "pass a state of a run with these weights"
 
 Array = Any
 
 
-def check_pending(where: str, plan: Plan, arriving: Mapping[str, Mapping[str, Array]]) -> None:
-    """Raise if sums (rows, neurons) of a state, by population and receptor, may leave 32 bits in a run.
+def check_pending(where: str, plan: Plan, arriving: Mapping[str, Mapping[str, Array]], advice: str = _ADVICE) -> None:
+    """Raise, with advice, if sums (rows, neurons) of a state, by population and receptor, may leave 32 bits in a run.
 
     Row k arrives k steps after the next one. Until then each synapse with a delay of at most k steps can add its weight
     once. So what a run of the plan itself has on its way always fits.
@@ -28,7 +29,7 @@ def check_pending(where: str, plan: Plan, arriving: Mapping[str, Mapping[str, Ar
     for population, receptor in plan.receptors():
         rows = arriving[population][receptor]
         if (most := _largest(rows).max(initial=0)) and most + largest_load(plan, population, receptor) > LARGEST_SUM:
-            _check_each(where, plan, population, receptor, rows)
+            _check_each(where, plan, population, receptor, rows, advice)
 
 
 def largest_load(plan: Plan, population: str, receptor: str) -> int:
@@ -43,7 +44,7 @@ def largest_load(plan: Plan, population: str, receptor: str) -> int:
     return plan.loads[place]
 
 
-def _check_each(where: str, plan: Plan, population: str, receptor: str, rows: Array) -> None:
+def _check_each(where: str, plan: Plan, population: str, receptor: str, rows: Array, advice: str) -> None:
     """Raise if the sums of a neuron do not fit; looks only at neurons whose sums are that large."""
     suspects = np.flatnonzero(_largest(rows) > LARGEST_SUM - largest_load(plan, population, receptor))
     column = np.full(plan.population(population).size, -1)
@@ -60,7 +61,7 @@ def _check_each(where: str, plan: Plan, population: str, receptor: str, rows: Ar
         raise NetworkError(
             f"{where}: what is on its way to neuron {suspects[place]} of {population} by {receptor} may add up to "
             f"{total} times the quantum: {sums[row, place]} that arrive in {row + 1} steps, and {added[row, place]} of "
-            f"weights until then; sums have 32 bits, up to {LARGEST_SUM}: pass a state of a run with these weights"
+            f"weights until then; sums have 32 bits, up to {LARGEST_SUM}: {advice}"
         )
 
 

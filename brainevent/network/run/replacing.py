@@ -44,6 +44,10 @@ def going_on(
     """
     given = quanta if state.quanta is None else state.quanta
     weights, arriving = weights.with_(replaced, state.arriving, given, what, same=what != "set")
-    if what != "set":
+    if replaced:
+        weights.warn()
+    if what == "set":
+        check_pending(what, weights.plan, arriving, "pass smaller weights, or set them when no spikes are on their way")
+    else:
         check_pending(what, weights.plan, arriving)
     return weights, dataclasses.replace(state, arriving=arriving, quanta=weights.plan.quanta)
