@@ -39,17 +39,24 @@ def held_in(
     themselves at most, or there is a warning. `loads` are sums of |weight| into each neuron, in the new quanta. Sums
     that 32 bits do not hold raise; whether they do with what weights can still add to them is for `check_pending`.
     """
-    ratio = before / float(quantum)
+    ratio, heaviest = before / float(quantum), float(loads.max(initial=0))
     largest = np.abs(sums.astype(np.int64)).max(0, initial=0) * ratio
-    if (most := float(largest.max(initial=0))) > LARGEST_SUM:
-        neuron, (population, _, receptor) = int(largest.argmax()), place.rpartition(".")
-        raise NetworkError(
-            f"{what}: what is on its way to neuron {neuron} of {population} by {receptor} adds up to {most:.0f} times "
-            f"the quantum of the weights there, {quantum:g}, but sums have 32 bits, up to {LARGEST_SUM}; pass weights "
-            "that differ less from those before, or set them when no spikes are on their way"
-        )
+    for found, said, advice in (
+        (loads, "weights into", "pass smaller weights, weights that differ less, or a larger quantum= to build"),
+        (
+            largest,
+            "what is on its way to",
+            "pass weights that differ less from those before, or set them when no spikes are on their way",
+        ),
+    ):
+        if float(found.max(initial=0)) > LARGEST_SUM:
+            neuron, (population, _, receptor) = int(found.argmax()), place.rpartition(".")
+            raise NetworkError(
+                f"{what}: {said} neuron {neuron} of {population} by {receptor} may add up to {found[neuron]:.0f} times "
+                f"the quantum of weights there, {quantum:g}, but sums have 32 bits, up to {LARGEST_SUM}; {advice}"
+            )
     parts = round(1 / ratio) if ratio else 0
-    if same and 1 <= parts <= _room(quantum, float(loads.max(initial=0))) and float(divided(quantum, parts)) == before:
+    if same and 1 <= parts <= _room(quantum, heaviest) and float(divided(quantum, parts)) == before:
         return Held(parts, sums)
     room = _room(quantum, float((largest + loads).max(initial=0)))
     values = np.unique(np.abs(sums[sums != 0].astype(np.int64))) * ratio

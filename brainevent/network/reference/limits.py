@@ -18,7 +18,7 @@ from ..plan.quantum import LARGEST_SUM
 from ..state import NetworkState
 from .quanta import Receptor, into, is_float, loads_of
 
-__all__ = ["Doubts", "check_sums", "doubts"]
+__all__ = ["Doubts", "check_sums", "doubts", "fit", "room_by_row"]
 
 Array = Any
 _HALF = 2**30  # quanta: sums of a run, and those that waited before it, then fit 32 bits together
@@ -62,7 +62,7 @@ class Doubts:
         if not self.weights and not self.sums:
             return results
         fine = [jnp.isfinite(weights[name]).all() for name in self.weights]
-        fine += [_fit(state.arriving[place[0]][place[1]], _room(self.plan, place)) for place in self.sums]
+        fine += [fit(state.arriving[place[0]][place[1]], _room(self.plan, place)) for place in self.sums]
         all_fine = jnp.array(fine).all()
         return jax.tree.map(lambda x: jnp.where(all_fine, x, np.nan) if is_float(x) else x, results)
 
@@ -120,16 +120,21 @@ def _room(plan: Plan, place: Receptor) -> Array:
     loads, most = loads_of(plan, place), LARGEST_SUM - _SLACK
     if loads.max(initial=0) < _HALF - _SLACK:
         return (most - loads)[None].astype(np.int32)
-    rows = np.zeros((plan.rows(*place), loads.size))
+    return room_by_row(plan, place)
+
+
+def room_by_row(plan: Plan, place: Receptor) -> Array:
+    """Return how large |sums| of a state may be, int32 (rows, neurons); weights of longer delays do not count."""
+    rows = np.zeros((plan.rows(*place), plan.population(place[0]).size))
     for s in into(plan, place):
         delays, weights = (np.broadcast_to(x, s.targets.shape) for x in (s.delays, s.weights))
         for delay in np.unique(s.delays):
             chosen = delays == delay
-            rows[delay:] += np.bincount(s.targets[chosen], np.abs(weights[chosen].astype(float)), loads.size)
+            rows[delay:] += np.bincount(s.targets[chosen], np.abs(weights[chosen].astype(float)), rows.shape[1])
     return (LARGEST_SUM - rows).astype(np.int32)
 
 
-def _fit(sums: Array, room: Array) -> Array:
+def fit(sums: Array, room: Array) -> Array:
     """Say whether there is room for all sums of a state, which may be traced."""
     if len(room) == 1:  # XLA reduces rows much faster than all elements
         sums = jnp.stack([sums.min(0), sums.max(0)])

@@ -153,7 +153,7 @@ def _on_gpu(
     keys: Mapping[str, Array] | None,
 ) -> tuple[NetworkState, dict[str, Array]]:
     """Run steps of the kernel for GPUs; raise for what it cannot do."""
-    from ..gpu.pure import check_weights, simulated
+    from ..gpu.call import run_on_gpu
 
     given = {"surrogate": surrogate not in (None, _USUAL), "checkpoint_every": checkpoint_every, "keys": keys}
     if refused := [name for name, value in given.items() if value]:
@@ -165,10 +165,8 @@ def _on_gpu(
     asked = record if isinstance(record, Wanted) else wanted(parsed(plan, record))
     steps = checked_count("steps", steps)
     check_names(plan, params)
-    check_weights(params, sim._weights)
     with jax.enable_x64(False):
-        given = checked_inputs(plan, inputs, steps)
-        return simulated(sim.engine, checked_state(plan, state), params, steps, given, asked)
+        return run_on_gpu(sim.engine, sim._weights, state, params, checked_inputs(plan, inputs, steps), steps, asked)
 
 
 def _check_width(plan: Plan, arguments: Any) -> None:
