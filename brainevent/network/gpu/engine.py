@@ -190,9 +190,11 @@ class CudaEngine:
             turn, plain = 0, not inputs and not wanted.samples
             most = STEPS if wanted.spikes else _STEPS
             last: tuple[int, int, SpikeRoom] | None = None  # a launch whose spikes are read while the next one runs
-            while turn < steps and not stopped():
+            while turn < steps and not recording.full and not stopped():
                 with uninterrupted():
                     room = self._spikes.next_room()
+                    if not recording.has_room(self._step, [room, *([last[2]] if last else ())]):
+                        break  # before steps that could not be recorded
                     self._launch(recording, room, populations, turn, min(steps - turn, most), plain)
                     if last:
                         recording.take(*last)

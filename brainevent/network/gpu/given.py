@@ -19,7 +19,7 @@ from ..plan.pending import check_pending, largest_load
 from ..plan.plan import Plan
 from ..plan.quantum import LARGEST_SUM
 from ..plan.replaced import Weights
-from ..reference.limits import fit, room_by_row
+from ..reference.limits import NO_SUM, fit, in_place_of, room_by_row
 from ..run.given import checked_weights
 from ..state import NetworkState
 from .program import Resident
@@ -30,7 +30,6 @@ __all__ = ["Placed", "given_weights", "placed"]
 Array = Any
 Receptor = tuple[str, str]
 _HALF = 2**30  # quanta: sums of a run, and those that waited before it, then fit 32 bits together
-_LOST = -(2**31)  # no sum: calls that get it raise, or return NaN
 _EXACT = 2**-20  # of itself, by which a ratio of quanta may differ from a whole number: those are rounded to float32
 
 
@@ -58,8 +57,8 @@ class Placed:
         """Return results with NaN in place of floats, and sums that no call takes, if the sums before are not fine."""
         if self.fine is None:
             return after, results
-        arriving = _chosen(self.fine, after.arriving, _LOST)
-        neurons, results = _chosen(self.fine, (after.neurons, results), None)
+        arriving = in_place_of(self.fine, after.arriving, NO_SUM)
+        neurons, results = in_place_of(self.fine, (after.neurons, results))
         return dataclasses.replace(after, neurons=neurons, arriving=arriving), results
 
 
@@ -95,7 +94,8 @@ def placed(engine: Engine, now: Weights, replaced: Mapping[str, Array], state: N
     empty = not any(np.any(one) for place, one in known.items() if place not in traced)
     same = not empty or tuple(quanta) != now.plan.quanta
     ones = _by_name({**known, **{place: np.ones((1, 1), np.int32) for place in traced}})
-    weights, arriving = (rebuilt.weights if replaced else now).with_({}, ones, quanta, "simulate", same=same)
+    of = (rebuilt.in_quanta(quanta) if same else rebuilt.weights) if replaced else now
+    weights, arriving = of.with_({}, ones, quanta, "simulate", same=same)
     factors = {place: int(arriving[place[0]][place[1]][0, 0]) for place in traced}
     for place, factor in factors.items():
         _check_traced(weights.plan, place, sums[place], quanta, weights.parts.get(place, 1), factor)
@@ -177,14 +177,3 @@ def _by_name(found: Mapping[Receptor, Array]) -> dict[str, dict[str, Array]]:
     for (name, receptor), one in found.items():
         tree.setdefault(name, {})[receptor] = one
     return tree
-
-
-def _chosen(fine: Array, tree: Any, lost: int | None) -> Any:
-    """Return arrays, or in their place NaN, or `lost` if they are integers and it is not None."""
-
-    def chosen(x: Array) -> Array:
-        if jnp.issubdtype(x.dtype, np.floating):
-            return jnp.where(fine, x, np.nan)
-        return x if lost is None else jnp.where(fine, x, np.asarray(lost, x.dtype))
-
-    return jax.tree.map(chosen, tree)

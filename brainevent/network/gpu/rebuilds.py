@@ -35,13 +35,17 @@ class Rebuilt:
     """Weights, and what programs share with them: by the parts of their quanta, and whether rows are operands."""
 
     weights: Weights
-    residents: dict[Hashable, Resident] = field(default_factory=dict)
+    residents: dict[Hashable, tuple[Weights, Resident]] = field(default_factory=dict)
+
+    def in_quanta(self, quanta: Any) -> Weights:
+        """Return the weights in the given quanta, if programs were made of these, else in their own."""
+        return next((weights for weights, _ in self.residents.values() if weights.plan.quanta == quanta), self.weights)
 
     @property
     def nbytes(self) -> int:
         """How much memory this takes, on the host and on the device."""
         replaced = sum(int(one.nbytes) for one in self.weights.replaced.values())
-        return replaced + sum(resident.nbytes for resident in self.residents.values())
+        return replaced + sum(resident.nbytes for _, resident in self.residents.values())
 
 
 class Rebuilds:
@@ -73,10 +77,10 @@ class Rebuilds:
                 del rebuilt.residents[next(iter(rebuilt.residents))]
             if found is None:
                 resident = engine.resident_of(weights.plan)
-                found = resident.of_operands() if as_operands else resident
+                found = weights, resident.of_operands() if as_operands else resident
             rebuilt.residents[key] = found  # the last one
             self._forget()
-            return found
+            return found[1]
 
     def _forget(self) -> None:
         """Forget the weights that were not given for longest, but none of the last ones."""

@@ -27,7 +27,7 @@ Run = Callable[[Mapping[str, Array], Any], Results]
 
 
 class _Sweep:
-    """A function of weights by projection and of other arguments, as one of the leaves of both.
+    """A function of weights by projection and of other arguments, as one of the leaves of both that are traced.
 
     `results` is the tree of what it returned last. `quanta` are those in which states of several weights are.
     """
@@ -35,15 +35,23 @@ class _Sweep:
     def __init__(self, run: Run, weights: Mapping[str, Array], arguments: Any, quanta: Any):
         self._run, self._quanta = run, quanta
         self.names = ", ".join(name for name, one in weights.items() if isinstance(one, Tracer))
-        self.leaves, self._tree = jax.tree.flatten((dict(weights), arguments))
+        self._leaves, self._tree = jax.tree.flatten((dict(weights), arguments))
+        self.traced = [k for k, one in enumerate(self._leaves) if isinstance(one, Tracer)]
         self.results: Any = None
+
+    @property
+    def operands(self) -> list[Array]:
+        """The leaves that are traced; JAX would round others, such as weights in float64."""
+        return [self._leaves[k] for k in self.traced]
 
     def of_each(self, args: Sequence[Array], axes: Sequence[int | None]) -> list[Array]:
         """Return the leaves of the results, stacked, for each element of arguments on their axes."""
         size = next(x.shape[axis] for x, axis in zip(args, axes, strict=True) if axis is not None)
         found = []
         for k in range(size):
-            leaves = [x if axis is None else _taken(x, axis, k) for x, axis in zip(args, axes, strict=True)]
+            leaves = [*self._leaves]
+            for place, x, axis in zip(self.traced, args, axes, strict=True):
+                leaves[place] = x if axis is None else _taken(x, axis, k)
             found.append(self._run(*jax.tree.unflatten(self._tree, leaves)))
         if any(_kinds(state) != _kinds(found[0][0]) for state, _ in found):
             found = [(_in_floats(state, self._quanta), out) for state, out in found]
@@ -57,7 +65,7 @@ def swept(run: Run, weights: Mapping[str, Array], arguments: Any, quanta: Any) -
     States, whose quanta may differ, then have floats in the given quanta.
     """
     sweep = _Sweep(run, weights, arguments, quanta)
-    leaves = _sweep.bind(*sweep.leaves, sweep=sweep)
+    leaves = _sweep.bind(*sweep.operands, sweep=sweep)
     results: Results = jax.tree.unflatten(sweep.results, leaves)
     return results
 

@@ -121,6 +121,8 @@ class Weights:
         Weights are float64 () or (entries,), in the order of `order_of`. With `same`, quanta stay those of what is on
         its way if they can; else they become as large as they can. Errors begin with `what`.
         """
+        if not weights:
+            return self._holding(arriving, quanta, {}, what, same=same)
         replaced = {**self.replaced, **{name: one.reshape(-1) for name, one in weights.items()}}
         ends = {(p.target, p.receptor): None for p in self.built.projections if p.name in weights}
         made: dict[int, _Made] = {}
@@ -137,7 +139,7 @@ class Weights:
         found = dataclasses.replace(
             self, replaced=replaced, base=base, _loads=loads, parts=parts, rounded=tuple(rounded)
         )
-        return (found if weights else self)._holding(arriving, quanta, ends, what, same=same)
+        return found._holding(arriving, quanta, ends, what, same=same)
 
     def _holding(
         self, arriving: Arriving, quanta: Any, changed: Mapping[Receptor, Any], what: str, *, same: bool

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import jax
@@ -18,10 +18,12 @@ from ..plan.quantum import LARGEST_SUM
 from ..state import NetworkState
 from .quanta import Receptor, into, is_float, loads_of
 
-__all__ = ["Doubts", "check_sums", "doubts", "fit", "room_by_row"]
+__all__ = ["Doubts", "check_sums", "doubts", "fit", "in_place_of", "room_by_row"]
+__all__ += ["NO_SUM"]
 
 Array = Any
 _HALF = 2**30  # quanta: sums of a run, and those that waited before it, then fit 32 bits together
+NO_SUM = -(2**31)  # calls that get it raise, or return NaN
 _SLACK = 2**7  # by how much float32 rounds sums below 2^31
 
 
@@ -58,13 +60,17 @@ class Doubts:
     sums: Sequence[Receptor]
 
     def resolved(self, results: Any, state: NetworkState, weights: Mapping[str, Array]) -> Any:
-        """Return results: their floats are NaN if `weights` in quanta are not finite, or sums of a state too large."""
+        """Return state and records: floats are NaN if `weights` in quanta are not finite, or sums of a state too large.
+
+        Sums that are integers then are `NO_SUM`.
+        """
         if not self.weights and not self.sums:
             return results
         fine = [jnp.isfinite(weights[name]).all() for name in self.weights]
         fine += [fit(state.arriving[place[0]][place[1]], _room(self.plan, place)) for place in self.sums]
         all_fine = jnp.array(fine).all()
-        return jax.tree.map(lambda x: jnp.where(all_fine, x, np.nan) if is_float(x) else x, results)
+        after, recorded = in_place_of(all_fine, results)
+        return replace(after, arriving=in_place_of(all_fine, after.arriving, NO_SUM)), recorded
 
 
 def doubts(plan: Plan, given: Mapping[str, Array], state: NetworkState, floats: Container[Receptor]) -> Doubts:
@@ -85,6 +91,17 @@ def doubts(plan: Plan, given: Mapping[str, Array], state: NetworkState, floats: 
         elif np.any(sums):
             _check_room(place, np.asarray(sums), _room(plan, place))
     return Doubts(plan, [name for name, weights in given.items() if isinstance(weights, Tracer)], traced)
+
+
+def in_place_of(fine: Array, tree: Any, integer: int | None = None) -> Any:
+    """Return arrays; if not `fine`, NaN in place of floats, and of integers `integer` unless it is None."""
+
+    def chosen(x: Array) -> Array:
+        if is_float(x):
+            return jnp.where(fine, x, np.nan)
+        return x if integer is None else jnp.where(fine, x, np.asarray(integer, x.dtype))
+
+    return jax.tree.map(chosen, tree)
 
 
 def _check_weights(name: str, weights: Array, quantum: np.floating[Any]) -> None:

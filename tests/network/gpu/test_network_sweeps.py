@@ -98,7 +98,7 @@ def test_vmap_over_weights_is_a_build_for_each():
     strengths = np.array([4.0, 4.3, 5.0])
 
     def run(weight, drive, state):
-        params = {"I->E.syn": weight, "I->I.syn": weight, "E": {"threshold": drive}}
+        params = {"I->E.syn": weight, "I->I.syn": weight, "E->E.syn": 0.4, "E": {"threshold": drive}}
         return be.simulate(sim, state, params, 40, record=RECORD)
 
     state, out = jax.vmap(run, (0, None, None))(-0.4 * strengths, 8.0, sim.state)
@@ -203,7 +203,7 @@ def test_memory_is_bounded(monkeypatch):
     gc.collect()
     rebuilt = sim.engine.rebuilds._rebuilt.values()
     assert len(rebuilt) == 3
-    rows = [resident.rows for one in rebuilt for resident in one.residents.values()]
+    rows = [resident.rows for one in rebuilt for _, resident in one.residents.values()]
     assert all(set(of) >= {"synapses", "rows"} for of in rows)
     assert len(device.held) - held <= len(program._kept) - kept + 3 * 4  # tables of Poisson numbers, which are small
     jax.jit(lambda state: be.simulate(sim, state, inhibition(4.7), 3))(sim.state)
