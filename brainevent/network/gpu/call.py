@@ -7,8 +7,8 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-import jax
 import jax.numpy as jnp
+import numpy as np
 
 from ..._compat import Tracer
 from ..plan.replaced import Weights
@@ -67,5 +67,14 @@ def _run(
         checked_state(now.plan, state)
     begin = placed(engine, now, given_weights(now, weights), state)
     after, out = simulated(begin.resident, begin.state, params, steps, given, wanted)
-    arriving = jax.tree.map(lambda x, like: x.astype(jnp.result_type(like)), after.arriving, dict(state.arriving))
+    arriving = {
+        name: {key: sums.astype(_dtype(state.arriving[name][key])) for key, sums in receptors.items()}
+        for name, receptors in after.arriving.items()
+    }
     return begin.resolved(dataclasses.replace(after, arriving=arriving), out)
+
+
+def _dtype(sums: Array) -> Any:
+    """Return the dtype in which sums leave a call that was given some: floats if those were, which hold as much."""
+    dtype = jnp.result_type(sums)
+    return jnp.promote_types(dtype, np.float32) if jnp.issubdtype(dtype, np.floating) else np.int32

@@ -88,14 +88,15 @@ def placed(engine: Engine, now: Weights, replaced: Mapping[str, Array], state: N
     sums = {place: state.arriving[place[0]][place[1]] for place in now.plan.receptors()}
     known = {place: one if isinstance(one, Tracer) else _whole(place, np.asarray(one)) for place, one in sums.items()}
     traced = [place for place, one in known.items() if isinstance(one, Tracer)]
-    rebuilt = engine.rebuilds.of(now, replaced, lambda: _made(now, replaced))
-    if replaced:
+    rebuilt = engine.rebuilds.of(now, replaced, lambda: _made(now, replaced)) if replaced else None
+    if rebuilt is not None:
         rebuilt.weights.warn()
     empty = not any(np.any(one) for place, one in known.items() if place not in traced)
     same = not empty or tuple(quanta) != now.plan.quanta
     ones = _by_name({**known, **{place: np.ones((1, 1), np.int32) for place in traced}})
-    of = (rebuilt.in_quanta(quanta) if same else rebuilt.weights) if replaced else now
-    weights, arriving = of.with_({}, ones, quanta, "simulate", same=same)
+    of = now if rebuilt is None else rebuilt.in_quanta(quanta) if same else rebuilt.weights
+    weights, found = of.with_({}, ones, quanta, "simulate", same=same)
+    arriving = {name: dict(receptors) for name, receptors in found.items()}
     factors = {place: int(arriving[place[0]][place[1]][0, 0]) for place in traced}
     for place, factor in factors.items():
         _check_traced(weights.plan, place, sums[place], quanta, weights.parts.get(place, 1), factor)
@@ -105,22 +106,22 @@ def placed(engine: Engine, now: Weights, replaced: Mapping[str, Array], state: N
     after = {place: arriving[place[0]][place[1]] for place in sums}
     after |= {place: _as_whole(sums[place]) * np.int32(factor) for place, factor in factors.items()}
     state = dataclasses.replace(state, arriving=_by_name(after), quanta=weights.plan.quanta)
-    return Placed(_resident(engine, weights, rebuilt), state, jnp.stack(fine).all() if fine else None)
+    return Placed(_resident(engine, now, weights, rebuilt), state, jnp.stack(fine).all() if fine else None)
 
 
 def _made(now: Weights, replaced: Mapping[str, Array]) -> Weights:
     """Return weights as a build makes them: with nothing on its way."""
     nothing = {p.name: {receptor: np.zeros((1, 1), np.int32) for receptor in p.quanta} for p in now.plan.populations}
-    if not replaced:
-        return now
     found, _ = now.with_(replaced, nothing, now.plan.quanta, "simulate", same=False)
     return dataclasses.replace(found, parts={}, plan=found.base)
 
 
-def _resident(engine: Engine, weights: Weights, rebuilt: Rebuilt) -> Resident:
+def _resident(engine: Engine, now: Weights, weights: Weights, rebuilt: Rebuilt | None) -> Resident:
     """Return what programs share; in those of JAX that are run at once, rows are operands."""
     if weights.plan is engine.plan:
         return engine.resident
+    if rebuilt is None:  # the weights of now, in other quanta
+        rebuilt = engine.rebuilds.of(now, {}, lambda: now)
     at_once = not isinstance(jax.lax.add(np.uint32(0), np.uint32(0)), Tracer)
     return engine.rebuilds.resident(engine, rebuilt, weights, as_operands=at_once)
 

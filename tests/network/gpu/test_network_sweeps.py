@@ -177,6 +177,16 @@ def test_sums_of_a_traced_state_that_do_not_fit_give_nan():
         run(state)
 
 
+@pytest.mark.parametrize(("given", "returned"), [("int16", "int32"), ("float16", "float32"), ("float32", "float32")])
+def test_sums_are_returned_in_dtypes_that_hold_them(given, returned):
+    sim = built(replaced.network(inh=-1e-3))  # 400 quanta of these are one of the other weights
+    state = dataclasses.replace(sim.state, arriving=jax.tree.map(lambda x: x.astype(given), sim.state.arriving))
+    after, _ = be.simulate(sim, state, {}, 40)
+    assert {x.dtype.name for x in jax.tree.leaves(after.arriving)} == {returned}
+    sim.run(40)
+    jax.tree.map(np.testing.assert_array_equal, after.arriving, sim.state.arriving)
+
+
 def test_warnings_show_every_time():
     sim = built(replaced.network())
     number = len(sim.connections("E->E.syn"))
