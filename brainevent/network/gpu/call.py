@@ -12,7 +12,6 @@ import numpy as np
 
 from ..._compat import Tracer
 from ..plan.replaced import Weights
-from ..reference.prepare import checked_state
 from ..run.recorded import Wanted
 from ..state import NetworkState
 from .given import Engine, given_weights, placed
@@ -36,7 +35,7 @@ def run_on_gpu(
 ) -> Results:
     """Return the state after some steps, and what was recorded, with the weights of now where none are in `params`.
 
-    Names of parameters and inputs `given` are checked.
+    The state, names of parameters and inputs `given` are checked.
     """
 
     def run(weights: Mapping[str, Array], arguments: tuple[NetworkState, Any, Any]) -> Results:
@@ -61,10 +60,6 @@ def _run(
     wanted: Wanted,
 ) -> Results:
     """Run with weights that are not traced."""
-    if isinstance(state, NetworkState):
-        checked_state(now.plan, dataclasses.replace(state, quanta=None))
-    else:
-        checked_state(now.plan, state)
     begin = placed(engine, now, given_weights(now, weights), state)
     after, out = simulated(begin.resident, begin.state, params, steps, given, wanted)
     arriving = {

@@ -19,7 +19,7 @@ from ..plan.pending import check_pending, largest_load
 from ..plan.plan import Plan
 from ..plan.quantum import LARGEST_SUM
 from ..plan.replaced import Weights
-from ..reference.limits import NO_SUM, fit, in_place_of, room_by_row
+from ..plan.traced import NO_SUM, fit, in_place_of, room_by_row
 from ..run.given import checked_weights
 from ..state import NetworkState
 from .program import Resident

@@ -12,7 +12,7 @@ from ...errors import NetworkError
 from .plan import Plan, SynapsePlan
 from .quantum import LARGEST_SUM
 
-__all__ = ["check_pending", "largest_load"]
+__all__ = ["check_pending", "into", "largest_load"]
 
 _CHUNK = 2**22  # synapses
 _ADVICE = "pass a state of a run with these weights"
@@ -37,7 +37,7 @@ def largest_load(plan: Plan, population: str, receptor: str) -> int:
     place = population, receptor
     if place not in plan.loads:
         loads = np.zeros(plan.population(population).size, np.int64)
-        for synapses in _into(plan, population, receptor):
+        for synapses in into(plan, population, receptor):
             for targets, weights, _ in _chunks(synapses):
                 np.add.at(loads, targets, weights)
         plan.loads[place] = int(loads.max(initial=0))
@@ -50,7 +50,7 @@ def _check_each(where: str, plan: Plan, population: str, receptor: str, rows: Ar
     column = np.full(plan.population(population).size, -1)
     column[suspects] = np.arange(suspects.size)
     added = np.zeros((len(rows), suspects.size), np.int64)
-    for synapses in _into(plan, population, receptor):
+    for synapses in into(plan, population, receptor):
         for targets, weights, delays in _chunks(synapses):
             chosen = (column[targets] >= 0) & (delays < len(rows))
             np.add.at(added, (delays[chosen], column[targets[chosen]]), weights[chosen])
@@ -71,7 +71,7 @@ def _largest(rows: Array) -> Array:
     return np.maximum(high, -low)
 
 
-def _into(plan: Plan, population: str, receptor: str) -> Iterator[SynapsePlan]:
+def into(plan: Plan, population: str, receptor: str) -> Iterator[SynapsePlan]:
     """Yield the synapses of all projections into a receptor."""
     for place, projection in enumerate(plan.projections):
         if (projection.target, projection.receptor) == (population, receptor) and projection.entries:

@@ -7,7 +7,6 @@ from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -15,15 +14,14 @@ from ..._compat import Tracer
 from ...errors import NetworkError
 from ..plan.plan import Plan
 from ..plan.quantum import LARGEST_SUM
+from ..plan.traced import NO_SUM, beyond, fit, in_place_of, room_by_row
 from ..state import NetworkState
-from .quanta import Receptor, into, is_float, loads_of
+from .quanta import Receptor, is_float, loads_of
 
-__all__ = ["Doubts", "check_sums", "doubts", "fit", "in_place_of", "room_by_row"]
-__all__ += ["NO_SUM"]
+__all__ = ["Doubts", "check_sums", "doubts"]
 
 Array = Any
 _HALF = 2**30  # quanta: sums of a run, and those that waited before it, then fit 32 bits together
-NO_SUM = -(2**31)  # calls that get it raise, or return NaN
 _SLACK = 2**7  # by how much float32 rounds sums below 2^31
 
 
@@ -93,17 +91,6 @@ def doubts(plan: Plan, given: Mapping[str, Array], state: NetworkState, floats: 
     return Doubts(plan, [name for name, weights in given.items() if isinstance(weights, Tracer)], traced)
 
 
-def in_place_of(fine: Array, tree: Any, integer: int | None = None) -> Any:
-    """Return arrays; if not `fine`, NaN in place of floats, and of integers `integer` unless it is None."""
-
-    def chosen(x: Array) -> Array:
-        if is_float(x):
-            return jnp.where(fine, x, np.nan)
-        return x if integer is None else jnp.where(fine, x, np.asarray(integer, x.dtype))
-
-    return jax.tree.map(chosen, tree)
-
-
 def _check_weights(name: str, weights: Array, quantum: np.floating[Any]) -> None:
     numbers = np.asarray(weights)
     with np.errstate(over="ignore"):
@@ -120,7 +107,7 @@ def _check_weights(name: str, weights: Array, quantum: np.floating[Any]) -> None
 
 
 def _check_room(place: Receptor, sums: Array, room: Array) -> None:
-    if (wrong := _beyond(sums, room)).any():
+    if (wrong := beyond(sums, room)).any():
         row, neuron = (int(k[0]) for k in np.nonzero(wrong))
         name, receptor = place
         raise NetworkError(
@@ -138,26 +125,3 @@ def _room(plan: Plan, place: Receptor) -> Array:
     if loads.max(initial=0) < _HALF - _SLACK:
         return (most - loads)[None].astype(np.int32)
     return room_by_row(plan, place)
-
-
-def room_by_row(plan: Plan, place: Receptor) -> Array:
-    """Return how large |sums| of a state may be, int32 (rows, neurons); weights of longer delays do not count."""
-    rows = np.zeros((plan.rows(*place), plan.population(place[0]).size))
-    for s in into(plan, place):
-        delays, weights = (np.broadcast_to(x, s.targets.shape) for x in (s.delays, s.weights))
-        for delay in np.unique(s.delays):
-            chosen = delays == delay
-            rows[delay:] += np.bincount(s.targets[chosen], np.abs(weights[chosen].astype(float)), rows.shape[1])
-    return (LARGEST_SUM - rows).astype(np.int32)
-
-
-def fit(sums: Array, room: Array) -> Array:
-    """Say whether there is room for all sums of a state, which may be traced."""
-    if len(room) == 1:  # XLA reduces rows much faster than all elements
-        sums = jnp.stack([sums.min(0), sums.max(0)])
-    return ~_beyond(sums, room).any()
-
-
-def _beyond(sums: Array, room: Array) -> Array:
-    """Return which sums of a state are larger than there is room for."""
-    return (sums > room) | (sums < -room)

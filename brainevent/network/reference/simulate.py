@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import jax
@@ -175,6 +176,7 @@ def _on_gpu(
     asked = record if isinstance(record, Wanted) else wanted(parsed(plan, record))
     steps = checked_count("steps", steps)
     check_names(plan, params)
+    checked_state(plan, replace(state, quanta=None) if isinstance(state, NetworkState) else state)
     check_outputs(plan, asked, steps, (state, params, inputs), sim.engine.device.of_jax)
     with jax.enable_x64(False):
         return run_on_gpu(sim.engine, sim._weights, state, params, checked_inputs(plan, inputs, steps), steps, asked)
