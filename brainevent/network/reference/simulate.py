@@ -154,7 +154,7 @@ def simulate(
 
 def _on_gpu(
     sim: Any,
-    state: NetworkState,
+    state: Any,
     params: Mapping[str, Any],
     steps: int,
     inputs: Mapping[str, Array],
