@@ -225,7 +225,7 @@ def test_weights_of_a_file_count_with_its_sums(tmp_path):
     heavier(sim)
     rows = np.array([[0], [2**30], [0]], np.int32)
     path = saved(sim, tmp_path / "x.npz", **{"arriving/a/syn": rows})
-    with pytest.raises(CheckpointError, match=r"x\.npz: pending input of neuron 0 of a by syn .* to 2147483648 t"):
+    with pytest.raises(CheckpointError, match=r"x\.npz: pending input of neuron 0 of a by syn .* to 2147483648 q"):
         simulation().load(path)
     path = saved(sim, tmp_path / "x.npz", **{"arriving/a/syn": rows - (rows > 0)})
     simulation().load(path)  # just fits
