@@ -128,7 +128,6 @@ def test_without_registration_the_callables_work(name):
         plain(f"{name}.f")
 
 
-@pytest.mark.thorough
 def test_a_name_that_is_taken_is_refused_with_advice(name):
     old = brainevent.load_cpp_inline(name, constant(1))
     brainevent.load_cpp_inline(name, constant(1))  # the same content is no conflict
@@ -337,7 +336,6 @@ def test_a_folder_is_no_file(tmp_path):
         brainevent.load_cpp_file(3)
 
 
-@pytest.mark.thorough
 def test_a_file_may_begin_with_a_byte_order_mark(tmp_path):
     (tmp_path / "marked.cpp").write_bytes(b"\xef\xbb\xbf" + constant(2).encode())
     assert value(brainevent.load_cpp_file(tmp_path / "marked.cpp")) == 2

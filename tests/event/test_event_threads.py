@@ -107,7 +107,7 @@ def test_columns_are_cut_out_of_rows(seed, columns, index):
         np.testing.assert_array_equal(parts[-1][1], ends)
 
 
-@pytest.mark.thorough
+@pytest.mark.covering(strength=0)
 @pytest.mark.parametrize("name", ["csr", "fixed"])
 @pytest.mark.parametrize(
     ("homogeneous", "rows", "connections"),

@@ -83,7 +83,7 @@ def whole():
 # ---- engines agree
 
 
-@pytest.mark.thorough  # engines compile for ten seconds; others below run a plain rule, and test_rule_float64 all functions
+@pytest.mark.thorough  # it compiles for ten seconds; others run a plain rule, and test_rule_float64 all functions
 @pytest.mark.parametrize("backend", ["numba", "jax"])
 def test_an_engine_agrees_with_the_interpreter(whole, backend):
     expected = values(whole["interpreted"])
