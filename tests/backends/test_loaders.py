@@ -142,7 +142,6 @@ def test_a_name_that_is_taken_is_refused_with_advice(name):
     assert plain(f"{name}_2.f") == 2
 
 
-@pytest.mark.thorough
 def test_replacing_a_source_redirects_what_is_called_by_name(name):
     old = brainevent.load_cpp_inline(name, constant(1))
     jitted = jax.jit(jax.ffi.ffi_call(f"{name}.f", ONE))
@@ -157,7 +156,6 @@ def test_replacing_a_source_redirects_what_is_called_by_name(name):
     assert plain(f"{name}.f") == float(jitted()[0]) == 1
 
 
-@pytest.mark.thorough
 def test_a_replacement_of_other_arity_is_told_when_it_is_called(name):
     brainevent.load_cpp_inline(name, constant(1))
     source = INCLUDE + "// @BE f arg ret\nvoid f(const BE::Tensor x, BE::Tensor out) {}\n"
