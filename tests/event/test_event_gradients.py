@@ -101,7 +101,7 @@ def prepared(name):
     return matrix, places_of(matrix)
 
 
-@pytest.mark.covering(strength=2)
+@pytest.mark.covering(strength=1, most=12)
 @every_format
 @pytest.mark.parametrize("kind", EVENTS)
 @both_sides
@@ -144,7 +144,7 @@ def test_a_tangent_or_a_weight_that_meets_no_event_adds_nothing(name, kind, left
     assert (np.asarray(second[1])[silent] == 0).all()
 
 
-@pytest.mark.covering(strength=2)
+@pytest.mark.covering(strength=1, most=8)
 @every_format
 @pytest.mark.parametrize("kind", ["binary", "weighted"])
 @both_sides
@@ -172,6 +172,7 @@ def test_one_weight_for_all_gets_what_its_events_give(name, kind, left, columns,
     assert not np.isfinite(transposed(jnp.full(out.shape, bad))[0]).any()
 
 
+@pytest.mark.covering(strength=1, most=5)
 @pytest.mark.parametrize("name", ["CSR", "Dense", "TCSR", "COO", "per pre"])
 @pytest.mark.parametrize("kind", ["binary", "weighted"])
 def test_batches_of_gradients(name, kind):
@@ -190,6 +191,7 @@ def test_batches_of_gradients(name, kind):
         np.testing.assert_allclose(each, wanted, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.covering(strength=1, most=5)
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("transpose", [True, False])
 @bad_values
@@ -251,7 +253,7 @@ def test_rows_as_dense_ones(bad):
     np.testing.assert_allclose(found, [4.0 * (out[0] != 0).sum() / 1])
 
 
-@pytest.mark.covering(strength=2)
+@pytest.mark.covering(strength=1, most=6)
 @pytest.mark.parametrize("name", ["CSR", "CSC", "per pre", "per post", "layout"])
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("weighted", [False, True])

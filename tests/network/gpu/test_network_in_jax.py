@@ -78,6 +78,7 @@ def compare(sim, pieces, wanted, inputs=None, params=None):
     return out
 
 
+@pytest.mark.covering(strength=0)
 @pytest.mark.parametrize("microseconds", [pytest.param(500_000, marks=pytest.mark.thorough), 60, 0])
 def test_a_long_run_is_several_launches(monkeypatch, microseconds):
     """With packets, sums and lists that go on from one to the next."""
@@ -154,6 +155,7 @@ def test_a_table_of_many_populations():
     compare(sim, [12], wanted, {("p19", "syn"): np.ones((12, 3), np.float32)}, {"p7": {"decay": np.float32(0.2)}})
 
 
+@pytest.mark.thorough
 def test_vmap_over_states_and_parameters():
     plan, steps = small_plans.plan(), 12
     sim = built(plan)
@@ -175,6 +177,7 @@ def test_vmap_over_states_and_parameters():
         check(plan, interpreted(plan, params), steps, ALL, {}, *one)
 
 
+@pytest.mark.thorough
 def test_poisson_numbers():
     """Those that tables count, and those with a mean of each neuron."""
     plan = single(drawing, DRAWN_STATE, DRAWN_PARAMS)
@@ -217,6 +220,7 @@ def test_states_of_other_dtypes_and_denormals():
     equal(copied(sim.plan, after), engine.state)
 
 
+@pytest.mark.thorough
 def test_a_program_outlives_its_simulation():
     def compiled(plan):
         sim = built(plan)
