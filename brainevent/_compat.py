@@ -147,7 +147,9 @@ def read_saved_trees_as_programs() -> None:
 
 def code_of(name: str) -> CodeType | None:
     """Return the code of a function of JAX, "module.function" of what is private, or None if there is none."""
-    found: Any = functools.reduce(lambda x, part: getattr(x, part, None), name.split("."), jax._src)
+    found: Any = jax._src
+    for part in name.split("."):
+        found = getattr(found, part, None)
     found = found.args[0] if isinstance(found, functools.partial) else found  # as decorators leave it
     return getattr(inspect.unwrap(found), "__code__", None) if callable(found) else None
 

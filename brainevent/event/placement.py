@@ -19,7 +19,7 @@ def beside(data: Any, arrays: Sequence[Any], buffers: dict[str, Any]) -> tuple[S
 
     An array in the shape of the weights is split over devices as they are; other arrays are copied to each device.
     """
-    weights = data if isinstance(data, jax.Array) else next(iter(jax.tree.leaves(data)), None)
+    weights: Any = data if isinstance(data, jax.Array) else next(iter(jax.tree.leaves(data)), None)
     if not _is_concrete(weights) or not weights.committed:
         return arrays, buffers
 

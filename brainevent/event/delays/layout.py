@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import jax
 import jax.numpy as jnp
@@ -64,7 +64,6 @@ class CSRDelayLayout(Views):
     n_slots: int
     backend = None
     indices_sorted = False  # they are sorted by delay
-    _buffers: ClassVar[dict[str, Any]] = {}
     _structure = ("indices", "indptr", "delays", "delay_ptr", "perm")
     _ranks = (1, 1, 1, 2, 1)
 
@@ -123,7 +122,7 @@ class CSRDelayLayout(Views):
         in_order: bool = False,
         within: bool = False,
     ) -> None:
-        self.data, self.shape, self.indices_within = data, shape, within
+        self.data, self.shape, self.indices_within, self._buffers = data, shape, within, {}
         for name, array in zip(self._structure, structure, strict=True):
             setattr(self, name, array)
 
