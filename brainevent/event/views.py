@@ -66,7 +66,7 @@ class Views:
             (floating if _is_floating(value) else rest)[name] = value
         static = (self.shape, self.backend, tuple(floating), self._facts)
         known = (self.indices_sorted, self.indices_within)
-        mark = self.__dict__.get("_known_mark")
+        mark = None if can_be_marked(arrays) else self.__dict__.get("_known_mark")
         return (self.data, *floating.values()), Structure(static, arrays, known, names, rest, mark)
 
     @classmethod
@@ -104,7 +104,8 @@ class Views:
         arrays = self._indices()
         flags = (self.indices_sorted and known, self.indices_within and known)
         rest = Kept(tuple(self._buffers.values())) if self._buffers else None
-        mark = self.__dict__.get("_known_mark") or mark_of(arrays)
+        standing = None if can_be_marked(arrays) else self.__dict__.get("_known_mark")
+        mark = standing or mark_of(arrays)
         mark = mark if known else mark.alone()
         static = (self.shape, self.backend, *flags, tuple(self._buffers), self._facts, mark, rest)
         return (self.data, *arrays, *self._buffers.values()), static
