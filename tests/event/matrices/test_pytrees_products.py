@@ -92,7 +92,7 @@ EVENTS = {
 }
 
 
-@pytest.mark.covering(strength=1, times=2)
+@pytest.mark.covering(strength=1)
 @pytest.mark.parametrize("events", EVENTS)
 @pytest.mark.parametrize("change", CHANGES)
 @pytest.mark.parametrize("name", FORMATS)
