@@ -91,7 +91,7 @@ class TestPromises(Promises):
         products = {f"{law}csr{k}{i}" for law in laws for k in ("mv", "mm") for i in ("", "_indexed")}
         found = brainevent.get_primitives_by_tags({"csr"})
         others = {"binary_csr_plast", "csr2csc_on_post", "csrmv_dt2t", "csrmm_dt2t"}
-        others |= {f"csr_delay_deliver{way}" for way in ("", "_indexed", "_layout")}
+        others |= {f"csr_delay_{do}{way}" for do in ("deliver", "collect") for way in ("", "_indexed", "_layout")}
         others |= {f"{law}csr_per_element{i}" for law in laws for i in ("", "_indexed")}
         assert set(found) == products | others | {"csr_slice_rows", "csr_slice_rows_grad"}
         assert set(brainevent.get_primitives_by_tags({"binary", "csr", "indexed"})) == set(INDEXED[2:])
