@@ -41,7 +41,7 @@ like-users: $(VENV)/.installed-test ## Run the cheap tests as programs of users 
 test: $(VENV)/.installed-test ## Run the CPU suite
 	$(SUITE) -m "not gpu and not thorough" $(ARGS) tests
 
-test-thorough: $(VENV)/.installed-test ## Run what the CPU suite leaves out for its length; PART=k/7 runs a seventh
+test-thorough: $(VENV)/.installed-test ## Run what the CPU suite leaves out for its length; PART=k/13 runs a thirteenth
 	$(SUITE) -m "thorough and not gpu" $(if $(PART),--part $(PART)) $(ARGS) tests
 
 costs: $(VENV)/.installed-test ## Measure what each test costs, for quick and PART: writes tests/costs.tsv

@@ -16,7 +16,9 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent / "tests" / "helpers"))
 import kept_caches
 import programs
+import quick_eager
 import quick_lowering
+import quick_measuring
 
 sys.path[:0] = map(str, programs.ROOMS)  # tests import from those of other rooms
 
@@ -75,6 +77,8 @@ def pytest_sessionstart(session: pytest.Session) -> None:
         kept_caches.use(kept_caches.FOLDER, programs=not like_users)
         if not like_users:
             quick_lowering.share_contexts()
+            quick_measuring.with_little_memory()
+            quick_eager.move_with_numpy()
 
 
 def _keeps(config: pytest.Config) -> bool:

@@ -8,7 +8,7 @@ import functools
 import inspect
 import math
 from collections.abc import Callable, Iterator, Sequence
-from types import SimpleNamespace
+from types import CodeType, SimpleNamespace
 from typing import Any
 
 import jax
@@ -40,6 +40,7 @@ from jaxlib.version import __version__ as jaxlib_version
 __all__ = [
     "BATCHING",
     "ArrayMapping",
+    "BatchTracer",
     "CompoundFactor",
     "Primitive",
     "SdyShardingRule",
@@ -51,15 +52,16 @@ __all__ = [
     "alone",
     "bind_equation",
     "calls_python",
+    "code_of",
     "custom_call_targets",
     "described_devices",
+    "first_of_batch",
     "for_export",
     "function_of",
     "hands_over_batches",
     "hide_frames_of",
     "infer_types",
     "interpreted_pallas",
-    "is_batched",
     "is_tracing",
     "is_undefined_primal",
     "jaxlib_version",
@@ -89,6 +91,7 @@ __all__ = [
     "x64_enabled",
 ]
 
+BatchTracer = _batching.BatchTracer
 ShapedArray = jax.core.ShapedArray
 Tracer = jax.core.Tracer
 Zero = ad.Zero
@@ -142,9 +145,20 @@ def read_saved_trees_as_programs() -> None:
     _serialization._deserialize_pytreedef = read_as_program
 
 
-def is_batched(x: Any) -> bool:
-    """Say whether x is a value that `jax.vmap` is tracing."""
-    return isinstance(x, _batching.BatchTracer)
+def code_of(name: str) -> CodeType | None:
+    """Return the code of a function of JAX, "module.function" of what is private, or None if there is none."""
+    found: Any = jax._src
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    found = found.args[0] if isinstance(found, functools.partial) else found  # as decorators leave it
+    return getattr(inspect.unwrap(found), "__code__", None) if callable(found) else None
+
+
+def first_of_batch(x: Any) -> Any:
+    """Return one element of a value that `jax.vmap` is tracing, or x; for values that are known to be all equal."""
+    while isinstance(x, BatchTracer) and isinstance(x.batch_dim, int) and x.val.shape[x.batch_dim]:
+        x = jax.lax.index_in_dim(x.val, 0, x.batch_dim, keepdims=False)
+    return x
 
 
 def program_leaves(tree: Any) -> tuple[list[Any], Any]:

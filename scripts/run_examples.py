@@ -141,10 +141,12 @@ def load() -> None:
     import kept_caches
     import numba
     import quick_lowering
+    import quick_measuring
 
     import brainevent
 
     quick_lowering.share_contexts()
+    quick_measuring.with_little_memory()
     assert jnp
     assert brainevent.numba_kernel
     assert numba.njit(lambda x: x + 1)(1) == 2

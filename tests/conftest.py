@@ -24,7 +24,7 @@ if jax.__version_info__ < (0, 11):  # XLA ends a process that gives it a flag wh
 hypothesis.settings.register_profile(
     "brainevent",
     deadline=None,
-    max_examples=15,
+    max_examples=10,
     derandomize=True,
     database=None,
     suppress_health_check=[hypothesis.HealthCheck.too_slow],

@@ -21,12 +21,25 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from .._compat import first_of_batch
 from .structure import are_known
 
-__all__ = ["Kept", "Mark", "OfTangent", "Structure", "are_same", "mark_of", "no_derivative", "share"]
+__all__ = [
+    "Kept",
+    "Mark",
+    "OfTangent",
+    "Structure",
+    "are_same",
+    "can_be_marked",
+    "copied",
+    "mark_of",
+    "no_derivative",
+    "share",
+    "share_with_equal",
+]
 
 _marks: dict[tuple[int, ...], Mark] = {}  # by the identities of arrays, while all of them exist
-_numbered: dict[Hashable, dict[int, dict[int, Mark]]] = {}  # of concrete arrays, by shapes, number and identity
+_numbered: dict[Hashable, dict[int | None, dict[int, Mark]]] = {}  # of concrete arrays, by shapes, number and identity
 _retired: set[tuple[Hashable, int]] = set()  # numbers on which a program relies beyond its operands
 _numbering = threading.RLock()  # of additions; what is gone is removed in single steps, at any time
 
@@ -46,7 +59,9 @@ class Mark:
         return 0
 
     def __repr__(self) -> str:
-        return "its own structure" if self.number is None else f"structure {self.number}"
+        return (
+            "a structure of one matrix" if self.number is None else f"structure {self.number} of those that are shared"
+        )
 
     def __reduce__(self) -> Any:
         return Mark, ((), self.kind, self.number)
@@ -72,27 +87,17 @@ class Mark:
         for leaf in leaves:
             if hasattr(leaf, "dtype") and not jnp.issubdtype(leaf.dtype, jnp.integer):
                 raise TypeError(f"{where}: a function over leaves made indices of {leaf.dtype}; change the data only")
-        if _kind(leaves) != self.kind:
+        if _kind(leaves) != self.kind and any(hasattr(leaf, "dtype") for leaf in leaves):
             return leaves, False
-        if self.number is not None:
-            existing = self._existing(leaves)
+        if self.number is None or not can_be_marked(leaves):
+            return leaves, True
+        leaves = [first_of_batch(leaf) for leaf in leaves]  # `cond` under `vmap` returns a batch of one structure
+        if all(isinstance(leaf, jax.Array) for leaf in leaves) and not any(map(_is_traced, leaves)):
+            existing = _existing(self.kind, self.number, [leaf.sharding for leaf in leaves])
             if existing:
-                return existing, True
-            _marked(leaves, self.number)
+                return existing, True  # for copies that a program returned
+        _marked(leaves, self.number)
         return leaves, True
-
-    def _existing(self, leaves: Sequence[Any]) -> Sequence[Any] | None:
-        """Return the arrays with this number at the places of those that a program returned, which are copies."""
-        if not all(isinstance(leaf, jax.Array) for leaf in leaves) or any(map(_is_traced, leaves)):
-            return None
-        for mark in _with_number(self.kind, self.number):
-            arrays = [get() for get in mark.arrays]
-            if all(
-                array is not None and not array.is_deleted() and array.sharding == leaf.sharding
-                for array, leaf in zip(arrays, leaves, strict=True)
-            ):
-                return arrays
-        return None
 
 
 class OfTangent(Mark):
@@ -148,21 +153,34 @@ class Kept:
 class Structure:
     """What functions over leaves do not change: the static rest of a matrix, with its arrays of indices."""
 
-    __slots__ = ("arrays", "buffers", "known", "names", "static")
+    __slots__ = ("arrays", "buffers", "known", "mark", "names", "static")
 
-    def __init__(self, static: Any, arrays: Sequence[Any], known: Any, names: tuple[str, ...], buffers: dict[str, Any]):
+    def __init__(
+        self,
+        static: Any,
+        arrays: Sequence[Any],
+        known: Any,
+        names: tuple[str, ...],
+        buffers: dict[str, Any],
+        mark: Mark | None = None,  # of what stands for arrays
+    ):
         self.static, self.arrays, self.known, self.names, self.buffers = static, arrays, known, names, buffers
+        self.mark = mark
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Structure) or len(self.arrays) != len(other.arrays):
             return False
         mine, theirs = ((x.static, x.names, tuple(x.buffers)) for x in (self, other))
+        if self.mark is not None and other.mark is not None:
+            return mine == theirs and (self.known, self.mark) == (other.known, other.mark)
         return mine == theirs and are_same(self.arrays, other.arrays)
 
     def __hash__(self) -> int:
         return hash((self.static, self.names))
 
     def __repr__(self) -> str:
+        if self.mark is not None:
+            return f"{self.mark!r}, of shape {self.static[0]}; indices known to be sorted, in range: {self.known}"
         traced = any(map(_is_traced, self.arrays))
         how = "traced, so pass matrices that jax.tree.map or jax.grad made of one another" if traced else "known"
         return f"a structure of shape {self.static[0]} ({how})"
@@ -174,19 +192,55 @@ def mark_of(arrays: Sequence[Any]) -> Mark:
     return _marked(arrays, None) if found is None else found
 
 
-def share(arrays: Sequence[Any], *, with_equal: bool = False) -> None:
-    """Give arrays of indices a number, as several matrices have them; or that of existing ones with equal values."""
+def can_be_marked(arrays: Sequence[Any]) -> bool:
+    """Say whether these are arrays, concrete or traced, and not what JAX puts in their place."""
+    return all(isinstance(array, (jax.Array, np.ndarray)) for array in arrays)
+
+
+def copied(arrays: Sequence[Any], shardings: Sequence[Any]) -> Sequence[Any]:
+    """Return arrays that are shared, with other shardings: existing ones with their number, or copies that get it."""
+    mark = mark_of(arrays)
+    found = _existing(mark.kind, mark.number, shardings) if mark.number is not None else None
+    if found is None:
+        found = jax.device_put(list(arrays), list(shardings))
+        _marked(found, mark.number)
+    return found
+
+
+def _existing(kind: Hashable, number: int | None, shardings: Sequence[Any]) -> Sequence[Any] | None:
+    """Return existing arrays with a number and these shardings."""
+    for mark in _with_number(kind, number):
+        arrays = [get() for get in mark.arrays]
+        if all(
+            array is not None and not array.is_deleted() and array.sharding == sharding
+            for array, sharding in zip(arrays, shardings, strict=True)
+        ):
+            return arrays
+    return None
+
+
+def share(arrays: Sequence[Any]) -> None:
+    """Give arrays of indices a number, as several matrices have them."""
     if not arrays or mark_of(arrays).number is not None or any(map(_is_traced, arrays)):
         return
     if all(isinstance(array, jax.Array) for array in arrays):
         kind = _kind(arrays)
-        if with_equal and any(map(functools.partial(_take_number, arrays), _with_number(kind))):
-            return
         with _numbering:
             if mark_of(arrays).number is None:
                 used = _numbered.get(kind, {})
                 free = (i for i in itertools.count() if not used.get(i) and (kind, i) not in _retired)
                 _marked(arrays, next(free))
+
+
+def share_with_equal(arrays: Sequence[Any]) -> None:
+    """Give arrays of indices, which were copied or read, one number with existing ones that have the same values.
+
+    Where there are none, they get no number: a program then serves them and other structures without a number.
+    """
+    if not arrays or mark_of(arrays).number is not None or any(map(_is_traced, arrays)):
+        return
+    if not any(map(functools.partial(_take_number, arrays), _with_number(_kind(arrays)))):
+        _marked(arrays, None, is_listed=True)
 
 
 def _take_number(arrays: Sequence[Any], mark: Mark) -> bool:
@@ -229,8 +283,8 @@ def are_same(arrays: Sequence[Any], others: Sequence[Any]) -> bool:
     return True
 
 
-def _marked(arrays: Sequence[Any], number: int | None) -> Mark:
-    """Return a new mark of arrays, which is kept while they exist."""
+def _marked(arrays: Sequence[Any], number: int | None, *, is_listed: bool = False) -> Mark:
+    """Return a new mark of arrays, which is kept while they exist; it is listed if it has a number, too."""
     key, kind = tuple(map(id, arrays)), _kind(arrays)
 
     def forget(_: Any, marks: Any = _marks, numbered: Any = _numbered) -> None:  # also when Python ends
@@ -247,7 +301,7 @@ def _marked(arrays: Sequence[Any], number: int | None) -> Mark:
     mark = Mark(references, kind, number)
     with _numbering:
         _marks[key] = mark
-        if number is not None and all(isinstance(x, jax.Array) and not _is_traced(x) for x in arrays):
+        if (is_listed or number is not None) and all(isinstance(x, jax.Array) and not _is_traced(x) for x in arrays):
             if kind not in _numbered:
                 _drop_unused()
             _numbered.setdefault(kind, {}).setdefault(number, {})[id(mark)] = mark

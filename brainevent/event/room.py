@@ -35,12 +35,15 @@ def check_array(where: str, shape: Sequence[int], dtype: Any) -> None:
         )
 
 
-def check_room(where: str, what: str, size: int, *, on_host: bool = False) -> None:
-    """Raise if `size` bytes do not fit the memory of the device, or with `on_host` that of the host."""
+def check_room(where: str, what: str, size: int, *, on_host: bool = False, instead: str = "ask for less") -> None:
+    """Raise if `size` bytes do not fit the memory of the device, or with `on_host` that of the host.
+
+    `instead` says what to do.
+    """
     if size < _SMALL:
         return
     for name, most in _limits(on_host):
-        _check(where, what, size, name, most, "ask for less")
+        _check(where, what, size, name, most, instead)
 
 
 def check_host_room(where: str, what: str, size: int, instead: str) -> None:

@@ -20,7 +20,7 @@ from .kernels.numba import NUMBA
 from .kernels.one_product import DOT, OTHERS
 from .laws.arrivals import ARRIVALS
 from .laws.copies import ADDED, COPIED
-from .laws.deliveries import DELIVERIES, LAID
+from .laws.deliveries import COLLECTED, DELIVERIES, LAID, LAID_COLLECTED
 from .laws.products import EVENT_PAIRS, EVENTS, NUMBERS, PAIRS, VALUED, VALUED_PAIRS
 from .laws.updates import UPDATES
 from .laws.values import VALUES
@@ -123,9 +123,9 @@ for _of in (
     *descriptions(FIXED, UPDATES, columns=False),
     *descriptions(DENSE, UPDATES, columns=False),
     Description(DENSE, UPDATES, post=True),
-    *descriptions(CSR, DELIVERIES, indexed=True, columns=False),
-    *descriptions(CSR, LAID, columns=False),
-    *descriptions(FIXED, DELIVERIES, columns=False),
+    *descriptions(CSR, DELIVERIES, COLLECTED, indexed=True, columns=False),
+    *descriptions(CSR, LAID, LAID_COLLECTED, columns=False),
+    *descriptions(FIXED, DELIVERIES, COLLECTED, columns=False),
     Description(DENSE, ARRIVALS),
     *(of for form in DRAWN for of in descriptions(form, NUMBERS, EVENTS)),
     *(Description(form, WHOLE) for form in DRAWN),

@@ -134,7 +134,7 @@ def use(request):
     return (lambda helper: run(kernel_of_its_own(helper))) if request.param == "by a kernel" else lambda x: x(1.0)
 
 
-@pytest.mark.covering(strength=1)
+@pytest.mark.covering(strength=1, most=3)
 @pytest.mark.parametrize("make", MAKERS)
 def test_a_name_is_that_of_the_content_until_something_is_bound_anew(make, use):
     made, before = make(2), content_of(kernel_by(make(2).helper))
@@ -149,7 +149,7 @@ def test_a_name_is_that_of_the_content_until_something_is_bound_anew(make, use):
     assert after.name not in (before.name, content_of(kernel_by(make(3).helper)).name)
 
 
-@pytest.mark.covering(strength=1)
+@pytest.mark.covering(strength=1, most=3)
 @pytest.mark.parametrize("make", MAKERS)
 def test_what_is_compiled_anew_has_the_name_of_its_content(make, use):
     made = make(2)

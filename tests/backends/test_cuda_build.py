@@ -129,6 +129,7 @@ def test_handlers_answer_xla(vectors, unrecorded):
     assert query(unrecorded.get_handler("f")) == (frame.api_version(), 0)
 
 
+@pytest.mark.thorough
 @needs_nvcc
 def test_a_module_is_registered_and_explains_itself_without_a_gpu(vectors):
     assert vectors.function_names == ["vector_add", "scale_by"]

@@ -371,6 +371,7 @@ def test_the_environment_switches_it(value, on):
     assert found.split() == [str(on), "1" if on else "None", "False"]
 
 
+@pytest.mark.thorough
 def test_an_odd_value_in_the_environment_is_told():
     source = """
         try:

@@ -45,6 +45,7 @@ def mappings(path):
     return Path("/proc/self/maps").read_text().count(f" {path}\n")
 
 
+@pytest.mark.thorough
 def test_no_load_keeps_a_descriptor(load):
     mod = load(1)
     before = descriptors()

@@ -110,6 +110,7 @@ def test_a_prefix_is_a_name_for_jax_alone(name, prefix):
     assert plain(f"{prefix}{name}.f") == value(mod) == 4
 
 
+@pytest.mark.thorough
 def test_targets_are_listed_in_order(name):
     functions = [f"// @BE {each} ret\nvoid {each}(BE::Tensor) {{}}" for each in ("z", "a", "m")]
     brainevent.load_cpp_inline(name, "\n".join([INCLUDE, *functions]))
@@ -166,6 +167,7 @@ def test_a_replacement_of_other_arity_is_told_when_it_is_called(name):
 # ---- sources --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 def test_several_sources_are_one_text():
     first = INCLUDE + "static float half(float x) { return x / 2; }"
     mod = brainevent.load_cpp_inline("joined", [first, constant("half(5)").replace(INCLUDE, "")])
@@ -250,6 +252,7 @@ def test_macros_of_any_name_do_not_reach_the_handlers():
     assert float(mod.f(outs=ONE, v=9)[0]) == 9
 
 
+@pytest.mark.thorough
 def test_entry_points_may_have_the_names_of_the_generated_code():
     names = ["call", "frame", "values", "offsets", "handle", "be_f", "f", "copy", "path", "result0"]
     source = (
@@ -269,6 +272,7 @@ def test_entry_points_may_have_the_names_of_the_generated_code():
 # ---- files ----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 def test_a_file_is_named_after_its_stem(tmp_path):
     (tmp_path / "my_kernels.cpp").write_text(constant(3))
     mod = brainevent.load_cpp_file(tmp_path / "my_kernels.cpp")
@@ -306,7 +310,7 @@ def test_a_stem_that_cannot_be_a_name_is_refused_with_another(tmp_path, file, ad
     assert value(brainevent.load_cpp_file(tmp_path / file, name=advised)) == 1
 
 
-@pytest.mark.covering(strength=0)
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "title", ["brainevent_handlers.cpp", "generated", "generated.cpp", "handlers.cpp", "library.so"]
 )
@@ -449,6 +453,7 @@ def test_an_undefined_symbol_is_explained(name):
         brainevent.load_cpp_inline(name, source)
 
 
+@pytest.mark.thorough
 def test_a_build_directory_is_kept(tmp_path, name, capsys, own_cache):
     folder = tmp_path / "build here"
     folder.mkdir()
@@ -476,6 +481,7 @@ def test_one_build_directory_serves_several_builds_at_once(tmp_path, unique_name
     assert [value(modules[i]) for i in range(4)] == [0, 1, 2, 3]
 
 
+@pytest.mark.thorough
 def test_verbose_is_silent_about_what_is_built_already(name, capsys, own_cache):
     brainevent.load_cpp_inline(name, constant(1))
     brainevent.load_cpp_inline(name, constant(1), verbose=True)
@@ -554,6 +560,7 @@ def mod():
     return brainevent.load_cpp_inline("objects", constant(1) + more)
 
 
+@pytest.mark.thorough
 def test_a_module_tells_what_it_is(mod):
     assert repr(mod) == f"CompiledModule(path={mod.path!r}, functions=['f', 'gain'])"
     assert os.path.isfile(mod.path)
@@ -653,6 +660,7 @@ def test_importing_the_package_creates_nothing(tmp_path):
     assert run_program(program, **environment) == "[] False\n"
 
 
+@pytest.mark.thorough
 def test_of_several_functions_all_are_registered_or_none(unique_name):
     name = unique_name("together")
     two = "// @BE a ret\nvoid a(BE::Tensor) {}\n// @BE b ret\nvoid b(BE::Tensor) {}"

@@ -494,6 +494,7 @@ def test_functions_that_numba_does_not_compile_whole_are_refused():
         numba_kernel(generator, outs=like(x))(x)
 
 
+@pytest.mark.thorough
 def test_kernels_that_nobody_holds_are_let_go():
     import gc
     import weakref

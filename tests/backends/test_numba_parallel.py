@@ -49,6 +49,7 @@ STRESS = """
 """
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("layer", ["workqueue", pytest.param("omp", marks=pytest.mark.thorough)])
 def test_16_threads_and_independent_operators(layer):
     assert run_program(STRESS, NUMBA_THREADING_LAYER=layer, NUMBA_NUM_THREADS="2").strip() == layer

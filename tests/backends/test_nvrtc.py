@@ -402,6 +402,7 @@ def test_arrays_of_64_bits_fit_their_names(ninety):
             assert len(plan_of(brainevent.cuda_kernel(COPY, "copy", x, launch_dims=4, types={"T": dtype}), x).launches)
 
 
+@pytest.mark.thorough
 def test_complex_arrays_are_pairs_or_complex_numbers(ninety):
     x = jnp.ones(4, jnp.complex64)
     pair = "__global__ void k(const float2* x, cuFloatComplex* out) {}"

@@ -236,6 +236,7 @@ def test_a_cold_run_writes_more_than_the_caches_hold(monkeypatch):
     np.testing.assert_array_equal(flush.buffer, np.full(2000, 2))
 
 
+@pytest.mark.thorough
 def test_cold_runs_flush_before_each_run(monkeypatch):
     flushed = []
     monkeypatch.setattr(cold_caches.Flush, "run", lambda flush: flushed.append(flush))

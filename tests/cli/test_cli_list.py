@@ -58,6 +58,7 @@ def test_the_table(run):
     assert run("list", "--import", "ours") == (0, TABLE, "")
 
 
+@pytest.mark.thorough
 def test_what_is_tuned(run, tuned):
     out = run("list", "--wide")[1]
     [_, _, _, *rows] = out.splitlines()

@@ -86,6 +86,7 @@ def run(function, *operands):
 # ---- what is reported
 
 
+@pytest.mark.covering(strength=1, most=5)
 @pytest.mark.parametrize(("name", "array"), WRONG)
 @every_backend
 def test_a_wrong_index_is_named_with_its_place(name, array, backend, debugging):
@@ -96,6 +97,7 @@ def test_a_wrong_index_is_named_with_its_place(name, array, backend, debugging):
     assert run(call, *arrays_of(name), X).shape == (3,)
 
 
+@pytest.mark.covering(strength=1, most=2)
 @pytest.mark.parametrize(
     ("pointers", "words"),
     [
@@ -132,7 +134,7 @@ def test_the_first_wrong_one_is_reported(wrong):
             run(call, *arrays_of("coo")[:1], jnp.array(wrong), X)
 
 
-@pytest.mark.covering(strength=1)
+@pytest.mark.covering(strength=1, most=3)
 @pytest.mark.parametrize("kind", MATRICES)
 @pytest.mark.parametrize("promised", [False, True])
 def test_matrices_are_looked_at_whatever_they_promise(kind, promised, debugging):

@@ -45,7 +45,7 @@ def test_all_languages_are_there():
     assert binary_csrmv_p.defaults == {"cpu": "numba", "gpu": "cuda_raw", "tpu": "pallas"}
 
 
-@pytest.mark.covering(strength=1, times=2)
+@pytest.mark.covering(strength=1, most=4)
 @every_language
 @both_ways
 @one_or_many
@@ -61,6 +61,7 @@ def test_products(language, transpose, homogeneous, size):
             close(found, sparse.product(x, transpose=transpose, event=True), dtype)
 
 
+@pytest.mark.covering(strength=1)
 @every_language
 @both_ways
 def test_what_is_no_number_stays_where_it_belongs(language, transpose):

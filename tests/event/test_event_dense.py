@@ -61,7 +61,7 @@ def called(weights, x, **options):
     return (binary_densemv if x.ndim == 1 else binary_densemm)(weights, x, **options)
 
 
-@settings(max_examples=5)
+@settings(max_examples=3)
 @every_backend
 @given(
     seed=st.integers(0, 99), k=SIZES, m=SIZES, n=st.none() | st.integers(0, 40), dtype=st.sampled_from(FLOATS),
@@ -76,6 +76,7 @@ def test_products(backend, seed, k, m, n, dtype, events, active, transpose):
     np.testing.assert_allclose(np.asarray(found, np.float64), wanted, atol=scale * TOLERANCE[dtype])
 
 
+@pytest.mark.covering(strength=1)
 @every_backend
 @both_ways
 @pytest.mark.parametrize("n", [None, 600])
@@ -99,6 +100,7 @@ def test_weights_of_who_is_silent_add_nothing(backend, transpose, n, value):
     assert not np.isfinite(called(active, x, transpose=transpose, backend=backend)).all()
 
 
+@pytest.mark.covering(strength=1)
 @every_backend
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 @both_ways
@@ -125,7 +127,7 @@ def model(weights, x, *, transpose):
     return (weights.T if transpose else weights) @ counted(x)
 
 
-@pytest.mark.covering(strength=1)
+@pytest.mark.covering(strength=0)
 @both_ways
 @pytest.mark.parametrize("n", [None, 5])
 def test_derivatives_of_first_and_second_order(transpose, n):
@@ -183,6 +185,7 @@ def test_a_batch_of_events_is_one_product_of_matrices(transpose, n, axis):
     assert "binary_densemv" not in jaxpr
 
 
+@pytest.mark.covering(strength=1)
 @every_backend
 @pytest.mark.parametrize("axes", [(0, None), (0, 0), (2, 1), (None, 0)])
 @both_ways
@@ -223,7 +226,7 @@ def test_operators_keep_their_promises(operator, transpose):
     checked(operator, "float32", transpose, backends=["dot"], promises=some)
 
 
-@pytest.mark.covering(strength=1)
+@pytest.mark.covering(strength=0)
 @both_ways
 @pytest.mark.parametrize(
     "dtype",
@@ -262,6 +265,7 @@ def test_devices_share_columns_of_events_and_two_axes_at_once():
     np.testing.assert_allclose(jax.jit(binary_densemm)(*operands), expected(weights, x, transpose=False), atol=1e-5)
 
 
+@pytest.mark.thorough
 def test_they_are_found_by_tags_and_measured():
     assert brainevent.get_primitives_by_tags({"binary", "dense"}).keys() == {"binary_densemm", "binary_densemv"}
     for operator in (binary_densemv_p, binary_densemm_p):
@@ -313,7 +317,7 @@ def ninety():
     brainevent.config.set_compute_capability(None)
 
 
-@pytest.mark.covering(strength=1)
+@pytest.mark.covering(strength=1, most=2)
 @both_ways
 @pytest.mark.parametrize("n", [None, 40])
 @pytest.mark.parametrize("dtype", FLOATS)
@@ -325,6 +329,7 @@ def test_kernels_for_gpus_compile(ninety, transpose, n, dtype, events):
     assert found.zeroed == ()
 
 
+@pytest.mark.covering(strength=1, most=2)
 @pytest.mark.parametrize(
     ("shape", "n", "transpose", "grid", "block"),
     [

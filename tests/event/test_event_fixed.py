@@ -54,7 +54,7 @@ class TestPromises(Promises):
 # ---- shards -----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.covering(strength=1)
+@pytest.mark.covering(strength=0)
 @one_or_many
 @vector_or_matrix
 @both_ways

@@ -62,7 +62,7 @@ def largest(weights, places, events):
     return found
 
 
-@pytest.mark.covering(strength=1)
+@pytest.mark.covering(strength=0)
 @every_format
 @both_ways
 @pytest.mark.parametrize("columns", [None, 3])

@@ -55,7 +55,7 @@ def test_products(name, backend, **case):
     assert_case(name, backend=backend, **case)
 
 
-@pytest.mark.covering(strength=0)
+@pytest.mark.thorough
 @csr_or_fixed
 @both_ways
 def test_products_in_threads(name, transpose, monkeypatch):
@@ -112,7 +112,7 @@ def test_row_pointers_that_are_none_of_rows_that_threads_share(homogeneous, monk
     np.testing.assert_array_equal(found, wanted)
 
 
-@pytest.mark.covering(strength=1)
+@pytest.mark.covering(strength=1, most=2)
 @every_format
 @both_ways
 @vector_or_matrix
@@ -122,7 +122,7 @@ def test_rows_that_are_long_enough(name, transpose, columns, k, connections):
     assert_case(name, columns=columns, transpose=transpose, event=True, backend="numba", **case)
 
 
-@pytest.mark.covering(strength=1)
+@pytest.mark.covering(strength=1, most=2)
 @pytest.mark.parametrize("language", [language for language in LANGUAGES if language not in BACKENDS])
 @both_ways
 @one_or_many
@@ -133,6 +133,7 @@ def test_products_in_other_languages(language, transpose, homogeneous, emulating
         assert_case("csr", **case, **how)
 
 
+@pytest.mark.covering(strength=1)
 @pytest.mark.parametrize(
     "language", [language for language in LANGUAGES if language not in ("reference", "pallas_tpu")]
 )
@@ -181,6 +182,7 @@ def test_a_weight_that_is_nowhere_is_the_first_or_the_last(backend, transpose, c
     close(jax.jit(call)(*arrays), each.product(x, transpose=transpose, event=True))
 
 
+@pytest.mark.covering(strength=1, most=3)
 @every_format
 @every_backend
 @both_ways
@@ -218,7 +220,7 @@ def made(kind, **how):
     return kind(jnp.ones(4), jnp.array([0, 2, 1, 9]), jnp.array([0, 2, 4]), shape=shape, **how)
 
 
-@pytest.mark.covering(strength=1)
+@pytest.mark.covering(strength=1, most=2)
 @pytest.mark.parametrize(
     "kind",
     [CSR, COO, FixedNumPerPost, *(pytest.param(kind, marks=pytest.mark.thorough) for kind in (CSC, FixedNumPerPre))],
@@ -361,6 +363,7 @@ def test_a_wide_index_does_not_become_a_right_one():
         brainevent.csrmv(jnp.ones(2), wide, np.array([0, 2]), jnp.ones(3), shape=(1, 3))
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("with_64_bits")
 def test_the_largest_index_holds_up_no_tile():
     indices = np.sort(np.random.default_rng(0).integers(0, 20_000, (40, 400)))

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numba
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from sparse_products import close
 
@@ -83,6 +83,7 @@ def test_which_rows_threads_may_share(elements, in_order, long):
     assert not are_long(0, 0, in_order=False)
 
 
+@settings(max_examples=5)
 @given(seed=st.integers(0, 999), columns=st.integers(1, 300), index=st.sampled_from(["int32", "int64"]))
 def test_columns_are_cut_out_of_rows(seed, columns, index):
     """Each element of each row is in one part, that of its column, also where columns come again or name nothing."""

@@ -126,7 +126,7 @@ def merged(weights, places, x, merge, *, transpose):
     return found
 
 
-@pytest.mark.covering(strength=1)
+@pytest.mark.covering(strength=0)
 @both_ways
 @pytest.mark.parametrize("law", [NUMBERS, EVENTS], ids=["numbers", "events"])
 @pytest.mark.parametrize("columns", [None, 4])
@@ -146,6 +146,7 @@ def test_a_format_gets_every_product(law, transpose, columns, homogeneous):
     assert all(config.bytes > 0 for config in of.law.data(of))
 
 
+@pytest.mark.covering(strength=1, most=2)
 @pytest.mark.parametrize("law", [PAIRS, COPIED, ADDED, UPDATES], ids=lambda law: type(law).__name__ + law.title[:9])
 def test_a_format_gets_what_is_no_product(law):
     weights, structure, _, x = drawn(BANDED)
@@ -170,6 +171,7 @@ def test_a_fault_in_the_rows_of_a_format_is_found():
     assert {(row.backend, row.promise) for row in report.failures} == {("numba", "values")}
 
 
+@pytest.mark.thorough
 def test_a_tenth_of_the_events_takes_a_tenth_of_the_visits():
     """Elements are counted in a further array of the structure."""
 
@@ -193,7 +195,7 @@ def test_a_tenth_of_the_events_takes_a_tenth_of_the_visits():
     assert 0 < seen[0] <= 0.3 * seen[1]
 
 
-@pytest.mark.covering(strength=1)
+@pytest.mark.covering(strength=1, most=2)
 @both_ways
 @pytest.mark.parametrize("form", [COORDINATES, CSR, FIXED, BANDED], ids=lambda form: form.name)
 @pytest.mark.parametrize("columns", [None, 3])

@@ -37,7 +37,7 @@ VECTOR, MATRIX = drawn(1, (40,)), drawn(2, (40, 5))
 # ---- what they hold ---------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=6)
+@settings(max_examples=3)
 @every_form
 @given(seed=st.integers(0, 99), shape=SHAPES, dtype=st.sampled_from(DTYPES))
 def test_every_form_holds_the_same_events(form, seed, shape, dtype):
@@ -177,6 +177,7 @@ def test_one_jitted_function_takes_all_events_of_a_shape(form):
     assert len(traced) == 1
 
 
+@pytest.mark.covering(strength=1, most=2)
 @every_form
 def test_events_in_scan_and_vmap(form):
     def step(events, _):
@@ -201,7 +202,7 @@ def test_events_in_scan_and_vmap(form):
 @given(
     seed=st.integers(0, 99), sizes=st.sampled_from([(33, 9, 5), (0, 1, 5), (33, 0, 0)]), dtype=st.sampled_from(DTYPES),
 )  # fmt: skip
-@settings(max_examples=5)
+@settings(max_examples=2)
 def test_products_with_arrays(form, seed, sizes, dtype):
     k, m, n = sizes
     weights = np.random.default_rng(seed).normal(size=(k, m)).astype("float32")
@@ -218,6 +219,7 @@ def test_products_with_arrays(form, seed, sizes, dtype):
             np.testing.assert_allclose(mine, true, atol=1e-4)
 
 
+@pytest.mark.covering(strength=1)
 @every_form
 @pytest.mark.parametrize("name", ["CSR", "CSC", "COO", "Dense"])
 def test_products_with_sparse_matrices(form, name):
@@ -237,7 +239,7 @@ KERNELS = [
 FEW = [pytest.param(*each, marks=pytest.mark.thorough) if each[1] and each[0] != "CSR" else each for each in KERNELS]
 
 
-@pytest.mark.covering(strength=1)
+@pytest.mark.covering(strength=1, most=4)
 @pytest.mark.filterwarnings("ignore:operator 'binary_csrmm'.* asks for 'cpp'")
 @pytest.mark.parametrize(("kind", "backend"), [*FEW, ("CSR", "cpp"), ("Dense", "dot")])
 @pytest.mark.parametrize("dtype", ["float32", "float16"])

@@ -46,7 +46,7 @@ def test_matrices_are_operands_and_results_of_saved_programs(name):
     np.testing.assert_array_equal(twice.todense(), 2 * np.eye(4, 6))
 
 
-@pytest.mark.covering(strength=1)
+@pytest.mark.covering(strength=0)
 @pytest.mark.parametrize("name", EVENTS)
 @pytest.mark.parametrize("shape", [(4,), (3, 4)])
 def test_events_are_operands_and_results_of_saved_programs(name, shape):

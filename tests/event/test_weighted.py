@@ -67,7 +67,7 @@ def test_products_are_those_of_numbers(name, seed, m, k, columns, dtype, of_x):
             close(found, sparse.product(x, transpose=transpose, event=False), str(found.dtype))
 
 
-@pytest.mark.covering(strength=1)
+@pytest.mark.covering(strength=1, most=2)
 @few_formats
 @pytest.mark.parametrize("weight", [jnp.nan, jnp.inf])
 def test_weights_that_meet_a_zero_add_nothing(name, weight):
@@ -81,6 +81,7 @@ def test_weights_that_meet_a_zero_add_nothing(name, weight):
     assert not jnp.isfinite((WeightedArray(batch) @ matrix)[2]).any()
 
 
+@pytest.mark.covering(strength=1, most=2)
 @few_formats
 def test_derivatives_are_those_of_numbers(name):
     matrix, _ = made(name)
@@ -99,6 +100,7 @@ def test_derivatives_are_those_of_numbers(name):
     close(one, other)
 
 
+@pytest.mark.covering(strength=0)
 @pytest.mark.parametrize("walk", [walks.scatter, walks.scatter_columns], ids=["mv", "mm"])
 def test_rows_of_zeros_are_not_visited(walk):
     """Elements are counted in a further array of the structure."""

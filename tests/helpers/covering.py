@@ -4,7 +4,7 @@
 Of a test that is marked `covering`, `make test` runs so many items that each value of each parameter occurs, and each
 pair of values of two parameters that occurs in the grid. For a test that several classes inherit, the class is one more
 parameter. With `strength=1`, each value is enough, and with `strength=0`, one item; with `times=3`, all is to occur
-three times, as far as the grid has it.
+three times, as far as the grid has it. With `most=2`, it is two items at most: those that hold most of it.
 """
 
 from collections import defaultdict
@@ -18,13 +18,13 @@ __all__ = ["covering_rows"]
 Row = Mapping[str, Hashable]
 
 
-def covering_rows(rows: Sequence[Row], strength: int = 2, times: int = 1) -> list[int]:
+def covering_rows(rows: Sequence[Row], strength: int = 2, times: int = 1, most: int | None = None) -> list[int]:
     """Return the numbers of rows that together hold every combination of `strength` values that is in any row."""
     chosen = []
     for _ in range(times):
         left = [i for i in range(len(rows)) if i not in chosen]
         chosen += [left[i] for i in _once([_combinations(rows[i], strength) for i in left])]
-    return sorted(chosen)
+    return sorted(chosen[:most])
 
 
 def _once(missing: list[set[Hashable]]) -> list[int]:
@@ -50,8 +50,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if _strength(item) is not None and not item.get_closest_marker("thorough"):
             grids[item.function.__module__, item.function.__qualname__].append(item)
     for grid in grids.values():
-        times = grid[0].get_closest_marker("covering").kwargs.get("times", 1)
-        chosen = set(covering_rows([_row(item) for item in grid], _strength(grid[0]), times))
+        asked = grid[0].get_closest_marker("covering").kwargs
+        chosen = set(covering_rows([_row(item) for item in grid], **asked))
         for number, item in enumerate(grid):
             if number not in chosen:
                 item.add_marker("thorough")

@@ -188,7 +188,7 @@ class Promises:
         mine, true = (derivatives(loss(backend), sparse.weights, x) for backend in BACKENDS)
         same(mine, true)
 
-    @pytest.mark.covering(strength=1)
+    @pytest.mark.thorough
     @both_ways
     @one_or_many
     @pytest.mark.parametrize("outer", [jax.jacfwd, jax.jacrev])
@@ -364,6 +364,7 @@ class Promises:
         printed = run_forked(program, f"{name}_p", BRAINEVENT_CACHE_DIR=str(tmp_path))
         assert getattr(brainevent, f"{name}_p").name in printed
 
+    @pytest.mark.covering(strength=0)
     def test_units_are_multiplied(self):
         units = pytest.importorskip("brainunit")
         sparse, x = self.drawn(11, transpose=True, homogeneous=False)

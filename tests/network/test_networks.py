@@ -36,6 +36,7 @@ def rates(network, steps=10_000):
 # ---- rates
 
 
+@pytest.mark.covering(strength=0)
 @NETWORKS
 def test_networks_fire_as_they_should(network):
     """A second of each seed; the mean of seeds is held to the band, and each seed to twice its width."""
@@ -47,6 +48,7 @@ def test_networks_fire_as_they_should(network):
     assert max(found) <= high + spare
 
 
+@pytest.mark.covering(strength=0)
 @NETWORKS
 def test_both_kinds_of_neurons_fire_and_irregularly(network):
     spikes = network.simulate(steps=5000).between(100, 500)
@@ -316,7 +318,7 @@ def test_a_network_on_a_gpu_has_rows_of_factors_and_cycles(monkeypatch):
     ]
 
 
-@pytest.mark.covering(strength=0)
+@pytest.mark.thorough
 @pytest.mark.skipif(shutil.which("g++") is None, reason="it is written in C++")
 @pytest.mark.parametrize("way", ["cpp", "cpp_vector"])
 def test_the_network_by_hand_is_the_same_network(way):

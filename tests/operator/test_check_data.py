@@ -79,6 +79,7 @@ def test_results_that_cancel_are_held_to_what_is_usual():
 # ---- sizes ---------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 def test_says_which_sizes_were_tried():
     op = operator(plain(lambda w, x: [w @ x]), jnp.matmul)
     assert detail(op, MATRIX, X, promise="other sizes") == (

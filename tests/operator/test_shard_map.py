@@ -35,7 +35,7 @@ def test_the_kernel_runs_on_the_shard(unique_name, rule, check_vma):
     close(columns(W, X), W @ X)  # Eagerly, too.
 
 
-@pytest.mark.covering(strength=0, times=7)
+@pytest.mark.covering(strength=0, times=3)
 @pytest.mark.parametrize("name", ANIMALS)
 def test_every_operator_works_inside(name):
     animal, m = ANIMALS[name], mesh()

@@ -109,7 +109,7 @@ STEPS = {
 }
 
 
-@settings(max_examples=6)
+@settings(max_examples=3)
 @given(compositions())
 def test_any_composition(drawn):
     animal, operands, steps = drawn

@@ -69,6 +69,7 @@ def test_networks_fire_as_they_should(module):
     assert max(found) <= high + spare
 
 
+@pytest.mark.covering(strength=0)
 @NETWORKS
 def test_both_populations_fire_irregularly(module):
     low, high = RIGHT[module]
@@ -155,6 +156,7 @@ def test_regimes_at_full_size(regime, low, high, cv):
 # ---- the ring attractor
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("direction", "seed"),
     [(180.0, 0), *(pytest.param(*x, marks=pytest.mark.thorough) for x in ((45.0, 1), (300.0, 2)))],

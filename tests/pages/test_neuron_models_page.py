@@ -52,6 +52,7 @@ def own_adex(size, **params):
     return brainevent.Population("mine", size, names["my_adex"], state=state, params=params)
 
 
+@pytest.mark.thorough
 def test_the_rule_on_the_page_has_the_spikes_of_the_ready_model_with_synapses_too():
     """The ready model has no synaptic current: it is given that of the rule, as an input in each step."""
     rng = np.random.default_rng(1)

@@ -49,6 +49,7 @@ def by_jax():
         return {key: np.asarray(out) for key, out in jax.jit(jax.vmap(every_rule))(*wide(mild_values(COUNT))).items()}
 
 
+@pytest.mark.covering(strength=1, most=45)
 @pytest.mark.parametrize("name", NAMES)
 def test_rules_agree_with_jax(name):
     (ours,), theirs = interpret(form_of(name), wide(mild_values(COUNT))), by_jax()[name]

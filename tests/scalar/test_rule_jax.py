@@ -93,6 +93,7 @@ def form_of(call):
     return trace(rule, zeros, [], {}).form
 
 
+@pytest.mark.covering(strength=1, most=10)
 @pytest.mark.parametrize(("module", "kinds"), WORK)
 def test_functions_of_jax_work_in_rules(module, kinds):
     calls = {name: of_scalars(module, name, kinds) for name in WORK[module, kinds].split()}

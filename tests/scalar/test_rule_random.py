@@ -138,6 +138,7 @@ def along(axis):
         return np.asarray(jax.jit(jax.vmap(many))(NEURONS[: COUNT // 100])).ravel()
 
 
+@pytest.mark.covering(strength=1, most=3)
 @pytest.mark.parametrize("axis", ["neurons", "steps", "seeds", "populations", "draws", "indices"])
 def test_numbers_are_uniform_and_neighbours_independent(axis):
     u = along(axis).astype(float)

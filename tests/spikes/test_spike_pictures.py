@@ -144,7 +144,7 @@ def test_a_density_is_in_hertz():
     assert list(ticks(figure.axes[0])) == ["a", "b"]
 
 
-@pytest.mark.covering(strength=1)
+@pytest.mark.covering(strength=0)
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("suffix", ["png", "svg", "pdf"])
 def test_pictures_are_files_in_both_themes(theme, suffix, tmp_path):

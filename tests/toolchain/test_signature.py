@@ -613,7 +613,7 @@ def check_is_safe(source, functions):
         assert len({p.name for p in spec.attributes}) == len(spec.attributes)
 
 
-@settings(max_examples=200)
+@settings(max_examples=60)
 @given(CODE, FUNCTIONS)
 def test_no_text_breaks_it(source, functions):
     check_is_safe(source, functions)
@@ -684,7 +684,7 @@ def specs(draw):
     return FunctionSpec(name, tuple(parameters)), f'{head} {name}({", ".join(written)}) {{ call(\'"\', "}}"); }}'
 
 
-@settings(max_examples=100)
+@settings(max_examples=40)
 @given(st.lists(specs(), min_size=1, max_size=4, unique_by=lambda pair: pair[0].name), st.booleans())
 def test_a_description_comes_back_from_its_text(pairs, windows):
     expected = tuple(spec for spec, _ in pairs)

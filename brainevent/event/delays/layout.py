@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 import jax
@@ -15,18 +16,16 @@ from ...typing import ArrayLike, EventLike, IndexLike
 from ..calls import checked_structure
 from ..csr.conversions import turned_once
 from ..description import Shape
-from ..marks import Mark, Structure, mark_of, share
 from ..saved import register_pair
 from ..structure import checked_count, checked_shape, checked_weights
+from ..views import Views
 from .calls import IN_ORDER, ROWS, checked_delays, delivered
 
 __all__ = ["CSRDelayLayout"]
 
-_FIELDS = ("data", "indices", "indptr", "delays", "delay_ptr", "perm")
-
 
 @register_pair
-class CSRDelayLayout:
+class CSRDelayLayout(Views):
     """A matrix in compressed sparse rows with a delay for each element, sorted for deliveries into a ring.
 
     It is made by `build`, or by `CSR.delay_layout`.
@@ -63,8 +62,10 @@ class CSRDelayLayout:
     perm: jax.Array
     shape: Shape
     n_slots: int
-    _within: bool
-    _taken: Any  # what a placeholder consists of
+    backend = None
+    indices_sorted = False  # they are sorted by delay
+    _structure = ("indices", "indptr", "delays", "delay_ptr", "perm")
+    _ranks = (1, 1, 1, 2, 1)
 
     @classmethod
     def build(
@@ -107,58 +108,30 @@ class CSRDelayLayout:
         found = (columns[order], starts, steps[order], ends, order)
         numbers, unit = units.split(data)
         weights = checked_weights(where, numbers, columns.shape)
-        return cls._of((None, *found), (shape, slots, within)).with_data(units.join(weights, unit))
+        made = cls._put_together(None, found, {}, (shape, None, False, within), slots)
+        return made.with_data(units.join(weights, unit))
 
-    @classmethod
-    def _of(cls, leaves: Any, static: Any) -> Self:
-        self = object.__new__(cls)
-        for name, value in zip(_FIELDS, leaves, strict=True):
-            setattr(self, name, value)
-        self.shape, self.n_slots, self._within = static
-        return self
+    def _hold(
+        self,
+        data: Any,
+        structure: Sequence[Any],
+        shape: Shape,
+        backend: str | None = None,
+        buffers: Mapping[str, Any] | None = None,
+        *,
+        in_order: bool = False,
+        within: bool = False,
+    ) -> None:
+        self.data, self.shape, self.indices_within, self._buffers = data, shape, within, {}
+        for name, array in zip(self._structure, structure, strict=True):
+            setattr(self, name, array)
 
-    def tree_flatten(self) -> tuple[tuple[Any, ...], Any]:
-        """Return the weights, and the rest, as functions over leaves see them."""
-        if "_taken" in self.__dict__:
-            return self._taken
-        arrays = self._places()
-        return (self.data,), Structure((self.shape, self.n_slots), arrays, self._within, (), {})
+    @property
+    def _facts(self) -> Any:
+        return self.n_slots
 
-    @classmethod
-    def tree_unflatten(cls, shape: Any, children: Any) -> Self:
-        """Return a layout of its weights."""
-        if not isinstance(shape, Structure):
-            return (cls._of_operands if isinstance(shape[-1], Mark) else cls._placeholder)(shape, children)
-        share(shape.arrays)
-        return cls._of((*children, *shape.arrays), (*shape.static, shape.known))
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        share(self._places(), with_equal=True)
-
-    def _places(self) -> tuple[Any, ...]:
-        return tuple(getattr(self, name) for name in _FIELDS[1:])
-
-    def _given(self) -> tuple[tuple[Any, ...], Any]:
-        """Return all arrays, and the static rest, as programs take them."""
-        if "_taken" in self.__dict__:
-            return self._taken
-        arrays = self._places()
-        return (self.data, *arrays), (self.shape, self.n_slots, self._within, mark_of(arrays))
-
-    @classmethod
-    def _of_operands(cls, static: Any, leaves: Any) -> Self:
-        (*rest, within, mark), (data, *arrays), known = static, leaves, True
-        if isinstance(mark, Mark):
-            arrays, known = mark.restored("CSRDelayLayout", arrays)
-        return cls._of((data, *arrays), (*rest, within and known))
-
-    @classmethod
-    def _placeholder(cls, static: Any, leaves: Any) -> Self:
-        """Return a layout that only says how operands of a saved program are nested."""
-        made = cls._of_operands(static, leaves)
-        made._taken = tuple(leaves), static
-        return made
+    def _recall(self, facts: Any) -> None:
+        self.n_slots = facts
 
     @property
     def nse(self) -> int:
@@ -180,8 +153,8 @@ class CSRDelayLayout:
         numbers, unit = units.split(data)
         weights = checked_weights("CSRDelayLayout.with_data", numbers, self.indices.shape)
         weights = weights if weights.size != self.nse or weights.ndim != 1 else weights[self.perm]
-        rest = tuple(getattr(self, name) for name in _FIELDS[1:])
-        return self._of((units.join(weights, unit), *rest), (self.shape, self.n_slots, self._within))
+        kept = (self.shape, None, False, self.indices_within)
+        return self._put_together(units.join(weights, unit), self._indices(), {}, kept, self.n_slots)
 
     def original_data(self) -> jax.Array:
         """Return the weights in the order in which elements were given.
@@ -225,7 +198,7 @@ class CSRDelayLayout:
                 f"{where}: ring has {slots[0] if slots else 'no'} slots; this layout is for {self.n_slots}"
             )
         structure = self.indices, self.indptr
-        how = (self.shape, weighted, backend, self._within)
+        how = (self.shape, weighted, backend, self.indices_within)
         return delivered(IN_ORDER, where, ring, events, self.data, structure, self.delay_ptr, t, *how)
 
     def __repr__(self) -> str:

@@ -12,7 +12,7 @@ from ..dense.format import DENSE
 from ..description import Description, Language
 from ..fixed.format import FIXED
 from ..laws.copies import ADDED, COPIED
-from ..laws.deliveries import LAID
+from ..laws.delayed import Delayed
 from ..laws.pairs import Pairs
 from ..laws.products import EVENTS, NUMBERS, VALUED
 from .operands import by_kind, sides_as_added, with_batch
@@ -70,16 +70,21 @@ def _variants(of: Description) -> Any:
     return {CSR: _VARIANTS, FIXED: fixed, COORDINATES: {"per_thread": (4, 1, 16)}}.get(of.format)
 
 
-def _pairs(of: Description, *, outs: Sequence[Any], transpose: bool = True, **_: Any) -> Callable[..., Any]:
-    from ..on_gpu.each import per_element
+def _pairs(
+    of: Description, *, outs: Sequence[Any], transpose: bool = True, indices_within: bool = False, **_: Any
+) -> Callable[..., Any]:
+    from ..on_gpu.each import per_coordinate, per_element
 
     (out,), law = outs, of.law
     assert isinstance(law, Pairs)
 
     def run(*operands: Any) -> list[Any]:
         *arrays, of_rows, of_columns = operands
-        indices, indptr, perm = (*arrays, None, None)[:3]
         how = {"event": law.event, "silent": law.silent, "by_rows": transpose}
+        if of.format is COORDINATES:
+            row, col = arrays
+            return [per_coordinate(out, row, col, of_rows, of_columns, within=indices_within, **how)]
+        indices, indptr, perm = (*arrays, None, None)[:3]
         return [per_element(out, indices, indptr, perm, of_rows, of_columns, **how)]
 
     return run
@@ -120,11 +125,31 @@ def _deliveries(
 ) -> Callable[..., Any]:
     from ..on_gpu.deliveries import delivered
 
+    law = of.law
+    assert isinstance(law, Delayed)
+
     def run(ring: Any, weights: Any, *operands: Any) -> list[Any]:
         *arrays, delays, x, t = operands
         indices, indptr, perm = (*arrays, None, None)[:3]
-        how = {"weighted": weighted, "laid": of.law is LAID, "within": indices_within}
+        how = {"weighted": weighted, "laid": law.laid, "within": indices_within}
         return [delivered(ring, weights, indices, indptr, perm, delays, x, t, **how)]
+
+    return run
+
+
+def _collected(
+    of: Description, *, outs: Sequence[Any], weighted: bool = False, indices_within: bool = False, **_: Any
+) -> Callable[..., Any]:
+    from ..on_gpu.deliveries import collected
+
+    (out,), law = outs, of.law
+    assert isinstance(law, Delayed)
+
+    def run(ring: Any, *operands: Any) -> list[Any]:
+        *arrays, delays, x, t = operands
+        indices, indptr, perm = (*arrays, None, None)[:3]
+        how = {"weighted": weighted, "laid": law.laid, "within": indices_within}
+        return [collected(out, ring, indices, indptr, perm, delays, x, t, **how)]
 
     return run
 
@@ -141,9 +166,10 @@ CUDA = Language(
     by_kind(
         {
             "arrivals": (_arrivals, lambda of: of.format is DENSE),
+            "collected": (_collected, lambda of: of.format in (CSR, FIXED)),
             "copies": (_copies, lambda of: of.format is CSR),
             "deliveries": (_deliveries, lambda of: of.format in (CSR, FIXED)),
-            "pairs": (_pairs, lambda of: of.format in (CSR, FIXED)),
+            "pairs": (_pairs, lambda of: of.format in (CSR, FIXED, COORDINATES)),
             "product": (_product, _has_product),
             "updates": (_updates, lambda of: of.format in (CSR, FIXED, DENSE)),
             "values": (_values, lambda of: of.format is CSR),

@@ -21,7 +21,7 @@ from ..description import Description, Format, Language
 from ..drawn.format import given
 from ..fixed.format import FIXED
 from ..laws.copies import ADDED
-from ..laws.deliveries import LAID
+from ..laws.delayed import Delayed
 from ..laws.pairs import Pairs
 from ..laws.products import EVENTS, NUMBERS, VALUED
 from ..precision import precise
@@ -258,7 +258,8 @@ def _deliveries(
         rows = _rows_of(of.format, within=indices_within, indexed=of.indexed and not one_of_all)
         how = {"weighted": weighted, "one_weight": weights.size == 1}
         how["in_threads"] = are_worth_it(arrays[0].size)
-        if of.law is LAID:
+        assert isinstance(of.law, Delayed)
+        if of.law.laid:
             kernel = delivered_in_order(ring.dtype.name, rows, **how)
         else:
             delays = delays.reshape(-1)
@@ -267,6 +268,29 @@ def _deliveries(
         call = numba_kernel(kernel, ring, input_output_aliases={0: 0})
         flat = (weights.astype(sums).reshape(-1), rows.structure(*arrays), delays)
         return [call(ring, *flat, is_active(x), x.astype(sums), t)]
+
+    return run
+
+
+def _collected(
+    of: Description, *, outs: Sequence[Any], weighted: bool = False, indices_within: bool = False, **_: Any
+) -> Callable[..., Any]:
+    from ..on_cpu.collected import collected, collected_in_order
+
+    (out,), law = outs, of.law
+    assert isinstance(law, Delayed)
+    rows = _rows_of(of.format, within=indices_within, indexed=of.indexed)
+
+    def run(ring: Any, *operands: Any) -> list[Any]:
+        *arrays, delays, x, t = operands
+        sums = precise(out.dtype)
+        if law.laid:
+            kernel = collected_in_order(rows, weighted=weighted)
+        else:
+            delays = delays.reshape(-1)
+            kernel = collected(rows, weighted=weighted, one_delay=delays.size == 1)
+        given = (is_active(x)[:, None], x.astype(sums), ring.astype(sums), delays, t % ring.shape[0])
+        return _in_sums(kernel, out, given, rows.structure(*arrays))
 
     return run
 
@@ -284,6 +308,7 @@ NUMBA = Language(
     by_kind(
         {
             "arrivals": (_arrivals, lambda of: of.format is DENSE),
+            "collected": (_collected, _has_rows),
             "copies": (_copies, _has_rows),
             "deliveries": (_deliveries, _has_rows),
             "pairs": (_pairs, lambda of: _has_rows(of) or of.format is COORDINATES),

@@ -81,21 +81,22 @@ def _pairs_by_dot(of: Description) -> Callable[..., Any]:
     def generator(*, outs: Sequence[Any], transpose: bool = True, **_: Any) -> Callable[..., Any]:
         (out,) = outs
 
-        def by_events(*sides: Any) -> Any:
-            return of.law.reference(of)(*sides, transpose=transpose)[0].astype(out.dtype)
+        def by_events(*turned: Any) -> Any:
+            return of.law.reference(of)(*(side.T for side in turned), transpose=transpose)[0].astype(out.dtype)
 
-        def by_dot(*sides: Any) -> Any:
-            rows, columns = (side.astype(out.dtype) for side in sides)
-            return dot(rows, columns.T, transpose=False).astype(out.dtype)
+        def by_dot(*turned: Any) -> Any:
+            rows, columns = (side.astype(out.dtype) for side in turned)
+            return dot(rows.T, columns, transpose=False).astype(out.dtype)
 
         def run(*sides: Any) -> list[Any]:
+            turned = [side.T for side in sides]  # as batches are given, so that XLA copies no side for the branches
             if sides[0].shape[1] == 1:
-                return [by_events(*sides)]
+                return [by_events(*turned)]
             if of.law.event:
                 place = 0 if transpose else 1
-                sides = tuple(is_active(side) if i == place else side for i, side in enumerate(sides))
-            finite = [all_finite(side) for side in sides if jnp.issubdtype(side.dtype, jnp.inexact)]
-            return [jax.lax.cond(functools.reduce(jnp.logical_and, finite), by_dot, by_events, *sides)]
+                turned[place] = is_active(turned[place])
+            finite = [all_finite(side) for side in turned if jnp.issubdtype(side.dtype, jnp.inexact)]
+            return [jax.lax.cond(functools.reduce(jnp.logical_and, finite), by_dot, by_events, *turned)]
 
         return run
 

@@ -18,7 +18,7 @@ from ..._compat import Zero
 from ...bench.record import BenchmarkConfig
 from ...operator.custom_kernel import XLACustomKernel
 from ..description import Description, Law, Others
-from .deliveries import SLOTS
+from .delayed import SLOTS
 from .rules import linear_in, of_operands
 
 __all__ = ["ARRIVALS", "Arrivals"]

@@ -256,7 +256,7 @@ class _Rules:
         if self._law.event:  # the first number is part of each weight, so the first product counts events
             cotangent = jnp.where(found[0] != 0, cotangent, 0)
         elif self._law is VALUED:  # whose sums may be zero
-            cotangent = without_unreached(cotangent, reached)
+            cotangent = without_unreached(cotangent, found[0], reached)
         return jnp.stack([jnp.vdot(each, cotangent) for each in found])
 
     def _for_each_weight(

@@ -13,13 +13,13 @@ from ... import _units as units
 from ... import config
 from ...typing import ArrayLike
 from ..structure import checked_shape, checked_weights
+from ..views import Views
 from .beside_quantities import BesideQuantities
 from .buffers import TURNED, WithBuffers
 from .conversions import Conversions
 from .products import Products
 from .rows import Rows
 from .shown import shown
-from .views import Views
 
 __all__ = ["DataRepresentation"]
 

@@ -217,8 +217,8 @@ class ByFormat(PerSynapse, Attributes):
     ) -> jax.Array:
         """Add the weights of the neurons that spiked to a ring of sums, each as many steps ahead as its delay.
 
-        Rows without an event are not read. Where elements are stored by columns, call `precompute_weight_indices()`
-        before a compiled loop, or they are sorted in each step.
+        Rows without an event are not read, and their weights have a gradient of exactly zero. Where elements are stored
+        by columns, call `precompute_weight_indices()` before a compiled loop, or they are sorted in each step.
 
         Args:
             ring: Floating sums of what is on its way, (slots, k).

@@ -60,7 +60,7 @@ class FixedNumConn(ByFormat, WithWeightIndices, DataRepresentation):
 
     indices: jax.Array
     _structure, _format = ("indices",), FIXED
-    _rank = 2
+    _ranks = (2,)
     _of_values = {"named": "weights", "unit_of_y": True}  # noqa: RUF012
     _called = ("fcnmv_dt2t", "fcnmm_dt2t")
     _compressed: ClassVar[type[CSR] | type[CSC]]

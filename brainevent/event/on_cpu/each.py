@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from ...backends.numba import inner
-from .events import next_event
+from .events import next_event, no_event
 from .rows import Rows, unsigned
 
-__all__ = ["in_active_rows", "in_chosen_rows", "in_event_rows", "in_rows"]
+__all__ = ["in_active_rows", "in_chosen_rows", "in_event_rows", "in_rows", "in_rows_with_any"]
 
 
 def in_rows(at: Any, rows: Rows, **options: Any) -> Any:
@@ -48,6 +50,27 @@ def in_active_rows(at: Any, rows: Rows, **options: Any) -> Any:
             found = next_event(values, (row + 1) * width)
 
     return each_of_active
+
+
+def in_rows_with_any(at: Any, rows: Rows, **options: Any) -> Any:
+    """Return the same kernel, which is faster if most rows are active, and slower if few are.
+
+    Values of the first operand are tested row by row, and not some rows at once.
+    """
+    bounds, column, number = rows.bounds, rows.column, rows.number
+
+    @inner(**options)
+    def each_with_any(operands: Any, structure: Any, out: Any) -> None:
+        out[:] = 0
+        values, width = operands[0].reshape(operands[0].size), operands[0].shape[1]
+        for row in range(unsigned(min(operands[0].shape[0], number(structure)))):
+            first = np.int64(row) * width
+            if not no_event(values, first, first + width):
+                begin, end = bounds(structure, row)
+                for j in range(begin, end):
+                    at(operands, structure, out, row, j, unsigned(column(structure, row, j)))
+
+    return each_with_any
 
 
 def in_chosen_rows(at: Any, rows: Rows) -> Any:

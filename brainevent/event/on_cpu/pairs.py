@@ -10,24 +10,24 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-import numpy as np
-
 from ...backends.numba import inner
 from . import each
 from .coordinates import Elements
 from .laws import ANY_ORDER
 from .rows import Rows, unsigned
 
-__all__ = ["per_element"]
+__all__ = ["per_element", "putting"]
 
 
 @functools.cache
 def per_element(rows: Rows | Elements, *, event: bool, silent: bool, by_rows: bool) -> Any:
     """Return the kernel; `by_rows` says that x, the side with events or zeros that are left out, is that of rows."""
-    chosen = _per_element(rows, _term(event=event, silent=silent, by_rows=by_rows), by_rows and (event or silent))
+    walk = each.in_active_rows if by_rows and (event or silent) else each.in_rows
+    chosen = _per_element(rows, _term(event=event, silent=silent, by_rows=by_rows), walk)
     if not event and not silent:
         return chosen
-    multiplied = _per_element(rows, _term(event=False, silent=False, by_rows=by_rows), by_rows)
+    walk = each.in_rows_with_any if by_rows else each.in_rows  # with several columns, most rows are active
+    multiplied = _per_element(rows, _term(event=False, silent=False, by_rows=by_rows), walk)
 
     @inner
     def kernel(sides: Any, structure: Any, out: Any) -> None:
@@ -40,19 +40,20 @@ def per_element(rows: Rows | Elements, *, event: bool, silent: bool, by_rows: bo
     return kernel
 
 
-@inner
+@inner(fastmath=ANY_ORDER)
 def _all_finite(values: Any) -> bool:
-    finite = True
-    for value in values.flat:
-        finite &= np.isfinite(value)
-    return finite
+    flat, zero = values.reshape(values.size), values.dtype.type(0)
+    total = zero
+    for i in range(unsigned(flat.size)):  # as vectors, which tests of each value are not
+        total += flat[i] * zero
+    return total == zero
 
 
-def _per_element(rows: Rows | Elements, term: Any, in_active_rows: bool) -> Any:
+def _per_element(rows: Rows | Elements, term: Any, walk: Any) -> Any:
     if isinstance(rows, Elements):
         return _of_elements(rows, term)
     has, place = rows.has, rows.place
-    put = _write if rows.in_order else _add
+    put = putting(rows)
 
     @inner(fastmath=ANY_ORDER)
     def at(sides: Any, structure: Any, out: Any, row: Any, j: Any, column: Any) -> None:
@@ -64,7 +65,6 @@ def _per_element(rows: Rows | Elements, term: Any, in_active_rows: bool) -> Any:
                 total += term(of_rows[row, b], of_columns[column, b], zero)
         put(out, place(structure, j, out), total)
 
-    walk = each.in_active_rows if in_active_rows else each.in_rows
     return walk(at, rows, fastmath=ANY_ORDER)
 
 
@@ -106,6 +106,11 @@ def _product_unless_zero(x: Any, value: Any, zero: Any) -> Any:
 
 def _product(x: Any, value: Any, zero: Any) -> Any:
     return x * value
+
+
+def putting(rows: Rows) -> Any:
+    """Return how the result of an element gets to its place, which several may have unless weights are in order."""
+    return _write if rows.in_order else _add
 
 
 @inner

@@ -2,7 +2,8 @@
 // Deliveries into a ring of sums, on a GPU; this follows `rows.cu`. A block looks for events in a row for each of its threads.
 // The elements of rows with an event are cut into chunks, which it shares with other blocks of the same rows. D: the type of
 // delays. ONE_DELAY: all elements have one. LAID: the elements of a row are sorted by delay, and those of d steps end at
-// delays[row, d]. WEIGHTED: x counts.
+// delays[row, d]. WEIGHTED: x counts. COLLECT: the other way round, each element gets what the ring has at its place; `out`
+// starts as zeros, and there are no weights.
 
 constexpr int AT_ONCE = 4;  // elements that a thread reads before it waits for any
 constexpr int CHUNK = AT_ONCE * THREADS;
@@ -62,7 +63,7 @@ __global__ void __launch_bounds__(THREADS) deliver(const A* ring, const A* __res
     while (upto[k] <= chunk) k++;
     const long long row = active[k], end = ends[k], first = begins[k] + (chunk - upto[k] + chunks[k]) * (long long)CHUNK;
     const A factor = WEIGHTED ? x[row] : A(1);
-    long long targets[AT_ONCE];
+    long long targets[AT_ONCE], places[AT_ONCE];
     A terms[AT_ONCE];
 #pragma unroll
     for (int u = 0; u < AT_ONCE; u++) {
@@ -72,10 +73,15 @@ __global__ void __launch_bounds__(THREADS) deliver(const A* ring, const A* __res
       const long long here = INDEXED ? perm[j] : j;
       const long long delay = LAID ? passed(delays + row * slots, j, slots) : (long long)delays[ONE_DELAY ? 0 : here];
       targets[u] = slot_after(now, delay, slots) * width + indices[j];
-      terms[u] = WEIGHTED ? weights[ONE ? 0 : here] * factor : weights[ONE ? 0 : here];
+      places[u] = here;
+      const A value = COLLECT ? ring[targets[u]] : weights[ONE ? 0 : here];
+      terms[u] = WEIGHTED ? value * factor : value;
     }
 #pragma unroll
-    for (int u = 0; u < AT_ONCE; u++)
-      if (targets[u] >= 0) atomicAdd(out + targets[u], terms[u]);
+    for (int u = 0; u < AT_ONCE; u++) {
+      if (targets[u] < 0) continue;
+      if constexpr (COLLECT && !INDEXED) out[places[u]] = terms[u];
+      else atomicAdd(out + (COLLECT ? places[u] : targets[u]), terms[u]);
+    }
   }
 }

@@ -19,11 +19,24 @@ __device__ __forceinline__ void through(const P* __restrict__ indptr, long long 
 // ---- products of pairs: those of the row's and the column's values, summed over `width`; `out` starts as zeros
 
 // What a value adds where x has a value: with EVENTS itself, where x is not zero; with SILENT, nothing where x is zero.
-// A choice: zero times NaN would not be zero.
+// A choice, which reads no value elsewhere: zero times NaN would not be zero.
 template <class X, class Y>
-__device__ __forceinline__ A pair(X x, Y value) {
-  if constexpr (EVENTS) return x ? A(value) : A(0);
-  else return SILENT && x == X(0) ? A(0) : A(x) * A(value);
+__device__ __forceinline__ A pair(X x, const Y* value) {
+  if constexpr (EVENTS) return x ? A(*value) : A(0);
+  else return SILENT && x == X(0) ? A(0) : A(x) * A(*value);
+}
+
+// Sum the terms of a row and a column: BY_ROWS, x is the side of rows.
+__device__ __forceinline__ A pairs(const X* __restrict__ of_rows, const Y* __restrict__ of_columns, long long row,
+                                   long long column, long long width) {
+  A total = 0;
+  for (long long b = 0; b < width; b++) {
+    const X* here = of_rows + row * width + b;
+    const Y* there = of_columns + column * width + b;
+    if constexpr (BY_ROWS) total += pair(*here, there);
+    else total += pair(*there, here);
+  }
+  return total;
 }
 
 // BY_ROWS: x, which has events or zeros that are left out, is the side of rows. A warp whose row has none ends at once.
@@ -39,19 +52,23 @@ __global__ void per_element(const I* __restrict__ indices, const P* __restrict__
   }
   const auto at = [=](long long j) {
     if (!within(indices[j], size)) return;
-    A total = 0;
-    for (long long b = 0; b < width; b++) {
-      const X here = of_rows[row * width + b];
-      const Y there = of_columns[indices[j] * width + b];
-      if constexpr (BY_ROWS) total += pair(here, there);
-      else total += pair(there, here);
-    }
+    const A total = pairs(of_rows, of_columns, row, indices[j], width);
     if constexpr (INDEXED) atomicAdd(out + nearest(perm[j], stored - 1), total);
     else out[j] = total;
   };
   if constexpr (NUMBER) {
     for (long long j = row * number + threadIdx.x % 32; j < (row + 1) * number; j += 32) at(j);
   } else through(indptr, row, stored, at);
+}
+
+// The same for elements in coordinates, of which a thread takes one. J: the type of columns.
+__global__ void per_coordinate(const I* __restrict__ row, const J* __restrict__ col, const X* __restrict__ of_rows,
+                               const Y* __restrict__ of_columns, A* out, long long rows, long long columns,
+                               long long stored, long long width) {
+  const long long j = thread();
+  if (j >= stored) return;
+  const bool there = within(row[j], rows) && within(col[j], columns);
+  out[j] = there ? pairs(of_rows, of_columns, row[j], col[j], width) : A(0);
 }
 
 // ---- copies: chosen rows as dense ones, where `out` starts as zeros, and duplicates add up; and the way back

@@ -13,7 +13,7 @@ from ..activity import is_active
 from ..precision import precise
 from . import WARP, definitions, power_of_two, source
 
-__all__ = ["added", "copied", "multiplied", "per_element", "updated", "updated_dense"]
+__all__ = ["added", "copied", "multiplied", "per_coordinate", "per_element", "updated", "updated_dense"]
 
 _EACH = 256  # synapses of a neuron, on average, for which there is a warp
 _MOST_PARTS = 4  # warps that share a neuron: those of inactive neurons have to start, too
@@ -34,7 +34,7 @@ def _kernel(entry: str, out: Any, threads: int, types: Mapping[str, Any], zeroed
             "A": out.dtype,
             "X": out.dtype,
             "Y": out.dtype,
-            **dict.fromkeys("IPQR", "int32"),
+            **dict.fromkeys("IJPQR", "int32"),
             **types,
         },
         options=definitions(flags),
@@ -65,9 +65,7 @@ def per_element(
     pointers, indices are a matrix with rows of equal length; without places, results are in order.
     """
     sums, (rows, width) = _in_sums(out), of_rows.shape
-    sides = [side.astype(sums.dtype) for side in (of_rows, of_columns)]
-    if event:
-        sides[not by_rows] = is_active((of_rows, of_columns)[not by_rows])
+    sides = _sides(of_rows, of_columns, sums, event=event, by_rows=by_rows)
     number = 0 if indptr is not None else indices.shape[1]
     arrays = (indices, indices if indptr is None else indptr, indices if perm is None else perm)
     types = dict(zip("IPQXY", (array.dtype for array in (*arrays, *sides)), strict=True))
@@ -76,6 +74,37 @@ def per_element(
     numbers = {"rows": rows, "number": number, "stored": indices.size, "size": of_columns.shape[0], "width": width}
     found: jax.Array = call(*arrays, *sides, **numbers).astype(out.dtype)
     return found
+
+
+def per_coordinate(
+    out: Any,
+    row: Any,
+    col: Any,
+    of_rows: Any,
+    of_columns: Any,
+    *,
+    event: bool,
+    silent: bool,
+    by_rows: bool,
+    within: bool,
+) -> jax.Array:
+    """Return the same for elements in coordinates: a thread takes one, and reads the other side only at events."""
+    sums, (rows, width) = _in_sums(out), of_rows.shape
+    sides = _sides(of_rows, of_columns, sums, event=event, by_rows=by_rows)
+    types = dict(zip("IJXY", (array.dtype for array in (row, col, *sides)), strict=True))
+    flags = {"EVENTS": event, "SILENT": silent, "BY_ROWS": by_rows, "WITHIN": within}
+    call = _kernel("per_coordinate", sums, row.size, types, **flags)
+    numbers = {"rows": rows, "columns": of_columns.shape[0], "stored": row.size, "width": width}
+    found: jax.Array = call(row, col, *sides, **numbers).astype(out.dtype)
+    return found
+
+
+def _sides(of_rows: Any, of_columns: Any, sums: Any, *, event: bool, by_rows: bool) -> list[jax.Array]:
+    """Return both sides in the dtype of sums; if one has events, these as booleans."""
+    sides: list[jax.Array] = [side.astype(sums.dtype) for side in (of_rows, of_columns)]
+    if event:
+        sides[not by_rows] = is_active((of_rows, of_columns)[not by_rows])
+    return sides
 
 
 def copied(out: Any, weights: Any, indices: Any, indptr: Any, chosen: Any, *, shape: tuple[int, int]) -> jax.Array:

@@ -38,7 +38,7 @@ class Memory:
         self.clock = lines(1)  # of which the first word is the step that comes next
         self.fed_by: object = None  # a prepared run whose inputs tables point to; None if that is not known
         self.torn = False  # whether a run was interrupted within a step
-        self._fresh = True  # whether no step ran since states were given: they may have denormals
+        self.fresh = True  # whether no step ran since states were given: they may have denormals
         self.synapses = BundledSynapses.of(plan.populations, plan.parts, plan.synapses)
         held = self._held()
         self._least = max((int(synapses.delays.max()) for synapses in held), default=0)  # steps that sums wait
@@ -57,7 +57,7 @@ class Memory:
     @property
     def step(self) -> int:
         """The number of the step that comes next."""
-        return int(self.clock[0, 0])
+        return self.clock.item(0)
 
     @step.setter
     def step(self, step: int) -> None:
@@ -103,7 +103,7 @@ class Memory:
 
     def load(self, state: NetworkState) -> None:
         """Copy a state into the arrays."""
-        self.step, self.torn, self._fresh = int(state.step), False, True
+        self.step, self.torn, self.fresh = int(state.step), False, True
         for name, arrays in self.arrays.items():
             self.lists[name].clear()
             for key, array in arrays.states.items():
@@ -134,11 +134,11 @@ class Memory:
 
     def flush(self) -> None:
         """Flush denormals of states that were given, as a rule does with its inputs: it returns none."""
-        if self._fresh:
+        if self.fresh:
             for arrays in self.arrays.values():
                 for array in arrays.states.values():
                     array[...] = flushed(array)
-        self._fresh = False
+        self.fresh = False
 
     def _use_ring(self, steps: int) -> None:
         """Give the ring slots for a number of steps; it keeps its sums."""

@@ -47,12 +47,13 @@ class PreparedRun:
         self._engine, self._steps, self._wanted, self._inputs = engine, steps, wanted, inputs
         self._native = drive_alone_function()
         self._in_threads = Repeated(engine, steps, wanted, inputs)
+        self._in_parts = engine.plan.parts > 1
         self._memory: Memory | None = None  # for which the tables were made
         self._leg, self._calls, self._fastest = 1, 0, math.inf  # steps of a call, calls, seconds of a step
 
     def run(self) -> Recorded | None:
         """Run the steps; return what they recorded, or None if an input is not finite: then nothing ran."""
-        if self._threads_pay():
+        if self._in_parts and self._threads_pay():
             return self._in_threads.run()
         with self._engine.lock:
             memory = self._followed()
@@ -64,15 +65,22 @@ class PreparedRun:
 
     def step(self) -> RecordedStep | None:
         """Run the only step."""
-        if self._threads_pay():
+        if self._in_parts and self._threads_pay():
             return self._in_threads.step()
-        with self._engine.lock:
-            memory = self._followed()
-            return None if self._drive(memory, 0, 1) < 0 else self._recording.of_one_step()
+        engine = self._engine
+        with engine.lock:
+            memory = engine.memory
+            if memory is not self._memory or memory.fed_by is not self or memory.fresh or memory.torn:
+                memory = self._followed()
+            if (self._drive(memory, 0, 1) if self._in_parts else self._native(self._at, 0, 1)) < 0:
+                return None
+            if not memory.settled or self._why.item(0) & NOT_FINITE:
+                self._after(memory)
+            return self._recording.of_one_step()
 
     def _threads_pay(self) -> bool:
         """Say whether threads run the steps sooner, once it is known how long they take."""
-        return self._fastest * self._steps > _THREADS_PAY and self._calls >= _MEASURED and self._engine.plan.parts > 1
+        return self._fastest * self._steps > _THREADS_PAY and self._calls >= _MEASURED
 
     def _followed(self) -> Memory:
         """Return the memory of now; tables follow from it."""
@@ -105,12 +113,16 @@ class PreparedRun:
         seconds = max(time.perf_counter() - began, 1e-9)
         self._leg = max(1, min(int((came - turn) * LEG_SECONDS / seconds), 8 * self._leg))
         self._calls, self._fastest = self._calls + 1, min(self._fastest, seconds / (came - turn))
+        self._after(memory)
+        return came
+
+    def _after(self, memory: Memory) -> None:
+        """Do what native code left: give the ring the slots that are needed, and say what is not finite."""
         if not memory.settled:
             with uninterrupted():
                 memory.settle()
         if self._why[0] & NOT_FINITE:
             check_finite(memory.plan, memory.step - 1, memory.neurons)
-        return came
 
     def _described(self, memory: Memory) -> Table:
         """Return the table of native code."""

@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from itertools import pairwise
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -18,6 +20,7 @@ __all__ = ["Recording"]
 
 Array = Any
 _LEAST_ROOM = 1024  # spikes
+_NOTHING: Mapping[str, Any] = MappingProxyType({})
 _LISTING = 8  # words for each spike that listing those of several parts takes
 
 
@@ -34,7 +37,10 @@ class Recording:
         self._listing = 1 if parts == 1 else _LISTING
         self._spare: dict[tuple[str, int], Array] = {}  # memory that is kept free, and taken when spikes are listed
         self.records = [{name: self._record(name, part) for name in memory.arrays} for part in range(parts)]
-        self._used = {name: [record[name].view("used") for record in self.records] for name in wanted.spikes}
+        self._lists = {
+            name: (arrays, [record[name].view("used") for record in self.records])
+            for name, arrays in self.spikes.items()
+        }
         self.out = {label: self._empty(sample) for label, sample in wanted.samples.items()}
         self._alive: list[Array] = []  # what tables of samples point to
         self.samples = [
@@ -81,15 +87,14 @@ class Recording:
     def of_one_step(self) -> RecordedStep:
         """Return what a run of one step recorded, in arrays that the next such run does not write."""
         return RecordedStep(
-            {name: self._neurons(name, arrays) for name, arrays in self.spikes.items()},
-            {name: counts.copy() for name, counts in self.counts.items()},
-            {name: int(self.rates[name].sum()) for name in self.wanted.rates},
-            {label: out[0].copy() for label, out in self.out.items()},
+            {name: self._neurons(*lists) for name, lists in self._lists.items()},
+            {name: counts.copy() for name, counts in self.counts.items()} if self.counts else _NOTHING,
+            {name: int(self.rates[name].sum()) for name in self.wanted.rates} if self.wanted.rates else _NOTHING,
+            {label: out[0].copy() for label, out in self.out.items()} if self.out else _NOTHING,
         )
 
-    def _neurons(self, name: str, arrays: list[Array]) -> Array:
+    def _neurons(self, arrays: list[Array], used: list[Array]) -> Array:
         """Return the neurons of all spikes of one step."""
-        used = self._used[name]
         if len(arrays) == 1:
             return arrays[0][: used[0].item()].copy()
         return np.concatenate([array[: one.item()] for array, one in zip(arrays, used, strict=True)])

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import threading
 from collections.abc import Mapping
@@ -26,6 +27,7 @@ from .drawing import Drawing
 from .layout import place_synapses, rows_text
 from .partition import partition_of, threads_for
 from .program import Resident
+from .rebuilds import Rebuilds
 from .recording import FLAGS, Recording
 from .rows import LAYOUTS
 from .shape import CLUSTER, blocks_for, in_cluster, pushed, room_of, shape_of, suits_cluster
@@ -85,12 +87,22 @@ class CudaEngine:
         self._lay_out(plan)
         self._given: NetworkState | None = initial_state(plan)  # not on the device yet
         self._step, self._torn = 0, False
+        self.rebuilds = Rebuilds()
 
     @functools.cached_property
     def resident(self) -> Resident:
         """What programs of `simulate` share."""
-        memories = (*self.rows.memories.values(), self.row_of_place)
+        memories = {**self.rows.memories, "rows": self.row_of_place}
         return Resident(self.device, self.plan, self.partition, self.shape, self.net, self.arrays.slots, memories)
+
+    def resident_of(self, plan: Plan) -> Resident:
+        """Return the same for a plan that differs in weights and quanta alone; nothing changes here."""
+        with self._lock:
+            other = copy.copy(self)
+            other.__dict__.pop("resident", None)
+            other.plan, other._params = plan, {p.name: dict(p.params) for p in plan.populations}
+            other._place(plan)
+            return other.resident
 
     @property
     def step(self) -> int:
@@ -178,9 +190,11 @@ class CudaEngine:
             turn, plain = 0, not inputs and not wanted.samples
             most = STEPS if wanted.spikes else _STEPS
             last: tuple[int, int, SpikeRoom] | None = None  # a launch whose spikes are read while the next one runs
-            while turn < steps and not stopped():
+            while turn < steps and not recording.full and not stopped():
                 with uninterrupted():
                     room = self._spikes.next_room()
+                    if not recording.has_room(self._step, [room, *([last[2]] if last else ())]):
+                        break  # before steps that could not be recorded
                     self._launch(recording, room, populations, turn, min(steps - turn, most), plain)
                     if last:
                         recording.take(*last)

@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -40,6 +42,8 @@ class Resident:
     """What all programs of an engine share: its kernel for arrays of JAX, and the memory whose addresses they have.
 
     Parameters are those that the network was built with; `net` is what launches of the engine's own kernel share.
+    `memories` are those whose addresses in `net` programs have, unless `rows` has their content: arrays of JAX by the
+    names of the addresses, which programs are given as operands.
     """
 
     def __init__(
@@ -50,9 +54,10 @@ class Resident:
         shape: Shape,
         net: Any,
         slots: int,
-        memories: Sequence[Memory],
+        memories: Mapping[str, Memory],
     ):
         self.device, self.plan, self.partition, self.shape, self.net = device, plan, partition, shape, net.copy()
+        self.rows: Mapping[str, Array] = {}
         params = {p.name: dict(p.params) for p in plan.populations}
         kinds, numbers, self.kinds = kinds_of(plan, params)
         self.tables = Tables(device, plan, partition, kinds, numbers)
@@ -62,7 +67,25 @@ class Resident:
         structure = replace(self.shape.structure, checked=False, clocked=False, traced=True)
         self.run = device.code(step_text(kinds, structure, device.words), "run")
         self.fill = device.code(other_text(("fill.cu",), _PIECE, device.words), "fill")
-        self.memories = (*memories, self.tables.counted)
+        self.memories = memories
+
+    @property
+    def nbytes(self) -> int:
+        """How much memory the synapses take."""
+        return sum(int(one.nbytes) for one in (self.rows or self.memories).values())
+
+    def of_operands(self) -> Resident:
+        """Return the same with rows as operands, so that no program keeps their memory."""
+        other = copy.copy(self)
+        download = {name: memory.download(np.uint8, memory.nbytes) for name, memory in self.memories.items()}
+        other.rows = {name: jax.device_put(words, self.device.of_jax) for name, words in download.items()}
+        other.memories = {}
+        return other
+
+    @property
+    def kept(self) -> tuple[Memory, ...]:
+        """The memory whose addresses programs have."""
+        return (*self.memories.values(), self.tables.counted)
 
 
 @dataclass(frozen=True)
@@ -171,10 +194,14 @@ class Call:
         net["samples"], net["nanoseconds"], net["clocks"], net["spikes"] = len(self.wanted.samples), 0, 0, 0
         at = _offsets(net.dtype)
         slots = [self.slot(name, at(name)) for name in ("begin", "scalars", "arrays", "states", "ring", "ends")]
-        slots += [self.slot(name, at(name), alignment=16) for name in ("packets", "list")]
+        slots += [self.slot(name, at(name), alignment=16) for name in ("packets", "list", *resident.rows)]
         slots += [self.slot("populations", at("population"), alignment=8)]
         slots += [self.slot("samples", at("sample"), alignment=8)]
-        return net, [*slots, self.slot("counts", at("counts"))]
+        slots += [self.slot("counts", at("counts"))]
+        fields = {int(offset): name for name, (_, offset) in net.dtype.fields.items()}
+        for slot in slots:
+            net[fields[slot.byte]] = 0  # equal plans are one program
+        return net, slots
 
     def _filled(self, name: str, table: Any, slots: Sequence[Slot]) -> list[Launch]:
         """Return launches that write a table, with the addresses that go into it."""
@@ -210,7 +237,7 @@ def called(call: Call) -> dict[str, Array]:
     """Run steps; return the results by name."""
     plan = call.plan()
     platform = "cpu" if plan.host else "cuda"
-    target = _Target(plan, lambda *_: plan, platform, call.resident.memories)
+    target = _Target(plan, lambda *_: plan, platform, call.resident.kept)
     names = list(call.outs)
     aliases = [(k, names.index(name)) for k, name in enumerate(call.operands) if name in names]
     results = native_call(target, [jnp.asarray(x) for x in call.operands.values()], list(call.outs.values()), aliases)

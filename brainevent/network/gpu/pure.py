@@ -13,26 +13,21 @@ import numpy as np
 
 from ..._compat import ShapedArray
 from ...errors import NetworkError, ShapeError
-from ..description.units import plain
-from ..plan.pending import check_pending
-from ..plan.plan import Plan, PopulationPlan
-from ..plan.quantum import LARGEST_SUM
-from ..plan.replaced import Weights
+from ..plan.plan import PopulationPlan
 from ..run.recorded import Sample, Wanted
 from ..state import NetworkState
-from .engine import CudaEngine
 from .program import Call, Resident, called
 from .text import Kind
 from .words import flushed_words, values_of
 
-__all__ = ["check_weights", "simulated"]
+__all__ = ["simulated"]
 
 Array = Any
 Params = Mapping[str, Mapping[str, Array]]
 
 
 def simulated(
-    engine: CudaEngine,
+    resident: Resident,
     state: NetworkState,
     params: Params,
     steps: int,
@@ -41,16 +36,13 @@ def simulated(
 ) -> tuple[NetworkState, dict[str, Array]]:
     """Return the state after some steps, and what was recorded, in the forms of the reference.
 
-    State and inputs `given`, by "population.receptor", are checked, and so are the names of parameters. The weights are
-    those of the engine: see `check_weights`.
+    State and inputs `given`, by "population.receptor", are checked, and so are the names of parameters.
     """
-    resident = engine.resident
     own = _checked_params(resident, params)
-    _check_sums(resident.plan, state)
     state, own, given = _refuse_derivatives((state, own, given))
     columns = {label: _columns(resident, sample) for label, sample in wanted.samples.items()}
     scalars, arrays = _packed(resident, own)
-    begin = jax.device_put(jnp.asarray(state.step, np.uint32), engine.device.of_jax)
+    begin = jax.device_put(jnp.asarray(state.step, np.uint32), resident.device.of_jax)
     operands = {
         "begin": begin,
         "scalars": scalars,
@@ -59,6 +51,7 @@ def simulated(
         "ring": resident.layout.ring(state),
         **{f"input {name}": array for name, array in given.items()},
     }
+    operands |= resident.rows
     if columns:
         operands["columns"] = np.stack([table for table, _ in columns.values()])
     outs, zeroed = _outs(resident, steps, wanted, {label: width for label, (_, width) in columns.items()}, operands)
@@ -68,47 +61,6 @@ def simulated(
     arriving = resident.layout.arriving(found["ring"], step, state)
     after = NetworkState(step, resident.layout.neurons(found["states"]), arriving, state.quanta)
     return after, _recorded(resident, steps, wanted, found)
-
-
-def check_weights(params: Mapping[str, Any], weights: Weights) -> None:
-    """Raise if there are weights in `params` that are not those of now: the synapses are in the memory of the GPU."""
-    for name in params:
-        if name not in [projection.name for projection in weights.plan.projections]:
-            continue
-        where = f"simulate: params has weights of {name!r}"
-        if isinstance(params[name], jax.core.Tracer):
-            raise NetworkError(
-                f"{where} that JAX traces, but with backend='cuda' weights lie in rows, which are not traced; leave "
-                'them out, or build the network with backend="jax"'
-            )
-        given = np.asarray(plain(f"simulate: params[{name!r}]", params[name]), np.float64)
-        if not weights.has(name, given.reshape(()) if given.shape == (1,) else given):
-            raise NetworkError(
-                f"{where} that are not those of now, but with backend='cuda' weights lie in rows; call "
-                f'sim.set({name!r}, weights=...) and pass sim.state, or build the network with backend="jax"'
-            )
-
-
-def _check_sums(plan: Plan, state: NetworkState) -> None:
-    """Raise if sums are no whole numbers of quanta, or may leave 32 bits in the run; those of a trace are unknown."""
-    if any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(state.arriving)):
-        return
-    arriving = {
-        name: {receptor: _whole(f"{name}.{receptor}", np.asarray(sums)) for receptor, sums in receptors.items()}
-        for name, receptors in state.arriving.items()
-    }
-    check_pending("simulate: state", plan, arriving)
-
-
-def _whole(label: str, sums: Array) -> Array:
-    """Return sums as int32."""
-    wrong = ~((np.abs(sums.astype(np.float64)) <= LARGEST_SUM) & (sums == np.rint(sums)))
-    if wrong.any():
-        raise NetworkError(
-            f"simulate: state: {sums[wrong][0]} is on its way to {label}; pass sums that are whole numbers of quanta, "
-            f"from {-LARGEST_SUM} to {LARGEST_SUM}"
-        )
-    return sums.astype(np.int32)
 
 
 def _place(name: str) -> tuple[str, str]:

@@ -3,20 +3,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
+from ..pages import aligned
 from ..plan.plan import Plan
 from ..run.recorded import Recorded, Sample, Wanted
 from .device import Device, Memory, cleared, held
 from .partition import Partition
-from .spikes import Listing, SpikeRoom, Spikes
+from .spikes import STEPS, Listing, SpikeRoom, Spikes
 from .structs import SAMPLE, filled
 
 __all__ = ["FLAGS", "Recording", "as_dtype"]
 
 FLAGS = {"spikes": 1, "counts": 2, "rates": 4, "shown": 8, "fed": 16}  # of a population
+_FULL = "memory is full: there is no room for more spikes"
+_TEMPORARY = 16 * STEPS  # bytes, for each population and once more
 _NO_LIMIT = 2**31  # the room for spikes where none are recorded
 
 Array = Any
@@ -38,6 +42,13 @@ class Recording:
         self.samples = held(device, np.array([table for table, *_ in self._samples.values()], SAMPLE), "samples")
         if wanted.spikes:
             spikes.make_room(max(2 * partition.per, 4096))  # those of two steps at least
+            spikes.begin()
+            self._spare: Array | None = np.empty(_TEMPORARY * (1 + len(wanted.spikes)), np.uint8)
+        self.full = ""  # why no more can be recorded
+        counted = slots if wanted.counts else 0
+        self._whole = {name: aligned((steps,), np.int32) for name in wanted.rates}  # now, since memory may become full
+        self._words = {label: aligned((rows, width), np.uint32) for label, (*_, rows, width) in self._samples.items()}
+        self._counted = aligned((counted,), np.int32)
 
     def flags(self, population: str) -> int:
         """Return what is recorded of a population, as bits."""
@@ -48,26 +59,48 @@ class Recording:
         """How many spikes of a block there is room for."""
         return room.capacity if self.wanted.spikes else _NO_LIMIT
 
+    def has_room(self, step: int, rooms: Iterable[SpikeRoom]) -> bool:
+        """Say whether there is room for all spikes of launches that fill these rooms; if not, `full` says so."""
+        most = sum(room.capacity for room in rooms) * self.partition.blocks
+        try:
+            for listing in self.listings.values():
+                listing.reserve(most, (step - self.first) / self.steps)
+        except MemoryError:
+            if step == self.first:
+                raise
+            self.full = _FULL
+        return not self.full
+
     def take(self, step: int, steps: int, room: SpikeRoom) -> None:
-        """Take the spikes of one launch, which ran some steps."""
-        if self.listings:
-            share = (step + steps - self.first) / self.steps
+        """Take the spikes of one launch, which ran some steps; if memory is full then, `full` says so."""
+        if not self.listings:
+            return
+        share, used = (step + steps - self.first) / self.steps, {name: one.used for name, one in self.listings.items()}
+        try:
+            self.spikes.take(self.listings, step, steps, room, share)
+        except MemoryError:  # of numbers that are needed for a moment: the spikes have room
+            for name, listing in self.listings.items():
+                listing.back_to(used[name])
+            self.full, self._spare = _FULL, None
             self.spikes.take(self.listings, step, steps, room, share)
 
     def recorded(self, steps: int) -> Recorded:
         """Return what was recorded in the given number of steps."""
         spikes = {name: listing.whole for name, listing in self.listings.items()}
-        all_counts = self.counts.download(np.int32, self.counts.nbytes // 4)
+        all_counts = self._counted
+        self.counts.fill(all_counts)
         counts = {name: all_counts[self._slots(name)] for name in self.wanted.counts}
-        rates = {name: memory.download(np.int32, self.steps)[:steps] for name, memory in self.rates.items()}
+        for name, memory in self.rates.items():
+            memory.fill(self._whole[name])
+        rates = {name: rate[:steps] for name, rate in self._whole.items()}
         samples = {label: self._sampled(label, steps) for label in self.wanted.samples}
-        return Recorded(self.first, steps, spikes, counts, rates, samples)
+        return Recorded(self.first, steps, spikes, counts, rates, samples, self.full)
 
     def _slots(self, name: str) -> Array:
         return self.partition.slots(name, self.plan.population(name).size)
 
-    def _sample(self, sample: Sample) -> tuple[Any, Memory, Memory, Array, int]:
-        """Return table, results, columns by place, the column of each chosen neuron, and the number of rows."""
+    def _sample(self, sample: Sample) -> tuple[Any, Memory, Memory, Array, int, int]:
+        """Return table, results, columns by place, the column of each chosen neuron, numbers of rows and columns."""
         rows = sample.rows(self.first, self.first + self.steps)
         chosen, columns = np.unique(sample.neurons, return_inverse=True)
         places = np.full(self.partition.blocks * self.partition.per, -1, np.int32)
@@ -85,16 +118,16 @@ class Recording:
             out=out.address,
             columns=of_places.address,
         )
-        return table, out, of_places, columns.reshape(-1), rows
+        return table, out, of_places, columns.reshape(-1), rows, chosen.size
 
     def _sampled(self, label: str, steps: int) -> Array:
-        _, out, _, columns, rows = self._samples[label]
+        _, out, _, columns, _, width = self._samples[label]
         sample = self.wanted.samples[label]
         dtype = self.plan.population(sample.population).state[sample.state].dtype
-        width = int(columns.max(initial=-1)) + 1
         ran = sample.rows(self.first, self.first + steps)
-        words = out.download(np.uint32, (rows, width))[:ran, columns]
-        return as_dtype(words, dtype)
+        out.fill(words := self._words[label])
+        in_order = np.array_equal(columns, np.arange(width))
+        return as_dtype(words[:ran] if in_order else words[:ran, columns], dtype)
 
 
 def as_dtype(words: Array, dtype: Any) -> Array:

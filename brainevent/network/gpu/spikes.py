@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ...errors import NetworkError
 from ..pages import aligned
 from ..plan.plan import Plan
 from .device import Device, Memory
@@ -54,21 +55,36 @@ class Listing:
         self._used = 0
         self._arrays: tuple[Array, Array] = np.zeros(0, np.uint32), np.zeros(0, np.int32)
 
+    def reserve(self, number: int, share: float) -> None:
+        """Make room for more spikes, when `share` of the run is over; raise `MemoryError` if there is none."""
+        used, needed = self._used, self._used + number
+        if needed <= self._arrays[0].size:
+            return
+        expected = int(used / share * _SPARE) if 0 < share < 1 else 0
+        room = max(needed, min(expected, _GROWTH * used + _LEAST))  # a run may begin with a burst
+        try:
+            grown = aligned((room,), np.uint32), aligned((room,), np.int32)
+        except MemoryError:  # what is needed now may fit
+            grown = aligned((needed,), np.uint32), aligned((needed,), np.int32)
+        for new, old in zip(grown, self._arrays, strict=True):
+            new[:used] = old[:used]
+        self._arrays = grown
+
     def more(self, number: int, share: float) -> tuple[Array, Array]:
         """Return the room for more spikes, after which `share` of the run is over."""
+        self.reserve(number, share)
         begin, self._used = self._used, self._used + number
-        if self._used > self._arrays[0].size:
-            expected = self._used if share >= 1 else int(self._used / share * _SPARE)
-            room = max(self._used, min(expected, _GROWTH * self._used + _LEAST))  # a run may begin with a burst
-            try:
-                grown = aligned((room,), np.uint32), aligned((room,), np.int32)
-            except MemoryError:  # what is needed now may fit
-                grown = aligned((self._used,), np.uint32), aligned((self._used,), np.int32)
-            for new, old in zip(grown, self._arrays, strict=True):
-                new[:begin] = old[:begin]
-            self._arrays = grown
         steps, neurons = (array[begin : self._used] for array in self._arrays)
         return steps, neurons
+
+    @property
+    def used(self) -> int:
+        """How many spikes there are."""
+        return self._used
+
+    def back_to(self, used: int) -> None:
+        """Forget all spikes but so many."""
+        self._used = used
 
     @property
     def whole(self) -> tuple[Array, Array]:
@@ -94,14 +110,34 @@ class Spikes:
     def next_room(self) -> SpikeRoom:
         """Return the room for the next launch, which is not that of the last one."""
         self._rooms.reverse()
-        room = self._rooms[0]
-        if room.capacity < self.capacity:
-            room.memory = None  # given back before more is taken
-            room.memory = self.device.memory(8 * self.most, "spikes that are recorded")
-            room.capacity = self.capacity
-            for what, nbytes in self._needed().items():
-                self._room(what, nbytes)  # now, since to give memory back waits for what runs
-        return room
+        self._enlarge(self._rooms[0])
+        return self._rooms[0]
+
+    def begin(self) -> None:
+        """Make room in both rooms, of which none is in use."""
+        for room in self._rooms:
+            self._enlarge(room)
+
+    def _enlarge(self, room: SpikeRoom) -> None:
+        """Let a room that is not in use have what was asked for, or what it had if there is no memory."""
+        before, asked = room.capacity, self.capacity
+        if before >= asked:
+            return
+        try:
+            self._take(room, asked)
+        except NetworkError:
+            if not before:
+                raise
+            self.capacity = before  # launches end when it is full, and go on
+            self._take(room, before)
+
+    def _take(self, room: SpikeRoom, capacity: int) -> None:
+        """Take memory for the given number of spikes of a block."""
+        room.memory = None  # given back before more is taken
+        room.memory = self.device.memory(8 * capacity * self.partition.blocks, "spikes that are recorded")
+        room.capacity = capacity
+        for what, nbytes in self._needed().items():
+            self._room(what, nbytes)  # now, since to give memory back waits for what runs
 
     def _needed(self) -> dict[str, int]:
         groups = 4 * len(self.plan.populations) * STEPS

@@ -36,27 +36,38 @@ def held_in(
 
     With `same`, they are divided into quanta `before` if that is possible. Else powers of two come first: with these,
     weights in finer quanta are delivered as the same floats. If no number of parts does, sums are rounded, by 2**-9 of
-    themselves at most, or there is a warning. `loads` are sums of |weight| into each neuron, in the new quanta: with
-    these, sums have to fit in 32 bits.
+    themselves at most, or there is a warning. `loads` are sums of |weight| into each neuron, in the new quanta. Sums
+    that 32 bits do not hold raise; whether they do with what weights can still add to them is for `check_pending`.
     """
-    ratio = before / float(quantum)
-    largest = np.abs(sums.astype(np.int64)).max(0, initial=0) * ratio + loads
-    most = float(largest.max(initial=0))
-    if most > LARGEST_SUM:
-        neuron, (population, _, receptor) = int(largest.argmax()), place.rpartition(".")
-        raise NetworkError(
-            f"{what}: weights into neuron {neuron} of {population} by {receptor} and its pending input add up to "
-            f"{most:.0f} times the quantum, {quantum:g}, but sums have 32 bits, up to {LARGEST_SUM}; pass smaller "
-            "weights, or set them when no input is pending"
-        )
-    room = int(min(LARGEST_SUM / max(most, 1), float(quantum) / SMALLEST))
+    ratio, heaviest = before / float(quantum), float(loads.max(initial=0))
+    largest = np.abs(sums.astype(np.int64)).max(0, initial=0) * ratio
+    for found, said, advice in (
+        (loads, "weights into", "pass smaller weights, weights that differ less, or a larger quantum= to build"),
+        (
+            largest,
+            "pending input of",
+            "pass weights that differ less from those before, or set them when no input is pending",
+        ),
+    ):
+        if float(found.max(initial=0)) > LARGEST_SUM:
+            neuron, (population, _, receptor) = int(found.argmax()), place.rpartition(".")
+            raise NetworkError(
+                f"{what}: {said} neuron {neuron} of {population} by {receptor} may add up to {found[neuron]:.0f} times "
+                f"the quantum of weights there, {quantum:g}, but sums have 32 bits, up to {LARGEST_SUM}; {advice}"
+            )
     parts = round(1 / ratio) if ratio else 0
-    if same and 1 <= parts <= room and float(divided(quantum, parts)) == before:
+    if same and 1 <= parts <= _room(quantum, heaviest) and float(divided(quantum, parts)) == before:
         return Held(parts, sums)
+    room = _room(quantum, float((largest + loads).max(initial=0)))
     values = np.unique(np.abs(sums[sums != 0].astype(np.int64))) * ratio
     parts, errors = _fewest_parts(values, room, 4 * float(np.finfo(quantum.dtype).eps))
     _check(f"{what}: pending input of {place}", values, errors, quantum / parts)
     return Held(parts, np.rint(sums * (ratio * parts)).astype(np.int32))
+
+
+def _room(quantum: np.floating[Any], most: float) -> int:
+    """Return into how many parts a quantum can be divided for `most` of it to fit in 32 bits, at least one."""
+    return max(1, int(min(LARGEST_SUM / max(most, 1), float(quantum) / SMALLEST)))
 
 
 def _fewest_parts(values: Array, room: int, exact: float) -> tuple[int, Array]:

@@ -12,15 +12,16 @@ from ...errors import NetworkError
 from .plan import Plan, SynapsePlan
 from .quantum import LARGEST_SUM
 
-__all__ = ["check_pending", "largest_load"]
+__all__ = ["check_pending", "into", "largest_load"]
 
 _CHUNK = 2**22  # synapses
+_ADVICE = "pass a state of a run with these weights"
 
 Array = Any
 
 
-def check_pending(where: str, plan: Plan, arriving: Mapping[str, Mapping[str, Array]]) -> None:
-    """Raise if sums (rows, neurons) of a state, by population and receptor, may leave 32 bits in a run.
+def check_pending(where: str, plan: Plan, arriving: Mapping[str, Mapping[str, Array]], advice: str = _ADVICE) -> None:
+    """Raise, with advice, if sums (rows, neurons) of a state, by population and receptor, may leave 32 bits in a run.
 
     Row k arrives k steps after the next one. Until then each synapse with a delay of at most k steps can add its weight
     once. So the pending input of a run of the plan itself always fits.
@@ -28,7 +29,7 @@ def check_pending(where: str, plan: Plan, arriving: Mapping[str, Mapping[str, Ar
     for population, receptor in plan.receptors():
         rows = arriving[population][receptor]
         if (most := _largest(rows).max(initial=0)) and most + largest_load(plan, population, receptor) > LARGEST_SUM:
-            _check_each(where, plan, population, receptor, rows)
+            _check_each(where, plan, population, receptor, rows, advice)
 
 
 def largest_load(plan: Plan, population: str, receptor: str) -> int:
@@ -36,20 +37,20 @@ def largest_load(plan: Plan, population: str, receptor: str) -> int:
     place = population, receptor
     if place not in plan.loads:
         loads = np.zeros(plan.population(population).size, np.int64)
-        for synapses in _into(plan, population, receptor):
+        for synapses in into(plan, population, receptor):
             for targets, weights, _ in _chunks(synapses):
                 np.add.at(loads, targets, weights)
         plan.loads[place] = int(loads.max(initial=0))
     return plan.loads[place]
 
 
-def _check_each(where: str, plan: Plan, population: str, receptor: str, rows: Array) -> None:
+def _check_each(where: str, plan: Plan, population: str, receptor: str, rows: Array, advice: str) -> None:
     """Raise if the sums of a neuron do not fit; looks only at neurons whose sums are that large."""
     suspects = np.flatnonzero(_largest(rows) > LARGEST_SUM - largest_load(plan, population, receptor))
     column = np.full(plan.population(population).size, -1)
     column[suspects] = np.arange(suspects.size)
     added = np.zeros((len(rows), suspects.size), np.int64)
-    for synapses in _into(plan, population, receptor):
+    for synapses in into(plan, population, receptor):
         for targets, weights, delays in _chunks(synapses):
             chosen = (column[targets] >= 0) & (delays < len(rows))
             np.add.at(added, (delays[chosen], column[targets[chosen]]), weights[chosen])
@@ -60,7 +61,7 @@ def _check_each(where: str, plan: Plan, population: str, receptor: str, rows: Ar
         raise NetworkError(
             f"{where}: pending input of neuron {suspects[place]} of {population} by {receptor} may add up to {total} "
             f"quanta: {sums[row, place]} arrive in {row + 1} steps, and spikes until then may add {added[row, place]}; "
-            f"sums have 32 bits, up to {LARGEST_SUM}: pass a state of a run with these weights"
+            f"sums have 32 bits, up to {LARGEST_SUM}: {advice}"
         )
 
 
@@ -70,7 +71,7 @@ def _largest(rows: Array) -> Array:
     return np.maximum(high, -low)
 
 
-def _into(plan: Plan, population: str, receptor: str) -> Iterator[SynapsePlan]:
+def into(plan: Plan, population: str, receptor: str) -> Iterator[SynapsePlan]:
     """Yield the synapses of all projections into a receptor."""
     for place, projection in enumerate(plan.projections):
         if (projection.target, projection.receptor) == (population, receptor) and projection.entries:

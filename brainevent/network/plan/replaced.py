@@ -71,6 +71,7 @@ class Weights:
         base: The plan that a build with these weights makes.
         parts: By receptor, into how many parts the quantum of `base` is divided, so that it holds pending input.
         plan: `base` in these quanta, with which the engine runs. With powers of two, it does the same to the last bit.
+        rounded: Warnings of the weights that were replaced last: those of which some were rounded.
     """
 
     built: Plan
@@ -79,6 +80,7 @@ class Weights:
     base: Plan
     parts: Mapping[Receptor, int]
     plan: Plan
+    rounded: tuple[str, ...] = ()
     _loads: dict[str, Array] = field(default_factory=dict)  # of `base`, by projection, as far as they are known
 
     @property
@@ -97,7 +99,12 @@ class Weights:
 
     def as_built(self) -> Weights:
         """Return the weights of the build."""
-        return dataclasses.replace(self, replaced={}, base=self.built, parts={}, plan=self.built, _loads={})
+        return dataclasses.replace(self, replaced={}, base=self.built, parts={}, plan=self.built, rounded=(), _loads={})
+
+    def warn(self) -> None:
+        """Warn, each time, of the weights that were replaced last, if some of them were rounded."""
+        for text in self.rounded:
+            warn_each_time(text, RoundedWeightsWarning)
 
     def has(self, name: str, weights: Array) -> bool:
         """Say whether a projection delivers exactly these weights, () or (entries,), as `weights_of` returns them."""
@@ -114,20 +121,25 @@ class Weights:
         Weights are float64 () or (entries,), in the order of `order_of`. With `same`, quanta stay those of what is on
         its way if they can; else they become as large as they can. Errors begin with `what`.
         """
+        if not weights:
+            return self._holding(arriving, quanta, {}, what, same=same)
         replaced = {**self.replaced, **{name: one.reshape(-1) for name, one in weights.items()}}
         ends = {(p.target, p.receptor): None for p in self.built.projections if p.name in weights}
         made: dict[int, _Made] = {}
-        chosen = {}
+        chosen, rounded = {}, list[str]()
         for end in ends:
-            chosen[end], fresh = self._of_receptor(end, replaced, weights)
+            chosen[end], fresh, said = self._of_receptor(end, replaced, weights, what)
             made |= fresh
+            rounded += said
         base = self.base.replaced({place: one.synapses for place, one in made.items()}, chosen)
         alike = (tuple(name for name in group if name not in replaced) for group in self.built.repeats)
         base = dataclasses.replace(base, repeats=tuple(group for group in alike if len(group) > 1))
         loads = self._loads | {base.projections[place].name: one.loads for place, one in made.items()}
         parts = {end: one for end, one in self.parts.items() if end not in ends}
-        found = dataclasses.replace(self, replaced=replaced, base=base, _loads=loads, parts=parts)
-        return (found if weights else self)._holding(arriving, quanta, ends, what, same=same)
+        found = dataclasses.replace(
+            self, replaced=replaced, base=base, _loads=loads, parts=parts, rounded=tuple(rounded)
+        )
+        return found._holding(arriving, quanta, ends, what, same=same)
 
     def _holding(
         self, arriving: Arriving, quanta: Any, changed: Mapping[Receptor, Any], what: str, *, same: bool
@@ -136,30 +148,34 @@ class Weights:
 
         `changed` are receptors whose synapses are not those of the plan.
         """
-        before = {(name, receptor): quantum for name, receptor, quantum in quanta}
+        before, loads = {(name, receptor): quantum for name, receptor, quantum in quanta}, dict[Receptor, int]()
         parts, sums = dict(self.parts), {name: dict(receptors) for name, receptors in arriving.items()}
         for end, quantum in before.items():
             base = self.base.population(end[0]).quanta[end[1]]
             if end in changed or quantum != float(divided(base, parts.get(end, 1))):
                 own, place = sums[end[0]], ".".join(end)
-                found = held_in(what, place, own[end[1]], quantum, base, self._load(end), same=same)
+                load = self._load(end)
+                found = held_in(what, place, own[end[1]], quantum, base, load, same=same)
                 parts[end], own[end[1]] = found.parts, found.sums
+                loads[end] = int(load.max(initial=0)) * found.parts
         parts = {end: one for end, one in parts.items() if one > 1}
         if not changed and parts == self.parts:
             return self, sums
-        return dataclasses.replace(self, parts=parts, plan=_divided_plan(self.base, parts)), sums
+        plan = _divided_plan(self.base, parts)
+        plan.loads.update(loads)
+        return dataclasses.replace(self, parts=parts, plan=plan), sums
 
     def _of_receptor(
-        self, end: Receptor, replaced: Mapping[str, Array], changed: Mapping[str, Array]
-    ) -> tuple[np.floating[Any], dict[int, _Made]]:
-        """Return the quantum of a receptor, and the synapses of its projections that change with it."""
+        self, end: Receptor, replaced: Mapping[str, Array], changed: Mapping[str, Array], what: str
+    ) -> tuple[np.floating[Any], dict[int, _Made], list[str]]:
+        """Return the quantum of a receptor, the synapses of its projections that change with it, and warnings."""
         places = [k for k, p in enumerate(self.built.projections) if (p.target, p.receptor) == end]
-        asked = {place: self._asked(place, replaced) for place in places}
+        asked = {place: self._asked(place, replaced, what) for place in places}
         before = self.base.population(end[0]).quanta[end[1]]
         if end in self.built.given:
             quantum = before
             check_given_quantum(
-                f"set: quantum of {'.'.join(end)}, which build was given,", float(quantum), list(asked.values())
+                f"{what}: quantum of {'.'.join(end)}, which build was given,", float(quantum), list(asked.values())
             )
         else:
             quantum = choose_quantum(list(asked.values()), self.built.dtype)
@@ -168,13 +184,13 @@ class Weights:
             for place, one in asked.items()
             if quantum != before or one.name in changed
         }
-        for place, one in made.items():
-            self._warn(place, asked[place], one, quantum)
-        return quantum, made
+        found = (self._warning(place, asked[place], one, quantum, what) for place, one in made.items())
+        return quantum, made, [text for text in found if text]
 
-    def _asked(self, place: int, replaced: Mapping[str, Array]) -> Wiring | _Given:
+    def _asked(self, place: int, replaced: Mapping[str, Array], what: str) -> Wiring | _Given:
         """Return the weights of a projection before they are rounded."""
         about = self.built.projections[place]
+        where = f"{what}: weights of {about.name}"
         wiring = None if self.wirings is None else self.wirings()[place]
         weights = replaced.get(about.name)
         if weights is None and wiring is not None:
@@ -185,12 +201,12 @@ class Weights:
                 synapses.weights if synapses.weights.size == 1 else synapses.weights[order_of(self.built, synapses)]
             )
             weights = numbers * np.float64(self.built.population(about.target).quanta[about.receptor])
-        check_weights(f"set: weights of {about.name}", weights.reshape(()) if weights.size == 1 else weights)
+        check_weights(where, weights.reshape(()) if weights.size == 1 else weights)
         if wiring is not None:
             ends = float(weights.min(initial=np.inf)), float(weights.max(initial=-np.inf))
             rule = wiring.projection.target.rule
             if about.entries:
-                check_sign(f"set: weights of {about.name}", rule, about.target, about.receptor, *ends)
+                check_sign(where, rule, about.target, about.receptor, *ends)
             if weights.size == 1:
                 return dataclasses.replace(wiring, weights=weights)
         synapses = self.base.synapses[place]
@@ -224,18 +240,20 @@ class Weights:
         drawn.measure.done()
         return found
 
-    def _warn(self, place: int, asked: Wiring | _Given, made: _Made, quantum: np.floating[Any]) -> None:
+    def _warning(
+        self, place: int, asked: Wiring | _Given, made: _Made, quantum: np.floating[Any], what: str
+    ) -> str | None:
+        """Return a warning if weights were rounded too much; None if not, or if the user chose the quantum."""
         about = self.built.projections[place]
         if not made.rounded or not about.entries or (about.target, about.receptor) in self.built.given:
-            return
+            return None
         one = not isinstance(asked.weights, Law) and asked.weights.size == 1
         name = f"{about.target}.{about.receptor}"
-        warn_each_time(
-            f"set: weights of {about.name}: {about.entries if one else made.rounded} of {about.entries} were rounded "
-            f"by more than 2**-9 of their value, to multiples of {quantum:g}: weights into {name} differ too much in "
-            "size; pass weights that differ less, use another receptor, or accept the rounding with "
-            f"build(quantum={{'{name}': {quantum:g}}})",
-            RoundedWeightsWarning,
+        return (
+            f"{what}: weights of {about.name}: {about.entries if one else made.rounded} of {about.entries} were "
+            f"rounded by more than 2**-9 of their value, to multiples of {quantum:g}: weights into {name} differ too "
+            "much in size; pass weights that differ less, use another receptor, or accept the rounding with "
+            f"build(quantum={{'{name}': {quantum:g}}})"
         )
 
     def _load(self, end: Receptor) -> Array:

@@ -4,10 +4,9 @@
 from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -15,8 +14,9 @@ from ..._compat import Tracer
 from ...errors import NetworkError
 from ..plan.plan import Plan
 from ..plan.quantum import LARGEST_SUM
+from ..plan.traced import NO_SUM, beyond, fit, in_place_of, room_by_row
 from ..state import NetworkState
-from .quanta import Receptor, into, is_float, loads_of
+from .quanta import Receptor, is_float, loads_of
 
 __all__ = ["Doubts", "check_sums", "doubts"]
 
@@ -58,13 +58,17 @@ class Doubts:
     sums: Sequence[Receptor]
 
     def resolved(self, results: Any, state: NetworkState, weights: Mapping[str, Array]) -> Any:
-        """Return results: their floats are NaN if `weights` in quanta are not finite, or sums of a state too large."""
+        """Return state and records: floats are NaN if `weights` in quanta are not finite, or sums of a state too large.
+
+        Sums that are integers then are `NO_SUM`.
+        """
         if not self.weights and not self.sums:
             return results
         fine = [jnp.isfinite(weights[name]).all() for name in self.weights]
-        fine += [_fit(state.arriving[place[0]][place[1]], _room(self.plan, place)) for place in self.sums]
+        fine += [fit(state.arriving[place[0]][place[1]], _room(self.plan, place)) for place in self.sums]
         all_fine = jnp.array(fine).all()
-        return jax.tree.map(lambda x: jnp.where(all_fine, x, np.nan) if is_float(x) else x, results)
+        after, recorded = in_place_of(all_fine, results)
+        return replace(after, arriving=in_place_of(all_fine, after.arriving, NO_SUM)), recorded
 
 
 def doubts(plan: Plan, given: Mapping[str, Array], state: NetworkState, floats: Container[Receptor]) -> Doubts:
@@ -103,7 +107,7 @@ def _check_weights(name: str, weights: Array, quantum: np.floating[Any]) -> None
 
 
 def _check_room(place: Receptor, sums: Array, room: Array) -> None:
-    if (wrong := _beyond(sums, room)).any():
+    if (wrong := beyond(sums, room)).any():
         row, neuron = (int(k[0]) for k in np.nonzero(wrong))
         name, receptor = place
         raise NetworkError(
@@ -120,22 +124,4 @@ def _room(plan: Plan, place: Receptor) -> Array:
     loads, most = loads_of(plan, place), LARGEST_SUM - _SLACK
     if loads.max(initial=0) < _HALF - _SLACK:
         return (most - loads)[None].astype(np.int32)
-    rows = np.zeros((plan.rows(*place), loads.size))
-    for s in into(plan, place):
-        delays, weights = (np.broadcast_to(x, s.targets.shape) for x in (s.delays, s.weights))
-        for delay in np.unique(s.delays):
-            chosen = delays == delay
-            rows[delay:] += np.bincount(s.targets[chosen], np.abs(weights[chosen].astype(float)), loads.size)
-    return (LARGEST_SUM - rows).astype(np.int32)
-
-
-def _fit(sums: Array, room: Array) -> Array:
-    """Say whether there is room for all sums of a state, which may be traced."""
-    if len(room) == 1:  # XLA reduces rows much faster than all elements
-        sums = jnp.stack([sums.min(0), sums.max(0)])
-    return ~_beyond(sums, room).any()
-
-
-def _beyond(sums: Array, room: Array) -> Array:
-    """Return which sums of a state are larger than there is room for."""
-    return (sums > room) | (sums < -room)
+    return room_by_row(plan, place)

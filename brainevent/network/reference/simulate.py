@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import jax
@@ -26,6 +27,7 @@ from .placement import placed
 from .prepare import checked_count, checked_inputs, checked_state, program_of
 from .program import Carry, Program
 from .quanta import dtypes_after, dtypes_of_sums, fractional, in_dtypes, in_quanta, in_quanta_of
+from .room import check_outputs
 
 __all__ = ["simulate"]
 
@@ -57,8 +59,11 @@ def simulate(
 
     A simulation that was built with `backend="cuda"` runs its kernel within JAX's program, with the same bits as its
     method `run`. It has no derivatives, the keys of the build, and the means of `random.poisson` that are one for a
-    population are those of the build as well. Its weights are those of now: `Simulation.set` replaces them, `params`
-    may contain them as they are, and other ones raise. A program that JAX has traced keeps the weights of its trace.
+    population are those of the build as well. With other weights in `params` it does what a build with these weights
+    does, to the last bit: the network is built anew for them, which takes time, and the last ones are cached by their
+    content. So they must be known when `simulate` is called: `jax.vmap` over weights runs one network after the other,
+    and weights that `jax.jit`, `jax.grad` or a loop traces raise. A program that JAX has traced keeps the weights of
+    its trace, and their memory.
 
     Args:
         sim: A simulation that was built with `backend="jax"` or `"cuda"`, or a plan. The simulation itself does not
@@ -66,8 +71,8 @@ def simulate(
         state: The state before the first step.
         params: By population the parameters by name, () or (neurons,); by projection its weights, (1,) or
             (entries,), in the unit of what arrives. Parameters left out are as the network was built, and weights as
-            they are now: those of the build, or of `Simulation.set`. If traced weights are NaN or infinite, all floats
-            that are returned are NaN.
+            they are now: those of the build, or of `Simulation.set`. If traced weights are NaN or infinite, or traced
+            sums in the state too large, all floats that are returned are NaN.
         steps: How many steps, a Python integer.
         inputs: What is added to what arrives: by "population.receptor", (steps, neurons), or (steps,) for
             the same to all neurons.
@@ -86,11 +91,16 @@ def simulate(
         chosen), whose last row is 0 if one sample less falls within the run. The sums in the state are numbers of
         quanta, of the dtypes of those in `state`; but where weights are given, integers become floats, for such sums
         need not be whole numbers. `state.with_floats()` has floats from the start: for a loop such as `jax.lax.scan`
-        over calls with weights, and for derivatives through several calls.
+        over calls with weights, and for derivatives through several calls. With `backend="cuda"` sums stay whole
+        numbers, of the quanta that suit the given weights, which the state says; only `jax.vmap` over weights of
+        different quanta returns floats.
 
     Raises:
         NetworkError: The simulation has another backend; it has `"cuda"`, and the call needs `"jax"`; weights are NaN
             or infinite; or sums in the state are too large.
+        MemoryError: What is recorded, by all elements of `jax.vmap`, does not fit in memory. In this case nothing runs.
+            Within `jax.jit`, XLA says so when the program runs.
+        RoundedWeightsWarning: A warning, with `backend="cuda"`: weights were rounded by more than 2**-9 of their value.
         UnknownNameError: A population, parameter, projection or receptor does not exist.
         ShapeError: A parameter, an input or the state has another shape.
 
@@ -131,6 +141,7 @@ def simulate(
 
     _check_width(plan, (state, params, inputs, keys))
     check_names(plan, params)
+    check_outputs(plan, asked, steps, (state, params, inputs, keys))
     with jax.enable_x64(plan.dtype == "float64"):
         given = checked_inputs(plan, inputs or {}, steps)
         neurons, weights = neuron_params(plan, params), given_weights(plan, params)
@@ -143,7 +154,7 @@ def simulate(
 
 def _on_gpu(
     sim: Any,
-    state: NetworkState,
+    state: Any,
     params: Mapping[str, Any],
     steps: int,
     inputs: Mapping[str, Array],
@@ -153,7 +164,7 @@ def _on_gpu(
     keys: Mapping[str, Array] | None,
 ) -> tuple[NetworkState, dict[str, Array]]:
     """Run steps of the kernel for GPUs; raise for what it cannot do."""
-    from ..gpu.pure import check_weights, simulated
+    from ..gpu.call import run_on_gpu
 
     given = {"surrogate": surrogate not in (None, _USUAL), "checkpoint_every": checkpoint_every, "keys": keys}
     if refused := [name for name, value in given.items() if value]:
@@ -165,10 +176,10 @@ def _on_gpu(
     asked = record if isinstance(record, Wanted) else wanted(parsed(plan, record))
     steps = checked_count("steps", steps)
     check_names(plan, params)
-    check_weights(params, sim._weights)
+    checked_state(plan, replace(state, quanta=None) if isinstance(state, NetworkState) else state)
+    check_outputs(plan, asked, steps, (state, params, inputs), sim.engine.device.of_jax)
     with jax.enable_x64(False):
-        given = checked_inputs(plan, inputs, steps)
-        return simulated(sim.engine, checked_state(plan, state), params, steps, given, asked)
+        return run_on_gpu(sim.engine, sim._weights, state, params, checked_inputs(plan, inputs, steps), steps, asked)
 
 
 def _check_width(plan: Plan, arguments: Any) -> None:

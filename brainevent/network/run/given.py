@@ -24,6 +24,7 @@ __all__ = [
     "found_receptor",
     "refuse_infinite",
     "split_values",
+    "weights_to_set",
 ]
 
 Array = Any
@@ -82,7 +83,7 @@ def split_values(population: PopulationPlan, values: Mapping[str, Any]) -> tuple
     return params, states
 
 
-def checked_weights(projection: ProjectionPlan, values: Mapping[str, Any], unit: Any) -> Array:
+def weights_to_set(projection: ProjectionPlan, values: Mapping[str, Any], unit: Any) -> Array:
     """Return the new weights of `Simulation.set`: float64, () or (synapses,); `unit` is that of the receptor."""
     for name in values:
         if name != "weights":
@@ -90,10 +91,15 @@ def checked_weights(projection: ProjectionPlan, values: Mapping[str, Any], unit:
             raise NetworkError(
                 f"set: {projection.name} has no {name!r}{guess}; only the weights of a projection can be set"
             )
-    where, entries = f"set: weights of {projection.name}", projection.entries
     if "weights" not in values:
-        raise NetworkError(f"{where} are missing; pass weights=")
-    array = as_dtype(where, values["weights"], np.float64, unit)
+        raise NetworkError(f"set: weights of {projection.name} are missing; pass weights=")
+    return checked_weights("set", projection, values["weights"], unit)
+
+
+def checked_weights(what: str, projection: ProjectionPlan, value: Any, unit: Any) -> Array:
+    """Return new weights of a projection: float64, () or (synapses,); `unit` is that of the receptor."""
+    where, entries = f"{what}: weights of {projection.name}", projection.entries
+    array = as_dtype(where, value, np.float64, unit)
     if array.shape not in ((), (1,), (entries,)):
         raise NetworkError(
             f"{where} have the shape {array.shape}; pass a number, or an array ({entries},) in the order of connections"

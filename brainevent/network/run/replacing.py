@@ -14,7 +14,7 @@ from ..plan.pending import check_pending
 from ..plan.plan import Plan
 from ..plan.replaced import Weights, weights_as_built
 from ..state import NetworkState
-from .given import checked_weights
+from .given import weights_to_set
 from .requests import found_projection
 
 __all__ = ["first_weights", "given_weights", "going_on"]
@@ -31,7 +31,7 @@ def given_weights(weights: Weights, name: str, values: Mapping[str, Any]) -> dic
     """Return the new weights of a projection, checked, by its name; nothing if they are those of now."""
     about = found_projection(weights.plan, "set", name)
     unit = unit_of(about.target, weights.plan.population(about.target).units, about.receptor)
-    given = checked_weights(about, values, unit)
+    given = weights_to_set(about, values, unit)
     return {} if weights.has(name, given) else {name: given}
 
 
@@ -44,6 +44,10 @@ def going_on(
     """
     given = quanta if state.quanta is None else state.quanta
     weights, arriving = weights.with_(replaced, state.arriving, given, what, same=what != "set")
-    if what != "set":
+    if replaced:
+        weights.warn()
+    if what == "set":
+        check_pending(what, weights.plan, arriving, "pass smaller weights, or set them when no spikes are on their way")
+    else:
         check_pending(what, weights.plan, arriving)
     return weights, dataclasses.replace(state, arriving=arriving, quanta=weights.plan.quanta)

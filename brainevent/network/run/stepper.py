@@ -26,7 +26,7 @@ __all__ = ["Stepper"]
 
 Array = Any
 _FAST = "biuf"  # kinds of arrays that become floats by a copy
-_PLACES = {"spikes": "spikes", "counts": "counts", "rate": "rates", "sample": "samples"}  # in a `RecordedStep`
+_PLACES = {"spikes": 0, "counts": 1, "rate": 2, "sample": 3}  # in a `RecordedStep`
 
 
 class _Input(NamedTuple):
@@ -145,7 +145,7 @@ class Stepper:
         return [one.label for one in self._inputs]
 
     def _by_label(self, recorded: RecordedStep) -> dict[str, Any]:
-        return {label: getattr(recorded, kind)[key] for label, kind, key in self._values}
+        return {label: recorded[place][key] for label, place, key in self._values}
 
     def _result(self, recorded: Recorded) -> Mapping[str, Any]:
         return result_of(self._plan, self._requests, [recorded], recorded.first)

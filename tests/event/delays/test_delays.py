@@ -48,7 +48,7 @@ TIMES = [0, 3, -8, 10**30, jnp.int32(2**31 - 1)]
 KINDS = [(False, False, True), (True, False, False), (False, True, False)]
 
 
-@settings(max_examples=6)
+@settings(max_examples=3)
 @given(st.integers(0, 99), st.sampled_from(KINDS), st.sampled_from(TIMES))
 def test_it_is_the_loop(seed, kind, t):
     one_weight, one_delay, weighted = kind
@@ -89,7 +89,7 @@ def test_matrices_deliver_along_their_rows(weighted, backend):
     ):
         found = matrix.delay_deliver(ring, x, steps, 4, weighted=weighted, backend=backend)
         np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
-    for matrix in (csr, csc, csc.precompute_weight_indices(), coo):  # one delay for all, then one weight too
+    for matrix in (csr, csc.precompute_weight_indices()):  # one delay for all, then one weight too
         for one in (matrix, matrix.with_data(jnp.float32(3.0))):
             found = one.delay_deliver(ring, x, 2, 4, weighted=weighted, backend=backend)
             of_all = data if one is matrix else np.float32(3)
@@ -97,6 +97,7 @@ def test_matrices_deliver_along_their_rows(weighted, backend):
             np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.covering(strength=0)
 @pytest.mark.parametrize("backend", [None, "jax"])
 def test_one_weight_and_one_delay_need_no_places(backend):
     ring, x, _, indices, indptr, _ = drawn(3)
@@ -142,6 +143,7 @@ def test_rows_of_as_many_elements_and_dense_ones(weighted):
     )
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "dtype", [dtype if dtype == "bfloat16" else pytest.param(dtype, marks=pytest.mark.thorough) for dtype in DTYPES]
 )
@@ -408,6 +410,7 @@ def test_bad_layouts_are_told():
         be.csr_delay_deliver_layout(GIVEN["ring"], GIVEN["events"], be.CSR.fromdense(np.eye(2)), 0)
 
 
+@pytest.mark.covering(strength=1, most=4)
 @pytest.mark.usefixtures("ninety")
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("kind", ["csr", "csc", "fixed", "laid", "taken"])

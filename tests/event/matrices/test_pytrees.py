@@ -121,6 +121,7 @@ def test_norms_over_leaves_are_those_of_weights(name):
     close(jax.jit(norm)(matrix), sum(float((np.asarray(x) ** 2).sum()) for x in weights_of(matrix)))
 
 
+@pytest.mark.covering(strength=1, most=4)
 @matrices
 def test_weights_of_a_batch_are_stacked_beside_one_structure(name):
     matrix = MAKERS[name]()
@@ -185,7 +186,7 @@ def dense_loss(p):
     return (jnp.tanh(X @ w + p["b"]) ** 2).sum()
 
 
-@pytest.mark.covering(strength=1)
+@pytest.mark.covering(strength=1, most=4)
 @formats
 @eager
 def test_gradients_are_those_of_a_dense_matrix(name, mode):
@@ -202,6 +203,7 @@ def test_gradients_are_those_of_a_dense_matrix(name, mode):
     close(by_ours["w"].data, found["w"].data)
 
 
+@pytest.mark.covering(strength=1, most=2)
 @few_matrices
 def test_gradients_go_through_vmap_and_twice(name):
     matrix, b = MAKERS[name](), jnp.linspace(0, 1, 9)
@@ -229,6 +231,7 @@ def test_gradients_go_through_vmap_and_twice(name):
     jax.tree.map(close, weights_of(twice["w"]), jax.tree.leaves(wanted))
 
 
+@pytest.mark.covering(strength=1, most=3)
 @formats
 def test_values_and_events_are_differentiated_together(name):
     matrix = FORMATS[name](jnp.asarray(DENSE))

@@ -47,6 +47,7 @@ def test_solutions(name, seed, size, columns):
     close(matrix.T.solve(b), np.linalg.solve(np.float64(dense.T), np.float64(b)))
 
 
+@pytest.mark.covering(strength=1, most=2)
 @formats
 def test_derivatives_and_batches(name):
     dense, b = system(3, 4, 2)

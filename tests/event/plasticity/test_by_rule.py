@@ -23,7 +23,7 @@ def rule(state, pre, post, params):
     return state * params + pre * post
 
 
-@settings(max_examples=6)
+@settings(max_examples=3)
 @given(m=st.integers(0, 6), n=st.integers(0, 6), seed=st.integers(0, 99), post=st.booleans())
 def test_states_are_those_of_a_loop(m, n, seed, post):
     random, matrix = np.random.default_rng(seed), CSR.random((m, n), prob=0.5, weights=jax.random.normal, seed=seed)

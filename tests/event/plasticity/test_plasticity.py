@@ -64,7 +64,7 @@ def expected(stored, dense, side, spikes, traces):
 # ---- what changes ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.covering(strength=1)
+@pytest.mark.covering(strength=1, most=3)
 @every_format
 @both_sides
 @pytest.mark.parametrize(
@@ -244,7 +244,7 @@ def test_they_are_found_by_tags_and_measured(name):
     assert all(config.bytes > 0 for config in operator.definition.benchmark_data(platform="cpu"))
 
 
-@pytest.mark.covering(strength=1)
+@pytest.mark.covering(strength=1, most=3)
 @every_format
 @both_sides
 def test_derivatives_are_those_of_the_formula(name, side):

@@ -144,6 +144,7 @@ def test_no_seed_is_a_new_one_each_time():
 # ---- matrices
 
 
+@pytest.mark.covering(strength=1, most=2)
 @pytest.mark.parametrize("kind", [CSR, CSC, COO])
 def test_matrices_are_drawn_in_every_way(kind):
     by_prob = kind.random((300, 200), prob=0.1, seed=3)

@@ -43,7 +43,7 @@ def multiplied(matrix, y, w, transpose):
 @pytest.mark.covering(strength=1)
 @both_ways
 @pytest.mark.parametrize("backend", ["numba", "jax_raw"])
-@settings(max_examples=6)
+@settings(max_examples=3)
 @given(
     seed=st.integers(0, 99),
     shape=st.sampled_from([(6, 8), (70, 3), (0, 4), (5, 0)]),
@@ -68,6 +68,7 @@ def test_compressed_rows_and_columns(transpose, backend, seed, shape, dtype, of_
     np.testing.assert_array_equal(turned, found)
 
 
+@pytest.mark.covering(strength=1)
 @both_ways
 @pytest.mark.parametrize("of_y", [(), (1,), (4,)])
 @pytest.mark.parametrize("of_w", [None, (), (4,)])
@@ -94,7 +95,7 @@ def test_the_result_has_the_type_that_both_are_promoted_to():
 # ---- methods --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.covering(strength=1)
+@pytest.mark.covering(strength=1, most=3)
 @every_format
 @both_ways
 @pytest.mark.parametrize("turned", [False, True])
@@ -168,7 +169,7 @@ def test_old_names_say_the_new_ones(name):
 # ---- derivatives ----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.covering(strength=1)
+@pytest.mark.covering(strength=1, most=3)
 @every_format
 @both_ways
 def test_derivatives_are_those_of_the_product(name, transpose):
@@ -188,7 +189,7 @@ def test_derivatives_are_those_of_the_product(name, transpose):
         jax.tree.map(close, derivatives(loss, y, w), derivatives(true, y, w))
 
 
-@pytest.mark.covering(strength=1)
+@pytest.mark.covering(strength=1, most=1)
 @both_ways
 @pytest.mark.parametrize(("of_y", "of_w"), [(3, 3), (1, 3), (3, 1)])
 def test_derivatives_of_batches_sum_over_the_entries_that_a_single_row_serves(transpose, of_y, of_w):

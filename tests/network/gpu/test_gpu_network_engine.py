@@ -2,6 +2,7 @@
 """On a real GPU: the bits of the interpreter, for every network, partition and split of a run."""
 
 import hashlib
+import math
 import threading
 import time
 
@@ -20,11 +21,12 @@ import brainevent as be
 from brainevent.errors import NetworkError
 from brainevent.network.cpu.engine import NumbaEngine
 from brainevent.network.description.values import normal
-from brainevent.network.gpu import partition, program
+from brainevent.network.gpu import partition, program, spikes
 from brainevent.network.gpu.device import cuda_device
 from brainevent.network.gpu.engine import CudaEngine
 from brainevent.network.gpu.rows import COMPACT, PADDED, PUSHED, SHORT
 from brainevent.network.interpreted import Interpreted
+from brainevent.network.pages import aligned
 from brainevent.network.run.recorded import Wanted
 from brainevent.network.run.simulation import Simulation
 from brainevent.network.state import copied
@@ -128,6 +130,49 @@ def test_weights_that_are_set_are_those_of_a_separate_build():
         np.testing.assert_array_equal(*counts)
         np.testing.assert_array_equal(out["E.counts"], counts[0])
         equal(copied(sims[0].engine.plan, state), sims[1].state)
+
+
+@pytest.mark.parametrize("law", [None, be.connect.prob(0.2, weight=be.uniform(5.0, 8.0))], ids=["one", "drawn"])
+def test_a_sweep_of_simulate_is_that_of_separate_builds(law):
+    """Rows are operands of programs that run at once; from any state, for weights that come again, and under vmap."""
+    sim = replaced.network(exc=1.5, inh=-1.5, both=law, size=400).build(seed=3, backend="cuda")
+    record, strengths, expected = ["E.counts", "E.v"], (4.0, 4.3, 4.7, 4.0), {}
+    for strength in strengths:
+        other = replaced.network(exc=1.5, inh=-0.4 * strength, both=law, size=400).build(seed=3, backend="numba")
+        expected[strength] = other.run(200, record)["E.counts"], other.state
+        params = dict.fromkeys(replaced.INH, -0.4 * strength)
+        state, first = be.simulate(sim, sim.state, params, 120, record=record)
+        state, second = be.simulate(sim, state, params, 80, record=record)
+        np.testing.assert_array_equal(first["E.counts"] + second["E.counts"], expected[strength][0])
+        equal(copied(other.engine.plan, state), other.state)
+        jitted = jax.jit(lambda state, params=params: be.simulate(sim, state, params, 200, record=record))
+        np.testing.assert_array_equal(jitted(sim.state)[1]["E.counts"], expected[strength][0])
+
+    def swept(weight):
+        return be.simulate(sim, sim.state, dict.fromkeys(replaced.INH, weight), 200, record=record)[1]["E.counts"]
+
+    for strength, counts in zip(strengths, jax.vmap(swept)(-0.4 * np.array(strengths)), strict=True):
+        np.testing.assert_array_equal(counts, expected[strength][0])
+
+
+def test_memory_that_is_full_ends_a_run_with_all_its_spikes(monkeypatch):
+    """On the host, before steps whose spikes may find no room; on the GPU, launches stay small."""
+    network = driven(20_000, 50, be.uniform(0.1, 3.0))
+    sim, cpu = (network.build(seed=3, backend=backend, round_delays=True) for backend in ("cuda", "numba"))
+    limit = sim.engine.partition.blocks * 4096 * 2 + 200_000
+
+    def limited(shape, dtype):
+        if math.prod(shape) > limit:
+            raise MemoryError
+        return aligned(shape, dtype)
+
+    monkeypatch.setattr(spikes, "aligned", limited)
+    result = sim.run(10**6, "cells.spikes")
+    assert result.reason == "memory is full: there is no room for more spikes"
+    assert 0 < result.steps == sim.steps < 10**6
+    expected = cpu.run(result.steps, "cells.spikes")["cells.spikes"]
+    np.testing.assert_array_equal(result["cells.spikes"].times, expected.times)
+    np.testing.assert_array_equal(result["cells.spikes"].neurons, expected.neurons)
 
 
 def test_random_numbers_equal_the_interpreter():

@@ -54,6 +54,7 @@ def test_intervals_under_a_constant_current_are_those_of_the_closed_form(model, 
     assert found > 20
 
 
+@pytest.mark.covering(strength=1, most=3)
 @pytest.mark.parametrize(("tau", "tau_syn"), [(10, 0.5), (20, 5), (5, 5), (5, 12), (10, 10 + 1e-9)])
 def test_an_exponential_current_makes_the_potential_of_the_closed_form(tau, tau_syn):
     steps = 500
@@ -157,6 +158,7 @@ ADEX = {  # reset, tau_w, b, current: adaptation as in the paper; bursts; tonic 
 }
 
 
+@pytest.mark.thorough
 def test_adaptive_exponential_neurons_spike_when_the_solution_does():
     reset, tau_w, b, current = np.array(list(ADEX.values()), float).T
     steps = 900
@@ -178,6 +180,7 @@ def test_adaptive_exponential_neurons_spike_when_the_solution_does():
         np.testing.assert_allclose(result.states["w"][before, k], states[before, 1], atol=5e-3)
 
 
+@pytest.mark.thorough
 def test_an_adaptive_neuron_is_refractory_and_adapts_meanwhile():
     result = run(models.adex("n", 1, current=1000, refractory=3.0), 400, ("v", "w"))
     at = result.steps_of()[0]
@@ -204,6 +207,7 @@ def kinds():
     return run(neurons, 3000, ("v",))
 
 
+@pytest.mark.covering(strength=0)
 @pytest.mark.parametrize("kind", KINDS)
 def test_izhikevich_neurons_spike_when_the_solution_does(kinds, kind):
     a, b, c, d = KINDS[kind]
@@ -270,6 +274,7 @@ def axon():
     return [solve_ivp(squid(i), (0, 15), start, events=crossed, rtol=1e-7, atol=1e-7).t_events[0] for i in CURRENTS]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("dt", "late"), [(0.1, 0.15), pytest.param(0.05, 0.05, marks=pytest.mark.thorough)])
 def test_channels_make_spikes_when_the_solution_does_with_an_error_of_second_order(axon, dt, late):
     neurons = models.hodgkin_huxley("n", CURRENTS.size, dt=dt, current=100 * CURRENTS)

@@ -86,6 +86,7 @@ def test_two_steps_and_an_input_add_up():
     np.testing.assert_array_equal(level, 2 + 3 * (at < 10) + 5 * ((at >= 5) & (at < 20)) + at)
 
 
+@pytest.mark.covering(strength=0)
 @pytest.mark.parametrize("tau", [*(pytest.param(tau, marks=pytest.mark.thorough) for tau in (0.0, 0.5)), 2.0])
 def test_noise_has_the_moments_and_the_memory_of_the_process(tau):
     size, steps, skipped = 300, 300, 100
@@ -146,7 +147,7 @@ def steady(use, recover, facilitate, interval):
     return u_now, (1 - e) / (1 - (1 - u_now) * e)
 
 
-@pytest.mark.covering(strength=1)
+@pytest.mark.covering(strength=0)
 @pytest.mark.parametrize(
     ("use", "recover", "facilitate", "interval"), [(0.5, 20, 0, 5), (0.5, 20, 0, 2), (0.1, 5, 15, 2), (0.9, 10, 0, 5)]
 )

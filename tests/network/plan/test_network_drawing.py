@@ -106,6 +106,7 @@ def test_nothing_and_next_to_nothing(how, own):
         assert rows_of(ours, 1)[1].tolist() == rows_of(theirs, 1)[1].tolist()
 
 
+@pytest.mark.covering(strength=1, most=3)
 @pytest.mark.parametrize("kind", sorted(KINDS))
 def test_more_rows_than_blocks_and_chunks_of_a_row(monkeypatch, kind):
     monkeypatch.setattr(drawing, "_MOST_BLOCKS", 7)

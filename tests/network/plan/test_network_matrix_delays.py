@@ -53,6 +53,7 @@ def delays_of(sim):
     return np.rint(delays).astype(int)
 
 
+@pytest.mark.covering(strength=1)
 @pytest.mark.parametrize("backend", ["interpreted", "numba", "jax"])
 @pytest.mark.parametrize("name", MATRICES)
 def test_each_synapse_of_a_matrix_gets_a_delay(name, backend):

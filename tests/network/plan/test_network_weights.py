@@ -85,6 +85,7 @@ def test_parameters_that_were_set_stay(backend):
     same(run(sim), run(other))
 
 
+@pytest.mark.covering(strength=1)
 @pytest.mark.parametrize("backend", ENGINES)
 @pytest.mark.parametrize("largest", [9, 40_000, 2**25])
 def test_one_weight_becomes_many_and_narrow_ones_wide(backend, largest):

@@ -87,13 +87,17 @@ def two_into_one(first, second):
 
 
 BASE = np.where((np.arange(24) % 2 == 0).reshape(6, 4), 0.5, -1.0)  # a coarse grid
-SIM = two_into_one(BASE, 2 * BASE).build(seed=1, backend="jax")
 INPUTS = {"p.given": TRAINS.astype("f4"), "q.given": np.roll(TRAINS, 1, 0).astype("f4")}
+
+
+@functools.cache
+def of_base():
+    return two_into_one(BASE, 2 * BASE).build(seed=1, backend="jax")
 
 
 @jax.jit
 def potentials(params):
-    return be.simulate(SIM, SIM.state, params, STEPS, INPUTS, record=["t.v"])[1]["t.v"]
+    return be.simulate(of_base(), of_base().state, params, STEPS, INPUTS, record=["t.v"])[1]["t.v"]
 
 
 magnitudes = st.floats(1 / 128, 3, width=32)
@@ -103,7 +107,8 @@ weights_of_all = st.lists(magnitudes, min_size=24, max_size=24).map(lambda x: np
 @given(weights_of_all, st.lists(st.sampled_from([-1, 1]), min_size=24, max_size=24))
 def test_a_run_equals_that_of_a_separate_build(sizes, signs):
     weights = sizes * np.reshape(signs, (6, 4)).astype("f4")
-    in_order = weights[SIM.connections("p->t.syn").sources, SIM.connections("p->t.syn").targets]
+    connections = of_base().connections("p->t.syn")
+    in_order = weights[connections.sources, connections.targets]
     found = potentials({"p->t.syn": in_order})
     exact = Interpreted(build_plan(two_into_one(weights, 2 * BASE), seed=1))
     sample = be.network.run.requests.parsed(exact.plan, "t.v")

@@ -87,7 +87,7 @@ def margin_of(p):
     return margin
 
 
-@pytest.mark.covering(strength=0, times=3)
+@pytest.mark.covering(strength=0, times=2)
 @pytest.mark.parametrize("name", PLANS)
 def test_each_step_equals_that_of_the_interpreted_network(name):
     plan = PLANS[name]()
@@ -132,6 +132,7 @@ def test_from_any_sums_on_their_way_one_step_is_the_same(seed):
     jax.tree.map(np.testing.assert_array_equal, reference.state.arriving, exact.state.arriving)
 
 
+@pytest.mark.thorough
 def test_a_run_in_pieces_equals_one_run_and_the_pure_function():
     plan = small_plans.plan()
     whole, pieces = ReferenceEngine(plan), ReferenceEngine(plan)
@@ -305,6 +306,7 @@ def loss(params, plan, **options):
     return loss_of(spikes, {name: states["v"] for name, states in state.neurons.items()})
 
 
+@pytest.mark.covering(strength=0)
 @pytest.mark.parametrize("weights", ["of the build", "normal"])
 def test_gradients_equal_those_of_a_dense_program(weights):
     plan = two_populations()
@@ -323,7 +325,7 @@ def test_gradients_equal_those_of_a_dense_program(weights):
         np.testing.assert_allclose(here, values, rtol=1e-4, atol=1e-4 * scale, err_msg=str(path))
 
 
-@pytest.mark.covering(strength=0)
+@pytest.mark.thorough
 @pytest.mark.parametrize("chunk", [7, 50, 1000])
 def test_checkpoints_change_no_gradient(chunk):
     plan = two_populations()
@@ -407,6 +409,7 @@ SURROGATES = [
 ]
 
 
+@pytest.mark.covering(strength=1, most=3)
 @pytest.mark.parametrize(("surrogate", "margin", "slope"), SURROGATES)
 def test_a_spike_has_the_derivative_of_its_surrogate(surrogate, margin, slope):
     plan = one_neuron(threshold=0.75 - margin)
@@ -429,6 +432,7 @@ def test_a_slope_that_means_nothing_raises(make, slope):
         make(slope)
 
 
+@pytest.mark.thorough
 def test_gradients_flow_through_several_calls_where_sums_are_floats():
     plan = two_populations()
     start = initial_state(plan)

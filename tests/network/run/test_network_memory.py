@@ -1,18 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
 """What does not fit in memory is refused before a run; memory that becomes full ends a run, and loses nothing."""
 
+import math
 import re
 import types
 
 import numpy as np
 import pytest
 from forked import run_forked
+from gpu_on_cpu import PretendDevice
 from recorded import ALL, equal, simulation, values
 
 import brainevent as be
+from brainevent.errors import NetworkError
 from brainevent.network.cpu.recording import Recording
 from brainevent.network.engines import make_engine
+from brainevent.network.gpu import spikes
+from brainevent.network.gpu.engine import CudaEngine
 from brainevent.network.interpreted import Interpreted
+from brainevent.network.pages import aligned
 from brainevent.network.run import collected
 from brainevent.network.run.requests import every
 from brainevent.network.run.simulation import Simulation
@@ -125,6 +131,91 @@ def test_spikes_for_which_there_is_no_room_end_a_chunk(monkeypatch, parts):
     assert 0 < result.steps == sim.steps < 10**6
     equal(values(result), values(alone.run(result.steps, ALL)))
     assert not alone.run(5, ALL).interrupted
+
+
+def on_gpu(plan):
+    return Simulation(plan, CudaEngine(plan, blocks=2, device=PretendDevice(4)))
+
+
+def short_launches(monkeypatch, steps=7):
+    """Let the kernel run few steps at a time."""
+    monkeypatch.setattr("brainevent.network.gpu.engine.STEPS", steps)
+
+
+def test_spikes_for_which_there_is_no_room_end_a_run_on_a_gpu(monkeypatch):
+    """Before steps whose spikes may find no room: nothing that ran is lost."""
+    import small_plans
+
+    plan = small_plans.plan()
+    sim, alone = on_gpu(plan), on_gpu(plan)
+    short_launches(monkeypatch)
+
+    def limited(shape, dtype):
+        if math.prod(shape) > 17_000:  # two launches need 2 x 8192, so this is full soon
+            raise MemoryError
+        return aligned(shape, dtype)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(spikes, "aligned", limited)
+        result = sim.run(5000, ALL, chunk=5000)
+        assert result.reason == "memory is full: there is no room for more spikes"
+        assert result.interrupted
+        assert 0 < result.steps == sim.steps < 5000
+        patch.setattr(spikes, "aligned", lambda *_: limited((10**6,), np.uint8))
+        with pytest.raises(MemoryError):
+            alone.run(100, ALL)
+        assert alone.steps == 0
+    assert sum(result[f"{name}.spikes"].times.size for name in "ab") > 500
+    equal(values(result), values(alone.run(result.steps, ALL)))
+    equal(values(sim.run(50, ALL)), values(alone.run(50, ALL)))
+
+
+@pytest.mark.parametrize("name", ["a", "b"])
+def test_memory_that_is_full_while_spikes_are_taken_loses_none(monkeypatch, name):
+    """Also in the middle of a launch, of which one population was taken before."""
+    import small_plans
+
+    plan, calls = small_plans.plan(), []
+    sim, alone = on_gpu(plan), on_gpu(plan)
+    short_launches(monkeypatch)
+    order = spikes._order_bursts
+
+    def failing(*arguments):
+        calls.append(arguments)
+        if len(calls) == 2 * 5 + "ab".index(name):
+            raise MemoryError("Unable to allocate 2 MiB")
+        order(*arguments)
+
+    monkeypatch.setattr(spikes, "_order_bursts", failing)
+    result = sim.run(500, ALL, chunk=500)
+    assert (result.reason, result.interrupted) == ("memory is full: there is no room for more spikes", True)
+    assert 20 < result.steps == sim.steps < 100
+    equal(values(result), values(alone.run(result.steps, ALL)))
+
+
+def test_a_gpu_without_memory_for_larger_launches_goes_on_with_small_ones(monkeypatch):
+    """Launches then end when their memory is full; nothing is lost."""
+    import test_network_gpu as pretended
+
+    plan = pretended.bursting(2600)
+    sim, alone = on_gpu(plan), Simulation(plan, Interpreted(plan))
+    sim.run(1, "a.spikes")
+    alone.run(1, "a.spikes")
+    memory, refused = PretendDevice.memory, []
+
+    def full(self, nbytes, what):
+        if what == "spikes that are recorded":
+            refused.append(nbytes)
+            if nbytes > 8 * 4096 * 2:
+                raise NetworkError("build: spikes that are recorded take too much")
+        return memory(self, nbytes, what)
+
+    monkeypatch.setattr(PretendDevice, "memory", full)
+    result, expected = (one.run(40, ["a.spikes", "a.counts"]) for one in (sim, alone))
+    assert refused
+    assert not result.interrupted
+    np.testing.assert_array_equal(result["a.spikes"].neurons, expected["a.spikes"].neurons)
+    np.testing.assert_array_equal(result["a.counts"], expected["a.counts"])
 
 
 def test_memory_to_join_spikes_is_kept_free(monkeypatch):

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from beside_interpreter import equal
 from gpu_on_cpu import PretendDevice
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -240,7 +241,11 @@ def test_sums_that_no_grid_holds_are_said_in_words():
     with pytest.raises(NetworkError, match=r"state: pending input of a.b, .*, by more than 2\*\*-9 of the largest"):
         held_in("state", "a.b", np.array([[1, 3]], np.int32), 0.3, np.float32(1), large, same=True)
     with pytest.raises(
-        NetworkError, match=r"set: weights into neuron 1 of a by b and its pending input add up to 3221225472 t"
+        NetworkError, match=r"set: weights into neuron 0 of a by b may add up to 2147483648 times the q"
+    ):
+        held_in("set", "a.b", np.zeros((1, 2), np.int32), 1.0, np.float32(1), 2 * large, same=True)
+    with pytest.raises(
+        NetworkError, match=r"set: pending input of neuron 1 of a by b may add up to 3221225472 times the q"
     ):
         held_in("set", "a.b", np.array([[0, 2**30]], np.int32), 3.0, np.float32(1), large, same=False)
 
@@ -301,6 +306,40 @@ def test_a_file_keeps_weights_quanta_and_what_is_on_its_way(tmp_path, backend):
         forced.load(path)
     forced.load(path, force=True)
     assert forced.steps == 21
+
+
+LARGE = np.array([1.0, 2e9])  # quanta: two of the second do not fit in 32 bits
+
+
+def pair(weights):
+    """Return one neuron that spikes when it is driven, and two synapses from it, one to each other neuron."""
+    cells = be.Population("a", 3, lambda s, arriving, p: (s.replace(v=arriving.syn), arriving.inp > 0), {"v": 0.0})
+    matrix = sparse.csr_matrix((weights, ([0, 0], [1, 2])), (3, 3))
+    projection = be.Projection(cells, cells, matrix, into="syn", delay=0.3, name="p")
+    drive = be.Projection(cells, cells, be.connect.one_to_one(weight=0.0), into="inp", name="q")
+    return be.Network([cells], [projection, drive], dt=0.1)
+
+
+@pytest.mark.parametrize("backend", ["interpreted", "numba", "cuda"])
+def test_sums_that_just_fit_go_on(tmp_path, backend):
+    """In a file with replaced weights, in a state, and beside weights that are set: what can add up is what counts."""
+    sim, path = built(pair([1.0, 1.0]), "numba"), tmp_path / "day1.npz"
+    sim.set("p", weights=LARGE)
+    spike = {"a.inp": np.array([[1.0, 0, 0]])}
+    sim.run(1, inputs=spike)
+    sim.save(path)
+    again = built(pair([1.0, 1.0]), backend)
+    again.load(path)
+    state = again.state
+    assert state.arriving["a"]["syn"].max() == 2_000_000_000
+    np.testing.assert_array_equal(again.run(4, "a.v")["a.v"], sim.run(4, "a.v")["a.v"])
+    again.state = state
+    again.set("p", weights=[1.0, 1e9])
+    assert again.run(4, "a.v")["a.v"].max() == 2e9
+    again.state = state
+    with pytest.raises(NetworkError, match=r"set: pending input of neuron 2 of a by syn may add up to 4000000000 t"):
+        again.set("p", weights=[0.5, 1e9])
+    equal(again.state, state)
 
 
 def test_what_ran_is_cut_anywhere():

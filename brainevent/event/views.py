@@ -9,33 +9,33 @@ class to both.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import jax
 import jax.numpy as jnp
 
-from ..._compat import ShapedArray, is_batched
-from ..marks import Kept, Mark, OfTangent, Structure, mark_of, no_derivative, share
-from .attributes import Attributes
-from .buffers import TURNED
+from .._compat import BatchTracer, ShapedArray
+from .marks import Kept, Mark, OfTangent, Structure, can_be_marked, mark_of, no_derivative, share, share_with_equal
+from .placement import beside
+from .purposes import AWAITED, BATCH, CALLBACK, COTANGENT, TANGENT, purpose
 
 __all__ = ["Views"]
 
-_BATCHES = ("flatten_fun_for_vmap", "flatten_fun")  # the functions of JAX that take results of `vmap` apart
-_MOVES = ("device_put", "block_until_ready", "copy_to_host_async")  # those that move or await arrays
-_TANGENTS = ("_lift_linearized", "_jvp")  # those that take tangents apart
-_COTANGENTS = "_vjp3_bwd"  # the one that takes cotangents apart
-_CALLS = ("callback.py", "debugging.py")  # its files that call Python functions from a program
 
-
-class Views(Attributes):
+class Views:
     """A matrix as a pytree."""
 
-    _rank: ClassVar[int] = 1  # of the arrays of indices
-    _hold: Any  # takes over all parts; `base.py` defines it
+    data: Any
+    shape: tuple[int, int]
+    backend: str | None
+    indices_sorted: bool
+    indices_within: bool
+    _buffers: dict[str, Any]
+    _structure: ClassVar[tuple[str, ...]] = ()  # the attributes that hold indices
+    _ranks: ClassVar[tuple[int, ...]] = (1, 1, 1)  # of these arrays
+    _hold: Any  # takes over all parts; each class defines it
+    _known_mark: Any  # of indices that are no arrays, but what JAX puts in their place
     _taken: Any  # what a placeholder consists of
 
     @property
@@ -51,22 +51,23 @@ class Views(Attributes):
 
         Indices of a batch of structures, as `jax.vmap` returns it, are leaves, too.
         """
-        arrays = self._indices()
-        who = _asking()
-        if who == _COTANGENTS:
-            name = type(self).__name__
-            raise TypeError(f"jax.vjp: a cotangent is a {name}; return its data from the function, and pass theirs")
-        called = who in _CALLS and self._is_traced(arrays)
-        if "_taken" in self.__dict__ or (arrays and who in _MOVES) or called or self._is_batch(arrays, who):
-            return self._operands(known=who not in _CALLS)
+        arrays, why = self._indices(), purpose()
+        if why == COTANGENT:
+            where = f"jax.vjp: the cotangent of a {type(self).__name__}"
+            raise TypeError(f"{where} is given; let the function return its data, and pass the cotangent of those")
+        called = why == CALLBACK and self._is_traced(arrays)
+        awaited = why == AWAITED and bool(arrays)
+        if "_taken" in self.__dict__ or awaited or called or self._is_batch(arrays, why):
+            return self._operands(known=why != CALLBACK)
         names = tuple(self._buffers)
         floating: dict[str, Any] = {}
         rest: dict[str, Any] = {}
         for name, value in self._buffers.items():
-            (floating if name not in TURNED and _is_floating(value) else rest)[name] = value
+            (floating if _is_floating(value) else rest)[name] = value
         static = (self.shape, self.backend, tuple(floating), self._facts)
         known = (self.indices_sorted, self.indices_within)
-        return (self.data, *floating.values()), Structure(static, arrays, known, names, rest)
+        mark = None if can_be_marked(arrays) else self.__dict__.get("_known_mark")
+        return (self.data, *floating.values()), Structure(static, arrays, known, names, rest, mark)
 
     @classmethod
     def tree_unflatten(cls, aux_data: Any, children: Sequence[Any]) -> Self:
@@ -74,14 +75,19 @@ class Views(Attributes):
         if not isinstance(aux_data, Structure):
             return (cls._of_operands if isinstance(aux_data[-2], Mark) else cls._placeholder)(aux_data, children)
         (shape, backend, floating, facts), (data, *values) = aux_data.static, children
-        buffers = aux_data.buffers | dict(zip(floating, values, strict=True))
-        buffers = {name: buffers[name] for name in aux_data.names}
         share(aux_data.arrays)
-        return cls._put_together(data, aux_data.arrays, buffers, (shape, backend, *aux_data.known), facts)
+        arrays, rest = beside(data, aux_data.arrays, aux_data.buffers)
+        buffers = rest | dict(zip(floating, values, strict=True))
+        buffers = {name: buffers[name] for name in aux_data.names}
+        made = cls._put_together(data, arrays, buffers, (shape, backend, *aux_data.known), facts)
+        if aux_data.mark is not None:
+            made._known_mark = aux_data.mark
+        return made
 
     def _given(self) -> tuple[tuple[Any, ...], Any]:
         """Return what a transformation of JAX takes: all arrays, or those of a tangent."""
-        return self._tangents() if _is_tangent() else self._operands()
+        why = purpose()
+        return self._tangents() if why == TANGENT else self._operands(known=why != CALLBACK)
 
     def _tangents(self) -> tuple[tuple[Any, ...], Any]:
         """Return the parts of the matrix as a tangent, in which integers have none."""
@@ -98,7 +104,9 @@ class Views(Attributes):
         arrays = self._indices()
         flags = (self.indices_sorted and known, self.indices_within and known)
         rest = Kept(tuple(self._buffers.values())) if self._buffers else None
-        mark = mark_of(arrays) if known else mark_of(arrays).alone()
+        standing = None if can_be_marked(arrays) else self.__dict__.get("_known_mark")
+        mark = standing or mark_of(arrays)
+        mark = mark if known else mark.alone()
         static = (self.shape, self.backend, *flags, tuple(self._buffers), self._facts, mark, rest)
         return (self.data, *arrays, *self._buffers.values()), static
 
@@ -111,7 +119,10 @@ class Views(Attributes):
             arrays, known = mark.restored(cls.__name__, arrays)
         kept[2:] = (flag and known for flag in kept[2:])
         buffers = dict(zip(names, rest.restored(leaves[count:]) if rest else leaves[count:], strict=True))
-        return cls._put_together(leaves[0], arrays, buffers, kept, facts)
+        made = cls._put_together(leaves[0], arrays, buffers, kept, facts)
+        if isinstance(mark, Mark) and not can_be_marked(arrays):
+            made._known_mark = mark
+        return made
 
     @classmethod
     def _placeholder(cls, static: Any, leaves: Sequence[Any]) -> Self:
@@ -133,7 +144,7 @@ class Views(Attributes):
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Take over what was pickled or copied; matrices that had one structure have one again."""
         self.__dict__.update(state)
-        share(self._indices(), with_equal=True)
+        share_with_equal(self._indices())
 
     def _indices(self) -> tuple[Any, ...]:
         return tuple(getattr(self, name) for name in self._structure)
@@ -142,36 +153,12 @@ class Views(Attributes):
         """Say whether data and indices are values of a program that is traced."""
         return all(any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves(each)) for each in (self.data, arrays))
 
-    def _is_batch(self, arrays: Sequence[Any], who: str | None) -> bool:
+    def _is_batch(self, arrays: Sequence[Any], why: str | None) -> bool:
         """Say whether each matrix of a batch has its own structure."""
-        if any(isinstance(array, ShapedArray) or getattr(array, "ndim", 0) > self._rank for array in arrays):
+        ranks = zip(arrays, self._ranks, strict=False)
+        if any(isinstance(array, ShapedArray) or getattr(array, "ndim", 0) > rank for array, rank in ranks):
             return True  # also of the types of operands, as `jax.export` handles them
-        return who in _BATCHES and any(map(is_batched, arrays))
-
-
-def _asking() -> str | None:
-    """Return the function of JAX that is taking a matrix apart, if it needs all arrays, or the name of its file.
-
-    JAX has no hook for this, so the calling frame is inspected: what called a function over leaves, which called a
-    method of the matrix. If JAX renames its functions, `jax.device_put` moves only the weights.
-    """
-    frame: Any = sys._getframe(1)
-    for _ in range(3):
-        frame = frame and frame.f_back
-    if frame is None or not frame.f_globals.get("__name__", "").startswith("jax."):
-        return None
-    name, file = frame.f_code.co_name, Path(frame.f_code.co_filename).name
-    return name if name in (*_MOVES, *_BATCHES, _COTANGENTS) else file if file in _CALLS else None
-
-
-def _is_tangent() -> bool:
-    """Say whether JAX is taking tangents apart, which it does with the same function as primals."""
-    frame: Any = sys._getframe(1)
-    for _ in range(3):
-        frame = frame and frame.f_back
-    if frame is None or frame.f_code.co_name not in _TANGENTS or frame.f_globals.get("__name__") != "jax._src.api":
-        return False
-    return frame.f_code.co_name != "_jvp" or "ps_ft" in frame.f_locals  # the primals, which come first
+        return why == BATCH and any(isinstance(x, BatchTracer) for x in arrays)
 
 
 def _is_floating(buffer: Any) -> bool:
