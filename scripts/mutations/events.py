@@ -100,8 +100,8 @@ MUTANTS = (
     ),
     Mutant(
         "gradient-of-a-matrix-without-its-buffers",
-        "event/matrices/views.py",
-        "(floating if name not in TURNED and _is_floating(value) else rest)[name] = value",
+        "event/views.py",
+        "(floating if _is_floating(value) else rest)[name] = value",
         "rest[name] = value",
         ("test_programs_of_others",),
     ),
