@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numba
@@ -16,6 +16,21 @@ from ...scalar.on_numba import compiled_forms, flush
 from .rule_form import NativeRule
 
 __all__ = ["kernel"]
+
+
+_KERNEL = """
+def kernel({arrays}):
+    before = flush_floats()
+    stored, most = np.int64(indices.size), np.int64(others[0])
+    for i in range(active.size):
+        if active[i]:
+            begin, end = max(np.int64(indptr[i]), np.int64(0)), min(np.int64(indptr[i + 1]), stored)
+            for at in range(begin, end):
+                j, k = np.int64(indices[at]), {place}
+                if 0 <= j < most and 0 <= k < stored:
+                    {results} = rule({taken})
+    restore_floats(before)
+"""
 
 
 def kernel(native: NativeRule, outs: list[Any], aliases: Mapping[int, int], *, post: bool) -> Callable[..., Any]:
@@ -38,37 +53,20 @@ def _compiled(native: NativeRule, *, post: bool) -> Any:
 
 
 def _text(native: NativeRule, *, post: bool) -> str:
-    def names(letter: str, sizes: Sequence[int]) -> list[str]:
-        return [f"{letter}{leaf}" for leaf in range(len(sizes))]
-
-    def elements(letter: str, sizes: Sequence[int], place: str) -> list[str]:
-        """Return the elements of leaves at a place; those of further arrays have none."""
-        found = []
-        for leaf, size in enumerate(sizes):
-            places = [f"{place}, {k}" if place else str(k) for k in range(size)] if size else [place or "0"]
-            found += [f"{letter}{leaf}[{at}]" for at in places]
-        return found
-
-    own, others = ("j", "i") if post else ("i", "j")
-    given = (("s", native.state), ("p", native.pre), ("q", native.other), ("r", native.rest))
+    leaves = native.leaves(post=post)
+    states = [(f"o{name[1:]}", place, size) for name, place, size in leaves[: len(native.state)]]
     arrays = ["active", "indices", "indptr", "others", *(["places"] if post else [])]
-    arrays += [name for letter, sizes in (*given, ("o", native.state)) for name in names(letter, sizes)]
-    taken = elements("o", native.state, "k") + elements("p", native.pre, own)
-    taken += elements("q", native.other, others) + elements("r", native.rest, "")
+    arrays += [name for name, _, _ in (*leaves, *states)]
+    taken = [element for leaf in (*states, *leaves[len(states) :]) for element in _elements(*leaf)]
     if not HARDWARE_FLUSHES:
         floats = (name.dtype == "float32" for name in native.form.inputs)
         taken = [f"flush({x})" if is_float else x for x, is_float in zip(taken, floats, strict=True)]
-    results = ", ".join(elements("o", native.state, "k"))
-    return f"""
-def kernel({", ".join(arrays)}):
-    before = flush_floats()
-    stored, most = np.int64(indices.size), np.int64(others[0])
-    for i in range(active.size):
-        if active[i]:
-            begin, end = max(np.int64(indptr[i]), np.int64(0)), min(np.int64(indptr[i + 1]), stored)
-            for at in range(begin, end):
-                j, k = np.int64(indices[at]), {"np.int64(places[at])" if post else "at"}
-                if 0 <= j < most and 0 <= k < stored:
-                    {results} = rule({", ".join(taken)})
-    restore_floats(before)
-"""
+    results = ", ".join(element for leaf in states for element in _elements(*leaf))
+    place = "np.int64(places[at])" if post else "at"
+    return _KERNEL.format(arrays=", ".join(arrays), place=place, results=results, taken=", ".join(taken))
+
+
+def _elements(name: str, place: str, size: int) -> list[str]:
+    """Return the elements of a leaf at a place; further arrays have none."""
+    places = [f"{place}, {k}" if place else str(k) for k in range(size)] if size else [place or "0"]
+    return [f"{name}[{at}]" for at in places]

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from ...backends.nvrtc import cuda_kernel
@@ -37,34 +37,26 @@ def kernel(native: NativeRule, outs: list[Any], aliases: Mapping[int, int], *, p
 
 def kernel_text(native: NativeRule, *, post: bool) -> str:
     """Return the text of the kernel: a block of threads takes the synapses of a neuron that spiked."""
-    dtypes = iter(TYPES[name.dtype] for name in native.form.inputs)
-
-    def parts(letter: str, sizes: Sequence[int], place: str) -> tuple[list[str], list[str]]:
-        """Return the parameters of leaves, and their elements at a place."""
-        parameters, elements = [], []
-        for leaf, size in enumerate(sizes):
-            number = max(size, 1)
-            kinds = [next(dtypes) for _ in range(number)]
-            parameters.append(f"const {kinds[0]}* {letter}{leaf}")
-            begin = f"{place} * {number}ll + " if place else ""
-            elements += [f"{letter}{leaf}[{begin}{k}]" for k in range(number)]
-        return parameters, elements
-
-    own, others = ("j", "i") if post else ("i", "j")
-    groups = [parts("s", native.state, "k"), parts("p", native.pre, own)]
-    groups += [parts("q", native.other, others), parts("r", native.rest, "")]
-    results = [parameter[len("const ") :].replace("* s", "* o") for parameter in groups[0][0]]
-    olds = [f"o{element[1:]}" for element in groups[0][1]]
-    given = [*olds, *(element for _, elements in groups[1:] for element in elements)]
-    news = [f"n{place}" for place in range(len(olds))]
-    kinds = [TYPES[name.dtype] for name in native.form.inputs[: len(olds)]]
-    declared = " ".join(f"{kind} {new};" for kind, new in zip(kinds, news, strict=True))
-    called = f"n0 = be_rule({', '.join(given)});" if len(news) == 1 else f"be_rule({', '.join(given + news)});"
-    stored = " ".join(f"{old} = {new};" for old, new in zip(olds, news, strict=True))
+    leaves, kinds = native.leaves(post=post), [TYPES[name.dtype] for name in native.form.inputs]
     parameters = ["const bool* active", "const I* indices", "const P* indptr", "const N* others"]
-    parameters += [*(["const Q* places"] if post else []), *(name for names, _ in groups for name in names), *results]
+    parameters += ["const Q* places"] if post else []
+    elements: list[str] = []
+    results: list[str] = []
+    for number, (name, place, size) in enumerate(leaves):
+        kind, width = kinds[len(elements)], max(size, 1)
+        parameters.append(f"const {kind}* {name}")
+        changed = number < len(native.state)
+        array = f"o{name[1:]}" if changed else name
+        results += [f"{kind}* {array}"] if changed else []
+        begin = f"{place} * {width}ll + " if place else ""
+        elements += [f"{array}[{begin}{k}]" for k in range(width)]
+    count = len(native.form.outputs)
+    news = [f"n{place}" for place in range(count)]
+    declared = " ".join(f"{kind} {new};" for kind, new in zip(kinds, news, strict=False))
+    called = f"n0 = be_rule({', '.join(elements)});" if count == 1 else f"be_rule({', '.join(elements + news)});"
+    stored = " ".join(f"{old} = {new};" for old, new in zip(elements, news, strict=False))
     return f"""{cuda_text([native.form])}
-extern "C" __global__ void apply_rule({", ".join(parameters)}, long long rows, long long stored) {{
+extern "C" __global__ void apply_rule({", ".join(parameters + results)}, long long rows, long long stored) {{
     for (long long i = blockIdx.x; i < rows; i += gridDim.x) {{
         if (!active[i]) continue;
         const long long first = indptr[i], last = indptr[i + 1];

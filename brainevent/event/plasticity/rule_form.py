@@ -38,6 +38,15 @@ class NativeRule:
     rest: Sizes
     function: Callable[..., list[Any]] = field(compare=False)
 
+    def leaves(self, *, post: bool) -> list[tuple[str, str, int]]:
+        """Return, of each leaf, its name in the text of a kernel, the place of its elements, and its size.
+
+        Row i, of a neuron that spiked, has a synapse whose state is at place k, with neuron j at the other end.
+        """
+        own, others = ("j", "i") if post else ("i", "j")
+        groups = (("s", self.state, "k"), ("p", self.pre, own), ("q", self.other, others), ("r", self.rest, ""))
+        return [(f"{letter}{leaf}", place, size) for letter, sizes, place in groups for leaf, size in enumerate(sizes)]
+
     def cut(self, leaves: Sequence[Any]) -> tuple[list[Any], list[Any], list[Any], list[Any]]:
         """Return the leaves of state, pre, other and rest."""
         given = iter(leaves)

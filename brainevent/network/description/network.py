@@ -139,12 +139,12 @@ class Network:
             >>> Network([cells], dt=0.1).build(seed=1, threads=1, backend="numba")
             Simulation(100 neurons, 0 synapses, at step 0, numba on 1 thread)
         """
+        if why := why_not_compiled("a network", "write its loop with operators"):
+            raise NetworkError(f"build: {why}")
         from ..engines import check_dtype, chosen_name, make_engine, measure_of
         from ..plan.build import build_plan
         from ..run.simulation import Simulation
 
-        if why := why_not_compiled("a network", "write its loop with operators"):
-            raise NetworkError(f"build: {why}")
         check_dtype(dtype, backend)
         name = chosen_name(dtype) if backend is None else backend
         parts = parts_for(sum(population.size for population in self.populations), threads)

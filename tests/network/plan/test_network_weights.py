@@ -357,8 +357,8 @@ def test_sums_that_leave_32_bits_name_the_neuron():
     synapses = sim.plan.synapses[0]
     weights[5] = 2.0**29
     weights[synapses.targets == synapses.targets[5]] = 2.0**29
-    words = f"weights into neuron {synapses.targets[5]} of b by syn and its pending input add up to "
-    with pytest.raises(NetworkError, match=f"{words}.* times the quantum, 0.5, but sums have"):
+    words = f"weights into neuron {synapses.targets[5]} of b by syn may add up to "
+    with pytest.raises(NetworkError, match=f"{words}.* times the quantum of weights there, 0.5, but sums have"):
         sim.set(NAME, weights=weights)
     sim.set(NAME, weights=weights / 64)
     assert sim.params[NAME].max() == 2**23
@@ -368,14 +368,16 @@ def test_what_is_on_its_way_counts_as_well():
     sim = fixed()
     sim.set(NAME, weights=2.0**21)
     sim.run(4)
-    waiting = np.abs(sim.state.arriving["b"]["syn"]).max()
-    assert waiting > 2**22
+    last = np.abs(sim.state.arriving["b"]["syn"][-1])  # until it arrives, synapses with shorter delays may add weights
+    assert last.max() >= 2**22
     synapses, weights = sim.plan.synapses[0], np.zeros(300)
-    neuron = int(np.abs(sim.state.arriving["b"]["syn"]).max(0).argmax())
-    places = np.flatnonzero(synapses.targets == neuron)
-    weights[places[:2]] = 2.0**29 - 1000
-    with pytest.raises(NetworkError, match=f"into neuron {neuron} of b by syn and its pending input add up"):
+    neuron = int(last.argmax())
+    places = np.flatnonzero((synapses.targets == neuron) & (synapses.delays < len(sim.state.arriving["b"]["syn"])))
+    weights[places] = (2**31 - 2**21) // places.size // 256 * 128.0  # which fit, without what is pending
+    with pytest.raises(NetworkError, match=f"pending input of neuron {neuron} of b by syn may add up to"):
         sim.set(NAME, weights=weights)
+    sim.reset()
+    sim.set(NAME, weights=weights)
 
 
 def test_a_quantum_that_the_user_gave_stays():
