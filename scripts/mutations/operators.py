@@ -210,14 +210,14 @@ MUTANTS = (
     ),
     Mutant(
         "check-memory-poisoned-alike",
-        "operator/check/poison.py",
+        "operator/check/guards.py",
         "for kind in (0, 0, 1)]",
         "for kind in (0, 0, 0)]",
         _CHECK,
     ),
     Mutant(
         "check-gradient-of-one-element",
-        "operator/check/gradients.py",
+        "operator/check/derivatives.py",
         "np.asarray(sum(grads[1:], grads[0])) for i, grads in each]",
         "np.asarray(grads[0]) for i, grads in each]",
         _CHECK,
