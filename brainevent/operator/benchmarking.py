@@ -22,9 +22,9 @@ from ..bench.record import BenchmarkConfig, BenchmarkRecord, a_type, failed, suc
 from ..bench.result import BenchmarkResult
 from ..bench.words import time_text
 from ..errors import BenchmarkDataFnNotProvidedError, did_you_mean
+from .bind import check_operands, check_static
 from .definition import Definition
 from .entry import GENERAL, REFERENCE, meant
-from .keywords import check_operands, check_static
 from .raised import listed
 from .tuning_lookup import lowering_platform
 

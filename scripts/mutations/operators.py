@@ -28,14 +28,14 @@ MUTANTS = (
     ),
     Mutant(
         "rule-sizes-one-is-a-size-like-any",
-        "operator/rule_sizes.py",
+        "operator/sharding.py",
         "if not isinstance(factor, str) or size == 1:",
         "if not isinstance(factor, str):",
         ("test_wrong_shapes",),
     ),
     Mutant(
         "operator-default-not-marked",
-        "operator/shown.py",
+        "operator/custom_kernel.py",
         "marked.append(len(rows))",
         "marked.append(len(rows) + 1)",
         ("test_html",),
@@ -112,7 +112,7 @@ MUTANTS = (
     ),
     Mutant(
         "keywords-integers-and-whole-floats-alike",
-        "operator/keywords.py",
+        "operator/bind.py",
         "if type(value) is int or (type(value) is float and not value.is_integer()):",
         "if type(value) in (int, float):",
         _CALLS,
