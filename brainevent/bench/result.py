@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ..typing import PyTree
 from . import files
 from .record import BenchmarkRecord
-from .shown import as_html
-from .table import Layout, table
+from .table import Layout, as_html, table
 
 if TYPE_CHECKING:
     from .plot.draw import Axes, Figure
