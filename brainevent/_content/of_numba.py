@@ -10,9 +10,8 @@ from typing import Any
 
 from .compiled import is_current, is_unchanged, mark_of, needs_nothing_else
 from .extensions import Taught, installed_file
-from .named import is_library
+from .named import OpaqueError, is_library
 from .outside import reads_outside
-from .plain import OpaqueError
 from .walking import Walking
 
 __all__ = ["class_parts", "compiled_parts", "dispatcher_parts", "overload_parts", "taught_parts", "type_parts"]
