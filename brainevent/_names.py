@@ -123,7 +123,7 @@ REMOVED = {name: advice for advice, names in _GONE.items() for name in names.spl
 
 # The modules that load the kernels of exported programs, by kind.
 CARRIED = {
-    "numba": "brainevent.backends.numba.portable",
+    "numba": "brainevent.backends.numba.kept",
     "plan": "brainevent.ffi.launch",
     "source": "brainevent.backends.source.portable",
 }

@@ -36,9 +36,9 @@ MUTANTS = (
     ),
     Mutant(
         "numba-strides-column-major",
-        "backends/numba/handler.py",
-        "for extent in reversed(shape):",
-        "for extent in shape:",
+        "backends/numba/internals.py",
+        "for extent in reversed(shape[1:]):",
+        "for extent in shape[1:]:",
         _NUMBA,
     ),
     Mutant(
@@ -71,8 +71,8 @@ MUTANTS = (
     ),
     Mutant(
         "numba-exported-without-its-threads",
-        "backends/numba/objects.py",
-        "if not THREADS.isdisjoint(wanted):",
+        "backends/numba/kept.py",
+        "if runtime.ENTER_PARALLEL in wanted or threads_in(wanted):",
         "if False:",
         ("test_numba_parallel", "test_processes"),
     ),

@@ -7,8 +7,10 @@ import platform
 from typing import Any
 
 from llvmlite import ir
-from numba.core import cgutils, types
+from numba import types
 from numba.extending import intrinsic
+
+from .internals import cgutils
 
 __all__ = ["HARDWARE_FLUSHES", "bits_of_float", "float_of_bits", "flush_floats", "restore_floats"]
 

@@ -1,22 +1,33 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`Loop`: a Numba function of arrays and numbers that Python calls, compiled for its types once and kept by content."""
+"""Numba functions as native code without XLA, kept by content: of words, and of arrays and numbers (`Loop`)."""
 
 from __future__ import annotations
 
 import ctypes
 import hashlib
+import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import llvmlite.binding as llvm
 import numpy as np
+from llvmlite import ir
+from numba import types
 
-from . import floats, words
+from ..._content import Content
+from . import floats, memory
 from .inner import inner
-from .native import native_address
+from .internals import Dispatcher, compile_function, compiling, linked, optimized, target_context
+from .kept import address_of
 
-__all__ = ["Loop", "hash_of"]
+__all__ = ["Loop", "compile_native", "hash_of", "native_address"]
+
+_PREFIX = "brainevent_native_"
+_I64 = ir.IntType(64)
+_addresses: dict[str, int] = {}  # by name; code lives as long as the process
+_lock = threading.Lock()
 
 _BITS = {np.float32: np.uint32, np.uint64: np.int64}  # numbers that a word holds as these
 _ENTRY = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)
@@ -25,6 +36,37 @@ _ENTRY = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)
 def hash_of(files: Iterable[Path]) -> str:
     """Return the hash of the files on which compiled code depends."""
     return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
+
+
+def native_address(title: str, source: str, words: int, make: Callable[[], Dispatcher]) -> int:
+    """Return the address of `int64 function(int64, ...)` with this number of words, compiled once and cached.
+
+    `source` contains everything on which the code of `make` depends, which is called if the cache has none. The
+    function must not raise or allocate.
+    """
+    digest = hashlib.sha256(f"{title} {words} {source}".encode()).hexdigest()[:32]
+    name = _PREFIX + digest
+    with _lock:
+        if name not in _addresses:
+            content = Content(digest, "", None)
+            _addresses[name] = address_of(name, title, content, lambda: compile_native(make(), words, name))
+        return _addresses[name]
+
+
+def compile_native(kernel: Dispatcher, words: int, name: str) -> llvm.ModuleRef:
+    """Return an optimized module that holds a function of words under `name`, and all that it calls."""
+    with compiling():
+        compiled = compile_function(kernel, (types.int64,) * words)
+
+        def define(module: ir.Module) -> None:
+            function = ir.Function(module, ir.FunctionType(_I64, [_I64] * words), name)
+            builder = ir.IRBuilder(function.append_basic_block("entry"))
+            _, result = target_context.call_internal_no_propagate(
+                builder, compiled.fndesc, compiled.signature, function.args
+            )
+            builder.ret(result)
+
+        return optimized(name, define, linked(compiled))
 
 
 @dataclass(eq=False)
@@ -64,7 +106,7 @@ class Loop:
         text, scope = _text(kinds)
 
         def make() -> Any:
-            names = {**scope, "loop": self.make(), **vars(words), **vars(floats), "np": np}
+            names = {**scope, "loop": self.make(), **vars(memory), **vars(floats), "np": np}
             exec(compile(text, f"<{self.title}>", "exec"), names)
             return inner(error_model="numpy")(names["entry"])
 

@@ -14,8 +14,6 @@ from typing import Any
 import numba
 import numpy as np
 from numba import cuda, types
-from numba.cuda.dispatcher import CUDADispatcher
-from numba.np.numpy_support import from_dtype
 
 from ..._compat import ShapedArray
 from ...errors import GpuArchDetectionError, KernelArgumentError, KernelCompilationError
@@ -24,7 +22,7 @@ from ...ffi.launch import Configuration, Launch, LaunchPlan, Limits, PlanTarget,
 from ...toolchain.architectures import least_architecture
 from .arguments import check_arity, checked_dtype, title_of
 from .callback import callback_target
-from .record import CannotRecordError, Recording, StandIn, recorded
+from .record import CannotRecordError, CUDADispatcher, Recording, StandIn, recorded
 
 __all__ = ["KERNEL", "function_target", "kernel_target"]
 
@@ -68,7 +66,7 @@ def _capability() -> str:
 
 def _type_of(where: str, argument: Any) -> Any:
     if isinstance(argument, StandIn):
-        return types.Array(from_dtype(argument.dtype), argument.ndim, "C")
+        return types.Array(numba.from_dtype(argument.dtype), argument.ndim, "C")
     try:
         kind = numba.typeof(argument)
     except ValueError:  # one of which Numba knows nothing

@@ -11,7 +11,8 @@ from typing import Any
 
 import numba
 import numpy as np
-from numba.cpython.unsafe.numbers import trailing_zeros
+
+from ...backends.numba.internals import trailing_zeros
 
 __all__ = ["choose_columns", "count_columns", "count_rows", "fill_columns", "turn"]
 
