@@ -81,7 +81,7 @@ def _marks(walk: Walking, dispatcher: Any, content: bytes) -> Iterator[bytes]:
 
 
 def _mark(walk: Walking, compiled: Any) -> Iterator[bytes]:
-    """Yield what tells code from all other, unless it is about what is written, not about what was compiled."""
+    """Yield what distinguishes code from all other, unless it is about what is written, not about what was compiled."""
     if not walk.as_written:
         walk.fleeting = True
         yield mark_of(compiled)

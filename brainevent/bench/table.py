@@ -161,12 +161,12 @@ def _order(rows: Rows, layout: Layout) -> tuple[list[str], list[str]]:
     fixed = [name for name in rows.names if name not in vary]
     # A label such as n=100 repeats what varies: each row would be a group.
     others = [name for name in fixed if name != "label"]
-    if "label" in fixed and _tell_label(rows, [*others, *vary]) and not _tell_label(rows, others):
+    if "label" in fixed and _determine_label(rows, [*others, *vary]) and not _determine_label(rows, others):
         fixed = others
     return (fixed, vary) if vary else ([], [])
 
 
-def _tell_label(rows: Rows, columns: Sequence[str]) -> bool:
+def _determine_label(rows: Rows, columns: Sequence[str]) -> bool:
     """Return whether rows that agree in these columns have the same label."""
     return len({_key(row, [*columns, "label"]) for row in rows.rows}) == len({_key(row, columns) for row in rows.rows})
 

@@ -207,7 +207,7 @@ def _machine() -> tuple[str, ...]:
     for path in map(_PACKAGE.joinpath, _MACHINERY):
         for file in sorted(path.glob("*.py")) if path.is_dir() else (path,):
             ours.update(file.read_bytes())
-    versions = (sys.version, llvmlite.__version__, llvm.llvm_version_info, frame.api_version())
+    versions = (sys.version, numba.__version__, llvmlite.__version__, llvm.llvm_version_info, frame.api_version())
     return (*map(str, versions), *processor(), ours.hexdigest())
 
 

@@ -16,7 +16,7 @@ from .bars import draw_bars, draw_speedups
 from .lines import draw_dots, draw_lines, draw_points
 from .picture import Picture, background_theme, caption, columns_of, dress, entitle
 from .roofline import draw_roofline
-from .series import Chart, Wish, chart, in_panels
+from .series import Chart, Options, chart, in_panels
 from .style import THEMES, WHERE, Theme, named_theme
 
 __all__ = ["Axes", "Figure", "draw"]
@@ -37,7 +37,7 @@ _BAR, _MARGIN = 0.3, 0.08
 def draw(
     records: Sequence[BenchmarkRecord],
     name: str,
-    wish: Wish,
+    options: Options,
     *,
     ax: Any,
     theme: str | None,
@@ -46,15 +46,15 @@ def draw(
     artist: dict[str, Any],
 ) -> Figure:
     """Do what `BenchmarkResult.plot` says."""
-    if wish.kind not in _KINDS:
+    if options.kind not in _KINDS:
         raise ValueError(
-            f"{WHERE}: unknown kind {wish.kind!r}{did_you_mean(wish.kind, _KINDS)}; kinds: {', '.join(_KINDS)}"
+            f"{WHERE}: unknown kind {options.kind!r}{did_you_mean(options.kind, _KINDS)}; kinds: {', '.join(_KINDS)}"
         )
     if ax is not None and not isinstance(ax, Axes):
         raise TypeError(f"{WHERE}: ax must be axes of matplotlib, found {type(ax).__name__}")
     chosen = named_theme(theme) if theme is not None else background_theme(ax) if ax is not None else THEMES["light"]
-    shown = chart(records, name, wish)
-    draw_one = _drawing(wish, shown)
+    shown = chart(records, name, options)
+    draw_one = _drawing(options, shown)
     if ax is None and shown.facet:
         return _shown(draw_panels(shown, draw_one, chosen, title, artist, lambda size: _figure(size, show)), show)
     own = ax is None
@@ -68,11 +68,11 @@ def draw(
     return _shown(figure, show)
 
 
-def _drawing(wish: Wish, shown: Chart) -> Draw:
+def _drawing(options: Options, shown: Chart) -> Draw:
     """Return the function that draws a kind; over categories, which have no order, lines become points."""
-    if wish.kind in ("line", "scatter") and shown.x.categories:
-        return draw_points if wish.x is not None else draw_dots
-    return _KINDS[wish.kind]
+    if options.kind in ("line", "scatter") and shown.x.categories:
+        return draw_points if options.x is not None else draw_dots
+    return _KINDS[options.kind]
 
 
 def _shown(figure: Figure, show: bool) -> Figure:

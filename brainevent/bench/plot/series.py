@@ -16,7 +16,7 @@ from ..rows import METRICS, Row, Rows, check_column, flat_rows
 from .quantity import axis_words, column, is_number, number_text, performance, speedup
 from .style import WHERE
 
-__all__ = ["Axis", "Chart", "Point", "Series", "Wish", "chart", "in_panels"]
+__all__ = ["Axis", "Chart", "Point", "Series", "Options", "chart", "in_panels"]
 
 CASE = "_case"  # the column of a row that holds its category
 _FIXED = ("platform", "label")
@@ -148,7 +148,7 @@ def _words(row: Row, name: str) -> str:
 
 
 @dataclass(frozen=True)
-class Wish:
+class Options:
     """The keywords of `BenchmarkResult.plot`."""
 
     kind: str = "line"
@@ -243,71 +243,71 @@ def in_panels(whole: Chart) -> list[list[tuple[str, Chart]]]:
     ]
 
 
-def chart(records: Sequence[BenchmarkRecord], name: str, wish: Wish) -> Chart:
+def chart(records: Sequence[BenchmarkRecord], name: str, options: Options) -> Chart:
     """Return the chart of the records, or raise with the reason why there is none."""
-    rows = _rows(records, wish)
+    rows = _rows(records, options)
     if not any(record.success for record in records):
         raise ValueError(f"{WHERE}: no measurement can be drawn{_why(records)}")
-    hue, baseline = wish.hue or _default_hue(rows, wish), ""
-    if wish.kind == "speedup":
-        quantity, baseline = speedup(wish.y, rows, hue, wish.baseline)
+    hue, baseline = options.hue or _default_hue(rows, options), ""
+    if options.kind == "speedup":
+        quantity, baseline = speedup(options.y, rows, hue, options.baseline)
     else:
-        quantity = performance(wish.y, rows) if wish.kind == "roofline" else column(wish.y, rows)
-    place = "intensity" if wish.kind == "roofline" else wish.x or _size(rows, (hue, wish.style))
-    told = cases(rows, (hue, wish.style)) if place == "label" and wish.x is None else None
-    facet = _facet(wish, told, rows)
-    place = CASE if told is not None else place
-    x, position = _placed([row for row in rows.rows if _has(row, place)], place, wish.kind in _GROUPED)
-    if told is not None:
-        between = "\n" if wish.kind in _GROUPED else ", "
-        x, position = Axis("", str, categories=tuple(map(between.join, told.parts))), lambda row: row[CASE]
+        quantity = performance(options.y, rows) if options.kind == "roofline" else column(options.y, rows)
+    place = "intensity" if options.kind == "roofline" else options.x or _size(rows, (hue, options.style))
+    found_cases = cases(rows, (hue, options.style)) if place == "label" and options.x is None else None
+    facet = _facet(options, found_cases, rows)
+    place = CASE if found_cases is not None else place
+    x, position = _placed([row for row in rows.rows if _has(row, place)], place, options.kind in _GROUPED)
+    if found_cases is not None:
+        between = "\n" if options.kind in _GROUPED else ", "
+        x, position = Axis("", str, categories=tuple(map(between.join, found_cases.parts))), lambda row: row[CASE]
     series = _series(
-        rows, wish, hue, place, lambda row: Point(position(row), *quantity.of(row), row["label"]), baseline
+        rows, options, hue, place, lambda row: Point(position(row), *quantity.of(row), row["label"]), baseline
     )
     points = [point for one in series for point in one.points if not math.isnan(point.y)]
     if not points:
         raise ValueError(f"{WHERE}: no record has both {place} and {quantity.words}{_why(records)}")
     return Chart(
         " on ".join(filter(None, (name, ", ".join(_values(rows.rows, "platform"))))),
-        replace(x, log=True, numbers=()) if wish.kind == "roofline" else x,
-        Axis(quantity.words, quantity.text, wish.kind in ("speedup", "roofline") or _wide(p.y for p in points)),
+        replace(x, log=True, numbers=()) if options.kind == "roofline" else x,
+        Axis(quantity.words, quantity.text, options.kind in ("speedup", "roofline") or _wide(p.y for p in points)),
         tuple(series),
         quantity.spread,
         tuple(_remarks(records, rows.rows, place)),
         baseline,
-        tuple(_roofs(rows.rows)) if wish.kind == "roofline" else (),
-        told,
+        tuple(_roofs(rows.rows)) if options.kind == "roofline" else (),
+        found_cases,
         facet,
     )
 
 
-def _facet(wish: Wish, told: Cases | None, rows: Rows) -> tuple[str, ...]:
+def _facet(options: Options, found_cases: Cases | None, rows: Rows) -> tuple[str, ...]:
     """Return the columns that make panels, if columns distinguish the configurations."""
-    if told is not None:
-        return tuple(panel_columns(told, wish.facet, rows.names))
-    if wish.facet:
+    if found_cases is not None:
+        return tuple(panel_columns(found_cases, options.facet, rows.names))
+    if options.facet:
         raise ValueError(
-            f"{WHERE}: facet={wish.facet!r} needs configurations that differ in several keywords, and no x"
+            f"{WHERE}: facet={options.facet!r} needs configurations that differ in several keywords, and no x"
         )
     return ()
 
 
-def _rows(records: Sequence[BenchmarkRecord], wish: Wish) -> Rows:
+def _rows(records: Sequence[BenchmarkRecord], options: Options) -> Rows:
     """Return the rows; raise if there are none, or if a requested column does not exist."""
     if not records:
         raise ValueError(f"{WHERE}: there are no records to draw; measure something first")
     rows = flat_rows(records, all_columns=True)
     for role in ("x", "y", "hue", "style"):
-        if (name := getattr(wish, role)) is not None:
+        if (name := getattr(options, role)) is not None:
             check_column(f"{WHERE}: {role}", name, dict.fromkeys([*rows.columns, *METRICS]), rows.columns)
-    if wish.baseline is not None and wish.kind != "speedup":
+    if options.baseline is not None and options.kind != "speedup":
         raise ValueError(
-            f"{WHERE}: baseline={wish.baseline!r} is for kind='speedup', found kind={wish.kind!r}; leave it out"
+            f"{WHERE}: baseline={options.baseline!r} is for kind='speedup', found kind={options.kind!r}; leave it out"
         )
-    if wish.kind != "roofline":
+    if options.kind != "roofline":
         return rows
-    if wish.x is not None:
-        raise ValueError(f"{WHERE}: kind='roofline' has its own x, operations per byte; leave x={wish.x!r} out")
+    if options.x is not None:
+        raise ValueError(f"{WHERE}: kind='roofline' has its own x, operations per byte; leave x={options.x!r} out")
     for row in rows.rows:
         row["intensity"] = row["flops"] / row["bytes"] if row["flops"] and row["bytes"] else None
     return rows
@@ -324,11 +324,11 @@ def _size(rows: Rows, taken: Sequence[str | None]) -> str:
     return sizes[0] if len(sizes) == 1 else "label"
 
 
-def _default_hue(rows: Rows, wish: Wish) -> str:
+def _default_hue(rows: Rows, options: Options) -> str:
     """Return the backend, or another column that varies if the backend is on the horizontal axis."""
-    if wish.x != "backend" or wish.kind == "speedup":
+    if options.x != "backend" or options.kind == "speedup":
         return "backend"
-    found = _size(rows, (wish.style,))
+    found = _size(rows, (options.style,))
     return found if _varies(rows, found) else "backend"
 
 
@@ -370,10 +370,12 @@ def _wide(numbers: Iterable[float]) -> bool:
 # ---- series ----------------------------------------------------------------------------------------------------------
 
 
-def _series(rows: Rows, wish: Wish, hue: str, place: str, point: Callable[[Row], Point], baseline: str) -> list[Series]:
+def _series(
+    rows: Rows, options: Options, hue: str, place: str, point: Callable[[Row], Point], baseline: str
+) -> list[Series]:
     """Return a series for each hue and style but the baseline; their positions are those in all records."""
-    pooled = wish.kind not in ("scatter", "roofline")
-    styles = [wish.style] if wish.style else _left_over(rows, hue, place) if pooled else []
+    pooled = options.kind not in ("scatter", "roofline")
+    styles = [options.style] if options.style else _left_over(rows, hue, place) if pooled else []
     keys = [(str(row.get(hue)), _style_name(row, styles)) for row in rows.rows]
     colours, marks = (list(dict.fromkeys(names)) for names in zip(*keys, strict=True))
     members: dict[tuple[str, str], list[Row]] = {}

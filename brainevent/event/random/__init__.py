@@ -40,7 +40,7 @@ def bernoulli_rows(rows: int, columns: int, prob: float, seed: int) -> tuple[np.
         raise ValueError(f"random: prob is {prob!r}; pass a probability from 0 to 1")
     _check_columns(columns)
     _check_size(rows, round(rows * columns * float(prob)))
-    scale = 1 / math.log1p(-prob) if 0 < prob < 1 else (-math.inf if prob == 0 else -0.0)
+    scale = np.array([1 / math.log1p(-prob) if 0 < prob < 1 else (-math.inf if prob == 0 else -0.0)])
     counts = np.zeros(rows + 1, np.int64)
     stream = np.uint64(seed)
     _in_threads(rows, lambda start, stop: count_columns(start, stop, columns, scale, stream, counts))
@@ -116,7 +116,8 @@ def _choose(first: int, last: int, columns: int, number: int, seed: int, indices
     from .on_cpu import choose_columns
 
     def choose(start: int, stop: int) -> None:
-        choose_columns(first + start, first + stop, columns, number, np.uint64(seed), first, indices)
+        taken = np.zeros(-(-columns // 64), np.uint64)
+        choose_columns(first + start, first + stop, columns, number, np.uint64(seed), first, taken, indices)
 
     if indices.size:
         _in_threads(last - first, choose)
