@@ -16,7 +16,7 @@ from ..rows import METRICS, Row, Rows, check_column, flat_rows
 from .quantity import axis_words, column, is_number, number_text, performance, speedup
 from .style import WHERE
 
-__all__ = ["Axis", "Chart", "Point", "Series", "Options", "chart", "in_panels"]
+__all__ = ["Axis", "Chart", "Options", "Point", "Series", "chart", "in_panels"]
 
 CASE = "_case"  # the column of a row that holds its category
 _FIXED = ("platform", "label")
