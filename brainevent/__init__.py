@@ -68,8 +68,7 @@ if TYPE_CHECKING:
     from .bench.record import BenchmarkConfig, BenchmarkRecord
     from .bench.result import BenchmarkResult
     from .bench.tune import TuneResult
-    from .bench.tuned_choice import TunedChoice
-    from .bench.tuning_store import clear_tuned, export_tuned, import_tuned, tuned_choices
+    from .bench.tuning_store import TunedChoice, clear_tuned, export_tuned, import_tuned, tuned_choices
     from .compat.hybrid import HybridConfig, get_hybrid_config, init_csr_config
     from .compat.lfsr import (
         PallasLFSR88RNG,

@@ -51,6 +51,7 @@ __all__ = [
     "abstract_result",
     "alone",
     "bind_equation",
+    "call_site_last",
     "calls_python",
     "code_of",
     "custom_call_targets",
@@ -288,6 +289,25 @@ def lower_alone(function: Callable[..., Sequence[Any]], ctx: mlir.LoweringRuleCo
         inner = ctx.replace(avals_in=avals, tokens_in=_TokensOnDemand())
         results = mlir.lower_fun(function, multiple_results=True)(inner, *operands)
     return [_mlir.lower_with_sharding_in_types(ctx, x, out) for x, out in zip(results, ctx.avals_out, strict=True)]
+
+
+@contextlib.contextmanager
+def call_site_last(kind: type[Exception]) -> Iterator[None]:
+    """Put JAX's stack trace of the lowered call behind the causes of an error of this kind, where JAX adds no other.
+
+    JAX would put it before the causes, so that it would be the error's `__cause__`.
+    """
+    try:
+        yield
+    except kind as error:
+        last: BaseException = error
+        while last.__cause__ is not None:
+            last = last.__cause__
+        if last is not error and not _source_info.has_user_context(error):
+            call_site = _source_info.user_context(_source_info.current().traceback)
+            call_site.__enter__()
+            call_site.__exit__(type(last), last, None)
+        raise
 
 
 class _TokensOnDemand(_mlir.TokenSet):

@@ -16,8 +16,7 @@ _ROOMS = {
     "backends.source.cuda": "load_cuda_dir load_cuda_file load_cuda_inline",
     "backends.source.module": "CompiledModule",
     "backends.warp": "jaxinfo_to_warpinfo jaxtype_to_warptype warp_kernel",
-    "bench.tuned_choice": "TunedChoice",
-    "bench.tuning_store": "clear_tuned export_tuned import_tuned tuned_choices",
+    "bench.tuning_store": "TunedChoice clear_tuned export_tuned import_tuned tuned_choices",
     "bench.measure": "benchmark_function",
     "bench.record": "BenchmarkConfig BenchmarkRecord",
     "bench.result": "BenchmarkResult",
@@ -124,7 +123,7 @@ REMOVED = {name: advice for advice, names in _GONE.items() for name in names.spl
 
 # The modules that load the kernels of exported programs, by kind.
 CARRIED = {
-    "numba": "brainevent.backends.numba.portable",
+    "numba": "brainevent.backends.numba.kept",
     "plan": "brainevent.ffi.launch",
     "source": "brainevent.backends.source.portable",
 }

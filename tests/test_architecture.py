@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Imports point down and in no circle, and private JAX stays in one room."""
+"""Imports point down and in no circle, private JAX stays in one room, and functions stay short."""
 
 import ast
 import functools
@@ -259,6 +259,40 @@ def test_private_jax_is_imported_in_one_room():
     found = {name_of(path): uses for path in FILES if (uses := private_jax(path))}
     assert found.pop("brainevent._compat")
     assert found == {}
+
+
+NUMBA_OWN = {"core", "cpython", "misc", "np", "parfors", "stencils"}  # packages of Numba that are no interface
+NUMBA_EXCEPTIONS = {  # with what they use of the packages beside those above
+    "backends/numba/internals": "all of it",
+    "backends/numba_cuda/record": "the class of kernels, which Numba-CUDA does not export",
+    "backends/numba_cuda/simulated": "the simulator, whose parts it replaces",
+}
+
+
+def internals_of_numba(path):
+    """Return where a file imports what is internal in Numba, or uses a private attribute beside Numba's code."""
+    imports = [(line, m.split(".")) for line, m in modules_imported(path)]
+    numba = [(line, parts) for line, parts in imports if parts[0] in ("numba", "llvmlite")]
+    found = [
+        f"{line}: {'.'.join(parts)}"
+        for line, parts in numba
+        if parts[:1] == ["numba"] and ((parts[1:2] and parts[1] in NUMBA_OWN) or (parts[1:2] == ["cuda"] and parts[2:]))
+    ]
+    return found + (list(private_uses(path)) if numba else [])
+
+
+def test_internals_of_numba_are_used_in_one_room(tmp_path, monkeypatch):
+    found = {
+        str(path.relative_to(PACKAGE).with_suffix("")): uses for path in FILES if (uses := internals_of_numba(path))
+    }
+    assert found.keys() == NUMBA_EXCEPTIONS.keys(), found
+    monkeypatch.setattr(sys.modules[__name__], "PACKAGE", tmp_path)
+    (tmp_path / "bad.py").write_text(
+        "import numba\nfrom numba import types\nfrom numba.core import cgutils\nfrom numba.extending import intrinsic\n"
+        "def f():\n    from numba.cuda.dispatcher import CUDADispatcher\n    return numba.njit(f)._compiler\n"
+    )
+    lines = [int(use.removeprefix("bad.py:").split(":")[0]) for use in internals_of_numba(tmp_path / "bad.py")]
+    assert set(lines) == {3, 6, 7}
 
 
 def test_optional_packages_load_in_their_own_rooms():

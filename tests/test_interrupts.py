@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import brainevent
-from brainevent.backends.numba import registries
+from brainevent.backends.numba import internals
 from brainevent.bench import tuning_store
 from brainevent.operator.check import concurrency
 
@@ -154,12 +154,12 @@ def test_signals_that_raise_wait_until_numba_has_loaded_its_registries(monkeypat
         calls.append("alarm")
         raise TimeoutError("too long")
 
-    monkeypatch.setattr(registries.cpu_target.typing_context, "refresh", lambda: refresh("typing"))
-    monkeypatch.setattr(registries.cpu_target.target_context, "refresh", lambda: refresh("code"))
+    monkeypatch.setattr(internals.cpu_target.typing_context, "refresh", lambda: refresh("typing"))
+    monkeypatch.setattr(internals.target_context, "refresh", lambda: refresh("code"))
     before = signal.signal(signal.SIGALRM, alarm), signal.signal(signal.SIGINT, lambda *_: calls.append("key"))
     try:
         with pytest.raises(TimeoutError, match="too long"):
-            registries.load_registries()
+            internals.load_registries()
         assert signal.getsignal(signal.SIGALRM) is alarm
     finally:
         for number, known in zip((signal.SIGALRM, signal.SIGINT), before, strict=True):

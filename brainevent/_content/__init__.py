@@ -12,9 +12,8 @@ from typing import Any
 import jax
 
 from .compiled import needs_nothing_else, note
-from .named import importing_nothing
+from .named import OpaqueError, digest_of, importing_nothing
 from .of_numba import dispatcher_parts
-from .plain import OpaqueError, digest_of
 from .walk import Walk
 
 __all__ = ["Content", "content_name", "content_of", "needs_nothing_else", "note_before"]

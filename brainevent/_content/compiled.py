@@ -15,8 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from .named import is_found, is_library, names_in
-from .plain import KINDS, bytes_of
+from .named import KINDS, bytes_of, is_found, is_library, names_in
 
 __all__ = ["is_current", "is_unchanged", "mark_of", "needs_nothing_else", "note"]
 

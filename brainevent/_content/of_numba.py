@@ -10,9 +10,8 @@ from typing import Any
 
 from .compiled import is_current, is_unchanged, mark_of, needs_nothing_else
 from .extensions import Taught, installed_file
-from .named import is_library
+from .named import OpaqueError, is_library
 from .outside import reads_outside
-from .plain import OpaqueError
 from .walking import Walking
 
 __all__ = ["class_parts", "compiled_parts", "dispatcher_parts", "overload_parts", "taught_parts", "type_parts"]
@@ -82,7 +81,7 @@ def _marks(walk: Walking, dispatcher: Any, content: bytes) -> Iterator[bytes]:
 
 
 def _mark(walk: Walking, compiled: Any) -> Iterator[bytes]:
-    """Yield what tells code from all other, unless it is about what is written, not about what was compiled."""
+    """Yield what distinguishes code from all other, unless it is about what is written, not about what was compiled."""
     if not walk.as_written:
         walk.fleeting = True
         yield mark_of(compiled)

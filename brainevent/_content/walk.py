@@ -17,10 +17,9 @@ from typing import Any
 import numpy as np
 
 from .extensions import Taught, is_intrinsic
-from .named import imported, is_found, is_library, names_in
+from .named import KINDS, PLAIN, OpaqueError, bytes_of, digest_of, imported, is_found, is_library, names_in
 from .of_numba import class_parts, compiled_parts, dispatcher_parts, overload_parts, taught_parts, type_parts
 from .outside import reads_outside
-from .plain import KINDS, PLAIN, OpaqueError, bytes_of, digest_of
 from .walking import Walking
 
 __all__ = ["Walk"]

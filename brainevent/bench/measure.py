@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Time calls: until the results are available, after warm-up, with no call hoisted or removed."""
+"""Time calls until their results are available, with warm or cold caches; and find the ceilings of a device."""
 
 from __future__ import annotations
 
 import functools
 import math
+import re
 import statistics
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -16,16 +18,62 @@ import jax.numpy as jnp
 
 from ..typing import PyTree
 from .chain import Chain, device_of
-from .cold_caches import Flush
 
-__all__ = ["Measurement", "Timing", "benchmark_function", "check_counts", "loop_seconds", "measure", "time_chained"]
+__all__ = [
+    "Measurement",
+    "Timing",
+    "benchmark_function",
+    "check_counts",
+    "flush_bytes",
+    "loop_seconds",
+    "measure",
+    "measured_bandwidth",
+    "measured_flops",
+    "time_chained",
+]
 
+_CPU_SIDE, _GPU_SIDE = 2048, 8192  # of square matrices: the product takes milliseconds, and its call microseconds
+_CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
+_GPU_BYTES = 256 << 20  # twice the largest second-level cache that GPUs have today
+_UNKNOWN_BYTES = 64 << 20
+_UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 _BETTER = 0.99  # relative to the best run: warm-up continues while runs improve by this
 _SETTLED = 3  # and stops after this number of runs without improvement
 _SETTLE_SECONDS = 1.0  # or after this time
 _MOST_CALLS = 1_000_000
 _LOOP_RUNS, _LOOP_SECONDS = 5, 0.02  # of the loop alone
 _IDLE_CALLS, _TOGETHER = 1000, 5  # iterations of the loops, and calls in an iteration
+
+
+def cache_bytes(folder: Path = _CACHES) -> int | None:
+    """Return the size of the largest cache of this CPU; None if it is not known."""
+    sizes = [re.fullmatch(r"(\d+)([KMG]?)", path.read_text().strip()) for path in folder.glob("index*/size")]
+    return max((int(size[1]) * _UNITS[size[2]] for size in sizes if size), default=None)
+
+
+def flush_bytes(device: jax.Device) -> int:
+    """Return the number of bytes to write so that nothing else stays in the caches of a device."""
+    return 2 * (cache_bytes() or _UNKNOWN_BYTES) if device.platform == "cpu" else _GPU_BYTES
+
+
+@dataclass
+class Flush:
+    """A buffer that is larger than the caches; `run` writes all of it."""
+
+    buffer: jax.Array
+
+    @classmethod
+    def of(cls, arrays: Sequence[Any]) -> Flush:
+        """Make the buffer on the device where the first of the arrays is, or else on the default device."""
+        device = device_of(arrays)
+        return cls(jnp.zeros(flush_bytes(device), jnp.uint8, device=device))
+
+    def run(self) -> None:
+        """Write the buffer, and wait until that is done."""
+        self.buffer = jax.block_until_ready(_written(self.buffer))
+
+
+_written = jax.jit(lambda buffer: buffer + jnp.uint8(1), donate_argnums=0)
 
 
 @dataclass(frozen=True)
@@ -239,3 +287,22 @@ def check_counts(where: str, *, cold: bool = False, **counts: Any) -> None:
             f"{where}: cold=True times single calls, as the second call in a run finds warm caches; "
             f"leave n_batch_per_run at 1, found {counts['n_batch_per_run']}"
         )
+
+
+@functools.cache
+def measured_bandwidth(device: jax.Device) -> float:
+    """Return the bytes per second of a loop that negates numbers of twice the size of the caches."""
+    numbers = jnp.zeros(flush_bytes(device) // 4, jnp.float32, device=device)
+    # Many calls per run: otherwise most of the time is the first access to new memory.
+    found = measure(jnp.negative, (numbers,), n_warmup=1, n_runs=5, n_batch_per_run=20)
+    return 2 * numbers.nbytes / min(found.samples)
+
+
+@functools.cache
+def measured_flops(device: jax.Device) -> float:
+    """Return the floating-point operations per second of a product of square float32 matrices, in full precision."""
+    side = _CPU_SIDE if device.platform == "cpu" else _GPU_SIDE
+    matrix = jnp.full((side, side), 1 / side, jnp.float32, device=device)
+    product = jax.jit(functools.partial(jnp.matmul, precision="highest"))  # otherwise a GPU rounds the operands
+    found = measure(product, (matrix, matrix), n_warmup=1, n_runs=5)
+    return 2 * side**3 / min(found.samples)

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ..typing import PyTree
 from . import files
 from .record import BenchmarkRecord
-from .shown import as_html
-from .table import Layout, table
+from .table import Layout, as_html, table
 
 if TYPE_CHECKING:
     from .plot.draw import Axes, Figure
@@ -187,10 +186,10 @@ class BenchmarkResult:
                 "BenchmarkResult.plot needs matplotlib, which is not installed; run: pip install matplotlib",
                 name=error.name,
             ) from error
-        from .plot.series import Wish
+        from .plot.series import Options
 
-        wish = Wish(kind, x, y, hue, style, baseline, facet)
-        return draw(self._records, self._primitive_name, wish, ax=ax, theme=theme, title=title, show=show, artist=kw)
+        options = Options(kind, x, y, hue, style, baseline, facet)
+        return draw(self._records, self._primitive_name, options, ax=ax, theme=theme, title=title, show=show, artist=kw)
 
     def to_dict(self) -> dict[str, PyTree]:
         """Return the result as a dictionary that JSON can hold; other values of keywords become text.

@@ -13,14 +13,18 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from .. import _html
 from ..errors import did_you_mean
 from .expression import condition
-from .narrow import narrowed
 from .record import BenchmarkRecord
 from .rows import METRICS, Row, Rows, check_column, flat_rows
 
-__all__ = ["Layout", "remarks", "table"]
+__all__ = ["Layout", "as_html", "remarks", "table"]
 
+_SEPARATOR, _MARK = 3, 3  # characters between columns, and behind the best row
+# Measurements that others can replace, the least important first.
+_SPARE = ("std_ms", "peak_fraction", "loop_ms", "min_ms", "mean_ms", "throughput")
+_TIMES = ("median_ms", "mean_ms")
 _WHERE = "BenchmarkResult.print"
 Compare = str | Callable[[Mapping[str, Any]], Any]
 Columns = str | Sequence[str]
@@ -157,12 +161,12 @@ def _order(rows: Rows, layout: Layout) -> tuple[list[str], list[str]]:
     fixed = [name for name in rows.names if name not in vary]
     # A label such as n=100 repeats what varies: each row would be a group.
     others = [name for name in fixed if name != "label"]
-    if "label" in fixed and _tell_label(rows, [*others, *vary]) and not _tell_label(rows, others):
+    if "label" in fixed and _determine_label(rows, [*others, *vary]) and not _determine_label(rows, others):
         fixed = others
     return (fixed, vary) if vary else ([], [])
 
 
-def _tell_label(rows: Rows, columns: Sequence[str]) -> bool:
+def _determine_label(rows: Rows, columns: Sequence[str]) -> bool:
     """Return whether rows that agree in these columns have the same label."""
     return len({_key(row, [*columns, "label"]) for row in rows.rows}) == len({_key(row, columns) for row in rows.rows})
 
@@ -283,3 +287,57 @@ def _number(cell: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def narrowed(
+    columns: Sequence[str], keys: Sequence[str], body: Sequence[Row], cell: Callable[[Row, str], str], width: int
+) -> list[str]:
+    """Return the columns with which the table has at most this width; all if none can be omitted.
+
+    Columns of `keys` that distinguish no rows are omitted first, the widest first, but never the last one; then
+    measurements.
+    """
+    widths = {name: max([len(name), *(len(cell(row, name)) for row in body)]) for name in columns}
+    left = list(columns)
+
+    def fits() -> bool:
+        return sum(widths[name] for name in left) + _SEPARATOR * (len(left) - 1) + _MARK <= width
+
+    for name in sorted(keys[:-1], key=lambda name: -widths[name]):
+        others = [key for key in keys if key in left and key != name]
+        if not fits() and _groups(body, others) == _groups(body, [*others, name]):
+            left.remove(name)
+    time = next((name for name in _TIMES if name in left), None)
+    for name in _SPARE:
+        if name in left and name != time and not fits():
+            left.remove(name)
+    return left
+
+
+def _groups(body: Sequence[Row], columns: Collection[str]) -> int:
+    return len({tuple(repr(row.get(name)) for name in columns) for row in body})
+
+
+def as_html(records: Sequence[BenchmarkRecord], operator: str) -> str:
+    """Return a table in HTML: a row for each record, the fastest of each label marked, and remarks below."""
+    title = f"benchmark of {operator}" if operator else "benchmark"
+    if not records:
+        return _html.document(title, _html.paragraph("no records"))
+    rows = flat_rows(records)
+    right = [i for i, name in enumerate(rows.columns) if name in METRICS]
+    cells = [[rows.cell(row, column) for column in rows.columns] for row in rows.rows]
+    text = "\n".join(line for line in remarks(records) if line)
+    return _html.document(
+        title,
+        _html.table(rows.titles(rows.columns), cells, right=right, marked=_fastest(records)),
+        _html.paragraph(text),
+    )
+
+
+def _fastest(records: Sequence[BenchmarkRecord]) -> list[int]:
+    """Return the fastest record of each platform and label, if there are several."""
+    groups: dict[tuple[str, str], list[int]] = {}
+    for i, record in enumerate(records):
+        if record.success and record.mismatch is None and not math.isnan(record.typical_ms):
+            groups.setdefault((record.platform, record.label), []).append(i)
+    return [min(some, key=lambda i: records[i].typical_ms) for some in groups.values() if len(some) > 1]

@@ -8,21 +8,20 @@ replace the whole file, so readers need no lock.
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import json
 import os
 import shlex
 import stat
-import sys
 import threading
-import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import jax
-
 from .. import _jit_key
+from .._warned import warn_each_time
 from ..errors import KernelError, KernelToolchainError
 from ..toolchain.directory import (
     UnwritableError,
@@ -34,24 +33,112 @@ from ..toolchain.directory import (
     prepare,
     writing,
 )
-from .tuned_choice import TunedChoice
+from ..typing import PyTree
 from .whole_files import write_whole
 
 __all__ = [
-    "clear_tuned", "export_tuned", "file_path", "find", "import_tuned", "knows", "refuse_foreign", "remember",
+    "TunedChoice",
+    "clear_tuned",
+    "export_tuned",
+    "file_path",
+    "find",
+    "import_tuned",
+    "key_of",
+    "knows",
+    "refuse_foreign",
+    "remember",
     "tuned_choices",
-]  # fmt: skip
+]
 
 _FORMAT = 2  # 1 did not separate the content of kernels from that of keyword arguments
 _LIMIT = 32 << 20  # bytes; a larger file is not one of ours
 _ADVICE = "choose another directory with set_cache_dir(...) or $BRAINEVENT_CACHE_DIR"
-_INNER = tuple(os.path.dirname(os.path.realpath(file)) + os.sep for file in (_jit_key.__file__, jax.__file__))
 
-_Choices = dict[str, TunedChoice]
+_Choices = dict[str, "TunedChoice"]
 _lock = threading.RLock()
 _read_before: dict[str, _Choices] = {}  # the choices that this process has read, by the directory of the cache
 _of_this_process: _Choices = {}  # choices that cannot be stored in a file
 _warned: set[str] = set()
+
+
+@dataclass(frozen=True)
+class TunedChoice:
+    """The fastest kernel of an operator for operands of some types, and the fastest variant of each backend.
+
+    Attributes:
+        operator: The name of the operator.
+        platform: The platform.
+        device: The device.
+        shapes: The types of the operands.
+        versions: The versions of the packages.
+        content: A hash of the operator's kernels.
+        params: The keyword arguments of the call.
+        backend: The fastest backend.
+        variants: Pairs of a backend and the name of its fastest variant.
+        seconds: The time of a call.
+
+    Examples:
+        >>> import brainevent
+        >>> texts = ["double", "cpu", "cpu", "float32[3]", "jax 0.11", "", ""]
+        >>> choice = brainevent.TunedChoice(*texts, "numba", (("numba", "block=128"),), 1e-6)
+        >>> choice.variant
+        'block=128'
+        >>> import dataclasses, json
+        >>> brainevent.TunedChoice.from_json(json.loads(json.dumps(dataclasses.asdict(choice)))) == choice
+        True
+    """
+
+    operator: str
+    platform: str
+    device: str
+    shapes: str
+    versions: str
+    content: str
+    params: str
+    backend: str
+    variants: tuple[tuple[str, str], ...]  # pairs of a backend and the name of its variant
+    seconds: float
+
+    @property
+    def variant(self) -> str:
+        """The name of the fastest variant, such as "block=128", or an empty string."""
+        return dict(self.variants).get(self.backend, "")
+
+    @property
+    def key(self) -> str:
+        """The hash by which the choice is found."""
+        return key_of(self.operator, self.platform, self.device, self.shapes, self.versions, self.content, self.params)
+
+    @classmethod
+    def from_json(cls, values: PyTree) -> TunedChoice:
+        """Return the choice from values that `dataclasses.asdict` and JSON made of one.
+
+        Args:
+            values: A dictionary with a value for each attribute.
+
+        Returns:
+            The choice.
+
+        Raises:
+            ValueError: If an attribute is missing, or has another type.
+        """
+        names = {field.name for field in dataclasses.fields(cls)}
+        if not isinstance(values, dict) or set(values) != names:
+            raise ValueError("an entry has other fields")
+        variants = values["variants"]
+        if not isinstance(variants, list) or not all(isinstance(p, list) and len(p) == 2 for p in variants):
+            raise ValueError("variants are not pairs")
+        texts = [values[name] for name in names - {"variants", "seconds"}] + [
+            text for pair in variants for text in pair
+        ]
+        if not all(isinstance(text, str) for text in texts) or type(values["seconds"]) not in (int, float):
+            raise ValueError("a value has another type")
+        return cls(**{**values, "variants": tuple((backend, variant) for backend, variant in variants)})
+
+
+def key_of(*parts: str) -> str:
+    """Return 32 hexadecimal digits for what identifies a choice."""
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
 
 
 def file_path() -> Path:
@@ -333,12 +420,4 @@ def _locked(folder: Path) -> Iterator[None]:
 def _warn_once(message: str) -> None:
     if message not in _warned:
         _warned.add(message)
-        warnings.warn(message, UserWarning, stacklevel=_users_level())
-
-
-def _users_level() -> int:
-    """Return the stack level of the user's line: the nearest that is neither ours nor JAX's."""
-    level, frame = 0, sys._getframe()
-    while frame.f_back is not None and os.path.realpath(frame.f_code.co_filename).startswith(_INNER):
-        level, frame = level + 1, frame.f_back
-    return level
+        warn_each_time(message, UserWarning)

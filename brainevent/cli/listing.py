@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..bench import tuning_store
-from ..bench.tuned_choice import TunedChoice
+from ..bench.tuning_store import TunedChoice
 from ..errors import KernelToolchainError
 from ..languages import language
 from ..operator.tuning_lookup import content_of, device_of, versions_of

@@ -13,18 +13,17 @@ import jax
 
 from .. import config
 from .._compat import program_leaves
-from ..bench.ceilings import measured_bandwidth, measured_flops
 from ..bench.chain import as_arrays
 from ..bench.compare import difference, nans_in
-from ..bench.measure import Measurement, check_counts, measure
+from ..bench.measure import Measurement, check_counts, measure, measured_bandwidth, measured_flops
 from ..bench.progress import shown
 from ..bench.record import BenchmarkConfig, BenchmarkRecord, a_type, failed, succeeded
 from ..bench.result import BenchmarkResult
 from ..bench.words import time_text
 from ..errors import BenchmarkDataFnNotProvidedError, did_you_mean
+from .bind import check_operands, check_static
 from .definition import Definition
 from .entry import GENERAL, REFERENCE, meant
-from .keywords import check_operands, check_static
 from .raised import listed
 from .tuning_lookup import lowering_platform
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 import keyword
 import threading
 import warnings
@@ -13,22 +14,22 @@ import jax
 
 from .. import config
 from .._compat import ShapedArray, typeof
+from .._html import document, facts, table
 from ..errors import RegistrationTypeError, RegistrationValueError
 from ..ffi.call import out_aval
 from ..typing import ArrayLike, PyTree, TypesLike
 from . import lowering, rules
-from .benchmark_methods import BenchmarkMethods
-from .bind import CARRIED, RESERVED, Carried
+from .batch import general_batching_rule
+from .bind import CARRIED, RESERVED, Carried, check_operands, check_static
 from .definition import Definition
 from .entry import KernelEntry
 from .kernel_methods import KernelMethods
-from .keywords import check_operands, check_static
 from .raised import shortened
-from .rule_methods import RuleMethods
-from .rule_sizes import clash_of_call
-from .shown import shown
+from .sharding import clash_of_call, sharding_rule
+from .variants import label
 
 if TYPE_CHECKING:
+    from ..bench.result import BenchmarkResult
     from ..bench.tune import TuneResult
 
 __all__ = ["XLACustomKernel", "defined"]
@@ -43,7 +44,7 @@ def defined() -> dict[str, XLACustomKernel]:
         return dict(_newest)
 
 
-class XLACustomKernel(KernelMethods, BenchmarkMethods, RuleMethods):
+class XLACustomKernel(KernelMethods):
     """One operator for JAX, with any number of kernels: one for each backend and platform.
 
     It is called like a JAX function, under `jit`, `vmap`, `grad`, `shard_map` and `export` as well.
@@ -118,9 +119,9 @@ class XLACustomKernel(KernelMethods, BenchmarkMethods, RuleMethods):
 
     def _repr_html_(self) -> str:
         """Return what notebooks show: kernels and rules."""
-        return shown(self.definition)
+        return _html_of(self.definition)
 
-    # ---- calling ---------------------------------------------------------------------------------------------------
+    # ---- calling -----------------------------------------------------------------------------------------------------
 
     def __call__(self, /, *ins: ArrayLike, outs: TypesLike = None, **kwargs: Any) -> PyTree:
         """Call the operator.
@@ -242,7 +243,7 @@ class XLACustomKernel(KernelMethods, BenchmarkMethods, RuleMethods):
             params[key] = value
         return params
 
-    # ---- the rest --------------------------------------------------------------------------------------------------
+    # ---- the rest ----------------------------------------------------------------------------------------------------
 
     def def_call(self, fn: Callable[..., Any]) -> None:
         """Store the function that users call instead of the operator: it prepares operands and calls the operator.
@@ -286,5 +287,249 @@ class XLACustomKernel(KernelMethods, BenchmarkMethods, RuleMethods):
                 raise RegistrationTypeError(f"operator {self.name!r}: a tag must be a string, found {tag!r}")
         self.definition.tags = set(tags)
 
+    # ---- rules -------------------------------------------------------------------------------------------------------
+
+    def _def_rule(self, kind: str, fun: Callable[..., Any]) -> None:
+        if not callable(fun):
+            raise RegistrationTypeError(
+                f"operator {self.definition.name!r}: the {kind} rule must be callable, found {type(fun).__name__}"
+            )
+        self.definition.set_rule(kind, fun)
+
+    def def_batching_rule(self, fun: Callable[..., Any]) -> None:
+        """Set the rule for `jax.vmap`.
+
+        Args:
+            fun: `fun(args, axes, **params)` returns the results and their batch axes.
+
+        Raises:
+            RegistrationTypeError: If it is not callable.
+        """
+        self._def_rule("batch", fun)
+
+    def register_general_batching(self) -> None:
+        """Batch by a scan over the mapped operands, and not by the batching of the kernels.
+
+        Examples:
+            >>> import jax, jax.numpy as jnp, brainevent
+            >>> product = brainevent.XLACustomKernel("doc_rules")
+            >>> _ = product.def_reference(lambda x, y: x * y)
+            >>> product.def_batching_rule(lambda args, axes, **params: ([args[0] * args[1]], [0]))
+            >>> jax.vmap(product)(jnp.ones((2, 3)), jnp.ones((2, 3))).shape
+            (2, 3)
+            >>> product.register_general_batching()
+            >>> product.def_jvp_rule2(lambda t, x, y, *, outs: t * y, lambda t, x, y, *, outs: x * t)
+            >>> jax.grad(lambda x: product(x, jnp.array(3.0)))(2.0)
+            Array(3., dtype=float32)
+            >>> product.def_sharding_rule("n, n -> n")
+        """
+        self._def_rule("batch", functools.partial(general_batching_rule, self.definition.primitive.bind))
+
+    def def_jvp_rule(self, fun: Callable[..., Any]) -> None:
+        """Set the rule for forward derivatives.
+
+        Args:
+            fun: `fun(primals, tangents, **params)` returns the results and their tangents.
+
+        Raises:
+            RegistrationTypeError: If it is not callable.
+
+        Examples:
+            >>> import jax, brainevent
+            >>> double = brainevent.XLACustomKernel("doc_jvp_rule")
+            >>> _ = double.def_reference(lambda x: 2 * x)
+            >>> double.def_jvp_rule(lambda primals, tangents, *, outs: (double(*primals), double(*tangents)))
+            >>> double.def_transpose_rule(lambda cotangents, x, *, outs: [double(*cotangents)])
+            >>> jax.grad(lambda x: double(x))(1.0)
+            Array(2., dtype=float32)
+        """
+        self._def_rule("jvp", fun)
+
+    def def_jvp_rule2(self, *jvp_rules: Callable[..., Any] | None) -> None:
+        """Set the rule for forward derivatives as one rule for each operand, as `defjvp` does.
+
+        Args:
+            *jvp_rules: `rule(tangent, *primals, **params)` returns the tangent of the result; None for no derivative.
+
+        Raises:
+            TypeError: If a rule is neither a function nor None.
+        """
+        rules.defjvp(self, *jvp_rules)
+
+    def def_transpose_rule(self, fun: Callable[..., Any]) -> None:
+        """Set the rule for reverse derivatives of an operator that is linear.
+
+        Args:
+            fun: `fun(cotangents, *args, **params)` returns one cotangent for each operand.
+
+        Raises:
+            RegistrationTypeError: If it is not callable.
+        """
+        self._def_rule("transpose", fun)
+
+    def def_sharding_rule(
+        self,
+        rule: str | Callable[..., str],
+        *,
+        reduction_factors: Sequence[str] = (),
+        need_replication_factors: Sequence[str] = (),
+        permutation_factors: Sequence[str] = (),
+        reduction: str = "sum",
+        of_part: Callable[..., Sequence[Any]] | None = None,
+        **factor_sizes: int,
+    ) -> None:
+        """Declare how operands and results are split over devices.
+
+        Under `jax.jit` with sharded operands, the kernel then runs on each shard, on local shapes.
+
+        Args:
+            rule: Names for the dimensions of operands and results, as in "m k, k -> m", or a function `rule(*types,
+                **kwargs)` that returns them for a call.
+            reduction_factors: Names that do not occur in results, and over which partial results are combined, as in
+                `("k",)`; other names that do not occur in results are not split.
+            need_replication_factors: Names that are never split.
+            permutation_factors: Names along which devices would exchange data; they are not split.
+            reduction: How partial results are combined: "sum", "max" or "min".
+            of_part: `of_part(places, *operands)` returns the operands of the kernel on one part, if the kernel must
+                know its position: `places` gives, for each name, where the part begins and its length.
+            **factor_sizes: Sizes of names that are nowhere a whole dimension.
+
+        Raises:
+            RegistrationValueError: If the rule cannot be read.
+        """
+        read = sharding_rule(
+            rule,
+            self.definition.name,
+            reduction_factors=reduction_factors,
+            need_replication_factors=need_replication_factors,
+            permutation_factors=permutation_factors,
+            reduction=reduction,
+            of_part=of_part,
+            **factor_sizes,
+        )
+        self.definition.set_rule("sharding", read)
+
+    # ---- measurements ------------------------------------------------------------------------------------------------
+
+    def def_benchmark_data(self, fn: Callable[..., Any]) -> None:
+        """Store the function that makes data to measure with.
+
+        Args:
+            fn: `fn(*, platform)` returns a list of `BenchmarkConfig`.
+
+        Raises:
+            RegistrationTypeError: If it is not callable.
+
+        Examples:
+            >>> import jax.numpy as jnp, brainevent
+            >>> halved = brainevent.XLACustomKernel("doc_halved")
+            >>> halve = halved.def_reference(lambda x: x / 2)
+            >>> halved.def_benchmark_data(lambda *, platform: [brainevent.BenchmarkConfig("n=3", (jnp.ones(3),))])
+            >>> [record.label for record in halved.benchmark(platform="cpu", n_warmup=1, n_runs=3).records]
+            ['n=3']
+        """
+        if not callable(fn):
+            where = f"operator {self.definition.name!r}"
+            raise RegistrationTypeError(
+                f"{where}: the benchmark data function must be callable, found {type(fn).__name__}"
+            )
+        self.definition.benchmark_data = fn
+
+    def benchmark(
+        self,
+        /,
+        *operands: ArrayLike,
+        platform: str | None = None,
+        n_warmup: int = 5,
+        n_runs: int = 20,
+        n_batch_per_run: int = 1,
+        compare_results: bool = True,
+        rtol: float = 1e-3,
+        atol: float = 1e-3,
+        verbose: bool = False,
+        catch_errors: bool = True,
+        backends: Sequence[str] | None = None,
+        cold: bool = False,
+        n_configs: int | None = None,
+        **kwargs: Any,
+    ) -> BenchmarkResult:
+        """Time the call function on each backend of a platform, for these operands, or else for the benchmark data.
+
+        The call function is that of `def_call`, or the operator itself. Results are compared with those of the
+        reference, or without one with those of the first backend that succeeds; differences are printed, and kept in
+        the records.
+
+        Args:
+            *operands: What to call it with; without operands, the benchmark data are used.
+            platform: The platform to run on; None for the default of JAX.
+            n_warmup: Runs before those that are measured.
+            n_runs: Runs that are measured.
+            n_batch_per_run: Calls of a run, in one compiled loop in which each waits for the one before.
+            compare_results: Whether to compare results.
+            rtol: The relative tolerance of the comparison.
+            atol: The absolute tolerance of the comparison.
+            verbose: Whether to print each measurement.
+            catch_errors: Whether a backend that fails gets a record that says so, or raises.
+            backends: The backends to measure; None for all that are registered. "reference" measures the reference,
+                too.
+            cold: Whether to empty the caches of the processor before each run.
+            n_configs: The number of configurations to measure, the first ones; None for all.
+            **kwargs: The other keyword arguments of a call with these operands. Those of benchmark data are in each
+                `BenchmarkConfig`, as are those with the name of an argument above.
+
+        Returns:
+            The records; they print as a table.
+
+        Raises:
+            BenchmarkDataFnNotProvidedError: If there are neither operands nor benchmark data.
+            TypeError: If there are keyword arguments without operands, or the call function does not take them.
+            ValueError: If a backend is unknown.
+
+        Examples:
+            >>> import jax.numpy as jnp, brainevent
+            >>> negated = brainevent.XLACustomKernel("doc_negated")
+            >>> negate = negated.def_reference(lambda x: -x)
+            >>> result = negated.benchmark(jnp.ones(3), platform="cpu", n_warmup=1, n_runs=3)
+            >>> [(record.backend, record.label, record.success) for record in result.records]
+            [('reference', 'float32[3]', True)]
+        """
+        from .benchmarking import benchmark  # imported when used, so that `import brainevent` stays light
+
+        return benchmark(
+            self.definition,
+            operands,
+            platform=platform,
+            backends=backends,
+            counts={"n_warmup": n_warmup, "n_runs": n_runs, "n_batch_per_run": n_batch_per_run},
+            cold=cold,
+            tolerances=(rtol, atol) if compare_results else None,
+            verbose=verbose,
+            catch_errors=catch_errors,
+            n_configs=n_configs,
+            keywords=kwargs,
+        )
+
 
 XLACustomKernel.__module__ = "brainevent"
+
+
+def _html_of(definition: Definition) -> str:
+    """Return the kernels by platform, and the rules, as tables in HTML."""
+    rows: list[tuple[str, ...]] = []
+    marked: list[int] = []
+    for platform, kernels in definition.kernels.items():
+        for backend, entry in kernels.items():
+            if definition.defaults.get(platform) == backend:
+                marked.append(len(rows))
+            variants = "; ".join(map(label, entry.variants))
+            default = "default" if definition.defaults.get(platform) == backend else ""
+            rows.append((platform, backend, entry.language or backend, variants, default))
+    head = ("platform", "backend", "language", "variants", "")
+    kernels_part = table(head, rows, marked=marked) if rows else ""
+    known = {
+        "kernels": None if rows else "none",
+        "rules": ", ".join(sorted(definition.rules)) or "none",
+        "tags": ", ".join(sorted(definition.tags)) or None,
+        "benchmark data": "yes" if definition.benchmark_data is not None else None,
+    }
+    return document(f"operator {definition.name}", kernels_part, facts(known))

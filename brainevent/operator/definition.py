@@ -18,7 +18,7 @@ from .emulation import emulated_entries
 from .entry import GENERAL, REFERENCE, KernelEntry
 from .raised import listed
 from .reference import Reference
-from .rule_sizes import clash
+from .sharding import clash
 
 __all__ = ["Definition"]
 

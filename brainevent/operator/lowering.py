@@ -13,6 +13,7 @@ import jax
 from .. import _jit_key, config
 from .._compat import (
     ShapedArray,
+    call_site_last,
     calls_python,
     described_devices,
     hands_over_batches,
@@ -147,7 +148,7 @@ def lower(
         kernel = checked_kernel(definition, platform, entry, outs, params, carried.structure)
         return _batched_or_scanned(kernel, levels, row is not None and row.merges_batches)
 
-    with explained(definition.name, entry):
+    with call_site_last(KernelCompilationError), explained(definition.name, entry):
         function = build(tuple(outs), levels)
         if rule is None or not may_partition(ctx) or calls_python(function, ctx):
             return lower_alone(function, ctx, *operands)

@@ -63,8 +63,8 @@ def naming(operator: str, what: str, given: Callable[[], str], remark: Callable[
         if type(error) not in (TypeError, ValueError):
             error.add_note(head + tail)
             raise
-        told = OperandError(f"{head}:\n  {error}{tail}")
-        raise told from without_inner_frames(error)
+        explained = OperandError(f"{head}:\n  {error}{tail}")
+        raise explained from without_inner_frames(error)
 
 
 def _place(error: BaseException) -> str:

@@ -29,7 +29,7 @@ from .._compat import (
 from ..errors import RegistrationTypeError, RegistrationValueError, did_you_mean
 from .batch import Level, Levels, without_levels
 
-__all__ = ["REDUCTIONS", "ShardingRule", "ShardingRuleOfCall", "sharding_rule"]
+__all__ = ["REDUCTIONS", "ShardingRule", "ShardingRuleOfCall", "clash", "clash_of_call", "sharding_rule"]
 
 Dims = tuple[Any, ...]  # per dimension: a factor's name, or a tuple of names
 Build = Callable[[tuple[ShapedArray, ...], Levels], Callable[..., list[Any]]]
@@ -348,3 +348,31 @@ def _axes(entry: Any) -> tuple[str, ...]:
 
 def _local(mesh: Any, shape: Sequence[int], spec: PartitionSpec) -> tuple[int, ...]:
     return tuple(size // _count(mesh, _axes(entry)) for size, entry in zip(shape, spec, strict=True))
+
+
+def clash(rule: ShardingRule, operands: Sequence[Any], levels: Levels = ()) -> str:
+    """Return a note on a factor with two sizes in operands of these types; a size of 1 matches any other."""
+    types = [without_levels(x, i, levels) for i, x in enumerate(operands)]
+    seen: dict[str, tuple[int, int]] = {}  # of each factor: its size, and the first operand that has it
+    sides = rule.of_ranks("operand", rule.operands, [len(x.shape) for x in types])
+    for i, (dims, x) in enumerate(zip(sides, types, strict=True)):
+        for factor, size in zip(dims, x.shape, strict=True):
+            if not isinstance(factor, str) or size == 1:
+                continue
+            before, first = seen.setdefault(factor, (size, i))
+            if before != size:
+                return f"{rule.where}: {factor} is {before} in operand {first}, but {size} in operand {i}"
+    return ""
+
+
+def clash_of_call(
+    rule: ShardingRule | ShardingRuleOfCall | None, operands: Sequence[Any], params: Mapping[str, Any]
+) -> str:
+    """Return this note for a call; nothing if there is no rule, or another number of operands."""
+    if rule is None:
+        return ""
+    try:
+        written = rule.of_call(operands, (), params)
+        return clash(written, operands) if len(operands) == len(written.operands) else ""
+    except ValueError as error:  # the ranks are wrong, too
+        return str(error)

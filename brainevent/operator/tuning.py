@@ -15,8 +15,7 @@ import jax.numpy as jnp
 from .. import _jit_key, config
 from .._compat import Tracer, is_tracing
 from ..bench.tune import Candidate, Trial, TuneResult, try_all
-from ..bench.tuned_choice import TunedChoice
-from ..bench.tuning_store import refuse_foreign, remember
+from ..bench.tuning_store import TunedChoice, refuse_foreign, remember
 from ..errors import KernelFallbackExhaustedError
 from .bind import split
 from .compare import Broken, assert_close

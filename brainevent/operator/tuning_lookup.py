@@ -22,7 +22,7 @@ from .entry import KernelEntry
 from .variants import free_variants, label
 
 if TYPE_CHECKING:
-    from ..bench.tuned_choice import TunedChoice
+    from ..bench.tuning_store import TunedChoice
 
 __all__ = ["CallTypes", "content_of", "device_of", "lowering_platform", "tuned_choice", "unlike_here",
            "versions_of", "with_tuned_variant"]  # fmt: skip
@@ -64,8 +64,11 @@ def tuned_choice(
     operator: str, platform: str, table: Mapping[str, KernelEntry], call: CallTypes | None
 ) -> TunedChoice | None:
     """Return the choice of `tune` for such a call, or None."""
-    from ..bench.tuned_choice import key_of
-    from ..bench.tuning_store import find, knows  # imported when the first kernel is chosen: the import stays light
+    from ..bench.tuning_store import (  # imported when the first kernel is chosen: the import stays light
+        find,
+        key_of,
+        knows,
+    )
 
     if call is None or not knows(operator) or (device := device_of(platform)) is None:
         return None

@@ -13,11 +13,12 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba.core import cgutils, types
+from numba import types
 from numba.extending import intrinsic
 
 from ..backends.numba import inner
 from ..backends.numba.floats import HARDWARE_FLUSHES, bits_of_float, float_of_bits
+from ..backends.numba.internals import cgutils
 from .float64 import PRIMITIVES_64
 from .form import Form
 from .numba_text import numba_text

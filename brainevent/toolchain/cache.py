@@ -33,8 +33,7 @@ from .directory import (
     set_cache_dir,
     writing,
 )
-from .entry import MANIFEST, Kept, Place, listed, look_up, publish
-from .folders import locked, sweep, take_away, work_folder
+from .entry import MANIFEST, Kept, Place, listed, locked, look_up, publish, sweep, take_away, work_folder
 
 __all__ = [
     "Entry",

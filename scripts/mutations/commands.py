@@ -76,7 +76,7 @@ MUTANTS = (
     ),
     Mutant(
         "narrow-columns-that-tell-rows-apart-are-spared",
-        "bench/narrow.py",
+        "bench/table.py",
         "if not fits() and _groups(body, others) == _groups(body, [*others, name]):",
         "if not fits():",
         _SHAPE,

@@ -36,9 +36,9 @@ MUTANTS = (
     ),
     Mutant(
         "numba-strides-column-major",
-        "backends/numba/handler.py",
-        "for extent in reversed(shape):",
-        "for extent in shape:",
+        "backends/numba/internals.py",
+        "for extent in reversed(shape[1:]):",
+        "for extent in shape[1:]:",
         _NUMBA,
     ),
     Mutant(
@@ -71,8 +71,8 @@ MUTANTS = (
     ),
     Mutant(
         "numba-exported-without-its-threads",
-        "backends/numba/objects.py",
-        "if not THREADS.isdisjoint(wanted):",
+        "backends/numba/kept.py",
+        "if runtime.ENTER_PARALLEL in wanted or threads_in(wanted):",
         "if False:",
         ("test_numba_parallel", "test_processes"),
     ),
@@ -99,14 +99,14 @@ MUTANTS = (
     ),
     Mutant(
         "numba-cuda-address-in-the-wrong-word",
-        "backends/numba_cuda/compiled.py",
+        "backends/numba_cuda/native.py",
         "Slot(parameter=len(parameters) + 4,",
         "Slot(parameter=len(parameters) + 3,",
         _CUDA,
     ),
     Mutant(
         "numba-cuda-simulated-threads-turned",
-        "backends/numba_cuda/block.py",
+        "backends/numba_cuda/simulated.py",
         "itertools.product(range(z), range(y), range(x))",
         "itertools.product(range(x), range(y), range(z))",
         _CUDA,
@@ -141,7 +141,7 @@ MUTANTS = (
     ),
     Mutant(
         "nvrtc-shortest-name-wins",
-        "backends/nvrtc/declaration.py",
+        "backends/nvrtc/translation_unit.py",
         "name = max(ends, key=len, default=None)",
         "name = min(ends, key=len, default=None)",
         _NVRTC,
@@ -218,7 +218,7 @@ MUTANTS = (
     ),
     Mutant(
         "source-half-attributes-as-floats",
-        "backends/source/attributes.py",
+        "backends/source/module.py",
         '"uint16" if kind in HALVES else kind',
         "HALVES.get(kind, kind)",
         _CPP,

@@ -232,8 +232,8 @@ MUTANTS = (
     Mutant(
         "random-gaps-of-other-draws",
         "event/random/on_cpu.py",
-        "_gap(stream, position - first + 1, scale)",
-        "_gap(stream, position - first, scale)",
+        "_gap(stream, position - first + 1, scale[0])",
+        "_gap(stream, position - first, scale[0])",
         _RANDOM,
     ),
     Mutant(

@@ -14,7 +14,7 @@ _TUNED = ("test_tune",)
 MUTANTS = (
     Mutant(
         "cases-tied-columns-are-two",
-        "bench/plot/cases.py",
+        "bench/plot/series.py",
         "== _count(rows, (name,)) == _count(rows, (other,)) for other",
         "== _count(rows, (name,)) < _count(rows, (other,)) for other",
         _CASES,
@@ -28,7 +28,7 @@ MUTANTS = (
     ),
     Mutant(
         "cases-labels-may-be-lost",
-        "bench/plot/cases.py",
+        "bench/plot/series.py",
         'if len(columns) < 2 or _count(rows.rows, columns) < _count(rows.rows, (*columns, "label")):',
         "if len(columns) < 2:",
         _CASES,
@@ -42,7 +42,7 @@ MUTANTS = (
     ),
     Mutant(
         "benchmark-wrong-one-is-the-fastest",
-        "bench/shown.py",
+        "bench/table.py",
         "if record.success and record.mismatch is None and",
         "if record.success and",
         ("test_html",),
@@ -84,7 +84,7 @@ MUTANTS = (
     ),
     Mutant(
         "cold-kibibytes-are-bytes",
-        "bench/cold_caches.py",
+        "bench/measure.py",
         '_UNITS = {"": 1, "K": 1 << 10,',
         '_UNITS = {"": 1, "K": 1,',
         (*_MEASURE, "test_ceilings"),
@@ -105,7 +105,7 @@ MUTANTS = (
     ),
     Mutant(
         "tuning-store-key-without-the-keywords",
-        "bench/tuned_choice.py",
+        "bench/tuning_store.py",
         "self.versions, self.content, self.params)",
         'self.versions, self.content, "")',
         _TUNED,
@@ -210,7 +210,7 @@ MUTANTS = (
     ),
     Mutant(
         "labels-joined-once",
-        "bench/plot/labels.py",
+        "bench/plot/lines.py",
         "while len(clusters) > 1 and",
         "if len(clusters) > 1 and",
         _PLOT,

@@ -28,14 +28,14 @@ MUTANTS = (
     ),
     Mutant(
         "rule-sizes-one-is-a-size-like-any",
-        "operator/rule_sizes.py",
+        "operator/sharding.py",
         "if not isinstance(factor, str) or size == 1:",
         "if not isinstance(factor, str):",
         ("test_wrong_shapes",),
     ),
     Mutant(
         "operator-default-not-marked",
-        "operator/shown.py",
+        "operator/custom_kernel.py",
         "marked.append(len(rows))",
         "marked.append(len(rows) + 1)",
         ("test_html",),
@@ -112,7 +112,7 @@ MUTANTS = (
     ),
     Mutant(
         "keywords-integers-and-whole-floats-alike",
-        "operator/keywords.py",
+        "operator/bind.py",
         "if type(value) is int or (type(value) is float and not value.is_integer()):",
         "if type(value) in (int, float):",
         _CALLS,
@@ -210,14 +210,14 @@ MUTANTS = (
     ),
     Mutant(
         "check-memory-poisoned-alike",
-        "operator/check/poison.py",
+        "operator/check/guards.py",
         "for kind in (0, 0, 1)]",
         "for kind in (0, 0, 0)]",
         _CHECK,
     ),
     Mutant(
         "check-gradient-of-one-element",
-        "operator/check/gradients.py",
+        "operator/check/derivatives.py",
         "np.asarray(sum(grads[1:], grads[0])) for i, grads in each]",
         "np.asarray(grads[0]) for i, grads in each]",
         _CHECK,

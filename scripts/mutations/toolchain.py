@@ -49,14 +49,14 @@ MUTANTS = (
     ),
     Mutant(
         "cache-lock-is-shared",
-        "toolchain/folders.py",
+        "toolchain/entry.py",
         "fcntl.flock(descriptor, fcntl.LOCK_EX)",
         "fcntl.flock(descriptor, fcntl.LOCK_SH)",
         _CACHE,
     ),
     Mutant(
         "cache-sweeps-what-is-being-built",
-        "toolchain/folders.py",
+        "toolchain/entry.py",
         'if match and not _is_alive(int(match["pid"])):',
         "if match:",
         _CACHE,
@@ -84,7 +84,7 @@ MUTANTS = (
     ),
     Mutant(
         "places-pip-before-the-system-always",
-        "toolchain/places.py",
+        "toolchain/find.py",
         'system_first = config.prefers_system_nvcc() or prefer == "system"',
         'system_first = prefer == "system"',
         ("test_find", "test_registry_config"),
@@ -98,7 +98,7 @@ MUTANTS = (
     ),
     Mutant(
         "nvcc-system-folders-forgotten",
-        "toolchain/nvcc.py",
+        "toolchain/find.py",
         '+ _folders(lines.get("SYSTEM_INCLUDES", ""))',
         "",
         ("test_find", "test_cuda_build"),
@@ -119,7 +119,7 @@ MUTANTS = (
     ),
     Mutant(
         "quoting-linker-words-not-split",
-        "toolchain/quoting.py",
+        "toolchain/build.py",
         'flag.removeprefix("-Wl,").split(",")',
         '[flag.removeprefix("-Wl,")]',
         ("test_flags", "test_cuda_build"),

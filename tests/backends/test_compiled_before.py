@@ -16,7 +16,7 @@ from forked import run_forked
 
 import brainevent
 from brainevent._content import compiled, content_name, content_of, named
-from brainevent._content.plain import OpaqueError
+from brainevent._content.named import OpaqueError
 from brainevent.toolchain import cache
 
 X = jnp.ones(1)

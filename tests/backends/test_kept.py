@@ -14,7 +14,7 @@ from forked import run_forked
 from programs import run_program
 
 import brainevent
-from brainevent.backends.numba import kept, objects
+from brainevent.backends.numba import internals, kept
 from brainevent.errors import KernelCompilationError
 from brainevent.toolchain import cache
 
@@ -195,8 +195,8 @@ print(brainevent.numba_kernel(kernel, outs=x)(x)[0])
 
 
 def test_a_broken_entry_is_compiled_again():
-    code = objects.ObjectCode("name", objects.Boxing({"name_a": [], "name_b": [np.dtype("int8")]}), b"code")
-    assert objects.ObjectCode.unpacked(code.packed()) == code
+    code = kept.ObjectCode("name", kept.Boxing({"name_a": [], "name_b": [np.dtype("int8")]}), b"code")
+    assert kept.ObjectCode.unpacked(code.packed()) == code
     content, made = brainevent._content.content_of("a test of broken entries"), []
     for name in ("test_broken_0", "test_broken_1"):  # equal code under two names, as one process loads a name once
         for _ in range(2):
@@ -228,10 +228,10 @@ def test_a_cache_that_cannot_be_used_is_no_obstacle(folder, monkeypatch):
 
 
 def test_code_that_calls_what_this_process_lacks_is_not_loaded(monkeypatch):
-    real = objects._undefined
-    monkeypatch.setattr(objects, "_undefined", lambda reference: [*real(reference), "no_such_function"])
-    code = objects.ObjectCode.of(module("test_missing"), "test_missing")
-    with pytest.raises(objects.MissingSymbolsError, match="no_such_function"):
+    real = kept._undefined
+    monkeypatch.setattr(kept, "_undefined", lambda reference: [*real(reference), "no_such_function"])
+    code = kept.ObjectCode.of(module("test_missing"), "test_missing")
+    with pytest.raises(kept.MissingSymbolsError, match="no_such_function"):
         code.load()
 
 
@@ -240,7 +240,7 @@ def test_code_that_calls_what_this_process_lacks_is_not_loaded(monkeypatch):
 )
 def test_numbas_settings_are_part_of_the_key(setting, value, monkeypatch):
     before = kept._environment()
-    monkeypatch.setattr(kept.numba_config, setting, value)
+    monkeypatch.setattr(internals.config, setting, value)
     assert kept._environment() != before
 
 
@@ -351,4 +351,4 @@ def test_a_collection_takes_nothing_away_from_a_compiled_kernel():
 
     compiled = brainevent.backends.numba.compile_handler(wary, [kept_spec()], [], "test_wary")
     gc.collect()
-    assert any(objects.Boxing.of(compiled, "test_wary").values())
+    assert any(kept.Boxing.of(compiled, "test_wary").values())

@@ -19,7 +19,7 @@ from brainevent.ffi.launch import Configuration
 numba_cuda = pytest.importorskip("brainevent.backends.numba_cuda", reason="needs numba.cuda")
 cuda = pytest.importorskip("numba.cuda")
 
-compiled = importlib.import_module("brainevent.backends.numba_cuda.compiled")
+compiled = importlib.import_module("brainevent.backends.numba_cuda.native")
 native = importlib.import_module("brainevent.backends.numba_cuda.native")
 from brainevent.backends.numba_cuda.record import CannotRecordError, StandIn, recorded  # noqa: E402
 

@@ -9,7 +9,7 @@ import pytest
 from programs import run_program
 
 import brainevent
-from brainevent.backends.numba import handler, linking, without_gil
+from brainevent.backends.numba import handler, internals
 from brainevent.backends.numba.handler import ArraySpec
 
 STRESS = """
@@ -98,12 +98,12 @@ def test_the_number_of_threads_is_that_of_the_configuration():
 
 def test_no_parallel_loop_takes_pythons_lock():
     spec = ArraySpec(np.dtype("float32"), 1)
-    plain, called = (linking.linked(handler._compile(threads_used, (spec.numba_type,) * 2)[0].library) for _ in "ab")
+    plain, called = (internals.linked(handler._compile(threads_used, (spec.numba_type,) * 2)[0]) for _ in "ab")
     assert "call ptr @PyEval_SaveThread" in str(plain)
-    text = str(without_gil.without_gil(called))
+    text = str(internals.without_gil(called))
     assert "@numba_parallel_for" in text
     assert "call ptr @PyEval_SaveThread" not in text
     assert "@PyEval_RestoreThread(ptr %" not in text
     module = handler.compile_handler(threads_used, [spec], [spec], "test_without_gil")
-    assert without_gil.is_parallel(module)
+    assert internals.is_parallel(module)
     assert not [function.name for function in module.functions if "GIL" in function.name or "Thread" in function.name]

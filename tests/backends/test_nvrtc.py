@@ -19,7 +19,7 @@ import brainevent
 from brainevent.backends import nvrtc
 from brainevent.backends.nvrtc.compiler import Code
 from brainevent.backends.nvrtc.cpp_types import _ELEMENTS, definitions, read_type
-from brainevent.backends.nvrtc.declaration import find_declaration
+from brainevent.backends.nvrtc.translation_unit import find_declaration
 from brainevent.errors import CompilationError, KernelArgumentError, UnsupportedArchError
 from brainevent.ffi.launch import LaunchPlan, PlanTarget, Slot
 

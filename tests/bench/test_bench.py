@@ -15,11 +15,11 @@ import pytest
 
 import brainevent
 from brainevent import BenchmarkConfig
-from brainevent.bench import cold_caches, progress
-from brainevent.bench.ceilings import measured_bandwidth
+from brainevent.bench import measure as measuring
+from brainevent.bench import progress
 from brainevent.bench.chain import Chain
 from brainevent.bench.compare import difference, nans_in
-from brainevent.bench.measure import Timing, loop_seconds, measure, time_chained
+from brainevent.bench.measure import Timing, loop_seconds, measure, measured_bandwidth, time_chained
 from brainevent.bench.record import failed
 from brainevent.bench.tune import Candidate, Trial, try_all
 
@@ -223,13 +223,13 @@ def test_the_largest_cache_is_found(tmp_path):
     for i, size in enumerate(["48K\n", "2048K\n", "32M\n", "?"]):
         (tmp_path / f"index{i}").mkdir()
         (tmp_path / f"index{i}" / "size").write_text(size)
-    assert cold_caches.cache_bytes(tmp_path) == 32 << 20
-    assert cold_caches.cache_bytes(tmp_path / "none") is None
+    assert measuring.cache_bytes(tmp_path) == 32 << 20
+    assert measuring.cache_bytes(tmp_path / "none") is None
 
 
 def test_a_cold_run_writes_more_than_the_caches_hold(monkeypatch):
-    monkeypatch.setattr(cold_caches, "cache_bytes", lambda: 1000)
-    flush = cold_caches.Flush.of([jnp.ones(3)])
+    monkeypatch.setattr(measuring, "cache_bytes", lambda: 1000)
+    flush = measuring.Flush.of([jnp.ones(3)])
     assert flush.buffer.nbytes == 2000
     flush.run()
     flush.run()
@@ -239,7 +239,7 @@ def test_a_cold_run_writes_more_than_the_caches_hold(monkeypatch):
 @pytest.mark.thorough
 def test_cold_runs_flush_before_each_run(monkeypatch):
     flushed = []
-    monkeypatch.setattr(cold_caches.Flush, "run", lambda flush: flushed.append(flush))
+    monkeypatch.setattr(measuring.Flush, "run", lambda flush: flushed.append(flush))
     measure(lambda: 1, n_warmup=0, n_runs=4, cold=True)
     assert len(flushed) == 4
     with pytest.raises(ValueError, match="the second call in a run finds warm caches; leave n_batch_per_run at 1"):
@@ -247,7 +247,7 @@ def test_cold_runs_flush_before_each_run(monkeypatch):
 
 
 def test_bandwidth_is_measured_once(monkeypatch):
-    monkeypatch.setattr(cold_caches, "cache_bytes", lambda: 1 << 16)
+    monkeypatch.setattr(measuring, "cache_bytes", lambda: 1 << 16)
     measured_bandwidth.cache_clear()
     device = jax.devices()[0]
     found = measured_bandwidth(device)

@@ -7,7 +7,7 @@ import jax
 import pytest
 
 from brainevent import BenchmarkRecord, BenchmarkResult
-from brainevent.bench import ceilings
+from brainevent.bench import measure as measuring
 from brainevent.bench.measure import Measurement
 
 NEW = {"bytes": 12.0, "flops": 6.0, "peak_bandwidth": 2e10, "peak_flops": 1e11}
@@ -21,12 +21,12 @@ def test_operations_are_counted_once_of_a_product_in_full_precision(monkeypatch)
         timed.append((function, operands))
         return Measurement((0.5, 0.25, 1.0), None)
 
-    monkeypatch.setattr(ceilings, "measure", fake)
-    ceilings.measured_flops.cache_clear()
+    monkeypatch.setattr(measuring, "measure", fake)
+    measuring.measured_flops.cache_clear()
     device = jax.devices()[0]
-    assert ceilings.measured_flops(device) == 2 * 2048**3 / 0.25
-    assert ceilings.measured_flops(device) == 2 * 2048**3 / 0.25
-    ceilings.measured_flops.cache_clear()
+    assert measuring.measured_flops(device) == 2 * 2048**3 / 0.25
+    assert measuring.measured_flops(device) == 2 * 2048**3 / 0.25
+    measuring.measured_flops.cache_clear()
     ((function, operands),) = timed
     assert [(x.shape, str(x.dtype)) for x in operands] == [((2048, 2048), "float32")] * 2
     assert "[HIGHEST, HIGHEST]" in function.lower(*operands).as_text()
@@ -34,8 +34,8 @@ def test_operations_are_counted_once_of_a_product_in_full_precision(monkeypatch)
 
 @pytest.mark.thorough
 def test_a_device_reaches_something():
-    ceilings.measured_flops.cache_clear()
-    assert 1e8 < ceilings.measured_flops(jax.devices()[0]) < 1e16
+    measuring.measured_flops.cache_clear()
+    assert 1e8 < measuring.measured_flops(jax.devices()[0]) < 1e16
 
 
 @pytest.mark.parametrize("name", ["a.json", "a.csv"])

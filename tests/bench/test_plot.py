@@ -16,14 +16,14 @@ import pytest
 from colours import SIGHTS, contrast, distance
 
 from brainevent import BenchmarkRecord, BenchmarkResult
+from brainevent.bench.plot.quantity import axis_words, number_text, times_text
 from brainevent.bench.plot.style import DASHES, HATCHES, MARKERS, THEMES, Look
-from brainevent.bench.plot.words import axis_words, number_text, times_text
 from brainevent.bench.words import time_text
 from docs import draw
 
 mpl = pytest.importorskip("matplotlib")
 Figure = pytest.importorskip("matplotlib.figure").Figure
-spread_out = pytest.importorskip("brainevent.bench.plot.labels").spread_out
+spread_out = pytest.importorskip("brainevent.bench.plot.lines").spread_out
 
 NAN = math.nan
 KINDS = ("line", "bar", "scatter", "speedup", "roofline")

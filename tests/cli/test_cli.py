@@ -18,12 +18,13 @@ from programs import ROOT, run_program
 import brainevent
 from brainevent import config, doctor, languages
 from brainevent.cli import main
-from brainevent.toolchain import cache, directory, find, places, probe
+from brainevent.toolchain import cache, directory, find, probe
 
 SECTIONS = [
     "Versions", "Devices", "C++ compiler", "CUDA compiler", "Environment", "Cache", "Registered targets",
     "Kernel languages", "Emulation on the CPU",
 ]  # fmt: skip
+NVCC_PLACES = find.nvcc_places
 KEYS, BYTES = {"alpha": "a" * 16, "beta": "b" * 16}, {"alpha": b"x" * 1536, "beta": b"y" * 10}
 NO_SUCH_CXX = "no C++ compiler: $CXX names /nonexistent/c++, which does not exist; correct or unset that variable"
 HEADERS = "run: pip install nvidia-cuda-runtime nvidia-cuda-crt nvidia-cuda-cccl"
@@ -40,7 +41,7 @@ def machine(tmp_path, monkeypatch, request):
     monkeypatch.setattr(directory, "_chosen", [])
     monkeypatch.setattr(directory, "_given_up", {})
     if not request.node.get_closest_marker("gpu"):
-        absent = places.Place("PATH", ("nvcc",), "is not on PATH")
+        absent = find.Place("PATH", ("nvcc",), "is not on PATH")
         monkeypatch.setattr(find, "nvcc_places", lambda: iter([absent]))
         monkeypatch.setattr(jax, "devices", cpu_alone)
         monkeypatch.setattr("brainevent.toolchain.architectures._nvidia_smi", list)
@@ -362,7 +363,7 @@ def test_a_broken_environment_is_reported(run, monkeypatch, variables, title, la
 
 
 def test_a_setting_that_cannot_be_is_a_fault_without_a_gpu_too(run, monkeypatch):
-    monkeypatch.setattr(find, "nvcc_places", places.nvcc_places)
+    monkeypatch.setattr(find, "nvcc_places", NVCC_PLACES)
     monkeypatch.setenv("BRAINEVENT_NVCC_PREFER", "apt")
     status, out, _ = run("doctor")
     mark, said = section(out, "CUDA compiler")["nvcc"]

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from sparse_products import close
 
 import brainevent
-from brainevent.backends.numba import objects
+from brainevent.backends.numba import kept
 from brainevent.event.on_cpu import cut, laws, shared, threads
 from brainevent.event.on_cpu.threads import are_long, are_worth_it
 
@@ -46,8 +46,8 @@ def test_threads_share_the_rows(name, left, event, homogeneous, columns, monkeyp
     dense, random = np.asarray(matrix.todense(), np.float64), np.random.default_rng(1)
     product = jax.jit(lambda x, matrix: x @ matrix if left else matrix @ x)
     of = [301 if left else 700] + [columns] * (columns is not None)
-    gates, prepare = [], objects.runtime.prepare_parallel
-    monkeypatch.setattr(objects.runtime, "prepare_parallel", lambda: gates.append(prepare()))
+    gates, prepare = [], kept.runtime.prepare_parallel
+    monkeypatch.setattr(kept.runtime, "prepare_parallel", lambda: gates.append(prepare()))
     for active in (0.9, 0.001, 0.0):  # several threads add the first, and one the others
         x = random.random(of) < active
         x = x.T if left else x

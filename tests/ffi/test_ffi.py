@@ -50,7 +50,7 @@ def test_a_handler_answers_the_version_query_further_down_the_chain():
     import numpy as np
 
     from brainevent.backends.numba.handler import ArraySpec, compile_handler
-    from brainevent.backends.numba.objects import ObjectCode
+    from brainevent.backends.numba.kept import ObjectCode
 
     @numba.njit
     def nothing(x):

@@ -16,8 +16,8 @@ from cpp_sources import basics
 from programs import program_environment, run_program
 
 import brainevent
+from brainevent.backends.source import library as libraries
 from brainevent.backends.source import portable as carrying
-from brainevent.backends.source import told
 from brainevent.ffi import last_words
 from brainevent.ffi.callbacks import native_address
 
@@ -107,7 +107,7 @@ def test_libraries_tell_of_their_errors_also_where_they_were_carried():
         module.fail(jnp.ones(3), outs=jnp.ones(3), how=1).block_until_ready()
     assert any("be_fail: [be] CHECK FAILED" in text for text in last_words._said)
     library = carrying._loaded(module.read_bytes())
-    assert ctypes.c_void_p.in_dll(library, "BE_REPORT").value == told._address()
+    assert ctypes.c_void_p.in_dll(library, "BE_REPORT").value == libraries._report_address()
 
 
 def test_the_latest_errors_are_kept_and_cut():

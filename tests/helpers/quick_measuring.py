@@ -13,11 +13,11 @@ MOST = 1 << 20  # bytes
 
 def with_little_memory() -> None:
     """Let arrays that are to be larger than the caches of this machine be of two megabytes at most from now on."""
-    from brainevent.bench import cold_caches
+    from brainevent.bench import measure
 
-    cache_bytes = cold_caches.cache_bytes
+    cache_bytes = measure.cache_bytes
     if cache_bytes.__name__ == "cache_bytes":
-        cold_caches.cache_bytes = _limited(cache_bytes)
+        measure.cache_bytes = _limited(cache_bytes)
 
 
 def _limited(cache_bytes):

@@ -17,7 +17,7 @@ from numba import cuda
 
 import brainevent
 from brainevent import numba_cuda_callable, numba_cuda_kernel
-from brainevent.backends.numba_cuda import block as blocks
+from brainevent.backends.numba_cuda import simulated as blocks
 from brainevent.errors import KernelArgumentError
 
 N = 64

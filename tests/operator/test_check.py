@@ -17,9 +17,9 @@ from zoo import like, numba_generator
 
 import brainevent
 from brainevent import CheckReport, XLACustomKernel, check
-from brainevent.operator.check.numerical import central_differences, directions
-from brainevent.operator.check.promises import PROMISES
+from brainevent.operator.check.derivatives import central_differences, directions
 from brainevent.operator.check.report import CheckRow
+from brainevent.operator.check.run import PROMISES
 
 ALIKE = {
     "ignores_the_batch_axis",

@@ -19,7 +19,7 @@ from hypothesis import given
 from zoo import like, numba_generator
 
 from brainevent import check
-from brainevent.operator.check import concurrency, memory, pages, poison, resizing, stalls
+from brainevent.operator.check import concurrency, guards, memory, sizes
 from brainevent.operator.check.subject import _variations
 from brainevent.operator.compare import Skipped, assert_close
 
@@ -165,7 +165,7 @@ def test_sums_in_any_order_that_agree_by_chance_are_no_dependence_on_memory(agre
             return [np.float32([by_chance])], True
 
     with pytest.raises(Skipped, match="results differ from call to call"):
-        poison.assert_written(Program(), list)
+        guards.assert_written(Program(), list)
 
 
 def test_without_reference_and_rule_sizes_are_kept():
@@ -175,17 +175,17 @@ def test_without_reference_and_rule_sizes_are_kept():
 
 @given(st.permutations(range(12)), st.integers(1, 12))
 def test_indices_stay_within_arrays_that_are_shorter(indices, size):
-    found = resizing.resized(np.array(indices, np.int32), (size,), {12: size})
+    found = sizes.resized(np.array(indices, np.int32), (size,), {12: size})
     assert sorted(found.tolist()) == list(range(size))
 
 
 def test_integers_that_cannot_stay_valid_are_told():
     index = np.array([3, 1, 7], np.int32)
-    assert resizing.resized(index, (3,), {8: 7}) is None  # two are left, and three different ones are needed
-    assert resizing.resized(np.array([3, 1, 3], np.int32), (3,), {8: 7}).tolist() == [3, 1, 3]
-    assert resizing.resized(index, (3,), {8: 0}) is None
-    assert resizing.resized(index, (0,), {8: 0}).size == 0
-    assert resizing.resized(np.int32(5), (), {8: 7}) == 5
+    assert sizes.resized(index, (3,), {8: 7}) is None  # two are left, and three different ones are needed
+    assert sizes.resized(np.array([3, 1, 3], np.int32), (3,), {8: 7}).tolist() == [3, 1, 3]
+    assert sizes.resized(index, (3,), {8: 0}) is None
+    assert sizes.resized(index, (0,), {8: 0}).size == 0
+    assert sizes.resized(np.int32(5), (), {8: 7}) == 5
 
 
 # ---- samples of batches --------------------------------------------------------------------------------------------
@@ -203,7 +203,7 @@ def test_sorted_integers_are_varied_between_the_same_ends(values, k):
 
 # ---- inputs --------------------------------------------------------------------------------------------------------
 
-needs_pages = pytest.mark.skipif(not pages.pages_remember(), reason="this system does not tell of written pages")
+needs_pages = pytest.mark.skipif(not memory.pages_remember(), reason="this system does not tell of written pages")
 
 
 @needs_pages
@@ -211,7 +211,7 @@ needs_pages = pytest.mark.skipif(not pages.pages_remember(), reason="this system
 @pytest.mark.parametrize("shape", [(8,), (3, 5000), ()])
 def test_a_page_remembers_that_it_was_written(dtype, shape):
     x = np.ones(shape, dtype)
-    one = pages.WatchedArray(x)
+    one = memory.WatchedArray(x)
     assert one.is_watched
     np.testing.assert_array_equal(np.asarray(one.array), x)
     jax.block_until_ready(jax.jit(lambda x: (x, ~x if x.dtype == bool else -x))(one.array))
@@ -223,7 +223,7 @@ def test_a_page_remembers_that_it_was_written(dtype, shape):
 
 @needs_pages
 def test_an_array_of_no_element_is_not_watched():
-    assert not pages.WatchedArray(np.zeros((0, 3), np.float32)).is_watched
+    assert not memory.WatchedArray(np.zeros((0, 3), np.float32)).is_watched
 
 
 def test_where_pages_do_not_tell_nothing_is_said_of_writes_that_are_undone(monkeypatch):
@@ -233,10 +233,10 @@ def test_where_pages_do_not_tell_nothing_is_said_of_writes_that_are_undone(monke
 
 
 def test_a_system_without_such_pages_is_noticed(monkeypatch):
-    ask = pages.pages_remember.__wrapped__
-    monkeypatch.setattr(pages.os, "memfd_create", lambda name: (_ for _ in ()).throw(OSError("none here")))
+    ask = memory.pages_remember.__wrapped__
+    monkeypatch.setattr(memory.os, "memfd_create", lambda name: (_ for _ in ()).throw(OSError("none here")))
     assert ask() is False
-    monkeypatch.delattr(pages.os, "memfd_create")
+    monkeypatch.delattr(memory.os, "memfd_create")
     assert ask() is False
 
 
@@ -250,26 +250,26 @@ def test_says_that_all_calls_have_the_same_operands():
     assert detail(op, X, promise="calls at once") == ("ok", "")
 
 
-@pytest.mark.skipif(stalls._stopper() is None, reason="this system cannot stop a thread so")
+@pytest.mark.skipif(concurrency._stopper() is None, reason="this system cannot stop a thread so")
 def test_a_thread_is_stopped_and_goes_on():
     went_on, end = [], time.monotonic() + 0.05
     thread = threading.Thread(target=lambda: [went_on.append(1) for _ in iter(lambda: time.monotonic() < end, False)])
     thread.start()
-    stalls.stall_while_running([thread], end)
+    concurrency.stall_while_running([thread], end)
     assert not thread.is_alive()
     assert len(went_on) > 1
 
 
 def test_a_signal_that_has_a_handler_is_left_alone():
     number = signal.SIGRTMIN + 20
-    ask = stalls._stopper.__wrapped__
+    ask = concurrency._stopper.__wrapped__
     before = signal.getsignal(number)
     signal.signal(number, lambda *_: None)
     try:
         assert ask() is None
     finally:
         signal.signal(number, before if before is not None else signal.SIG_IGN)
-        stalls._stopper.cache_clear()
+        concurrency._stopper.cache_clear()
 
 
 def test_the_author_s_batching_rule_does_not_stand_in_for_the_kernel():

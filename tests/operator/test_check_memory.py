@@ -16,7 +16,7 @@ from zoo import like
 from brainevent import check
 from brainevent.ffi import float_mode, guarded
 from brainevent.operator.check import leaks
-from brainevent.operator.check.resizing import resized
+from brainevent.operator.check.sizes import resized
 
 
 def row(op, *operands, promise, **options):

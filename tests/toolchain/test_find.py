@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from brainevent import config, errors
-from brainevent.toolchain import find, places, probe
+from brainevent.toolchain import find, probe
 from brainevent.toolchain.architectures import gpu_architectures
 
 VARIABLES = (
@@ -33,7 +33,7 @@ def bare_machine(tmp_path, monkeypatch):
         monkeypatch.delenv(variable, raising=False)
     (tmp_path / "bin").mkdir()
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
-    monkeypatch.setattr(places, "_DEFAULT_CUDA", str(tmp_path / "usr-local-cuda"))
+    monkeypatch.setattr(find, "_DEFAULT_CUDA", str(tmp_path / "usr-local-cuda"))
     monkeypatch.setattr(find, "_SYSTEM_INCLUDE", str(tmp_path / "usr-include"))
     monkeypatch.setattr(probe, "_remembered", {})
     monkeypatch.setattr(sys, "path", [str(tmp_path / "site-packages")])
@@ -503,7 +503,7 @@ def test_a_named_nvcc_must_serve(tmp_path, monkeypatch, text, said):
     assert said.format(tmp_path) in str(caught.value)
     assert "Correct $BRAINEVENT_NVCC_PATH, or unset it" in str(caught.value)
     monkeypatch.delenv("BRAINEVENT_NVCC_PATH")
-    assert find.find_cuda_toolkit().origin == places._DEFAULT_CUDA
+    assert find.find_cuda_toolkit().origin == find._DEFAULT_CUDA
 
 
 def test_no_nvcc(tmp_path, monkeypatch):

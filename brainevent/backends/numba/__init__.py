@@ -15,7 +15,6 @@ import jax
 import llvmlite.binding as llvm
 import numba
 import numpy as np
-from numba.core.dispatcher import Dispatcher
 
 from ..._content import Content, content_of
 from ...errors import KernelArgumentError, KernelCompilationError
@@ -24,10 +23,11 @@ from ...ffi.call import native_call
 from ...ffi.portable import PAYLOAD, TARGET
 from ...ffi.targets import register_once
 from ...typing import PyTree, TypesLike
-from . import half, noting, portable
+from . import half
 from .handler import ArraySpec, Spec, compile_handler, flat, grouped, takes_arrays
 from .inner import inner
-from .kept import address_of, payload_of, settings
+from .internals import Dispatcher, note_compilations, settings
+from .kept import address_of, carry, payload_of
 from .memory import any_of, prefetch
 
 __all__ = ["any_of", "half", "inner", "numba_kernel", "prefetch"]
@@ -38,7 +38,7 @@ _DTYPES = ("bool", *_INTEGERS, "float16", "bfloat16", "float32", "float64", "com
 _compiled: set[str] = set()  # names of targets; handlers live as long as the process
 _names: weakref.WeakKeyDictionary[Dispatcher, dict[Any, str]] = weakref.WeakKeyDictionary()  # of targets
 _lock = threading.RLock()
-noting.start()
+note_compilations()
 
 
 def numba_kernel(
@@ -117,11 +117,11 @@ class NumbaTarget:
         """Return the target that carries the compiled code."""
         name, content = f"{self.name}_carried", _content(self.kernel, self.operands, self.outs)
 
-        def carry() -> np.ndarray:
+        def carried() -> np.ndarray:
             module = compile_handler(self.kernel, self.operands, self.outs, name)
-            return portable.carry(module, name, self.title, content.opaque)
+            return carry(module, name, self.title, content.opaque)
 
-        return TARGET, {PAYLOAD: payload_of(name, self.title, content, carry)}
+        return TARGET, {PAYLOAD: payload_of(name, self.title, content, carried)}
 
     def for_types(self, operands: Sequence[Any], outs: Sequence[Any]) -> NumbaTarget:
         """Return the same function compiled for other ranks."""

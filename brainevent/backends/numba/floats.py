@@ -7,10 +7,14 @@ import platform
 from typing import Any
 
 from llvmlite import ir
-from numba.core import cgutils, types
+from numba import types
 from numba.extending import intrinsic
 
-__all__ = ["HARDWARE_FLUSHES", "bits_of_float", "float_of_bits", "flush_floats", "restore_floats"]
+from .internals import cgutils
+
+__all__ = [
+    "HARDWARE_FLUSHES", "bits_of_float", "float_of_bits", "flush_floats", "flushing", "restore_floats", "restoring",
+]  # fmt: skip
 
 # ARM flushes what is denormal before it is rounded, so otherwise than GPUs.
 HARDWARE_FLUSHES = platform.machine() in ("x86_64", "AMD64")
@@ -51,16 +55,27 @@ def _control(builder: ir.IRBuilder, name: str, value: Any = None) -> Any:
     return builder.load(cell)
 
 
+def flushing(builder: ir.IRBuilder) -> ir.Value:
+    """Write code that rounds to nearest and flushes denormals from here on; return how the thread computed before."""
+    if not HARDWARE_FLUSHES:
+        return _I64(0)
+    before = _control(builder, "stmxcsr")
+    _control(builder, "ldmxcsr", _I32(_FLUSHING))
+    return builder.zext(before, _I64)
+
+
+def restoring(builder: ir.IRBuilder, before: ir.Value) -> None:
+    """Write code that computes as before."""
+    if HARDWARE_FLUSHES:
+        _control(builder, "ldmxcsr", builder.trunc(before, _I32))
+
+
 @intrinsic
 def flush_floats(typing_context: Any) -> Any:
     """Let this thread round to nearest and flush denormals; return how it computed before."""
 
     def codegen(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> ir.Value:
-        if not HARDWARE_FLUSHES:
-            return _I64(0)
-        before = _control(builder, "stmxcsr")
-        _control(builder, "ldmxcsr", _I32(_FLUSHING))
-        return builder.zext(before, _I64)
+        return flushing(builder)
 
     return types.int64(), codegen
 
@@ -70,8 +85,7 @@ def restore_floats(typing_context: Any, before: Any) -> Any:
     """Let this thread compute as it did before."""
 
     def codegen(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> ir.Value:
-        if HARDWARE_FLUSHES:
-            _control(builder, "ldmxcsr", builder.trunc(args[0], _I32))
+        restoring(builder, args[0])
         return context.get_dummy_value()
 
     return types.void(types.int64), codegen

@@ -22,8 +22,10 @@ from typing import Any
 import numba
 import numpy as np
 from llvmlite import ir
-from numba.core import types
+from numba import types
 from numba.extending import intrinsic, lower_cast, models, register_model
+
+from .internals import element
 
 __all__ = ["from_bfloat16", "from_float16", "to_bfloat16", "to_float16"]
 
@@ -44,9 +46,7 @@ class _HalfModel(models.PrimitiveModel):  # type: ignore[misc]
 @lower_cast(types.Array, Half)  # type: ignore[untyped-decorator]
 def _only_element(context: Any, builder: ir.IRBuilder, source: Any, target: Any, value: Any) -> ir.Value:
     """Let `out[...] = x` copy arrays of rank 0, as it does for numbers."""
-    from numba.np import arrayobj  # slow to load, and kept kernels do not need it
-
-    return arrayobj.load_item(context, builder, source, context.make_array(source)(context, builder, value).data)
+    return element(context, builder, source, value)
 
 
 def _bitcast(result: Any, *accepted: Any) -> Any:

@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-import copy
-import dis
 import inspect
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,31 +12,34 @@ import llvmlite.binding as llvm
 import numba
 import numpy as np
 from llvmlite import ir
-from numba.core import cgutils, types
-from numba.core.compiler_lock import global_compiler_lock
-from numba.core.dispatcher import Dispatcher
-from numba.core.registry import cpu_target
+from numba import types
 
 from ...ffi import frame
 from . import half, runtime
-from .garbage import without_full_collections
-from .linking import linked, make_private
-from .noting import nothing_outdated
-from .registries import load_registries
-from .threads import with_named_functions
-from .without_gil import is_parallel, without_gil
+from .internals import (
+    Dispatcher,
+    can_compile,
+    cgutils,
+    compile_function,
+    compiling,
+    is_parallel,
+    linked,
+    optimized,
+    row_major_array,
+    target_context,
+    with_named_threads,
+    without_gil,
+)
 
 __all__ = [
     "ArraySpec",
     "Spec",
     "compile_handler",
-    "compile_inner",
     "flat",
     "grouped",
     "takes_arrays",
 ]
 
-_WITH = ("BEFORE_WITH", "LOAD_SPECIAL")  # Python 3.11, and from 3.14 on
 I32, I64 = ir.IntType(32), ir.IntType(64)
 POINTER = ir.IntType(8).as_pointer()
 
@@ -74,35 +75,26 @@ def grouped(arrays: Sequence[Any], like: Sequence[Any]) -> list[Any]:
     return [tuple(next(rest) for _ in each) if isinstance(each, tuple) else next(rest) for each in like]
 
 
-@global_compiler_lock
-@without_full_collections()
 def compile_handler(kernel: Dispatcher, operands: Sequence[Spec], results: Sequence[Spec], name: str) -> llvm.ModuleRef:
     """Return an optimized module with the handler `name`, and all that it calls; errors of Numba are passed on.
 
     Kernel and handler are optimized together, once; no machine code is made of the kernel alone.
     """
-    load_registries()
     arguments = (*operands, *results)
     specs = flat(arguments)
-    with nothing_outdated():
+    with compiling():
         compiled, as_tuple = _compile(kernel, tuple(map(_type, arguments)))
-    if compiled.objectmode or isinstance(compiled.signature.return_type, types.Generator):
-        kind = "Python code in object mode" if compiled.objectmode else "a generator"
-        raise TypeError(f"it is {kind}; a kernel is a function that Numba compiles completely (numba.njit)")
-    library = cpu_target.target_context.codegen().create_library(name)
-    called = with_named_functions(linked(compiled.library))
-    parallel = is_parallel(called)
-    if parallel:
-        called = without_gil(called)
-    module = library.create_ir_module(name)
-    one = _define_call(module, compiled, as_tuple, arguments, name, kernel.py_func.__name__, parallel)
-    _define_handler(module, one, len(flat(operands)), specs, name)
-    library.add_ir_module(module)
-    library._final_module.link_in(called)
-    make_private(library._final_module, name)
-    library._optimize_final_module()
-    library._final_module.verify()
-    return library._final_module
+        if compiled.objectmode or isinstance(compiled.signature.return_type, types.Generator):
+            kind = "Python code in object mode" if compiled.objectmode else "a generator"
+            raise TypeError(f"it is {kind}; a kernel is a function that Numba compiles completely (numba.njit)")
+        called = with_named_threads(linked(compiled))
+        parallel = is_parallel(called)
+
+        def define(module: ir.Module) -> None:
+            one = _define_call(module, compiled, as_tuple, arguments, name, kernel.py_func.__name__, parallel)
+            _define_handler(module, one, len(flat(operands)), specs, name)
+
+        return optimized(name, define, without_gil(called) if parallel else called)
 
 
 def _type(argument: Spec) -> types.Type:
@@ -117,35 +109,20 @@ def _compile(kernel: Dispatcher, arrays: tuple[types.Type, ...]) -> tuple[Any, b
     Kernels with explicit signatures, defaults or *args are called through a function that adapts the arguments.
     """
     if takes_arrays(kernel, len(arrays)):
-        return compile_inner(kernel, arrays), False
+        return compile_function(kernel, arrays), False
 
     @numba.njit
     def adapted(arrays):  # type: ignore[no-untyped-def]
         kernel(*arrays)
 
-    return compile_inner(adapted, (types.Tuple(arrays),)), True
+    return compile_function(adapted, (types.Tuple(arrays),)), True
 
 
 def takes_arrays(kernel: Dispatcher, count: int) -> bool:
     """Return whether a kernel can be compiled again for this number of arrays, without an adapter."""
     parameters = inspect.signature(kernel.py_func).parameters.values()
     plain = len(parameters) == count and all(p.kind is p.POSITIONAL_OR_KEYWORD for p in parameters)
-    return bool(kernel._can_compile and plain)
-
-
-def compile_inner(kernel: Dispatcher, arguments: tuple[types.Type, ...]) -> Any:
-    """Compile like `kernel.compile(arguments)`, without an entry for Python, and without machine code yet."""
-    compiler = copy.copy(kernel._compiler)
-    # Numba needs the address of what it lifts out of a `with` block.
-    whole = not any(step.opname in _WITH for step in dis.get_instructions(kernel.py_func))
-
-    def customized(flags: Any) -> Any:
-        flags.no_cpython_wrapper = flags.no_cfunc_wrapper = True
-        flags.no_compile = whole
-        return flags
-
-    compiler._customize_flags = customized
-    return compiler._compile_core(arguments, None)
+    return can_compile(kernel) and plain
 
 
 class _Code:
@@ -180,9 +157,9 @@ def _define_call(
     function = ir.Function(module, ir.FunctionType(I64, [I64] * (1 + 2 * count)), f"{name}_call")
     function.linkage = "internal"
     builder = ir.IRBuilder(function.append_basic_block("entry"))
-    context, code = cpu_target.target_context, _Code(builder)
+    context, code = target_context, _Code(builder)
     call_frame, data, dims = function.args[0], function.args[1 : 1 + count], function.args[1 + count :]
-    views = [_array_view(code, context, *view) for view in zip(specs, data, dims, strict=True)]
+    views = [_array_view(code, *view) for view in zip(specs, data, dims, strict=True)]
     arguments = [
         context.make_tuple(builder, _type(spec), list(view)) if isinstance(spec, tuple) else view
         for spec, view in zip(passed, grouped(views, passed), strict=True)
@@ -207,27 +184,10 @@ def _external(module: ir.Module, name: str, result: ir.Type, arguments: Sequence
     return cgutils.get_or_insert_function(module, ir.FunctionType(result, arguments), name)
 
 
-def _array_view(code: _Code, context: Any, spec: ArraySpec, data: ir.Value, dims: ir.Value) -> ir.Value:
+def _array_view(code: _Code, spec: ArraySpec, data: ir.Value, dims: ir.Value) -> ir.Value:
     """Make Numba's array structure for a row-major buffer."""
-    from numba.np import arrayobj  # slow to load, and kept handlers do not need it
-
-    builder = code.builder
-    array = context.make_array(spec.numba_type)(context, builder)
     shape = [code.load(dims, 8 * axis) for axis in range(spec.ndim)]
-    strides: list[ir.Value] = []
-    stride = I64(spec.dtype.itemsize)
-    for extent in reversed(shape):
-        strides.insert(0, stride)
-        stride = builder.mul(stride, extent)
-    arrayobj.populate_array(
-        array,
-        data=builder.inttoptr(data, array.data.type),
-        shape=shape,
-        strides=strides,
-        itemsize=I64(spec.dtype.itemsize),
-        meminfo=None,
-    )
-    return array._getvalue()
+    return row_major_array(target_context, code.builder, spec.numba_type, data, shape)
 
 
 def _define_handler(

@@ -1,22 +1,35 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`Loop`: a Numba function of arrays and numbers that Python calls, compiled for its types once and kept by content."""
+"""Numba functions as native code without XLA, kept by content: of words, and of arrays and numbers (`Loop`)."""
 
 from __future__ import annotations
 
 import ctypes
+import functools
 import hashlib
+import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import llvmlite.binding as llvm
 import numpy as np
+from llvmlite import ir
+from numba import types
 
-from . import floats, words
+from ..._content import Content
+from . import floats, memory
 from .inner import inner
-from .native import native_address
+from .internals import Dispatcher, compile_function, compiling, linked, optimized, target_context
+from .kept import address_of
 
-__all__ = ["Loop", "hash_of"]
+__all__ = ["FAILED", "Loop", "compile_native", "hash_of", "loop_of", "native_address"]
+
+_PREFIX = "brainevent_native_"
+_I64 = ir.IntType(64)
+FAILED = -(2**63)  # what a function returns that cannot allocate memory
+_addresses: dict[str, int] = {}  # by name; code lives as long as the process
+_lock = threading.Lock()
 
 _BITS = {np.float32: np.uint32, np.uint64: np.int64}  # numbers that a word holds as these
 _ENTRY = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)
@@ -27,9 +40,57 @@ def hash_of(files: Iterable[Path]) -> str:
     return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
 
 
+def native_address(
+    title: str, source: str, words: int, make: Callable[[], Dispatcher], *, flushes: bool = False
+) -> int:
+    """Return the address of `int64 function(int64, ...)` with this number of words, compiled once and cached.
+
+    `source` contains everything on which the code of `make` depends, which is called if the cache has none. The
+    function must not raise; if memory that it allocates is missing, it returns `FAILED`. `flushes` says that denormals
+    are flushed while it runs.
+    """
+    digest = hashlib.sha256(f"{title} {words} {source}".encode()).hexdigest()[:32]
+    name = _PREFIX + digest
+    with _lock:
+        if name not in _addresses:
+            content = Content(digest, "", None)
+            _addresses[name] = address_of(name, title, content, lambda: compile_native(make(), words, name, flushes))
+        return _addresses[name]
+
+
+def compile_native(kernel: Dispatcher, words: int, name: str, flushes: bool = False) -> llvm.ModuleRef:
+    """Return an optimized module that holds a function of words under `name`, and all that it calls."""
+    with compiling():
+        compiled = compile_function(kernel, (types.int64,) * words)
+
+        def define(module: ir.Module) -> None:
+            function = ir.Function(module, ir.FunctionType(_I64, [_I64] * words), name)
+            builder = ir.IRBuilder(function.append_basic_block("entry"))
+            before = floats.flushing(builder) if flushes else None
+            status, result = target_context.call_internal_no_propagate(
+                builder, compiled.fndesc, compiled.signature, function.args
+            )
+            if flushes:
+                floats.restoring(builder, before)
+            builder.ret(builder.select(status.is_error, _I64(FAILED), result))
+
+        return optimized(name, define, linked(compiled))
+
+
+def loop_of(path: str) -> Callable[[Callable[..., Any]], Loop]:
+    """Return a decorator that makes loops of functions in this file, which alone decides what they do."""
+    file = Path(path)
+    sources = functools.cache(lambda: hash_of([file]))
+
+    def decorated(function: Callable[..., Any]) -> Loop:
+        return Loop(f"{file.parent.name}_{function.__name__}", lambda: inner(function, error_model="numpy"), sources)
+
+    return decorated
+
+
 @dataclass(eq=False)
 class Loop:
-    """A function that `make` returns, decorated with `inner`, which must not raise or allocate memory.
+    """A function that `make` returns, decorated with `inner`, which must not raise.
 
     It takes contiguous arrays, integers, NumPy's numbers and named tuples of these, and returns an integer or None. It
     runs without Python's lock, and with denormals flushed. `sources` returns the hash of all that its code depends on:
@@ -58,17 +119,20 @@ class Loop:
         if function is None:
             function = self._functions[kinds] = _ENTRY(self._address(kinds))
         table = np.array(given, np.int64)
-        return int(function(table.ctypes.data))
+        result = int(function(table.ctypes.data))
+        if result == FAILED:
+            raise MemoryError(f"{self.title}: there is not enough memory")
+        return result
 
     def _address(self, kinds: tuple[Any, ...]) -> int:
         text, scope = _text(kinds)
 
         def make() -> Any:
-            names = {**scope, "loop": self.make(), **vars(words), **vars(floats), "np": np}
+            names = {**scope, "loop": self.make(), **vars(memory), **vars(floats), "np": np}
             exec(compile(text, f"<{self.title}>", "exec"), names)
             return inner(error_model="numpy")(names["entry"])
 
-        return native_address(self.title, f"{self.sources()} {text}", 1, make)
+        return native_address(self.title, f"{self.sources()} {text}", 1, make, flushes=True)
 
 
 def _read(argument: Any, given: list[int]) -> Any:
@@ -80,6 +144,7 @@ def _read(argument: Any, given: list[int]) -> Any:
         return argument.dtype.type, argument.ndim
     if isinstance(argument, tuple):
         return kind, *(_read(part, given) for part in argument)
+    assert not isinstance(argument, float)  # pass an array of one number
     given.append(int(argument.view(_BITS[kind]) if kind in _BITS else argument))
     return np.int64 if kind is int else kind
 
@@ -105,5 +170,4 @@ def _text(kinds: tuple[Any, ...]) -> tuple[str, dict[str, Any]]:
         return f"array_at({address}, ({', '.join(sizes)},), np.{np.dtype(first).name})"
 
     arguments = ", ".join(of(kind) for kind in kinds)
-    lines = ("before = flush_floats()", f"found = as_word(loop({arguments}))", "restore_floats(before)", "return found")
-    return "\n    ".join(["def entry(table):", *lines]) + "\n", scope
+    return f"def entry(table):\n    return as_word(loop({arguments}))\n", scope

@@ -6,20 +6,18 @@ from __future__ import annotations
 import ctypes
 import functools
 import os
-import pickle
 from typing import Any
 
 import llvmlite.binding as llvm
 import numba
 from llvmlite import ir
-from numba.core import types
-from numba.core.runtime import _nrt_python
-from numba.core.serialize import runtime_build_excinfo_struct
+from numba import types
 from numba.extending import intrinsic
 
 from ... import config
 from ...ffi import frame, last_words
 from ...ffi.callbacks import native_address
+from .internals import exception_of, start_threads
 
 __all__ = ["ENTER_PARALLEL", "LEAVE_PARALLEL", "REPORT", "prepare", "prepare_parallel"]
 
@@ -47,29 +45,10 @@ def _operator(call_frame: int) -> str:
     return f"operator '{name}': " if name else ""
 
 
-class _Excinfo(ctypes.Structure):
-    """Numba's record of an exception: pickled class, arguments and place; or also arguments known only at run time."""
-
-    _fields_ = [
-        ("pickled", ctypes.c_void_p),
-        ("size", ctypes.c_int32),
-        ("arguments", ctypes.c_void_p),
-        ("unwrap", ctypes.c_void_p),
-        ("dynamic", ctypes.c_int32),
-    ]
-
-
 def _exception(code: int, excinfo: int) -> str:
     if code < 1:
         return "an exception in object mode"
-    record = _Excinfo.from_address(excinfo)
-    pickled = ctypes.string_at(record.pickled, record.size)
-    if record.dynamic > 0:
-        arguments = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p)(record.unwrap)(record.arguments)
-        kind, args, place = runtime_build_excinfo_struct(pickled, arguments)
-        ctypes.CFUNCTYPE(None, ctypes.c_void_p)(_nrt_python.c_helpers["Free"])(excinfo)
-    else:
-        kind, args, place = pickle.loads(pickled)  # written by Numba's compiler, in code that we load
+    kind, args, place = exception_of(excinfo)
     message = str(kind(*(args or ())))
     where = f" ({os.path.basename(place[1])}:{place[2]}, in {place[0]})" if place else ""
     return f"{kind.__name__}{': ' if message else ''}{message}{where}"
@@ -97,9 +76,7 @@ def prepare_parallel() -> tuple[Any, ...]:
     'workqueue' ends the process when two threads enter it, and XLA runs independent operators at once: with this layer,
     one kernel runs at a time.
     """
-    from numba.np.ufunc import parallel
-
-    parallel._launch_threads()
+    start_threads()
     limit, serial = ctypes.addressof(config.numba_thread_limit), numba.threading_layer() == "workqueue"
     mutex, lock, unlock = _mutex() if serial else (0, _no_lock, _no_lock)
 

@@ -16,7 +16,7 @@ import numpy as np
 from numba import cuda
 from numba.cuda.dispatcher import CUDADispatcher
 
-__all__ = ["CannotRecordError", "LaunchRecord", "Recording", "StandIn", "recorded"]
+__all__ = ["CUDADispatcher", "CannotRecordError", "LaunchRecord", "Recording", "StandIn", "recorded"]
 
 _current = threading.local()
 _REFUSED = (

@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from ...toolchain import cache
-from .described import described
 from .module import CompiledModule, load
-from .texts import Functions, file_sources, inline_sources, module_name
+from .texts import Functions, described, file_sources, inline_sources, module_name
 
 __all__ = ["load_cpp_file", "load_cpp_inline"]
 

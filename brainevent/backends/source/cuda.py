@@ -13,9 +13,8 @@ from ...ffi.devices import cuda_capabilities
 from ...toolchain import cache
 from ...toolchain.architectures import gpu_architectures
 from ...toolchain.find import find_cuda_toolkit
-from .described import described
 from .module import CompiledModule, load
-from .texts import Functions, directory_sources, file_sources, inline_sources, module_name
+from .texts import Functions, described, directory_sources, file_sources, inline_sources, module_name
 
 __all__ = ["load_cuda_dir", "load_cuda_file", "load_cuda_inline"]
 

@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
+import functools
 import itertools
 import mmap
 import os
@@ -12,10 +14,12 @@ import weakref
 from typing import Any
 
 from ...errors import KernelLoadError
-from .told import let_it_tell
+from ...ffi import last_words
+from ...ffi.callbacks import native_address
 
 __all__ = ["Library", "load_library", "load_library_file"]
 
+_CELL = "BE_REPORT"  # the variable of a library with the address of the report function
 _lock = threading.RLock()  # loading a library may run code
 _numbers = itertools.count()
 _Identity = tuple[int, int, int, int]
@@ -74,7 +78,7 @@ def _loaded(path: str, descriptor: int, hint: str) -> ctypes.CDLL:
     if not os.path.exists(name):  # no /proc here
         name = path
     try:
-        handle = let_it_tell(ctypes.CDLL(name))
+        handle = _reporting(ctypes.CDLL(name))
         _show_path(handle, name, path)
         return handle
     except OSError as error:
@@ -126,3 +130,21 @@ def _map(descriptor: int, size: int) -> Any:
 
 def _unmap(address: Any, size: int) -> None:
     _libc.munmap(address, size)
+
+
+def _reporting(library: ctypes.CDLL) -> ctypes.CDLL:
+    """Make a loaded library report its errors."""
+    with contextlib.suppress(ValueError):  # it was not built by this package, and has no such variable
+        ctypes.c_void_p.in_dll(library, _CELL).value = _report_address()
+    return library
+
+
+@functools.cache
+def _report_address() -> int:
+    return native_address(_report, lambda error: f"an entry point failed: {error!r}", words=3)
+
+
+def _report(call_frame: int, text: int, code: int) -> int:
+    """Make an XLA error from an exception of an entry point."""
+    message = ctypes.string_at(text).decode(errors="replace")
+    return last_words.make_error(call_frame, message, ctypes.c_int32(code).value)

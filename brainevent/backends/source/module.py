@@ -11,18 +11,20 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from ..._compat import unsigned_attribute
 from ...errors import KernelArgumentError, KernelError, did_you_mean
 from ...ffi.arguments import canonical_outs, check_operands, check_vmap_method, checked_aliases, flat_outs
 from ...ffi.call import native_call
 from ...ffi.portable import GRAPH_TARGET, PAYLOAD, TARGET
-from ...ffi.scalars import number_bytes
+from ...ffi.scalars import HALVES, number_bytes
 from ...ffi.targets import register_ffi_targets, register_once
 from ...toolchain import cache
 from ...toolchain.build import Build
 from ...toolchain.signature import FunctionSpec
 from ...toolchain.wrap import alias_symbol, cell_symbol, handler_symbol
 from . import portable
-from .attributes import attribute_value
 from .library import Library, load_library, load_library_file
 
 __all__ = ["CompiledFunction", "CompiledModule", "load"]
@@ -280,3 +282,9 @@ def load(
 
 
 CompiledModule.__module__ = "brainevent"
+
+
+def attribute_value(kind: str, data: bytes) -> Any:
+    """Return an attribute for `jax.ffi`; half precision is passed as its bits."""
+    value = np.frombuffer(data, "uint16" if kind in HALVES else kind)[0]
+    return unsigned_attribute(int(value)) if kind == "uint64" else value

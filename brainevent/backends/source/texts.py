@@ -10,15 +10,23 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import jax
+
+from ..._compat import jaxlib_version
+from ..._version import __version__
 from ...errors import KernelError
 from ...toolchain import cache
+from ...toolchain.build import Build
+from ...toolchain.find import find_host_compiler
 from ...toolchain.flags import absolute_paths
 from ...toolchain.refused import refuse_flags
+from ...toolchain.signature import resolve_functions
 from ...toolchain.wrap import Source
 
 __all__ = [
     "Functions",
     "Sources",
+    "described",
     "directory_sources",
     "file_sources",
     "flags",
@@ -151,3 +159,30 @@ def folders(where: str, paths: Sequence[str | os.PathLike[str]] | None) -> tuple
                 f"{where}: extra_include_paths names {path}, and there is no such folder; remove it"
             )
     return absolute
+
+
+def described(
+    sources: Sources,
+    functions: Functions,
+    *,
+    cflags: dict[str, Sequence[str] | None],
+    ldflags: Sequence[str] | None,
+    include_paths: Sequence[str] | None,
+    verbose: bool,
+) -> Build:
+    """Describe the build of sources; `cflags` are keyed by the name of their option."""
+    where = sources.where
+    ((option, given),) = cflags.items()
+    return Build(
+        where=where,
+        sources=sources.parts,
+        functions=resolve_functions(sources.parts, functions, where),
+        cflags=flags(where, option, given),
+        ldflags=flags(where, "extra_ldflags", ldflags),
+        include_paths=folders(where, include_paths),
+        source_folder=sources.folder,
+        compiler=find_host_compiler(cache.memo_dir()),
+        ffi_include_dir=jax.ffi.include_dir(),
+        versions=(__version__, jaxlib_version),
+        verbose=verbose,
+    )

@@ -15,9 +15,9 @@ from collections.abc import Mapping
 from typing import Any, NoReturn
 
 from ...errors import UnsupportedOperationError
-from .function import Function
-from .syntax import (
+from .function import (
     SHAPES,
+    Function,
     base,
     by_place,
     ends,

@@ -12,12 +12,11 @@ from matplotlib.axes import Axes
 from matplotlib.text import Annotation, Text
 from matplotlib.transforms import Bbox
 
-from .labels import label_column
-from .lines import draw_points
+from .lines import draw_points, label_column
 from .picture import log_ticks
+from .quantity import number_text
 from .series import Chart, Point
 from .style import Theme
-from .words import number_text
 
 __all__ = ["draw_roofline"]
 

@@ -6,26 +6,149 @@ from __future__ import annotations
 import math
 import statistics
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ...errors import did_you_mean
 from ..record import BenchmarkRecord
 from ..rows import METRICS, Row, Rows, check_column, flat_rows
-from .cases import CASE, Cases, Facet, cases, independent, panel_columns, panels
-from .quantity import column, is_number, performance, speedup
+from .quantity import axis_words, column, is_number, number_text, performance, speedup
 from .style import WHERE
-from .words import axis_words, number_text
 
-__all__ = ["Axis", "Chart", "Point", "Series", "Wish", "chart", "in_panels"]
+__all__ = ["Axis", "Chart", "Options", "Point", "Series", "chart", "in_panels"]
 
+CASE = "_case"  # the column of a row that holds its category
+_FIXED = ("platform", "label")
+_MOST_ROWS = 6  # categories that need no panels
+_MOST_PANELS = 4  # values of a column that makes panels
+Facet = str | Sequence[str] | None
 _GROUPED = ("bar", "speedup")
 _DECADE = 10
 _MOST_LABELS = 4  # in a remark
 
 
 @dataclass(frozen=True)
-class Wish:
+class Cases:
+    """Configurations in order: the text of each in each of the columns."""
+
+    columns: tuple[str, ...]
+    parts: tuple[tuple[str, ...], ...]
+
+
+def independent(rows: Sequence[Row], names: Sequence[str]) -> list[str]:
+    """Return the columns without those that another one determines; the shortest name stays."""
+    kept: list[str] = []
+    for name in sorted(names, key=lambda name: (len(name), name)):
+        if not any(_count(rows, (name, other)) == _count(rows, (name,)) == _count(rows, (other,)) for other in kept):
+            kept.append(name)
+    return [name for name in names if name in kept]
+
+
+def cases(rows: Rows, taken: Collection[str | None]) -> Cases | None:
+    """Return the configurations, each with its columns that vary; None if these do not distinguish all labels.
+
+    Each row gets its position among them, in the column `CASE`.
+    """
+    own = [name for name in rows.names if name not in (*_FIXED, "backend", *taken)]
+    varying = [name for name in own if _count(rows.rows, (name,)) > 1]
+    columns = sorted(independent(rows.rows, varying), key=lambda name: _rank(rows.rows, name))
+    if len(columns) < 2 or _count(rows.rows, columns) < _count(rows.rows, (*columns, "label")):
+        return None
+    keys = {_key(row, columns): row for row in rows.rows}
+    ordered = sorted(keys, key=lambda key: [_order(keys[key].get(name)) for name in columns])
+    for row in rows.rows:
+        row[CASE] = ordered.index(_key(row, columns))
+    return Cases(tuple(columns), tuple(tuple(_words(keys[key], name) for name in columns) for key in ordered))
+
+
+def panel_columns(found: Cases, wanted: Facet, known: Collection[str]) -> list[str]:
+    """Return the columns that make panels: the requested ones, or up to two, until few categories are left."""
+    if wanted is not None:
+        names = [wanted] if isinstance(wanted, str) else list(wanted)
+        for name in names:
+            if name not in found.columns:
+                raise ValueError(
+                    f"{WHERE}: facet: {name!r} does not distinguish configurations{did_you_mean(name, known)}; "
+                    f"columns that do: {', '.join(found.columns)}"
+                )
+        if len(names) > 2:
+            raise ValueError(f"{WHERE}: facet has {len(names)} columns; pass at most two")
+        return names
+    chosen: list[str] = []
+    for i, name in enumerate(found.columns):
+        left = len({_without(found, parts, chosen) for parts in found.parts})
+        if left > _MOST_ROWS and len(chosen) < 2 and len({parts[i] for parts in found.parts}) <= _MOST_PANELS:
+            chosen.append(name)
+    return chosen
+
+
+def _without(found: Cases, parts: Sequence[str], columns: Collection[str]) -> tuple[str, ...]:
+    return tuple(part for name, part in zip(found.columns, parts, strict=True) if name not in columns)
+
+
+@dataclass(frozen=True)
+class Panels:
+    """A grid of panels: titles of its columns and rows, the categories in them, and the place of each case.
+
+    A place is the column and the row of a panel, and the number of the category in it.
+    """
+
+    across: tuple[str, ...]
+    down: tuple[str, ...]
+    names: tuple[tuple[str, ...], ...]
+    places: tuple[tuple[int, int, int], ...]
+
+
+def panels(found: Cases, columns: Sequence[str]) -> Panels:
+    """Return the grid with the first of the columns horizontally, and the second vertically."""
+    at = [found.columns.index(name) for name in columns]
+    across, down = (
+        list(dict.fromkeys(parts[i] for parts in found.parts)) if i is not None else []
+        for i in (at[0] if at else None, at[1] if len(at) > 1 else None)
+    )
+    names = list(dict.fromkeys(_without(found, parts, columns) for parts in found.parts))
+    places = tuple(
+        (
+            across.index(parts[at[0]]) if across else 0,
+            down.index(parts[at[1]]) if down else 0,
+            names.index(_without(found, parts, columns)),
+        )
+        for parts in found.parts
+    )
+    return Panels(tuple(across), tuple(down), tuple(names), places)
+
+
+def _key(row: Row, columns: Sequence[str]) -> tuple[str, ...]:
+    return tuple(repr(row.get(name)) for name in columns)
+
+
+def _count(rows: Sequence[Row], columns: Sequence[str]) -> int:
+    return len({_key(row, columns) for row in rows})
+
+
+def _rank(rows: Sequence[Row], name: str) -> tuple[int, float]:
+    """Rank the size first, which has the largest numbers; then booleans, text, and other numbers."""
+    values = [row[name] for row in rows if row.get(name) is not None]
+    if values and all(map(is_number, values)):
+        largest = max(map(abs, values))
+        return (0, -largest) if largest >= _MOST_ROWS else (3, 0.0)
+    return (1 if all(isinstance(value, bool) for value in values) else 2, 0.0)
+
+
+def _order(value: Any) -> tuple[int, float, str]:
+    if is_number(value) and not math.isnan(value):
+        return (0, float(value), "")
+    return (1, 0.0, str(value))
+
+
+def _words(row: Row, name: str) -> str:
+    value: Any = row.get(name)
+    return f"{name}={number_text(value) if is_number(value) else value}"
+
+
+@dataclass(frozen=True)
+class Options:
     """The keywords of `BenchmarkResult.plot`."""
 
     kind: str = "line"
@@ -120,71 +243,71 @@ def in_panels(whole: Chart) -> list[list[tuple[str, Chart]]]:
     ]
 
 
-def chart(records: Sequence[BenchmarkRecord], name: str, wish: Wish) -> Chart:
+def chart(records: Sequence[BenchmarkRecord], name: str, options: Options) -> Chart:
     """Return the chart of the records, or raise with the reason why there is none."""
-    rows = _rows(records, wish)
+    rows = _rows(records, options)
     if not any(record.success for record in records):
         raise ValueError(f"{WHERE}: no measurement can be drawn{_why(records)}")
-    hue, baseline = wish.hue or _default_hue(rows, wish), ""
-    if wish.kind == "speedup":
-        quantity, baseline = speedup(wish.y, rows, hue, wish.baseline)
+    hue, baseline = options.hue or _default_hue(rows, options), ""
+    if options.kind == "speedup":
+        quantity, baseline = speedup(options.y, rows, hue, options.baseline)
     else:
-        quantity = performance(wish.y, rows) if wish.kind == "roofline" else column(wish.y, rows)
-    place = "intensity" if wish.kind == "roofline" else wish.x or _size(rows, (hue, wish.style))
-    told = cases(rows, (hue, wish.style)) if place == "label" and wish.x is None else None
-    facet = _facet(wish, told, rows)
-    place = CASE if told is not None else place
-    x, position = _placed([row for row in rows.rows if _has(row, place)], place, wish.kind in _GROUPED)
-    if told is not None:
-        between = "\n" if wish.kind in _GROUPED else ", "
-        x, position = Axis("", str, categories=tuple(map(between.join, told.parts))), lambda row: row[CASE]
+        quantity = performance(options.y, rows) if options.kind == "roofline" else column(options.y, rows)
+    place = "intensity" if options.kind == "roofline" else options.x or _size(rows, (hue, options.style))
+    found_cases = cases(rows, (hue, options.style)) if place == "label" and options.x is None else None
+    facet = _facet(options, found_cases, rows)
+    place = CASE if found_cases is not None else place
+    x, position = _placed([row for row in rows.rows if _has(row, place)], place, options.kind in _GROUPED)
+    if found_cases is not None:
+        between = "\n" if options.kind in _GROUPED else ", "
+        x, position = Axis("", str, categories=tuple(map(between.join, found_cases.parts))), lambda row: row[CASE]
     series = _series(
-        rows, wish, hue, place, lambda row: Point(position(row), *quantity.of(row), row["label"]), baseline
+        rows, options, hue, place, lambda row: Point(position(row), *quantity.of(row), row["label"]), baseline
     )
     points = [point for one in series for point in one.points if not math.isnan(point.y)]
     if not points:
         raise ValueError(f"{WHERE}: no record has both {place} and {quantity.words}{_why(records)}")
     return Chart(
         " on ".join(filter(None, (name, ", ".join(_values(rows.rows, "platform"))))),
-        replace(x, log=True, numbers=()) if wish.kind == "roofline" else x,
-        Axis(quantity.words, quantity.text, wish.kind in ("speedup", "roofline") or _wide(p.y for p in points)),
+        replace(x, log=True, numbers=()) if options.kind == "roofline" else x,
+        Axis(quantity.words, quantity.text, options.kind in ("speedup", "roofline") or _wide(p.y for p in points)),
         tuple(series),
         quantity.spread,
         tuple(_remarks(records, rows.rows, place)),
         baseline,
-        tuple(_roofs(rows.rows)) if wish.kind == "roofline" else (),
-        told,
+        tuple(_roofs(rows.rows)) if options.kind == "roofline" else (),
+        found_cases,
         facet,
     )
 
 
-def _facet(wish: Wish, told: Cases | None, rows: Rows) -> tuple[str, ...]:
+def _facet(options: Options, found_cases: Cases | None, rows: Rows) -> tuple[str, ...]:
     """Return the columns that make panels, if columns distinguish the configurations."""
-    if told is not None:
-        return tuple(panel_columns(told, wish.facet, rows.names))
-    if wish.facet:
+    if found_cases is not None:
+        return tuple(panel_columns(found_cases, options.facet, rows.names))
+    if options.facet:
         raise ValueError(
-            f"{WHERE}: facet={wish.facet!r} needs configurations that differ in several keywords, and no x"
+            f"{WHERE}: facet={options.facet!r} needs configurations that differ in several keywords, and no x"
         )
     return ()
 
 
-def _rows(records: Sequence[BenchmarkRecord], wish: Wish) -> Rows:
+def _rows(records: Sequence[BenchmarkRecord], options: Options) -> Rows:
     """Return the rows; raise if there are none, or if a requested column does not exist."""
     if not records:
         raise ValueError(f"{WHERE}: there are no records to draw; measure something first")
     rows = flat_rows(records, all_columns=True)
     for role in ("x", "y", "hue", "style"):
-        if (name := getattr(wish, role)) is not None:
+        if (name := getattr(options, role)) is not None:
             check_column(f"{WHERE}: {role}", name, dict.fromkeys([*rows.columns, *METRICS]), rows.columns)
-    if wish.baseline is not None and wish.kind != "speedup":
+    if options.baseline is not None and options.kind != "speedup":
         raise ValueError(
-            f"{WHERE}: baseline={wish.baseline!r} is for kind='speedup', found kind={wish.kind!r}; leave it out"
+            f"{WHERE}: baseline={options.baseline!r} is for kind='speedup', found kind={options.kind!r}; leave it out"
         )
-    if wish.kind != "roofline":
+    if options.kind != "roofline":
         return rows
-    if wish.x is not None:
-        raise ValueError(f"{WHERE}: kind='roofline' has its own x, operations per byte; leave x={wish.x!r} out")
+    if options.x is not None:
+        raise ValueError(f"{WHERE}: kind='roofline' has its own x, operations per byte; leave x={options.x!r} out")
     for row in rows.rows:
         row["intensity"] = row["flops"] / row["bytes"] if row["flops"] and row["bytes"] else None
     return rows
@@ -201,11 +324,11 @@ def _size(rows: Rows, taken: Sequence[str | None]) -> str:
     return sizes[0] if len(sizes) == 1 else "label"
 
 
-def _default_hue(rows: Rows, wish: Wish) -> str:
+def _default_hue(rows: Rows, options: Options) -> str:
     """Return the backend, or another column that varies if the backend is on the horizontal axis."""
-    if wish.x != "backend" or wish.kind == "speedup":
+    if options.x != "backend" or options.kind == "speedup":
         return "backend"
-    found = _size(rows, (wish.style,))
+    found = _size(rows, (options.style,))
     return found if _varies(rows, found) else "backend"
 
 
@@ -247,10 +370,12 @@ def _wide(numbers: Iterable[float]) -> bool:
 # ---- series ----------------------------------------------------------------------------------------------------------
 
 
-def _series(rows: Rows, wish: Wish, hue: str, place: str, point: Callable[[Row], Point], baseline: str) -> list[Series]:
+def _series(
+    rows: Rows, options: Options, hue: str, place: str, point: Callable[[Row], Point], baseline: str
+) -> list[Series]:
     """Return a series for each hue and style but the baseline; their positions are those in all records."""
-    pooled = wish.kind not in ("scatter", "roofline")
-    styles = [wish.style] if wish.style else _left_over(rows, hue, place) if pooled else []
+    pooled = options.kind not in ("scatter", "roofline")
+    styles = [options.style] if options.style else _left_over(rows, hue, place) if pooled else []
     keys = [(str(row.get(hue)), _style_name(row, styles)) for row in rows.rows]
     colours, marks = (list(dict.fromkeys(names)) for names in zip(*keys, strict=True))
     members: dict[tuple[str, str], list[Row]] = {}

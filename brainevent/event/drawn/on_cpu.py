@@ -11,9 +11,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numba.cpython.unsafe.numbers import leading_zeros
 
 from ...backends.numba import half, inner
+from ...backends.numba.internals import leading_zeros
 from .numbers import NORMAL, SCALAR
 from .tables import CELLS, FRACTION, NORMAL_CELLS
 

@@ -24,6 +24,7 @@ __all__ = ["bernoulli_rows", "checked_seed", "drawn_weights", "fixed_columns", "
 _LARGEST = 2**31  # columns: an int32 holds each
 _ALIGNED = 64  # bytes: JAX uses memory with this alignment as it is, and copies other memory
 _AT_ONCE = 2**24  # connections that are drawn before they are sorted by row
+_FEW_STEPS = 2**14  # take less time than the start of threads
 _CHUNKS = 8  # for each thread, as some rows take longer than others
 
 
@@ -39,14 +40,15 @@ def bernoulli_rows(rows: int, columns: int, prob: float, seed: int) -> tuple[np.
     if not _is_probability(prob):
         raise ValueError(f"random: prob is {prob!r}; pass a probability from 0 to 1")
     _check_columns(columns)
-    _check_size(rows, round(rows * columns * float(prob)))
-    scale = 1 / math.log1p(-prob) if 0 < prob < 1 else (-math.inf if prob == 0 else -0.0)
+    expected = round(rows * columns * float(prob))
+    _check_size(rows, expected)
+    scale = np.array([1 / math.log1p(-prob) if 0 < prob < 1 else (-math.inf if prob == 0 else -0.0)])
     counts = np.zeros(rows + 1, np.int64)
     stream = np.uint64(seed)
-    _in_threads(rows, lambda start, stop: count_columns(start, stop, columns, scale, stream, counts))
+    _in_threads(rows, expected, lambda start, stop: count_columns(start, stop, columns, scale, stream, counts))
     indptr = np.cumsum(counts)
     indices = _aligned_empty(int(indptr[-1]))
-    _in_threads(rows, lambda start, stop: fill_columns(start, stop, columns, scale, stream, indptr, indices))
+    _in_threads(rows, expected, lambda start, stop: fill_columns(start, stop, columns, scale, stream, indptr, indices))
     return indices, indptr
 
 
@@ -115,11 +117,14 @@ def _choose(first: int, last: int, columns: int, number: int, seed: int, indices
     """Write `number` different columns of the rows from first to last."""
     from .on_cpu import choose_columns
 
+    words = -(-columns // 64)
+
     def choose(start: int, stop: int) -> None:
-        choose_columns(first + start, first + stop, columns, number, np.uint64(seed), first, indices)
+        taken = np.zeros(words, np.uint64)
+        choose_columns(first + start, first + stop, columns, number, np.uint64(seed), first, taken, indices)
 
     if indices.size:
-        _in_threads(last - first, choose)
+        _in_threads(last - first, indices.size + (last - first) * words, choose)
 
 
 def _check_number(number: int, columns: int) -> None:
@@ -155,8 +160,11 @@ def _aligned_empty(size: int) -> np.ndarray:
     return memory[start : start + size]
 
 
-def _in_threads(rows: int, work: Callable[[int, int], None]) -> None:
-    """Do the work for ranges of rows, with a thread for each core: it does not hold Python's lock."""
+def _in_threads(rows: int, steps: int, work: Callable[[int, int], object]) -> None:
+    """Do the work for ranges of rows, if it has many steps in threads: it does not hold Python's lock."""
+    if steps < _FEW_STEPS:
+        work(0, rows)
+        return
     threads = cores()
     edges = np.linspace(0, rows, min(rows, threads * _CHUNKS) + 1).astype(int).tolist()
     with ThreadPoolExecutor(threads) as pool:

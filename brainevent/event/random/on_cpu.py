@@ -9,9 +9,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numba
 import numpy as np
-from numba.cpython.unsafe.numbers import trailing_zeros
+
+from ...backends.numba import inner
+from ...backends.numba.internals import trailing_zeros
+from ...backends.numba.loops import loop_of
 
 __all__ = ["choose_columns", "count_columns", "count_rows", "fill_columns", "turn"]
 
@@ -21,22 +23,22 @@ _0, _1, _6, _11, _27, _30, _31, _32, _63 = (np.uint64(number) for number in (0, 
 _LOW_HALF = np.uint64(2**32 - 1)
 _UNIT = 2.0**-53
 _WORD = 64  # columns that one word of a set holds
-_loop = numba.njit(nogil=True, error_model="numpy")
+_loop = loop_of(__file__)
 
 
-@numba.njit
+@inner
 def _hash(x: Any) -> Any:
     x = (x ^ (x >> _30)) * _FIRST
     x = (x ^ (x >> _27)) * _SECOND
     return x ^ (x >> _31)
 
 
-@numba.njit
+@inner
 def _stream(seed: Any, row: int) -> Any:
     return _hash(_hash(seed + _STEP) + np.uint64(row))
 
 
-@numba.njit
+@inner
 def _gap(stream: Any, draw: int, scale: float) -> float:
     """Return how many columns are skipped, not yet rounded down: geometric, by inversion."""
     bits = _hash(stream + np.uint64(draw) * _STEP) >> _11
@@ -44,31 +46,31 @@ def _gap(stream: Any, draw: int, scale: float) -> float:
 
 
 @_loop
-def count_columns(start: int, stop: int, columns: int, scale: float, seed: Any, counts: Any) -> None:
-    """Write how many columns row i has into `counts[i + 1]`; `scale` is 1 / log(1 - probability)."""
+def count_columns(start: int, stop: int, columns: int, scale: Any, seed: Any, counts: Any) -> None:
+    """Write how many columns row i has into `counts[i + 1]`; `scale` holds 1 / log(1 - probability)."""
     for row in range(start, stop):
         stream, draw, column, found = _stream(seed, row), 1, 0, 0
-        gap = _gap(stream, draw, scale)
+        gap = _gap(stream, draw, scale[0])
         while gap < columns - column:
             column += 1 + int(gap)
             found += 1
             draw += 1
-            gap = _gap(stream, draw, scale)
+            gap = _gap(stream, draw, scale[0])
         counts[row + 1] = found
 
 
 @_loop
-def fill_columns(start: int, stop: int, columns: int, scale: float, seed: Any, indptr: Any, indices: Any) -> None:
+def fill_columns(start: int, stop: int, columns: int, scale: Any, seed: Any, indptr: Any, indices: Any) -> None:
     """Write the columns that `count_columns` has counted, by the same draws."""
     for row in range(start, stop):
         stream, first, column = _stream(seed, row), indptr[row], 0
         for position in range(first, indptr[row + 1]):
-            column += int(_gap(stream, position - first + 1, scale))
+            column += int(_gap(stream, position - first + 1, scale[0]))
             indices[position] = column
             column += 1
 
 
-@numba.njit
+@inner
 def _insert(stream: Any, columns: int, picks: int, taken: Any, chosen: Any) -> None:
     """Draw `picks` different columns into a set of bits, and into a list unless it is empty."""
     size = np.uint64(columns)
@@ -87,11 +89,15 @@ def _insert(stream: Any, columns: int, picks: int, taken: Any, chosen: Any) -> N
 
 
 @_loop
-def choose_columns(start: int, stop: int, columns: int, number: int, seed: Any, first: int, indices: Any) -> None:
-    """Write `number` different columns of each row, sorted; `indices` begin with those of row `first`."""
+def choose_columns(
+    start: int, stop: int, columns: int, number: int, seed: Any, first: int, taken: Any, indices: Any
+) -> None:
+    """Write `number` different columns of each row, sorted; `indices` begin with those of row `first`.
+
+    `taken` is a set of columns, 64 in a word, empty before and after.
+    """
     left_out = number > columns - number  # then drawing those is faster
     picks = columns - number if left_out else number
-    taken = np.zeros((columns + _WORD - 1) // _WORD, np.uint64)
     by_sorting = not left_out and taken.size > 8 * picks
     for row in range(start, stop):
         chosen = indices[(row - first) * number : (row - first + 1) * number]

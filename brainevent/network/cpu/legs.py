@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ...backends.numba.registries import uninterrupted
+from ...backends.numba.uninterrupted import uninterrupted
 from ..engine import Stopped, never
 from .layout import NOT_FINITE
 from .memory import Memory

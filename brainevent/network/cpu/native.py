@@ -35,7 +35,7 @@ def _sources() -> str:
 
 
 def _address(title: str, text: str, words: int, make: Any) -> int:
-    from ...backends.numba.native import native_address
+    from ...backends.numba.loops import native_address
 
     return native_address(title, _sources() + text, words, make)
 

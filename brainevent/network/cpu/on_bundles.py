@@ -9,7 +9,7 @@ import numba
 import numpy as np
 
 from ...backends.numba import inner, prefetch
-from ...backends.numba.words import array_at, word
+from ...backends.numba.memory import array_at, word
 from .layout import BUNDLE, LINE, STRETCHES
 from .on_lists import count_of, spikes_of
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...backends.numba import inner
-from ...backends.numba.words import array_at, put, word
+from ...backends.numba.memory import array_at, put, word
 from .layout import LIST
 
 __all__ = ["count_of", "put_count", "spikes_of"]

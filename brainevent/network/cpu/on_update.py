@@ -11,7 +11,7 @@ import numpy as np
 
 from ...backends.numba import inner
 from ...backends.numba.floats import HARDWARE_FLUSHES, float_of_bits
-from ...backends.numba.words import array_at, word
+from ...backends.numba.memory import array_at, word
 from ...scalar.form import Form
 from ...scalar.on_numba import compiled_forms, flush
 from .on_lists import spikes_of

@@ -9,7 +9,7 @@ import time
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from ...backends.numba.registries import uninterrupted
+from ...backends.numba.uninterrupted import uninterrupted
 from ..engine import Engine, Repeated, check_whole
 from ..plan.plan import Plan
 from ..run.finite import check_finite

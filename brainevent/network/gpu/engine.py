@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ...backends.numba.registries import uninterrupted
+from ...backends.numba.uninterrupted import uninterrupted
 from ...bench.words import short
 from ...errors import NetworkError
 from ..engine import Prepared, Repeated, Stopped, check_whole, input_rows, never

@@ -13,13 +13,12 @@ import jax.numpy as jnp
 from ..._compat import Tracer
 from ...errors import did_you_mean
 from ...typing import ArrayLike, PyTree, TypesLike
+from ..bind import check_operands
 from ..compare import described, to_host, tolerance_of
 from ..custom_kernel import XLACustomKernel
 from ..entry import REFERENCE, meant
-from ..keywords import check_operands
-from .promises import PROMISES, TYPES, VALUES
 from .report import FAILED, CheckReport, CheckRow
-from .run import check_backend, other_platforms
+from .run import PROMISES, TYPES, VALUES, check_backend, other_platforms
 from .subject import Subject, platform_here
 
 __all__ = ["CheckReport", "check"]

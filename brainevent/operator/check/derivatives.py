@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import jax
@@ -13,11 +14,21 @@ import numpy as np
 from ..._compat import ShapedArray, Zero, symbolic_zero_like
 from .. import rules
 from ..compare import Broken, Skipped, assert_close, assert_types, during, is_inexact, to_host, tolerance_of
-from .numerical import Derivative, central_differences, directions, inner
-from .subject import Subject, named
+from .sharding import BATCH, factors_of_operands, mesh_of_batch, need_devices, rule_of, run_sharded, size_of
+from .subject import ELEMENTS, Choice, Subject, named
 
-__all__ = ["check_jvp", "check_transpose", "check_vjp", "cotangents_of", "floating", "moving_operands"]
+__all__ = [
+    "central_differences",
+    "check_jvp",
+    "check_transpose",
+    "check_vjp",
+    "cotangents_of",
+    "directions",
+    "floating",
+    "moving_operands",
+]
 
+Axes = list[int | None]
 Function = Callable[..., list[Any]]
 
 
@@ -198,3 +209,183 @@ def _is_linear(subject: Subject, function: Function, values: Sequence[jax.Array]
     except Broken:
         return False
     return True
+
+
+@dataclass(frozen=True)
+class Derivative:
+    """The derivative of one result along a direction; errors are relative to `size`."""
+
+    value: np.ndarray
+    error: float
+    size: float
+
+    def check(self, found: np.ndarray, what: str, source: str = "central differences give") -> None:
+        """Compare with the result of a rule."""
+        if not self.error <= 0.05 * self.size:
+            raise Skipped(f"{what}: central differences do not settle near these operands")
+        far = ~(np.abs(found - self.value) <= self.error)
+        if far.any():
+            index = tuple(int(i) for i in np.argwhere(far)[0])
+            place = f"element {list(index)} of {what}" if index else what
+            raise Broken(f"{place} is {found[index]:.6g}, but {source} {self.value[index]:.6g}")
+
+
+def directions(values: Sequence[Any], seed: int) -> list[jax.Array]:
+    """Draw a direction for each array, of the size of its elements."""
+    random = np.random.default_rng(seed)
+    return [jnp.array(_direction(np.asarray(x), random), x.dtype) for x in values]
+
+
+def _direction(x: np.ndarray, random: np.random.Generator) -> np.ndarray:
+    size = np.nan_to_num(np.abs(x).astype(np.float64), posinf=0)
+    drawn = random.uniform(0.5, 1.5, x.shape) * random.choice([-1.0, 1.0], x.shape)
+    if np.iscomplexobj(x):
+        drawn = drawn * np.exp(2j * np.pi * random.uniform(size=x.shape))
+    return np.asarray(drawn * (size + 0.1 * (size.max(initial=0) or 10.0)))
+
+
+def central_differences(
+    function: Callable[..., Sequence[Any]], values: Sequence[jax.Array], tangents: Sequence[jax.Array]
+) -> list[Derivative]:
+    """Differentiate each result of `function(*values)`, with the step of the smallest estimated error."""
+    eps = max(float(jnp.finfo(x.dtype).eps) for x in values)
+    steps = 2.0 ** -np.arange(1, 5 if eps > 1e-4 else 10 if eps > 1e-10 else 18)
+    size = [max(np.abs(x).max(initial=0), 1e-30) for x in _wide(function(*values))]
+    with np.errstate(all="ignore"):
+        slopes = [_slope(function, values, tangents, step) for step in steps]
+        pairs = [_refined(*pair, size, eps) for pair in zip(steps, slopes, slopes[1:], strict=False)]
+    return [min(of_result, key=lambda d: np.nan_to_num(d.error, nan=np.inf)) for of_result in zip(*pairs, strict=True)]
+
+
+def _slope(function: Any, values: Sequence[Any], tangents: Sequence[Any], step: float) -> list[np.ndarray]:
+    ahead, behind = (
+        _wide(function(*((x + sign * step * t).astype(x.dtype) for x, t in zip(values, tangents, strict=True))))
+        for sign in (1, -1)
+    )
+    return [(a - b) / (2 * step) for a, b in zip(ahead, behind, strict=True)]
+
+
+def _wide(results: Sequence[Any]) -> list[np.ndarray]:
+    return [x.astype(np.complex128 if np.iscomplexobj(x) else np.float64) for x in to_host(results)]
+
+
+def _refined(
+    step: float, coarse: Sequence[np.ndarray], fine: Sequence[np.ndarray], size: Sequence[float], eps: float
+) -> list[Derivative]:
+    """Extrapolate from a step and half of it; their difference and the noise of rounding bound the error."""
+    refined = []
+    for a, b, largest in zip(coarse, fine, size, strict=True):
+        value = (4 * b - a) / 3
+        scale = max(np.abs(value).max(initial=0), largest)
+        noise = (4 * eps / step + 2 * eps**0.5) * scale
+        refined.append(Derivative(value, float(3 * np.abs(a - b).max(initial=0) + noise), float(scale)))
+    return refined
+
+
+def inner(a: Sequence[Any], b: Sequence[Any]) -> np.ndarray:
+    """Return the real inner product of two lists of arrays, as JAX pairs cotangents with tangents."""
+    total = sum((x * y).sum().real for x, y in zip(_wide(a), _wide(b), strict=True))
+    return np.asarray(total, np.float64)
+
+
+def check_vmap_of_grad(subject: Subject) -> str:
+    """Give a gradient for each element of a batch."""
+    moving, note = moving_operands(subject)
+    gradient = jax.grad(_loss(subject), argnums=tuple(moving))
+    for axes in _mappings(subject):
+        wanted = [np.stack(grads) for grads in _each(subject, axes, moving)]
+        with during(_named(axes)):
+            found = jax.jit(jax.vmap(gradient, in_axes=tuple(axes)))(*subject.stacked(ELEMENTS, axes))
+            _assert_gradients(subject, found, wanted, moving)
+    return note
+
+
+def check_grad_of_vmap(subject: Subject) -> str:
+    """Give the gradient of a sum over a batch; an operand that is not mapped gets the sum of its cotangents."""
+    moving, note = moving_operands(subject)
+    for axes in _mappings(subject):
+        with during(_named(axes)):
+            found = jax.jit(_gradient_of_batch(subject, axes, moving))(*subject.stacked(ELEMENTS, axes))
+            _assert_gradients(subject, found, _of_batch(subject, axes, moving), moving)
+    return note
+
+
+def check_sharded_grad_of_vmap(subject: Subject) -> str:
+    """Give the same gradient of a batch if the batch, and a factor of the sharding rule, is split over devices."""
+    need_devices()
+    moving, note = moving_operands(subject)
+    alone: Axes = [0 if i == 0 else None for i in range(subject.count)]
+    every: Axes = [0] * subject.count
+    for axes, factor in ((every, None), (alone, _factor(subject))):
+        mesh, specs = mesh_of_batch(subject, axes, factor)
+        elements = mesh.shape[BATCH]
+        split = "split" if factor is None else f"split, and factor {factor!r}"
+        with during(f"{_named(axes)}, the batch {split}"):
+            gradient = _gradient_of_batch(subject, axes, moving)
+            found, _ = run_sharded(gradient, subject.stacked(elements, axes), specs, mesh)
+            _assert_gradients(subject, found, _of_batch(subject, axes, moving, elements), moving)
+    return note
+
+
+def _factor(subject: Subject) -> str | None:
+    """Return a factor of the sharding rule that two devices can share, if there are two more for the batch."""
+    rule = rule_of(subject)
+    if rule is None or len(jax.devices()) < 4:
+        return None
+    cut = (name for name in factors_of_operands(rule) if name not in rule.replicated)
+    return next((name for name in cut if (size := size_of(subject, rule, name)) and size % 2 == 0), None)
+
+
+def _gradient_of_batch(subject: Subject, axes: Axes, moving: Sequence[int]) -> Callable[..., Any]:
+    batched = jax.vmap(_loss(subject), in_axes=tuple(axes))
+    return jax.grad(lambda *operands: batched(*operands).sum(), argnums=tuple(moving))
+
+
+def _mappings(subject: Subject) -> list[Axes]:
+    """Map all operands, each alone, and all but one."""
+    operands = range(subject.count)
+    mappings: list[Axes] = [[0 for _ in operands]]
+    mappings += [[0 if k == i else None for k in operands] for i in operands if subject.count > 1]
+    mappings += [[None if k == i else 0 for k in operands] for i in operands if subject.count > 2]
+    return mappings
+
+
+def _loss(subject: Subject) -> Callable[..., Any]:
+    cotangents = cotangents_of(subject)
+
+    def loss(*operands: Any) -> Any:
+        results = floating(subject.call(*operands))
+        return sum(jnp.real(ct * x).sum() for ct, x in zip(cotangents, results, strict=True))
+
+    return loss
+
+
+def _each(subject: Subject, axes: Axes, moving: Sequence[int], elements: int = ELEMENTS) -> list[list[np.ndarray]]:
+    """Return, for each moving operand, the gradients of the single elements of a batch."""
+    mapped = [i for i, axis in enumerate(axes) if axis is not None]
+    gradient = subject.once("gradient", lambda: jax.jit(jax.grad(_loss(subject), argnums=tuple(moving))))
+
+    def of(choice: Choice) -> list[np.ndarray]:
+        found: list[np.ndarray] = subject.once(
+            ("gradient", choice), lambda: to_host(gradient(*subject.operands(choice)))
+        )
+        return found
+
+    return [list(grads) for grads in zip(*(of(subject.choice(b, mapped)) for b in range(elements)), strict=True)]
+
+
+def _of_batch(subject: Subject, axes: Axes, moving: Sequence[int], elements: int = ELEMENTS) -> list[np.ndarray]:
+    """Return the gradient of the sum over a batch: operands that are not mapped get the sum of their cotangents."""
+    each = zip(moving, _each(subject, axes, moving, elements), strict=True)
+    return [np.stack(grads) if axes[i] is not None else np.asarray(sum(grads[1:], grads[0])) for i, grads in each]
+
+
+def _named(axes: Axes) -> str:
+    mapped = [str(i) for i, axis in enumerate(axes) if axis is not None]
+    return f"operand{'s' * (len(mapped) > 1)} {', '.join(mapped)} mapped"
+
+
+def _assert_gradients(subject: Subject, found: Sequence[Any], wanted: Sequence[Any], moving: Sequence[int]) -> None:
+    for i, x, y in zip(moving, found, wanted, strict=True):
+        with during(f"the gradient for operand {i}"):
+            assert_close([x], [y], subject.loose([y]), "array")

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from product_promises import ninety  # noqa: F401 - a fixture
 
 import brainevent as be
-from brainevent.backends.numba import objects
+from brainevent.backends.numba import kept
 from brainevent.errors import MathError, ShapeError
 from brainevent.event.on_cpu import deliveries
 from brainevent.event.on_cpu.rows import compressed
@@ -447,8 +447,8 @@ def test_parts_of_the_ring_are_all_of_it():
 @pytest.mark.thorough
 def test_threads_share_the_ring(monkeypatch):
     be.config.set_numba_parallel()
-    gates, prepare = [], objects.runtime.prepare_parallel
-    monkeypatch.setattr(objects.runtime, "prepare_parallel", lambda: gates.append(prepare()))
+    gates, prepare = [], kept.runtime.prepare_parallel
+    monkeypatch.setattr(kept.runtime, "prepare_parallel", lambda: gates.append(prepare()))
     rng = np.random.default_rng(0)
     indices, delays = rng.integers(0, 900, 300_000, np.int32), rng.integers(1, 9, 300_000, np.int32)
     indptr, data = np.arange(301, dtype=np.int32) * 1000, rng.integers(1, 5, 300_000).astype(np.float32)

@@ -15,7 +15,7 @@ from meshes import cut, mesh, sent
 
 import brainevent
 from brainevent import BinaryArray
-from brainevent.backends.numba import objects
+from brainevent.backends.numba import kept
 from brainevent.event import table
 from brainevent.event.description import Description
 from brainevent.event.drawn import numbers, tables
@@ -288,8 +288,8 @@ def test_threads_add_in_the_same_order(corder, columns, event, monkeypatch):
     matrix = made("jitn", 0.2, shape=(4500, 4000), corder=corder)
     x = np.random.default_rng(0).integers(0, 2, 4000 if columns is None else (4000, columns))
     x = BinaryArray(jnp.asarray(x)) if event else jnp.asarray(x, jnp.float32)
-    alone, gates, prepare = matrix @ x, [], objects.runtime.prepare_parallel
-    monkeypatch.setattr(objects.runtime, "prepare_parallel", lambda: gates.append(prepare()))
+    alone, gates, prepare = matrix @ x, [], kept.runtime.prepare_parallel
+    monkeypatch.setattr(kept.runtime, "prepare_parallel", lambda: gates.append(prepare()))
     brainevent.config.set_numba_parallel()
     same_bits(matrix @ x, alone)
     assert gates  # only parallel code passes it

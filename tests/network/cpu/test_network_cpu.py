@@ -23,7 +23,7 @@ from numba.core.registry import cpu_target
 from programs import run_program
 
 from brainevent.backends.numba.floats import restore_floats
-from brainevent.backends.numba.native import compile_native
+from brainevent.backends.numba.loops import compile_native
 from brainevent.errors import NetworkError, NotFiniteError
 from brainevent.network.cpu import legs
 from brainevent.network.cpu.engine import NumbaEngine
@@ -290,12 +290,12 @@ def test_native_code_updates_several_neurons_at_once(function):
 
 AGAIN = """
 import small_plans
-from brainevent.backends.numba import native
+from brainevent.backends.numba import loops
 from brainevent.network.cpu.engine import NumbaEngine
 from brainevent.network.run.recorded import Wanted
 def refuse(*_):
     raise AssertionError("compiled again")
-native.compile_native = refuse
+loops.compile_native = refuse
 engine = NumbaEngine(small_plans.plan(2))
 engine.run(7, Wanted(), {})
 print(engine.state.neurons["a"]["v"].view("uint32").sum())

@@ -1,33 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Load Numba's registries without interruption: Numba loads them once per process, and half would stay missing."""
+"""Delay signals: what Numba does once per process would stay half done."""
 
 from __future__ import annotations
 
-import importlib
 import signal
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from types import FrameType
 
-from numba.core.registry import cpu_target
-
-__all__ = ["load_registries", "uninterrupted"]
+__all__ = ["uninterrupted"]
 
 # What Python programs handle. Others are rare, and each costs a microsecond in a step of a network.
 _SIGNALS = tuple(
     getattr(signal, f"SIG{name}") for name in ("INT", "ALRM", "TERM", "USR1", "USR2", "HUP", "VTALRM", "PROF")
 )
-_LATER = ("numba.core.boxing", "numba.core.runtime.context")  # what Numba imports when it first compiles
-
-
-def load_registries() -> None:
-    """Load all types and functions of Numba, including those added since."""
-    with uninterrupted():
-        for name in _LATER:
-            importlib.import_module(name)
-        cpu_target.typing_context.refresh()
-        cpu_target.target_context.refresh()
 
 
 @contextmanager
