@@ -172,8 +172,7 @@ if TYPE_CHECKING:
         JITCUniformC,
         JITCUniformR,
     )
-    from .event.matrices.fixed import FixedNumPerPost, FixedNumPerPre
-    from .event.matrices.fixed_base import FixedNumConn
+    from .event.matrices.fixed import FixedNumConn, FixedNumPerPost, FixedNumPerPre
     from .event.matrices.gradients import grad, value_and_grad
     from .event.matrices.tcsr import TCSR
     from .event.plasticity.by_rule import csr_apply_on_post, csr_apply_on_pre

@@ -61,8 +61,7 @@ _ROOMS = {
     "event.matrices.drawn_kinds": """
         JITCNormalC JITCNormalR JITCScalarC JITCScalarR JITCUniformC JITCUniformR
     """,
-    "event.matrices.fixed": "FixedNumPerPost FixedNumPerPre",
-    "event.matrices.fixed_base": "FixedNumConn",
+    "event.matrices.fixed": "FixedNumConn FixedNumPerPost FixedNumPerPre",
     "event.matrices.gradients": "grad value_and_grad",
     "event.matrices.tcsr": "TCSR",
     "event.plasticity.by_rule": "csr_apply_on_post csr_apply_on_pre",

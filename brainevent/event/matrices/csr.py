@@ -13,12 +13,11 @@ import numpy as np
 from ...typing import ArrayLike, IndexLike, PyTree
 from ..saved import register_pair
 from ..structure import as_indices, known_on_host
-from .buffers import TURNED
-from .build import pick
+from .base import TURNED
 from .compressed import Compressed
+from .conversions import named_format, pick
 from .diagonal import checked_diagonal, positions_with_diagonal, with_diagonal
-from .formats import named_format
-from .indexing import chosen_rows
+from .rows import chosen_rows
 
 if TYPE_CHECKING:
     from ..delays.layout import CSRDelayLayout
