@@ -91,7 +91,7 @@ MUTANTS = (
     ),
     Mutant(
         "values-of-zero-counted",
-        "event/on_cpu/laws.py",
+        "event/on_cpu/terms.py",
         "if event or silent else",
         "if event else",
         ("test_weighted",),
@@ -126,7 +126,7 @@ MUTANTS = (
     ),
     Mutant(
         "sddmm-not-transposed",
-        "event/csr/sampled.py",
+        "event/csr/functions.py",
         "sides = a.astype(dtype), b.astype(dtype).T",
         "sides = a.astype(dtype), b.astype(dtype).reshape(b.shape[::-1])",
         ("test_sampled",),
@@ -147,7 +147,7 @@ MUTANTS = (
     ),
     Mutant(
         "synapses-unit-of-neurons-in-compressed-rows",
-        "event/synapses/values.py",
+        "event/synapses/calls.py",
         "units.product(unit, other_unit if unit_of_y else None)",
         "units.product(unit, other_unit)",
         ("test_synapses",),
@@ -175,7 +175,7 @@ MUTANTS = (
     ),
     Mutant(
         "matrix-length-of-the-other-side",
-        "event/matrices/products.py",
+        "event/matrices/arithmetic.py",
         "length = matrix.shape[0] if transpose else matrix.shape[1]",
         "length = matrix.shape[1] if transpose else matrix.shape[0]",
         _MATRICES,
@@ -224,7 +224,7 @@ MUTANTS = (
     ),
     Mutant(
         "indexing-far-below-zero",
-        "event/matrices/rows.py",
+        "event/matrices/indexing.py",
         "jnp.where((chosen < 0) | (chosen > size), size, chosen)",
         "jnp.where(chosen > size, size, chosen)",
         _MATRICES,

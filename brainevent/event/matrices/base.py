@@ -22,10 +22,9 @@ from ..beside_units import check_no_operand_of_a_unit, with_sparse_class
 from ..operands import is_scipy
 from ..structure import checked_shape, checked_weights
 from ..views import Views
-from .arithmetic import dense_operand, factor_of, total
+from .arithmetic import dense_operand, factor_of, product_with, total
 from .conversions import dense_array, format_named
-from .products import product_with
-from .rows import rows_or_elements
+from .indexing import rows_or_elements
 from .shown import shown
 
 __all__ = ["TURNED", "DataRepresentation"]

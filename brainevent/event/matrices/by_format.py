@@ -267,7 +267,7 @@ class ByFormat(DataRepresentation):
 
     def _per_synapse(self, y: Any, w: Any, *, of_columns: bool) -> Any:
         from ..laws.values import VALUES
-        from ..synapses.values import values
+        from ..synapses.calls import values
 
         of, by_columns = Description(self._format, VALUES), of_columns ^ bool(self._axis)
         how: dict[str, Any] = {"within": self.indices_within, **self._of_values}

@@ -17,7 +17,7 @@ from .base import TURNED
 from .compressed import Compressed
 from .conversions import named_format, pick
 from .diagonal import checked_diagonal, positions_with_diagonal, with_diagonal
-from .rows import chosen_rows
+from .indexing import chosen_rows
 
 if TYPE_CHECKING:
     from ..delays.layout import CSRDelayLayout
@@ -147,7 +147,7 @@ class CSR(Compressed):
         return self
 
     def _rows(self, chosen: jax.Array) -> Any:
-        from ..csr.rows import sliced_rows
+        from ..csr.functions import sliced_rows
 
         how = (self.shape, self.backend, self.indices_within)
         return sliced_rows(self.data, self.indices, self.indptr, chosen, *how)

@@ -25,7 +25,7 @@ from .base import DataRepresentation
 from .by_format import ByFormat
 from .conversions import format_named
 from .diagonal import checked_diagonal
-from .rows import chosen_rows
+from .indexing import chosen_rows
 from .solve import solved_dense
 
 __all__ = ["Dense"]

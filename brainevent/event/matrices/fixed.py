@@ -33,7 +33,7 @@ from .by_format import ByFormat, build_weight_indices, precompute_weight_indices
 from .conversions import checked_dense, parts
 from .csc import CSC
 from .csr import CSR
-from .rows import chosen_rows
+from .indexing import chosen_rows
 
 __all__ = ["FixedNumConn", "FixedNumPerPost", "FixedNumPerPre"]
 

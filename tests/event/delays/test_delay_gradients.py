@@ -51,7 +51,8 @@ def test_no_gradient_by_weights_visits_all_elements(kind, one):
     if kind == "laid":  # in the order of the layout: `with_data` sorts weights
         layout = be.CSR(*map(jnp.asarray, arrays[2:5]), shape=(7, 9)).delay_layout(arrays[5], 5)
         weights = jnp.ones(1) if one else layout.data
-        of = lambda w: layout._of((w, *layout._places()), (layout.shape, layout.n_slots, True))
+        kept = (layout.shape, None, False, True)
+        of = lambda w: layout._put_together(w, layout._indices(), {}, kept, layout.n_slots)
         call = lambda ring, w, x: of(w).deliver(ring, x, 2)
     ring, x = jnp.asarray(arrays[0]), jnp.asarray(arrays[1]) != 0
     gradient = jax.jit(lambda w, x, cotangent: jax.vjp(lambda w: call(ring, w, x), w)[1](cotangent)[0])
